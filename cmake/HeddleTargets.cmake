@@ -1,0 +1,58 @@
+# Targets of this project. One static library per folder of src/, so that the link graph repeats the
+# allowed direction of dependence (docs/design/overview.md).
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(heddle_options INTERFACE)
+target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic -Werror)
+target_include_directories(heddle_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
+                                                    ${PROJECT_SOURCE_DIR})
+if(HEDDLE_SANITIZE)
+  target_compile_options(heddle_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                                                  -fno-omit-frame-pointer)
+  target_link_options(heddle_options INTERFACE -fsanitize=address,undefined)
+endif()
+
+# heddle_library(NAME [DEPS lib...] [EXTERNAL lib...]): all .cc files below the calling folder become heddle_NAME.
+function(heddle_library NAME)
+  cmake_parse_arguments(ARG "" "" "DEPS;EXTERNAL" ${ARGN})
+  file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  list(FILTER SOURCES EXCLUDE REGEX "/main\\.cc$")
+  if(NOT SOURCES)
+    add_library(heddle_${NAME} INTERFACE)
+    set(SCOPE INTERFACE)
+  else()
+    add_library(heddle_${NAME} STATIC ${SOURCES})
+    set(SCOPE PUBLIC)
+  endif()
+  target_link_libraries(heddle_${NAME} ${SCOPE} heddle_options)
+  foreach(DEP ${ARG_DEPS})
+    target_link_libraries(heddle_${NAME} ${SCOPE} heddle_${DEP})
+  endforeach()
+  target_link_libraries(heddle_${NAME} ${SCOPE} ${ARG_EXTERNAL})
+endfunction()
+
+# heddle_test(NAME [DEPS lib...] [LABELS label...]): one GoogleTest binary from every *_test.cc in the calling folder.
+function(heddle_test NAME)
+  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  file(GLOB SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
+  if(NOT SOURCES)
+    return()
+  endif()
+  add_executable(${NAME}_tests ${SOURCES})
+  target_link_libraries(${NAME}_tests PRIVATE heddle_options GTest::gtest_main GTest::gmock)
+  foreach(DEP ${ARG_DEPS})
+    target_link_libraries(${NAME}_tests PRIVATE heddle_${DEP})
+  endforeach()
+  gtest_discover_tests(${NAME}_tests TEST_PREFIX "${NAME}/" DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
+endfunction()

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "heddle/error.h"
+
+namespace heddle {
+
+[[noreturn]] void internal_error(const char* file, int line, const char* condition, std::string message);
+
+template <typename... Args>
+[[noreturn]] void fail(ErrorCode code, std::string where, std::string why, std::string remedy = {}) {
+  throw Error(code, std::move(where), std::move(why), std::move(remedy));
+}
+
+}  // namespace heddle
+
+// An invariant of Heddle itself: when it breaks the message says that it is our bug. Errors of the user go through
+// fail() instead.
+#define HEDDLE_CHECK(condition, ...)                                                                       \
+  do {                                                                                                     \
+    if (!(condition)) [[unlikely]]                                                                         \
+      ::heddle::internal_error(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));             \
+  } while (false)
