@@ -1,0 +1,79 @@
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace heddle::ir {
+
+// Sugar over Graph for whoever makes many nodes (the front-ends, decompositions): numpy-style broadcasting of binary
+// operands, scalars, attribute spelling. Every emitted node gets the current origins.
+class Builder {
+ public:
+  explicit Builder(Graph& graph) : graph_(graph) {}
+
+  Graph& graph() { return graph_; }
+  void set_origins(std::vector<OriginId> origins) { origins_ = std::move(origins); }
+  const std::vector<OriginId>& origins() const { return origins_; }
+
+  const TensorType& type(ValueId v) const { return graph_.type(v); }
+  const Shape& shape(ValueId v) const { return graph_.shape(v); }
+  DType dtype(ValueId v) const { return graph_.dtype(v); }
+  int rank(ValueId v) const { return static_cast<int>(shape(v).size()); }
+
+  ValueId emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
+  std::vector<ValueId> emit_all(Op op, std::vector<ValueId> inputs, Attrs attrs = {});
+
+  ValueId constant(Tensor value);
+  // A rank-0 constant of the given type (rounded to it).
+  ValueId scalar(DType dtype, double value);
+  // A constant filled with one value: a scalar and a broadcast.
+  ValueId full(DType dtype, Shape shape, double value);
+  ValueId iota(DType dtype, Shape shape, int64_t dim);
+  ValueId ints(const Ints& values);  // i64 vector constant
+
+  ValueId unary(Op op, ValueId x) { return emit(op, {x}); }
+  // Operands are broadcast against each other by numpy's rules; dtypes must agree.
+  ValueId binary(Op op, ValueId a, ValueId b);
+  ValueId binary(Op op, ValueId a, double b);  // b in a's dtype
+  ValueId select(ValueId condition, ValueId a, ValueId b);
+  ValueId cast(ValueId x, DType to, bool saturate = true);  // no node where it is the identity
+
+  ValueId add(ValueId a, ValueId b) { return binary(Op::kAdd, a, b); }
+  ValueId sub(ValueId a, ValueId b) { return binary(Op::kSub, a, b); }
+  ValueId mul(ValueId a, ValueId b) { return binary(Op::kMul, a, b); }
+  ValueId div(ValueId a, ValueId b) { return binary(Op::kDiv, a, b); }
+  ValueId max(ValueId a, ValueId b) { return binary(Op::kMax, a, b); }
+  ValueId min(ValueId a, ValueId b) { return binary(Op::kMin, a, b); }
+  ValueId sigmoid(ValueId x);
+
+  // numpy broadcast to a shape (leading dimensions are added); no node where it is the identity.
+  ValueId broadcast_to(ValueId x, const Shape& shape);
+  ValueId broadcast(ValueId x, Shape shape, Ints dims);
+  ValueId reshape(ValueId x, Shape shape);
+  ValueId transpose(ValueId x, Ints perm);
+  // Half-open ranges over all dimensions, positive strides.
+  ValueId slice(ValueId x, Ints starts, Ints limits, Ints strides = {});
+  ValueId slice_dim(ValueId x, int64_t dim, int64_t start, int64_t limit);
+  ValueId concat(std::span<const ValueId> parts, int64_t dim);
+  ValueId pad(ValueId x, ValueId value, Ints low, Ints high);
+  ValueId gather(ValueId data, ValueId indices, int64_t dim);
+  // kind: "sum", "prod", "max", "min", "any", "all". keep: reduced dimensions stay as 1.
+  ValueId reduce(std::string_view kind, ValueId x, Ints dims, bool keep = false);
+  ValueId mean(ValueId x, Ints dims, bool keep = false);
+  // numpy.matmul with batch broadcasting; rank 1 operands allowed.
+  ValueId matmul(ValueId a, ValueId b);
+  ValueId softmax(ValueId x, Ints dims);
+
+ private:
+  Graph& graph_;
+  std::vector<OriginId> origins_;
+};
+
+// numpy's broadcast of two shapes; throws kInvalidNode where they do not match.
+Shape broadcast_shapes(const Shape& a, const Shape& b);
+
+}  // namespace heddle::ir

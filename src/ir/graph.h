@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/attrs.h"
+#include "ir/op.h"
+
+namespace heddle::ir {
+
+using ValueId = uint32_t;
+using NodeId = uint32_t;
+using OriginId = uint32_t;
+
+struct TensorType {
+  DType dtype = DType::kF32;
+  Shape shape;
+  bool operator==(const TensorType&) const = default;
+};
+
+// "f32[1,3,224,224]"
+std::string to_string(const TensorType& type);
+
+struct Value {
+  TensorType type;
+  NodeId producer = 0;
+  uint32_t index = 0;  // which output of the producer
+};
+
+// The model's node that an IR node comes from. Fused and rewritten nodes carry several.
+struct Origin {
+  std::string node;     // name in the model, or "<op_type>_<position>" where it has none
+  std::string op_type;  // "LayerNormalization"
+  bool operator==(const Origin&) const = default;
+};
+
+struct Node {
+  Op op;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Attrs attrs;
+  std::vector<OriginId> origins;
+};
+
+// A graph of primitives in SSA form with static shapes. It is append-only: a node's operands exist before it, so nodes()
+// is always a topological order and passes rebuild (ir/rewrite.h) instead of mutating.
+// Parameters and constants are nodes too. A body of a loop or a branch is a Graph of its own, held as an attribute;
+// it sees nothing of the outer graph except through its parameters.
+class Graph {
+ public:
+  // Appends a node. The op's schema checks operand count, attributes and types and derives the result types.
+  // Throws kInvalidNode naming the rule; `origins` must be ids of this graph.
+  NodeId add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::vector<OriginId> origins = {});
+  // The same for ops with one result, returning it.
+  ValueId emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::vector<OriginId> origins = {});
+
+  ValueId parameter(std::string name, TensorType type);
+  ValueId constant(Tensor value, std::vector<OriginId> origins = {});
+  // Marks a value as the next output. One value may be several outputs; names are unique.
+  void output(std::string name, ValueId value);
+
+  OriginId origin(Origin origin);  // interned
+  const Origin& origin(OriginId id) const { return origins_[id]; }
+  const std::vector<Origin>& origins() const { return origins_; }
+
+  const std::vector<Node>& nodes() const { return nodes_; }
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  const Value& value(ValueId id) const { return values_[id]; }
+  size_t value_count() const { return values_.size(); }
+  const TensorType& type(ValueId id) const { return values_[id].type; }
+  const Shape& shape(ValueId id) const { return values_[id].type.shape; }
+  DType dtype(ValueId id) const { return values_[id].type.dtype; }
+  const Node& producer(ValueId id) const { return nodes_[values_[id].producer]; }
+  // The constant behind a value, or null.
+  const Tensor* constant_of(ValueId id) const;
+
+  struct Port {
+    std::string name;
+    ValueId value;
+  };
+  const std::vector<Port>& inputs() const { return inputs_; }    // parameters, in order
+  const std::vector<Port>& outputs() const { return outputs_; }
+
+ private:
+  std::vector<Node> nodes_;
+  std::vector<Value> values_;
+  std::vector<Origin> origins_;
+  std::vector<Port> inputs_, outputs_;
+};
+
+// For every value, the nodes that read it (a node appears once per operand). Graph outputs are not uses.
+std::vector<std::vector<NodeId>> users(const Graph& graph);
+
+}  // namespace heddle::ir

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace heddle::ir {
+
+// What a set of nodes becomes: one kernel (or one step) of the plan.
+enum class GroupKind : uint8_t {
+  kStitch,        // memory-bound nodes in one generated kernel
+  kContraction,   // prologue + template (dot, conv, window) + epilogue
+  kBackToBack,    // two contractions in one kernel
+  kAttention,     // contraction - stitch - contraction
+  kControl,       // a loop or an if, whose bodies are grouped in turn
+  kReference,     // runs through the reference evaluator
+};
+std::string_view to_string(GroupKind kind);
+
+struct Group {
+  GroupKind kind;
+  std::vector<NodeId> nodes;     // topological; constants and parameters belong to no group
+  NodeId anchor = 0;             // the contraction, or the control node
+  std::vector<ValueId> inputs;   // values made outside, in order of first use (constants included)
+  std::vector<ValueId> outputs;  // values used outside
+};
+
+// Why two things were or were not fused; the material of `explain`.
+struct Decision {
+  bool yes;
+  std::string rule;    // "epilogue", "stitch", ...
+  std::string what;    // "add (/encoder/Add) into dot (/encoder/MatMul)"
+  std::string reason;
+};
+
+struct Grouping {
+  std::vector<Group> groups;  // topological
+  std::vector<Decision> decisions;
+};
+
+}  // namespace heddle::ir

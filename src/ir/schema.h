@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/array.h"
+#include "ir/graph.h"
+
+namespace heddle::ir {
+
+enum class AttrKind : uint8_t { kInt, kReal, kText, kInts, kDType, kTensor, kGraph };
+
+struct AttrSpec {
+  std::string_view name;
+  AttrKind kind;
+  bool required = true;
+};
+
+// What an inference or evaluation function sees of its node.
+struct InferContext {
+  Op op;
+  std::span<const TensorType> inputs;
+  const Attrs& attrs;
+};
+
+struct EvalContext {
+  Op op;
+  std::span<const Array* const> inputs;
+  std::span<const TensorType> outputs;  // the types that were inferred
+  const Attrs& attrs;
+  bool round;                           // see EvalOptions::round
+};
+
+// One primitive: its operands, attributes, result types and reference evaluation. Each family (ir/ops/<family>.cc)
+// exports a table of these; ir/ops/families.h joins them, so nothing registers itself behind the reader's back.
+struct OpSchema {
+  Op op;
+  int min_inputs, max_inputs;  // max_inputs < 0: any number
+  std::vector<AttrSpec> attrs;
+  // Result types. Throws kInvalidNode whose `why` states the rule with the shapes and dtypes that broke it.
+  std::vector<TensorType> (*infer)(const InferContext&);
+  // Results, one array per output. Null for sources that the evaluator itself supplies (parameter).
+  std::vector<Array> (*eval)(const EvalContext&);
+};
+
+const OpSchema& schema(Op op);
+
+}  // namespace heddle::ir

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+enum class TargetKind : uint8_t { kCpu, kCuda };
+
+// Vector instruction sets in ascending order; code for one runs on every later one.
+enum class CpuIsa : uint8_t { kPortable, kAvx2, kAvx512 };
+
+// What a device is, as plain data: schedules and cost models read this and nothing else of the machine, so a plan can be
+// made for a device that is not present and tests can pin one.
+struct CpuTarget {
+  CpuIsa isa = CpuIsa::kPortable;
+  bool f16c = false;         // hardware f16 conversion
+  bool avx512_bf16 = false, avx512_vnni = false;
+  int threads = 1;           // worker threads that a plan may use
+  int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;  // l1 and l2 per core
+  double ghz = 3.0;
+  double copy_gbps = 20;     // one thread, read + write
+  double barrier_us = 1.5;   // fork and join of all threads
+
+  int lanes_f32() const { return isa == CpuIsa::kAvx512 ? 16 : isa == CpuIsa::kAvx2 ? 8 : 4; }
+  // f32 FMA peak of one core in GFLOP/s.
+  double peak_gflops() const;
+};
+
+// An NVIDIA GPU. The measured constants of the H200 are the defaults of sm_90.
+struct CudaTarget {
+  int sm = 90;
+  int sms = 132;
+  int64_t shared_bytes_per_block = 232448, l2_bytes = 60 << 20;
+  int registers_per_sm = 65536;
+  double copy_tbps = 3.94, read_tbps = 4.64;
+  double grid_barrier_us = 0.9, cluster_barrier_us = 0.25, graph_boundary_us = 0.61;
+};
+
+struct Target {
+  TargetKind kind = TargetKind::kCpu;
+  CpuTarget cpu;
+  CudaTarget cuda;
+
+  // The machine that this process runs on, with `threads` workers (0: as many as cores this process may use).
+  static Target host_cpu(int threads = 0);
+  // Stable text of everything that generated code may depend on; part of every cache key.
+  std::string fingerprint() const;
+};
+
+std::string_view to_string(CpuIsa isa);
+
+}  // namespace heddle
