@@ -10,10 +10,30 @@ namespace heddle {
 // Element types. Types narrower than a byte (i4, u4, i2, u2, f4e2m1) are held one element per byte; they are packed
 // only in files. kString exists at the border of a model only.
 enum class DType : uint8_t {
-  kF64, kF32, kF16, kBF16, kF8E4M3, kF8E4M3Fnuz, kF8E5M2, kF8E5M2Fnuz, kF8E8M0, kF4E2M1,
-  kI64, kI32, kI16, kI8, kI4, kI2,
-  kU64, kU32, kU16, kU8, kU4, kU2,
-  kBool, kString,
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E4M3Fnuz,
+  kF8E5M2,
+  kF8E5M2Fnuz,
+  kF8E8M0,
+  kF4E2M1,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kI4,
+  kI2,
+  kU64,
+  kU32,
+  kU16,
+  kU8,
+  kU4,
+  kU2,
+  kBool,
+  kString,
 };
 
 // "f32", "bf16", "f8e4m3", "i64", "bool", ...: the spelling of the textual IR and of messages.
@@ -28,7 +48,9 @@ int bits_of(DType type);
 bool is_float(DType type);
 bool is_signed_int(DType type);
 bool is_unsigned_int(DType type);
-inline bool is_int(DType type) { return is_signed_int(type) || is_unsigned_int(type); }
+inline bool is_int(DType type) {
+  return is_signed_int(type) || is_unsigned_int(type);
+}
 
 // Conversions between double and the narrow floating types, round to nearest even. `saturate` maps values beyond the
 // largest finite number of a float8 or float4 type to it (ONNX Cast, attribute saturate); f16 and bf16 go to infinity.

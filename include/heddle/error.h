@@ -10,24 +10,24 @@ namespace heddle {
 // the remedy. The family decides the exit code of the command line (exit_code()).
 enum class ErrorCode {
   // 1xx: the model
-  kMalformedModel = 101,     // not ONNX, truncated, inconsistent protobuf, a cyclic graph
-  kMissingData = 102,        // a missing initialiser or external data file
-  kInvalidNode = 103,        // a node whose attributes, types or shapes break its operator's rules
-  kInvalidIr = 104,          // textual IR that does not parse or does not verify
+  kMalformedModel = 101,  // not ONNX, truncated, inconsistent protobuf, a cyclic graph
+  kMissingData = 102,     // a missing initialiser or external data file
+  kInvalidNode = 103,     // a node whose attributes, types or shapes break its operator's rules
+  kInvalidIr = 104,       // textual IR that does not parse or does not verify
   // 2xx: what the caller passed
-  kInvalidArgument = 201,    // a wrong option, flag or API argument
-  kInvalidInput = 202,       // a tensor with the wrong name, shape, dtype or file
-  kValueOutOfRange = 203,    // data that breaks an operator's rule at run time (an index outside its axis)
+  kInvalidArgument = 201,  // a wrong option, flag or API argument
+  kInvalidInput = 202,     // a tensor with the wrong name, shape, dtype or file
+  kValueOutOfRange = 203,  // data that breaks an operator's rule at run time (an index outside its axis)
   // 3xx: valid, but Heddle cannot do it
   kUnsupportedOperator = 301,
   kUnsupportedType = 302,
-  kUnknownShape = 303,       // a shape depends on data that is not known at compile time
+  kUnknownShape = 303,  // a shape depends on data that is not known at compile time
   // 4xx: the machine
-  kFile = 401,               // a file cannot be read or written
+  kFile = 401,  // a file cannot be read or written
   kNoCompiler = 402,
   kCompilerFailed = 403,
   kOutOfMemory = 404,
-  kDamagedArtefact = 405,    // a cache entry or plan whose checksum is wrong
+  kDamagedArtefact = 405,  // a cache entry or plan whose checksum is wrong
   kDevice = 406,
   // 5xx: our bug
   kInternal = 501,

@@ -39,7 +39,8 @@ class Tensor {
   static Tensor of(DType dtype, Shape shape, std::span<const T> values) {
     Tensor tensor(dtype, std::move(shape));
     if (values.size_bytes() != tensor.bytes()) {
-      throw Error(ErrorCode::kInvalidArgument, "Tensor::of", "the values do not fill the shape " + to_string(tensor.shape()));
+      throw Error(ErrorCode::kInvalidArgument, "Tensor::of",
+                  "the values do not fill the shape " + to_string(tensor.shape()));
     }
     if (!values.empty()) std::memcpy(tensor.mutable_data(), values.data(), values.size_bytes());
     return tensor;

@@ -20,8 +20,8 @@ template <typename... Args>
 
 // An invariant of Heddle itself: when it breaks the message says that it is our bug. Errors of the user go through
 // fail() instead.
-#define HEDDLE_CHECK(condition, ...)                                                                       \
-  do {                                                                                                     \
-    if (!(condition)) [[unlikely]]                                                                         \
-      ::heddle::internal_error(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__));             \
+#define HEDDLE_CHECK(condition, ...)                                                           \
+  do {                                                                                         \
+    if (!(condition)) [[unlikely]]                                                             \
+      ::heddle::internal_error(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)); \
   } while (false)

@@ -18,41 +18,51 @@ struct Info {
 };
 
 constexpr std::array kInfo = {
-    Info{DType::kF64, "f64", 8, 64},       Info{DType::kF32, "f32", 4, 32},
-    Info{DType::kF16, "f16", 2, 16},       Info{DType::kBF16, "bf16", 2, 16},
-    Info{DType::kF8E4M3, "f8e4m3", 1, 8},  Info{DType::kF8E4M3Fnuz, "f8e4m3fnuz", 1, 8},
-    Info{DType::kF8E5M2, "f8e5m2", 1, 8},  Info{DType::kF8E5M2Fnuz, "f8e5m2fnuz", 1, 8},
-    Info{DType::kF8E8M0, "f8e8m0", 1, 8},  Info{DType::kF4E2M1, "f4e2m1", 1, 4},
-    Info{DType::kI64, "i64", 8, 64},       Info{DType::kI32, "i32", 4, 32},
-    Info{DType::kI16, "i16", 2, 16},       Info{DType::kI8, "i8", 1, 8},
-    Info{DType::kI4, "i4", 1, 4},          Info{DType::kI2, "i2", 1, 2},
-    Info{DType::kU64, "u64", 8, 64},       Info{DType::kU32, "u32", 4, 32},
-    Info{DType::kU16, "u16", 2, 16},       Info{DType::kU8, "u8", 1, 8},
-    Info{DType::kU4, "u4", 1, 4},          Info{DType::kU2, "u2", 1, 2},
-    Info{DType::kBool, "bool", 1, 8},      Info{DType::kString, "string", 0, 0},
+    Info{DType::kF64, "f64", 8, 64},      Info{DType::kF32, "f32", 4, 32},
+    Info{DType::kF16, "f16", 2, 16},      Info{DType::kBF16, "bf16", 2, 16},
+    Info{DType::kF8E4M3, "f8e4m3", 1, 8}, Info{DType::kF8E4M3Fnuz, "f8e4m3fnuz", 1, 8},
+    Info{DType::kF8E5M2, "f8e5m2", 1, 8}, Info{DType::kF8E5M2Fnuz, "f8e5m2fnuz", 1, 8},
+    Info{DType::kF8E8M0, "f8e8m0", 1, 8}, Info{DType::kF4E2M1, "f4e2m1", 1, 4},
+    Info{DType::kI64, "i64", 8, 64},      Info{DType::kI32, "i32", 4, 32},
+    Info{DType::kI16, "i16", 2, 16},      Info{DType::kI8, "i8", 1, 8},
+    Info{DType::kI4, "i4", 1, 4},         Info{DType::kI2, "i2", 1, 2},
+    Info{DType::kU64, "u64", 8, 64},      Info{DType::kU32, "u32", 4, 32},
+    Info{DType::kU16, "u16", 2, 16},      Info{DType::kU8, "u8", 1, 8},
+    Info{DType::kU4, "u4", 1, 4},         Info{DType::kU2, "u2", 1, 2},
+    Info{DType::kBool, "bool", 1, 8},     Info{DType::kString, "string", 0, 0},
 };
 
-const Info& info(DType type) { return kInfo[static_cast<size_t>(type)]; }
+const Info& info(DType type) {
+  return kInfo[static_cast<size_t>(type)];
+}
 
 // A binary floating format: exponent and mantissa bits, bias, and how its top codes are used.
 struct Format {
   int exponent_bits, mantissa_bits, bias;
-  bool infinity;    // the top exponent holds infinities and NaN, as in IEEE 754
-  uint32_t max;     // code of the largest finite number (without the sign)
-  uint32_t nan;     // code of the NaN that we write; 0 where the format has none
-  bool fnuz;        // no negative zero: its code is the NaN
+  bool infinity;  // the top exponent holds infinities and NaN, as in IEEE 754
+  uint32_t max;   // code of the largest finite number (without the sign)
+  uint32_t nan;   // code of the NaN that we write; 0 where the format has none
+  bool fnuz;      // no negative zero: its code is the NaN
 };
 
 Format format(DType type) {
   switch (type) {
-    case DType::kF16: return {5, 10, 15, true, 0x7bff, 0x7e00, false};
-    case DType::kBF16: return {8, 7, 127, true, 0x7f7f, 0x7fc0, false};
-    case DType::kF8E4M3: return {4, 3, 7, false, 0x7e, 0x7f, false};
-    case DType::kF8E4M3Fnuz: return {4, 3, 8, false, 0x7f, 0x80, true};
-    case DType::kF8E5M2: return {5, 2, 15, true, 0x7b, 0x7f, false};
-    case DType::kF8E5M2Fnuz: return {5, 2, 16, false, 0x7f, 0x80, true};
-    case DType::kF4E2M1: return {2, 1, 1, false, 0x7, 0, false};
-    default: break;
+    case DType::kF16:
+      return {5, 10, 15, true, 0x7bff, 0x7e00, false};
+    case DType::kBF16:
+      return {8, 7, 127, true, 0x7f7f, 0x7fc0, false};
+    case DType::kF8E4M3:
+      return {4, 3, 7, false, 0x7e, 0x7f, false};
+    case DType::kF8E4M3Fnuz:
+      return {4, 3, 8, false, 0x7f, 0x80, true};
+    case DType::kF8E5M2:
+      return {5, 2, 15, true, 0x7b, 0x7f, false};
+    case DType::kF8E5M2Fnuz:
+      return {5, 2, 16, false, 0x7f, 0x80, true};
+    case DType::kF4E2M1:
+      return {2, 1, 1, false, 0x7, 0, false};
+    default:
+      break;
   }
   HEDDLE_CHECK(false, "{} is no narrow floating type", to_string(type));
   return {};
@@ -75,7 +85,9 @@ uint32_t encode_e8m0(double value) {
 
 }  // namespace
 
-std::string_view to_string(DType type) { return info(type).name; }
+std::string_view to_string(DType type) {
+  return info(type).name;
+}
 
 std::optional<DType> parse_dtype(std::string_view text) {
   for (const Info& i : kInfo) {
@@ -84,11 +96,21 @@ std::optional<DType> parse_dtype(std::string_view text) {
   return std::nullopt;
 }
 
-size_t size_of(DType type) { return info(type).bytes; }
-int bits_of(DType type) { return info(type).bits; }
-bool is_float(DType type) { return type <= DType::kF4E2M1; }
-bool is_signed_int(DType type) { return type >= DType::kI64 && type <= DType::kI2; }
-bool is_unsigned_int(DType type) { return type >= DType::kU64 && type <= DType::kU2; }
+size_t size_of(DType type) {
+  return info(type).bytes;
+}
+int bits_of(DType type) {
+  return info(type).bits;
+}
+bool is_float(DType type) {
+  return type <= DType::kF4E2M1;
+}
+bool is_signed_int(DType type) {
+  return type >= DType::kI64 && type <= DType::kI2;
+}
+bool is_unsigned_int(DType type) {
+  return type >= DType::kU64 && type <= DType::kU2;
+}
 
 uint32_t encode_float(DType type, double value, bool saturate) {
   if (type == DType::kF8E8M0) return encode_e8m0(value);
@@ -109,8 +131,10 @@ uint32_t encode_float(DType type, double value, bool saturate) {
   if (rounded > decode_magnitude(f, f.max)) return signed_code(overflow);
   if (rounded == 0) return signed_code(0);
   std::frexp(rounded, &exponent);
-  if (exponent - 1 < 1 - f.bias) return signed_code(static_cast<uint32_t>(std::ldexp(rounded, f.bias - 1 + f.mantissa_bits)));
-  const auto mantissa = static_cast<uint32_t>(std::ldexp(rounded, f.mantissa_bits - (exponent - 1))) - (1u << f.mantissa_bits);
+  if (exponent - 1 < 1 - f.bias)
+    return signed_code(static_cast<uint32_t>(std::ldexp(rounded, f.bias - 1 + f.mantissa_bits)));
+  const auto mantissa =
+      static_cast<uint32_t>(std::ldexp(rounded, f.mantissa_bits - (exponent - 1))) - (1u << f.mantissa_bits);
   return signed_code((static_cast<uint32_t>(exponent - 1 + f.bias) << f.mantissa_bits) | mantissa);
 }
 

@@ -25,31 +25,51 @@ Error::Error(ErrorCode code, std::string where, std::string why, std::string rem
 int exit_code(ErrorCode code) {
   switch (static_cast<int>(code) / 100) {
     case 1:
-    case 2: return 2;
-    case 3: return 3;
-    default: return 4;
+    case 2:
+      return 2;
+    case 3:
+      return 3;
+    default:
+      return 4;
   }
 }
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kMalformedModel: return "malformed model";
-    case ErrorCode::kMissingData: return "missing data";
-    case ErrorCode::kInvalidNode: return "invalid node";
-    case ErrorCode::kInvalidIr: return "invalid IR";
-    case ErrorCode::kInvalidArgument: return "invalid argument";
-    case ErrorCode::kInvalidInput: return "invalid input";
-    case ErrorCode::kValueOutOfRange: return "value out of range";
-    case ErrorCode::kUnsupportedOperator: return "unsupported operator";
-    case ErrorCode::kUnsupportedType: return "unsupported type";
-    case ErrorCode::kUnknownShape: return "shape unknown at compile time";
-    case ErrorCode::kFile: return "file error";
-    case ErrorCode::kNoCompiler: return "no compiler";
-    case ErrorCode::kCompilerFailed: return "compiler failed";
-    case ErrorCode::kOutOfMemory: return "out of memory";
-    case ErrorCode::kDamagedArtefact: return "damaged artefact";
-    case ErrorCode::kDevice: return "device error";
-    case ErrorCode::kInternal: return "internal error";
+    case ErrorCode::kMalformedModel:
+      return "malformed model";
+    case ErrorCode::kMissingData:
+      return "missing data";
+    case ErrorCode::kInvalidNode:
+      return "invalid node";
+    case ErrorCode::kInvalidIr:
+      return "invalid IR";
+    case ErrorCode::kInvalidArgument:
+      return "invalid argument";
+    case ErrorCode::kInvalidInput:
+      return "invalid input";
+    case ErrorCode::kValueOutOfRange:
+      return "value out of range";
+    case ErrorCode::kUnsupportedOperator:
+      return "unsupported operator";
+    case ErrorCode::kUnsupportedType:
+      return "unsupported type";
+    case ErrorCode::kUnknownShape:
+      return "shape unknown at compile time";
+    case ErrorCode::kFile:
+      return "file error";
+    case ErrorCode::kNoCompiler:
+      return "no compiler";
+    case ErrorCode::kCompilerFailed:
+      return "compiler failed";
+    case ErrorCode::kOutOfMemory:
+      return "out of memory";
+    case ErrorCode::kDamagedArtefact:
+      return "damaged artefact";
+    case ErrorCode::kDevice:
+      return "device error";
+    case ErrorCode::kInternal:
+      return "internal error";
   }
   return "error";
 }

@@ -25,7 +25,9 @@ int64_t element_count(const Shape& shape) {
   return zero ? 0 : count;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string to_string(const Shape& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ","));
+}
 
 Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)), size_(element_count(shape_)) {
   if (dtype == DType::kString) {
@@ -70,7 +72,8 @@ Tensor Tensor::of_strings(Shape shape, std::vector<std::string> values) {
 
 Tensor Tensor::reshaped(Shape shape) const {
   if (element_count(shape) != size_) {
-    fail(ErrorCode::kInvalidArgument, "reshape", to_string(shape_) + " does not hold as many elements as " + to_string(shape));
+    fail(ErrorCode::kInvalidArgument, "reshape",
+         to_string(shape_) + " does not hold as many elements as " + to_string(shape));
   }
   Tensor view = *this;
   view.shape_ = std::move(shape);

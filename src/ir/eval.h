@@ -9,8 +9,8 @@
 namespace heddle::ir {
 
 struct EvalOptions {
-  // true: each result is rounded to its node's dtype, as a device would store it (constant folding, reference steps of a
-  // plan). false: float64 throughout whatever the dtypes say; `verify` measures against that.
+  // true: each result is rounded to its node's dtype, as a device would store it (constant folding, reference steps of
+  // a plan). false: float64 throughout whatever the dtypes say; `verify` measures against that.
   bool round = false;
   // Called for every value as it is made, in topological order; verify compares group boundaries through it.
   std::function<void(ValueId, const Array&)> observe;
@@ -21,6 +21,7 @@ struct EvalOptions {
 std::vector<Array> evaluate(const Graph& graph, std::vector<Array> inputs, const EvalOptions& options = {});
 
 // One node, for constant folding.
-std::vector<Array> evaluate_node(const Graph& graph, const Node& node, std::span<const Array* const> inputs, bool round);
+std::vector<Array> evaluate_node(const Graph& graph, const Node& node, std::span<const Array* const> inputs,
+                                 bool round);
 
 }  // namespace heddle::ir

@@ -44,10 +44,10 @@ struct Node {
   std::vector<OriginId> origins;
 };
 
-// A graph of primitives in SSA form with static shapes. It is append-only: a node's operands exist before it, so nodes()
-// is always a topological order and passes rebuild (ir/rewrite.h) instead of mutating.
-// Parameters and constants are nodes too. A body of a loop or a branch is a Graph of its own, held as an attribute;
-// it sees nothing of the outer graph except through its parameters.
+// A graph of primitives in SSA form with static shapes. It is append-only: a node's operands exist before it, so
+// nodes() is always a topological order and passes rebuild (ir/rewrite.h) instead of mutating. Parameters and constants
+// are nodes too. A body of a loop or a branch is a Graph of its own, held as an attribute; it sees nothing of the outer
+// graph except through its parameters.
 class Graph {
  public:
   // Appends a node. The op's schema checks operand count, attributes and types and derives the result types.
@@ -80,7 +80,7 @@ class Graph {
     std::string name;
     ValueId value;
   };
-  const std::vector<Port>& inputs() const { return inputs_; }    // parameters, in order
+  const std::vector<Port>& inputs() const { return inputs_; }  // parameters, in order
   const std::vector<Port>& outputs() const { return outputs_; }
 
  private:

@@ -9,12 +9,12 @@ namespace heddle::ir {
 
 // What a set of nodes becomes: one kernel (or one step) of the plan.
 enum class GroupKind : uint8_t {
-  kStitch,        // memory-bound nodes in one generated kernel
-  kContraction,   // prologue + template (dot, conv, window) + epilogue
-  kBackToBack,    // two contractions in one kernel
-  kAttention,     // contraction - stitch - contraction
-  kControl,       // a loop or an if, whose bodies are grouped in turn
-  kReference,     // runs through the reference evaluator
+  kStitch,       // memory-bound nodes in one generated kernel
+  kContraction,  // prologue + template (dot, conv, window) + epilogue
+  kBackToBack,   // two contractions in one kernel
+  kAttention,    // contraction - stitch - contraction
+  kControl,      // a loop or an if, whose bodies are grouped in turn
+  kReference,    // runs through the reference evaluator
 };
 std::string_view to_string(GroupKind kind);
 
@@ -29,8 +29,8 @@ struct Group {
 // Why two things were or were not fused; the material of `explain`.
 struct Decision {
   bool yes;
-  std::string rule;    // "epilogue", "stitch", ...
-  std::string what;    // "add (/encoder/Add) into dot (/encoder/MatMul)"
+  std::string rule;  // "epilogue", "stitch", ...
+  std::string what;  // "add (/encoder/Add) into dot (/encoder/MatMul)"
   std::string reason;
 };
 

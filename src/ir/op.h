@@ -14,7 +14,17 @@ enum class Op : uint8_t {
 
 // What passes and the scheduler may assume of an op; see docs/design/ir.md.
 enum class OpClass : uint8_t {
-  kUnary, kBinary, kTernary, kSource, kLayout, kIndexing, kReduction, kWindow, kContraction, kControl, kCall,
+  kUnary,
+  kBinary,
+  kTernary,
+  kSource,
+  kLayout,
+  kIndexing,
+  kReduction,
+  kWindow,
+  kContraction,
+  kControl,
+  kCall,
 };
 
 std::string_view to_string(Op op);
@@ -24,6 +34,8 @@ OpClass class_of(Op op);
 inline bool is_elementwise(Op op) {
   return class_of(op) == OpClass::kUnary || class_of(op) == OpClass::kBinary || class_of(op) == OpClass::kTernary;
 }
-inline bool is_comparison(Op op) { return op >= Op::kEq && op <= Op::kGe; }
+inline bool is_comparison(Op op) {
+  return op >= Op::kEq && op <= Op::kGe;
+}
 
 }  // namespace heddle::ir

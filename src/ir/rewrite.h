@@ -9,8 +9,8 @@
 namespace heddle::ir {
 
 // Rebuilds a graph node by node: the mechanism under every pass. For each node of `source` in order, `visit` may emit
-// replacement nodes into the target and return the new values for the node's outputs, or return nullopt to have the node
-// copied. Parameters keep their order; nodes that no output needs are not visited (dead code disappears).
+// replacement nodes into the target and return the new values for the node's outputs, or return nullopt to have the
+// node copied. Parameters keep their order; nodes that no output needs are not visited (dead code disappears).
 class Rewriter {
  public:
   using Visit = std::function<std::optional<std::vector<ValueId>>(Rewriter&, const Node&)>;

@@ -30,7 +30,7 @@ struct EvalContext {
   std::span<const Array* const> inputs;
   std::span<const TensorType> outputs;  // the types that were inferred
   const Attrs& attrs;
-  bool round;                           // see EvalOptions::round
+  bool round;  // see EvalOptions::round
 };
 
 // One primitive: its operands, attributes, result types and reference evaluation. Each family (ir/ops/<family>.cc)

@@ -24,7 +24,9 @@ int usable_cores() {
 
 }  // namespace
 
-double CpuTarget::peak_gflops() const { return ghz * lanes_f32() * 2 * 2; }  // two FMA pipes
+double CpuTarget::peak_gflops() const {
+  return ghz * lanes_f32() * 2 * 2;
+}  // two FMA pipes
 
 Target Target::host_cpu(int threads) {
   Target target;
@@ -56,9 +58,12 @@ std::string Target::fingerprint() const {
 
 std::string_view to_string(CpuIsa isa) {
   switch (isa) {
-    case CpuIsa::kPortable: return "portable";
-    case CpuIsa::kAvx2: return "avx2";
-    case CpuIsa::kAvx512: return "avx512";
+    case CpuIsa::kPortable:
+      return "portable";
+    case CpuIsa::kAvx2:
+      return "avx2";
+    case CpuIsa::kAvx512:
+      return "avx512";
   }
   return "portable";
 }

@@ -11,17 +11,17 @@ enum class TargetKind : uint8_t { kCpu, kCuda };
 // Vector instruction sets in ascending order; code for one runs on every later one.
 enum class CpuIsa : uint8_t { kPortable, kAvx2, kAvx512 };
 
-// What a device is, as plain data: schedules and cost models read this and nothing else of the machine, so a plan can be
-// made for a device that is not present and tests can pin one.
+// What a device is, as plain data: schedules and cost models read this and nothing else of the machine, so a plan can
+// be made for a device that is not present and tests can pin one.
 struct CpuTarget {
   CpuIsa isa = CpuIsa::kPortable;
-  bool f16c = false;         // hardware f16 conversion
+  bool f16c = false;  // hardware f16 conversion
   bool avx512_bf16 = false, avx512_vnni = false;
-  int threads = 1;           // worker threads that a plan may use
+  int threads = 1;                                                       // worker threads that a plan may use
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;  // l1 and l2 per core
   double ghz = 3.0;
-  double copy_gbps = 20;     // one thread, read + write
-  double barrier_us = 1.5;   // fork and join of all threads
+  double copy_gbps = 20;    // one thread, read + write
+  double barrier_us = 1.5;  // fork and join of all threads
 
   int lanes_f32() const { return isa == CpuIsa::kAvx512 ? 16 : isa == CpuIsa::kAvx2 ? 8 : 4; }
   // f32 FMA peak of one core in GFLOP/s.

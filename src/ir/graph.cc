@@ -1,0 +1,110 @@
+#include "ir/graph.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ir/schema.h"
+
+namespace heddle::ir {
+namespace {
+
+std::string describe(const Graph& graph, Op op, const std::vector<ValueId>& inputs,
+                     const std::vector<OriginId>& origins) {
+  std::vector<std::string> types;
+  for (ValueId v : inputs) types.push_back(to_string(graph.type(v)));
+  std::string text = fmt::format("{}({})", to_string(op), fmt::join(types, ", "));
+  for (OriginId id : origins) text += fmt::format(" of {} ({})", graph.origin(id).node, graph.origin(id).op_type);
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const TensorType& type) {
+  return std::string(to_string(type.dtype)) + to_string(type.shape);
+}
+
+NodeId Graph::add(Op op, std::vector<ValueId> inputs, Attrs attrs, std::vector<OriginId> origins) {
+  const OpSchema& s = schema(op);
+  for (ValueId v : inputs) HEDDLE_CHECK(v < values_.size(), "{}: operand {} does not exist", to_string(op), v);
+  const int count = static_cast<int>(inputs.size());
+  if (count < s.min_inputs || (s.max_inputs >= 0 && count > s.max_inputs)) {
+    fail(ErrorCode::kInvalidNode, describe(*this, op, inputs, origins),
+         fmt::format("{} operands given, {} to {} expected", count, s.min_inputs, s.max_inputs));
+  }
+  for (const AttrSpec& spec : s.attrs) {
+    const Attr* attr = attrs.find(spec.name);
+    if (attr == nullptr ? spec.required : attr->index() != static_cast<size_t>(spec.kind)) {
+      fail(ErrorCode::kInvalidNode, describe(*this, op, inputs, origins),
+           fmt::format("attribute {} {}", spec.name, attr == nullptr ? "is missing" : "has the wrong kind"));
+    }
+  }
+  std::vector<TensorType> operand_types;
+  operand_types.reserve(inputs.size());
+  for (ValueId v : inputs) operand_types.push_back(type(v));
+  std::vector<TensorType> results;
+  try {
+    results = s.infer({op, operand_types, attrs});
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    fail(error.code(), describe(*this, op, inputs, origins), error.why(), error.remedy());
+  }
+  const auto id = static_cast<NodeId>(nodes_.size());
+  std::vector<ValueId> outputs;
+  for (uint32_t i = 0; i < results.size(); ++i) {
+    element_count(results[i].shape);  // throws on overflow
+    outputs.push_back(static_cast<ValueId>(values_.size()));
+    values_.push_back({std::move(results[i]), id, i});
+  }
+  nodes_.push_back({op, std::move(inputs), std::move(outputs), std::move(attrs), std::move(origins)});
+  return id;
+}
+
+ValueId Graph::emit(Op op, std::vector<ValueId> inputs, Attrs attrs, std::vector<OriginId> origins) {
+  const NodeId id = add(op, std::move(inputs), std::move(attrs), std::move(origins));
+  HEDDLE_CHECK(nodes_[id].outputs.size() == 1, "{} has {} results", to_string(op), nodes_[id].outputs.size());
+  return nodes_[id].outputs[0];
+}
+
+ValueId Graph::parameter(std::string name, TensorType type) {
+  for (const Port& port : inputs_) {
+    if (port.name == name) fail(ErrorCode::kInvalidNode, "parameter " + name, "two inputs of the graph have this name");
+  }
+  const ValueId value = emit(Op::kParameter, {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape}});
+  inputs_.push_back({std::move(name), value});
+  return value;
+}
+
+ValueId Graph::constant(Tensor value, std::vector<OriginId> origins) {
+  return emit(Op::kConstant, {}, {{"value", std::move(value)}}, std::move(origins));
+}
+
+void Graph::output(std::string name, ValueId value) {
+  HEDDLE_CHECK(value < values_.size());
+  for (const Port& port : outputs_) {
+    if (port.name == name) fail(ErrorCode::kInvalidNode, "output " + name, "two outputs of the graph have this name");
+  }
+  outputs_.push_back({std::move(name), value});
+}
+
+OriginId Graph::origin(Origin origin) {
+  // The newest come first: consecutive nodes mostly share theirs.
+  const auto at = std::find(origins_.rbegin(), origins_.rend(), origin);
+  if (at != origins_.rend()) return static_cast<OriginId>(origins_.rend() - at - 1);
+  origins_.push_back(std::move(origin));
+  return static_cast<OriginId>(origins_.size() - 1);
+}
+
+const Tensor* Graph::constant_of(ValueId id) const {
+  const Node& node = producer(id);
+  return node.op == Op::kConstant ? &node.attrs.tensor("value") : nullptr;
+}
+
+std::vector<std::vector<NodeId>> users(const Graph& graph) {
+  std::vector<std::vector<NodeId>> result(graph.value_count());
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    for (ValueId v : graph.node(id).inputs) result[v].push_back(id);
+  }
+  return result;
+}
+
+}  // namespace heddle::ir

@@ -1,0 +1,36 @@
+#include "ir/op.h"
+
+#include <array>
+
+namespace heddle::ir {
+namespace {
+
+struct Entry {
+  std::string_view name;
+  OpClass op_class;
+};
+
+constexpr std::array kOps = {
+#define HEDDLE_OP(enumerator, name, op_class) Entry{name, OpClass::op_class},
+#include "ir/ops.def"
+#undef HEDDLE_OP
+};
+
+}  // namespace
+
+std::string_view to_string(Op op) {
+  return kOps[static_cast<size_t>(op)].name;
+}
+
+std::optional<Op> parse_op(std::string_view name) {
+  for (size_t i = 0; i < kOps.size(); ++i) {
+    if (kOps[i].name == name) return static_cast<Op>(i);
+  }
+  return std::nullopt;
+}
+
+OpClass class_of(Op op) {
+  return kOps[static_cast<size_t>(op)].op_class;
+}
+
+}  // namespace heddle::ir

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/graph.h"
+#include "target/target.h"
+
+namespace heddle::passes {
+
+// What an f32 model is computed in. Accumulation, statistics and softmax stay f32.
+enum class Precision : uint8_t { kF32, kTf32, kF16, kBF16 };
+
+struct PassContext {
+  const Target& target;
+  Precision precision = Precision::kF32;
+};
+
+// A pass is one free function from graph to graph in a pair of files of its own (passes/<name>.h, .cc).
+struct Pass {
+  std::string_view name;
+  std::string_view what;  // one line for `heddle opt --list`
+  ir::Graph (*run)(const ir::Graph&, const PassContext&);
+};
+
+// All passes in the order in which they run; a pass may stand in the list more than once. pipeline.cc is the list.
+std::span<const Pass> pipeline();
+const Pass* find_pass(std::string_view name);
+
+struct PassReport {
+  std::string_view name;
+  double seconds;
+  size_t nodes_before, nodes_after;
+};
+
+struct PipelineOptions {
+  std::vector<std::string> disabled;  // names of passes to leave out
+  bool verify = true;                 // verify the graph after each pass
+  std::function<void(const PassReport&, const ir::Graph&)> observe;
+};
+
+// Throws kInvalidArgument on an unknown name in `disabled`, kInternal naming the pass whose result does not verify.
+ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const PipelineOptions& options = {});
+ir::Graph run_passes(const ir::Graph& graph, std::span<const std::string> names, const PassContext& context);
+
+}  // namespace heddle::passes

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ir/group.h"
+#include "target/target.h"
+
+namespace heddle::schedule {
+
+// How a constant operand is laid out before the plan is stored, in place of the dense row-major form.
+struct Packing {
+  std::string kind;             // "" dense; else a packer's name: "gemm_b", "conv_filter", "winograd_filter", ...
+  std::vector<int64_t> params;  // the packer's parameters (tile/core/pack.h)
+  bool operator==(const Packing&) const = default;
+};
+
+// A buffer as a kernel sees it.
+struct Operand {
+  enum class Role : uint8_t { kInput, kOutput };
+  Role role = Role::kInput;
+  DType dtype = DType::kF32;
+  Shape shape;  // dense row-major, unless packed
+  Packing packing;
+};
+
+struct StitchDesc;       // schedule/stitch.h: generated loop nest over memory-bound nodes
+struct ContractionDesc;  // schedule/contraction.h: template + epilogue (dot, conv, window)
+
+// Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
+// kernels, so the layers of a model share them.
+struct KernelDesc {
+  std::vector<Operand> operands;
+  std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const ContractionDesc>> body;
+};
+
+// What the tuner may choose, in named fields; the schedule fills it from the cost model.
+struct Config {
+  int64_t tile_m = 0, tile_n = 0, tile_k = 0;  // cache blocking of a contraction
+  int64_t micro_m = 0, micro_n = 0;            // registers of the micro-kernel, in rows and columns
+  int64_t lanes = 0;                           // vector width of a stitch kernel
+  int64_t tasks = 0;                           // into how many tasks the outer loop is cut
+  std::string algorithm;                       // "gemm", "gemv", "direct", "winograd", "depthwise", ...
+  std::string reason;                          // why the cost model chose this, with its numbers
+};
+
+// Where an operand of a scheduled kernel comes from.
+struct Binding {
+  enum class Kind : uint8_t { kValue, kWorkspace };
+  Kind kind = Kind::kValue;
+  ir::ValueId value = 0;   // kValue: a value of the graph (a constant with packing is packed at compile time)
+  uint32_t workspace = 0;  // kWorkspace: index into ScheduledGroup::workspaces
+};
+
+struct ScheduledKernel {
+  KernelDesc desc;
+  Config config;
+  std::vector<Binding> bindings;  // one per operand
+  std::string label;              // short and readable: "gemm 128x768x768 + bias + gelu"
+  double floor_seconds = 0;       // max(bytes / bandwidth, operations / peak) on one thread
+};
+
+struct Workspace {
+  int64_t bytes = 0;
+};
+
+// A group as the sequence of kernels that compute it.
+struct ScheduledGroup {
+  std::vector<ScheduledKernel> kernels;
+  std::vector<Workspace> workspaces;
+  std::vector<std::string> notes;  // schemes chosen and why, for `explain`
+};
+
+// Throws kUnsupportedOperator when the group cannot be compiled for the target; the driver then runs it by reference.
+ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target);
+
+// Whether schedule() can compile this node as a member of a group of this kind; the fusion rules ask.
+bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason = nullptr);
+
+}  // namespace heddle::schedule
