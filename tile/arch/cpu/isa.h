@@ -1,0 +1,28 @@
+// What the compiler may use on this CPU, from its predefined macros: the vector width and the always-inline marker.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TILE_INLINE inline __attribute__((always_inline))
+#define TILE_RESTRICT __restrict__
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+#define TILE_AVX512 1
+#else
+#define TILE_AVX512 0
+#endif
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define TILE_AVX2 1
+#else
+#define TILE_AVX2 0
+#endif
+
+namespace heddle::tile {
+
+// Bytes of one native vector register. Wider `vec`s are pairs of halves.
+inline constexpr int kVectorBytes = TILE_AVX512 ? 64 : TILE_AVX2 ? 32 : 16;
+// Native lanes of f32: 16 on AVX-512, 8 on AVX2, 4 elsewhere.
+inline constexpr int kLanes = kVectorBytes / 4;
+
+}  // namespace heddle::tile

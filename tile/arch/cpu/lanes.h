@@ -1,0 +1,195 @@
+// Fused multiply-add, minimum and maximum, rounding, and reductions over the lanes of a vector.
+#pragma once
+
+#include "tile/arch/cpu/convert.h"
+#include "tile/arch/cpu/vec.h"
+
+namespace heddle::tile {
+
+// a * b + c: one rounding where the machine has FMA, two in the portable build.
+template <typename T, int W>
+TILE_INLINE vec<T, W> fma(vec<T, W> a, vec<T, W> b, vec<T, W> c) {
+  if constexpr (is_wide<T, W>) {
+    return {fma(a.lo, b.lo, c.lo), fma(a.hi, b.hi, c.hi)};
+#if TILE_AVX512
+  } else if constexpr (is_same<T, float> && W == 16) {
+    return {__builtin_ia32_vfmaddps512_mask(a.v, b.v, c.v, uint16_t(-1), 4)};
+  } else if constexpr (is_same<T, double> && W == 8) {
+    return {__builtin_ia32_vfmaddpd512_mask(a.v, b.v, c.v, uint8_t(-1), 4)};
+#endif
+#if TILE_AVX2
+  } else if constexpr (is_same<T, float> && W == 8) {
+    return {__builtin_ia32_vfmaddps256(a.v, b.v, c.v)};
+  } else if constexpr (is_same<T, double> && W == 4) {
+    return {__builtin_ia32_vfmaddpd256(a.v, b.v, c.v)};
+  } else if constexpr (is_same<T, float> && W == 4) {
+    return {__builtin_ia32_vfmaddps(a.v, b.v, c.v)};
+  } else if constexpr (is_same<T, double> && W == 2) {
+    return {__builtin_ia32_vfmaddpd(a.v, b.v, c.v)};
+  } else if constexpr (is_same<T, float> && W == 1) {
+    return {__builtin_fmaf(a.v, b.v, c.v)};
+  } else if constexpr (is_same<T, double> && W == 1) {
+    return {__builtin_fma(a.v, b.v, c.v)};
+#endif
+  } else {
+    return a * b + c;
+  }
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> fma(vec<T, W> a, vec<T, W> b, T c) {
+  return fma(a, b, splat<W>(c));
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, vec<T, W> c) {
+  return fma(a, splat<W>(b), c);
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, T c) {
+  return fma(a, splat<W>(b), splat<W>(c));
+}
+
+template <typename T, int W>
+TILE_INLINE mask<sizeof(T), W> is_nan(vec<T, W> a) {
+  return a != a;
+}
+
+// Minimum and maximum; a NaN in either operand gives NaN. With a constant as the first operand the check of that one
+// folds away and one instruction is left: max(splat<W>(0.f), x).
+template <typename T, int W>
+TILE_INLINE vec<T, W> max(vec<T, W> a, vec<T, W> b) {
+  const vec<T, W> r = select(a > b, a, b);
+  if constexpr (is_float<T>) {
+    return select(is_nan(a), a, r);
+  } else {
+    return r;
+  }
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> min(vec<T, W> a, vec<T, W> b) {
+  const vec<T, W> r = select(a < b, a, b);
+  if constexpr (is_float<T>) {
+    return select(is_nan(a), a, r);
+  } else {
+    return r;
+  }
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> max(vec<T, W> a, T b) {
+  return max(splat<W>(b), a);
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> min(vec<T, W> a, T b) {
+  return min(splat<W>(b), a);
+}
+
+template <typename T, int W>
+TILE_INLINE vec<T, W> abs(vec<T, W> a) {
+  if constexpr (is_float<T>) {
+    using U = uint_t<sizeof(T)>;
+    return bit_cast<T>(bit_cast<U>(a) & U(~U(0) >> 1));
+  } else if constexpr (is_signed<T>) {
+    return select(a < zero<T, W>(), zero<T, W>() - a, a);
+  } else {
+    return a;
+  }
+}
+// The magnitude of a with the sign bit of s.
+template <typename T, int W>
+TILE_INLINE vec<T, W> copy_sign(vec<T, W> a, vec<T, W> s) {
+  using U = uint_t<sizeof(T)>;
+  constexpr U sign = U(1) << (8 * sizeof(T) - 1);
+  return bit_cast<T>((bit_cast<U>(a) & U(~sign)) | (bit_cast<U>(s) & sign));
+}
+
+// Nearest integer, ties to even. Adding and taking away 2^23 (2^52) rounds in the current, default mode.
+template <typename T, int W>
+TILE_INLINE vec<T, W> round_even(vec<T, W> a) {
+  constexpr T big = sizeof(T) == 4 ? T(0x1p23) : T(0x1p52);
+#if TILE_AVX512
+  if constexpr (is_same<T, float> && W == 16) {
+    return {__builtin_ia32_rndscaleps_mask(a.v, 8, a.v, uint16_t(-1), 4)};
+  } else
+#endif
+  {
+    const vec<T, W> m = abs(a);
+    return select(m < big, copy_sign(m + big - big, a), a);
+  }
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> floor(vec<T, W> a) {
+  const vec<T, W> r = round_even(a);
+  return select(r > a, r - T(1), r);
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> ceil(vec<T, W> a) {
+  return -floor(-a);
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> trunc(vec<T, W> a) {
+  return copy_sign(floor(abs(a)), a);
+}
+
+// ---- Reductions over lanes, pairwise. Maximum and minimum propagate NaN.
+
+template <typename T, int W>
+TILE_INLINE T reduce_add(vec<T, W> a) {
+  if constexpr (W == 1) {
+    return a.v;
+  } else {
+    return reduce_add(low_half(a) + high_half(a));
+  }
+}
+template <typename T, int W>
+TILE_INLINE T reduce_mul(vec<T, W> a) {
+  if constexpr (W == 1) {
+    return a.v;
+  } else {
+    return reduce_mul(low_half(a) * high_half(a));
+  }
+}
+template <typename T, int W>
+TILE_INLINE T reduce_max(vec<T, W> a) {
+  if constexpr (W == 1) {
+    return a.v;
+  } else {
+    return reduce_max(max(low_half(a), high_half(a)));
+  }
+}
+template <typename T, int W>
+TILE_INLINE T reduce_min(vec<T, W> a) {
+  if constexpr (W == 1) {
+    return a.v;
+  } else {
+    return reduce_min(min(low_half(a), high_half(a)));
+  }
+}
+template <int B, int W>
+TILE_INLINE bool any(mask<B, W> m) {
+  if constexpr (W == 1) {
+    return m.v.v != 0;
+  } else if constexpr (is_wide<int_t<B>, W>) {
+    return any(mask<B, W / 2>{m.v.lo | m.v.hi});
+  } else {
+    return any(mask<B, W / 2>{low_half(m.v) | high_half(m.v)});
+  }
+}
+template <int B, int W>
+TILE_INLINE bool all(mask<B, W> m) {
+  return !any(~m);
+}
+
+// start, start + 1, ...
+template <typename T, int W>
+TILE_INLINE vec<T, W> iota(T start = T(0)) {
+  vec<T, W> r;
+  for (int i = 0; i < W; ++i) r.set(i, static_cast<T>(start + static_cast<T>(i)));
+  return r;
+}
+// The first n lanes.
+template <int B, int W>
+TILE_INLINE mask<B, W> first_lanes(int64_t n) {
+  const int_t<B> limit = static_cast<int_t<B>>(n < 0 ? 0 : n > W ? W : n);
+  return iota<int_t<B>, W>() < splat<W>(limit);
+}
+
+}  // namespace heddle::tile

@@ -1,0 +1,182 @@
+// Loads and stores. Pointers need only the alignment of their element. 16-bit floats load as and store from float.
+#pragma once
+
+#include "tile/arch/cpu/convert.h"
+#include "tile/arch/cpu/vec.h"
+
+namespace heddle::tile {
+
+namespace detail {
+
+template <int W, typename T>
+TILE_INLINE vec<T, W> load_raw(const void* p) {
+  vec<T, W> r;
+  if constexpr (is_wide<T, W>) {
+    r.lo = load_raw<W / 2, T>(p);
+    r.hi = load_raw<W / 2, T>(static_cast<const char*>(p) + W / 2 * sizeof(T));
+  } else {
+    __builtin_memcpy(&r.v, p, sizeof(r.v));
+  }
+  return r;
+}
+
+template <typename T, int W>
+TILE_INLINE void store_raw(void* p, vec<T, W> a) {
+  if constexpr (is_wide<T, W>) {
+    store_raw(p, a.lo);
+    store_raw(static_cast<char*>(p) + W / 2 * sizeof(T), a.hi);
+  } else {
+    __builtin_memcpy(p, &a.v, sizeof(a.v));
+  }
+}
+
+// The first n of W bits, for 0 <= n <= W.
+TILE_INLINE uint64_t first_bits(int64_t n) {
+  return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
+}
+
+template <int W, typename T>
+TILE_INLINE vec<T, W> load_raw_n(const T* p, int64_t n) {
+  if constexpr (is_wide<T, W>) {
+    constexpr int H = W / 2;
+    if (n <= H) return join(load_raw_n<H>(p, n), zero<T, H>());
+    return join(load_raw<H, T>(p), load_raw_n<H>(p + H, n - H));
+#if TILE_AVX512
+  } else if constexpr (W * sizeof(T) == 64) {
+    const uint64_t k = first_bits(n);
+    vec<T, W> r;
+    if constexpr (sizeof(T) == 4) {
+      r.v =
+          (typename vec<T, W>::native)__builtin_ia32_loadups512_mask((const float*)p, vec<float, 16>{}.v, uint16_t(k));
+    } else if constexpr (sizeof(T) == 8) {
+      r.v =
+          (typename vec<T, W>::native)__builtin_ia32_loadupd512_mask((const double*)p, vec<double, 8>{}.v, uint8_t(k));
+    } else {
+      r = zero<T, W>();
+      __builtin_memcpy(&r.v, p, size_t(n) * sizeof(T));
+    }
+    return r;
+#endif
+  } else if constexpr (W == 1) {
+    return n > 0 ? vec<T, 1>{p[0]} : vec<T, 1>{};
+  } else {
+    T buffer[W] = {};
+    for (int64_t i = 0; i < n && i < W; ++i) buffer[i] = p[i];
+    return load_raw<W, T>(buffer);
+  }
+}
+
+template <typename T, int W>
+TILE_INLINE void store_raw_n(T* p, vec<T, W> a, int64_t n) {
+  if constexpr (is_wide<T, W>) {
+    constexpr int H = W / 2;
+    if (n <= H) {
+      store_raw_n(p, a.lo, n);
+    } else {
+      store_raw(p, a.lo);
+      store_raw_n(p + H, a.hi, n - H);
+    }
+#if TILE_AVX512
+  } else if constexpr (W * sizeof(T) == 64 && sizeof(T) == 4) {
+    __builtin_ia32_storeups512_mask((float*)p, (vec<float, 16>::native)a.v, uint16_t(first_bits(n)));
+  } else if constexpr (W * sizeof(T) == 64 && sizeof(T) == 8) {
+    __builtin_ia32_storeupd512_mask((double*)p, (vec<double, 8>::native)a.v, uint8_t(first_bits(n)));
+#endif
+  } else if constexpr (W == 1) {
+    if (n > 0) p[0] = a.v;
+  } else {
+    T buffer[W];
+    store_raw(buffer, a);
+    for (int64_t i = 0; i < n && i < W; ++i) p[i] = buffer[i];
+  }
+}
+
+}  // namespace detail
+
+// W consecutive elements.
+template <int W, typename T>
+TILE_INLINE vec<compute_t<T>, W> load(const T* p) {
+  if constexpr (is_same<T, half>) {
+    return detail::widen_half(detail::load_raw<W, uint16_t>(p));
+  } else if constexpr (is_same<T, bfloat>) {
+    return detail::widen_bfloat(detail::load_raw<W, uint16_t>(p));
+  } else {
+    return detail::load_raw<W, T>(p);
+  }
+}
+
+template <typename T, int W>
+TILE_INLINE void store(T* p, vec<compute_t<T>, W> a) {
+  if constexpr (is_same<T, half>) {
+    detail::store_raw(p, detail::narrow_half(a));
+  } else if constexpr (is_same<T, bfloat>) {
+    detail::store_raw(p, detail::narrow_bfloat(a));
+  } else {
+    detail::store_raw(p, a);
+  }
+}
+
+// The first n elements (0 <= n <= W); the other lanes are zero and the memory behind them is not touched.
+template <int W, typename T>
+TILE_INLINE vec<compute_t<T>, W> load_n(const T* p, int64_t n) {
+  if constexpr (is_same<T, half>) {
+    return detail::widen_half(detail::load_raw_n<W>(reinterpret_cast<const uint16_t*>(p), n));
+  } else if constexpr (is_same<T, bfloat>) {
+    return detail::widen_bfloat(detail::load_raw_n<W>(reinterpret_cast<const uint16_t*>(p), n));
+  } else {
+    return detail::load_raw_n<W>(p, n);
+  }
+}
+
+template <typename T, int W>
+TILE_INLINE void store_n(T* p, vec<compute_t<T>, W> a, int64_t n) {
+  if constexpr (is_same<T, half>) {
+    detail::store_raw_n(reinterpret_cast<uint16_t*>(p), detail::narrow_half(a), n);
+  } else if constexpr (is_same<T, bfloat>) {
+    detail::store_raw_n(reinterpret_cast<uint16_t*>(p), detail::narrow_bfloat(a), n);
+  } else {
+    detail::store_raw_n(p, a, n);
+  }
+}
+
+// Elements `stride` apart; the first n of them in the _n forms.
+template <int W, typename T>
+TILE_INLINE vec<compute_t<T>, W> load_strided(const T* p, int64_t stride) {
+  T buffer[W];
+  for (int i = 0; i < W; ++i) buffer[i] = p[i * stride];
+  return load<W>(buffer);
+}
+template <typename T, int W>
+TILE_INLINE void store_strided(T* p, int64_t stride, vec<compute_t<T>, W> a) {
+  T buffer[W];
+  store(buffer, a);
+  for (int i = 0; i < W; ++i) p[i * stride] = buffer[i];
+}
+template <int W, typename T>
+TILE_INLINE vec<compute_t<T>, W> load_strided_n(const T* p, int64_t stride, int64_t n) {
+  T buffer[W] = {};
+  for (int64_t i = 0; i < n && i < W; ++i) buffer[i] = p[i * stride];
+  return load<W>(buffer);
+}
+template <typename T, int W>
+TILE_INLINE void store_strided_n(T* p, int64_t stride, vec<compute_t<T>, W> a, int64_t n) {
+  T buffer[W];
+  store(buffer, a);
+  for (int64_t i = 0; i < n && i < W; ++i) p[i * stride] = buffer[i];
+}
+
+// p[index[i]] for each lane; the _n form touches the first n only.
+template <typename T, typename I, int W>
+TILE_INLINE vec<compute_t<T>, W> gather(const T* p, vec<I, W> index) {
+  T buffer[W];
+  for (int i = 0; i < W; ++i) buffer[i] = p[index[i]];
+  return load<W>(buffer);
+}
+template <typename T, typename I, int W>
+TILE_INLINE vec<compute_t<T>, W> gather_n(const T* p, vec<I, W> index, int64_t n) {
+  T buffer[W] = {};
+  for (int i = 0; i < W && i < n; ++i) buffer[i] = p[index[i]];
+  return load<W>(buffer);
+}
+
+}  // namespace heddle::tile

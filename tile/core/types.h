@@ -1,0 +1,83 @@
+// Element types and the few type traits that the library needs. Standard headers would cost more than a kernel.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+namespace heddle::tile {
+
+// Storage types; arithmetic happens in float.
+struct half {
+  uint16_t bits;
+};
+struct bfloat {
+  uint16_t bits;
+};
+
+template <typename A, typename B>
+inline constexpr bool is_same = false;
+template <typename A>
+inline constexpr bool is_same<A, A> = true;
+
+template <typename T>
+inline constexpr bool is_float = is_same<T, float> || is_same<T, double>;
+template <typename T>
+inline constexpr bool is_signed = is_float<T> || T(-1) < T(0);
+
+// The type in which an element is computed: float for the 16-bit floats, else the type itself.
+template <typename T>
+struct compute_type {
+  using type = T;
+};
+template <>
+struct compute_type<half> {
+  using type = float;
+};
+template <>
+struct compute_type<bfloat> {
+  using type = float;
+};
+template <typename T>
+using compute_t = typename compute_type<T>::type;
+
+// Integer of a given size in bytes.
+template <int Bytes, bool Signed>
+struct int_of_size;
+template <>
+struct int_of_size<1, true> {
+  using type = int8_t;
+};
+template <>
+struct int_of_size<2, true> {
+  using type = int16_t;
+};
+template <>
+struct int_of_size<4, true> {
+  using type = int32_t;
+};
+template <>
+struct int_of_size<8, true> {
+  using type = int64_t;
+};
+template <>
+struct int_of_size<1, false> {
+  using type = uint8_t;
+};
+template <>
+struct int_of_size<2, false> {
+  using type = uint16_t;
+};
+template <>
+struct int_of_size<4, false> {
+  using type = uint32_t;
+};
+template <>
+struct int_of_size<8, false> {
+  using type = uint64_t;
+};
+template <int Bytes>
+using int_t = typename int_of_size<Bytes, true>::type;
+template <int Bytes>
+using uint_t = typename int_of_size<Bytes, false>::type;
+
+}  // namespace heddle::tile
