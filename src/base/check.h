@@ -11,8 +11,8 @@ namespace heddle {
 
 [[noreturn]] void internal_error(const char* file, int line, const char* condition, std::string message);
 
-template <typename... Args>
-[[noreturn]] void fail(ErrorCode code, std::string where, std::string why, std::string remedy = {}) {
+// Throws heddle::Error.
+[[noreturn]] inline void fail(ErrorCode code, std::string where, std::string why, std::string remedy = {}) {
   throw Error(code, std::move(where), std::move(why), std::move(remedy));
 }
 

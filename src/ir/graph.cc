@@ -20,7 +20,7 @@ std::string describe(const Graph& graph, Op op, const std::vector<ValueId>& inpu
 }  // namespace
 
 std::string to_string(const TensorType& type) {
-  return std::string(to_string(type.dtype)) + to_string(type.shape);
+  return std::string(to_string(type.dtype)) + heddle::to_string(type.shape);
 }
 
 NodeId Graph::add(Op op, std::vector<ValueId> inputs, Attrs attrs, std::vector<OriginId> origins) {
