@@ -1,0 +1,29 @@
+# The two commands of the README. Both install what is missing first, so they work on a bare Debian 12.
+BUILD := build/release
+JOBS ?= $(shell nproc)
+
+.PHONY: demo test build setup test-setup check clean
+
+demo: build
+	@scripts/demo.sh $(BUILD)/heddle
+
+test: build test-setup check
+	@cmake -S . -B $(BUILD) -DHEDDLE_TESTS=ON -DHEDDLE_PYTHON=$(CURDIR)/build/venv/bin/python >/dev/null
+	cmake --build $(BUILD) -j $(JOBS)
+	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+
+build: setup
+	cmake --preset release -DHEDDLE_TESTS=OFF
+	cmake --build $(BUILD) -j $(JOBS)
+
+setup:
+	@scripts/setup.sh build
+
+test-setup:
+	@scripts/setup.sh test
+
+check:
+	@python3 scripts/check_tree.py
+
+clean:
+	rm -rf build

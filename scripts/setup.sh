@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs what a stage needs and is missing: `setup.sh build` the compiler and libraries (Debian packages),
+# `setup.sh test` the Python environment of the tests in build/venv (PyPI) with its test data.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build_packages=(
+  g++ cmake ninja-build pkg-config
+  libfmt-dev nlohmann-json3-dev libcli11-dev libprotozero-dev libxxhash-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  python3 python3-venv
+)
+
+install_packages() {
+  local missing=()
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  done
+  [ ${#missing[@]} -eq 0 ] && return
+  if ! command -v apt-get >/dev/null; then
+    echo "setup: this is no Debian; install the equivalents of: ${missing[*]}" >&2
+    exit 1
+  fi
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || { echo "setup: run 'apt-get install ${missing[*]}' as root, then again" >&2; exit 1; }
+    as_root=(sudo)
+  fi
+  echo "setup: installing ${missing[*]}"
+  "${as_root[@]}" apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+case "${1:-}" in
+  build) install_packages "${build_packages[@]}" ;;
+  test)
+    # Marked by the hash of the requirements, so that a change of them is installed and nothing else is repeated.
+    mark="build/venv/.requirements-$(sha256sum tests/requirements.txt | cut -c1-16)"
+    if [ ! -e "$mark" ]; then
+      echo "setup: Python packages of the tests into build/venv"
+      python3 -m venv build/venv
+      build/venv/bin/pip install --quiet --disable-pip-version-check -r tests/requirements.txt
+      touch "$mark"
+    fi
+    build/venv/bin/python scripts/fetch_test_data.py --into build/test-data
+    ;;
+  *) echo "usage: setup.sh build|test" >&2; exit 2 ;;
+esac
