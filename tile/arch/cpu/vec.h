@@ -264,6 +264,13 @@ TILE_INLINE vec<T, W> map_lanes(vec<T, W> a, vec<T, W> b, F f) {
   return r;
 }
 
+template <typename To, typename T, int W, typename F>
+TILE_INLINE vec<To, W> map_lanes_to(vec<T, W> a, F f) {
+  vec<To, W> r;
+  for (int i = 0; i < W; ++i) r.set(i, f(a[i]));
+  return r;
+}
+
 // Division. Of integers: truncates toward zero; x / 0 is 0 and the most negative number / -1 wraps, since a trap in a
 // kernel would kill the process.
 template <typename T, int W>

@@ -1,0 +1,111 @@
+// Elementwise arithmetic with the semantics of the primitives that plain operators do not give.
+#pragma once
+
+#include "tile/arch/cpu/vec.h"
+
+namespace heddle::tile {
+
+template <typename T, int W>
+TILE_INLINE vec<T, W> sign(vec<T, W> a) {
+  const vec<T, W> z = zero<T, W>();
+  const vec<T, W> r = select(a > z, splat<W>(T(1)), z);
+  if constexpr (is_float<T>) {
+    return select(is_nan(a), a, select(a < z, splat<W>(T(-1)), r));
+  } else if constexpr (is_signed<T>) {
+    return select(a < z, splat<W>(T(-1)), r);
+  } else {
+    return r;
+  }
+}
+
+template <typename T, int W>
+TILE_INLINE mask<sizeof(T), W> is_inf(vec<T, W> a, bool positive = true, bool negative = true) {
+  const vec<T, W> inf = splat<W>(T(__builtin_inf()));
+  if (positive && negative) return abs(a) == inf;
+  if (positive) return a == inf;
+  if (negative) return a == -inf;
+  return a < -inf;
+}
+
+// Remainder with the sign of the dividend. Integers: by zero gives 0.
+template <typename T, int W>
+TILE_INLINE vec<T, W> rem(vec<T, W> a, vec<T, W> b) {
+  if constexpr (is_same<T, float>) {
+    return map_lanes(a, b, [](float x, float y) { return __builtin_fmodf(x, y); });
+  } else if constexpr (is_same<T, double>) {
+    return map_lanes(a, b, [](double x, double y) { return __builtin_fmod(x, y); });
+  } else {
+    return a % b;
+  }
+}
+// Remainder with the sign of the divisor. Integers: by zero gives 0.
+template <typename T, int W>
+TILE_INLINE vec<T, W> mod(vec<T, W> a, vec<T, W> b) {
+  const vec<T, W> r = rem(a, b);
+  if constexpr (is_signed<T>) {
+    const vec<T, W> z = zero<T, W>();
+    const auto fix = (r != z) & ((r < z) ^ (b < z));
+    return select(fix, r + b, r);
+  } else {
+    return r;
+  }
+}
+
+// Shifts; an amount below zero or of the width or more gives 0 (shr of a negative number too).
+template <typename T, int W>
+TILE_INLINE vec<T, W> shl(vec<T, W> a, vec<T, W> amount) {
+  using U = uint_t<sizeof(T)>;
+  const auto valid = bit_cast<U>(amount) < U(8 * sizeof(T));
+  return bit_cast<T>(select(valid, bit_cast<U>(a) << select(valid, bit_cast<U>(amount), zero<U, W>()), zero<U, W>()));
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> shr(vec<T, W> a, vec<T, W> amount) {
+  using U = uint_t<sizeof(T)>;
+  const auto valid = bit_cast<U>(amount) < U(8 * sizeof(T));
+  return bit_cast<T>(select(valid, bit_cast<U>(a) >> select(valid, bit_cast<U>(amount), zero<U, W>()), zero<U, W>()));
+}
+
+// Integer power by repeated multiplication, wrapping. A negative exponent gives 0 unless the base is 1 or -1.
+template <typename T, int W>
+TILE_INLINE vec<T, W> pow_int(vec<T, W> a, vec<T, W> b) {
+  return map_lanes(a, b, [](T base, T exponent) -> T {
+    using U = uint_t<sizeof(T)>;
+    if constexpr (is_signed<T>) {
+      if (exponent < 0) return base == 1 ? T(1) : base == -1 ? (exponent & 1 ? T(-1) : T(1)) : T(0);
+    }
+    U r = 1, x = static_cast<U>(base);
+    for (U e = static_cast<U>(exponent); e != 0; e = static_cast<U>(e >> 1)) {
+      if (e & 1) r = static_cast<U>(uint64_t(r) * x);
+      x = static_cast<U>(uint64_t(x) * x);
+    }
+    return static_cast<T>(r);
+  });
+}
+
+// Cast with the rules of the primitive: float to integer truncates, saturates, and takes NaN to 0; the rest as convert.
+template <typename To, typename T, int W>
+TILE_INLINE vec<To, W> cast(vec<T, W> a) {
+  if constexpr (is_float<T> && !is_float<To>) {
+    constexpr int bits = 8 * sizeof(To);
+    constexpr T low = is_signed<To> ? -T(uint64_t(1) << (bits - 1)) : T(0);
+    constexpr T end = T(uint64_t(1) << (bits - 1)) * (is_signed<To> ? T(1) : T(2));  // the first value too large
+    constexpr To smallest = is_signed<To> ? To(uint_t<sizeof(To)>(1) << (bits - 1)) : To(0);
+    constexpr To largest = To(~smallest);
+    const auto too_large = a >= splat<W>(end);
+    const auto too_small = ~(a > splat<W>(low));
+    const vec<T, W> inside = select(too_large | too_small, zero<T, W>(), a);
+    vec<To, W> r;
+    if constexpr (bits == 64 && !is_signed<To>) {
+      r = map_lanes_to<To>(inside, [](T x) { return static_cast<To>(x); });
+    } else {
+      r = convert<To>(inside);
+    }
+    r = select(too_large, splat<W>(largest), r);
+    r = select(too_small, splat<W>(smallest), r);
+    return select(is_nan(a), zero<To, W>(), r);
+  } else {
+    return convert<To>(a);
+  }
+}
+
+}  // namespace heddle::tile
