@@ -1,0 +1,114 @@
+#include "base/thread_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace heddle {
+namespace {
+
+// Bit of `inside_` that keeps late workers out of a job whose caller is about to return.
+constexpr uint32_t kClosed = 1u << 31;
+// Longer than the serial steps between two parallel kernels of a plan, short against a scheduler's time slice.
+constexpr auto kSpin = std::chrono::microseconds(60);
+
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) : threads_(std::clamp(threads, 1, 1024)), inside_(kClosed) {
+  workers_.reserve(static_cast<size_t>(threads_ - 1));
+  for (int i = 1; i < threads_; ++i) workers_.emplace_back([this, i] { worker_main(i); });
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true);
+  epoch_.fetch_add(1);
+  epoch_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::run_erased(int64_t tasks, int64_t grain, Call call, void* context) {
+  if (tasks <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  if (threads_ == 1 || tasks <= grain || busy_.exchange(true, std::memory_order_acquire)) {
+    call(context, 0, tasks, 0);
+    return;
+  }
+  job_ = {call, context, tasks, grain};
+  error_ = nullptr;
+  next_.store(0, std::memory_order_relaxed);
+  inside_.store(0, std::memory_order_release);
+  epoch_.fetch_add(1, std::memory_order_release);
+  epoch_.notify_all();  // no system call when nobody sleeps
+
+  work(0);
+  // From here no worker can enter; those inside still hold ranges.
+  inside_.fetch_or(kClosed, std::memory_order_acq_rel);
+  for (int spins = 0; inside_.load(std::memory_order_acquire) != kClosed; ++spins) {
+    if (spins < 4096) {
+      relax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+  const std::exception_ptr error = std::exchange(error_, nullptr);
+  busy_.store(false, std::memory_order_release);
+  if (error) std::rethrow_exception(error);
+}
+
+void ThreadPool::work(int worker) {
+  const Job job = job_;
+  int64_t begin = next_.load(std::memory_order_relaxed);
+  while (begin < job.tasks) {
+    // Half of an even share of what is left: few takes for many small tasks, a balanced end for few large ones.
+    const int64_t size = std::max(job.grain, (job.tasks - begin) / (2 * threads_));
+    const int64_t end = std::min(job.tasks, begin + size);
+    if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+    try {
+      job.call(job.context, begin, end, worker);
+    } catch (...) {
+      const std::lock_guard lock(error_mutex_);
+      if (!error_) error_ = std::current_exception();
+      next_.store(job.tasks, std::memory_order_relaxed);
+      return;
+    }
+    begin = next_.load(std::memory_order_relaxed);
+  }
+}
+
+bool ThreadPool::enter() {
+  uint32_t inside = inside_.load(std::memory_order_acquire);
+  while ((inside & kClosed) == 0) {
+    if (inside_.compare_exchange_weak(inside, inside + 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+bool ThreadPool::wait_for(uint32_t& seen) {
+  const auto deadline = std::chrono::steady_clock::now() + kSpin;
+  for (int spins = 0; epoch_.load(std::memory_order_acquire) == seen; ++spins) {
+    relax();
+    if (spins % 64 == 63 && std::chrono::steady_clock::now() > deadline) {
+      epoch_.wait(seen, std::memory_order_acquire);
+      break;
+    }
+  }
+  seen = epoch_.load(std::memory_order_acquire);
+  return !stop_.load(std::memory_order_relaxed);
+}
+
+void ThreadPool::worker_main(int worker) {
+  uint32_t seen = 0;
+  while (wait_for(seen)) {
+    if (!enter()) continue;
+    work(worker);
+    inside_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace heddle
