@@ -1,0 +1,65 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/tensor.h"
+#include "ir/graph.h"
+
+namespace heddle::onnx {
+
+struct ImportOptions {
+  // Input name -> shape, for inputs whose shape in the model is symbolic or unknown. An item of a sequence input `s` is
+  // the input `s.0`, `s.1`, ...; a sequence has as many items as shapes are given for. Symbolic dimensions that nothing
+  // fixes become 1 (Imported::assumed).
+  std::map<std::string, Shape> shapes;
+  // Values of inputs, used only where the graph's shapes depend on them (then the input is specialised).
+  std::map<std::string, Tensor> values;
+  // Optional inputs that are not given.
+  std::set<std::string> absent;
+};
+
+// How one output of the model is put together from outputs of the graph.
+struct OutputInfo {
+  enum class Kind : uint8_t { kTensor, kStrings, kSequence, kNone };
+  std::string name;  // kTensor: the graph's output of this name; items of sequence `s` are `s.0`, `s.1`, ...
+  Kind kind = Kind::kTensor;
+  Tensor strings;                 // kStrings: text is computed at import
+  std::vector<OutputInfo> items;  // kSequence
+};
+
+// A symbolic dimension of an input that took its default.
+struct AssumedDim {
+  std::string input;
+  int dim = 0;
+  std::string symbol;
+  int64_t value = 1;
+};
+
+struct Imported {
+  ir::Graph graph;
+  std::vector<OutputInfo> outputs;
+  // Inputs whose values became part of the graph. They stay parameters; a run must pass exactly these values.
+  std::vector<std::string> specialised_inputs;
+  std::vector<AssumedDim> assumed;
+};
+
+// Reads an ONNX file and lowers it to primitives for one set of input shapes. The file stays mapped as long as a tensor
+// of the graph borrows from it. Throws Error: kFile, kMalformedModel, kMissingData, kInvalidNode, kInvalidInput (a
+// shape or value of the options does not fit the model), kUnsupportedOperator (all of them in one message),
+// kUnsupportedType, kUnknownShape (names the inputs whose values are needed).
+Imported import_model(const std::string& path, const ImportOptions& options = {});
+
+// The same from bytes that the caller keeps alive through `owner` (may be null: then the bytes must outlive the graph).
+// External data is looked for relative to `folder`.
+Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
+                      const ImportOptions& options = {});
+
+// A tensor file of the node tests (.pb: one serialised TensorProto).
+Tensor read_tensor_file(const std::string& path);
+
+}  // namespace heddle::onnx

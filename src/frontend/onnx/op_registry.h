@@ -1,0 +1,46 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace heddle::onnx {
+
+class NodeContext;
+
+// Lowers one operator to primitives, for the opset versions [since, until] of its domain. Handlers read the exact
+// version from the context where semantics differ.
+struct OpHandler {
+  std::string_view domain;  // "", "ai.onnx.ml", "com.microsoft", ...
+  std::string_view op_type;
+  int since, until;
+  void (*lower)(NodeContext&);
+};
+
+constexpr int kOldestOpset = 7;
+constexpr int kNewestOpset = 27;
+constexpr int kAnyVersion = 1 << 30;
+
+// Null when Heddle does not know the operator in this version.
+const OpHandler* find_handler(std::string_view domain, std::string_view op_type, int64_t version);
+
+// Every handler of every family; registry.cc joins the tables.
+std::span<const std::span<const OpHandler>> all_families();
+
+// The families, one file each.
+std::span<const OpHandler> math_ops();
+std::span<const OpHandler> activation_ops();
+std::span<const OpHandler> logic_ops();
+std::span<const OpHandler> matmul_ops();
+std::span<const OpHandler> conv_ops();
+std::span<const OpHandler> pool_ops();
+std::span<const OpHandler> normalization_ops();
+std::span<const OpHandler> reduction_ops();
+std::span<const OpHandler> shape_ops();
+std::span<const OpHandler> tensor_ops();
+std::span<const OpHandler> indexing_ops();
+std::span<const OpHandler> resize_ops();
+std::span<const OpHandler> random_ops();
+std::span<const OpHandler> attention_ops();
+std::span<const OpHandler> microsoft_ops();
+
+}  // namespace heddle::onnx
