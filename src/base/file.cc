@@ -1,0 +1,156 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "base/check.h"
+
+namespace heddle {
+namespace {
+
+[[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {}) {
+  fail(ErrorCode::kFile, path, fmt::format("{} failed: {}", action, std::strerror(error)), std::move(remedy));
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  // Some file systems report a failed write only here.
+  int close() {
+    const int fd = fd_;
+    fd_ = -1;
+    return ::close(fd);
+  }
+
+ private:
+  int fd_;
+};
+
+// 0, or the errno of what failed.
+int write_all(int fd, std::span<const std::byte> bytes) {
+  constexpr size_t kStep = 1 << 30;  // one call writes at most 2 GiB
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kStep));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+int write_and_sync(Descriptor& file, std::span<const std::span<const std::byte>> parts) {
+  for (const auto part : parts) {
+    if (const int error = write_all(file.get(), part)) return error;
+  }
+  if (::fsync(file.get()) != 0) return errno;
+  return file.close() == 0 ? 0 : errno;
+}
+
+// A name in the same folder that no other process or thread uses.
+std::string aside_name(const std::string& path) {
+  static std::atomic<uint64_t> counter = 0;
+  return fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter.fetch_add(1));
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) fail_errno(path, "opening the file", errno, "Check the path and its permissions");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) fail_errno(path, "reading the size", errno);
+  if (!S_ISREG(status.st_mode)) fail(ErrorCode::kFile, path, "not a regular file", "Pass the path of a file");
+  const auto size = static_cast<size_t>(status.st_size);
+  const std::byte* data = nullptr;
+  if (size > 0) {
+    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+    if (mapping == MAP_FAILED) fail_errno(path, "mapping the file", errno);
+    data = static_cast<const std::byte*>(mapping);
+  }
+  return std::shared_ptr<const MappedFile>(new MappedFile(path, data, size));
+}
+
+MappedFile::MappedFile(std::string path, const std::byte* data, size_t size)
+    : path_(std::move(path)), data_(data), size_(size) {}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::release() const {
+  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
+bool file_exists(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::exists(path, error);
+}
+
+void make_directories(const std::string& path) {
+  for (size_t at = 1; at <= path.size(); ++at) {
+    if (at != path.size() && path[at] != '/') continue;
+    const std::string prefix = path.substr(0, at);
+    if (::mkdir(prefix.c_str(), 0700) == 0 || errno == EEXIST) continue;
+    const int error = errno;
+    if (!std::filesystem::is_directory(prefix)) fail_errno(prefix, "creating the folder", error);
+  }
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) fail_errno(path, "creating the folder", ENOTDIR);
+}
+
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+  const std::string aside = aside_name(path);
+  Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.get() < 0) fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
+  int error = write_and_sync(file, parts);
+  if (error == 0 && ::rename(aside.c_str(), path.c_str()) != 0) error = errno;
+  if (error != 0) {
+    ::unlink(aside.c_str());
+    fail_errno(path, "writing the file", error, error == ENOSPC ? "Make room on the disk" : "");
+  }
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text.data(), text.size()));
+  write_file(path, std::span(&part, 1));
+}
+
+uint64_t free_bytes(const std::string& path) {
+  struct statvfs status {};
+  if (::statvfs(path.c_str(), &status) != 0) return 0;
+  return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+TempDir::TempDir(const std::string& prefix) {
+  const char* root = std::getenv("TMPDIR");
+  std::string name = fmt::format("{}/{}.XXXXXX", root != nullptr && *root != '\0' ? root : "/tmp", prefix);
+  if (::mkdtemp(name.data()) == nullptr) {
+    fail_errno(name, "creating a temporary folder", errno, "Set TMPDIR to a folder that may be written");
+  }
+  path_ = std::move(name);
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+}  // namespace heddle

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+// A whole file mapped read-only. Pages are read when touched; the mapping lives as long as the object. Errors: kFile.
+class MappedFile {
+ public:
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::string& path() const { return path_; }
+  const std::byte* data() const { return data_; }
+  size_t size() const { return size_; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+  // Gives the resident pages back to the system; a later access reads them again. Used when the weights of a model
+  // have been packed.
+  void release() const;
+
+ private:
+  MappedFile(std::string path, const std::byte* data, size_t size);
+  std::string path_;
+  const std::byte* data_;
+  size_t size_;
+};
+
+bool file_exists(const std::string& path);
+
+// Creates `path` with all missing parents (mode 0700 for what is created). Throws kFile.
+void make_directories(const std::string& path);
+
+// Writes the parts one after another to a new file beside `path`, flushes it to the disk and renames it onto `path`:
+// readers see the old file, the new one, or none, never a part of one, whenever the process or the machine stops.
+// Throws kFile (and leaves nothing behind).
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
+void write_file(const std::string& path, std::string_view text);
+
+// Free bytes for this user on the file system of `path`; 0 when that is unknown.
+uint64_t free_bytes(const std::string& path);
+
+// A new empty folder ($TMPDIR, else /tmp), removed with what is in it at the end. Throws kFile.
+class TempDir {
+ public:
+  explicit TempDir(const std::string& prefix = "heddle");
+  ~TempDir();
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace heddle

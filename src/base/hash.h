@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+// A 128-bit content hash (XXH3). Not cryptographic: it detects damage and names cache entries of a user's own folder.
+struct Hash128 {
+  uint64_t high = 0, low = 0;
+  bool operator==(const Hash128&) const = default;
+  std::string hex() const;  // 32 lower-case digits
+};
+
+Hash128 hash_bytes(const void* data, size_t bytes);
+inline Hash128 hash_text(std::string_view text) {
+  return hash_bytes(text.data(), text.size());
+}
+
+// Hash of a large range as the hash of its 16 MiB pieces' hashes, pieces in parallel over `threads`. Differs from
+// hash_bytes() of the same range; independent of `threads`.
+Hash128 hash_large(const void* data, size_t bytes, int threads);
+
+// A hash of several fields. Each field is preceded by its size, so ("ab", "c") and ("a", "bc") differ.
+class Hasher {
+ public:
+  Hasher();
+  ~Hasher();
+  Hasher(Hasher&&) noexcept;
+  Hasher& operator=(Hasher&&) noexcept;
+
+  Hasher& add(std::string_view field);
+  Hasher& add(int64_t field);
+  Hasher& add(const Hash128& field);
+  Hash128 finish() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace heddle

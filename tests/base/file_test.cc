@@ -1,0 +1,103 @@
+#include "base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "base/hash.h"
+#include "heddle/error.h"
+
+namespace heddle {
+namespace {
+
+ErrorCode code_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode::kInternal;
+}
+
+TEST(File, WritesAndMaps) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/a";
+  for (const std::string& text : {std::string("first"), std::string(), std::string(100003, 'x')}) {
+    write_file(path, text);
+    EXPECT_EQ(MappedFile::open(path)->text(), text);
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1) << "nothing is left aside";
+}
+
+TEST(File, AMappingKeepsTheContentThatItWasOpenedWith) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/a";
+  write_file(path, "old");
+  const auto old = MappedFile::open(path);
+  write_file(path, "new text");
+  old->release();
+  EXPECT_EQ(old->text(), "old");
+}
+
+TEST(File, ErrorsNameThePath) {
+  const TempDir dir;
+  EXPECT_EQ(code_of([&] { MappedFile::open(dir.path() + "/none"); }), ErrorCode::kFile);
+  EXPECT_EQ(code_of([&] { MappedFile::open(dir.path()); }), ErrorCode::kFile);
+  EXPECT_EQ(code_of([&] { write_file(dir.path() + "/no/folder", "x"); }), ErrorCode::kFile);
+  write_file(dir.path() + "/file", "x");
+  EXPECT_EQ(code_of([&] { make_directories(dir.path() + "/file/below"); }), ErrorCode::kFile);
+  try {
+    MappedFile::open(dir.path() + "/none");
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(dir.path() + "/none"), std::string::npos);
+  }
+}
+
+TEST(File, AFolderThatMayNotBeWrittenLeavesTheOldFile) {
+  const TempDir dir;
+  write_file(dir.path() + "/a", "old");
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0500), 0);
+  if (::geteuid() != 0) {  // root may write everywhere
+    EXPECT_EQ(code_of([&] { write_file(dir.path() + "/a", "new"); }), ErrorCode::kFile);
+    EXPECT_EQ(MappedFile::open(dir.path() + "/a")->text(), "old");
+  }
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0700), 0);
+}
+
+TEST(File, MakesDirectoriesAndRemovesTemporaryOnes) {
+  std::string path;
+  {
+    const TempDir dir;
+    path = dir.path();
+    make_directories(path + "/x/y/z");
+    make_directories(path + "/x/y/z");
+    EXPECT_TRUE(file_exists(path + "/x/y/z"));
+    EXPECT_GT(free_bytes(path), 0u);
+  }
+  EXPECT_FALSE(file_exists(path));
+}
+
+TEST(Hash, FieldsAreDelimited) {
+  EXPECT_NE(Hasher().add("ab").add("c").finish(), Hasher().add("a").add("bc").finish());
+  EXPECT_EQ(Hasher().add("ab").add(7).finish(), Hasher().add("ab").add(7).finish());
+  EXPECT_EQ(hash_text("x").hex().size(), 32u);
+}
+
+TEST(Hash, LargeRangesDoNotDependOnThreads) {
+  std::vector<uint32_t> data((40 << 20) / 4 + 3);
+  std::iota(data.begin(), data.end(), 1u);
+  const auto hash = [&](int threads) { return hash_large(data.data(), data.size() * 4, threads); };
+  const Hash128 before = hash(1);
+  EXPECT_EQ(before, hash(3));
+  data.back() ^= 1;
+  EXPECT_NE(before, hash(2));
+  EXPECT_EQ(hash_large(nullptr, 0, 2), hash_large(nullptr, 0, 1));
+}
+
+}  // namespace
+}  // namespace heddle
