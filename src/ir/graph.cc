@@ -94,6 +94,11 @@ OriginId Graph::origin(Origin origin) {
   return static_cast<OriginId>(origins_.size() - 1);
 }
 
+void Graph::adopt_origins(const Graph& other) {
+  HEDDLE_CHECK(origins_.empty(), "this graph has origins of its own");
+  origins_ = other.origins_;
+}
+
 const Tensor* Graph::constant_of(ValueId id) const {
   const Node& node = producer(id);
   return node.op == Op::kConstant ? &node.attrs.tensor("value") : nullptr;

@@ -62,6 +62,8 @@ class Graph {
   void output(std::string name, ValueId value);
 
   OriginId origin(Origin origin);  // interned
+  // Takes over the whole table of another graph, so that its ids are valid here. This graph must have none yet.
+  void adopt_origins(const Graph& other);
   const Origin& origin(OriginId id) const { return origins_[id]; }
   const std::vector<Origin>& origins() const { return origins_; }
 

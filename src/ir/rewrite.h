@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ir/graph.h"
@@ -10,12 +11,15 @@ namespace heddle::ir {
 
 // Rebuilds a graph node by node: the mechanism under every pass. For each node of `source` in order, `visit` may emit
 // replacement nodes into the target and return the new values for the node's outputs, or return nullopt to have the
-// node copied. Parameters keep their order; nodes that no output needs are not visited (dead code disappears).
+// node copied. Parameters keep their order and are not visited; neither are nodes that no output needs, and what
+// `visit` emitted in vain is dropped at the end (dead code disappears). A replacement must have the type of the value
+// that it replaces.
 class Rewriter {
  public:
   using Visit = std::function<std::optional<std::vector<ValueId>>(Rewriter&, const Node&)>;
 
-  explicit Rewriter(const Graph& source) : source_(source), map_(source.value_count(), kNone) {}
+  explicit Rewriter(const Graph& source);
+  // Once per Rewriter.
   Graph run(const Visit& visit);
 
   const Graph& source() const { return source_; }
@@ -26,17 +30,24 @@ class Rewriter {
   // Emits into the target with the origins of the node being visited.
   ValueId emit(Op op, std::vector<ValueId> target_inputs, Attrs attrs = {});
   ValueId constant(Tensor value);
+  // Copies a source node with its own origins plus those of the node being visited.
+  std::vector<ValueId> copy(const Node& node);
   // Adds the origins of another source node (one that the current node absorbs).
   void also_from(const Node& source_node);
+  const std::vector<OriginId>& origins() const { return current_origins_; }
 
  private:
   static constexpr ValueId kNone = ~0u;
-  std::vector<OriginId> map_origins(const Node& node);
 
   const Graph& source_;
   Graph target_;
   std::vector<ValueId> map_;
   std::vector<OriginId> current_origins_;
 };
+
+// For every node whether an output of the graph (or a parameter's place) needs it.
+std::vector<bool> live_nodes(const Graph& graph);
+// The graph without the nodes that no output needs.
+Graph drop_dead(const Graph& graph);
 
 }  // namespace heddle::ir

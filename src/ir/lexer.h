@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace heddle::ir {
+
+// Tokens of the textual IR.
+struct Token {
+  enum class Kind { kEnd, kName, kValue, kNumber, kString, kPunctuation };
+  Kind kind = Kind::kEnd;
+  std::string text;  // unescaped; kValue without its %, kPunctuation one character
+  int line = 1, column = 1;
+};
+
+// "'{'", "number 12", "end of text": how messages name a token.
+std::string describe(const Token& token);
+
+// Throws kInvalidIr at a position: "line 3, column 7".
+[[noreturn]] void fail_at(const Token& token, std::string why);
+
+class Lexer {
+ public:
+  explicit Lexer(std::string_view text) : text_(text) {}
+  Token next();
+
+ private:
+  char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  bool done() const { return at_ >= text_.size(); }
+  void advance();
+  void skip_space();
+  std::string take_name();
+  std::string take_number();
+  std::string take_string(const Token& start);
+
+  std::string_view text_;
+  size_t at_ = 0;
+  int line_ = 1, column_ = 1;
+};
+
+// Whether `text` reads as a name without quotes: [A-Za-z_][A-Za-z0-9_.]*
+bool is_plain_name(std::string_view text);
+// With quotes, `"`, `\` and control characters escaped.
+std::string quoted(std::string_view text);
+
+}  // namespace heddle::ir
