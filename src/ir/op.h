@@ -38,4 +38,26 @@ inline bool is_comparison(Op op) {
   return op >= Op::kEq && op <= Op::kGe;
 }
 
+// Work proportional to the elements moved, with no template of its own: what generated (stitched) kernels are made of.
+// Scatter, top-k and random are memory-bound too but have no element-wise index function from outputs to inputs.
+inline bool is_memory_bound(Op op) {
+  if (is_elementwise(op) || class_of(op) == OpClass::kLayout) return true;
+  switch (op) {
+    case Op::kIota:
+    case Op::kGather:
+    case Op::kGatherElements:
+    case Op::kGatherNd:
+    case Op::kReduce:
+    case Op::kArgReduce:
+    case Op::kScan:
+      return true;
+    default:
+      return false;
+  }
+}
+// The ops that contraction templates compute.
+inline bool is_anchor(Op op) {
+  return class_of(op) == OpClass::kContraction || op == Op::kWindowReduce;
+}
+
 }  // namespace heddle::ir
