@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "heddle/dtype.h"
+#include "heddle/tensor.h"
+#include "zoo/onnx_file.h"
+#include "zoo/weights.h"
+
+namespace heddle::zoo {
+
+// A tensor of the graph under construction. An empty name is an optional input that is left out.
+struct Value {
+  std::string name;
+  Shape shape;
+  DType dtype = DType::kF32;
+};
+
+using Ints = std::vector<int64_t>;
+
+struct Attribute {
+  std::string name;
+  // A long string is text; a Subgraph is an encoded GraphProto.
+  struct Subgraph {
+    std::string bytes;
+  };
+  std::variant<int64_t, float, std::string, Ints, Subgraph> value;
+};
+
+// Writes one ONNX graph node by node. Every method returns a value with its shape, so that layers need to be told
+// their output width only; a shape that breaks an operator's rule is a kInvalidArgument that names the node (it means
+// that the chosen sizes do not fit the model). Names follow exporters: the scopes "layer1", "conv" give the weight
+// "layer1.conv.weight" and the node "/layer1/conv/Conv".
+class GraphBuilder {
+ public:
+  GraphBuilder(std::string name, int opset);
+
+  int opset() const { return image_.opset; }
+
+  // The names made while the object lives are below `name`.
+  class Scope {
+   public:
+    explicit Scope(GraphBuilder& graph) : graph_(graph) {}
+    ~Scope() { graph_.scopes_.pop_back(); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    GraphBuilder& graph_;
+  };
+  [[nodiscard]] Scope scope(std::string_view name);
+
+  Value input(const std::string& name, DType dtype, Shape shape);
+  // An i64 input of indices into a table of `rows` rows; the range goes into the model's metadata as "range:NAME".
+  Value index_input(const std::string& name, int64_t rows, Shape shape);
+  void output(const Value& value, const std::string& name);
+
+  // `name` within the current scopes.
+  Value weight(std::string_view name, Shape shape, const Fill& fill);
+  // Constant nodes.
+  Value scalar(float value);
+  Value ints(const Ints& values);
+  Value index(int64_t value);
+  Value floats(const Shape& shape, const std::vector<float>& values);
+
+  // Any node with one output.
+  Value node(std::string_view type, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
+             Shape shape, DType dtype = DType::kF32);
+  // Any node; the names of `outputs` are filled in.
+  void multi_node(std::string_view type, const std::vector<Value>& inputs, const std::vector<Attribute>& attributes,
+                  std::vector<Value>& outputs);
+
+  // Elementwise, with broadcast.
+  Value unary(std::string_view type, const Value& x);
+  Value binary(std::string_view type, const Value& a, const Value& b);
+  Value add(const Value& a, const Value& b) { return binary("Add", a, b); }
+  Value sub(const Value& a, const Value& b) { return binary("Sub", a, b); }
+  Value mul(const Value& a, const Value& b) { return binary("Mul", a, b); }
+  Value div(const Value& a, const Value& b) { return binary("Div", a, b); }
+  Value relu(const Value& x) { return unary("Relu", x); }
+  Value sigmoid(const Value& x) { return unary("Sigmoid", x); }
+  Value cast(const Value& x, DType to);
+
+  // Contractions. gemm: a [m,k] times b transposed, b [n,k], plus bias [n].
+  Value matmul(const Value& a, const Value& b);
+  Value gemm(const Value& a, const Value& b, const Value& bias);
+
+  // Rows and reductions; `axis` may be negative.
+  Value softmax(const Value& x, int64_t axis);
+  Value log_softmax(const Value& x, int64_t axis);
+  Value reduce(std::string_view type, const Value& x, int64_t axis, bool keep);
+
+  // Data movement.
+  Value reshape(const Value& x, const Shape& shape);
+  Value transpose(const Value& x, const Ints& permutation);
+  Value unsqueeze(const Value& x, const Ints& axes);
+  Value squeeze(const Value& x, int64_t axis);
+  Value concat(const std::vector<Value>& parts, int64_t axis);
+  Value slice(const Value& x, int64_t axis, int64_t begin, int64_t end);
+  // `parts` equal pieces along `axis`.
+  std::vector<Value> split(const Value& x, int64_t parts, int64_t axis);
+  Value gather(const Value& table, const Value& indices, int64_t axis);
+  // The extent of one axis as exporters write it: Shape, then Gather.
+  Value extent(const Value& x, int64_t axis);
+
+  // A graph for the body of a control-flow node: its names are below the current scopes, and it may use every value of
+  // this graph. The attribute's value comes from finish_body().
+  GraphBuilder body(std::string_view name) const;
+  Attribute::Subgraph finish_body() const { return {image_.graph}; }
+  // The whole model. The builder is empty afterwards.
+  ModelImage finish() { return std::move(image_); }
+
+ private:
+  std::string node_name(std::string_view type);
+  void write_node(const std::string& name, std::string_view type, const std::vector<Value>& inputs,
+                  const std::vector<Attribute>& attributes, const std::vector<Value>& outputs);
+  Value constant(DType dtype, const Shape& shape, std::string raw);
+  [[noreturn]] void reject(std::string_view type, const std::vector<Value>& inputs) const;
+
+  ModelImage image_;
+  std::vector<std::string> scopes_;
+  std::vector<std::pair<std::string, int>> used_;  // node names and how often each was asked for, sorted by name
+};
+
+}  // namespace heddle::zoo

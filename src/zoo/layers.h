@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cmath>
+#include <numbers>
+#include <string_view>
+
+#include "zoo/graph_builder.h"
+
+// The layers of neural networks over GraphBuilder, each written as PyTorch's exporters write it. Weights keep the size
+// of activations: `gain` is the factor from the root mean square of the input to that of the output (kRelu before a
+// rectifier, which halves the mean square; below 1 at the end of a residual branch).
+namespace heddle::zoo {
+
+inline constexpr double kRelu = std::numbers::sqrt2;
+
+struct Conv {
+  int64_t out;
+  int64_t kernel = 3;
+  int64_t stride = 1;
+  int64_t pad = 0;
+  int64_t groups = 1;
+  bool bias = true;
+  double gain = kRelu;
+};
+Value conv(GraphBuilder& g, std::string_view name, const Value& x, const Conv& options);
+
+// Inference form with running statistics; `gain` scales the output.
+Value batch_norm(GraphBuilder& g, std::string_view name, const Value& x, double gain = 1.0);
+
+struct Pool {
+  int64_t kernel_h, kernel_w;
+  int64_t stride_h, stride_w;
+  int64_t pad_h = 0, pad_w = 0;
+};
+Value max_pool(GraphBuilder& g, const Value& x, const Pool& pool);
+Value average_pool(GraphBuilder& g, const Value& x, const Pool& pool);
+Value global_average_pool(GraphBuilder& g, const Value& x);
+// [n,c,h,w] -> [n,c*h*w]
+Value flatten(GraphBuilder& g, const Value& x);
+
+// y = x w + b over the last axis: Gemm at rank 2, MatMul and Add above.
+Value linear(GraphBuilder& g, std::string_view name, const Value& x, int64_t out, double gain = 1.0, bool bias = true);
+// Rows of a table [rows,width] with the given deviation.
+Value embedding(GraphBuilder& g, std::string_view name, const Value& indices, int64_t rows, int64_t width,
+                double deviation);
+
+// One operator from opset 17 on, the chain of ReduceMean, Sub, Pow, Sqrt and Div before.
+Value layer_norm(GraphBuilder& g, std::string_view name, const Value& x, float epsilon = 1e-5F);
+// Reshape, InstanceNormalization, Reshape, Mul, Add.
+Value group_norm(GraphBuilder& g, std::string_view name, const Value& x, int64_t groups);
+
+// x * (1 + erf(x / sqrt 2)) / 2
+Value gelu(GraphBuilder& g, const Value& x);
+// x * sigmoid(x)
+Value silu(GraphBuilder& g, const Value& x);
+
+struct Attention {
+  int64_t heads;
+  bool causal = false;
+  bool dynamic_shapes = false;  // heads split with Shape - Gather - Concat chains and scores divided by a root
+  double gain = 1.0;            // of the output projection
+};
+// Multi-head attention of x [n,t,d] on memory [n,s,c] (x itself for self-attention): [n,t,d].
+Value attention(GraphBuilder& g, std::string_view name, const Value& x, const Value& memory, const Attention& options);
+// q [n,heads,t,c], k [n,heads,c,s] (transposed already), v [n,heads,s,c]: the merged heads [n,t,heads*c].
+Value scaled_dot_product(GraphBuilder& g, const Value& q, const Value& k, const Value& v, const Attention& options);
+
+}  // namespace heddle::zoo

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "zoo/graph_builder.h"
+#include "zoo/zoo.h"
+
+// One function per architecture. Options hold values in the model's range (zoo.cc checks them and fills in defaults).
+namespace heddle::zoo {
+
+void resnet18(GraphBuilder& g, const Options& options);
+void resnet50(GraphBuilder& g, const Options& options);
+void vgg16(GraphBuilder& g, const Options& options);
+void vgg19(GraphBuilder& g, const Options& options);
+void repvgg_a0(GraphBuilder& g, const Options& options);
+void repvgg_b0(GraphBuilder& g, const Options& options);
+void mobilenet_v2(GraphBuilder& g, const Options& options);
+
+void vit_b16(GraphBuilder& g, const Options& options);
+void bert_base(GraphBuilder& g, const Options& options);
+void transformer(GraphBuilder& g, const Options& options);
+void asr(GraphBuilder& g, const Options& options);
+
+void crnn(GraphBuilder& g, const Options& options);
+void dien(GraphBuilder& g, const Options& options);
+
+void sd_unet(GraphBuilder& g, const Options& options);
+
+}  // namespace heddle::zoo

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/tensor.h"
+#include "zoo/weights.h"
+
+namespace heddle::zoo {
+
+// A weight: f32 values that are drawn while the file is written and never held all at once.
+struct Initializer {
+  std::string name;
+  Shape shape;
+  Fill fill;
+};
+
+// A model whose small parts are encoded already and whose weights are still recipes.
+struct ModelImage {
+  std::string producer = "heddle zoo";
+  int opset = 17;
+  std::string graph;  // encoded fields of GraphProto, all but the initialisers
+  std::vector<Initializer> initializers;
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+// Writes `image` to `path`; weights of more than `max_inline_bytes` bytes in all go to `path` + ".data" (tensors below
+// 1 KiB stay inline: shape inference wants to see them). Throws kFile; a failed call leaves no file behind.
+void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_bytes, const std::filesystem::path& path);
+
+}  // namespace heddle::zoo

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace heddle::zoo {
+
+// The distribution that a weight's values are drawn from.
+struct Fill {
+  enum class Kind { kConstant, kNormal, kUniform };
+  Kind kind = Kind::kConstant;
+  double first = 0;   // the constant, the mean, or the lower end
+  double second = 0;  // the standard deviation, or the upper end
+
+  static Fill constant(double value) { return {Kind::kConstant, value, 0}; }
+  static Fill normal(double mean, double deviation) { return {Kind::kNormal, mean, deviation}; }
+  static Fill uniform(double low, double high) { return {Kind::kUniform, low, high}; }
+};
+
+// The stream of random numbers of one tensor: depends on the model's seed and the tensor's name, not on the order in
+// which tensors are made.
+uint64_t weight_key(uint64_t seed, std::string_view name);
+
+// Values [begin, begin + out.size()) of the tensor. Counter-based: any part can be made alone, at about 2 GB/s.
+void fill_values(const Fill& fill, uint64_t key, uint64_t begin, std::span<float> out);
+
+}  // namespace heddle::zoo

@@ -1,0 +1,96 @@
+#include "zoo/zoo.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/check.h"
+#include "zoo/models.h"
+#include "zoo/onnx_file.h"
+
+namespace heddle::zoo {
+namespace {
+
+constexpr int64_t kMaxBatch = 4096;
+constexpr Range kImage{.fallback = 224, .min = 32, .max = 4096};
+constexpr Range kNone{};
+
+// The opsets differ on purpose: below 17 layer normalisation is written as a chain of smaller operators.
+struct Entry {
+  ModelInfo info;
+  int opset;
+  void (*build)(GraphBuilder&, const Options&);
+};
+
+constexpr std::array<Entry, 14> kEntries{{
+    {{"resnet18", "ResNet-18, image classification", kNone, kImage, kNone}, 13, resnet18},
+    {{"resnet50", "ResNet-50, image classification", kNone, kImage, kNone}, 13, resnet50},
+    {{"vgg16", "VGG-16, image classification", kNone, kImage, kNone}, 13, vgg16},
+    {{"vgg19", "VGG-19, image classification", kNone, kImage, kNone}, 13, vgg19},
+    {{"repvgg-a0", "RepVGG-A0 in deploy form, image classification", kNone, kImage, kNone}, 17, repvgg_a0},
+    {{"repvgg-b0", "RepVGG-B0 in deploy form, image classification", kNone, kImage, kNone}, 17, repvgg_b0},
+    {{"mobilenet-v2", "MobileNetV2, image classification", kNone, kImage, kNone}, 13, mobilenet_v2},
+    {{"vit-b16", "Vision Transformer B/16, image classification", kNone, {224, 16, 4096, 16}, kNone}, 17, vit_b16},
+    {{"bert-base", "BERT base, text encoder", {128, 1, 512}, kNone, kNone}, 14, bert_base},
+    {{"transformer", "Transformer base, encoder and decoder", {64, 1, 512}, kNone, kNone}, 16, transformer},
+    {{"asr", "Convolutions and a transformer encoder, speech recognition", {800, 7, 4000}, kNone, kNone}, 17, asr},
+    {{"crnn", "Convolutions and two bidirectional LSTMs, text recognition", kNone, {320, 16, 16384}, kNone}, 14, crnn},
+    {{"dien", "Embeddings, GRU, attention and AUGRU, click prediction", {100, 1, 10000}, kNone, kNone}, 16, dien},
+    {{"sd-unet",
+      "UNet of Stable Diffusion 1.x, 860 million parameters",
+      {77, 1, 4096},
+      {64, 8, 512, 8},
+      {320, 32, 1024, 32}},
+     17,
+     sd_unet},
+}};
+
+int64_t checked(const ModelInfo& info, std::string_view option, const Range& range, int64_t value) {
+  if (value == 0) return range.fallback;
+  const std::string where = fmt::format("zoo model '{}', option {}", info.name, option);
+  if (range.fallback == 0) fail(ErrorCode::kInvalidArgument, where, "this model has no such option", "Leave it out.");
+  if (value < range.min || value > range.max || value % range.step != 0) {
+    const std::string step = range.step == 1 ? "" : fmt::format(" and a multiple of {}", range.step);
+    fail(ErrorCode::kInvalidArgument, where,
+         fmt::format("{} is not between {} and {}{}", value, range.min, range.max, step),
+         fmt::format("The default is {}.", range.fallback));
+  }
+  return value;
+}
+
+const Entry& find(std::string_view name) {
+  const auto at = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& e) { return e.info.name == name; });
+  if (at != kEntries.end()) return *at;
+  std::string known;
+  for (const Entry& entry : kEntries) known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.info.name);
+  fail(ErrorCode::kInvalidArgument, fmt::format("zoo model '{}'", name), "there is no such model",
+       "Known: " + known + ".");
+}
+
+}  // namespace
+
+std::span<const ModelInfo> models() {
+  static const auto infos = [] {
+    std::array<ModelInfo, kEntries.size()> list;
+    std::transform(kEntries.begin(), kEntries.end(), list.begin(), [](const Entry& entry) { return entry.info; });
+    return list;
+  }();
+  return infos;
+}
+
+void write(std::string_view name, const Options& options, const std::filesystem::path& path) {
+  const Entry& entry = find(name);
+  Options filled = options;
+  const Range batch{.fallback = 1, .min = 1, .max = kMaxBatch};
+  filled.batch = checked(entry.info, "batch", batch, options.batch);
+  filled.seq = checked(entry.info, "seq", entry.info.seq, options.seq);
+  filled.size = checked(entry.info, "size", entry.info.size, options.size);
+  filled.width = checked(entry.info, "width", entry.info.width, options.width);
+  GraphBuilder graph(std::string(name), entry.opset);
+  entry.build(graph, filled);
+  write_model(graph.finish(), options.seed, options.max_inline_bytes, path);
+}
+
+}  // namespace heddle::zoo

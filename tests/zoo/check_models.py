@@ -1,0 +1,117 @@
+"""Checks the zoo's models against ONNX's checker and ONNX Runtime: check_models.py WRITER [NAME...].
+
+Every model is valid, runs, and keeps all its activations finite and well inside f16's range; its output differs between
+two random inputs. Small sizes by default; --full takes the models at their own sizes."""
+import argparse
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import onnxruntime
+
+LARGEST_ACTIVATION = 1e4  # f16 ends at 65504
+# name: (sequence, size, width); 0 is the model's default.
+SMALL = {
+    "resnet18": (0, 64, 0),
+    "resnet50": (0, 64, 0),
+    "vgg16": (0, 32, 0),
+    "vgg19": (0, 32, 0),
+    "repvgg-a0": (0, 64, 0),
+    "repvgg-b0": (0, 64, 0),
+    "mobilenet-v2": (0, 64, 0),
+    "vit-b16": (0, 48, 0),
+    "bert-base": (16, 0, 0),
+    "transformer": (11, 0, 0),
+    "asr": (67, 0, 0),
+    "crnn": (0, 64, 0),
+    "dien": (13, 0, 0),
+    "sd-unet": (7, 16, 64),
+}
+
+
+def index_ranges(model):
+    ranges = {p.key.removeprefix("range:"): p.value for p in model.metadata_props if p.key.startswith("range:")}
+    return {name: tuple(map(int, text.split(","))) for name, text in ranges.items()}
+
+
+def random_inputs(model, seed):
+    generator = np.random.default_rng(seed)
+    ranges = index_ranges(model)
+    inputs = {}
+    for value in model.graph.input:
+        shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
+        if value.name in ranges:
+            inputs[value.name] = generator.integers(*ranges[value.name], shape).astype(np.int64)
+        elif value.name == "mask":
+            inputs[value.name] = np.ones(shape, np.float32)
+        else:
+            inputs[value.name] = generator.standard_normal(shape).astype(np.float32)
+    return inputs
+
+
+def with_all_activations(path):
+    """The model with every f32 value of the main graph as an output, in the same folder as its data."""
+    model = onnx.load(path, load_external_data=False)
+    inferred = onnx.shape_inference.infer_shapes(model)
+    is_float = {v.name for v in inferred.graph.value_info if v.type.tensor_type.elem_type == onnx.TensorProto.FLOAT}
+    constants = {o for n in model.graph.node if n.op_type == "Constant" for o in n.output}
+    extra = [onnx.ValueInfoProto(name=o) for n in model.graph.node for o in n.output if o in is_float - constants]
+    outputs = [o.name for o in model.graph.output]
+    model.graph.output.extend(extra)
+    probe = path.with_suffix(".probe.onnx")
+    onnx.save(model, probe)
+    return probe, outputs
+
+
+def check(writer, name, sizes, folder):
+    path = pathlib.Path(folder) / f"{name}.onnx"
+    subprocess.run([writer, name, str(path), "1", *map(str, sizes)], check=True)
+    onnx.checker.check_model(str(path), full_check=True)
+    model = onnx.load(path, load_external_data=False)
+    probe, outputs = with_all_activations(path)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(probe, options, providers=["CPUExecutionProvider"])
+    names = [o.name for o in session.get_outputs()]
+    masked = any(n.op_type == "Trilu" for n in model.graph.node)
+    largest, at, runs = 0.0, "", []
+    for seed in (1, 2):
+        results = dict(zip(names, session.run(None, random_inputs(model, seed))))
+        runs.append([results[o] for o in outputs])
+        for key, value in results.items():
+            # A causal mask holds minus infinity, and so do the scores that it was added to.
+            finite = value[np.isfinite(value)]
+            if np.isnan(value).any() or np.isposinf(value).any() or (finite.size < value.size and not masked):
+                return f"{name}: {key} is not finite"
+            if finite.size and np.abs(finite).max() > largest:
+                largest, at = float(np.abs(finite).max()), key
+    for a, b in zip(*runs):
+        if a.std() == 0 or np.array_equal(a, b):
+            return f"{name}: the output does not depend on the input"
+    a, b = runs[0][0], runs[1][0]
+    print(f"{name:14} largest {largest:6.3g} at {at}; output std {a.std():.3g}, changes by {np.abs(a - b).max():.3g}",
+          flush=True)
+    return f"{name}: {at} reaches {largest:.3g}" if largest > LARGEST_ACTIVATION else None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("writer")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--full", action="store_true")
+    arguments = parser.parse_args()
+    problems = []
+    for name in arguments.names or SMALL:
+        with tempfile.TemporaryDirectory() as folder:
+            problem = check(arguments.writer, name, (0, 0, 0) if arguments.full else SMALL[name], folder)
+        if problem:
+            print(problem, flush=True)
+            problems.append(problem)
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
