@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tile/arch/cpu/isa.h"
+#include "tile/core/static_for.h"
 #include "tile/core/types.h"
 
 namespace heddle::tile {
@@ -20,18 +21,6 @@ template <typename T>
 struct storage<T, 1, false> {
   typedef T type;
 };
-
-template <int... I>
-struct indices {};
-#if defined(__clang__)
-template <typename, int... I>
-using indices_of = indices<I...>;
-template <int N>
-using make_indices = __make_integer_seq<indices_of, int, N>;
-#else
-template <int N>
-using make_indices = indices<__integer_pack(N)...>;
-#endif
 
 }  // namespace detail
 
