@@ -56,11 +56,11 @@ int write_all(int fd, std::span<const std::byte> bytes) {
   return 0;
 }
 
-int write_and_sync(Descriptor& file, std::span<const std::span<const std::byte>> parts) {
+int write_parts(Descriptor& file, std::span<const std::span<const std::byte>> parts, Sync sync) {
   for (const auto part : parts) {
     if (const int error = write_all(file.get(), part)) return error;
   }
-  if (::fsync(file.get()) != 0) return errno;
+  if (sync == Sync::kYes && ::fsync(file.get()) != 0) return errno;
   return file.close() == 0 ? 0 : errno;
 }
 
@@ -116,11 +116,11 @@ void make_directories(const std::string& path) {
   if (!std::filesystem::is_directory(path, ignored)) fail_errno(path, "creating the folder", ENOTDIR);
 }
 
-void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync) {
   const std::string aside = aside_name(path);
   Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0) fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
-  int error = write_and_sync(file, parts);
+  int error = write_parts(file, parts, sync);
   if (error == 0 && ::rename(aside.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) {
     ::unlink(aside.c_str());
@@ -128,9 +128,9 @@ void write_file(const std::string& path, std::span<const std::span<const std::by
   }
 }
 
-void write_file(const std::string& path, std::string_view text) {
+void write_file(const std::string& path, std::string_view text, Sync sync) {
   const std::span<const std::byte> part = std::as_bytes(std::span(text.data(), text.size()));
-  write_file(path, std::span(&part, 1));
+  write_file(path, std::span(&part, 1), sync);
 }
 
 uint64_t free_bytes(const std::string& path) {

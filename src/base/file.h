@@ -40,9 +40,11 @@ void make_directories(const std::string& path);
 
 // Writes the parts one after another to a new file beside `path`, flushes it to the disk and renames it onto `path`:
 // readers see the old file, the new one, or none, never a part of one, whenever the process or the machine stops.
-// Throws kFile (and leaves nothing behind).
-void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
-void write_file(const std::string& path, std::string_view text);
+// Throws kFile (and leaves nothing behind). Without the flush a stop of the machine (not of the process) may leave a
+// damaged file: for what is checked before use.
+enum class Sync : bool { kNo, kYes };
+void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync = Sync::kYes);
+void write_file(const std::string& path, std::string_view text, Sync sync = Sync::kYes);
 
 // Free bytes for this user on the file system of `path`; 0 when that is unknown.
 uint64_t free_bytes(const std::string& path);

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace heddle::jit {
+
+// What an entry of the cache holds; each kind has a folder of its own.
+enum class EntryKind : uint8_t { kLibrary, kPlan, kManifest };
+std::string_view to_string(EntryKind kind);
+
+// The payload of an entry, mapped.
+struct Entry {
+  std::shared_ptr<const MappedFile> file;
+  std::string_view payload;
+};
+
+struct CacheInfo {
+  std::string folder;
+  uint64_t entries = 0, bytes = 0;
+};
+
+// The content-addressed store on disk that all processes of a user share: $HEDDLE_CACHE_DIR, else
+// $XDG_CACHE_HOME/heddle, else ~/.cache/heddle. There are no locks: an entry is written aside, flushed and renamed, so
+// processes that make the same entry at once overwrite each other with equal bytes, and one that dies leaves at worst
+// a file aside, which a later store sweeps.
+//
+// The cache never makes a compile fail: where its folder cannot be used, find() finds nothing, store() stores nothing
+// and one warning is logged.
+class Cache {
+ public:
+  static Cache of_user();
+  explicit Cache(std::string folder) : folder_(std::move(folder)) {}
+
+  const std::string& folder() const { return folder_; }
+
+  // Framed entries: the frame holds key, size and a checksum; a damaged entry is removed and reported as absent.
+  std::optional<Entry> find(EntryKind kind, const Hash128& key) const;
+  bool store(EntryKind kind, const Hash128& key, std::string_view payload) const;
+
+  // Files with a format (and checksums) of their own: plans. prepare() makes the folder and sweeps it; false: the
+  // cache cannot be used.
+  std::string path_of(EntryKind kind, const Hash128& key) const;
+  bool prepare(EntryKind kind) const;
+  void remove(EntryKind kind, const Hash128& key) const;
+
+  CacheInfo info() const;
+  CacheInfo clear() const;  // what was removed
+
+ private:
+  std::string folder_;
+};
+
+}  // namespace heddle::jit

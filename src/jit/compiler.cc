@@ -1,0 +1,201 @@
+#include "jit/compiler.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/thread_pool.h"
+#include "jit/cache.h"
+#include "jit/headers.h"
+#include "jit/process.h"
+
+namespace heddle::jit {
+namespace {
+
+bool executable(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// Like a shell: a name with a slash is a path, others are looked up on $PATH.
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return executable(name) ? name : "";
+  const char* variable = std::getenv("PATH");
+  std::string_view path = variable == nullptr ? "" : variable;
+  while (!path.empty()) {
+    const size_t colon = path.find(':');
+    const std::string candidate = fmt::format("{}/{}", path.substr(0, colon), name);
+    if (executable(candidate)) return candidate;
+    path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
+  }
+  return "";
+}
+
+std::string identify(const std::string& path) {
+  struct stat status {};
+  ::stat(path.c_str(), &status);
+  const TempDir dir("heddle-cxx");
+  const ProcessResult result = run_process({path, "--version"}, dir.path() + "/out");
+  return fmt::format("{} {} {}.{} {}", path, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
+                     result.output);
+}
+
+// Asking a compiler for its version costs milliseconds; it does not change under a running process.
+std::string version_of(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;
+  const std::lock_guard lock(mutex);
+  auto found = known.find(path);
+  if (found == known.end()) found = known.emplace(path, identify(path)).first;
+  return found->second;
+}
+
+bool is_clang(const Compiler& compiler) {
+  return compiler.version.find("clang") != std::string::npos;
+}
+
+std::vector<std::string> all_flags(const Compiler& compiler, const CpuTarget& target) {
+  std::vector<std::string> flags = compile_flags(target);
+  // Unique symbols would keep a library in memory after dlclose().
+  if (!is_clang(compiler)) flags.push_back("-fno-gnu-unique");
+  return flags;
+}
+
+[[noreturn]] void compiler_failed(const Compiler& compiler, const char* stage, const ProcessResult& result) {
+  constexpr size_t kShown = 6000;
+  std::string output = result.output.substr(0, kShown);
+  while (!output.empty() && output.back() == '\n') output.pop_back();
+  fail(ErrorCode::kCompilerFailed, compiler.path,
+       fmt::format("{} failed with status {}:\n{}", stage, result.status, output),
+       result.status > 128 ? "It was killed: is there enough memory?" : "Try another compiler through HEDDLE_CXX");
+}
+
+// The folder with the tile headers: in the cache where that can be written, else in `fallback`.
+std::string include_folder(const std::string& fallback, bool use_cache) {
+  if (use_cache) {
+    const std::string folder = Cache::of_user().folder() + "/headers-" + headers_hash().hex();
+    try {
+      materialise_headers(folder);
+      return folder;
+    } catch (const Error&) {
+      // The cache itself warns when an entry is stored.
+    }
+  }
+  materialise_headers(fallback);
+  return fallback;
+}
+
+std::string build(const Compiler& compiler, const std::vector<std::string>& flags,
+                  const std::vector<std::string>& units, int jobs, bool use_cache) {
+  const TempDir dir("heddle-jit");
+  const std::string include = include_folder(dir.path(), use_cache);
+  const auto file = [&](size_t unit, const char* suffix) { return fmt::format("{}/k{}{}", dir.path(), unit, suffix); };
+
+  ThreadPool pool(std::min(jobs, static_cast<int>(units.size())));
+  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      write_file(file(i, ".cc"), units[i], Sync::kNo);
+      std::vector<std::string> command = {compiler.path, "-c", file(i, ".cc"), "-o", file(i, ".o"), "-I", include};
+      command.insert(command.end(), flags.begin(), flags.end());
+      const ProcessResult result = run_process(command, file(i, ".log"));
+      if (result.status != 0) compiler_failed(compiler, "compiling kernels", result);
+    }
+  });
+
+  const std::string library = dir.path() + "/kernels.so";
+  // Nothing but the C library is called, and that is in every process already.
+  std::vector<std::string> link = {compiler.path, "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o", library};
+  for (size_t i = 0; i < units.size(); ++i) link.push_back(file(i, ".o"));
+  link.push_back("-lgcc");
+  const ProcessResult result = run_process(link, dir.path() + "/link.log");
+  if (result.status != 0) compiler_failed(compiler, "linking kernels", result);
+  return std::string(MappedFile::open(library)->text());
+}
+
+}  // namespace
+
+Compiler find_compiler() {
+  const char* chosen = std::getenv("HEDDLE_CXX");
+  if (chosen != nullptr && *chosen != '\0') {
+    const std::string path = find_program(chosen);
+    if (path.empty()) {
+      fail(ErrorCode::kNoCompiler, "HEDDLE_CXX", fmt::format("\"{}\" is no executable file", chosen),
+           "Set HEDDLE_CXX to a C++ compiler or unset it");
+    }
+    return {path, version_of(path)};
+  }
+  for (const char* name : {"c++", "g++", "clang++"}) {
+    if (const std::string path = find_program(name); !path.empty()) return {path, version_of(path)};
+  }
+  const char* path = std::getenv("PATH");
+  fail(
+      ErrorCode::kNoCompiler, "PATH",
+      fmt::format("none of c++, g++, clang++ is in {}", path == nullptr ? "(unset)" : path),
+      "Install one (Debian: apt install g++) or set HEDDLE_CXX; a plan made by `heddle compile` runs without compiler");
+}
+
+std::vector<std::string> compile_flags(const CpuTarget& target) {
+  std::vector<std::string> flags = {"-std=c++20",
+                                    "-O2",
+                                    "-w",
+                                    "-g0",
+                                    "-fPIC",
+                                    "-pipe",
+                                    "-fno-math-errno",
+                                    "-fno-trapping-math",
+                                    "-ffp-contract=fast",
+                                    "-fno-exceptions",
+                                    "-fno-rtti",
+                                    "-fno-asynchronous-unwind-tables",
+                                    "-fno-stack-protector",
+                                    "-fvisibility-inlines-hidden",
+                                    "-fno-semantic-interposition"};
+  const auto add = [&](std::initializer_list<const char*> more) {
+    flags.insert(flags.end(), more.begin(), more.end());
+  };
+  if (target.isa >= CpuIsa::kAvx2) add({"-mavx2", "-mfma", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt"});
+  if (target.f16c) add({"-mf16c"});
+  if (target.isa >= CpuIsa::kAvx512) {
+    add({"-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512cd", "-mprefer-vector-width=512"});
+    if (target.avx512_bf16) add({"-mavx512bf16"});
+    if (target.avx512_vnni) add({"-mavx512vnni"});
+  }
+  return flags;
+}
+
+CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache) {
+  HEDDLE_CHECK(target.kind == TargetKind::kCpu && !units.empty());
+  const auto start = std::chrono::steady_clock::now();
+  const Compiler compiler = find_compiler();
+  const std::vector<std::string> flags = all_flags(compiler, target.cpu);
+
+  Hasher hasher;
+  hasher.add("library 1").add(compiler.version).add(headers_hash());
+  for (const std::string& flag : flags) hasher.add(flag);
+  for (const std::string& unit : units) hasher.add(unit);
+  const Hash128 key = hasher.finish();
+
+  CompiledLibrary library;
+  const Cache cache = Cache::of_user();
+  if (use_cache) {
+    if (const auto entry = cache.find(EntryKind::kLibrary, key)) {
+      library.bytes = entry->payload;
+      library.from_cache = true;
+    }
+  }
+  if (!library.from_cache) {
+    library.bytes = build(compiler, flags, units, jobs, use_cache);
+    if (use_cache) cache.store(EntryKind::kLibrary, key, library.bytes);
+  }
+  library.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return library;
+}
+
+}  // namespace heddle::jit

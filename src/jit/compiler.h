@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "target/target.h"
+
+namespace heddle::jit {
+
+// A C++ compiler of this machine.
+struct Compiler {
+  std::string path;
+  std::string version;  // what it says of itself, with size and date of the executable: part of every cache key
+};
+
+// $HEDDLE_CXX where it is set, else the first of c++, g++, clang++ on $PATH. Throws kNoCompiler saying what was
+// searched.
+Compiler find_compiler();
+
+// Flags for code that runs on `target`. Values keep IEEE semantics for NaN, infinities and signed zeros; contraction to
+// FMA is allowed, reassociation is not.
+std::vector<std::string> compile_flags(const CpuTarget& target);
+
+struct CompiledLibrary {
+  std::string bytes;  // a shared object
+  bool from_cache = false;
+  double seconds = 0;  // wall time
+};
+
+// Compiles the units (texts of C++) and links them into one shared object. `jobs` units at a time. Looks into the
+// user's cache first unless `use_cache` is false. Throws kNoCompiler, kCompilerFailed (with what the compiler wrote),
+// kFile when not even the folder for temporary files can be written.
+CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache);
+
+}  // namespace heddle::jit

@@ -1,0 +1,32 @@
+#include "jit/headers.h"
+
+#include "base/file.h"
+
+namespace heddle::jit {
+namespace {
+
+bool holds(const std::string& path, std::string_view text) {
+  return file_exists(path) && MappedFile::open(path)->text() == text;
+}
+
+}  // namespace
+
+Hash128 headers_hash() {
+  static const Hash128 hash = [] {
+    Hasher hasher;
+    for (const EmbeddedHeader& header : embedded_headers()) hasher.add(header.path).add(header.text);
+    return hasher.finish();
+  }();
+  return hash;
+}
+
+void materialise_headers(const std::string& root) {
+  for (const EmbeddedHeader& header : embedded_headers()) {
+    const std::string path = root + "/" + std::string(header.path);
+    if (holds(path, header.text)) continue;
+    make_directories(path.substr(0, path.rfind('/')));
+    write_file(path, header.text, Sync::kNo);  // compared with the text at each use
+  }
+}
+
+}  // namespace heddle::jit

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace heddle::jit {
+
+// The kernel ABI on the CPU: runs tasks [begin, end); `operands` are the buffers, `scratch` belongs to this call alone
+// and is 64-byte aligned.
+using Kernel = void (*)(void* const* operands, void* scratch, int64_t begin, int64_t end);
+
+// A shared object loaded from memory, without a file on disk.
+class Library {
+ public:
+  // Throws kDamagedArtefact when the bytes are no shared object that this machine loads.
+  static std::shared_ptr<const Library> load(std::string_view bytes);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  // Throws kDamagedArtefact when there is no such symbol.
+  Kernel find(const std::string& symbol) const;
+
+ private:
+  Library(void* handle, int descriptor) : handle_(handle), descriptor_(descriptor) {}
+  void* handle_;
+  int descriptor_;
+};
+
+}  // namespace heddle::jit

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heddle::jit {
+
+struct ProcessResult {
+  int status = 0;      // exit status; 128 + signal when it was killed
+  std::string output;  // stdout and stderr together, at most 64 KiB
+};
+
+// Runs a program without a shell and waits for it. `scratch` is a path for a file that takes its output.
+// Throws kFile when the program cannot be started.
+ProcessResult run_process(const std::vector<std::string>& arguments, const std::string& scratch);
+
+}  // namespace heddle::jit
