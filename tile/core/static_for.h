@@ -24,7 +24,7 @@ using make_indices = indices<__integer_pack(N)...>;
 #endif
 
 template <typename F, int... I>
-inline __attribute__((always_inline)) void static_for(F& f, indices<I...>) {
+inline __attribute__((always_inline)) void for_each_index(F& f, indices<I...>) {
   (f(index_constant<I>{}), ...);
 }
 
@@ -33,7 +33,7 @@ inline __attribute__((always_inline)) void static_for(F& f, indices<I...>) {
 // f(index_constant<0>), ..., f(index_constant<N - 1>).
 template <int N, typename F>
 inline __attribute__((always_inline)) void static_for(F f) {
-  detail::static_for(f, detail::make_indices<N>{});
+  detail::for_each_index(f, detail::make_indices<N>{});
 }
 
 }  // namespace heddle::tile

@@ -80,4 +80,24 @@ using int_t = typename int_of_size<Bytes, true>::type;
 template <int Bytes>
 using uint_t = typename int_of_size<Bytes, false>::type;
 
+// What maximum and minimum start from: infinities, or the ends of an integer type.
+template <typename T>
+constexpr T lowest() {
+  if constexpr (is_float<T>) {
+    return -T(__builtin_inf());
+  } else if constexpr (is_signed<T>) {
+    return T(uint_t<sizeof(T)>(1) << (8 * sizeof(T) - 1));
+  } else {
+    return T(0);
+  }
+}
+template <typename T>
+constexpr T highest() {
+  if constexpr (is_float<T>) {
+    return T(__builtin_inf());
+  } else {
+    return T(~lowest<T>());
+  }
+}
+
 }  // namespace heddle::tile

@@ -37,6 +37,7 @@ TILE_INLINE uint64_t first_bits(int64_t n) {
 
 template <int W, typename T>
 TILE_INLINE vec<T, W> load_raw_n(const T* p, int64_t n) {
+  if (__builtin_constant_p(n) && n >= W) return load_raw<W, T>(p);
   if constexpr (is_wide<T, W>) {
     constexpr int H = W / 2;
     if (n <= H) return join(load_raw_n<H>(p, n), zero<T, H>());
@@ -68,6 +69,7 @@ TILE_INLINE vec<T, W> load_raw_n(const T* p, int64_t n) {
 
 template <typename T, int W>
 TILE_INLINE void store_raw_n(T* p, vec<T, W> a, int64_t n) {
+  if (__builtin_constant_p(n) && n >= W) return store_raw(p, a);
   if constexpr (is_wide<T, W>) {
     constexpr int H = W / 2;
     if (n <= H) {

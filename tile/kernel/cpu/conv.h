@@ -1,0 +1,194 @@
+// Convolution of channels-last images as implicit GEMM: rows are the output pixels of one image row, columns the output
+// channels, and A is read straight from the image, or from a padded copy of the rows that a task needs.
+#pragma once
+
+#include "tile/kernel/cpu/gemm.h"
+
+namespace heddle::tile {
+
+// 1-D to 3-D: missing leading dimensions have extent 1. Spatial order is (depth, height, width).
+struct ConvShape {
+  int64_t batch = 1, groups = 1;
+  int64_t c = 0, o = 0;  // input and output channels of one group
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0}, lhs_dilation[3] = {1, 1, 1};
+  int64_t tiles = 0, tall = 0;  // micro tiles of one output row: `tall` of MR pixels, the rest of MR - 1
+  int64_t block_rows = 1;       // output rows of one task
+  int64_t block_panels = 1;     // panels of filters of one task
+
+  constexpr int64_t k() const { return kernel[0] * kernel[1] * kernel[2] * c; }
+  constexpr int64_t row_blocks() const { return (out[1] + block_rows - 1) / block_rows; }
+  constexpr int64_t n_blocks(int64_t width) const { return (panel_count(o, width) + block_panels - 1) / block_panels; }
+  constexpr int64_t tasks(int64_t width) const { return batch * groups * out[0] * row_blocks() * n_blocks(width); }
+  constexpr int64_t tile_pixel(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
+  // Input extent that `outputs` consecutive outputs read along a dimension.
+  constexpr int64_t reach(int d, int64_t outputs) const {
+    return (outputs - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1;
+  }
+};
+
+// The part of the input under a block of output rows, as the micro-kernel addresses it: element (kd, y, x, c) of the
+// window that begins at the block's first output lies at data[kd * plane + y * row + x * pixel + c].
+template <typename T>
+struct ConvWindow {
+  const T* data;
+  int64_t plane, row, pixel;
+};
+
+// ---- Forms of the input.
+
+// Read where it lies: compute type, no padding, no dilation of the input.
+template <typename T>
+struct DirectX {
+  const T* data;
+
+  static constexpr int64_t scratch_elements(const ConvShape&, int64_t) { return 0; }
+  ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t, T*) const {
+    const int64_t pixel = s.groups * s.c, row = pixel * s.in[2], plane = row * s.in[1];
+    const int64_t d = od * s.stride[0] - s.low[0], y = oh * s.stride[1] - s.low[1], x = -s.low[2];
+    return {data + n * s.in[0] * plane + d * plane + y * row + x * pixel + g * s.c, plane * s.dilation[0], row, pixel};
+  }
+};
+
+// Distance of two pixels of the copy: the channels, and a cache line more where rows of a micro tile would otherwise
+// compete for the same sets of the first-level cache (8 ways, 4 KiB apart).
+template <typename T>
+constexpr int64_t copied_pixel(const ConvShape& s) {
+  const int64_t bytes = s.c * s.stride[2] * int64_t(sizeof(T));
+  return bytes % 2048 == 0 ? s.c + 64 / int64_t(sizeof(T)) : s.c;
+}
+
+// Copied with its padding (and the zeros of a dilated input) from any storage type.
+template <typename T, typename TX>
+struct CopiedX {
+  const TX* data;
+
+  static constexpr int64_t scratch_elements(const ConvShape& s, int64_t rows) {
+    return s.kernel[0] * s.reach(1, rows) * s.reach(2, s.out[2]) * copied_pixel<T>(s);
+  }
+  ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t rows,
+                        T* scratch) const {
+    const int64_t pixel = copied_pixel<T>(s), width = s.reach(2, s.out[2]), height = s.reach(1, rows);
+    const ConvWindow<T> window{scratch, height * width * pixel, width * pixel, pixel};
+    for (int64_t kd = 0; kd < s.kernel[0]; ++kd) {
+      const int64_t d = source(s, 0, od * s.stride[0] + kd * s.dilation[0]);
+      for (int64_t y = 0; y < height; ++y) {
+        copy_row(s, n, g, d, source(s, 1, oh * s.stride[1] + y), width, pixel,
+                 scratch + kd * window.plane + y * window.row);
+      }
+    }
+    return window;
+  }
+
+ private:
+  // Index in the stored input of position `at` of the padded, dilated one; -1 where that holds a zero.
+  static int64_t source(const ConvShape& s, int d, int64_t at) {
+    at -= s.low[d];
+    if (at < 0 || at % s.lhs_dilation[d] != 0) return -1;
+    at /= s.lhs_dilation[d];
+    return at < s.in[d] ? at : -1;
+  }
+
+  void copy_row(const ConvShape& s, int64_t n, int64_t g, int64_t d, int64_t y, int64_t width, int64_t pixel,
+                T* out) const {
+    if (d < 0 || y < 0) return store_zero(out, width * pixel);
+    const int64_t in_pixel = s.groups * s.c;
+    const TX* in = data + ((n * s.in[0] + d) * s.in[1] + y) * s.in[2] * in_pixel + g * s.c;
+    int64_t x = 0;
+    while (x < width) {
+      const int64_t from = source(s, 2, x);
+      if (from < 0) {
+        store_zero(out + x * pixel, pixel);
+        ++x;
+        continue;
+      }
+      int64_t run = 1;  // pixels that follow each other in the input too
+      if (s.lhs_dilation[2] == 1) run = width - x < s.in[2] - from ? width - x : s.in[2] - from;
+      if (pixel == in_pixel) {
+        copy_matrix(out + x * pixel, 0, in + from * in_pixel, 0, 1, 1, run * pixel);
+      } else {
+        copy_matrix(out + x * pixel, pixel, in + from * in_pixel, in_pixel, 1, run, s.c);
+      }
+      x += run;
+    }
+  }
+};
+
+// Bytes of scratch that conv() needs per thread.
+template <typename T, int MR, int NV, typename X>
+constexpr int64_t conv_scratch(const ConvShape& s) {
+  constexpr int64_t nr = kPanel<T, NV>;
+  const int64_t rows = s.block_rows < s.out[1] ? s.block_rows : s.out[1];
+  const int64_t offsets = (s.kernel[0] * s.kernel[1] * s.kernel[2] * 8 + 63) / 64 * 64;
+  return offsets + int64_t(sizeof(T)) * (MR * nr + 64 + X::scratch_elements(s, rows));
+}
+
+namespace detail {
+
+// Offsets of the runs of A that follow each other in the filter's order; returns their number and length. Runs join
+// across the width of the window where its pixels are neighbours in memory.
+template <typename T>
+inline int64_t conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t* offsets, int64_t& length) {
+  const bool joined = w.pixel == s.c && s.dilation[2] == 1;
+  const int64_t steps = joined ? 1 : s.kernel[2];
+  length = joined ? s.kernel[2] * s.c : s.c;
+  int64_t count = 0;
+  for (int64_t d = 0; d < s.kernel[0]; ++d) {
+    for (int64_t y = 0; y < s.kernel[1]; ++y) {
+      for (int64_t x = 0; x < steps; ++x)
+        offsets[count++] = d * w.plane + y * s.dilation[1] * w.row + x * s.dilation[2] * w.pixel;
+    }
+  }
+  return count;
+}
+
+}  // namespace detail
+
+// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The
+// epilogue is that of gemm(): batch is the image, row the output pixel in row-major order, col the output channel.
+template <typename T, int MR, int NV, typename X, typename TB, typename Epilogue>
+void conv(const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue, void* scratch, int64_t begin,
+          int64_t end) {
+  constexpr int64_t nr = kPanel<T, NV>;
+  const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = panel_count(s.o, nr), k = s.k();
+  int64_t* const offsets = static_cast<int64_t*>(scratch);
+  T* const c =
+      reinterpret_cast<T*>(static_cast<char*>(scratch) + (s.kernel[0] * s.kernel[1] * s.kernel[2] * 8 + 63) / 64 * 64);
+  T* const x_scratch = c + MR * nr;
+  ConvWindow<T> window{};
+  int64_t ready = -1, segments = 0, length = 0;
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t block = task / n_blocks;
+    const int64_t oh0 = block % row_blocks * s.block_rows;
+    const int64_t rows = s.out[1] - oh0 < s.block_rows ? s.out[1] - oh0 : s.block_rows;
+    const int64_t od = block / row_blocks % s.out[0];
+    const int64_t g = block / row_blocks / s.out[0] % s.groups;
+    const int64_t n = block / row_blocks / s.out[0] / s.groups;
+    if (ready != block) {  // tasks of one block follow each other: its input stays ready
+      window = x.prepare(s, n, g, od, oh0, rows, x_scratch);
+      segments = detail::conv_segments(s, window, offsets, length);
+      ready = block;
+    }
+    const int64_t panel0 = task % n_blocks * s.block_panels;
+    const int64_t panel1 = panel0 + s.block_panels < panels ? panel0 + s.block_panels : panels;
+    for (int64_t panel = panel0; panel < panel1; ++panel) {
+      const TB* bp = filters + (g * panels + panel) * k * nr;
+      for (int64_t y = 0; y < rows; ++y) {
+        for (int64_t tile = 0; tile < s.tiles; ++tile) {
+          const int64_t ow = s.tile_pixel(tile, MR);
+          const T* a = window.data + y * s.stride[1] * window.row + ow * s.stride[2] * window.pixel;
+          const MicroA<T> op{a, s.stride[2] * window.pixel, offsets, segments, length};
+          if (tile < s.tall) {
+            micro<T, TB, MR, NV>(op, bp, nr, c, false);
+          } else if constexpr (MR > 1) {
+            micro<T, TB, MR - 1, NV>(op, bp, nr, c, false);
+          }
+          detail::finish_tile<T, NV>(c, tile < s.tall ? MR : MR - 1, ((od * s.out[1] + oh0 + y) * s.out[2]) + ow, n,
+                                     g * s.o + panel * nr, s.o - panel * nr, epilogue);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace heddle::tile

@@ -1,0 +1,162 @@
+// Kernels that slide a window over channels-last images with lanes along the channels: depthwise convolution and
+// pooling. Bound by memory, so they read the input where it lies and skip the taps that fall into the padding.
+#pragma once
+
+#include "tile/arch/cpu/vec.h"
+#include "tile/core/static_for.h"
+
+namespace heddle::tile {
+
+// 1-D to 3-D: missing leading dimensions have extent 1. Spatial order is (depth, height, width).
+struct WindowShape {
+  int64_t batch = 1, c = 0;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0};
+
+  // One task is one row of output pixels.
+  constexpr int64_t tasks() const { return batch * out[0] * out[1]; }
+};
+
+namespace detail {
+
+// Taps [first, last) of dimension d that lie inside the input for output `at`.
+TILE_INLINE void valid_taps(const WindowShape& s, int d, int64_t at, int64_t& first, int64_t& last) {
+  const int64_t start = at * s.stride[d] - s.low[d], step = s.dilation[d];
+  first = start >= 0 ? 0 : (-start + step - 1) / step;
+  last = start >= s.in[d] ? 0 : (s.in[d] - 1 - start) / step + 1;
+  if (last > s.kernel[d]) last = s.kernel[d];
+  if (first > last) first = last;
+}
+
+// Outputs [first, last) along the width whose taps are all inside.
+inline void inner_outputs(const WindowShape& s, int64_t& first, int64_t& last) {
+  const int64_t reach = (s.kernel[2] - 1) * s.dilation[2];
+  first = s.low[2] <= 0 ? 0 : (s.low[2] + s.stride[2] - 1) / s.stride[2];
+  const int64_t room = s.in[2] - 1 - reach + s.low[2];
+  last = room < 0 ? 0 : room / s.stride[2] + 1;
+  if (last > s.out[2]) last = s.out[2];
+  if (first > last) first = last;
+}
+
+// Pixels handled together: enough independent accumulators to hide the latency of an addition.
+inline constexpr int kWindowPixels = 6;
+
+// One vector of channels of `Pixels` neighbouring outputs, over the taps [d0,d1) x [y0,y1) x [x0,x1).
+template <int W, int Pixels, typename T, typename Op, typename N>
+TILE_INLINE void window_tile(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3],
+                             const Op& op, int64_t channel, N n, vec<compute_t<T>, W> (&acc)[Pixels]) {
+  const int64_t row = s.in[2] * s.c, plane = row * s.in[1], step = s.stride[2] * s.c;
+  static_for<Pixels>([&](auto i) { acc[i] = op.template start<W>(); });
+  for (int64_t d = lo[0]; d < hi[0]; ++d) {
+    for (int64_t y = lo[1]; y < hi[1]; ++y) {
+      const T* line = in + d * s.dilation[0] * plane + y * s.dilation[1] * row;
+      for (int64_t x = lo[2]; x < hi[2]; ++x) {
+        const T* p = line + x * s.dilation[2] * s.c;
+        const int64_t tap = (d * s.kernel[1] + y) * s.kernel[2] + x;
+        const auto w = op.template weight<W>(tap, channel, n);
+        static_for<Pixels>([&](auto i) { acc[i] = op.step(acc[i], load_n<W>(p + i * step, n), w); });
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+// Folds each window with `op`:
+//   start<W>()                 the value of an empty window
+//   weight<W>(tap, channel, n) what `step` gets beside the element: the weights of a tap, or anything
+//   step(acc, x, weight)       the next accumulator
+// The epilogue is that of gemm(): batch is the image, row the output pixel, col the first channel of the vector.
+// Runs tasks [begin, end) of s.tasks(); needs no scratch. The channels of the input are those of the output.
+template <typename T, typename Op, typename Epilogue>
+void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epilogue, int64_t begin, int64_t end) {
+  using C = compute_t<T>;
+  constexpr int W = kVectorBytes / int(sizeof(C)), P = detail::kWindowPixels;
+  const int64_t row = s.in[2] * s.c, plane = row * s.in[1];
+  int64_t inner0, inner1;
+  detail::inner_outputs(s, inner0, inner1);
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t oh = task % s.out[1], od = task / s.out[1] % s.out[0], n = task / s.out[1] / s.out[0];
+    int64_t lo[3], hi[3];
+    detail::valid_taps(s, 0, od, lo[0], hi[0]);
+    detail::valid_taps(s, 1, oh, lo[1], hi[1]);
+    const T* base = x + n * s.in[0] * plane + (od * s.stride[0] - s.low[0]) * plane +
+                    (oh * s.stride[1] - s.low[1]) * row - s.low[2] * s.c;
+    const int64_t pixel0 = (od * s.out[1] + oh) * s.out[2];
+    for (int64_t ow = 0; ow < s.out[2];) {
+      detail::valid_taps(s, 2, ow, lo[2], hi[2]);
+      const bool many = ow >= inner0 && ow + P <= inner1;
+      const T* in = base + ow * s.stride[2] * s.c;
+      const auto run = [&](int64_t channel, auto count) {
+        if (many) {
+          vec<C, W> acc[P];
+          detail::window_tile<W, P>(s, in + channel, lo, hi, op, channel, count, acc);
+          for (int i = 0; i < P; ++i) epilogue.template operator()<W>(acc[i], n, pixel0 + ow + i, channel, count);
+        } else {
+          vec<C, W> acc[1];
+          detail::window_tile<W, 1>(s, in + channel, lo, hi, op, channel, count, acc);
+          epilogue.template operator()<W>(acc[0], n, pixel0 + ow, channel, count);
+        }
+      };
+      int64_t channel = 0;
+      for (; channel + W <= s.c; channel += W) run(channel, index_constant<W>{});
+      if (channel < s.c) run(channel, s.c - channel);
+      ow += many ? P : 1;
+    }
+  }
+}
+
+// Depthwise convolution: filters packed as [tap][channel] in the compute type.
+template <typename C>
+struct DepthwiseOp {
+  const C* filters;
+  int64_t c;
+
+  template <int W>
+  TILE_INLINE vec<C, W> start() const {
+    return zero<C, W>();
+  }
+  template <int W, typename N>
+  TILE_INLINE vec<C, W> weight(int64_t tap, int64_t channel, N n) const {
+    return load_n<W>(filters + tap * c + channel, n);
+  }
+  template <int W>
+  TILE_INLINE vec<C, W> step(vec<C, W> acc, vec<C, W> x, vec<C, W> w) const {
+    return fma(x, w, acc);
+  }
+};
+
+enum class WindowKind { kSum, kProd, kMax, kMin };
+
+// Pooling; the padding counts as the identity.
+template <WindowKind Kind, typename C>
+struct PoolOp {
+  template <int W>
+  TILE_INLINE vec<C, W> start() const {
+    if constexpr (Kind == WindowKind::kSum) {
+      return zero<C, W>();
+    } else if constexpr (Kind == WindowKind::kProd) {
+      return splat<W>(C(1));
+    } else {
+      return splat<W>(Kind == WindowKind::kMax ? lowest<C>() : highest<C>());
+    }
+  }
+  template <int W, typename N>
+  TILE_INLINE int weight(int64_t, int64_t, N) const {
+    return 0;
+  }
+  template <int W>
+  TILE_INLINE vec<C, W> step(vec<C, W> acc, vec<C, W> x, int) const {
+    if constexpr (Kind == WindowKind::kSum) {
+      return acc + x;
+    } else if constexpr (Kind == WindowKind::kProd) {
+      return acc * x;
+    } else if constexpr (Kind == WindowKind::kMax) {
+      return max(acc, x);
+    } else {
+      return min(acc, x);
+    }
+  }
+};
+
+}  // namespace heddle::tile
