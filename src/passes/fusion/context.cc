@@ -1,0 +1,58 @@
+#include "passes/fusion/context.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace heddle::passes {
+
+using ir::NodeId;
+using ir::Op;
+
+FusionContext::FusionContext(const ir::Graph& g, const FusionOptions& o)
+    : graph(g), options(o), partition(g), users(ir::users(g)), is_output(g.value_count()), role(g.nodes().size()) {
+  for (const ir::Graph::Port& port : graph.outputs()) is_output[port.value] = true;
+  classify();
+}
+
+void FusionContext::classify() {
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == Op::kConstant || node.op == Op::kParameter) continue;
+    if (node.op == Op::kLoop || node.op == Op::kIf) {
+      role[id] = Role::kControl;
+      continue;
+    }
+    const bool compilable = ir::is_memory_bound(node.op) || ir::is_anchor(node.op);
+    std::string reason = fmt::format("no kernel is generated for {}", to_string(node.op));
+    if (compilable && (!options.can_compile || options.can_compile(node, &reason))) {
+      role[id] = ir::is_anchor(node.op) ? Role::kAnchor : Role::kMemory;
+    } else {
+      role[id] = Role::kReference;
+      decisions.push_back({false, "compile", describe(id), std::move(reason)});
+    }
+  }
+}
+
+std::string FusionContext::describe(NodeId id) const {
+  const ir::Node& node = graph.node(id);
+  std::string text(to_string(node.op));
+  for (size_t i = 0; i < node.origins.size() && i < 2; ++i) {
+    text += (i == 0 ? " (" : ", ") + graph.origin(node.origins[i]).node;
+  }
+  if (node.origins.size() > 2) text += ", ...";
+  return node.origins.empty() ? text : text + ")";
+}
+
+const ir::Decision& FusionContext::decide(bool yes, std::string_view rule, NodeId what, NodeId into,
+                                          std::string reason) {
+  decisions.push_back({yes, std::string(rule), describe(what) + " into " + describe(into), std::move(reason)});
+  return decisions.back();
+}
+
+bool FusionContext::only_read_by(ir::ValueId value, NodeId reader) const {
+  const std::vector<NodeId>& readers = users[value];
+  return !is_output[value] && std::all_of(readers.begin(), readers.end(), [&](NodeId id) { return id == reader; });
+}
+
+}  // namespace heddle::passes

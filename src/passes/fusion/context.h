@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "passes/fusion/fusion.h"
+#include "passes/fusion/partition.h"
+
+namespace heddle::passes {
+
+// What the fusion rules share. A rule looks at nodes, asks `partition` to merge, sets `owner`, and appends to
+// `decisions`.
+class FusionContext {
+ public:
+  FusionContext(const ir::Graph& graph, const FusionOptions& options);
+
+  // What a node was taken for so far.
+  enum class Role : uint8_t { kFree, kMemory, kAnchor, kPrologue, kEpilogue, kControl, kReference };
+
+  const ir::Graph& graph;
+  const FusionOptions& options;
+  Partition partition;
+  const std::vector<std::vector<ir::NodeId>> users;
+  std::vector<bool> is_output;  // by value: returned by the graph
+  std::vector<Role> role;       // by node; kMemory: a stitch group may have it
+  std::vector<ir::Decision> decisions;
+
+  // "add (/encoder/Add)"
+  std::string describe(ir::NodeId id) const;
+  const ir::Decision& decide(bool yes, std::string_view rule, ir::NodeId what, ir::NodeId into, std::string reason);
+  // The one node that reads a value, all of whose reads are that node's, and which is no output; else nothing.
+  bool only_read_by(ir::ValueId value, ir::NodeId reader) const;
+
+ private:
+  void classify();
+};
+
+// Takes elementwise consumers, and layout changes of the store, into the group of an anchor.
+void fuse_epilogue(FusionContext& context, ir::NodeId anchor);
+// Takes layout changes of a dot's operands that one strided view expresses into the dot's group.
+void fuse_prologue(FusionContext& context, ir::NodeId anchor);
+// Joins memory-bound nodes: everything connected, or (basic) producers into the one consumer that reads them per
+// element.
+void fuse_stitch(FusionContext& context);
+void fuse_basic(FusionContext& context);
+
+}  // namespace heddle::passes

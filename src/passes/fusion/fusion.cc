@@ -1,0 +1,75 @@
+#include "passes/fusion/fusion.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "passes/fusion/context.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::GroupKind;
+using ir::NodeId;
+using ir::ValueId;
+using Role = FusionContext::Role;
+
+GroupKind kind_of(Role role) {
+  switch (role) {
+    case Role::kAnchor:
+    case Role::kPrologue:
+    case Role::kEpilogue:
+      return GroupKind::kContraction;
+    case Role::kControl:
+      return GroupKind::kControl;
+    case Role::kReference:
+      return GroupKind::kReference;
+    default:
+      return GroupKind::kStitch;
+  }
+}
+
+void insert(std::vector<ValueId>& set, ValueId v) {
+  if (std::find(set.begin(), set.end(), v) == set.end()) set.push_back(v);
+}
+
+ir::Group make_group(const FusionContext& c, Partition::Cluster cluster) {
+  ir::Group group{};
+  group.nodes = c.partition.nodes(cluster);
+  std::sort(group.nodes.begin(), group.nodes.end());
+  group.kind = kind_of(c.role[group.nodes[0]]);
+  group.anchor = group.nodes[0];
+  for (NodeId id : group.nodes) {
+    if (c.role[id] == Role::kAnchor) group.anchor = id;
+    for (ValueId v : c.graph.node(id).inputs) {
+      if (c.partition.cluster_of(c.graph.value(v).producer) != cluster) insert(group.inputs, v);
+    }
+    for (ValueId v : c.graph.node(id).outputs) {
+      const auto outside = [&](NodeId user) { return c.partition.cluster_of(user) != cluster; };
+      if (c.is_output[v] || std::any_of(c.users[v].begin(), c.users[v].end(), outside)) group.outputs.push_back(v);
+    }
+  }
+  return group;
+}
+
+}  // namespace
+
+ir::Grouping fuse(const ir::Graph& graph, const Target&, const FusionOptions& options) {
+  FusionContext context(graph, options);
+  if (options.policy == FusionPolicy::kStitch) {
+    std::vector<NodeId> anchors;
+    for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+      if (context.role[id] == Role::kAnchor) anchors.push_back(id);
+    }
+    for (NodeId anchor : anchors) fuse_epilogue(context, anchor);
+    for (NodeId anchor : anchors) fuse_prologue(context, anchor);
+    fuse_stitch(context);
+  } else if (options.policy == FusionPolicy::kBasic) {
+    fuse_basic(context);
+  }
+  ir::Grouping grouping;
+  for (Partition::Cluster cluster : context.partition.order()) grouping.groups.push_back(make_group(context, cluster));
+  grouping.decisions = std::move(context.decisions);
+  return grouping;
+}
+
+}  // namespace heddle::passes

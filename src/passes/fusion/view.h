@@ -1,0 +1,21 @@
+#pragma once
+
+#include <optional>
+
+#include "ir/graph.h"
+
+namespace heddle::passes {
+
+// A dense tensor seen through layout ops: element (i0, i1, ...) lies at offset + sum(i * stride), in elements.
+struct StridedView {
+  Shape shape;
+  ir::Ints strides;
+  int64_t offset = 0;
+
+  static StridedView dense(const Shape& shape);
+};
+
+// The view after a transpose, reshape, broadcast or slice node; nothing where no strides express it.
+std::optional<StridedView> apply(const StridedView& view, const ir::Node& node);
+
+}  // namespace heddle::passes
