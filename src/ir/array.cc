@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <new>
 
 #include "base/check.h"
@@ -81,6 +82,18 @@ void widen_ints(const Tensor& tensor, std::vector<int64_t>& out) {
   }
 }
 
+// Rounds to nearest even by integer arithmetic on the bits of a double; only what stays a normal number takes this
+// short way.
+template <int kMantissaBits, int kMinExponent>
+double round_half(DType dtype, double value, double largest) {
+  constexpr int kDropped = 52 - kMantissaBits;
+  const double magnitude = std::fabs(value);
+  if (!(magnitude >= std::ldexp(1.0, kMinExponent) && magnitude <= largest)) return round_to(dtype, value);
+  const auto bits = std::bit_cast<uint64_t>(value);
+  const uint64_t half = (uint64_t{1} << (kDropped - 1)) - 1 + ((bits >> kDropped) & 1);
+  return std::bit_cast<double>((bits + half) >> kDropped << kDropped);
+}
+
 template <typename T, typename In>
 void narrow(const std::vector<In>& in, Tensor& tensor) {
   auto values = tensor.mutable_values<T>();
@@ -129,8 +142,13 @@ void round_all(DType dtype, std::vector<double>& values) {
   if (dtype == DType::kF64) return;
   if (dtype == DType::kF32) {
     for (double& v : values) v = static_cast<float>(v);
+  } else if (dtype == DType::kF16) {
+    for (double& v : values) v = round_half<10, -14>(dtype, v, 65504);
+  } else if (dtype == DType::kBF16) {
+    for (double& v : values) v = round_half<7, -126>(dtype, v, 0x1.fep127);
   } else {
-    for (double& v : values) v = round_to(dtype, v);
+    // An infinity is kept, where the type has one, rather than saturated.
+    for (double& v : values) v = round_to(dtype, v, !std::isinf(v));
   }
 }
 
@@ -181,7 +199,7 @@ Tensor to_tensor(const Array& array) {
       if (array.real()) {
         auto codes = tensor.mutable_values<uint8_t>();
         for (size_t i = 0; i < codes.size(); ++i)
-          codes[i] = static_cast<uint8_t>(encode_float(array.dtype, array.f()[i]));
+          codes[i] = static_cast<uint8_t>(encode_float(array.dtype, array.f()[i], !std::isinf(array.f()[i])));
       } else {
         auto bytes = tensor.mutable_values<uint8_t>();
         for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(wrap(array.dtype, array.i()[i]));

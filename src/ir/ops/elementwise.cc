@@ -1,3 +1,5 @@
+#include "ir/ops/elementwise.h"
+
 #include "ir/ops/families.h"
 #include "ir/ops/rules.h"
 
@@ -100,18 +102,18 @@ OpSchema describe(Op op) {
   constexpr auto kInt = AttrKind::kInt;
   switch (op) {
     case Op::kIsInf:
-      return {op, 1, 1, {{"positive", kInt}, {"negative", kInt}}, infer_unary, nullptr};
+      return {op, 1, 1, {{"positive", kInt}, {"negative", kInt}}, infer_unary, eval_unary};
     case Op::kCast:
-      return {op, 1, 1, {{"to", AttrKind::kDType}, {"saturate", kInt, false}}, infer_cast, nullptr};
+      return {op, 1, 1, {{"to", AttrKind::kDType}, {"saturate", kInt, false}}, infer_cast, eval_cast};
     case Op::kBitcast:
-      return {op, 1, 1, {{"to", AttrKind::kDType}}, infer_bitcast, nullptr};
+      return {op, 1, 1, {{"to", AttrKind::kDType}}, infer_bitcast, eval_bitcast};
     case Op::kSelect:
-      return {op, 3, 3, {}, infer_select, nullptr};
+      return {op, 3, 3, {}, infer_select, eval_select};
     default:
       break;
   }
-  if (class_of(op) == OpClass::kUnary) return {op, 1, 1, {}, infer_unary, nullptr};
-  return {op, 2, 2, {}, infer_binary, nullptr};
+  if (class_of(op) == OpClass::kUnary) return {op, 1, 1, {}, infer_unary, eval_unary};
+  return {op, 2, 2, {}, infer_binary, eval_binary};
 }
 
 std::vector<OpSchema> make_table() {

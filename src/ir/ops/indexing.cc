@@ -1,7 +1,9 @@
 #include <algorithm>
 
+#include "ir/ops/combine.h"
 #include "ir/ops/families.h"
 #include "ir/ops/rules.h"
+#include "ir/ops/strided.h"
 
 namespace heddle::ir {
 namespace {
@@ -94,17 +96,172 @@ std::vector<TensorType> infer_scatter_nd(const InferContext& c) {
   return {c.inputs[0]};
 }
 
+// Index values with negative ones resolved; throws kValueOutOfRange.
+class Resolver {
+ public:
+  Resolver(Op op, const Array& indices) : op_(op), unsigned_(is_unsigned_int(indices.dtype)) {}
+  int64_t operator()(int64_t index, int64_t extent) const {
+    const int64_t at = index < 0 && !unsigned_ ? index + extent : index;
+    if (at < 0 || at >= extent) bad_index(op_, index, extent);
+    return at;
+  }
+
+ private:
+  Op op_;
+  bool unsigned_;  // a u64 beyond 2^63 looks negative
+};
+
+std::vector<Array> eval_gather(const EvalContext& c) {
+  const Array& data = *c.inputs[0];
+  const Ints& indices = c.inputs[1]->i();
+  const AroundDim around(data.shape, c.attrs.integer("dim"));
+  const Resolver resolve(c.op, *c.inputs[1]);
+  Array result(c.outputs[0].dtype, c.outputs[0].shape);
+  Ints rows;
+  rows.reserve(indices.size());
+  for (int64_t index : indices) rows.push_back(resolve(index, around.extent) * around.inner);
+  with_storage(data, result, [&](const auto& in, auto& out) {
+    const auto count = static_cast<int64_t>(rows.size());
+    parallel_for(around.outer * count, around.inner, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t from = i / count * around.extent * around.inner + rows[static_cast<size_t>(i % count)];
+        std::copy_n(in.data() + from, around.inner, out.data() + i * around.inner);
+      }
+    });
+  });
+  return {std::move(result)};
+}
+
+// Visits every element of the index tensor: visit(linear index, offset in the data that it names).
+template <typename Visit>
+void for_each_element(Op op, const Shape& data, const Array& indices, int64_t dim, const Visit& visit) {
+  if (indices.size() == 0) return;
+  Ints strides = row_major_strides(data);
+  const int64_t extent = data[static_cast<size_t>(dim)], along = strides[static_cast<size_t>(dim)];
+  strides[static_cast<size_t>(dim)] = 0;
+  const int64_t length = indices.shape.back(), step = strides.back();
+  const int64_t rows = extent_product(indices.shape, 0, indices.shape.size() - 1);
+  const Resolver resolve(op, indices);
+  for_each_row(indices.shape, strides, strides, 0, rows, [&](int64_t row, int64_t base, int64_t) {
+    for (int64_t j = 0; j < length; ++j) {
+      const int64_t linear = row * length + j;
+      visit(linear, base + j * step + resolve(indices.i()[static_cast<size_t>(linear)], extent) * along);
+    }
+  });
+}
+
+std::vector<Array> eval_gather_elements(const EvalContext& c) {
+  const Array& data = *c.inputs[0];
+  Array result(c.outputs[0].dtype, c.outputs[0].shape);
+  with_storage(data, result, [&](const auto& in, auto& out) {
+    for_each_element(c.op, data.shape, *c.inputs[1], c.attrs.integer("dim"), [&](int64_t linear, int64_t offset) {
+      out[static_cast<size_t>(linear)] = in[static_cast<size_t>(offset)];
+    });
+  });
+  return {std::move(result)};
+}
+
+// Offsets in `data` of the slices that the tuples in the last dimension of `indices` name.
+Ints tuple_offsets(const EvalContext& c, const Shape& data, size_t batch_dims) {
+  const Array& indices = *c.inputs[1];
+  const Ints strides = row_major_strides(data);
+  const auto depth = static_cast<size_t>(indices.shape.back());
+  const Resolver resolve(c.op, indices);
+  const int64_t tuples = extent_product(indices.shape, 0, indices.shape.size() - 1);
+  const int64_t per_batch = extent_product(indices.shape, batch_dims, indices.shape.size() - 1);
+  const int64_t batch_size = extent_product(data, batch_dims, data.size());
+  Ints offsets;
+  offsets.reserve(static_cast<size_t>(tuples));
+  for (int64_t t = 0; t < tuples; ++t) {
+    int64_t offset = t / per_batch * batch_size;
+    for (size_t d = 0; d < depth; ++d) {
+      const int64_t index = indices.i()[static_cast<size_t>(t) * depth + d];
+      offset += resolve(index, data[batch_dims + d]) * strides[batch_dims + d];
+    }
+    offsets.push_back(offset);
+  }
+  return offsets;
+}
+
+std::vector<Array> eval_gather_nd(const EvalContext& c) {
+  const Array& data = *c.inputs[0];
+  const auto batch = static_cast<size_t>(c.attrs.integer("batch_dims"));
+  const auto depth = static_cast<size_t>(c.inputs[1]->shape.back());
+  const int64_t inner = extent_product(data.shape, batch + depth, data.shape.size());
+  const Ints offsets = tuple_offsets(c, data.shape, batch);
+  Array result(c.outputs[0].dtype, c.outputs[0].shape);
+  with_storage(data, result, [&](const auto& in, auto& out) {
+    auto at = out.begin();
+    for (int64_t offset : offsets) at = std::copy_n(in.begin() + offset, inner, at);
+  });
+  return {std::move(result)};
+}
+
+// Copies the data and calls scatter(updates, result, combine), where combine(old, update) makes the new element.
+template <typename Scatter>
+std::vector<Array> scatter(const EvalContext& c, const Scatter& use) {
+  Array result = *c.inputs[0];
+  const std::string& kind = c.attrs.text("reduction");
+  with_storage(*c.inputs[2], result, [&](const auto& updates, auto& out) {
+    using T = typename std::decay_t<decltype(out)>::value_type;
+    if (kind == "none") return use(updates, out, [](T, T update) { return update; });
+    const auto apply = [&](const auto& f) { use(updates, out, f); };
+    if constexpr (std::is_same_v<T, double>) {
+      with_real_combine(parse_combine(kind), [&](const auto& f) {
+        // Every partial result is stored, hence rounded.
+        if (!c.round) return apply(f);
+        apply([&](double a, double b) { return round_to(result.dtype, f(a, b)); });
+      });
+    } else {
+      with_int_combine(parse_combine(kind), result.dtype, apply);
+      wrap(result.dtype, out);
+    }
+  });
+  return {std::move(result)};
+}
+
+std::vector<Array> eval_scatter_elements(const EvalContext& c) {
+  return scatter(c, [&](const auto& updates, auto& out, const auto& combine) {
+    for_each_element(c.op, c.inputs[0]->shape, *c.inputs[1], c.attrs.integer("dim"),
+                     [&](int64_t linear, int64_t offset) {
+                       auto& target = out[static_cast<size_t>(offset)];
+                       target = combine(target, updates[static_cast<size_t>(linear)]);
+                     });
+  });
+}
+
+std::vector<Array> eval_scatter_nd(const EvalContext& c) {
+  const Shape& data = c.inputs[0]->shape;
+  const auto depth = static_cast<size_t>(c.inputs[1]->shape.back());
+  const int64_t inner = extent_product(data, depth, data.size());
+  const Ints offsets = tuple_offsets(c, data, 0);
+  return scatter(c, [&](const auto& updates, auto& out, const auto& combine) {
+    auto update = updates.begin();
+    for (int64_t offset : offsets) {
+      for (int64_t j = 0; j < inner; ++j, ++update) {
+        auto& target = out[static_cast<size_t>(offset + j)];
+        target = combine(target, *update);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 std::span<const OpSchema> indexing_schemas() {
   constexpr auto kInt = AttrKind::kInt;
   constexpr auto kText = AttrKind::kText;
   static const std::vector<OpSchema> table = {
-      {Op::kGather, 2, 2, {{"dim", kInt}}, infer_gather, nullptr},
-      {Op::kGatherElements, 2, 2, {{"dim", kInt}}, infer_gather_elements, nullptr},
-      {Op::kGatherNd, 2, 2, {{"batch_dims", kInt}}, infer_gather_nd, nullptr},
-      {Op::kScatterElements, 3, 3, {{"dim", kInt}, {"reduction", kText}}, infer_scatter_elements, nullptr},
-      {Op::kScatterNd, 3, 3, {{"reduction", kText}}, infer_scatter_nd, nullptr},
+      {Op::kGather, 2, 2, {{"dim", kInt}}, infer_gather, eval_gather},
+      {Op::kGatherElements, 2, 2, {{"dim", kInt}}, infer_gather_elements, eval_gather_elements},
+      {Op::kGatherNd, 2, 2, {{"batch_dims", kInt}}, infer_gather_nd, eval_gather_nd},
+      {Op::kScatterElements,
+       3,
+       3,
+       {{"dim", kInt}, {"reduction", kText}},
+       infer_scatter_elements,
+       eval_scatter_elements},
+      {Op::kScatterNd, 3, 3, {{"reduction", kText}}, infer_scatter_nd, eval_scatter_nd},
   };
   return table;
 }

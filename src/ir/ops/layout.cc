@@ -1,5 +1,6 @@
 #include "ir/ops/families.h"
 #include "ir/ops/rules.h"
+#include "ir/ops/strided.h"
 
 namespace heddle::ir {
 namespace {
@@ -105,18 +106,138 @@ std::vector<TensorType> infer_concat(const InferContext& c) {
   return {std::move(type)};
 }
 
+// One result whose elements are those of the first operand, walked with `strides` (per result dimension) from `offset`.
+std::vector<Array> walk(const EvalContext& c, const Ints& strides, int64_t offset = 0) {
+  Array result(c.outputs[0].dtype, c.outputs[0].shape);
+  if (result.size() == 0) return {std::move(result)};
+  with_storage(*c.inputs[0], result, [&](const auto& in, auto& out) {
+    copy_strided(result.shape, in.data() + offset, strides, out.data(), row_major_strides(result.shape));
+  });
+  return {std::move(result)};
+}
+
+std::vector<Array> eval_broadcast(const EvalContext& c) {
+  const Shape& from = c.inputs[0]->shape;
+  const Ints& dims = c.attrs.ints("dims");
+  const Ints own = row_major_strides(from);
+  Ints strides(c.outputs[0].shape.size(), 0);
+  for (size_t i = 0; i < dims.size(); ++i) strides[static_cast<size_t>(dims[i])] = from[i] == 1 ? 0 : own[i];
+  return walk(c, strides);
+}
+
+std::vector<Array> eval_reshape(const EvalContext& c) {
+  Array result = *c.inputs[0];
+  result.shape = c.outputs[0].shape;
+  return {std::move(result)};
+}
+
+std::vector<Array> eval_transpose(const EvalContext& c) {
+  const Ints own = row_major_strides(c.inputs[0]->shape);
+  Ints strides;
+  for (int64_t p : c.attrs.ints("perm")) strides.push_back(own[static_cast<size_t>(p)]);
+  return walk(c, strides);
+}
+
+std::vector<Array> eval_slice(const EvalContext& c) {
+  Ints strides = row_major_strides(c.inputs[0]->shape);
+  int64_t offset = 0;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    offset += c.attrs.ints("starts")[i] * strides[i];
+    // A stride may be as large as it likes where only one element is taken.
+    strides[i] = c.outputs[0].shape[i] > 1 ? strides[i] * c.attrs.ints("strides")[i] : 0;
+  }
+  return walk(c, strides, offset);
+}
+
+std::vector<Array> eval_reverse(const EvalContext& c) {
+  Ints strides = row_major_strides(c.inputs[0]->shape);
+  int64_t offset = 0;
+  for (int64_t dim : c.attrs.ints("dims")) {
+    int64_t& stride = strides[static_cast<size_t>(dim)];
+    offset += (c.inputs[0]->shape[static_cast<size_t>(dim)] - 1) * stride;
+    stride = -stride;
+  }
+  return walk(c, strides, offset);
+}
+
+// The operand index that a position before, inside or after [0, extent) repeats.
+int64_t padded_index(const std::string& mode, int64_t position, int64_t extent) {
+  if (mode == "edge" || extent == 1) return std::clamp<int64_t>(position, 0, extent - 1);
+  const auto modulo = [](int64_t a, int64_t b) { return (a % b + b) % b; };
+  if (mode == "wrap") return modulo(position, extent);
+  const int64_t period = 2 * (extent - 1);
+  const int64_t at = modulo(position, period);
+  return at < extent ? at : period - at;
+}
+
+// Pads one dimension by repeating slices of the operand.
+Array pad_dim(const Array& x, const std::string& mode, int64_t dim, int64_t low, int64_t high) {
+  Shape shape = x.shape;
+  shape[static_cast<size_t>(dim)] += low + high;
+  const AroundDim from(x.shape, dim), to(shape, dim);
+  Array result(x.dtype, std::move(shape));
+  with_storage(x, result, [&](const auto& in, auto& out) {
+    for (int64_t o = 0; o < to.outer; ++o) {
+      for (int64_t i = 0; i < to.extent; ++i) {
+        const int64_t source = o * from.extent + padded_index(mode, i - low, from.extent);
+        std::copy_n(in.data() + source * to.inner, to.inner, out.data() + (o * to.extent + i) * to.inner);
+      }
+    }
+  });
+  return result;
+}
+
+std::vector<Array> eval_pad(const EvalContext& c) {
+  const Ints& low = c.attrs.ints("low");
+  const Ints& high = c.attrs.ints("high");
+  const std::string& mode = c.attrs.text("mode");
+  const Array& x = *c.inputs[0];
+  if (mode != "constant") {
+    Array result = x;
+    for (size_t d = 0; d < low.size(); ++d) {
+      if (low[d] + high[d] > 0) result = pad_dim(result, mode, static_cast<int64_t>(d), low[d], high[d]);
+    }
+    return {std::move(result)};
+  }
+  Array result(c.outputs[0].dtype, c.outputs[0].shape);
+  const Ints strides = row_major_strides(result.shape);
+  int64_t offset = 0;
+  for (size_t d = 0; d < low.size(); ++d) offset += low[d] * strides[d];
+  with_storage(x, result, [&](const auto& in, auto& out) {
+    std::fill(out.begin(), out.end(), std::get<std::decay_t<decltype(in)>>(c.inputs[1]->data)[0]);
+    if (!in.empty()) copy_strided(x.shape, in.data(), row_major_strides(x.shape), out.data() + offset, strides);
+  });
+  return {std::move(result)};
+}
+
+std::vector<Array> eval_concat(const EvalContext& c) {
+  Array result(c.outputs[0].dtype, c.outputs[0].shape);
+  const AroundDim to(result.shape, c.attrs.integer("dim"));
+  int64_t offset = 0;
+  for (const Array* part : c.inputs) {
+    const int64_t block = AroundDim(part->shape, c.attrs.integer("dim")).extent * to.inner;
+    with_storage(*part, result, [&](const auto& in, auto& out) {
+      for (int64_t o = 0; o < to.outer && block > 0; ++o) {
+        std::copy_n(in.data() + o * block, block, out.data() + o * to.extent * to.inner + offset);
+      }
+    });
+    offset += block;
+  }
+  return {std::move(result)};
+}
+
 }  // namespace
 
 std::span<const OpSchema> layout_schemas() {
   constexpr auto kInts = AttrKind::kInts;
   static const std::vector<OpSchema> table = {
-      {Op::kBroadcast, 1, 1, {{"shape", kInts}, {"dims", kInts}}, infer_broadcast, nullptr},
-      {Op::kReshape, 1, 1, {{"shape", kInts}}, infer_reshape, nullptr},
-      {Op::kTranspose, 1, 1, {{"perm", kInts}}, infer_transpose, nullptr},
-      {Op::kSlice, 1, 1, {{"starts", kInts}, {"limits", kInts}, {"strides", kInts}}, infer_slice, nullptr},
-      {Op::kReverse, 1, 1, {{"dims", kInts}}, infer_reverse, nullptr},
-      {Op::kPad, 2, 2, {{"low", kInts}, {"high", kInts}, {"mode", AttrKind::kText}}, infer_pad, nullptr},
-      {Op::kConcat, 1, -1, {{"dim", AttrKind::kInt}}, infer_concat, nullptr},
+      {Op::kBroadcast, 1, 1, {{"shape", kInts}, {"dims", kInts}}, infer_broadcast, eval_broadcast},
+      {Op::kReshape, 1, 1, {{"shape", kInts}}, infer_reshape, eval_reshape},
+      {Op::kTranspose, 1, 1, {{"perm", kInts}}, infer_transpose, eval_transpose},
+      {Op::kSlice, 1, 1, {{"starts", kInts}, {"limits", kInts}, {"strides", kInts}}, infer_slice, eval_slice},
+      {Op::kReverse, 1, 1, {{"dims", kInts}}, infer_reverse, eval_reverse},
+      {Op::kPad, 2, 2, {{"low", kInts}, {"high", kInts}, {"mode", AttrKind::kText}}, infer_pad, eval_pad},
+      {Op::kConcat, 1, -1, {{"dim", AttrKind::kInt}}, infer_concat, eval_concat},
   };
   return table;
 }
