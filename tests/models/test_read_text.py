@@ -1,0 +1,61 @@
+"""PP-OCRv4's three models: Heddle reads the same text in pictures as ONNX Runtime, through examples/read_text."""
+import unittest
+
+from PIL import Image, ImageDraw, ImageFont
+
+import side_by_side
+from side_by_side import SideBySide
+from read_text import characters_of  # from the example
+from text_reader import TextReader
+
+HEDDLE = DATA = None  # set by side_by_side.main
+
+LINES = ["Heddle reads this picture", "through three models: 2026-11-20", "total 1,623.42 EUR"]
+UPSIDE_DOWN = "turned upside down"
+PAGE = ["Region-based", "markers", "pixels that we can label", "object or background", "two extreme parts", "histogram"]
+
+
+def squeeze(text):
+    """The reader does not always find the blanks between words."""
+    return text.replace(" ", "")
+
+
+def drawn_picture():
+    image = Image.new("RGB", (900, 420), "white")
+    draw = ImageDraw.Draw(image)
+    for number, line in enumerate(LINES):
+        draw.text((30, 30 + number * 90), line, fill=(20, 20, 60 * number), font=ImageFont.load_default(52 - 8 * number))
+    strip = Image.new("RGB", (500, 60), "white")
+    ImageDraw.Draw(strip).text((5, 5), UPSIDE_DOWN, fill="black", font=ImageFont.load_default(40))
+    image.paste(strip.rotate(180), (200, 330))
+    return image
+
+
+class ReadTextTest(unittest.TestCase):
+    def setUp(self):
+        models = {name: DATA / f"rapidocr/{name}.onnx" for name in ("det", "cls", "rec")}
+        self.pair = SideBySide(self, HEDDLE, models)
+        self.characters = characters_of(models["rec"])
+
+    def read_both(self, image):
+        """What Heddle reads; every call is compared with ONNX Runtime, and so is the text at the end."""
+        heddle = TextReader(lambda model, inputs: self.pair.run(model, inputs)[0], self.characters).read(image)
+        alone = TextReader(lambda model, inputs: self.pair.sessions[model].run(None, inputs), self.characters).read(image)
+        self.assertEqual([text for text, _, _ in heddle], [text for text, _, _ in alone])
+        return [text for text, _, _ in heddle]
+
+    def test_drawn_text(self):
+        texts = [squeeze(text) for text in self.read_both(drawn_picture())]
+        self.assertEqual(texts, [squeeze(line) for line in [*LINES, UPSIDE_DOWN]])
+
+    def test_photograph_of_a_page(self):
+        text = squeeze("\n".join(self.read_both(Image.open(DATA / "pictures/page.png"))))
+        for part in PAGE:
+            self.assertIn(squeeze(part), text)
+
+    def test_picture_without_text(self):
+        self.assertEqual(self.read_both(Image.new("RGB", (320, 200), "gray")), [])
+
+
+if __name__ == "__main__":
+    side_by_side.main()
