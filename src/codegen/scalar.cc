@@ -1,0 +1,394 @@
+#include "codegen/scalar.h"
+
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace heddle::codegen {
+
+using ir::Op;
+using schedule::Atom;
+using schedule::Expr;
+using schedule::ExprId;
+using schedule::Index;
+
+std::string_view storage_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return "double";
+    case DType::kF32:
+      return "float";
+    case DType::kF16:
+      return "tile::half";
+    case DType::kBF16:
+      return "tile::bfloat";
+    case DType::kF8E4M3:
+      return "tile::f8e4m3";
+    case DType::kF8E4M3Fnuz:
+      return "tile::f8e4m3fnuz";
+    case DType::kF8E5M2:
+      return "tile::f8e5m2";
+    case DType::kF8E5M2Fnuz:
+      return "tile::f8e5m2fnuz";
+    case DType::kF8E8M0:
+      return "tile::f8e8m0";
+    case DType::kF4E2M1:
+      return "tile::f4e2m1";
+    case DType::kI64:
+      return "int64_t";
+    case DType::kI32:
+      return "int32_t";
+    case DType::kI16:
+      return "int16_t";
+    case DType::kI8:
+    case DType::kI4:
+    case DType::kI2:
+      return "int8_t";
+    case DType::kU64:
+      return "uint64_t";
+    case DType::kU32:
+      return "uint32_t";
+    case DType::kU16:
+      return "uint16_t";
+    default:
+      return "uint8_t";
+  }
+}
+
+std::string_view computed_type(DType dtype) {
+  return storage_type(schedule::compute_dtype(dtype));
+}
+
+ScalarEmitter::ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out)
+    : pool_(pool), names_(std::move(names)), out_(out), scopes_(1) {}
+
+const std::string& ScalarEmitter::width(bool wide) const {
+  static const std::string one = "1";
+  return wide && lanes_ ? lanes_->width : one;
+}
+
+bool ScalarEmitter::has_wide_local(ExprId e) const {
+  auto& memo = const_cast<std::map<ExprId, bool>&>(wide_local_memo_);
+  if (const auto at = memo.find(e); at != memo.end()) return at->second;
+  const Expr& expr = pool_[e];
+  bool result = false;
+  if (const auto at = names_.cached.find(e); at != names_.cached.end()) {
+    result = at->second.wide;
+  } else if (expr.kind == Expr::Kind::kLocal) {
+    const auto local = names_.locals.find(expr.id);
+    result = local != names_.locals.end() && local->second.wide;
+  } else {
+    for (ExprId arg : expr.args) result = has_wide_local(arg) || result;
+  }
+  return memo[e] = result;
+}
+
+bool ScalarEmitter::wide(ExprId e) const {
+  if (!lanes_) return false;
+  return (pool_.vars(e) >> lanes_->var & 1) != 0 || has_wide_local(e);
+}
+
+const TextValue* ScalarEmitter::find(ExprId e) const {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    // A value of a surrounding vector loop is of no use to the scalar code of one lane.
+    if (const auto at = scope->find(e); at != scope->end() && (lanes_ || !at->second.wide)) return &at->second;
+  }
+  return nullptr;
+}
+
+TextValue ScalarEmitter::value(ExprId e) {
+  if (const TextValue* known = find(e)) return *known;
+  if (const auto at = names_.cached.find(e); at != names_.cached.end() && (lanes_ || !at->second.wide)) {
+    return at->second;
+  }
+  return write(e);
+}
+
+TextValue ScalarEmitter::write(ExprId e) {
+  const Expr& expr = pool_[e];
+  switch (expr.kind) {
+    case Expr::Kind::kConstant:
+      return {literal(expr), expr.dtype, false, 0, true};
+    case Expr::Kind::kLocal: {
+      const auto at = names_.locals.find(expr.id);
+      HEDDLE_CHECK(at != names_.locals.end(), "local {} has no name", expr.id);
+      return at->second;
+    }
+    case Expr::Kind::kLoad:
+      return write_load(e);
+    case Expr::Kind::kIndex:
+      return write_index(e);
+    case Expr::Kind::kRandom: {
+      if (wide(e)) return per_lane(e);
+      const std::string call = fmt::format("tile::philox_{}<{}>({}ull, {})", expr.lo ? "normal" : "uniform",
+                                           computed_type(expr.dtype), expr.bits, index(expr.index));
+      return keep(e, {declare(e, fmt::format("tile::splat<1>({})", call)), expr.dtype});
+    }
+    case Expr::Kind::kGuard:
+      return write_guard(e);
+    case Expr::Kind::kOp:
+      return write_op(e);
+  }
+  return {};
+}
+
+std::string ScalarEmitter::declare(ExprId e, const std::string& text) {
+  const std::string name = fmt::format("t{}", next_++);
+  const std::string* what = pool_.description(e);
+  out_.line("const auto {} = {};{}", name, text, what ? "  // " + *what : "");
+  return name;
+}
+
+std::string ScalarEmitter::literal(const Expr& e) const {
+  const std::string_view type = computed_type(e.dtype);
+  if (!is_float(e.dtype)) {
+    if (e.dtype == DType::kI64) {
+      const auto v = static_cast<int64_t>(e.bits);
+      return v == INT64_MIN ? "int64_t(-9223372036854775807ll - 1)" : fmt::format("int64_t({}ll)", v);
+    }
+    if (e.dtype == DType::kU64) return fmt::format("uint64_t({}ull)", e.bits);
+    return fmt::format("{}({})", type, static_cast<int64_t>(e.bits));
+  }
+  const double v = std::bit_cast<double>(e.bits);
+  const char* suffix = e.dtype == DType::kF64 ? "" : "f";
+  if (std::isnan(v)) return fmt::format("{}(__builtin_nan(\"\"))", type);
+  if (std::isinf(v)) return fmt::format("{}({}__builtin_inf())", type, v < 0 ? "-" : "");
+  std::string digits = e.dtype == DType::kF64 ? fmt::format("{}", v) : fmt::format("{}", static_cast<float>(v));
+  if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
+  return digits + suffix;
+}
+
+std::string ScalarEmitter::widened(const TextValue& v, bool to_wide) const {
+  if (v.literal) {
+    if (v.dtype == DType::kBool) {
+      return fmt::format("tile::to_mask(tile::splat<{}>({}))", width(to_wide), v.text);
+    }
+    return fmt::format("tile::splat<{}>({})", width(to_wide), v.text);
+  }
+  if (v.wide || !to_wide || width(true) == "1") return v.text;
+  if (v.mask_bytes > 0) return fmt::format("tile::splat_mask<{}>({})", width(true), v.text);
+  return fmt::format("tile::splat<{}>({}.v)", width(true), v.text);
+}
+
+std::string ScalarEmitter::vector(ExprId e) {
+  const TextValue v = value(e);
+  return widened(v, lanes_.has_value());
+}
+
+std::string ScalarEmitter::as_mask(const TextValue& v, int bytes) const {
+  if (v.literal) return fmt::format("tile::convert_mask<{}>({})", bytes, widened(v, false));
+  return v.mask_bytes == bytes ? v.text : fmt::format("tile::convert_mask<{}>({})", bytes, v.text);
+}
+
+std::optional<int64_t> ScalarEmitter::lane_stride(const Index& at) const {
+  if (!lanes_) return 0;
+  int64_t stride = 0;
+  for (const auto& [id, c] : at.terms) {
+    const Atom& atom = pool_.indices.atom(id);
+    if (atom.kind == Atom::Kind::kVar) {
+      if (atom.id == lanes_->var) stride += c;
+      continue;
+    }
+    const Index alone{0, {{id, 1}}};
+    if ((pool_.vars(alone) >> lanes_->var & 1) != 0) return std::nullopt;
+    if (atom.kind == Atom::Kind::kDynamic && has_wide_local(atom.id)) return std::nullopt;
+  }
+  return stride;
+}
+
+std::string ScalarEmitter::index(const Index& at) {
+  std::string text;
+  for (const auto& [id, c] : at.terms) {
+    const Atom& atom = pool_.indices.atom(id);
+    std::string term;
+    switch (atom.kind) {
+      case Atom::Kind::kVar: {
+        const auto name = names_.vars.find(atom.id);
+        HEDDLE_CHECK(name != names_.vars.end(), "variable {} is not in scope", atom.id);
+        term = name->second;
+        break;
+      }
+      case Atom::Kind::kDiv:
+      case Atom::Kind::kMod: {
+        const bool natural = pool_.indices.range(atom.arg).lo >= 0;
+        const bool div = atom.kind == Atom::Kind::kDiv;
+        term = natural ? fmt::format("({}) {} {}", index(atom.arg), div ? '/' : '%', atom.a)
+                       : fmt::format("tile::floor_{}({}, {})", div ? "div" : "mod", index(atom.arg), atom.a);
+        if (natural) term = "(" + term + ")";
+        break;
+      }
+      case Atom::Kind::kClamp:
+        term = fmt::format("tile::clamp_index({}, {}, {})", index(atom.arg), atom.a, atom.b);
+        break;
+      case Atom::Kind::kReflect:
+        term = fmt::format("tile::reflect_index({}, {})", index(atom.arg), atom.a);
+        break;
+      case Atom::Kind::kDynamic:
+        term = fmt::format("tile::wrap_index({}, {})",
+                           value(atom.id).literal ? value(atom.id).text : value(atom.id).text + ".v", atom.a);
+        break;
+    }
+    if (c == 1) {
+      text += (text.empty() ? "" : " + ") + term;
+    } else if (c < 0) {
+      text += fmt::format("{}{} * {}", text.empty() ? "-" : " - ", -c, term);
+    } else {
+      text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", c, term);
+    }
+  }
+  if (text.empty()) return fmt::format("{}", at.constant);
+  if (at.constant > 0) text += fmt::format(" + {}", at.constant);
+  if (at.constant < 0) text += fmt::format(" - {}", -at.constant);
+  return text;
+}
+
+TextValue ScalarEmitter::write_load(ExprId e) {
+  const Expr& expr = pool_[e];
+  HEDDLE_CHECK(expr.id < names_.buffers.size(), "buffer {} has no name", expr.id);
+  const bool is_wide = wide(e);
+  const auto stride = lane_stride(expr.index);
+  if (is_wide && !stride) return per_lane(e);
+  const std::string at = index(expr.index);
+  const std::string& buffer = names_.buffers[expr.id];
+  const std::string pointer =
+      at == "0" ? buffer : buffer + " + " + (at.find(' ') == std::string::npos ? at : "(" + at + ")");
+  std::string text;
+  if (!is_wide) {
+    text = fmt::format("tile::load<1>({})", pointer);
+  } else if (*stride == 1) {
+    text = fmt::format("tile::fetch<{}>({}, {})", lanes_->width, pointer, lanes_->count);
+  } else {
+    text = fmt::format("tile::fetch_strided<{}>({}, {}, {})", lanes_->width, pointer, *stride, lanes_->count);
+  }
+  int mask_bytes = 0;
+  if (expr.dtype == DType::kBool) {
+    text = fmt::format("tile::to_mask({})", text);
+    mask_bytes = 1;
+  }
+  return keep(e, {declare(e, text), expr.dtype, is_wide, mask_bytes});
+}
+
+TextValue ScalarEmitter::write_index(ExprId e) {
+  const Expr& expr = pool_[e];
+  const std::string_view type = computed_type(expr.dtype);
+  const auto stride = lane_stride(expr.index);
+  const bool is_wide = wide(e);
+  const schedule::Range range = pool_.indices.range(expr.index);
+  // Lane numbers are added in the element type: exact in f32 only up to 2^24.
+  const bool exact = !is_float(expr.dtype) || (range.lo >= 0 && range.hi < (1 << 24));
+  if (is_wide && (!stride || !exact)) return per_lane(e);
+  std::string text = fmt::format("{}({})", type, index(expr.index));
+  if (!is_wide) return keep(e, {declare(e, fmt::format("tile::splat<1>({})", text)), expr.dtype});
+  text = fmt::format("tile::splat<{0}>({1}) + tile::iota<{2}, {0}>() * {2}({3})", lanes_->width, text, type, *stride);
+  return keep(e, {declare(e, text), expr.dtype, true});
+}
+
+// One lane at a time: what has no vector form (an index with a division, a condition that differs between lanes).
+TextValue ScalarEmitter::per_lane(ExprId e) {
+  const Expr& expr = pool_[e];
+  const std::string name = fmt::format("t{}", next_++), lane = fmt::format("k{}", next_);
+  const std::string type(computed_type(expr.dtype));
+  const bool is_bool = expr.dtype == DType::kBool;
+  out_.open(fmt::format("const auto {} = {}tile::lanes_of<{}, {}>({}, [&](int64_t {}) -> {} {{", name,
+                        is_bool ? "tile::to_mask(" : "", lanes_->width, type, lanes_->count, lane, type));
+  const std::optional<Lanes> outer = lanes_;
+  const Names outer_names = names_;
+  lanes_.reset();
+  if (const auto var = names_.vars.find(outer->var); var != names_.vars.end()) {
+    var->second = fmt::format("({} + {})", var->second, lane);
+  }
+  for (auto& [id, local] : names_.locals) {
+    if (local.wide) local = {fmt::format("tile::lane({}, {})", local.text, lane), local.dtype, false, local.mask_bytes};
+  }
+  push_scope();
+  const TextValue result = value(e);
+  if (result.literal) {
+    out_.line("return {};", result.text);
+  } else if (result.mask_bytes > 0) {
+    out_.line("return {}[0];", result.text);
+  } else {
+    out_.line("return {}.v;", result.text);
+  }
+  pop_scope();
+  names_ = outer_names;
+  lanes_ = outer;
+  out_.close(is_bool ? "}));" : "});");
+  return keep(e, {name, expr.dtype, true, is_bool ? 1 : 0});
+}
+
+std::string ScalarEmitter::condition(const Expr& guard) {
+  const schedule::Range r = pool_.indices.range(guard.index);
+  const std::string at = index(guard.index);
+  std::string text;
+  if (r.lo < guard.lo) text = fmt::format("{} >= {}", at, guard.lo);
+  if (r.hi >= guard.hi) text += fmt::format("{}{} < {}", text.empty() ? "" : " && ", at, guard.hi);
+  return text.empty() ? "true" : text;
+}
+
+TextValue ScalarEmitter::write_guard(ExprId e) {
+  const Expr& expr = pool_[e];
+  const auto stride = lane_stride(expr.index);
+  if (!stride || *stride != 0) return per_lane(e);
+  const bool is_wide = wide(e);
+  const bool is_bool = expr.dtype == DType::kBool;
+  const std::string name = fmt::format("t{}", next_++);
+  if (is_bool) {
+    out_.line("tile::mask<1, {}> {};", width(is_wide), name);
+  } else {
+    out_.line("tile::vec<{}, {}> {};", computed_type(expr.dtype), width(is_wide), name);
+  }
+  for (size_t side = 0; side < 2; ++side) {
+    if (side == 0) {
+      out_.open(fmt::format("if ({}) {{", condition(expr)));
+    } else {
+      out_.middle("} else {");
+    }
+    push_scope();
+    TextValue v = value(expr.args[side]);
+    if (is_bool) v.text = as_mask(v, 1), v.mask_bytes = 1, v.literal = false;
+    out_.line("{} = {};", name, widened(v, is_wide));
+    pop_scope();
+  }
+  out_.close();
+  return keep(e, {name, expr.dtype, is_wide, is_bool ? 1 : 0});
+}
+
+void ScalarEmitter::hoist(ExprId e, uint64_t bound) {
+  if (find(e) != nullptr || names_.cached.count(e) != 0) return;
+  const Expr& expr = pool_[e];
+  if (expr.kind == Expr::Kind::kConstant || expr.kind == Expr::Kind::kLocal) return;
+  if ((pool_.vars(e) & ~bound) == 0 && !has_wide_local(e)) {
+    value(e);
+    return;
+  }
+  if (expr.kind == Expr::Kind::kGuard) return;
+  for (ExprId arg : expr.args) hoist(arg, bound);
+  // Values that an index is loaded through.
+  for (const auto& [id, c] : expr.index.terms) {
+    const Atom& atom = pool_.indices.atom(id);
+    if (atom.kind == Atom::Kind::kDynamic) hoist(atom.id, bound);
+  }
+}
+
+void ScalarEmitter::store(const std::string& buffer, DType storage, const Index& at, ExprId e) {
+  const TextValue v = value(e);
+  const auto stride = lane_stride(at);
+  HEDDLE_CHECK(stride.has_value(), "a store that is not affine in its vector variable");
+  std::string text = widened(v, lanes_.has_value());
+  if (storage == DType::kBool && !v.literal && v.mask_bytes > 0) {
+    text = fmt::format("tile::from_mask<uint8_t>({})", text);
+  } else if (storage == DType::kBool && v.literal) {
+    text = fmt::format("tile::splat<{}>({})", width(lanes_.has_value()), v.text);
+  }
+  const std::string pointer = fmt::format("{} + {}", buffer, index(at));
+  if (!lanes_) {
+    out_.line("tile::store({}, {});", pointer, text);
+  } else if (*stride == 1) {
+    out_.line("tile::put({}, {}, {});", pointer, text, lanes_->count);
+  } else {
+    out_.line("tile::put_strided({}, {}, {}, {});", pointer, *stride, text, lanes_->count);
+  }
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "codegen/writer.h"
+#include "schedule/expr.h"
+
+namespace heddle::codegen {
+
+// A value in the text. Its C++ type is tile::vec<T, W> where it is wide and tile::vec<T, 1> where all lanes share it
+// (T = computed_type(dtype)); bool values are tile::mask<mask_bytes, W or 1>.
+struct TextValue {
+  std::string text;
+  DType dtype = DType::kF32;
+  bool wide = false;
+  int mask_bytes = 0;    // > 0: a mask
+  bool literal = false;  // text is a plain C++ literal of type T, not a vec
+};
+
+// What the leaves of expressions are called.
+struct Names {
+  std::vector<std::string> buffers;              // by Expr::id of a load: a pointer to const storage_type(dtype)
+  std::map<uint32_t, TextValue> locals;          // by Expr::id of a kLocal
+  std::map<schedule::VarId, std::string> vars;   // an int64_t; for the vector variable, the index of lane 0
+  std::map<schedule::ExprId, TextValue> cached;  // values that the surrounding code already has
+};
+
+// The lanes of a vector loop.
+struct Lanes {
+  schedule::VarId var;
+  std::string width = "W";  // an integer constant expression
+  std::string count = "n";  // tile::index_constant<W>, or an int64_t: how many lanes are real
+};
+
+std::string_view storage_type(DType dtype);   // "tile::half"
+std::string_view computed_type(DType dtype);  // "float"; bool: "uint8_t"
+
+// Writes expressions as statements on tile vectors (tile/op/lanes.h, math.h, arith.h). Every expression is written once
+// per scope. Without lanes everything is of width 1.
+class ScalarEmitter {
+ public:
+  ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out);
+
+  Names& names() { return names_; }
+  void set_lanes(std::optional<Lanes> lanes) { lanes_ = std::move(lanes); }
+  // Values written between push and pop are forgotten at pop (they went out of C++ scope).
+  void push_scope() { scopes_.emplace_back(); }
+  void pop_scope() { scopes_.pop_back(); }
+
+  // Writes what `e` needs and returns its name.
+  TextValue value(schedule::ExprId e);
+  // The same as a vec of the current width (masks stay masks).
+  std::string vector(schedule::ExprId e);
+  // Writes the parts of `e` that depend on the variables in `bound` only and are computed whatever guards say: the
+  // loop-invariant ones, before the loop is opened.
+  void hoist(schedule::ExprId e, uint64_t bound);
+  // Stores `e` as `storage` at element `at` of the pointer called `buffer`.
+  void store(const std::string& buffer, DType storage, const schedule::Index& at, schedule::ExprId e);
+
+  // An int64_t expression.
+  std::string index(const schedule::Index& at);
+  // The coefficient of the vector variable in an index that is affine in it (0: independent); nullopt: not affine.
+  std::optional<int64_t> lane_stride(const schedule::Index& at) const;
+
+ private:
+  bool wide(schedule::ExprId e) const;
+  bool has_wide_local(schedule::ExprId e) const;
+  const TextValue* find(schedule::ExprId e) const;
+  TextValue keep(schedule::ExprId e, TextValue value) {
+    scopes_.back()[e] = value;
+    return value;
+  }
+  TextValue write(schedule::ExprId e);
+  TextValue write_load(schedule::ExprId e);
+  TextValue write_index(schedule::ExprId e);
+  TextValue write_op(schedule::ExprId e);
+  TextValue write_guard(schedule::ExprId e);
+  TextValue per_lane(schedule::ExprId e);
+  std::string cast(const schedule::Expr& e, const TextValue& from);
+  std::string operation(const schedule::Expr& e, std::vector<TextValue>& args, int& mask_bytes);
+  std::string logic(const schedule::Expr& e, std::vector<TextValue>& args, int& mask_bytes);
+  std::string declare(schedule::ExprId e, const std::string& text);
+  std::string widened(const TextValue& value, bool wide) const;
+  std::string as_mask(const TextValue& value, int bytes) const;
+  std::string condition(const schedule::Expr& guard);
+  std::string literal(const schedule::Expr& e) const;
+  const std::string& width(bool wide) const;
+
+  const schedule::ExprPool& pool_;
+  Names names_;
+  Writer& out_;
+  std::optional<Lanes> lanes_;
+  std::vector<std::map<schedule::ExprId, TextValue>> scopes_;
+  std::map<schedule::ExprId, bool> wide_local_memo_;
+  int next_ = 0;
+};
+
+}  // namespace heddle::codegen

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "heddle/tensor.h"
+
+namespace heddle::schedule {
+
+using VarId = uint32_t;   // a loop variable of a kernel
+using AtomId = uint32_t;  // an indivisible term of an index, interned in an IndexPool
+using ExprId = uint32_t;  // a scalar expression, interned in an ExprPool
+
+// An integer expression over loop variables in canonical form: constant + sum of coefficient * atom, atoms ascending,
+// no zero coefficients. Two indices from one pool are equal as functions where they compare equal.
+struct Index {
+  int64_t constant = 0;
+  std::vector<std::pair<AtomId, int64_t>> terms;
+
+  bool is_constant() const { return terms.empty(); }
+  auto operator<=>(const Index&) const = default;
+};
+
+struct Range {
+  int64_t lo, hi;  // inclusive
+};
+
+struct Atom {
+  enum class Kind : uint8_t {
+    kVar,      // loop variable `id`
+    kDiv,      // floor(arg / a)
+    kMod,      // arg - a * floor(arg / a)
+    kClamp,    // arg limited to [a, b]
+    kReflect,  // arg mirrored into [0, a) at both ends without repeating them
+    kDynamic,  // the integer that expression `id` yields; negative ones count from the end a; clamped to [0, a)
+  };
+  Kind kind;
+  uint32_t id = 0;
+  int64_t a = 0, b = 0;
+  Index arg;
+  Range range{0, 0};
+};
+
+// Index algebra: every operation simplifies by the known ranges of the atoms, so that chains of reshapes, slices and
+// transposes collapse to plain strides wherever they can.
+class IndexPool {
+ public:
+  // Variables take values in [0, extent). Extent >= 1.
+  VarId new_var(int64_t extent);
+  int64_t extent(VarId var) const { return extents_[var]; }
+  size_t var_count() const { return extents_.size(); }
+
+  static Index constant(int64_t value) { return {value, {}}; }
+  Index var(VarId id);
+  // The variable where it is known to lie in `range`: a piece of a loop.
+  Index var(VarId id, Range range);
+  Index add(const Index& a, const Index& b);
+  Index scale(const Index& a, int64_t factor);
+  Index offset(const Index& a, int64_t value);
+  Index div(const Index& a, int64_t divisor);  // divisor >= 1
+  Index mod(const Index& a, int64_t divisor);
+  Index clamp(const Index& a, int64_t lo, int64_t hi);
+  Index reflect(const Index& a, int64_t extent);
+  Index dynamic(ExprId value, int64_t extent);
+
+  // Row-major position in a tensor of this shape, and back.
+  Index linear(std::span<const Index> at, const Shape& shape);
+  std::vector<Index> delinear(const Index& position, const Shape& shape);
+
+  Range range(const Index& a) const;
+  const Atom& atom(AtomId id) const { return atoms_[id]; }
+  // The same index with variables replaced.
+  Index substitute(const Index& a, const std::map<VarId, Index>& with);
+
+ private:
+  AtomId intern(Atom atom);
+  void add_term(Index& to, AtomId atom, int64_t coefficient);
+  Index merge_div_mod(Index a);
+  Index of_atom(Atom atom) { return {0, {{intern(std::move(atom)), 1}}}; }
+
+  using Key = std::tuple<Atom::Kind, uint32_t, int64_t, int64_t, Index, int64_t, int64_t>;
+  std::vector<int64_t> extents_;
+  std::vector<Atom> atoms_;
+  std::map<Key, AtomId> interned_;
+};
+
+}  // namespace heddle::schedule

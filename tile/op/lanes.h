@@ -1,0 +1,123 @@
+// What generated loops are made of: walks over the lanes of a row, loads and stores of whole or partial vectors, index
+// arithmetic with the meaning of the IR. `n` is index_constant<W> for a whole vector (then everything folds to plain
+// loads and stores) and an int64_t for the tail of a row.
+#pragma once
+
+#include "tile/arch/cpu/vec.h"
+#include "tile/core/static_for.h"
+
+namespace heddle::tile {
+
+template <int W, int B>
+TILE_INLINE mask<B, W> splat_mask(mask<B, 1> m) {
+  return {splat<W>(m.v.v)};
+}
+
+// Lane i of a value that may be a mask.
+template <typename T, int W>
+TILE_INLINE vec<T, 1> lane(vec<T, W> a, int64_t i) {
+  return {a[static_cast<int>(i)]};
+}
+template <int B, int W>
+TILE_INLINE mask<B, 1> lane(mask<B, W> m, int64_t i) {
+  return {{m.v[static_cast<int>(i)]}};
+}
+
+// ---- Loads and stores
+
+template <int W, typename T>
+TILE_INLINE auto fetch(const T* p, index_constant<W>) {
+  return load<W>(p);
+}
+template <int W, typename T>
+TILE_INLINE auto fetch(const T* p, int64_t n) {
+  return load_n<W>(p, n);
+}
+template <int W, typename T>
+TILE_INLINE auto fetch_strided(const T* p, int64_t stride, index_constant<W>) {
+  return load_strided<W>(p, stride);
+}
+template <int W, typename T>
+TILE_INLINE auto fetch_strided(const T* p, int64_t stride, int64_t n) {
+  return load_strided_n<W>(p, stride, n);
+}
+template <typename T, typename V>
+TILE_INLINE void put(T* p, V v, index_constant<V::width>) {
+  store(p, v);
+}
+template <typename T, typename V>
+TILE_INLINE void put(T* p, V v, int64_t n) {
+  store_n(p, v, n);
+}
+template <typename T, typename V>
+TILE_INLINE void put_strided(T* p, int64_t stride, V v, index_constant<V::width>) {
+  store_strided(p, stride, v);
+}
+template <typename T, typename V>
+TILE_INLINE void put_strided(T* p, int64_t stride, V v, int64_t n) {
+  store_strided_n(p, stride, v, n);
+}
+
+// f(0), ..., f(n - 1) as lanes: for what has no vector form.
+template <int W, typename T, typename F>
+TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
+  T buffer[W] = {};
+  for (int64_t i = 0; i < n; ++i) buffer[i] = f(i);
+  return load<W>(buffer);
+}
+
+// ---- Indices
+
+TILE_INLINE int64_t floor_div(int64_t a, int64_t b) {
+  return a / b - (a % b < 0);
+}
+TILE_INLINE int64_t floor_mod(int64_t a, int64_t b) {
+  const int64_t r = a % b;
+  return r < 0 ? r + b : r;
+}
+TILE_INLINE int64_t clamp_index(int64_t a, int64_t lo, int64_t hi) {
+  return a < lo ? lo : a > hi ? hi : a;
+}
+// Mirrors a into [0, n) without repeating the ends.
+TILE_INLINE int64_t reflect_index(int64_t a, int64_t n) {
+  const int64_t r = floor_mod(a, 2 * n - 2);
+  return r < n ? r : 2 * n - 2 - r;
+}
+// A negative index counts from the end; what is still outside is clamped, so that nothing outside is read.
+template <typename T>
+TILE_INLINE int64_t wrap_index(T index, int64_t n) {
+  int64_t a = static_cast<int64_t>(index);
+  if constexpr (!is_signed<T>) {
+    if (index > T(n - 1)) a = n - 1;
+  } else if (a < 0) {
+    a += n;
+  }
+  return clamp_index(a, 0, n - 1);
+}
+
+// ---- Walks. f.operator()<W>(i, n) sees every index of [begin, end) once, W at a time.
+
+template <int W, typename F>
+TILE_INLINE void for_lanes(int64_t begin, int64_t end, F f) {
+  int64_t i = begin;
+  for (; i + W <= end; i += W) f.template operator()<W>(i, index_constant<W>{});
+  if constexpr (W > 1) {
+    if (i < end) f.template operator()<W>(i, end - i);
+  }
+}
+
+// The same, telling the body as a constant which of U independent accumulators to use.
+template <int W, int U, typename F>
+TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
+  int64_t i = begin;
+  for (; i + U * W <= end; i += U * W) {
+    static_for<U>([&](auto u)
+                      __attribute__((always_inline)) { f.template operator()<W>(i + u * W, index_constant<W>{}, u); });
+  }
+  for (; i + W <= end; i += W) f.template operator()<W>(i, index_constant<W>{}, index_constant<0>{});
+  if constexpr (W > 1) {
+    if (i < end) f.template operator()<W>(i, end - i, index_constant<0>{});
+  }
+}
+
+}  // namespace heddle::tile
