@@ -50,9 +50,15 @@ struct CopyStep {
 struct Plan;
 
 // A counted or conditional loop (docs/design/ir.md, `loop`) or a branch; bodies are plans with their own buffers, run
-// in an arena nested in the outer one.
+// in an arena nested in the outer one: `workspace` is an arena buffer of workspace_bytes(step).
+//
+// An output port of a body names the buffer that holds the value when the body ends: the kOutput buffer of that port,
+// that of another port (a state that is also stacked), an input or a constant; never an arena buffer, which the next
+// iteration overwrites. A state that is another state's input is copied to its own kOutput buffer. Under these rules
+// states pass between iterations by pointer.
 struct LoopStep {
   std::shared_ptr<const Plan> body;
+  uint32_t workspace = 0;
   uint32_t trip = 0, condition = 0;
   std::vector<uint32_t> states, invariants;  // inputs after iteration and condition
   std::vector<uint32_t> final_states, stacked;
@@ -60,6 +66,7 @@ struct LoopStep {
 };
 struct BranchStep {
   std::shared_ptr<const Plan> then_body, else_body;
+  uint32_t workspace = 0;
   uint32_t condition = 0;
   std::vector<uint32_t> captured, results;
 };
@@ -78,16 +85,52 @@ struct Port {
   uint32_t buffer;
 };
 
+// An input that decided shapes when the model was compiled: a run must pass this value.
+struct FixedInput {
+  uint32_t input;  // position in Plan::inputs
+  Tensor value;
+};
+
+// An output that does not depend on the inputs and is no number: text.
+struct TextOutput {
+  uint32_t position;  // among all outputs of the model
+  std::string name;
+  Tensor value;
+};
+
 // A compiled model for fixed input shapes: pure data, immutable, shared by any number of concurrent runs.
 struct Plan {
   std::string model;   // name of the model
   std::string target;  // Target::fingerprint() it was made for
   std::vector<Port> inputs, outputs;
+  std::vector<FixedInput> fixed;
+  std::vector<TextOutput> texts;
   std::vector<Buffer> buffers;
   std::vector<Tensor> constants;  // in the layout that kernels want
   std::vector<Step> steps;
   int64_t arena_bytes = 0;
   std::string library;  // bytes of the shared object with all kernels (empty: no kernels, or in the outer plan)
 };
+
+// Arena offsets are multiples of this: one AVX-512 register, one cache line.
+inline constexpr int64_t kAlignment = 64;
+inline int64_t aligned(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Where the parts of a loop's workspace lie: iteration number and the two conditions, one spare buffer per state, the
+// arena of the body.
+struct LoopLayout {
+  int64_t iteration = 0, condition_in = 0, condition_out = 0;
+  std::vector<int64_t> spare;
+  int64_t arena = 0, bytes = 0;
+};
+LoopLayout layout_of(const LoopStep& step);
+int64_t workspace_bytes(const LoopStep& step);
+int64_t workspace_bytes(const BranchStep& step);
+
+// Checks that every index, size and offset of a plan and of its bodies is inside what it refers to, so that running it
+// cannot touch memory outside its buffers (as far as its kernels keep their contract). Throws kDamagedArtefact.
+void validate(const Plan& plan);
 
 }  // namespace heddle::runtime

@@ -1,0 +1,73 @@
+#include "base/memory.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "base/check.h"
+
+namespace heddle {
+namespace {
+
+constexpr size_t kHugePage = 2 << 20;
+
+uint64_t number_in(const char* path) {
+  std::ifstream file(path);
+  uint64_t value = 0;
+  return file >> value ? value : UINT64_MAX;  // "max" is no number
+}
+
+uint64_t system_available() {
+  std::ifstream file("/proc/meminfo");
+  std::string key, unit;
+  uint64_t kib = 0;
+  while (file >> key >> kib >> unit) {
+    if (key == "MemAvailable:") return kib << 10;
+  }
+  return UINT64_MAX;
+}
+
+// Page cache counts as used here, although it can be reclaimed: so at least what is inactive on file is added back.
+uint64_t cgroup_available() {
+  const uint64_t limit = number_in("/sys/fs/cgroup/memory.max");
+  const uint64_t used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit == UINT64_MAX || used == UINT64_MAX) return UINT64_MAX;
+  uint64_t reclaimable = 0, value = 0;
+  std::ifstream file("/sys/fs/cgroup/memory.stat");
+  std::string key;
+  while (file >> key >> value) {
+    if (key == "inactive_file" || key == "active_file") reclaimable += value;
+  }
+  const uint64_t held = used - std::min(used, reclaimable);
+  return limit - std::min(limit, held);
+}
+
+}  // namespace
+
+uint64_t available_memory() {
+  return std::min(system_available(), cgroup_available());
+}
+
+uint64_t peak_memory() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<uint64_t>(usage.ru_maxrss) << 10;
+}
+
+std::shared_ptr<std::byte> allocate(size_t bytes, const char* what) {
+  const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : 64;
+  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+  void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
+  if (memory == nullptr) {
+    fail(ErrorCode::kOutOfMemory, what, fmt::format("{} bytes cannot be allocated", bytes),
+         "Reduce the batch or the sequence length");
+  }
+  if (alignment == kHugePage) ::madvise(memory, rounded, MADV_HUGEPAGE);
+  return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
+}
+
+}  // namespace heddle

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace heddle {
+
+// Memory that this process could still get without swapping: what the system calls available, and what the limits of
+// its control group leave. UINT64_MAX when that cannot be known.
+uint64_t available_memory();
+
+// The largest resident set that this process has had, in bytes.
+uint64_t peak_memory();
+
+// Uninitialised memory, 64-byte aligned (on huge pages where it is large and the system agrees). Throws kOutOfMemory,
+// naming `what`.
+std::shared_ptr<std::byte> allocate(size_t bytes, const char* what);
+
+}  // namespace heddle

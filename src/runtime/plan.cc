@@ -1,0 +1,196 @@
+#include "runtime/plan.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace heddle::runtime {
+namespace {
+
+constexpr int kMaxDepth = 32;  // loops in loops
+
+class Validator {
+ public:
+  Validator(const Plan& plan, int depth) : plan_(plan), depth_(depth) {}
+
+  void run() {
+    require(depth_ < kMaxDepth, "bodies are nested too deeply");
+    require(plan_.arena_bytes >= 0, "the arena has a negative size");
+    for (const Port& port : plan_.inputs) check_port(port);
+    for (const Port& port : plan_.outputs) check_port(port);
+    for (const FixedInput& fixed : plan_.fixed) require(fixed.input < plan_.inputs.size(), "a fixed input is missing");
+    for (const Buffer& buffer : plan_.buffers) check(buffer);
+    for (const Step& step : plan_.steps) {
+      std::visit([&](const auto& action) { check(action); }, step.action);
+    }
+  }
+
+ private:
+  static void require(bool condition, const char* rule) {
+    if (!condition) fail(ErrorCode::kDamagedArtefact, "plan", rule, "Compile the model again");
+  }
+
+  static int64_t dense_bytes(DType dtype, const Shape& shape) {
+    require(dtype < DType::kString, "a buffer has an unknown type");
+    int64_t bytes = 0;
+    require(std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n >= 0; }), "an extent is negative");
+    require(!__builtin_mul_overflow(element_count(shape), static_cast<int64_t>(size_of(dtype)), &bytes),
+            "a size overflows");
+    return bytes;
+  }
+
+  void check_port(const Port& port) const {
+    require(dense_bytes(port.dtype, port.shape) == buffer(port.buffer).bytes, "a port does not fit its buffer");
+  }
+
+  const Buffer& buffer(uint32_t index) const {
+    require(index < plan_.buffers.size(), "a buffer is missing");
+    return plan_.buffers[index];
+  }
+
+  void check(const Buffer& buffer) const {
+    const int64_t dense = dense_bytes(buffer.dtype, buffer.shape);
+    require(buffer.bytes >= 0, "a buffer has a negative size");
+    const auto is_port = [&](const std::vector<Port>& ports) {
+      return buffer.index < ports.size() &&
+             buffer.bytes == dense_bytes(ports[buffer.index].dtype, ports[buffer.index].shape);
+    };
+    switch (buffer.place) {
+      case Place::kArena: {
+        int64_t end = 0;
+        require(buffer.bytes == dense, "a buffer's size is not that of its shape");
+        require(buffer.offset >= 0 && buffer.offset % kAlignment == 0 &&
+                    !__builtin_add_overflow(buffer.offset, buffer.bytes, &end) && end <= plan_.arena_bytes,
+                "a buffer lies outside the arena");
+        return;
+      }
+      case Place::kConstant:
+        require(buffer.index < plan_.constants.size() &&
+                    static_cast<size_t>(buffer.bytes) == plan_.constants[buffer.index].bytes(),
+                "a constant is missing");
+        return;
+      case Place::kInput:
+        return require(is_port(plan_.inputs), "an input is missing");
+      case Place::kOutput:
+        return require(is_port(plan_.outputs), "an output is missing");
+    }
+    require(false, "a buffer is in an unknown place");
+  }
+
+  void check_writable(uint32_t index) const {
+    const Place place = buffer(index).place;
+    require(place == Place::kArena || place == Place::kOutput, "a step writes to a buffer that may only be read");
+  }
+
+  void check_all(const std::vector<uint32_t>& buffers, bool written = false) const {
+    for (uint32_t index : buffers) {
+      buffer(index);
+      if (written) check_writable(index);
+    }
+  }
+
+  void check(const KernelStep& step) const {
+    check_all(step.operands);
+    require(step.tasks >= 0 && step.scratch_bytes >= 0 && step.scratch_bytes < (int64_t{1} << 40),
+            "a kernel's sizes are wrong");
+  }
+
+  void check(const ReferenceStep& step) const {
+    check_all(step.parameters);
+    check_all(step.results, true);
+  }
+
+  void check(const CopyStep& step) const {
+    check_writable(step.to);
+    require(buffer(step.from).bytes == buffer(step.to).bytes, "a copy between buffers of different sizes");
+  }
+
+  void check_body(const std::shared_ptr<const Plan>& body) const {
+    require(body != nullptr, "a body is missing");
+    Validator(*body, depth_ + 1).run();
+    for (const Port& port : body->outputs) {
+      require(body->buffers[port.buffer].place != Place::kArena, "a body returns a buffer of its arena");
+    }
+  }
+
+  void check_bytes(uint32_t outer, const Port& port, int64_t count = 1) const {
+    int64_t bytes = 0;
+    require(!__builtin_mul_overflow(dense_bytes(port.dtype, port.shape), count, &bytes) && buffer(outer).bytes == bytes,
+            "a body's port does not fit the outer buffer");
+  }
+
+  void check(const LoopStep& step) const {
+    check_body(step.body);
+    const Plan& body = *step.body;
+    const size_t states = step.states.size(), slices = step.stacked.size();
+    require(body.inputs.size() == 2 + states + step.invariants.size() && body.outputs.size() == 1 + states + slices &&
+                step.final_states.size() == states,
+            "a loop does not fit its body");
+    require(slices == 0 || step.trip_bound >= 0, "a loop with stacked outputs has no bound");
+    check_writable(step.workspace);
+    require(buffer(step.workspace).place == Place::kArena && buffer(step.workspace).bytes >= workspace_bytes(step),
+            "a loop's workspace is too small");
+    require(buffer(step.trip).bytes == 8 && buffer(step.condition).bytes == 1, "a loop's bounds have wrong types");
+    check_bytes(step.condition, body.outputs[0]);
+    require(dense_bytes(body.inputs[0].dtype, body.inputs[0].shape) == 8 &&
+                dense_bytes(body.inputs[1].dtype, body.inputs[1].shape) == 1,
+            "a loop's body has wrong types");
+    for (size_t i = 0; i < states; ++i) {
+      check_bytes(step.states[i], body.inputs[2 + i]);
+      check_bytes(step.states[i], body.outputs[1 + i]);
+      check_bytes(step.final_states[i], body.outputs[1 + i]);
+    }
+    for (size_t i = 0; i < step.invariants.size(); ++i) check_bytes(step.invariants[i], body.inputs[2 + states + i]);
+    for (size_t i = 0; i < slices; ++i) check_bytes(step.stacked[i], body.outputs[1 + states + i], step.trip_bound);
+    check_all(step.final_states, true);
+    check_all(step.stacked, true);
+  }
+
+  void check(const BranchStep& step) const {
+    for (const auto& body : {step.then_body, step.else_body}) {
+      check_body(body);
+      require(body->inputs.size() == step.captured.size() && body->outputs.size() == step.results.size(),
+              "a branch does not fit its body");
+      for (size_t i = 0; i < step.captured.size(); ++i) check_bytes(step.captured[i], body->inputs[i]);
+      for (size_t i = 0; i < step.results.size(); ++i) check_bytes(step.results[i], body->outputs[i]);
+    }
+    check_all(step.results, true);
+    require(buffer(step.condition).bytes == 1, "a branch's condition has a wrong type");
+    require(buffer(step.workspace).place == Place::kArena && buffer(step.workspace).bytes >= workspace_bytes(step),
+            "a branch's workspace is too small");
+  }
+
+  const Plan& plan_;
+  int depth_;
+};
+
+}  // namespace
+
+LoopLayout layout_of(const LoopStep& step) {
+  LoopLayout layout;
+  layout.condition_in = 16;
+  layout.condition_out = 17;
+  int64_t at = kAlignment;
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    const Port& port = step.body->outputs[1 + i];
+    layout.spare.push_back(at);
+    at += aligned(step.body->buffers[port.buffer].bytes);
+  }
+  layout.arena = at;
+  layout.bytes = at + aligned(step.body->arena_bytes);
+  return layout;
+}
+
+int64_t workspace_bytes(const LoopStep& step) {
+  return layout_of(step).bytes;
+}
+
+int64_t workspace_bytes(const BranchStep& step) {
+  return aligned(std::max(step.then_body->arena_bytes, step.else_body->arena_bytes));
+}
+
+void validate(const Plan& plan) {
+  Validator(plan, 0).run();
+}
+
+}  // namespace heddle::runtime

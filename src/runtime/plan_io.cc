@@ -1,0 +1,304 @@
+#include "runtime/plan_io.h"
+
+#include <atomic>
+#include <fstream>
+
+#include "base/file.h"
+#include "base/thread_pool.h"
+#include "runtime/archive.h"
+
+namespace heddle::runtime {
+namespace {
+
+// Raised whenever the description changes. 1: first.
+constexpr uint32_t kVersion = 1;
+constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
+constexpr int kMaxDepth = 32;
+constexpr int64_t kPage = 4096;
+
+struct Header {
+  char magic[8];
+  uint32_t version;
+  uint32_t zero;
+  uint64_t file_bytes;
+  uint64_t table_entries;
+  uint64_t description_bytes;  // the table and what follows it
+  uint64_t zero2;
+  Hash128 description;
+};
+static_assert(sizeof(Header) == 64);
+
+template <typename A>
+void describe(A& a, Plan& plan, int depth);
+
+template <typename A>
+void describe(A& a, std::vector<uint32_t>& indices) {
+  a.sequence(indices, [&](uint32_t& index) { a.number(index); });
+}
+
+template <typename A>
+void describe(A& a, Shape& shape) {
+  a.sequence(shape, [&](int64_t& extent) { a.number(extent); });
+}
+
+template <typename A>
+void describe_body(A& a, std::shared_ptr<const Plan>& body, int depth) {
+  if (depth >= kMaxDepth) damaged("bodies are nested too deeply");
+  if constexpr (A::kReading) {
+    auto read = std::make_shared<Plan>();
+    describe(a, *read, depth + 1);
+    body = std::move(read);
+  } else {
+    describe(a, const_cast<Plan&>(*body), depth + 1);  // a Writer does not change what it describes
+  }
+}
+
+template <typename A>
+void describe(A& a, KernelStep& step, int) {
+  a.text(step.symbol);
+  describe(a, step.operands);
+  a.number(step.tasks);
+  a.number(step.scratch_bytes);
+}
+
+template <typename A>
+void describe(A& a, ReferenceStep& step, int) {
+  a.text(step.ir);
+  describe(a, step.parameters);
+  describe(a, step.results);
+}
+
+template <typename A>
+void describe(A& a, CopyStep& step, int) {
+  a.number(step.from);
+  a.number(step.to);
+}
+
+template <typename A>
+void describe(A& a, LoopStep& step, int depth) {
+  describe_body(a, step.body, depth);
+  a.number(step.workspace);
+  a.number(step.trip);
+  a.number(step.condition);
+  describe(a, step.states);
+  describe(a, step.invariants);
+  describe(a, step.final_states);
+  describe(a, step.stacked);
+  a.number(step.trip_bound);
+}
+
+template <typename A>
+void describe(A& a, BranchStep& step, int depth) {
+  describe_body(a, step.then_body, depth);
+  describe_body(a, step.else_body, depth);
+  a.number(step.workspace);
+  a.number(step.condition);
+  describe(a, step.captured);
+  describe(a, step.results);
+}
+
+template <size_t Index = 0>
+void make_alternative(decltype(Step::action)& action, uint8_t index) {
+  if constexpr (Index < std::variant_size_v<decltype(Step::action)>) {
+    if (index != Index) return make_alternative<Index + 1>(action, index);
+    action.emplace<Index>();
+  } else {
+    damaged("a step is of an unknown kind");
+  }
+}
+
+template <typename A>
+void describe(A& a, Step& step, int depth) {
+  auto kind = static_cast<uint8_t>(step.action.index());
+  a.number(kind);
+  if constexpr (A::kReading) make_alternative(step.action, kind);
+  std::visit([&](auto& action) { describe(a, action, depth); }, step.action);
+  a.text(step.label);
+  a.text(step.origin);
+  a.number(step.floor_seconds);
+}
+
+template <typename A>
+void describe(A& a, Port& port) {
+  a.text(port.name);
+  a.number(port.dtype);
+  describe(a, port.shape);
+  a.number(port.buffer);
+}
+
+template <typename A>
+void describe(A& a, Buffer& buffer) {
+  a.number(buffer.place);
+  a.number(buffer.index);
+  a.number(buffer.offset);
+  a.number(buffer.dtype);
+  describe(a, buffer.shape);
+  a.number(buffer.bytes);
+  a.text(buffer.name);
+}
+
+template <typename A>
+void describe(A& a, TextOutput& output) {
+  a.number(output.position);
+  a.text(output.name);
+  Shape shape;
+  std::vector<std::string> strings;
+  if constexpr (!A::kReading) {
+    shape = output.value.shape();
+    strings = output.value.strings();
+  }
+  describe(a, shape);
+  a.sequence(strings, [&](std::string& text) { a.text(text); });
+  if constexpr (A::kReading) {
+    for (int64_t extent : shape) {
+      if (extent < 0) damaged("an extent is negative");
+    }
+    output.value = Tensor::of_strings(std::move(shape), std::move(strings));
+  }
+}
+
+template <typename A>
+void describe(A& a, Plan& plan, int depth) {
+  a.text(plan.model);
+  a.text(plan.target);
+  a.sequence(plan.inputs, [&](Port& port) { describe(a, port); });
+  a.sequence(plan.outputs, [&](Port& port) { describe(a, port); });
+  a.sequence(plan.fixed, [&](FixedInput& fixed) {
+    a.number(fixed.input);
+    a.tensor(fixed.value);
+  });
+  a.sequence(plan.texts, [&](TextOutput& output) { describe(a, output); });
+  a.sequence(plan.buffers, [&](Buffer& buffer) { describe(a, buffer); });
+  a.sequence(plan.constants, [&](Tensor& tensor) { a.tensor(tensor); });
+  a.sequence(plan.steps, [&](Step& step) { describe(a, step, depth); });
+  a.number(plan.arena_bytes);
+  a.text(plan.library);
+}
+
+Hash128 hash_of(const Tensor& tensor) {
+  return hash_large(tensor.data(), tensor.bytes(), 1);
+}
+
+int64_t section_start(size_t description_bytes) {
+  return (static_cast<int64_t>(sizeof(Header) + description_bytes) + kPage - 1) / kPage * kPage;
+}
+
+std::vector<TableEntry> make_table(const std::vector<Tensor>& tensors) {
+  std::vector<TableEntry> table(tensors.size());
+  int64_t at = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    table[i].offset = at;
+    table[i].bytes = static_cast<int64_t>(tensors[i].bytes());
+    at += aligned(table[i].bytes);
+  }
+  ThreadPool pool(static_cast<int>(std::thread::hardware_concurrency()));
+  pool.run(static_cast<int64_t>(tensors.size()), [&](int64_t begin, int64_t end, int) {
+    for (int64_t i = begin; i < end; ++i) {
+      table[static_cast<size_t>(i)].hash = hash_of(tensors[static_cast<size_t>(i)]);
+    }
+  });
+  return table;
+}
+
+struct Sections {
+  std::vector<TableEntry> table;
+  std::string_view description;
+  int64_t tensors = 0;  // where they start
+};
+
+// Checks everything of the frame except the tensors' own checksums.
+Sections open_sections(const MappedFile& file) {
+  Header header;
+  if (file.size() < sizeof header) damaged("the file is too short for a plan");
+  std::memcpy(&header, file.data(), sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0) damaged("the file does not begin as a plan does");
+  if (header.version != kVersion) damaged("the plan was made by another version of Heddle");
+  if (header.file_bytes != file.size() || header.zero != 0 || header.zero2 != 0) damaged("the file is incomplete");
+  const size_t rest = file.size() - sizeof header;
+  if (header.description_bytes > rest || header.table_entries > header.description_bytes / sizeof(TableEntry)) {
+    damaged("the header is inconsistent");
+  }
+  std::string_view description = file.text().substr(sizeof header, header.description_bytes);
+  if (hash_text(description) != header.description) damaged("the checksum of the description is wrong");
+
+  Sections sections;
+  sections.tensors = section_start(header.description_bytes);
+  sections.table.resize(header.table_entries);
+  const size_t table_bytes = header.table_entries * sizeof(TableEntry);
+  if (table_bytes > 0) std::memcpy(sections.table.data(), description.data(), table_bytes);
+  sections.description = description.substr(table_bytes);
+  const int64_t available = static_cast<int64_t>(file.size()) - sections.tensors;
+  for (const TableEntry& entry : sections.table) {
+    int64_t end = 0;
+    if (entry.offset < 0 || entry.bytes < 0 || entry.offset % kAlignment != 0 ||
+        __builtin_add_overflow(entry.offset, entry.bytes, &end) || end > available) {
+      damaged("a tensor lies outside the file");
+    }
+  }
+  return sections;
+}
+
+void check_tensors(const MappedFile& file, const Sections& sections, int threads) {
+  std::atomic<bool> good = true;
+  ThreadPool pool(threads);
+  pool.run(static_cast<int64_t>(sections.table.size()), [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      const TableEntry& entry = sections.table[i];
+      const std::byte* data = file.data() + sections.tensors + entry.offset;
+      if (hash_large(data, static_cast<size_t>(entry.bytes), 1) != entry.hash) good = false;
+    }
+  });
+  if (!good) damaged("the checksum of a tensor is wrong");
+}
+
+}  // namespace
+
+void write_plan(const Plan& plan, const std::string& path) {
+  Writer writer;
+  describe(writer, const_cast<Plan&>(plan), 0);  // a Writer does not change what it describes
+  const std::vector<TableEntry> table = make_table(writer.tensors());
+  const std::string description =
+      std::string(reinterpret_cast<const char*>(table.data()), table.size() * sizeof(TableEntry)) + writer.out();
+  const int64_t start = section_start(description.size());
+
+  Header header{};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  header.version = kVersion;
+  header.table_entries = table.size();
+  header.description_bytes = description.size();
+  header.description = hash_text(description);
+  const int64_t tensors = table.empty() ? 0 : table.back().offset + aligned(table.back().bytes);
+  header.file_bytes = static_cast<uint64_t>(start + tensors);
+
+  static constexpr std::byte kZeros[kPage] = {};
+  std::vector<std::span<const std::byte>> parts;
+  parts.push_back(std::as_bytes(std::span(&header, 1)));
+  parts.push_back(std::as_bytes(std::span(description.data(), description.size())));
+  parts.emplace_back(kZeros, static_cast<size_t>(start) - sizeof header - description.size());
+  for (size_t i = 0; i < table.size(); ++i) {
+    parts.emplace_back(static_cast<const std::byte*>(writer.tensors()[i].data()), writer.tensors()[i].bytes());
+    parts.emplace_back(kZeros, static_cast<size_t>(aligned(table[i].bytes) - table[i].bytes));
+  }
+  write_file(path, parts);
+}
+
+std::shared_ptr<const Plan> read_plan(const std::string& path, int threads) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  const Sections sections = open_sections(*file);
+  check_tensors(*file, sections, threads);
+  Reader reader(sections.description);
+  reader.set_tensors(file->data() + sections.tensors, file, sections.table);
+  auto plan = std::make_shared<Plan>();
+  describe(reader, *plan, 0);
+  if (!reader.at_end()) damaged("there is something after its end");
+  validate(*plan);
+  return plan;
+}
+
+bool is_plan_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  char magic[sizeof kMagic] = {};
+  return file.read(magic, sizeof magic) && std::memcmp(magic, kMagic, sizeof kMagic) == 0;
+}
+
+}  // namespace heddle::runtime

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/plan.h"
+
+namespace heddle::runtime {
+
+// Plan files. Layout: a header of fixed size, the description (everything but tensor data), then the tensors, each
+// 64-byte aligned so that kernels use them where the file is mapped. Checksums cover the description and every tensor.
+
+// Written aside and renamed. Throws kFile.
+void write_plan(const Plan& plan, const std::string& path);
+
+// Maps the file; constants borrow from the mapping. `threads` check the checksums. Throws kFile, and kDamagedArtefact
+// for whatever is no plan of this version, is incomplete or was changed.
+std::shared_ptr<const Plan> read_plan(const std::string& path, int threads);
+
+// Whether the file begins as a plan does.
+bool is_plan_file(const std::string& path);
+
+}  // namespace heddle::runtime

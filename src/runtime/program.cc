@@ -1,0 +1,98 @@
+#include "runtime/program.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace heddle::runtime {
+namespace {
+
+class Linker {
+ public:
+  Linker(const Interpreter* interpreter, const jit::Library* library) : interpreter_(interpreter), library_(library) {}
+
+  std::unique_ptr<Program> link(const Plan& plan) {
+    auto program = std::make_unique<Program>();
+    program->plan = &plan;
+    program->pointers_at = take(plan.buffers.size());
+    program->inputs.assign(plan.inputs.size(), -1);
+    program->outputs.assign(plan.outputs.size(), -1);
+    for (size_t i = 0; i < plan.buffers.size(); ++i) {
+      const Buffer& buffer = plan.buffers[i];
+      if (buffer.place == Place::kInput) program->inputs[buffer.index] = static_cast<int64_t>(i);
+      if (buffer.place == Place::kOutput) program->outputs[buffer.index] = static_cast<int64_t>(i);
+    }
+    for (const Step& step : plan.steps) {
+      Program::Op& op = program->ops.emplace_back();
+      op.step = &step;
+      std::visit([&](const auto& action) { link(plan, action, op); }, step.action);
+    }
+    return program;
+  }
+
+  size_t pointers() const { return pointers_; }
+  int64_t scratch_bytes() const { return scratch_; }
+
+ private:
+  size_t take(size_t count) {
+    const size_t at = pointers_;
+    pointers_ += count;
+    return at;
+  }
+
+  void link(const Plan& plan, const KernelStep& step, Program::Op& op) {
+    if (library_ == nullptr) {
+      fail(ErrorCode::kDamagedArtefact, "plan", "it has kernels, but no library", "Compile the model again");
+    }
+    op.kernel = library_->find(step.symbol);
+    op.operands_at = take(step.operands.size());
+    op.fixed = std::all_of(step.operands.begin(), step.operands.end(), [&](uint32_t buffer) {
+      return plan.buffers[buffer].place == Place::kArena || plan.buffers[buffer].place == Place::kConstant;
+    });
+    scratch_ = std::max(scratch_, aligned(step.scratch_bytes));
+  }
+
+  void link(const Plan&, const ReferenceStep& step, Program::Op& op) {
+    HEDDLE_CHECK(interpreter_ != nullptr, "the plan needs an interpreter");
+    op.prepared = interpreter_->prepare(step.ir);
+  }
+
+  void link(const Plan&, const CopyStep&, Program::Op&) {}
+
+  void link(const Plan&, const LoopStep& step, Program::Op& op) {
+    op.loop = std::make_unique<Program::Loop>();
+    op.loop->layout = layout_of(step);
+    op.loop->current_at = take(step.states.size());
+    const auto bytes = [&](size_t port) { return step.body->buffers[step.body->outputs[port].buffer].bytes; };
+    for (size_t i = 0; i < step.states.size(); ++i) op.loop->state_bytes.push_back(bytes(1 + i));
+    for (size_t i = 0; i < step.stacked.size(); ++i) {
+      op.loop->slice_bytes.push_back(bytes(1 + step.states.size() + i));
+    }
+    op.loop->body = link(*step.body);
+  }
+
+  void link(const Plan&, const BranchStep& step, Program::Op& op) {
+    op.then_body = link(*step.then_body);
+    op.else_body = link(*step.else_body);
+  }
+
+  const Interpreter* interpreter_;
+  const jit::Library* library_;
+  size_t pointers_ = 0;
+  int64_t scratch_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<const Program> make_program(const Plan& plan, const Interpreter* interpreter) {
+  std::shared_ptr<const jit::Library> library;
+  if (!plan.library.empty()) library = jit::Library::load(plan.library);
+  Linker linker(interpreter, library.get());
+  std::unique_ptr<Program> program = linker.link(plan);
+  program->library = std::move(library);
+  program->pointers = linker.pointers();
+  program->scratch_bytes = linker.scratch_bytes();
+  return program;
+}
+
+}  // namespace heddle::runtime

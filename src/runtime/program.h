@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "jit/library.h"
+#include "runtime/interpreter.h"
+#include "runtime/plan.h"
+
+namespace heddle::runtime {
+
+// A plan made ready to run: symbols resolved, bodies numbered, every pointer table given its place in one flat table
+// per context. Bodies do not recurse, so each needs one table only.
+struct Program {
+  struct Loop {
+    std::unique_ptr<Program> body;
+    LoopLayout layout;
+    std::vector<int64_t> state_bytes, slice_bytes;
+    size_t current_at = 0;  // place of the states' pointers in the flat table
+  };
+  struct Op {
+    const Step* step = nullptr;
+    // Kernels.
+    jit::Kernel kernel = nullptr;
+    size_t operands_at = 0;  // place of the operand pointers in the flat table
+    bool fixed = false;      // all operands are constants or in the arena: their pointers never change
+    // Reference steps.
+    std::shared_ptr<const void> prepared;
+    // Control.
+    std::unique_ptr<Loop> loop;
+    std::unique_ptr<Program> then_body, else_body;
+  };
+
+  const Plan* plan = nullptr;
+  std::shared_ptr<const jit::Library> library;  // outermost only
+  std::vector<Op> ops;
+  size_t pointers_at = 0;                // place of the buffers' pointers in the flat table
+  std::vector<int64_t> inputs, outputs;  // port -> its kInput / kOutput buffer; -1: none
+  // Outermost only: sizes of a context.
+  size_t pointers = 0;
+  int64_t scratch_bytes = 0;  // per thread
+};
+
+// Throws kDamagedArtefact when the library or a kernel is missing.
+std::unique_ptr<const Program> make_program(const Plan& plan, const Interpreter* interpreter);
+
+}  // namespace heddle::runtime
