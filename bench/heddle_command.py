@@ -1,0 +1,49 @@
+"""The command line of Heddle, with the time and memory that it took."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+
+
+@dataclass
+class Finished:
+    output: str
+    seconds: float
+    peak_bytes: int  # of the largest process: Heddle itself or a compiler that it started
+
+
+class Heddle:
+    def __init__(self, command, cache=None):
+        """`cache`: folder of the compile cache; the user's own if left out."""
+        self.command = str(command)
+        self.environment = dict(os.environ) | ({"HEDDLE_CACHE_DIR": str(cache)} if cache else {})
+
+    def __call__(self, *arguments):
+        """Runs the command to its end; a failure raises RuntimeError with what it printed."""
+        with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+            start = time.perf_counter()
+            child = subprocess.Popen([self.command, *map(str, arguments)], env=self.environment, stdout=output,
+                                     stderr=errors)
+            _, status, usage = os.wait4(child.pid, 0)
+            seconds = time.perf_counter() - start
+            child.returncode = os.waitstatus_to_exitcode(status)
+            output.seek(0)
+            errors.seek(0)
+            if child.returncode != 0:
+                raise RuntimeError(f"{' '.join(map(str, child.args))}: exit {child.returncode}\n{errors.read()}")
+            return Finished(output.read(), seconds, usage.ru_maxrss * 1024)
+
+    def bench(self, model, threads):
+        """The object that `heddle bench --json` prints."""
+        return json.loads(self("bench", model, "--target", "cpu", "--threads", threads, "--json").output)
+
+    def zoo_model(self, name, folder, options=()):
+        """A model of the zoo as a file in `folder`; made if it is not there."""
+        path = pathlib.Path(folder) / f"{'-'.join([name, *(o.strip('-') for o in options)])}.onnx"
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self("zoo", name, *options, "-o", path)
+        return path

@@ -1,0 +1,59 @@
+"""ONNX Runtime in a process of its own: ort_worker.py MODEL THREADS
+
+Loads the model, prints one JSON line {"version", "load_s"}, then for each line "SECONDS" on standard input runs for
+that long and prints {"times_ms", "peak_bytes"}. Ends with standard input."""
+import json
+import resource
+import sys
+import time
+
+import numpy as np
+import onnx
+import onnxruntime
+
+FEWEST_RUNS = 3
+
+
+def random_inputs(path, seed=0):
+    """By the input's type; index inputs stay below the range that the zoo notes in the model's metadata."""
+    model = onnx.load(path, load_external_data=False)
+    ranges = {p.key.removeprefix("range:"): int(p.value.split(",")[1]) for p in model.metadata_props
+              if p.key.startswith("range:")}
+    generator, inputs = np.random.default_rng(seed), {}
+    for value in model.graph.input:
+        shape = [d.dim_value for d in value.type.tensor_type.shape.dim]
+        if value.name in ranges:
+            inputs[value.name] = generator.integers(0, ranges[value.name], shape).astype(np.int64)
+        else:
+            inputs[value.name] = generator.standard_normal(shape).astype(np.float32)
+    return inputs
+
+
+def burst(session, inputs, seconds):
+    """Milliseconds of each run within about `seconds`."""
+    session.run(None, inputs)
+    times, end = [], time.perf_counter() + seconds
+    while len(times) < FEWEST_RUNS or time.perf_counter() < end:
+        start = time.perf_counter()
+        session.run(None, inputs)
+        times.append((time.perf_counter() - start) * 1e3)
+    return times
+
+
+def main():
+    path, threads = sys.argv[1], int(sys.argv[2])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    start = time.perf_counter()
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    print(json.dumps({"version": onnxruntime.__version__, "load_s": time.perf_counter() - start}), flush=True)
+    inputs = random_inputs(path)
+    for line in sys.stdin:
+        times = burst(session, inputs, float(line))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        print(json.dumps({"times_ms": times, "peak_bytes": peak}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
