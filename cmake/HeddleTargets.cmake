@@ -53,6 +53,9 @@ function(heddle_test NAME)
   foreach(DEP ${ARG_DEPS})
     target_link_libraries(${NAME}_tests PRIVATE heddle_${DEP})
   endforeach()
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)  # an empty list would vanish below and take the timeout as its value
+  endif()
   gtest_discover_tests(${NAME}_tests TEST_PREFIX "${NAME}/" DISCOVERY_TIMEOUT 60
                        PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 600)
 endfunction()
