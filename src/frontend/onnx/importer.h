@@ -43,7 +43,8 @@ struct AssumedDim {
 struct Imported {
   ir::Graph graph;
   std::vector<OutputInfo> outputs;
-  // Inputs whose values became part of the graph. They stay parameters; a run must pass exactly these values.
+  // Inputs whose values became part of the graph; a run must pass exactly these values. They stay parameters, except
+  // for text, which is always specialised and never reaches the graph.
   std::vector<std::string> specialised_inputs;
   std::vector<AssumedDim> assumed;
 };

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "frontend/onnx/proto.h"
+#include "frontend/onnx/tensor_data.h"
 #include "frontend/onnx/value.h"
 #include "ir/builder.h"
 
@@ -111,8 +112,5 @@ class NodeContext {
   std::vector<Value> outputs_;
   std::string label_;
 };
-
-// An ONNX TensorProto.DataType number as a dtype. Throws kUnsupportedType (complex numbers), kMalformedModel (no type).
-DType dtype_of(int64_t onnx_type, const std::string& where);
 
 }  // namespace heddle::onnx

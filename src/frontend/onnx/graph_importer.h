@@ -1,0 +1,114 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/onnx/fold.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/node_context.h"
+#include "frontend/onnx/tensor_data.h"
+
+namespace heddle::onnx {
+
+// Thrown to start the import again with these inputs of the model as constants.
+struct SpecialiseInputs {
+  std::set<std::string> names;
+  std::string where;  // the node that wants to know
+};
+
+// What all graphs of one import share.
+struct ModelState {
+  const ModelProto& model;
+  const ImportOptions& options;
+  TensorLoader loader;
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions;
+  std::set<std::string> specialised;  // inputs that are bound as constants in this attempt
+  uint64_t nodes_lowered = 0;
+};
+
+// A function being expanded: what its attribute references and operator sets mean.
+struct FunctionFrame {
+  const FunctionProto* function = nullptr;  // null: the model's main graph
+  const std::vector<OperatorSet>* opsets = nullptr;
+  std::unordered_map<std::string_view, const AttributeProto*> attributes;
+  std::string prefix;  // of node names, "outer/"
+  int depth = 0;
+};
+
+// The names of one ONNX graph.
+struct Scope {
+  Scope* parent = nullptr;  // of the enclosing ONNX graph where that becomes part of the same ir::Graph
+  const FunctionFrame* frame = nullptr;
+  std::unordered_map<std::string_view, Value> values;
+  std::unordered_map<std::string_view, const TensorProto*> initializers;  // loaded when first used
+  std::unordered_map<std::string_view, const SparseTensorProto*> sparse_initializers;
+};
+
+// Lowers ONNX nodes into one ir::Graph.
+class GraphImporter {
+ public:
+  GraphImporter(ModelState& state, ir::Graph& graph, GraphImporter* outer)
+      : state_(state), builder_(graph), folder_(graph), outer_(outer) {}
+
+  // Runs the nodes of a graph in `scope`, whose inputs are bound, and returns its outputs.
+  std::vector<Value> run(const GraphProto& graph, Scope& scope);
+
+  ir::Builder& builder() { return builder_; }
+  ModelState& state() { return state_; }
+  Scope& scope() { return *scope_; }
+
+  // NodeContext's services; see there.
+  const AttributeProto* resolve(const AttributeProto* attribute) const;
+  std::vector<std::string> captured_names(const GraphProto& graph) const;
+  std::vector<Value> inline_graph(const GraphProto& graph, std::span<const Value> inputs);
+  Body import_body(const GraphProto& graph, std::span<const ir::TensorType> inputs,
+                   std::span<const std::string> captures);
+  std::optional<Tensor> try_constant(ir::ValueId v);
+  Tensor constant(ir::ValueId v, const NodeContext& asking);
+
+  // Binds an input of the model that a value may be traced back to.
+  void name_input(ir::ValueId parameter, std::string name) { input_names_.emplace(parameter, std::move(name)); }
+  // Finds a name here or in the enclosing scopes; null where it is not defined.
+  const Value* lookup(std::string_view name);
+
+ private:
+  void declare_initializers(const GraphProto& graph, Scope& scope);
+  void run_nodes(const std::vector<NodeProto>& nodes, Scope& scope);
+  void lower(const NodeProto& node, size_t position);
+  std::vector<Value> call_function(const FunctionProto& function, const NodeProto& node, std::vector<Value> inputs,
+                                   const std::string& label);
+  std::vector<Value> read_inputs(const NodeProto& node, const std::string& label);
+  void write_outputs(const NodeProto& node, const std::vector<Value>& outputs, const std::string& label);
+  bool collect_roots(ir::ValueId v, std::set<std::string>& names);
+  Value capture(const Value& outer_value, Body& body, GraphImporter& inner, const std::string& name);
+
+  ModelState& state_;
+  ir::Builder builder_;
+  Folder folder_;
+  GraphImporter* outer_;
+  Scope* scope_ = nullptr;
+  std::unordered_map<ir::ValueId, std::string> input_names_;
+  std::unordered_map<ir::ValueId, ir::ValueId> captured_from_;  // parameter -> value of outer_'s graph
+};
+
+// Version of a domain in a list of operator sets; 0 where it is not imported.
+int64_t version_of(const std::vector<OperatorSet>& opsets, std::string_view domain);
+
+// "node 'conv1' (Conv)"; a node without a name is called <op_type>_<position>.
+std::string node_label(const NodeProto& node, size_t position);
+
+// The nodes' indices in an order in which producers come first; throws kMalformedModel naming the nodes of a cycle.
+std::vector<size_t> topological_order(const std::vector<NodeProto>& nodes);
+
+// The names that a graph (with the graphs inside it) reads from enclosing ones, in order of first use.
+std::vector<std::string_view> free_names(const GraphProto& graph);
+
+// Throws kUnsupportedOperator listing every node that has no handler, kMalformedModel for a domain without an import.
+void check_supported(const ModelState& state);
+
+}  // namespace heddle::onnx

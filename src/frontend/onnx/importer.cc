@@ -1,0 +1,306 @@
+#include "frontend/onnx/importer.h"
+
+#include <algorithm>
+
+#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/mapped_file.h"
+#include "frontend/onnx/op_registry.h"
+
+namespace heddle::onnx {
+namespace {
+
+constexpr int64_t kOldestIr = 3;
+constexpr int64_t kNewestIr = 13;
+constexpr size_t kMaxSequence = 4096;
+
+void check_versions(const ModelProto& model) {
+  const std::string where = model.path.empty() ? "model" : model.path;
+  if (model.ir_version < kOldestIr || model.ir_version > kNewestIr) {
+    fail(ErrorCode::kMalformedModel, where,
+         fmt::format("ir_version is {}; Heddle knows {} to {}", model.ir_version, kOldestIr, kNewestIr),
+         "Check that the file is an ONNX model, or convert it with onnx.version_converter");
+  }
+  const int64_t opset = version_of(model.opset_imports, "");
+  if (opset == 0 && model.opset_imports.empty()) {
+    fail(ErrorCode::kMalformedModel, where, "the model imports no operator set");
+  }
+  const auto check = [&](const std::vector<OperatorSet>& sets) {
+    const int64_t version = version_of(sets, "");
+    if (version == 0 || (version >= kOldestOpset && version <= kNewestOpset)) return;
+    fail(ErrorCode::kUnsupportedOperator, where,
+         fmt::format("operator set {} of ai.onnx; Heddle knows {} to {}", version, kOldestOpset, kNewestOpset),
+         "Convert the model with onnx.version_converter");
+  };
+  check(model.opset_imports);
+  for (const FunctionProto& function : model.functions) check(function.opset_imports);
+}
+
+// Makes the parameters of the graph and binds the model's inputs.
+class InputBinder {
+ public:
+  InputBinder(ModelState& state, GraphImporter& importer, Imported& result)
+      : state_(state), options_(state.options), importer_(importer), result_(result) {}
+
+  void bind_all(const GraphProto& graph, Scope& scope) {
+    std::set<std::string_view> initialised;
+    for (const TensorProto& t : graph.initializers) initialised.insert(t.name);
+    for (const SparseTensorProto& t : graph.sparse_initializers) initialised.insert(t.values.name);
+    std::vector<const ValueInfoProto*> inputs;
+    for (const ValueInfoProto& input : graph.inputs) {
+      if (!initialised.contains(input.name)) inputs.push_back(&input);
+    }
+    for (const ValueInfoProto* input : inputs) names_.push_back(std::string(input->name));
+    check_names();
+    for (const ValueInfoProto* input : inputs) learn_symbols(*input);
+    for (const ValueInfoProto* input : inputs) {
+      if (!scope.values.emplace(input->name, bind(std::string(input->name), input->type)).second) {
+        fail(ErrorCode::kMalformedModel, fmt::format("input '{}'", input->name), "two inputs have this name");
+      }
+    }
+  }
+
+ private:
+  void check_names() const {
+    const auto known = [&](const std::string& name) {
+      return std::any_of(names_.begin(), names_.end(),
+                         [&](const std::string& input) { return name == input || name.starts_with(input + "."); });
+    };
+    const auto check = [&](const std::string& name) {
+      if (known(name)) return;
+      fail(ErrorCode::kInvalidInput, fmt::format("input '{}'", name), "the model has no input of this name",
+           fmt::format("Its inputs are: {}", fmt::join(names_, ", ")));
+    };
+    for (const auto& item : options_.shapes) check(item.first);
+    for (const auto& item : options_.values) check(item.first);
+    for (const auto& name : options_.absent) check(name);
+  }
+
+  const Shape* given_shape(const std::string& name) const {
+    if (const auto at = options_.shapes.find(name); at != options_.shapes.end()) return &at->second;
+    if (const auto at = options_.values.find(name); at != options_.values.end()) return &at->second.shape();
+    return nullptr;
+  }
+
+  void learn_symbols(const ValueInfoProto& input) {
+    const Shape* given = given_shape(std::string(input.name));
+    if (given == nullptr || !input.type.shape || input.type.shape->size() != given->size()) return;
+    for (size_t i = 0; i < given->size(); ++i) {
+      const Dimension& dim = (*input.type.shape)[i];
+      if (!dim.value && !dim.param.empty()) symbols_.emplace(dim.param, (*given)[i]);
+    }
+  }
+
+  static std::string describe(const std::vector<Dimension>& dims) {
+    std::vector<std::string> parts;
+    for (const Dimension& d : dims) {
+      parts.push_back(d.value ? std::to_string(*d.value) : d.param.empty() ? "?" : std::string(d.param));
+    }
+    return fmt::format("[{}]", fmt::join(parts, ","));
+  }
+
+  Shape resolve_shape(const std::string& name, const TypeProto& type) {
+    const std::string where = fmt::format("input '{}'", name);
+    const Shape* given = given_shape(name);
+    if (given != nullptr) {
+      for (const int64_t d : *given) {
+        if (d < 0) fail(ErrorCode::kInvalidInput, where, fmt::format("extent {} is negative", d));
+      }
+      bool fits = !type.shape || type.shape->size() == given->size();
+      for (size_t i = 0; fits && type.shape && i < given->size(); ++i) {
+        const Dimension& dim = (*type.shape)[i];
+        fits = !dim.value || *dim.value < 0 || *dim.value == (*given)[i];
+      }
+      if (!fits) {
+        fail(ErrorCode::kInvalidInput, where,
+             fmt::format("shape {} is given, the model wants {}", to_string(*given), describe(*type.shape)));
+      }
+      return *given;
+    }
+    if (!type.shape) {
+      fail(ErrorCode::kUnknownShape, where, "the model does not say its shape",
+           fmt::format("Give it: --shape {}=...", name));
+    }
+    Shape shape;
+    for (size_t i = 0; i < type.shape->size(); ++i) {
+      const Dimension& dim = (*type.shape)[i];
+      if (dim.value && *dim.value >= 0) {
+        shape.push_back(*dim.value);
+        continue;
+      }
+      const auto known = dim.param.empty() ? symbols_.end() : symbols_.find(dim.param);
+      shape.push_back(known == symbols_.end() ? 1 : known->second);
+      if (known == symbols_.end()) result_.assumed.push_back({name, static_cast<int>(i), std::string(dim.param), 1});
+    }
+    return shape;
+  }
+
+  const Tensor* given_value(const std::string& name, const ir::TensorType& type) const {
+    const auto at = options_.values.find(name);
+    if (at == options_.values.end()) return nullptr;
+    const Tensor& value = at->second;
+    if (value.dtype() != type.dtype || value.shape() != type.shape) {
+      fail(ErrorCode::kInvalidInput, fmt::format("input '{}'", name),
+           fmt::format("a value of type {} is given, the model wants {}", ir::to_string({value.dtype(), value.shape()}),
+                       ir::to_string(type)));
+    }
+    return &value;
+  }
+
+  Value bind_tensor(const std::string& name, const TypeProto& proto) {
+    const std::string where = fmt::format("input '{}'", name);
+    const ir::TensorType type{dtype_of(proto.elem_type, where), resolve_shape(name, proto)};
+    element_count_of(type, where);
+    const Tensor* value = given_value(name, type);
+    if (type.dtype == DType::kString) {
+      if (value == nullptr) {
+        fail(ErrorCode::kUnknownShape, where, "it is text, whose value must be known when the model is compiled",
+             fmt::format("Give it: --input {}=...", name));
+      }
+      specialise(name);
+      return Value::strings(*value);
+    }
+    const ir::ValueId parameter = importer_.builder().graph().parameter(name, type);
+    importer_.name_input(parameter, name);
+    if (value == nullptr || !state_.specialised.contains(name)) return parameter;
+    specialise(name);
+    return importer_.builder().constant(*value);
+  }
+
+  static void element_count_of(const ir::TensorType& type, const std::string& where) {
+    try {
+      element_count(type.shape);
+    } catch (const Error& error) {
+      fail(ErrorCode::kInvalidInput, where, error.why());
+    }
+  }
+
+  void specialise(const std::string& name) { result_.specialised_inputs.push_back(name); }
+
+  Value bind(const std::string& name, const TypeProto& type) {
+    using Kind = TypeProto::Kind;
+    const std::string where = fmt::format("input '{}'", name);
+    switch (type.kind) {
+      case Kind::kTensor:
+        return bind_tensor(name, type);
+      case Kind::kOptional:
+        if (options_.absent.contains(name)) return Value::none();
+        if (!type.element) fail(ErrorCode::kMalformedModel, where, "its optional type names no element type");
+        return bind(name, *type.element);
+      case Kind::kSequence: {
+        if (!type.element) fail(ErrorCode::kMalformedModel, where, "its sequence type names no element type");
+        std::vector<Value> items;
+        for (size_t i = 0; i < kMaxSequence; ++i) {
+          const std::string item = fmt::format("{}.{}", name, i);
+          if (given_shape(item) == nullptr) break;
+          items.push_back(bind(item, *type.element));
+        }
+        return Value::sequence(std::move(items));
+      }
+      case Kind::kNone:
+        fail(ErrorCode::kMalformedModel, where, "the model does not say its type");
+      case Kind::kMap:
+      case Kind::kSparse:
+        fail(ErrorCode::kUnsupportedType, where, "maps and sparse tensors are not supported as inputs");
+    }
+    return {};
+  }
+
+  ModelState& state_;
+  const ImportOptions& options_;
+  GraphImporter& importer_;
+  Imported& result_;
+  std::vector<std::string> names_;
+  std::map<std::string_view, int64_t> symbols_;
+};
+
+OutputInfo emit_output(ir::Graph& graph, const std::string& name, const Value& value) {
+  OutputInfo info;
+  info.name = name;
+  switch (value.kind()) {
+    case Value::Kind::kTensor:
+      graph.output(name, value.tensor());
+      break;
+    case Value::Kind::kStrings:
+      info.kind = OutputInfo::Kind::kStrings;
+      info.strings = value.text();
+      break;
+    case Value::Kind::kSequence:
+      info.kind = OutputInfo::Kind::kSequence;
+      for (size_t i = 0; i < value.items().size(); ++i) {
+        info.items.push_back(emit_output(graph, fmt::format("{}.{}", name, i), value.items()[i]));
+      }
+      break;
+    case Value::Kind::kAbsent:
+    case Value::Kind::kNone:
+      info.kind = OutputInfo::Kind::kNone;
+  }
+  return info;
+}
+
+Imported attempt(ModelState& state) {
+  Imported result;
+  state.nodes_lowered = 0;
+  GraphImporter importer(state, result.graph, nullptr);
+  FunctionFrame frame;
+  frame.opsets = &state.model.opset_imports;
+  Scope scope;
+  scope.frame = &frame;
+  InputBinder(state, importer, result).bind_all(state.model.graph, scope);
+  const std::vector<Value> outputs = importer.run(state.model.graph, scope);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const std::string name(state.model.graph.outputs[i].name);
+    for (size_t j = 0; j < i; ++j) {
+      if (state.model.graph.outputs[j].name == name) {
+        fail(ErrorCode::kMalformedModel, fmt::format("output '{}'", name), "two outputs have this name");
+      }
+    }
+    result.outputs.push_back(emit_output(result.graph, name, outputs[i]));
+  }
+  return result;
+}
+
+Imported import_parsed(const ModelProto& model, const std::string& folder, const ImportOptions& options) {
+  check_versions(model);
+  ModelState state{model, options, TensorLoader(model.owner, folder), {}, {}, 0};
+  for (const FunctionProto& f : model.functions) state.functions.emplace(std::tuple(f.domain, f.name, f.overload), &f);
+  check_supported(state);
+  for (;;) {
+    try {
+      return attempt(state);
+    } catch (const SpecialiseInputs& wanted) {
+      std::vector<std::string> unknown;
+      bool progress = false;
+      for (const std::string& name : wanted.names) {
+        if (!options.values.contains(name)) unknown.push_back(name);
+        progress = state.specialised.insert(name).second || progress;
+      }
+      if (!unknown.empty()) {
+        fail(ErrorCode::kUnknownShape, wanted.where,
+             fmt::format("a shape depends on the value of input {}", fmt::join(unknown, ", ")),
+             "Give its value when compiling: --input NAME=FILE.npy");
+      }
+      if (!progress) fail(ErrorCode::kUnknownShape, wanted.where, "a shape cannot be computed while importing");
+    }
+  }
+}
+
+}  // namespace
+
+Imported import_model(const std::string& path, const ImportOptions& options) {
+  const MappedFile file = map_file(path);
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, std::max<size_t>(slash, 1));
+  return import_parsed(parse_model(file.bytes, file.owner, path), folder, options);
+}
+
+Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
+                      const ImportOptions& options) {
+  return import_parsed(parse_model(bytes, std::move(owner), ""), folder, options);
+}
+
+Tensor read_tensor_file(const std::string& path) {
+  const MappedFile file = map_file(path);
+  return TensorLoader(file.owner, "").load(parse_tensor(file.bytes), path);
+}
+
+}  // namespace heddle::onnx

@@ -1,0 +1,34 @@
+#include <array>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/onnx/op_registry.h"
+
+namespace heddle::onnx {
+
+std::span<const std::span<const OpHandler>> all_families() {
+  static const std::array kFamilies = {
+      math_ops(),     activation_ops(),    logic_ops(),     matmul_ops(),    conv_ops(),
+      pool_ops(),     normalization_ops(), reduction_ops(), shape_ops(),     tensor_ops(),
+      indexing_ops(), resize_ops(),        random_ops(),    attention_ops(), microsoft_ops(),
+  };
+  return kFamilies;
+}
+
+const OpHandler* find_handler(std::string_view domain, std::string_view op_type, int64_t version) {
+  static const auto kIndex = [] {
+    std::unordered_map<std::string_view, std::vector<const OpHandler*>> index;
+    for (const auto family : all_families()) {
+      for (const OpHandler& handler : family) index[handler.op_type].push_back(&handler);
+    }
+    return index;
+  }();
+  const auto at = kIndex.find(op_type);
+  if (at == kIndex.end()) return nullptr;
+  for (const OpHandler* handler : at->second) {
+    if (handler->domain == domain && handler->since <= version && version <= handler->until) return handler;
+  }
+  return nullptr;
+}
+
+}  // namespace heddle::onnx
