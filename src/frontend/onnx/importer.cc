@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "frontend/onnx/graph_importer.h"
-#include "frontend/onnx/mapped_file.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {
@@ -287,10 +287,10 @@ Imported import_parsed(const ModelProto& model, const std::string& folder, const
 }  // namespace
 
 Imported import_model(const std::string& path, const ImportOptions& options) {
-  const MappedFile file = map_file(path);
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, std::max<size_t>(slash, 1));
-  return import_parsed(parse_model(file.bytes, file.owner, path), folder, options);
+  return import_parsed(parse_model(file->text(), file, path), folder, options);
 }
 
 Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
@@ -299,8 +299,8 @@ Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner,
 }
 
 Tensor read_tensor_file(const std::string& path) {
-  const MappedFile file = map_file(path);
-  return TensorLoader(file.owner, "").load(parse_tensor(file.bytes), path);
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  return TensorLoader(file, "").load(parse_tensor(file->text()), path);
 }
 
 }  // namespace heddle::onnx

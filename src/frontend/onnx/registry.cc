@@ -8,9 +8,9 @@ namespace heddle::onnx {
 
 std::span<const std::span<const OpHandler>> all_families() {
   static const std::array kFamilies = {
-      math_ops(),     activation_ops(),    logic_ops(),     matmul_ops(),    conv_ops(),
-      pool_ops(),     normalization_ops(), reduction_ops(), shape_ops(),     tensor_ops(),
-      indexing_ops(), resize_ops(),        random_ops(),    attention_ops(), microsoft_ops(),
+      math_ops(),
+      activation_ops(),
+      logic_ops(),
   };
   return kFamilies;
 }

@@ -179,20 +179,20 @@ TensorLoader::Bytes TensorLoader::external_bytes(const TensorProto& proto, size_
   auto at = files_.find(path);
   if (at == files_.end()) {
     try {
-      at = files_.emplace(path, map_file(path)).first;
+      at = files_.emplace(path, MappedFile::open(path)).first;
     } catch (const Error& error) {
       fail(ErrorCode::kMissingData, where, fmt::format("external data file {}: {}", path, error.why()),
            "Copy the data file to the model's folder");
     }
   }
-  const std::string_view bytes = at->second.bytes;
+  const std::string_view bytes = at->second->text();
   if (offset > bytes.size() || length.value_or(expected) > bytes.size() - offset) {
     fail(ErrorCode::kMissingData, where,
          fmt::format("bytes [{}, {}) of {} are wanted, the file has {}", offset, offset + length.value_or(expected),
                      path, bytes.size()),
          "The data file is truncated or belongs to another model");
   }
-  return {bytes.substr(offset, length.value_or(expected)), at->second.owner};
+  return {bytes.substr(offset, length.value_or(expected)), at->second};
 }
 
 Tensor TensorLoader::load(const TensorProto& proto, const std::string& where) {

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "frontend/onnx/mapped_file.h"
+#include "base/file.h"
 #include "frontend/onnx/proto.h"
 #include "heddle/tensor.h"
 
@@ -32,7 +32,7 @@ class TensorLoader {
 
   std::shared_ptr<const void> owner_;
   std::string folder_;
-  std::map<std::string, MappedFile> files_;
+  std::map<std::string, std::shared_ptr<const MappedFile>> files_;
 };
 
 // An ONNX TensorProto.DataType number as a dtype. Throws kUnsupportedType (complex numbers), kMalformedModel (unknown).

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <vector>
+
+#include "frontend/onnx/node_context.h"
+#include "ir/builder.h"
+
+// Small things that several operator families need. Beware: Builder::shape() refers into the graph, so copy what must
+// outlive the next emitted node.
+namespace heddle::onnx {
+
+using ir::Ints;
+using ir::Op;
+using ir::ValueId;
+
+// first, first + 1, ...
+Ints int_range(int64_t count, int64_t first = 0);
+// A constant of the given type from doubles (rounded) or integers.
+ValueId real_constant(ir::Builder& b, DType dtype, Shape shape, std::vector<double> values);
+ValueId int_constant(ir::Builder& b, Shape shape, Ints values, DType dtype = DType::kI64);
+// A vector over channels seen as [1, C, 1, 1, ...] for a tensor of the given rank.
+ValueId per_channel(ir::Builder& b, ValueId vector, int64_t rank);
+// Inserts dimensions of extent 1 at these positions of the result (sorted).
+ValueId unsqueeze(ir::Builder& b, ValueId x, const Ints& axes);
+// x with dimension `axis` moved to position `to`.
+ValueId move_axis(ir::Builder& b, ValueId x, int64_t axis, int64_t to);
+// The type that statistics of x are computed in: f32 for narrower floats.
+DType wide_dtype(DType dtype);
+
+ValueId square(ir::Builder& b, ValueId x);
+// log(1 + exp(x)) without overflow.
+ValueId softplus(ir::Builder& b, ValueId x);
+// 0.5 x (1 + erf(x / sqrt 2)), or its tanh approximation.
+ValueId gelu(ir::Builder& b, ValueId x, bool tanh_form);
+// (x - mean) / sqrt(variance + epsilon) over `dims`.
+struct Normalized {
+  ValueId value, mean, inv_std;  // mean and inv_std keep the dims as 1
+};
+Normalized normalize(ir::Builder& b, ValueId x, const Ints& dims, double epsilon);
+
+}  // namespace heddle::onnx

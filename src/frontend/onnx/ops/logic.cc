@@ -1,0 +1,102 @@
+#include <array>
+
+#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/op_registry.h"
+
+namespace heddle::onnx {
+namespace {
+
+template <Op kOp>
+void binary(NodeContext& ctx) {
+  ctx.set(0, ctx.b.binary(kOp, ctx.in(0), ctx.in(1)));
+}
+
+// Text is constant, so its comparison is too.
+void equal_text(NodeContext& ctx) {
+  const Tensor a = ctx.constant(0), b = ctx.constant(1);
+  if (a.dtype() != DType::kString || b.dtype() != DType::kString) ctx.invalid("text is compared with numbers");
+  const Shape shape = ir::broadcast_shapes(a.shape(), b.shape());
+  // Positions rather than texts are broadcast, by the IR.
+  const auto positions = [&](const Tensor& t) {
+    const ValueId index = int_constant(ctx.b, t.shape(), int_range(t.size()));
+    return ctx.b.broadcast_to(index, shape);
+  };
+  const Tensor at_a = ctx.constant_of(positions(a)), at_b = ctx.constant_of(positions(b));
+  Ints same;
+  for (int64_t i = 0; i < at_a.size(); ++i) {
+    const auto n = static_cast<size_t>(i);
+    same.push_back(a.strings()[static_cast<size_t>(at_a.values<int64_t>()[n])] ==
+                   b.strings()[static_cast<size_t>(at_b.values<int64_t>()[n])]);
+  }
+  ctx.set(0, int_constant(ctx.b, shape, std::move(same), DType::kBool));
+}
+
+void equal(NodeContext& ctx) {
+  if (ctx.value(0).kind() == Value::Kind::kStrings) return equal_text(ctx);
+  binary<Op::kEq>(ctx);
+}
+
+void logical_not(NodeContext& ctx) {
+  ctx.set(0, ctx.b.unary(Op::kNot, ctx.in(0)));
+}
+
+void is_nan(NodeContext& ctx) {
+  ctx.set(0, ctx.b.unary(Op::kIsNan, ctx.in(0)));
+}
+
+void is_inf(NodeContext& ctx) {
+  ctx.set(0, ctx.b.emit(
+                 Op::kIsInf, {ctx.in(0)},
+                 {{"positive", ctx.attr_int("detect_positive", 1)}, {"negative", ctx.attr_int("detect_negative", 1)}}));
+}
+
+void where_text(NodeContext& ctx) {
+  const Tensor a = ctx.constant(1), b = ctx.constant(2);
+  if (a.dtype() != DType::kString || b.dtype() != DType::kString) ctx.invalid("text is mixed with numbers");
+  // Chosen by position in the concatenation of both.
+  const ValueId first = int_constant(ctx.b, a.shape(), int_range(a.size()));
+  const ValueId second = int_constant(ctx.b, b.shape(), int_range(b.size(), a.size()));
+  const Tensor chosen = ctx.constant_of(ctx.b.select(ctx.in(0), first, second));
+  std::vector<std::string> all = a.strings(), result;
+  all.insert(all.end(), b.strings().begin(), b.strings().end());
+  for (const int64_t at : chosen.values<int64_t>()) result.push_back(all[static_cast<size_t>(at)]);
+  ctx.set(0, Value::strings(Tensor::of_strings(chosen.shape(), std::move(result))));
+}
+
+void where(NodeContext& ctx) {
+  if (ctx.value(1).kind() == Value::Kind::kStrings) return where_text(ctx);
+  ctx.set(0, ctx.b.select(ctx.in(0), ctx.in(1), ctx.in(2)));
+}
+
+void bit_shift(NodeContext& ctx) {
+  const std::string direction = ctx.attr_string("direction");
+  if (direction != "LEFT" && direction != "RIGHT") ctx.invalid("direction must be LEFT or RIGHT");
+  ctx.set(0, ctx.b.binary(direction == "LEFT" ? Op::kShl : Op::kShr, ctx.in(0), ctx.in(1)));
+}
+
+}  // namespace
+
+std::span<const OpHandler> logic_ops() {
+  static constexpr std::array kTable = {
+      OpHandler{"", "And", 7, kAnyVersion, binary<Op::kAnd>},
+      OpHandler{"", "BitShift", 11, kAnyVersion, bit_shift},
+      OpHandler{"", "BitwiseAnd", 18, kAnyVersion, binary<Op::kAnd>},
+      OpHandler{"", "BitwiseNot", 18, kAnyVersion, logical_not},
+      OpHandler{"", "BitwiseOr", 18, kAnyVersion, binary<Op::kOr>},
+      OpHandler{"", "BitwiseXor", 18, kAnyVersion, binary<Op::kXor>},
+      OpHandler{"", "Equal", 7, kAnyVersion, equal},
+      OpHandler{"", "Greater", 7, kAnyVersion, binary<Op::kGt>},
+      OpHandler{"", "GreaterOrEqual", 12, kAnyVersion, binary<Op::kGe>},
+      OpHandler{"", "IsInf", 10, kAnyVersion, is_inf},
+      OpHandler{"", "IsNaN", 9, kAnyVersion, is_nan},
+      OpHandler{"", "Less", 7, kAnyVersion, binary<Op::kLt>},
+      OpHandler{"", "LessOrEqual", 12, kAnyVersion, binary<Op::kLe>},
+      OpHandler{"", "Not", 1, kAnyVersion, logical_not},
+      OpHandler{"", "Or", 7, kAnyVersion, binary<Op::kOr>},
+      OpHandler{"", "Where", 9, kAnyVersion, where},
+      OpHandler{"", "Xor", 7, kAnyVersion, binary<Op::kXor>},
+  };
+  return kTable;
+}
+
+}  // namespace heddle::onnx
