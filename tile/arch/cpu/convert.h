@@ -1,7 +1,7 @@
 // Conversion of element types, bit casts, and the 16-bit floating storage formats (round to nearest even).
 #pragma once
 
-#include "tile/arch/cpu/vec.h"
+#include "tile/arch/cpu/vec_types.h"
 
 namespace heddle::tile {
 

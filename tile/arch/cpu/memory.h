@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tile/arch/cpu/convert.h"
-#include "tile/arch/cpu/vec.h"
+#include "tile/arch/cpu/vec_types.h"
 
 namespace heddle::tile {
 

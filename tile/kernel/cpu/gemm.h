@@ -12,7 +12,17 @@ namespace heddle::tile {
 
 inline constexpr int kBatchDims = 4;
 
-// Problem and blocking. Output rows are cut into `tiles` micro tiles: `tall` of MR rows, the rest of MR - 1.
+// Rows cut into micro tiles of two heights only, MR and MR - 1, so that few micro-kernels are compiled.
+struct RowSplit {
+  int64_t mr, tiles, tall;  // tall tiles of mr rows, then tiles - tall of mr - 1
+};
+constexpr RowSplit split_rows(int64_t rows, int64_t max_rows) {
+  if (rows <= 0) return {1, 0, 0};
+  const int64_t tiles = (rows + max_rows - 1) / max_rows, mr = (rows + tiles - 1) / tiles;
+  return {mr, tiles, rows - tiles * (mr - 1)};
+}
+
+// Problem and blocking. Output rows are cut into micro tiles by split_rows().
 struct GemmShape {
   int64_t batch[kBatchDims] = {1, 1, 1, 1};  // extents, outermost first
   int64_t m = 0, n = 0, k = 0;

@@ -1,0 +1,200 @@
+#include "tile/kernel/cpu/conv.h"
+
+#include <cstring>
+
+#include "testing.h"
+#include "tile/kernel/cpu/window.h"
+
+namespace heddle::tile {
+namespace {
+
+using testing::Guarded;
+using testing::to_double;
+
+struct Dim {
+  int64_t in, kernel, stride = 1, dilation = 1, low = 0, high = 0, lhs = 1;
+
+  int64_t out() const {
+    const int64_t extent = (in - 1) * lhs + 1 + low + high - ((kernel - 1) * dilation + 1);
+    return extent < 0 ? 0 : extent / stride + 1;
+  }
+  // Index in the stored input of tap k of output o; -1 outside or between dilated elements.
+  int64_t source(int64_t o, int64_t k) const {
+    const int64_t at = o * stride + k * dilation - low;
+    if (at < 0 || at % lhs != 0) return -1;
+    return at / lhs < in ? at / lhs : -1;
+  }
+};
+
+struct Problem {
+  int64_t batch, groups, c, o;  // c and o of one group
+  Dim dims[3];
+};
+
+template <typename Shape>
+void set_dims(Shape& s, const Problem& p) {
+  s.batch = p.batch;
+  for (int d = 0; d < 3; ++d) {
+    s.in[d] = p.dims[d].in, s.out[d] = p.dims[d].out(), s.kernel[d] = p.dims[d].kernel;
+    s.stride[d] = p.dims[d].stride, s.dilation[d] = p.dims[d].dilation, s.low[d] = p.dims[d].low;
+  }
+}
+
+// Calls f(input position, tap) for each tap of an output that lies inside the input.
+template <typename F>
+void each_tap(const Problem& p, int64_t pixel, F f) {
+  const int64_t ow = pixel % p.dims[2].out(), oh = pixel / p.dims[2].out() % p.dims[1].out(),
+                od = pixel / p.dims[2].out() / p.dims[1].out();
+  for (int64_t kd = 0; kd < p.dims[0].kernel; ++kd) {
+    for (int64_t ky = 0; ky < p.dims[1].kernel; ++ky) {
+      for (int64_t kx = 0; kx < p.dims[2].kernel; ++kx) {
+        const int64_t d = p.dims[0].source(od, kd), y = p.dims[1].source(oh, ky), x = p.dims[2].source(ow, kx);
+        if (d < 0 || y < 0 || x < 0) continue;
+        f((d * p.dims[1].in + y) * p.dims[2].in + x, (kd * p.dims[1].kernel + ky) * p.dims[2].kernel + kx);
+      }
+    }
+  }
+}
+
+template <typename T, typename TX, typename TW, int MR, int NV, bool Direct = false>
+void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
+  SCOPED_TRACE(::testing::Message() << "batch " << p.batch << " groups " << p.groups << " " << p.c << "->" << p.o
+                                    << " in " << p.dims[0].in << "x" << p.dims[1].in << "x" << p.dims[2].in
+                                    << " kernel " << p.dims[1].kernel << "x" << p.dims[2].kernel << " MR " << MR);
+  constexpr int NR = kPanel<T, NV>;
+  ConvShape s;
+  set_dims(s, p);
+  for (int d = 0; d < 3; ++d) s.lhs_dilation[d] = p.dims[d].lhs;
+  s.groups = p.groups, s.c = p.c, s.o = p.o;
+  s.tiles = (s.out[2] + MR - 1) / MR, s.tall = s.out[2] - s.tiles * (MR - 1);
+  ASSERT_GE(s.tall, 0) << "the test gives a width that tiles of " << MR << " cannot make";
+  s.block_rows = block_rows, s.block_panels = block_panels;
+  const int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2], pixels = s.out[0] * s.out[1] * s.out[2];
+  const int64_t in_pixels = s.in[0] * s.in[1] * s.in[2], channels = p.groups * p.c, filters = p.groups * p.o;
+  std::mt19937 random(static_cast<unsigned>(pixels + channels));
+  Guarded<TX> x(p.batch * in_pixels * channels);
+  Guarded<TW> w(filters * p.c * taps);
+  Guarded<T> y(p.batch * pixels * filters);
+  testing::fill(x, random);
+  testing::fill(w, random);
+  const PanelSource source{p.groups, p.o * p.c * taps, taps, 1, p.c, taps, p.o, p.c * taps};
+  Guarded<TW> packed(packed_elements(source, NR));
+  pack_panels(packed.data(), w.data(), source, NR, [](TW v) { return v; });
+  std::vector<int> writes(static_cast<size_t>(y.size()));
+  const testing::StoreAll<T> epilogue{y.data(), writes.data(), pixels * filters, filters};
+  using X = std::conditional_t<Direct, DirectX<TX>, CopiedX<T, TX>>;
+  const testing::Scratch scratch(conv_scratch<T, MR, NV, X>(s));
+  const int64_t tasks = s.tasks(NR);
+  conv<T, MR, NV>(s, X{x.data()}, packed.data(), epilogue, scratch, 0, tasks / 3);
+  conv<T, MR, NV>(s, X{x.data()}, packed.data(), epilogue, scratch, tasks / 3, tasks);
+  EXPECT_TRUE(y.intact());
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const int64_t n = i / (pixels * filters), pixel = i / filters % pixels, o = i % filters, g = o / p.o;
+    double want = 0;
+    each_tap(p, pixel, [&](int64_t at, int64_t tap) {
+      for (int64_t c = 0; c < p.c; ++c)
+        want += to_double(x[(n * in_pixels + at) * channels + g * p.c + c]) * to_double(w[(o * p.c + c) * taps + tap]);
+    });
+    ASSERT_EQ(writes[static_cast<size_t>(i)], 1) << "element " << i;
+    ASSERT_NEAR(to_double(y[i]), want, std::is_integral_v<T> ? 0 : 1e-4) << "element " << i;
+  }
+}
+
+constexpr Dim kNone{1, 1};
+const Problem kProblems[] = {
+    {1, 1, 3, 8, {kNone, {9, 3, 2, 1, 1, 1}, {11, 3, 2, 1, 1, 1}}},
+    {2, 1, 17, 33, {kNone, {7, 3, 1, 1, 1, 1}, {7, 3, 1, 1, 1, 1}}},
+    {1, 3, 5, 7, {kNone, {6, 3, 1, 2, 2, 1}, {13, 2, 3, 2, 0, 3}}},
+    {1, 1, 4, 40, {kNone, kNone, {29, 5, 1, 1, 2, 2}}},
+    {1, 1, 6, 5, {{5, 3, 1, 1, 1, 1}, {6, 2, 2}, {7, 3, 1, 1, 1, 0}}},
+    {1, 2, 3, 4, {kNone, {4, 3, 1, 1, 2, 2, 2}, {5, 4, 1, 1, 3, 3, 3}}},
+    {1, 1, 8, 9, {kNone, {8, 3, 1, 1, -1, -2}, {9, 1, 2, 1, -1, 0}}},
+    {1, 1, 512, 4, {kNone, {3, 1}, {5, 3, 1, 1, 1, 1}}},
+    {0, 1, 3, 4, {kNone, {3, 1}, {5, 3}}},
+};
+
+TEST(Conv, AgreesWithDoubleForAnyWindow) {
+  for (const Problem& p : kProblems) {
+    check_conv<float, float, float, 2, 2>(p, 2, 1);
+    check_conv<float, float, float, 3, 1>(p, 100, 100);
+  }
+  constexpr Dim wide{2 * kMicroRows - 1, 3, 1, 1, 1, 1};
+  check_conv<float, float, float, kMicroRows, 2>({2, 1, 19, 70, {kNone, {5, 3, 1, 1, 1, 1}, wide}}, 2, 2);
+}
+TEST(Conv, NarrowFloats) {
+  for (const Problem& p : kProblems) {
+    check_conv<float, half, bfloat, 3, 1>(p, 3, 2);
+  }
+}
+TEST(Conv, Integers) {
+  for (const Problem& p : kProblems) check_conv<int32_t, uint8_t, int8_t, 2, 1>(p, 3, 2);
+}
+TEST(Conv, ReadsUnpaddedInputInPlace) {
+  check_conv<float, float, float, 3, 2, true>({2, 1, 6, 35, {kNone, {9, 3, 2}, {12, 3, 1, 2}}}, 2, 1);
+  check_conv<float, float, float, 3, 2, true>({1, 2, 6, 5, {{3, 2}, {9, 1, 2}, {12, 2, 2}}}, 3, 1);
+  check_conv<float, float, float, 3, 2, true>({1, 1, 6, 5, {kNone, {9, 2, 1, 1, -1, -1}, {12, 2, 2, 1, -2, 0}}}, 3, 1);
+}
+
+template <typename T>
+void check_window(const Problem& p) {
+  SCOPED_TRACE(::testing::Message() << "channels " << p.c << " in " << p.dims[0].in << "x" << p.dims[1].in << "x"
+                                    << p.dims[2].in);
+  using C = compute_t<T>;
+  WindowShape s;
+  set_dims(s, p);
+  s.c = p.c;
+  const int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2], pixels = s.out[0] * s.out[1] * s.out[2];
+  const int64_t in_pixels = s.in[0] * s.in[1] * s.in[2];
+  std::mt19937 random(5);
+  Guarded<T> x(p.batch * in_pixels * p.c);
+  Guarded<C> w(taps * p.c);
+  testing::fill(x, random);
+  testing::fill(w, random);
+  const auto check = [&](const auto& op, double start, auto fold) {
+    Guarded<C> y(p.batch * pixels * p.c);
+    std::vector<int> writes(static_cast<size_t>(y.size()));
+    const testing::StoreAll<C> epilogue{y.data(), writes.data(), pixels * p.c, p.c};
+    window(s, x.data(), op, epilogue, 0, s.tasks() / 2);
+    window(s, x.data(), op, epilogue, s.tasks() / 2, s.tasks());
+    EXPECT_TRUE(y.intact());
+    for (int64_t i = 0; i < y.size(); ++i) {
+      const int64_t n = i / (pixels * p.c), pixel = i / p.c % pixels, c = i % p.c;
+      double want = start;
+      each_tap(p, pixel, [&](int64_t at, int64_t tap) {
+        want = fold(want, to_double(x[(n * in_pixels + at) * p.c + c]), to_double(w[tap * p.c + c]));
+      });
+      ASSERT_EQ(writes[static_cast<size_t>(i)], 1);
+      if (std::isinf(want)) {
+        ASSERT_EQ(to_double(y[i]), want);
+      } else {
+        ASSERT_NEAR(to_double(y[i]), want, 1e-5) << "element " << i;
+      }
+    }
+  };
+  const double inf = std::is_integral_v<T> ? to_double(highest<C>()) : INFINITY;
+  const double minus_inf = std::is_integral_v<T> ? to_double(lowest<C>()) : -INFINITY;
+  check(DepthwiseOp<C>{w.data(), p.c}, 0, [](double a, double v, double f) { return a + v * f; });
+  check(PoolOp<WindowKind::kSum, C>{}, 0, [](double a, double v, double) { return a + v; });
+  check(PoolOp<WindowKind::kMax, C>{}, minus_inf, [](double a, double v, double) { return std::max(a, v); });
+  check(PoolOp<WindowKind::kMin, C>{}, inf, [](double a, double v, double) { return std::min(a, v); });
+}
+
+TEST(Window, DepthwiseAndPoolingAgreeWithDouble) {
+  const Problem problems[] = {
+      {2, 1, 37, 0, {kNone, {9, 3, 1, 1, 1, 1}, {19, 3, 1, 1, 1, 1}}},
+      {1, 1, 16, 0, {kNone, {9, 3, 2, 1, 1, 1}, {20, 5, 2, 1, 2, 2}}},
+      {1, 1, 5, 0, {{4, 2, 1, 1, 1, 0}, {7, 3, 3, 2, 0, 2}, {15, 2, 1, 3, 4, 5}}},
+      {1, 1, 3, 0, {kNone, {3, 3, 1, 1, 4, 4}, {2, 2, 1, 1, 3, 3}}},
+      {1, 1, 64, 0, {kNone, {7, 7}, {7, 7}}},
+      {1, 1, 1, 0, {kNone, kNone, {50, 3, 2, 1, 1, 0}}},
+  };
+  for (const Problem& p : problems) {
+    check_window<float>(p);
+    check_window<half>(p);
+    check_window<double>(p);
+    check_window<int32_t>(p);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::tile

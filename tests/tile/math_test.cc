@@ -1,0 +1,97 @@
+#include "tile/op/math.h"
+
+#include <cstring>
+
+#include "testing.h"
+
+namespace heddle::tile {
+namespace {
+
+double ulps(float got, double want) {
+  const float rounded = static_cast<float>(want);
+  if (std::isnan(want)) return std::isnan(got) ? 0 : 1e9;
+  if (std::isinf(rounded) || std::isnan(got) || std::isinf(got)) return got == rounded ? 0 : 1e9;
+  const double ulp = std::nextafter(std::fabs(rounded), INFINITY) - static_cast<double>(std::fabs(rounded));
+  return std::fabs(got - want) / ulp;
+}
+
+// The largest error of `f` against `exact` over a range and over all bit patterns.
+template <int W, typename F, typename G>
+double worst(F f, G exact, float low, float high) {
+  std::mt19937 random(static_cast<unsigned>(W));
+  double result = 0;
+  for (int round = 0; round < 60000 / W; ++round) {
+    float in[W], out[W];
+    for (auto& x : in) {
+      const uint32_t bits = static_cast<uint32_t>(random());
+      if (round % 2 == 0) {
+        x = low + (high - low) * static_cast<float>(bits / 4294967296.0);
+      } else {
+        std::memcpy(&x, &bits, sizeof(x));
+      }
+    }
+    store(out, f(load<W>(in)));
+    for (int i = 0; i < W; ++i) result = std::max(result, ulps(out[i], exact(static_cast<double>(in[i]))));
+  }
+  for (float x : {0.f, -0.f, INFINITY, -INFINITY, NAN, 1.f, -1.f, 1e-40f, -1e-40f, 3e38f, 88.722f, 88.73f, -103.9f}) {
+    result = std::max(result, ulps(f(splat<W>(x))[0], exact(static_cast<double>(x))));
+  }
+  return result;
+}
+
+#define EXPECT_ACCURATE(NAME, LOW, HIGH, ULPS)                                                                        \
+  EXPECT_LE((worst<kLanes>([](auto v) { return NAME(v); }, [](double x) { return std::NAME(x); }, LOW, HIGH)), ULPS); \
+  EXPECT_LE((worst<1>([](auto v) { return NAME(v); }, [](double x) { return std::NAME(x); }, LOW, HIGH)), ULPS)
+
+TEST(Math, FloatFunctionsStayWithinTheirBounds) {
+  EXPECT_ACCURATE(exp, -105, 90, 2);
+  EXPECT_ACCURATE(expm1, -2, 2, 3);
+  EXPECT_ACCURATE(log, 0, 4, 2);
+  EXPECT_ACCURATE(log1p, -0.9f, 2, 3);
+  EXPECT_ACCURATE(tanh, -10, 10, 6);
+  EXPECT_ACCURATE(erf, -5, 5, 7);
+  EXPECT_ACCURATE(sin, -100, 100, 3);
+  EXPECT_ACCURATE(cos, -100, 100, 3);
+  EXPECT_ACCURATE(sqrt, 0, 9, 0.5);
+  EXPECT_ACCURATE(floor, -5, 5, 0);
+  EXPECT_ACCURATE(ceil, -5, 5, 0);
+  EXPECT_ACCURATE(trunc, -5, 5, 0);
+  EXPECT_ACCURATE(atan, -5, 5, 1);
+  EXPECT_LE((worst<kLanes>([](auto v) { return round_even(v); }, [](double x) { return std::nearbyint(x); }, -9, 9)),
+            0);
+}
+
+TEST(Math, PowFollowsTheCLibrary) {
+  const float special[] = {0.f,  -0.f, 1.f,  -1.f, INFINITY, -INFINITY, NAN,    2.f,
+                           -2.f, 3.f,  -3.f, 0.5f, -0.5f,    1e30f,     -1e30f, 1e-40f};
+  for (float a : special) {
+    for (float b : special) {
+      EXPECT_LE(ulps(pow(splat<kLanes>(a), splat<kLanes>(b))[0], std::pow(static_cast<double>(a), b)), 1)
+          << a << " to the " << b;
+    }
+  }
+  std::mt19937 random(3);
+  for (int i = 0; i < 20000; ++i) {
+    float a;
+    const uint32_t bits = static_cast<uint32_t>(random());
+    std::memcpy(&a, &bits, sizeof(a));
+    const float b = static_cast<float>(static_cast<int>(random() % 2000) - 1000) / 97.f;
+    EXPECT_LE(ulps(pow(splat<1>(a), splat<1>(b))[0], std::pow(static_cast<double>(a), b)), 1) << a << " to the " << b;
+  }
+  EXPECT_EQ(pow(splat<4>(int64_t{-3}), splat<4>(int64_t{3}))[0], -27);
+  EXPECT_EQ(pow(splat<4>(int64_t{2}), splat<4>(int64_t{-1}))[0], 0);
+}
+
+TEST(Math, DoubleFunctionsAreTheCLibrarys) {
+  const double values[] = {0.3, -1.5, 2.25, 0.0};
+  const vec<double, 4> x = load<4>(values);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_DOUBLE_EQ(exp(x)[i], std::exp(x[i]));
+    EXPECT_DOUBLE_EQ(erf(x)[i], std::erf(x[i]));
+    EXPECT_DOUBLE_EQ(tanh(x)[i], std::tanh(x[i]));
+    EXPECT_DOUBLE_EQ(sqrt(abs(x))[i], std::sqrt(std::fabs(x[i])));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::tile

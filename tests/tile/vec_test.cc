@@ -1,0 +1,175 @@
+#include <cstring>
+
+#include "testing.h"
+#include "tile/op/arith.h"
+
+namespace heddle::tile {
+namespace {
+
+using testing::Guarded;
+
+template <typename T, int W>
+void check_partial_access() {
+  Guarded<T> in(W), out(W);
+  std::mt19937 random(7);
+  testing::fill(in, random);
+  for (int64_t n = 0; n <= W; ++n) {
+    const vec<T, W> v = load_n<W>(in.data(), n);
+    for (int i = 0; i < W; ++i) EXPECT_EQ(v[i], i < n ? in[i] : T(0)) << W << " lanes, first " << n;
+    Guarded<T> target(n);
+    store_n(target.data(), v, n);
+    EXPECT_TRUE(target.intact()) << W << " lanes, first " << n;
+    for (int64_t i = 0; i < n; ++i) EXPECT_EQ(target[i], in[i]);
+  }
+}
+
+template <typename T>
+void check_partial_access_all_widths() {
+  check_partial_access<T, 1>();
+  check_partial_access<T, 4>();
+  check_partial_access<T, 8>();
+  check_partial_access<T, 16>();
+  check_partial_access<T, 32>();
+}
+
+TEST(Vec, PartialAccessTouchesOnlyItsLanes) {
+  check_partial_access_all_widths<float>();
+  check_partial_access_all_widths<double>();
+  check_partial_access_all_widths<int64_t>();
+  check_partial_access_all_widths<uint8_t>();
+  check_partial_access_all_widths<int16_t>();
+}
+
+template <int W>
+void check_operators() {
+  std::mt19937 random(W);
+  Guarded<int32_t> a(W), b(W);
+  for (int i = 0; i < W; ++i) {
+    a[i] = static_cast<int32_t>(random());
+    b[i] = i % 3 == 0 ? 0 : i % 5 == 1 ? -1 : static_cast<int32_t>(random()) >> (i % 32);
+  }
+  a[0] = INT32_MIN;
+  const auto va = load<W>(a.data()), vb = load<W>(b.data());
+  const auto sum = va + vb, product = va * vb, quotient = va / vb, remainder = mod(va, vb);
+  for (int i = 0; i < W; ++i) {
+    const int64_t x = a[i], y = b[i];
+    EXPECT_EQ(sum[i], static_cast<int32_t>(static_cast<uint32_t>(x + y)));
+    EXPECT_EQ(product[i], static_cast<int32_t>(static_cast<uint32_t>(x * y)));
+    EXPECT_EQ(quotient[i], y == 0 ? 0 : static_cast<int32_t>(static_cast<uint32_t>(x / y)));
+    EXPECT_EQ(remainder[i], y == 0 ? 0 : ((x % y) + y) % y);
+    EXPECT_EQ((va < vb)[i], x < y);
+    EXPECT_EQ(select(va < vb, va, vb)[i], std::min(x, y));
+    EXPECT_EQ(convert<int64_t>(va)[i], x);
+    EXPECT_EQ(convert<double>(va)[i], static_cast<double>(x));
+    EXPECT_EQ(from_mask<uint8_t>(va < vb)[i], x < y ? 1 : 0);
+  }
+}
+
+TEST(Vec, OperatorsAgreeWithScalarsAtEveryWidth) {
+  check_operators<1>();
+  check_operators<2>();
+  check_operators<4>();
+  check_operators<16>();
+  check_operators<32>();
+}
+
+TEST(Vec, MaximumAndMinimumPropagateNan) {
+  constexpr int W = kLanes;
+  const auto nan = splat<W>(__builtin_nanf("")), one = splat<W>(1.f);
+  EXPECT_TRUE(all(is_nan(max(nan, one))));
+  EXPECT_TRUE(all(is_nan(max(one, nan))));
+  EXPECT_TRUE(all(is_nan(min(nan, one))));
+  EXPECT_TRUE(all(is_nan(min(one, nan))));
+  EXPECT_TRUE(std::isnan(reduce_max(iota<float, W>() + select(iota<int32_t, W>() == 2, nan, one))));
+  EXPECT_EQ(reduce_max(iota<float, W>()), W - 1);
+  EXPECT_EQ(reduce_add(iota<float, W>()), W * (W - 1) / 2);
+}
+
+template <int W>
+void check_half() {
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    half h[W];
+    for (auto& x : h) x = {static_cast<uint16_t>(bits)};
+    const float got = load<W>(h)[W - 1];
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double want = exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(mantissa + 1024, exponent - 25);
+    if (exponent == 31) want = mantissa ? NAN : INFINITY;
+    if (bits & 0x8000) want = -want;
+    if (std::isnan(want)) {
+      ASSERT_TRUE(std::isnan(got)) << bits;
+      continue;
+    }
+    ASSERT_EQ(got, static_cast<float>(want)) << bits;
+    // Values around the midpoint to the next one round to nearest even.
+    if (exponent == 31) continue;
+    const float next = to_float(half{static_cast<uint16_t>(bits + 1)});
+    if (!std::isfinite(next)) continue;
+    const float middle = (got + next) / 2;
+    half r[W];
+    store(r, splat<W>(middle));
+    ASSERT_EQ(r[0].bits, bits & 1 ? bits + 1 : bits) << bits;
+    store(r, splat<W>(std::nextafter(middle, got)));
+    ASSERT_EQ(r[0].bits, bits) << bits;
+    store(r, splat<W>(std::nextafter(middle, next)));
+    ASSERT_EQ(r[0].bits, bits + 1) << bits;
+  }
+  half r[W];
+  store(r, splat<W>(65519.f));
+  EXPECT_EQ(r[0].bits, 0x7bff);
+  store(r, splat<W>(65520.f));
+  EXPECT_EQ(r[0].bits, 0x7c00);
+  store(r, splat<W>(__builtin_nanf("")));
+  EXPECT_TRUE((r[0].bits & 0x7fff) > 0x7c00);
+}
+
+TEST(Vec, HalfConversionsAreExactAndRoundToEven) {
+  check_half<1>();
+  check_half<kLanes>();
+}
+
+TEST(Vec, BfloatRoundsToEvenAndKeepsNan) {
+  constexpr int W = kLanes;
+  const auto narrow = [](uint32_t bits) {
+    bfloat r[W];
+    store(r, bit_cast<float>(splat<W>(bits)));
+    return r[0].bits;
+  };
+  EXPECT_EQ(narrow(0x3f808000), 0x3f80);
+  EXPECT_EQ(narrow(0x3f818000), 0x3f82);
+  EXPECT_EQ(narrow(0x3f808001), 0x3f81);
+  EXPECT_EQ(narrow(0x7f7fffff), 0x7f80);
+  EXPECT_EQ(narrow(0x7f800001) & 0x7fff, 0x7fc0);
+  EXPECT_EQ(to_float(bfloat{0x4049}), 3.140625f);
+}
+
+template <typename To>
+void check_cast(double value, To want) {
+  EXPECT_EQ((cast<To>(splat<kLanes>(static_cast<float>(value)))[0]), want) << value;
+  EXPECT_EQ((cast<To>(splat<1>(value))[0]), want) << value;
+}
+
+TEST(Vec, FloatToIntegerCastsSaturate) {
+  check_cast<int32_t>(-3.9, -3);
+  check_cast<int32_t>(3e9, INT32_MAX);
+  check_cast<int32_t>(-3e9, INT32_MIN);
+  check_cast<int32_t>(NAN, 0);
+  check_cast<uint8_t>(-1, 0);
+  check_cast<uint8_t>(255.5, 255);
+  check_cast<uint8_t>(1e9, 255);
+  check_cast<int8_t>(-129, -128);
+  check_cast<int64_t>(1e19, INT64_MAX);
+  check_cast<int64_t>(-INFINITY, INT64_MIN);
+  check_cast<uint64_t>(-0.5, 0);
+  check_cast<uint32_t>(4294967040.0, 4294967040u);
+}
+
+TEST(Vec, ShiftsBeyondTheWidthGiveZero) {
+  const auto x = splat<4>(uint32_t{0x80000001});
+  EXPECT_EQ(shl(x, splat<4>(uint32_t{31}))[1], 0x80000000u);
+  EXPECT_EQ(shl(x, splat<4>(uint32_t{32}))[1], 0u);
+  EXPECT_EQ(shr(x, splat<4>(uint32_t{31}))[2], 1u);
+  EXPECT_EQ(shr(x, splat<4>(uint32_t{77}))[3], 0u);
+}
+
+}  // namespace
+}  // namespace heddle::tile
