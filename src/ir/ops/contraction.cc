@@ -2,6 +2,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/gemm.h"
+#include "ir/ops/parallel.h"
 #include "ir/ops/rules.h"
 #include "ir/ops/spatial.h"
 
@@ -110,16 +111,20 @@ void dot(const std::vector<S>& lhs, const Shape& lhs_shape, const std::vector<S>
   std::vector<int64_t> rows(lhs_rows.size()), cols(rhs_cols.size());
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i * cols.size());
   for (size_t j = 0; j < cols.size(); ++j) cols[j] = static_cast<int64_t>(j);
-  for (size_t b = 0; b < lhs_base.size(); ++b) {
+  const auto work = static_cast<int64_t>(rows.size() * cols.size() * lhs_terms.size());
+  const auto one = [&](int64_t b) {
     Product<T> product;
     product.depth = static_cast<int64_t>(lhs_terms.size());
     product.lhs = pack_offsets<T, kPanelRows>(lhs.data() + lhs_base[b], lhs_rows, lhs_terms);
     product.rhs = pack_offsets<T, kPanelCols>(rhs.data() + rhs_base[b], rhs_cols, rhs_terms);
-    product.out = out + b * rows.size() * cols.size();
+    product.out = out + static_cast<size_t>(b) * rows.size() * cols.size();
     product.rows = &rows;
     product.cols = &cols;
     multiply(product);
-  }
+  };
+  parallel_for(static_cast<int64_t>(lhs_base.size()), work, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) one(b);
+  });
 }
 
 std::vector<Array> eval_dot(const EvalContext& context) {
@@ -132,6 +137,7 @@ std::vector<Array> eval_dot(const EvalContext& context) {
   } else {
     dot(lhs.i(), lhs.shape, rhs.i(), rhs.shape, dims, reinterpret_cast<uint64_t*>(result.i().data()));
   }
+  if (!result.real()) wrap(result.dtype, result.i());
   return {std::move(result)};
 }
 
@@ -253,19 +259,20 @@ void convolve(const std::vector<S>& x, const std::vector<S>& w, const ConvDims& 
   for (int64_t k = 0; k < depth; ++k) terms[k] = k;
   for (int64_t i = 0; i < group_features; ++i) rows[i] = c.nhwc ? i : i * positions;
   for (int64_t j = 0; j < positions; ++j) cols[j] = c.nhwc ? j * c.features : j;
-  for (int64_t n = 0; n < c.batch; ++n) {
-    for (int64_t g = 0; g < c.groups; ++g) {
-      const S* image = x.data() + n * c.channels * plane + g * group_channels * (c.nhwc ? 1 : plane);
-      Product<T> product;
-      product.depth = depth;
-      product.lhs = pack_offsets<T, kPanelRows>(w.data() + g * group_features * depth, weight_rows, terms);
-      product.rhs = pack_patches<T>(image, c, taps);
-      product.out = out + n * c.features * positions + g * group_features * (c.nhwc ? 1 : positions);
-      product.rows = &rows;
-      product.cols = &cols;
-      multiply(product);
-    }
-  }
+  const auto one = [&](int64_t n, int64_t g) {
+    const S* image = x.data() + n * c.channels * plane + g * group_channels * (c.nhwc ? 1 : plane);
+    Product<T> product;
+    product.depth = depth;
+    product.lhs = pack_offsets<T, kPanelRows>(w.data() + g * group_features * depth, weight_rows, terms);
+    product.rhs = pack_patches<T>(image, c, taps);
+    product.out = out + n * c.features * positions + g * group_features * (c.nhwc ? 1 : positions);
+    product.rows = &rows;
+    product.cols = &cols;
+    multiply(product);
+  };
+  parallel_for(c.batch * c.groups, group_features * positions * depth, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) one(i / c.groups, i % c.groups);
+  });
 }
 
 std::vector<Array> eval_conv(const EvalContext& context) {
@@ -278,6 +285,7 @@ std::vector<Array> eval_conv(const EvalContext& context) {
   } else {
     convolve(x.i(), w.i(), dims, reinterpret_cast<uint64_t*>(result.i().data()));
   }
+  if (!result.real()) wrap(result.dtype, result.i());
   return {std::move(result)};
 }
 

@@ -1,8 +1,6 @@
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
+#include "ir/ops/combine.h"
 #include "ir/ops/families.h"
+#include "ir/ops/parallel.h"
 #include "ir/ops/rules.h"
 #include "ir/ops/spatial.h"
 
@@ -37,28 +35,6 @@ std::vector<TensorType> infer_window_reduce(const InferContext& context) {
   return {{x.dtype, std::move(shape)}};
 }
 
-struct Sum {
-  double operator()(double a, double b) const { return a + b; }
-  int64_t operator()(int64_t a, int64_t b) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  }
-};
-struct Prod {
-  double operator()(double a, double b) const { return a * b; }
-  int64_t operator()(int64_t a, int64_t b) const {
-    return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  }
-};
-// The comparison is false for NaN on either side; an accumulated NaN stays, a new one is taken.
-struct Max {
-  double operator()(double a, double b) const { return a >= b || std::isnan(a) ? a : b; }
-  int64_t operator()(int64_t a, int64_t b) const { return std::max(a, b); }
-};
-struct Min {
-  double operator()(double a, double b) const { return a <= b || std::isnan(a) ? a : b; }
-  int64_t operator()(int64_t a, int64_t b) const { return std::min(a, b); }
-};
-
 // A rectangular window is the product of one-dimensional ones, and every kind is associative: one dimension at a time
 // costs the sum of the window's sides instead of their product.
 template <typename T, typename Combine>
@@ -69,18 +45,20 @@ std::vector<T> reduce_dim(const std::vector<T>& x, const Shape& shape, size_t di
   for (size_t d = dim + 1; d < shape.size(); ++d) inner *= shape[d];
   const int64_t n = shape[dim];
   std::vector<T> out(static_cast<size_t>(outer * extent * inner), identity);
-  for (int64_t o = 0; o < outer; ++o) {
-    for (int64_t e = 0; e < extent; ++e) {
-      T* to = out.data() + (o * extent + e) * inner;
+  const int64_t taps = std::min(w.sizes[dim], n);
+  parallel_for(outer * extent, inner * taps, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      T* to = out.data() + row * inner;
+      const int64_t first = row % extent * w.strides[dim] - w.low[dim];
       for (int64_t k = 0; k < w.sizes[dim]; ++k) {
-        const int64_t at = e * w.strides[dim] + k * w.dilations[dim] - w.low[dim];
+        const int64_t at = first + k * w.dilations[dim];
         if (at >= n) break;
         if (at < 0) continue;
-        const T* from = x.data() + (o * n + at) * inner;
+        const T* from = x.data() + (row / extent * n + at) * inner;
         for (int64_t i = 0; i < inner; ++i) to[i] = combine(to[i], from[i]);
       }
     }
-  }
+  });
   return out;
 }
 
@@ -95,45 +73,23 @@ std::vector<T> reduce_all(std::vector<T> x, Shape shape, const Shape& result, co
   return x;
 }
 
-// Lowest and highest values of an integer type. u64 is held by its bits; compared with the sign bit flipped it orders
-// like int64.
-std::pair<int64_t, int64_t> int_range(DType type) {
-  const int bits = bits_of(type);
-  if (bits == 64) return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
-  if (is_unsigned_int(type)) return {0, (int64_t{1} << bits) - 1};
-  return {-(int64_t{1} << (bits - 1)), (int64_t{1} << (bits - 1)) - 1};
-}
-
-void flip_sign_bits(std::vector<int64_t>& values) {
-  for (int64_t& v : values) v ^= std::numeric_limits<int64_t>::min();
-}
-
 std::vector<Array> eval_window_reduce(const EvalContext& context) {
   const Array& x = *context.inputs[0];
   const Window w = window_of(context.attrs);
-  const std::string& kind = context.attrs.text("kind");
-  const Shape& shape = context.outputs[0].shape;
+  const Combine kind = parse_combine(context.attrs.text("kind"));
   Array result;
   result.dtype = x.dtype;
-  result.shape = shape;
+  result.shape = context.outputs[0].shape;
   if (x.real()) {
-    constexpr double kInf = std::numeric_limits<double>::infinity();
-    if (kind == "sum") result.data = reduce_all(x.f(), x.shape, shape, w, 0.0, Sum{});
-    if (kind == "prod") result.data = reduce_all(x.f(), x.shape, shape, w, 1.0, Prod{});
-    if (kind == "max") result.data = reduce_all(x.f(), x.shape, shape, w, -kInf, Max{});
-    if (kind == "min") result.data = reduce_all(x.f(), x.shape, shape, w, kInf, Min{});
-    return {std::move(result)};
+    result.data = with_real_combine(kind, [&](auto combine) {
+      return reduce_all(x.f(), x.shape, result.shape, w, real_identity(kind, x.dtype), combine);
+    });
+  } else {
+    result.data = with_int_combine(kind, x.dtype, [&](auto combine) {
+      return reduce_all(x.i(), x.shape, result.shape, w, int_identity(kind, x.dtype), combine);
+    });
+    wrap(result.dtype, result.i());
   }
-  const auto [lowest, highest] = int_range(x.dtype);
-  std::vector<int64_t> values = x.i();
-  const bool flip = x.dtype == DType::kU64 && (kind == "max" || kind == "min");
-  if (flip) flip_sign_bits(values);
-  if (kind == "sum") values = reduce_all<int64_t>(std::move(values), x.shape, shape, w, 0, Sum{});
-  if (kind == "prod") values = reduce_all<int64_t>(std::move(values), x.shape, shape, w, 1, Prod{});
-  if (kind == "max") values = reduce_all<int64_t>(std::move(values), x.shape, shape, w, lowest, Max{});
-  if (kind == "min") values = reduce_all<int64_t>(std::move(values), x.shape, shape, w, highest, Min{});
-  if (flip) flip_sign_bits(values);
-  result.data = std::move(values);
   return {std::move(result)};
 }
 
