@@ -42,5 +42,14 @@ std::span<const OpHandler> resize_ops();
 std::span<const OpHandler> random_ops();
 std::span<const OpHandler> attention_ops();
 std::span<const OpHandler> microsoft_ops();
+std::span<const OpHandler> rnn_ops();
+std::span<const OpHandler> control_ops();
+std::span<const OpHandler> sequence_ops();
+std::span<const OpHandler> quant_ops();
+std::span<const OpHandler> detection_ops();
+std::span<const OpHandler> signal_ops();
+std::span<const OpHandler> loss_ops();
+std::span<const OpHandler> training_ops();
+std::span<const OpHandler> linear_attention_ops();
 
 }  // namespace heddle::onnx
