@@ -190,7 +190,7 @@ TILE_INLINE vec<float, W> log(vec<float, W> x) {
   e = select(tiny, e - 23.f, e);
   const vec<float, W> f = m - 1.f;
   // The small part of ln 2 joins the small terms; the large part (few bits) times e is exact.
-  const vec<float, W> tail = fma(e, -0x1.05c61p-13f, detail::log_tail(f));
+  const vec<float, W> tail = fma(e, -0x1.bd0106p-13f, detail::log_tail(f));
   vec<float, W> y = fma(e, 0x1.63p-1f, f + tail);
   const vec<float, W> inf = splat<W>(__builtin_inff());
   y = select(x == inf, inf, y);
