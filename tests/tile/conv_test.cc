@@ -83,7 +83,7 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
   std::vector<int> writes(static_cast<size_t>(y.size()));
   const testing::StoreAll<T> epilogue{y.data(), writes.data(), pixels * filters, filters};
   using X = std::conditional_t<Direct, DirectX<TX>, CopiedX<T, TX>>;
-  const testing::Scratch scratch(conv_scratch<T, MR, NV, X>(s));
+  const testing::Scratch scratch(s.scratch_bytes(MR, NR, sizeof(T), X::kCopies));
   const int64_t tasks = s.tasks(NR);
   conv<T, MR, NV>(s, X{x.data()}, packed.data(), epilogue, scratch, 0, tasks / 3);
   conv<T, MR, NV>(s, X{x.data()}, packed.data(), epilogue, scratch, tasks / 3, tasks);

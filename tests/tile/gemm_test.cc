@@ -46,7 +46,7 @@ void check(const Problem& p, int64_t block_tiles, int64_t block_panels) {
   const auto run = [&](const auto& fa, const auto& fb) {
     using A = std::remove_cvref_t<decltype(fa)>;
     using B = std::remove_cvref_t<decltype(fb)>;
-    const testing::Scratch scratch(gemm_scratch<T, MR, NV, A, B>(s));
+    const testing::Scratch scratch(s.scratch_bytes(MR, NR, sizeof(T), A::kCopies, B::kCopies));
     const int64_t tasks = s.tasks(NR);
     gemm<T, MR, NV>(s, fa, fb, epilogue, scratch, 0, tasks / 2);
     gemm<T, MR, NV>(s, fa, fb, epilogue, scratch, tasks / 2, tasks);
@@ -135,7 +135,7 @@ TEST(Gemm, PrologueComputesA) {
   std::vector<int> writes(m * n);
   using A = ComputedA<float, Doubled>;
   using B = StridedB<float, float>;
-  const testing::Scratch scratch(gemm_scratch<float, MR, 2, A, B>(s));
+  const testing::Scratch scratch(s.scratch_bytes(MR, NR, 4, A::kCopies, B::kCopies));
   gemm<float, MR, 2>(s, A{{a.data(), k}}, B{{b.data(), {0, 0, 0, 0}, n, 1}},
                      testing::StoreAll<float>{c.data(), writes.data(), 0, n}, scratch, 0, s.tasks(NR));
   EXPECT_TRUE(c.intact());
@@ -159,7 +159,7 @@ TEST(Gemm, BatchStridesMayBeZeroOrPermuted) {
   std::vector<int> writes(6 * m * n);
   using A = DirectA<float>;
   using B = StridedB<float, float>;
-  const testing::Scratch scratch(gemm_scratch<float, MR, 2, A, B>(s));
+  const testing::Scratch scratch(s.scratch_bytes(MR, NR, 4, A::kCopies, B::kCopies));
   gemm<float, MR, 2>(s, A{{a.data(), {0, 0, 0, m * k}, k, 1}}, B{{b.data(), {0, 0, k * n, 2 * k * n}, n, 1}},
                      testing::StoreAll<float>{c.data(), writes.data(), m * n, n}, scratch, 0, s.tasks(NR));
   for (int64_t i = 0; i < c.size(); ++i) {

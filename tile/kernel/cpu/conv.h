@@ -6,27 +6,6 @@
 
 namespace heddle::tile {
 
-// 1-D to 3-D: missing leading dimensions have extent 1. Spatial order is (depth, height, width).
-struct ConvShape {
-  int64_t batch = 1, groups = 1;
-  int64_t c = 0, o = 0;  // input and output channels of one group
-  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
-  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0}, lhs_dilation[3] = {1, 1, 1};
-  int64_t tiles = 0, tall = 0;  // micro tiles of one output row: `tall` of MR pixels, the rest of MR - 1
-  int64_t block_rows = 1;       // output rows of one task
-  int64_t block_panels = 1;     // panels of filters of one task
-
-  constexpr int64_t k() const { return kernel[0] * kernel[1] * kernel[2] * c; }
-  constexpr int64_t row_blocks() const { return (out[1] + block_rows - 1) / block_rows; }
-  constexpr int64_t n_blocks(int64_t width) const { return (panel_count(o, width) + block_panels - 1) / block_panels; }
-  constexpr int64_t tasks(int64_t width) const { return batch * groups * out[0] * row_blocks() * n_blocks(width); }
-  constexpr int64_t tile_pixel(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
-  // Input extent that `outputs` consecutive outputs read along a dimension.
-  constexpr int64_t reach(int d, int64_t outputs) const {
-    return (outputs - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1;
-  }
-};
-
 // The part of the input under a block of output rows, as the micro-kernel addresses it: element (kd, y, x, c) of the
 // window that begins at the block's first output lies at data[kd * plane + y * row + x * pixel + c].
 template <typename T>
@@ -42,7 +21,7 @@ template <typename T>
 struct DirectX {
   const T* data;
 
-  static constexpr int64_t scratch_elements(const ConvShape&, int64_t) { return 0; }
+  static constexpr bool kCopies = false;
   ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t, T*) const {
     const int64_t pixel = s.groups * s.c, row = pixel * s.in[2], plane = row * s.in[1];
     const int64_t d = od * s.stride[0] - s.low[0], y = oh * s.stride[1] - s.low[1], x = -s.low[2];
@@ -50,25 +29,15 @@ struct DirectX {
   }
 };
 
-// Distance of two pixels of the copy: the channels, and a cache line more where rows of a micro tile would otherwise
-// compete for the same sets of the first-level cache (8 ways, 4 KiB apart).
-template <typename T>
-constexpr int64_t copied_pixel(const ConvShape& s) {
-  const int64_t bytes = s.c * s.stride[2] * int64_t(sizeof(T));
-  return bytes % 2048 == 0 ? s.c + 64 / int64_t(sizeof(T)) : s.c;
-}
-
 // Copied with its padding (and the zeros of a dilated input) from any storage type.
 template <typename T, typename TX>
 struct CopiedX {
   const TX* data;
 
-  static constexpr int64_t scratch_elements(const ConvShape& s, int64_t rows) {
-    return s.kernel[0] * s.reach(1, rows) * s.reach(2, s.out[2]) * copied_pixel<T>(s);
-  }
+  static constexpr bool kCopies = true;
   ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t rows,
                         T* scratch) const {
-    const int64_t pixel = copied_pixel<T>(s), width = s.reach(2, s.out[2]), height = s.reach(1, rows);
+    const int64_t pixel = s.copied_pixel(sizeof(T)), width = s.reach(2, s.out[2]), height = s.reach(1, rows);
     const ConvWindow<T> window{scratch, height * width * pixel, width * pixel, pixel};
     for (int64_t kd = 0; kd < s.kernel[0]; ++kd) {
       const int64_t d = source(s, 0, od * s.stride[0] + kd * s.dilation[0]);
@@ -114,15 +83,6 @@ struct CopiedX {
   }
 };
 
-// Bytes of scratch that conv() needs per thread.
-template <typename T, int MR, int NV, typename X>
-constexpr int64_t conv_scratch(const ConvShape& s) {
-  constexpr int64_t nr = kPanel<T, NV>;
-  const int64_t rows = s.block_rows < s.out[1] ? s.block_rows : s.out[1];
-  const int64_t offsets = (s.kernel[0] * s.kernel[1] * s.kernel[2] * 8 + 63) / 64 * 64;
-  return offsets + int64_t(sizeof(T)) * (MR * nr + 64 + X::scratch_elements(s, rows));
-}
-
 namespace detail {
 
 // Offsets of the runs of A that follow each other in the filter's order; returns their number and length. Runs join
@@ -144,16 +104,16 @@ inline int64_t conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The
-// epilogue is that of gemm(): batch is the image, row the output pixel in row-major order, col the output channel.
+// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(MR, kPanel<T, NV>, sizeof(T),
+// X::kCopies). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of gemm(): batch is the
+// image, row the output pixel in row-major order, col the output channel.
 template <typename T, int MR, int NV, typename X, typename TB, typename Epilogue>
 void conv(const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue, void* scratch, int64_t begin,
           int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
   const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = panel_count(s.o, nr), k = s.k();
   int64_t* const offsets = static_cast<int64_t*>(scratch);
-  T* const c =
-      reinterpret_cast<T*>(static_cast<char*>(scratch) + (s.kernel[0] * s.kernel[1] * s.kernel[2] * 8 + 63) / 64 * 64);
+  T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
   T* const x_scratch = c + MR * nr;
   ConvWindow<T> window{};
   int64_t ready = -1, segments = 0, length = 0;

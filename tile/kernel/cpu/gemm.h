@@ -4,51 +4,11 @@
 // own operands and stores its own results. Full vectors come with n an index_constant<W>, so that `n` folds.
 #pragma once
 
-#include "tile/core/pack.h"
+#include "tile/core/shape.h"
 #include "tile/kernel/cpu/micro.h"
 #include "tile/kernel/cpu/transpose.h"
 
 namespace heddle::tile {
-
-inline constexpr int kBatchDims = 4;
-
-// Rows cut into micro tiles of two heights only, MR and MR - 1, so that few micro-kernels are compiled.
-struct RowSplit {
-  int64_t mr, tiles, tall;  // tall tiles of mr rows, then tiles - tall of mr - 1
-};
-constexpr RowSplit split_rows(int64_t rows, int64_t max_rows) {
-  if (rows <= 0) return {1, 0, 0};
-  const int64_t tiles = (rows + max_rows - 1) / max_rows, mr = (rows + tiles - 1) / tiles;
-  return {mr, tiles, rows - tiles * (mr - 1)};
-}
-
-// Problem and blocking. Output rows are cut into micro tiles by split_rows().
-struct GemmShape {
-  int64_t batch[kBatchDims] = {1, 1, 1, 1};  // extents, outermost first
-  int64_t m = 0, n = 0, k = 0;
-  int64_t tiles = 0, tall = 0;
-  int64_t block_tiles = 1;   // micro tiles of one task
-  int64_t block_panels = 1;  // panels of B of one task
-
-  constexpr int64_t batches() const { return batch[0] * batch[1] * batch[2] * batch[3]; }
-  constexpr int64_t m_blocks() const { return (tiles + block_tiles - 1) / block_tiles; }
-  constexpr int64_t n_blocks(int64_t width) const {
-    const int64_t panels = panel_count(n, width);
-    return (panels + block_panels - 1) / block_panels;
-  }
-  constexpr int64_t tasks(int64_t width) const { return batches() * m_blocks() * n_blocks(width); }
-  constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
-
-  // Where batch `index` of an operand with these batch strides begins.
-  constexpr int64_t offset(int64_t index, const int64_t (&stride)[kBatchDims]) const {
-    int64_t at = 0;
-    for (int d = kBatchDims - 1; d >= 0; --d) {
-      at += index % batch[d] * stride[d];
-      index /= batch[d];
-    }
-    return at;
-  }
-};
 
 // Where an unpacked operand lies: A[row][k], B[k][column]; strides in elements, any sign.
 template <typename T>
@@ -65,19 +25,12 @@ template <typename T>
 struct DirectA {
   Strided<T> at;
 
-  static constexpr int64_t scratch_elements(int64_t, int64_t) { return 0; }
+  static constexpr bool kCopies = false;
   const T* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t, T*, int64_t& stride) const {
     stride = at.row;
     return at.data + s.offset(batch, at.batch) + row * at.row;
   }
 };
-
-// Row stride of a copied block: an odd number of cache lines, since rows a multiple of 4 KiB apart share one cache set.
-template <typename T>
-constexpr int64_t copied_stride(int64_t k) {
-  constexpr int64_t line = 64 / int64_t(sizeof(T));
-  return ((k + line - 1) / line | 1) * line;
-}
 
 // A copied row by row through a functor (prologue)
 //   template <int W, typename N> vec<T, W> operator()(int64_t batch, int64_t row, int64_t k, N n) const
@@ -86,10 +39,10 @@ template <typename T, typename F>
 struct ComputedA {
   F element;
 
-  static constexpr int64_t scratch_elements(int64_t rows, int64_t k) { return rows * copied_stride<T>(k); }
+  static constexpr bool kCopies = true;
   const T* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t rows, T* scratch, int64_t& stride) const {
     constexpr int W = kVectorBytes / int(sizeof(T));
-    stride = copied_stride<T>(s.k);
+    stride = copied_stride(s.k, sizeof(T));
     for (int64_t i = 0; i < rows; ++i) {
       T* out = scratch + i * stride;
       int64_t k = 0;
@@ -106,9 +59,9 @@ template <typename T, typename TA>
 struct CopiedA {
   Strided<TA> at;
 
-  static constexpr int64_t scratch_elements(int64_t rows, int64_t k) { return rows * copied_stride<T>(k); }
+  static constexpr bool kCopies = true;
   const T* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t rows, T* scratch, int64_t& stride) const {
-    stride = copied_stride<T>(s.k);
+    stride = copied_stride(s.k, sizeof(T));
     copy_matrix(scratch, stride, at.data + s.offset(batch, at.batch) + row * at.row, at.row, at.col, rows, s.k);
     return scratch;
   }
@@ -123,7 +76,7 @@ struct PackedB {
   int64_t batch[kBatchDims];
 
   using element = TB;
-  static constexpr int64_t scratch_elements(int64_t, int64_t) { return 0; }
+  static constexpr bool kCopies = false;
   const TB* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, T*, int64_t& stride) const {
     stride = nr;
     return data + s.offset(index, batch) + panel * s.k * nr;
@@ -136,7 +89,7 @@ struct StridedB {
   Strided<TB> at;
 
   using element = T;
-  static constexpr int64_t scratch_elements(int64_t k, int64_t nr) { return k * nr; }
+  static constexpr bool kCopies = true;
   const T* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, T* scratch, int64_t& stride) const {
     const int64_t first = panel * nr;
     const int64_t columns = s.n - first < nr ? s.n - first : nr;
@@ -160,13 +113,27 @@ struct StridedB {
   static constexpr int64_t kDirectStride = 2048 / int64_t(sizeof(T));
 };
 
-// Bytes of scratch that gemm() needs per thread.
-template <typename T, int MR, int NV, typename A, typename B>
-constexpr int64_t gemm_scratch(const GemmShape& s) {
-  constexpr int64_t nr = kPanel<T, NV>;
-  const int64_t rows = s.block_tiles * MR < s.m ? s.block_tiles * MR : s.m;
-  return int64_t(sizeof(T)) * (MR * nr + B::scratch_elements(s.k, nr) + 64 + A::scratch_elements(rows, s.k));
-}
+// Computed by a functor (prologue)
+//   template <int W, typename N> vec<T, W> operator()(int64_t batch, int64_t k, int64_t col, N n) const
+// that gives B[k][col .. col + n - 1].
+template <typename T, typename F>
+struct ComputedB {
+  F value;
+
+  using element = T;
+  static constexpr bool kCopies = true;
+  const T* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, T* scratch, int64_t& stride) const {
+    constexpr int W = kVectorBytes / int(sizeof(T));
+    stride = nr;
+    for (int64_t k = 0; k < s.k; ++k) {
+      for (int64_t j = 0; j < nr; j += W) {
+        const int64_t col = panel * nr + j, n = s.n - col < W ? s.n - col : W;
+        store(scratch + k * nr + j, n > 0 ? value.template operator()<W>(index, k, col, n) : zero<T, W>());
+      }
+    }
+    return scratch;
+  }
+};
 
 namespace detail {
 
@@ -187,15 +154,16 @@ TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batc
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>). MR: rows of the tall micro tiles, at most kMicroRows.
+// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>). MR: rows of the tall micro tiles, at most kMicroRows. Scratch:
+// s.scratch_bytes(MR, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies).
 template <typename T, int MR, int NV, typename A, typename B, typename Epilogue>
 void gemm(const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue, void* scratch, int64_t begin,
           int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
   const int64_t m_blocks = s.m_blocks(), n_blocks = s.n_blocks(nr), panels = panel_count(s.n, nr);
   T* const c = static_cast<T*>(scratch);
-  T* const b_scratch = c + MR * nr;
-  T* const a_scratch = b_scratch + B::scratch_elements(s.k, nr);
+  T* const b_scratch = c + s.accumulator_elements(MR, nr);
+  T* const a_scratch = b_scratch + (B::kCopies ? s.panel_elements(nr) : 0);
   const int64_t one_segment = 0;
   const T* a_block = nullptr;
   int64_t a_stride = 0, ready = -1;

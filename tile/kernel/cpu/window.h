@@ -3,19 +3,10 @@
 #pragma once
 
 #include "tile/arch/cpu/vec.h"
+#include "tile/core/shape.h"
 #include "tile/core/static_for.h"
 
 namespace heddle::tile {
-
-// 1-D to 3-D: missing leading dimensions have extent 1. Spatial order is (depth, height, width).
-struct WindowShape {
-  int64_t batch = 1, c = 0;
-  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
-  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0};
-
-  // One task is one row of output pixels.
-  constexpr int64_t tasks() const { return batch * out[0] * out[1]; }
-};
 
 namespace detail {
 
@@ -106,10 +97,10 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
   }
 }
 
-// Depthwise convolution: filters packed as [tap][channel] in the compute type.
-template <typename C>
+// Depthwise convolution: filters packed as [tap][channel].
+template <typename C, typename TF = C>
 struct DepthwiseOp {
-  const C* filters;
+  const TF* filters;
   int64_t c;
 
   template <int W>

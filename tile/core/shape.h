@@ -1,0 +1,120 @@
+// Problems and blockings of the contraction kernels as plain numbers, shared by the kernels and the scheduler.
+#pragma once
+
+#include <stdint.h>
+
+#include "tile/core/pack.h"
+
+namespace heddle::tile {
+
+inline constexpr int kBatchDims = 4;
+
+// Rows cut into micro tiles of two heights only, MR and MR - 1, so that few micro-kernels are compiled.
+struct RowSplit {
+  int64_t mr, tiles, tall;  // tall tiles of mr rows, then tiles - tall of mr - 1
+};
+constexpr RowSplit split_rows(int64_t rows, int64_t max_rows) {
+  if (rows <= 0) return {1, 0, 0};
+  const int64_t tiles = (rows + max_rows - 1) / max_rows, mr = (rows + tiles - 1) / tiles;
+  return {mr, tiles, rows - tiles * (mr - 1)};
+}
+
+// Whether rows this many bytes apart compete for the same sets of a first-level cache (8 ways, 4 KiB apart) when a
+// micro tile of `rows` walks along them together.
+constexpr bool rows_collide(int64_t stride_bytes, int64_t rows) {
+  int64_t a = stride_bytes < 0 ? -stride_bytes : stride_bytes, b = 4096;
+  while (a != 0) {
+    const int64_t r = b % a;
+    b = a, a = r;
+  }
+  return rows * b > 4 * 4096;  // more than four rows a set: the rest is for B and the accumulators
+}
+
+// Row stride of a copied block: an odd number of cache lines.
+constexpr int64_t copied_stride(int64_t k, int64_t element_bytes) {
+  const int64_t line = 64 / element_bytes;
+  return ((k + line - 1) / line | 1) * line;
+}
+
+// Problem and blocking of gemm(). Output rows are cut into micro tiles by split_rows().
+struct GemmShape {
+  int64_t batch[kBatchDims] = {1, 1, 1, 1};  // extents, outermost first
+  int64_t m = 0, n = 0, k = 0;
+  int64_t tiles = 0, tall = 0;
+  int64_t block_tiles = 1;   // micro tiles of one task
+  int64_t block_panels = 1;  // panels of B of one task
+
+  constexpr int64_t batches() const { return batch[0] * batch[1] * batch[2] * batch[3]; }
+  constexpr int64_t m_blocks() const { return (tiles + block_tiles - 1) / block_tiles; }
+  constexpr int64_t n_blocks(int64_t width) const { return (panel_count(n, width) + block_panels - 1) / block_panels; }
+  constexpr int64_t tasks(int64_t width) const { return batches() * m_blocks() * n_blocks(width); }
+  constexpr int64_t tile_row(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
+
+  // Where batch `index` of an operand with these batch strides begins.
+  constexpr int64_t offset(int64_t index, const int64_t (&stride)[kBatchDims]) const {
+    int64_t at = 0;
+    for (int d = kBatchDims - 1; d >= 0; --d) {
+      at += index % batch[d] * stride[d];
+      index /= batch[d];
+    }
+    return at;
+  }
+
+  // Elements of scratch: the accumulators, a panel of B, a block of A; each begins on a cache line.
+  constexpr int64_t accumulator_elements(int64_t mr, int64_t width) const { return mr * width; }
+  constexpr int64_t panel_elements(int64_t width) const { return (k * width + 15) / 16 * 16; }
+  constexpr int64_t block_elements(int64_t mr, int64_t element_bytes) const {
+    return (block_tiles < tiles ? block_tiles : tiles) * mr * copied_stride(k, element_bytes);
+  }
+  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies_a, bool packs_b) const {
+    return element_bytes * (accumulator_elements(mr, width) + (packs_b ? panel_elements(width) : 0) +
+                            (copies_a ? block_elements(mr, element_bytes) : 0));
+  }
+};
+
+// Problem and blocking of conv(). 1-D to 3-D: missing leading dimensions have extent 1; spatial order is (depth,
+// height, width).
+struct ConvShape {
+  int64_t batch = 1, groups = 1;
+  int64_t c = 0, o = 0;  // input and output channels of one group
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0}, lhs_dilation[3] = {1, 1, 1};
+  int64_t tiles = 0, tall = 0;  // micro tiles of one output row, by split_rows()
+  int64_t block_rows = 1;       // output rows of one task
+  int64_t block_panels = 1;     // panels of filters of one task
+
+  constexpr int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  constexpr int64_t k() const { return taps() * c; }
+  constexpr int64_t row_blocks() const { return (out[1] + block_rows - 1) / block_rows; }
+  constexpr int64_t n_blocks(int64_t width) const { return (panel_count(o, width) + block_panels - 1) / block_panels; }
+  constexpr int64_t tasks(int64_t width) const { return batch * groups * out[0] * row_blocks() * n_blocks(width); }
+  constexpr int64_t tile_pixel(int64_t tile, int64_t mr) const { return tile * mr - (tile > tall ? tile - tall : 0); }
+  // Input extent that `outputs` consecutive outputs read along a dimension.
+  constexpr int64_t reach(int d, int64_t outputs) const {
+    return (outputs - 1) * stride[d] + (kernel[d] - 1) * dilation[d] + 1;
+  }
+  // Distance of two pixels of a copied block: the channels, and a cache line more where rows would collide.
+  constexpr int64_t copied_pixel(int64_t element_bytes) const {
+    return c * stride[2] * element_bytes % 2048 == 0 ? c + 64 / element_bytes : c;
+  }
+  // Elements of a copied block of `rows` output rows.
+  constexpr int64_t block_elements(int64_t rows, int64_t element_bytes) const {
+    return kernel[0] * reach(1, rows) * reach(2, out[2]) * copied_pixel(element_bytes);
+  }
+  constexpr int64_t offset_bytes() const { return (taps() * 8 + 63) / 64 * 64; }
+  constexpr int64_t scratch_bytes(int64_t mr, int64_t width, int64_t element_bytes, bool copies) const {
+    const int64_t rows = block_rows < out[1] ? block_rows : out[1];
+    return offset_bytes() + element_bytes * (mr * width + (copies ? block_elements(rows, element_bytes) : 0));
+  }
+};
+
+// Problem of window(). Dimensions as in ConvShape. One task is one row of output pixels.
+struct WindowShape {
+  int64_t batch = 1, c = 0;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, low[3] = {0, 0, 0};
+
+  constexpr int64_t tasks() const { return batch * out[0] * out[1]; }
+};
+
+}  // namespace heddle::tile
