@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "frontend/onnx/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {
@@ -21,6 +22,37 @@ std::string origin_name(const Scope& scope, const NodeProto& node, size_t positi
   const std::string why = error.where().empty() ? error.why() : error.where() + ": " + error.why();
   const bool ours = error.code() == ErrorCode::kInvalidArgument;  // a helper's complaint about the node's shapes
   fail(ours ? ErrorCode::kInvalidNode : error.code(), ctx.where(), why, error.remedy());
+}
+
+// Lowers an operator that only moves elements on positions in a table of the texts that it is given.
+void lower_on_text(const OpHandler& handler, NodeContext& ctx) {
+  std::vector<std::string> table;
+  for (size_t i = 0; i < ctx.input_count(); ++i) {
+    if (ctx.value(i).kind() != Value::Kind::kStrings) continue;
+    const Tensor text = ctx.value(i).text();
+    const auto first = static_cast<int64_t>(table.size());
+    ctx.replace_input(i, int_constant(ctx.b, text.shape(), int_range(text.size(), first)));
+    table.insert(table.end(), text.strings().begin(), text.strings().end());
+  }
+  handler.lower(ctx);
+  for (size_t i = 0; i < ctx.output_count(); ++i) {
+    if (!ctx.wants(i) || i >= ctx.outputs().size() || !ctx.outputs()[i].is_tensor()) continue;
+    if (ctx.b.dtype(ctx.outputs()[i].tensor()) != DType::kI64) ctx.invalid("text is mixed with numbers");
+    const Tensor positions = ctx.constant_of(ctx.outputs()[i].tensor());
+    std::vector<std::string> text;
+    for (const int64_t at : positions.values<int64_t>()) {
+      if (at < 0 || at >= static_cast<int64_t>(table.size())) ctx.invalid("text is mixed with numbers");
+      text.push_back(table[static_cast<size_t>(at)]);
+    }
+    ctx.set(i, Value::strings(Tensor::of_strings(positions.shape(), std::move(text))));
+  }
+}
+
+bool has_text(const NodeContext& ctx) {
+  for (size_t i = 0; i < ctx.input_count(); ++i) {
+    if (ctx.value(i).kind() == Value::Kind::kStrings) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -136,7 +168,11 @@ void GraphImporter::lower(const NodeProto& node, size_t position) {
   builder_.set_origins({builder_.graph().origin({label, std::string(node.op_type)})});
   NodeContext ctx(*this, node, version, std::move(inputs), label);
   try {
-    handler->lower(ctx);
+    if (handler->moves_text && has_text(ctx)) {
+      lower_on_text(*handler, ctx);
+    } else {
+      handler->lower(ctx);
+    }
   } catch (const Error& error) {
     rethrow_at(ctx, label, error);
   } catch (const std::bad_alloc&) {

@@ -102,6 +102,11 @@ Tensor NodeContext::attr_tensor(std::string_view name) const {
   if (!a.t) invalid(fmt::format("attribute '{}' holds no tensor", name));
   return importer_.state().loader.load(*a.t, fmt::format("attribute '{}' of {}", name, where()));
 }
+Tensor NodeContext::attr_sparse_tensor(std::string_view name) const {
+  const AttributeProto& a = typed(*this, name, Type::kSparseTensor, "a sparse tensor");
+  if (!a.sparse) invalid(fmt::format("attribute '{}' holds no tensor", name));
+  return importer_.state().loader.load(*a.sparse, fmt::format("attribute '{}' of {}", name, where()));
+}
 const GraphProto& NodeContext::attr_graph(std::string_view name) const {
   const AttributeProto& a = typed(*this, name, Type::kGraph, "a graph");
   if (!a.g) invalid(fmt::format("attribute '{}' holds no graph", name));

@@ -56,6 +56,7 @@ class NodeContext {
   std::vector<double> attr_floats(std::string_view name) const;        // empty if not given
   std::vector<std::string> attr_strings(std::string_view name) const;  // empty if not given
   Tensor attr_tensor(std::string_view name) const;
+  Tensor attr_sparse_tensor(std::string_view name) const;  // made dense
   const GraphProto& attr_graph(std::string_view name) const;
   DType attr_dtype(std::string_view name, DType fallback) const;  // an ONNX data type number
 
@@ -68,6 +69,7 @@ class NodeContext {
   const Shape& shape(size_t i) const { return b.shape(in(i)); }
   DType dtype(size_t i) const { return b.dtype(in(i)); }
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  void replace_input(size_t i, Value value) { inputs_.at(i) = std::move(value); }
   std::vector<ir::ValueId> tensors() const;  // all inputs, which must be tensors
 
   // The value of an input (or of anything emitted), folded through the reference evaluator. Where it depends on inputs

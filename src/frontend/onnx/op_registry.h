@@ -14,6 +14,9 @@ struct OpHandler {
   std::string_view op_type;
   int since, until;
   void (*lower)(NodeContext&);
+  // The operator only moves elements: text inputs are handed to it as positions in a table of the texts, and its
+  // outputs are read back from there.
+  bool moves_text = false;
 };
 
 constexpr int kOldestOpset = 7;

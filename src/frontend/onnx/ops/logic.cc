@@ -50,21 +50,7 @@ void is_inf(NodeContext& ctx) {
                  {{"positive", ctx.attr_int("detect_positive", 1)}, {"negative", ctx.attr_int("detect_negative", 1)}}));
 }
 
-void where_text(NodeContext& ctx) {
-  const Tensor a = ctx.constant(1), b = ctx.constant(2);
-  if (a.dtype() != DType::kString || b.dtype() != DType::kString) ctx.invalid("text is mixed with numbers");
-  // Chosen by position in the concatenation of both.
-  const ValueId first = int_constant(ctx.b, a.shape(), int_range(a.size()));
-  const ValueId second = int_constant(ctx.b, b.shape(), int_range(b.size(), a.size()));
-  const Tensor chosen = ctx.constant_of(ctx.b.select(ctx.in(0), first, second));
-  std::vector<std::string> all = a.strings(), result;
-  all.insert(all.end(), b.strings().begin(), b.strings().end());
-  for (const int64_t at : chosen.values<int64_t>()) result.push_back(all[static_cast<size_t>(at)]);
-  ctx.set(0, Value::strings(Tensor::of_strings(chosen.shape(), std::move(result))));
-}
-
 void where(NodeContext& ctx) {
-  if (ctx.value(1).kind() == Value::Kind::kStrings) return where_text(ctx);
   ctx.set(0, ctx.b.select(ctx.in(0), ctx.in(1), ctx.in(2)));
 }
 
@@ -93,7 +79,7 @@ std::span<const OpHandler> logic_ops() {
       OpHandler{"", "LessOrEqual", 12, kAnyVersion, binary<Op::kLe>},
       OpHandler{"", "Not", 1, kAnyVersion, logical_not},
       OpHandler{"", "Or", 7, kAnyVersion, binary<Op::kOr>},
-      OpHandler{"", "Where", 9, kAnyVersion, where},
+      OpHandler{"", "Where", 9, kAnyVersion, where, true},
       OpHandler{"", "Xor", 7, kAnyVersion, binary<Op::kXor>},
   };
   return kTable;
