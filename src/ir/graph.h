@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <vector>
@@ -67,7 +68,8 @@ class Graph {
   const Origin& origin(OriginId id) const { return origins_[id]; }
   const std::vector<Origin>& origins() const { return origins_; }
 
-  const std::vector<Node>& nodes() const { return nodes_; }
+  // References to nodes and types stay valid while the graph grows.
+  const std::deque<Node>& nodes() const { return nodes_; }
   const Node& node(NodeId id) const { return nodes_[id]; }
   const Value& value(ValueId id) const { return values_[id]; }
   size_t value_count() const { return values_.size(); }
@@ -86,8 +88,8 @@ class Graph {
   const std::vector<Port>& outputs() const { return outputs_; }
 
  private:
-  std::vector<Node> nodes_;
-  std::vector<Value> values_;
+  std::deque<Node> nodes_;
+  std::deque<Value> values_;
   std::vector<Origin> origins_;
   std::vector<Port> inputs_, outputs_;
 };

@@ -1,8 +1,7 @@
-#include <xxhash.h>
-
 #include <cmath>
 
 #include "base/check.h"
+#include "base/hash.h"
 #include "ir/lexer.h"
 #include "ir/scalar.h"
 #include "ir/text.h"
@@ -27,7 +26,7 @@ std::string tensor_text(const Tensor& tensor, int64_t limit) {
   std::string text = std::string(to_string(tensor.dtype())) + heddle::to_string(tensor.shape());
   if (tensor.size() > 1 && is_splat(tensor)) return text + "{" + element_text(tensor, 0) + "}";
   if (limit >= 0 && tensor.size() > limit) {
-    const uint64_t hash = tensor.dtype() == DType::kString ? 0 : XXH3_64bits(tensor.data(), tensor.bytes());
+    const uint64_t hash = tensor.dtype() == DType::kString ? 0 : hash_bytes(tensor.data(), tensor.bytes()).low;
     return text + fmt::format(" dense<hash: {:016x}>", hash);
   }
   text += "{";

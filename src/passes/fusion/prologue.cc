@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "passes/fusion/context.h"
-#include "passes/fusion/view.h"
+#include "passes/view.h"
 
 namespace heddle::passes {
 namespace {

@@ -1,4 +1,4 @@
-#include "passes/fusion/view.h"
+#include "passes/view.h"
 
 namespace heddle::passes {
 namespace {

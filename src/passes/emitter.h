@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ir/rewrite.h"
+
+namespace heddle::passes {
+
+class Emitter;
+
+// A node that is about to be emitted; values are the target's.
+struct Match {
+  Emitter& e;
+  ir::Op op;
+  const std::vector<ir::ValueId>& in;
+  const ir::Attrs& attrs;
+};
+
+// One rewriting rule: looks at a node of `op` before it exists and returns what computes the same, or nothing. Rules
+// must make progress (fewer or cheaper nodes, or nearer to the canonical form), since what they emit is simplified in
+// turn.
+struct Rule {
+  ir::Op op;
+  std::string_view name;
+  std::optional<ir::ValueId> (*apply)(const Match&);
+};
+
+// Rules by the op that they apply to.
+class RuleTable {
+ public:
+  explicit RuleTable(std::initializer_list<std::span<const Rule>> families);
+  std::span<const Rule> of(ir::Op op) const { return rules_[static_cast<size_t>(op)]; }
+
+ private:
+  std::array<std::vector<Rule>, 256> rules_;
+};
+
+// Emits nodes with one result through a rule table: the first rule that applies replaces the node, and what it emits
+// goes through the table again.
+class Emitter {
+ public:
+  Emitter(ir::Rewriter& rewriter, const RuleTable& rules) : rewriter_(rewriter), rules_(rules) {}
+
+  const ir::Graph& graph() { return rewriter_.target(); }
+  ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {});
+  // Gives the values made from here on the origins of this target node, too.
+  void also_from(const ir::Node& target_node) { rewriter_.also_from(target_node); }
+
+  const ir::Node& def(ir::ValueId v) { return graph().producer(v); }
+  bool is(ir::ValueId v, ir::Op op) { return def(v).op == op; }
+  const Shape& shape(ir::ValueId v) { return graph().shape(v); }
+  DType dtype(ir::ValueId v) { return graph().dtype(v); }
+  int64_t count(ir::ValueId v) { return element_count(shape(v)); }
+
+  // The one value of all elements of a constant, seen through broadcasts and reshapes. Large constants are not
+  // searched.
+  std::optional<double> splat(ir::ValueId v);
+  // A constant, or a broadcast of one.
+  bool is_constant(ir::ValueId v);
+
+  ir::ValueId constant(Tensor value) { return rewriter_.constant(std::move(value)); }
+  // `value` in the type and shape of `like`: a scalar and a broadcast.
+  ir::ValueId full_like(ir::ValueId like, double value);
+  ir::ValueId unary(ir::Op op, ir::ValueId x) { return emit(op, {x}); }
+  ir::ValueId binary(ir::Op op, ir::ValueId a, ir::ValueId b) { return emit(op, {a, b}); }
+  ir::ValueId cast(ir::ValueId x, DType to);
+  ir::ValueId reshape(ir::ValueId x, Shape shape);
+  ir::ValueId transpose(ir::ValueId x, ir::Ints perm);
+  ir::ValueId broadcast(ir::ValueId x, Shape shape, ir::Ints dims);
+  ir::ValueId slice(ir::ValueId x, ir::Ints starts, ir::Ints limits, ir::Ints strides);
+
+ private:
+  ir::Rewriter& rewriter_;
+  const RuleTable& rules_;
+  int depth_ = 0;
+};
+
+// Rebuilds a graph through a rule table.
+ir::Graph apply_rules(const ir::Graph& graph, const RuleTable& rules);
+
+// The tables of canonicalize, which other passes may include in theirs.
+const RuleTable& canonical_rules();
+std::span<const Rule> arithmetic_rules();
+std::span<const Rule> layout_rules();
+std::span<const Rule> indexing_rules();
+std::span<const Rule> contraction_rules();
+
+// 0, 1, ..., count - 1
+ir::Ints counting(size_t count);
+ir::Ints inverse(const ir::Ints& perm);
+// Position of a value in a list, or -1.
+int64_t index_of(const ir::Ints& list, int64_t value);
+
+}  // namespace heddle::passes

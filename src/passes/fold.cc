@@ -1,0 +1,154 @@
+#include "passes/fold.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "ir/eval.h"
+#include "ir/rewrite.h"
+#include "ir/scalar.h"
+#include "passes/dense.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+
+// What folding may add to a model beyond the size of its constants, per node.
+constexpr int64_t kFreeBytes = 4 << 20;
+// What the float64 evaluator may be asked to do per node: elements, and products of contractions.
+constexpr int64_t kMaxSlowElements = 1 << 22;
+constexpr int64_t kMaxProducts = int64_t{1} << 28;
+
+class Folder {
+ public:
+  explicit Folder(const ir::Graph& target) : target_(target) {}
+
+  // The results of a node of the source whose operands are `inputs` in the target; nothing where it is not folded.
+  std::optional<std::vector<Tensor>> run(const ir::Graph& source, const Node& node,
+                                         const std::vector<ValueId>& inputs) const {
+    if (!may_fold(source, node, inputs)) return std::nullopt;
+    std::vector<Tensor> operands;
+    for (ValueId v : inputs) operands.push_back(value_of(v));
+    if (auto fast = evaluate_dense(node, operands)) return std::vector<Tensor>{std::move(*fast)};
+    if (cost(source, node) > kMaxProducts || largest(source, node) > kMaxSlowElements) return std::nullopt;
+    std::vector<ir::Array> arrays;
+    for (const Tensor& t : operands) arrays.push_back(ir::to_array(t));
+    std::vector<const ir::Array*> pointers;
+    for (const ir::Array& a : arrays) pointers.push_back(&a);
+    std::vector<Tensor> results;
+    try {
+      for (const ir::Array& a : ir::evaluate_node(source, node, pointers, true)) results.push_back(ir::to_tensor(a));
+    } catch (const Error& error) {
+      // Constant data that breaks a rule (an index outside its axis) is an error when the model runs, if it ever gets
+      // there.
+      if (error.code() == ErrorCode::kInternal) throw;
+      return std::nullopt;
+    }
+    return results;
+  }
+
+ private:
+  bool is_implicit(ValueId v) const {
+    const Node& node = target_.producer(v);
+    return node.op == Op::kIota || (node.op == Op::kBroadcast && target_.constant_of(node.inputs[0]) != nullptr);
+  }
+
+  bool may_fold(const ir::Graph& source, const Node& node, const std::vector<ValueId>& inputs) const {
+    switch (node.op) {
+      case Op::kBroadcast:
+      case Op::kRandom:
+      case Op::kLoop:
+      case Op::kIf:
+        return false;
+      default:
+        break;
+    }
+    if (inputs.empty()) return false;
+    int64_t given = 0;
+    bool has_constant = false;
+    for (ValueId v : inputs) {
+      const Tensor* constant = target_.constant_of(v);
+      if (constant == nullptr && !is_implicit(v)) return false;
+      has_constant |= constant != nullptr;
+      if (constant != nullptr) given += static_cast<int64_t>(constant->bytes());
+    }
+    int64_t made = 0;
+    for (ValueId v : node.outputs) {
+      const ir::TensorType& type = source.type(v);
+      made += element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype));
+    }
+    return made <= std::max(kFreeBytes, given);
+  }
+
+  Tensor value_of(ValueId v) const {
+    if (const Tensor* constant = target_.constant_of(v)) return *constant;
+    const Node& node = target_.producer(v);
+    if (node.op == Op::kBroadcast) {
+      const Tensor& small = *target_.constant_of(node.inputs[0]);
+      return gather_view(small, *apply(StridedView::dense(small.shape()), node));
+    }
+    return ir::to_tensor(ir::evaluate_node(target_, node, {}, true)[0]);
+  }
+
+  static int64_t largest(const ir::Graph& graph, const Node& node) {
+    int64_t count = 0;
+    for (ValueId v : node.inputs) count = std::max(count, element_count(graph.shape(v)));
+    for (ValueId v : node.outputs) count = std::max(count, element_count(graph.shape(v)));
+    return count;
+  }
+  // Multiplications of a contraction, saturated; 0 for others.
+  static int64_t cost(const ir::Graph& graph, const Node& node) {
+    if (!ir::is_anchor(node.op)) return 0;
+    double products = static_cast<double>(element_count(graph.shape(node.outputs[0])));
+    if (node.op == Op::kDot) {
+      for (int64_t d : node.attrs.ints("lhs_contract")) {
+        products *= static_cast<double>(graph.shape(node.inputs[0])[static_cast<size_t>(d)]);
+      }
+    } else if (node.op == Op::kConv) {
+      const Shape& w = graph.shape(node.inputs[1]);
+      products *= static_cast<double>(element_count(w)) / static_cast<double>(std::max<int64_t>(1, w[0]));
+    } else {
+      for (int64_t n : node.attrs.ints("window")) products *= static_cast<double>(n);
+    }
+    return products > 1e18 ? int64_t{1} << 60 : static_cast<int64_t>(products);
+  }
+
+  const ir::Graph& target_;
+};
+
+// A constant of one repeated value is a broadcast: kernels then hold it in a register.
+std::optional<ValueId> as_broadcast(ir::Rewriter& r, const Tensor& value) {
+  constexpr int64_t kLeast = 2, kMost = 1 << 16;
+  if (value.size() < kLeast || value.size() > kMost || !ir::is_splat(value)) return std::nullopt;
+  const Tensor one = gather_view(value, {{}, {}, 0});
+  return r.emit(Op::kBroadcast, {r.constant(one)}, {{"shape", value.shape()}, {"dims", ir::Ints{}}});
+}
+
+}  // namespace
+
+ir::Graph fold(const ir::Graph& graph, const PassContext&) {
+  const auto readers = ir::users(graph);
+  const auto only_weights = [&](ValueId v) {
+    return std::all_of(readers[v].begin(), readers[v].end(),
+                       [&](ir::NodeId id) { return ir::is_anchor(graph.node(id).op); });
+  };
+  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
+    if (node.op == Op::kConstant) {
+      if (only_weights(node.outputs[0])) return std::nullopt;
+      const auto wide = as_broadcast(r, node.attrs.tensor("value"));
+      return wide ? std::optional(std::vector<ValueId>{*wide}) : std::nullopt;
+    }
+    const auto values = Folder(r.target()).run(graph, node, r(node.inputs));
+    if (!values) return std::nullopt;
+    std::vector<ValueId> results;
+    for (size_t i = 0; i < values->size(); ++i) {
+      const auto wide = only_weights(node.outputs[i]) ? std::nullopt : as_broadcast(r, (*values)[i]);
+      results.push_back(wide ? *wide : r.constant((*values)[i]));
+    }
+    return results;
+  });
+}
+
+}  // namespace heddle::passes

@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "ir/rewrite.h"
+#include "ir/verify.h"
+#include "passes/canonicalize.h"
+#include "passes/cse.h"
+#include "passes/fold.h"
+#include "passes/pass.h"
+
+namespace heddle::passes {
+namespace {
+
+ir::Graph dce(const ir::Graph& graph, const PassContext&) {
+  return ir::drop_dead(graph);
+}
+
+constexpr Pass kDce{"dce", "drops nodes that no output needs", dce};
+constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};
+constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold};
+constexpr Pass kCse{"cse", "joins equal nodes", cse};
+
+// The pipeline. canonicalize, fold and cse feed each other, twice is enough in practice.
+constexpr Pass kPipeline[] = {
+    kDce, kCanonicalize, kFold, kCanonicalize, kCse,
+};
+
+// A pass over a graph and over all bodies in it; bodies keep their signature.
+ir::Graph run_everywhere(const Pass& pass, const ir::Graph& graph, const PassContext& context) {
+  ir::Graph result = pass.run(graph, context);
+  const auto has_body = [](const ir::Node& node) { return node.op == ir::Op::kLoop || node.op == ir::Op::kIf; };
+  if (std::none_of(result.nodes().begin(), result.nodes().end(), has_body)) return result;
+  return ir::Rewriter(result).run(
+      [&](ir::Rewriter& r, const ir::Node& node) -> std::optional<std::vector<ir::ValueId>> {
+        if (!has_body(node)) return std::nullopt;
+        ir::Attrs attrs = node.attrs;
+        for (const auto& [name, attr] : node.attrs) {
+          if (const auto* body = std::get_if<std::shared_ptr<const ir::Graph>>(&attr)) {
+            attrs.set(name, std::make_shared<const ir::Graph>(run_everywhere(pass, **body, context)));
+          }
+        }
+        const ir::NodeId id = r.target().add(node.op, r(node.inputs), std::move(attrs), node.origins);
+        return r.target().node(id).outputs;
+      });
+}
+
+ir::Graph run_and_verify(const Pass& pass, const ir::Graph& graph, const PassContext& context, bool verify) {
+  try {
+    ir::Graph result = run_everywhere(pass, graph, context);
+    if (verify) ir::verify(result);
+    return result;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kOutOfMemory) throw;
+    fail(ErrorCode::kInternal, fmt::format("pass {}", pass.name), error.what(),
+         fmt::format("This is a bug in Heddle; disabling the pass {} may avoid it.", pass.name));
+  }
+}
+
+[[noreturn]] void unknown_pass(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Pass& pass : pipeline()) {
+    if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.push_back(pass.name);
+  }
+  fail(ErrorCode::kInvalidArgument, fmt::format("pass \"{}\"", name), "there is no pass of this name",
+       fmt::format("The passes are {}.", fmt::join(names, ", ")));
+}
+
+}  // namespace
+
+std::span<const Pass> pipeline() {
+  return kPipeline;
+}
+
+const Pass* find_pass(std::string_view name) {
+  const auto passes = pipeline();
+  const auto found = std::find_if(passes.begin(), passes.end(), [&](const Pass& p) { return p.name == name; });
+  return found == passes.end() ? nullptr : &*found;
+}
+
+ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const PipelineOptions& options) {
+  for (const std::string& name : options.disabled) {
+    if (find_pass(name) == nullptr) unknown_pass(name);
+  }
+  ir::Graph current = graph;
+  for (const Pass& pass : pipeline()) {
+    if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
+    const size_t before = current.nodes().size();
+    const auto start = std::chrono::steady_clock::now();
+    current = run_and_verify(pass, current, context, options.verify);
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    if (options.observe) options.observe({pass.name, time.count(), before, current.nodes().size()}, current);
+  }
+  return current;
+}
+
+ir::Graph run_passes(const ir::Graph& graph, std::span<const std::string> names, const PassContext& context) {
+  std::vector<const Pass*> passes;
+  for (const std::string& name : names) {
+    passes.push_back(find_pass(name));
+    if (passes.back() == nullptr) unknown_pass(name);
+  }
+  ir::Graph current = graph;
+  for (const Pass* pass : passes) current = run_and_verify(*pass, current, context, true);
+  return current;
+}
+
+}  // namespace heddle::passes

@@ -1,0 +1,247 @@
+#include "pass_test_util.h"
+
+namespace heddle::passes {
+namespace {
+
+void canonical(std::string_view in, std::string_view out) {
+  expect_ir(in, {"canonicalize"}, out);
+}
+
+TEST(Canonicalize, ArithmeticIdentitiesDisappear) {
+  canonical(R"(graph(%x: f32[4]) {
+      %zero = constant {value = f32[]{0}}
+      %one = constant {value = f32[4]{1}}
+      %z = broadcast(%zero) {shape = [4], dims = []}
+      %a = add(%z, %x)
+      %b = mul(%a, %one)
+      %c = neg(%b)
+      %d = neg(%c)
+      %e = sub(%d, %z)
+      return "y" = %e
+    })",
+            R"(graph(%x: f32[4]) {
+      return "y" = %x
+    })");
+}
+
+TEST(Canonicalize, PowersBecomeProductsAndRoots) {
+  canonical(R"(graph(%x: f32[4]) {
+      %two = constant {value = f32[4]{2}}
+      %half = constant {value = f32[4]{0.5}}
+      %a = pow(%x, %two)
+      %b = pow(%a, %half)
+      return "y" = %b
+    })",
+            R"(graph(%x: f32[4]) {
+      %a = mul(%x, %x)
+      %b = sqrt(%a)
+      return "y" = %b
+    })");
+}
+
+TEST(Canonicalize, DivisionsBecomeProducts) {
+  canonical(R"(graph(%x: f32[2,8], %v: f32[2]) {
+      %eight = constant {value = f32[]{8}}
+      %e = broadcast(%eight) {shape = [2,8], dims = []}
+      %a = div(%x, %e)
+      %s = sqrt(%v)
+      %b = broadcast(%s) {shape = [2,8], dims = [0]}
+      %c = div(%a, %b)
+      return "y" = %c
+    })",
+            R"(graph(%x: f32[2,8], %v: f32[2]) {
+      %e = constant {value = f32[]{0.125}}
+      %f = broadcast(%e) {shape = [2,8], dims = []}
+      %a = mul(%x, %f)
+      %s = rsqrt(%v)
+      %b = broadcast(%s) {shape = [2,8], dims = [0]}
+      %c = mul(%a, %b)
+      return "y" = %c
+    })");
+}
+
+TEST(Canonicalize, DivisionKeepsItsRoundingInF64AndF16) {
+  for (std::string dtype : {"f64", "f16"}) {
+    const std::string text = "graph(%x: " + dtype + "[4]) { %c = constant {value = " + dtype +
+                             "[4]{3}} %y = div(%x, %c) return \"y\" = %y }";
+    canonical(text, text);
+  }
+}
+
+TEST(Canonicalize, BroadcastsComeLast) {
+  canonical(R"(graph(%x: f32[8], %y: f32[4,8]) {
+      %a = broadcast(%x) {shape = [4,8], dims = [1]}
+      %b = exp(%a)
+      %c = mul(%b, %a)
+      %d = add(%c, %y)
+      return "y" = %d
+    })",
+            R"(graph(%x: f32[8], %y: f32[4,8]) {
+      %b = exp(%x)
+      %c = mul(%b, %x)
+      %w = broadcast(%c) {shape = [4,8], dims = [1]}
+      %d = add(%w, %y)
+      return "y" = %d
+    })");
+}
+
+TEST(Canonicalize, BroadcastOperandsHaveNoOnes) {
+  canonical(R"(graph(%x: f32[8]) {
+      %a = reshape(%x) {shape = [1,8,1,1]}
+      %b = broadcast(%a) {shape = [2,8,3,3], dims = [0,1,2,3]}
+      return "y" = %b
+    })",
+            R"(graph(%x: f32[8]) {
+      %b = broadcast(%x) {shape = [2,8,3,3], dims = [1]}
+      return "y" = %b
+    })");
+}
+
+TEST(Canonicalize, LayoutChainsMerge) {
+  canonical(R"(graph(%x: f32[2,3,4]) {
+      %a = transpose(%x) {perm = [2,0,1]}
+      %b = transpose(%a) {perm = [1,2,0]}
+      %c = reshape(%b) {shape = [6,4]}
+      %d = reshape(%c) {shape = [24]}
+      %e = slice(%d) {starts = [2], limits = [20], strides = [3]}
+      %f = slice(%e) {starts = [1], limits = [5], strides = [2]}
+      return "y" = %f
+    })",
+            R"(graph(%x: f32[2,3,4]) {
+      %d = reshape(%x) {shape = [24]}
+      %f = slice(%d) {starts = [5], limits = [17], strides = [6]}
+      return "y" = %f
+    })");
+}
+
+TEST(Canonicalize, TransposeOfOnesIsAReshape) {
+  canonical(R"(graph(%x: f32[1,7,1,5]) {
+      %a = transpose(%x) {perm = [1,0,3,2]}
+      return "y" = %a
+    })",
+            R"(graph(%x: f32[1,7,1,5]) {
+      %a = reshape(%x) {shape = [7,1,5,1]}
+      return "y" = %a
+    })");
+}
+
+TEST(Canonicalize, ConstantIndicesAreASlice) {
+  canonical(R"(graph(%x: f32[3,8]) {
+      %i = constant {value = i64[]{-1}}
+      %j = constant {value = i64[3]{1, 3, 5}}
+      %a = gather(%x, %i) {dim = 0}
+      %b = gather(%a, %j) {dim = 0}
+      return "y" = %b
+    })",
+            R"(graph(%x: f32[3,8]) {
+      %a = slice(%x) {starts = [2,0], limits = [3,8], strides = [1,1]}
+      %b = reshape(%a) {shape = [8]}
+      %c = slice(%b) {starts = [1], limits = [6], strides = [2]}
+      return "y" = %c
+    })");
+}
+
+TEST(Canonicalize, AnIndexOutsideItsAxisStaysAnError) {
+  const std::string_view text = R"(graph(%x: f32[3]) {
+      %i = constant {value = i64[]{3}}
+      %a = gather(%x, %i) {dim = 0}
+      return "y" = %a
+    })";
+  canonical(text, text);
+}
+
+TEST(Canonicalize, ReductionsMerge) {
+  canonical(R"(graph(%x: f32[2,1,4,5]) {
+      %a = reduce(%x) {kind = "sum", dims = [1,3]}
+      %b = reduce(%a) {kind = "sum", dims = [1]}
+      return "y" = %b
+    })",
+            R"(graph(%x: f32[2,1,4,5]) {
+      %a = reshape(%x) {shape = [2,4,5]}
+      %b = reduce(%a) {kind = "sum", dims = [1,2]}
+      return "y" = %b
+    })");
+}
+
+TEST(Canonicalize, GlobalPoolingIsAReduction) {
+  canonical(R"(graph(%x: f32[1,8,7,7]) {
+      %a = window_reduce(%x) {kind = "sum", window = [1,1,7,7], strides = [1,1,1,1], low = [0,0,0,0], high = [0,0,0,0], dilations = [1,1,1,1]}
+      return "y" = %a
+    })",
+            R"(graph(%x: f32[1,8,7,7]) {
+      %a = reduce(%x) {kind = "sum", dims = [2,3]}
+      %b = reshape(%a) {shape = [1,8,1,1]}
+      return "y" = %b
+    })");
+}
+
+TEST(Canonicalize, DotNamesTransposedDimensions) {
+  canonical(R"(graph(%q: f32[2,5,3,8], %k: f32[2,6,3,8]) {
+      %a = transpose(%q) {perm = [0,2,1,3]}
+      %b = transpose(%k) {perm = [0,2,3,1]}
+      %c = dot(%a, %b) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]}
+      return "y" = %c
+    })",
+            R"(graph(%q: f32[2,5,3,8], %k: f32[2,6,3,8]) {
+      %c = dot(%q, %k) {lhs_batch = [0,2], rhs_batch = [0,2], lhs_contract = [3], rhs_contract = [3]}
+      return "y" = %c
+    })");
+}
+
+TEST(Canonicalize, RepeatedWeightsMakeOnePlainProduct) {
+  canonical(R"(graph(%x: f32[4,5,8], %w: f32[8,3]) {
+      %b = broadcast(%w) {shape = [4,8,3], dims = [1,2]}
+      %c = dot(%x, %b) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}
+      return "y" = %c
+    })",
+            R"(graph(%x: f32[4,5,8], %w: f32[8,3]) {
+      %c = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [2], rhs_contract = [0]}
+      return "y" = %c
+    })");
+}
+
+TEST(Canonicalize, PadsJoinConvolutionsAndPooling) {
+  canonical(R"(graph(%x: f32[1,3,8,8], %w: f32[4,3,3,3]) {
+      %zero = constant {value = f32[]{0}}
+      %low = constant {value = f32[]{-inf}}
+      %p = pad(%x, %zero) {low = [0,0,1,2], high = [0,0,3,0], mode = "constant"}
+      %c = conv(%p, %w) {strides = [1,1], low = [0,0], high = [0,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw"}
+      %q = pad(%c, %low) {low = [0,0,1,1], high = [0,0,1,1], mode = "constant"}
+      %m = window_reduce(%q) {kind = "max", window = [1,1,2,2], strides = [1,1,2,2], low = [0,0,0,0], high = [0,0,0,0], dilations = [1,1,1,1]}
+      return "y" = %m
+    })",
+            R"(graph(%x: f32[1,3,8,8], %w: f32[4,3,3,3]) {
+      %c = conv(%x, %w) {strides = [1,1], low = [1,2], high = [3,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw"}
+      %m = window_reduce(%c) {kind = "max", window = [1,1,2,2], strides = [1,1,2,2], low = [0,0,1,1], high = [0,0,1,1], dilations = [1,1,1,1]}
+      return "y" = %m
+    })");
+}
+
+TEST(Canonicalize, CastsThroughWiderTypesMerge) {
+  canonical(R"(graph(%x: f16[4], %y: f32[4]) {
+      %a = cast(%x) {to = f32}
+      %b = cast(%a) {to = f16}
+      %c = cast(%y) {to = f16}
+      %d = cast(%c) {to = f32}
+      return "same" = %b, "rounded" = %d
+    })",
+            R"(graph(%x: f16[4], %y: f32[4]) {
+      %c = cast(%y) {to = f16}
+      %d = cast(%c) {to = f32}
+      return "same" = %x, "rounded" = %d
+    })");
+}
+
+TEST(Canonicalize, ConstantConditionsSelect) {
+  canonical(R"(graph(%x: f32[4], %y: f32[4]) {
+      %t = constant {value = bool[4]{1}}
+      %a = select(%t, %x, %y)
+      return "y" = %a
+    })",
+            R"(graph(%x: f32[4], %y: f32[4]) {
+      return "y" = %x
+    })");
+}
+
+}  // namespace
+}  // namespace heddle::passes
