@@ -1,10 +1,15 @@
 #include "base/hash.h"
 
 #define XXH_INLINE_ALL
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "base/check.h"
@@ -15,8 +20,54 @@ namespace {
 
 constexpr size_t kPiece = 16 << 20;
 
+constexpr size_t kBuffer = 1 << 20;
+
 Hash128 from(XXH128_hash_t hash) {
   return {hash.high64, hash.low64};
+}
+
+template <typename HashPiece>
+Hash128 hash_pieces(size_t bytes, int threads, HashPiece hash_piece) {
+  std::vector<Hash128> pieces((bytes + kPiece - 1) / kPiece);
+  ThreadPool pool(std::min(threads, static_cast<int>(std::max<size_t>(pieces.size(), 1))));
+  pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t first, int64_t last, int) {
+    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
+      pieces[i] = hash_piece(i * kPiece, std::min(kPiece, bytes - i * kPiece));
+    }
+  });
+  Hasher all;
+  all.add(static_cast<int64_t>(bytes));
+  for (const Hash128& piece : pieces) all.add(piece);
+  return all.finish();
+}
+
+[[noreturn]] void fail_read(const std::string& path, int error) {
+  fail(ErrorCode::kFile, path, fmt::format("reading failed: {}", error == 0 ? "it ended early" : std::strerror(error)));
+}
+
+struct OpenFile {
+  int fd;
+  explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (fd < 0) fail_read(path, errno);
+  }
+  ~OpenFile() { ::close(fd); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+};
+
+Hash128 hash_piece_of(const OpenFile& file, const std::string& path, size_t offset, size_t bytes) {
+  const auto state = std::make_unique<XXH3_state_t>();
+  XXH3_128bits_reset(state.get());
+  std::vector<char> buffer(kBuffer);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(file.fd, buffer.data(), std::min(bytes, kBuffer), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail_read(path, got < 0 ? errno : 0);
+    XXH3_128bits_update(state.get(), buffer.data(), static_cast<size_t>(got));
+    offset += static_cast<size_t>(got);
+    bytes -= static_cast<size_t>(got);
+  }
+  return from(XXH3_128bits_digest(state.get()));
 }
 
 }  // namespace
@@ -31,17 +82,15 @@ Hash128 hash_bytes(const void* data, size_t bytes) {
 
 Hash128 hash_large(const void* data, size_t bytes, int threads) {
   const auto* begin = static_cast<const char*>(data);
-  std::vector<Hash128> pieces((bytes + kPiece - 1) / kPiece);
-  ThreadPool pool(std::min(threads, static_cast<int>(std::max<size_t>(pieces.size(), 1))));
-  pool.run(static_cast<int64_t>(pieces.size()), [&](int64_t first, int64_t last, int) {
-    for (auto i = static_cast<size_t>(first); i < static_cast<size_t>(last); ++i) {
-      pieces[i] = hash_bytes(begin + i * kPiece, std::min(kPiece, bytes - i * kPiece));
-    }
-  });
-  Hasher all;
-  all.add(static_cast<int64_t>(bytes));
-  for (const Hash128& piece : pieces) all.add(piece);
-  return all.finish();
+  return hash_pieces(bytes, threads, [&](size_t offset, size_t size) { return hash_bytes(begin + offset, size); });
+}
+
+Hash128 hash_file(const std::string& path, int threads) {
+  const OpenFile file(path);
+  struct stat status {};
+  if (::fstat(file.fd, &status) != 0) fail_read(path, errno);
+  return hash_pieces(static_cast<size_t>(status.st_size), threads,
+                     [&](size_t offset, size_t size) { return hash_piece_of(file, path, offset, size); });
 }
 
 struct Hasher::State {

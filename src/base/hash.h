@@ -23,6 +23,10 @@ inline Hash128 hash_text(std::string_view text) {
 // hash_bytes() of the same range; independent of `threads`.
 Hash128 hash_large(const void* data, size_t bytes, int threads);
 
+// The same hash of the content of a file, read through small buffers, so that the file does not count as memory of this
+// process. Throws kFile.
+Hash128 hash_file(const std::string& path, int threads);
+
 // A hash of several fields. Each field is preceded by its size, so ("ab", "c") and ("a", "bc") differ.
 class Hasher {
  public:

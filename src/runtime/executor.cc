@@ -79,13 +79,13 @@ class Run {
   }
 
   void set_input(const Program& program, size_t port, const void* data) {
-    if (program.inputs[port] < 0) return;
-    table_[program.pointers_at + static_cast<size_t>(program.inputs[port])] = const_cast<void*>(data);
+    void** pointers = table_ + program.pointers_at;
+    for (uint32_t buffer : program.inputs[port]) pointers[buffer] = const_cast<void*>(data);
   }
 
   void set_output(const Program& program, size_t port, void* data) {
-    if (program.outputs[port] < 0) return;
-    table_[program.pointers_at + static_cast<size_t>(program.outputs[port])] = data;
+    void** pointers = table_ + program.pointers_at;
+    for (uint32_t buffer : program.outputs[port]) pointers[buffer] = data;
   }
 
   // Where the value of an output port lies when the program has run.

@@ -83,6 +83,7 @@ struct Port {
   DType dtype;
   Shape shape;
   uint32_t buffer;
+  int64_t index_bound = 0;  // an integer input that indexes tables: the smallest extent; 0: unknown
 };
 
 // An input that decided shapes when the model was compiled: a run must pass this value.

@@ -124,6 +124,7 @@ void describe(A& a, Port& port) {
   a.number(port.dtype);
   describe(a, port.shape);
   a.number(port.buffer);
+  a.number(port.index_bound);
 }
 
 template <typename A>
@@ -251,6 +252,16 @@ void check_tensors(const MappedFile& file, const Sections& sections, int threads
   if (!good) damaged("the checksum of a tensor is wrong");
 }
 
+std::shared_ptr<const Plan> decode(const std::shared_ptr<const MappedFile>& file, const Sections& sections) {
+  Reader reader(sections.description);
+  reader.set_tensors(file->data() + sections.tensors, file, sections.table);
+  auto plan = std::make_shared<Plan>();
+  describe(reader, *plan, 0);
+  if (!reader.at_end()) damaged("there is something after its end");
+  validate(*plan);
+  return plan;
+}
+
 }  // namespace
 
 void write_plan(const Plan& plan, const std::string& path) {
@@ -286,13 +297,12 @@ std::shared_ptr<const Plan> read_plan(const std::string& path, int threads) {
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   const Sections sections = open_sections(*file);
   check_tensors(*file, sections, threads);
-  Reader reader(sections.description);
-  reader.set_tensors(file->data() + sections.tensors, file, sections.table);
-  auto plan = std::make_shared<Plan>();
-  describe(reader, *plan, 0);
-  if (!reader.at_end()) damaged("there is something after its end");
-  validate(*plan);
-  return plan;
+  return decode(file, sections);
+}
+
+std::shared_ptr<const Plan> map_plan(const std::string& path) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  return decode(file, open_sections(*file));
 }
 
 bool is_plan_file(const std::string& path) {

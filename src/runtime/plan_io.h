@@ -17,6 +17,9 @@ void write_plan(const Plan& plan, const std::string& path);
 // for whatever is no plan of this version, is incomplete or was changed.
 std::shared_ptr<const Plan> read_plan(const std::string& path, int threads);
 
+// The same for a file that this process has just written: without the checksums of the tensors.
+std::shared_ptr<const Plan> map_plan(const std::string& path);
+
 // Whether the file begins as a plan does.
 bool is_plan_file(const std::string& path);
 

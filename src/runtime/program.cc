@@ -15,12 +15,12 @@ class Linker {
     auto program = std::make_unique<Program>();
     program->plan = &plan;
     program->pointers_at = take(plan.buffers.size());
-    program->inputs.assign(plan.inputs.size(), -1);
-    program->outputs.assign(plan.outputs.size(), -1);
-    for (size_t i = 0; i < plan.buffers.size(); ++i) {
+    program->inputs.resize(plan.inputs.size());
+    program->outputs.resize(plan.outputs.size());
+    for (uint32_t i = 0; i < plan.buffers.size(); ++i) {
       const Buffer& buffer = plan.buffers[i];
-      if (buffer.place == Place::kInput) program->inputs[buffer.index] = static_cast<int64_t>(i);
-      if (buffer.place == Place::kOutput) program->outputs[buffer.index] = static_cast<int64_t>(i);
+      if (buffer.place == Place::kInput) program->inputs[buffer.index].push_back(i);
+      if (buffer.place == Place::kOutput) program->outputs[buffer.index].push_back(i);
     }
     for (const Step& step : plan.steps) {
       Program::Op& op = program->ops.emplace_back();

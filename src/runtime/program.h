@@ -34,8 +34,9 @@ struct Program {
   const Plan* plan = nullptr;
   std::shared_ptr<const jit::Library> library;  // outermost only
   std::vector<Op> ops;
-  size_t pointers_at = 0;                // place of the buffers' pointers in the flat table
-  std::vector<int64_t> inputs, outputs;  // port -> its kInput / kOutput buffer; -1: none
+  size_t pointers_at = 0;  // place of the buffers' pointers in the flat table
+  // By port: its kInput or kOutput buffers (several where views of it are used).
+  std::vector<std::vector<uint32_t>> inputs, outputs;
   // Outermost only: sizes of a context.
   size_t pointers = 0;
   int64_t scratch_bytes = 0;  // per thread

@@ -97,6 +97,11 @@ TEST(Hash, LargeRangesDoNotDependOnThreads) {
   data.back() ^= 1;
   EXPECT_NE(before, hash(2));
   EXPECT_EQ(hash_large(nullptr, 0, 2), hash_large(nullptr, 0, 1));
+
+  const TempDir dir;
+  const std::string path = dir.path() + "/a";
+  write_file(path, std::string_view(reinterpret_cast<const char*>(data.data()), data.size() * 4), Sync::kNo);
+  EXPECT_EQ(hash_file(path, 2), hash(1));
 }
 
 }  // namespace

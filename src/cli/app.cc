@@ -1,0 +1,125 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+
+#include "base/check.h"
+#include "cli/arguments.h"
+#include "heddle/version.h"
+
+namespace heddle::cli {
+namespace {
+
+void add_compile_options(CLI::App* app, Arguments& a) {
+  app->add_option("--target", a.options.target, "cpu, cuda or cuda:N")->capture_default_str();
+  app->add_option("--precision", a.options.precision, "f32, tf32, f16 or bf16")->capture_default_str();
+  app->add_option("--threads", a.options.threads, "Threads; 0: as many as cores")->capture_default_str();
+  app->add_option("--fusion", a.options.fusion, "none, basic or stitch")->capture_default_str();
+  app->add_option("--shape", a.shapes, "Shape of an input: NAME=1,3,224,224 (may be repeated)");
+  app->add_option("--disable-pass", a.options.disabled_passes, "Leave a pass out (may be repeated)");
+  app->add_flag_callback(
+      "--no-cache", [&a] { a.options.use_cache = false; }, "Compile even if the cache has a plan");
+}
+
+void add_inputs(CLI::App* app, Arguments& a) {
+  app->add_option("--input", a.inputs, "Data of an input: NAME=FILE.npy (may be repeated); others are random");
+  app->add_option("--seed", a.seed, "Seed of random inputs")->capture_default_str();
+}
+
+CLI::App* add_model_command(CLI::App& app, Arguments& a, Command command, Command& chosen, const char* name,
+                            const char* what) {
+  CLI::App* sub = app.add_subcommand(name, what);
+  sub->add_option("MODEL", a.model, "ONNX file or plan file")->required();
+  sub->callback([&chosen, command] { chosen = command; });
+  add_compile_options(sub, a);
+  return sub;
+}
+
+void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App* run = add_model_command(app, a, run_command, chosen, "run", "Compile (or load from the cache) and run");
+  add_inputs(run, a);
+  run->add_option("--output-dir", a.output_dir, "Write each output as DIR/NAME.npy");
+  run->add_flag("--json", a.json, "Print JSON");
+
+  CLI::App* bench = add_model_command(app, a, bench_command, chosen, "bench", "Measure time and memory");
+  add_inputs(bench, a);
+  bench->add_option("--seconds", a.seconds, "How long to measure")->capture_default_str();
+  bench->add_flag("--json", a.json, "Print JSON");
+
+  CLI::App* verify =
+      add_model_command(app, a, verify_command, chosen, "verify", "Compare with the float64 reference evaluator");
+  add_inputs(verify, a);
+  verify->add_flag("--json", a.json, "Print JSON");
+
+  CLI::App* explain = add_model_command(app, a, explain_command, chosen, "explain", "Show what was fused, and why");
+  explain->add_option("--svg", a.svg, "Write a picture of the graph");
+  explain->add_flag("--json", a.json, "Print JSON");
+
+  CLI::App* compile = add_model_command(app, a, compile_command, chosen, "compile", "Write a plan file");
+  compile->add_option("-o,--output", a.output, "The plan file")->required();
+
+  CLI::App* opt = app.add_subcommand("opt", "Run passes over textual IR");
+  opt->add_option("FILE", a.model, "Textual IR (.hir); - for standard input");
+  opt->add_option("--passes", a.passes, "Names of passes, separated by commas")->delimiter(',');
+  opt->add_option("--precision", a.options.precision, "f32, tf32, f16 or bf16")->capture_default_str();
+  opt->add_option("-o,--output", a.output, "Where to write; default: standard output");
+  opt->add_flag("--list", a.list, "List all passes");
+  opt->callback([&chosen] { chosen = opt_command; });
+
+  CLI::App* zoo = app.add_subcommand("zoo", "Write a well-known architecture as ONNX; without NAME: list them");
+  zoo->add_option("NAME", a.model, "The architecture");
+  zoo->add_option("-o,--output", a.output, "The file; default: NAME.onnx");
+  zoo->add_option("--batch", a.batch, "Batch")->capture_default_str();
+  zoo->add_option("--seq", a.seq, "Sequence length; 0: the model's default");
+  zoo->add_option("--size", a.size, "Picture size; 0: the model's default");
+  zoo->add_option("--width", a.width, "Channels of the first stage; 0: the model's default");
+  zoo->add_option("--seed", a.seed, "Seed of the weights")->capture_default_str();
+  zoo->callback([&chosen] { chosen = zoo_command; });
+
+  CLI::App* devices = app.add_subcommand("devices", "Show what this machine has");
+  devices->add_flag("--json", a.json, "Print JSON");
+  devices->callback([&chosen] { chosen = devices_command; });
+
+  CLI::App* cache = app.add_subcommand("cache", "The cache of compiled kernels and plans");
+  cache->add_option("ACTION", a.model, "info or clear")->required()->check(CLI::IsMember({"info", "clear"}));
+  cache->add_flag("--json", a.json, "Print JSON");
+  cache->callback([&chosen] { chosen = cache_command; });
+}
+
+void report(const char* what) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "heddle: error: %s\n", what);
+}
+
+}  // namespace
+
+int main(int argc, const char* const* argv) {
+  Arguments arguments;
+  Command command = nullptr;
+  CLI::App app{"Heddle: an optimising compiler for deep learning", "heddle"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("heddle ") + version());
+  add_commands(app, arguments, command);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    report(error.what());
+    std::fprintf(stderr, "`heddle --help` and `heddle COMMAND --help` show the usage.\n");
+    return 2;
+  }
+  try {
+    return command(arguments);
+  } catch (const Error& error) {
+    report(error.what());
+    return exit_code(error.code());
+  } catch (const std::bad_alloc&) {
+    report(Error(ErrorCode::kOutOfMemory, "heddle", "an allocation failed").what());
+    return exit_code(ErrorCode::kOutOfMemory);
+  } catch (const std::exception& error) {
+    report(Error(ErrorCode::kInternal, "heddle", error.what()).what());
+    return exit_code(ErrorCode::kInternal);
+  }
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "heddle/model.h"
+
+namespace heddle::cli {
+
+// What the command line said, over all commands; each command reads what concerns it.
+struct Arguments {
+  std::string model;  // or FILE of `opt`, NAME of `zoo`, the action of `cache`
+  CompileOptions options;
+  std::vector<std::string> shapes;  // NAME=1,3,224,224
+  std::vector<std::string> inputs;  // NAME=FILE.npy
+  uint64_t seed = 0;
+  bool json = false;
+  std::string output;      // -o
+  std::string output_dir;  // run
+  std::string svg;         // explain
+  double seconds = 2;      // bench
+  std::vector<std::string> passes;
+  bool list = false;
+  int64_t batch = 1, seq = 0, size = 0, width = 0;  // zoo
+};
+
+using Command = int (*)(const Arguments&);
+
+// One function per command; the result is the exit code.
+int run_command(const Arguments& arguments);
+int bench_command(const Arguments& arguments);
+int verify_command(const Arguments& arguments);
+int explain_command(const Arguments& arguments);
+int compile_command(const Arguments& arguments);
+int opt_command(const Arguments& arguments);
+int zoo_command(const Arguments& arguments);
+int devices_command(const Arguments& arguments);
+int cache_command(const Arguments& arguments);
+
+// The command `heddle`: parses, runs one command, prints errors to stderr. Exit codes: 0 done, 1 verification failed,
+// 2 bad input or usage, 3 unsupported, 4 internal or the machine.
+int main(int argc, const char* const* argv);
+
+}  // namespace heddle::cli

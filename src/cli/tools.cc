@@ -1,0 +1,125 @@
+// The commands that need no model: opt, zoo, devices, cache.
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "cli/support.h"
+#include "driver/options.h"
+#include "ir/text.h"
+#include "jit/cache.h"
+#include "jit/compiler.h"
+#include "zoo/zoo.h"
+
+namespace heddle::cli {
+namespace {
+
+std::string read_text(const std::string& path) {
+  if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
+  return std::string(MappedFile::open(path)->text());
+}
+
+void list_models() {
+  Table table({"name", "seq", "size", "width", "what"});
+  const auto range = [](const zoo::Range& r) {
+    return r.fallback == 0 ? std::string("-") : fmt::format("{}", r.fallback);
+  };
+  for (const zoo::ModelInfo& info : zoo::models()) {
+    table.add(
+        {std::string(info.name), range(info.seq), range(info.size), range(info.width), std::string(info.description)});
+  }
+  table.print();
+}
+
+}  // namespace
+
+int opt_command(const Arguments& arguments) {
+  if (arguments.list) {
+    Table table({"pass", "what"});
+    std::vector<std::string_view> seen;
+    for (const passes::Pass& pass : passes::pipeline()) {
+      if (std::find(seen.begin(), seen.end(), pass.name) != seen.end()) continue;
+      seen.push_back(pass.name);
+      table.add({std::string(pass.name), std::string(pass.what)});
+    }
+    table.print();
+    return 0;
+  }
+  if (arguments.model.empty()) fail(ErrorCode::kInvalidArgument, "opt", "FILE is missing", "Give a file, or --list");
+  const driver::Settings settings = driver::resolve(arguments.options);
+  const ir::Graph graph = ir::parse(read_text(arguments.model));
+  const ir::Graph result = passes::run_passes(graph, arguments.passes, {settings.target, settings.precision});
+  const std::string text = ir::print(result, {.max_constant_elements = -1, .origins = true});
+  if (arguments.output.empty()) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  } else {
+    write_file(arguments.output, text, Sync::kNo);
+  }
+  return 0;
+}
+
+int zoo_command(const Arguments& arguments) {
+  if (arguments.model.empty()) {
+    list_models();
+    return 0;
+  }
+  const std::string path = arguments.output.empty() ? arguments.model + ".onnx" : arguments.output;
+  zoo::Options options;
+  options.batch = arguments.batch;
+  options.seq = arguments.seq;
+  options.size = arguments.size;
+  options.width = arguments.width;
+  options.seed = arguments.seed;
+  zoo::write(arguments.model, options, path);
+  print_line(path);
+  return 0;
+}
+
+int devices_command(const Arguments& arguments) {
+  const Target target = Target::host_cpu();
+  const CpuTarget& cpu = target.cpu;
+  std::string compiler;
+  try {
+    compiler = jit::find_compiler().path;
+  } catch (const Error& error) {
+    compiler = fmt::format("none ({})", error.why());
+  }
+  if (arguments.json) {
+    const nlohmann::json device = {{"name", "cpu"},
+                                   {"isa", std::string(to_string(cpu.isa))},
+                                   {"threads", cpu.threads},
+                                   {"avx512_bf16", cpu.avx512_bf16},
+                                   {"avx512_vnni", cpu.avx512_vnni},
+                                   {"l1_bytes", cpu.l1_bytes},
+                                   {"l2_bytes", cpu.l2_bytes},
+                                   {"l3_bytes", cpu.l3_bytes},
+                                   {"compiler", compiler}};
+    print_line(nlohmann::json{{"devices", {device}}}.dump(2));
+    return 0;
+  }
+  Table table({"device", "what"});
+  table.add(
+      {"cpu",
+       fmt::format("{}{}{}, {} threads, caches {} / {} / {}", to_string(cpu.isa), cpu.avx512_bf16 ? " bf16" : "",
+                   cpu.avx512_vnni ? " vnni" : "", cpu.threads, human_bytes(static_cast<double>(cpu.l1_bytes)),
+                   human_bytes(static_cast<double>(cpu.l2_bytes)), human_bytes(static_cast<double>(cpu.l3_bytes)))});
+  table.add({"compiler", compiler});
+  table.print();
+  return 0;
+}
+
+int cache_command(const Arguments& arguments) {
+  const jit::Cache cache = jit::Cache::of_user();
+  const bool clear = arguments.model == "clear";
+  const jit::CacheInfo info = clear ? cache.clear() : cache.info();
+  if (arguments.json) {
+    print_line(nlohmann::json{{"folder", info.folder}, {"entries", info.entries}, {"bytes", info.bytes}}.dump(2));
+    return 0;
+  }
+  print_line(fmt::format("{}: {}{} entries, {}", info.folder, clear ? "removed " : "", info.entries,
+                         human_bytes(static_cast<double>(info.bytes))));
+  return 0;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,146 @@
+#include "driver/compile.h"
+
+#include <chrono>
+#include <set>
+
+#include "base/check.h"
+#include "base/memory.h"
+#include "driver/index_bounds.h"
+#include "frontend/onnx/importer.h"
+#include "jit/compiler.h"
+
+namespace heddle::driver {
+namespace {
+
+// Tells the user's progress display and the report what is going on.
+class Stages {
+ public:
+  Stages(const CompileOptions& options, CompileReport& report) : options_(options), report_(report) {}
+
+  void begin(const std::string& stage, double fraction) {
+    end();
+    current_ = stage;
+    start_ = std::chrono::steady_clock::now();
+    if (options_.progress) options_.progress(stage, fraction);
+  }
+  void end() {
+    if (!current_.empty()) {
+      report_.stages.push_back(
+          {current_, std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()});
+    }
+    current_.clear();
+  }
+
+ private:
+  const CompileOptions& options_;
+  CompileReport& report_;
+  std::string current_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+int64_t constant_bytes(const ir::Graph& graph) {
+  int64_t bytes = 0;
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op == ir::Op::kConstant) bytes += static_cast<int64_t>(node.attrs.tensor("value").bytes());
+  }
+  return bytes;
+}
+
+size_t distinct_origins(const ir::Graph& graph) {
+  std::set<ir::OriginId> ids;
+  for (const ir::Node& node : graph.nodes()) ids.insert(node.origins.begin(), node.origins.end());
+  return ids.size();
+}
+
+void add_remarks(const onnx::Imported& imported, CompileReport& report) {
+  for (const onnx::AssumedDim& dim : imported.assumed) {
+    report.remarks.push_back(fmt::format("dimension {} ({}) of input {} is taken as {}; --shape changes that", dim.dim,
+                                         dim.symbol.empty() ? "unnamed" : dim.symbol, dim.input, dim.value));
+  }
+  for (const std::string& name : imported.specialised_inputs) {
+    report.remarks.push_back(fmt::format("the plan holds for this value of input {} only", name));
+  }
+}
+
+// What the plan of a model has beyond its graph's: fixed inputs, text outputs, ranges of indices.
+void add_interface(const onnx::Imported& imported, const CompileOptions& options, runtime::Plan& plan) {
+  for (const std::string& name : imported.specialised_inputs) {
+    for (uint32_t i = 0; i < plan.inputs.size(); ++i) {
+      if (plan.inputs[i].name == name && options.values.contains(name)) {
+        plan.fixed.push_back({i, options.values.at(name)});
+      }
+    }
+  }
+  for (uint32_t i = 0; i < imported.outputs.size(); ++i) {
+    const onnx::OutputInfo& output = imported.outputs[i];
+    if (output.kind == onnx::OutputInfo::Kind::kStrings) plan.texts.push_back({i, output.name, output.strings});
+  }
+  for (runtime::Port& port : plan.inputs) port.index_bound = index_bound(imported.graph, port.name);
+}
+
+}  // namespace
+
+void check_memory(const std::string& model, int64_t needed, const char* what) {
+  const uint64_t available = available_memory();
+  if (static_cast<uint64_t>(needed) <= available) return;
+  fail(ErrorCode::kOutOfMemory, model,
+       fmt::format("{} need {:.1f} GB, {:.1f} GB are available", what, static_cast<double>(needed) * 1e-9,
+                   static_cast<double>(available) * 1e-9),
+       "Reduce the batch or the sequence length (--shape), or close other programs");
+}
+
+CompiledModel compile_model(const std::string& path, const CompileOptions& options) {
+  const Settings settings = resolve(options);
+  CompiledModel result;
+  CompileReport& report = result.report;
+  Stages stages(options, report);
+  report.model = path;
+  report.target = settings.target.fingerprint();
+
+  stages.begin("import", 0);
+  onnx::Imported imported =
+      onnx::import_model(path, {.shapes = options.shapes, .values = options.values, .absent = {}});
+  report.nodes_imported = imported.graph.nodes().size();
+  report.model_nodes = distinct_origins(imported.graph);
+  add_remarks(imported, report);
+  check_memory(path, constant_bytes(imported.graph), "the weights");
+
+  stages.begin("passes", 0.1);
+  passes::PipelineOptions pipeline;
+  pipeline.disabled = options.disabled_passes;
+  pipeline.observe = [&](const passes::PassReport& pass, const ir::Graph&) {
+    report.stages.push_back({"pass " + std::string(pass.name), pass.seconds});
+  };
+  const passes::PassContext context{settings.target, settings.precision};
+  auto optimised = std::make_shared<ir::Graph>(passes::run_pipeline(imported.graph, context, pipeline));
+  report.nodes_optimised = optimised->nodes().size();
+
+  stages.begin("schedule", 0.3);
+  KernelSet kernels;
+  BuildContext build{settings.target, settings.fusion, kernels, report};
+  result.built = build_plan(*optimised, build);
+  runtime::Plan& plan = *result.built.plan;
+  plan.model = path.substr(path.rfind('/') + 1);
+  plan.target = report.target;
+  add_interface(imported, options, plan);
+  check_memory(path, plan.arena_bytes, "its intermediate values");
+
+  stages.begin("kernels", 0.4);
+  report.distinct_kernels = kernels.size();
+  if (kernels.size() > 0) {
+    const int jobs = Target::host_cpu().cpu.threads;
+    jit::CompiledLibrary library =
+        jit::compile(kernels.units(jobs, settings.target), settings.target, jobs, options.use_cache);
+    report.library_from_cache = library.from_cache;
+    plan.library = std::move(library.bytes);
+  }
+  stages.end();
+  runtime::validate(plan);
+  result.plan = result.built.plan;
+  result.imported = std::make_shared<const ir::Graph>(std::move(imported.graph));
+  result.optimised = std::move(optimised);
+  if (options.progress) options.progress("done", 1);
+  return result;
+}
+
+}  // namespace heddle::driver

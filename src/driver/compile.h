@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "driver/options.h"
+#include "driver/plan_builder.h"
+#include "driver/report.h"
+#include "runtime/plan.h"
+
+namespace heddle::driver {
+
+struct CompiledModel {
+  std::shared_ptr<const runtime::Plan> plan;
+  CompileReport report;
+  // For verify and explain.
+  std::shared_ptr<const ir::Graph> imported, optimised;
+  BuiltPlan built;
+};
+
+// The whole way from an ONNX file to a plan with its kernels; nothing is taken from the plan cache (kernels may come
+// from the library cache). Throws whatever the stages throw, and kOutOfMemory before the plan would need more memory
+// than there is.
+CompiledModel compile_model(const std::string& path, const CompileOptions& options);
+
+// Throws kOutOfMemory when `needed` bytes are not available.
+void check_memory(const std::string& model, int64_t needed, const char* what);
+
+}  // namespace heddle::driver

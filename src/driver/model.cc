@@ -1,0 +1,195 @@
+#include "heddle/model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "base/check.h"
+#include "driver/compile.h"
+#include "driver/model_impl.h"
+#include "driver/plan_cache.h"
+#include "driver/reference.h"
+#include "runtime/plan_io.h"
+
+namespace heddle {
+namespace {
+
+std::string names_of(const std::vector<runtime::Port>& ports) {
+  std::vector<std::string_view> names;
+  for (const runtime::Port& port : ports) names.push_back(port.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+bool same_value(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+}
+
+bool fits(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].shape() != plan.inputs[i].shape) return false;
+  }
+  return std::all_of(plan.fixed.begin(), plan.fixed.end(),
+                     [&](const runtime::FixedInput& fixed) { return same_value(fixed.value, inputs[fixed.input]); });
+}
+
+[[noreturn]] void refuse(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].shape() == plan.inputs[i].shape) continue;
+    fail(ErrorCode::kInvalidInput, fmt::format("input {}", plan.inputs[i].name),
+         fmt::format("its shape is {}, the plan takes {}", to_string(inputs[i].shape()),
+                     to_string(plan.inputs[i].shape)),
+         "A plan holds for fixed shapes: load the ONNX model for others");
+  }
+  fail(ErrorCode::kInvalidInput, "plan", "an input that decides shapes has another value than at compile time",
+       "Load the ONNX model instead of the plan");
+}
+
+std::vector<PortInfo> port_infos(const std::vector<runtime::Port>& ports) {
+  std::vector<PortInfo> infos;
+  for (const runtime::Port& port : ports) infos.push_back({port.name, port.dtype, port.shape});
+  return infos;
+}
+
+// Inputs in the plan's order. Shapes are checked later: another shape may have another plan.
+std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::string, Tensor>& given) {
+  std::vector<Tensor> inputs;
+  for (const runtime::Port& port : plan.inputs) {
+    const auto found = given.find(port.name);
+    if (found == given.end()) {
+      fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name), "it is missing",
+           fmt::format("The model's inputs are {}", names_of(plan.inputs)));
+    }
+    const Tensor& tensor = found->second;
+    if (!tensor.defined() || tensor.dtype() != port.dtype) {
+      fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name),
+           fmt::format("its dtype is {}, the model takes {}",
+                       tensor.defined() ? to_string(tensor.dtype()) : "undefined", to_string(port.dtype)));
+    }
+    inputs.push_back(tensor);
+  }
+  for (const auto& [name, tensor] : given) {
+    const bool known = std::any_of(plan.inputs.begin(), plan.inputs.end(),
+                                   [&, &name = name](const runtime::Port& port) { return port.name == name; });
+    if (!known) {
+      fail(ErrorCode::kInvalidInput, fmt::format("input {}", name), "the model has no such input",
+           fmt::format("The model's inputs are {}", names_of(plan.inputs)));
+    }
+  }
+  return inputs;
+}
+
+std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const CompileOptions& options, bool& cached) {
+  if (!options.use_cache) return driver::compile_model(path, options).plan;
+  const driver::Settings settings = driver::resolve(options);
+  const int threads = Target::host_cpu().cpu.threads;
+  Hasher hasher;
+  hasher.add(driver::model_hash(path, threads)).add(driver::settings_hash(options, settings));
+  const Hash128 key = hasher.finish();
+  const driver::PlanCache cache;
+  if (auto plan = cache.find(key, threads)) {
+    cached = true;
+    return plan;
+  }
+  // The result of compile_model (with its graphs) ends before the plan is mapped, so both are not in memory at once.
+  return cache.store(key, driver::compile_model(path, options).plan);
+}
+
+// Values of inputs are used only where shapes depend on them, which shows when it does not work without.
+std::shared_ptr<const runtime::Plan> plan_with_values(const std::string& path, const CompileOptions& options,
+                                                      bool& cached) {
+  CompileOptions without = options;
+  without.values.clear();
+  try {
+    return plan_for(path, without, cached);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnknownShape || options.values.empty()) throw;
+  }
+  return plan_for(path, options, cached);
+}
+
+}  // namespace
+
+Model::Impl::Impl(std::string path, CompileOptions options)
+    : path_(std::move(path)),
+      options_(std::move(options)),
+      is_plan_(runtime::is_plan_file(path_)),
+      pool_(std::make_shared<ThreadPool>(driver::resolve(options_).target.cpu.threads)) {
+  variants_.push_back(make_variant(options_));
+  const runtime::Plan& plan = *primary().plan;
+  inputs_ = port_infos(plan.inputs);
+  outputs_ = port_infos(plan.outputs);
+  for (const runtime::TextOutput& text : plan.texts) {
+    const auto at = std::min<size_t>(text.position, outputs_.size());
+    outputs_.insert(outputs_.begin() + static_cast<int64_t>(at), {text.name, DType::kString, text.value.shape()});
+  }
+}
+
+std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& options) const {
+  const auto start = std::chrono::steady_clock::now();
+  auto variant = std::make_unique<ModelVariant>();
+  if (is_plan_) {
+    variant->plan = runtime::read_plan(path_, pool_->threads());
+    driver::check_runs_here(variant->plan->target);
+  } else {
+    variant->plan = plan_with_values(path_, options, variant->from_cache);
+  }
+  variant->executor = std::make_unique<runtime::Executor>(variant->plan, pool_, driver::reference_interpreter());
+  driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
+  variant->load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return variant;
+}
+
+const ModelVariant& Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& variant : variants_) {
+    if (fits(*variant->plan, inputs)) return *variant;
+  }
+  const runtime::Plan& known = *primary().plan;
+  if (is_plan_) refuse(known, inputs);
+  CompileOptions options = options_;
+  options.progress = nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].shape() != known.inputs[i].shape) options.shapes[known.inputs[i].name] = inputs[i].shape();
+  }
+  for (const runtime::FixedInput& fixed : known.fixed) {
+    options.values[known.inputs[fixed.input].name] = inputs[fixed.input];
+  }
+  std::unique_ptr<ModelVariant> variant = make_variant(options);
+  if (!fits(*variant->plan, inputs)) refuse(*variant->plan, inputs);
+  variants_.push_back(std::move(variant));
+  return *variants_.back();
+}
+
+std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given) const {
+  const std::vector<Tensor> inputs = in_order(*primary().plan, given);
+  const ModelVariant& variant = variant_for(inputs);
+  std::vector<Tensor> outputs = variant.executor->run(inputs);
+  for (const runtime::TextOutput& text : variant.plan->texts) {
+    const auto at = std::min<size_t>(text.position, outputs.size());
+    outputs.insert(outputs.begin() + static_cast<int64_t>(at), text.value);
+  }
+  return outputs;
+}
+
+Model Model::load(const std::string& path, const CompileOptions& options) {
+  return Model(std::make_shared<const Impl>(path, options));
+}
+
+const std::vector<PortInfo>& Model::inputs() const {
+  return impl_->inputs();
+}
+
+const std::vector<PortInfo>& Model::outputs() const {
+  return impl_->outputs();
+}
+
+std::vector<Tensor> Model::run(const std::map<std::string, Tensor>& inputs) const {
+  return impl_->run(inputs);
+}
+
+void Model::save(const std::string& path) const {
+  runtime::write_plan(*impl_->primary().plan, path);
+}
+
+}  // namespace heddle

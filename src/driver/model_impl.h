@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "heddle/model.h"
+#include "runtime/executor.h"
+
+namespace heddle {
+
+// A model for one set of input shapes (and of values of the inputs that decide shapes).
+struct ModelVariant {
+  std::shared_ptr<const runtime::Plan> plan;
+  std::unique_ptr<runtime::Executor> executor;
+  bool from_cache = false;
+  double load_seconds = 0;
+};
+
+class Model::Impl {
+ public:
+  // A plan file or an ONNX file, by its first bytes.
+  Impl(std::string path, CompileOptions options);
+
+  const std::vector<PortInfo>& inputs() const { return inputs_; }
+  const std::vector<PortInfo>& outputs() const { return outputs_; }
+  std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
+
+  // The variant that load() made.
+  const ModelVariant& primary() const { return *variants_.front(); }
+  int threads() const { return pool_->threads(); }
+
+ private:
+  std::unique_ptr<ModelVariant> make_variant(const CompileOptions& options) const;
+  const ModelVariant& variant_for(const std::vector<Tensor>& inputs) const;
+
+  std::string path_;
+  CompileOptions options_;
+  bool is_plan_;
+  std::shared_ptr<ThreadPool> pool_;
+  std::vector<PortInfo> inputs_, outputs_;
+  // Grows by a variant whenever run() sees new shapes; what is in it stays.
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<const ModelVariant>> variants_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,100 @@
+#include "driver/options.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include "base/check.h"
+#include "heddle/version.h"
+#include "jit/headers.h"
+
+namespace heddle {
+
+const char* version() {
+  return HEDDLE_VERSION;
+}
+
+namespace driver {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+passes::Precision parse_precision(const std::string& text) {
+  if (text == "f32") return passes::Precision::kF32;
+  if (text == "tf32") return passes::Precision::kTf32;
+  if (text == "f16") return passes::Precision::kF16;
+  if (text == "bf16") return passes::Precision::kBF16;
+  fail(ErrorCode::kInvalidArgument, "precision", fmt::format("\"{}\" is unknown", text), "Use f32, tf32, f16 or bf16");
+}
+
+passes::FusionPolicy parse_fusion(const std::string& text) {
+  if (text == "none") return passes::FusionPolicy::kNone;
+  if (text == "basic") return passes::FusionPolicy::kBasic;
+  if (text == "stitch") return passes::FusionPolicy::kStitch;
+  fail(ErrorCode::kInvalidArgument, "fusion", fmt::format("\"{}\" is unknown", text), "Use none, basic or stitch");
+}
+
+// Size and date of the file that holds this code: two builds of one version need not make the same plans.
+std::string build_identity() {
+  Dl_info info{};
+  struct stat status {};
+  if (::dladdr(reinterpret_cast<void*>(&build_identity), &info) == 0 || ::stat(info.dli_fname, &status) != 0) return "";
+  return fmt::format("{}.{}.{}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+}  // namespace
+
+Settings resolve(const CompileOptions& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    fail(ErrorCode::kInvalidArgument, "threads",
+         fmt::format("{} is not between 0 and {}", options.threads, kMaxThreads));
+  }
+  if (options.target.starts_with("cuda")) {
+    fail(ErrorCode::kDevice, options.target, "this build of Heddle has no CUDA backend", "Use --target cpu");
+  }
+  if (options.target != "cpu") {
+    fail(ErrorCode::kInvalidArgument, "target", fmt::format("\"{}\" is unknown", options.target),
+         "Use cpu, cuda or cuda:N");
+  }
+  Settings settings;
+  settings.target = Target::host_cpu(options.threads);
+  settings.precision = parse_precision(options.precision);
+  settings.fusion = parse_fusion(options.fusion);
+  for (const std::string& name : options.disabled_passes) {
+    if (passes::find_pass(name) == nullptr) {
+      fail(ErrorCode::kInvalidArgument, "disabled pass", fmt::format("there is no pass \"{}\"", name),
+           "`heddle opt --list` names all");
+    }
+  }
+  return settings;
+}
+
+Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
+  static const std::string build = build_identity();
+  Hasher hasher;
+  hasher.add(version()).add(build).add(jit::headers_hash()).add(settings.target.fingerprint());
+  hasher.add(static_cast<int64_t>(settings.precision)).add(static_cast<int64_t>(settings.fusion));
+  for (const std::string& name : options.disabled_passes) hasher.add(name);
+  for (const auto& [name, shape] : options.shapes) hasher.add("shape").add(name).add(to_string(shape));
+  for (const auto& [name, value] : options.values) {
+    hasher.add("value").add(name).add(to_string(value.dtype())).add(to_string(value.shape()));
+    hasher.add(hash_bytes(value.data(), value.bytes()));
+  }
+  return hasher.finish();
+}
+
+void check_runs_here(const std::string& fingerprint) {
+  const Target here = Target::host_cpu();
+  const auto needs = [&](std::string_view feature) { return fingerprint.find(feature) != std::string::npos; };
+  const bool isa = fingerprint.starts_with("cpu-") && (!needs("-avx512-") || here.cpu.isa >= CpuIsa::kAvx512) &&
+                   (!needs("-avx2-") || here.cpu.isa >= CpuIsa::kAvx2);
+  if (isa && (!needs("-f16c1") || here.cpu.f16c) && (!needs("-bf161") || here.cpu.avx512_bf16) &&
+      (!needs("-vnni1") || here.cpu.avx512_vnni)) {
+    return;
+  }
+  fail(ErrorCode::kDevice, "plan",
+       fmt::format("it was made for {}, this machine is {}", fingerprint, here.fingerprint()),
+       "Compile the model on this machine");
+}
+
+}  // namespace driver
+}  // namespace heddle

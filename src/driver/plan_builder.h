@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "driver/report.h"
+#include "passes/fusion/fusion.h"
+#include "runtime/plan.h"
+
+namespace heddle::driver {
+
+// The kernels of a model by symbol: layers with equal descriptions share them.
+class KernelSet {
+ public:
+  // Returns the symbol.
+  const std::string& add(codegen::KernelSource source);
+  size_t size() const { return kernels_.size(); }
+  // Cut into at most `count` translation units of similar size.
+  std::vector<std::string> units(int count, const Target& target) const;
+
+ private:
+  std::map<std::string, codegen::KernelSource> kernels_;
+};
+
+struct BuildContext {
+  const Target& target;
+  passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
+  KernelSet& kernels;
+  CompileReport& report;
+};
+
+// A plan without its library, with the buffers of the graph's values for `verify`.
+struct BuiltPlan {
+  std::shared_ptr<runtime::Plan> plan;
+  ir::Grouping grouping;
+  std::vector<int64_t> step_group;            // by step: index into grouping.groups
+  std::map<ir::ValueId, uint32_t> buffer_of;  // values that have a buffer
+};
+
+// Groups the nodes of an optimised graph, schedules each group, emits its kernels into context.kernels, packs constants
+// and places buffers. A group that cannot be compiled becomes a reference step. `loop_states` >= 0: the graph is the
+// body of a loop with that many states.
+BuiltPlan build_plan(const ir::Graph& graph, BuildContext& context, int depth = 0, int64_t loop_states = -1);
+
+}  // namespace heddle::driver

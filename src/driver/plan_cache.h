@@ -1,0 +1,30 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "driver/options.h"
+#include "jit/cache.h"
+#include "runtime/plan.h"
+
+namespace heddle::driver {
+
+// Identity of a model's content: of its file, and of the external files that its initialisers name. Files of up to 1 GB
+// are hashed whole; larger ones by size, date and samples over all of the file. Throws kFile, kMalformedModel.
+Hash128 model_hash(const std::string& path, int threads);
+
+// Plans of this user by model, options, target and build of Heddle.
+class PlanCache {
+ public:
+  // Null where the plan is absent or damaged (then it is removed).
+  std::shared_ptr<const runtime::Plan> find(const Hash128& key, int threads) const;
+  // The stored plan, mapped from its file so that packed weights are not also kept in memory; `plan` itself where it
+  // could not be stored.
+  std::shared_ptr<const runtime::Plan> store(const Hash128& key, std::shared_ptr<const runtime::Plan> plan) const;
+
+ private:
+  jit::Cache cache_ = jit::Cache::of_user();
+};
+
+}  // namespace heddle::driver

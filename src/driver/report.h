@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/group.h"
+
+namespace heddle::driver {
+
+// What compiling a model decided, as data: the material of `explain` and of the progress display.
+struct StageTime {
+  std::string stage;  // "import", "pass canonicalize", "kernels", ...
+  double seconds = 0;
+};
+
+struct KernelReport {
+  std::string label, symbol;
+  std::string algorithm, reason;  // of the configuration
+  int64_t tasks = 1;
+  double floor_seconds = 0;
+};
+
+struct GroupReport {
+  ir::GroupKind kind = ir::GroupKind::kReference;
+  int depth = 0;  // 0: the model; 1: the body of a loop; ...
+  size_t nodes = 0;
+  std::string ops;      // the primitives in order, repeated ones counted
+  std::string origins;  // the model's nodes
+  std::vector<KernelReport> kernels;
+  std::vector<std::string> notes;  // schemes and why
+  std::string fallback;            // why it runs through the reference evaluator; "" where it does not
+  bool view = false;               // needs no kernel
+  // Bytes of intermediate values that stay inside the group: each would be written once and read at least once.
+  int64_t bytes_inside = 0;
+};
+
+struct CompileReport {
+  std::string model, target;
+  std::vector<StageTime> stages;
+  size_t nodes_imported = 0, nodes_optimised = 0;
+  size_t model_nodes = 0;  // distinct origins: the kernels of a runtime that runs node by node
+  size_t distinct_kernels = 0;
+  std::vector<GroupReport> groups;
+  std::vector<ir::Decision> decisions;
+  int64_t arena_bytes = 0, constant_bytes = 0;
+  std::vector<std::string> remarks;  // assumed dimensions and the like
+  bool library_from_cache = false;
+};
+
+}  // namespace heddle::driver
