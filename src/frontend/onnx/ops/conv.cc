@@ -58,7 +58,8 @@ void place_output(NodeContext& ctx, Window& w, const Shape& spatial, const Ints&
     const int64_t extent = wanted.empty() ? spatial[d] * w.strides[d] : wanted.at(d);
     const int64_t total = w.strides[d] * (spatial[d] - 1) + extra[d] + w.span(d) - extent;
     const int64_t padding = wanted.empty() ? std::max<int64_t>(total, 0) : total;
-    w.low[d] = mode == "SAME_UPPER" ? padding / 2 : padding - padding / 2;
+    const int64_t half = (padding - (padding < 0 ? 1 : 0)) / 2;  // rounded down
+    w.low[d] = mode == "SAME_UPPER" ? half : padding - half;
     w.high[d] = padding - w.low[d];
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "frontend/onnx/narrow_cast.h"
 #include "frontend/onnx/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
 #include "ir/array.h"
@@ -268,7 +269,8 @@ void cast_to(NodeContext& ctx, DType to) {
   } else if (from_text) {
     ctx.set(0, text_to_number(ctx, ctx.value(0).text(), to));
   } else {
-    ctx.set(0, ctx.b.cast(ctx.in(0), to, ctx.attr_int("saturate", 1) != 0));
+    const bool saturate = ctx.attr_int("saturate", 1) != 0;
+    ctx.set(0, onnx_cast(ctx.b, ctx.in(0), to, saturate, ctx.attr_string("round_mode", "up")));
   }
 }
 
