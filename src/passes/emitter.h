@@ -47,6 +47,10 @@ class Emitter {
 
   const ir::Graph& graph() { return rewriter_.target(); }
   ir::ValueId emit(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {});
+  // Without the rules.
+  ir::ValueId emit_plain(ir::Op op, std::vector<ir::ValueId> inputs, ir::Attrs attrs = {}) {
+    return rewriter_.emit(op, std::move(inputs), std::move(attrs));
+  }
   // Gives the values made from here on the origins of this target node, too.
   void also_from(const ir::Node& target_node) { rewriter_.also_from(target_node); }
 

@@ -7,7 +7,9 @@
 #include "passes/canonicalize.h"
 #include "passes/cse.h"
 #include "passes/fold.h"
+#include "passes/layout.h"
 #include "passes/pass.h"
+#include "passes/sink_transposes.h"
 
 namespace heddle::passes {
 namespace {
@@ -20,10 +22,12 @@ constexpr Pass kDce{"dce", "drops nodes that no output needs", dce};
 constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};
 constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold};
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
+constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout};
+constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes};
 
-// The pipeline. canonicalize, fold and cse feed each other, twice is enough in practice.
 constexpr Pass kPipeline[] = {
-    kDce, kCanonicalize, kFold, kCanonicalize, kCse,
+    kDce,    kCanonicalize,   kFold,         kCanonicalize, kCse,  // the later passes look for canonical forms
+    kLayout, kSinkTransposes, kCanonicalize, kFold,         kCse,
 };
 
 // A pass over a graph and over all bodies in it; bodies keep their signature.

@@ -1,0 +1,103 @@
+#include "pass_test_util.h"
+
+namespace heddle::passes {
+namespace {
+
+const std::vector<std::string> kLayoutPasses = {"canonicalize",    "fold",         "canonicalize", "layout",
+                                                "sink_transposes", "canonicalize", "fold",         "cse"};
+
+int count(const ir::Graph& graph, ir::Op op) {
+  int n = 0;
+  for (const ir::Node& node : graph.nodes()) n += node.op == op;
+  return n;
+}
+
+// Text of a convolution without stride.
+std::string conv(std::string out, std::string in, std::string weights, int pad) {
+  const std::string p = std::to_string(pad);
+  return "%" + out + " = conv(%" + in + ", %" + weights + ") {strides = [1,1], low = [" + p + "," + p + "], high = [" +
+         p + "," + p + "], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = \"nchw\"}\n";
+}
+
+TEST(Layout, OneConvolutionHasTransposesAtItsBorder) {
+  expect_ir(R"(graph(%x: f32[1,3,8,8], %w: f32[4,3,3,3], %b: f32[4]) {
+      %c = conv(%x, %w) {strides = [2,2], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw"}
+      %v = broadcast(%b) {shape = [1,4,4,4], dims = [1]}
+      %y = add(%c, %v)
+      return "y" = %y
+    })",
+            {"layout", "sink_transposes"}, R"(graph(%x: f32[1,3,8,8], %w: f32[4,3,3,3], %b: f32[4]) {
+      %t = transpose(%x) {perm = [0,2,3,1]}
+      %c = conv(%t, %w) {strides = [2,2], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"}
+      %v = broadcast(%b) {shape = [1,4,4,4], dims = [3]}
+      %a = add(%c, %v)
+      %y = transpose(%a) {perm = [0,3,1,2]}
+      return "y" = %y
+    })");
+}
+
+TEST(Layout, AResidualBlockWithPoolingKeepsChannelsLastInside) {
+  const std::string text =
+      "graph(%x: f32[2,3,9,9], %w1: f32[4,3,3,3], %w2: f32[4,4,3,3], %w3: f32[4,4,1,1], %b: f32[4]) {" +
+      conv("c1", "x", "w1", 1) + "%z = constant {value = f32[2,4,9,9]{0}}\n %r1 = max(%c1, %z)\n" +
+      conv("c2", "r1", "w2", 1) + "%bb = broadcast(%b) {shape = [2,4,9,9], dims = [1]} %c2b = add(%c2, %bb)" +
+      conv("c3", "r1", "w3", 0) + R"(
+      %s = add(%c2b, %c3)
+      %p = window_reduce(%s) {kind = "max", window = [1,1,3,3], strides = [1,1,2,2], low = [0,0,1,1], high = [0,0,1,1], dilations = [1,1,1,1]}
+      %k = concat(%p, %p) {dim = 1}
+      %m = reduce(%k) {kind = "sum", dims = [2,3]}
+      return "y" = %m
+    })";
+  const ir::Graph after = run(text, kLayoutPasses);
+  EXPECT_EQ(count(after, ir::Op::kTranspose), 1) << ir::print(after);  // of the picture
+  expect_same(ir::parse(text), after);
+}
+
+TEST(Layout, NormalisationOverGroupsOfChannelsDoesNotStopTransposes) {
+  const std::string text = "graph(%x: f32[2,3,5,5], %w: f32[8,3,3,3], %v: f32[4,8,1,1], %g: f32[8]) {" +
+                           conv("c", "x", "w", 1) + R"(
+      %r = reshape(%c) {shape = [2,4,50]}
+      %s = reduce(%r) {kind = "sum", dims = [2]}
+      %sw = broadcast(%s) {shape = [2,4,50], dims = [0,1]}
+      %d = sub(%r, %sw)
+      %q = mul(%d, %d)
+      %v1 = reduce(%q) {kind = "sum", dims = [2]}
+      %one = constant {value = f32[2,4]{1}}
+      %v2 = add(%v1, %one)
+      %v3 = sqrt(%v2)
+      %v4 = broadcast(%v3) {shape = [2,4,50], dims = [0,1]}
+      %n = div(%d, %v4)
+      %m = reshape(%n) {shape = [2,8,5,5]}
+      %gb = broadcast(%g) {shape = [2,8,5,5], dims = [1]}
+      %h = mul(%m, %gb))" + conv("y", "h", "v", 0) +
+                           "return \"y\" = %y }";
+  const ir::Graph after = run(text, kLayoutPasses);
+  EXPECT_EQ(count(after, ir::Op::kTranspose), 2) << ir::print(after);  // of the input and of the output
+  expect_same(ir::parse(text), after);
+}
+
+TEST(Layout, NearestResizingIsRepeatedWithChannelsLast) {
+  const std::string text = "graph(%x: f32[1,3,4,5], %w: f32[4,3,1,1], %v: f32[2,4,1,1]) {" + conv("c", "x", "w", 0) +
+                           R"(
+      %b = broadcast(%c) {shape = [1,4,4,2,5,2], dims = [0,1,2,4]}
+      %r = reshape(%b) {shape = [1,4,8,10]})" +
+                           conv("y", "r", "v", 0) + "return \"y\" = %y }";
+  const ir::Graph after = run(text, kLayoutPasses);
+  EXPECT_EQ(count(after, ir::Op::kTranspose), 2) << ir::print(after);
+  expect_same(ir::parse(text), after);
+}
+
+TEST(Layout, PicturesAsSequencesNeedNoTranspose) {
+  // The patches of a vision transformer: [N, C, H, W] -> [N, H * W, C].
+  const std::string text = "graph(%x: f32[2,3,4,4], %w: f32[6,3,1,1]) {" + conv("c", "x", "w", 0) + R"(
+      %r = reshape(%c) {shape = [2,6,16]}
+      %t = transpose(%r) {perm = [0,2,1]}
+      return "y" = %t
+    })";
+  const ir::Graph after = run(text, kLayoutPasses);
+  EXPECT_EQ(count(after, ir::Op::kTranspose), 1) << ir::print(after);
+  expect_same(ir::parse(text), after);
+}
+
+}  // namespace
+}  // namespace heddle::passes
