@@ -1,7 +1,7 @@
-"""Checks the zoo's models against ONNX's checker and ONNX Runtime: check_models.py WRITER [NAME...].
+"""Checks the zoo's models with ONNX's checker and ONNX Runtime: check_models.py HEDDLE [NAME...].
 
-Every model is valid, runs, and keeps all its activations finite and well inside f16's range; its output differs between
-two random inputs. Small sizes by default; --full takes the models at their own sizes."""
+Every model is valid, keeps all its activations finite and well inside f16's range, and its output differs between two
+random inputs; Heddle's outputs equal ONNX Runtime's. Small sizes by default; --full takes the models at their own."""
 import argparse
 import pathlib
 import subprocess
@@ -12,7 +12,13 @@ import numpy as np
 import onnx
 import onnxruntime
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples/read_text"))
+
+from heddle_command import HeddleCommand  # noqa: E402
+
+TOLERANCE = 1e-4  # of the largest magnitude of an output
 LARGEST_ACTIVATION = 1e4  # f16 ends at 65504
+SEEDS = (1, 2)
 # name: (sequence, size, width); 0 is the model's default.
 SMALL = {
     "resnet18": (0, 64, 0),
@@ -66,11 +72,8 @@ def with_all_activations(path):
     return probe, outputs
 
 
-def check(writer, name, sizes, folder):
-    path = pathlib.Path(folder) / f"{name}.onnx"
-    subprocess.run([writer, name, str(path), "1", *map(str, sizes)], check=True)
-    onnx.checker.check_model(str(path), full_check=True)
-    model = onnx.load(path, load_external_data=False)
+def check_activations(name, path, model):
+    """A line about the activations, and the outputs for two seeds; raises ValueError if a rule is broken."""
     probe, outputs = with_all_activations(path)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -78,38 +81,59 @@ def check(writer, name, sizes, folder):
     names = [o.name for o in session.get_outputs()]
     masked = any(n.op_type == "Trilu" for n in model.graph.node)
     largest, at, runs = 0.0, "", []
-    for seed in (1, 2):
+    for seed in SEEDS:
         results = dict(zip(names, session.run(None, random_inputs(model, seed))))
         runs.append([results[o] for o in outputs])
         for key, value in results.items():
             # A causal mask holds minus infinity, and so do the scores that it was added to.
             finite = value[np.isfinite(value)]
             if np.isnan(value).any() or np.isposinf(value).any() or (finite.size < value.size and not masked):
-                return f"{name}: {key} is not finite"
+                raise ValueError(f"{name}: {key} is not finite")
             if finite.size and np.abs(finite).max() > largest:
                 largest, at = float(np.abs(finite).max()), key
     for a, b in zip(*runs):
         if a.std() == 0 or np.array_equal(a, b):
-            return f"{name}: the output does not depend on the input"
-    a, b = runs[0][0], runs[1][0]
-    print(f"{name:14} largest {largest:6.3g} at {at}; output std {a.std():.3g}, changes by {np.abs(a - b).max():.3g}",
-          flush=True)
-    return f"{name}: {at} reaches {largest:.3g}" if largest > LARGEST_ACTIVATION else None
+            raise ValueError(f"{name}: the output does not depend on the input")
+    if largest > LARGEST_ACTIVATION:
+        raise ValueError(f"{name}: {at} reaches {largest:.3g}")
+    return f"largest {largest:6.3g} at {at}", dict(zip(outputs, runs[0]))
+
+
+def check_heddle(heddle, name, path, model, expected):
+    """The largest error of Heddle's outputs, relative to the largest magnitude of each."""
+    actual = HeddleCommand(heddle, {name: path}).run(name, random_inputs(model, SEEDS[0]))
+    errors = [float(np.abs(actual[o] - e).max() / np.abs(e).max()) for o, e in expected.items()]
+    if not max(errors) <= TOLERANCE:
+        raise ValueError(f"{name}: Heddle differs from ONNX Runtime by {max(errors):.2g}")
+    return max(errors)
+
+
+def check(heddle, name, sizes, folder):
+    path = pathlib.Path(folder) / f"{name}.onnx"
+    options = [text for option, value in zip(("--seq", "--size", "--width"), sizes) if value
+               for text in (option, str(value))]
+    subprocess.run([heddle, "zoo", name, *options, "-o", path], check=True, stdout=subprocess.DEVNULL)
+    onnx.checker.check_model(str(path), full_check=True)
+    model = onnx.load(path, load_external_data=False)
+    line, expected = check_activations(name, path, model)
+    error = check_heddle(heddle, name, path, model, expected)
+    print(f"{name:14} {line}; Heddle's error {error:.1e}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("writer")
+    parser.add_argument("heddle")
     parser.add_argument("names", nargs="*")
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
-    problems = []
+    problems = 0
     for name in arguments.names or SMALL:
         with tempfile.TemporaryDirectory() as folder:
-            problem = check(arguments.writer, name, (0, 0, 0) if arguments.full else SMALL[name], folder)
-        if problem:
-            print(problem, flush=True)
-            problems.append(problem)
+            try:
+                check(arguments.heddle, name, (0, 0, 0) if arguments.full else SMALL[name], folder)
+            except (ValueError, RuntimeError, subprocess.CalledProcessError) as error:
+                print(error, flush=True)
+                problems += 1
     sys.exit(bool(problems))
 
 
