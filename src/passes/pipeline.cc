@@ -7,9 +7,11 @@
 #include "passes/canonicalize.h"
 #include "passes/cse.h"
 #include "passes/fold.h"
+#include "passes/fold_batch_norm.h"
 #include "passes/layout.h"
 #include "passes/pass.h"
 #include "passes/sink_transposes.h"
+#include "passes/unshare.h"
 
 namespace heddle::passes {
 namespace {
@@ -22,12 +24,30 @@ constexpr Pass kDce{"dce", "drops nodes that no output needs", dce};
 constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};
 constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold};
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
+constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the weights of contractions",
+                              fold_batch_norm};
+constexpr Pass kUnshare{"unshare", "a copy of each broadcast for each of its readers", unshare};
 constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes};
 
 constexpr Pass kPipeline[] = {
-    kDce,    kCanonicalize,   kFold,         kCanonicalize, kCse,  // the later passes look for canonical forms
-    kLayout, kSinkTransposes, kCanonicalize, kFold,         kCse,
+    // Later passes look for canonical forms, with constants folded.
+    kDce,
+    kCanonicalize,
+    kFold,
+    kCanonicalize,
+    kCse,
+    // Contractions.
+    kFoldBatchNorm,
+    kLayout,
+    kSinkTransposes,
+    // What those left behind.
+    kCanonicalize,
+    kFold,
+    kCanonicalize,
+    kCse,
+    // The graph is as the fusion rules want it.
+    kUnshare,
 };
 
 // A pass over a graph and over all bodies in it; bodies keep their signature.

@@ -1,0 +1,93 @@
+#include "pass_test_util.h"
+
+namespace heddle::passes {
+namespace {
+
+const std::vector<std::string> kPrepare = {"canonicalize", "fold", "canonicalize", "cse"};
+
+TEST(FoldBatchNorm, DisappearsIntoWeightsAndOneBias) {
+  const std::string_view text = R"(graph(%x: f32[1,2,3,3]) {
+      %w = constant {value = f32[3,2,1,1]{1, 2, 3, 4, 5, 6}}
+      %b = constant {value = f32[3]{1, 2, 3}}
+      %s = constant {value = f32[3]{2, 3, 4}}
+      %t = constant {value = f32[3]{10, 20, 30}}
+      %two = constant {value = f32[]{2}}
+      %c = conv(%x, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw"}
+      %bb = broadcast(%b) {shape = [1,3,3,3], dims = [1]}
+      %1 = add(%c, %bb)
+      %sb = broadcast(%s) {shape = [1,3,3,3], dims = [1]}
+      %2 = mul(%1, %sb)
+      %tb = broadcast(%t) {shape = [1,3,3,3], dims = [1]}
+      %3 = add(%2, %tb)
+      %twob = broadcast(%two) {shape = [1,3,3,3], dims = []}
+      %4 = mul(%3, %twob)
+      return "y" = %4
+    })";
+  expect_ir(text, {"fold_batch_norm"}, R"(graph(%x: f32[1,2,3,3]) {
+      %w = constant {value = f32[3,2,1,1]{4, 8, 18, 24, 40, 48}}
+      %c = conv(%x, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw"}
+      %b = constant {value = f32[3]{24, 52, 84}}
+      %bb = broadcast(%b) {shape = [1,3,3,3], dims = [1]}
+      %1 = add(%c, %bb)
+      return "y" = %1
+    })");
+}
+
+TEST(FoldBatchNorm, ScalesInFrontGoIntoInputChannels) {
+  const std::string_view text = R"(graph(%x: f32[2,3]) {
+      %s = constant {value = f32[3]{2, 3, 4}}
+      %sb = broadcast(%s) {shape = [2,3], dims = [1]}
+      %1 = mul(%x, %sb)
+      %w = constant {value = f32[2,3]{1, 2, 3, 4, 5, 6}}
+      %2 = dot(%1, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]}
+      return "y" = %2
+    })";
+  expect_ir(text, {"fold_batch_norm"}, R"(graph(%x: f32[2,3]) {
+      %w = constant {value = f32[2,3]{2, 6, 12, 8, 15, 24}}
+      %2 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]}
+      return "y" = %2
+    })");
+}
+
+TEST(FoldBatchNorm, AConvolutionReadTwiceStays) {
+  const std::string_view text = R"(graph(%x: f32[2,3]) {
+      %w = constant {value = f32[3,2]{1, 2, 3, 4, 5, 6}}
+      %1 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+      %s = constant {value = f32[2]{2, 3}}
+      %sb = broadcast(%s) {shape = [2,2], dims = [1]}
+      %2 = mul(%1, %sb)
+      return "raw" = %1, "scaled" = %2
+    })";
+  expect_ir(text, {"fold_batch_norm"}, text);
+}
+
+TEST(FoldBatchNorm, ADotWithTwoFreeWeightDimensionsStays) {
+  const std::string_view text = R"(graph(%x: f32[2,3]) {
+      %w = constant {value = f32[3,2,2]{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}
+      %1 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}
+      %s = constant {value = f32[2]{2, 3}}
+      %sb = broadcast(%s) {shape = [2,2,2], dims = [2]}
+      %2 = mul(%1, %sb)
+      return "y" = %2
+    })";
+  expect_ir(text, {"fold_batch_norm"}, text);
+}
+
+TEST(Unshare, EachReaderHasItsOwnBroadcast) {
+  expect_ir(R"(graph(%x: f32[4], %y: f32[2,4]) {
+      %b = broadcast(%x) {shape = [2,4], dims = [1]}
+      %1 = mul(%b, %b)
+      %2 = add(%y, %b)
+      return "p" = %1, "q" = %2
+    })",
+            {"unshare"}, R"(graph(%x: f32[4], %y: f32[2,4]) {
+      %b = broadcast(%x) {shape = [2,4], dims = [1]}
+      %1 = mul(%b, %b)
+      %c = broadcast(%x) {shape = [2,4], dims = [1]}
+      %2 = add(%y, %c)
+      return "p" = %1, "q" = %2
+    })");
+}
+
+}  // namespace
+}  // namespace heddle::passes
