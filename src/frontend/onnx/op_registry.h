@@ -54,5 +54,8 @@ std::span<const OpHandler> signal_ops();
 std::span<const OpHandler> loss_ops();
 std::span<const OpHandler> training_ops();
 std::span<const OpHandler> linear_attention_ops();
+std::span<const OpHandler> text_ops();
+std::span<const OpHandler> ml_ops();
+std::span<const OpHandler> qlinear_ops();
 
 }  // namespace heddle::onnx

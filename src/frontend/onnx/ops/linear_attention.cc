@@ -5,7 +5,6 @@
 #include "frontend/onnx/op_registry.h"
 #include "frontend/onnx/step_loop.h"
 
-// Operators of decoder models that carry a state of fixed size from token to token.
 namespace heddle::onnx {
 namespace {
 
@@ -13,41 +12,6 @@ using ir::Builder;
 using ir::Ints;
 using ir::Op;
 using ir::ValueId;
-
-void lower_causal_conv(NodeContext& ctx) {
-  Builder& b = ctx.b;
-  if (ctx.rank(0) != 3 || ctx.rank(1) != 3) ctx.invalid("the input and the weight must have rank 3");
-  const ValueId x = ctx.in(0);
-  const Shape shape = ctx.shape(0);
-  const int64_t channels = shape[1], taps = ctx.shape(1)[2];
-  if (ctx.shape(1) != Shape{channels, 1, taps} || taps < 1) {
-    ctx.invalid(fmt::format("the weight is {} for {} channels", to_string(ctx.shape(1)), channels));
-  }
-  const Shape carried = {shape[0], channels, taps - 1};
-  if (ctx.has(3) && ctx.shape(3) != carried) {
-    ctx.invalid(fmt::format("past_state is {}, {} expected", to_string(ctx.shape(3)), to_string(carried)));
-  }
-  const ValueId past = ctx.has(3) ? ctx.in(3) : b.full(b.dtype(x), carried, 0);
-  const std::array parts = {past, x};
-  const ValueId whole = b.concat(parts, 2);
-  ValueId y = b.emit(Op::kConv, {whole, ctx.in(1)},
-                     {{"strides", Ints{1}},
-                      {"low", Ints{0}},
-                      {"high", Ints{0}},
-                      {"dilations", Ints{1}},
-                      {"lhs_dilations", Ints{1}},
-                      {"groups", channels},
-                      {"layout", "nchw"}});
-  if (ctx.has(2)) y = b.add(y, b.reshape(ctx.in(2), {channels, 1}));
-  const std::string activation = ctx.attr_string("activation", "none");
-  if (activation == "silu" || activation == "swish") {
-    y = b.mul(y, b.sigmoid(y));
-  } else if (activation != "none") {
-    ctx.invalid("activation \"" + activation + "\" is none of silu, swish, none");
-  }
-  if (ctx.wants(0)) ctx.set(0, y);
-  if (ctx.wants(1)) ctx.set(1, b.slice_dim(whole, 2, shape[2], shape[2] + taps - 1));
-}
 
 // The operands of the recurrence with time first: q [T,B,H,G,K] with G query heads per key head, k [T,B,H,K],
 // v [T,B,H,V], decay [T,B,H,K or 1], beta [T,B,H,1].
@@ -153,7 +117,6 @@ void lower_linear_attention(NodeContext& ctx) {
 }
 
 constexpr std::array kHandlers = {
-    OpHandler{"", "CausalConvWithState", 27, kNewestOpset, lower_causal_conv},
     OpHandler{"", "LinearAttention", 27, kNewestOpset, lower_linear_attention},
 };
 
