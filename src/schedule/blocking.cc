@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedule/contraction_builder.h"
+
+namespace heddle::schedule {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Tasks that let every thread finish at about the same time; one thread needs one.
+int64_t wanted_tasks(const Target& target) {
+  return target.cpu.threads <= 1 ? 1 : 4 * target.cpu.threads;
+}
+
+// The size of a block when `count` units are cut into about `blocks` equal ones.
+int64_t even_block(int64_t count, int64_t blocks) {
+  return ceil_div(count, std::clamp<int64_t>(blocks, 1, std::max<int64_t>(count, 1)));
+}
+
+}  // namespace
+
+// A block of A stays in half of the second-level cache while panels of B stream past it; the more rows it has, the less
+// often B is read. Tasks are made by cutting columns first (weights are then read once in all), rows after that.
+Config block_gemm(const GemmDesc& desc, DType compute, const Target& target) {
+  const tile::GemmShape& s = desc.shape;
+  const int64_t element = static_cast<int64_t>(size_of(compute));
+  Config c;
+  c.algorithm = s.m <= 4 ? "gemv" : "gemm";
+  c.micro_n = panel_width(target, compute, s.n);
+  const tile::RowSplit rows = tile::split_rows(s.m, micro_limits(target).rows);
+  c.micro_m = rows.mr;
+  const int64_t panels = tile::panel_count(s.n, c.micro_n);
+  const int64_t tile_bytes = std::max<int64_t>(1, rows.mr * s.k * element);
+  const int64_t fit = std::max<int64_t>(1, target.cpu.l2_bytes / 2 / tile_bytes);
+  int64_t block_tiles = even_block(rows.tiles, ceil_div(rows.tiles, fit));
+  const int64_t wanted = wanted_tasks(target), blocks = s.batches() * ceil_div(rows.tiles, block_tiles);
+  int64_t block_panels = even_block(panels, ceil_div(wanted, blocks));
+  if (blocks * ceil_div(panels, block_panels) < wanted) {
+    block_tiles = even_block(rows.tiles, ceil_div(wanted, s.batches() * panels));
+  }
+  tile::GemmShape blocked = s;
+  blocked.tiles = rows.tiles, blocked.tall = rows.tall;
+  blocked.block_tiles = block_tiles, blocked.block_panels = block_panels;
+  c.tile_m = block_tiles * rows.mr;
+  c.tile_n = block_panels * c.micro_n;
+  c.tile_k = s.k;
+  c.tasks = blocked.tasks(c.micro_n);
+  c.reason = fmt::format("{} rows of A ({} KiB) stay in L2, micro tile {}x{}, {} tasks for {} threads", c.tile_m,
+                         c.tile_m * s.k * element >> 10, c.micro_m, c.micro_n, c.tasks, target.cpu.threads);
+  return c;
+}
+
+// The input under a block of output rows stays in a quarter of the second-level cache while the filters stream past it.
+Config block_conv(const ConvDesc& desc, DType compute, const Target& target) {
+  const tile::ConvShape& s = desc.shape;
+  const int64_t element = static_cast<int64_t>(size_of(compute));
+  Config c;
+  c.algorithm = "direct";
+  c.micro_n = panel_width(target, compute, s.o);
+  const tile::RowSplit rows = tile::split_rows(s.out[2], micro_limits(target).rows);
+  c.micro_m = rows.mr;
+  const int64_t panels = tile::panel_count(s.o, c.micro_n);
+  int64_t block_rows = s.out[1];
+  while (block_rows > 1 && s.block_elements(block_rows, element) * element > target.cpu.l2_bytes / 4) {
+    block_rows = ceil_div(block_rows, 2);
+  }
+  const int64_t wanted = wanted_tasks(target), planes = s.batch * s.groups * s.out[0];
+  if (planes * ceil_div(s.out[1], block_rows) < wanted) {
+    // Rows of a window's height at least: the rows around a block are copied twice.
+    const int64_t least = std::min(s.out[1], 2 * s.kernel[1]);
+    block_rows = std::min(block_rows, std::max(least, even_block(s.out[1], ceil_div(wanted, planes))));
+  }
+  const int64_t blocks = planes * ceil_div(s.out[1], block_rows);
+  const int64_t block_panels = even_block(panels, ceil_div(wanted, blocks));
+  tile::ConvShape blocked = s;
+  blocked.tiles = rows.tiles, blocked.tall = rows.tall;
+  blocked.block_rows = block_rows, blocked.block_panels = block_panels;
+  c.tile_m = block_rows;
+  c.tile_n = block_panels * c.micro_n;
+  c.tile_k = s.k();
+  c.tasks = blocked.tasks(c.micro_n);
+  c.reason = fmt::format("{} output rows ({} KiB of input) stay in L2, micro tile {}x{}, {} tasks for {} threads",
+                         block_rows, s.block_elements(block_rows, element) * element >> 10, c.micro_m, c.micro_n,
+                         c.tasks, target.cpu.threads);
+  return c;
+}
+
+}  // namespace heddle::schedule

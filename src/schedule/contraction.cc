@@ -1,0 +1,229 @@
+#include "schedule/contraction.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/contraction_builder.h"
+
+namespace heddle::schedule {
+
+using ir::Op;
+
+std::optional<DType> contraction_compute(DType a, DType b, DType out) {
+  const auto narrow = [](DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; };
+  const auto byte = [](DType t) { return t == DType::kI8 || t == DType::kU8; };
+  if (narrow(a) && narrow(b) && narrow(out)) return DType::kF32;
+  if (byte(a) && byte(b) && out == DType::kI32) return DType::kI32;
+  if (a == b && a == out && (a == DType::kF64 || a == DType::kI32 || a == DType::kI64)) return a;
+  return std::nullopt;
+}
+
+MicroLimits micro_limits(const Target& target) {
+  switch (target.cpu.isa) {
+    case CpuIsa::kAvx512:
+      return {64, 14};
+    case CpuIsa::kAvx2:
+      return {32, 6};
+    case CpuIsa::kPortable:
+      break;
+  }
+  return {16, 6};
+}
+
+int64_t panel_width(const Target& target, DType compute, int64_t columns) {
+  const int64_t lanes = micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(compute));
+  const auto padded = [&](int64_t width) { return (columns + width - 1) / width * width; };
+  // One vector of columns a row is bound by the loads of A: it does about two thirds of the rate.
+  return padded(lanes) * 3 < padded(2 * lanes) * 2 ? lanes : 2 * lanes;
+}
+
+ContractionBuilder::ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target)
+    : graph_(graph), group_(group), target_(target) {}
+
+bool ContractionBuilder::is_input(ir::ValueId value) const {
+  return std::find(group_.inputs.begin(), group_.inputs.end(), value) != group_.inputs.end();
+}
+
+uint32_t ContractionBuilder::input(ir::ValueId value, const Packing& packing) {
+  const auto [at, is_new] = operands_.try_emplace({value, packing.params}, static_cast<uint32_t>(bindings_.size()));
+  if (is_new) {
+    kernel_.operands.push_back({Operand::Role::kInput, graph_.dtype(value), graph_.shape(value), packing});
+    bindings_.push_back({Binding::Kind::kValue, value, 0});
+  }
+  return at->second;
+}
+
+uint32_t ContractionBuilder::workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role) {
+  kernel_.operands.push_back({role, dtype, {elements}, {}});
+  bindings_.push_back({Binding::Kind::kWorkspace, 0, index});
+  return static_cast<uint32_t>(bindings_.size() - 1);
+}
+
+namespace {
+
+// Whether an index is linear in a variable (or independent of it).
+bool is_affine(const ExprPool& pool, const Index& index, VarId var) {
+  for (const auto& [id, coefficient] : index.terms) {
+    if (pool.indices.atom(id).kind == Atom::Kind::kVar) continue;
+    if (pool.vars(Index{0, {{id, 1}}}) >> var & 1) return false;
+  }
+  return true;
+}
+
+// Indices of every epilogue value at the coordinates of the anchor's result, walking outwards from it.
+std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, const ir::Group& group,
+                                                        std::vector<Index> anchor, IndexPool& indices) {
+  std::map<ir::ValueId, std::vector<Index>> at;
+  at[graph.node(group.anchor).outputs[0]] = std::move(anchor);
+  for (ir::NodeId id : group.nodes) {
+    const ir::Node& node = graph.node(id);
+    if (id == group.anchor) continue;
+    const auto from = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId v) { return at.count(v); });
+    if (from == node.inputs.end()) continue;  // a prologue or side node
+    std::vector<Index> index = at[*from];
+    if (node.op == Op::kReshape) {
+      index = indices.delinear(indices.linear(index, graph.shape(*from)), graph.shape(node.outputs[0]));
+    } else if (node.op == Op::kTranspose) {
+      const auto& perm = node.attrs.ints("perm");
+      std::vector<Index> to(index.size());
+      for (size_t d = 0; d < perm.size(); ++d) to[d] = index[static_cast<size_t>(perm[d])];
+      index = std::move(to);
+    } else if (!ir::is_elementwise(node.op)) {
+      fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(node.op)), "it has no place in an epilogue");
+    }
+    at[node.outputs[0]] = std::move(index);
+  }
+  return at;
+}
+
+}  // namespace
+
+bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split,
+                                      const Coordinates& coordinates) {
+  desc_.epilogue = {};
+  Epilogue& e = desc_.epilogue;
+  IndexPool& indices = e.pool.indices;
+  e.batch = indices.new_var(batches), e.row = indices.new_var(rows);
+  e.col_outer = indices.new_var(columns / split), e.col = indices.new_var(split);
+  e.split = split;
+  const ir::ValueId result = anchor().outputs[0];
+  e.accumulator = graph_.dtype(result);
+  const Index column = indices.add(indices.scale(indices.var(e.col_outer), split), indices.var(e.col));
+  const auto at =
+      walk_epilogue(graph_, group_, coordinates(indices, indices.var(e.batch), indices.var(e.row), column), indices);
+  Inliner inliner(graph_, e.pool);
+  inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
+    if (value == result) return e.pool.local(graph_.dtype(value), 0);
+    if (!is_input(value)) return std::nullopt;
+    if (const Tensor* constant = graph_.constant_of(value)) {
+      if (splat_of(e.pool, *constant)) return std::nullopt;
+    }
+    return e.pool.load(graph_.dtype(value), input(value), indices.linear(index, graph_.shape(value)));
+  });
+  bool affine = true;
+  for (ir::ValueId output : group_.outputs) {
+    const auto known = at.find(output);
+    if (known == at.end()) {
+      fail(ErrorCode::kUnsupportedOperator, to_string(graph_.type(output)), "it does not depend on the contraction");
+    }
+    const auto [operand, is_new] = operands_.try_emplace({output, {-1}}, static_cast<uint32_t>(bindings_.size()));
+    if (is_new) {
+      kernel_.operands.push_back({Operand::Role::kOutput, graph_.dtype(output), graph_.shape(output), {}});
+      bindings_.push_back({Binding::Kind::kValue, output, 0});
+    }
+    const Index position = indices.linear(known->second, graph_.shape(output));
+    e.stores.push_back({operand->second, position, inliner.at(output, known->second)});
+    affine = affine && is_affine(e.pool, position, e.col);
+  }
+  for (ExprId id = 0; id < e.pool.size(); ++id) {
+    if (e.pool[id].kind == Expr::Kind::kLoad) affine = affine && is_affine(e.pool, e.pool[id].index, e.col);
+  }
+  return affine;
+}
+
+void ContractionBuilder::make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes,
+                                       const Coordinates& coordinates) {
+  if (try_epilogue(batches, rows, columns, columns, coordinates)) return;
+  // Lanes that stay within one run of the innermost dimensions of some result make its index linear.
+  std::vector<int64_t> splits;
+  for (ir::NodeId id : group_.nodes) {
+    int64_t run = 1;
+    const Shape& shape = graph_.shape(graph_.node(id).outputs[0]);
+    for (size_t d = shape.size(); d-- > 0 && run < columns;) {
+      run *= shape[d];
+      if (run % lanes == 0 && columns % run == 0) splits.push_back(run);
+    }
+  }
+  std::sort(splits.begin(), splits.end(), std::greater<>());
+  splits.erase(std::unique(splits.begin(), splits.end()), splits.end());
+  for (int64_t split : splits) {
+    if (split < columns && try_epilogue(batches, rows, columns, split, coordinates)) return;
+  }
+  try_epilogue(batches, rows, columns, columns, coordinates);  // lane by lane where it must
+}
+
+std::string ContractionBuilder::epilogue_label() const {
+  std::vector<std::string> ops;
+  for (ir::NodeId id : group_.nodes) {
+    const ir::Node& node = graph_.node(id);
+    if (id == group_.anchor || !ir::is_elementwise(node.op)) continue;
+    std::string name(ir::to_string(node.op));
+    if (std::find(ops.begin(), ops.end(), name) == ops.end()) ops.push_back(std::move(name));
+  }
+  std::string text;
+  for (size_t i = 0; i < ops.size() && i < 5; ++i) text += (i == 0 ? " + " : ", ") + ops[i];
+  return ops.size() > 5 ? text + ", ..." : text;
+}
+
+ScheduledKernel ContractionBuilder::finish(Config config, std::string label, double flops) {
+  double bytes = 0;
+  for (const Operand& operand : kernel_.operands) {
+    bytes += static_cast<double>(element_count(operand.shape)) * static_cast<double>(size_of(operand.dtype));
+  }
+  const double floor = std::max(bytes / (target_.cpu.copy_gbps * 1e9), flops / (target_.cpu.peak_gflops() * 1e9));
+  kernel_.body = std::make_shared<const ContractionDesc>(std::move(desc_));
+  ScheduledKernel result{std::move(kernel_), std::move(config), std::move(bindings_), std::move(label), floor};
+  desc_ = {}, kernel_ = {}, bindings_ = {}, operands_ = {};
+  return result;
+}
+
+bool can_compile_contraction(const ir::Graph& graph, const ir::Node& node, std::string* reason) {
+  const auto refuse = [&](std::string why) {
+    if (reason) *reason = std::move(why);
+    return false;
+  };
+  const DType out = graph.dtype(node.outputs[0]);
+  if (node.op == Op::kWindowReduce) {
+    const auto& window = node.attrs.ints("window");
+    size_t first = window.size(), last = 0;
+    for (size_t d = 0; d < window.size(); ++d) {
+      const bool plain = window[d] == 1 && node.attrs.ints("strides")[d] == 1 && node.attrs.ints("low")[d] == 0 &&
+                         node.attrs.ints("high")[d] == 0;
+      if (!plain) first = std::min(first, d), last = d + 1;
+    }
+    if (last > first + 3) return refuse("a window over more than three neighbouring dimensions");
+    if (size_of(out) == 0 || (is_float(out) && size_of(out) == 1)) return refuse("pooling of float8");
+    return true;
+  }
+  if (node.op != Op::kDot && node.op != Op::kConv) return refuse("not a contraction");
+  if (!contraction_compute(graph.dtype(node.inputs[0]), graph.dtype(node.inputs[1]), out)) {
+    return refuse(fmt::format("a contraction of {} and {} into {}", to_string(graph.dtype(node.inputs[0])),
+                              to_string(graph.dtype(node.inputs[1])), to_string(out)));
+  }
+  if (node.op == Op::kConv && node.attrs.text("layout") != "nhwc") return refuse("a convolution that is not nhwc");
+  return true;
+}
+
+ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+  const ir::Node& anchor = graph.node(group.anchor);
+  std::string reason;
+  if (!can_compile_contraction(graph, anchor, &reason)) {
+    fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(anchor.op)), reason);
+  }
+  if (element_count(graph.shape(anchor.outputs[0])) == 0) return {};
+  ContractionBuilder builder(graph, group, target);
+  if (anchor.op == Op::kDot) return schedule_dot(builder);
+  return anchor.op == Op::kConv ? schedule_conv(builder) : schedule_window(builder);
+}
+
+}  // namespace heddle::schedule

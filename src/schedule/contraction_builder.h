@@ -1,0 +1,70 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/contraction.h"
+
+namespace heddle::schedule {
+
+// The dtype in which a contraction of these operands runs; nullopt where no template does it.
+std::optional<DType> contraction_compute(DType a, DType b, DType out);
+
+// Registers of a target as the templates see them.
+struct MicroLimits {
+  int64_t vector_bytes, rows;
+};
+MicroLimits micro_limits(const Target& target);
+
+// Columns of a panel of packed weights: one or two vectors, whichever wastes less.
+int64_t panel_width(const Target& target, DType compute, int64_t columns);
+
+// Collects operands, epilogue and bindings of one kernel of a contraction group.
+class ContractionBuilder {
+ public:
+  ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target);
+
+  const ir::Graph& graph() const { return graph_; }
+  const ir::Group& group() const { return group_; }
+  const Target& target() const { return target_; }
+  const ir::Node& anchor() const { return graph_.node(group_.anchor); }
+  bool is_input(ir::ValueId value) const;
+
+  // Operand numbers. The same value in the same layout is one operand.
+  uint32_t input(ir::ValueId value, const Packing& packing = {});
+  uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
+
+  // Builds the epilogue. `coordinates` gives the indices of the anchor's result at (batch, row, column).
+  using Coordinates =
+      std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)>;
+  void make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes, const Coordinates& coordinates);
+
+  ContractionDesc& desc() { return desc_; }
+  // Operations of the epilogue, for the label: " + add, erf".
+  std::string epilogue_label() const;
+  ScheduledKernel finish(Config config, std::string label, double flops);
+
+ private:
+  bool try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split, const Coordinates& coordinates);
+
+  const ir::Graph& graph_;
+  const ir::Group& group_;
+  const Target& target_;
+  ContractionDesc desc_;
+  KernelDesc kernel_;
+  std::vector<Binding> bindings_;
+  std::map<std::pair<ir::ValueId, std::vector<int64_t>>, uint32_t> operands_;
+};
+
+// Blockings by the cost model; they set `reason`.
+Config block_gemm(const GemmDesc& desc, DType compute, const Target& target);
+Config block_conv(const ConvDesc& desc, DType compute, const Target& target);
+
+ScheduledGroup schedule_dot(ContractionBuilder& builder);
+ScheduledGroup schedule_conv(ContractionBuilder& builder);
+ScheduledGroup schedule_window(ContractionBuilder& builder);
+
+}  // namespace heddle::schedule
