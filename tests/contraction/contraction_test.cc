@@ -1,0 +1,272 @@
+#include "testing.h"
+
+namespace heddle {
+namespace {
+
+using testing::check_graph;
+using testing::parse_with_random_weights;
+
+void check(const std::string& text, double tolerance = 1e-5, const testing::RunOptions& options = {}) {
+  check_graph(parse_with_random_weights(text, 5), tolerance, options);
+}
+
+TEST(Dot, MatrixTimesWeightsWithBiasAndActivation) {
+  for (int threads : {1, 2}) {
+    check(R"(graph g(%x: f32[29,67]) {
+      %w = constant {value = f32[67,45]{1}}
+      %b = constant {value = f32[45]{1}}
+      %z = constant {value = f32[]{0}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[29,45]
+      %1 = broadcast(%b) {shape = [29,45], dims = [1]} : f32[29,45]
+      %2 = add(%0, %1) : f32[29,45]
+      %3 = broadcast(%z) {shape = [29,45], dims = []} : f32[29,45]
+      %4 = max(%2, %3) : f32[29,45]
+      return "y" = %4
+    })",
+          1e-5, {.threads = threads});
+  }
+}
+
+TEST(Dot, EveryInstructionSet) {
+  for (CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2}) {
+    check(R"(graph g(%x: f32[29,67], %r: f32[29,45]) {
+      %w = constant {value = f32[45,67]{1}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : f32[29,45]
+      %1 = tanh(%0) : f32[29,45]
+      %2 = add(%1, %r) : f32[29,45]
+      return "y" = %2, "z" = %0
+    })",
+          1e-5, {.isa = isa});
+  }
+}
+
+TEST(Dot, AttentionReadsHeadsThroughStrides) {
+  // Projections [B,S,H*D] seen as [B,H,S,D] by reshape and transpose: both operands are strided views.
+  check(R"(graph g(%q: f32[2,11,96], %k: f32[2,13,96], %m: f32[2,13]) {
+    %s = constant {value = f32[]{0.125}}
+    %0 = reshape(%q) {shape = [2,11,3,32]} : f32[2,11,3,32]
+    %1 = transpose(%0) {perm = [0,2,1,3]} : f32[2,3,11,32]
+    %2 = reshape(%k) {shape = [2,13,3,32]} : f32[2,13,3,32]
+    %3 = transpose(%2) {perm = [0,2,3,1]} : f32[2,3,32,13]
+    %4 = dot(%1, %3) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f32[2,3,11,13]
+    %5 = broadcast(%s) {shape = [2,3,11,13], dims = []} : f32[2,3,11,13]
+    %6 = mul(%4, %5) : f32[2,3,11,13]
+    %7 = broadcast(%m) {shape = [2,3,11,13], dims = [0,3]} : f32[2,3,11,13]
+    %8 = add(%6, %7) : f32[2,3,11,13]
+    return "y" = %8
+  })");
+}
+
+TEST(Dot, EpilogueMayPermuteTheResult) {
+  // The context of an attention goes back to [B,S,H*D]; the other way round, a projection is split into heads.
+  check(R"(graph g(%p: f32[2,3,11,13], %v: f32[2,3,13,32]) {
+    %0 = dot(%p, %v) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f32[2,3,11,32]
+    %1 = transpose(%0) {perm = [0,2,1,3]} : f32[2,11,3,32]
+    %2 = reshape(%1) {shape = [22,96]} : f32[22,96]
+    return "y" = %2
+  })");
+  check(R"(graph g(%x: f32[2,11,20]) {
+    %w = constant {value = f32[20,96]{1}}
+    %b = constant {value = f32[96]{1}}
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [2], rhs_contract = [0]} : f32[2,11,96]
+    %1 = broadcast(%b) {shape = [2,11,96], dims = [2]} : f32[2,11,96]
+    %2 = add(%0, %1) : f32[2,11,96]
+    %3 = reshape(%2) {shape = [2,11,3,32]} : f32[2,11,3,32]
+    %4 = transpose(%3) {perm = [0,2,1,3]} : f32[2,3,11,32]
+    %5 = transpose(%3) {perm = [0,2,3,1]} : f32[2,3,32,11]
+    return "y" = %4, "z" = %5
+  })");
+  // Heads of 5 columns: no vector lies in one head.
+  check(R"(graph g(%x: f32[7,20]) {
+    %w = constant {value = f32[20,35]{1}}
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[7,35]
+    %1 = reshape(%0) {shape = [7,7,5]} : f32[7,7,5]
+    %2 = transpose(%1) {perm = [1,0,2]} : f32[7,7,5]
+    return "y" = %2
+  })");
+}
+
+TEST(Dot, AwkwardDimensions) {
+  // Vectors, scalars, empty sums.
+  check(R"(graph g(%x: f32[67], %y: f32[67]) {
+    %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [0]} : f32[]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: f32[67], %y: f32[45]) {
+    %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [], rhs_contract = []} : f32[67,45]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: f32[5,0], %y: f32[0,4]) {
+    %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[5,4]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: f32[0,3], %y: f32[3,4]) {
+    %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[0,4]
+    return "y" = %0
+  })");
+  // Weights on the left, few columns: the transposed product.
+  check(R"(graph g(%x: f32[3,2,19]) {
+    %w = constant {value = f32[40,19]{1}}
+    %0 = dot(%w, %x) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [2]} : f32[40,3,2]
+    %1 = exp(%0) : f32[40,3,2]
+    return "y" = %1
+  })");
+  // Two contracting dimensions that are not one in memory, free dimensions around them.
+  check(R"(graph g(%x: f32[3,5,7,4], %y: f32[4,6,5,9]) {
+    %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [1,3], rhs_contract = [2,0]} : f32[3,7,6,9]
+    return "y" = %0
+  })");
+  // A batch dimension in the middle of one operand and at the end of the other, a broadcast one.
+  check(R"(graph g(%x: f32[5,3,7], %y: f32[7,9,3], %z: f32[5,7]) {
+    %0 = dot(%x, %y) {lhs_batch = [1], rhs_batch = [2], lhs_contract = [2], rhs_contract = [0]} : f32[3,5,9]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: f32[4,3,5,7], %y: f32[7,9]) {
+    %0 = broadcast(%y) {shape = [4,3,7,9], dims = [2,3]} : f32[4,3,7,9]
+    %1 = dot(%x, %0) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f32[4,3,5,9]
+    %2 = neg(%1) : f32[4,3,5,9]
+    return "y" = %2
+  })");
+}
+
+TEST(Dot, BatchedWeights) {
+  check(R"(graph g(%x: f32[3,5,7]) {
+    %w = constant {value = f32[3,7,33]{1}}
+    %0 = dot(%x, %w) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]} : f32[3,5,33]
+    return "y" = %0
+  })");
+}
+
+TEST(Dot, OtherTypes) {
+  check(R"(graph g(%x: f16[9,33], %w: f16[33,20]) {
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f16[9,20]
+    %1 = abs(%0) : f16[9,20]
+    return "y" = %1
+  })",
+        1e-3);
+  check(R"(graph g(%x: bf16[9,33]) {
+    %w = constant {value = bf16[33,20]{1}}
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = f32} : f32[9,20]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: f64[9,33], %w: f64[33,20]) {
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f64[9,20]
+    return "y" = %0
+  })",
+        1e-14);
+  check(R"(graph g(%x: u8[9,33]) {
+    %w = constant {value = i8[33,20]{1}}
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : i32[9,20]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: i64[9,33], %w: i64[33,20]) {
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : i64[9,20]
+    return "y" = %0
+  })");
+}
+
+TEST(Conv, DenseWithBiasResidualAndRelu) {
+  for (int threads : {1, 2}) {
+    check(R"(graph g(%x: f32[2,13,15,24], %r: f32[2,13,15,40]) {
+      %w = constant {value = f32[40,24,3,3]{1}}
+      %b = constant {value = f32[40]{1}}
+      %z = constant {value = f32[]{0}}
+      %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,13,15,40]
+      %1 = broadcast(%b) {shape = [2,13,15,40], dims = [3]} : f32[2,13,15,40]
+      %2 = add(%0, %1) : f32[2,13,15,40]
+      %3 = add(%2, %r) : f32[2,13,15,40]
+      %4 = broadcast(%z) {shape = [2,13,15,40], dims = []} : f32[2,13,15,40]
+      %5 = max(%3, %4) : f32[2,13,15,40]
+      return "y" = %5
+    })",
+          1e-5, {.threads = threads});
+  }
+}
+
+TEST(Conv, Variants) {
+  const auto conv = [&](const char* x, const char* w, const char* attrs, const char* y) {
+    check(std::string("graph g(%x: ") + x + ") {\n  %w = constant {value = " + w + "{1}}\n  %0 = conv(%x, %w) {" +
+          attrs + ", layout = \"nhwc\"} : " + y + "\n  %1 = abs(%0) : " + y + "\n  return \"y\" = %1\n}");
+  };
+  // Pointwise, strided pointwise, grouped, depthwise, dilated, transposed, one- and three-dimensional, cropped.
+  conv("f32[2,7,9,24]", "f32[40,24,1,1]",
+       "strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1",
+       "f32[2,7,9,40]");
+  conv("f32[2,7,9,24]", "f32[40,24,1,1]",
+       "strides = [2,2], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1",
+       "f32[2,4,5,40]");
+  conv("f32[1,7,9,24]", "f32[30,8,3,3]",
+       "strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 3",
+       "f32[1,7,9,30]");
+  conv("f32[1,7,19,37]", "f32[37,1,3,3]",
+       "strides = [2,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 37",
+       "f32[1,4,19,37]");
+  conv("f32[1,9,9,5]", "f32[6,5,3,3]",
+       "strides = [1,1], low = [2,2], high = [2,2], dilations = [2,2], lhs_dilations = [1,1], groups = 1",
+       "f32[1,9,9,6]");
+  conv("f32[1,4,5,6]", "f32[7,6,3,3]",
+       "strides = [1,1], low = [1,1], high = [2,2], dilations = [1,1], lhs_dilations = [2,2], groups = 1",
+       "f32[1,8,10,7]");
+  conv("f32[2,50,6]", "f32[7,6,5]",
+       "strides = [2], low = [2], high = [2], dilations = [1], lhs_dilations = [1], groups = 1", "f32[2,25,7]");
+  conv("f32[1,5,6,7,4]", "f32[6,4,3,2,3]",
+       "strides = [1,2,1], low = [1,0,1], high = [1,0,1], dilations = [1,1,1], lhs_dilations = [1,1,1], groups = 1",
+       "f32[1,5,3,7,6]");
+  conv("f32[1,9,9,16]", "f32[6,16,3,3]",
+       "strides = [1,1], low = [-1,-1], high = [-1,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1",
+       "f32[1,5,6,6]");
+  conv("f32[1,40,1,8]", "f32[6,8,3,1]",
+       "strides = [1,1], low = [1,0], high = [1,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1",
+       "f32[1,40,1,6]");
+}
+
+TEST(Conv, FiltersThatAreNotConstant) {
+  check(R"(graph g(%x: f32[1,7,9,5], %w: f32[6,5,3,3]) {
+    %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[1,7,9,6]
+    return "y" = %0
+  })");
+}
+
+TEST(Conv, BytesGiveIntegers) {
+  check(R"(graph g(%x: u8[1,7,9,5], %w: i8[6,5,3,3]) {
+    %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : i32[1,7,9,6]
+    return "y" = %0
+  })");
+}
+
+TEST(Window, Pooling) {
+  check(R"(graph g(%x: f32[2,13,15,24]) {
+    %0 = window_reduce(%x) {kind = "max", window = [1,3,3,1], strides = [1,2,2,1], low = [0,1,1,0], high = [0,1,1,0], dilations = [1,1,1,1]} : f32[2,7,8,24]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: f32[2,13,15,3], %c: f32[13,15]) {
+    %0 = window_reduce(%x) {kind = "sum", window = [1,3,2,1], strides = [1,1,1,1], low = [0,1,0,0], high = [0,1,1,0], dilations = [1,1,1,1]} : f32[2,13,15,3]
+    %1 = broadcast(%c) {shape = [2,13,15,3], dims = [1,2]} : f32[2,13,15,3]
+    %2 = mul(%0, %1) : f32[2,13,15,3]
+    return "y" = %2
+  })");
+  check(R"(graph g(%x: f16[2,3,13,15]) {
+    %0 = window_reduce(%x) {kind = "min", window = [1,1,3,3], strides = [1,1,2,2], low = [0,0,0,0], high = [0,0,0,0], dilations = [1,1,2,1]} : f16[2,3,5,7]
+    return "y" = %0
+  })");
+  check(R"(graph g(%x: u8[40]) {
+    %0 = window_reduce(%x) {kind = "max", window = [5], strides = [1], low = [2], high = [2], dilations = [1]} : u8[40]
+    return "y" = %0
+  })");
+}
+
+TEST(Decisions, SayWhatWasChosen) {
+  Target target = Target::host_cpu(1);
+  const auto graph = parse_with_random_weights(R"(graph g(%x: f32[2,14,14,64]) {
+    %w = constant {value = f32[64,1,3,3]{1}}
+    %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 64, layout = "nhwc"} : f32[2,14,14,64]
+    %1 = exp(%0) : f32[2,14,14,64]
+    return "y" = %1
+  })",
+                                               1);
+  EXPECT_EQ(testing::decisions(graph, target),
+            std::vector<std::string>{"depthwise: depthwise 14x14 64->64 k3x3 g64 + exp"});
+}
+
+}  // namespace
+}  // namespace heddle

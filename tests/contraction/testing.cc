@@ -1,0 +1,194 @@
+#include "testing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "base/check.h"
+#include "codegen/contraction.h"
+#include "ir/eval.h"
+#include "ir/rewrite.h"
+#include "ir/text.h"
+#include "jit/compiler.h"
+#include "jit/library.h"
+#include "schedule/packing.h"
+
+namespace heddle::testing {
+namespace {
+
+Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
+  ir::Array array(type.dtype, type.shape);
+  if (array.real()) {
+    for (double& x : array.f()) x = static_cast<double>(random()) / 2147483648.0 - 1.0;
+  } else {
+    for (int64_t& x : array.i()) x = ir::wrap(type.dtype, static_cast<int64_t>(random() % 200) - 100);
+  }
+  return ir::to_tensor(array);
+}
+
+// Memory around each result that kernels must not touch.
+struct Buffer {
+  static constexpr size_t kGuard = 256;
+  std::vector<unsigned char> bytes;
+  size_t size;
+
+  explicit Buffer(size_t n) : bytes(n + 2 * kGuard + 64, 0x5b), size(n) {}
+  unsigned char* data() {
+    const auto at = reinterpret_cast<uintptr_t>(bytes.data()) + kGuard;
+    return reinterpret_cast<unsigned char*>((at + 63) & ~uintptr_t{63});
+  }
+  bool intact() {
+    const unsigned char* begin = data();
+    for (size_t i = 1; i <= kGuard - 64; ++i) {
+      if (begin[-static_cast<ptrdiff_t>(i)] != 0x5b || begin[size + i - 1] != 0x5b) return false;
+    }
+    return true;
+  }
+};
+
+std::string unit_text(const std::vector<codegen::KernelSource>& sources) {
+  std::string text;
+  for (const auto& source : sources) {
+    for (const auto& include : source.includes) text += "#include \"" + include + "\"\n";
+  }
+  text += "namespace tile = heddle::tile;\n";
+  for (const auto& source : sources) text += source.text;
+  return text;
+}
+
+void compare(const Tensor& got, const ir::Array& want, double tolerance) {
+  const ir::Array values = ir::to_array(got);
+  if (!values.real()) {
+    EXPECT_EQ(values.i(), want.i());
+    return;
+  }
+  double magnitude = 1e-30;
+  for (double x : want.f()) magnitude = std::isfinite(x) ? std::max(magnitude, std::fabs(x)) : magnitude;
+  for (size_t i = 0; i < want.f().size(); ++i) {
+    if (std::isinf(want.f()[i])) {
+      ASSERT_EQ(values.f()[i], want.f()[i]);
+      continue;
+    }
+    ASSERT_NEAR(values.f()[i], want.f()[i], tolerance * magnitude) << "element " << i << " of " << want.f().size();
+  }
+}
+
+}  // namespace
+
+ir::Group group_of(const ir::Graph& graph) {
+  ir::Group group{ir::GroupKind::kContraction, {}, 0, {}, {}};
+  const auto is_source = [](ir::Op op) { return op == ir::Op::kParameter || op == ir::Op::kConstant; };
+  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const ir::Node& node = graph.node(id);
+    if (is_source(node.op)) continue;
+    group.nodes.push_back(id);
+    const ir::OpClass kind = ir::class_of(node.op);
+    if (kind == ir::OpClass::kContraction || kind == ir::OpClass::kWindow) group.anchor = id;
+    for (ir::ValueId input : node.inputs) {
+      if (is_source(graph.producer(input).op) &&
+          std::find(group.inputs.begin(), group.inputs.end(), input) == group.inputs.end()) {
+        group.inputs.push_back(input);
+      }
+    }
+  }
+  for (const auto& port : graph.outputs()) group.outputs.push_back(port.value);
+  return group;
+}
+
+ir::Graph parse_with_random_weights(const std::string& text, unsigned seed) {
+  const ir::Graph parsed = ir::parse(text);
+  std::mt19937 random(seed);
+  ir::Graph graph;
+  std::vector<ir::ValueId> map(parsed.value_count());
+  for (const ir::Node& node : parsed.nodes()) {
+    std::vector<ir::ValueId> inputs;
+    for (ir::ValueId v : node.inputs) inputs.push_back(map[v]);
+    ir::Attrs attrs = node.attrs;
+    if (node.op == ir::Op::kConstant && node.attrs.tensor("value").size() > 1) {
+      attrs.set("value", random_tensor(parsed.type(node.outputs[0]), random));
+    }
+    const ir::NodeId id = node.op == ir::Op::kParameter
+                              ? graph.value(graph.parameter(attrs.text("name"), parsed.type(node.outputs[0]))).producer
+                              : graph.add(node.op, inputs, attrs);
+    for (size_t i = 0; i < node.outputs.size(); ++i) map[node.outputs[i]] = graph.node(id).outputs[i];
+  }
+  for (const auto& port : parsed.outputs()) graph.output(port.name, map[port.value]);
+  return graph;
+}
+
+void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& options) {
+  Target target = Target::host_cpu(options.threads);
+  if (target.cpu.isa > options.isa) target.cpu.isa = options.isa;
+  const ir::Group group = group_of(graph);
+  const schedule::ScheduledGroup scheduled = schedule::schedule_contraction(graph, group, target);
+  std::vector<codegen::KernelSource> sources;
+  for (const auto& kernel : scheduled.kernels) {
+    const auto& body = std::get<std::shared_ptr<const schedule::ContractionDesc>>(kernel.desc.body);
+    sources.push_back(codegen::emit_contraction(kernel.desc, *body, kernel.config, target));
+    const auto again = codegen::emit_contraction(kernel.desc, *body, kernel.config, target);
+    ASSERT_EQ(sources.back().text, again.text);
+    ASSERT_EQ(sources.back().tasks, kernel.config.tasks) << sources.back().text;
+  }
+  SCOPED_TRACE(unit_text(sources));
+  std::shared_ptr<const jit::Library> library;
+  if (!sources.empty()) library = jit::Library::load(jit::compile({unit_text(sources)}, target, 1, true).bytes);
+
+  std::mt19937 random(17);
+  std::map<ir::ValueId, Tensor> values;
+  std::vector<ir::Array> inputs;
+  for (const auto& port : graph.inputs()) {
+    values[port.value] = random_tensor(graph.type(port.value), random);
+    inputs.push_back(ir::to_array(values[port.value]));
+  }
+  std::map<ir::ValueId, std::unique_ptr<Buffer>> results;
+  for (ir::ValueId v : group.outputs) {
+    results[v] = std::make_unique<Buffer>(static_cast<size_t>(element_count(graph.shape(v))) * size_of(graph.dtype(v)));
+  }
+  std::vector<std::unique_ptr<Buffer>> workspaces;
+  for (const auto& w : scheduled.workspaces) {
+    workspaces.push_back(std::make_unique<Buffer>(static_cast<size_t>(w.bytes)));
+  }
+  for (size_t k = 0; k < scheduled.kernels.size(); ++k) {
+    const auto& kernel = scheduled.kernels[k];
+    std::vector<Tensor> packed(kernel.bindings.size());
+    std::vector<void*> operands;
+    for (size_t i = 0; i < kernel.bindings.size(); ++i) {
+      const auto& binding = kernel.bindings[i];
+      if (binding.kind == schedule::Binding::Kind::kWorkspace) {
+        operands.push_back(workspaces[binding.workspace]->data());
+      } else if (results.count(binding.value)) {
+        operands.push_back(results[binding.value]->data());
+      } else {
+        const Tensor* constant = graph.constant_of(binding.value);
+        packed[i] =
+            constant ? schedule::pack_constant(*constant, kernel.desc.operands[i].packing) : values[binding.value];
+        operands.push_back(packed[i].mutable_data());
+      }
+    }
+    const jit::Kernel run = library->find(sources[k].symbol);
+    for (int piece = 0; piece < options.pieces; ++piece) {
+      Buffer scratch(static_cast<size_t>(sources[k].scratch_bytes));
+      run(operands.data(), scratch.data(), sources[k].tasks * piece / options.pieces,
+          sources[k].tasks * (piece + 1) / options.pieces);
+      EXPECT_TRUE(scratch.intact());
+    }
+  }
+  const std::vector<ir::Array> wanted = ir::evaluate(graph, std::move(inputs));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const ir::ValueId v = graph.outputs()[i].value;
+    EXPECT_TRUE(results[v]->intact());
+    if (results[v]->size == 0) continue;
+    const Tensor got = Tensor::borrow(graph.dtype(v), graph.shape(v), results[v]->data(), nullptr);
+    compare(got, wanted[i], tolerance);
+  }
+}
+
+std::vector<std::string> decisions(const ir::Graph& graph, const Target& target) {
+  std::vector<std::string> result;
+  for (const auto& kernel : schedule::schedule_contraction(graph, group_of(graph), target).kernels) {
+    result.push_back(kernel.config.algorithm + ": " + kernel.label);
+  }
+  return result;
+}
+
+}  // namespace heddle::testing

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::testing {
+
+// The whole graph (all nodes but parameters and constants) as one contraction group.
+ir::Group group_of(const ir::Graph& graph);
+
+// A graph in textual form with constants filled at random: a constant written as `constant {value = f32[2,3]{7}}` keeps
+// its shape and gets fresh values.
+ir::Graph parse_with_random_weights(const std::string& text, unsigned seed);
+
+struct RunOptions {
+  int threads = 1;  // of the target: decides the cut into tasks
+  int pieces = 3;   // the tasks are run in so many ranges, as threads would
+  CpuIsa isa = CpuIsa::kAvx512;
+};
+
+// Schedules the graph as one group, compiles the kernels, runs them on random inputs and compares every output with the
+// reference evaluation in float64. `tolerance` is relative to the magnitude of the largest result.
+void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& options = {});
+
+// The kernels' algorithms and labels, for tests of decisions: "gemm gemm 4x5x6 + add".
+std::vector<std::string> decisions(const ir::Graph& graph, const Target& target);
+
+}  // namespace heddle::testing
