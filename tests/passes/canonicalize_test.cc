@@ -97,6 +97,28 @@ TEST(Canonicalize, BroadcastOperandsHaveNoOnes) {
     })");
 }
 
+TEST(Canonicalize, KeptDimensionsOfReductionsDisappear) {
+  canonical(R"(graph(%x: f32[2,8]) {
+      %a = reduce(%x) {kind = "sum", dims = [1]}
+      %b = reshape(%a) {shape = [2,1]}
+      %c = constant {value = f32[]{0.125}}
+      %d = broadcast(%c) {shape = [2,1], dims = []}
+      %e = mul(%b, %d)
+      %f = broadcast(%e) {shape = [2,8], dims = [0,1]}
+      %y = sub(%x, %f)
+      return "y" = %y
+    })",
+            R"(graph(%x: f32[2,8]) {
+      %a = reduce(%x) {kind = "sum", dims = [1]}
+      %c = constant {value = f32[]{0.125}}
+      %d = broadcast(%c) {shape = [2], dims = []}
+      %e = mul(%a, %d)
+      %f = broadcast(%e) {shape = [2,8], dims = [0]}
+      %y = sub(%x, %f)
+      return "y" = %y
+    })");
+}
+
 TEST(Canonicalize, LayoutChainsMerge) {
   canonical(R"(graph(%x: f32[2,3,4]) {
       %a = transpose(%x) {perm = [2,0,1]}

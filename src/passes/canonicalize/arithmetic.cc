@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "passes/emitter.h"
@@ -64,6 +65,25 @@ Result under_broadcast(const Match& m) {
   }
   const ValueId small = m.e.emit(m.op, operands, m.attrs);
   return m.e.broadcast(small, m.e.shape(m.in[0]), dims);
+}
+
+// A reshape that adds or drops dimensions of extent 1 goes behind the op, where it meets its like.
+Result reshape_last(const Match& m) {
+  const auto strip = [&](ValueId v) {
+    Shape shape = m.e.shape(v);
+    std::erase(shape, 1);
+    return shape;
+  };
+  const auto is_step = [&](ValueId v) { return m.e.is(v, Op::kReshape) && strip(v) == strip(m.e.def(v).inputs[0]); };
+  const auto found = std::find_if(m.in.begin(), m.in.end(), is_step);
+  if (found == m.in.end()) return {};
+  const Shape inner = m.e.shape(m.e.def(*found).inputs[0]), outer = m.e.shape(m.in[0]);
+  std::vector<ValueId> operands;
+  for (ValueId v : m.in) {
+    if (!is_step(v) && !m.e.is_constant(v) && !m.e.is(v, Op::kBroadcast)) return {};
+    operands.push_back(m.e.reshape(v, inner));
+  }
+  return m.e.reshape(m.e.emit(m.op, operands, m.attrs), outer);
 }
 
 // ---- addition ----
@@ -267,6 +287,7 @@ std::vector<Rule> make_rules() {
   rules.insert(rules.end(), std::begin(table), std::end(table));
   for (int op = 0; op <= static_cast<int>(Op::kSelect); ++op) {
     rules.push_back({static_cast<Op>(op), "under_broadcast", under_broadcast});
+    rules.push_back({static_cast<Op>(op), "reshape_last", reshape_last});
   }
   return rules;
 }
