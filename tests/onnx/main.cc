@@ -14,7 +14,7 @@
 #include "run_case.h"
 #include "table.h"
 
-// Runs the official ONNX node tests, each in a process of its own so that a crash or a hang is a result like others.
+// Runs the official ONNX node tests in processes of their own, so that a crash or a hang is a result like others.
 namespace heddle::node_tests {
 namespace {
 
@@ -25,6 +25,7 @@ struct Options {
   int percent = 100;  // of the tests, chosen by seed
   unsigned seed = 1;
   int timeout_s = 60;
+  size_t batch = 48;  // tests that share a process, and with mode cpu a library
   bool verbose = false;
 };
 
@@ -43,26 +44,41 @@ std::string read_all(int fd, std::chrono::steady_clock::time_point deadline) {
   return text;
 }
 
-[[noreturn]] void child(int fd, const Options& options, const std::string& folder) {
-  const Verdict verdict = run_case(options.data, folder, options.mode);
-  std::string op = "(unknown)";
-  try {
-    op = read_case(options.data, folder).op;
-  } catch (const std::exception&) {
-    // The verdict says what is wrong with the files.
-  }
-  const std::string message = std::string(1, static_cast<char>(verdict.outcome)) + op + "\n" + verdict.text;
-  size_t sent = 0;
-  while (sent < message.size()) {
+// Messages of a child: position, outcome and lengths in a fixed line, then operator and text.
+void send(int fd, size_t index, const std::string& op, const Verdict& verdict) {
+  const std::string message = fmt::format("{} {} {} {}\n{}{}", index, static_cast<char>(verdict.outcome), op.size(),
+                                          verdict.text.size(), op, verdict.text);
+  for (size_t sent = 0; sent < message.size();) {
     const ssize_t count = write(fd, message.data() + sent, message.size() - sent);
-    if (count <= 0) break;
+    if (count <= 0) return;
     sent += static_cast<size_t>(count);
   }
-  _exit(0);
 }
 
-Row run_isolated(const Options& options, const std::string& folder) {
-  Row row{folder, "(unknown)", {}};
+void receive(const std::string& text, std::vector<Row>& rows, std::vector<bool>& done) {
+  size_t at = 0;
+  for (;;) {
+    const size_t line = text.find('\n', at);
+    size_t index = 0, op = 0, length = 0;
+    char outcome = 0;
+    if (line == std::string::npos ||
+        std::sscanf(text.c_str() + at, "%zu %c %zu %zu", &index, &outcome, &op, &length) != 4 || index >= rows.size() ||
+        text.size() < line + 1 + op + length) {
+      return;
+    }
+    rows[index].op = text.substr(line + 1, op);
+    rows[index].verdict = {static_cast<Outcome>(outcome), text.substr(line + 1 + op, length)};
+    done[index] = true;
+    at = line + 1 + op + length;
+  }
+}
+
+// Runs some tests in a process of their own. One that ends early takes the whole batch down, so the tests that it did
+// not report are then run one by one.
+std::vector<Row> run_batch(const Options& options, std::span<const std::string> folders) {
+  std::vector<Row> rows;
+  for (const std::string& folder : folders) rows.push_back({folder, "(unknown)", {}});
+  std::vector<bool> done(rows.size(), false);
   int ends[2];
   if (pipe(ends) != 0) fail(ErrorCode::kFile, "pipe", "it cannot be made");
   std::fflush(nullptr);
@@ -70,26 +86,32 @@ Row run_isolated(const Options& options, const std::string& folder) {
   if (pid < 0) fail(ErrorCode::kOutOfMemory, "fork", "no process can be made");
   if (pid == 0) {
     close(ends[0]);
-    child(ends[1], options, folder);
+    const Report report = [&](size_t index, const std::string& op, const Verdict& verdict) {
+      send(ends[1], index, op, verdict);
+    };
+    (options.mode == "cpu" ? run_cpu : run_reference)(options.data, folders, report);
+    _exit(0);
   }
   close(ends[1]);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(options.timeout_s);
-  const std::string text = read_all(ends[0], deadline);
+  const auto allowed = std::chrono::seconds(options.timeout_s * static_cast<int>(folders.size()));
+  const auto deadline = std::chrono::steady_clock::now() + allowed;
+  receive(read_all(ends[0], deadline), rows, done);
   close(ends[0]);
   const bool late = std::chrono::steady_clock::now() >= deadline;
   if (late) kill(pid, SIGKILL);
   int status = 0;
   waitpid(pid, &status, 0);
-  const size_t line = text.find('\n');
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0 && line != std::string::npos) {
-    row.op = text.substr(1, line - 1);
-    row.verdict = {static_cast<Outcome>(text[0]), text.substr(line + 1)};
-  } else if (late) {
-    row.verdict.text = fmt::format("no end after {} s", options.timeout_s);
-  } else {
-    row.verdict.text = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : "it exited early";
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (done[i]) continue;
+    if (rows.size() > 1) {
+      rows[i] = run_batch(options, folders.subspan(i, 1))[0];
+    } else {
+      rows[i].verdict.text = late                  ? fmt::format("no end after {} s", options.timeout_s)
+                             : WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
+                                                   : "it exited early";
+    }
   }
-  return row;
+  return rows;
 }
 
 int run_all(const Options& options) {
@@ -97,16 +119,22 @@ int run_all(const Options& options) {
     fmt::print(stderr, "{} is not there; scripts/fetch_test_data.py fetches it\n", options.data);
     return kSkipped;
   }
-  std::vector<Row> rows;
+  std::vector<std::string> folders;
   std::mt19937 rng(options.seed);
   for (const std::string& folder : list_cases(options.data)) {
     const bool chosen = static_cast<int>(rng() % 100) < options.percent;
-    if (!chosen || folder.find(options.filter) == std::string::npos) continue;
-    rows.push_back(run_isolated(options, folder));
-    const Verdict& verdict = rows.back().verdict;
-    const bool passed = verdict.outcome == Outcome::kPassed || verdict.outcome == Outcome::kRandom;
-    if (!passed || options.verbose) {
-      fmt::print("{} {} [{}] {}\n", static_cast<char>(verdict.outcome), folder, rows.back().op, verdict.text);
+    if (chosen && folder.find(options.filter) != std::string::npos) folders.push_back(folder);
+  }
+  std::vector<Row> rows;
+  for (size_t at = 0; at < folders.size(); at += options.batch) {
+    const std::span<const std::string> batch(folders.data() + at, std::min(options.batch, folders.size() - at));
+    for (Row& row : run_batch(options, batch)) {
+      const Verdict& verdict = row.verdict;
+      const bool passed = verdict.outcome == Outcome::kPassed || verdict.outcome == Outcome::kRandom;
+      if (!passed || options.verbose) {
+        fmt::print("{} {} [{}] {}\n", static_cast<char>(verdict.outcome), row.test, row.op, verdict.text);
+      }
+      rows.push_back(std::move(row));
     }
   }
   std::map<Outcome, int> counts;
@@ -137,6 +165,8 @@ int main(int argc, char** argv) {
   app.add_option("--percent", options.percent, "run this share of the tests, chosen by --seed")
       ->check(CLI::Range(1, 100));
   app.add_option("--seed", options.seed, "of --percent");
+  app.add_option("--batch", options.batch, "tests that share a process (and a compiled library)")
+      ->check(CLI::Range(1, 1000));
   app.add_option("--timeout", options.timeout_s, "seconds that one test may take");
   app.add_flag("--verbose", options.verbose, "print tests that pass too");
   CLI11_PARSE(app, argc, argv);

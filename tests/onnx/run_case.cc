@@ -1,11 +1,9 @@
 #include "run_case.h"
 
 #include <exception>
-#include <map>
 
 #include "base/check.h"
 #include "compare.h"
-#include "frontend/onnx/importer.h"
 #include "ir/eval.h"
 
 namespace heddle::node_tests {
@@ -64,28 +62,44 @@ Verdict compare(const NodeCase& test, const std::vector<TestValue>& outputs) {
   return {values ? Outcome::kPassed : Outcome::kRandom, {}};
 }
 
-Verdict run(const NodeCase& test, const std::string& mode) {
-  onnx::ImportOptions options;
-  for (size_t i = 0; i < test.inputs.size(); ++i) flatten(test.input_names[i], test.inputs[i], options);
-  const onnx::Imported model = onnx::import_model(test.model_path, options);
-  if (mode != "reference") return {Outcome::kError, "no such mode"};
-  const std::map<std::string, Tensor> tensors = evaluate(model.graph, options);
-  std::vector<TestValue> outputs;
-  for (const onnx::OutputInfo& info : model.outputs) outputs.push_back(assemble(info, tensors));
-  return compare(test, outputs);
-}
-
 }  // namespace
 
-Verdict run_case(const std::string& data, const std::string& folder, const std::string& mode) {
+ImportedCase import_case(NodeCase test) {
+  ImportedCase result;
+  for (size_t i = 0; i < test.inputs.size(); ++i) flatten(test.input_names[i], test.inputs[i], result.options);
+  result.model = onnx::import_model(test.model_path, result.options);
+  result.test = std::move(test);
+  return result;
+}
+
+Verdict check_outputs(const ImportedCase& imported, const std::map<std::string, Tensor>& tensors) {
+  std::vector<TestValue> outputs;
+  for (const onnx::OutputInfo& info : imported.model.outputs) outputs.push_back(assemble(info, tensors));
+  return compare(imported.test, outputs);
+}
+
+Verdict guarded(const std::function<Verdict()>& run) {
   try {
-    return run(read_case(data, folder), mode);
+    return run();
   } catch (const Error& error) {
     const bool refused = error.code() == ErrorCode::kUnsupportedOperator ||
                          error.code() == ErrorCode::kUnsupportedType || error.code() == ErrorCode::kUnknownShape;
     return {refused ? Outcome::kRefused : Outcome::kError, error.what()};
   } catch (const std::exception& error) {
     return {Outcome::kError, std::string("not an error of Heddle: ") + error.what()};
+  }
+}
+
+void run_reference(const std::string& data, std::span<const std::string> folders, const Report& report) {
+  for (size_t i = 0; i < folders.size(); ++i) {
+    std::string op = "(unknown)";
+    const Verdict verdict = guarded([&] {
+      NodeCase test = read_case(data, folders[i]);
+      op = test.op;
+      const ImportedCase imported = import_case(std::move(test));
+      return check_outputs(imported, evaluate(imported.model.graph, imported.options));
+    });
+    report(i, op, verdict);
   }
 }
 

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <functional>
+#include <map>
+#include <span>
 #include <string>
 
+#include "frontend/onnx/importer.h"
 #include "node_case.h"
 
 namespace heddle::node_tests {
@@ -20,7 +24,25 @@ struct Verdict {
   std::string text;  // what differs, or the error
 };
 
-// Compiles (mode "cpu") or evaluates (mode "reference") one test and compares its outputs. Does not throw.
-Verdict run_case(const std::string& data, const std::string& folder, const std::string& mode);
+// Called once per test, with its position, operator and verdict.
+using Report = std::function<void(size_t index, const std::string& op, const Verdict& verdict)>;
+
+// Evaluates each test with the reference evaluator, rounding to the types.
+void run_reference(const std::string& data, std::span<const std::string> folders, const Report& report);
+// Compiles the tests for this machine's CPU, all their kernels into one library (one call of the compiler costs more
+// than most tests), and runs them.
+void run_cpu(const std::string& data, std::span<const std::string> folders, const Report& report);
+
+// A test whose model has been imported for the test's inputs.
+struct ImportedCase {
+  NodeCase test;
+  onnx::ImportOptions options;  // values holds every input tensor by name
+  onnx::Imported model;
+};
+ImportedCase import_case(NodeCase test);
+// Compares tensors by output name with what the test expects.
+Verdict check_outputs(const ImportedCase& imported, const std::map<std::string, Tensor>& tensors);
+// What `run` returns, or the verdict on what it throws.
+Verdict guarded(const std::function<Verdict()>& run);
 
 }  // namespace heddle::node_tests
