@@ -56,8 +56,30 @@ ExprId ExprPool::load(DType dtype, uint32_t buffer, Index at) {
   return add({.kind = Expr::Kind::kLoad, .dtype = dtype, .id = buffer, .index = std::move(at)});
 }
 
-ExprId ExprPool::local(DType dtype, uint32_t id) {
-  return add({.kind = Expr::Kind::kLocal, .dtype = dtype, .id = id});
+ExprId ExprPool::local(DType dtype, uint32_t id, Index varies_with) {
+  return add({.kind = Expr::Kind::kLocal, .dtype = dtype, .id = id, .index = std::move(varies_with)});
+}
+
+Index ExprPool::substitute(const Index& index, const std::map<VarId, Index>& with,
+                           const std::map<ExprId, ExprId>& exprs) {
+  return indices.substitute(index, with, [&](ExprId e) { return substitute(e, with, exprs); });
+}
+
+ExprId ExprPool::substitute(ExprId id, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs) {
+  Substitution s{with, exprs, {}};
+  return substitute(id, s);
+}
+
+ExprId ExprPool::substitute(ExprId id, Substitution& s) {
+  if (const auto at = s.exprs.find(id); at != s.exprs.end()) return at->second;
+  if (const auto known = s.memo.find(id); known != s.memo.end()) return known->second;
+  Expr e = exprs_[id];
+  for (ExprId& arg : e.args) arg = substitute(arg, s);
+  e.index = indices.substitute(e.index, s.with, [&](ExprId inner) { return substitute(inner, s); });
+  const ExprId result = e.kind == Expr::Kind::kGuard ? guard(e.index, e.lo, e.hi, e.args[0], e.args[1]) : add(e);
+  if (const std::string* text = description(id)) describe(result, *text);
+  s.memo.emplace(id, result);
+  return result;
 }
 
 ExprId ExprPool::guard(Index index, int64_t lo, int64_t hi, ExprId then, ExprId otherwise) {

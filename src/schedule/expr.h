@@ -17,7 +17,8 @@ struct Expr {
   enum class Kind : uint8_t {
     kConstant,  // `bits`: a double's bits for floating dtypes, else the integer
     kLoad,      // element `index` of buffer `id` (dense, row-major)
-    kLocal,     // a value that the surrounding code has in a variable: an accumulator, the result of a reduction
+    kLocal,     // a value that the surrounding code has in a variable: an accumulator, the result of a reduction;
+                // `index` holds what it varies with
     kIndex,     // `index` itself, as dtype
     kOp,        // `op` on args; cast keeps its flag in `lo` (saturate), is_inf in lo (positive) and hi (negative)
     kGuard,     // lo <= index < hi ? args[0] : args[1]; only the chosen side may be evaluated
@@ -41,7 +42,7 @@ class ExprPool {
   ExprId constant(DType dtype, double value);
   ExprId integer(DType dtype, int64_t value);
   ExprId load(DType dtype, uint32_t buffer, Index at);
-  ExprId local(DType dtype, uint32_t id);
+  ExprId local(DType dtype, uint32_t id, Index varies_with = {});
   // Folds to one side where the index's range decides it.
   ExprId guard(Index index, int64_t lo, int64_t hi, ExprId then, ExprId otherwise);
 
@@ -51,11 +52,22 @@ class ExprPool {
   // Loop variables that an expression depends on, as bits (kernels have fewer than 64 variables).
   uint64_t vars(ExprId id) const { return vars_[id]; }
   uint64_t vars(const Index& index) const;
+  // The same expression with variables replaced and with whole expressions replaced by others.
+  ExprId substitute(ExprId id, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
+  Index substitute(const Index& index, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
+
   // Model-level description of the node that an expression computes ("exp of Softmax"), for comments.
   void describe(ExprId id, std::string text);
   const std::string* description(ExprId id) const;
 
  private:
+  struct Substitution {
+    const std::map<VarId, Index>& with;
+    const std::map<ExprId, ExprId>& exprs;
+    std::map<ExprId, ExprId> memo;
+  };
+  ExprId substitute(ExprId id, Substitution& s);
+
   using Key = std::tuple<Expr::Kind, DType, ir::Op, uint32_t, std::vector<ExprId>, Index, int64_t, int64_t, uint64_t>;
   std::vector<Expr> exprs_;
   std::vector<uint64_t> vars_;

@@ -199,7 +199,8 @@ std::vector<Index> IndexPool::delinear(const Index& position, const Shape& shape
   return at;
 }
 
-Index IndexPool::substitute(const Index& a, const std::map<VarId, Index>& with) {
+Index IndexPool::substitute(const Index& a, const std::map<VarId, Index>& with,
+                            const std::function<ExprId(ExprId)>& expr) {
   Index r = constant(a.constant);
   for (const auto& [id, c] : a.terms) {
     const Atom atom = atoms_[id];
@@ -211,19 +212,19 @@ Index IndexPool::substitute(const Index& a, const std::map<VarId, Index>& with) 
         break;
       }
       case Atom::Kind::kDiv:
-        t = div(substitute(atom.arg, with), atom.a);
+        t = div(substitute(atom.arg, with, expr), atom.a);
         break;
       case Atom::Kind::kMod:
-        t = mod(substitute(atom.arg, with), atom.a);
+        t = mod(substitute(atom.arg, with, expr), atom.a);
         break;
       case Atom::Kind::kClamp:
-        t = clamp(substitute(atom.arg, with), atom.a, atom.b);
+        t = clamp(substitute(atom.arg, with, expr), atom.a, atom.b);
         break;
       case Atom::Kind::kReflect:
-        t = reflect(substitute(atom.arg, with), atom.a);
+        t = reflect(substitute(atom.arg, with, expr), atom.a);
         break;
       case Atom::Kind::kDynamic:
-        t = Index{0, {{id, 1}}};
+        t = dynamic(expr(atom.id), atom.a);
         break;
     }
     r = add(r, scale(t, c));

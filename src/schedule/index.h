@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <tuple>
@@ -73,8 +74,8 @@ class IndexPool {
 
   Range range(const Index& a) const;
   const Atom& atom(AtomId id) const { return atoms_[id]; }
-  // The same index with variables replaced.
-  Index substitute(const Index& a, const std::map<VarId, Index>& with);
+  // The same index with variables replaced, and the expressions of dynamic atoms by what `expr` makes of them.
+  Index substitute(const Index& a, const std::map<VarId, Index>& with, const std::function<ExprId(ExprId)>& expr);
 
  private:
   AtomId intern(Atom atom);

@@ -68,6 +68,12 @@ TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
 
 // ---- Indices
 
+TILE_INLINE int64_t larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+TILE_INLINE int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 TILE_INLINE int64_t floor_div(int64_t a, int64_t b) {
   return a / b - (a % b < 0);
 }

@@ -1,0 +1,354 @@
+#include "codegen/stitch.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "codegen/scalar.h"
+
+namespace heddle::codegen {
+
+using schedule::Combine;
+using schedule::ExprId;
+using schedule::GridDim;
+using schedule::Index;
+using schedule::Piece;
+using schedule::Range;
+using schedule::Reduction;
+using schedule::Stage;
+using schedule::StitchDesc;
+using schedule::Store;
+using schedule::VarId;
+
+std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
+  const std::string symbol = fmt::format("{}_{}", prefix, hash_text(text).hex().substr(0, 16));
+  const size_t at = text.find(placeholder);
+  HEDDLE_CHECK(at != std::string::npos, "the text does not name its kernel");
+  text.replace(at, placeholder.size(), symbol);
+  return symbol;
+}
+
+namespace {
+
+constexpr int kUnroll = 4;  // independent accumulators of a row reduction: covers the latency of an addition
+
+std::string combiner(Combine c) {
+  return fmt::format("tile::{}_of", to_string(c));
+}
+
+class StitchWriter {
+ public:
+  StitchWriter(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config)
+      : desc_(desc), body_(body), config_(config), emitter_(body.pool, Names{}, out_) {}
+
+  KernelSource run() {
+    out_.comment(body_.title);
+    for (const auto& choice : body_.schemes) {
+      out_.comment(fmt::format("  {}: {}, {}", choice.value, to_string(choice.scheme), choice.reason));
+    }
+    out_.open("extern \"C\" void KERNEL_NAME(void* const* operands, void* scratch, int64_t begin, int64_t end) {");
+    out_.raw("constexpr int W = tile::kLanes;");
+    declare_operands();
+    const int64_t scratch_bytes = declare_scratch();
+    const int64_t grid = body_.grid_size(), tasks = std::clamp<int64_t>(config_.tasks, 1, std::max<int64_t>(grid, 1));
+    const std::string first = tasks == grid ? "begin" : fmt::format("begin * {} / {}", grid, tasks);
+    const std::string last = tasks == grid ? "end" : fmt::format("end * {} / {}", grid, tasks);
+    out_.open(fmt::format("for (int64_t g = {}; g < {}; ++g) {{", first, last));
+    declare_grid();
+    for (size_t i = 0; i < body_.stages.size(); ++i) write_stage(body_.stages[i]);
+    out_.close();
+    out_.close();
+    KernelSource source;
+    source.text = out_.text();
+    source.symbol = name_kernel(source.text, "stitch");
+    source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
+    if (source.text.find("_of") != std::string::npos) source.includes.push_back("tile/op/reduce.h");
+    if (source.text.find("copy_matrix") != std::string::npos) source.includes.push_back("tile/kernel/cpu/transpose.h");
+    if (source.text.find("philox") != std::string::npos) source.includes.push_back("tile/op/random.h");
+    if (source.text.find("tile::f8") != std::string::npos || source.text.find("tile::f4") != std::string::npos ||
+        source.text.find("round_storage") != std::string::npos || source.text.find("cast_bits") != std::string::npos) {
+      source.includes.push_back("tile/op/narrow.h");
+    }
+    source.tasks = tasks;
+    source.scratch_bytes = scratch_bytes;
+    return source;
+  }
+
+ private:
+  void declare_operands() {
+    for (size_t i = 0; i < desc_.operands.size(); ++i) {
+      const schedule::Operand& o = desc_.operands[i];
+      const bool input = o.role == schedule::Operand::Role::kInput;
+      const std::string name = fmt::format("{}{}", input ? 'x' : 'y', i);
+      out_.line("auto* {} = static_cast<{}{}*>(operands[{}]);  // {}{}", name, input ? "const " : "",
+                storage_type(o.dtype), i, to_string(o.dtype), heddle::to_string(o.shape));
+      emitter_.names().buffers.push_back(name);
+    }
+  }
+
+  int64_t declare_scratch() {
+    int64_t offset = 0;
+    for (size_t i = 0; i < body_.scratch.size(); ++i) {
+      const schedule::Scratch& s = body_.scratch[i];
+      const std::string name = fmt::format("s{}", i);
+      out_.line("auto* {} = reinterpret_cast<{}*>(static_cast<char*>(scratch) + {});  // {} elements", name,
+                storage_type(s.dtype), offset, s.elements);
+      emitter_.names().buffers.push_back(name);
+      offset += (s.elements * static_cast<int64_t>(size_of(s.dtype)) + 63) / 64 * 64;
+    }
+    return offset;
+  }
+
+  // The variables that an iteration fixes, last grid dimension fastest.
+  void declare_grid() {
+    int64_t below = 1;
+    std::vector<std::string> lines;
+    const int64_t total = body_.grid_size();
+    for (size_t k = body_.grid.size(); k-- > 0;) {
+      const GridDim& d = body_.grid[k];
+      const int64_t blocks = body_.blocks(d);
+      const std::string quotient = below > 1 ? fmt::format("g / {}", below) : "g";
+      const std::string number = blocks == 1             ? std::string("0")
+                                 : below * blocks < total ? fmt::format("{} % {}", quotient, blocks)
+                                                          : quotient;
+      const VarId var = d.block > 1 ? d.start : d.var;
+      const std::string name = fmt::format("{}{}", d.block > 1 ? 'b' : 'i', d.var);
+      emitter_.names().vars[var] = name;
+      bound_ |= uint64_t{1} << var;
+      const std::string times = d.block > 1 && blocks > 1 ? fmt::format("{} * ", d.block) : "";
+      lines.push_back(fmt::format("const int64_t {} = {}({});", name, times, number));
+      below *= blocks;
+    }
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) out_.raw(*line);
+  }
+
+  const GridDim* blocked(VarId v) const {
+    for (const GridDim& d : body_.grid) {
+      if (d.var == v && d.block > 1) return &d;
+    }
+    return nullptr;
+  }
+
+  // Bounds of a loop: a range of the whole variable, cut to the block that this iteration works on.
+  std::pair<std::string, std::string> bounds(VarId v, Range range) const {
+    const GridDim* d = blocked(v);
+    const int64_t extent = body_.pool.indices.extent(v);
+    if (d == nullptr || body_.blocks(*d) == 1) return {fmt::format("{}", range.lo), fmt::format("{}", range.hi + 1)};
+    const std::string start = fmt::format("b{}", v);
+    std::string lo = start, hi = fmt::format("{} + {}", start, d->block);
+    if (range.lo > 0) lo = fmt::format("tile::larger({}, {})", start, range.lo);
+    if (range.hi + 1 < extent || extent % d->block != 0) hi = fmt::format("tile::smaller({}, {})", hi, range.hi + 1);
+    return {lo, hi};
+  }
+
+  std::string loop_name(VarId v) const { return fmt::format("i{}", v); }
+
+  void write_stage(const Stage& stage) {
+    for (const Reduction& r : stage.reductions) out_.comment(r.comment);
+    hoist(stage, bound_);
+    const uint64_t outside = bound_;
+    // Scopes of C++ are scopes of the emitter.
+    size_t open = 0;
+    const size_t outer_loops = stage.reductions.empty() ? 0 : stage.kept;
+    for (size_t k = 0; k < outer_loops; ++k, ++open) {
+      const auto [lo, hi] = bounds(stage.loops[k], {0, body_.pool.indices.extent(stage.loops[k]) - 1});
+      open_loop(stage.loops[k], lo, hi);
+      hoist(stage, bound_);
+    }
+    for (const auto& t : stage.transposed) transpose(stage, t);
+    if (stage.vertical) reset_columns(stage);
+    if (!stage.reductions.empty() && !stage.vertical) declare_accumulators(stage);
+    for (const Piece& piece : stage.pieces) write_piece(stage, piece, outer_loops);
+    if (!stage.reductions.empty() && !stage.vertical) finish_rows(stage);
+    while (open-- > 0) close_loop(stage.loops[open]);
+    bound_ = outside;
+  }
+
+  void open_loop(VarId v, const std::string& lo, const std::string& hi) {
+    const std::string name = loop_name(v);
+    out_.open(fmt::format("for (int64_t {0} = {1}; {0} < {2}; ++{0}) {{", name, lo, hi));
+    emitter_.names().vars[v] = name;
+    emitter_.push_scope();
+    bound_ |= uint64_t{1} << v;
+  }
+  void close_loop(VarId v) {
+    emitter_.pop_scope();
+    emitter_.names().vars.erase(v);
+    bound_ &= ~(uint64_t{1} << v);
+    out_.close();
+  }
+
+  // What does not change in the loops to come.
+  void hoist(const Stage& stage, uint64_t bound) {
+    for (const Piece& piece : stage.pieces) hoist(piece, bound);
+  }
+  void hoist(const Piece& piece, uint64_t bound) {
+    for (ExprId e : piece.values) emitter_.hoist(e, bound);
+    for (const Store& s : piece.stores) emitter_.hoist(s.value, bound);
+  }
+
+  void transpose(const Stage& stage, const schedule::TransposedLoad& t) {
+    const VarId v = stage.loops.back();
+    const auto rows = bounds(t.along, {0, body_.pool.indices.extent(t.along) - 1});
+    const auto columns = bounds(v, {0, body_.pool.indices.extent(v) - 1});
+    const auto count = [](const std::pair<std::string, std::string>& b) {
+      return b.first == "0" ? b.second : fmt::format("{} - {}", b.second, b.first);
+    };
+    out_.line("tile::copy_matrix({}, {}, {} + {}, 1, {}, {}, {});", emitter_.names().buffers[t.scratch],
+              blocked(v)->block, emitter_.names().buffers[t.from], emitter_.index(t.at), t.stride, count(rows),
+              count(columns));
+  }
+
+  // ---- Running results in scratch, one per lane of the vector loop
+
+  void reset_columns(const Stage& stage) {
+    const VarId v = stage.loops.back();
+    const auto [lo, hi] = bounds(v, {0, body_.pool.indices.extent(v) - 1});
+    for (const Reduction& r : stage.reductions) {
+      emitter_.names().vars[v] = lo;
+      const std::string at = emitter_.index(r.at), count = lo == "0" ? hi : fmt::format("{} - ({})", hi, lo);
+      emitter_.names().vars.erase(v);
+      if (is_arg(r.combine)) {
+        out_.line("tile::reset<tile::none_of>({} + {}, {});", emitter_.names().buffers[*r.position_buffer], at, count);
+      } else {
+        out_.line("tile::reset<{}>({} + {}, {});", combiner(r.combine), emitter_.names().buffers[*r.scratch], at,
+                  count);
+      }
+    }
+  }
+
+  // ---- Running results in registers
+
+  std::string accumulator(size_t k) const { return fmt::format("a{}", k); }
+
+  void declare_accumulators(const Stage& stage) {
+    const std::string width = stage.vector ? "W" : "1";
+    for (size_t k = 0; k < stage.reductions.size(); ++k) {
+      const Reduction& r = stage.reductions[k];
+      if (is_arg(r.combine)) {
+        out_.line("tile::arg_accumulator<{}, {}, {}, {}> {};", r.combine == Combine::kArgMax, r.last,
+                  computed_type(r.dtype), width, accumulator(r.local));
+      } else {
+        out_.line("tile::accumulator<{}, {}, {}, {}> {};", combiner(r.combine), computed_type(r.dtype), width,
+                  stage.vector ? kUnroll : 1, accumulator(r.local));
+      }
+    }
+  }
+
+  void finish_rows(const Stage& stage) {
+    for (const Reduction& r : stage.reductions) {
+      const DType dtype = is_arg(r.combine) ? DType::kI64 : r.dtype;
+      if (r.scratch) {
+        const uint32_t buffer = is_arg(r.combine) ? *r.position_buffer : *r.scratch;
+        out_.line("tile::store({} + {}, {}.result());", emitter_.names().buffers[buffer], emitter_.index(r.at),
+                  accumulator(r.local));
+        continue;
+      }
+      const std::string name = fmt::format("r{}", r.local);
+      if (dtype == DType::kBool) {
+        out_.line("const auto {} = tile::to_mask({}.result());", name, accumulator(r.local));
+      } else {
+        out_.line("const auto {} = {}.result();", name, accumulator(r.local));
+      }
+      emitter_.names().locals[r.local] = {name, dtype, false, dtype == DType::kBool ? 1 : 0};
+    }
+  }
+
+  // ---- Loops
+
+  void write_piece(const Stage& stage, const Piece& piece, size_t from) {
+    const uint64_t outside = bound_;
+    const size_t last = stage.vector ? stage.loops.size() - 1 : stage.loops.size();
+    const size_t first = stage.vertical ? stage.kept : from;
+    for (size_t k = first; k < last; ++k) {
+      const auto [lo, hi] = bounds(stage.loops[k], piece.ranges[k]);
+      open_loop(stage.loops[k], lo, hi);
+      hoist(piece, bound_);
+    }
+    if (stage.vector) {
+      write_lanes(stage, piece);
+    } else {
+      emitter_.push_scope();
+      write_body(stage, piece, false);
+      emitter_.pop_scope();
+    }
+    for (size_t k = last; k-- > first;) close_loop(stage.loops[k]);
+    bound_ = outside;
+  }
+
+  void write_lanes(const Stage& stage, const Piece& piece) {
+    const VarId v = stage.loops.back();
+    const auto [lo, hi] = bounds(v, piece.ranges.back());
+    const bool rows = !stage.reductions.empty() && !stage.vertical;
+    const bool unroll = rows && std::none_of(stage.reductions.begin(), stage.reductions.end(),
+                                             [](const Reduction& r) { return is_arg(r.combine); });
+    out_.open(fmt::format("tile::for_lanes{}({}, {}, [&]<int W>(int64_t {}, auto n{}) __attribute__((always_inline)) {{",
+                          unroll ? fmt::format("_unrolled<W, {}>", kUnroll) : "<W>", lo, hi, loop_name(v),
+                          unroll ? ", auto u" : ""));
+    emitter_.names().vars[v] = loop_name(v);
+    emitter_.set_lanes(Lanes{v, "W", "n"});
+    emitter_.push_scope();
+    write_body(stage, piece, unroll);
+    emitter_.pop_scope();
+    emitter_.set_lanes(std::nullopt);
+    emitter_.names().vars.erase(v);
+    out_.close("});");
+  }
+
+  void write_body(const Stage& stage, const Piece& piece, bool unroll) {
+    for (size_t k = 0; k < stage.reductions.size(); ++k) {
+      if (stage.vertical) {
+        combine_columns(stage.reductions[k], piece, k);
+      } else {
+        combine_rows(stage, piece, k, unroll);
+      }
+    }
+    for (const Store& s : piece.stores) emitter_.store(emitter_.names().buffers[s.buffer], s.dtype, s.at, s.value);
+  }
+
+  // A value as numbers: reductions of bool work on 0 and 1.
+  std::string number(ExprId e, DType dtype) {
+    const std::string text = emitter_.vector(e);
+    return dtype == DType::kBool ? fmt::format("tile::from_mask<uint8_t>({})", text) : text;
+  }
+
+  void combine_rows(const Stage& stage, const Piece& piece, size_t k, bool unroll) {
+    const Reduction& r = stage.reductions[k];
+    const std::string value = number(piece.values[k], r.dtype);
+    const std::string count = stage.vector ? "n" : "tile::index_constant<1>{}";
+    if (is_arg(r.combine)) {
+      out_.line("{}.add({}, {}, {});", accumulator(r.local), value, emitter_.vector(piece.positions[k]), count);
+    } else {
+      out_.line("{}.add({}, {}, {});", accumulator(r.local), value, count, unroll ? "u" : "tile::index_constant<0>{}");
+    }
+  }
+
+  void combine_columns(const Reduction& r, const Piece& piece, size_t k) {
+    const std::string value = number(piece.values[k], r.dtype);
+    const auto& buffers = emitter_.names().buffers;
+    const std::string at = emitter_.index(r.at);
+    if (is_arg(r.combine)) {
+      out_.line("tile::arg_columns<{}, {}, W>({} + {}, {} + {}, {}, {}, n);", r.combine == Combine::kArgMax, r.last,
+                buffers[*r.scratch], at, buffers[*r.position_buffer], at, value,
+                emitter_.vector(piece.positions[k]));
+      return;
+    }
+    const std::string p = fmt::format("{} + {}", buffers[*r.scratch], at);
+    out_.line("tile::put({0}, {1}::apply(tile::fetch<W>({0}, n), {2}), n);", p, combiner(r.combine), value);
+  }
+
+  const schedule::KernelDesc& desc_;
+  const StitchDesc& body_;
+  const schedule::Config& config_;
+  Writer out_;
+  ScalarEmitter emitter_;
+  uint64_t bound_ = 0;
+};
+
+}  // namespace
+
+KernelSource emit_stitch(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config) {
+  return StitchWriter(desc, body, config).run();
+}
+
+}  // namespace heddle::codegen

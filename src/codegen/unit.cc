@@ -1,0 +1,28 @@
+#include <set>
+
+#include "base/check.h"
+#include "codegen/codegen.h"
+#include "codegen/stitch.h"
+
+namespace heddle::codegen {
+
+KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target&) {
+  if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
+    return emit_stitch(desc, **stitch, config);
+  }
+  fail(ErrorCode::kUnsupportedOperator, "contraction", "no text is written for it");
+}
+
+std::string translation_unit(const std::vector<const KernelSource*>& kernels, const Target&) {
+  std::set<std::string> includes, symbols;
+  for (const KernelSource* kernel : kernels) includes.insert(kernel->includes.begin(), kernel->includes.end());
+  std::string text;
+  for (const std::string& path : includes) text += "#include \"" + path + "\"\n";
+  text += "\nnamespace tile = heddle::tile;\n";
+  for (const KernelSource* kernel : kernels) {
+    if (symbols.insert(kernel->symbol).second) text += "\n" + kernel->text;
+  }
+  return text;
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "schedule/probe.h"
+
+namespace heddle::schedule {
+
+// Cycles that an expression node costs per native f32 vector, beyond what overlaps with a load: a coarse throughput
+// model for choosing what to store and how finely to cut, not a prediction.
+double node_cycles(const ExprPool& pool, ExprId e);
+// The sum over everything reachable from e, each node once; locals are free.
+double expr_cycles(const Probe& probe, ExprId e);
+
+// What a kernel moves and computes.
+struct Work {
+  double bytes = 0;   // buffers read and written once
+  double cycles = 0;  // of vector arithmetic
+  double seconds(const CpuTarget& cpu) const;
+};
+Work work_of(const Probe& probe, const ir::Graph& graph, const CpuTarget& cpu);
+
+// The stride of an index along a variable; nullopt where it is not affine in it.
+std::optional<int64_t> stride_along(const ExprPool& pool, const Index& index, VarId var);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,208 @@
+#include "schedule/cut.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace heddle::schedule {
+
+using ir::Op;
+using ir::ValueId;
+
+LocalGraph extract(const ir::Graph& graph, const ir::Group& group) {
+  LocalGraph local;
+  local.graph.adopt_origins(graph);
+  std::map<ValueId, ValueId> to;
+  ExprPool scratch;
+  const auto input = [&](ValueId v) {
+    if (to.count(v) != 0) return;
+    const Tensor* constant = graph.constant_of(v);
+    if (constant != nullptr && splat_of(scratch, *constant)) {
+      to[v] = local.graph.constant(*constant, graph.producer(v).origins);
+    } else {
+      to[v] = local.graph.parameter(fmt::format("p{}", v), graph.type(v));
+      local.outer[to[v]] = v;
+    }
+  };
+  for (ir::NodeId id : group.nodes) {
+    const ir::Node& node = graph.node(id);
+    std::vector<ValueId> inputs;
+    for (ValueId v : node.inputs) {
+      input(v);
+      inputs.push_back(to[v]);
+    }
+    const ir::NodeId added = local.graph.add(node.op, inputs, node.attrs, node.origins);
+    for (size_t i = 0; i < node.outputs.size(); ++i) to[node.outputs[i]] = local.graph.node(added).outputs[i];
+  }
+  for (ValueId v : group.outputs) {
+    local.graph.output(fmt::format("o{}", v), to.at(v));
+    local.outer[to.at(v)] = v;
+  }
+  return local;
+}
+
+std::set<ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users, ValueId value,
+                           const std::set<ValueId>& roots) {
+  const int64_t size = element_count(graph.shape(value));
+  std::set<ValueId> result, seen;
+  std::vector<ValueId> open = {value};
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (!seen.insert(v).second) continue;
+    if (roots.count(v) != 0) return {};
+    bool handed_on = false;
+    for (ir::NodeId user : users[v]) {
+      const ir::Node& node = graph.node(user);
+      const bool same = node.outputs.size() == 1 && element_count(graph.shape(node.outputs[0])) == size;
+      if (same && (ir::is_elementwise(node.op) || node.op == Op::kReshape)) {
+        open.push_back(node.outputs[0]);
+      } else {
+        handed_on = true;
+      }
+    }
+    if (handed_on) result.insert(v);
+  }
+  return result;
+}
+
+namespace {
+
+// Copies a graph, asking `replace` for other values in place of a node's.
+class Copier {
+ public:
+  explicit Copier(LocalGraph& local) : from_(local.graph) { to.graph.adopt_origins(from_); }
+
+  LocalGraph to;
+  std::map<ValueId, ValueId> map;
+
+  void node(const ir::Node& node) {
+    if (node.op == Op::kParameter) {
+      map[node.outputs[0]] = to.graph.parameter(node.attrs.text("name"), from_.type(node.outputs[0]));
+      return;
+    }
+    std::vector<ValueId> inputs;
+    for (ValueId v : node.inputs) inputs.push_back(map.at(v));
+    const ir::NodeId added = to.graph.add(node.op, inputs, node.attrs, node.origins);
+    for (size_t i = 0; i < node.outputs.size(); ++i) map[node.outputs[i]] = to.graph.node(added).outputs[i];
+  }
+
+  void finish(const LocalGraph& from) {
+    for (const auto& port : from_.outputs()) to.graph.output(port.name, map.at(port.value));
+    for (const auto& [inner, outer] : from.outer) to.outer[map.at(inner)] = outer;
+    for (ValueId v : from.forced) to.forced.insert(map.at(v));
+    for (ValueId v : from.whole) to.whole.insert(map.at(v));
+  }
+
+ private:
+  const ir::Graph& from_;
+};
+
+// The largest divisor of n that is at most `limit`.
+int64_t divisor(int64_t n, int64_t limit) {
+  for (int64_t d = std::min(n, limit); d > 1; --d) {
+    if (n % d == 0) return d;
+  }
+  return 1;
+}
+
+std::string_view binary_of(const std::string& kind) {
+  if (kind == "sum") return "add";
+  if (kind == "prod") return "mul";
+  if (kind == "any") return "or";
+  if (kind == "all") return "and";
+  return kind;
+}
+
+// The reduction `node` over x in `parts` parts of its widest dimension, plus a rest that does not divide.
+ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t parts) {
+  ir::Graph& graph = local.graph;
+  const Shape shape = graph.shape(x);
+  std::vector<int64_t> dims = node.attrs.ints("dims");
+  const std::string kind = node.attrs.text("kind");
+  const auto widest = std::max_element(dims.begin(), dims.end(), [&](int64_t a, int64_t b) {
+    return shape[static_cast<size_t>(a)] < shape[static_cast<size_t>(b)];
+  });
+  const auto d = static_cast<size_t>(*widest);
+  const int64_t extent = shape[d];
+  int64_t count = divisor(extent, 2 * parts);
+  if (count < parts) count = parts;
+  const int64_t length = extent / count, covered = length * count;
+  const auto emit = [&](Op op, std::vector<ValueId> inputs, ir::Attrs attrs) {
+    return graph.emit(op, std::move(inputs), std::move(attrs), node.origins);
+  };
+  const auto slice = [&](int64_t start, int64_t limit) {
+    ir::Ints starts(shape.size(), 0), limits = shape, strides(shape.size(), 1);
+    starts[d] = start;
+    limits[d] = limit;
+    return emit(Op::kSlice, {x}, {{"starts", starts}, {"limits", limits}, {"strides", strides}});
+  };
+  const ValueId body = covered == extent ? x : slice(0, covered);
+  Shape cut = shape;
+  cut[d] = count;
+  cut.insert(cut.begin() + static_cast<int64_t>(d) + 1, length);
+  ir::Ints inner;
+  size_t before = 0;  // kept dimensions before the parts
+  for (int64_t dim : dims) inner.push_back(dim + (dim >= static_cast<int64_t>(d)));
+  for (size_t k = 0; k < d; ++k) before += std::find(dims.begin(), dims.end(), static_cast<int64_t>(k)) == dims.end();
+  const ValueId partial =
+      emit(Op::kReduce, {emit(Op::kReshape, {body}, {{"shape", cut}})}, {{"kind", kind}, {"dims", inner}});
+  local.forced.insert(partial);
+  local.whole.insert(partial);
+  ValueId result = emit(Op::kReduce, {partial}, {{"kind", kind}, {"dims", ir::Ints{static_cast<int64_t>(before)}}});
+  local.whole.insert(result);
+  if (covered != extent) {
+    const ValueId rest = emit(Op::kReduce, {slice(covered, extent)}, {{"kind", kind}, {"dims", dims}});
+    local.whole.insert(rest);
+    result = emit(*ir::parse_op(binary_of(kind)), {result, rest}, {});
+  }
+  return result;
+}
+
+}  // namespace
+
+void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
+  const ir::Graph& graph = local.graph;
+  Copier copier(local);
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.outputs.size() == 1 && node.outputs[0] == value) {
+      copier.map[value] = in_parts(copier.to, node, copier.map.at(node.inputs[0]), parts);
+    } else {
+      copier.node(node);
+    }
+  }
+  copier.finish(local);
+  local = std::move(copier.to);
+}
+
+std::string title_of(const ir::Graph& graph, const Probe& probe, const std::function<bool(ValueId)>& is_leaf) {
+  constexpr size_t kMaxNames = 10;
+  std::set<ValueId> seen;
+  std::vector<ValueId> open;
+  for (const Root& root : probe.roots) open.push_back(root.value);
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (is_leaf(v) || !seen.insert(v).second) continue;
+    for (ValueId input : graph.producer(v).inputs) open.push_back(input);
+  }
+  std::vector<std::string> ops, origins;
+  const auto add = [](std::vector<std::string>& list, std::string name) {
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(std::move(name));
+  };
+  for (ValueId v : seen) {  // ascending, so topological
+    const ir::Node& node = graph.producer(v);
+    if (node.op == Op::kConstant || node.op == Op::kBroadcast || node.op == Op::kReshape) continue;
+    const bool reduce = node.op == Op::kReduce || node.op == Op::kArgReduce;
+    add(ops, reduce ? std::string(to_string(combine_of(node))) : std::string(ir::to_string(node.op)));
+    for (ir::OriginId id : node.origins) add(origins, graph.origin(id).op_type);
+  }
+  if (ops.empty()) ops.push_back("copy");
+  const bool more = ops.size() > kMaxNames;
+  if (more) ops.resize(kMaxNames);
+  if (origins.size() > 4) origins.resize(4);
+  return fmt::format("{}{}{}{} {}", fmt::join(ops, ", "), more ? ", ..." : "", origins.empty() ? "" : " of ",
+                     fmt::join(origins, ", "), ir::to_string(graph.type(probe.roots[0].value)));
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schedule/probe.h"
+
+namespace heddle::schedule {
+
+// A group as a graph of its own, which the scheduler may rewrite. Inputs are parameters, except constants with one
+// value throughout, which become literals in the text.
+struct LocalGraph {
+  ir::Graph graph;
+  std::map<ir::ValueId, ir::ValueId> outer;  // parameters and outputs: the value of the whole graph
+  std::set<ir::ValueId> forced;              // to be handed over through a workspace
+  std::set<ir::ValueId> whole;               // reductions that are not to be split (further)
+};
+
+LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
+
+// Where the result of `value` is handed on most cheaply: the last values with its element count that elementwise and
+// reshape nodes make of it, before a broadcast or another reduction reads them. Empty when a root is among them.
+std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users,
+                               ir::ValueId value, const std::set<ir::ValueId>& roots);
+
+// Replaces a reduction by a reduction in about `parts` independent parts, forced into a workspace, and one over them.
+void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
+
+// What a kernel computes in a few words, without names of the model.
+std::string title_of(const ir::Graph& graph, const Probe& probe, const std::function<bool(ir::ValueId)>& is_leaf);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+#include "schedule/kernel.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr double kTaskSeconds = 15e-6;  // work per task that hides the cost of handing it out
+constexpr int64_t kMinColumns = 64;     // narrower column blocks waste the lines that the prefetcher brings
+constexpr int64_t kMaxColumns = 1024;   // running results of a column block stay in L1
+constexpr int64_t kTileRows = 16;       // of a transposed block, along the loads' unit stride: one cache line of f32
+constexpr int64_t kTileColumns = 64;    // along the stores' unit stride
+constexpr int64_t kTileMinimum = 4;     // dimensions shorter than this are not worth a transposition
+
+int64_t round_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b * b;
+}
+
+// How many bytes are walked with unit stride along each variable.
+std::map<VarId, double> unit_stride_bytes(const Probe& probe, const ir::Graph& graph) {
+  std::map<VarId, double> weight;
+  const auto access = [&](const Index& index, double bytes) {
+    for (const auto& [id, c] : index.terms) {
+      const Atom& atom = probe.pool.indices.atom(id);
+      if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
+    }
+  };
+  const auto sweep = [&](ExprId e, double points) {
+    probe.visit(e, [&](ExprId id) {
+      const Expr& expr = probe.pool[id];
+      if (expr.kind == Expr::Kind::kLoad) access(expr.index, points * static_cast<double>(size_of(expr.dtype)));
+    });
+  };
+  for (const Instance& i : probe.instances) sweep(i.operand, static_cast<double>(probe.volume(i.kept | i.reduced)));
+  for (const Root& root : probe.roots) {
+    const auto points = static_cast<double>(element_count(graph.shape(root.value)));
+    sweep(root.expr, points);
+    // A store with a stride costs more than a load with one: it also reads the line.
+    access(root.at, 1.5 * points * static_cast<double>(size_of(graph.dtype(root.value))));
+  }
+  return weight;
+}
+
+// A variable along which loads have unit stride while they jump along the vector variable: their blocks are transposed.
+std::optional<VarId> transposed_variable(const Probe& probe, VarId vector, uint64_t parallel) {
+  std::map<VarId, int> votes;
+  for (const Root& root : probe.roots) {
+    probe.visit(root.expr, [&](ExprId id) {
+      const Expr& expr = probe.pool[id];
+      if (expr.kind != Expr::Kind::kLoad || stride_along(probe.pool, expr.index, vector).value_or(1) <= 1) return;
+      for (const auto& [atom_id, c] : expr.index.terms) {
+        const Atom& atom = probe.pool.indices.atom(atom_id);
+        if (atom.kind != Atom::Kind::kVar || c != 1 || !(parallel >> atom.id & 1)) continue;
+        if (probe.pool.indices.extent(atom.id) >= kTileMinimum) ++votes[atom.id];
+      }
+    });
+  }
+  const auto best = std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  if (best == votes.end() || probe.pool.indices.extent(vector) < kTileMinimum) return std::nullopt;
+  return best->first;
+}
+
+int64_t wanted_tasks(double seconds, const CpuTarget& cpu) {
+  if (cpu.threads == 1 || seconds < 4e-6 * cpu.barrier_us) return 1;
+  const auto tasks = static_cast<int64_t>(seconds / kTaskSeconds) + 1;
+  return round_up(std::clamp<int64_t>(tasks, cpu.threads, 16 * cpu.threads), cpu.threads);
+}
+
+class Mapper {
+ public:
+  Mapper(Probe& probe, const ir::Graph& graph, const Target& target,
+         const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier)
+      : probe_(probe), graph_(graph), cpu_(target.cpu), frontier_(frontier) {}
+
+  Outcome run() {
+    cut_recomputed();
+    if (!outcome_.cuts.empty()) return outcome_;
+    parallel_ = probe_.all_root_vars();
+    for (const Instance& i : probe_.instances) parallel_ &= i.kept;
+    for (const Root& root : probe_.roots) {
+      uint64_t own = 0;
+      for (VarId v : root.vars) own |= uint64_t{1} << v;
+      if ((parallel_ & ~own) != 0) {  // its elements would be made several times
+        outcome_.reason = "an output has fewer elements than there are independent iterations";
+        return outcome_;
+      }
+    }
+    work_ = work_of(probe_, graph_, cpu_);
+    tasks_ = wanted_tasks(work_.seconds(cpu_), cpu_);
+    choose_vector();
+    make_grid();
+    if (grid_size() < cpu_.threads && tasks_ > 1 && !probe_.instances.empty()) more_parallelism();
+    if (outcome_.cuts.empty()) outcome_.mapping = std::move(mapping_);
+    return outcome_;
+  }
+
+ private:
+  // A reduction whose result each of its consumers' iterations would compute again.
+  void cut_recomputed() {
+    for (const Instance& i : probe_.instances) {
+      const int64_t size = element_count(graph_.shape(i.value));
+      if (probe_.volume(i.kept) <= size + size / 2) continue;
+      std::set<ir::ValueId> cuts = frontier_(i.value);
+      if (cuts.empty()) cuts.insert(i.value);
+      outcome_.cuts.insert(cuts.begin(), cuts.end());
+      outcome_.reason = "a reduction would be computed once per consumer";
+    }
+  }
+
+  void choose_vector() {
+    const std::map<VarId, double> weight = unit_stride_bytes(probe_, graph_);
+    double most = 0;
+    for (const auto& [var, bytes] : weight) {
+      if (bytes >= most && probe_.pool.indices.extent(var) > 1) {
+        most = bytes;
+        mapping_.vector = var;
+      }
+    }
+    if (!mapping_.vector && !probe_.space.vars.empty()) mapping_.vector = probe_.space.vars.back();
+    if (mapping_.vector && probe_.instances.empty()) {
+      mapping_.transposed = transposed_variable(probe_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));
+    }
+  }
+
+  void make_grid() {
+    mapping_.fixed = parallel_;
+    const auto leave = [&](std::optional<VarId> v) {
+      if (v) mapping_.fixed &= ~(uint64_t{1} << *v);
+    };
+    leave(mapping_.vector);
+    leave(mapping_.transposed);
+    for (VarId v : probe_.space.vars) {
+      if (mapping_.fixed >> v & 1) mapping_.grid.push_back({v, 1, 0});
+    }
+    const int64_t others = probe_.volume(mapping_.fixed);
+    if (mapping_.transposed) {
+      add_blocked(*mapping_.transposed, kTileRows);
+      add_blocked(*mapping_.vector, kTileColumns);
+    } else if (mapping_.vector && (parallel_ >> *mapping_.vector & 1)) {
+      add_blocked(*mapping_.vector, vector_block(others));
+    }
+    const int64_t grid = grid_size();
+    mapping_.tasks = std::min(grid, tasks_);
+    mapping_.reason = fmt::format("{:.3g} MB, {:.3g} us of arithmetic, {} grid iterations", work_.bytes * 1e-6,
+                                  1e6 * work_.cycles / (cpu_.ghz * 1e9), grid);
+  }
+
+  void add_blocked(VarId v, int64_t block) {
+    const int64_t extent = probe_.pool.indices.extent(v);
+    GridDim dim{v, std::min(block, extent), 0};
+    if (dim.block < 1) dim.block = 1;
+    if (dim.block == 1) {
+      mapping_.fixed |= uint64_t{1} << v;
+    } else {
+      dim.start = probe_.pool.indices.new_var(extent);
+    }
+    mapping_.grid.push_back(dim);
+  }
+
+  int64_t vector_block(int64_t others) {
+    const VarId v = *mapping_.vector;
+    const int64_t extent = probe_.pool.indices.extent(v);
+    const int64_t unit = 4 * cpu_.lanes_f32();
+    int64_t blocks = std::max<int64_t>(1, (tasks_ + others - 1) / others);
+    int64_t block = round_up((extent + blocks - 1) / blocks, unit);
+    if (probe_.instances.empty()) return block;
+    block = std::min(block, kMaxColumns);
+    // A block of columns that several stages read again should stay in L2.
+    const int64_t reduced = probe_.volume(widest_reduction()) * 4;
+    if (probe_.instances.size() > 1 && reduced > 0) {
+      block = std::min(block, std::max(kMinColumns, cpu_.l2_bytes / 2 / reduced / unit * unit));
+    }
+    return std::min(extent, std::max(block, std::min(kMinColumns, extent)));
+  }
+
+  uint64_t widest_reduction() const {
+    uint64_t widest = 0;
+    for (const Instance& i : probe_.instances) {
+      if (probe_.volume(i.reduced) > probe_.volume(widest)) widest = i.reduced;
+    }
+    return widest;
+  }
+
+  int64_t grid_size() const {
+    int64_t n = 1;
+    for (const GridDim& d : mapping_.grid) n *= (probe_.pool.indices.extent(d.var) + d.block - 1) / d.block;
+    return n;
+  }
+
+  // Too few iterations for the threads: hand reductions over through a workspace, or split them in two steps.
+  void more_parallelism() {
+    for (const Instance& i : probe_.instances) {
+      const std::set<ir::ValueId> cuts = frontier_(i.value);
+      if (i.level == 0) outcome_.cuts.insert(cuts.begin(), cuts.end());
+    }
+    outcome_.reason = fmt::format("{} grid iterations do not fill {} threads", grid_size(), cpu_.threads);
+    if (!outcome_.cuts.empty()) return;
+    const Instance* widest = nullptr;
+    for (const Instance& i : probe_.instances) {
+      if (i.node->op != ir::Op::kReduce) continue;
+      if (widest == nullptr || probe_.volume(i.reduced) > probe_.volume(widest->reduced)) widest = &i;
+    }
+    if (widest == nullptr) return;
+    outcome_.split = widest->value;
+    outcome_.parts = tasks_;
+  }
+
+  Probe& probe_;
+  const ir::Graph& graph_;
+  const CpuTarget& cpu_;
+  const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier_;
+  Outcome outcome_;
+  Mapping mapping_;
+  uint64_t parallel_ = 0;
+  Work work_;
+  int64_t tasks_ = 1;
+};
+
+}  // namespace
+
+Outcome map_kernel(Probe& probe, const ir::Graph& graph, const Target& target,
+                   const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier) {
+  return Mapper(probe, graph, target, frontier).run();
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,373 @@
+#include "schedule/probe.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+
+namespace heddle::schedule {
+
+using ir::Op;
+
+Combine combine_of(const ir::Node& node) {
+  const std::string& kind = node.attrs.text("kind");
+  const bool arg = node.op == Op::kArgReduce;
+  if (kind == "sum") return Combine::kSum;
+  if (kind == "prod") return Combine::kProd;
+  if (kind == "max") return arg ? Combine::kArgMax : Combine::kMax;
+  if (kind == "min") return arg ? Combine::kArgMin : Combine::kMin;
+  if (kind == "any") return Combine::kAny;
+  HEDDLE_CHECK(kind == "all", "reduction {}", kind);
+  return Combine::kAll;
+}
+
+namespace {
+
+constexpr int kMaxRebuilds = 24;
+
+int64_t product(std::span<const int64_t> extents) {
+  int64_t n = 1;
+  for (int64_t e : extents) n *= e;
+  return n;
+}
+
+std::vector<int64_t> without_ones(const Shape& shape) {
+  std::vector<int64_t> r;
+  for (int64_t e : shape) {
+    if (e != 1) r.push_back(e);
+  }
+  return r;
+}
+
+std::vector<int64_t> reduced_dims(const ir::Node& node) {
+  if (node.op == Op::kArgReduce) return {node.attrs.integer("dim")};
+  return node.attrs.ints("dims");
+}
+
+}  // namespace
+
+Probe::Probe(const KernelContext& context, std::vector<ir::ValueId> values)
+    : context_(context), values_(std::move(values)) {
+  const auto size = [&](ir::ValueId v) { return element_count(context_.graph.shape(v)); };
+  std::stable_sort(values_.begin(), values_.end(), [&](auto a, auto b) { return size(a) > size(b); });
+  space.dims = context_.graph.shape(values_[0]);
+  space.extents = without_ones(space.dims);
+  build();
+  for (int i = 0; i < kMaxRebuilds && fits && needed.empty() && split(); ++i) build();
+  if (fits && needed.empty()) merge();
+}
+
+int64_t Probe::volume(uint64_t vars) const {
+  int64_t n = 1;
+  for (VarId v = 0; v < pool.indices.var_count(); ++v) {
+    if (vars >> v & 1) n *= pool.indices.extent(v);
+  }
+  return n;
+}
+
+uint64_t Probe::all_root_vars() const {
+  uint64_t set = 0;
+  for (VarId v : space.vars) set |= uint64_t{1} << v;
+  return set;
+}
+
+void Probe::visit(ExprId e, const std::function<void(ExprId)>& f) const {
+  std::set<ExprId> seen;
+  std::vector<ExprId> open = {e};
+  const std::function<void(const Index&)> open_index = [&](const Index& index) {
+    for (const auto& term : index.terms) {
+      const Atom& atom = pool.indices.atom(term.first);
+      if (atom.kind == Atom::Kind::kDynamic) open.push_back(atom.id);
+      open_index(atom.arg);
+    }
+  };
+  while (!open.empty()) {
+    const ExprId at = open.back();
+    open.pop_back();
+    if (!seen.insert(at).second) continue;
+    f(at);
+    for (ExprId arg : pool[at].args) open.push_back(arg);
+    if (pool[at].kind != Expr::Kind::kLocal) open_index(pool[at].index);
+  }
+}
+
+void Probe::visit_all(const std::function<void(ExprId)>& f) const {
+  std::set<ExprId> seen;
+  const auto once = [&](ExprId e) {
+    if (seen.insert(e).second) f(e);
+  };
+  for (const Root& root : roots) visit(root.expr, once);
+  for (const Instance& instance : instances) visit(instance.operand, once);
+}
+
+void Probe::make_vars(Space& s) {
+  s.vars.clear();
+  for (int64_t extent : s.extents) s.vars.push_back(pool.indices.new_var(extent));
+}
+
+Index Probe::linear(const std::vector<VarId>& vars) {
+  Index r;
+  int64_t stride = 1;
+  for (size_t i = vars.size(); i-- > 0;) {
+    r = pool.indices.add(r, pool.indices.scale(pool.indices.var(vars[i]), stride));
+    stride *= pool.indices.extent(vars[i]);
+  }
+  return r;
+}
+
+void Probe::build() {
+  pool = ExprPool();
+  roots.clear();
+  instances.clear();
+  leaves.clear();
+  instance_ids_.clear();
+  make_vars(space);
+  for (auto& [key, extra] : extra_) extra.vars.clear();
+  Inliner inliner(context_.graph, pool);
+  inliner_ = &inliner;
+  inliner.set_binding([this](ir::ValueId value, const std::vector<Index>& at) { return bind(value, at); });
+  for (size_t i = 0; i < values_.size(); ++i) {
+    Root root{values_[i], {}, 0, {}};
+    if (!place(root, i)) {
+      fits = false;
+      return;
+    }
+    const Index flat = linear(root.vars);
+    root.expr = inliner.at(root.value, pool.indices.delinear(flat, context_.graph.shape(root.value)));
+    root.at = flat;
+    roots.push_back(std::move(root));
+  }
+  inliner_ = nullptr;
+}
+
+// Which variables of the root space the elements of a smaller root lie on: a run of variables with its element count,
+// the first one that leaves its reductions as parallel as they are; any would be correct.
+bool Probe::place(Root& root, size_t index) {
+  const int64_t size = element_count(context_.graph.shape(root.value));
+  if (index == 0 || size == product(space.extents)) {
+    root.vars = space.vars;
+    return true;
+  }
+  for (size_t first = 0; first <= space.vars.size(); ++first) {
+    int64_t n = 1;
+    for (size_t last = first; last <= space.vars.size(); ++last) {
+      if (n == size) {
+        root.vars.assign(space.vars.begin() + static_cast<int64_t>(first),
+                         space.vars.begin() + static_cast<int64_t>(last));
+        return true;
+      }
+      if (last < space.vars.size()) n *= space.extents[last];
+    }
+  }
+  return false;
+}
+
+std::optional<ExprId> Probe::bind(ir::ValueId value, const std::vector<Index>& at) {
+  const ir::Graph& graph = context_.graph;
+  const ir::Node& node = graph.producer(value);
+  if (context_.is_leaf(value)) {
+    const Shape& shape = graph.shape(value);
+    auto leaf = std::find_if(leaves.begin(), leaves.end(), [&](const LeafOperand& l) { return l.value == value; });
+    if (leaf == leaves.end()) leaf = leaves.insert(leaf, {value, graph.dtype(value), shape});
+    return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - leaves.begin()), pool.indices.linear(at, shape));
+  }
+  const bool own = std::find(values_.begin(), values_.end(), value) != values_.end();
+  if (context_.must_be_leaf(value) && !own) {
+    needed.insert(value);
+    return pool.local(graph.dtype(value), ~0u);
+  }
+  if (node.op == Op::kReduce || node.op == Op::kArgReduce) return reduce(value, at);
+  if (!Inliner::inlines(node.op)) {
+    needed.insert(value);
+    return pool.local(graph.dtype(value), ~0u);
+  }
+  return std::nullopt;
+}
+
+std::vector<VarId> Probe::reduced_vars(const Shape& reduced, uint64_t kept) {
+  const int64_t count = product(reduced);
+  // Loops over the same range share variables: then what two stages compute alike has equal expressions.
+  std::vector<VarId> unused;
+  for (VarId v : space.vars) {
+    if (!(kept >> v & 1)) unused.push_back(v);
+  }
+  for (size_t first = 0; first < unused.size(); ++first) {
+    int64_t n = 1;
+    for (size_t last = first; last < unused.size() && n < count; ++last) {
+      n *= pool.indices.extent(unused[last]);
+      if (n == count) {
+        return {unused.begin() + static_cast<int64_t>(first), unused.begin() + static_cast<int64_t>(last) + 1};
+      }
+    }
+  }
+  for (int copy = 0;; ++copy) {
+    Space& extra = extra_[{reduced, copy}];
+    if (extra.extents.empty()) extra = {reduced, without_ones(reduced), {}};
+    if (extra.vars.empty()) make_vars(extra);
+    const bool free = std::none_of(extra.vars.begin(), extra.vars.end(), [&](VarId v) { return kept >> v & 1; });
+    if (free) return extra.vars;
+  }
+}
+
+ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
+  const auto key = std::make_pair(value, at);
+  const ir::Graph& graph = context_.graph;
+  const DType dtype = graph.dtype(value);
+  if (const auto known = instance_ids_.find(key); known != instance_ids_.end()) {
+    return pool.local(dtype, known->second, instances[known->second].position);
+  }
+  const ir::Node& node = graph.producer(value);
+  const Shape& shape = graph.shape(node.inputs[0]);
+  const std::vector<int64_t> dims = reduced_dims(node);
+  Shape reduced;
+  for (int64_t d : dims) reduced.push_back(shape[static_cast<size_t>(d)]);
+  if (product(reduced) == 0) {
+    switch (combine_of(node)) {
+      case Combine::kMax:
+      case Combine::kMin: {
+        // The lowest or highest of the type: what casting an infinity saturates to.
+        const double inf = combine_of(node) == Combine::kMax ? -HUGE_VAL : HUGE_VAL;
+        const ExprId e = pool.constant(DType::kF64, inf);
+        return pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {e}, .lo = 0});
+      }
+      default:
+        return pool.integer(dtype, combine_of(node) == Combine::kProd || combine_of(node) == Combine::kAll);
+    }
+  }
+  const Index position = pool.indices.linear(at, graph.shape(value));
+  uint64_t kept = 0;
+  for (const Index& index : at) kept |= pool.vars(index);
+  Instance instance{value, &node, position, kept, 0, 0, 0, 0, 0};
+  const std::vector<VarId> vars = reduced_vars(reduced, kept);
+  for (VarId v : vars) instance.reduced |= uint64_t{1} << v;
+  const std::vector<Index> inner = pool.indices.delinear(linear(vars), reduced);
+  std::vector<Index> from(shape.size());
+  size_t next_kept = 0, next_reduced = 0;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const bool is_reduced = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+    from[d] = is_reduced ? inner[next_reduced++] : at[next_kept++];
+  }
+  instance.operand = inliner_->at(node.inputs[0], from);
+  if (node.op == Op::kArgReduce) {
+    instance.along = pool.add({.kind = Expr::Kind::kIndex, .dtype = DType::kI64, .index = inner[0]});
+  }
+  visit(instance.operand, [&](ExprId e) {
+    const Expr& expr = pool[e];
+    if (expr.kind == Expr::Kind::kLocal && expr.id < instances.size()) {
+      instance.level = std::max(instance.level, instances[expr.id].level + 1);
+    }
+  });
+  // Inner reductions were added meanwhile: the number is known only now.
+  instance.local = static_cast<uint32_t>(instances.size());
+  instance_ids_.emplace(key, instance.local);
+  instances.push_back(instance);
+  return pool.local(dtype, instance.local, position);
+}
+
+Space* Probe::space_of(VarId var, size_t& position) {
+  const auto in = [&](Space& s) {
+    const auto at = std::find(s.vars.begin(), s.vars.end(), var);
+    position = static_cast<size_t>(at - s.vars.begin());
+    return at != s.vars.end();
+  };
+  if (in(space)) return &space;
+  for (auto& [key, extra] : extra_) {
+    if (in(extra)) return &extra;
+  }
+  return nullptr;
+}
+
+// Splits variables that an address divides by a factor of their extent. Returns whether anything changed.
+bool Probe::split() {
+  std::map<VarId, int64_t> factors;
+  const std::function<void(const Index&)> look = [&](const Index& index) {
+    for (const auto& term : index.terms) {
+      const Atom& atom = pool.indices.atom(term.first);
+      look(atom.arg);
+      if (atom.kind != Atom::Kind::kDiv && atom.kind != Atom::Kind::kMod) continue;
+      for (const auto& [id, c] : atom.arg.terms) {
+        const Atom& inner = pool.indices.atom(id);
+        if (inner.kind != Atom::Kind::kVar || c < 1 || atom.a % c != 0) continue;
+        const int64_t k = atom.a / c, extent = pool.indices.extent(inner.id);
+        if (k > 1 && k < extent && extent % k == 0) factors.emplace(inner.id, k);
+      }
+    }
+  };
+  visit_all([&](ExprId e) {
+    if (pool[e].kind == Expr::Kind::kLoad || pool[e].kind == Expr::Kind::kLocal) look(pool[e].index);
+  });
+  // From the last to the first, so that positions stay valid.
+  for (auto at = factors.rbegin(); at != factors.rend(); ++at) {
+    size_t position = 0;
+    Space* s = space_of(at->first, position);
+    if (s == nullptr) continue;
+    s->extents[position] /= at->second;
+    s->extents.insert(s->extents.begin() + static_cast<int64_t>(position) + 1, at->second);
+  }
+  return !factors.empty();
+}
+
+bool Probe::mergeable(VarId a, VarId b) {
+  const uint64_t bit_a = uint64_t{1} << a, bit_b = uint64_t{1} << b;
+  const int64_t extent = pool.indices.extent(b);
+  const auto splits = [&](uint64_t set) { return ((set & bit_a) != 0) != ((set & bit_b) != 0); };
+  for (const Root& root : roots) {
+    const auto has = [&](VarId v) { return std::find(root.vars.begin(), root.vars.end(), v) != root.vars.end(); };
+    if (has(a) != has(b)) return false;
+  }
+  for (const Instance& i : instances) {
+    if (splits(i.kept) || splits(i.reduced)) return false;
+  }
+  bool good = true;
+  visit_all([&](ExprId e) {
+    int64_t ca = 0, cb = 0;
+    for (const auto& [id, c] : pool[e].index.terms) {
+      const Atom& atom = pool.indices.atom(id);
+      if (atom.kind == Atom::Kind::kVar) {
+        if (atom.id == a) ca = c;
+        if (atom.id == b) cb = c;
+      } else {
+        const Index alone{0, {{id, 1}}};
+        // The expressions behind a dynamic index are visited themselves.
+        if (atom.kind != Atom::Kind::kDynamic && (pool.vars(alone) & (bit_a | bit_b)) != 0) good = false;
+      }
+    }
+    if (ca != cb * extent) good = false;
+  });
+  return good;
+}
+
+// Merges neighbouring variables where every address walks over both at once, so that rows are long.
+void Probe::merge() {
+  const auto merged = [&](Space& s) {
+    std::vector<int64_t> extents = s.extents;
+    for (size_t i = extents.size(); i-- > 1;) {
+      if (!mergeable(s.vars[i - 1], s.vars[i])) continue;
+      extents[i - 1] *= extents[i];
+      extents.erase(extents.begin() + static_cast<int64_t>(i));
+    }
+    return extents;
+  };
+  const Space old_space = space;
+  const auto old_extra = extra_;
+  std::vector<int64_t> root_extents = merged(space);
+  std::map<ExtraKey, std::vector<int64_t>> extra_extents;
+  bool changed = root_extents != space.extents;
+  for (auto& [key, extra] : extra_) {
+    if (extra.vars.empty()) continue;
+    extra_extents[key] = merged(extra);
+    changed = changed || extra_extents[key] != extra.extents;
+  }
+  if (!changed) return;
+  space.extents = root_extents;
+  for (auto& [key, extents] : extra_extents) extra_[key].extents = extents;
+  build();
+  if (!fits || split()) {  // a merged variable would be taken apart again
+    fits = true;
+    space = old_space;
+    extra_ = old_extra;
+    build();
+  }
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/stitch.h"
+
+namespace heddle::schedule {
+
+// Dimensions of a tensor as loop variables: their extents multiply to the element count, row-major. Dimensions are
+// split where an index would divide by a factor of theirs, and merged where every access allows it.
+struct Space {
+  Shape dims;
+  std::vector<int64_t> extents;
+  std::vector<VarId> vars;
+};
+
+// A value that a kernel computes for its own sake.
+struct Root {
+  ir::ValueId value;
+  std::vector<VarId> vars;  // of the root space, in order: where the elements of this root lie
+  ExprId expr = 0;
+  Index at;  // linear position in the value
+};
+
+// A reduction at one place: its value at given kept indices.
+struct Instance {
+  ir::ValueId value;
+  const ir::Node* node;
+  Index position;  // linear position in the reduction's result
+  uint64_t kept, reduced;  // variables
+  ExprId operand = 0, along = 0;  // along: position on the reduced dimension, for arg_reduce
+  uint32_t local;
+  int level = 0;
+};
+
+// A leaf of the expressions: a buffer that exists before the kernel runs.
+struct LeafOperand {
+  ir::ValueId value;
+  DType dtype;
+  Shape shape;
+};
+
+// What the graph around a kernel looks like to it.
+struct KernelContext {
+  const ir::Graph& graph;
+  std::function<bool(ir::ValueId)> is_leaf;      // made before: read it
+  std::function<bool(ir::ValueId)> must_be_leaf;  // has to be made by a kernel before
+};
+
+// The expressions of a set of roots over loop variables. Making them finds the reductions, the buffers read, and the
+// values that other kernels have to make first.
+class Probe {
+ public:
+  // The largest root spans the root space; the others lie on all or some of its variables.
+  Probe(const KernelContext& context, std::vector<ir::ValueId> roots);
+
+  ExprPool pool;
+  Space space;
+  std::vector<Root> roots;
+  std::vector<Instance> instances;
+  std::vector<LeafOperand> leaves;
+  std::set<ir::ValueId> needed;  // values to be made by kernels before; where not empty the rest is incomplete
+  bool fits = true;              // false: a root does not lie on the root space
+  std::vector<std::string> reasons;
+
+  int64_t volume(uint64_t vars) const;
+  uint64_t all_root_vars() const;
+  // Visits every expression reachable from e (through the indices of loads too), each once.
+  void visit(ExprId e, const std::function<void(ExprId)>& f) const;
+  void visit_all(const std::function<void(ExprId)>& f) const;
+
+ private:
+  using ExtraKey = std::pair<Shape, int>;
+
+  void build();
+  bool split();
+  void merge();
+  std::optional<ExprId> bind(ir::ValueId value, const std::vector<Index>& at);
+  ExprId reduce(ir::ValueId value, const std::vector<Index>& at);
+  std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
+  bool place(Root& root, size_t index);
+  void make_vars(Space& space);
+  Index linear(const std::vector<VarId>& vars);
+  Space* space_of(VarId var, size_t& position);
+  bool mergeable(VarId a, VarId b);
+
+  const KernelContext& context_;
+  std::vector<ir::ValueId> values_;
+  std::map<ExtraKey, Space> extra_;
+  Inliner* inliner_ = nullptr;
+  std::map<std::pair<ir::ValueId, std::vector<Index>>, uint32_t> instance_ids_;
+};
+
+Combine combine_of(const ir::Node& node);
+
+}  // namespace heddle::schedule

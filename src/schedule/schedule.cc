@@ -1,0 +1,17 @@
+#include "base/check.h"
+#include "schedule/kernel_desc.h"
+#include "schedule/stitch.h"
+
+namespace heddle::schedule {
+
+ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+  switch (group.kind) {
+    case ir::GroupKind::kStitch:
+      return schedule_stitch(graph, group, target);
+    default:
+      fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(group.kind)) + " group",
+           "no kernels are made for it");
+  }
+}
+
+}  // namespace heddle::schedule

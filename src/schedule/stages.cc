@@ -1,0 +1,427 @@
+#include <algorithm>
+#include <bit>
+
+#include "base/check.h"
+#include "schedule/kernel.h"
+#include "schedule/pieces.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr double kWorthStoring = 6;  // cycles above which a value is stored rather than computed twice
+constexpr int kWorthSpreading = 4;   // how often a costly value must be used per computation to get a stage of its own
+
+// A stage while it is put together: expressions still over whole loops.
+struct Draft {
+  int level = 0;
+  uint64_t loops = 0, kept = 0;
+  std::vector<size_t> instances;
+  std::vector<Store> stores;
+  std::vector<ExprId> values, positions;  // one per instance
+};
+
+class StageBuilder {
+ public:
+  StageBuilder(Probe& probe, const ir::Graph& graph, const Mapping& mapping, const CpuTarget& cpu)
+      : probe_(probe), pool_(probe.pool), graph_(graph), mapping_(mapping), cpu_(cpu) {}
+
+  std::shared_ptr<StitchDesc> run() {
+    first_scratch_ = static_cast<uint32_t>(probe_.leaves.size() + probe_.roots.size());
+    place_results();
+    draft_reductions();
+    draft_stores();
+    std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
+      return std::pair(a.level, a.instances.empty()) < std::pair(b.level, b.instances.empty());
+    });
+    spread_columns();
+    share_between_stages();
+    auto desc = std::make_shared<StitchDesc>();
+    for (Draft& draft : drafts_) desc->stages.push_back(finish(draft));
+    desc->grid = mapping_.grid;
+    desc->scratch = std::move(scratch_);
+    desc->schemes = std::move(schemes_);
+    desc->pool = std::move(pool_);
+    return desc;
+  }
+
+ private:
+  uint64_t inner(uint64_t vars) const {
+    uint64_t loops = 0;
+    for (VarId v = 0; v < 64; ++v) {
+      if ((vars >> v & 1) && mapping_.is_inner(v) && !is_start(v)) loops |= uint64_t{1} << v;
+    }
+    return loops;
+  }
+  bool is_start(VarId v) const {
+    return std::any_of(mapping_.grid.begin(), mapping_.grid.end(),
+                       [&](const GridDim& d) { return d.block > 1 && d.start == v; });
+  }
+  const GridDim* blocked(VarId v) const {
+    for (const GridDim& d : mapping_.grid) {
+      if (d.var == v && d.block > 1) return &d;
+    }
+    return nullptr;
+  }
+  int64_t loop_extent(VarId v) const {
+    const GridDim* d = blocked(v);
+    return d ? d->block : pool_.indices.extent(v);
+  }
+  int64_t loop_volume(uint64_t loops) const {
+    int64_t n = 1;
+    for (VarId v = 0; v < 64; ++v) {
+      if (loops >> v & 1) n *= loop_extent(v);
+    }
+    return n;
+  }
+
+  // Loops in order, the vector variable last.
+  std::vector<VarId> ordered(uint64_t loops, std::optional<VarId> last) const {
+    std::vector<VarId> r;
+    for (VarId v = 0; v < 64; ++v) {
+      if ((loops >> v & 1) && v != last) r.push_back(v);
+    }
+    if (last && (loops >> *last & 1)) r.push_back(*last);
+    return r;
+  }
+
+  // Position in a scratch buffer over some inner loops; block-relative, the kernel's vector variable with unit stride.
+  Index scratch_position(uint64_t loops) {
+    Index at;
+    int64_t stride = 1;
+    const std::vector<VarId> vars = ordered(loops, mapping_.vector);
+    for (size_t i = vars.size(); i-- > 0;) {
+      Index v = pool_.indices.var(vars[i]);
+      if (const GridDim* d = blocked(vars[i])) {
+        v = pool_.indices.add(v, pool_.indices.scale(pool_.indices.var(d->start), -1));
+      }
+      at = pool_.indices.add(at, pool_.indices.scale(v, stride));
+      stride *= loop_extent(vars[i]);
+    }
+    return at;
+  }
+
+  uint32_t new_scratch(DType dtype, int64_t elements) {
+    scratch_.push_back({compute_dtype(dtype), elements});
+    return first_scratch_ + static_cast<uint32_t>(scratch_.size()) - 1;
+  }
+
+  std::string name_of(const Instance& i) const {
+    std::string text = std::string(to_string(combine_of(*i.node)));
+    if (!i.node->origins.empty()) text += " of " + graph_.origin(i.node->origins[0]).op_type;
+    return text;
+  }
+
+  // Results that vary within a grid iteration lie in scratch; the others are locals.
+  void place_results() {
+    results_.resize(probe_.instances.size());
+    for (size_t k = 0; k < probe_.instances.size(); ++k) {
+      const Instance& i = probe_.instances[k];
+      const uint64_t loops = inner(i.kept);
+      const DType result = graph_.dtype(i.value);
+      Reduction& r = results_[k];
+      r.combine = combine_of(*i.node);
+      r.dtype = pool_[i.operand].dtype;
+      r.local = i.local;
+      r.comment = name_of(i);
+      r.last = i.node->op == ir::Op::kArgReduce && i.node->attrs.flag("last");
+      schemes_.push_back({name_of(i), loops == 0 ? Scheme::kLocal : Scheme::kRegional, true,
+                          loops == 0 ? "one value per iteration of the grid"
+                                     : fmt::format("{} values within an iteration", loop_volume(loops))});
+      if (loops == 0) continue;
+      r.at = scratch_position(loops);
+      r.scratch = new_scratch(is_arg(r.combine) ? r.dtype : result, loop_volume(loops));
+      uint32_t holds = *r.scratch;
+      if (is_arg(r.combine)) holds = *(r.position_buffer = new_scratch(DType::kI64, loop_volume(loops)));
+      const ExprId local = pool_.local(result, i.local, i.position);
+      in_scratch_[local] = pool_.load(compute_dtype(result), holds, r.at);
+    }
+  }
+
+  ExprId resolve(ExprId e) { return in_scratch_.empty() ? e : pool_.substitute(e, {}, in_scratch_); }
+
+  void draft_reductions() {
+    for (size_t k = 0; k < probe_.instances.size(); ++k) {
+      const Instance& i = probe_.instances[k];
+      const uint64_t kept = inner(i.kept), loops = kept | inner(i.reduced);
+      auto draft = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& d) {
+        return d.level == i.level && d.loops == loops && d.kept == kept;
+      });
+      if (draft == drafts_.end()) {
+        draft = drafts_.insert(draft, Draft{});
+        draft->level = i.level;
+        draft->loops = loops;
+        draft->kept = kept;
+      }
+      draft->instances.push_back(k);
+      draft->values.push_back(resolve(i.operand));
+      draft->positions.push_back(is_arg(results_[k].combine) ? resolve(i.along) : 0);
+    }
+  }
+
+  int level_of(ExprId e) const {
+    int level = 0;
+    probe_.visit(e, [&](ExprId id) {
+      if (pool_[id].kind == Expr::Kind::kLocal) level = std::max(level, probe_.instances[pool_[id].id].level + 1);
+    });
+    return level;
+  }
+
+  void draft_stores() {
+    for (size_t k = 0; k < probe_.roots.size(); ++k) {
+      const Root& root = probe_.roots[k];
+      uint64_t vars = 0;
+      for (VarId v : root.vars) vars |= uint64_t{1} << v;
+      const uint64_t loops = inner(vars);
+      const int level = level_of(root.expr);
+      const Store store{static_cast<uint32_t>(probe_.leaves.size() + k), graph_.dtype(root.value), root.at,
+                        resolve(root.expr)};
+      // The first sweep over the same points that comes late enough takes the store along.
+      Draft* best = nullptr;
+      for (Draft& d : drafts_) {
+        if (d.loops == loops && d.level >= level && (best == nullptr || d.level < best->level)) best = &d;
+      }
+      if (best == nullptr) {
+        best = &drafts_.emplace_back();
+        best->level = level;
+        best->loops = best->kept = loops;
+      }
+      best->stores.push_back(store);
+    }
+  }
+
+  std::vector<ExprId> roots_of(const Draft& d) const {
+    std::vector<ExprId> roots = d.values;
+    for (const Store& s : d.stores) roots.push_back(s.value);
+    return roots;
+  }
+  void replace(Draft& d, const std::map<ExprId, ExprId>& with) {
+    for (ExprId& e : d.values) e = pool_.substitute(e, {}, with);
+    for (Store& s : d.stores) s.value = pool_.substitute(s.value, {}, with);
+  }
+
+  // What a stage computes whatever its guards say.
+  void unconditional(ExprId e, std::set<ExprId>& seen) const {
+    if (!seen.insert(e).second) return;
+    if (pool_[e].kind == Expr::Kind::kGuard) return;
+    for (ExprId arg : pool_[e].args) unconditional(arg, seen);
+  }
+
+  double cycles(ExprId e) {
+    const auto [at, is_new] = cycles_.try_emplace(e, 0);
+    if (is_new) at->second = expr_cycles(probe_, e);
+    return cycles_[e];
+  }
+
+  // The topmost expressions below e that `take` accepts.
+  void topmost(ExprId e, const std::function<bool(ExprId)>& take, std::set<ExprId>& seen, std::vector<ExprId>& found) {
+    if (!seen.insert(e).second) return;
+    if (take(e)) {
+      found.push_back(e);
+      return;
+    }
+    for (ExprId arg : pool_[e].args) topmost(arg, take, seen, found);
+  }
+
+  bool fits_scratch(int64_t elements, DType dtype) const {
+    int64_t bytes = elements * static_cast<int64_t>(size_of(compute_dtype(dtype)));
+    for (const Scratch& s : scratch_) bytes += s.elements * static_cast<int64_t>(size_of(s.dtype));
+    return bytes <= cpu_.l2_bytes * 3 / 4;
+  }
+
+  std::string text_of(ExprId e) const {
+    const std::string* text = pool_.description(e);
+    return text ? *text : "a load";
+  }
+
+  // Costly values that vary along fewer loops than the stage that uses them (rsqrt of a column's variance) get a stage.
+  void spread_columns() {
+    std::vector<Draft> result;
+    for (size_t k = 0; k < drafts_.size(); ++k) {
+      const uint64_t loops = drafts_[k].loops;
+      std::vector<ExprId> found;
+      std::set<ExprId> seen;
+      const std::optional<VarId> vector = vector_of(drafts_[k]);
+      for (ExprId root : roots_of(drafts_[k])) {
+        topmost(
+            root,
+            [&](ExprId e) {
+              const uint64_t own = inner(pool_.vars(e));
+              return pool_[e].kind == Expr::Kind::kOp && own != loops && vector && (own >> *vector & 1) &&
+                     loop_volume(loops) >= kWorthSpreading * loop_volume(own) && cycles(e) >= kWorthStoring &&
+                     fits_scratch(loop_volume(own), pool_[e].dtype);
+            },
+            seen, found);
+      }
+      for (ExprId e : found) {
+        const uint64_t own = inner(pool_.vars(e));
+        const uint32_t buffer = new_scratch(pool_[e].dtype, loop_volume(own));
+        const Index at = scratch_position(own);
+        schemes_.push_back({text_of(e), Scheme::kRegional, false,
+                            fmt::format("costs {:.0f} cycles and is used {} times", cycles(e),
+                                        loop_volume(loops) / loop_volume(own))});
+        Draft* stage = nullptr;
+        for (Draft& d : result) {
+          if (d.level == drafts_[k].level && d.loops == own && d.instances.empty()) stage = &d;
+        }
+        if (stage == nullptr) {
+          stage = &result.emplace_back();
+          stage->level = drafts_[k].level;
+          stage->loops = stage->kept = own;
+        }
+        stage->stores.push_back({buffer, scratch_.back().dtype, at, e});
+        const std::map<ExprId, ExprId> with = {{e, pool_.load(scratch_.back().dtype, buffer, at)}};
+        for (size_t later = k; later < drafts_.size(); ++later) replace(drafts_[later], with);
+      }
+      result.push_back(std::move(drafts_[k]));
+    }
+    drafts_ = std::move(result);
+  }
+
+  // Costly values that a later stage computes again at the same points are stored by the first.
+  void share_between_stages() {
+    for (size_t first = 0; first + 1 < drafts_.size(); ++first) {
+      std::set<ExprId> made;
+      for (ExprId root : roots_of(drafts_[first])) unconditional(root, made);
+      const uint64_t loops = drafts_[first].loops;
+      std::vector<ExprId> found;
+      std::set<ExprId> seen;
+      for (size_t later = first + 1; later < drafts_.size(); ++later) {
+        for (ExprId root : roots_of(drafts_[later])) {
+          topmost(
+              root,
+              [&](ExprId e) {
+                const Expr::Kind kind = pool_[e].kind;
+                return made.count(e) != 0 && (kind == Expr::Kind::kOp || kind == Expr::Kind::kLoad) &&
+                       inner(pool_.vars(e)) == loops && loops != 0 && cycles(e) >= kWorthStoring;
+              },
+              seen, found);
+        }
+      }
+      for (ExprId e : found) share(first, e, loops);
+    }
+  }
+
+  void share(size_t first, ExprId e, uint64_t loops) {
+    const DType dtype = compute_dtype(pool_[e].dtype);
+    ExprId loaded = 0;
+    // Where the value is an output, the output itself is the place.
+    const auto output = std::find_if(drafts_[first].stores.begin(), drafts_[first].stores.end(),
+                                     [&](const Store& s) { return s.value == e && s.dtype == dtype; });
+    if (output != drafts_[first].stores.end()) {
+      loaded = pool_.load(dtype, output->buffer, output->at);
+    } else if (!fits_scratch(loop_volume(loops), dtype)) {
+      schemes_.push_back({text_of(e), Scheme::kIndependent, false,
+                          fmt::format("computed in each stage: {} values do not fit the scratch", loop_volume(loops))});
+      return;
+    } else {
+      const uint32_t buffer = new_scratch(dtype, loop_volume(loops));
+      const Index at = scratch_position(loops);
+      drafts_[first].stores.push_back({buffer, dtype, at, e});
+      loaded = pool_.load(dtype, buffer, at);
+    }
+    schemes_.push_back({text_of(e), Scheme::kRegional, false,
+                        fmt::format("costs {:.0f} cycles and several stages read it", cycles(e))});
+    for (size_t later = first + 1; later < drafts_.size(); ++later) replace(drafts_[later], {{e, loaded}});
+  }
+
+  // The loop along which most of a stage's accesses have unit stride.
+  std::optional<VarId> vector_of(const Draft& d) const {
+    if (d.loops == 0) return std::nullopt;
+    std::map<VarId, int> votes;
+    const auto vote = [&](const Index& index, int weight) {
+      for (VarId v = 0; v < 64; ++v) {
+        if ((d.loops >> v & 1) && loop_extent(v) > 1 && stride_along(pool_, index, v) == 1) votes[v] += weight;
+      }
+    };
+    std::set<ExprId> seen;
+    for (ExprId root : roots_of(d)) {
+      probe_.visit(root, [&](ExprId e) {
+        if (pool_[e].kind == Expr::Kind::kLoad && seen.insert(e).second) vote(pool_[e].index, 2);
+      });
+    }
+    for (const Store& s : d.stores) vote(s.at, 3);
+    std::optional<VarId> best;
+    if (mapping_.vector && (d.loops >> *mapping_.vector & 1)) best = mapping_.vector;
+    // A transposing kernel keeps its block shape.
+    if (mapping_.transposed && best) return best;
+    for (const auto& [v, n] : votes) {
+      if (!best || n > votes[*best]) best = v;
+    }
+    if (best) return best;
+    for (VarId v = 0; v < 64; ++v) {
+      if ((d.loops >> v & 1) && loop_extent(v) > 1) best = v;
+    }
+    return best;
+  }
+
+  Stage finish(Draft& d) {
+    Stage stage;
+    const std::optional<VarId> vector = vector_of(d);
+    stage.vector = vector.has_value();
+    stage.vertical = vector && (d.kept >> *vector & 1) && !d.instances.empty();
+    const uint64_t last = vector ? uint64_t{1} << *vector : 0;
+    stage.loops = ordered(d.kept & ~last, std::nullopt);
+    stage.kept = stage.loops.size();
+    for (VarId v : ordered(d.loops & ~d.kept & ~last, std::nullopt)) stage.loops.push_back(v);
+    if (vector) stage.loops.push_back(*vector);
+    if (d.instances.empty()) stage.kept = stage.loops.size();
+    for (size_t k : d.instances) stage.reductions.push_back(results_[k]);
+    transpose_loads(d, stage);
+    Piece whole;
+    for (VarId v : stage.loops) whole.ranges.push_back({0, pool_.indices.extent(v) - 1});
+    whole.values = d.values;
+    whole.positions = d.positions;
+    whole.stores = d.stores;
+    stage.pieces = cut_pieces(pool_, stage, std::move(whole));
+    return stage;
+  }
+
+  // Loads with unit stride along the transposed variable go through a block in scratch.
+  void transpose_loads(Draft& d, Stage& stage) {
+    if (!mapping_.transposed || !d.instances.empty()) return;
+    const VarId u = *mapping_.transposed, v = *mapping_.vector;
+    const GridDim *block_u = blocked(u), *block_v = blocked(v);
+    if (block_u == nullptr || block_v == nullptr || d.loops != ((uint64_t{1} << u) | (uint64_t{1} << v))) return;
+    std::set<ExprId> sure;
+    for (ExprId root : roots_of(d)) unconditional(root, sure);
+    std::map<ExprId, ExprId> with;
+    for (ExprId e : sure) {
+      const Expr load = pool_[e];
+      if (load.kind != Expr::Kind::kLoad || stride_along(pool_, load.index, u) != 1) continue;
+      const auto stride = stride_along(pool_, load.index, v);
+      if (!stride || *stride <= 1) continue;
+      if (size_of(load.dtype) > 4 || (is_float(load.dtype) && size_of(load.dtype) < 2)) continue;
+      const DType dtype = compute_dtype(load.dtype);
+      const uint32_t buffer = new_scratch(dtype, block_u->block * block_v->block);
+      const Index at = pool_.indices.substitute(
+          load.index, {{u, pool_.indices.var(block_u->start)}, {v, pool_.indices.var(block_v->start)}},
+          [](ExprId same) { return same; });
+      stage.transposed.push_back({load.id, load.dtype, at, *stride, u, buffer});
+      Index in_block = scratch_position((uint64_t{1} << u) | (uint64_t{1} << v));
+      with[e] = pool_.load(dtype, buffer, in_block);
+    }
+    replace(d, with);
+  }
+
+  Probe& probe_;
+  ExprPool& pool_;
+  const ir::Graph& graph_;
+  const Mapping& mapping_;
+  const CpuTarget& cpu_;
+  uint32_t first_scratch_ = 0;
+  std::vector<Reduction> results_;
+  std::map<ExprId, ExprId> in_scratch_;
+  std::vector<Draft> drafts_;
+  std::vector<Scratch> scratch_;
+  std::vector<SchemeChoice> schemes_;
+  std::map<ExprId, double> cycles_;
+};
+
+}  // namespace
+
+std::shared_ptr<StitchDesc> build_stages(Probe& probe, const ir::Graph& graph, const Mapping& mapping,
+                                         const Target& target) {
+  return StageBuilder(probe, graph, mapping, target.cpu).run();
+}
+
+}  // namespace heddle::schedule

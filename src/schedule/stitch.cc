@@ -1,0 +1,251 @@
+#include "schedule/stitch.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+#include "schedule/cut.h"
+#include "schedule/kernel.h"
+
+namespace heddle::schedule {
+
+std::string_view to_string(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kIndependent:
+      return "independent";
+    case Scheme::kLocal:
+      return "local";
+    case Scheme::kRegional:
+      return "regional";
+    case Scheme::kGlobal:
+      return "global";
+  }
+  return "independent";
+}
+
+std::string_view to_string(Combine combine) {
+  switch (combine) {
+    case Combine::kSum:
+      return "sum";
+    case Combine::kProd:
+      return "prod";
+    case Combine::kMax:
+      return "max";
+    case Combine::kMin:
+      return "min";
+    case Combine::kAny:
+      return "any";
+    case Combine::kAll:
+      return "all";
+    case Combine::kArgMax:
+      return "arg_max";
+    case Combine::kArgMin:
+      return "arg_min";
+  }
+  return "sum";
+}
+
+int64_t StitchDesc::grid_size() const {
+  int64_t n = 1;
+  for (const GridDim& dim : grid) n *= blocks(dim);
+  return n;
+}
+
+namespace {
+
+// Cuts a group into kernels: roots are the group's outputs and the values that one kernel hands to another.
+class GroupScheduler {
+ public:
+  GroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target)
+      : target_(target), local_(extract(graph, group)) {}
+
+  ScheduledGroup run() {
+    constexpr int kMaxSplits = 16;
+    for (int i = 0; i < kMaxSplits; ++i) {
+      begin();
+      while (!pending_.empty() && !split_) next_kernel();
+      if (!split_) return std::move(result_);
+      split_reduction(local_, *split_, parts_);
+    }
+    HEDDLE_CHECK(false, "no end of splitting reductions");
+  }
+
+ private:
+  void begin() {
+    result_ = {};
+    pending_.clear();
+    made_.clear();
+    cut_.clear();
+    split_.reset();
+    for (const auto& port : local_.graph.outputs()) {
+      if (element_count(local_.graph.shape(port.value)) > 0) pending_.insert(port.value);
+    }
+    for (ir::ValueId v : local_.forced) {
+      cut_.insert(v);
+      pending_.insert(v);
+    }
+    users_ = ir::users(local_.graph);
+  }
+
+  bool is_leaf(ir::ValueId v) const {
+    if (made_.count(v) != 0) return true;
+    const ir::Node& node = local_.graph.producer(v);
+    return node.op == ir::Op::kParameter;
+  }
+
+  void next_kernel() {
+    const ir::ValueId first = *pending_.begin();
+    std::vector<ir::ValueId> roots = {first};
+    const KernelContext context{local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
+                                [this](ir::ValueId v) { return cut_.count(v) != 0; }};
+    auto probe = std::make_unique<Probe>(context, roots);
+    Outcome outcome = outcome_of(*probe);
+    if (!outcome.cuts.empty()) {
+      bool progress = false;
+      for (ir::ValueId v : outcome.cuts) {
+        progress = cut_.insert(v).second || progress;
+        pending_.insert(v);
+        note_cut(v, outcome.reason);
+      }
+      HEDDLE_CHECK(progress, "a cut repeats");
+      return;
+    }
+    HEDDLE_CHECK(outcome.mapping.has_value(), "{}", outcome.reason);
+    if (outcome.split && local_.whole.count(*outcome.split) == 0) {
+      split_ = outcome.split;
+      parts_ = outcome.parts;
+      return;
+    }
+    // Other roots that fit the same grid come along, unless they need something that is made only by this kernel.
+    for (ir::ValueId other : pending_) {
+      if (other == first || roots.size() >= 16 || !related(roots, other)) continue;
+      std::vector<ir::ValueId> more = roots;
+      more.push_back(other);
+      auto wider = std::make_unique<Probe>(context, more);
+      Outcome joined = outcome_of(*wider);
+      if (!joined.mapping || !joined.cuts.empty() || (joined.split && !outcome.split)) continue;
+      if (grid_of(*wider, *joined.mapping) < std::min<int64_t>(grid_of(*probe, *outcome.mapping), target_.cpu.threads)) {
+        continue;
+      }
+      roots = std::move(more);
+      probe = std::move(wider);
+      outcome = std::move(joined);
+    }
+    emit(*probe, *outcome.mapping);
+    for (const Root& root : probe->roots) {
+      made_.insert(root.value);
+      pending_.erase(root.value);
+    }
+  }
+
+  static int64_t grid_of(const Probe& probe, const Mapping& mapping) {
+    int64_t n = 1;
+    for (const GridDim& d : mapping.grid) n *= (probe.pool.indices.extent(d.var) + d.block - 1) / d.block;
+    return n;
+  }
+
+  Outcome outcome_of(Probe& probe) {
+    if (!probe.needed.empty()) {
+      Outcome outcome;
+      for (ir::ValueId v : probe.needed) outcome.cuts.insert(v);
+      outcome.reason = "it is computed by a kernel of its own";
+      return outcome;
+    }
+    if (!probe.fits) return {};
+    std::set<ir::ValueId> roots;
+    for (const Root& root : probe.roots) roots.insert(root.value);
+    return map_kernel(probe, local_.graph, target_,
+                      [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); });
+  }
+
+  // Whether two roots read a common value, so that one kernel reads it once.
+  bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other) {
+    const std::set<ir::ValueId>& theirs = sources(other);
+    for (ir::ValueId root : roots) {
+      if (theirs.count(root) != 0 || sources(root).count(other) != 0) return true;
+      for (ir::ValueId v : sources(root)) {
+        if (theirs.count(v) != 0) return true;
+      }
+    }
+    return false;
+  }
+  // The values of more than one element that a root depends on.
+  const std::set<ir::ValueId>& sources(ir::ValueId root) {
+    const auto known = sources_.find(std::pair(local_.graph.value_count(), root));
+    if (known != sources_.end()) return known->second;
+    std::set<ir::ValueId>& set = sources_[std::pair(local_.graph.value_count(), root)];
+    std::vector<ir::ValueId> open = {root};
+    std::set<ir::ValueId> seen;
+    while (!open.empty()) {
+      const ir::ValueId v = open.back();
+      open.pop_back();
+      if (!seen.insert(v).second) continue;
+      if (v != root && element_count(local_.graph.shape(v)) > 1) set.insert(v);
+      if (v != root && is_leaf(v)) continue;
+      for (ir::ValueId input : local_.graph.producer(v).inputs) open.push_back(input);
+    }
+    return set;
+  }
+
+  void note_cut(ir::ValueId v, const std::string& reason) {
+    result_.notes.push_back(fmt::format("{} {}: global, {}", ir::to_string(local_.graph.producer(v).op),
+                                        ir::to_string(local_.graph.type(v)), reason));
+  }
+
+  void emit(Probe& probe, const Mapping& mapping) {
+    ScheduledKernel kernel;
+    const Work work = work_of(probe, local_.graph, target_.cpu);
+    kernel.floor_seconds = work.seconds(target_.cpu);
+    kernel.config.tasks = mapping.tasks;
+    kernel.config.lanes = target_.cpu.lanes_f32();
+    kernel.config.reason = mapping.reason;
+    for (const LeafOperand& leaf : probe.leaves) {
+      kernel.desc.operands.push_back({Operand::Role::kInput, leaf.dtype, leaf.shape, {}});
+      kernel.bindings.push_back(binding(leaf.value));
+    }
+    for (const Root& root : probe.roots) {
+      const ir::TensorType& type = local_.graph.type(root.value);
+      kernel.desc.operands.push_back({Operand::Role::kOutput, type.dtype, type.shape, {}});
+      kernel.bindings.push_back(binding(root.value));
+    }
+    const std::string title = title_of(local_.graph, probe, [this](ir::ValueId v) { return is_leaf(v); });
+    auto desc = build_stages(probe, local_.graph, mapping, target_);
+    desc->title = title;
+    kernel.label = "stitch " + title;
+    for (const SchemeChoice& choice : desc->schemes) {
+      result_.notes.push_back(fmt::format("{}{}: {}, {}", choice.dominant ? "" : "sub-dominant ", choice.value,
+                                          to_string(choice.scheme), choice.reason));
+    }
+    kernel.desc.body = std::shared_ptr<const StitchDesc>(std::move(desc));
+    result_.kernels.push_back(std::move(kernel));
+  }
+
+  Binding binding(ir::ValueId v) {
+    if (const auto at = local_.outer.find(v); at != local_.outer.end()) return {Binding::Kind::kValue, at->second, 0};
+    const auto [at, is_new] = workspace_.try_emplace(std::pair(local_.graph.value_count(), v), 0);
+    if (is_new || at->second >= result_.workspaces.size()) {
+      at->second = static_cast<uint32_t>(result_.workspaces.size());
+      const ir::TensorType& type = local_.graph.type(v);
+      result_.workspaces.push_back({element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype))});
+    }
+    return {Binding::Kind::kWorkspace, 0, at->second};
+  }
+
+  const Target& target_;
+  LocalGraph local_;
+  ScheduledGroup result_;
+  std::set<ir::ValueId> pending_, made_, cut_;
+  std::optional<ir::ValueId> split_;
+  int64_t parts_ = 0;
+  std::vector<std::vector<ir::NodeId>> users_;
+  std::map<std::pair<size_t, ir::ValueId>, std::set<ir::ValueId>> sources_;
+  std::map<std::pair<size_t, ir::ValueId>, uint32_t> workspace_;
+};
+
+}  // namespace
+
+ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+  return GroupScheduler(graph, group, target).run();
+}
+
+}  // namespace heddle::schedule

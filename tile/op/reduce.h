@@ -1,0 +1,179 @@
+// Running results of generated reductions: combiners, accumulators in registers over rows, and the arg forms.
+#pragma once
+
+#include "tile/op/lanes.h"
+
+namespace heddle::tile {
+
+template <typename T>
+TILE_INLINE constexpr T lowest_of() {
+  if constexpr (is_float<T>) {
+    return -T(__builtin_inf());
+  } else if constexpr (is_signed<T>) {
+    return T(uint_t<sizeof(T)>(1) << (8 * sizeof(T) - 1));
+  } else {
+    return T(0);
+  }
+}
+template <typename T>
+TILE_INLINE constexpr T highest_of() {
+  if constexpr (is_float<T>) {
+    return T(__builtin_inf());
+  } else {
+    return T(~lowest_of<T>());
+  }
+}
+
+struct sum_of {
+  template <typename T>
+  static constexpr T identity = T(0);
+  template <typename T, int W>
+  TILE_INLINE static vec<T, W> apply(vec<T, W> a, vec<T, W> b) {
+    return a + b;
+  }
+  template <typename T, int W>
+  TILE_INLINE static T across(vec<T, W> a) {
+    return reduce_add(a);
+  }
+};
+struct prod_of {
+  template <typename T>
+  static constexpr T identity = T(1);
+  template <typename T, int W>
+  TILE_INLINE static vec<T, W> apply(vec<T, W> a, vec<T, W> b) {
+    return a * b;
+  }
+  template <typename T, int W>
+  TILE_INLINE static T across(vec<T, W> a) {
+    return reduce_mul(a);
+  }
+};
+struct max_of {
+  template <typename T>
+  static constexpr T identity = lowest_of<T>();
+  template <typename T, int W>
+  TILE_INLINE static vec<T, W> apply(vec<T, W> a, vec<T, W> b) {
+    return max(a, b);
+  }
+  template <typename T, int W>
+  TILE_INLINE static T across(vec<T, W> a) {
+    return reduce_max(a);
+  }
+};
+struct min_of {
+  template <typename T>
+  static constexpr T identity = highest_of<T>();
+  template <typename T, int W>
+  TILE_INLINE static vec<T, W> apply(vec<T, W> a, vec<T, W> b) {
+    return min(a, b);
+  }
+  template <typename T, int W>
+  TILE_INLINE static T across(vec<T, W> a) {
+    return reduce_min(a);
+  }
+};
+// On 0 and 1.
+struct any_of : max_of {
+  template <typename T>
+  static constexpr T identity = T(0);
+};
+struct all_of : min_of {
+  template <typename T>
+  static constexpr T identity = T(1);
+};
+
+// One result over a row, in U independent registers so that additions of consecutive vectors overlap.
+template <typename C, typename T, int W, int U>
+struct accumulator {
+  vec<T, W> part[U];
+
+  TILE_INLINE accumulator() {
+    static_for<U>([&](auto u) __attribute__((always_inline)) { part[u] = splat<W>(C::template identity<T>); });
+  }
+  template <int I>
+  TILE_INLINE void add(vec<T, W> v, index_constant<W>, index_constant<I>) {
+    part[I] = C::apply(part[I], v);
+  }
+  TILE_INLINE void add(vec<T, W> v, int64_t n, index_constant<0>) {
+    part[0] = C::apply(part[0], select(first_lanes<sizeof(T), W>(n), v, splat<W>(C::template identity<T>)));
+  }
+  TILE_INLINE vec<T, 1> result() const {
+    vec<T, W> r = part[0];
+    static_for<U>([&](auto u) __attribute__((always_inline)) {
+      if constexpr (decltype(u)::value > 0) r = C::apply(r, part[u]);
+    });
+    return {C::across(r)};
+  }
+};
+
+// Sets n running results to the identity.
+template <typename C, typename T>
+TILE_INLINE void reset(T* p, int64_t n) {
+  for_lanes<kLanes>(0, n, [&]<int W>(int64_t i, auto k) __attribute__((always_inline)) {
+    put(p + i, splat<W>(C::template identity<T>), k);
+  });
+}
+
+// No position yet.
+struct none_of {
+  template <typename T>
+  static constexpr T identity = T(-1);
+};
+
+// Whether candidate a replaces b as the best so far: NaN wins over numbers, the first among equals stays (Last: the
+// last).
+template <bool Max, bool Last, typename T, int W>
+TILE_INLINE auto beats(vec<T, W> a, vec<T, W> b) {
+  auto better = Max ? (Last ? a >= b : a > b) : (Last ? a <= b : a < b);
+  if constexpr (is_float<T>) {
+    const auto nan = is_nan(a);
+    better = (better & ~is_nan(b)) | (Last ? nan : nan & ~is_nan(b));
+  }
+  return better;
+}
+
+// Position of the best value of a row. Every lane keeps its own best; equal lanes are told apart by position.
+template <bool Max, bool Last, typename T, int W>
+struct arg_accumulator {
+  vec<T, W> best;
+  vec<int64_t, W> where;
+
+  TILE_INLINE arg_accumulator() : best{}, where(splat<W>(int64_t(-1))) {}
+  template <typename N>
+  TILE_INLINE void add(vec<T, W> v, vec<int64_t, W> position, N n) {
+    const auto unset = where < zero<int64_t, W>();
+    auto take = convert_mask<8>(beats<Max, Last>(v, best)) | unset;
+    if constexpr (is_same<N, int64_t>) take = take & first_lanes<8, W>(n);
+    best = select(take, v, best);
+    where = select(take, position, where);
+  }
+  TILE_INLINE vec<int64_t, 1> result() const {
+    vec<T, 1> b{};
+    int64_t at = -1;
+    for (int i = 0; i < W; ++i) {
+      if (where[i] < 0) continue;
+      const vec<T, 1> v{best[i]};
+      // Neither beats the other: they are equal (or both NaN), and the position decides.
+      const bool forward = any(beats<Max, false>(v, b)), backward = any(beats<Max, false>(b, v));
+      const bool equal = !forward && !backward && (Last ? where[i] > at : where[i] < at);
+      if (at < 0 || forward || equal) {
+        b = v;
+        at = where[i];
+      }
+    }
+    return {at};
+  }
+};
+
+// The same where every lane is a result of its own, kept in memory.
+template <bool Max, bool Last, int W, typename T, typename N>
+TILE_INLINE void arg_columns(T* best, int64_t* where, vec<T, W> v, vec<int64_t, W> position, N n) {
+  arg_accumulator<Max, Last, T, W> a;
+  a.best = fetch<W>(best, n);
+  a.where = fetch<W>(where, n);
+  a.add(v, position, n);
+  put(best, a.best, n);
+  put(where, a.where, n);
+}
+
+}  // namespace heddle::tile
