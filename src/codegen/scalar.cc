@@ -122,10 +122,7 @@ TextValue ScalarEmitter::write(ExprId e) {
     case Expr::Kind::kRandom: {
       if (wide(e)) return per_lane(e);
       const bool f64 = expr.dtype == DType::kF64;
-      const int bits = f64                                    ? 53
-                       : expr.lo || expr.dtype == DType::kF32 ? 24
-                       : expr.dtype == DType::kF16            ? 11
-                                                              : 8;
+      const int bits = f64 ? 53 : expr.lo || expr.dtype == DType::kF32 ? 24 : expr.dtype == DType::kF16 ? 11 : 8;
       const std::string call = fmt::format("tile::philox_{}<{}, {}>({}ull, {})", expr.lo ? "normal" : "uniform",
                                            computed_type(expr.dtype), bits, expr.bits, index(expr.index));
       return keep(e, {declare(e, fmt::format("tile::splat<1>({})", call)), expr.dtype});

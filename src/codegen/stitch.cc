@@ -108,7 +108,7 @@ class StitchWriter {
       const GridDim& d = body_.grid[k];
       const int64_t blocks = body_.blocks(d);
       const std::string quotient = below > 1 ? fmt::format("g / {}", below) : "g";
-      const std::string number = blocks == 1             ? std::string("0")
+      const std::string number = blocks == 1              ? std::string("0")
                                  : below * blocks < total ? fmt::format("{} % {}", quotient, blocks)
                                                           : quotient;
       const VarId var = d.block > 1 ? d.start : d.var;
@@ -282,9 +282,9 @@ class StitchWriter {
     const bool rows = !stage.reductions.empty() && !stage.vertical;
     const bool unroll = rows && std::none_of(stage.reductions.begin(), stage.reductions.end(),
                                              [](const Reduction& r) { return is_arg(r.combine); });
-    out_.open(fmt::format("tile::for_lanes{}({}, {}, [&]<int W>(int64_t {}, auto n{}) __attribute__((always_inline)) {{",
-                          unroll ? fmt::format("_unrolled<W, {}>", kUnroll) : "<W>", lo, hi, loop_name(v),
-                          unroll ? ", auto u" : ""));
+    out_.open(fmt::format(
+        "tile::for_lanes{}({}, {}, [&]<int W>(int64_t {}, auto n{}) __attribute__((always_inline)) {{",
+        unroll ? fmt::format("_unrolled<W, {}>", kUnroll) : "<W>", lo, hi, loop_name(v), unroll ? ", auto u" : ""));
     emitter_.names().vars[v] = loop_name(v);
     emitter_.set_lanes(Lanes{v, "W", "n"});
     emitter_.push_scope();
@@ -329,8 +329,7 @@ class StitchWriter {
     const std::string at = emitter_.index(r.at);
     if (is_arg(r.combine)) {
       out_.line("tile::arg_columns<{}, {}, W>({} + {}, {} + {}, {}, {}, n);", r.combine == Combine::kArgMax, r.last,
-                buffers[*r.scratch], at, buffers[*r.position_buffer], at, value,
-                emitter_.vector(piece.positions[k]));
+                buffers[*r.scratch], at, buffers[*r.position_buffer], at, value, emitter_.vector(piece.positions[k]));
       return;
     }
     const std::string p = fmt::format("{} + {}", buffers[*r.scratch], at);

@@ -8,8 +8,8 @@ namespace heddle::schedule {
 // The parallel structure of a kernel, before its stages are laid out.
 struct Mapping {
   std::vector<GridDim> grid;
-  uint64_t fixed = 0;             // variables that one grid iteration fixes
-  std::optional<VarId> vector;    // the variable that most accesses walk with unit stride
+  uint64_t fixed = 0;               // variables that one grid iteration fixes
+  std::optional<VarId> vector;      // the variable that most accesses walk with unit stride
   std::optional<VarId> transposed;  // a second blocked variable, along which some loads have unit stride
   int64_t tasks = 1;
   std::string reason;
@@ -17,9 +17,9 @@ struct Mapping {
   bool is_inner(VarId v) const { return (fixed >> v & 1) == 0; }
 };
 
-// What a set of roots can become. Without a mapping it is no kernel, and `cuts` says which values kernels before it have to
-// make (none: the roots do not belong together). `split` names a reduction that had better be done in two steps, so that
-// all threads have work.
+// What a set of roots can become. Without a mapping it is no kernel, and `cuts` says which values kernels before it
+// have to make (none: the roots do not belong together). `split` names a reduction that had better be done in two
+// steps, so that all threads have work.
 struct Outcome {
   std::optional<Mapping> mapping;
   std::set<ir::ValueId> cuts;

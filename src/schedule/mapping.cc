@@ -121,7 +121,8 @@ class Mapper {
     }
     if (!mapping_.vector && !probe_.space.vars.empty()) mapping_.vector = probe_.space.vars.back();
     if (mapping_.vector && probe_.instances.empty()) {
-      mapping_.transposed = transposed_variable(probe_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));
+      mapping_.transposed =
+          transposed_variable(probe_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));
     }
   }
 

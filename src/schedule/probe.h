@@ -31,8 +31,8 @@ struct Root {
 struct Instance {
   ir::ValueId value;
   const ir::Node* node;
-  Index position;  // linear position in the reduction's result
-  uint64_t kept, reduced;  // variables
+  Index position;                 // linear position in the reduction's result
+  uint64_t kept, reduced;         // variables
   ExprId operand = 0, along = 0;  // along: position on the reduced dimension, for arg_reduce
   uint32_t local;
   int level = 0;
@@ -48,7 +48,7 @@ struct LeafOperand {
 // What the graph around a kernel looks like to it.
 struct KernelContext {
   const ir::Graph& graph;
-  std::function<bool(ir::ValueId)> is_leaf;      // made before: read it
+  std::function<bool(ir::ValueId)> is_leaf;       // made before: read it
   std::function<bool(ir::ValueId)> must_be_leaf;  // has to be made by a kernel before
 };
 

@@ -124,7 +124,8 @@ class GroupScheduler {
       auto wider = std::make_unique<Probe>(context, more);
       Outcome joined = outcome_of(*wider);
       if (!joined.mapping || !joined.cuts.empty() || (joined.split && !outcome.split)) continue;
-      if (grid_of(*wider, *joined.mapping) < std::min<int64_t>(grid_of(*probe, *outcome.mapping), target_.cpu.threads)) {
+      if (grid_of(*wider, *joined.mapping) <
+          std::min<int64_t>(grid_of(*probe, *outcome.mapping), target_.cpu.threads)) {
         continue;
       }
       roots = std::move(more);

@@ -79,10 +79,10 @@ struct Piece {
 
 // A load whose unit stride runs along another loop than the vector one: a block of it is transposed into scratch first.
 struct TransposedLoad {
-  uint32_t from;     // operand
-  DType dtype;       // as stored
-  Index at;          // of the block's first element
-  int64_t stride;    // along the vector variable; along `along` it is 1
+  uint32_t from;   // operand
+  DType dtype;     // as stored
+  Index at;        // of the block's first element
+  int64_t stride;  // along the vector variable; along `along` it is 1
   VarId along;
   uint32_t scratch;  // buffer id, [block of along][block of vector variable]
 };
@@ -111,9 +111,7 @@ struct StitchDesc {
   std::vector<SchemeChoice> schemes;
   std::string title;  // "reduce max, exp, ... of Softmax"; no names of the model: layers share kernels
 
-  int64_t blocks(const GridDim& dim) const {
-    return (pool.indices.extent(dim.var) + dim.block - 1) / dim.block;
-  }
+  int64_t blocks(const GridDim& dim) const { return (pool.indices.extent(dim.var) + dim.block - 1) / dim.block; }
   int64_t grid_size() const;
 };
 

@@ -53,9 +53,7 @@ using f4e2m1 = minifloat<2, 1, 1, false, 0x7, 0, false>;
 // Powers of two from 2^-127 to 2^127; 0xff is NaN.
 struct f8e8m0 {
   uint8_t bits;
-  static float decode(uint8_t raw) {
-    return raw == 0xff ? __builtin_nanf("") : __builtin_ldexpf(1.f, int(raw) - 127);
-  }
+  static float decode(uint8_t raw) { return raw == 0xff ? __builtin_nanf("") : __builtin_ldexpf(1.f, int(raw) - 127); }
   static uint8_t encode(float value, bool) {
     if (!(value > 0)) return value == 0 ? 0 : 0xff;
     if (value == __builtin_inff()) return 0xfe;
@@ -65,7 +63,9 @@ struct f8e8m0 {
 };
 
 template <typename T>
-concept narrow_float = requires(uint8_t bits) { T::decode(bits); };
+concept narrow_float = requires(uint8_t bits) {
+  T::decode(bits);
+};
 
 template <narrow_float T>
 struct compute_type<T> {

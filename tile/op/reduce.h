@@ -109,9 +109,10 @@ struct accumulator {
 // Sets n running results to the identity.
 template <typename C, typename T>
 TILE_INLINE void reset(T* p, int64_t n) {
-  for_lanes<kLanes>(0, n, [&]<int W>(int64_t i, auto k) __attribute__((always_inline)) {
-    put(p + i, splat<W>(C::template identity<T>), k);
-  });
+  for_lanes<kLanes>(
+      0, n, [&]<int W>(int64_t i, auto k) __attribute__((always_inline)) {
+        put(p + i, splat<W>(C::template identity<T>), k);
+      });
 }
 
 // No position yet.

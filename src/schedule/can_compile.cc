@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include "schedule/expr.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::schedule {
+namespace {
+
+using ir::Op;
+
+// Why a memory-bound node has no kernel; empty: it has.
+std::string obstacle(const ir::Graph& graph, const ir::Node& node) {
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (ir::ValueId v : *values) {
+      if (graph.dtype(v) == DType::kString) return "strings stay at the border of a model";
+      if (graph.shape(v).size() > 16) return "more than 16 dimensions";
+    }
+  }
+  switch (node.op) {
+    case Op::kReduce:
+    case Op::kArgReduce:
+      return "";
+    case Op::kBitcast:
+      for (ir::ValueId v : {node.inputs[0], node.outputs[0]}) {
+        const DType dtype = graph.dtype(v);
+        if (compute_dtype(dtype) != dtype || bits_of(dtype) < 8) {
+          return fmt::format("the bits of {} are not at hand where it is computed in f32", to_string(dtype));
+        }
+      }
+      return "";
+    case Op::kGather:
+    case Op::kGatherElements:
+    case Op::kGatherNd:
+      if (element_count(graph.shape(node.inputs[0])) == 0) return "there is nothing to gather from";
+      return "";
+    default:
+      break;
+  }
+  if (Inliner::inlines(node.op)) return "";
+  return fmt::format("no kernel is generated for {}", ir::to_string(node.op));
+}
+
+}  // namespace
+
+bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason) {
+  std::string why;
+  if (target.kind != TargetKind::kCpu) {
+    why = "kernels are generated for CPUs only";
+  } else {
+    why = obstacle(graph, node);
+  }
+  if (!why.empty() && reason != nullptr) *reason = why;
+  return why.empty();
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,229 @@
+#include "harness.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+
+#include "codegen/codegen.h"
+#include "ir/eval.h"
+#include "ir/text.h"
+#include "jit/compiler.h"
+#include "jit/library.h"
+
+namespace heddle::testing {
+
+ir::Group whole_graph(const ir::Graph& graph, ir::GroupKind kind) {
+  ir::Group group{kind, {}, 0, {}, {}};
+  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == ir::Op::kParameter || node.op == ir::Op::kConstant) {
+      group.inputs.push_back(node.outputs[0]);
+    } else {
+      group.nodes.push_back(id);
+    }
+  }
+  for (const auto& port : graph.outputs()) {
+    if (std::find(group.outputs.begin(), group.outputs.end(), port.value) == group.outputs.end()) {
+      group.outputs.push_back(port.value);
+    }
+  }
+  return group;
+}
+
+Target test_target(int threads) {
+  Target target = Target::host_cpu(threads);
+  target.cpu.barrier_us = 1.5;
+  return target;
+}
+
+void Batch::add(std::string name, const std::function<void(ir::Builder&)>& build, double tolerance,
+                int64_t index_limit) {
+  ir::Graph graph;
+  ir::Builder builder(graph);
+  build(builder);
+  cases_.push_back({std::move(name), std::move(graph), tolerance, index_limit, 1});
+}
+
+void Batch::add_text(std::string name, const std::string& text, double tolerance, int64_t index_limit) {
+  cases_.push_back({std::move(name), ir::parse(text), tolerance, index_limit, 1});
+}
+
+namespace {
+
+constexpr int64_t kGuard = 256;
+constexpr unsigned char kSentinel = 0xa5;
+
+// Memory with sentinels before and after.
+class Guarded {
+ public:
+  explicit Guarded(int64_t bytes) : data_(static_cast<size_t>(bytes + 2 * kGuard), kSentinel) {}
+  void* data() { return data_.data() + kGuard; }
+  bool intact() const {
+    for (int64_t i = 0; i < kGuard; ++i) {
+      if (data_[static_cast<size_t>(i)] != kSentinel) return false;
+      if (data_[data_.size() - 1 - static_cast<size_t>(i)] != kSentinel) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<unsigned char> data_;
+};
+
+ir::Array random_array(const ir::TensorType& type, std::mt19937& random, int64_t index_limit) {
+  ir::Array a(type.dtype, type.shape);
+  if (a.real()) {
+    std::uniform_real_distribution<double> value(-2, 2);
+    for (double& x : a.f()) x = round_to(type.dtype, value(random));
+  } else {
+    const bool is_unsigned = is_unsigned_int(type.dtype);
+    int64_t lo = is_unsigned ? 0 : -4, hi = 4;
+    if (index_limit > 0) lo = is_unsigned ? 0 : -index_limit, hi = index_limit - 1;
+    if (bits_of(type.dtype) == 2) lo = std::max<int64_t>(lo, -2), hi = 1;
+    if (type.dtype == DType::kBool) lo = 0, hi = 1;
+    std::uniform_int_distribution<int64_t> value(lo, hi);
+    for (int64_t& x : a.i()) x = value(random);
+  }
+  return a;
+}
+
+double default_tolerance(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 1e-12;
+    case DType::kF32:
+      return 2e-5;
+    case DType::kF16:
+      return 2e-3;
+    case DType::kBF16:
+      return 2e-2;
+    default:
+      return is_float(dtype) ? 0.26 : 0;
+  }
+}
+
+struct Prepared {
+  const Batch::Case* test;
+  schedule::ScheduledGroup group;
+  std::vector<codegen::KernelSource> sources;
+};
+
+std::string texts(const Prepared& p) {
+  std::string all = ir::print(p.test->graph);
+  for (const std::string& note : p.group.notes) all += note + "\n";
+  for (size_t i = 0; i < p.sources.size(); ++i) {
+    all += p.group.kernels[i].label + ": " + p.group.kernels[i].config.reason + "\n" + p.sources[i].text;
+  }
+  return all;
+}
+
+void compare(const Prepared& p, const std::string& name, const ir::Array& want, const ir::Array& got) {
+  double tolerance = p.test->tolerance > 0 ? p.test->tolerance : default_tolerance(want.dtype);
+  int64_t wrong = 0, first = -1;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    const auto at = static_cast<size_t>(i);
+    bool good = false;
+    if (want.real()) {
+      const double a = round_to(want.dtype, want.f()[at]), b = got.f()[at];
+      good = (std::isnan(a) && std::isnan(b)) || a == b || std::fabs(a - b) <= tolerance * std::max(1.0, std::fabs(a));
+    } else {
+      good = want.i()[at] == got.i()[at];
+    }
+    if (good) continue;
+    if (first < 0) first = i;
+    ++wrong;
+  }
+  if (wrong == 0) return;
+  const auto show = [&](const ir::Array& a) {
+    return a.real() ? std::to_string(a.f()[static_cast<size_t>(first)])
+                    : std::to_string(a.i()[static_cast<size_t>(first)]);
+  };
+  ADD_FAILURE() << p.test->name << " " << name << ": " << wrong << " of " << want.size()
+                << " elements differ, first at " << first << ": " << show(got) << " instead of " << show(want) << "\n"
+                << texts(p);
+}
+
+void run_case(const Prepared& p, const jit::Library& library, const Target& target) {
+  const ir::Graph& graph = p.test->graph;
+  std::mt19937 random(static_cast<unsigned>(std::hash<std::string>{}(p.test->name)));
+  std::map<ir::ValueId, std::unique_ptr<Guarded>> values;
+  std::vector<ir::Array> inputs;
+  const auto place = [&](ir::ValueId v, const Tensor& tensor) {
+    values[v] = std::make_unique<Guarded>(static_cast<int64_t>(tensor.bytes()));
+    if (tensor.bytes() > 0) std::memcpy(values[v]->data(), tensor.data(), tensor.bytes());
+  };
+  for (const auto& port : graph.inputs()) {
+    inputs.push_back(random_array(graph.type(port.value), random, p.test->index_limit));
+    place(port.value, ir::to_tensor(inputs.back()));
+  }
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op == ir::Op::kConstant) place(node.outputs[0], node.attrs.tensor("value"));
+  }
+  for (const auto& port : graph.outputs()) {
+    const Tensor shape(graph.dtype(port.value), graph.shape(port.value));
+    if (values.count(port.value) == 0)
+      values[port.value] = std::make_unique<Guarded>(static_cast<int64_t>(shape.bytes()));
+  }
+  std::vector<std::unique_ptr<Guarded>> workspaces;
+  for (const auto& w : p.group.workspaces) workspaces.push_back(std::make_unique<Guarded>(w.bytes));
+  for (size_t k = 0; k < p.group.kernels.size(); ++k) {
+    const auto& kernel = p.group.kernels[k];
+    const auto& source = p.sources[k];
+    std::vector<void*> operands;
+    for (const auto& b : kernel.bindings) {
+      const bool is_value = b.kind == schedule::Binding::Kind::kValue;
+      operands.push_back(is_value ? values.at(b.value)->data() : workspaces[b.workspace]->data());
+    }
+    // 64-byte aligned scratch, as the runtime gives it.
+    Guarded scratch(source.scratch_bytes + 64);
+    auto* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+    const jit::Kernel entry = library.find(source.symbol);
+    const int64_t middle = target.cpu.threads > 1 ? source.tasks / 2 : 0;
+    if (middle > 0) entry(operands.data(), aligned, 0, middle);
+    entry(operands.data(), aligned, middle, source.tasks);
+    EXPECT_TRUE(scratch.intact()) << p.test->name << " overran its scratch\n" << texts(p);
+  }
+  for (auto& [id, memory] : values) EXPECT_TRUE(memory->intact()) << p.test->name << " overran a buffer\n" << texts(p);
+  for (auto& memory : workspaces) EXPECT_TRUE(memory->intact()) << p.test->name << " overran a workspace";
+  const std::vector<ir::Array> want = ir::evaluate(graph, inputs);
+  for (size_t i = 0; i < want.size(); ++i) {
+    const auto& port = graph.outputs()[i];
+    Tensor tensor(graph.dtype(port.value), graph.shape(port.value));
+    if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), values.at(port.value)->data(), tensor.bytes());
+    compare(p, port.name, want[i], ir::to_array(tensor));
+  }
+}
+
+}  // namespace
+
+void Batch::run() {
+  std::vector<Prepared> prepared;
+  std::vector<const codegen::KernelSource*> all;
+  for (const Case& test : cases_) {
+    Prepared p{&test, {}, {}};
+    try {
+      p.group = schedule::schedule(test.graph, whole_graph(test.graph), target_);
+      for (const auto& kernel : p.group.kernels)
+        p.sources.push_back(codegen::emit(kernel.desc, kernel.config, target_));
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << test.name << ": " << error.what() << "\n" << ir::print(test.graph);
+      continue;
+    }
+    prepared.push_back(std::move(p));
+  }
+  for (const Prepared& p : prepared) {
+    for (const auto& source : p.sources) all.push_back(&source);
+  }
+  if (all.empty()) return;
+  const std::vector<std::string> units = {codegen::translation_unit(all, target_)};
+  const jit::CompiledLibrary compiled = jit::compile(units, target_, 1, true);
+  const auto library = jit::Library::load(compiled.bytes);
+  for (const Prepared& p : prepared) run_case(p, *library, target_);
+}
+
+}  // namespace heddle::testing

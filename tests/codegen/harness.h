@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/builder.h"
+#include "ir/group.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::testing {
+
+// A group of all nodes of a graph that are not parameters or constants.
+ir::Group whole_graph(const ir::Graph& graph, ir::GroupKind kind = ir::GroupKind::kStitch);
+
+Target test_target(int threads = 2);
+
+// Many graphs, scheduled, emitted, compiled as a few translation units, run with sentinels around every buffer and
+// compared with the reference evaluation. Inputs are random by seed; integers lie in [-4, 4] unless `limits` says more.
+class Batch {
+ public:
+  struct Case {
+    std::string name;
+    ir::Graph graph;
+    double tolerance = 0;     // relative to max(1, |reference|); 0: by the dtype of the output
+    int64_t index_limit = 0;  // > 0: integer inputs are indices in [-limit, limit)
+    double input_scale = 1;
+  };
+  explicit Batch(Target target = test_target()) : target_(std::move(target)) {}
+  void add(std::string name, const std::function<void(ir::Builder&)>& build, double tolerance = 0,
+           int64_t index_limit = 0);
+  void add_text(std::string name, const std::string& text, double tolerance = 0, int64_t index_limit = 0);
+  // Expects every case to agree; failures name the case and show the text of its kernels.
+  void run();
+
+ private:
+  Target target_;
+  std::vector<Case> cases_;
+};
+
+}  // namespace heddle::testing
