@@ -137,7 +137,7 @@ ValueId quantized(const NodeContext& ctx, ValueId y, size_t scale, DType like) {
   Builder& b = ctx.b;
   std::optional<ValueId> zero;
   if (ctx.has(scale + 1)) zero = b.reshape(ctx.in(scale + 1), {});
-  return round_to_quantized(b, b.div(y, b.reshape(as_f32(ctx, scale), {})), zero, like);
+  return round_to_quantized(b, exact_ratio(b, y, b.reshape(as_f32(ctx, scale), {})), zero, like);
 }
 
 void lower_qlinear_add(NodeContext& ctx) {

@@ -57,7 +57,7 @@ void lower_quantize(NodeContext& ctx) {
   if (ctx.attr_int("precision", 0) != 0) precision = ctx.attr_dtype("precision", precision);
   const ValueId x = b.cast(ctx.in(0), precision);
   const ValueId scale = b.cast(stretch(ctx, ctx.in(1), shape, axis, block), precision);
-  const ValueId ratio = b.div(x, scale);
+  const ValueId ratio = precision == DType::kF32 ? exact_ratio(b, x, scale) : b.div(x, scale);
   if (is_float(to)) {
     ctx.set(0, b.cast(ratio, to, ctx.attr_int("saturate", 1) != 0));
     return;
@@ -91,10 +91,10 @@ void lower_dynamic_quantize(NodeContext& ctx) {
   const ValueId low = b.binary(Op::kMin, b.reduce("min", x, all), 0.0);
   const ValueId high = b.binary(Op::kMax, b.reduce("max", x, all), 0.0);
   const ValueId range = b.sub(high, low);
-  const ValueId scale =
-      b.select(b.binary(Op::kEq, range, 0.0), b.scalar(b.dtype(x), 1), b.binary(Op::kDiv, range, 255.0));
-  const ValueId zero = round_to_quantized(b, b.unary(Op::kNeg, b.div(low, scale)), std::nullopt, DType::kU8);
-  if (ctx.wants(0)) ctx.set(0, round_to_quantized(b, b.div(x, scale), zero, DType::kU8));
+  const ValueId scale = b.select(b.binary(Op::kEq, range, 0.0), b.scalar(b.dtype(x), 1),
+                                 exact_ratio(b, range, b.scalar(b.dtype(x), 255)));
+  const ValueId zero = round_to_quantized(b, b.unary(Op::kNeg, exact_ratio(b, low, scale)), std::nullopt, DType::kU8);
+  if (ctx.wants(0)) ctx.set(0, round_to_quantized(b, exact_ratio(b, x, scale), zero, DType::kU8));
   if (ctx.wants(1)) ctx.set(1, scale);
   if (ctx.wants(2)) ctx.set(2, zero);
 }
@@ -108,6 +108,10 @@ constexpr std::array kHandlers = {
 };
 
 }  // namespace
+
+ValueId exact_ratio(Builder& b, ValueId x, ValueId scale) {
+  return b.cast(b.div(b.cast(x, DType::kF64), b.cast(scale, DType::kF64)), DType::kF32);
+}
 
 ValueId round_to_quantized(Builder& b, ValueId ratio, std::optional<ValueId> zero_point, DType to) {
   const DType dtype = b.dtype(ratio);
