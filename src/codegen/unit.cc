@@ -1,16 +1,16 @@
 #include <set>
 
-#include "base/check.h"
 #include "codegen/codegen.h"
+#include "codegen/contraction.h"
 #include "codegen/stitch.h"
 
 namespace heddle::codegen {
 
-KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target&) {
+KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
     return emit_stitch(desc, **stitch, config);
   }
-  fail(ErrorCode::kUnsupportedOperator, "contraction", "no text is written for it");
+  return emit_contraction(desc, *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body), config, target);
 }
 
 std::string translation_unit(const std::vector<const KernelSource*>& kernels, const Target&) {

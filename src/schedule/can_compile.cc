@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "schedule/contraction.h"
 #include "schedule/expr.h"
 #include "schedule/kernel_desc.h"
 
@@ -46,6 +47,8 @@ bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& tar
   std::string why;
   if (target.kind != TargetKind::kCpu) {
     why = "kernels are generated for CPUs only";
+  } else if (ir::class_of(node.op) == ir::OpClass::kContraction || ir::class_of(node.op) == ir::OpClass::kWindow) {
+    return can_compile_contraction(graph, node, reason);
   } else {
     why = obstacle(graph, node);
   }

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "schedule/contraction.h"
 #include "schedule/kernel_desc.h"
 #include "schedule/stitch.h"
 
@@ -8,6 +9,8 @@ ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Ta
   switch (group.kind) {
     case ir::GroupKind::kStitch:
       return schedule_stitch(graph, group, target);
+    case ir::GroupKind::kContraction:
+      return schedule_contraction(graph, group, target);
     default:
       fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(group.kind)) + " group",
            "no kernels are made for it");
