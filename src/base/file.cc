@@ -139,9 +139,10 @@ uint64_t free_bytes(const std::string& path) {
   return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
 }
 
-TempDir::TempDir(const std::string& prefix) {
-  const char* root = std::getenv("TMPDIR");
-  std::string name = fmt::format("{}/{}.XXXXXX", root != nullptr && *root != '\0' ? root : "/tmp", prefix);
+TempDir::TempDir(const std::string& prefix, const std::string& root) {
+  const char* variable = std::getenv("TMPDIR");
+  const std::string standard = variable != nullptr && *variable != '\0' ? variable : "/tmp";
+  std::string name = fmt::format("{}/{}.XXXXXX", root.empty() ? standard : root, prefix);
   if (::mkdtemp(name.data()) == nullptr) {
     fail_errno(name, "creating a temporary folder", errno, "Set TMPDIR to a folder that may be written");
   }

@@ -49,10 +49,10 @@ void write_file(const std::string& path, std::string_view text, Sync sync = Sync
 // Free bytes for this user on the file system of `path`; 0 when that is unknown.
 uint64_t free_bytes(const std::string& path);
 
-// A new empty folder ($TMPDIR, else /tmp), removed with what is in it at the end. Throws kFile.
+// A new empty folder below `root` (empty: $TMPDIR, else /tmp), removed with what is in it at the end. Throws kFile.
 class TempDir {
  public:
-  explicit TempDir(const std::string& prefix = "heddle");
+  explicit TempDir(const std::string& prefix = "heddle", const std::string& root = {});
   ~TempDir();
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;

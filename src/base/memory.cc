@@ -53,9 +53,18 @@ uint64_t available_memory() {
 }
 
 uint64_t peak_memory() {
+  std::ifstream file("/proc/self/status");
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) << 10;
+  }
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) << 10;
+}
+
+void reset_peak_memory() {
+  std::ofstream("/proc/self/clear_refs") << "5";
 }
 
 std::shared_ptr<std::byte> allocate(size_t bytes, const char* what) {

@@ -10,8 +10,10 @@ namespace heddle {
 // its control group leave. UINT64_MAX when that cannot be known.
 uint64_t available_memory();
 
-// The largest resident set that this process has had, in bytes.
+// The largest resident set that this process has had (since the last reset), in bytes. A reset that the system does not
+// allow has no effect.
 uint64_t peak_memory();
+void reset_peak_memory();
 
 // Uninitialised memory, 64-byte aligned (on huge pages where it is large and the system agrees). Throws kOutOfMemory,
 // naming `what`.

@@ -1,0 +1,158 @@
+#include <malloc.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "cli/support.h"
+#include "driver/model_impl.h"
+#include "driver/random_inputs.h"
+#include "jit/cache.h"
+
+namespace heddle::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Measurement {
+  double p10 = 0, p50 = 0, p90 = 0;  // seconds of one run
+  size_t runs = 0;
+  double cold = 0, cached = 0;  // seconds to load; cold 0: a plan file
+  uint64_t compile_peak = 0, peak = 0;
+  double floor = 0;
+  int threads = 1;
+};
+
+// The folder of the user's cache replaced by an empty one, so that a first load is cold and a second one is not.
+class PrivateCache {
+ public:
+  PrivateCache() {
+    const std::string folder = jit::Cache::of_user().folder();
+    try {
+      make_directories(folder);
+      dir_.emplace("bench", folder);
+    } catch (const Error&) {
+      dir_.emplace("heddle-bench");
+    }
+    if (const char* value = std::getenv(kVariable)) before_ = value;
+    ::setenv(kVariable, dir_->path().c_str(), 1);
+  }
+  ~PrivateCache() {
+    if (before_) {
+      ::setenv(kVariable, before_->c_str(), 1);
+    } else {
+      ::unsetenv(kVariable);
+    }
+  }
+  PrivateCache(const PrivateCache&) = delete;
+  PrivateCache& operator=(const PrivateCache&) = delete;
+
+ private:
+  static constexpr const char* kVariable = "HEDDLE_CACHE_DIR";
+  std::optional<TempDir> dir_;
+  std::optional<std::string> before_;
+};
+
+double floor_seconds(const runtime::Plan& plan) {
+  double seconds = 0;
+  for (const runtime::Step& step : plan.steps) {
+    seconds += step.floor_seconds;
+    if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) {
+      seconds += floor_seconds(*loop->body) * static_cast<double>(std::max<int64_t>(loop->trip_bound, 1));
+    }
+  }
+  return seconds;
+}
+
+void measure_runs(const Model& model, const std::map<std::string, Tensor>& inputs, double seconds, Measurement& m) {
+  constexpr int kWarm = 3;
+  constexpr size_t kLeast = 5, kMost = 1000000;
+  for (int i = 0; i < kWarm; ++i) model.run(inputs);
+  std::vector<double> times;
+  const auto start = Clock::now();
+  while (times.size() < kMost && (times.size() < kLeast || seconds_since(start) < seconds)) {
+    const auto begin = Clock::now();
+    model.run(inputs);
+    times.push_back(seconds_since(begin));
+  }
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double fraction) {
+    return times[static_cast<size_t>(fraction * static_cast<double>(times.size() - 1) + 0.5)];
+  };
+  m.p10 = at(0.1);
+  m.p50 = at(0.5);
+  m.p90 = at(0.9);
+  m.runs = times.size();
+}
+
+Measurement measure(const Arguments& arguments) {
+  Prepared prepared = prepare(arguments);
+  prepared.options.use_cache = true;
+  const PrivateCache cache;
+  Measurement m;
+  {
+    const auto start = Clock::now();
+    const Model model = Model::load(arguments.model, prepared.options);
+    m.cold = seconds_since(start);
+  }
+  m.compile_peak = peak_memory();
+  ::malloc_trim(0);
+  reset_peak_memory();
+  prepared.options.progress = nullptr;
+  const auto start = Clock::now();
+  const Model model = Model::load(arguments.model, prepared.options);
+  m.cached = seconds_since(start);
+  const runtime::Plan& plan = *model.impl().primary().plan;
+  const auto inputs =
+      driver::random_inputs(plan, arguments.seed, fit_types(std::move(prepared.inputs), model.inputs()));
+  measure_runs(model, inputs, arguments.seconds, m);
+  m.peak = peak_memory();
+  m.threads = model.impl().threads();
+  m.floor = floor_seconds(plan) / m.threads;
+  return m;
+}
+
+}  // namespace
+
+int bench_command(const Arguments& arguments) {
+  const Measurement m = measure(arguments);
+  if (arguments.json) {
+    print_line(nlohmann::json{{"p50_ms", m.p50 * 1e3},
+                              {"p10_ms", m.p10 * 1e3},
+                              {"p90_ms", m.p90 * 1e3},
+                              {"runs", m.runs},
+                              {"runs_per_s", 1 / m.p50},
+                              {"threads", m.threads},
+                              {"compile_s", m.cold},
+                              {"cached_s", m.cached},
+                              {"peak_bytes", m.peak},
+                              {"compile_peak_bytes", m.compile_peak},
+                              {"floor_ms", m.floor * 1e3}}
+                   .dump(2));
+    return 0;
+  }
+  Table table({"what", "value"});
+  table.add({"one run, median", human_seconds(m.p50)});
+  table.add({"p10 .. p90", fmt::format("{} .. {} ({} runs)", human_seconds(m.p10), human_seconds(m.p90), m.runs)});
+  table.add({"runs per second", fmt::format("{:.1f}", 1 / m.p50)});
+  table.add(
+      {"hardware floor", fmt::format("{} ({:.0f}% of it reached)", human_seconds(m.floor), 100 * m.floor / m.p50)});
+  table.add({"threads", fmt::format("{}", m.threads)});
+  table.add({"load, cold", human_seconds(m.cold)});
+  table.add({"load, cached", human_seconds(m.cached)});
+  table.add({"peak memory", human_bytes(static_cast<double>(m.peak))});
+  table.add({"peak memory while compiling", human_bytes(static_cast<double>(m.compile_peak))});
+  table.print();
+  return 0;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,128 @@
+#include "driver/verify.h"
+
+#include <chrono>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "driver/compile.h"
+#include "driver/random_inputs.h"
+#include "driver/reference.h"
+#include "ir/eval.h"
+#include "runtime/executor.h"
+#include "runtime/plan_io.h"
+
+namespace heddle::driver {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<ir::Array> to_arrays(const std::vector<Tensor>& tensors) {
+  std::vector<ir::Array> arrays;
+  for (const Tensor& tensor : tensors) arrays.push_back(ir::to_array(tensor));
+  return arrays;
+}
+
+std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::string, Tensor>& inputs) {
+  std::vector<Tensor> ordered;
+  for (const runtime::Port& port : plan.inputs) {
+    const Tensor& tensor = inputs.at(port.name);
+    if (tensor.dtype() != port.dtype || tensor.shape() != port.shape) {
+      fail(ErrorCode::kInvalidInput, "input " + port.name,
+           fmt::format("it is {}{}, the model takes {}{}", to_string(tensor.dtype()), to_string(tensor.shape()),
+                       to_string(port.dtype), to_string(port.shape)));
+    }
+    ordered.push_back(tensor);
+  }
+  return ordered;
+}
+
+// Every value that leaves a group, as the plan computed it.
+using Values = std::unordered_map<ir::ValueId, Tensor>;
+
+Values run_and_keep(const CompiledModel& model, const runtime::Executor& executor, const std::vector<Tensor>& inputs) {
+  const BuiltPlan& built = model.built;
+  Values values;
+  executor.run(inputs, [&](size_t step, const std::function<Tensor(uint32_t)>& read) {
+    const bool last = step + 1 == built.step_group.size() || built.step_group[step + 1] != built.step_group[step];
+    const auto group = static_cast<size_t>(built.step_group[step]);
+    if (!last || group >= built.grouping.groups.size()) return;
+    for (const ir::ValueId value : built.grouping.groups[group].outputs)
+      values[value] = read(built.buffer_of.at(value));
+  });
+  return values;
+}
+
+std::optional<Divergence> find_divergence(const CompiledModel& model, const runtime::Executor& executor,
+                                          const std::vector<Tensor>& inputs, const std::vector<double>& bounds) {
+  const Values values = run_and_keep(model, executor, inputs);
+  const auto& groups = model.built.grouping.groups;
+  std::unordered_map<ir::ValueId, size_t> group_of;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    for (const ir::ValueId value : groups[g].outputs) group_of[value] = g;
+  }
+  std::optional<Divergence> first;
+  ir::EvalOptions options;
+  options.observe = [&](ir::ValueId value, const ir::Array& expected) {
+    const auto actual = values.find(value);
+    if (actual == values.end() || (first && first->group <= group_of.at(value))) return;
+    const ir::Comparison comparison = ir::compare(expected, ir::to_array(actual->second), bounds[value]);
+    if (comparison.ok) return;
+    const size_t group = group_of.at(value);
+    first = Divergence{group, groups[group].kind, {}, {}, model.optimised->type(value), comparison};
+  };
+  ir::evaluate(*model.optimised, to_arrays(inputs), options);
+  if (!first) return first;
+  for (size_t s = 0; s < model.built.step_group.size(); ++s) {
+    if (model.built.step_group[s] != static_cast<int64_t>(first->group)) continue;
+    first->label = model.plan->steps[s].label;
+    first->origins = model.plan->steps[s].origin;
+  }
+  return first;
+}
+
+CompiledModel compile_with_values(const std::string& path, CompileOptions options) {
+  const std::map<std::string, Tensor> values = std::exchange(options.values, {});
+  try {
+    return compile_model(path, options);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnknownShape || values.empty()) throw;
+  }
+  options.values = values;
+  return compile_model(path, options);
+}
+
+}  // namespace
+
+VerifyReport verify(const std::string& path, const CompileOptions& options, std::map<std::string, Tensor> given,
+                    uint64_t seed) {
+  if (runtime::is_plan_file(path)) {
+    fail(ErrorCode::kInvalidArgument, path, "a plan holds no graph to compare with", "Verify the ONNX model");
+  }
+  const CompiledModel model = compile_with_values(path, options);
+  const auto pool = std::make_shared<ThreadPool>(resolve(options).target.cpu.threads);
+  const runtime::Executor executor(model.plan, pool, reference_interpreter());
+  check_memory(path, executor.bytes_per_run(), "its intermediate values and outputs");
+  const std::vector<Tensor> inputs = in_order(*model.plan, random_inputs(*model.plan, seed, std::move(given)));
+
+  VerifyReport report;
+  const auto run_start = std::chrono::steady_clock::now();
+  const std::vector<Tensor> outputs = executor.run(inputs);
+  report.run_seconds = seconds_since(run_start);
+
+  const auto reference_start = std::chrono::steady_clock::now();
+  const std::vector<ir::Array> expected = ir::evaluate(*model.imported, to_arrays(inputs));
+  report.reference_seconds = seconds_since(reference_start);
+  const std::vector<double> bounds = ir::error_bounds(*model.optimised);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ir::Graph::Port& port = model.optimised->outputs()[i];
+    report.outputs.push_back({port.name, model.optimised->type(port.value),
+                              ir::compare(expected[i], ir::to_array(outputs[i]), bounds[port.value])});
+    report.ok = report.ok && report.outputs.back().comparison.ok;
+  }
+  if (!report.ok) report.first = find_divergence(model, executor, inputs, bounds);
+  return report;
+}
+
+}  // namespace heddle::driver
