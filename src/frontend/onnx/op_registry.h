@@ -42,6 +42,7 @@ std::span<const OpHandler> shape_ops();
 std::span<const OpHandler> tensor_ops();
 std::span<const OpHandler> indexing_ops();
 std::span<const OpHandler> resize_ops();
+std::span<const OpHandler> sampling_ops();
 std::span<const OpHandler> random_ops();
 std::span<const OpHandler> attention_ops();
 std::span<const OpHandler> microsoft_ops();

@@ -7,12 +7,38 @@
 namespace heddle::onnx {
 
 std::span<const std::span<const OpHandler>> all_families() {
+  // clang-format off: one family a line, so that two branches can add theirs.
   static const std::array kFamilies = {
-      math_ops(),          activation_ops(),       logic_ops(), matmul_ops(),    conv_ops(),     pool_ops(),
-      normalization_ops(), reduction_ops(),        shape_ops(), tensor_ops(),    indexing_ops(), rnn_ops(),
-      control_ops(),       sequence_ops(),         quant_ops(), detection_ops(), signal_ops(),   loss_ops(),
-      training_ops(),      linear_attention_ops(), text_ops(),  ml_ops(),        qlinear_ops(),
+      math_ops(),
+      activation_ops(),
+      logic_ops(),
+      matmul_ops(),
+      conv_ops(),
+      pool_ops(),
+      normalization_ops(),
+      reduction_ops(),
+      shape_ops(),
+      tensor_ops(),
+      indexing_ops(),
+      resize_ops(),
+      sampling_ops(),
+      random_ops(),
+      attention_ops(),
+      microsoft_ops(),
+      rnn_ops(),
+      control_ops(),
+      sequence_ops(),
+      quant_ops(),
+      detection_ops(),
+      signal_ops(),
+      loss_ops(),
+      training_ops(),
+      linear_attention_ops(),
+      text_ops(),
+      ml_ops(),
+      qlinear_ops(),
   };
+  // clang-format on
   return kFamilies;
 }
 

@@ -1,0 +1,183 @@
+#include <array>
+#include <cmath>
+
+#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/op_registry.h"
+
+namespace heddle::onnx {
+namespace {
+
+// [B, S, heads * D] as [B, heads, S, D]; a rank-4 tensor is so already.
+ValueId split_heads(NodeContext& ctx, size_t i, const char* attribute) {
+  const Shape shape = ctx.shape(i);
+  if (shape.size() == 4) return ctx.in(i);
+  if (shape.size() != 3) ctx.invalid(fmt::format("input {} must have rank 3 or 4", i));
+  const int64_t heads = ctx.attr_int(attribute);
+  if (heads < 1 || shape[2] % heads != 0) ctx.invalid(fmt::format("{} does not divide {}", attribute, shape[2]));
+  const ValueId split = ctx.b.reshape(ctx.in(i), {shape[0], shape[1], heads, shape[2] / heads});
+  return ctx.b.transpose(split, {0, 2, 1, 3});
+}
+
+ValueId with_past(NodeContext& ctx, ValueId x, size_t past) {
+  if (!ctx.has(past)) return x;
+  const std::array parts = {ctx.in(past), x};
+  return ctx.b.concat(parts, 2);
+}
+
+// Products of [B, H, M, K] with [B, G, ...]; H is a multiple of G and each of the G heads serves H/G query heads.
+ValueId grouped_dot(ir::Builder& b, ValueId lhs, ValueId rhs, int64_t rhs_contract) {
+  const Shape l = b.shape(lhs), r = b.shape(rhs);
+  const int64_t groups = r[1], repeats = l[1] / groups;
+  Ints lhs_contract = {3};
+  if (repeats > 1) {
+    lhs = b.reshape(lhs, {l[0], groups, repeats, l[2], l[3]});
+    lhs_contract = {4};
+  }
+  const ValueId product = b.emit(Op::kDot, {lhs, rhs},
+                                 {{"lhs_batch", Ints{0, 1}},
+                                  {"rhs_batch", Ints{0, 1}},
+                                  {"lhs_contract", lhs_contract},
+                                  {"rhs_contract", Ints{rhs_contract}}});
+  return b.reshape(product, {l[0], l[1], l[2], r[static_cast<size_t>(5 - rhs_contract)]});
+}
+
+// Adds the mask, or -inf where it is false; a mask shorter than the keys hides the rest.
+ValueId apply_mask(NodeContext& ctx, ValueId scores, ValueId mask) {
+  const int64_t keys = ctx.b.shape(scores)[3];
+  const Shape shape = ctx.b.shape(mask);
+  const DType type = ctx.b.dtype(mask);
+  if (shape.empty() || shape.back() > keys) ctx.invalid("the mask is longer than the keys");
+  if (shape.back() < keys && shape.back() != 1) {
+    Ints high(shape.size(), 0);
+    high.back() = keys - shape.back();
+    const ValueId fill = type == DType::kBool ? ctx.b.scalar(type, 0) : ctx.b.scalar(type, -HUGE_VAL);
+    mask = ctx.b.pad(mask, fill, Ints(shape.size(), 0), high);
+  }
+  if (type == DType::kBool) return ctx.b.select(mask, scores, ctx.b.scalar(ctx.b.dtype(scores), -HUGE_VAL));
+  return ctx.b.add(scores, ctx.b.cast(mask, ctx.b.dtype(scores)));
+}
+
+// What the mask, causality and the length of each sequence hide gets the score -inf.
+ValueId hide(NodeContext& ctx, ValueId scores, int64_t past) {
+  const Shape shape = ctx.b.shape(scores);
+  const Shape plane = {shape[2], shape[3]};
+  if (ctx.has(3)) scores = apply_mask(ctx, scores, ctx.in(3));
+  if (ctx.attr_int("is_causal", 0) != 0) {
+    const ValueId row = ctx.b.binary(Op::kAdd, ctx.b.iota(DType::kI64, plane, 0), static_cast<double>(past));
+    scores = apply_mask(ctx, scores, ctx.b.binary(Op::kLe, ctx.b.iota(DType::kI64, plane, 1), row));
+  }
+  if (ctx.has(6)) {
+    const ValueId length = ctx.b.reshape(ctx.b.cast(ctx.in(6), DType::kI64), {shape[0], 1, 1, 1});
+    const ValueId key = ctx.b.iota(DType::kI64, {1, 1, 1, shape[3]}, 3);
+    scores = apply_mask(ctx, scores, ctx.b.binary(Op::kLt, key, length));
+  }
+  return scores;
+}
+
+void attention(NodeContext& ctx) {
+  const bool packed = ctx.rank(0) == 3;
+  const DType type = ctx.dtype(0);
+  const ValueId q = split_heads(ctx, 0, "q_num_heads");
+  const ValueId k = with_past(ctx, split_heads(ctx, 1, "kv_num_heads"), 4);
+  const ValueId v = with_past(ctx, split_heads(ctx, 2, "kv_num_heads"), 5);
+  const Shape q_shape = ctx.b.shape(q), k_shape = ctx.b.shape(k), v_shape = ctx.b.shape(v);
+  if (k_shape[1] < 1 || q_shape[1] % k_shape[1] != 0 || v_shape[1] != k_shape[1] || q_shape[3] != k_shape[3] ||
+      v_shape[2] != k_shape[2]) {
+    ctx.invalid(fmt::format("queries {}, keys {} and values {} do not fit each other", to_string(q_shape),
+                            to_string(k_shape), to_string(v_shape)));
+  }
+  const double scale = ctx.attr_float("scale", 1 / std::sqrt(static_cast<double>(q_shape[3])));
+  const double softcap = ctx.attr_float("softcap", 0);
+  // Queries and keys take a root of the scale each, so that products of f16 do not overflow.
+  const double root = std::sqrt(scale);
+  const bool narrow = size_of(type) < 4;
+  const ValueId raw = narrow ? grouped_dot(ctx.b, ctx.b.binary(Op::kMul, q, root), ctx.b.binary(Op::kMul, k, root), 3)
+                             : ctx.b.binary(Op::kMul, grouped_dot(ctx.b, q, k, 3), scale);
+  ValueId capped = raw;
+  if (softcap > 0) {
+    const ValueId bent = ctx.b.unary(Op::kTanh, ctx.b.binary(Op::kDiv, raw, softcap));
+    capped = ctx.b.binary(Op::kMul, bent, softcap);
+  }
+  const int64_t past = ctx.has(4) ? ctx.shape(4)[2] : 0;
+  const ValueId masked = hide(ctx, capped, past);
+  const DType precision = ctx.attr_dtype("softmax_precision", type);
+  const ValueId weights = ctx.b.cast(ctx.b.softmax(ctx.b.cast(masked, precision), {3}), ctx.b.dtype(v));
+  ValueId y = ctx.b.cast(grouped_dot(ctx.b, weights, v, 2), type);
+  if (packed) {
+    const Shape shape = ctx.b.shape(y);
+    y = ctx.b.reshape(ctx.b.transpose(y, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
+  }
+  ctx.set(0, y);
+  ctx.set(1, k);
+  ctx.set(2, v);
+  const std::array stages = {raw, capped, masked, weights};
+  const int64_t mode = ctx.attr_int("qk_matmul_output_mode", 0);
+  if (mode < 0 || mode > 3) ctx.invalid("qk_matmul_output_mode must be 0 to 3");
+  ctx.set(3, ctx.b.cast(stages[static_cast<size_t>(mode)], type));
+}
+
+// Rotates pairs of elements of each head by angles that depend on the position.
+void rotary_embedding(NodeContext& ctx) {
+  const Shape shape = ctx.shape(0);
+  const bool packed = shape.size() == 3;
+  if (!packed && shape.size() != 4) ctx.invalid("the input must have rank 3 or 4");
+  ValueId x;  // [B, S, heads, D]
+  if (packed) {
+    const int64_t heads = ctx.attr_int("num_heads");
+    if (heads < 1 || shape[2] % heads != 0) ctx.invalid("num_heads does not divide the hidden size");
+    x = ctx.b.reshape(ctx.in(0), {shape[0], shape[1], heads, shape[2] / heads});
+  } else {
+    x = ctx.b.transpose(ctx.in(0), {0, 2, 1, 3});
+  }
+  const Shape s = ctx.b.shape(x);
+  int64_t rotated = ctx.attr_int("rotary_embedding_dim", 0);
+  if (rotated == 0) rotated = s[3];
+  if (rotated < 0 || rotated > s[3] || rotated % 2 != 0) ctx.invalid("rotary_embedding_dim does not fit the head size");
+  const int64_t half = rotated / 2;
+  const auto angles = [&](size_t i) {  // [B, S, 1, half]
+    ValueId cache = ctx.in(i);
+    if (ctx.has(3)) cache = ctx.b.gather(cache, ctx.in(3), 0);
+    return unsqueeze(ctx.b, cache, {2});
+  };
+  const ValueId cosine = angles(1), sine = angles(2);
+  const ValueId turned = ctx.b.slice_dim(x, 3, 0, rotated);
+  const bool interleaved = ctx.attr_int("interleaved", 0) != 0;
+  ValueId first, second;
+  if (interleaved) {
+    const ValueId pairs = ctx.b.reshape(turned, {s[0], s[1], s[2], half, 2});
+    const auto part = [&](int64_t i) {
+      return ctx.b.reshape(ctx.b.slice_dim(pairs, 4, i, i + 1), {s[0], s[1], s[2], half});
+    };
+    first = part(0);
+    second = part(1);
+  } else {
+    first = ctx.b.slice_dim(turned, 3, 0, half);
+    second = ctx.b.slice_dim(turned, 3, half, rotated);
+  }
+  std::array parts = {ctx.b.sub(ctx.b.mul(cosine, first), ctx.b.mul(sine, second)),
+                      ctx.b.add(ctx.b.mul(sine, first), ctx.b.mul(cosine, second))};
+  ValueId y;
+  if (interleaved) {
+    for (ValueId& part : parts) part = unsqueeze(ctx.b, part, {4});
+    y = ctx.b.reshape(ctx.b.concat(parts, 4), {s[0], s[1], s[2], rotated});
+  } else {
+    y = ctx.b.concat(parts, 3);
+  }
+  if (rotated < s[3]) {
+    const std::array whole = {y, ctx.b.slice_dim(x, 3, rotated, s[3])};
+    y = ctx.b.concat(whole, 3);
+  }
+  ctx.set(0, packed ? ctx.b.reshape(y, shape) : ctx.b.transpose(y, {0, 2, 1, 3}));
+}
+
+}  // namespace
+
+std::span<const OpHandler> attention_ops() {
+  static constexpr std::array kTable = {
+      OpHandler{"", "Attention", 23, kAnyVersion, attention},
+      OpHandler{"", "RotaryEmbedding", 23, kAnyVersion, rotary_embedding},
+  };
+  return kTable;
+}
+
+}  // namespace heddle::onnx
