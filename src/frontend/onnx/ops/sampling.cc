@@ -295,7 +295,8 @@ RoiBoxes read_boxes(NodeContext& ctx) {
 // Samples that the largest region takes along one side.
 int64_t most_samples(NodeContext& ctx, ValueId length, int64_t pooled) {
   double most = 1;
-  for (const double v : ir::to_array(ctx.constant_of(length)).f()) {
+  const ir::Array lengths = ir::to_array(ctx.constant_of(length));
+  for (const double v : lengths.f()) {
     most = std::max(most, std::ceil(v / static_cast<double>(pooled)));
   }
   if (!(most <= 4096)) ctx.invalid("a region is too large");
