@@ -5,9 +5,9 @@
 #include <set>
 
 #include "base/check.h"
-#include "driver/packing.h"
 #include "driver/reference.h"
 #include "runtime/arena.h"
+#include "schedule/packing.h"
 
 namespace heddle::driver {
 namespace {
@@ -186,7 +186,7 @@ class PlanBuilder {
     }
     const Tensor* dense = graph_.constant_of(value);
     HEDDLE_CHECK(dense != nullptr, "a packed operand ({}) is no constant", packing.kind);
-    const uint32_t buffer = add_constant(pack(*dense, packing), graph_.type(value));
+    const uint32_t buffer = add_constant(schedule::pack_constant(*dense, packing), graph_.type(value));
     packed_.push_back({value, packing, buffer});
     return buffer;
   }
