@@ -10,6 +10,7 @@
 #include "passes/fold_batch_norm.h"
 #include "passes/layout.h"
 #include "passes/pass.h"
+#include "passes/precision.h"
 #include "passes/sink_transposes.h"
 #include "passes/unshare.h"
 
@@ -28,6 +29,7 @@ constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the
                               fold_batch_norm};
 constexpr Pass kUnshare{"unshare", "a copy of each broadcast for each of its readers", unshare};
 constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout};
+constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes};
 
 constexpr Pass kPipeline[] = {
@@ -41,6 +43,7 @@ constexpr Pass kPipeline[] = {
     kFoldBatchNorm,
     kLayout,
     kSinkTransposes,
+    kPrecision,
     // What those left behind.
     kCanonicalize,
     kFold,

@@ -18,7 +18,7 @@ struct FusionOptions {
   FusionPolicy policy = FusionPolicy::kStitch;
   // Whether a node can be compiled as a member of a group; the driver sets it to schedule::can_compile. Empty: all that
   // are memory-bound or anchors of templates.
-  std::function<bool(const ir::Node& node, std::string* reason)> can_compile;
+  std::function<bool(const ir::Node& node, std::string* reason)> can_compile = {};
 };
 
 // Partitions the nodes of a graph into groups. Each rule (fusion/<rule>.h) returns a Decision, and each decision made

@@ -1,0 +1,225 @@
+#include "passes/fusion/fusion.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+
+#include "pass_test_util.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::GroupKind;
+using testing::ElementsAre;
+
+// "contraction: dot add" for each group, broadcasts and reshapes left out.
+std::vector<std::string> summary(const ir::Graph& graph, const ir::Grouping& grouping) {
+  std::vector<std::string> lines;
+  for (const ir::Group& group : grouping.groups) {
+    std::string line = std::string(to_string(group.kind)) + ":";
+    for (ir::NodeId id : group.nodes) {
+      const ir::Op op = graph.node(id).op;
+      if (op != ir::Op::kBroadcast && op != ir::Op::kReshape) line += " " + std::string(to_string(op));
+    }
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+// Every node in one group; operands made before; inputs and outputs as the contract says.
+void check_contract(const ir::Graph& graph, const ir::Grouping& grouping) {
+  std::set<ir::ValueId> made;
+  size_t nodes = 0;
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op == ir::Op::kConstant || node.op == ir::Op::kParameter) {
+      made.insert(node.outputs[0]);
+    } else {
+      ++nodes;
+    }
+  }
+  for (const ir::Group& group : grouping.groups) {
+    for (ir::ValueId v : group.inputs) EXPECT_TRUE(made.contains(v)) << "a group runs before its operand is made";
+    std::set<ir::ValueId> inside;
+    for (ir::NodeId id : group.nodes) {
+      --nodes;
+      for (ir::ValueId v : graph.node(id).inputs) {
+        const bool outside = std::find(group.inputs.begin(), group.inputs.end(), v) != group.inputs.end();
+        EXPECT_NE(outside, inside.contains(v));
+      }
+      inside.insert(graph.node(id).outputs.begin(), graph.node(id).outputs.end());
+    }
+    for (ir::ValueId v : group.outputs) {
+      EXPECT_TRUE(inside.contains(v));
+      made.insert(v);
+    }
+  }
+  EXPECT_EQ(nodes, 0u);
+  for (const auto& port : graph.outputs()) EXPECT_TRUE(made.contains(port.value));
+}
+
+ir::Grouping fuse_checked(const ir::Graph& graph, const FusionOptions& options = {}) {
+  ir::Grouping grouping = fuse(graph, test_target(), options);
+  check_contract(graph, grouping);
+  return grouping;
+}
+
+std::vector<std::string> groups_of(std::string_view text, const FusionOptions& options = {}) {
+  const ir::Graph graph = ir::parse(text);
+  return summary(graph, fuse_checked(graph, options));
+}
+
+const std::string kDot = "{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}";
+
+// A post-norm transformer layer, one head, as an exporter writes it.
+std::string transformer_layer() {
+  const auto dense = [](std::string out, std::string in, std::string w, std::string b, std::string columns) {
+    return "%" + out + "_d = dot(%" + in + ", %" + w + ") " + kDot + "\n%" + out + "_b = broadcast(%" + b +
+           ") {shape = [4," + columns + "], dims = [1]}\n%" + out + " = add(%" + out + "_d, %" + out + "_b)\n";
+  };
+  const auto norm = [](std::string out, std::string in) {
+    return "%" + out + "_c = constant {value = f32[4]{0.125}} %" + out + "_e = constant {value = f32[4]{0.00001}}\n%" +
+           out + "_s = reduce(%" + in + ") {kind = \"sum\", dims = [1]} %" + out + "_m = mul(%" + out + "_s, %" + out +
+           "_c) %" + out + "_mb = broadcast(%" + out + "_m) {shape = [4,8], dims = [0]} %" + out + "_x = sub(%" + in +
+           ", %" + out + "_mb) %" + out + "_q = mul(%" + out + "_x, %" + out + "_x) %" + out + "_t = reduce(%" + out +
+           "_q) {kind = \"sum\", dims = [1]} %" + out + "_v = mul(%" + out + "_t, %" + out + "_c) %" + out +
+           "_w = add(%" + out + "_v, %" + out + "_e) %" + out + "_r = sqrt(%" + out + "_w) %" + out +
+           "_rb = broadcast(%" + out + "_r) {shape = [4,8], dims = [0]} %" + out + " = div(%" + out + "_x, %" + out +
+           "_rb)\n";
+  };
+  return "graph(%x: f32[4,8], %w: f32[8,8], %w1: f32[8,16], %w2: f32[16,8], %b: f32[8], %b1: f32[16]) {\n" +
+         dense("q", "x", "w", "b", "8") + dense("k", "x", "w", "b", "8") + dense("v", "x", "w", "b", "8") + R"(
+      %kt = transpose(%k) {perm = [1,0]}
+      %s = dot(%q, %kt) )" +
+         kDot + R"(
+      %c = constant {value = f32[4,4]{0.5}}
+      %sc = mul(%s, %c)
+      %m = reduce(%sc) {kind = "max", dims = [1]}
+      %mb = broadcast(%m) {shape = [4,4], dims = [0]}
+      %u = sub(%sc, %mb)
+      %e = exp(%u)
+      %z = reduce(%e) {kind = "sum", dims = [1]}
+      %zb = broadcast(%z) {shape = [4,4], dims = [0]}
+      %p = div(%e, %zb)
+      %o = dot(%p, %v) )" +
+         kDot + "\n" + dense("proj", "o", "w", "b", "8") + "%res = add(%proj, %x)\n" + norm("n1", "res") +
+         dense("h", "n1", "w1", "b1", "16") + R"(
+      %i = constant {value = f32[4,16]{0.70710678}}
+      %one = constant {value = f32[4,16]{1}}
+      %half = constant {value = f32[4,16]{0.5}}
+      %g1 = mul(%h, %i)
+      %g2 = erf(%g1)
+      %g3 = add(%g2, %one)
+      %g4 = mul(%h, %g3)
+      %g5 = mul(%g4, %half)
+      )" +
+         dense("f", "g5", "w2", "b", "8") + "%res2 = add(%f, %n1)\n" + norm("n2", "res2") + "return \"y\" = %n2 }";
+}
+
+TEST(Fusion, ATransformerLayerIsContractionsAndThreeStitches) {
+  const ir::Graph graph = run_pipeline(ir::parse(transformer_layer()), {test_target()});
+  expect_same(ir::parse(transformer_layer()), graph, 1e-4);
+  EXPECT_THAT(summary(graph, fuse_checked(graph)),
+              ElementsAre("contraction: dot add",                   // Q, K and V share weights here: one dot
+                          "contraction: dot mul",                   // scores, scaled
+                          "stitch: reduce sub exp reduce div mul",  // softmax
+                          "contraction: dot",                       //
+                          "contraction: dot add add",               // bias and residual
+                          "stitch: reduce mul sub mul reduce mul add rsqrt mul",  // layer norm
+                          "contraction: dot add mul erf add mul mul",             // GELU
+                          "contraction: dot add add",                             //
+                          "stitch: reduce mul sub mul reduce mul add rsqrt mul"));
+}
+
+TEST(Fusion, PoliciesDiffer) {
+  const std::string text = "graph(%x: f32[4,4], %w: f32[4,4]) { %d = dot(%x, %w) " + kDot + R"(
+      %e = exp(%d)
+      %n = neg(%e)
+      %r = reduce(%n) {kind = "sum", dims = [1]}
+      %b = broadcast(%r) {shape = [4,4], dims = [0]}
+      %s = sub(%n, %b)
+      return "y" = %s
+    })";
+  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot exp neg", "stitch: reduce sub"));
+  EXPECT_THAT(groups_of(text, {.policy = FusionPolicy::kBasic}),
+              ElementsAre("contraction: dot", "stitch: exp neg", "stitch: reduce", "stitch: sub"));
+  EXPECT_THAT(
+      groups_of(text, {.policy = FusionPolicy::kNone}),
+      ElementsAre("contraction: dot", "stitch: exp", "stitch: neg", "stitch: reduce", "stitch:", "stitch: sub"));
+}
+
+TEST(Fusion, NoCycleThroughAnotherKernel) {
+  // exp and mul are memory-bound and connected, but the dot stands between them.
+  const std::string text =
+      "graph(%x: f32[4,4]) { %e = exp(%x) %d = dot(%e, %e) " + kDot +
+      " %r = reduce(%d) {kind = \"sum\", dims = [0]} %b = broadcast(%r) {shape = [4,4], dims = [1]} "
+      "%y = mul(%e, %b) return \"y\" = %y }";
+  EXPECT_THAT(groups_of(text), ElementsAre("stitch: exp", "contraction: dot", "stitch: reduce mul"));
+}
+
+TEST(Fusion, EpilogueTakesTheStoreLayoutAndTheOperandsView) {
+  const std::string text = R"(graph(%q: f32[2,5,12], %k: f32[2,5,12]) {
+      %q4 = reshape(%q) {shape = [2,5,3,4]}
+      %k4 = reshape(%k) {shape = [2,5,3,4]}
+      %s = dot(%q4, %k4) {lhs_batch = [0,2], rhs_batch = [0,2], lhs_contract = [3], rhs_contract = [3]}
+      %n = neg(%s)
+      %t = transpose(%n) {perm = [0,2,1,3]}
+      %r = reshape(%t) {shape = [2,5,15]}
+      %e = exp(%r)
+      return "y" = %e
+    })";
+  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot neg transpose", "stitch: exp"));
+}
+
+TEST(Fusion, ASideBroadcastStaysWithItsVector) {
+  const std::string text = "graph(%x: f32[4,4], %w: f32[4,4], %b: f16[4]) { %d = dot(%x, %w) " + kDot +
+                           " %c = cast(%b) {to = f32} %v = broadcast(%c) {shape = [4,4], dims = [1]} %y = add(%d, %v) "
+                           "return \"y\" = %y }";
+  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot cast add"));
+}
+
+TEST(Fusion, ValuesReadElsewhereBecomeFurtherOutputs) {
+  const std::string text = "graph(%x: f32[4,4], %w: f32[4,4]) { %d = dot(%x, %w) " + kDot +
+                           " %a = neg(%d) %b = exp(%a) return \"raw\" = %d, \"a\" = %a, \"b\" = %b }";
+  const ir::Graph graph = ir::parse(text);
+  const ir::Grouping grouping = fuse_checked(graph);
+  ASSERT_EQ(grouping.groups.size(), 1u);
+  EXPECT_EQ(grouping.groups[0].outputs.size(), 3u);
+}
+
+TEST(Fusion, WhatCannotBeCompiledRunsByReferenceAndSaysSo) {
+  const std::string text = "graph(%x: f32[4]) { %a = neg(%x) %e = exp(%a) %b = neg(%e) return \"y\" = %b }";
+  FusionOptions options;
+  options.can_compile = [](const ir::Node& node, std::string* reason) {
+    if (node.op == ir::Op::kExp) *reason = "no exponential here";
+    return node.op != ir::Op::kExp;
+  };
+  const ir::Graph graph = ir::parse(text);
+  const ir::Grouping grouping = fuse_checked(graph, options);
+  EXPECT_THAT(summary(graph, grouping), ElementsAre("stitch: neg", "reference: exp", "stitch: neg"));
+  EXPECT_EQ(grouping.decisions.at(0).reason, "no exponential here");
+}
+
+TEST(Fusion, DecisionsNameTheModelsNodes) {
+  const std::string text = "graph(%x: f32[4,4], %w: f32[4,4]) { %d = dot(%x, %w) " + kDot +
+                           " @\"/enc/MatMul:MatMul\" %y = neg(%d) @\"/enc/Neg:Neg\" return \"y\" = %y }";
+  const ir::Graph graph = ir::parse(text);
+  const ir::Grouping grouping = fuse_checked(graph);
+  ASSERT_EQ(grouping.decisions.size(), 1u);
+  EXPECT_TRUE(grouping.decisions[0].yes);
+  EXPECT_EQ(grouping.decisions[0].rule, "epilogue");
+  EXPECT_EQ(grouping.decisions[0].what, "neg (/enc/Neg) into dot (/enc/MatMul)");
+}
+
+TEST(Fusion, DeepChainsAreFast) {
+  std::string text = "graph(%v0: f32[4,4], %w: f32[4,4]) {\n";
+  constexpr int kSteps = 3000;
+  for (int i = 0; i < kSteps; ++i) {
+    const std::string from = "%v" + std::to_string(i), to = "%v" + std::to_string(i + 1);
+    text += i % 10 == 9 ? to + " = dot(" + from + ", %w) " + kDot + "\n" : to + " = exp(" + from + ")\n";
+  }
+  text += "return \"y\" = %v" + std::to_string(kSteps) + " }";
+  EXPECT_EQ(groups_of(text).size(), static_cast<size_t>(kSteps / 10 + 1));
+}
+
+}  // namespace
+}  // namespace heddle::passes
