@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 namespace heddle::passes {
 
@@ -44,6 +45,36 @@ void expect_same(const ir::Graph& before, const ir::Graph& after, double toleran
       ASSERT_NEAR(x, y, tolerance * scale) << "output " << i << " element " << j << "\n" << ir::print(after);
     }
   }
+}
+
+void check_contract(const ir::Graph& graph, const ir::Grouping& grouping) {
+  std::set<ir::ValueId> made;
+  size_t nodes = 0;
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op == ir::Op::kConstant || node.op == ir::Op::kParameter) {
+      made.insert(node.outputs[0]);
+    } else {
+      ++nodes;
+    }
+  }
+  for (const ir::Group& group : grouping.groups) {
+    for (ir::ValueId v : group.inputs) EXPECT_TRUE(made.contains(v)) << "a group runs before its operand is made";
+    std::set<ir::ValueId> inside;
+    for (ir::NodeId id : group.nodes) {
+      --nodes;
+      for (ir::ValueId v : graph.node(id).inputs) {
+        const bool outside = std::find(group.inputs.begin(), group.inputs.end(), v) != group.inputs.end();
+        EXPECT_NE(outside, inside.contains(v));
+      }
+      inside.insert(graph.node(id).outputs.begin(), graph.node(id).outputs.end());
+    }
+    for (ir::ValueId v : group.outputs) {
+      EXPECT_TRUE(inside.contains(v));
+      made.insert(v);
+    }
+  }
+  EXPECT_EQ(nodes, 0u);
+  for (const auto& port : graph.outputs()) EXPECT_TRUE(made.contains(port.value));
 }
 
 }  // namespace heddle::passes

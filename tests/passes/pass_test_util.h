@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/eval.h"
+#include "ir/group.h"
 #include "ir/text.h"
 #include "passes/pass.h"
 
@@ -34,5 +35,8 @@ std::vector<ir::Array> random_inputs(const ir::Graph& graph, uint32_t seed);
 
 // Both graphs compute the same, up to `tolerance` relative to the largest output.
 void expect_same(const ir::Graph& before, const ir::Graph& after, double tolerance = 1e-5, uint32_t seed = 1);
+
+// Every node in one group; operands made before; inputs and outputs as src/passes/fusion/README.md says.
+void check_contract(const ir::Graph& graph, const ir::Grouping& grouping);
 
 }  // namespace heddle::passes
