@@ -254,6 +254,22 @@ TEST(Canonicalize, CastsThroughWiderTypesMerge) {
     })");
 }
 
+TEST(Canonicalize, AbsOfNegKeepsUnsignedWrapping) {
+  canonical(R"(graph(%x: i8[4], %y: u8[4]) {
+      %a = neg(%x)
+      %b = abs(%a)
+      %c = neg(%y)
+      %d = abs(%c)
+      return "signed" = %b, "unsigned" = %d
+    })",
+            R"(graph(%x: i8[4], %y: u8[4]) {
+      %b = abs(%x)
+      %c = neg(%y)
+      %d = abs(%c)
+      return "signed" = %b, "unsigned" = %d
+    })");
+}
+
 TEST(Canonicalize, ConstantConditionsSelect) {
   canonical(R"(graph(%x: f32[4], %y: f32[4]) {
       %t = constant {value = bool[4]{1}}

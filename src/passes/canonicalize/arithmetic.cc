@@ -186,7 +186,8 @@ Result twice_is_once(const Match& m) {
   return m.in[0];
 }
 Result abs_neg(const Match& m) {
-  if (!m.e.is(m.in[0], Op::kNeg)) return {};
+  // An unsigned neg wraps: its abs is not that of its operand.
+  if (!m.e.is(m.in[0], Op::kNeg) || is_unsigned_int(m.e.dtype(m.in[0]))) return {};
   return m.e.unary(Op::kAbs, first(m, 0));
 }
 

@@ -1,0 +1,55 @@
+#include "tests/fuzz/plan_set.h"
+
+#include "base/thread_pool.h"
+#include "driver/reference.h"
+#include "jit/compiler.h"
+#include "passes/pass.h"
+#include "runtime/executor.h"
+
+namespace heddle::fuzz {
+namespace {
+
+const Target& target() {
+  static const Target host = Target::host_cpu();
+  return host;
+}
+
+}  // namespace
+
+size_t PlanSet::add(const ir::Graph& graph) {
+  const ir::Graph optimised = passes::run_pipeline(graph, {.target = target()});
+  driver::BuildContext context{target(), fusion_, kernels_, report_};
+  plans_.push_back(driver::build_plan(optimised, context).plan);
+  plans_.back()->target = target().fingerprint();
+  return plans_.size() - 1;
+}
+
+void PlanSet::compile() {
+  if (kernels_.size() > 0) {
+    const int jobs = target().cpu.threads;
+    const auto library = jit::compile(kernels_.units(jobs, target()), target(), jobs, /*use_cache=*/false);
+    for (const auto& plan : plans_) plan->library = library.bytes;
+  }
+  for (const auto& plan : plans_) runtime::validate(*plan);
+}
+
+std::vector<ir::Array> PlanSet::run(size_t index, const std::vector<ir::Array>& inputs, int threads) const {
+  const runtime::Executor executor(plans_[index], std::make_shared<ThreadPool>(threads),
+                                   driver::reference_interpreter());
+  std::vector<Tensor> tensors;
+  for (const ir::Array& x : inputs) tensors.push_back(ir::to_tensor(x));
+  std::vector<ir::Array> outputs;
+  for (const Tensor& y : executor.run(tensors)) outputs.push_back(ir::to_array(y));
+  return outputs;
+}
+
+PlanSet::Steps PlanSet::steps(size_t index) const {
+  Steps steps;
+  for (const runtime::Step& step : plans_[index]->steps) {
+    steps.kernels += std::holds_alternative<runtime::KernelStep>(step.action);
+    steps.references += std::holds_alternative<runtime::ReferenceStep>(step.action);
+  }
+  return steps;
+}
+
+}  // namespace heddle::fuzz

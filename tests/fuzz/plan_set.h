@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "driver/plan_builder.h"
+#include "ir/array.h"
+#include "ir/graph.h"
+
+namespace heddle::fuzz {
+
+// Plans of several graphs whose kernels are compiled by one call of the C++ compiler: starting it and reading the tile
+// headers costs more than the kernels of a small graph.
+class PlanSet {
+ public:
+  explicit PlanSet(passes::FusionPolicy fusion) : fusion_(fusion) {}
+  // Runs the passes and schedules the graph. Returns its index. Throws what the stages throw.
+  size_t add(const ir::Graph& graph);
+  // Throws kCompilerFailed.
+  void compile();
+  std::vector<ir::Array> run(size_t index, const std::vector<ir::Array>& inputs, int threads) const;
+  // Kernels and reference steps of a plan, for the record.
+  struct Steps {
+    int kernels = 0, references = 0;
+  };
+  Steps steps(size_t index) const;
+
+ private:
+  passes::FusionPolicy fusion_;
+  driver::KernelSet kernels_;
+  driver::CompileReport report_;
+  std::vector<std::shared_ptr<runtime::Plan>> plans_;
+};
+
+}  // namespace heddle::fuzz
