@@ -87,8 +87,8 @@ void check_runs_here(const std::string& fingerprint) {
   const auto needs = [&](std::string_view feature) { return fingerprint.find(feature) != std::string::npos; };
   const bool isa = fingerprint.starts_with("cpu-") && (!needs("-avx512-") || here.cpu.isa >= CpuIsa::kAvx512) &&
                    (!needs("-avx2-") || here.cpu.isa >= CpuIsa::kAvx2);
-  if (isa && (!needs("-f16c1") || here.cpu.f16c) && (!needs("-bf161") || here.cpu.avx512_bf16) &&
-      (!needs("-vnni1") || here.cpu.avx512_vnni)) {
+  if (isa && (!needs("-f16ctrue") || here.cpu.f16c) && (!needs("-bf16true") || here.cpu.avx512_bf16) &&
+      (!needs("-vnnitrue") || here.cpu.avx512_vnni)) {
     return;
   }
   fail(ErrorCode::kDevice, "plan",

@@ -1,0 +1,216 @@
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "cli/support.h"
+#include "driver/collapse.h"
+#include "driver/compile.h"
+#include "driver/svg.h"
+#include "runtime/plan_io.h"
+
+namespace heddle::cli {
+namespace {
+
+using driver::CompileReport;
+using driver::GroupReport;
+
+struct Totals {
+  size_t kernels = 0, reference = 0, views = 0, control = 0;
+  int64_t bytes_inside = 0;
+  double floor = 0;
+};
+
+bool is_reference(const GroupReport& group) {
+  return group.kind == ir::GroupKind::kReference || !group.fallback.empty();
+}
+
+Totals totals_of(const CompileReport& report) {
+  Totals totals;
+  for (const GroupReport& group : report.groups) {
+    totals.kernels += group.kernels.size();
+    totals.bytes_inside += group.bytes_inside;
+    if (group.view) {
+      ++totals.views;
+    } else if (group.kind == ir::GroupKind::kControl) {
+      ++totals.control;
+    } else if (is_reference(group)) {
+      ++totals.reference;
+    }
+    for (const driver::KernelReport& kernel : group.kernels) totals.floor += kernel.floor_seconds;
+  }
+  return totals;
+}
+
+std::string signature(const GroupReport& group) {
+  std::string text = fmt::format("{}|{}|{}", group.depth, static_cast<int>(group.kind), group.ops);
+  for (const driver::KernelReport& kernel : group.kernels) text += "|" + kernel.symbol;
+  return text;
+}
+
+void print_summary(const CompileReport& report) {
+  const Totals totals = totals_of(report);
+  print_line(fmt::format("{} for {}", report.model, report.target));
+  print_line(fmt::format("{} nodes of the model, {} primitives, {} after the passes", report.model_nodes,
+                         report.nodes_imported, report.nodes_optimised));
+  print_line(fmt::format(
+      "{} groups: {} kernels ({} distinct), {} views without a kernel, {} loops and branches, {} by "
+      "the reference evaluator",
+      report.groups.size(), totals.kernels, report.distinct_kernels, totals.views, totals.control, totals.reference));
+  print_line(fmt::format("kernels before: {} (one per node of the model); after: {}", report.model_nodes,
+                         totals.kernels + totals.reference));
+  print_line(
+      fmt::format("memory traffic saved by fusion: {} per run", human_bytes(static_cast<double>(totals.bytes_inside))));
+  print_line(fmt::format("intermediate values {}, constants {}, hardware floor {} on one thread",
+                         human_bytes(static_cast<double>(report.arena_bytes)),
+                         human_bytes(static_cast<double>(report.constant_bytes)), human_seconds(totals.floor)));
+  for (const std::string& remark : report.remarks) print_line("note: " + remark);
+}
+
+void print_group(const GroupReport& group, size_t index, const std::string& indent) {
+  const std::string deeper = indent + std::string(static_cast<size_t>(group.depth) * 2, ' ');
+  const std::string kind = group.view ? "view" : std::string(to_string(group.kind));
+  std::string inside;
+  if (group.bytes_inside > 0) inside = ", keeps " + human_bytes(static_cast<double>(group.bytes_inside)) + " inside";
+  print_line(fmt::format("{}#{} {}: {}{}", deeper, index, kind, group.ops, inside));
+  if (!group.origins.empty()) print_line(fmt::format("{}    of {}", deeper, group.origins));
+  if (!group.fallback.empty()) print_line(fmt::format("{}    by the reference evaluator: {}", deeper, group.fallback));
+  for (const driver::KernelReport& kernel : group.kernels) {
+    const std::string algorithm = kernel.algorithm.empty() ? "" : kernel.algorithm + ", ";
+    print_line(fmt::format("{}    kernel {} [{}]: {}{} tasks, floor {}", deeper, kernel.label, kernel.symbol, algorithm,
+                           kernel.tasks, human_seconds(kernel.floor_seconds)));
+    const auto said = [&](const std::string& note) { return note.find(kernel.reason) != std::string::npos; };
+    if (std::none_of(group.notes.begin(), group.notes.end(), said))
+      print_line(fmt::format("{}      {}", deeper, kernel.reason));
+  }
+  for (const std::string& note : group.notes) print_line(fmt::format("{}    - {}", deeper, note));
+}
+
+void print_groups(const CompileReport& report) {
+  print_line("\nGroups");
+  std::vector<std::string> signatures;
+  for (const GroupReport& group : report.groups) signatures.push_back(signature(group));
+  size_t next = 0;
+  for (const driver::Repeat& repeat : driver::find_repeats(signatures)) {
+    for (; next < repeat.begin; ++next) print_group(report.groups[next], next, "");
+    print_line(fmt::format("{} times:", repeat.count));
+    for (; next < repeat.begin + repeat.period; ++next) print_group(report.groups[next], next, "  ");
+    next = repeat.begin + repeat.period * repeat.count;
+  }
+  for (; next < report.groups.size(); ++next) print_group(report.groups[next], next, "");
+}
+
+void print_decisions(const CompileReport& report) {
+  struct Count {
+    size_t times = 0;
+    std::string example;
+  };
+  std::map<std::pair<std::string, std::string>, Count> refused;
+  size_t made = 0;
+  for (const ir::Decision& decision : report.decisions) {
+    if (decision.yes) {
+      ++made;
+      continue;
+    }
+    Count& count = refused[{decision.rule, decision.reason}];
+    if (count.times++ == 0) count.example = decision.what;
+  }
+  print_line(fmt::format("\nFusions: {} made; refused:", made));
+  if (refused.empty()) print_line("  none");
+  for (const auto& [key, count] : refused) {
+    print_line(fmt::format("  {} x {}: {} (for example {})", count.times, key.first, key.second, count.example));
+  }
+}
+
+void print_stages(const CompileReport& report) {
+  print_line("\nTime");
+  std::map<std::string, double> passes;
+  for (const driver::StageTime& stage : report.stages) {
+    if (stage.stage.starts_with("pass ")) {
+      passes[stage.stage.substr(5)] += stage.seconds;
+    } else {
+      const bool cached = stage.stage == "kernels" && report.library_from_cache;
+      print_line(
+          fmt::format("  {:10} {}{}", stage.stage, human_seconds(stage.seconds), cached ? " (from the cache)" : ""));
+    }
+  }
+  for (const auto& [name, seconds] : passes) {
+    if (seconds >= 1e-3) print_line(fmt::format("    pass {}: {}", name, human_seconds(seconds)));
+  }
+}
+
+nlohmann::json to_json(const GroupReport& group) {
+  nlohmann::json kernels = nlohmann::json::array();
+  for (const driver::KernelReport& kernel : group.kernels) {
+    kernels.push_back({{"label", kernel.label},
+                       {"symbol", kernel.symbol},
+                       {"algorithm", kernel.algorithm},
+                       {"reason", kernel.reason},
+                       {"tasks", kernel.tasks},
+                       {"floor_s", kernel.floor_seconds}});
+  }
+  return {{"kind", std::string(to_string(group.kind))},
+          {"depth", group.depth},
+          {"ops", group.ops},
+          {"nodes", group.origins},
+          {"primitives", group.nodes},
+          {"view", group.view},
+          {"fallback", group.fallback},
+          {"bytes_inside", group.bytes_inside},
+          {"notes", group.notes},
+          {"kernels", std::move(kernels)}};
+}
+
+void print_json(const CompileReport& report) {
+  nlohmann::json groups = nlohmann::json::array(), decisions = nlohmann::json::array(),
+                 stages = nlohmann::json::array();
+  for (const GroupReport& group : report.groups) groups.push_back(to_json(group));
+  for (const ir::Decision& d : report.decisions) {
+    decisions.push_back({{"fused", d.yes}, {"rule", d.rule}, {"what", d.what}, {"reason", d.reason}});
+  }
+  for (const driver::StageTime& stage : report.stages) {
+    stages.push_back({{"stage", stage.stage}, {"seconds", stage.seconds}});
+  }
+  const Totals totals = totals_of(report);
+  print_line(nlohmann::json{{"model", report.model},
+                            {"target", report.target},
+                            {"model_nodes", report.model_nodes},
+                            {"primitives", report.nodes_imported},
+                            {"primitives_after_passes", report.nodes_optimised},
+                            {"kernels", totals.kernels},
+                            {"distinct_kernels", report.distinct_kernels},
+                            {"reference_groups", totals.reference},
+                            {"bytes_saved", totals.bytes_inside},
+                            {"arena_bytes", report.arena_bytes},
+                            {"constant_bytes", report.constant_bytes},
+                            {"floor_s", totals.floor},
+                            {"remarks", report.remarks},
+                            {"groups", std::move(groups)},
+                            {"decisions", std::move(decisions)},
+                            {"stages", std::move(stages)}}
+                 .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int explain_command(const Arguments& arguments) {
+  if (runtime::is_plan_file(arguments.model)) {
+    fail(ErrorCode::kInvalidArgument, arguments.model, "a plan no longer knows how it was made",
+         "Explain the ONNX model");
+  }
+  const Prepared prepared = prepare(arguments);
+  const driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options);
+  if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model), Sync::kNo);
+  if (arguments.json) {
+    print_json(model.report);
+  } else {
+    print_summary(model.report);
+    print_groups(model.report);
+    print_decisions(model.report);
+    print_stages(model.report);
+  }
+  return 0;
+}
+
+}  // namespace heddle::cli

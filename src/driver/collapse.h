@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace heddle::driver {
+
+// A stretch of a sequence that consists of `count` equal blocks of `period` items, from `begin`.
+struct Repeat {
+  size_t begin = 0, period = 0, count = 0;
+};
+
+// The repeats of a sequence of signatures, disjoint and in order, those that save most first taken: the layers of a
+// network, so that a table or a picture shows one of them.
+std::vector<Repeat> find_repeats(const std::vector<std::string>& signatures);
+
+}  // namespace heddle::driver
