@@ -1,6 +1,7 @@
 #include "passes/fold_batch_norm.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/rewrite.h"
 #include "passes/dense.h"
@@ -80,6 +81,13 @@ class Round {
     return values.size() == extent ? Channels(values.begin(), values.end()) : std::optional<Channels>();
   }
 
+  // One factor for all channels costs an epilogue next to nothing, a copy of large weights costs memory.
+  static bool is_worth_it(const Channels& factors, const Tensor& weights) {
+    constexpr int64_t kSmall = 1 << 16;
+    return weights.size() <= kSmall ||
+           std::adjacent_find(factors.begin(), factors.end(), std::not_equal_to<>()) != factors.end();
+  }
+
   static ValueId bias_like(ir::Rewriter& r, ValueId like, const Channels& values, int64_t dim) {
     const ValueId vector = r.constant(Tensor::of<float>(DType::kF32, {static_cast<int64_t>(values.size())}, values));
     const Shape shape = r.target().shape(like);
@@ -99,7 +107,7 @@ class Round {
   std::optional<ValueId> product_behind(ir::Rewriter& r, const Node& mul) const {
     if (const Node* anchor = contraction(mul.inputs[0])) {
       const auto factors = per_channel(mul.inputs[1], output_channel(*anchor));
-      if (factors) return scaled(r, *anchor, *factors);
+      if (factors && is_worth_it(*factors, *graph_.constant_of(anchor->inputs[1]))) return scaled(r, *anchor, *factors);
       return std::nullopt;
     }
     const Node& add = graph_.producer(mul.inputs[0]);
@@ -109,7 +117,7 @@ class Round {
     const int64_t dim = output_channel(*anchor);
     const auto factors = per_channel(mul.inputs[1], dim);
     auto bias = per_channel(add.inputs[1], dim);
-    if (!factors || !bias) return std::nullopt;
+    if (!factors || !bias || !is_worth_it(*factors, *graph_.constant_of(anchor->inputs[1]))) return std::nullopt;
     for (size_t i = 0; i < bias->size(); ++i) (*bias)[i] *= (*factors)[i];
     r.also_from(add);
     const ValueId product = scaled(r, *anchor, *factors);
@@ -150,7 +158,7 @@ class Round {
       weight_dim = anchor.attrs.ints("rhs_contract")[0];
     }
     const auto factors = per_channel(mul.inputs[1], dim);
-    if (!factors) return std::nullopt;
+    if (!factors || !is_worth_it(*factors, *weights)) return std::nullopt;
     r.also_from(mul);
     return r.emit(anchor.op, {r(mul.inputs[0]), r.constant(scaled_along(*weights, weight_dim, *factors))},
                   anchor.attrs);

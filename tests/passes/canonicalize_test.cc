@@ -210,6 +210,31 @@ TEST(Canonicalize, DotNamesTransposedDimensions) {
     })");
 }
 
+TEST(Canonicalize, ScalesOfSlicesGoBehindTheDot) {
+  canonical(R"(graph(%x: f32[5,2,8]) {
+      %a = slice(%x) {starts = [0,0,0], limits = [5,1,8], strides = [1,1,1]}
+      %c = constant {value = f32[5,1,8]{0.5}}
+      %b = mul(%a, %c)
+      %q = reshape(%b) {shape = [5,8]}
+      %k1 = slice(%x) {starts = [0,1,0], limits = [5,2,8], strides = [1,1,1]}
+      %k2 = mul(%k1, %c)
+      %k = reshape(%k2) {shape = [5,8]}
+      %d = dot(%q, %k) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]}
+      return "y" = %d
+    })",
+            R"(graph(%x: f32[5,2,8]) {
+      %a = slice(%x) {starts = [0,0,0], limits = [5,1,8], strides = [1,1,1]}
+      %k1 = slice(%x) {starts = [0,1,0], limits = [5,2,8], strides = [1,1,1]}
+      %q = reshape(%a) {shape = [5,8]}
+      %k = reshape(%k1) {shape = [5,8]}
+      %d = dot(%q, %k) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]}
+      %c = constant {value = f32[]{0.25}}
+      %b = broadcast(%c) {shape = [5,5], dims = []}
+      %y = mul(%d, %b)
+      return "y" = %y
+    })");
+}
+
 TEST(Canonicalize, RepeatedWeightsMakeOnePlainProduct) {
   canonical(R"(graph(%x: f32[4,5,8], %w: f32[8,3]) {
       %b = broadcast(%w) {shape = [4,8,3], dims = [1,2]}

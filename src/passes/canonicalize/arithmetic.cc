@@ -67,20 +67,23 @@ Result under_broadcast(const Match& m) {
   return m.e.broadcast(small, m.e.shape(m.in[0]), dims);
 }
 
-// A reshape that adds or drops dimensions of extent 1 goes behind the op, where it meets its like.
+// Reshapes go behind the op: any of them where the other operands are scalars, and those that only add or drop
+// dimensions of extent 1 where the other operands have or are easily given the inner shape, too.
 Result reshape_last(const Match& m) {
-  const auto strip = [&](ValueId v) {
-    Shape shape = m.e.shape(v);
+  const auto is_reshape = [&](ValueId v) { return m.e.is(v, Op::kReshape); };
+  const auto found = std::find_if(m.in.begin(), m.in.end(), is_reshape);
+  if (found == m.in.end()) return {};
+  const Shape inner = m.e.shape(m.e.def(*found).inputs[0]), outer = m.e.shape(m.in[0]);
+  const auto strip = [](Shape shape) {
     std::erase(shape, 1);
     return shape;
   };
-  const auto is_step = [&](ValueId v) { return m.e.is(v, Op::kReshape) && strip(v) == strip(m.e.def(v).inputs[0]); };
-  const auto found = std::find_if(m.in.begin(), m.in.end(), is_step);
-  if (found == m.in.end()) return {};
-  const Shape inner = m.e.shape(m.e.def(*found).inputs[0]), outer = m.e.shape(m.in[0]);
+  const bool only_ones = strip(inner) == strip(outer);
   std::vector<ValueId> operands;
   for (ValueId v : m.in) {
-    if (!is_step(v) && !m.e.is_constant(v) && !m.e.is(v, Op::kBroadcast)) return {};
+    const bool same = is_reshape(v) && m.e.shape(m.e.def(v).inputs[0]) == inner;
+    const bool easy = is_reshape(v) || m.e.is_constant(v) || m.e.is(v, Op::kBroadcast);
+    if (!same && !m.e.splat(v) && !(only_ones && easy)) return {};
     operands.push_back(m.e.reshape(v, inner));
   }
   return m.e.reshape(m.e.emit(m.op, operands, m.attrs), outer);

@@ -79,6 +79,30 @@ Result dot_broadcast(const Match& m) {
   return m.e.emit(Op::kDot, {m.in[0], wide.inputs[0]}, attrs);
 }
 
+// dot(x * c, y) = dot(x, y) * c, where x is a slice: behind the dot the product is part of its epilogue, in front of it
+// it would be a kernel. (A product behind another contraction is part of that one's epilogue, or of its weights.)
+Result dot_scale(const Match& m) {
+  if (m.e.dtype(m.in[0]) != DType::kF32 || m.attrs.has("out")) return {};
+  for (size_t side = 0; side < 2; ++side) {
+    std::vector<ValueId> views;  // reshapes and transposes between the product and the dot
+    ValueId v = m.in[side];
+    while (m.e.is(v, Op::kReshape) || m.e.is(v, Op::kTranspose)) {
+      views.push_back(v);
+      v = m.e.def(v).inputs[0];
+    }
+    if (!m.e.is(v, Op::kMul) || !m.e.is(m.e.def(v).inputs[0], Op::kSlice)) continue;
+    const auto factor = m.e.splat(m.e.def(v).inputs[1]);
+    if (!factor) continue;
+    ValueId x = m.e.def(v).inputs[0];
+    for (size_t i = views.size(); i-- > 0;) x = m.e.emit(m.e.def(views[i]).op, {x}, m.e.def(views[i]).attrs);
+    std::vector<ValueId> operands = m.in;
+    operands[side] = x;
+    const ValueId product = m.e.emit(Op::kDot, operands, m.attrs);
+    return m.e.binary(Op::kMul, product, m.e.full_like(product, *factor));
+  }
+  return {};
+}
+
 // Zeros around the operand of a convolution are its padding.
 Result conv_pad(const Match& m) {
   if (!m.e.is(m.in[0], Op::kPad)) return {};
@@ -139,6 +163,7 @@ constexpr Rule kRules[] = {
     {Op::kDot, "materialise_weights", materialise_weights},
     {Op::kDot, "dot_transpose", dot_transpose},
     {Op::kDot, "dot_broadcast", dot_broadcast},
+    {Op::kDot, "dot_scale", dot_scale},
     {Op::kConv, "materialise_weights", materialise_weights},
     {Op::kConv, "conv_pad", conv_pad},
     {Op::kWindowReduce, "window_pad", window_pad},
