@@ -116,6 +116,30 @@ void attention(NodeContext& ctx) {
   ctx.set(3, ctx.b.cast(stages[static_cast<size_t>(mode)], type));
 }
 
+// Attention whose scores and probabilities the model may change by graphs of its own.
+void flex_attention(NodeContext& ctx) {
+  const Shape q = ctx.shape(0), k = ctx.shape(1), v = ctx.shape(2);
+  if (q.size() != 4 || k.size() != 4 || v.size() != 4 || k[1] < 1 || q[1] % k[1] != 0 || v[1] != k[1]) {
+    ctx.invalid("queries, keys and values do not fit each other");
+  }
+  const DType type = ctx.dtype(0);
+  const DType precision = ctx.attr_dtype("softmax_precision", wide_dtype(type));
+  const auto changed = [&](const char* graph, ValueId x) {
+    if (!ctx.has_attr(graph)) return x;
+    const Value input = x;
+    const std::vector<Value> results = ctx.inline_graph(ctx.attr_graph(graph), std::span(&input, 1));
+    const bool fits = results.size() == 1 && results[0].is_tensor() && ctx.b.type(results[0].tensor()) == ctx.b.type(x);
+    if (!fits) ctx.invalid(fmt::format("{} must give one tensor of its input's type", graph));
+    return results[0].tensor();
+  };
+  const double scale = ctx.attr_float("scale", 1 / std::sqrt(static_cast<double>(q[3])));
+  const ValueId keys = ctx.b.cast(ctx.in(1), precision);
+  const ValueId raw = grouped_dot(ctx.b, ctx.b.cast(ctx.in(0), precision), keys, 3);
+  const ValueId scores = changed("score_mod", ctx.b.binary(Op::kMul, raw, scale));
+  const ValueId weights = changed("prob_mod", ctx.b.softmax(scores, {3}));
+  ctx.set(0, ctx.b.cast(grouped_dot(ctx.b, weights, ctx.b.cast(ctx.in(2), precision), 2), type));
+}
+
 // Rotates pairs of elements of each head by angles that depend on the position.
 void rotary_embedding(NodeContext& ctx) {
   const Shape shape = ctx.shape(0);
@@ -175,6 +199,7 @@ void rotary_embedding(NodeContext& ctx) {
 std::span<const OpHandler> attention_ops() {
   static constexpr std::array kTable = {
       OpHandler{"", "Attention", 23, kAnyVersion, attention},
+      OpHandler{"ai.onnx.preview", "FlexAttention", 1, kAnyVersion, flex_attention},
       OpHandler{"", "RotaryEmbedding", 23, kAnyVersion, rotary_embedding},
   };
   return kTable;
