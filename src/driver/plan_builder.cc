@@ -318,6 +318,10 @@ class PlanBuilder {
       report.notes = scheduled.notes;
       report.bytes_inside = bytes_inside(graph_, group);
       add_kernels(scheduled, std::move(sources), report);
+      // No kernel writes an empty value, but whoever reads it needs a buffer.
+      for (const ValueId value : group.outputs) {
+        if (element_count(graph_.shape(value)) == 0) write(value);
+      }
     } catch (const Error& error) {
       if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;
       report.fallback = error.why();
