@@ -1,0 +1,102 @@
+/* The C interface of Heddle. Handles are opaque and freed by their own functions; freeing NULL does nothing. No C++
+ * exception leaves a function: it returns 0 and, through the last parameter, an error that the caller frees (pass NULL
+ * to ignore it). Strings are UTF-8; those that a function returns belong to the handle that they were asked of. */
+#ifndef HEDDLE_C_API_H
+#define HEDDLE_C_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct heddle_options heddle_options;
+typedef struct heddle_model heddle_model;
+typedef struct heddle_tensor heddle_tensor;
+typedef struct heddle_error heddle_error;
+
+/* Element types; the values are part of the ABI. Types narrower than a byte take one byte per element. */
+typedef enum heddle_dtype {
+  HEDDLE_F64 = 0,
+  HEDDLE_F32 = 1,
+  HEDDLE_F16 = 2,
+  HEDDLE_BF16 = 3,
+  HEDDLE_F8E4M3 = 4,
+  HEDDLE_F8E4M3FNUZ = 5,
+  HEDDLE_F8E5M2 = 6,
+  HEDDLE_F8E5M2FNUZ = 7,
+  HEDDLE_F8E8M0 = 8,
+  HEDDLE_F4E2M1 = 9,
+  HEDDLE_I64 = 10,
+  HEDDLE_I32 = 11,
+  HEDDLE_I16 = 12,
+  HEDDLE_I8 = 13,
+  HEDDLE_I4 = 14,
+  HEDDLE_I2 = 15,
+  HEDDLE_U64 = 16,
+  HEDDLE_U32 = 17,
+  HEDDLE_U16 = 18,
+  HEDDLE_U8 = 19,
+  HEDDLE_U4 = 20,
+  HEDDLE_U2 = 21,
+  HEDDLE_BOOL = 22,
+  HEDDLE_STRING = 23
+} heddle_dtype;
+
+/* "0.1.0" */
+const char* heddle_version(void);
+
+/* The HDL number of docs/errors, and the whole text: where, why, what to do. */
+int heddle_error_code(const heddle_error* error);
+const char* heddle_error_message(const heddle_error* error);
+void heddle_error_free(heddle_error* error);
+
+/* Options start with their defaults. Keys: "target" (cpu), "precision" (f32, tf32, f16, bf16), "threads", "fusion"
+ * (none, basic, stitch), "cache" (0 or 1). Unknown values are reported when a model is loaded. */
+heddle_options* heddle_options_new(void);
+int heddle_options_set(heddle_options* options, const char* key, const char* value, heddle_error** error);
+int heddle_options_set_shape(heddle_options* options, const char* input, const int64_t* shape, size_t rank,
+                             heddle_error** error);
+void heddle_options_free(heddle_options* options);
+
+/* Reads an ONNX file or a plan file and compiles it, or takes it from the cache. `options` may be NULL. */
+heddle_model* heddle_model_load(const char* path, const heddle_options* options, heddle_error** error);
+/* Writes a plan file, which loads without compiler and source. */
+int heddle_model_save(const heddle_model* model, const char* path, heddle_error** error);
+void heddle_model_free(heddle_model* model);
+
+typedef struct heddle_port {
+  const char* name;
+  heddle_dtype dtype;
+  size_t rank;
+  const int64_t* shape;
+} heddle_port;
+
+size_t heddle_model_input_count(const heddle_model* model);
+size_t heddle_model_output_count(const heddle_model* model);
+/* `index` must be below the count. */
+heddle_port heddle_model_input(const heddle_model* model, size_t index);
+heddle_port heddle_model_output(const heddle_model* model, size_t index);
+
+/* A dense row-major tensor; `data` is copied, NULL means zeros. */
+heddle_tensor* heddle_tensor_new(heddle_dtype dtype, const int64_t* shape, size_t rank, const void* data,
+                                 heddle_error** error);
+heddle_dtype heddle_tensor_dtype(const heddle_tensor* tensor);
+size_t heddle_tensor_rank(const heddle_tensor* tensor);
+const int64_t* heddle_tensor_shape(const heddle_tensor* tensor);
+size_t heddle_tensor_bytes(const heddle_tensor* tensor);
+/* Elements; NULL for text. */
+const void* heddle_tensor_data(const heddle_tensor* tensor);
+void heddle_tensor_free(heddle_tensor* tensor);
+
+/* Runs a model on `count` named inputs. `outputs` has room for heddle_model_output_count() handles, which the caller
+ * frees; on an error they are NULL. Several threads may run one model at once. */
+int heddle_model_run(const heddle_model* model, const char* const* names, const heddle_tensor* const* inputs,
+                     size_t count, heddle_tensor** outputs, heddle_error** error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
