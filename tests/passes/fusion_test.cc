@@ -144,6 +144,18 @@ TEST(Fusion, ASideBroadcastStaysWithItsVector) {
   EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot cast add"));
 }
 
+TEST(Fusion, WideningIsLeftToTheReader) {
+  const auto text = [](const std::string& more) {
+    return "graph(%x: bf16[4,4], %w: bf16[4,4]) { %d = dot(%x, %w) " + kDot + " %c = cast(%d) {to = f32} " + more +
+           " %r = reduce(%y) {kind = \"sum\", dims = [1]} return \"y\" = %r }";
+  };
+  EXPECT_THAT(groups_of(text("%y = neg(%c)")), ElementsAre("contraction: dot cast neg", "stitch: reduce"));
+  EXPECT_THAT(
+      groups_of(text("%m = reduce(%c) {kind = \"max\", dims = [1]} %b = broadcast(%m) {shape = [4,4], dims = [0]} "
+                     "%y = sub(%c, %b)")),
+      ElementsAre("contraction: dot", "stitch: cast reduce sub reduce"));
+}
+
 TEST(Fusion, ValuesReadElsewhereBecomeFurtherOutputs) {
   const std::string text = "graph(%x: f32[4,4], %w: f32[4,4]) { %d = dot(%x, %w) " + kDot +
                            " %a = neg(%d) %b = exp(%a) return \"raw\" = %d, \"a\" = %a, \"b\" = %b }";

@@ -74,13 +74,17 @@ class Epilogue {
     return {};
   }
 
-  // A wider type is converted where it is read, unless arithmetic in the same epilogue follows.
+  // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows.
   std::string widening_refusal(ValueId result) const {
+    const auto is_at_hand = [&](ValueId v) {
+      NodeId at = graph_.value(v).producer;
+      if (graph_.node(at).op == Op::kBroadcast) at = graph_.value(graph_.node(at).inputs[0]).producer;
+      const Op op = graph_.node(at).op;
+      return v == result || inside_.contains(v) || op == Op::kConstant || op == Op::kParameter;
+    };
     for (NodeId user : c_.users[result]) {
-      if (ir::is_elementwise(graph_.node(user).op) &&
-          graph_.shape(graph_.node(user).outputs[0]) == graph_.shape(result)) {
-        return {};
-      }
+      const Node& node = graph_.node(user);
+      if (ir::is_elementwise(node.op) && std::all_of(node.inputs.begin(), node.inputs.end(), is_at_hand)) return {};
     }
     return "storing the narrower type moves fewer bytes";
   }
