@@ -21,6 +21,7 @@ using schedule::KernelDesc;
 using schedule::Operand;
 using schedule::PackDesc;
 using schedule::WindowDesc;
+using schedule::WinogradDesc;
 
 std::string pointer_type(const Operand& operand) {
   return fmt::format("{}{}*", operand.role == Operand::Role::kInput ? "const " : "", storage_type(operand.dtype));
@@ -228,6 +229,30 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.out.close();
 }
 
+void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WinogradDesc& winograd,
+                   const schedule::Config& config, int64_t lanes, const std::string& symbol) {
+  e.includes = {"tile/kernel/cpu/winograd.h", "tile/op/lanes.h", "tile/op/math.h"};
+  const std::set<uint32_t> operands = write_epilogue(e.out, desc, c.epilogue);
+  tile::WinogradShape s = winograd.shape;
+  const tile::RowSplit rows = tile::split_rows(config.tile_m, config.micro_m);
+  s.block_tiles = config.tile_m, s.row_tiles = rows.tiles, s.tall = rows.tall;
+  s.block_panels = config.tile_n / config.micro_n;
+  e.tasks = s.tasks(config.micro_n);
+  e.scratch_bytes = s.scratch_bytes(config.micro_n);
+  e.out.close("}  // namespace");
+  e.out.open(
+      fmt::format("extern \"C\" void {}(void* const* operands, void* scratch, int64_t begin, int64_t end) {{", symbol));
+  e.out.line(
+      "constexpr tile::WinogradShape shape{{.batch = {}, .c = {}, .o = {}, .in = {}, .out = {}, .low = {}, "
+      ".block_tiles = {}, .row_tiles = {}, .tall = {}, .block_panels = {}}};",
+      s.batch, s.c, s.o, list(s.in), list(s.out), list(s.low), s.block_tiles, s.row_tiles, s.tall, s.block_panels);
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, operands));
+  e.out.line(
+      "tile::winograd<{}, {}>(shape, {}, static_cast<const float*>(operands[1]), epilogue, scratch, begin, end);",
+      config.micro_m, config.micro_n / lanes, argument(desc, 0));
+  e.out.close();
+}
+
 void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& window,
                  const std::string& symbol) {
   e.includes = {"tile/kernel/cpu/window.h", "tile/op/lanes.h", "tile/op/math.h"};
@@ -282,6 +307,8 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
     emit_gemm(e, desc, c, *gemm, config, lanes, symbol);
   } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
     emit_conv(e, desc, c, *conv, config, lanes, symbol);
+  } else if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
+    emit_winograd(e, desc, c, *winograd, config, lanes, symbol);
   } else if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {
     emit_window(e, desc, c, *window, symbol);
   } else {

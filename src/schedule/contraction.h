@@ -6,6 +6,7 @@
 #include "schedule/expr.h"
 #include "schedule/kernel_desc.h"
 #include "tile/core/shape.h"
+#include "tile/core/winograd.h"
 
 namespace heddle::schedule {
 
@@ -51,6 +52,12 @@ struct ConvDesc {
   bool direct = false;  // the input can be read where it lies
 };
 
+// 3x3 convolution through F(4x4, 3x3).
+struct WinogradDesc {
+  tile::WinogradShape shape;  // without blocking
+  DType x = DType::kF32;
+};
+
 // Depthwise convolution (`filters`) or pooling.
 struct WindowDesc {
   tile::WindowShape shape;
@@ -69,7 +76,7 @@ struct PackDesc {
 // Operands are: a (image), b (filters; absent for pooling), what the epilogue loads, results.
 struct ContractionDesc {
   DType compute = DType::kF32;  // f32, f64, i32, i64
-  std::variant<GemmDesc, ConvDesc, WindowDesc, PackDesc> problem;
+  std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc> problem;
   Epilogue epilogue;  // of all but packing
 };
 

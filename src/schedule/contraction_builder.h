@@ -62,6 +62,10 @@ class ContractionBuilder {
 // Blockings by the cost model; they set `reason`.
 Config block_gemm(const GemmDesc& desc, DType compute, const Target& target);
 Config block_conv(const ConvDesc& desc, DType compute, const Target& target);
+Config block_winograd(const WinogradDesc& desc, const Target& target);
+
+// Whether F(4x4, 3x3) is expected to beat the direct form by a margin; `reason` says by which numbers.
+bool prefer_winograd(const tile::WinogradShape& shape, const Target& target, std::string* reason);
 
 ScheduledGroup schedule_dot(ContractionBuilder& builder);
 ScheduledGroup schedule_conv(ContractionBuilder& builder);

@@ -170,6 +170,38 @@ ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvS
   return finish(builder, std::move(result), config, "depthwise " + shape_label(s), flops);
 }
 
+// The problem for F(4x4, 3x3); nullopt where it does not apply.
+std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
+  const bool plane = s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1 && s.low[0] == 0 && s.groups == 1;
+  if (!plane || s.lhs_dilation[0] != 1) return std::nullopt;
+  tile::WinogradShape w;
+  w.batch = s.batch, w.c = s.c, w.o = s.o;
+  for (int d = 1; d < 3; ++d) {
+    if (s.kernel[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1 || s.lhs_dilation[d] != 1) return std::nullopt;
+    w.in[d - 1] = s.in[d], w.out[d - 1] = s.out[d], w.low[d - 1] = s.low[d];
+  }
+  return w;
+}
+
+ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvShape& s, const tile::WinogradShape& w,
+                                 const std::string& why, double flops) {
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  WinogradDesc desc{w, graph.dtype(node.inputs[0])};
+  builder.input(node.inputs[0]);
+  const int64_t width = panel_width(builder.target(), DType::kF32, w.o);
+  builder.input(node.inputs[1], winograd_packing(w.o, w.c, width));
+  const Shape& y = graph.shape(node.outputs[0]);
+  builder.make_epilogue(w.batch, w.out[0] * w.out[1], w.o, lanes_of(builder, DType::kF32),
+                        [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                          return image_index(pool, y, image, pixel, channel);
+                        });
+  Config config = block_winograd(desc, builder.target());
+  config.reason = why + "; " + config.reason;
+  builder.desc().problem = std::move(desc);
+  return finish(builder, {}, config, "conv " + shape_label(s), flops);
+}
+
 }  // namespace
 
 ScheduledGroup schedule_conv(ContractionBuilder& builder) {
@@ -186,6 +218,12 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const bool real = graph.dtype(node.inputs[0]) == compute || is_float(compute);
   if (s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
     return schedule_depthwise(builder, s, compute, flops);
+  }
+  const auto winograd = winograd_shape(s);
+  std::string why;
+  if (winograd && compute == DType::kF32 && graph.constant_of(node.inputs[1]) != nullptr &&
+      prefer_winograd(*winograd, builder.target(), &why)) {
+    return schedule_winograd(builder, s, *winograd, why, flops);
   }
   ScheduledGroup result;
   ConvDesc desc;

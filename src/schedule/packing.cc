@@ -22,7 +22,27 @@ int64_t last_element(const tile::PanelSource& s, int64_t offset) {
   return last;
 }
 
+Tensor pack_winograd(const Tensor& constant, const std::vector<int64_t>& params) {
+  HEDDLE_CHECK(params.size() == 3 && params[0] * params[1] * 9 == constant.size(), "winograd packing of {}",
+               to_string(constant.shape()));
+  const int64_t o = params[0], c = params[1], width = params[2];
+  Tensor result(DType::kF32, {tile::panel_count(o, width) * tile::kWinogradPoints * c * width});
+  auto* to = static_cast<float*>(result.mutable_data());
+  const DType dtype = constant.dtype();
+  if (dtype == DType::kF32) {
+    tile::pack_winograd(to, static_cast<const float*>(constant.data()), o, c, width, [](float x) { return double{x}; });
+  } else {
+    tile::pack_winograd(to, static_cast<const uint16_t*>(constant.data()), o, c, width,
+                        [dtype](uint16_t x) { return decode_float(dtype, x); });
+  }
+  return result;
+}
+
 }  // namespace
+
+Packing winograd_packing(int64_t o, int64_t c, int64_t width) {
+  return {"winograd", {o, c, width}};
+}
 
 Packing panel_packing(const tile::PanelSource& s, int64_t offset, int64_t width) {
   return {"panels",
@@ -31,6 +51,7 @@ Packing panel_packing(const tile::PanelSource& s, int64_t offset, int64_t width)
 
 Tensor pack_constant(const Tensor& constant, const Packing& packing) {
   if (packing.kind.empty()) return constant;
+  if (packing.kind == "winograd") return pack_winograd(constant, packing.params);
   HEDDLE_CHECK(packing.kind == "panels" && packing.params.size() == 10, "packing \"{}\"", packing.kind);
   const auto& p = packing.params;
   const tile::PanelSource source{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};

@@ -2,11 +2,15 @@
 
 #include "schedule/kernel_desc.h"
 #include "tile/core/pack.h"
+#include "tile/core/winograd.h"
 
 namespace heddle::schedule {
 
 // Panels of a matrix or of filters (tile/core/pack.h), elements in their own dtype.
 Packing panel_packing(const tile::PanelSource& source, int64_t offset, int64_t width);
+
+// Filters [o][c][3][3] transformed for F(4x4, 3x3) (tile/core/winograd.h), f32 whatever their dtype.
+Packing winograd_packing(int64_t o, int64_t c, int64_t width);
 
 // A constant in the layout that a kernel wants: a flat tensor. kInternal for an unknown kind or parameters that reach
 // outside the constant.

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <array>
+
 #include "testing.h"
 
 namespace heddle {
@@ -218,6 +222,24 @@ TEST(Conv, Variants) {
   conv("f32[1,40,1,8]", "f32[6,8,3,1]",
        "strides = [1,1], low = [1,0], high = [1,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1",
        "f32[1,40,1,6]");
+}
+
+TEST(Conv, WinogradOnOddSizes) {
+  for (const auto& [h, w, c, o] : {std::array{14, 14, 64, 96}, {13, 19, 33, 50}, {5, 26, 40, 33}}) {
+    for (const char* type : {"f32", "f16"}) {
+      const auto graph = parse_with_random_weights(
+          fmt::format("graph g(%x: {0}[2,{1},{2},{3}]) {{\n  %w = constant {{value = {0}[{4},{3},3,3]{{1}}}}\n"
+                      "  %0 = conv(%x, %w) {{strides = [1,1], low = [1,0], high = [1,2], dilations = [1,1], "
+                      "lhs_dilations = [1,1], groups = 1, layout = \"nhwc\"}} : {0}[2,{1},{2},{4}]\n"
+                      "  %1 = neg(%0) : {0}[2,{1},{2},{4}]\n  return \"y\" = %1\n}}",
+                      type, h, w, c, o),
+          3);
+      EXPECT_EQ(testing::decisions(graph, Target::host_cpu(1))[0].substr(0, 9), "winograd:");
+      for (int threads : {1, 2}) {
+        check_graph(graph, type[1] == '3' ? 5e-6 : 1e-3, {.threads = threads, .pieces = 2 * threads - 1});
+      }
+    }
+  }
 }
 
 TEST(Conv, FiltersThatAreNotConstant) {

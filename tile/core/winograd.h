@@ -1,0 +1,80 @@
+// Winograd's minimal filtering F(4x4, 3x3): the points of its transforms, the transform of filters, the shape of a
+// problem. Points 0, +-3/4, +-3/2 and infinity: against the usual 0, +-1, +-2 the error falls from 5 times that of a
+// direct convolution to 1.3 times (256 channels, random data), and every coefficient of the input's transform stays
+// exact in binary.
+#pragma once
+
+#include <stdint.h>
+
+#include "tile/core/pack.h"
+#include "tile/core/shape.h"
+
+namespace heddle::tile {
+
+inline constexpr int kWinogradIn = 6, kWinogradOut = 4;
+inline constexpr int kWinogradPoints = kWinogradIn * kWinogradIn;
+
+struct WinogradPoints {
+  static constexpr double a = 0.75, b = 1.5;
+  static constexpr double a2 = a * a, b2 = b * b;
+};
+
+// Problem and blocking of winograd(): 3x3 windows, stride 1, two spatial dimensions. Tiles are counted over all images.
+struct WinogradShape {
+  int64_t batch = 1, c = 0, o = 0;
+  int64_t in[2] = {1, 1}, out[2] = {1, 1}, low[2] = {0, 0};
+  int64_t block_tiles = 1;          // output tiles of one task; the rows of its products, cut by split_rows()
+  int64_t row_tiles = 0, tall = 0;  // split_rows(block_tiles)
+  int64_t block_panels = 1;         // panels of filters of one task
+
+  constexpr int64_t tiles_y() const { return (out[0] + kWinogradOut - 1) / kWinogradOut; }
+  constexpr int64_t tiles_x() const { return (out[1] + kWinogradOut - 1) / kWinogradOut; }
+  constexpr int64_t tiles() const { return batch * tiles_y() * tiles_x(); }
+  constexpr int64_t blocks() const { return (tiles() + block_tiles - 1) / block_tiles; }
+  constexpr int64_t n_blocks(int64_t width) const { return (panel_count(o, width) + block_panels - 1) / block_panels; }
+  constexpr int64_t tasks(int64_t width) const { return blocks() * n_blocks(width); }
+  constexpr int64_t channel_stride() const { return copied_stride(c, 4); }
+  constexpr int64_t scratch_bytes(int64_t width) const {
+    return 4 * kWinogradPoints * block_tiles * (width + channel_stride());
+  }
+};
+
+// U = G g G^T of one 3x3 filter.
+inline void winograd_filter(const double (&g)[3][3], double (&u)[kWinogradIn][kWinogradIn]) {
+  constexpr double a = WinogradPoints::a, b = WinogradPoints::b, a2 = WinogradPoints::a2, b2 = WinogradPoints::b2;
+  constexpr double fa = 1 / (2 * a2 * (a2 - b2)), fb = 1 / (2 * b2 * (b2 - a2));
+  constexpr double G[kWinogradIn][3] = {{1 / (a2 * b2), 0, 0}, {fa, fa * a, fa * a2},  {fa, -fa * a, fa * a2},
+                                        {fb, fb * b, fb * b2}, {fb, -fb * b, fb * b2}, {0, 0, 1}};
+  double t[kWinogradIn][3];
+  for (int i = 0; i < kWinogradIn; ++i) {
+    for (int j = 0; j < 3; ++j) t[i][j] = G[i][0] * g[0][j] + G[i][1] * g[1][j] + G[i][2] * g[2][j];
+  }
+  for (int i = 0; i < kWinogradIn; ++i) {
+    for (int j = 0; j < kWinogradIn; ++j) u[i][j] = G[j][0] * t[i][0] + G[j][1] * t[i][1] + G[j][2] * t[i][2];
+  }
+}
+
+// Transformed filters as [panel][point][c][width] from filters [o][c][3][3]; `convert` gives an element as double.
+// Columns behind the last are zero.
+template <typename Src, typename Convert>
+inline void pack_winograd(float* dst, const Src* src, int64_t o, int64_t c, int64_t width, Convert convert) {
+  const int64_t panels = panel_count(o, width);
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    for (int64_t i = 0; i < c; ++i) {
+      for (int64_t j = 0; j < width; ++j) {
+        const int64_t column = panel * width + j;
+        double g[3][3] = {}, u[kWinogradIn][kWinogradIn];
+        if (column < o) {
+          for (int t = 0; t < 9; ++t) g[t / 3][t % 3] = convert(src[(column * c + i) * 9 + t]);
+        }
+        winograd_filter(g, u);
+        for (int p = 0; p < kWinogradPoints; ++p) {
+          dst[((panel * kWinogradPoints + p) * c + i) * width + j] =
+              static_cast<float>(u[p / kWinogradIn][p % kWinogradIn]);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace heddle::tile

@@ -1,0 +1,191 @@
+// 3x3 convolution of stride 1 by Winograd's F(4x4, 3x3): a quarter of the multiplications. Per block of tiles the
+// transformed input V[36][tiles][c] and the products M[36][tiles][NR] of one panel stay in the second-level cache.
+#pragma once
+
+#include "tile/core/winograd.h"
+#include "tile/kernel/cpu/gemm.h"
+
+namespace heddle::tile {
+
+namespace detail {
+
+// B^T x: one dimension of the input's transform.
+template <typename V>
+TILE_INLINE void winograd_in(const V (&x)[kWinogradIn], V (&y)[kWinogradIn]) {
+  constexpr float a = WinogradPoints::a, b = WinogradPoints::b, a2 = WinogradPoints::a2, b2 = WinogradPoints::b2;
+  const V even_a = fma(x[2], -b2, x[4]), odd_a = fma(x[1], -b2, x[3]) * a;
+  const V even_b = fma(x[2], -a2, x[4]), odd_b = fma(x[1], -a2, x[3]) * b;
+  y[0] = fma(x[0], a2 * b2, fma(x[2], -(a2 + b2), x[4]));
+  y[1] = even_a + odd_a;
+  y[2] = even_a - odd_a;
+  y[3] = even_b + odd_b;
+  y[4] = even_b - odd_b;
+  y[5] = fma(x[1], a2 * b2, fma(x[3], -(a2 + b2), x[5]));
+}
+
+// A^T x: one dimension of the output's transform.
+template <typename V>
+TILE_INLINE void winograd_out(const V (&x)[kWinogradIn], V (&y)[kWinogradOut]) {
+  constexpr float a = WinogradPoints::a, b = WinogradPoints::b, a2 = WinogradPoints::a2, b2 = WinogradPoints::b2;
+  const V sum_a = x[1] + x[2], sum_b = x[3] + x[4], odd_a = (x[1] - x[2]) * a, odd_b = (x[3] - x[4]) * b;
+  y[0] = x[0] + sum_a + sum_b;
+  y[1] = odd_a + odd_b;
+  y[2] = fma(sum_a, a2, sum_b * b2);
+  y[3] = fma(odd_a, a2, fma(odd_b, b2, x[5]));
+}
+
+// Transforms W channels of the 6x6 input pixels at `x` (of the pixel at (0, 0), which may lie outside the image) into
+// v[36], `point` elements apart. Pixels [y0,y1) x [x0,x1) lie inside; the others are zero.
+template <int W, typename TX, typename N>
+TILE_INLINE void winograd_input(const TX* x, int64_t row, int64_t pixel, const int64_t (&inside)[4], float* v,
+                                int64_t point, N n) {
+  using V = vec<float, W>;
+  V t[kWinogradIn][kWinogradIn];
+  const bool whole = inside[0] == 0 && inside[1] == kWinogradIn && inside[2] == 0 && inside[3] == kWinogradIn;
+  for (int j = 0; j < kWinogradIn; ++j) {
+    V d[kWinogradIn], y[kWinogradIn];
+    if (whole) {
+      static_for<kWinogradIn>([&](auto i) { d[i] = load_n<W>(x + i * row + j * pixel, n); });
+    } else {
+      const bool column = j >= inside[2] && j < inside[3];
+      for (int i = 0; i < kWinogradIn; ++i) {
+        d[i] = column && i >= inside[0] && i < inside[1] ? load_n<W>(x + i * row + j * pixel, n) : zero<float, W>();
+      }
+    }
+    winograd_in(d, y);
+    static_for<kWinogradIn>([&](auto i) { t[i][j] = y[i]; });
+  }
+  for (int i = 0; i < kWinogradIn; ++i) {
+    V y[kWinogradIn];
+    winograd_in(t[i], y);
+    static_for<kWinogradIn>([&](auto j) { store(v + (i * kWinogradIn + j) * point, y[j]); });
+  }
+}
+
+// Columns of one finished tile: m[36], `point` elements apart, to y[16] pixels.
+template <int W>
+TILE_INLINE void winograd_output(const float* m, int64_t point, vec<float, W> (&out)[kWinogradOut * kWinogradOut]) {
+  using V = vec<float, W>;
+  V t[kWinogradOut][kWinogradIn];
+  for (int j = 0; j < kWinogradIn; ++j) {
+    V x[kWinogradIn], y[kWinogradOut];
+    static_for<kWinogradIn>([&](auto i) { x[i] = load<W>(m + (i * kWinogradIn + j) * point); });
+    winograd_out(x, y);
+    static_for<kWinogradOut>([&](auto i) { t[i][j] = y[i]; });
+  }
+  for (int i = 0; i < kWinogradOut; ++i) {
+    V y[kWinogradOut];
+    winograd_out(t[i], y);
+    static_for<kWinogradOut>([&](auto j) { out[i * kWinogradOut + j] = y[j]; });
+  }
+}
+
+// Position of a tile among the images.
+struct WinogradTile {
+  int64_t n, y, x;  // image, first output pixel
+};
+TILE_INLINE WinogradTile winograd_tile(const WinogradShape& s, int64_t tile) {
+  const int64_t across = s.tiles_x(), down = s.tiles_y();
+  return {tile / across / down, tile / across % down * kWinogradOut, tile % across * kWinogradOut};
+}
+
+template <typename TX>
+inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, float* v) {
+  constexpr int W = kLanes;
+  const int64_t stride = s.channel_stride(), point = s.block_tiles * stride;
+  const int64_t row = s.in[1] * s.c;
+  for (int64_t i = 0; i < s.block_tiles; ++i) {
+    float* out = v + i * stride;
+    if (first + i >= s.tiles()) {  // rows behind the last tile are computed too, and not used
+      for (int p = 0; p < kWinogradPoints; ++p) {
+        for (int64_t c = 0; c < s.c; ++c) out[p * point + c] = 0;
+      }
+      continue;
+    }
+    const WinogradTile at = winograd_tile(s, first + i);
+    const int64_t y = at.y - s.low[0], left = at.x - s.low[1];
+    const auto clip = [](int64_t value) { return value < 0 ? 0 : value > kWinogradIn ? kWinogradIn : value; };
+    const int64_t inside[4] = {clip(-y), clip(s.in[0] - y), clip(-left), clip(s.in[1] - left)};
+    const TX* from = x + at.n * s.in[0] * row + y * row + left * s.c;
+    int64_t c = 0;
+    for (; c + W <= s.c; c += W) {
+      winograd_input<W>(from + c, row, s.c, inside, out + c, point, index_constant<W>{});
+    }
+    if (c < s.c) winograd_input<W>(from + c, row, s.c, inside, out + c, point, s.c - c);
+  }
+}
+
+// Transforms one panel of products back and hands the pixels inside the image to the epilogue.
+template <int NV, typename Epilogue>
+inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t panel, const float* m,
+                            const Epilogue& epilogue) {
+  constexpr int W = kLanes;
+  constexpr int64_t nr = NV * W;
+  const int64_t point = s.block_tiles * nr;
+  for (int64_t i = 0; i < s.block_tiles && first + i < s.tiles(); ++i) {
+    const WinogradTile at = winograd_tile(s, first + i);
+    const int64_t rows = s.out[0] - at.y < kWinogradOut ? s.out[0] - at.y : kWinogradOut;
+    const int64_t columns = s.out[1] - at.x < kWinogradOut ? s.out[1] - at.x : kWinogradOut;
+    for (int64_t j = 0; j < NV; ++j) {
+      const int64_t col = panel * nr + j * W, n = s.o - col;
+      if (n <= 0) break;
+      vec<float, W> out[kWinogradOut * kWinogradOut];
+      winograd_output<W>(m + i * nr + j * W, point, out);
+      for (int64_t y = 0; y < rows; ++y) {
+        for (int64_t x = 0; x < columns; ++x) {
+          const int64_t pixel = (at.y + y) * s.out[1] + at.x + x;
+          const vec<float, W> acc = out[y * kWinogradOut + x];
+          if (n >= W) {
+            epilogue.template operator()<W>(acc, at.n, pixel, col, index_constant<W>{});
+          } else {
+            epilogue.template operator()<W>(acc, at.n, pixel, col, n);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+// Runs tasks [begin, end) of s.tasks(kPanel<float, NV>); scratch: s.scratch_bytes(kPanel<float, NV>). `filters` come
+// from pack_winograd(). The epilogue is that of conv(). MR: split_rows(s.block_tiles, kMicroRows).mr.
+template <int MR, int NV, typename TX, typename Epilogue>
+void winograd(const WinogradShape& s, const TX* x, const float* filters, const Epilogue& epilogue, void* scratch,
+              int64_t begin, int64_t end) {
+  constexpr int64_t nr = kPanel<float, NV>;
+  const int64_t n_blocks = s.n_blocks(nr), panels = panel_count(s.o, nr), stride = s.channel_stride();
+  float* const m = static_cast<float*>(scratch);
+  float* const v = m + kWinogradPoints * s.block_tiles * nr;
+  const int64_t one_segment = 0;
+  int64_t ready = -1;
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t block = task / n_blocks, first = block * s.block_tiles;
+    if (ready != block) {  // tasks of one block follow each other: its transformed input stays ready
+      detail::winograd_block(s, x, first, v);
+      ready = block;
+    }
+    const int64_t panel0 = task % n_blocks * s.block_panels;
+    const int64_t panel1 = panel0 + s.block_panels < panels ? panel0 + s.block_panels : panels;
+    for (int64_t panel = panel0; panel < panel1; ++panel) {
+      for (int64_t p = 0; p < kWinogradPoints; ++p) {
+        const float* u = filters + (panel * kWinogradPoints + p) * s.c * nr;
+        int64_t row = 0;
+        for (int64_t tile = 0; tile < s.row_tiles; ++tile) {
+          const MicroA<float> op{v + (p * s.block_tiles + row) * stride, stride, &one_segment, 1, s.c};
+          float* const c = m + (p * s.block_tiles + row) * nr;
+          if (tile < s.tall) {
+            micro<float, float, MR, NV>(op, u, nr, c, false);
+            row += MR;
+          } else if constexpr (MR > 1) {
+            micro<float, float, MR - 1, NV>(op, u, nr, c, false);
+            row += MR - 1;
+          }
+        }
+      }
+      detail::winograd_finish<NV>(s, first, panel, m, epilogue);
+    }
+  }
+}
+
+}  // namespace heddle::tile
