@@ -144,6 +144,21 @@ TEST(Fusion, ASideBroadcastStaysWithItsVector) {
   EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot cast add"));
 }
 
+TEST(Fusion, AStepOfARecurrenceIsTwoKernels) {
+  const std::string text =
+      "graph(%i: i64[], %s: f32[1,4], %w: f32[4,8], %xs: f32[9,1,8]) { %x = gather(%xs, %i) {dim = 0} "
+      "%d = dot(%s, %w) " +
+      kDot + R"(
+      %g = add(%x, %d)
+      %a = slice(%g) {starts = [0,0], limits = [1,4], strides = [1,1]}
+      %b = slice(%g) {starts = [0,4], limits = [1,8], strides = [1,1]}
+      %t = tanh(%a)
+      %y = mul(%t, %b)
+      return "y" = %y
+    })";
+  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot", "stitch: gather add slice slice tanh mul"));
+}
+
 TEST(Fusion, WideningIsLeftToTheReader) {
   const auto text = [](const std::string& more) {
     return "graph(%x: bf16[4,4], %w: bf16[4,4]) { %d = dot(%x, %w) " + kDot + " %c = cast(%d) {to = f32} " + more +

@@ -63,6 +63,7 @@ class Epilogue {
     }
     if (!ir::is_elementwise(node.op)) return fmt::format("{} reads other elements of the result", to_string(node.op));
     if (element_count(graph_.shape(result)) != count_) return "it has more elements than the result";
+    if (joins_stitches(node)) return "it is one stitch with what makes its other operand and with what reads it";
     for (ValueId v : node.inputs) {
       const auto found = inside_.find(v);
       if (found != inside_.end() && found->second) return "it computes in a permuted layout";
@@ -73,6 +74,26 @@ class Epilogue {
     }
     return {};
   }
+
+  // Whether a node joins two sides that would be one stitch with it: an operand that is made for it alone by
+  // memory-bound nodes (a slice of a sequence, say), and readers that no epilogue can have. In the epilogue it would
+  // leave a kernel on either side.
+  bool joins_stitches(const Node& node) const {
+    const std::vector<NodeId>& readers = c_.users[node.outputs[0]];
+    const auto stays_outside = [&](NodeId id) {
+      const Op op = graph_.node(id).op;
+      return c_.role[id] == Role::kMemory && !ir::is_elementwise(op) && op != Op::kReshape && op != Op::kTranspose;
+    };
+    if (readers.empty() || !std::all_of(readers.begin(), readers.end(), stays_outside)) return false;
+    const auto own = [&](ValueId v) {
+      const NodeId at = graph_.value(v).producer;
+      const ir::OpClass made_by = ir::class_of(graph_.node(at).op);
+      return !inside_.contains(v) && c_.role[at] == Role::kMemory && graph_.node(at).op != Op::kBroadcast &&
+             made_by != ir::OpClass::kReduction && readers_of(v) == 1;
+    };
+    return std::any_of(node.inputs.begin(), node.inputs.end(), own);
+  }
+  size_t readers_of(ValueId v) const { return c_.users[v].size() + (c_.is_output[v] ? 1 : 0); }
 
   // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows.
   std::string widening_refusal(ValueId result) const {
