@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "heddle/tensor.h"
+#include "runtime/plan.h"
 
 namespace heddle::runtime {
 
@@ -99,15 +100,7 @@ class Reader {
     number(dtype);
     sequence(shape, [&](int64_t& extent) { number(extent); });
     if (position >= table_.size()) damaged("a tensor is missing");
-    if (dtype >= DType::kString) damaged("a tensor has an unknown type");
-    for (int64_t extent : shape) {
-      if (extent < 0) damaged("an extent is negative");
-    }
-    int64_t bytes = 0;
-    if (__builtin_mul_overflow(element_count(shape), static_cast<int64_t>(size_of(dtype)), &bytes) ||
-        bytes != table_[position].bytes) {
-      damaged("a tensor has a wrong size");
-    }
+    if (dense_bytes(dtype, shape) != table_[position].bytes) damaged("a tensor has a wrong size");
     value = Tensor::borrow(dtype, std::move(shape), base_ + table_[position].offset, owner_);
   }
 

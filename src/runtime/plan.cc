@@ -31,11 +31,8 @@ class Validator {
   }
 
   static int64_t dense_bytes(DType dtype, const Shape& shape) {
-    require(dtype < DType::kString, "a buffer has an unknown type");
-    int64_t bytes = 0;
-    require(std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n >= 0; }), "an extent is negative");
-    require(!__builtin_mul_overflow(element_count(shape), static_cast<int64_t>(size_of(dtype)), &bytes),
-            "a size overflows");
+    const int64_t bytes = runtime::dense_bytes(dtype, shape);
+    require(bytes >= 0, "a buffer has an impossible type or shape");
     return bytes;
   }
 
@@ -165,6 +162,18 @@ class Validator {
 };
 
 }  // namespace
+
+int64_t dense_bytes(DType dtype, const Shape& shape) {
+  if (dtype >= DType::kString) return -1;
+  auto bytes = static_cast<int64_t>(size_of(dtype));
+  bool empty = false;
+  for (const int64_t extent : shape) {
+    if (extent < 0) return -1;
+    empty = empty || extent == 0;
+    if (extent != 0 && __builtin_mul_overflow(bytes, extent, &bytes)) return -1;
+  }
+  return empty ? 0 : bytes;
+}
 
 LoopLayout layout_of(const LoopStep& step) {
   LoopLayout layout;

@@ -119,6 +119,9 @@ inline int64_t aligned(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// Bytes of a dense tensor; -1 for an unknown type, a negative extent or an overflow.
+int64_t dense_bytes(DType dtype, const Shape& shape);
+
 // Where the parts of a loop's workspace lie: iteration number and the two conditions, one spare buffer per state, the
 // arena of the body.
 struct LoopLayout {

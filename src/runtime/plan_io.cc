@@ -151,9 +151,7 @@ void describe(A& a, TextOutput& output) {
   describe(a, shape);
   a.sequence(strings, [&](std::string& text) { a.text(text); });
   if constexpr (A::kReading) {
-    for (int64_t extent : shape) {
-      if (extent < 0) damaged("an extent is negative");
-    }
+    if (dense_bytes(DType::kU8, shape) != static_cast<int64_t>(strings.size())) damaged("a text has a wrong shape");
     output.value = Tensor::of_strings(std::move(shape), std::move(strings));
   }
 }
