@@ -331,6 +331,9 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
   source.symbol = symbol;
   source.includes = std::move(e.includes);
   source.text = e.out.text();
+  if (source.text.find("round_storage") != std::string::npos || source.text.find("cast_bits") != std::string::npos) {
+    source.includes.push_back("tile/op/narrow.h");
+  }
   source.tasks = e.tasks;
   source.scratch_bytes = e.scratch_bytes;
   return source;

@@ -12,6 +12,7 @@ struct minifloat {
   uint8_t bits;
 
   static constexpr int sign_bit = 1 << (Exponent + Mantissa);
+  static constexpr bool has_infinity = Infinity;
 
   static float decode(uint8_t raw) {
     if (Fnuz && raw == Nan) return __builtin_nanf("");
@@ -53,6 +54,7 @@ using f4e2m1 = minifloat<2, 1, 1, false, 0x7, 0, false>;
 // Powers of two from 2^-127 to 2^127; 0xff is NaN.
 struct f8e8m0 {
   uint8_t bits;
+  static constexpr bool has_infinity = false;
   static float decode(uint8_t raw) { return raw == 0xff ? __builtin_nanf("") : __builtin_ldexpf(1.f, int(raw) - 127); }
   static uint8_t encode(float value, bool) {
     if (!(value > 0)) return value == 0 ? 0 : 0xff;
@@ -88,9 +90,14 @@ template <int W, narrow_float T>
 TILE_INLINE vec<float, W> load_strided(const T* p, int64_t stride) {
   return load_strided_n<W>(p, stride, W);
 }
+// What is stored has been rounded by its cast; an infinity is there because that cast did not saturate.
+template <narrow_float T>
+TILE_INLINE uint8_t encode_stored(float v) {
+  return T::encode(v, !(T::has_infinity && __builtin_isinf(v)));
+}
 template <narrow_float T, int W>
 TILE_INLINE void store_n(T* p, vec<float, W> v, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) p[i].bits = T::encode(v[int(i)], true);
+  for (int64_t i = 0; i < n; ++i) p[i].bits = encode_stored<T>(v[int(i)]);
 }
 template <narrow_float T, int W>
 TILE_INLINE void store(T* p, vec<float, W> v) {
@@ -98,7 +105,7 @@ TILE_INLINE void store(T* p, vec<float, W> v) {
 }
 template <narrow_float T, int W>
 TILE_INLINE void store_strided_n(T* p, int64_t stride, vec<float, W> v, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) p[i * stride].bits = T::encode(v[int(i)], true);
+  for (int64_t i = 0; i < n; ++i) p[i * stride].bits = encode_stored<T>(v[int(i)]);
 }
 template <narrow_float T, int W>
 TILE_INLINE void store_strided(T* p, int64_t stride, vec<float, W> v) {
