@@ -62,7 +62,8 @@ class StitchWriter {
     source.text = out_.text();
     source.symbol = name_kernel(source.text, "stitch");
     source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
-    if (source.text.find("_of") != std::string::npos) source.includes.push_back("tile/op/reduce.h");
+    if (source.text.find("_of") != std::string::npos || source.text.find("arg_accumulator") != std::string::npos)
+      source.includes.push_back("tile/op/reduce.h");
     if (source.text.find("copy_matrix") != std::string::npos) source.includes.push_back("tile/kernel/cpu/transpose.h");
     if (source.text.find("philox") != std::string::npos) source.includes.push_back("tile/op/random.h");
     if (source.text.find("tile::f8") != std::string::npos || source.text.find("tile::f4") != std::string::npos ||

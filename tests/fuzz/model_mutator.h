@@ -6,10 +6,10 @@
 
 namespace heddle::fuzz {
 
-// Damages the bytes of a model file in one to four ways: flipped bits and bytes, interesting bytes, truncation,
-// removed, repeated or moved ranges, a splice with another model, and edits of the protobuf itself (lengths, tags and
-// varints of a field found by walking the wire format). Most edits fall into the header and the graph, not into the
-// weights.
+// Damages a model file. Mostly the protobuf tree is edited and written back with right lengths, so that the damage
+// reaches the importer: numbers, names and contents changed, fields removed, repeated, swapped, renumbered or replaced
+// by parts of `other`; now and then one length lies. Else the bytes themselves are edited: bits flipped, ranges removed
+// or repeated, the file truncated or spliced with the other one.
 std::string mutate(const std::string& model, const std::string& other, Rng& rng);
 
 }  // namespace heddle::fuzz
