@@ -49,13 +49,16 @@ class InputBinder {
     for (const ValueInfoProto& input : graph.inputs) {
       if (!initialised.contains(input.name)) inputs.push_back(&input);
     }
-    for (const ValueInfoProto* input : inputs) names_.push_back(std::string(input->name));
+    for (const ValueInfoProto* input : inputs) {
+      if (std::find(names_.begin(), names_.end(), input->name) != names_.end()) {
+        fail(ErrorCode::kMalformedModel, fmt::format("input '{}'", input->name), "two inputs have this name");
+      }
+      names_.push_back(std::string(input->name));
+    }
     check_names();
     for (const ValueInfoProto* input : inputs) learn_symbols(*input);
     for (const ValueInfoProto* input : inputs) {
-      if (!scope.values.emplace(input->name, bind(std::string(input->name), input->type)).second) {
-        fail(ErrorCode::kMalformedModel, fmt::format("input '{}'", input->name), "two inputs have this name");
-      }
+      scope.values.emplace(input->name, bind(std::string(input->name), input->type));
     }
   }
 
