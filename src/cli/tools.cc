@@ -7,9 +7,9 @@
 #include "base/file.h"
 #include "cli/support.h"
 #include "driver/options.h"
-#include "ir/text.h"
 #include "jit/cache.h"
 #include "jit/compiler.h"
+#include "passes/opt.h"
 #include "zoo/zoo.h"
 
 namespace heddle::cli {
@@ -48,9 +48,8 @@ int opt_command(const Arguments& arguments) {
   }
   if (arguments.model.empty()) fail(ErrorCode::kInvalidArgument, "opt", "FILE is missing", "Give a file, or --list");
   const driver::Settings settings = driver::resolve(arguments.options);
-  const ir::Graph graph = ir::parse(read_text(arguments.model));
-  const ir::Graph result = passes::run_passes(graph, arguments.passes, {settings.target, settings.precision});
-  const std::string text = ir::print(result, {.max_constant_elements = -1, .origins = true});
+  const passes::PassContext context{settings.target, settings.precision};
+  const std::string text = passes::optimise_text(read_text(arguments.model), arguments.passes, context);
   if (arguments.output.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   } else {
