@@ -10,7 +10,7 @@ namespace {
 
 // What Resize and Upsample ask for, per dimension of the input.
 struct Request {
-  std::string mode = "nearest", coordinates = "asymmetric", nearest = "floor";
+  std::string mode = "nearest", coordinates = "asymmetric", nearest = "simple";
   std::vector<double> scales;
   Shape sizes;
   std::vector<double> roi_start, roi_end;  // fractions; read by tf_crop_and_resize only
@@ -37,11 +37,17 @@ double source_coordinate(const Request& r, size_t d, double extent, int64_t outp
     return at + r.roi_start[d] * (extent - 1);
   }
   const double centred = (x + 0.5) / scale - 0.5;
-  if (r.coordinates == "pytorch_half_pixel") return width == 1 ? -0.5 : centred;
+  if (r.coordinates == "pytorch_half_pixel") return r.sizes[d] == 1 ? 0 : centred;
   if (r.coordinates == "half_pixel_symmetric") {
     return extent / 2 * (1 - static_cast<double>(r.sizes[d]) / width) + centred;
   }
   return centred;
+}
+
+// Scales are f32 numbers or quotients, so a coordinate that should be whole or half is so up to rounding only.
+double snap(double x) {
+  const double halves = std::nearbyint(2 * x) / 2;
+  return std::abs(x - halves) <= 1e-6 * std::max(1.0, std::abs(x)) ? halves : x;
 }
 
 double nearest_index(const std::string& mode, double x) {
@@ -64,11 +70,13 @@ Taps make_taps(const Request& r, size_t d, int64_t extent) {
   const double stretch = r.antialias ? std::min(1.0, r.scales[d]) : 1;
   const double reach = r.mode == "linear" ? 1 : 2;
   taps.count = r.mode == "nearest" ? 1 : 2 - 2 * (static_cast<int64_t>(std::floor(-reach / stretch)) + 1);
+  // Operator set 10 leaves the rounding open; runtimes round down, and up when they reduce.
+  const std::string rounding = r.nearest == "simple" ? (r.scales[d] < 1 ? "ceil" : "floor") : r.nearest;
   for (int64_t o = 0; o < r.sizes[d]; ++o) {
-    const double x = source_coordinate(r, d, static_cast<double>(extent), o);
+    const double x = snap(source_coordinate(r, d, static_cast<double>(extent), o));
     taps.inside.push_back(x >= 0 && x <= static_cast<double>(extent - 1));
     const double first =
-        r.mode == "nearest" ? nearest_index(r.nearest, x) : std::ceil(x) - static_cast<double>(taps.count / 2);
+        r.mode == "nearest" ? nearest_index(rounding, x) : std::ceil(x) - static_cast<double>(taps.count / 2);
     double sum = 0;
     const size_t begin = taps.weight.size();
     for (int64_t k = 0; k < taps.count; ++k) {
@@ -154,7 +162,7 @@ void check_mode(NodeContext& ctx, const Request& r) {
   static constexpr std::array kCoordinates = {"half_pixel",          "half_pixel_symmetric", "pytorch_half_pixel",
                                               "align_corners",       "asymmetric",           "tf_crop_and_resize",
                                               "tf_half_pixel_for_nn"};
-  static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
+  static constexpr std::array kNearest = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"};
   const auto known = [](const auto& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };

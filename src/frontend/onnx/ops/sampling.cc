@@ -146,8 +146,12 @@ void grid_sample(NodeContext& ctx) {
     const ValueId raw = ctx.b.reshape(ctx.b.slice_dim(flat, 2, rank - 1 - d, rank - d), {shape[0], points});
     ValueId x = denormalize(ctx.b, raw, image.extents[s], image.align_corners);
     if (how == Interpolation::kNearest) x = ctx.b.unary(Op::kRound, x);
-    if (image.outside == Outside::kReflection) x = reflect(ctx.b, image, s, x);
-    if (image.outside == Outside::kBorder) x = clamp(ctx.b, x, 0, static_cast<double>(image.extents[s] - 1));
+    // The four taps of cubic interpolation are each moved inside; otherwise the point is.
+    const bool move_point = how != Interpolation::kCubic;
+    if (image.outside == Outside::kReflection && move_point) x = reflect(ctx.b, image, s, x);
+    if (image.outside == Outside::kBorder && move_point) {
+      x = clamp(ctx.b, x, 0, static_cast<double>(image.extents[s] - 1));
+    }
     coordinates.push_back(x);
   }
   const ValueId y = move_axis(ctx.b, sample(ctx.b, image, coordinates, how), 2, 1);
