@@ -36,9 +36,14 @@ class Heddle:
                 raise RuntimeError(f"{' '.join(map(str, child.args))}: exit {child.returncode}\n{errors.read()}")
             return Finished(output.read(), seconds, usage.ru_maxrss * 1024)
 
-    def bench(self, model, threads):
-        """The object that `heddle bench --json` prints."""
-        return json.loads(self("bench", model, "--target", "cpu", "--threads", threads, "--json").output)
+    def compile(self, model, plan):
+        """Writes a plan, which later commands take in place of the model without compiling it."""
+        self("compile", model, "--target", "cpu", "-o", plan)
+
+    def bench(self, model, threads, seconds):
+        """The object that `heddle bench --json` prints. Given a model and not a plan, it compiles with an empty cache."""
+        return json.loads(self("bench", model, "--target", "cpu", "--threads", threads, "--seconds", seconds,
+                               "--json").output)
 
     def zoo_model(self, name, folder, options=()):
         """A model of the zoo as a file in `folder`; made if it is not there."""
