@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/op_registry.h"
 
@@ -152,7 +153,7 @@ class InputBinder {
   Value bind_tensor(const std::string& name, const TypeProto& proto) {
     const std::string where = fmt::format("input '{}'", name);
     const ir::TensorType type{dtype_of(proto.elem_type, where), resolve_shape(name, proto)};
-    element_count_of(type, where);
+    check_size(type, where);
     const Tensor* value = given_value(name, type);
     if (type.dtype == DType::kString) {
       if (value == nullptr) {
@@ -169,12 +170,20 @@ class InputBinder {
     return importer_.builder().constant(*value);
   }
 
-  static void element_count_of(const ir::TensorType& type, const std::string& where) {
+  // An input that memory cannot hold is refused before handlers compute with its extents.
+  static void check_size(const ir::TensorType& type, const std::string& where) {
+    uint64_t count = 0;
     try {
-      element_count(type.shape);
+      count = static_cast<uint64_t>(element_count(type.shape));
     } catch (const Error& error) {
       fail(ErrorCode::kInvalidInput, where, error.why());
     }
+    const uint64_t available = available_memory();
+    if (count <= available / std::max<uint64_t>(size_of(type.dtype), 1)) return;
+    fail(ErrorCode::kOutOfMemory, where,
+         fmt::format("{} needs more than the {:.1f} GB of memory that are available", ir::to_string(type),
+                     static_cast<double>(available) * 1e-9),
+         "Reduce its shape");
   }
 
   void specialise(const std::string& name) { result_.specialised_inputs.push_back(name); }

@@ -53,9 +53,10 @@ void place_output(NodeContext& ctx, Window& w, const Shape& spatial, const Ints&
   Ints wanted = ctx.attr_ints("output_shape");
   const bool same = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   if (wanted.empty() && !same) return;
+  if (!wanted.empty() && wanted.size() < spatial.size()) ctx.invalid("output_shape lacks a spatial dimension");
   if (wanted.size() > spatial.size()) wanted.erase(wanted.begin(), wanted.end() - static_cast<int>(spatial.size()));
   for (size_t d = 0; d < spatial.size(); ++d) {
-    const int64_t extent = wanted.empty() ? spatial[d] * w.strides[d] : wanted.at(d);
+    const int64_t extent = wanted.empty() ? spatial[d] * w.strides[d] : wanted[d];
     const int64_t total = w.strides[d] * (spatial[d] - 1) + extra[d] + w.span(d) - extent;
     const int64_t padding = wanted.empty() ? std::max<int64_t>(total, 0) : total;
     const int64_t half = (padding - (padding < 0 ? 1 : 0)) / 2;  // rounded down

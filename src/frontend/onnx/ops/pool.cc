@@ -50,18 +50,27 @@ ValueId window_reduce(NodeContext& ctx, const Pool& p, const std::string& kind, 
                      {"dilations", with_batch(p.window.dilations, 1)}});
 }
 
+// The counts of one dimension are computed at import.
+constexpr int64_t kMaxCounts = int64_t{1} << 27;
+
 // How many elements each window counts along one dimension. With padding included, what lies beyond the padding that
 // the attributes ask for (reached in ceil mode) is still not counted.
 std::vector<double> counts_along(const Pool& p, size_t d, bool include_pad) {
   std::vector<double> counts;
   const int64_t first = include_pad ? -p.window.low[d] : 0;
   const int64_t last = p.spatial[d] + (include_pad ? p.window.high[d] : 0);
+  const int64_t step = p.window.dilations[d];
+  if (p.out[d] > kMaxCounts) {
+    fail(ErrorCode::kOutOfMemory, "AveragePool", fmt::format("its result has the extent {}", p.out[d]),
+         "Reduce the input's shape");
+  }
   for (int64_t o = 0; o < p.out[d]; ++o) {
-    int64_t count = 0;
-    for (int64_t k = 0; k < p.window.kernel[d]; ++k) {
-      const int64_t at = o * p.window.strides[d] - p.window.low[d] + k * p.window.dilations[d];
-      count += at >= first && at < last ? 1 : 0;
-    }
+    // Taps below a position: those of an arithmetic progression.
+    const int64_t start = o * p.window.strides[d] - p.window.low[d];
+    const auto taps_before = [&](int64_t position) {
+      return position <= start ? 0 : std::min(p.window.kernel[d], (position - start - 1) / step + 1);
+    };
+    const int64_t count = taps_before(last) - taps_before(first);
     counts.push_back(static_cast<double>(std::max<int64_t>(count, 1)));
   }
   return counts;
