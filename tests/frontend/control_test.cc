@@ -104,6 +104,18 @@ TEST(Loop, StatesThatGrowAreUnrolled) {
   EXPECT_THROW(run_spec(graph, {{"x", floats({1}, {7})}, {"trip", longs({}, {1 << 20})}}), Error);
 }
 
+// A loop of constants that never ends must not hang the import that wants to know its result.
+TEST(Loop, EndlessConstantLoopsAreNotFolded) {
+  const GraphSpec body{{{"Add", {"s", "one"}, {"s2"}}, {"Identity", {"c"}, {"c2"}}},
+                       {kIteration, kCondition, {"s", DType::kI64, {}}},
+                       {"c2", "s2"}};
+  const GraphSpec graph{{{"Loop", {"", "", "one"}, {"n"}, {{"body", body}}}, {"Range", {"one", "n", "one"}, {"y"}}},
+                        {},
+                        {"y"},
+                        {{"one", longs({}, {1})}}};
+  EXPECT_THROW(import_spec(graph), Error);
+}
+
 TEST(Loop, CarriesSequences) {
   const GraphSpec body{{{"Cast", {"i"}, {"f"}, {{"to", int64_t{1}}}},
                         {"SequenceInsert", {"s", "f"}, {"s2"}},

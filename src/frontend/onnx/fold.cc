@@ -11,12 +11,40 @@ namespace {
 
 constexpr int64_t kMaxElements = int64_t{1} << 27;  // 1 GiB as the evaluator holds it
 
+constexpr int64_t kMaxLoopNodes = 2'000'000;  // that a constant loop may run through
+
+int64_t loop_nodes_run(const ir::Graph& graph, const ir::Node& loop);
+
+// Nodes that evaluating a graph runs through, at most kMaxLoopNodes; that many where a loop has no known bound.
+int64_t nodes_run(const ir::Graph& graph) {
+  int64_t total = 0;
+  for (const ir::Node& node : graph.nodes()) {
+    int64_t cost = 1;
+    if (node.op == ir::Op::kIf) {
+      cost += nodes_run(node.attrs.graph("then")) + nodes_run(node.attrs.graph("else"));
+    } else if (node.op == ir::Op::kLoop) {
+      cost += loop_nodes_run(graph, node);
+    }
+    total = std::min(total + cost, kMaxLoopNodes);
+  }
+  return total;
+}
+
+int64_t loop_nodes_run(const ir::Graph& graph, const ir::Node& loop) {
+  int64_t trip = kMaxLoopNodes;
+  if (const Tensor* bound = graph.constant_of(loop.inputs[0])) trip = bound->values<int64_t>()[0];
+  if (loop.attrs.has("trip")) trip = std::min(trip, loop.attrs.integer("trip"));
+  trip = std::clamp<int64_t>(trip, 0, kMaxLoopNodes);
+  return trip == 0 ? 0 : std::min(trip * nodes_run(loop.attrs.graph("body")), kMaxLoopNodes);
+}
+
 }  // namespace
 
 void Folder::classify() {
   const auto& nodes = graph_.nodes();
   for (auto id = static_cast<ir::NodeId>(varies_.size()); id < nodes.size(); ++id) {
-    bool varies = nodes[id].op == ir::Op::kParameter;
+    const bool endless = nodes[id].op == ir::Op::kLoop && loop_nodes_run(graph_, nodes[id]) == kMaxLoopNodes;
+    bool varies = nodes[id].op == ir::Op::kParameter || endless;
     for (const ir::ValueId v : nodes[id].inputs) varies = varies || varies_[graph_.value(v).producer];
     varies_.push_back(varies);
   }

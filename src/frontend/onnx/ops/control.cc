@@ -150,6 +150,9 @@ std::optional<std::vector<Value>> emit_loop(NodeContext& ctx, const LoopParts& p
     const bool starts = !ctx.has(1) || truth(ctx.constant(1));
     attrs.set("trip", starts ? std::max<int64_t>(0, ctx.constant_int(0)) : int64_t{0});
   }
+  if (!attrs.has("trip") && ctx.has(0) && ctx.try_constant(0)) {  // lets whoever folds constants see that the loop ends
+    attrs.set("trip", std::max<int64_t>(0, ctx.constant_int(0)));
+  }
   graph.output("condition", next);
   for (size_t i = 1; i < body.outputs.size(); ++i) graph.output(fmt::format("result{}", i), body.outputs[i].tensor());
   for (const Value& v : parts.states) operands.push_back(v.tensor());
