@@ -142,6 +142,23 @@ uint16_t to_f16(float value) {
   return static_cast<uint16_t>(sign | ((rounded - 0x38000000) >> 13));
 }
 
+// Moves the exponent's bias by a multiplication, which also normalises subnormal numbers; infinities and NaN apart.
+float from_f16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fff) << 13;
+  const float finite = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const uint32_t value = (bits & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000 : std::bit_cast<uint32_t>(finite);
+  return std::bit_cast<float>(sign | value);
+}
+
+template <typename T, typename F>
+Tensor map_to_f32(const Tensor& x, F f) {
+  Tensor result(DType::kF32, x.shape());
+  const auto in = x.values<T>();
+  std::transform(in.begin(), in.end(), result.mutable_values<float>().begin(), f);
+  return result;
+}
+
 template <typename F>
 Tensor map_f32(const Tensor& x, F f) {
   Tensor result(DType::kF32, x.shape());
@@ -226,14 +243,25 @@ std::optional<Tensor> converted(const Tensor& tensor, DType to) {
     }
     return result;
   }
-  if (from == DType::kBF16 && to == DType::kF32) {
-    Tensor result(to, tensor.shape());
-    const auto in = tensor.values<uint16_t>();
-    std::transform(in.begin(), in.end(), result.mutable_values<float>().begin(),
-                   [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); });
-    return result;
+  if (to != DType::kF32) return std::nullopt;
+  const auto plain = [](auto v) { return static_cast<float>(v); };
+  switch (from) {
+    case DType::kBF16:
+      return map_to_f32<uint16_t>(tensor,
+                                  [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); });
+    case DType::kF16:
+      return map_to_f32<uint16_t>(tensor, from_f16);
+    case DType::kI8:
+      return map_to_f32<int8_t>(tensor, plain);
+    case DType::kU8:
+      return map_to_f32<uint8_t>(tensor, plain);
+    case DType::kI32:
+      return map_to_f32<int32_t>(tensor, plain);
+    case DType::kI64:
+      return map_to_f32<int64_t>(tensor, plain);
+    default:
+      return std::nullopt;
   }
-  return std::nullopt;
 }
 
 Tensor scaled_along(const Tensor& tensor, int64_t dim, std::span<const float> factors) {

@@ -14,7 +14,7 @@ namespace heddle::passes {
 // The elements of a view of `tensor`, dense.
 Tensor gather_view(const Tensor& tensor, const StridedView& view);
 Tensor transposed(const Tensor& tensor, const ir::Ints& perm);
-// f32 to f16 or bf16 and back.
+// f32 to f16 or bf16; these, bytes and i32, i64 to f32. Nothing for other types.
 std::optional<Tensor> converted(const Tensor& tensor, DType to);
 // x[...] * factor, where factor has one f32 for each index of `dim` of an f32 tensor.
 Tensor scaled_along(const Tensor& tensor, int64_t dim, std::span<const float> factors);

@@ -15,8 +15,9 @@ using ir::Node;
 using ir::Op;
 using ir::ValueId;
 
-// What folding may add to a model beyond the size of its constants, per node.
+// What folding may make of constants, per node: this much, or as much again as a cast of bytes to f32 makes.
 constexpr int64_t kFreeBytes = 4 << 20;
+constexpr int64_t kMostGrowth = 4;
 // What the float64 evaluator may be asked to do per node: elements, and products of contractions.
 constexpr int64_t kMaxSlowElements = 1 << 22;
 constexpr int64_t kMaxProducts = int64_t{1} << 28;
@@ -79,7 +80,7 @@ class Folder {
       const ir::TensorType& type = source.type(v);
       made += element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype));
     }
-    return made <= std::max(kFreeBytes, given);
+    return made <= std::max(kFreeBytes, kMostGrowth * given);
   }
 
   Tensor value_of(ValueId v) const {
