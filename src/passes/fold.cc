@@ -127,27 +127,46 @@ std::optional<ValueId> as_broadcast(ir::Rewriter& r, const Tensor& value) {
   return r.emit(Op::kBroadcast, {r.constant(one)}, {{"shape", value.shape()}, {"dims", ir::Ints{}}});
 }
 
+// Loops, branches, contractions and scatters read buffers: their constant operands are stored, however plain they are.
+class Storage {
+ public:
+  explicit Storage(const ir::Graph& graph) : graph_(graph), readers_(ir::users(graph)) {}
+
+  bool is_stored(ValueId v) const {
+    return std::any_of(readers_[v].begin(), readers_[v].end(),
+                       [&](ir::NodeId id) { return !ir::is_memory_bound(graph_.node(id).op); });
+  }
+  // A broadcast of a constant that is to be a constant itself.
+  bool to_store(const Node& node) const {
+    constexpr int64_t kMost = 1 << 22;
+    return node.op == Op::kBroadcast && is_stored(node.outputs[0]) &&
+           element_count(graph_.shape(node.outputs[0])) <= kMost;
+  }
+
+ private:
+  const ir::Graph& graph_;
+  const std::vector<std::vector<ir::NodeId>> readers_;
+};
+
 }  // namespace
 
 ir::Graph fold(const ir::Graph& graph, const PassContext&) {
-  const auto readers = ir::users(graph);
-  const auto only_weights = [&](ValueId v) {
-    return std::all_of(readers[v].begin(), readers[v].end(),
-                       [&](ir::NodeId id) { return ir::is_anchor(graph.node(id).op); });
-  };
+  const Storage storage(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
-    if (node.op == Op::kConstant) {
-      if (only_weights(node.outputs[0])) return std::nullopt;
-      const auto wide = as_broadcast(r, node.attrs.tensor("value"));
-      return wide ? std::optional(std::vector<ValueId>{*wide}) : std::nullopt;
+    const auto emit = [&](const Tensor& value, ValueId v) {
+      const auto wide = storage.is_stored(v) ? std::nullopt : as_broadcast(r, value);
+      return wide ? *wide : r.constant(value);
+    };
+    if (node.op == Op::kConstant) return std::vector{emit(node.attrs.tensor("value"), node.outputs[0])};
+    if (storage.to_store(node)) {
+      const Tensor* small = r.target().constant_of(r(node.inputs[0]));
+      if (small == nullptr) return std::nullopt;
+      return std::vector{r.constant(gather_view(*small, *apply(StridedView::dense(small->shape()), node)))};
     }
     const auto values = Folder(r.target()).run(graph, node, r(node.inputs));
     if (!values) return std::nullopt;
     std::vector<ValueId> results;
-    for (size_t i = 0; i < values->size(); ++i) {
-      const auto wide = only_weights(node.outputs[i]) ? std::nullopt : as_broadcast(r, (*values)[i]);
-      results.push_back(wide ? *wide : r.constant((*values)[i]));
-    }
+    for (size_t i = 0; i < values->size(); ++i) results.push_back(emit((*values)[i], node.outputs[i]));
     return results;
   });
 }

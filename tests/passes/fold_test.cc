@@ -34,6 +34,17 @@ TEST(Fold, EqualElementsBecomeABroadcast) {
     })");
 }
 
+TEST(Fold, LoopsReadStoredConstants) {
+  const auto text = [](const std::string& state) {
+    return "graph(%n: i64[], %c: bool[]) { " + state +
+           " %r = loop(%n, %c, %s) {states = 1, scans = 0, body = graph(%i: i64[], %c: bool[], %s: f32[3]) { "
+           "%t = exp(%s) return \"c\" = %c, \"s\" = %t }} return \"y\" = %r }";
+  };
+  const std::string stored = text("%s = constant {value = f32[3]{2}}");
+  expect_ir(text("%v = constant {value = f32[]{2}} %s = broadcast(%v) {shape = [3], dims = []}"), {"fold"}, stored);
+  expect_ir(stored, {"fold"}, stored);
+}
+
 TEST(Fold, LargeBroadcastsAreNotStored) {
   const ir::Graph graph = run(R"(graph(%x: f32[4096,4096]) {
       %a = constant {value = f32[2]{1, 2}}

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "ir/scalar.h"
 #include "passes/emitter.h"
 
 namespace heddle::passes {
@@ -150,21 +149,10 @@ Result window_pad(const Match& m) {
   return m.e.emit(Op::kWindowReduce, {pad.inputs[0]}, attrs);
 }
 
-// Filled weights are stored: templates pack constants, not views of them.
-Result materialise_weights(const Match& m) {
-  constexpr int64_t kMost = 1 << 22;
-  if (!m.e.is(m.in[1], Op::kBroadcast) || m.e.count(m.in[1]) > kMost) return {};
-  const auto value = m.e.splat(m.in[1]);
-  if (!value) return {};
-  return m.e.emit(m.op, {m.in[0], m.e.constant(ir::splat(m.e.dtype(m.in[1]), m.e.shape(m.in[1]), *value))}, m.attrs);
-}
-
 constexpr Rule kRules[] = {
-    {Op::kDot, "materialise_weights", materialise_weights},
     {Op::kDot, "dot_transpose", dot_transpose},
     {Op::kDot, "dot_broadcast", dot_broadcast},
     {Op::kDot, "dot_scale", dot_scale},
-    {Op::kConv, "materialise_weights", materialise_weights},
     {Op::kConv, "conv_pad", conv_pad},
     {Op::kWindowReduce, "window_pad", window_pad},
 };
