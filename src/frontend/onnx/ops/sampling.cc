@@ -300,6 +300,7 @@ RoiBoxes read_boxes(NodeContext& ctx) {
 int64_t most_samples(NodeContext& ctx, ValueId length, int64_t pooled) {
   double most = 1;
   const ir::Array lengths = ir::to_array(ctx.constant_of(length));
+  if (!lengths.real()) ctx.invalid("regions are given by floats");
   for (const double v : lengths.f()) {
     most = std::max(most, std::ceil(v / static_cast<double>(pooled)));
   }

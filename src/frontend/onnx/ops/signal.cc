@@ -64,6 +64,7 @@ ValueId transform(NodeContext& ctx, ValueId x, const Transform& t) {
   Builder& b = ctx.b;
   Shape shape = b.shape(x);
   const size_t rank = shape.size();
+  if (!is_float(b.dtype(x))) ctx.invalid("a Fourier transform takes floats");
   x = b.slice_dim(x, static_cast<int64_t>(rank) - 2, 0, t.rows);
   const int64_t outer = element_count(Shape(shape.begin(), shape.end() - 2));
   const ValueId matrix = b.constant(transform_matrix(ctx, t, b.dtype(x)));

@@ -30,7 +30,7 @@ void split(NodeContext& ctx) {
   }
   if (sizes.empty()) {
     const int64_t count = ctx.attr_int("num_outputs", outputs);
-    if (count < 1) ctx.invalid("the number of parts must be positive");
+    if (count < 1 || count > outputs) ctx.invalid("the number of parts must be that of the outputs");
     if (ctx.version() < 18 && extent % count != 0) ctx.invalid("the dimension does not split into equal parts");
     const int64_t size = (extent + count - 1) / count;
     for (int64_t i = 0, left = extent; i < count; ++i, left -= sizes.back()) sizes.push_back(std::min(size, left));
