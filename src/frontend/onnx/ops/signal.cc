@@ -4,26 +4,15 @@
 #include <numbers>
 
 #include "frontend/onnx/node_context.h"
+#include "frontend/onnx/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
-#include "ir/array.h"
 
 namespace heddle::onnx {
 namespace {
 
 using ir::Builder;
-using ir::Ints;
-using ir::Op;
-using ir::ValueId;
 
 constexpr int64_t kLargestMatrix = int64_t{1} << 26;
-
-Tensor tensor_of(DType dtype, Shape shape, std::vector<double> values) {
-  ir::Array array;
-  array.dtype = dtype;
-  array.shape = std::move(shape);
-  array.data = std::move(values);
-  return ir::to_tensor(array);
-}
 
 // A transform as a matrix [rows * parts_in, cols * parts_out] whose parts are real and imaginary: a dot runs at the
 // speed of a matrix product, which for the lengths of audio frames beats a fast transform written in primitives.
@@ -35,7 +24,7 @@ struct Transform {
   bool mirrored = false;  // the input holds only the first half of a spectrum whose other half is its mirror image
 };
 
-Tensor transform_matrix(const NodeContext& ctx, const Transform& t, DType dtype) {
+ValueId transform_matrix(const NodeContext& ctx, const Transform& t, DType dtype) {
   const Shape shape = {t.rows * t.parts_in, t.cols * t.parts_out};
   if (t.length > kLargestMatrix || element_count(shape) > kLargestMatrix) {
     ctx.unsupported(fmt::format("a Fourier transform of length {} is too long", t.length));
@@ -56,7 +45,7 @@ Tensor transform_matrix(const NodeContext& ctx, const Transform& t, DType dtype)
       if (t.parts_in == 2 && t.parts_out == 2) at[shape[1] + 1] = re;
     }
   }
-  return tensor_of(dtype, shape, std::move(m));
+  return real_constant(ctx.b, dtype, shape, std::move(m));
 }
 
 // x [..., n, parts] -> [..., cols, parts_out].
@@ -67,7 +56,7 @@ ValueId transform(NodeContext& ctx, ValueId x, const Transform& t) {
   if (!is_float(b.dtype(x))) ctx.invalid("a Fourier transform takes floats");
   x = b.slice_dim(x, static_cast<int64_t>(rank) - 2, 0, t.rows);
   const int64_t outer = element_count(Shape(shape.begin(), shape.end() - 2));
-  const ValueId matrix = b.constant(transform_matrix(ctx, t, b.dtype(x)));
+  const ValueId matrix = transform_matrix(ctx, t, b.dtype(x));
   const ValueId y = b.matmul(b.reshape(x, {outer, t.rows * t.parts_in}), matrix);
   shape[rank - 2] = t.cols;
   shape[rank - 1] = t.parts_out;
@@ -158,7 +147,7 @@ void cosine_window(NodeContext& ctx, std::span<const double> coefficients) {
     }
   }
   const DType dtype = ctx.attr_dtype("output_datatype", DType::kF32);
-  const ValueId window = ctx.b.constant(tensor_of(DType::kF64, {size}, std::move(values)));
+  const ValueId window = real_constant(ctx.b, DType::kF64, {size}, std::move(values));
   ctx.set(0, ctx.b.cast(window, dtype));
 }
 
@@ -207,7 +196,7 @@ void lower_mel_weights(NodeContext& ctx) {
       put(j, i, static_cast<double>(high - j) / static_cast<double>(high - center));
   }
   const DType dtype = ctx.attr_dtype("output_datatype", DType::kF32);
-  ctx.set(0, ctx.b.cast(ctx.b.constant(tensor_of(DType::kF64, {bins, mels}, std::move(m))), dtype));
+  ctx.set(0, ctx.b.cast(real_constant(ctx.b, DType::kF64, {bins, mels}, std::move(m)), dtype));
 }
 
 constexpr std::array kHandlers = {
