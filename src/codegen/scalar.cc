@@ -373,7 +373,7 @@ void ScalarEmitter::hoist(ExprId e, uint64_t bound) {
   }
 }
 
-void ScalarEmitter::store(const std::string& buffer, DType storage, const Index& at, ExprId e) {
+void ScalarEmitter::store(const std::string& buffer, DType storage, const Index& at, ExprId e, bool stream) {
   const TextValue v = value(e);
   const auto stride = lane_stride(at);
   HEDDLE_CHECK(stride.has_value(), "a store that is not affine in its vector variable");
@@ -387,7 +387,7 @@ void ScalarEmitter::store(const std::string& buffer, DType storage, const Index&
   if (!lanes_) {
     out_.line("tile::store({}, {});", pointer, text);
   } else if (*stride == 1) {
-    out_.line("tile::put({}, {}, {});", pointer, text, lanes_->count);
+    out_.line("tile::put{}({}, {}, {});", stream ? "_stream" : "", pointer, text, lanes_->count);
   } else {
     out_.line("tile::put_strided({}, {}, {}, {});", pointer, *stride, text, lanes_->count);
   }

@@ -57,8 +57,9 @@ class ScalarEmitter {
   // Writes the parts of `e` that depend on the variables in `bound` only and are computed whatever guards say: the
   // loop-invariant ones, before the loop is opened.
   void hoist(schedule::ExprId e, uint64_t bound);
-  // Stores `e` as `storage` at element `at` of the pointer called `buffer`.
-  void store(const std::string& buffer, DType storage, const schedule::Index& at, schedule::ExprId e);
+  // Stores `e` as `storage` at element `at` of the pointer called `buffer`; `stream`: past the caches.
+  void store(const std::string& buffer, DType storage, const schedule::Index& at, schedule::ExprId e,
+             bool stream = false);
 
   // An int64_t expression.
   std::string index(const schedule::Index& at);

@@ -199,8 +199,10 @@ TextValue ScalarEmitter::write_op(ExprId e) {
   const Expr& expr = pool_[e];
   const bool is_wide = wide(e);
   std::vector<TextValue> args;
+  bool shared_divisor = false;
   for (ExprId arg : expr.args) {
     TextValue v = value(arg);
+    shared_divisor = is_wide && !v.wide && is_float(v.dtype);
     // Constants become vectors here; what is shared by all lanes is spread where another operand is not.
     const bool condition_of_select = expr.op == Op::kSelect && args.empty();
     v.text = widened(v, is_wide);
@@ -211,7 +213,9 @@ TextValue ScalarEmitter::write_op(ExprId e) {
     args.push_back(std::move(v));
   }
   TextValue result{"", expr.dtype, is_wide};
-  std::string text = operation(expr, args, result.mask_bytes);
+  std::string text = expr.op == Op::kDiv && shared_divisor
+                         ? fmt::format("tile::divide_by({}, {})", args[0].text, args[1].text)
+                         : operation(expr, args, result.mask_bytes);
   if (is_narrow_int(expr.dtype) && expr.op != Op::kCast && expr.op != Op::kSelect) {
     text = fmt::format("tile::cast_bits<{}, {}>({})", computed_type(expr.dtype), bits_of(expr.dtype), text);
   }

@@ -1,10 +1,12 @@
 #include "codegen/stitch.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "codegen/scalar.h"
+#include "schedule/cost.h"
 
 namespace heddle::codegen {
 
@@ -30,7 +32,10 @@ std::string name_kernel(std::string& text, std::string_view prefix, std::string_
 
 namespace {
 
-constexpr int kUnroll = 4;  // independent accumulators of a row reduction: covers the latency of an addition
+// Independent accumulators of a row reduction: they cover the latency of an addition. Bodies that compute much overlap
+// by themselves, and every copy of them costs compile time.
+constexpr int64_t kUnroll = 4;
+constexpr double kHeavyBody = 12;
 
 std::string combiner(Combine c) {
   return fmt::format("tile::{}_of", to_string(c));
@@ -57,14 +62,16 @@ class StitchWriter {
     declare_grid();
     for (size_t i = 0; i < body_.stages.size(); ++i) write_stage(body_.stages[i]);
     out_.close();
+    if (streams_) out_.raw("tile::finish_stream();");
     out_.close();
     KernelSource source;
     source.text = out_.text();
     source.symbol = name_kernel(source.text, "stitch");
     source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
-    if (source.text.find("_of") != std::string::npos || source.text.find("arg_accumulator") != std::string::npos)
+    if (std::any_of(body_.stages.begin(), body_.stages.end(), [](const Stage& s) { return !s.reductions.empty(); })) {
       source.includes.push_back("tile/op/reduce.h");
-    if (source.text.find("copy_matrix") != std::string::npos) source.includes.push_back("tile/kernel/cpu/transpose.h");
+    }
+    if (source.text.find("transpose_block") != std::string::npos) source.includes.push_back("tile/op/transpose.h");
     if (source.text.find("philox") != std::string::npos) source.includes.push_back("tile/op/random.h");
     if (source.text.find("tile::f8") != std::string::npos || source.text.find("tile::f4") != std::string::npos ||
         source.text.find("round_storage") != std::string::npos || source.text.find("cast_bits") != std::string::npos) {
@@ -147,6 +154,7 @@ class StitchWriter {
   void write_stage(const Stage& stage) {
     for (const Reduction& r : stage.reductions) out_.comment(r.comment);
     hoist(stage, bound_);
+    unroll_ = unroll_of(stage);
     const uint64_t outside = bound_;
     // Scopes of C++ are scopes of the emitter.
     size_t open = 0;
@@ -163,6 +171,22 @@ class StitchWriter {
     if (!stage.reductions.empty() && !stage.vertical) finish_rows(stage);
     while (open-- > 0) close_loop(stage.loops[open]);
     bound_ = outside;
+  }
+
+  int64_t unroll_of(const Stage& stage) const {
+    if (stage.reductions.empty() || !stage.vector || stage.vertical) return 1;
+    double cycles = 0;
+    std::vector<ExprId> open = stage.pieces[0].values;
+    std::set<ExprId> seen;
+    while (!open.empty()) {
+      const ExprId e = open.back();
+      open.pop_back();
+      if (!seen.insert(e).second || (body_.pool.vars(e) >> stage.loops.back() & 1) == 0) continue;
+      cycles += schedule::node_cycles(body_.pool, e);
+      for (ExprId arg : body_.pool[e].args) open.push_back(arg);
+    }
+    const int64_t vectors = body_.pool.indices.extent(stage.loops.back()) / std::max<int64_t>(config_.lanes, 1);
+    return std::clamp<int64_t>(cycles > kHeavyBody ? 2 : kUnroll, 1, std::max<int64_t>(vectors, 1));
   }
 
   void open_loop(VarId v, const std::string& lo, const std::string& hi) {
@@ -192,12 +216,20 @@ class StitchWriter {
     const VarId v = stage.loops.back();
     const auto rows = bounds(t.along, {0, body_.pool.indices.extent(t.along) - 1});
     const auto columns = bounds(v, {0, body_.pool.indices.extent(v) - 1});
-    const auto count = [](const std::pair<std::string, std::string>& b) {
-      return b.first == "0" ? b.second : fmt::format("{} - {}", b.second, b.first);
+    const auto count = [&](const std::pair<std::string, std::string>& b) {
+      if (b.first == "0") return b.second;
+      const std::string whole = b.first + " + ";  // "b1 + 64" from "b1" is 64
+      return b.second.rfind(whole, 0) == 0 ? b.second.substr(whole.size()) : fmt::format("{} - {}", b.second, b.first);
     };
-    out_.line("tile::copy_matrix({}, {}, {} + {}, 1, {}, {}, {});", emitter_.names().buffers[t.scratch],
-              blocked(v)->block, emitter_.names().buffers[t.from], emitter_.index(t.at), t.stride, count(rows),
-              count(columns));
+    const GridDim& d = *blocked(v);
+    const std::string from = fmt::format("{} + {}", emitter_.names().buffers[t.from], emitter_.index(t.at));
+    out_.line("tile::transpose_block({}, {}, {}, {}, {}, {});", emitter_.names().buffers[t.scratch],
+              (d.block + 15) / 16 * 16, from, t.stride, count(rows), count(columns));
+    if (body_.blocks(d) > 1) {
+      const int64_t extent = body_.pool.indices.extent(v);
+      out_.line("tile::prefetch_block({} + {}, {}, {}, tile::smaller({} - {}, {}));", from, d.block * t.stride,
+                t.stride, count(rows), extent - d.block, columns.first, d.block);
+    }
   }
 
   // ---- Running results in scratch, one per lane of the vector loop
@@ -231,7 +263,7 @@ class StitchWriter {
                   computed_type(r.dtype), width, accumulator(r.local));
       } else {
         out_.line("tile::accumulator<{}, {}, {}, {}> {};", combiner(r.combine), computed_type(r.dtype), width,
-                  stage.vector ? kUnroll : 1, accumulator(r.local));
+                  stage.vector ? unroll_ : 1, accumulator(r.local));
       }
     }
   }
@@ -281,11 +313,12 @@ class StitchWriter {
     const VarId v = stage.loops.back();
     const auto [lo, hi] = bounds(v, piece.ranges.back());
     const bool rows = !stage.reductions.empty() && !stage.vertical;
-    const bool unroll = rows && std::none_of(stage.reductions.begin(), stage.reductions.end(),
-                                             [](const Reduction& r) { return is_arg(r.combine); });
+    const bool unroll = rows && unroll_ > 1 &&
+                        std::none_of(stage.reductions.begin(), stage.reductions.end(),
+                                     [](const Reduction& r) { return is_arg(r.combine); });
     out_.open(fmt::format(
         "tile::for_lanes{}({}, {}, [&]<int W>(int64_t {}, auto n{}) __attribute__((always_inline)) {{",
-        unroll ? fmt::format("_unrolled<W, {}>", kUnroll) : "<W>", lo, hi, loop_name(v), unroll ? ", auto u" : ""));
+        unroll ? fmt::format("_unrolled<W, {}>", unroll_) : "<W>", lo, hi, loop_name(v), unroll ? ", auto u" : ""));
     emitter_.names().vars[v] = loop_name(v);
     emitter_.set_lanes(Lanes{v, "W", "n"});
     emitter_.push_scope();
@@ -304,7 +337,10 @@ class StitchWriter {
         combine_rows(stage, piece, k, unroll);
       }
     }
-    for (const Store& s : piece.stores) emitter_.store(emitter_.names().buffers[s.buffer], s.dtype, s.at, s.value);
+    for (const Store& s : piece.stores) {
+      emitter_.store(emitter_.names().buffers[s.buffer], s.dtype, s.at, s.value, s.stream);
+      streams_ = streams_ || s.stream;
+    }
   }
 
   // A value as numbers: reductions of bool work on 0 and 1.
@@ -343,6 +379,8 @@ class StitchWriter {
   Writer out_;
   ScalarEmitter emitter_;
   uint64_t bound_ = 0;
+  bool streams_ = false;
+  int64_t unroll_ = 1;
 };
 
 }  // namespace

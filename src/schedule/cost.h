@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "schedule/probe.h"
 
 namespace heddle::schedule {
@@ -17,6 +19,12 @@ struct Work {
   double seconds(const CpuTarget& cpu) const;
 };
 Work work_of(const Probe& probe, const ir::Graph& graph, const CpuTarget& cpu);
+
+// Bytes beyond which a buffer is not in the caches any more when the next kernel comes to it. A virtual machine may
+// report the last-level cache of a whole socket, of which it has a share.
+inline int64_t cached_bytes(const CpuTarget& cpu) {
+  return std::min<int64_t>(cpu.l3_bytes, 32 << 20) / 2;
+}
 
 // The stride of an index along a variable; nullopt where it is not affine in it.
 std::optional<int64_t> stride_along(const ExprPool& pool, const Index& index, VarId var);

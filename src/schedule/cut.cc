@@ -1,6 +1,7 @@
 #include "schedule/cut.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "base/check.h"
 
@@ -9,18 +10,41 @@ namespace heddle::schedule {
 using ir::Op;
 using ir::ValueId;
 
+namespace {
+
+// Groups that only move elements move the bits of narrow floats, without conversion.
+bool only_moves(const ir::Graph& graph, const ir::Group& group) {
+  return std::all_of(group.nodes.begin(), group.nodes.end(), [&](ir::NodeId id) {
+    const Op op = graph.node(id).op;
+    return ir::class_of(op) == ir::OpClass::kLayout || op == Op::kGather || op == Op::kGatherElements ||
+           op == Op::kGatherNd;
+  });
+}
+
+DType bits_as(DType dtype) {
+  if (compute_dtype(dtype) == dtype) return dtype;
+  return size_of(dtype) == 2 ? DType::kU16 : DType::kU8;
+}
+
+}  // namespace
+
 LocalGraph extract(const ir::Graph& graph, const ir::Group& group) {
   LocalGraph local;
+  const bool moves = only_moves(graph, group);
   local.graph.adopt_origins(graph);
   std::map<ValueId, ValueId> to;
   ExprPool scratch;
   const auto input = [&](ValueId v) {
     if (to.count(v) != 0) return;
     const Tensor* constant = graph.constant_of(v);
+    ir::TensorType type = graph.type(v);
+    if (moves) type.dtype = bits_as(type.dtype);
     if (constant != nullptr && splat_of(scratch, *constant)) {
-      to[v] = local.graph.constant(*constant, graph.producer(v).origins);
+      const auto owner = std::make_shared<const Tensor>(*constant);
+      to[v] =
+          local.graph.constant(Tensor::borrow(type.dtype, type.shape, owner->data(), owner), graph.producer(v).origins);
     } else {
-      to[v] = local.graph.parameter(fmt::format("p{}", v), graph.type(v));
+      to[v] = local.graph.parameter(fmt::format("p{}", v), type);
       local.outer[to[v]] = v;
     }
   };

@@ -11,27 +11,32 @@ namespace {
 constexpr double kTaskSeconds = 15e-6;  // work per task that hides the cost of handing it out
 constexpr int64_t kMinColumns = 64;     // narrower column blocks waste the lines that the prefetcher brings
 constexpr int64_t kMaxColumns = 1024;   // running results of a column block stay in L1
-constexpr int64_t kTileRows = 16;       // of a transposed block, along the loads' unit stride: one cache line of f32
-constexpr int64_t kTileColumns = 64;    // along the stores' unit stride
+constexpr double kShortRow = 16;        // shorter rows fill no vector
+constexpr int64_t kTileBytes = 256;     // of a transposed block in both directions: a few lines for the prefetcher
 constexpr int64_t kTileMinimum = 4;     // dimensions shorter than this are not worth a transposition
 
 int64_t round_up(int64_t a, int64_t b) {
   return (a + b - 1) / b * b;
 }
 
-// How many bytes are walked with unit stride along each variable.
+// How many bytes are walked with unit stride along each variable, short variables counting less.
 std::map<VarId, double> unit_stride_bytes(const Probe& probe, const ir::Graph& graph) {
   std::map<VarId, double> weight;
   const auto access = [&](const Index& index, double bytes) {
     for (const auto& [id, c] : index.terms) {
       const Atom& atom = probe.pool.indices.atom(id);
-      if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
+      if (atom.kind != Atom::Kind::kVar || c != 1) continue;
+      const auto extent = static_cast<double>(probe.pool.indices.extent(atom.id));
+      weight[atom.id] += bytes * std::min(1.0, extent / kShortRow);
     }
   };
   const auto sweep = [&](ExprId e, double points) {
     probe.visit(e, [&](ExprId id) {
       const Expr& expr = probe.pool[id];
-      if (expr.kind == Expr::Kind::kLoad) access(expr.index, points * static_cast<double>(size_of(expr.dtype)));
+      if (expr.kind != Expr::Kind::kLoad) return;
+      // Loads that do not vary with every loop are hoisted.
+      const double own = std::min(points, static_cast<double>(probe.volume(probe.pool.vars(id))));
+      access(expr.index, own * static_cast<double>(size_of(expr.dtype)));
     });
   };
   for (const Instance& i : probe.instances) sweep(i.operand, static_cast<double>(probe.volume(i.kept | i.reduced)));
@@ -92,7 +97,15 @@ class Mapper {
     tasks_ = wanted_tasks(work_.seconds(cpu_), cpu_);
     choose_vector();
     make_grid();
-    if (grid_size() < cpu_.threads && tasks_ > 1 && !probe_.instances.empty()) more_parallelism();
+    if (tasks_ > 1 && !probe_.instances.empty()) {
+      if (grid_size() < cpu_.threads) {
+        more_parallelism(fmt::format("{} grid iterations do not fill {} threads", grid_size(), cpu_.threads));
+      } else if (column_blocks_ > 1 && work_.bytes > static_cast<double>(cached_bytes(cpu_))) {
+        // From memory, whole rows stream better than blocks of columns.
+        more_parallelism(fmt::format("{} blocks of columns would read {:.3g} MB from memory in short pieces",
+                                     column_blocks_, work_.bytes * 1e-6));
+      }
+    }
     if (outcome_.cuts.empty()) outcome_.mapping = std::move(mapping_);
     return outcome_;
   }
@@ -138,10 +151,13 @@ class Mapper {
     }
     const int64_t others = probe_.volume(mapping_.fixed);
     if (mapping_.transposed) {
-      add_blocked(*mapping_.transposed, kTileRows);
-      add_blocked(*mapping_.vector, kTileColumns);
+      const int64_t side = kTileBytes / std::clamp<int64_t>(widest_element(), 2, 8);
+      add_blocked(*mapping_.transposed, side);
+      add_blocked(*mapping_.vector, side);
     } else if (mapping_.vector && (parallel_ >> *mapping_.vector & 1)) {
-      add_blocked(*mapping_.vector, vector_block(others));
+      const int64_t block = vector_block(others);
+      add_blocked(*mapping_.vector, block);
+      column_blocks_ = (probe_.pool.indices.extent(*mapping_.vector) + block - 1) / block;
     }
     const int64_t grid = grid_size();
     mapping_.tasks = std::min(grid, tasks_);
@@ -165,7 +181,9 @@ class Mapper {
     const VarId v = *mapping_.vector;
     const int64_t extent = probe_.pool.indices.extent(v);
     const int64_t unit = 4 * cpu_.lanes_f32();
-    int64_t blocks = std::max<int64_t>(1, (tasks_ + others - 1) / others);
+    // Narrow column blocks read memory in small pieces: as few as the threads need.
+    const int64_t wanted = probe_.instances.empty() ? tasks_ : std::min<int64_t>(tasks_, 2 * cpu_.threads);
+    int64_t blocks = std::max<int64_t>(1, (wanted + others - 1) / others);
     int64_t block = round_up((extent + blocks - 1) / blocks, unit);
     if (probe_.instances.empty()) return block;
     block = std::min(block, kMaxColumns);
@@ -175,6 +193,12 @@ class Mapper {
       block = std::min(block, std::max(kMinColumns, cpu_.l2_bytes / 2 / reduced / unit * unit));
     }
     return std::min(extent, std::max(block, std::min(kMinColumns, extent)));
+  }
+
+  int64_t widest_element() const {
+    size_t bytes = 1;
+    for (const LeafOperand& leaf : probe_.leaves) bytes = std::max(bytes, size_of(compute_dtype(leaf.dtype)));
+    return static_cast<int64_t>(bytes);
   }
 
   uint64_t widest_reduction() const {
@@ -192,12 +216,12 @@ class Mapper {
   }
 
   // Too few iterations for the threads: hand reductions over through a workspace, or split them in two steps.
-  void more_parallelism() {
+  void more_parallelism(std::string reason) {
     for (const Instance& i : probe_.instances) {
       const std::set<ir::ValueId> cuts = frontier_(i.value);
       if (i.level == 0) outcome_.cuts.insert(cuts.begin(), cuts.end());
     }
-    outcome_.reason = fmt::format("{} grid iterations do not fill {} threads", grid_size(), cpu_.threads);
+    outcome_.reason = std::move(reason);
     if (!outcome_.cuts.empty()) return;
     const Instance* widest = nullptr;
     for (const Instance& i : probe_.instances) {
@@ -218,6 +242,7 @@ class Mapper {
   uint64_t parallel_ = 0;
   Work work_;
   int64_t tasks_ = 1;
+  int64_t column_blocks_ = 1;
 };
 
 }  // namespace

@@ -35,6 +35,7 @@ class StageBuilder {
     });
     spread_columns();
     share_between_stages();
+    stream_large_outputs();
     auto desc = std::make_shared<StitchDesc>();
     for (Draft& draft : drafts_) desc->stages.push_back(finish(draft));
     desc->grid = mapping_.grid;
@@ -174,7 +175,7 @@ class StageBuilder {
       const uint64_t loops = inner(vars);
       const int level = level_of(root.expr);
       const Store store{static_cast<uint32_t>(probe_.leaves.size() + k), graph_.dtype(root.value), root.at,
-                        resolve(root.expr)};
+                        resolve(root.expr), false};
       // The first sweep over the same points that comes late enough takes the store along.
       Draft* best = nullptr;
       for (Draft& d : drafts_) {
@@ -268,7 +269,7 @@ class StageBuilder {
           stage->level = drafts_[k].level;
           stage->loops = stage->kept = own;
         }
-        stage->stores.push_back({buffer, scratch_.back().dtype, at, e});
+        stage->stores.push_back({buffer, scratch_.back().dtype, at, e, false});
         const std::map<ExprId, ExprId> with = {{e, pool_.load(scratch_.back().dtype, buffer, at)}};
         for (size_t later = k; later < drafts_.size(); ++later) replace(drafts_[later], with);
       }
@@ -316,12 +317,31 @@ class StageBuilder {
     } else {
       const uint32_t buffer = new_scratch(dtype, loop_volume(loops));
       const Index at = scratch_position(loops);
-      drafts_[first].stores.push_back({buffer, dtype, at, e});
+      drafts_[first].stores.push_back({buffer, dtype, at, e, false});
       loaded = pool_.load(dtype, buffer, at);
     }
     schemes_.push_back({text_of(e), Scheme::kRegional, false,
                         fmt::format("costs {:.0f} cycles and several stages read it", cycles(e))});
     for (size_t later = first + 1; later < drafts_.size(); ++later) replace(drafts_[later], {{e, loaded}});
+  }
+
+  void stream_large_outputs() {
+    std::set<uint32_t> read;
+    for (const Draft& d : drafts_) {
+      for (ExprId root : roots_of(d)) {
+        probe_.visit(root, [&](ExprId e) {
+          if (pool_[e].kind == Expr::Kind::kLoad) read.insert(pool_[e].id);
+        });
+      }
+    }
+    for (Draft& d : drafts_) {
+      for (Store& s : d.stores) {
+        if (s.buffer >= first_scratch_ || read.count(s.buffer) != 0) continue;
+        const ir::ValueId root = probe_.roots[s.buffer - probe_.leaves.size()].value;
+        const int64_t bytes = element_count(graph_.shape(root)) * static_cast<int64_t>(size_of(s.dtype));
+        s.stream = bytes > cached_bytes(cpu_);
+      }
+    }
   }
 
   // The loop along which most of a stage's accesses have unit stride.
@@ -390,14 +410,20 @@ class StageBuilder {
       if (load.kind != Expr::Kind::kLoad || stride_along(pool_, load.index, u) != 1) continue;
       const auto stride = stride_along(pool_, load.index, v);
       if (!stride || *stride <= 1) continue;
-      if (size_of(load.dtype) > 4 || (is_float(load.dtype) && size_of(load.dtype) < 2)) continue;
+      if (is_float(load.dtype) && size_of(load.dtype) < 2) continue;
       const DType dtype = compute_dtype(load.dtype);
-      const uint32_t buffer = new_scratch(dtype, block_u->block * block_v->block);
+      // The transposition writes whole vectors in both directions.
+      constexpr int64_t kPad = 16;
+      const int64_t width = (block_v->block + kPad - 1) / kPad * kPad;
+      const uint32_t buffer = new_scratch(dtype, (block_u->block + kPad - 1) / kPad * kPad * width);
       const Index at = pool_.indices.substitute(
           load.index, {{u, pool_.indices.var(block_u->start)}, {v, pool_.indices.var(block_v->start)}},
           [](ExprId same) { return same; });
       stage.transposed.push_back({load.id, load.dtype, at, *stride, u, buffer});
-      Index in_block = scratch_position((uint64_t{1} << u) | (uint64_t{1} << v));
+      const auto offset = [&](const GridDim& d) {
+        return pool_.indices.add(pool_.indices.var(d.var), pool_.indices.scale(pool_.indices.var(d.start), -1));
+      };
+      const Index in_block = pool_.indices.add(pool_.indices.scale(offset(*block_u), width), offset(*block_v));
       with[e] = pool_.load(dtype, buffer, in_block);
     }
     replace(d, with);

@@ -61,11 +61,17 @@ class GroupScheduler {
 
   ScheduledGroup run() {
     constexpr int kMaxSplits = 16;
-    for (int i = 0; i < kMaxSplits; ++i) {
+    for (int splits = 0; splits < kMaxSplits;) {
       begin();
-      while (!pending_.empty() && !split_) next_kernel();
-      if (!split_) return std::move(result_);
-      split_reduction(local_, *split_, parts_);
+      while (!pending_.empty() && !split_ && !again_) next_kernel();
+      if (split_) {
+        split_reduction(local_, *split_, parts_);
+        cut_.clear();
+        ++splits;
+      } else if (!again_) {
+        result_.notes.insert(result_.notes.begin(), cut_notes_.begin(), cut_notes_.end());
+        return std::move(result_);
+      }
     }
     HEDDLE_CHECK(false, "no end of splitting reductions");
   }
@@ -75,15 +81,13 @@ class GroupScheduler {
     result_ = {};
     pending_.clear();
     made_.clear();
-    cut_.clear();
     split_.reset();
+    again_ = false;
     for (const auto& port : local_.graph.outputs()) {
       if (element_count(local_.graph.shape(port.value)) > 0) pending_.insert(port.value);
     }
-    for (ir::ValueId v : local_.forced) {
-      cut_.insert(v);
-      pending_.insert(v);
-    }
+    cut_.insert(local_.forced.begin(), local_.forced.end());
+    pending_.insert(cut_.begin(), cut_.end());
     users_ = ir::users(local_.graph);
   }
 
@@ -108,6 +112,8 @@ class GroupScheduler {
         note_cut(v, outcome.reason);
       }
       HEDDLE_CHECK(progress, "a cut repeats");
+      // A kernel that is made already may be the one to hand the new value over.
+      again_ = !result_.kernels.empty();
       return;
     }
     HEDDLE_CHECK(outcome.mapping.has_value(), "{}", outcome.reason);
@@ -118,7 +124,7 @@ class GroupScheduler {
     }
     // Other roots that fit the same grid come along, unless they need something that is made only by this kernel.
     for (ir::ValueId other : pending_) {
-      if (other == first || roots.size() >= 16 || !related(roots, other)) continue;
+      if (other == first || roots.size() >= 16 || !related(roots, other) || reads_forced(other, roots)) continue;
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
       auto wider = std::make_unique<Probe>(context, more);
@@ -170,6 +176,13 @@ class GroupScheduler {
     }
     return false;
   }
+  // The second step of a split reduction waits for the first.
+  bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
+    return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
+      return (local_.forced.count(root) != 0 && sources(other).count(root) != 0) ||
+             (local_.forced.count(other) != 0 && sources(root).count(other) != 0);
+    });
+  }
   // The values of more than one element that a root depends on.
   const std::set<ir::ValueId>& sources(ir::ValueId root) {
     const auto known = sources_.find(std::pair(local_.graph.value_count(), root));
@@ -189,8 +202,8 @@ class GroupScheduler {
   }
 
   void note_cut(ir::ValueId v, const std::string& reason) {
-    result_.notes.push_back(fmt::format("{} {}: global, {}", ir::to_string(local_.graph.producer(v).op),
-                                        ir::to_string(local_.graph.type(v)), reason));
+    cut_notes_.push_back(fmt::format("{} {}: global, {}", ir::to_string(local_.graph.producer(v).op),
+                                     ir::to_string(local_.graph.type(v)), reason));
   }
 
   void emit(Probe& probe, const Mapping& mapping) {
@@ -238,6 +251,8 @@ class GroupScheduler {
   std::set<ir::ValueId> pending_, made_, cut_;
   std::optional<ir::ValueId> split_;
   int64_t parts_ = 0;
+  bool again_ = false;
+  std::vector<std::string> cut_notes_;
   std::vector<std::vector<ir::NodeId>> users_;
   std::map<std::pair<size_t, ir::ValueId>, std::set<ir::ValueId>> sources_;
   std::map<std::pair<size_t, ir::ValueId>, uint32_t> workspace_;

@@ -66,6 +66,7 @@ struct Store {
   DType dtype;  // as stored
   Index at;
   ExprId value;
+  bool stream = false;  // past the caches: the buffer is too large to be still there when it is read
 };
 
 // A sweep over a range of each loop. Where a guard of a padding or concatenation would decide within a vector, a stage

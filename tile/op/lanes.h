@@ -58,12 +58,71 @@ TILE_INLINE void put_strided(T* p, int64_t stride, V v, int64_t n) {
   store_strided_n(p, stride, v, n);
 }
 
+// Stores past the caches, where whole vectors are aligned. The kernel ends with finish_stream().
+template <typename T, int W>
+TILE_INLINE void stream_aligned(T* p, vec<T, W> v) {
+  if constexpr (is_wide<T, W>) {
+    stream_aligned(p, v.lo);
+    stream_aligned(p + W / 2, v.hi);
+  } else {
+    constexpr int bytes = W * int(sizeof(T));
+    if constexpr (bytes == 64) {
+#if TILE_AVX512
+      typedef long long quads __attribute__((vector_size(64)));
+      __builtin_ia32_movntdq512(reinterpret_cast<quads*>(p), (quads)v.v);
+#endif
+    } else if constexpr (bytes == 32) {
+#if TILE_AVX2
+      typedef long long quads __attribute__((vector_size(32)));
+      __builtin_ia32_movntdq256(reinterpret_cast<quads*>(p), (quads)v.v);
+#endif
+    } else {
+#if defined(__SSE2__)
+      typedef long long quads __attribute__((vector_size(16)));
+      __builtin_ia32_movntdq(reinterpret_cast<quads*>(p), (quads)v.v);
+#else
+      store(p, v);
+#endif
+    }
+  }
+}
+template <typename T, typename V>
+TILE_INLINE void put_stream(T* p, V v, index_constant<V::width>) {
+  constexpr int bytes = V::width * int(sizeof(T));
+  if constexpr (is_same<T, typename V::element> && bytes % 16 == 0) {
+    if (reinterpret_cast<uintptr_t>(p) % (bytes < kVectorBytes ? bytes : kVectorBytes) == 0) {
+      stream_aligned(p, v);
+      return;
+    }
+  }
+  store(p, v);
+}
+template <typename T, typename V>
+TILE_INLINE void put_stream(T* p, V v, int64_t n) {
+  store_n(p, v, n);
+}
+TILE_INLINE void finish_stream() {
+#if defined(__SSE2__)
+  __builtin_ia32_sfence();
+#endif
+}
+
 // f(0), ..., f(n - 1) as lanes: for what has no vector form.
 template <int W, typename T, typename F>
 TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
   T buffer[W] = {};
   for (int64_t i = 0; i < n; ++i) buffer[i] = f(i);
   return load<W>(buffer);
+}
+
+// a / b where b is the same for a whole row: the reciprocal is computed once and the quotient corrected by its
+// remainder, which rounds as the division does. Where the remainder is no number (infinities, b = 0) the product is
+// right as it is.
+template <typename T, int W>
+TILE_INLINE vec<T, W> divide_by(vec<T, W> a, vec<T, W> b) {
+  const vec<T, W> r = splat<W>(T(1)) / b, q = a * r;
+  const vec<T, W> rest = fma(-q, b, a);
+  return select(rest == rest, fma(rest, r, q), q);
 }
 
 // ---- Indices
@@ -120,7 +179,9 @@ TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
     static_for<U>([&](auto u)
                       __attribute__((always_inline)) { f.template operator()<W>(i + u * W, index_constant<W>{}, u); });
   }
-  for (; i + W <= end; i += W) f.template operator()<W>(i, index_constant<W>{}, index_constant<0>{});
+  if constexpr (U > 1) {
+    for (; i + W <= end; i += W) f.template operator()<W>(i, index_constant<W>{}, index_constant<0>{});
+  }
   if constexpr (W > 1) {
     if (i < end) f.template operator()<W>(i, end - i, index_constant<0>{});
   }
