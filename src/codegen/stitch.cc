@@ -246,6 +246,9 @@ class StitchWriter {
       } else {
         out_.line("tile::reset<{}>({} + {}, {});", combiner(r.combine), emitter_.names().buffers[*r.scratch], at,
                   count);
+        if (r.error_buffer) {
+          out_.line("tile::reset<tile::sum_of>({} + {}, {});", emitter_.names().buffers[*r.error_buffer], at, count);
+        }
       }
     }
   }
@@ -370,6 +373,10 @@ class StitchWriter {
       return;
     }
     const std::string p = fmt::format("{} + {}", buffers[*r.scratch], at);
+    if (r.error_buffer) {
+      out_.line("tile::add_compensated({}, {} + {}, {}, n);", p, buffers[*r.error_buffer], at, value);
+      return;
+    }
     out_.line("tile::put({0}, {1}::apply(tile::fetch<W>({0}, n), {2}), n);", p, combiner(r.combine), value);
   }
 

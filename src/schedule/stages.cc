@@ -132,6 +132,11 @@ class StageBuilder {
       r.at = scratch_position(loops);
       r.scratch = new_scratch(is_arg(r.combine) ? r.dtype : result, loop_volume(loops));
       uint32_t holds = *r.scratch;
+      // One running sum over a whole column loses digits that E[x^2] - E[x]^2 then needs; along a row there are many.
+      const bool vertical = mapping_.vector && (loops >> *mapping_.vector & 1);
+      if (vertical && r.combine == Combine::kSum && is_float(r.dtype)) {
+        r.error_buffer = new_scratch(result, loop_volume(loops));
+      }
       if (is_arg(r.combine)) holds = *(r.position_buffer = new_scratch(DType::kI64, loop_volume(loops)));
       const ExprId local = pool_.local(result, i.local, i.position);
       in_scratch_[local] = pool_.load(compute_dtype(result), holds, r.at);

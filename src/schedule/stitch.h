@@ -56,6 +56,7 @@ struct Reduction {
   uint32_t local = 0;
   std::optional<uint32_t> scratch;          // buffer id
   std::optional<uint32_t> position_buffer;  // arg reductions with kept variables: the i64 result
+  std::optional<uint32_t> error_buffer;     // sums of floats over the vertical: what rounding has taken so far
   Index at;
   bool last = false;  // arg reductions: the last among equals wins
   std::string comment;

@@ -115,6 +115,17 @@ TILE_INLINE void reset(T* p, int64_t n) {
       });
 }
 
+// sum += v for n lanes, where `error` keeps what rounding has added to the sum (Kahan 1965): the sum's own error stays
+// at one rounding however many terms there are.
+template <typename T, int W, typename N>
+TILE_INLINE void add_compensated(T* sum, T* error, vec<T, W> v, N n) {
+  const vec<T, W> before = fetch<W>(sum, n), term = v - fetch<W>(error, n), after = before + term;
+  // Where the sum has overflowed the difference is no number; the infinity shall stay.
+  const vec<T, W> lost = (after - before) - term;
+  put(sum, after, n);
+  put(error, select(lost == lost, lost, zero<T, W>()), n);
+}
+
 // No position yet.
 struct none_of {
   template <typename T>
