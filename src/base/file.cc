@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <system_error>
 
 #include "base/check.h"
@@ -41,6 +43,17 @@ class Descriptor {
  private:
   int fd_;
 };
+
+// Where files are mapped, so that release_pages() never touches other memory (whose content it would destroy).
+struct Mappings {
+  std::mutex mutex;
+  std::map<uintptr_t, uintptr_t> ends;  // begin -> end
+};
+
+Mappings& mappings() {
+  static auto* instance = new Mappings;  // outlives every static object that holds a mapping
+  return *instance;
+}
 
 // 0, or the errno of what failed.
 int write_all(int fd, std::span<const std::byte> bytes) {
@@ -89,14 +102,29 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
 }
 
 MappedFile::MappedFile(std::string path, const std::byte* data, size_t size)
-    : path_(std::move(path)), data_(data), size_(size) {}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+    : path_(std::move(path)), data_(data), size_(size) {
+  if (data_ == nullptr) return;
+  const std::lock_guard lock(mappings().mutex);
+  mappings().ends[reinterpret_cast<uintptr_t>(data_)] = reinterpret_cast<uintptr_t>(data_) + size_;
 }
 
-void MappedFile::release() const {
-  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+MappedFile::~MappedFile() {
+  if (data_ == nullptr) return;
+  const std::lock_guard lock(mappings().mutex);
+  mappings().ends.erase(reinterpret_cast<uintptr_t>(data_));
+  ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void release_pages(const void* data, size_t bytes) {
+  constexpr uintptr_t kPage = 4096;
+  const auto begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage;
+  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPage * kPage;
+  if (begin >= end) return;
+  const std::lock_guard lock(mappings().mutex);
+  const auto& ends = mappings().ends;
+  const auto after = ends.upper_bound(begin);
+  if (after == ends.begin() || end > std::prev(after)->second) return;
+  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 bool file_exists(const std::string& path) {

@@ -22,16 +22,16 @@ class MappedFile {
   std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
-  // Gives the resident pages back to the system; a later access reads them again. Used when the weights of a model
-  // have been packed.
-  void release() const;
-
  private:
   MappedFile(std::string path, const std::byte* data, size_t size);
   std::string path_;
   const std::byte* data_;
   size_t size_;
 };
+
+// Gives the resident pages of a range back to the system where it lies in a MappedFile, for who has copied or packed
+// what is there; a later access reads them again. Other memory is left alone.
+void release_pages(const void* data, size_t bytes);
 
 bool file_exists(const std::string& path);
 

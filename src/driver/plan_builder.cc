@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "driver/reference.h"
 #include "runtime/arena.h"
 #include "schedule/packing.h"
@@ -187,6 +188,7 @@ class PlanBuilder {
     const Tensor* dense = graph_.constant_of(value);
     HEDDLE_CHECK(dense != nullptr, "a packed operand ({}) is no constant", packing.kind);
     const uint32_t buffer = add_constant(schedule::pack_constant(*dense, packing), graph_.type(value));
+    release_pages(dense->data(), dense->bytes());
     packed_.push_back({value, packing, buffer});
     return buffer;
   }

@@ -40,8 +40,22 @@ TEST(File, AMappingKeepsTheContentThatItWasOpenedWith) {
   write_file(path, "old");
   const auto old = MappedFile::open(path);
   write_file(path, "new text");
-  old->release();
+  release_pages(old->data(), old->size());
   EXPECT_EQ(old->text(), "old");
+}
+
+TEST(File, ReleasingPagesNeverChangesContent) {
+  const TempDir dir;
+  const std::string text(5 * 4096 + 7, 'x');
+  write_file(dir.path() + "/a", text);
+  const auto file = MappedFile::open(dir.path() + "/a");
+  release_pages(file->data(), file->size());
+  release_pages(file->data() + 1, file->size() - 1);
+  release_pages(file->data() + 100, size_t{1} << 40);
+  EXPECT_EQ(file->text(), text);
+  const std::vector<char> memory(64 << 10, 'y');
+  release_pages(memory.data(), memory.size());
+  EXPECT_EQ(memory, std::vector<char>(memory.size(), 'y'));
 }
 
 TEST(File, ErrorsNameThePath) {

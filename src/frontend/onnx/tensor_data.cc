@@ -69,6 +69,7 @@ Tensor from_bytes(DType type, const Shape& shape, std::string_view bytes, const 
     for (size_t i = 0; i < wanted; ++i) to[i] = bytes[i] != 0;
   } else if (wanted > 0) {
     std::memcpy(tensor.mutable_data(), bytes.data(), wanted);
+    release_pages(bytes.data(), wanted);
   }
   return tensor;
 }
