@@ -81,6 +81,8 @@ class GroupScheduler {
     result_ = {};
     pending_.clear();
     made_.clear();
+    workspace_.clear();
+    sources_.clear();
     split_.reset();
     again_ = false;
     for (const auto& port : local_.graph.outputs()) {
@@ -185,9 +187,9 @@ class GroupScheduler {
   }
   // The values of more than one element that a root depends on.
   const std::set<ir::ValueId>& sources(ir::ValueId root) {
-    const auto known = sources_.find(std::pair(local_.graph.value_count(), root));
-    if (known != sources_.end()) return known->second;
-    std::set<ir::ValueId>& set = sources_[std::pair(local_.graph.value_count(), root)];
+    const auto [known, is_new] = sources_.try_emplace(root);
+    std::set<ir::ValueId>& set = known->second;
+    if (!is_new) return set;
     std::vector<ir::ValueId> open = {root};
     std::set<ir::ValueId> seen;
     while (!open.empty()) {
@@ -236,9 +238,8 @@ class GroupScheduler {
 
   Binding binding(ir::ValueId v) {
     if (const auto at = local_.outer.find(v); at != local_.outer.end()) return {Binding::Kind::kValue, at->second, 0};
-    const auto [at, is_new] = workspace_.try_emplace(std::pair(local_.graph.value_count(), v), 0);
-    if (is_new || at->second >= result_.workspaces.size()) {
-      at->second = static_cast<uint32_t>(result_.workspaces.size());
+    const auto [at, is_new] = workspace_.try_emplace(v, static_cast<uint32_t>(result_.workspaces.size()));
+    if (is_new) {
       const ir::TensorType& type = local_.graph.type(v);
       result_.workspaces.push_back({element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype))});
     }
@@ -254,8 +255,8 @@ class GroupScheduler {
   bool again_ = false;
   std::vector<std::string> cut_notes_;
   std::vector<std::vector<ir::NodeId>> users_;
-  std::map<std::pair<size_t, ir::ValueId>, std::set<ir::ValueId>> sources_;
-  std::map<std::pair<size_t, ir::ValueId>, uint32_t> workspace_;
+  std::map<ir::ValueId, std::set<ir::ValueId>> sources_;
+  std::map<ir::ValueId, uint32_t> workspace_;
 };
 
 }  // namespace

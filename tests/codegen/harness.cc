@@ -189,7 +189,7 @@ void run_case(const Prepared& p, const jit::Library& library, const Target& targ
     EXPECT_TRUE(scratch.intact()) << p.test->name << " overran its scratch\n" << texts(p);
   }
   for (auto& [id, memory] : values) EXPECT_TRUE(memory->intact()) << p.test->name << " overran a buffer\n" << texts(p);
-  for (auto& memory : workspaces) EXPECT_TRUE(memory->intact()) << p.test->name << " overran a workspace";
+  for (auto& memory : workspaces) EXPECT_TRUE(memory->intact()) << p.test->name << " overran a workspace\n" << texts(p);
   const std::vector<ir::Array> want = ir::evaluate(graph, inputs);
   for (size_t i = 0; i < want.size(); ++i) {
     const auto& port = graph.outputs()[i];
