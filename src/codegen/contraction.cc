@@ -133,6 +133,14 @@ std::string list(const int64_t (&values)[N]) {
   return fmt::format("{{{}}}", fmt::join(values, ", "));
 }
 
+// Template arguments of gemm and conv: a last panel of one vector or less is computed at that width.
+std::string template_arguments(std::string_view compute, const schedule::Config& config, int64_t columns,
+                               int64_t lanes) {
+  const int64_t tail = columns % config.micro_n;
+  const bool narrow = columns > config.micro_n && tail > 0 && tail <= lanes && config.micro_n > lanes;
+  return fmt::format("{}, {}, {}{}", compute, config.micro_m, config.micro_n / lanes, narrow ? ", true" : "");
+}
+
 struct Emission {
   Writer out;
   std::vector<std::string> includes;
@@ -187,8 +195,8 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.out.line("const auto a = {};", operand_text(desc, gemm.a, compute, true, computed_a));
   e.out.line("const auto b = {};", operand_text(desc, gemm.b, compute, false, computed_b));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, operands));
-  e.out.line("tile::gemm<{}, {}, {}>(shape, a, b, epilogue, scratch, begin, end);", compute, config.micro_m,
-             config.micro_n / lanes);
+  e.out.line("tile::gemm<{}>(shape, a, b, epilogue, scratch, begin, end);",
+             template_arguments(compute, config, s.n, lanes));
   e.out.close();
 }
 
@@ -224,8 +232,8 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
     e.out.line("const tile::CopiedX<{}, {}> x{{{}}};", compute, storage_type(conv.x), argument(desc, 0));
   }
   e.out.line("const Epilogue epilogue{};", initialisers(desc, operands));
-  e.out.line("tile::conv<{}, {}, {}>(shape, x, {}, epilogue, scratch, begin, end);", compute, config.micro_m,
-             config.micro_n / lanes, argument(desc, 1));
+  e.out.line("tile::conv<{}>(shape, x, {}, epilogue, scratch, begin, end);",
+             template_arguments(compute, config, s.o, lanes), argument(desc, 1));
   e.out.close();
 }
 

@@ -107,7 +107,7 @@ inline int64_t conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(MR, kPanel<T, NV>, sizeof(T),
 // X::kCopies). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of gemm(): batch is the
 // image, row the output pixel in row-major order, col the output channel.
-template <typename T, int MR, int NV, typename X, typename TB, typename Epilogue>
+template <typename T, int MR, int NV, bool NarrowTail = false, typename X, typename TB, typename Epilogue>
 void conv(const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue, void* scratch, int64_t begin,
           int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
@@ -138,13 +138,16 @@ void conv(const ConvShape& s, const X& x, const TB* filters, const Epilogue& epi
           const int64_t ow = s.tile_pixel(tile, MR);
           const T* a = window.data + y * s.stride[1] * window.row + ow * s.stride[2] * window.pixel;
           const MicroA<T> op{a, s.stride[2] * window.pixel, offsets, segments, length};
-          if (tile < s.tall) {
-            micro<T, TB, MR, NV>(op, bp, nr, c, false);
-          } else if constexpr (MR > 1) {
-            micro<T, TB, MR - 1, NV>(op, bp, nr, c, false);
+          const bool tall = tile < s.tall;
+          const int64_t pixel = (od * s.out[1] + oh0 + y) * s.out[2] + ow, count = tall ? MR : MR - 1;
+          const int64_t col = g * s.o + panel * nr, left = s.o - panel * nr;
+          if (NarrowTail && panel == panels - 1) {
+            micro_tile<T, TB, MR, NarrowTail ? 1 : NV>(tall, op, bp, nr, c);
+            detail::finish_tile<T, NarrowTail ? 1 : NV>(c, count, pixel, n, col, left, epilogue);
+          } else {
+            micro_tile<T, TB, MR, NV>(tall, op, bp, nr, c);
+            detail::finish_tile<T, NV>(c, count, pixel, n, col, left, epilogue);
           }
-          detail::finish_tile<T, NV>(c, tile < s.tall ? MR : MR - 1, ((od * s.out[1] + oh0 + y) * s.out[2]) + ow, n,
-                                     g * s.o + panel * nr, s.o - panel * nr, epilogue);
         }
       }
     }

@@ -155,11 +155,13 @@ TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batc
 }  // namespace detail
 
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>). MR: rows of the tall micro tiles, at most kMicroRows. Scratch:
-// s.scratch_bytes(MR, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies).
-template <typename T, int MR, int NV, typename A, typename B, typename Epilogue>
+// s.scratch_bytes(MR, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies). NarrowTail: the last panel has one vector of
+// columns or less, and is computed at that width.
+template <typename T, int MR, int NV, bool NarrowTail = false, typename A, typename B, typename Epilogue>
 void gemm(const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue, void* scratch, int64_t begin,
           int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
+  using TB = typename B::element;
   const int64_t m_blocks = s.m_blocks(), n_blocks = s.n_blocks(nr), panels = panel_count(s.n, nr);
   T* const c = static_cast<T*>(scratch);
   T* const b_scratch = c + s.accumulator_elements(MR, nr);
@@ -180,16 +182,19 @@ void gemm(const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue, 
     const int64_t panel1 = panel0 + s.block_panels < panels ? panel0 + s.block_panels : panels;
     for (int64_t panel = panel0; panel < panel1; ++panel) {
       int64_t b_stride = nr;
-      const auto* bp = b.panel(s, batch, panel, nr, b_scratch, b_stride);
+      const TB* bp = b.panel(s, batch, panel, nr, b_scratch, b_stride);
+      const int64_t col = panel * nr;
       for (int64_t tile = tile0; tile < tile1; ++tile) {
-        const int64_t row = s.tile_row(tile, MR);
+        const bool tall = tile < s.tall;
+        const int64_t row = s.tile_row(tile, MR), rows = tall ? MR : MR - 1;
         const MicroA<T> op{a_block + (row - row0) * a_stride, a_stride, &one_segment, 1, s.k};
-        if (tile < s.tall) {
-          micro<T, typename B::element, MR, NV>(op, bp, b_stride, c, false);
-        } else if constexpr (MR > 1) {
-          micro<T, typename B::element, MR - 1, NV>(op, bp, b_stride, c, false);
+        if (NarrowTail && panel == panels - 1) {
+          micro_tile<T, TB, MR, NarrowTail ? 1 : NV>(tall, op, bp, b_stride, c);
+          detail::finish_tile<T, NarrowTail ? 1 : NV>(c, rows, row, batch, col, s.n - col, epilogue);
+        } else {
+          micro_tile<T, TB, MR, NV>(tall, op, bp, b_stride, c);
+          detail::finish_tile<T, NV>(c, rows, row, batch, col, s.n - col, epilogue);
         }
-        detail::finish_tile<T, NV>(c, tile < s.tall ? MR : MR - 1, row, batch, panel * nr, s.n - panel * nr, epilogue);
       }
     }
   }

@@ -60,4 +60,14 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { store(c + (i * NV + j) * W, acc[i][j]); }); });
 }
 
+// One micro tile of MR rows, or of MR - 1 where it is not tall.
+template <typename T, typename TB, int MR, int NV>
+TILE_INLINE void micro_tile(bool tall, const MicroA<T>& op, const TB* b, int64_t b_stride, T* c) {
+  if (tall) {
+    micro<T, TB, MR, NV>(op, b, b_stride, c, false);
+  } else if constexpr (MR > 1) {
+    micro<T, TB, MR - 1, NV>(op, b, b_stride, c, false);
+  }
+}
+
 }  // namespace heddle::tile

@@ -174,13 +174,8 @@ void winograd(const WinogradShape& s, const TX* x, const float* filters, const E
         for (int64_t tile = 0; tile < s.row_tiles; ++tile) {
           const MicroA<float> op{v + (p * s.block_tiles + row) * stride, stride, &one_segment, 1, s.c};
           float* const c = m + (p * s.block_tiles + row) * nr;
-          if (tile < s.tall) {
-            micro<float, float, MR, NV>(op, u, nr, c, false);
-            row += MR;
-          } else if constexpr (MR > 1) {
-            micro<float, float, MR - 1, NV>(op, u, nr, c, false);
-            row += MR - 1;
-          }
+          micro_tile<float, float, MR, NV>(tile < s.tall, op, u, nr, c);
+          row += tile < s.tall ? MR : MR - 1;
         }
       }
       detail::winograd_finish<NV>(s, first, panel, m, epilogue);
