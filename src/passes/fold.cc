@@ -67,20 +67,24 @@ class Folder {
         break;
     }
     if (inputs.empty()) return false;
-    int64_t given = 0;
-    bool has_constant = false;
+    int64_t given = 0, largest_given = kMaxSlowElements, largest_implicit = 0;
     for (ValueId v : inputs) {
-      const Tensor* constant = target_.constant_of(v);
-      if (constant == nullptr && !is_implicit(v)) return false;
-      has_constant |= constant != nullptr;
-      if (constant != nullptr) given += static_cast<int64_t>(constant->bytes());
+      if (const Tensor* constant = target_.constant_of(v)) {
+        given += static_cast<int64_t>(constant->bytes());
+        largest_given = std::max(largest_given, constant->size());
+      } else if (is_implicit(v)) {
+        largest_implicit = std::max(largest_implicit, element_count(target_.shape(v)));
+      } else {
+        return false;
+      }
     }
-    int64_t made = 0;
+    if (largest_implicit > largest_given) return false;
+    double made = 0;  // an int64_t may overflow
     for (ValueId v : node.outputs) {
       const ir::TensorType& type = source.type(v);
-      made += element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype));
+      made += static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
     }
-    return made <= std::max(kFreeBytes, kMostGrowth * given);
+    return made <= static_cast<double>(std::max(kFreeBytes, kMostGrowth * given));
   }
 
   Tensor value_of(ValueId v) const {

@@ -143,7 +143,7 @@ Result through_broadcast(const Match& m) {
   constexpr int64_t kMostGrowth = 8;
   const Ints* perm = perm_of(m, m.in[0]);
   const Shape& to = m.attrs.ints("shape");
-  if (perm == nullptr || element_count(to) > kMostGrowth * m.e.count(m.in[0])) return {};
+  if (perm == nullptr || element_count(to) / kMostGrowth > m.e.count(m.in[0])) return {};
   const Ints& dims = m.attrs.ints("dims");
   Ints order, placed;  // dimensions of the result in the operand's order; where the operand's stand in it
   for (int64_t d = 0; d < (dims.empty() ? 0 : dims[0]); ++d) order.push_back(d);

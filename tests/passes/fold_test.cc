@@ -45,6 +45,24 @@ TEST(Fold, LoopsReadStoredConstants) {
   expect_ir(stored, {"fold"}, stored);
 }
 
+TEST(Fold, QuantisedWeightsAreExpanded) {
+  Tensor weights(DType::kI8, {1300, 1300 * 3});  // more elements than the float64 evaluator is asked for
+  ir::Graph graph;
+  const auto x = graph.parameter("x", {DType::kF32, {1, 1300}});
+  const auto w = graph.emit(ir::Op::kCast, {graph.constant(weights)}, {{"to", DType::kF32}});
+  const auto scale = graph.constant(Tensor::of<float>(DType::kF32, {1}, {0.5F}));
+  const auto s = graph.emit(ir::Op::kBroadcast, {scale}, {{"shape", weights.shape()}, {"dims", ir::Ints{1}}});
+  const auto v = graph.emit(ir::Op::kMul, {w, s});
+  graph.output("y", graph.emit(ir::Op::kDot, {x, v},
+                               {{"lhs_batch", ir::Ints{}},
+                                {"rhs_batch", ir::Ints{}},
+                                {"lhs_contract", ir::Ints{1}},
+                                {"rhs_contract", ir::Ints{0}}}));
+  const ir::Graph after = run_pipeline(graph, {test_target()});
+  ASSERT_EQ(after.nodes().size(), 3u) << ir::print(after);
+  EXPECT_EQ(after.nodes()[1].op, ir::Op::kConstant);
+}
+
 TEST(Fold, LargeBroadcastsAreNotStored) {
   const ir::Graph graph = run(R"(graph(%x: f32[4096,4096]) {
       %a = constant {value = f32[2]{1, 2}}

@@ -153,7 +153,7 @@ Result div_broadcast(const Match& m) {
   if (m.e.is(m.in[0], Op::kBroadcast)) return {};
   const Node& wide = m.e.def(m.in[1]);
   const ValueId y = wide.inputs[0];
-  if (2 * m.e.count(y) > m.e.count(m.in[1])) return {};
+  if (m.e.count(y) > m.e.count(m.in[1]) / 2) return {};
   const ValueId reciprocal = m.e.binary(Op::kDiv, m.e.full_like(y, 1), y);
   return m.e.binary(Op::kMul, m.in[0], m.e.broadcast(reciprocal, m.e.shape(m.in[1]), wide.attrs.ints("dims")));
 }

@@ -102,6 +102,10 @@ Result dot_scale(const Match& m) {
   return {};
 }
 
+bool add_to(int64_t& sum, int64_t value) {
+  return !__builtin_add_overflow(sum, value, &sum);
+}
+
 // Zeros around the operand of a convolution are its padding.
 Result conv_pad(const Match& m) {
   if (!m.e.is(m.in[0], Op::kPad)) return {};
@@ -115,8 +119,7 @@ Result conv_pad(const Match& m) {
   for (size_t d = 0; d < rank; ++d) {
     if (low[d] == 0 && high[d] == 0) continue;
     if (d < first || d >= first + new_low.size() || holes[d - first] != 1) return {};
-    new_low[d - first] += low[d];
-    new_high[d - first] += high[d];
+    if (!add_to(new_low[d - first], low[d]) || !add_to(new_high[d - first], high[d])) return {};
   }
   attrs.set("low", new_low);
   attrs.set("high", new_high);
@@ -141,8 +144,7 @@ Result window_pad(const Match& m) {
   Attrs attrs = m.attrs;
   Ints low = m.attrs.ints("low"), high = m.attrs.ints("high");
   for (size_t d = 0; d < low.size(); ++d) {
-    low[d] += pad.attrs.ints("low")[d];
-    high[d] += pad.attrs.ints("high")[d];
+    if (!add_to(low[d], pad.attrs.ints("low")[d]) || !add_to(high[d], pad.attrs.ints("high")[d])) return {};
   }
   attrs.set("low", low);
   attrs.set("high", high);

@@ -152,10 +152,13 @@ Result slice_twice(const Match& m) {
   const Ints &s1 = m.attrs.ints("starts"), &t1 = m.attrs.ints("strides"), &l1 = m.attrs.ints("limits");
   Ints starts, limits, strides;
   for (size_t d = 0; d < s0.size(); ++d) {
-    int64_t step = 0;
-    if (__builtin_mul_overflow(t0[d], t1[d], &step)) return {};
-    starts.push_back(s0[d] + s1[d] * t0[d]);
-    limits.push_back(std::min(l0[d], s0[d] + l1[d] * t0[d]));
+    int64_t step = 0, first = 0, end = 0;
+    if (__builtin_mul_overflow(t0[d], t1[d], &step) || __builtin_mul_overflow(s1[d], t0[d], &first) ||
+        __builtin_mul_overflow(l1[d], t0[d], &end) || __builtin_add_overflow(end, s0[d], &end)) {
+      return {};
+    }
+    starts.push_back(s0[d] + first);
+    limits.push_back(std::min(l0[d], end));
     if (limits[d] < starts[d]) starts[d] = limits[d];
     strides.push_back(step);
   }
