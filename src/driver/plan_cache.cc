@@ -84,7 +84,8 @@ std::shared_ptr<const runtime::Plan> PlanCache::store(const Hash128& key,
     return plan;
   }
   try {
-    runtime::write_plan(*plan, path);
+    // Gigabytes take seconds to flush; the checksums, which every load checks, make up for it.
+    runtime::write_plan(*plan, path, Sync::kNo);
     return runtime::map_plan(path);
   } catch (const Error& error) {
     warn_once(fmt::format("the plan of {} cannot be cached: {}", plan->model, error.what()));

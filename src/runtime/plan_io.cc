@@ -262,7 +262,7 @@ std::shared_ptr<const Plan> decode(const std::shared_ptr<const MappedFile>& file
 
 }  // namespace
 
-void write_plan(const Plan& plan, const std::string& path) {
+void write_plan(const Plan& plan, const std::string& path, Sync sync) {
   Writer writer;
   describe(writer, const_cast<Plan&>(plan), 0);  // a Writer does not change what it describes
   const std::vector<TableEntry> table = make_table(writer.tensors());
@@ -288,7 +288,7 @@ void write_plan(const Plan& plan, const std::string& path) {
     parts.emplace_back(static_cast<const std::byte*>(writer.tensors()[i].data()), writer.tensors()[i].bytes());
     parts.emplace_back(kZeros, static_cast<size_t>(aligned(table[i].bytes) - table[i].bytes));
   }
-  write_file(path, parts);
+  write_file(path, parts, sync);
 }
 
 std::shared_ptr<const Plan> read_plan(const std::string& path, int threads) {

@@ -1,0 +1,201 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "../driver/models.h"
+#include "base/file.h"
+#include "cli/npy.h"
+#include "heddle/error.h"
+
+namespace heddle::cli {
+namespace {
+
+struct Outcome {
+  int exit_code;
+  std::string out, err;
+};
+
+class Cli : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return dir_.path() + "/" + name; }
+
+  // `prefix` comes before the command, for variables of the environment.
+  Outcome heddle(const std::string& arguments, const std::string& prefix = "") const {
+    const std::string command = "cd " + dir_.path() + " && HEDDLE_CACHE_DIR=" + path("cache") + " " + prefix + " " +
+                                HEDDLE_BINARY + " " + arguments + " >" + path("out") + " 2>" + path("err");
+    const int status = std::system(command.c_str());
+    const auto text = [&](const char* name) { return std::string(MappedFile::open(path(name))->text()); };
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), text("out"), text("err")};
+  }
+
+  // The one form of errors, on stderr alone.
+  void expect_error(const Outcome& outcome, int exit_code, const std::string& said) const {
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_TRUE(outcome.err.starts_with("heddle: error: ")) << outcome.err;
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  }
+
+  TempDir dir_;
+};
+
+Error error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::kInternal, "test", "nothing was thrown");
+}
+
+TEST_F(Cli, RunWritesOutputsAndPrintsATable) {
+  test::write_mlp(path("m.onnx"));
+  Tensor x(DType::kF32, {2, 8});
+  write_npy(path("x.npy"), x);
+  const Outcome run = heddle("run m.onnx --input x=x.npy --output-dir out.d --threads 2");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("probabilities"), std::string::npos);
+  EXPECT_EQ(run.err, "");
+  const Tensor y = read_npy(path("out.d/probabilities.npy"));
+  EXPECT_EQ(y.shape(), (Shape{2, 4}));
+  const Outcome json = heddle("run m.onnx --input x=x.npy --json");
+  EXPECT_EQ(nlohmann::json::parse(json.out)["outputs"][0]["shape"], (std::vector<int>{2, 4}));
+  const Outcome a = heddle("run m.onnx --seed 1"), b = heddle("run m.onnx --seed 1"), c = heddle("run m.onnx --seed 2");
+  EXPECT_EQ(a.out, b.out);
+  EXPECT_NE(a.out, c.out);
+}
+
+TEST_F(Cli, CompileVerifyExplainBench) {
+  test::write_mlp(path("m.onnx"));
+  EXPECT_EQ(heddle("compile m.onnx -o m.plan").exit_code, 0);
+  const Outcome plan = heddle("run m.plan", "PATH=/nonexistent");
+  EXPECT_EQ(plan.exit_code, 0) << plan.err;
+  EXPECT_EQ(plan.out, heddle("run m.onnx").out);
+
+  const Outcome verify = heddle("verify m.onnx --json");
+  EXPECT_EQ(verify.exit_code, 0) << verify.err;
+  EXPECT_EQ(nlohmann::json::parse(verify.out)["ok"], true);
+
+  const Outcome explain = heddle("explain m.onnx --svg m.svg");
+  EXPECT_EQ(explain.exit_code, 0) << explain.err;
+  EXPECT_NE(explain.out.find("Groups"), std::string::npos);
+  EXPECT_TRUE(MappedFile::open(path("m.svg"))->text().starts_with("<svg"));
+  EXPECT_FALSE(nlohmann::json::parse(heddle("explain m.onnx --json").out)["groups"].empty());
+
+  const auto bench = nlohmann::json::parse(heddle("bench m.onnx --seconds 0.05 --json").out);
+  for (const char* key : {"p50_ms", "p10_ms", "p90_ms", "compile_s", "cached_s", "peak_bytes", "floor_ms"}) {
+    EXPECT_TRUE(bench.contains(key)) << key;
+  }
+  EXPECT_LT(bench["cached_s"].get<double>(), 0.5);
+}
+
+TEST_F(Cli, UsageErrorsExitWithTwo) {
+  for (const char* arguments :
+       {"", "frobnicate", "run", "run m.onnx --precision", "cache forget", "zoo resnet18 --batch x"}) {
+    const Outcome outcome = heddle(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_TRUE(outcome.err.starts_with("heddle: error: ")) << outcome.err;
+  }
+  EXPECT_EQ(heddle("--help").exit_code, 0);
+  EXPECT_NE(heddle("--version").out.find("heddle "), std::string::npos);
+}
+
+TEST_F(Cli, BadInputExitsWithTwoAndNamesIt) {
+  test::write_mlp(path("m.onnx"));
+  write_file(path("text.onnx"), "this is no model, as anybody can see");
+  write_file(path("empty.onnx"), "");
+  write_npy(path("short.npy"), Tensor(DType::kF32, {2, 7}));
+  write_npy(path("ints.npy"), Tensor(DType::kI32, {2, 8}));
+  write_file(path("no.npy"), "not numpy");
+  expect_error(heddle("run text.onnx"), 2, "text.onnx");
+  expect_error(heddle("run empty.onnx"), 2, "empty.onnx");
+  expect_error(heddle("run m.onnx --input x=short.npy"), 2, "x");
+  expect_error(heddle("run m.onnx --input x=ints.npy"), 2, "i32");
+  expect_error(heddle("run m.onnx --input x=no.npy"), 2, "no.npy");
+  expect_error(heddle("run m.onnx --input y=short.npy"), 2, "y");
+  expect_error(heddle("run m.onnx --input x"), 2, "--input");
+  expect_error(heddle("run m.onnx --shape x=1,two"), 2, "x=1,two");
+  expect_error(heddle("run m.onnx --shape x=1,"), 2, "x=1,");
+  expect_error(heddle("run m.onnx --precision f12"), 2, "f12");
+  expect_error(heddle("zoo no-such-model"), 2, "no-such-model");
+  write_file(path("bad.hir"), "graph {");
+  expect_error(heddle("opt bad.hir --passes fold"), 2, "HDL104");
+}
+
+TEST_F(Cli, TheMachineExitsWithFour) {
+  test::write_mlp(path("m.onnx"));
+  expect_error(heddle("run none.onnx"), 4, "none.onnx");
+  expect_error(heddle("run m.onnx", "PATH=/nonexistent"), 4, "g++");
+  expect_error(heddle("run m.onnx", "HEDDLE_CXX=/bin/false"), 4, "HDL403");
+  expect_error(heddle("run m.onnx --target cuda"), 4, "cuda");
+  test::write_huge(path("huge.onnx"));
+  expect_error(heddle("run huge.onnx"), 4, "HDL404");
+  EXPECT_EQ(heddle("compile m.onnx -o m.plan").exit_code, 0);
+  std::string plan(MappedFile::open(path("m.plan"))->text());
+  plan[plan.size() / 2] = static_cast<char>(plan[plan.size() / 2] ^ 1);
+  plan[100] = static_cast<char>(plan[100] ^ 1);
+  write_file(path("m.plan"), plan);
+  expect_error(heddle("run m.plan"), 4, "HDL405");
+}
+
+TEST_F(Cli, ToolsWithoutAModel) {
+  EXPECT_NE(heddle("devices").out.find("cpu"), std::string::npos);
+  EXPECT_TRUE(nlohmann::json::parse(heddle("devices --json").out).contains("devices"));
+  EXPECT_NE(heddle("zoo").out.find("bert-base"), std::string::npos);
+  EXPECT_NE(heddle("opt --list").out.find("fold"), std::string::npos);
+  test::write_mlp(path("m.onnx"));
+  heddle("run m.onnx");
+  EXPECT_GT(nlohmann::json::parse(heddle("cache info --json").out)["entries"], 0);
+  EXPECT_EQ(heddle("cache clear").exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(heddle("cache info --json").out)["entries"], 0);
+  write_file(path("a.hir"),
+             "graph g(%x: f32[4]) {\n  %0 = neg(%x) {} : f32[4]\n  %1 = neg(%x) {} : f32[4]\n"
+             "  %2 = add(%0, %1) {} : f32[4]\n  return \"y\" = %2\n}\n");
+  const Outcome opt = heddle("opt a.hir --passes cse");
+  EXPECT_EQ(opt.exit_code, 0) << opt.err;
+  EXPECT_EQ(opt.out.find("neg"), opt.out.rfind("neg")) << opt.out;
+}
+
+TEST_F(Cli, NpyRoundTripsEveryType) {
+  for (DType dtype : {DType::kF64, DType::kF32, DType::kF16, DType::kBF16, DType::kI64, DType::kI32, DType::kI16,
+                      DType::kI8, DType::kU64, DType::kU32, DType::kU16, DType::kU8, DType::kBool, DType::kF8E4M3}) {
+    for (const Shape& shape : {Shape{}, Shape{0}, Shape{3}, Shape{2, 3, 1}}) {
+      Tensor tensor(dtype, shape);
+      auto* bytes = static_cast<uint8_t*>(tensor.mutable_data());
+      for (size_t i = 0; i < tensor.bytes(); ++i) bytes[i] = static_cast<uint8_t>(i % 2);
+      write_npy(path("t.npy"), tensor);
+      const Tensor back = as_dtype(read_npy(path("t.npy")), dtype);
+      EXPECT_EQ(back.dtype(), dtype) << to_string(dtype);
+      EXPECT_EQ(back.shape(), shape);
+      EXPECT_EQ(std::memcmp(back.data(), tensor.data(), tensor.bytes()), 0);
+    }
+  }
+}
+
+TEST_F(Cli, NpyRefusesWhatItIsNot) {
+  write_npy(path("t.npy"), Tensor(DType::kF32, {2, 3}));
+  const std::string whole(MappedFile::open(path("t.npy"))->text());
+  for (size_t size = 0; size < whole.size(); ++size) {
+    write_file(path("u.npy"), whole.substr(0, size), Sync::kNo);
+    EXPECT_EQ(error_of([&] { read_npy(path("u.npy")); }).code(), ErrorCode::kInvalidInput) << size;
+  }
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    write_file(path("u.npy"), text, Sync::kNo);
+    return error_of([&] { read_npy(path("u.npy")); });
+  };
+  EXPECT_NE(replaced("False", "True ").why().find("Fortran"), std::string::npos);
+  EXPECT_NE(replaced("<f4", ">f4").why().find(">f4"), std::string::npos);
+  EXPECT_NE(replaced("<f4", "|O8").why().find("|O8"), std::string::npos);
+  EXPECT_EQ(replaced("(2,3,)", "(2,4,)").code(), ErrorCode::kInvalidInput);
+  EXPECT_EQ(replaced("(2,3,)", "(-2,3)").code(), ErrorCode::kInvalidInput);
+}
+
+}  // namespace
+}  // namespace heddle::cli

@@ -1,0 +1,329 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "base/file.h"
+#include "driver/collapse.h"
+#include "driver/compile.h"
+#include "driver/model_impl.h"
+#include "driver/random_inputs.h"
+#include "driver/svg.h"
+#include "driver/verify.h"
+#include "heddle/c_api.h"
+#include "heddle/model.h"
+#include "jit/cache.h"
+#include "models.h"
+
+namespace heddle {
+namespace {
+
+class Driver : public testing::Test {
+ protected:
+  Driver() { ::setenv("HEDDLE_CACHE_DIR", (dir_.path() + "/cache").c_str(), 1); }
+  ~Driver() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
+
+  std::string path(const std::string& name) const { return dir_.path() + "/" + name; }
+  std::string mlp(int64_t rows = 2) const {
+    test::write_mlp(path("mlp.onnx"), rows);
+    return path("mlp.onnx");
+  }
+  TempDir dir_;
+};
+
+CompileOptions two_threads() {
+  CompileOptions options;
+  options.threads = 2;
+  return options;
+}
+
+Tensor random_floats(const Shape& shape, uint32_t seed) {
+  Tensor tensor(DType::kF32, shape);
+  std::mt19937 generator(seed);
+  for (float& value : tensor.mutable_values<float>()) value = std::normal_distribution<float>()(generator);
+  return tensor;
+}
+
+std::vector<float> run_mlp(const Model& model, const Tensor& x) {
+  const std::vector<Tensor> outputs = model.run({{"x", x}});
+  const auto values = outputs.at(0).values<float>();
+  return {values.begin(), values.end()};
+}
+
+Error error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error(ErrorCode::kInternal, "test", "nothing was thrown");
+}
+
+std::vector<std::string> plans_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/plan", error)) paths.push_back(entry.path());
+  return paths;
+}
+
+TEST_F(Driver, LoadsRunsAndTakesThePlanFromTheCache) {
+  const std::string file = mlp();
+  const Tensor x = random_floats({2, 8}, 1);
+  const Model cold = Model::load(file, two_threads());
+  EXPECT_FALSE(cold.impl().primary().from_cache);
+  ASSERT_EQ(cold.inputs().size(), 1u);
+  EXPECT_EQ(cold.inputs()[0].name, "x");
+  EXPECT_EQ(cold.inputs()[0].shape, (Shape{2, 8}));
+  EXPECT_EQ(cold.outputs()[0].name, "probabilities");
+  const std::vector<float> y = run_mlp(cold, x);
+  EXPECT_NEAR(y[0] + y[1] + y[2] + y[3], 1, 1e-5);
+  const Model cached = Model::load(file, two_threads());
+  EXPECT_TRUE(cached.impl().primary().from_cache);
+  EXPECT_EQ(run_mlp(cached, x), y);
+  CompileOptions other = two_threads();
+  other.fusion = "none";
+  EXPECT_FALSE(Model::load(file, other).impl().primary().from_cache);
+  test::write_mlp(file, 2, 99);  // other weights under the same name
+  EXPECT_FALSE(Model::load(file, two_threads()).impl().primary().from_cache);
+}
+
+TEST_F(Driver, VerifiesUnderEveryPolicyAndPrecision) {
+  const std::string file = mlp(5);
+  for (const char* fusion : {"none", "basic", "stitch"}) {
+    CompileOptions options = two_threads();
+    options.fusion = fusion;
+    EXPECT_TRUE(driver::verify(file, options, {}, 3).ok) << fusion;
+  }
+  for (const char* precision : {"f16", "bf16"}) {
+    CompileOptions options = two_threads();
+    options.precision = precision;
+    EXPECT_TRUE(driver::verify(file, options, {}, 3).ok) << precision;
+  }
+}
+
+TEST_F(Driver, NotANumberStaysWhereItIs) {
+  const Model model = Model::load(mlp(), two_threads());
+  Tensor x = random_floats({2, 8}, 2);
+  x.mutable_values<float>()[3] = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> y = run_mlp(model, x);
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(std::isnan(y[i]));
+  for (size_t i = 4; i < 8; ++i) EXPECT_TRUE(std::isfinite(y[i]));
+  x.mutable_values<float>()[3] = std::numeric_limits<float>::infinity();
+  y = run_mlp(model, x);
+  for (size_t i = 0; i < 4; ++i) EXPECT_FALSE(y[i] > 1.001f);
+  for (size_t i = 4; i < 8; ++i) EXPECT_TRUE(std::isfinite(y[i]));
+}
+
+TEST_F(Driver, InputsThatDoNotFitAreNamed) {
+  const Model model = Model::load(mlp(), two_threads());
+  const Tensor x = random_floats({2, 8}, 1);
+  const auto expect = [&](const std::map<std::string, Tensor>& inputs, const std::string& said) {
+    const Error error = error_of([&] { model.run(inputs); });
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidInput);
+    EXPECT_NE(std::string(error.what()).find(said), std::string::npos) << error.what();
+  };
+  expect({}, "x");
+  expect({{"x", x}, {"y", x}}, "no such input");
+  expect({{"x", Tensor(DType::kI64, {2, 8})}}, "i64");
+  expect({{"x", Tensor()}}, "undefined");
+  expect({{"x", random_floats({2, 7}, 1)}}, "x");
+  expect({{"x", random_floats({16}, 1)}}, "x");
+}
+
+TEST_F(Driver, ConcurrentRunsOfOneModel) {
+  const Model model = Model::load(mlp(), two_threads());
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const Tensor x = random_floats({2, 8}, t);
+      const std::vector<float> first = run_mlp(model, x);
+      for (int round = 0; round < 100; ++round) ASSERT_EQ(run_mlp(model, x), first);
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(Driver, APlanFileRunsWithoutCompiler) {
+  const Model model = Model::load(mlp(), two_threads());
+  model.save(path("mlp.plan"));
+  const char* before = std::getenv("PATH");
+  const std::string saved = before == nullptr ? "" : before;
+  ::setenv("PATH", "/nonexistent", 1);
+  const Model plan = Model::load(path("mlp.plan"), two_threads());
+  const Error none = error_of([&] {
+    CompileOptions options = two_threads();
+    options.use_cache = false;
+    Model::load(path("mlp.onnx"), options);
+  });
+  ::setenv("PATH", saved.c_str(), 1);
+  EXPECT_EQ(none.code(), ErrorCode::kNoCompiler);
+  const Tensor x = random_floats({2, 8}, 4);
+  EXPECT_EQ(run_mlp(plan, x), run_mlp(model, x));
+  EXPECT_EQ(error_of([&] { plan.run({{"x", random_floats({3, 8}, 1)}}); }).code(), ErrorCode::kInvalidInput);
+  EXPECT_EQ(error_of([&] { driver::verify(path("mlp.plan"), {}, {}, 0); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Driver, ADamagedCachedPlanIsMadeAgain) {
+  const std::string file = mlp();
+  const Tensor x = random_floats({2, 8}, 1);
+  const std::vector<float> y = run_mlp(Model::load(file, two_threads()), x);
+  const std::string folder = path("cache");
+  ASSERT_EQ(plans_in(folder).size(), 1u);
+  const std::string plan = plans_in(folder)[0];
+  const std::string whole(MappedFile::open(plan)->text());
+  for (size_t at : {size_t{3}, size_t{70}, whole.size() / 2}) {
+    std::string text = whole;
+    text[at] = static_cast<char>(text[at] ^ 4);
+    write_file(plan, text, Sync::kNo);
+    EXPECT_EQ(run_mlp(Model::load(file, two_threads()), x), y);
+  }
+  write_file(plan, whole.substr(0, 1000), Sync::kNo);
+  EXPECT_EQ(run_mlp(Model::load(file, two_threads()), x), y);
+  EXPECT_TRUE(Model::load(file, two_threads()).impl().primary().from_cache);
+}
+
+TEST_F(Driver, ProcessesThatCompileTheSameAtOnceAndThatAreKilledLeaveAGoodCache) {
+  const std::string file = mlp();
+  const Tensor x = random_floats({2, 8}, 1);
+  std::mt19937 random(5);
+  for (int round = 0; round < 4; ++round) {
+    jit::Cache::of_user().clear();
+    std::vector<pid_t> children;
+    for (int c = 0; c < 2; ++c) {
+      const pid_t child = ::fork();
+      ASSERT_GE(child, 0);
+      if (child == 0) {
+        int status = 1;
+        try {
+          status = run_mlp(Model::load(file, two_threads()), x).size() == 8 ? 0 : 1;
+        } catch (...) {
+        }
+        ::_exit(status);
+      }
+      children.push_back(child);
+    }
+    const bool kill_one = round % 2 == 1;
+    if (kill_one) {
+      ::usleep(random() % 300000);
+      ::kill(children[0], SIGKILL);
+    }
+    for (size_t c = 0; c < children.size(); ++c) {
+      int status = 0;
+      ::waitpid(children[c], &status, 0);
+      EXPECT_TRUE(status == 0 || (c == 0 && kill_one)) << status;
+    }
+    EXPECT_TRUE(Model::load(file, two_threads()).impl().primary().from_cache);
+  }
+}
+
+TEST_F(Driver, WorksWhereTheCacheCannotBeWritten) {
+  write_file(path("file"), "x");
+  ::setenv("HEDDLE_CACHE_DIR", path("file/below").c_str(), 1);
+  EXPECT_EQ(run_mlp(Model::load(mlp(), two_threads()), random_floats({2, 8}, 1)).size(), 8u);
+}
+
+TEST_F(Driver, AModelLargerThanMemoryIsRefusedBeforeItIsRun) {
+  test::write_huge(path("huge.onnx"));
+  const Error error = error_of([&] { Model::load(path("huge.onnx"), two_threads()); });
+  EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory);
+  EXPECT_NE(error.why().find("GB"), std::string::npos);
+}
+
+TEST_F(Driver, RandomInputsAreSeededAndWithinTheTableThatTheyIndex) {
+  test::write_lookup(path("lookup.onnx"));
+  const Model model = Model::load(path("lookup.onnx"), two_threads());
+  const runtime::Plan& plan = *model.impl().primary().plan;
+  EXPECT_EQ(plan.inputs[0].index_bound, 10);
+  const Tensor ids = driver::random_inputs(plan, 7).at("ids");
+  for (const int64_t id : ids.values<int64_t>()) EXPECT_TRUE(id >= 0 && id < 10);
+  EXPECT_EQ(model.run(driver::random_inputs(plan, 7))[0].size(), 12);
+}
+
+TEST_F(Driver, OptionsThatDoNotExistAreInvalidArguments) {
+  const std::string file = mlp();
+  for (const auto& change : std::vector<std::function<void(CompileOptions&)>>{
+           [](CompileOptions& o) { o.precision = "f12"; }, [](CompileOptions& o) { o.fusion = "all"; },
+           [](CompileOptions& o) { o.target = "tpu"; }, [](CompileOptions& o) { o.threads = -1; },
+           [](CompileOptions& o) { o.disabled_passes = {"none"}; }}) {
+    CompileOptions options;
+    change(options);
+    EXPECT_EQ(error_of([&] { Model::load(file, options); }).code(), ErrorCode::kInvalidArgument);
+  }
+  CompileOptions cuda;
+  cuda.target = "cuda";
+  EXPECT_EQ(error_of([&] { Model::load(file, cuda); }).code(), ErrorCode::kDevice);
+}
+
+TEST_F(Driver, ReportAndPictureShowWhatWasFused) {
+  const driver::CompiledModel model = driver::compile_model(mlp(), two_threads());
+  EXPECT_GT(model.report.distinct_kernels, 0u);
+  EXPECT_FALSE(model.report.groups.empty());
+  for (const driver::GroupReport& group : model.report.groups) EXPECT_EQ(group.fallback, "");
+  const std::string svg = driver::draw_svg(model);
+  EXPECT_TRUE(svg.starts_with("<svg"));
+  EXPECT_NE(svg.find("probabilities"), std::string::npos);
+}
+
+TEST(Collapse, FindsTheLayersOfANetwork) {
+  const auto repeats = driver::find_repeats({"in", "a", "b", "b", "a", "b", "b", "a", "b", "b", "out"});
+  ASSERT_EQ(repeats.size(), 1u);
+  EXPECT_EQ(repeats[0].begin, 1u);
+  EXPECT_EQ(repeats[0].period, 3u);
+  EXPECT_EQ(repeats[0].count, 3u);
+  EXPECT_TRUE(driver::find_repeats({"a", "b", "c"}).empty());
+  EXPECT_TRUE(driver::find_repeats({}).empty());
+}
+
+TEST_F(Driver, CInterface) {
+  const std::string file = mlp();
+  heddle_error* error = nullptr;
+  EXPECT_EQ(heddle_model_load("/nowhere.onnx", nullptr, &error), nullptr);
+  EXPECT_EQ(heddle_error_code(error), 401);
+  EXPECT_NE(std::string(heddle_error_message(error)).find("/nowhere.onnx"), std::string::npos);
+  heddle_error_free(error);
+
+  heddle_options* options = heddle_options_new();
+  EXPECT_EQ(heddle_options_set(options, "threads", "two", nullptr), 0);
+  EXPECT_EQ(heddle_options_set(options, "colour", "red", &error), 0);
+  EXPECT_EQ(heddle_error_code(error), 201);
+  heddle_error_free(error);
+  EXPECT_EQ(heddle_options_set(options, "threads", "1", &error), 1);
+  heddle_model* model = heddle_model_load(file.c_str(), options, &error);
+  heddle_options_free(options);
+  ASSERT_NE(model, nullptr) << heddle_error_message(error);
+  ASSERT_EQ(heddle_model_input_count(model), 1u);
+  const heddle_port port = heddle_model_input(model, 0);
+  EXPECT_EQ(port.dtype, HEDDLE_F32);
+  ASSERT_EQ(port.rank, 2u);
+
+  const Tensor x = random_floats({2, 8}, 1);
+  heddle_tensor* input = heddle_tensor_new(port.dtype, port.shape, port.rank, x.data(), &error);
+  heddle_tensor* output = nullptr;
+  ASSERT_EQ(heddle_model_run(model, &port.name, &input, 1, &output, &error), 1);
+  const auto* y = static_cast<const float*>(heddle_tensor_data(output));
+  const std::vector<float> expected = run_mlp(Model::load(file, two_threads()), x);
+  for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(y[i], expected[i], 1e-6);
+  heddle_tensor_free(output);
+
+  const char* wrong = "z";
+  EXPECT_EQ(heddle_model_run(model, &wrong, &input, 1, &output, &error), 0);
+  EXPECT_EQ(output, nullptr);
+  EXPECT_EQ(heddle_error_code(error), 202);
+  heddle_error_free(error);
+  const int64_t negative = -1;
+  EXPECT_EQ(heddle_tensor_new(HEDDLE_F32, &negative, 1, nullptr, nullptr), nullptr);
+  heddle_tensor_free(input);
+  heddle_model_free(model);
+}
+
+}  // namespace
+}  // namespace heddle
