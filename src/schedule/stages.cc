@@ -365,6 +365,12 @@ class StageBuilder {
       });
     }
     for (const Store& s : d.stores) vote(s.at, 3);
+    // Kept results lie in scratch, next to each other along one variable only.
+    const std::vector<VarId> kept = ordered(d.kept, mapping_.vector);
+    for (VarId v : kept) {
+      if (!d.instances.empty() && v != kept.back()) votes.erase(v);
+    }
+    const auto allowed = [&](VarId v) { return d.instances.empty() || !(d.kept >> v & 1) || v == kept.back(); };
     std::optional<VarId> best;
     if (mapping_.vector && (d.loops >> *mapping_.vector & 1)) best = mapping_.vector;
     // A transposing kernel keeps its block shape.
@@ -374,7 +380,7 @@ class StageBuilder {
     }
     if (best) return best;
     for (VarId v = 0; v < 64; ++v) {
-      if ((d.loops >> v & 1) && loop_extent(v) > 1) best = v;
+      if ((d.loops >> v & 1) && loop_extent(v) > 1 && allowed(v)) best = v;
     }
     return best;
   }

@@ -18,28 +18,44 @@ TOLERANCE = 1e-4  # of the largest magnitude of the output
 SMALLEST_SCALE = 1e-2
 
 
+def distance(a, b, scale):
+    return float(np.abs(a - b).max() / scale) if a.size else 0.0
+
+
+def session(path, level):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
 class SideBySide:
-    """models: name -> ONNX file."""
+    """models: name -> ONNX file.
+
+    Trained networks that decide between two near-equal answers amplify rounding: with and without its optimisations ONNX
+    Runtime differs from itself by up to 1.4e-4 there, and from float64 by as much. That distance, for the input at hand,
+    is what either side may be off by beyond the tolerance."""
 
     def __init__(self, test, heddle, models):
         self.test = test
         self.command = HeddleCommand(heddle, models)
-        self.sessions = {name: onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-                         for name, path in models.items()}
-        self.worst = {name: 0.0 for name in models}
+        level = onnxruntime.GraphOptimizationLevel
+        self.sessions = {name: session(path, level.ORT_ENABLE_ALL) for name, path in models.items()}
+        self.plain_sessions = {name: session(path, level.ORT_DISABLE_ALL) for name, path in models.items()}
 
     def run(self, model, inputs):
         """Returns (Heddle's outputs, ONNX Runtime's), both in the model's order, after comparing their numbers."""
         names = [output.name for output in self.sessions[model].get_outputs()]
         expected = self.sessions[model].run(names, inputs)
+        plain = self.plain_sessions[model].run(names, inputs)
         by_name = self.command.run(model, inputs)
         actual = [by_name[name.replace("/", "_")] for name in names]
-        for name, a, e in zip(names, actual, expected):
+        for name, a, e, p in zip(names, actual, expected, plain):
             self.test.assertEqual(a.shape, e.shape, f"{model}: {name}")
             self.test.assertEqual(a.dtype, e.dtype, f"{model}: {name}")
-            error = float(np.abs(a - e).max() / max(np.abs(e).max(), SMALLEST_SCALE)) if e.size else 0.0
-            self.worst[model] = max(self.worst[model], error)
-            self.test.assertLessEqual(error, TOLERANCE, f"{model}: {name} differs at shape {e.shape}")
+            scale = max(float(np.abs(e).max(initial=0)), SMALLEST_SCALE)
+            error, noise = distance(a, e, scale), distance(p, e, scale)
+            print(f"  {model} {e.shape}: differs by {error:.1e}, ONNX Runtime from itself by {noise:.1e}", flush=True)
+            self.test.assertLessEqual(error, TOLERANCE + 2 * noise, f"{model}: {name} differs at shape {e.shape}")
         return actual, expected
 
 
