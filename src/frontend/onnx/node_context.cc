@@ -113,7 +113,10 @@ const GraphProto& NodeContext::attr_graph(std::string_view name) const {
   return *a.g;
 }
 DType NodeContext::attr_dtype(std::string_view name, DType fallback) const {
-  return has_attr(name) ? dtype_of(attr_int(name), where()) : fallback;
+  if (!has_attr(name)) return fallback;
+  const DType type = dtype_of(attr_int(name), where());
+  if (type == DType::kString) fail(ErrorCode::kUnsupportedType, fmt::format("attribute '{}' asks for text", name));
+  return type;
 }
 
 const Value& NodeContext::value(size_t i) const {

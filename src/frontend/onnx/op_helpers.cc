@@ -30,6 +30,14 @@ ValueId int_constant(ir::Builder& b, Shape shape, Ints values, DType dtype) {
   return b.constant(ir::to_tensor(array));
 }
 
+void check_table(const NodeContext& ctx, const Shape& shape) {
+  constexpr int64_t kMost = int64_t{1} << 26;
+  if (element_count(shape) <= kMost) return;
+  ctx.fail(ErrorCode::kOutOfMemory,
+           fmt::format("a table of {} entries would be computed while importing", to_string(shape)),
+           "Reduce the input's shape");
+}
+
 ValueId per_channel(ir::Builder& b, ValueId vector, int64_t rank) {
   Shape shape(static_cast<size_t>(rank), 1);
   shape.at(1) = element_count(b.shape(vector));

@@ -18,6 +18,8 @@ Ints int_range(int64_t count, int64_t first = 0);
 // A constant of the given type from doubles (rounded) or integers.
 ValueId real_constant(ir::Builder& b, DType dtype, Shape shape, std::vector<double> values);
 ValueId int_constant(ir::Builder& b, Shape shape, Ints values, DType dtype = DType::kI64);
+// Refuses (kOutOfMemory) tables of index arithmetic that would not be reasonable to compute while importing.
+void check_table(const NodeContext& ctx, const Shape& shape);
 // A vector over channels seen as [1, C, 1, 1, ...] for a tensor of the given rank.
 ValueId per_channel(ir::Builder& b, ValueId vector, int64_t rank);
 // Inserts dimensions of extent 1 at these positions of the result (sorted).

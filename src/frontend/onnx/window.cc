@@ -5,7 +5,7 @@
 namespace heddle::onnx {
 namespace {
 
-constexpr int64_t kLimit = int64_t{1} << 31;
+constexpr int64_t kLimit = int64_t{1} << 28;  // products with any extent stay far from overflow
 
 ir::Ints spatial_attr(const NodeContext& ctx, std::string_view name, size_t count, int64_t fallback, int64_t least) {
   ir::Ints values = ctx.attr_ints(name);

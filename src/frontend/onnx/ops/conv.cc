@@ -136,6 +136,7 @@ void col_to_im(NodeContext& ctx) {
   }
   const int64_t count = element_count(blocks);
   if (count != shape[2]) ctx.invalid(fmt::format("there are {} columns, {} expected", shape[2], count));
+  check_table(ctx, {taps, count});
   Ints places;
   for (int64_t t = 0; t < taps; ++t) {
     for (int64_t l = 0; l < count; ++l) {

@@ -65,8 +65,9 @@ void tensor_scatter(NodeContext& ctx) {
 void one_hot(NodeContext& ctx) {
   const Shape shape = ctx.shape(0);
   const int64_t rank = ctx.rank(0) + 1, axis = ctx.axis(ctx.attr_int("axis", -1), rank);
-  const auto depth = static_cast<int64_t>(ctx.constant_real(1));
-  if (depth < 0) ctx.invalid("the depth is negative");
+  const double given_depth = ctx.constant_real(1);
+  if (!(given_depth >= 0 && given_depth < 1e15)) ctx.invalid("the depth is negative or too large");
+  const auto depth = static_cast<int64_t>(given_depth);
   Shape to = shape;
   to.insert(to.begin() + axis, depth);
   const ValueId given = ctx.b.cast(ctx.in(0), DType::kI64);

@@ -111,6 +111,7 @@ ValueId max_positions(NodeContext& ctx, const Pool& p, bool column_major) {
   for (int64_t d = 0; d < n; ++d) {  // [..., in_d, ...] -> [..., out_d, kernel_d, ...]
     const auto s = static_cast<size_t>(d);
     Ints at;
+    check_table(ctx, {p.out[s], p.window.kernel[s]});
     for (int64_t o = 0; o < p.out[s]; ++o) {
       for (int64_t k = 0; k < p.window.kernel[s]; ++k) {
         at.push_back(o * p.window.strides[s] + k * p.window.dilations[s]);

@@ -67,7 +67,7 @@ double kernel_at(const Request& r, double distance) {
 // Antialiasing widens the kernel by the factor of the reduction.
 Taps make_taps(const Request& r, size_t d, int64_t extent) {
   Taps taps;
-  const double stretch = r.antialias ? std::min(1.0, r.scales[d]) : 1;
+  const double stretch = r.antialias ? std::clamp(r.scales[d], 1e-6, 1.0) : 1;
   const double reach = r.mode == "linear" ? 1 : 2;
   taps.count = r.mode == "nearest" ? 1 : 2 - 2 * (static_cast<int64_t>(std::floor(-reach / stretch)) + 1);
   // Operator set 10 leaves the rounding open; runtimes round down, and up when they reduce.
@@ -95,12 +95,14 @@ Taps make_taps(const Request& r, size_t d, int64_t extent) {
 
 constexpr int64_t kMostGathers = 4;  // wider kernels are a product with a matrix
 
-ValueId resize_dim(ir::Builder& b, ValueId x, const Taps& taps, int64_t dim) {
+ValueId resize_dim(NodeContext& ctx, ValueId x, const Taps& taps, int64_t dim) {
+  ir::Builder& b = ctx.b;
   const int64_t outputs = static_cast<int64_t>(taps.inside.size());
   const Shape from = b.shape(x);
   const int64_t extent = from[static_cast<size_t>(dim)];
   if (taps.count == 1) return b.gather(x, b.ints(taps.index), dim);
   if (taps.count > kMostGathers) {
+    check_table(ctx, {extent, outputs});
     std::vector<double> matrix(static_cast<size_t>(extent * outputs), 0);
     for (int64_t i = 0; i < outputs * taps.count; ++i) {
       const auto at = static_cast<size_t>(i);
@@ -141,9 +143,10 @@ void resize_all(NodeContext& ctx, const Request& r) {
     if (r.sizes[d] < 0) ctx.invalid("a size is negative");
     if (shape[d] == r.sizes[d] && r.scales[d] == 1 && !crops) continue;
     if (shape[d] == 0) ctx.invalid("an empty dimension cannot be resized");
+    check_table(ctx, {r.sizes[d], r.antialias ? static_cast<int64_t>(4 / std::clamp(r.scales[d], 1e-6, 1.0)) + 4 : 4});
     const Taps taps = make_taps(r, d, shape[d]);
     const auto dim = static_cast<int64_t>(d);
-    x = resize_dim(ctx.b, x, taps, dim);
+    x = resize_dim(ctx, x, taps, dim);
     if (crops && std::count(taps.inside.begin(), taps.inside.end(), 0) > 0) {
       Shape along(shape.size(), 1);
       along[d] = r.sizes[d];
@@ -175,7 +178,7 @@ void set_scales(NodeContext& ctx, Request& r, const std::vector<double>& scales,
   if (scales.size() != axes.size()) ctx.invalid("there must be one scale for each axis");
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto d = static_cast<size_t>(axes[i]);
-    if (!(scales[i] > 0)) ctx.invalid("a scale is not positive");
+    if (!(scales[i] >= 1e-6)) ctx.invalid("a scale is not positive, or too small");
     r.scales[d] = scales[i];
     const double size = std::floor(static_cast<double>(r.sizes[d]) * scales[i]);
     if (!(size < 1e15)) ctx.invalid("a scale is too large");
@@ -198,6 +201,7 @@ void set_sizes(NodeContext& ctx, Request& r, const Ints& sizes, const Ints& axes
   const auto [least, most] = std::minmax_element(scales.begin(), scales.end());
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto d = static_cast<size_t>(axes[i]);
+    if (sizes[i] < 0) ctx.invalid("a size is negative");
     r.sizes[d] = sizes[i];
     r.scales[d] = scales[i];
     if (policy == "stretch") continue;
@@ -244,6 +248,8 @@ void resize(NodeContext& ctx) {
   if (r.coordinates == "tf_crop_and_resize") {
     const std::vector<double> roi = ctx.has(1) ? ctx.constant_reals(1) : std::vector<double>();
     if (roi.size() != 2 * axes.size()) ctx.invalid("the region must hold two numbers for each axis");
+    const auto finite = [](double v) { return std::isfinite(v); };
+    if (!std::all_of(roi.begin(), roi.end(), finite)) ctx.invalid("the region is not finite");
     for (size_t i = 0; i < axes.size(); ++i) {
       r.roi_start[static_cast<size_t>(axes[i])] = roi[i];
       r.roi_end[static_cast<size_t>(axes[i])] = roi[axes.size() + i];

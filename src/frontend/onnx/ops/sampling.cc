@@ -172,6 +172,7 @@ void affine_grid(NodeContext& ctx) {
   for (int64_t d = rank; d-- > 0;) {
     const int64_t n = extents[static_cast<size_t>(d)];
     std::vector<double> line;
+    check_table(ctx, {n});
     for (int64_t i = 0; i < n; ++i) {
       const auto at = static_cast<double>(i), length = static_cast<double>(n);
       line.push_back(align ? (n == 1 ? -1 : -1 + 2 * at / (length - 1)) : (2 * at + 1) / length - 1);
@@ -210,6 +211,7 @@ void deform_conv(NodeContext& ctx) {
   grouped.insert(grouped.end(), image.extents.begin(), image.extents.end());
   image.data = move_axis(ctx.b, ctx.b.reshape(ctx.in(0), grouped), 1, rank + 1);
   const ValueId offsets = ctx.b.reshape(ctx.in(2), {x[0] * og, taps, rank, points});
+  check_table(ctx, {taps, points});
   std::vector<ValueId> coordinates;
   int64_t taps_left = taps, points_left = points;
   for (size_t d = 0; d < n; ++d) {

@@ -185,7 +185,7 @@ void depth_to_space(NodeContext& ctx) {
 void space_to_depth(NodeContext& ctx) {
   const Shape s = ctx.shape(0);
   const int64_t block = ctx.attr_int("blocksize");
-  if (s.size() != 4 || block < 1 || s[2] % block != 0 || s[3] % block != 0) {
+  if (s.size() != 4 || block < 1 || block > (1 << 20) || s[2] % block != 0 || s[3] % block != 0) {
     ctx.invalid("the image does not split into blocks");
   }
   const ValueId x = ctx.b.reshape(ctx.in(0), {s[0], s[1], s[2] / block, block, s[3] / block, block});
@@ -275,8 +275,7 @@ void cast_to(NodeContext& ctx, DType to) {
 }
 
 void cast(NodeContext& ctx) {
-  ctx.attr_int("to");
-  cast_to(ctx, ctx.attr_dtype("to", DType::kF32));
+  cast_to(ctx, dtype_of(ctx.attr_int("to"), ctx.where()));
 }
 
 void cast_like(NodeContext& ctx) {
