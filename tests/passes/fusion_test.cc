@@ -159,6 +159,19 @@ TEST(Fusion, AStepOfARecurrenceIsTwoKernels) {
   EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot", "stitch: gather add slice slice tanh mul"));
 }
 
+TEST(Fusion, SquaresOfAStoredValueAreNotStored) {
+  const std::string text = "graph(%x: f32[4,4], %w: f32[4,4]) { %d = dot(%x, %w) " + kDot + R"(
+      %t = tanh(%d)
+      %q = mul(%t, %t)
+      %r = reshape(%t) {shape = [2,8]}
+      %p = reshape(%q) {shape = [2,8]}
+      %a = reduce(%r) {kind = "sum", dims = [1]}
+      %b = reduce(%p) {kind = "sum", dims = [1]}
+      return "a" = %a, "b" = %b
+    })";
+  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot tanh", "stitch: reduce", "stitch: mul reduce"));
+}
+
 TEST(Fusion, WideningIsLeftToTheReader) {
   const auto text = [](const std::string& more) {
     return "graph(%x: bf16[4,4], %w: bf16[4,4]) { %d = dot(%x, %w) " + kDot + " %c = cast(%d) {to = f32} " + more +

@@ -63,7 +63,7 @@ class Epilogue {
     }
     if (!ir::is_elementwise(node.op)) return fmt::format("{} reads other elements of the result", to_string(node.op));
     if (element_count(graph_.shape(result)) != count_) return "it has more elements than the result";
-    if (joins_stitches(node)) return "it is one stitch with what makes its other operand and with what reads it";
+    if (std::string reason = kernel_of_the_readers(node); !reason.empty()) return reason;
     for (ValueId v : node.inputs) {
       const auto found = inside_.find(v);
       if (found != inside_.end() && found->second) return "it computes in a permuted layout";
@@ -75,25 +75,51 @@ class Epilogue {
     return {};
   }
 
-  // Whether a node joins two sides that would be one stitch with it: an operand that is made for it alone by
-  // memory-bound nodes (a slice of a sequence, say), and readers that no epilogue can have. In the epilogue it would
-  // leave a kernel on either side.
-  bool joins_stitches(const Node& node) const {
-    const std::vector<NodeId>& readers = c_.users[node.outputs[0]];
-    const auto stays_outside = [&](NodeId id) {
-      const Op op = graph_.node(id).op;
-      return c_.role[id] == Role::kMemory && !ir::is_elementwise(op) && op != Op::kReshape && op != Op::kTranspose;
-    };
-    if (readers.empty() || !std::all_of(readers.begin(), readers.end(), stays_outside)) return false;
-    const auto own = [&](ValueId v) {
-      const NodeId at = graph_.value(v).producer;
-      const ir::OpClass made_by = ir::class_of(graph_.node(at).op);
-      return !inside_.contains(v) && c_.role[at] == Role::kMemory && graph_.node(at).op != Op::kBroadcast &&
-             made_by != ir::OpClass::kReduction && readers_of(v) == 1;
-    };
-    return std::any_of(node.inputs.begin(), node.inputs.end(), own);
+  // A reader that no epilogue can have: memory-bound, but not elementwise; reshapes are looked through.
+  bool stays_outside(NodeId id, int depth = 0) const {
+    constexpr int kMaxDepth = 4;
+    const Node& node = graph_.node(id);
+    if (node.op == Op::kReshape && depth < kMaxDepth) return all_outside(node.outputs[0], depth + 1);
+    return c_.role[id] == Role::kMemory && !ir::is_elementwise(node.op) && node.op != Op::kTranspose &&
+           node.op != Op::kReshape;
   }
-  size_t readers_of(ValueId v) const { return c_.users[v].size() + (c_.is_output[v] ? 1 : 0); }
+  bool all_outside(ValueId v, int depth = 0) const {
+    const std::vector<NodeId>& readers = c_.users[v];
+    return !c_.is_output[v] && !readers.empty() &&
+           std::all_of(readers.begin(), readers.end(), [&](NodeId id) { return stays_outside(id, depth); });
+  }
+  // Whether the result of an epilogue value is stored in any case.
+  bool is_stored(ValueId v, int depth = 0) const {
+    constexpr int kMaxDepth = 4;
+    if (c_.is_output[v]) return true;
+    return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId id) {
+      const Node& node = graph_.node(id);
+      if (node.op == Op::kReshape) return depth < kMaxDepth && is_stored(node.outputs[0], depth + 1);
+      return stays_outside(id);
+    });
+  }
+
+  // A node between an epilogue value and readers that are not in the epilogue is better computed by these in two cases:
+  // - one of its operands is made for it alone by memory-bound nodes (a slice of a sequence, say), which join the
+  // readers'
+  //   kernel through it, and would be a kernel of their own without;
+  // - its operand from the epilogue is stored in any case: one more result would be one more store and load.
+  std::string kernel_of_the_readers(const Node& node) const {
+    if (!all_outside(node.outputs[0])) return {};
+    bool stored = true;
+    for (ValueId v : node.inputs) {
+      const Node& producer = graph_.producer(v);
+      if (inside_.contains(v)) {
+        stored = stored && is_stored(v);
+        continue;
+      }
+      const bool own = c_.role[graph_.value(v).producer] == Role::kMemory && producer.op != Op::kBroadcast &&
+                       ir::class_of(producer.op) != ir::OpClass::kReduction && c_.users[v].size() == 1 &&
+                       !c_.is_output[v];
+      if (own) return "it is one stitch with what makes its other operand and with what reads it";
+    }
+    return stored ? "its readers compute it from a value that is stored in any case" : "";
+  }
 
   // A wider type is converted where it is read, unless arithmetic that this epilogue can have, too, follows.
   std::string widening_refusal(ValueId result) const {
