@@ -262,8 +262,9 @@ class StitchWriter {
     for (size_t k = 0; k < stage.reductions.size(); ++k) {
       const Reduction& r = stage.reductions[k];
       if (is_arg(r.combine)) {
-        out_.line("tile::arg_accumulator<{}, {}, {}, {}> {};", r.combine == Combine::kArgMax, r.last,
-                  computed_type(r.dtype), width, accumulator(r.local));
+        out_.line("tile::arg_accumulator<{}, {}, {}, {}, {}> {};", r.combine == Combine::kArgMax, r.last,
+                  computed_type(r.dtype), computed_type(body_.pool[stage.pieces[0].positions[k]].dtype), width,
+                  accumulator(r.local));
       } else {
         out_.line("tile::accumulator<{}, {}, {}, {}> {};", combiner(r.combine), computed_type(r.dtype), width,
                   stage.vector ? unroll_ : 1, accumulator(r.local));
@@ -368,8 +369,9 @@ class StitchWriter {
     const auto& buffers = emitter_.names().buffers;
     const std::string at = emitter_.index(r.at);
     if (is_arg(r.combine)) {
-      out_.line("tile::arg_columns<{}, {}, W>({} + {}, {} + {}, {}, {}, n);", r.combine == Combine::kArgMax, r.last,
-                buffers[*r.scratch], at, buffers[*r.position_buffer], at, value, emitter_.vector(piece.positions[k]));
+      out_.line("tile::arg_columns<{}, {}, W>({} + {}, {} + {}, {}, tile::convert<int64_t>({}), n);",
+                r.combine == Combine::kArgMax, r.last, buffers[*r.scratch], at, buffers[*r.position_buffer], at, value,
+                emitter_.vector(piece.positions[k]));
       return;
     }
     const std::string p = fmt::format("{} + {}", buffers[*r.scratch], at);

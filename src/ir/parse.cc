@@ -250,7 +250,8 @@ class Parser {
     const int64_t given = static_cast<int64_t>(reals.size() + integers.size());
     const int64_t count = element_count(shape);
     if (given != count && given != 1) {
-      fail_at(start, fmt::format("{} values are given for the {} elements of {}", given, count, heddle::to_string(shape)));
+      fail_at(start,
+              fmt::format("{} values are given for the {} elements of {}", given, count, heddle::to_string(shape)));
     }
     if (given == 1 && count > 1) reserve_fill(start, static_cast<size_t>(count), size_of(dtype));
     if (count == 0) return Tensor(dtype, std::move(shape));

@@ -249,7 +249,8 @@ ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
   }
   instance.operand = inliner_->at(node.inputs[0], from);
   if (node.op == Op::kArgReduce) {
-    instance.along = pool.add({.kind = Expr::Kind::kIndex, .dtype = DType::kI64, .index = inner[0]});
+    const DType position = reduced[0] <= INT32_MAX ? DType::kI32 : DType::kI64;
+    instance.along = pool.add({.kind = Expr::Kind::kIndex, .dtype = position, .index = inner[0]});
   }
   visit(instance.operand, [&](ExprId e) {
     const Expr& expr = pool[e];

@@ -11,6 +11,8 @@ namespace {
 constexpr double kWorthStoring = 6;  // cycles above which a value is stored rather than computed twice
 constexpr int kWorthSpreading = 4;   // how often a costly value must be used per computation to get a stage of its own
 
+constexpr int64_t kLongColumn = 512;  // additions in a row after which a running sum is compensated
+
 // A stage while it is put together: expressions still over whole loops.
 struct Draft {
   int level = 0;
@@ -134,7 +136,8 @@ class StageBuilder {
       uint32_t holds = *r.scratch;
       // One running sum over a whole column loses digits that E[x^2] - E[x]^2 then needs; along a row there are many.
       const bool vertical = mapping_.vector && (loops >> *mapping_.vector & 1);
-      if (vertical && r.combine == Combine::kSum && is_float(r.dtype)) {
+      const bool is_long = probe_.volume(i.reduced) > kLongColumn;
+      if (vertical && is_long && r.combine == Combine::kSum && is_float(r.dtype)) {
         r.error_buffer = new_scratch(result, loop_volume(loops));
       }
       if (is_arg(r.combine)) holds = *(r.position_buffer = new_scratch(DType::kI64, loop_volume(loops)));

@@ -75,7 +75,7 @@ struct Store {
 struct Piece {
   std::vector<Range> ranges;      // inclusive, one per loop of the stage
   std::vector<ExprId> values;     // one per reduction
-  std::vector<ExprId> positions;  // one per reduction, for arg reductions
+  std::vector<ExprId> positions;  // one per reduction, for arg reductions: i32 or i64
   std::vector<Store> stores;
 };
 

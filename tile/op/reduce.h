@@ -145,17 +145,17 @@ TILE_INLINE auto beats(vec<T, W> a, vec<T, W> b) {
 }
 
 // Position of the best value of a row. Every lane keeps its own best; equal lanes are told apart by position.
-template <bool Max, bool Last, typename T, int W>
+template <bool Max, bool Last, typename T, typename P, int W>
 struct arg_accumulator {
   vec<T, W> best;
-  vec<int64_t, W> where;
+  vec<P, W> where;
 
-  TILE_INLINE arg_accumulator() : best{}, where(splat<W>(int64_t(-1))) {}
+  TILE_INLINE arg_accumulator() : best{}, where(splat<W>(P(-1))) {}
   template <typename N>
-  TILE_INLINE void add(vec<T, W> v, vec<int64_t, W> position, N n) {
-    const auto unset = where < zero<int64_t, W>();
-    auto take = convert_mask<8>(beats<Max, Last>(v, best)) | unset;
-    if constexpr (is_same<N, int64_t>) take = take & first_lanes<8, W>(n);
+  TILE_INLINE void add(vec<T, W> v, vec<P, W> position, N n) {
+    constexpr int bytes = int(sizeof(P));
+    auto take = convert_mask<bytes>(beats<Max, Last>(v, best)) | (where < zero<P, W>());
+    if constexpr (is_same<N, int64_t>) take = take & first_lanes<bytes, W>(n);
     best = select(take, v, best);
     where = select(take, position, where);
   }
@@ -180,7 +180,7 @@ struct arg_accumulator {
 // The same where every lane is a result of its own, kept in memory.
 template <bool Max, bool Last, int W, typename T, typename N>
 TILE_INLINE void arg_columns(T* best, int64_t* where, vec<T, W> v, vec<int64_t, W> position, N n) {
-  arg_accumulator<Max, Last, T, W> a;
+  arg_accumulator<Max, Last, T, int64_t, W> a;
   a.best = fetch<W>(best, n);
   a.where = fetch<W>(where, n);
   a.add(v, position, n);

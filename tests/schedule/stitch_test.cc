@@ -1,0 +1,117 @@
+#include "schedule/stitch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ir/builder.h"
+
+namespace heddle::schedule {
+namespace {
+
+using ir::Builder;
+using ir::Op;
+using ir::ValueId;
+
+Target target() {
+  Target t;
+  t.cpu.isa = CpuIsa::kAvx512;
+  t.cpu.threads = 2;
+  return t;
+}
+
+ScheduledGroup schedule_all(const ir::Graph& graph) {
+  ir::Group group{ir::GroupKind::kStitch, {}, 0, {}, {}};
+  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const ir::Node& node = graph.node(id);
+    const bool outside = node.op == Op::kParameter || node.op == Op::kConstant;
+    if (outside) group.inputs.push_back(node.outputs[0]);
+    if (!outside) group.nodes.push_back(id);
+  }
+  for (const auto& port : graph.outputs()) group.outputs.push_back(port.value);
+  return schedule(graph, group, target());
+}
+
+const StitchDesc& body(const ScheduledGroup& group, size_t kernel = 0) {
+  return *std::get<std::shared_ptr<const StitchDesc>>(group.kernels.at(kernel).desc.body);
+}
+
+size_t reductions(const Stage& stage) {
+  return stage.reductions.size();
+}
+
+TEST(StitchSchedule, SoftmaxIsThreeSweepsThatComputeExpOnce) {
+  ir::Graph graph;
+  Builder b(graph);
+  graph.output("y", b.softmax(graph.parameter("x", {DType::kF32, {4096, 1024}}), {1}));
+  const ScheduledGroup group = schedule_all(graph);
+  ASSERT_EQ(group.kernels.size(), 1u);
+  const StitchDesc& d = body(group);
+  ASSERT_EQ(d.stages.size(), 3u);
+  EXPECT_EQ(reductions(d.stages[0]), 1u);
+  EXPECT_EQ(reductions(d.stages[1]), 1u);
+  EXPECT_EQ(d.stages[1].pieces[0].stores.size(), 1u) << "the sweep of the sum stores exp";
+  EXPECT_EQ(reductions(d.stages[2]), 0u);
+  ASSERT_EQ(d.scratch.size(), 1u);
+  EXPECT_EQ(d.scratch[0].elements, 1024);
+  EXPECT_EQ(d.grid_size(), 4096);
+  EXPECT_GE(group.kernels[0].config.tasks, 2);
+}
+
+TEST(StitchSchedule, ReductionsOverTheSameDataShareASweep) {
+  ir::Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.parameter("x", {DType::kF32, {64, 300}});
+  graph.output("sum", b.reduce("sum", x, {1}));
+  graph.output("max", b.reduce("max", x, {1}));
+  const ScheduledGroup group = schedule_all(graph);
+  ASSERT_EQ(group.kernels.size(), 1u);
+  EXPECT_EQ(reductions(body(group).stages[0]), 2u);
+}
+
+TEST(StitchSchedule, AFullReductionTakesTwoStepsThroughAWorkspace) {
+  ir::Graph graph;
+  Builder b(graph);
+  graph.output("y", b.reduce("sum", graph.parameter("x", {DType::kF32, {1 << 22}}), {0}));
+  const ScheduledGroup group = schedule_all(graph);
+  ASSERT_EQ(group.kernels.size(), 2u);
+  EXPECT_EQ(group.workspaces.size(), 1u);
+  EXPECT_GE(group.kernels[0].config.tasks, 2);
+}
+
+TEST(StitchSchedule, SmallWorkIsOneTask) {
+  ir::Graph graph;
+  Builder b(graph);
+  graph.output("y", b.softmax(graph.parameter("x", {DType::kF32, {2, 128}}), {1}));
+  EXPECT_EQ(schedule_all(graph).kernels[0].config.tasks, 1);
+}
+
+TEST(StitchSchedule, NeighbouringDimensionsMergeIntoOneLongLoop) {
+  ir::Graph graph;
+  Builder b(graph);
+  graph.output("y", b.unary(Op::kTanh, graph.parameter("x", {DType::kF32, {3, 5, 7, 11}})));
+  const ScheduledGroup group = schedule_all(graph);
+  const StitchDesc& d = body(group);
+  ASSERT_EQ(d.stages[0].loops.size(), 1u);
+  EXPECT_EQ(d.pool.indices.extent(d.stages[0].loops[0]), 3 * 5 * 7 * 11);
+}
+
+TEST(StitchSchedule, EmptyResultsNeedNoKernel) {
+  ir::Graph graph;
+  Builder b(graph);
+  graph.output("y", b.unary(Op::kTanh, graph.parameter("x", {DType::kF32, {0, 5}})));
+  EXPECT_TRUE(schedule_all(graph).kernels.empty());
+}
+
+TEST(StitchSchedule, RefusalsSayWhy) {
+  ir::Graph graph;
+  const ValueId x = graph.parameter("x", {DType::kF32, {4, 5}});
+  const ValueId y = graph.emit(
+      Op::kScan, {x},
+      {{"kind", std::string("sum")}, {"dim", int64_t{1}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}});
+  std::string reason;
+  EXPECT_FALSE(can_compile(graph, graph.producer(y), target(), &reason));
+  EXPECT_THAT(reason, ::testing::HasSubstr("scan"));
+}
+
+}  // namespace
+}  // namespace heddle::schedule
