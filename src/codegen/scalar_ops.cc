@@ -119,6 +119,7 @@ std::string ScalarEmitter::logic(const Expr& e, std::vector<TextValue>& args, in
     mask_bytes = bytes_of(args[0]);
     return fmt::format("~{}", as_mask(args[0], mask_bytes));
   }
+  if (args.size() < 2) fail(ErrorCode::kUnsupportedOperator, std::string(to_string(e.op)), "it is not defined on bool");
   const TextValue &a = args[args.size() - 2], &b = args[args.size() - 1];
   mask_bytes = std::max(a.literal ? 1 : bytes_of(a), b.literal ? 1 : bytes_of(b));
   const std::string x = as_mask(a, mask_bytes), y = as_mask(b, mask_bytes);
@@ -153,7 +154,9 @@ std::string ScalarEmitter::logic(const Expr& e, std::vector<TextValue>& args, in
 
 std::string ScalarEmitter::operation(const Expr& e, std::vector<TextValue>& args, int& mask_bytes) {
   const DType operand = args.back().dtype;
-  if (e.op == Op::kCast) {
+  // A bool in memory is the byte 0 or 1, so its bits are its value.
+  const bool of_bool = e.op == Op::kBitcast && (operand == DType::kBool || e.dtype == DType::kBool);
+  if (e.op == Op::kCast || of_bool) {
     if (e.dtype != DType::kBool) return cast(e, args[0]);
     mask_bytes =
         args[0].mask_bytes > 0 ? args[0].mask_bytes : static_cast<int>(size_of(schedule::compute_dtype(operand)));
