@@ -130,9 +130,7 @@ void print_stages(const CompileReport& report) {
     if (stage.stage.starts_with("pass ")) {
       passes[stage.stage.substr(5)] += stage.seconds;
     } else {
-      const bool cached = stage.stage == "kernels" && report.library_from_cache;
-      print_line(
-          fmt::format("  {:10} {}{}", stage.stage, human_seconds(stage.seconds), cached ? " (from the cache)" : ""));
+      print_line(fmt::format("  {:10} {}", stage.stage, human_seconds(stage.seconds)));
     }
   }
   for (const auto& [name, seconds] : passes) {
@@ -200,7 +198,7 @@ int explain_command(const Arguments& arguments) {
          "Explain the ONNX model");
   }
   const Prepared prepared = prepare(arguments);
-  const driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options);
+  const driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options, false);
   if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model), Sync::kNo);
   if (arguments.json) {
     print_json(model.report);

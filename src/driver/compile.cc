@@ -89,7 +89,7 @@ void check_memory(const std::string& model, int64_t needed, const char* what) {
        "Reduce the batch or the sequence length (--shape), or close other programs");
 }
 
-CompiledModel compile_model(const std::string& path, const CompileOptions& options) {
+CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels) {
   const Settings settings = resolve(options);
   CompiledModel result;
   CompileReport& report = result.report;
@@ -125,9 +125,9 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   add_interface(imported, options, plan);
   check_memory(path, plan.arena_bytes, "its intermediate values");
 
-  stages.begin("kernels", 0.4);
   report.distinct_kernels = kernels.size();
-  if (kernels.size() > 0) {
+  if (with_kernels && kernels.size() > 0) {
+    stages.begin("kernels", 0.4);
     const int jobs = Target::host_cpu().cpu.threads;
     jit::CompiledLibrary library =
         jit::compile(kernels.units(jobs, settings.target), settings.target, jobs, options.use_cache);

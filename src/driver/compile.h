@@ -21,7 +21,8 @@ struct CompiledModel {
 // The whole way from an ONNX file to a plan with its kernels; nothing is taken from the plan cache (kernels may come
 // from the library cache). Throws whatever the stages throw, and kOutOfMemory before the plan would need more memory
 // than there is.
-CompiledModel compile_model(const std::string& path, const CompileOptions& options);
+// `with_kernels` false: the kernels' text is made, but not compiled; the plan cannot run and the report is complete.
+CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels = true);
 
 // Throws kOutOfMemory when `needed` bytes are not available.
 void check_memory(const std::string& model, int64_t needed, const char* what);

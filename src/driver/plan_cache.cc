@@ -64,7 +64,9 @@ std::shared_ptr<const runtime::Plan> PlanCache::find(const Hash128& key, int thr
   const std::string path = cache_.path_of(jit::EntryKind::kPlan, key);
   if (!file_exists(path)) return nullptr;
   try {
-    return runtime::read_plan(path, threads);
+    auto plan = runtime::read_plan(path, threads);
+    cache_.touch(jit::EntryKind::kPlan, key);
+    return plan;
   } catch (const Error& error) {
     log(LogLevel::kInfo, fmt::format("cached plan {}: {}; it is made again", path, error.why()));
     if (error.code() == ErrorCode::kDamagedArtefact) cache_.remove(jit::EntryKind::kPlan, key);
@@ -86,7 +88,9 @@ std::shared_ptr<const runtime::Plan> PlanCache::store(const Hash128& key,
   try {
     // Gigabytes take seconds to flush; the checksums, which every load checks, make up for it.
     runtime::write_plan(*plan, path, Sync::kNo);
-    return runtime::map_plan(path);
+    auto mapped = runtime::map_plan(path);
+    cache_.trim();
+    return mapped;
   } catch (const Error& error) {
     warn_once(fmt::format("the plan of {} cannot be cached: {}", plan->model, error.what()));
     return plan;

@@ -1,12 +1,16 @@
 #include "jit/cache.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -30,6 +34,8 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64 && std::is_trivially_copyable_v<Frame>);
 
+constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan};
+
 // Files aside that are older than this belong to a process that died.
 constexpr auto kAsideLifetime = std::chrono::hours(1);
 
@@ -38,11 +44,11 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-void sweep(const std::string& folder) {
+void sweep(const std::string& folder, bool all = false) {
   std::error_code error;
   const auto now = fs::file_time_type::clock::now();
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (entry.path().extension() != ".tmp") continue;
+    if (!all && entry.path().extension() != ".tmp") continue;
     const auto written = entry.last_write_time(error);
     if (!error && now - written > kAsideLifetime) fs::remove_all(entry.path(), error);
   }
@@ -60,8 +66,6 @@ std::string_view to_string(EntryKind kind) {
       return "library";
     case EntryKind::kPlan:
       return "plan";
-    case EntryKind::kManifest:
-      return "manifest";
   }
   return "other";
 }
@@ -109,6 +113,7 @@ std::optional<Entry> Cache::find(EntryKind kind, const Hash128& key) const {
     if (std::memcmp(frame.magic, kMagic, sizeof kMagic) == 0 && frame.version == kVersion &&
         frame.kind == static_cast<uint32_t>(kind) && frame.bytes == payload.size() && frame.key == key &&
         frame.unused == 0 && frame.payload == hash_text(payload)) {
+      touch(kind, key);
       return Entry{std::move(file), payload};
     }
   }
@@ -137,6 +142,53 @@ bool Cache::store(EntryKind kind, const Hash128& key, std::string_view payload) 
   return true;
 }
 
+void Cache::touch(EntryKind kind, const Hash128& key) const {
+  ::utimensat(AT_FDCWD, path_of(kind, key).c_str(), nullptr, 0);
+}
+
+uint64_t Cache::default_limit() {
+  constexpr uint64_t kGigabyte = 1000000000;
+  const std::string text = environment("HEDDLE_CACHE_GB");
+  const double gigabytes = text.empty() ? 20 : std::strtod(text.c_str(), nullptr);
+  return static_cast<uint64_t>(std::clamp(gigabytes, 0.0, 1e6) * static_cast<double>(kGigabyte));
+}
+
+void Cache::trim(uint64_t limit) const {
+  struct File {
+    fs::file_time_type used;
+    fs::path path;
+    uint64_t bytes;
+  };
+  std::vector<File> files;
+  uint64_t total = 0;
+  std::error_code error;
+  for (const EntryKind kind : kKinds) {
+    for (const auto& entry : fs::directory_iterator(fmt::format("{}/{}", folder_, to_string(kind)), error)) {
+      const uint64_t bytes = entry.file_size(error);
+      if (error) continue;
+      files.push_back({entry.last_write_time(error), entry.path(), bytes});
+      total += bytes;
+    }
+  }
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.used < b.used; });
+  for (const File& file : files) {
+    if (total <= limit) return;
+    if (fs::remove(file.path, error)) total -= file.bytes;
+  }
+}
+
+std::string Cache::scratch_folder() const {
+  const std::string folder = folder_ + "/scratch";
+  try {
+    make_directories(folder);
+  } catch (const Error&) {
+    return "";
+  }
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return "";
+  sweep(folder, true);
+  return folder;
+}
+
 void Cache::remove(EntryKind kind, const Hash128& key) const {
   ::unlink(path_of(kind, key).c_str());
 }
@@ -144,7 +196,7 @@ void Cache::remove(EntryKind kind, const Hash128& key) const {
 CacheInfo Cache::info() const {
   CacheInfo info{folder_};
   std::error_code error;
-  for (auto kind : {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kManifest}) {
+  for (const EntryKind kind : kKinds) {
     for (const auto& entry : fs::directory_iterator(fmt::format("{}/{}", folder_, to_string(kind)), error)) {
       const auto bytes = entry.file_size(error);
       if (error) continue;
@@ -159,11 +211,12 @@ CacheInfo Cache::info() const {
 CacheInfo Cache::clear() const {
   const CacheInfo before = info();
   std::error_code error;
-  for (auto kind : {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kManifest}) {
+  for (const EntryKind kind : kKinds) {
     fs::remove_all(fmt::format("{}/{}", folder_, to_string(kind)), error);
   }
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
-    if (entry.path().filename().string().starts_with("headers-")) fs::remove_all(entry.path(), error);
+    const std::string name = entry.path().filename();
+    if (name.starts_with("headers-") || name == "scratch") fs::remove_all(entry.path(), error);
   }
   return before;
 }

@@ -12,7 +12,7 @@
 namespace heddle::jit {
 
 // What an entry of the cache holds; each kind has a folder of its own.
-enum class EntryKind : uint8_t { kLibrary, kPlan, kManifest };
+enum class EntryKind : uint8_t { kLibrary, kPlan };
 std::string_view to_string(EntryKind kind);
 
 // The payload of an entry, mapped.
@@ -45,10 +45,21 @@ class Cache {
   bool store(EntryKind kind, const Hash128& key, std::string_view payload) const;
 
   // Files with a format (and checksums) of their own: plans. prepare() makes the folder and sweeps it; false: the
-  // cache cannot be used.
+  // cache cannot be used. touch() marks an entry as used now.
   std::string path_of(EntryKind kind, const Hash128& key) const;
   bool prepare(EntryKind kind) const;
+  void touch(EntryKind kind, const Hash128& key) const;
   void remove(EntryKind kind, const Hash128& key) const;
+
+  // Removes what was not used for longest until at most `limit` bytes are left. An entry that another process has
+  // mapped stays readable there.
+  void trim(uint64_t limit = default_limit()) const;
+  // $HEDDLE_CACHE_GB in bytes; 20 GB where that is not set.
+  static uint64_t default_limit();
+
+  // A folder for temporary files of this user's compilations, without those that dead processes left; "" where the
+  // cache cannot be used.
+  std::string scratch_folder() const;
 
   CacheInfo info() const;
   CacheInfo clear() const;  // what was removed

@@ -94,7 +94,7 @@ std::string include_folder(const std::string& fallback, bool use_cache) {
 
 std::string build(const Compiler& compiler, const std::vector<std::string>& flags,
                   const std::vector<std::string>& units, int jobs, bool use_cache) {
-  const TempDir dir("heddle-jit");
+  const TempDir dir("heddle-jit", use_cache ? Cache::of_user().scratch_folder() : "");
   const std::string include = include_folder(dir.path(), use_cache);
   const auto file = [&](size_t unit, const char* suffix) { return fmt::format("{}/k{}{}", dir.path(), unit, suffix); };
 
@@ -192,7 +192,7 @@ CompiledLibrary compile(const std::vector<std::string>& units, const Target& tar
   }
   if (!library.from_cache) {
     library.bytes = build(compiler, flags, units, jobs, use_cache);
-    if (use_cache) cache.store(EntryKind::kLibrary, key, library.bytes);
+    if (use_cache && cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
   }
   library.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return library;

@@ -203,21 +203,43 @@ TEST_F(Jit, DamagedEntriesAreFoundAndMadeAgain) {
 TEST_F(Jit, EntriesUnderAnotherKeyAreRefused) {
   const Cache cache(dir_.path() + "/c");
   const Hash128 one = hash_text("1"), two = hash_text("2");
-  ASSERT_TRUE(cache.store(EntryKind::kManifest, one, "payload"));
-  EXPECT_EQ(cache.find(EntryKind::kManifest, one)->payload, "payload");
-  fs::rename(cache.path_of(EntryKind::kManifest, one), cache.path_of(EntryKind::kManifest, two));
-  EXPECT_FALSE(cache.find(EntryKind::kManifest, two));
+  ASSERT_TRUE(cache.store(EntryKind::kLibrary, one, "payload"));
+  EXPECT_EQ(cache.find(EntryKind::kLibrary, one)->payload, "payload");
+  fs::rename(cache.path_of(EntryKind::kLibrary, one), cache.path_of(EntryKind::kLibrary, two));
+  EXPECT_FALSE(cache.find(EntryKind::kLibrary, two));
 }
 
 TEST_F(Jit, InfoAndClearTouchOnlyOurFiles) {
   const Cache cache(dir_.path() + "/c");
-  ASSERT_TRUE(cache.store(EntryKind::kManifest, hash_text("1"), "payload"));
+  ASSERT_TRUE(cache.store(EntryKind::kLibrary, hash_text("1"), "payload"));
   write_file(dir_.path() + "/c/precious", "mine");
   EXPECT_EQ(cache.info().entries, 1u);
   EXPECT_GT(cache.info().bytes, 7u);
   EXPECT_EQ(cache.clear().entries, 1u);
   EXPECT_EQ(cache.info().entries, 0u);
   EXPECT_TRUE(file_exists(dir_.path() + "/c/precious"));
+}
+
+TEST_F(Jit, TrimmingRemovesWhatWasNotUsedForLongest) {
+  const Cache cache(dir_.path() + "/c");
+  const std::string payload(1000, 'x');
+  for (const char* key : {"1", "2", "3"}) {
+    ASSERT_TRUE(cache.store(EntryKind::kLibrary, hash_text(key), payload));
+    ::usleep(20000);
+  }
+  EXPECT_TRUE(cache.find(EntryKind::kLibrary, hash_text("1")));
+  cache.trim(2500);
+  EXPECT_TRUE(cache.find(EntryKind::kLibrary, hash_text("1")));
+  EXPECT_FALSE(cache.find(EntryKind::kLibrary, hash_text("2")));
+  EXPECT_TRUE(cache.find(EntryKind::kLibrary, hash_text("3")));
+  const Variable limit("HEDDLE_CACHE_GB", "0");
+  cache.trim();
+  EXPECT_EQ(cache.info().entries, 0u);
+}
+
+TEST_F(Jit, CompilingLeavesNoTemporaryFiles) {
+  compile({unit("a", 2)}, target_, 1, true);
+  EXPECT_TRUE(files_below(dir_.path() + "/cache/scratch").empty());
 }
 
 TEST_F(Jit, ThreadsMayCompileTheSameAtOnce) {
