@@ -4,6 +4,7 @@
 
 #include "testing.h"
 #include "tile/kernel/cpu/window.h"
+#include "tile/kernel/cpu/winograd.h"
 
 namespace heddle::tile {
 namespace {
@@ -133,6 +134,58 @@ TEST(Conv, ReadsUnpaddedInputInPlace) {
   check_conv<float, float, float, 3, 2, true>({2, 1, 6, 35, {kNone, {9, 3, 2}, {12, 3, 1, 2}}}, 2, 1);
   check_conv<float, float, float, 3, 2, true>({1, 2, 6, 5, {{3, 2}, {9, 1, 2}, {12, 2, 2}}}, 3, 1);
   check_conv<float, float, float, 3, 2, true>({1, 1, 6, 5, {kNone, {9, 2, 1, 1, -1, -1}, {12, 2, 2, 1, -2, 0}}}, 3, 1);
+}
+
+template <typename TX, int BlockTiles, int NV>
+void check_winograd(const Problem& p, int64_t block_panels) {
+  SCOPED_TRACE(::testing::Message() << p.c << "->" << p.o << " in " << p.dims[1].in << "x" << p.dims[2].in);
+  constexpr RowSplit rows = split_rows(BlockTiles, kMicroRows);
+  constexpr int NR = kPanel<float, NV>;
+  WinogradShape s;
+  s.batch = p.batch, s.c = p.c, s.o = p.o;
+  for (int d = 0; d < 2; ++d) {
+    s.in[d] = p.dims[d + 1].in, s.out[d] = p.dims[d + 1].out(), s.low[d] = p.dims[d + 1].low;
+  }
+  s.block_tiles = BlockTiles, s.row_tiles = rows.tiles, s.tall = rows.tall, s.block_panels = block_panels;
+  const int64_t in_pixels = s.in[0] * s.in[1], pixels = s.out[0] * s.out[1];
+  std::mt19937 random(11);
+  Guarded<TX> x(p.batch * in_pixels * p.c);
+  Guarded<float> w(p.o * p.c * 9), y(p.batch * pixels * p.o);
+  Guarded<float> packed(panel_count(p.o, NR) * kWinogradPoints * p.c * NR);
+  testing::fill(x, random);
+  testing::fill(w, random);
+  pack_winograd(packed.data(), w.data(), p.o, p.c, NR, [](float v) { return static_cast<double>(v); });
+  EXPECT_TRUE(packed.intact());
+  std::vector<int> writes(static_cast<size_t>(y.size()));
+  const testing::StoreAll<float> epilogue{y.data(), writes.data(), pixels * p.o, p.o};
+  const testing::Scratch scratch(s.scratch_bytes(NR));
+  const int64_t tasks = s.tasks(NR);
+  winograd<int(rows.mr), NV>(s, x.data(), packed.data(), epilogue, scratch, 0, tasks / 2);
+  winograd<int(rows.mr), NV>(s, x.data(), packed.data(), epilogue, scratch, tasks / 2, tasks);
+  EXPECT_TRUE(y.intact());
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const int64_t n = i / (pixels * p.o), pixel = i / p.o % pixels, o = i % p.o;
+    double want = 0;
+    each_tap(p, pixel, [&](int64_t at, int64_t tap) {
+      for (int64_t c = 0; c < p.c; ++c)
+        want += to_double(x[(n * in_pixels + at) * p.c + c]) * static_cast<double>(w[(o * p.c + c) * 9 + tap]);
+    });
+    ASSERT_EQ(writes[static_cast<size_t>(i)], 1) << "element " << i;
+    ASSERT_NEAR(static_cast<double>(y[i]), want, 2e-5) << "element " << i;
+  }
+}
+
+TEST(Conv, WinogradAgreesWithDouble) {
+  const Problem problems[] = {
+      {2, 1, 19, 37, {kNone, {13, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}}},
+      {1, 1, 8, 8, {kNone, {3, 3}, {9, 3, 1, 1, 2, 3}}},
+      {1, 1, 33, 70, {kNone, {9, 3, 1, 1, 0, 2}, {6, 3, 1, 1, -1, 0}}},
+      {0, 1, 8, 8, {kNone, {8, 3}, {8, 3}}},
+  };
+  for (const Problem& p : problems) {
+    check_winograd<float, 5, 2>(p, 1);
+    check_winograd<half, 2 * kMicroRows - 1, 1>(p, 2);
+  }
 }
 
 template <typename T>
