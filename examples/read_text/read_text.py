@@ -6,7 +6,7 @@ import pathlib
 import onnx
 from PIL import Image
 
-from heddle_command import HeddleCommand
+from heddle_library import HeddleLibrary
 from text_reader import TextReader
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -23,17 +23,18 @@ def main():
     parser.add_argument("picture", type=pathlib.Path)
     parser.add_argument("--models", type=pathlib.Path, default=ROOT / "build/test-data/rapidocr",
                         help="folder of det.onnx, cls.onnx and rec.onnx")
-    parser.add_argument("--heddle", type=pathlib.Path, default=ROOT / "build/release/heddle")
+    parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/release/libheddle.so")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--boxes", action="store_true", help="print where each line is")
     arguments = parser.parse_args()
 
     models = {name: arguments.models / f"{name}.onnx" for name in ("det", "cls", "rec")}
-    command = HeddleCommand(arguments.heddle, models, arguments.threads)
-    reader = TextReader(lambda model, inputs: list(command.run(model, inputs).values()), characters_of(models["rec"]))
+    heddle = HeddleLibrary(arguments.library, models, arguments.threads)
+    reader = TextReader(heddle.run, characters_of(models["rec"]))
     for text, probability, box in reader.read(Image.open(arguments.picture)):
         place = f"  at {box.round().astype(int).tolist()}" if arguments.boxes else ""
         print(f"{probability:4.0%}  {text}{place}")
+    heddle.close()
 
 
 if __name__ == "__main__":

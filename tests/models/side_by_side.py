@@ -7,10 +7,10 @@ import unittest
 import numpy as np
 import onnxruntime
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "examples/read_text"))
+from heddle_command import HeddleCommand
 
-from heddle_command import HeddleCommand  # noqa: E402
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "examples/read_text"))  # for the tests that import this module
 
 TOLERANCE = 1e-4  # of the largest magnitude of the output
 # Outputs are probabilities. Where all are below this, ONNX Runtime's sigmoid, which is good to about 1e-7 in absolute

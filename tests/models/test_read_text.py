@@ -1,11 +1,13 @@
 """PP-OCRv4's three models: Heddle reads the same text in pictures as ONNX Runtime, through examples/read_text."""
 import unittest
 
+import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 import side_by_side
 from side_by_side import SideBySide
-from read_text import characters_of  # from the example
+from heddle_library import HeddleLibrary  # from examples/read_text
+from read_text import characters_of
 from text_reader import TextReader
 
 HEDDLE = DATA = None  # set by side_by_side.main
@@ -55,6 +57,15 @@ class ReadTextTest(unittest.TestCase):
 
     def test_picture_without_text(self):
         self.assertEqual(self.read_both(Image.new("RGB", (320, 200), "gray")), [])
+
+    def test_library_runs_as_the_command_does(self):
+        library = HeddleLibrary(HEDDLE.parent / "libheddle.so", {"cls": DATA / "rapidocr/cls.onnx"})
+        batch = np.random.default_rng(3).standard_normal((8, 3, 48, 192)).astype(np.float32)
+        for _ in range(2):
+            np.testing.assert_array_equal(library.run("cls", {"x": batch})[0], self.pair.run("cls", {"x": batch})[0][0])
+        with self.assertRaises(RuntimeError):
+            library.run("cls", {"x": batch.astype(np.float64)})
+        library.close()
 
 
 if __name__ == "__main__":

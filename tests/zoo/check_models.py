@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples/read_text"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
 
 from heddle_command import HeddleCommand  # noqa: E402
 
