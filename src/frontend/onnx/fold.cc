@@ -9,7 +9,7 @@
 namespace heddle::onnx {
 namespace {
 
-constexpr int64_t kMaxElements = int64_t{1} << 27;  // 1 GiB as the evaluator holds it
+constexpr int64_t kMaxElements = int64_t{1} << 25;  // 256 MiB as the evaluator holds it
 
 constexpr int64_t kMaxLoopNodes = 2'000'000;  // that a constant loop may run through
 
