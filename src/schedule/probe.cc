@@ -102,6 +102,11 @@ void Probe::visit_all(const std::function<void(ExprId)>& f) const {
 
 void Probe::make_vars(Space& s) {
   s.vars.clear();
+  // Sets of variables are 64-bit words; the mapping adds a few of its own.
+  constexpr size_t kMaxVars = 56;
+  if (pool.indices.var_count() + s.extents.size() > kMaxVars) {
+    fail(ErrorCode::kUnsupportedOperator, "stitch group", "its kernel would have too many loops");
+  }
   for (int64_t extent : s.extents) s.vars.push_back(pool.indices.new_var(extent));
 }
 

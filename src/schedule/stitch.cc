@@ -129,8 +129,15 @@ class GroupScheduler {
       if (other == first || roots.size() >= 16 || !related(roots, other) || reads_forced(other, roots)) continue;
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
-      auto wider = std::make_unique<Probe>(context, more);
-      Outcome joined = outcome_of(*wider);
+      std::unique_ptr<Probe> wider;
+      Outcome joined;
+      try {
+        wider = std::make_unique<Probe>(context, more);
+        joined = outcome_of(*wider);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kUnsupportedOperator) throw;
+        continue;  // too much for one kernel
+      }
       if (!joined.mapping || !joined.cuts.empty() || (joined.split && !outcome.split)) continue;
       if (grid_of(*wider, *joined.mapping) <
           std::min<int64_t>(grid_of(*probe, *outcome.mapping), target_.cpu.threads)) {
@@ -262,6 +269,12 @@ class GroupScheduler {
 }  // namespace
 
 ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+  // Expressions are walked recursively.
+  constexpr size_t kMaxNodes = 3000;
+  if (group.nodes.size() > kMaxNodes) {
+    fail(ErrorCode::kUnsupportedOperator, "stitch group",
+         fmt::format("{} nodes in one group, at most {} are compiled together", group.nodes.size(), kMaxNodes));
+  }
   return GroupScheduler(graph, group, target).run();
 }
 
