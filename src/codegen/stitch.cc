@@ -168,7 +168,7 @@ class StitchWriter {
     if (stage.vertical) reset_columns(stage);
     if (!stage.reductions.empty() && !stage.vertical) declare_accumulators(stage);
     for (const Piece& piece : stage.pieces) write_piece(stage, piece, outer_loops);
-    if (!stage.reductions.empty() && !stage.vertical) finish_rows(stage);
+    if (!stage.reductions.empty() && !stage.vertical && !stage.scan) finish_rows(stage);
     while (open-- > 0) close_loop(stage.loops[open]);
     bound_ = outside;
   }
@@ -335,7 +335,9 @@ class StitchWriter {
 
   void write_body(const Stage& stage, const Piece& piece, bool unroll) {
     for (size_t k = 0; k < stage.reductions.size(); ++k) {
-      if (stage.vertical) {
+      if (stage.scan) {
+        step_scan(stage, piece, k);
+      } else if (stage.vertical) {
         combine_columns(stage.reductions[k], piece, k);
       } else {
         combine_rows(stage, piece, k, unroll);
@@ -351,6 +353,24 @@ class StitchWriter {
   std::string number(ExprId e, DType dtype) {
     const std::string text = emitter_.vector(e);
     return dtype == DType::kBool ? fmt::format("tile::from_mask<uint8_t>({})", text) : text;
+  }
+
+  // One step of a scan: the running result before or after it is what the stores see.
+  void step_scan(const Stage& stage, const Piece& piece, size_t k) {
+    const Reduction& r = stage.reductions[k];
+    const std::string value = number(piece.values[k], r.dtype), before = fmt::format("c{}", r.local);
+    const std::string after = fmt::format("d{}", r.local);
+    if (stage.vertical) {
+      const std::string p = fmt::format("{} + {}", emitter_.names().buffers[*r.scratch], emitter_.index(r.at));
+      out_.line("const auto {} = tile::fetch<W>({}, n);", before, p);
+      out_.line("const auto {} = {}::apply({}, {});", after, combiner(r.combine), before, value);
+      out_.line("tile::put({}, {}, n);", p, after);
+    } else {
+      out_.line("const auto {} = {}.result();", before, accumulator(r.local));
+      out_.line("{}.add({}, tile::index_constant<1>{{}}, tile::index_constant<0>{{}});", accumulator(r.local), value);
+      out_.line("const auto {} = {}.result();", after, accumulator(r.local));
+    }
+    emitter_.names().locals[r.local] = {stage.scan->exclusive ? before : after, r.dtype, stage.vertical};
   }
 
   void combine_rows(const Stage& stage, const Piece& piece, size_t k, bool unroll) {

@@ -20,6 +20,7 @@ std::string obstacle(const ir::Graph& graph, const ir::Node& node) {
   switch (node.op) {
     case Op::kReduce:
     case Op::kArgReduce:
+    case Op::kScan:
       return "";
     case Op::kBitcast:
       for (ir::ValueId v : {node.inputs[0], node.outputs[0]}) {

@@ -133,6 +133,11 @@ class Mapper {
       }
     }
     if (!mapping_.vector && !probe_.space.vars.empty()) mapping_.vector = probe_.space.vars.back();
+    for (const Instance& i : probe_.instances) {
+      // The steps of a scan wait for each other: they are not lanes.
+      if (i.node->op == ir::Op::kScan && mapping_.vector && (i.reduced >> *mapping_.vector & 1))
+        mapping_.vector.reset();
+    }
     if (mapping_.vector && probe_.instances.empty()) {
       mapping_.transposed =
           transposed_variable(probe_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));

@@ -137,12 +137,35 @@ void Probe::build() {
       fits = false;
       return;
     }
+    const ir::Node& node = context_.graph.producer(root.value);
+    if (node.op == Op::kScan) {
+      scan_root(root, node);
+      roots.push_back(std::move(root));
+      continue;
+    }
     const Index flat = linear(root.vars);
     root.expr = inliner.at(root.value, pool.indices.delinear(flat, context_.graph.shape(root.value)));
     root.at = flat;
     roots.push_back(std::move(root));
   }
   inliner_ = nullptr;
+}
+
+// A scan is a reduction whose running result is stored at each step. Backwards, the loop counts from the end.
+void Probe::scan_root(Root& root, const ir::Node& node) {
+  const Shape& shape = context_.graph.shape(root.value);
+  const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
+  std::vector<Index> at = pool.indices.delinear(linear(root.vars), shape);
+  Instance instance{root.value, &node, linear(root.vars), 0, pool.vars(at[dim]), 0, 0, 0, 0};
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (d != dim) instance.kept |= pool.vars(at[d]);
+  }
+  if (node.attrs.flag("reverse")) at[dim] = pool.indices.offset(pool.indices.scale(at[dim], -1), shape[dim] - 1);
+  instance.operand = inliner_->at(node.inputs[0], at);
+  instance.local = static_cast<uint32_t>(instances.size());
+  root.expr = pool.local(context_.graph.dtype(root.value), instance.local, instance.position);
+  root.at = pool.indices.linear(at, shape);
+  instances.push_back(instance);
 }
 
 // Which variables of the root space the elements of a smaller root lie on: a run of variables with its element count,

@@ -84,6 +84,7 @@ class Probe {
   ExprId reduce(ir::ValueId value, const std::vector<Index>& at);
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
   bool place(Root& root, size_t index);
+  void scan_root(Root& root, const ir::Node& node);
   void make_vars(Space& space);
   Index linear(const std::vector<VarId>& vars);
   Space* space_of(VarId var, size_t& position);

@@ -20,6 +20,7 @@ struct Draft {
   std::vector<size_t> instances;
   std::vector<Store> stores;
   std::vector<ExprId> values, positions;  // one per instance
+  std::optional<Stage::Scan> scan;
 };
 
 class StageBuilder {
@@ -137,10 +138,11 @@ class StageBuilder {
       // One running sum over a whole column loses digits that E[x^2] - E[x]^2 then needs; along a row there are many.
       const bool vertical = mapping_.vector && (loops >> *mapping_.vector & 1);
       const bool is_long = probe_.volume(i.reduced) > kLongColumn;
-      if (vertical && is_long && r.combine == Combine::kSum && is_float(r.dtype)) {
+      if (vertical && is_long && i.node->op == ir::Op::kReduce && r.combine == Combine::kSum && is_float(r.dtype)) {
         r.error_buffer = new_scratch(result, loop_volume(loops));
       }
       if (is_arg(r.combine)) holds = *(r.position_buffer = new_scratch(DType::kI64, loop_volume(loops)));
+      if (i.node->op == ir::Op::kScan) continue;  // its steps are stored, not its end
       const ExprId local = pool_.local(result, i.local, i.position);
       in_scratch_[local] = pool_.load(compute_dtype(result), holds, r.at);
     }
@@ -162,6 +164,7 @@ class StageBuilder {
         draft->kept = kept;
       }
       draft->instances.push_back(k);
+      if (i.node->op == ir::Op::kScan) draft->scan = {i.node->attrs.flag("exclusive"), i.node->attrs.flag("reverse")};
       draft->values.push_back(resolve(i.operand));
       draft->positions.push_back(is_arg(results_[k].combine) ? resolve(i.along) : 0);
     }
@@ -187,6 +190,7 @@ class StageBuilder {
       // The first sweep over the same points that comes late enough takes the store along.
       Draft* best = nullptr;
       for (Draft& d : drafts_) {
+        if (d.scan) best = &d;  // alone in its kernel
         if (d.loops == loops && d.level >= level && (best == nullptr || d.level < best->level)) best = &d;
       }
       if (best == nullptr) {
@@ -390,7 +394,9 @@ class StageBuilder {
 
   Stage finish(Draft& d) {
     Stage stage;
-    const std::optional<VarId> vector = vector_of(d);
+    std::optional<VarId> vector = vector_of(d);
+    stage.scan = d.scan;
+    if (d.scan) vector = mapping_.vector && (d.kept >> *mapping_.vector & 1) ? mapping_.vector : std::nullopt;
     stage.vector = vector.has_value();
     stage.vertical = vector && (d.kept >> *vector & 1) && !d.instances.empty();
     const uint64_t last = vector ? uint64_t{1} << *vector : 0;

@@ -99,6 +99,8 @@ class GroupScheduler {
     return node.op == ir::Op::kParameter;
   }
 
+  bool is_scan(ir::ValueId v) const { return local_.graph.producer(v).op == ir::Op::kScan; }
+
   void next_kernel() {
     const ir::ValueId first = *pending_.begin();
     std::vector<ir::ValueId> roots = {first};
@@ -126,6 +128,7 @@ class GroupScheduler {
     }
     // Other roots that fit the same grid come along, unless they need something that is made only by this kernel.
     for (ir::ValueId other : pending_) {
+      if (is_scan(first) || is_scan(other)) continue;
       if (other == first || roots.size() >= 16 || !related(roots, other) || reads_forced(other, roots)) continue;
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);

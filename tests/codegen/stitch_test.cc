@@ -224,6 +224,30 @@ TEST(Stitch, ArgReductions) {
   batch.run();
 }
 
+TEST(Stitch, Scans) {
+  Batch batch;
+  for (const char* kind : {"sum", "prod", "max", "min"}) {
+    for (DType dtype : {DType::kF32, DType::kI64, DType::kF16}) {
+      batch.add(
+          std::string("scan ") + kind + std::string(to_string(dtype)),
+          [&](Builder& b) {
+            const auto x = b.binary(Op::kMul, input(b, "x", dtype, {3, 17, 21}), 1.0);
+            for (int64_t k = 0; k < 6; ++k) {
+              const auto y =
+                  b.emit(Op::kScan, {x},
+                         {{"kind", std::string(kind)}, {"dim", k % 3}, {"exclusive", k % 2}, {"reverse", k / 3}});
+              b.graph().output("y" + std::to_string(k), b.binary(Op::kAdd, y, 1.0));
+              if (k == 1) b.graph().output("scan", y);
+            }
+          },
+          dtype == DType::kF16   ? 8e-3
+          : dtype == DType::kF32 ? 1e-3
+                                 : 0);
+    }
+  }
+  batch.run();
+}
+
 TEST(Stitch, ColumnsAndGroups) {
   Batch batch;
   for (int64_t axis : {0, 1, 2}) {

@@ -105,12 +105,11 @@ TEST(StitchSchedule, EmptyResultsNeedNoKernel) {
 TEST(StitchSchedule, RefusalsSayWhy) {
   ir::Graph graph;
   const ValueId x = graph.parameter("x", {DType::kF32, {4, 5}});
-  const ValueId y = graph.emit(
-      Op::kScan, {x},
-      {{"kind", std::string("sum")}, {"dim", int64_t{1}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}});
+  const ir::NodeId y = graph.add(
+      Op::kTopK, {x}, {{"k", int64_t{2}}, {"dim", int64_t{1}}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}});
   std::string reason;
-  EXPECT_FALSE(can_compile(graph, graph.producer(y), target(), &reason));
-  EXPECT_THAT(reason, ::testing::HasSubstr("scan"));
+  EXPECT_FALSE(can_compile(graph, graph.node(y), target(), &reason));
+  EXPECT_THAT(reason, ::testing::HasSubstr("topk"));
 }
 
 }  // namespace
