@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <span>
 
@@ -48,6 +49,21 @@ void unpack(DType type, std::string_view bytes, Tensor& out) {
   }
 }
 
+// Weights seldom lie aligned in a file. A Tensor of its own would be zeroed first, which costs as much as the copy.
+Tensor aligned_copy(DType type, const Shape& shape, std::string_view bytes) {
+  constexpr size_t kAlignment = 64;
+  std::shared_ptr<void> memory(
+      std::aligned_alloc(kAlignment, (bytes.size() + kAlignment - 1) / kAlignment * kAlignment), std::free);
+  if (memory == nullptr) {
+    fail(ErrorCode::kOutOfMemory, fmt::format("tensor {}{}", to_string(type), to_string(shape)),
+         fmt::format("{} bytes cannot be allocated", bytes.size()));
+  }
+  std::memcpy(memory.get(), bytes.data(), bytes.size());
+  release_pages(bytes.data(), bytes.size());
+  const void* data = memory.get();
+  return Tensor::borrow(type, shape, data, std::move(memory));
+}
+
 Tensor from_bytes(DType type, const Shape& shape, std::string_view bytes, const std::shared_ptr<const void>& owner,
                   const std::string& where) {
   const int64_t count = element_count(shape);
@@ -61,15 +77,13 @@ Tensor from_bytes(DType type, const Shape& shape, std::string_view bytes, const 
   if (aligned && wanted > 0 && bits_of(type) >= 8 && type != DType::kBool) {
     return Tensor::borrow(type, shape, bytes.data(), owner);
   }
+  if (bits_of(type) >= 8 && type != DType::kBool && wanted > 0) return aligned_copy(type, shape, bytes);
   Tensor tensor(type, shape);
   if (bits_of(type) < 8) {
     unpack(type, bytes, tensor);
   } else if (type == DType::kBool) {
     auto* to = static_cast<uint8_t*>(tensor.mutable_data());
     for (size_t i = 0; i < wanted; ++i) to[i] = bytes[i] != 0;
-  } else if (wanted > 0) {
-    std::memcpy(tensor.mutable_data(), bytes.data(), wanted);
-    release_pages(bytes.data(), wanted);
   }
   return tensor;
 }
