@@ -229,7 +229,8 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   if (conv.direct) {
     e.out.line("const tile::DirectX<{}> x{{{}}};", compute, argument(desc, 0));
   } else {
-    e.out.line("const tile::CopiedX<{}, {}> x{{{}}};", compute, storage_type(conv.x), argument(desc, 0));
+    e.out.line("const tile::CopiedX<{}, {}> x{{{}{}, {}, {}, {}}};", compute, storage_type(conv.x), argument(desc, 0),
+               conv.offset ? fmt::format(" + {}", conv.offset) : "", conv.batch, list(conv.stride), conv.channel);
   }
   e.out.line("const Epilogue epilogue{};", initialisers(desc, operands));
   e.out.line("tile::conv<{}>(shape, x, {}, epilogue, scratch, begin, end);",

@@ -59,6 +59,37 @@ uint32_t ContractionBuilder::workspace(uint32_t index, DType dtype, int64_t elem
   return static_cast<uint32_t>(bindings_.size() - 1);
 }
 
+ExprId ContractionBuilder::inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at,
+                                          ir::ValueId* outside) {
+  Inliner inliner(graph_, pool);
+  inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
+    if (!is_input(value)) return std::nullopt;
+    if (outside) *outside = value;
+    const uint32_t id = outside ? 0 : input(value);
+    return pool.load(graph_.dtype(value), id, pool.indices.linear(index, graph_.shape(value)));
+  });
+  return inliner.at(operand, at);
+}
+
+View ContractionBuilder::view_of(ir::ValueId operand) {
+  ExprPool pool;
+  const Shape& shape = graph_.shape(operand);
+  std::vector<Index> at;
+  for (int64_t extent : shape) at.push_back(pool.indices.var(pool.indices.new_var(std::max<int64_t>(extent, 1))));
+  View view;
+  const Expr& e = pool[inline_operand(pool, operand, at, &view.value)];
+  if (e.kind != Expr::Kind::kLoad) return view;
+  view.offset = e.index.constant;
+  view.strides.assign(shape.size(), 0);
+  for (const auto& [id, coefficient] : e.index.terms) {
+    const Atom& atom = pool.indices.atom(id);
+    if (atom.kind != Atom::Kind::kVar) return view;
+    view.strides[atom.id] = coefficient;
+  }
+  view.affine = true;
+  return view;
+}
+
 namespace {
 
 // Whether an index is linear in a variable (or independent of it).

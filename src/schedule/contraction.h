@@ -50,6 +50,8 @@ struct ConvDesc {
   tile::ConvShape shape;  // without blocking
   DType x = DType::kF32, w = DType::kF32;
   bool direct = false;  // the input can be read where it lies
+  // Where the input lies, in elements: a prologue may have changed it.
+  int64_t offset = 0, batch = 0, stride[3] = {0, 0, 0}, channel = 1;
 };
 
 // 3x3 convolution through F(4x4, 3x3).

@@ -22,6 +22,14 @@ MicroLimits micro_limits(const Target& target);
 // Columns of a panel of packed weights: one or two vectors, whichever wastes less.
 int64_t panel_width(const Target& target, DType compute, int64_t columns);
 
+// The view of an outside value that a prologue makes of an operand.
+struct View {
+  ir::ValueId value = 0;
+  bool affine = false;
+  int64_t offset = 0;
+  std::vector<int64_t> strides;  // by dimension of the operand, in elements
+};
+
 // Collects operands, epilogue and bindings of one kernel of a contraction group.
 class ContractionBuilder {
  public:
@@ -36,6 +44,11 @@ class ContractionBuilder {
   // Operand numbers. The same value in the same layout is one operand.
   uint32_t input(ir::ValueId value, const Packing& packing = {});
   uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
+
+  // An operand of the anchor at some indices, through the prologue. The outside value is read as an operand of the
+  // kernel, or (`outside` given) stored there and read as buffer 0.
+  ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
+  View view_of(ir::ValueId operand);
 
   // Builds the epilogue. `coordinates` gives the indices of the anchor's result at (batch, row, column).
   using Coordinates =

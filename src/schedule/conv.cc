@@ -33,14 +33,16 @@ tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node) {
   place(node.attrs.ints("dilations"), s.dilation);
   place(node.attrs.ints("low"), s.low);
   place(node.attrs.ints("lhs_dilations"), s.lhs_dilation);
-  // A row of output pixels is the unit of work: images of one column (convolutions over a sequence held as height)
-  // turn it.
-  if (s.out[2] == 1 && s.in[2] == 1 && s.kernel[2] == 1 && s.out[1] > 1 && s.low[2] == 0) {
-    for (auto* field : {&s.in, &s.out, &s.kernel, &s.stride, &s.dilation, &s.low, &s.lhs_dilation}) {
-      std::swap((*field)[1], (*field)[2]);
-    }
-  }
   return s;
+}
+
+// A row of output pixels is the unit of work: images of one column (convolutions over a sequence held as height) are
+// turned. `strides` are those of the input.
+void turn_columns(tile::ConvShape& s, int64_t (&strides)[kSpatial]) {
+  if (s.out[2] != 1 || s.in[2] != 1 || s.kernel[2] != 1 || s.out[1] == 1 || s.low[2] != 0) return;
+  for (auto* field : {&s.in, &s.out, &s.kernel, &s.stride, &s.dilation, &s.low, &s.lhs_dilation, &strides}) {
+    std::swap((*field)[1], (*field)[2]);
+  }
 }
 
 // Whether no tap of any output falls outside the input.
@@ -209,30 +211,38 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const ir::Node& node = builder.anchor();
   const DType compute =
       *contraction_compute(graph.dtype(node.inputs[0]), graph.dtype(node.inputs[1]), graph.dtype(node.outputs[0]));
-  const tile::ConvShape s = conv_shape(graph, node);
+  tile::ConvShape s = conv_shape(graph, node);
+  // A prologue (the change of layout of a model's input) is folded into the copy of the image.
+  const View view = builder.view_of(node.inputs[0]);
+  if (!view.affine) fail(ErrorCode::kUnsupportedOperator, "conv", "its prologue is no strided view");
+  const bool plain = view.value == node.inputs[0];
+  ConvDesc desc;
+  desc.offset = view.offset, desc.batch = view.strides.front(),
+  desc.channel = s.c * s.groups == 1 ? 1 : view.strides.back();
+  place({view.strides.begin() + 1, view.strides.end() - 1}, desc.stride);
+  turn_columns(s, desc.stride);
   const double flops =
       2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) * static_cast<double>(s.k());
   builder.desc().compute = compute;
-  if (is_pointwise(s)) return schedule_pointwise(builder, s, compute, flops);
+  if (plain && is_pointwise(s)) return schedule_pointwise(builder, s, compute, flops);
   const bool undilated = s.lhs_dilation[0] == 1 && s.lhs_dilation[1] == 1 && s.lhs_dilation[2] == 1;
   const bool real = graph.dtype(node.inputs[0]) == compute || is_float(compute);
-  if (s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
+  if (plain && s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
     return schedule_depthwise(builder, s, compute, flops);
   }
-  const auto winograd = winograd_shape(s);
+  const auto winograd = plain ? winograd_shape(s) : std::nullopt;
   std::string why;
   if (winograd && compute == DType::kF32 && graph.constant_of(node.inputs[1]) != nullptr &&
       prefer_winograd(*winograd, builder.target(), &why)) {
     return schedule_winograd(builder, s, *winograd, why, flops);
   }
   ScheduledGroup result;
-  ConvDesc desc;
   desc.shape = s;
   desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
-  desc.direct = desc.x == compute && is_unpadded(s) &&
+  desc.direct = plain && desc.x == compute && is_unpadded(s) &&
                 !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
-  builder.input(node.inputs[0]);
+  builder.input(view.value);
   const int64_t width = panel_width(builder.target(), compute, s.o);
   filters(builder, result, {s.groups, s.o * s.k(), s.taps(), 1, s.c, s.taps(), s.o, s.k()}, width);
   const Shape& y = graph.shape(node.outputs[0]);

@@ -46,49 +46,6 @@ Shape pick(const Shape& shape, const std::vector<int64_t>& dims) {
   return result;
 }
 
-// The view of an outside value that the prologue makes of an operand.
-struct View {
-  ir::ValueId value = 0;
-  bool affine = false;
-  int64_t offset = 0;
-  std::vector<int64_t> strides;  // by dimension of the operand
-};
-
-ExprId inline_operand(ContractionBuilder& builder, ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at,
-                      ir::ValueId* outside) {
-  Inliner inliner(builder.graph(), pool);
-  inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
-    if (!builder.is_input(value)) return std::nullopt;
-    if (outside) *outside = value;
-    const uint32_t id = outside ? 0 : builder.input(value);
-    return pool.load(builder.graph().dtype(value), id, pool.indices.linear(index, builder.graph().shape(value)));
-  });
-  return inliner.at(operand, at);
-}
-
-View view_of(ContractionBuilder& builder, ir::ValueId operand) {
-  ExprPool pool;
-  const Shape& shape = builder.graph().shape(operand);
-  std::vector<Index> at;
-  std::vector<VarId> vars;
-  for (int64_t extent : shape) {
-    vars.push_back(pool.indices.new_var(std::max<int64_t>(extent, 1)));
-    at.push_back(pool.indices.var(vars.back()));
-  }
-  View view;
-  const Expr& e = pool[inline_operand(builder, pool, operand, at, &view.value)];
-  if (e.kind != Expr::Kind::kLoad) return view;
-  view.offset = e.index.constant;
-  view.strides.assign(shape.size(), 0);
-  for (const auto& [id, coefficient] : e.index.terms) {
-    const Atom& atom = pool.indices.atom(id);
-    if (atom.kind != Atom::Kind::kVar) return view;
-    view.strides[atom.id] = coefficient;
-  }
-  view.affine = true;
-  return view;
-}
-
 // Joins neighbouring dimensions that are one for both operands; drops those of extent 1.
 void collapse(std::vector<Dim>& dims, bool a_affine, bool b_affine) {
   std::vector<Dim> result;
@@ -155,7 +112,7 @@ class DotScheduler {
       : builder_(builder), graph_(builder.graph()), node_(builder.anchor()), roles_(roles_of(graph_, node_)) {}
 
   ScheduledGroup run() {
-    View views[2] = {view_of(builder_, node_.inputs[0]), view_of(builder_, node_.inputs[1])};
+    View views[2] = {builder_.view_of(node_.inputs[0]), builder_.view_of(node_.inputs[1])};
     lhs_ = graph_.shape(node_.inputs[0]), rhs_ = graph_.shape(node_.inputs[1]);
     Problem p = make_problem(graph_, node_, roles_, views[0], views[1]);
     // Few columns and many rows: the transposed product has its lanes along the rows.
@@ -263,8 +220,8 @@ class DotScheduler {
     for (int64_t& extent : terms) extent = std::max<int64_t>(extent, 1);
     const std::vector<Index> contract = pool.delinear(k, terms);
     const std::vector<Index> batch = batch_index(pool, loops[0], is_a ? &loops[1] : nullptr);
-    operand.element = inline_operand(builder_, desc.pool, node_.inputs[side],
-                                     operand_index(roles_, side, batch, free, contract), nullptr);
+    operand.element = builder_.inline_operand(desc.pool, node_.inputs[side],
+                                              operand_index(roles_, side, batch, free, contract), nullptr);
   }
 
   void set_strides(GemmOperand& operand, const Problem& p, bool is_a) {

@@ -249,6 +249,22 @@ TEST(Conv, FiltersThatAreNotConstant) {
   })");
 }
 
+TEST(Conv, ReadsChannelsFirstImageThroughItsPrologue) {
+  check(R"(graph g(%x: f32[2,3,21,37]) {
+    %w = constant {value = f32[10,3,3,3]{1}}
+    %0 = transpose(%x) {perm = [0,2,3,1]} : f32[2,21,37,3]
+    %1 = conv(%0, %w) {strides = [2,2], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,11,19,10]
+    return "y" = %1
+  })");
+  check(R"(graph g(%x: f16[2,3,40]) {
+    %w = constant {value = f16[10,3,3]{1}}
+    %0 = transpose(%x) {perm = [0,2,1]} : f16[2,40,3]
+    %1 = conv(%0, %w) {strides = [1], low = [1], high = [1], dilations = [1], lhs_dilations = [1], groups = 1, layout = "nhwc"} : f16[2,40,10]
+    return "y" = %1
+  })",
+        1e-3);
+}
+
 TEST(Conv, BytesGiveIntegers) {
   check(R"(graph g(%x: u8[1,7,9,5], %w: i8[6,5,3,3]) {
     %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : i32[1,7,9,6]

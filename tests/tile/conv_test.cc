@@ -86,8 +86,14 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
   using X = std::conditional_t<Direct, DirectX<TX>, CopiedX<T, TX>>;
   const testing::Scratch scratch(s.scratch_bytes(MR, NR, sizeof(T), X::kCopies));
   const int64_t tasks = s.tasks(NR);
-  conv<T, MR, NV>(s, X{x.data()}, packed.data(), epilogue, scratch, 0, tasks / 3);
-  conv<T, MR, NV>(s, X{x.data()}, packed.data(), epilogue, scratch, tasks / 3, tasks);
+  X image;
+  if constexpr (Direct) {
+    image = {x.data()};
+  } else {
+    image = X::dense(x.data(), s);
+  }
+  conv<T, MR, NV>(s, image, packed.data(), epilogue, scratch, 0, tasks / 3);
+  conv<T, MR, NV>(s, image, packed.data(), epilogue, scratch, tasks / 3, tasks);
   EXPECT_TRUE(y.intact());
   for (int64_t i = 0; i < y.size(); ++i) {
     const int64_t n = i / (pixels * filters), pixel = i / filters % pixels, o = i % filters, g = o / p.o;

@@ -56,8 +56,17 @@ void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
 
 }  // namespace
 
+// A convolution of few channels (the first of a network) copies its image anyway: the change of layout before it costs
+// nothing there. With more channels the kernels that read the image in place are better.
+bool takes_image_view(const ir::Graph& graph, const Node& conv) {
+  const Shape& x = graph.shape(conv.inputs[0]);
+  return conv.attrs.text("layout") == "nhwc" && conv.attrs.integer("groups") == 1 && x.back() <= 4 &&
+         conv.inputs[0] != conv.inputs[1] && graph.producer(conv.inputs[0]).op == Op::kTranspose;
+}
+
 void fuse_prologue(FusionContext& context, NodeId anchor) {
   const Node& node = context.graph.node(anchor);
+  if (node.op == Op::kConv && takes_image_view(context.graph, node)) fuse_operand(context, node.inputs[0], anchor);
   if (node.op != Op::kDot || node.inputs[0] == node.inputs[1]) return;
   for (ir::ValueId operand : node.inputs) fuse_operand(context, operand, anchor);
 }

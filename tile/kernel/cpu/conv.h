@@ -29,10 +29,18 @@ struct DirectX {
   }
 };
 
-// Copied with its padding (and the zeros of a dilated input) from any storage type.
+// Copied with its padding (and the zeros of a dilated input) from any storage type and strides (in elements); those of
+// the first layer of a network read an image that is still channels-first.
 template <typename T, typename TX>
 struct CopiedX {
   const TX* data;
+  int64_t batch, stride[3], channel;
+
+  // A dense channels-last image.
+  static CopiedX dense(const TX* data, const ConvShape& s) {
+    const int64_t pixel = s.groups * s.c, row = pixel * s.in[2], plane = row * s.in[1];
+    return {data, plane * s.in[0], {plane, row, pixel}, 1};
+  }
 
   static constexpr bool kCopies = true;
   ConvWindow<T> prepare(const ConvShape& s, int64_t n, int64_t g, int64_t od, int64_t oh, int64_t rows,
@@ -61,8 +69,7 @@ struct CopiedX {
   void copy_row(const ConvShape& s, int64_t n, int64_t g, int64_t d, int64_t y, int64_t width, int64_t pixel,
                 T* out) const {
     if (d < 0 || y < 0) return store_zero(out, width * pixel);
-    const int64_t in_pixel = s.groups * s.c;
-    const TX* in = data + ((n * s.in[0] + d) * s.in[1] + y) * s.in[2] * in_pixel + g * s.c;
+    const TX* in = data + n * batch + d * stride[0] + y * stride[1] + g * s.c * channel;
     int64_t x = 0;
     while (x < width) {
       const int64_t from = source(s, 2, x);
@@ -73,10 +80,10 @@ struct CopiedX {
       }
       int64_t run = 1;  // pixels that follow each other in the input too
       if (s.lhs_dilation[2] == 1) run = width - x < s.in[2] - from ? width - x : s.in[2] - from;
-      if (pixel == in_pixel) {
-        copy_matrix(out + x * pixel, 0, in + from * in_pixel, 0, 1, 1, run * pixel);
+      if (channel == 1 && pixel == stride[2]) {
+        copy_matrix(out + x * pixel, 0, in + from * stride[2], 0, 1, 1, run * pixel);
       } else {
-        copy_matrix(out + x * pixel, pixel, in + from * in_pixel, in_pixel, 1, run, s.c);
+        copy_matrix(out + x * pixel, pixel, in + from * stride[2], stride[2], channel, run, s.c);
       }
       x += run;
     }
