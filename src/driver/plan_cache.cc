@@ -64,8 +64,9 @@ std::shared_ptr<const runtime::Plan> PlanCache::find(const Hash128& key, int thr
   const std::string path = cache_.path_of(jit::EntryKind::kPlan, key);
   if (!file_exists(path)) return nullptr;
   try {
+    if (cache_.is_stamped(key)) return runtime::map_plan(path);
     auto plan = runtime::read_plan(path, threads);
-    cache_.touch(jit::EntryKind::kPlan, key);
+    cache_.stamp_plan(key);
     return plan;
   } catch (const Error& error) {
     log(LogLevel::kInfo, fmt::format("cached plan {}: {}; it is made again", path, error.why()));
@@ -86,9 +87,10 @@ std::shared_ptr<const runtime::Plan> PlanCache::store(const Hash128& key,
     return plan;
   }
   try {
-    // Gigabytes take seconds to flush; the checksums, which every load checks, make up for it.
+    // Gigabytes take seconds to flush; the checksums, which are checked after a start of the machine, make up for it.
     runtime::write_plan(*plan, path, Sync::kNo);
     auto mapped = runtime::map_plan(path);
+    cache_.stamp_plan(key);
     cache_.trim();
     return mapped;
   } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <vector>
 
@@ -34,7 +35,7 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64 && std::is_trivially_copyable_v<Frame>);
 
-constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan};
+constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kStamp};
 
 // Files aside that are older than this belong to a process that died.
 constexpr auto kAsideLifetime = std::chrono::hours(1);
@@ -54,6 +55,16 @@ void sweep(const std::string& folder, bool all = false) {
   }
 }
 
+// Changes with every change of the file and with every start of the machine; "" where there is no such file.
+std::string file_identity(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return "";
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return fmt::format("{} {} {} {}.{} {}.{}", boot, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+}
+
 void warn_unusable(const std::string& folder, std::string_view why) {
   warn_once(fmt::format("the cache folder {} cannot be used ({}); compiling without it", folder, why));
 }
@@ -66,6 +77,8 @@ std::string_view to_string(EntryKind kind) {
       return "library";
     case EntryKind::kPlan:
       return "plan";
+    case EntryKind::kStamp:
+      return "stamp";
   }
   return "other";
 }
@@ -113,7 +126,7 @@ std::optional<Entry> Cache::find(EntryKind kind, const Hash128& key) const {
     if (std::memcmp(frame.magic, kMagic, sizeof kMagic) == 0 && frame.version == kVersion &&
         frame.kind == static_cast<uint32_t>(kind) && frame.bytes == payload.size() && frame.key == key &&
         frame.unused == 0 && frame.payload == hash_text(payload)) {
-      touch(kind, key);
+      ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
       return Entry{std::move(file), payload};
     }
   }
@@ -142,8 +155,15 @@ bool Cache::store(EntryKind kind, const Hash128& key, std::string_view payload) 
   return true;
 }
 
-void Cache::touch(EntryKind kind, const Hash128& key) const {
-  ::utimensat(AT_FDCWD, path_of(kind, key).c_str(), nullptr, 0);
+bool Cache::is_stamped(const Hash128& key) const {
+  const auto stamp = find(EntryKind::kStamp, key);
+  return stamp && stamp->payload == file_identity(path_of(EntryKind::kPlan, key));
+}
+
+void Cache::stamp_plan(const Hash128& key) const {
+  if (const std::string identity = file_identity(path_of(EntryKind::kPlan, key)); !identity.empty()) {
+    store(EntryKind::kStamp, key, identity);
+  }
 }
 
 uint64_t Cache::default_limit() {
@@ -166,7 +186,9 @@ void Cache::trim(uint64_t limit) const {
     for (const auto& entry : fs::directory_iterator(fmt::format("{}/{}", folder_, to_string(kind)), error)) {
       const uint64_t bytes = entry.file_size(error);
       if (error) continue;
-      files.push_back({entry.last_write_time(error), entry.path(), bytes});
+      const fs::path stamp = fs::path(folder_) / to_string(EntryKind::kStamp) / entry.path().filename();
+      const bool stamped = kind == EntryKind::kPlan && fs::exists(stamp, error);
+      files.push_back({fs::last_write_time(stamped ? stamp : entry.path(), error), entry.path(), bytes});
       total += bytes;
     }
   }

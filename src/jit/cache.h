@@ -11,8 +11,9 @@
 
 namespace heddle::jit {
 
-// What an entry of the cache holds; each kind has a folder of its own.
-enum class EntryKind : uint8_t { kLibrary, kPlan };
+// What an entry of the cache holds; each kind has a folder of its own. A stamp says of the plan with the same key that
+// its checksums were right, and its date when the plan was last used.
+enum class EntryKind : uint8_t { kLibrary, kPlan, kStamp };
 std::string_view to_string(EntryKind kind);
 
 // The payload of an entry, mapped.
@@ -45,10 +46,9 @@ class Cache {
   bool store(EntryKind kind, const Hash128& key, std::string_view payload) const;
 
   // Files with a format (and checksums) of their own: plans. prepare() makes the folder and sweeps it; false: the
-  // cache cannot be used. touch() marks an entry as used now.
+  // cache cannot be used.
   std::string path_of(EntryKind kind, const Hash128& key) const;
   bool prepare(EntryKind kind) const;
-  void touch(EntryKind kind, const Hash128& key) const;
   void remove(EntryKind kind, const Hash128& key) const;
 
   // Removes what was not used for longest until at most `limit` bytes are left. An entry that another process has
@@ -56,6 +56,11 @@ class Cache {
   void trim(uint64_t limit = default_limit()) const;
   // $HEDDLE_CACHE_GB in bytes; 20 GB where that is not set.
   static uint64_t default_limit();
+
+  // Whether stamp_plan() was called for exactly this file (by number, size and times) since the machine was started.
+  // Reading gigabytes to check them at each load would take longer than anything else.
+  bool is_stamped(const Hash128& key) const;
+  void stamp_plan(const Hash128& key) const;
 
   // A folder for temporary files of this user's compilations, without those that dead processes left; "" where the
   // cache cannot be used.

@@ -19,7 +19,7 @@ void write_plan(const Plan& plan, const std::string& path, Sync sync = Sync::kYe
 // for whatever is no plan of this version, is incomplete or was changed.
 std::shared_ptr<const Plan> read_plan(const std::string& path, int threads);
 
-// The same for a file that this process has just written: without the checksums of the tensors.
+// The same without the checksums of the tensors, for a file that is known to be as it was written.
 std::shared_ptr<const Plan> map_plan(const std::string& path);
 
 // Whether the file begins as a plan does.

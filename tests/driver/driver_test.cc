@@ -180,11 +180,13 @@ TEST_F(Driver, ADamagedCachedPlanIsMadeAgain) {
   ASSERT_EQ(plans_in(folder).size(), 1u);
   const std::string plan = plans_in(folder)[0];
   const std::string whole(MappedFile::open(plan)->text());
-  for (size_t at : {size_t{3}, size_t{70}, whole.size() / 2}) {
+  for (size_t at : {size_t{3}, size_t{70}, whole.size() / 2, whole.size() - 63}) {
     std::string text = whole;
     text[at] = static_cast<char>(text[at] ^ 4);
     write_file(plan, text, Sync::kNo);
-    EXPECT_EQ(run_mlp(Model::load(file, two_threads()), x), y);
+    const Model again = Model::load(file, two_threads());
+    EXPECT_FALSE(again.impl().primary().from_cache) << at;
+    EXPECT_EQ(run_mlp(again, x), y);
   }
   write_file(plan, whole.substr(0, 1000), Sync::kNo);
   EXPECT_EQ(run_mlp(Model::load(file, two_threads()), x), y);
