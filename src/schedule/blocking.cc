@@ -108,7 +108,9 @@ bool prefer_winograd(const tile::WinogradShape& s, const Target& target, std::st
   const double winograd =
       std::max((1.08 * products + transforms) / threads, tile::kWinogradPoints * c * o * 4 / bytes_per_cycle);
   *reason = fmt::format("{:.2f} of the direct form's {:.0f} kcycles", winograd / direct, direct * 1e-3);
-  return s.c >= 8 && s.o >= 8 && winograd < 0.8 * direct;
+  // Filters grow fourfold in memory too; past this size a model of such layers would not fit where it did before.
+  constexpr double kMaxFilterBytes = 64 << 20;
+  return s.c >= 8 && s.o >= 8 && tile::kWinogradPoints * c * o * 4 <= kMaxFilterBytes && winograd < 0.8 * direct;
 }
 
 // The transformed input and the products of a block stay in the second-level cache. Filters that do not stay in the
