@@ -169,6 +169,9 @@ TEST(Vec, ShiftsBeyondTheWidthGiveZero) {
   EXPECT_EQ(shl(x, splat<4>(uint32_t{32}))[1], 0u);
   EXPECT_EQ(shr(x, splat<4>(uint32_t{31}))[2], 1u);
   EXPECT_EQ(shr(x, splat<4>(uint32_t{77}))[3], 0u);
+  EXPECT_EQ(shr(splat<4>(int32_t{-9}), splat<4>(int32_t{1}))[0], -5);
+  EXPECT_EQ(shr(splat<4>(int32_t{-9}), splat<4>(int32_t{32}))[0], 0);
+  EXPECT_EQ(shr(splat<4>(int32_t{-9}), splat<4>(int32_t{-1}))[0], 0);
 }
 
 }  // namespace

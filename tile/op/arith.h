@@ -51,7 +51,7 @@ TILE_INLINE vec<T, W> mod(vec<T, W> a, vec<T, W> b) {
   }
 }
 
-// Shifts; an amount below zero or of the width or more gives 0 (shr of a negative number too).
+// Shifts; an amount below zero or of the width or more gives 0. shr repeats the sign of a signed number.
 template <typename T, int W>
 TILE_INLINE vec<T, W> shl(vec<T, W> a, vec<T, W> amount) {
   using U = uint_t<sizeof(T)>;
@@ -62,7 +62,7 @@ template <typename T, int W>
 TILE_INLINE vec<T, W> shr(vec<T, W> a, vec<T, W> amount) {
   using U = uint_t<sizeof(T)>;
   const auto valid = bit_cast<U>(amount) < U(8 * sizeof(T));
-  return bit_cast<T>(select(valid, bit_cast<U>(a) >> select(valid, bit_cast<U>(amount), zero<U, W>()), zero<U, W>()));
+  return select(valid, a >> bit_cast<T>(select(valid, bit_cast<U>(amount), zero<U, W>())), zero<T, W>());
 }
 
 // Integer power by repeated multiplication, wrapping. A negative exponent gives 0 unless the base is 1 or -1.
