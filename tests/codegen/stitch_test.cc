@@ -449,6 +449,14 @@ TEST(Stitch, Indexing) {
 
 TEST(Stitch, Edges) {
   Batch batch;
+  batch.add("division of a row by one number", [&](Builder& b) {
+    for (double by : {3.0, 49.0, 0.0, 1e-40, 3e38, HUGE_VAL, -HUGE_VAL, std::nan("")}) {
+      const std::string name = std::to_string(b.graph().inputs().size());
+      b.graph().output("y" + name, b.binary(Op::kDiv, input(b, "x" + name, DType::kF32, {40}), by));
+    }
+    const auto big = b.binary(Op::kMul, input(b, "big", DType::kF32, {40}), 1.6e38);
+    b.graph().output("overflow", b.binary(Op::kDiv, big, 0.25));
+  });
   batch.add("empty", [&](Builder& b) {
     const auto x = input(b, "x", DType::kF32, {0, 5});
     b.graph().output("y", b.binary(Op::kAdd, x, 1.0));

@@ -116,13 +116,16 @@ TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
 }
 
 // a / b where b is the same for a whole row: the reciprocal is computed once and the quotient corrected by its
-// remainder, which rounds as the division does. Where the remainder is no number (infinities, b = 0) the product is
-// right as it is.
+// remainder, which rounds as the division does. Where the remainder is no finite number (a or the quotient is infinite
+// or NaN) the product is right as it is; divisors whose reciprocal is not a normal number take the division.
 template <typename T, int W>
 TILE_INLINE vec<T, W> divide_by(vec<T, W> a, vec<T, W> b) {
+  constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
+  const T size = b[0] < T(0) ? -b[0] : b[0];
+  if (!(size > small && size < T(1) / small)) return a / b;
   const vec<T, W> r = splat<W>(T(1)) / b, q = a * r;
   const vec<T, W> rest = fma(-q, b, a);
-  return select(rest == rest, fma(rest, r, q), q);
+  return select(rest - rest == zero<T, W>(), fma(rest, r, q), q);
 }
 
 // ---- Indices
