@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/thread_pool.h"
 #include "driver/reference.h"
 #include "runtime/arena.h"
 #include "schedule/packing.h"
@@ -102,6 +103,7 @@ class PlanBuilder {
     for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) add_group(result_.grouping.groups[group_]);
     add_outputs();
     place_buffers();
+    pack_constants();
     return std::move(result_);
   }
 
@@ -187,10 +189,27 @@ class PlanBuilder {
     }
     const Tensor* dense = graph_.constant_of(value);
     HEDDLE_CHECK(dense != nullptr, "a packed operand ({}) is no constant", packing.kind);
-    const uint32_t buffer = add_constant(schedule::pack_constant(*dense, packing), graph_.type(value));
-    release_pages(dense->data(), dense->bytes());
+    const uint32_t buffer = add_constant(Tensor(), graph_.type(value));  // filled by pack_constants()
     packed_.push_back({value, packing, buffer});
     return buffer;
+  }
+
+  // All at once at the end: packing reads and writes every weight, which one thread does at a part of the bandwidth.
+  void pack_constants() {
+    ThreadPool pool(Target::host_cpu().cpu.threads);
+    pool.run(static_cast<int64_t>(packed_.size()), [&](int64_t begin, int64_t end, int) {
+      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+        const Tensor& dense = *graph_.constant_of(packed_[i].value);
+        Tensor& packed = plan_.constants[plan_.buffers[packed_[i].buffer].index];
+        packed = schedule::pack_constant(dense, packed_[i].packing);
+        release_pages(dense.data(), dense.bytes());
+      }
+    });
+    for (const PackedConstant& constant : packed_) {
+      Buffer& buffer = plan_.buffers[constant.buffer];
+      buffer.bytes = static_cast<int64_t>(plan_.constants[buffer.index].bytes());
+      context_.report.constant_bytes += buffer.bytes;
+    }
   }
 
   // `value` is `source` with another shape.
