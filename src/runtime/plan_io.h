@@ -11,8 +11,8 @@ namespace heddle::runtime {
 // Plan files. Layout: a header of fixed size, the description (everything but tensor data), then the tensors, each
 // 64-byte aligned so that kernels use them where the file is mapped. Checksums cover the description and every tensor.
 
-// Written aside and renamed; without the flush to disk a stop of the machine may leave a damaged file, which read_plan()
-// refuses. Throws kFile.
+// Written aside and renamed; without the flush to disk a stop of the machine may leave a damaged file, which
+// read_plan() refuses. Throws kFile.
 void write_plan(const Plan& plan, const std::string& path, Sync sync = Sync::kYes);
 
 // Maps the file; constants borrow from the mapping. `threads` check the checksums. Throws kFile, and kDamagedArtefact
