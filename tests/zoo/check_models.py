@@ -15,27 +15,11 @@ import onnxruntime
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
 
 from heddle_command import HeddleCommand  # noqa: E402
+from zoo_models import DEFAULT, SMALL, write_model  # noqa: E402
 
 TOLERANCE = 1e-4  # of the largest magnitude of an output
 LARGEST_ACTIVATION = 1e4  # f16 ends at 65504
 SEEDS = (1, 2)
-# name: (sequence, size, width); 0 is the model's default.
-SMALL = {
-    "resnet18": (0, 64, 0),
-    "resnet50": (0, 64, 0),
-    "vgg16": (0, 32, 0),
-    "vgg19": (0, 32, 0),
-    "repvgg-a0": (0, 64, 0),
-    "repvgg-b0": (0, 64, 0),
-    "mobilenet-v2": (0, 64, 0),
-    "vit-b16": (0, 48, 0),
-    "bert-base": (16, 0, 0),
-    "transformer": (11, 0, 0),
-    "asr": (67, 0, 0),
-    "crnn": (0, 64, 0),
-    "dien": (13, 0, 0),
-    "sd-unet": (7, 16, 64),
-}
 
 
 def index_ranges(model):
@@ -109,10 +93,7 @@ def check_heddle(heddle, name, path, model, expected):
 
 
 def check(heddle, name, sizes, folder):
-    path = pathlib.Path(folder) / f"{name}.onnx"
-    options = [text for option, value in zip(("--seq", "--size", "--width"), sizes) if value
-               for text in (option, str(value))]
-    subprocess.run([heddle, "zoo", name, *options, "-o", path], check=True, stdout=subprocess.DEVNULL)
+    path = write_model(heddle, name, sizes, folder)
     onnx.checker.check_model(str(path), full_check=True)
     model = onnx.load(path, load_external_data=False)
     line, expected = check_activations(name, path, model)
@@ -130,7 +111,7 @@ def main():
     for name in arguments.names or SMALL:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                check(arguments.heddle, name, (0, 0, 0) if arguments.full else SMALL[name], folder)
+                check(arguments.heddle, name, DEFAULT if arguments.full else SMALL[name], folder)
             except (ValueError, RuntimeError, subprocess.CalledProcessError) as error:
                 print(error, flush=True)
                 problems += 1

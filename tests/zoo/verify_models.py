@@ -1,0 +1,51 @@
+"""Every model of the zoo through `heddle verify`, in every precision, on one and two threads: verify_models.py HEDDLE [NAME...].
+
+Prints a line per model and combination with the largest error as a share of its bound. Small sizes by default; --full
+takes the models at their own (sd-unet: a latent of 16x16 at full width)."""
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+
+from zoo_models import DEFAULT, SMALL, write_model
+
+PRECISIONS = ("f32", "f16", "bf16")
+THREADS = (1, 2)
+
+
+def verify(heddle, path, precision, threads):
+    """(passed, text of the line)."""
+    command = [heddle, "verify", path, "--target", "cpu", "--precision", precision, "--threads", str(threads), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        return False, f"exit code {done.returncode}: {done.stderr.strip()}"
+    result = json.loads(done.stdout)
+    share = max((o["error"] / o["bound"] for o in result["outputs"] if o["bound"]), default=0.0)
+    return result["ok"], f"error {share:5.1%} of its bound" + ("" if result["ok"] else f": {done.stdout}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("heddle")
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--full", action="store_true")
+    arguments = parser.parse_args()
+    failures = 0
+    for name in arguments.names or SMALL:
+        sizes = SMALL[name]
+        if arguments.full:
+            sizes = (0, 16, 0) if name == "sd-unet" else DEFAULT
+        with tempfile.TemporaryDirectory() as folder:
+            path = write_model(arguments.heddle, name, sizes, folder)
+            for precision in PRECISIONS:
+                for threads in THREADS:
+                    passed, text = verify(arguments.heddle, path, precision, threads)
+                    failures += not passed
+                    print(f"{name:14} {precision:5} {threads} threads  {'ok  ' if passed else 'FAIL'}  {text}", flush=True)
+    print(f"{failures} failed")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""The zoo's models at sizes that a test can afford, and how to write them."""
+import pathlib
+import subprocess
+
+# name: (sequence, size, width); 0 is the model's default.
+SMALL = {
+    "resnet18": (0, 64, 0),
+    "resnet50": (0, 64, 0),
+    "vgg16": (0, 32, 0),
+    "vgg19": (0, 32, 0),
+    "repvgg-a0": (0, 64, 0),
+    "repvgg-b0": (0, 64, 0),
+    "mobilenet-v2": (0, 64, 0),
+    "vit-b16": (0, 48, 0),
+    "bert-base": (16, 0, 0),
+    "transformer": (11, 0, 0),
+    "asr": (67, 0, 0),
+    "crnn": (0, 64, 0),
+    "dien": (13, 0, 0),
+    "sd-unet": (7, 16, 64),
+}
+DEFAULT = (0, 0, 0)
+
+
+def write_model(heddle, name, sizes, folder):
+    """Writes the model through `heddle zoo`; returns its path."""
+    path = pathlib.Path(folder) / f"{name}.onnx"
+    options = [text for option, value in zip(("--seq", "--size", "--width"), sizes) if value
+               for text in (option, str(value))]
+    subprocess.run([heddle, "zoo", name, *options, "-o", path], check=True, stdout=subprocess.DEVNULL)
+    return path
