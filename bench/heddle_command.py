@@ -1,4 +1,5 @@
 """The command line of Heddle, with the time and memory that it took."""
+
 import json
 import os
 import pathlib
@@ -25,8 +26,9 @@ class Heddle:
         """Runs the command to its end; a failure raises RuntimeError with what it printed."""
         with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
             start = time.perf_counter()
-            child = subprocess.Popen([self.command, *map(str, arguments)], env=self.environment, stdout=output,
-                                     stderr=errors)
+            child = subprocess.Popen(
+                [self.command, *map(str, arguments)], env=self.environment, stdout=output, stderr=errors
+            )
             _, status, usage = os.wait4(child.pid, 0)
             seconds = time.perf_counter() - start
             child.returncode = os.waitstatus_to_exitcode(status)
@@ -41,9 +43,10 @@ class Heddle:
         self("compile", model, "--target", "cpu", "-o", plan)
 
     def bench(self, model, threads, seconds):
-        """The object that `heddle bench --json` prints. Given a model and not a plan, it compiles with an empty cache."""
-        return json.loads(self("bench", model, "--target", "cpu", "--threads", threads, "--seconds", seconds,
-                               "--json").output)
+        """The object that `heddle bench --json` prints; a model that is no plan is compiled with an empty cache."""
+        return json.loads(
+            self("bench", model, "--target", "cpu", "--threads", threads, "--seconds", seconds, "--json").output
+        )
 
     def zoo_model(self, name, folder, options=()):
         """A model of the zoo as a file in `folder`; made if it is not there."""

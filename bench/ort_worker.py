@@ -2,6 +2,7 @@
 
 Loads the model, prints one JSON line {"version", "load_s"}, then for each line "SECONDS" on standard input runs for
 that long and prints {"times_ms", "peak_bytes"}. Ends with standard input."""
+
 import json
 import resource
 import sys
@@ -17,8 +18,11 @@ FEWEST_RUNS = 3
 def random_inputs(path, seed=0):
     """By the input's type; index inputs stay below the range that the zoo notes in the model's metadata."""
     model = onnx.load(path, load_external_data=False)
-    ranges = {p.key.removeprefix("range:"): int(p.value.split(",")[1]) for p in model.metadata_props
-              if p.key.startswith("range:")}
+    ranges = {
+        p.key.removeprefix("range:"): int(p.value.split(",")[1])
+        for p in model.metadata_props
+        if p.key.startswith("range:")
+    }
     generator, inputs = np.random.default_rng(seed), {}
     for value in model.graph.input:
         shape = [d.dim_value for d in value.type.tensor_type.shape.dim]

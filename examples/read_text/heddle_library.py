@@ -1,13 +1,24 @@
 """Runs models through Heddle's C interface (include/heddle/c_api.h) with ctypes."""
+
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
 
 import numpy as np
 
 # heddle_dtype of the element types that cross this module.
-DTYPES = {np.dtype(name): number for name, number in
-          [("float64", 0), ("float32", 1), ("float16", 2), ("int64", 10), ("int32", 11), ("int8", 13), ("uint8", 19),
-           ("bool", 22)]}
+DTYPES = {
+    np.dtype(name): number
+    for name, number in [
+        ("float64", 0),
+        ("float32", 1),
+        ("float16", 2),
+        ("int64", 10),
+        ("int32", 11),
+        ("int8", 13),
+        ("uint8", 19),
+        ("bool", 22),
+    ]
+}
 NUMPY_DTYPES = {number: dtype for dtype, number in DTYPES.items()}
 
 # name -> (result, arguments); every function that can fail takes the error last.
@@ -21,8 +32,10 @@ FUNCTIONS = {
     "heddle_model_load": (c_void_p, [c_char_p, c_void_p, POINTER(c_void_p)]),
     "heddle_model_free": (None, [c_void_p]),
     "heddle_model_output_count": (c_size_t, [c_void_p]),
-    "heddle_model_run": (c_int, [c_void_p, POINTER(c_char_p), POINTER(c_void_p), c_size_t, POINTER(c_void_p),
-                                 POINTER(c_void_p)]),
+    "heddle_model_run": (
+        c_int,
+        [c_void_p, POINTER(c_char_p), POINTER(c_void_p), c_size_t, POINTER(c_void_p), POINTER(c_void_p)],
+    ),
     "heddle_tensor_new": (c_void_p, [c_int, POINTER(c_int64), c_size_t, c_void_p, POINTER(c_void_p)]),
     "heddle_tensor_dtype": (c_int, [c_void_p]),
     "heddle_tensor_rank": (c_size_t, [c_void_p]),
@@ -38,8 +51,8 @@ def shape_argument(shape):
 
 
 class HeddleLibrary:
-    """library: libheddle.so; models: name -> ONNX file. A model is compiled for the shapes of its inputs when they first
-    occur (or taken from Heddle's cache) and kept."""
+    """library: libheddle.so; models: name -> ONNX file. A model is compiled for the shapes of its inputs when they
+    first occur (or taken from Heddle's cache) and kept."""
 
     def __init__(self, library, models, threads=0):
         self.library = ctypes.CDLL(str(library))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Reads the text in a picture: read_text.py PICTURE --models build/test-data/rapidocr"""
+
 import argparse
 import pathlib
 
@@ -21,8 +22,12 @@ def characters_of(model_path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("picture", type=pathlib.Path)
-    parser.add_argument("--models", type=pathlib.Path, default=ROOT / "build/test-data/rapidocr",
-                        help="folder of det.onnx, cls.onnx and rec.onnx")
+    parser.add_argument(
+        "--models",
+        type=pathlib.Path,
+        default=ROOT / "build/test-data/rapidocr",
+        help="folder of det.onnx, cls.onnx and rec.onnx",
+    )
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build/release/libheddle.so")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--boxes", action="store_true", help="print where each line is")

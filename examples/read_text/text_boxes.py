@@ -1,4 +1,5 @@
 """From the detector's probability map to boxes around lines of text."""
+
 import numpy as np
 
 TEXT_PROBABILITY = 0.3  # a pixel above it belongs to text

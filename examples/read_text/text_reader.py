@@ -2,6 +2,7 @@
 
 The models are PP-OCRv4's, as shipped by the package rapidocr-onnxruntime. What runs them is a function
 run(model, inputs) -> list of outputs, with `model` one of "det", "cls", "rec" and `inputs` a dict of arrays."""
+
 import math
 
 import numpy as np
@@ -70,8 +71,10 @@ class TextReader:
             for left in (0, line.width - width):
                 ends.append(fit_line(line.crop((left, 0, left + width, line.height)), DIRECTION_WIDTH))
         down = [row[1] for count, batch in in_batches(ends) for row in self.run("cls", {"x": batch})[0][:count]]
-        return [line.transpose(Image.Transpose.ROTATE_180) if (first + last) / 2 > UPSIDE_DOWN else line
-                for line, first, last in zip(lines, down[::2], down[1::2])]
+        return [
+            line.transpose(Image.Transpose.ROTATE_180) if (first + last) / 2 > UPSIDE_DOWN else line
+            for line, first, last in zip(lines, down[::2], down[1::2])
+        ]
 
     def read_lines(self, lines):
         """The text of each line and its mean probability."""

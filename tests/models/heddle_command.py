@@ -1,4 +1,5 @@
 """Runs models through the command `heddle run`."""
+
 import pathlib
 import subprocess
 import tempfile
@@ -25,8 +26,12 @@ class HeddleCommand:
                 np.save(path, value)
                 arguments += ["--input", f"{name}={path}"]
             outputs = folder / "outputs"
-            done = subprocess.run([self.heddle, "run", self.models[model], *arguments, "--output-dir", str(outputs),
-                                   *self.options], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [self.heddle, "run", self.models[model], *arguments, "--output-dir", str(outputs), *self.options],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             if done.returncode != 0:
                 raise RuntimeError(f"heddle run {self.models[model]}: exit {done.returncode}\n{done.stderr}")
             return {path.stem: np.load(path) for path in sorted(outputs.glob("*.npy"))}

@@ -1,4 +1,5 @@
 """Runs a model in Heddle and in ONNX Runtime on the same inputs and compares the outputs."""
+
 import argparse
 import pathlib
 import sys
@@ -31,9 +32,9 @@ def session(path, level):
 class SideBySide:
     """models: name -> ONNX file.
 
-    Trained networks that decide between two near-equal answers amplify rounding: with and without its optimisations ONNX
-    Runtime differs from itself by up to 1.4e-4 there, and from float64 by as much. That distance, for the input at hand,
-    is what either side may be off by beyond the tolerance."""
+    Trained networks that decide between two near-equal answers amplify rounding: with and without its optimisations
+    ONNX Runtime differs from itself by up to 1.4e-4 there, and from float64 by as much. That distance, for the input at
+    hand, is what either side may be off by beyond the tolerance."""
 
     def __init__(self, test, heddle, models):
         self.test = test

@@ -1,4 +1,5 @@
 """magika's classifier of file types: Heddle finds the same types as ONNX Runtime in real files."""
+
 import gzip
 import json
 import pathlib
@@ -71,7 +72,7 @@ class MagikaTest(unittest.TestCase):
         files = [((ROOT / path).read_bytes(), label) for path, label in SOURCES.items()]
         files += [((DATA / path).read_bytes(), label) for path, label in BINARIES.items()]
         files.append((gzip.compress(files[0][0]), "gzip"))
-        files.append((HEDDLE.read_bytes()[:1 << 20], "elf"))
+        files.append((HEDDLE.read_bytes()[: 1 << 20], "elf"))
         with tempfile.TemporaryDirectory() as folder:
             archive, array = pathlib.Path(folder) / "a.zip", pathlib.Path(folder) / "a.npy"
             with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as writer:

@@ -1,4 +1,5 @@
 """PP-OCRv4's three models: Heddle reads the same text in pictures as ONNX Runtime, through examples/read_text."""
+
 import unittest
 
 import numpy as np
@@ -26,7 +27,9 @@ def drawn_picture():
     image = Image.new("RGB", (900, 420), "white")
     draw = ImageDraw.Draw(image)
     for number, line in enumerate(LINES):
-        draw.text((30, 30 + number * 90), line, fill=(20, 20, 60 * number), font=ImageFont.load_default(52 - 8 * number))
+        draw.text(
+            (30, 30 + number * 90), line, fill=(20, 20, 60 * number), font=ImageFont.load_default(52 - 8 * number)
+        )
     strip = Image.new("RGB", (500, 60), "white")
     ImageDraw.Draw(strip).text((5, 5), UPSIDE_DOWN, fill="black", font=ImageFont.load_default(40))
     image.paste(strip.rotate(180), (200, 330))
@@ -42,7 +45,9 @@ class ReadTextTest(unittest.TestCase):
     def read_both(self, image):
         """What Heddle reads; every call is compared with ONNX Runtime, and so is the text at the end."""
         heddle = TextReader(lambda model, inputs: self.pair.run(model, inputs)[0], self.characters).read(image)
-        alone = TextReader(lambda model, inputs: self.pair.sessions[model].run(None, inputs), self.characters).read(image)
+        alone = TextReader(lambda model, inputs: self.pair.sessions[model].run(None, inputs), self.characters).read(
+            image
+        )
         self.assertEqual([text for text, _, _ in heddle], [text for text, _, _ in alone])
         return [text for text, _, _ in heddle]
 

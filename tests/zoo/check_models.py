@@ -2,6 +2,7 @@
 
 Every model is valid, keeps all its activations finite and well inside f16's range, and its output differs between two
 random inputs; Heddle's outputs equal ONNX Runtime's. Small sizes by default; --full takes the models at their own."""
+
 import argparse
 import pathlib
 import subprocess
