@@ -11,7 +11,7 @@ namespace {
 constexpr double kWorthStoring = 6;  // cycles above which a value is stored rather than computed twice
 constexpr int kWorthSpreading = 4;   // how often a costly value must be used per computation to get a stage of its own
 
-constexpr int64_t kLongColumn = 512;  // additions in a row after which a running sum is compensated
+constexpr int64_t kLongColumn = 128;  // additions in a row after which a running sum is compensated
 
 // A stage while it is put together: expressions still over whole loops.
 struct Draft {
