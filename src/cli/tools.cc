@@ -88,6 +88,7 @@ int devices_command(const Arguments& arguments) {
     const nlohmann::json device = {{"name", "cpu"},
                                    {"isa", std::string(to_string(cpu.isa))},
                                    {"threads", cpu.threads},
+                                   {"peak_gflops_per_core", cpu.peak_gflops()},
                                    {"avx512_bf16", cpu.avx512_bf16},
                                    {"avx512_vnni", cpu.avx512_vnni},
                                    {"l1_bytes", cpu.l1_bytes},
@@ -98,11 +99,11 @@ int devices_command(const Arguments& arguments) {
     return 0;
   }
   Table table({"device", "what"});
-  table.add(
-      {"cpu",
-       fmt::format("{}{}{}, {} threads, caches {} / {} / {}", to_string(cpu.isa), cpu.avx512_bf16 ? " bf16" : "",
-                   cpu.avx512_vnni ? " vnni" : "", cpu.threads, human_bytes(static_cast<double>(cpu.l1_bytes)),
-                   human_bytes(static_cast<double>(cpu.l2_bytes)), human_bytes(static_cast<double>(cpu.l3_bytes)))});
+  table.add({"cpu",
+             fmt::format("{}{}{}, {} threads of {:.0f} GFLOP/s (f32), caches {} / {} / {}", to_string(cpu.isa),
+                         cpu.avx512_bf16 ? " bf16" : "", cpu.avx512_vnni ? " vnni" : "", cpu.threads, cpu.peak_gflops(),
+                         human_bytes(static_cast<double>(cpu.l1_bytes)), human_bytes(static_cast<double>(cpu.l2_bytes)),
+                         human_bytes(static_cast<double>(cpu.l3_bytes)))});
   table.add({"compiler", compiler});
   table.print();
   return 0;

@@ -19,12 +19,13 @@ struct CpuTarget {
   bool avx512_bf16 = false, avx512_vnni = false;
   int threads = 1;                                                       // worker threads that a plan may use
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;  // l1 and l2 per core
-  double ghz = 3.0;
-  double copy_gbps = 20;    // one thread, read + write
-  double barrier_us = 1.5;  // fork and join of all threads
+  double ghz = 3.0;                                                      // clock under load of one core
+  int fma_bytes_per_cycle = 128;  // two 64-byte pipes; 64 where 512-bit operations are split in halves
+  double copy_gbps = 20;          // one thread, read + write
+  double barrier_us = 1.5;        // fork and join of all threads
 
   int lanes_f32() const { return isa == CpuIsa::kAvx512 ? 16 : isa == CpuIsa::kAvx2 ? 8 : 4; }
-  // f32 FMA peak of one core in GFLOP/s.
+  // f32 FMA peak of one core in GFLOP/s: ghz * lanes per cycle * 2.
   double peak_gflops() const;
 };
 
