@@ -176,6 +176,7 @@ std::string ScalarEmitter::operation(const Expr& e, std::vector<TextValue>& args
   if (is_library_call(e.op)) {
     std::string name(to_string(e.op));
     if (e.op == Op::kPow && !is_float(e.dtype)) name = "pow_int";
+    if (e.op == Op::kShr && is_narrow_int(e.dtype)) name = fmt::format("shr<{}>", bits_of(e.dtype));
     std::string list = args[0].text;
     for (size_t i = 1; i < args.size(); ++i) list += ", " + args[i].text;
     return fmt::format("tile::{}({})", name, list);

@@ -148,6 +148,7 @@ std::vector<std::string> compile_flags(const CpuTarget& target) {
                                     "-g0",
                                     "-fPIC",
                                     "-pipe",
+                                    "-fwrapv",
                                     "-fno-math-errno",
                                     "-fno-trapping-math",
                                     "-ffp-contract=fast",

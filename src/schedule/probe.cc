@@ -151,6 +151,17 @@ void Probe::build() {
   inliner_ = nullptr;
 }
 
+int Probe::level_of(ExprId operand) const {
+  int level = 0;
+  visit(operand, [&](ExprId e) {
+    const Expr& expr = pool[e];
+    if (expr.kind == Expr::Kind::kLocal && expr.id < instances.size()) {
+      level = std::max(level, instances[expr.id].level + 1);
+    }
+  });
+  return level;
+}
+
 // A scan is a reduction whose running result is stored at each step. Backwards, the loop counts from the end.
 void Probe::scan_root(Root& root, const ir::Node& node) {
   const Shape& shape = context_.graph.shape(root.value);
@@ -162,6 +173,7 @@ void Probe::scan_root(Root& root, const ir::Node& node) {
   }
   if (node.attrs.flag("reverse")) at[dim] = pool.indices.offset(pool.indices.scale(at[dim], -1), shape[dim] - 1);
   instance.operand = inliner_->at(node.inputs[0], at);
+  instance.level = level_of(instance.operand);
   instance.local = static_cast<uint32_t>(instances.size());
   root.expr = pool.local(context_.graph.dtype(root.value), instance.local, instance.position);
   root.at = pool.indices.linear(at, shape);
@@ -280,12 +292,7 @@ ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
     const DType position = reduced[0] <= INT32_MAX ? DType::kI32 : DType::kI64;
     instance.along = pool.add({.kind = Expr::Kind::kIndex, .dtype = position, .index = inner[0]});
   }
-  visit(instance.operand, [&](ExprId e) {
-    const Expr& expr = pool[e];
-    if (expr.kind == Expr::Kind::kLocal && expr.id < instances.size()) {
-      instance.level = std::max(instance.level, instances[expr.id].level + 1);
-    }
-  });
+  instance.level = level_of(instance.operand);
   // Inner reductions were added meanwhile: the number is known only now.
   instance.local = static_cast<uint32_t>(instances.size());
   instance_ids_.emplace(key, instance.local);

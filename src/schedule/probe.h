@@ -85,6 +85,7 @@ class Probe {
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
   bool place(Root& root, size_t index);
   void scan_root(Root& root, const ir::Node& node);
+  int level_of(ExprId operand) const;  // after how many reductions its inputs are known
   void make_vars(Space& space);
   Index linear(const std::vector<VarId>& vars);
   Space* space_of(VarId var, size_t& position);

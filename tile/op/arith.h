@@ -51,17 +51,18 @@ TILE_INLINE vec<T, W> mod(vec<T, W> a, vec<T, W> b) {
   }
 }
 
-// Shifts; an amount below zero or of the width or more gives 0. shr repeats the sign of a signed number.
+// Shifts; an amount below zero or of the width or more gives 0. shr repeats the sign of a signed number. Numbers of
+// fewer than 8 bits lie in bytes with their sign extended; their width is `Bits`.
 template <typename T, int W>
 TILE_INLINE vec<T, W> shl(vec<T, W> a, vec<T, W> amount) {
   using U = uint_t<sizeof(T)>;
   const auto valid = bit_cast<U>(amount) < U(8 * sizeof(T));
   return bit_cast<T>(select(valid, bit_cast<U>(a) << select(valid, bit_cast<U>(amount), zero<U, W>()), zero<U, W>()));
 }
-template <typename T, int W>
+template <int Bits = 0, typename T, int W>
 TILE_INLINE vec<T, W> shr(vec<T, W> a, vec<T, W> amount) {
   using U = uint_t<sizeof(T)>;
-  const auto valid = bit_cast<U>(amount) < U(8 * sizeof(T));
+  const auto valid = bit_cast<U>(amount) < U(Bits > 0 ? Bits : 8 * sizeof(T));
   return select(valid, a >> bit_cast<T>(select(valid, bit_cast<U>(amount), zero<U, W>())), zero<T, W>());
 }
 

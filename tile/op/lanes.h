@@ -65,6 +65,9 @@ TILE_INLINE void stream_aligned(T* p, vec<T, W> v) {
     stream_aligned(p, v.lo);
     stream_aligned(p + W / 2, v.hi);
   } else {
+#if defined(__clang__)
+    __builtin_nontemporal_store(v.v, reinterpret_cast<decltype(v.v)*>(p));
+#else
     constexpr int bytes = W * int(sizeof(T));
     if constexpr (bytes == 64) {
 #if TILE_AVX512
@@ -84,6 +87,7 @@ TILE_INLINE void stream_aligned(T* p, vec<T, W> v) {
       store(p, v);
 #endif
     }
+#endif
   }
 }
 template <typename T, typename V>

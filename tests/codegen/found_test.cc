@@ -1,0 +1,64 @@
+// Graphs that the fuzzer found to compile wrongly, made small by it.
+#include <gtest/gtest.h>
+
+#include "harness.h"
+
+namespace heddle::testing {
+namespace {
+
+TEST(Found, IntegersWrap) {
+  constexpr int64_t kAny = int64_t{1} << 31;
+  Batch batch;
+  batch.add_text("comparison with the double", R"(graph(%x: i32[26,1]) {
+    %0 = add(%x, %x) : i32[26,1]
+    %1 = le(%0, %x) : bool[26,1]
+    return "y" = %1
+  })",
+                 0, kAny);
+  batch.add_text("comparison with the next number", R"(graph(%x: i32[37]) {
+    %0 = constant {value = i32[]{2147483647}}
+    %1 = broadcast(%0) {dims = [], shape = [37]} : i32[37]
+    %2 = add(%x, %1) : i32[37]
+    %3 = gt(%2, %x) : bool[37]
+    return "y" = %3
+  })",
+                 0, kAny);
+  batch.run();
+}
+
+TEST(Found, ShiftsOfNarrowIntegersByTheirWidth) {
+  Batch batch;
+  for (const char* type : {"i4", "u4", "i2", "u2"}) {
+    for (const char* op : {"shl", "shr"}) {
+      const std::string t = std::string(type) + "[67]";
+      batch.add_text(std::string(op) + " " + t,
+                     "graph(%x: " + t + ", %n: " + t + ") { %0 = " + op + "(%x, %n) : " + t + " return \"y\" = %0 }", 0,
+                     type[1] == '4' ? 8 : 2);
+    }
+  }
+  batch.run();
+}
+
+TEST(Found, ScanOfAReductionOfAReduction) {
+  Batch batch;
+  for (const char* reverse : {"0", "1"}) {
+    const std::string scan = std::string("scan(%8) {dim = 2, exclusive = 0, kind = \"min\", reverse = ") + reverse;
+    batch.add_text("reverse " + std::string(reverse), R"(graph(%x: f32[3,1,5]) {
+      %0 = reduce(%x) {dims = [2], kind = "sum"} : f32[3,1]
+      %1 = reshape(%0) {shape = [3,1,1]} : f32[3,1,1]
+      %2 = broadcast(%1) {dims = [0,1,2], shape = [3,1,5]} : f32[3,1,5]
+      %3 = sub(%x, %2) : f32[3,1,5]
+      %4 = mul(%3, %3) : f32[3,1,5]
+      %5 = reduce(%4) {dims = [2], kind = "sum"} : f32[3,1]
+      %6 = reshape(%5) {shape = [3,1,1]} : f32[3,1,1]
+      %7 = broadcast(%6) {dims = [0,1,2], shape = [3,1,5]} : f32[3,1,5]
+      %8 = mul(%3, %7) : f32[3,1,5]
+      %9 = )" + scan + R"(} : f32[3,1,5]
+      return "y" = %9
+    })");
+  }
+  batch.run();
+}
+
+}  // namespace
+}  // namespace heddle::testing
