@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: the direction of includes, the length of files, that each folder has a README.
+"""Checks what a compiler does not: the direction of includes, the length of files and functions, that each folder has a
+README, and that the links of the documentation lead somewhere.
 
 Exit status 1 with one line per finding. Limits that are exceeded are findings, not warnings.
 """
+import ast
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 600
+MAX_FUNCTION = 80
+MAX_KERNEL = 250  # functions in tile/kernel
 
 # What each folder may include besides itself, include/heddle and base. docs/design/overview.md says why.
 ALLOWED = {
@@ -30,6 +34,10 @@ ALLOWED = {
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
 # Headers that a freestanding tile header may use.
 TILE_SYSTEM = {"stdint.h", "stddef.h"}
+# What opens a block that is no function, in code formatted by clang-format.
+NO_FUNCTION = re.compile(r'(inline |typedef |export )*(namespace|class|struct|enum|union|extern "C"|using|public|private)\b')
+# [text](target), not ![picture](target); the target without its fragment.
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]*)(?:#[^)\s]*)?\)")
 
 
 def tracked_sources():
@@ -62,18 +70,58 @@ def check_direction(path, findings):
                 findings.append(f"{relative}:{number}: {folder} may not include {name}")
 
 
+def functions(path):
+    """(line, lines) of each function. C++ is read by its layout: what starts at the indentation of the file or of a
+    class ends with the next brace at the same one."""
+    text = path.read_text()
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                yield node.lineno, node.end_lineno - node.lineno + 1
+        return
+    for indentation in ("", "  "):
+        start, head = 0, ""
+        for number, line in enumerate(text.splitlines(), 1):
+            at, rest = line[: len(indentation)], line[len(indentation) :]
+            if at != indentation or not rest or rest[0] in " #/":
+                continue
+            if rest[0] != "}":
+                start, head = number, rest
+            elif rest == "}" and not NO_FUNCTION.match(head):
+                yield start, number - start + 1
+
+
+def check_functions(path, findings):
+    relative = path.relative_to(ROOT)
+    limit = MAX_KERNEL if relative.parts[:2] == ("tile", "kernel") else MAX_FUNCTION
+    for line, lines in functions(path):
+        if lines > limit:
+            findings.append(f"{relative}:{line}: a function of {lines} lines, at most {limit}")
+
+
+def check_links(findings):
+    pages = [ROOT / "README.md", *(p for f in ("docs", "src", "tile", "tests", "bench", "examples") for p in (ROOT / f).rglob("*.md"))]
+    for page in sorted(pages):
+        text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+        for target in LINK.findall(text):
+            if target and "://" not in target and not (page.parent / target).exists():
+                findings.append(f"{page.relative_to(ROOT)}: the link to {target} leads nowhere")
+
+
 def main():
     findings = []
     for path in tracked_sources():
         lines = path.read_text().count("\n")
         if lines > MAX_LINES:
             findings.append(f"{path.relative_to(ROOT)}: {lines} lines, at most {MAX_LINES}")
+        check_functions(path, findings)
         if path.suffix in {".h", ".cc", ".def"}:
             check_direction(path, findings)
+    check_links(findings)
     for folder in [*(ROOT / "src").iterdir(), ROOT / "tile"]:  # the first README below it counts (frontend/onnx)
         if folder.is_dir() and any(folder.rglob("*.[ch]*")) and not any(folder.rglob("README.md")):
             findings.append(f"{folder.relative_to(ROOT)}: no README.md")
-    print("\n".join(findings) or "tree: includes, file lengths and folder READMEs are in order")
+    print("\n".join(findings) or "tree: includes, lengths, folder READMEs and links are in order")
     return 1 if findings else 0
 
 
