@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "heddle/tensor.h"
@@ -11,15 +12,19 @@
 namespace heddle {
 
 struct CompileOptions {
-  std::string target = "cpu";           // "cpu", "cuda", "cuda:1"
-  std::string precision = "f32";        // "f32", "tf32", "f16", "bf16"
-  int threads = 0;                      // 0: as many as cores this process may use
-  std::map<std::string, Shape> shapes;  // input name -> shape, for inputs whose model shape is symbolic
-  std::map<std::string, Tensor>
-      values;                     // values of inputs that decide shapes (for example the shape operand of Reshape)
+  std::string target = "cpu";     // "cpu", "cuda", "cuda:1"
+  std::string precision = "f32";  // "f32", "tf32", "f16", "bf16": what an f32 model is computed in
+  int threads = 0;                // 0: as many as cores this process may use
   std::string fusion = "stitch";  // "none", "basic", "stitch"
-  std::vector<std::string> disabled_passes;
-  bool use_cache = true;
+  bool use_cache = true;          // of compiled plans and kernels, on disk ($HEDDLE_CACHE_DIR)
+
+  // Input name -> shape, for inputs whose model shape is symbolic; a symbolic extent that nothing decides becomes 1.
+  std::map<std::string, Shape> shapes;
+  // Input name -> value, for inputs that decide shapes (the shape operand of a Reshape). Others are ignored.
+  std::map<std::string, Tensor> values;
+
+  std::vector<std::string> disabled_passes;  // names as `heddle opt --list` prints them
+  // Called on the thread of load() at the beginning of each stage, with the share of the work that is done (0 to 1).
   std::function<void(const std::string& stage, double fraction)> progress;
 };
 
@@ -29,19 +34,24 @@ struct PortInfo {
   Shape shape;
 };
 
-// A compiled model. Copies share it; run() may be called from several threads at once.
+// A compiled model: one plan for each set of input shapes that it has met. Copies share it; run() may be called from
+// several threads at once.
 class Model {
  public:
   // Reads an ONNX file or a plan file and compiles it (or takes it from the cache). Throws Error.
   static Model load(const std::string& path, const CompileOptions& options = {});
 
+  // The ports in the model's order, with the shapes that load() compiled for.
   const std::vector<PortInfo>& inputs() const;
   const std::vector<PortInfo>& outputs() const;
 
-  // Inputs by name; all are required, dtype and shape must match. Returns the outputs in order.
+  // Inputs by name; all are required and dtypes must match. Shapes other than those of load() are compiled for when
+  // they first occur (a model from a plan file refuses them). Returns the outputs in order. Throws Error:
+  // kInvalidInput, and whatever compiling or running can throw.
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
 
-  // Writes a plan file that load() takes in place of the model, without compiler or source.
+  // Writes a plan file, for the shapes of load(), that load() takes in place of the model, without compiler or source.
+  // Throws kFile.
   void save(const std::string& path) const;
 
   class Impl;
