@@ -10,10 +10,6 @@ std::string_view to_string(GroupKind kind) {
       return "stitch";
     case GroupKind::kContraction:
       return "contraction";
-    case GroupKind::kBackToBack:
-      return "back_to_back";
-    case GroupKind::kAttention:
-      return "attention";
     case GroupKind::kControl:
       return "control";
     case GroupKind::kReference:

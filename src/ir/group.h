@@ -11,8 +11,6 @@ namespace heddle::ir {
 enum class GroupKind : uint8_t {
   kStitch,       // memory-bound nodes in one generated kernel
   kContraction,  // prologue + template (dot, conv, window) + epilogue
-  kBackToBack,   // two contractions in one kernel
-  kAttention,    // contraction - stitch - contraction
   kControl,      // a loop or an if, whose bodies are grouped in turn
   kReference,    // runs through the reference evaluator
 };

@@ -33,7 +33,6 @@ const Pass* find_pass(std::string_view name);
 struct PassReport {
   std::string_view name;
   double seconds;
-  size_t nodes_before, nodes_after;
 };
 
 struct PipelineOptions {

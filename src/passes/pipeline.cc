@@ -112,11 +112,10 @@ ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const
   ir::Graph current = graph;
   for (const Pass& pass : pipeline()) {
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
-    const size_t before = current.nodes().size();
     const auto start = std::chrono::steady_clock::now();
     current = run_and_verify(pass, current, context, options.verify);
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    if (options.observe) options.observe({pass.name, time.count(), before, current.nodes().size()}, current);
+    if (options.observe) options.observe({pass.name, time.count()}, current);
   }
   return current;
 }

@@ -66,7 +66,6 @@ class Probe {
   std::vector<LeafOperand> leaves;
   std::set<ir::ValueId> needed;  // values to be made by kernels before; where not empty the rest is incomplete
   bool fits = true;              // false: a root does not lie on the root space
-  std::vector<std::string> reasons;
 
   int64_t volume(uint64_t vars) const;
   uint64_t all_root_vars() const;

@@ -310,9 +310,4 @@ Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner,
   return import_parsed(parse_model(bytes, std::move(owner), ""), folder, options);
 }
 
-Tensor read_tensor_file(const std::string& path) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  return TensorLoader(file, "").load(parse_tensor(file->text()), path);
-}
-
 }  // namespace heddle::onnx

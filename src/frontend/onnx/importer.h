@@ -60,7 +60,4 @@ Imported import_model(const std::string& path, const ImportOptions& options = {}
 Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
                       const ImportOptions& options = {});
 
-// A tensor file of the node tests (.pb: one serialised TensorProto).
-Tensor read_tensor_file(const std::string& path);
-
 }  // namespace heddle::onnx
