@@ -1,8 +1,7 @@
 // Element types and the few type traits that the library needs. Standard headers would cost more than a kernel.
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
+#include "tile/core/config.h"
 
 namespace heddle::tile {
 
@@ -80,11 +79,14 @@ using int_t = typename int_of_size<Bytes, true>::type;
 template <int Bytes>
 using uint_t = typename int_of_size<Bytes, false>::type;
 
+// The same builtin in every compiler.
+inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
+
 // What maximum and minimum start from: infinities, or the ends of an integer type.
 template <typename T>
-constexpr T lowest() {
+TILE_HD constexpr T lowest() {
   if constexpr (is_float<T>) {
-    return -T(__builtin_inf());
+    return -T(kInfinity);
   } else if constexpr (is_signed<T>) {
     return T(uint_t<sizeof(T)>(1) << (8 * sizeof(T) - 1));
   } else {
@@ -92,9 +94,9 @@ constexpr T lowest() {
   }
 }
 template <typename T>
-constexpr T highest() {
+TILE_HD constexpr T highest() {
   if constexpr (is_float<T>) {
-    return T(__builtin_inf());
+    return T(kInfinity);
   } else {
     return T(~lowest<T>());
   }

@@ -1,0 +1,311 @@
+// Coordinate transforms of one dimension: from an upper (logical) index to a lower one. transform_many.h has those of
+// several dimensions. docs/design/tile.md has the table of all.
+//
+// Every transform T has
+//   T::kLower, T::kUpper        how many dimensions it reads from and shows
+//   t.upper_length<I>()         a number (core/number.h)
+//   t.lower(up, low)            lower indices of upper indices; defined for every integer, valid or not
+//   t.update(up, step, low, low_step)   `up` after a step of `step`: moves `low` as lower(up, low) would find it and
+//                               reports by how much
+//   t.valid(up, low)            whether an upper index within the lengths has a lower one; T::kPredicated: it may not
+//   t.consistent()              whether valid indices stay within the lower lengths
+//   t.lanes<Values>(up, low, width, merged)   what is known of a group of lanes (core/contiguity.h); false where a
+//                               group may be valid in part
+// The functions below make a transform as soon as transform() (core/view.h) tells them the lower lengths.
+#pragma once
+
+#include "tile/core/contiguity.h"
+#include "tile/core/number.h"
+#include "tile/core/tuple.h"
+
+namespace heddle::tile {
+
+// low = up
+template <typename Length>
+struct PassThrough : tuple<Length> {
+  static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kPredicated = false, kStatic = is_constant<Length>, kWide = any_wide<Length>;
+
+  TILE_HD constexpr Length length() const { return get<0>(*this); }
+  template <int>
+  TILE_HD constexpr auto upper_length() const {
+    return length();
+  }
+  template <typename Index>
+  TILE_HD constexpr void lower(const Index* up, Index* low) const {
+    low[0] = up[0];
+  }
+  template <typename Index>
+  TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
+    low_step[0] = step[0];
+    low[0] += step[0];
+  }
+  template <typename Index>
+  TILE_HD constexpr bool valid(const Index*, const Index*) const {
+    return true;
+  }
+  TILE_HD constexpr bool consistent() const { return true; }
+  template <bool Values>
+  TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int, Merged&) const {
+    low[0] = up[0];
+    return true;
+  }
+};
+
+namespace detail {
+
+// What is known of a transform before its lower lengths are: T<Length, P...> is made of the length and these.
+template <template <typename...> typename T, typename... P>
+struct OnLength {
+  tuple<P...> parameters;
+  template <typename Length>
+  TILE_HD constexpr auto operator()(Length length) const {
+    return make(length, make_indices<sizeof...(P)>{});
+  }
+  template <typename Length, int... I>
+  TILE_HD constexpr T<Length, P...> make(Length length, indices<I...>) const {
+    return {make_tuple(length, get<I>(parameters)...)};
+  }
+};
+
+template <template <typename...> typename T, typename... P>
+TILE_HD constexpr OnLength<T, P...> on_length(P... parameters) {
+  return {make_tuple(parameters...)};
+}
+
+}  // namespace detail
+
+TILE_HD constexpr auto pass_through() {
+  return detail::on_length<PassThrough>();
+}
+
+// low = up - left; what lies before or behind the lower dimension is not valid.
+template <typename Length, typename Left, typename Right>
+struct Pad : tuple<Length, Left, Right> {
+  static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kStatic = is_constant<Length> && is_constant<Left> && is_constant<Right>;
+  static constexpr bool kWide = any_wide<Length, Left, Right>;
+
+  TILE_HD constexpr Length length() const { return get<0>(*this); }
+  TILE_HD constexpr Left left() const { return get<1>(*this); }
+  TILE_HD constexpr Right right() const { return get<2>(*this); }
+  template <typename T>
+  TILE_HD static constexpr bool nonzero() {
+    if constexpr (is_constant<T>) return T::value != 0;
+    return true;
+  }
+  static constexpr bool kBelow = nonzero<Left>(), kAbove = nonzero<Right>(), kPredicated = kBelow || kAbove;
+
+  template <int>
+  TILE_HD constexpr auto upper_length() const {
+    return plus(plus(length(), left()), right());
+  }
+  template <typename Index>
+  TILE_HD constexpr void lower(const Index* up, Index* low) const {
+    low[0] = up[0] - static_cast<Index>(left());
+  }
+  template <typename Index>
+  TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
+    low_step[0] = step[0];
+    low[0] += step[0];
+  }
+  template <typename Index>
+  TILE_HD constexpr bool valid(const Index*, const Index* low) const {
+    return (!kBelow || low[0] >= 0) && (!kAbove || low[0] < static_cast<Index>(length()));
+  }
+  TILE_HD constexpr bool consistent() const { return left() >= 0 && right() >= 0; }
+  template <bool Values>
+  TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int width, Merged&) const {
+    const Fact before = fact<Values>(left()), behind = fact<Values>(right());
+    low[0] = detail::shift(up[0], before);
+    return detail::bounds_uniform(low[0], fact<Values>(length()), width, !before.known || before.value != 0,
+                                  !behind.known || behind.value != 0);
+  }
+};
+
+// The dimension with `left` indices before and `right` behind it that are not valid.
+template <typename Left, typename Right>
+TILE_HD constexpr auto pad(Left left, Right right) {
+  return detail::on_length<Pad>(left, right);
+}
+template <typename Left>
+TILE_HD constexpr auto left_pad(Left left) {
+  return pad(left, fixed<0>());
+}
+template <typename Right>
+TILE_HD constexpr auto right_pad(Right right) {
+  return pad(fixed<0>(), right);
+}
+
+// low = begin + up * step, `count` indices.
+template <typename Length, typename Begin, typename Count, typename Step>
+struct Slice : tuple<Length, Begin, Count, Step> {
+  static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kPredicated = false, kWide = any_wide<Length, Begin, Count, Step>;
+  static constexpr bool kStatic = is_constant<Length> && is_constant<Begin> && is_constant<Count> && is_constant<Step>;
+
+  TILE_HD constexpr Length length() const { return get<0>(*this); }
+  TILE_HD constexpr Begin begin() const { return get<1>(*this); }
+  TILE_HD constexpr Count count() const { return get<2>(*this); }
+  TILE_HD constexpr Step step() const { return get<3>(*this); }
+  template <int>
+  TILE_HD constexpr auto upper_length() const {
+    return count();
+  }
+  template <typename Index>
+  TILE_HD constexpr void lower(const Index* up, Index* low) const {
+    low[0] = static_cast<Index>(begin()) + up[0] * static_cast<Index>(step());
+  }
+  template <typename Index>
+  TILE_HD constexpr void update(const Index*, const Index* up_step, Index* low, Index* low_step) const {
+    low_step[0] = up_step[0] * static_cast<Index>(step());
+    low[0] += low_step[0];
+  }
+  template <typename Index>
+  TILE_HD constexpr bool valid(const Index*, const Index*) const {
+    return true;
+  }
+  TILE_HD constexpr bool consistent() const {
+    if (count() <= 0) return count() == 0;
+    const int64_t first = begin(), last = first + (int64_t(count()) - 1) * int64_t(step()), end = length();
+    return first >= 0 && first < end && last >= 0 && last < end;
+  }
+  template <bool Values>
+  TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int, Merged&) const {
+    low[0] = detail::shift(detail::scale(up[0], fact<Values>(step())), fact<Values>(begin()));
+    return true;
+  }
+};
+
+// `count` indices from `begin`, `step` apart (negative: backwards).
+template <typename Begin, typename Count, typename Step>
+TILE_HD constexpr auto slice(Begin begin, Count count, Step step) {
+  return detail::on_length<Slice>(begin, count, step);
+}
+template <typename Begin, typename Count>
+TILE_HD constexpr auto slice(Begin begin, Count count) {
+  return slice(begin, count, fixed<1>());
+}
+
+// low = up + by, the same length: what is moved out of the lower dimension is not valid.
+template <typename Length, typename By>
+struct Offset : tuple<Length, By> {
+  static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kPredicated = true, kStatic = is_constant<Length> && is_constant<By>;
+  static constexpr bool kWide = any_wide<Length, By>;
+
+  TILE_HD constexpr Length length() const { return get<0>(*this); }
+  TILE_HD constexpr By by() const { return get<1>(*this); }
+  template <int>
+  TILE_HD constexpr auto upper_length() const {
+    return length();
+  }
+  template <typename Index>
+  TILE_HD constexpr void lower(const Index* up, Index* low) const {
+    low[0] = up[0] + static_cast<Index>(by());
+  }
+  template <typename Index>
+  TILE_HD constexpr void update(const Index*, const Index* step, Index* low, Index* low_step) const {
+    low_step[0] = step[0];
+    low[0] += step[0];
+  }
+  template <typename Index>
+  TILE_HD constexpr bool valid(const Index*, const Index* low) const {
+    return low[0] >= 0 && low[0] < static_cast<Index>(length());
+  }
+  TILE_HD constexpr bool consistent() const { return true; }
+  template <bool Values>
+  TILE_HD constexpr bool lanes(const Lanes* up, Lanes* low, int width, Merged&) const {
+    const Fact distance = fact<Values>(by());
+    low[0] = detail::shift(up[0], distance);
+    return detail::bounds_uniform(low[0], fact<Values>(length()), width, !distance.known || distance.value < 0,
+                                  !distance.known || distance.value > 0);
+  }
+};
+
+template <typename By>
+TILE_HD constexpr auto offset(By by) {
+  return detail::on_length<Offset>(by);
+}
+
+// low = at: the dimension disappears.
+template <typename Length, typename At>
+struct Freeze : tuple<Length, At> {
+  static constexpr int kLower = 1, kUpper = 0;
+  static constexpr bool kPredicated = false, kStatic = is_constant<Length> && is_constant<At>;
+  static constexpr bool kWide = any_wide<Length, At>;
+
+  TILE_HD constexpr Length length() const { return get<0>(*this); }
+  TILE_HD constexpr At at() const { return get<1>(*this); }
+  template <typename Index>
+  TILE_HD constexpr void lower(const Index*, Index* low) const {
+    low[0] = static_cast<Index>(at());
+  }
+  template <typename Index>
+  TILE_HD constexpr void update(const Index*, const Index*, Index*, Index* low_step) const {
+    low_step[0] = 0;
+  }
+  template <typename Index>
+  TILE_HD constexpr bool valid(const Index*, const Index*) const {
+    return true;
+  }
+  TILE_HD constexpr bool consistent() const { return at() >= 0 && at() < length(); }
+  template <bool Values>
+  TILE_HD constexpr bool lanes(const Lanes*, Lanes* low, int, Merged&) const {
+    low[0] = detail::shift({.align = 0}, fact<Values>(at()));
+    return true;
+  }
+};
+
+template <typename At>
+TILE_HD constexpr auto freeze(At at) {
+  return detail::on_length<Freeze>(at);
+}
+
+// New upper dimensions that memory does not have: every index reads the same elements.
+template <typename... Length>
+struct Replicate : tuple<tuple<Length...>> {
+  static constexpr int kLower = 0, kUpper = sizeof...(Length);
+  static constexpr bool kPredicated = false, kStatic = (is_constant<Length> && ...), kWide = any_wide<Length...>;
+
+  TILE_HD constexpr tuple<Length...> lengths() const { return get<0>(*this); }
+  template <int I>
+  TILE_HD constexpr auto upper_length() const {
+    return get<I>(lengths());
+  }
+  template <typename Index>
+  TILE_HD constexpr void lower(const Index*, Index*) const {}
+  template <typename Index>
+  TILE_HD constexpr void update(const Index*, const Index*, Index*, Index*) const {}
+  template <typename Index>
+  TILE_HD constexpr bool valid(const Index*, const Index*) const {
+    return true;
+  }
+  TILE_HD constexpr bool consistent() const { return true; }
+  template <bool Values>
+  TILE_HD constexpr bool lanes(const Lanes*, Lanes*, int, Merged&) const {
+    return true;
+  }
+};
+
+namespace detail {
+
+template <typename... Length>
+struct ReplicateOver {
+  tuple<Length...> lengths;
+  TILE_HD constexpr Replicate<Length...> operator()() const { return {make_tuple(lengths)}; }
+};
+
+}  // namespace detail
+
+template <typename... Length>
+TILE_HD constexpr auto replicate(Length... lengths) {
+  return detail::ReplicateOver<Length...>{make_tuple(lengths...)};
+}
+// One such dimension.
+template <typename Length>
+TILE_HD constexpr auto insert(Length length) {
+  return replicate(length);
+}
+
+}  // namespace heddle::tile

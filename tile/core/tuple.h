@@ -1,0 +1,89 @@
+// A list of values of several types, and lists of numbers as types.
+#pragma once
+
+#include "tile/core/config.h"
+#include "tile/core/static_for.h"
+
+namespace heddle::tile {
+
+// A list of dimensions: dims<0, 2>.
+template <int... I>
+struct dims {
+  static constexpr int kSize = sizeof...(I);
+  // Entry `i`; -1 beyond the end.
+  TILE_HD static constexpr int at(int i) {
+    const int values[] = {I..., -1};
+    return i >= 0 && i < kSize ? values[i] : -1;
+  }
+};
+
+namespace detail {
+
+// An entry. Empty ones are made anew when asked for and take no room: nvcc's back end does not survive
+// [[no_unique_address]] in constants.
+template <int I, typename T, bool Empty = __is_empty(T)>
+struct leaf {
+  T value = {};
+  constexpr leaf() = default;
+  TILE_HD constexpr leaf(const T& v) : value(v) {}
+};
+template <int I, typename T>
+struct leaf<I, T, true> {
+  constexpr leaf() = default;
+  TILE_HD constexpr leaf(const T&) {}
+};
+
+template <typename Is, typename... T>
+struct leaves;
+template <int... I, typename... T>
+struct leaves<indices<I...>, T...> : leaf<I, T>... {};
+
+template <int I, typename T, bool Empty>
+TILE_HD T leaf_type(const leaf<I, T, Empty>*);
+
+}  // namespace detail
+
+// Aggregate of any values. Empty where all of them are (index constants), so that it costs nothing as an argument.
+template <typename... T>
+struct tuple : detail::leaves<detail::make_indices<sizeof...(T)>, T...> {
+  static constexpr int kSize = sizeof...(T);
+};
+
+template <typename... T>
+TILE_HD constexpr tuple<T...> make_tuple(T... values) {
+  return {{values...}};
+}
+template <>
+TILE_HD constexpr tuple<> make_tuple<>() {
+  return {};
+}
+
+template <int I, typename T>
+TILE_HD constexpr const T& get(const detail::leaf<I, T, false>& leaf) {
+  return leaf.value;
+}
+template <int I, typename T>
+TILE_HD constexpr T get(const detail::leaf<I, T, true>&) {
+  return {};
+}
+
+// Type of entry I.
+template <int I, typename Tuple>
+using element_t = decltype(detail::leaf_type<I>(static_cast<const Tuple*>(nullptr)));
+
+namespace detail {
+
+template <typename A, typename B, int... I, int... J>
+TILE_HD constexpr auto concat(const A& a, const B& b, indices<I...>, indices<J...>) {
+  return make_tuple(get<I>(a)..., get<J>(b)...);
+}
+
+}  // namespace detail
+
+// The entries of a, then those of b.
+template <typename... A, typename... B>
+TILE_HD constexpr tuple<A..., B...> concat(const tuple<A...>& a, const tuple<B...>& b) {
+  return detail::concat(a, b, detail::make_indices<sizeof...(A)>{}, detail::make_indices<sizeof...(B)>{});
+}
+
+}  // namespace heddle::tile

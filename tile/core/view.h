@@ -1,0 +1,409 @@
+// Views: how an index becomes an address through a chain of coordinate transforms, and coordinates that walk along
+// them. tile/README.md shows how to write one.
+//
+// A chain begins with make_naive() (lengths and strides over a buffer). transform() puts a layer on it and gives a new
+// chain; its dimensions are the upper ones of that layer. All of it is a value: numbers the compiler knows take no
+// room and fold, and a chain of such numbers alone is an empty type.
+#pragma once
+
+#include "tile/core/transform.h"
+#include "tile/core/transform_many.h"
+
+namespace heddle::tile {
+
+template <typename D>
+class Coordinate;
+
+namespace detail {
+
+// Position of `id` in a list of dimensions, -1 where it is missing.
+template <int... I>
+TILE_HD constexpr int position(dims<I...>, int id) {
+  int at = -1, i = 0;
+  ((at = I == id ? i : at, ++i), ...);
+  return at;
+}
+
+// Whether lists of dimensions name 0 .. count-1, each once.
+template <typename... Ids>
+TILE_HD constexpr bool names_each_once(const tuple<Ids...>&, int count) {
+  bool good = (Ids::kSize + ... + 0) == count;
+  for (int i = 0; i < count; ++i) good = good && ((position(Ids{}, i) >= 0 ? 1 : 0) + ... + 0) == 1;
+  return good;
+}
+
+// The hidden indices that dimensions `Picked` of a chain stand for, and those of a layer that begins at First.
+template <typename Visible, int... Picked>
+TILE_HD constexpr auto picked_ids(Visible, dims<Picked...>) {
+  return dims<Visible::at(Picked)...>{};
+}
+template <int First, int... I>
+TILE_HD constexpr auto new_ids(dims<I...>) {
+  return dims<First + I...>{};
+}
+template <int First, int... I>
+TILE_HD constexpr auto count_from(indices<I...>) {
+  return dims<First + I...>{};
+}
+
+template <typename D, int T>
+using transform_of = element_t<T, typename D::Transforms>;
+
+template <int N, int... Id, typename Index>
+TILE_HD constexpr void gather_ids(dims<Id...>, [[maybe_unused]] const Index* all, [[maybe_unused]] Index (&some)[N]) {
+  [[maybe_unused]] int i = 0;
+  ((some[i++] = all[Id]), ...);
+}
+
+template <int N, int... Id, typename Index>
+TILE_HD constexpr void scatter_ids(dims<Id...>, [[maybe_unused]] const Index (&some)[N], [[maybe_unused]] Index* all) {
+  [[maybe_unused]] int i = 0;
+  ((all[Id] = some[i++]), ...);
+}
+
+}  // namespace detail
+
+// A chain. Hidden index 0 is the offset in elements; each layer's upper indices follow. Transform t maps the hidden
+// indices Upper[t] to Lower[t]; Visible are those that the user indexes with.
+template <typename Transforms, typename Lower, typename Upper, typename Visible, int Hidden>
+struct Descriptor;
+template <typename... T, typename Lower, typename Upper, typename Visible, int Hidden>
+struct Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden> : tuple<T...> {
+  using Transforms = tuple<T...>;
+  using LowerIds = Lower;
+  using UpperIds = Upper;
+  using VisibleIds = Visible;
+  using Index = index_type<(T::kWide || ...)>;
+  static constexpr int kDims = Visible::kSize, kTransforms = sizeof...(T), kHidden = Hidden;
+  // Whether the compiler knows every number, and whether an index within the lengths may be invalid.
+  static constexpr bool kStatic = (T::kStatic && ...), kPredicated = (T::kPredicated || ...);
+
+  TILE_HD constexpr const tuple<T...>& transforms() const { return *this; }
+
+  // A number: its type says what is known of it.
+  template <int Dim>
+  TILE_HD constexpr auto length() const {
+    static_assert(Dim >= 0 && Dim < kDims, "no such dimension");
+    return length_of<Visible::at(Dim), 0>();
+  }
+
+  // Elements from the buffer's first to one behind the last that the lengths and strides below all layers reach.
+  TILE_HD constexpr int64_t span() const {
+    const detail::Range r = get<0>(*this).range();
+    return r.empty ? 0 : r.high + 1;
+  }
+
+  // Whether every valid index has an address within the buffer's span and no index overflows. Chains of known numbers
+  // are checked by the compiler; call it where numbers come from a user.
+  TILE_HD constexpr bool consistent() const {
+    const bool good = consistent(detail::make_indices<kTransforms>{});
+    const detail::Range r = get<0>(*this).range();
+    return good && (sizeof(Index) > 4 || r.empty || (detail::fits_int(r.low) && detail::fits_int(r.high)));
+  }
+
+  template <typename... I>
+  TILE_HD constexpr Coordinate<Descriptor> at(I... index) const;
+
+  // Offset of a valid index; is_valid() of at(index...) says whether it is one.
+  template <typename... I>
+  TILE_HD constexpr Index offset(I... index) const {
+    return at(index...).offset();
+  }
+
+ private:
+  template <int... I>
+  TILE_HD constexpr bool consistent(detail::indices<I...>) const {
+    return (get<I>(*this).consistent() && ...);
+  }
+  template <int Id, int Transform>
+  TILE_HD constexpr auto length_of() const {
+    constexpr int place = detail::position(element_t<Transform, Upper>{}, Id);
+    if constexpr (place >= 0) {
+      return get<Transform>(*this).template upper_length<place>();
+    } else {
+      return length_of<Id, Transform + 1>();
+    }
+  }
+};
+
+// A buffer's own dimensions: offset = sum(index * stride).
+template <typename... Length, typename... Stride>
+TILE_HD constexpr auto make_naive(tuple<Length...> lengths, tuple<Stride...> strides) {
+  using Base = Embed<Unbounded, tuple<Length...>, tuple<Stride...>>;
+  using Ids = decltype(detail::count_from<1>(detail::make_indices<sizeof...(Length)>{}));
+  return Descriptor<tuple<Base>, tuple<dims<0>>, tuple<Ids>, Ids, 1 + int(sizeof...(Length))>{
+      make_tuple(Base{make_tuple(Unbounded{}, lengths, strides)})};
+}
+
+// The same without gaps, the last dimension contiguous.
+template <typename... Length>
+TILE_HD constexpr auto make_packed(Length... lengths) {
+  return make_naive(make_tuple(lengths...), detail::packed_strides(lengths...));
+}
+
+namespace detail {
+
+template <typename D, typename Spec, int... Dim>
+TILE_HD constexpr auto bind(const D& chain, const Spec& spec, dims<Dim...>) {
+  const auto transform = spec(chain.template length<Dim>()...);
+  using T = decltype(spec(chain.template length<Dim>()...));
+  static_assert(T::kLower == sizeof...(Dim), "a transform gets as many lower dimensions as it has");
+  if constexpr (T::kStatic) static_assert(T{}.consistent(), "valid indices would leave the lower dimension");
+  return transform;
+}
+
+template <typename D, typename... Spec, typename... Low, typename... Up, int... I>
+TILE_HD constexpr auto transform(const D& chain, const tuple<Spec...>& specs, const tuple<Low...>&, const tuple<Up...>&,
+                                 indices<I...>) {
+  auto layer = make_tuple(bind(chain, get<I>(specs), Low{})...);
+  constexpr int dimensions = (Up::kSize + ... + 0);
+  static_assert(((element_t<I, decltype(layer)>::kUpper == Up::kSize) && ...),
+                "a transform gets as many upper dimensions as it has");
+  static_assert(names_each_once(tuple<Low...>{}, D::kDims), "each lower dimension goes to one transform");
+  static_assert(names_each_once(tuple<Up...>{}, dimensions), "upper dimensions are 0 .. n-1, each once");
+  using Transforms = decltype(concat(chain.transforms(), layer));
+  using Lower =
+      decltype(concat(typename D::LowerIds{}, tuple<decltype(picked_ids(typename D::VisibleIds{}, Low{}))...>{}));
+  using Upper = decltype(concat(typename D::UpperIds{}, tuple<decltype(new_ids<D::kHidden>(Up{}))...>{}));
+  using Visible = decltype(count_from<D::kHidden>(make_indices<dimensions>{}));
+  return Descriptor<Transforms, Lower, Upper, Visible, D::kHidden + dimensions>{concat(chain.transforms(), layer)};
+}
+
+}  // namespace detail
+
+// A layer on top of a chain: transform i reads the chain's dimensions lower_dims[i] and shows the new dimensions
+// upper_dims[i], all three given by make_tuple(); the lists are dims<...>{}. A transform without lower or upper
+// dimensions has dims<>{}.
+template <typename D, typename... Spec, typename... Low, typename... Up>
+TILE_HD constexpr auto transform(const D& chain, const tuple<Spec...>& transforms, const tuple<Low...>& lower_dims,
+                                 const tuple<Up...>& upper_dims) {
+  static_assert(sizeof...(Spec) == sizeof...(Low) && sizeof...(Spec) == sizeof...(Up), "two lists for each transform");
+  return detail::transform(chain, transforms, lower_dims, upper_dims, detail::make_indices<sizeof...(Spec)>{});
+}
+
+// The dimensions in another order: new dimension i is old dimension Order[i]. Costs nothing.
+template <int... Order, typename Transforms, typename Lower, typename Upper, typename Visible, int Hidden>
+TILE_HD constexpr auto permute(const Descriptor<Transforms, Lower, Upper, Visible, Hidden>& chain) {
+  static_assert(detail::names_each_once(tuple<dims<Order...>>{}, Visible::kSize), "each dimension once");
+  return Descriptor<Transforms, Lower, Upper, dims<Visible::at(Order)...>, Hidden>{chain.transforms()};
+}
+
+// An index of a chain with all that lies between it and the offset, so that a step updates instead of recomputing.
+template <typename D>
+class Coordinate {
+ public:
+  using Index = typename D::Index;
+
+  template <typename... I>
+  TILE_HD constexpr explicit Coordinate(const D& chain, I... index) : chain_(make_tuple(chain)) {
+    static_assert(sizeof...(I) == D::kDims, "an index for each dimension");
+    const Index top[D::kDims + 1] = {static_cast<Index>(index)...};
+    detail::scatter_ids(typename D::VisibleIds{}, top, hidden_);
+    lower_all(Layers{});
+  }
+
+  TILE_HD constexpr Index offset() const { return hidden_[0]; }
+  template <int Dim>
+  TILE_HD constexpr Index index() const {
+    return hidden_[D::VisibleIds::at(Dim)];
+  }
+
+  // Moves by a step along every dimension; steps that the compiler knows cost what is left of them.
+  template <typename... S>
+  TILE_HD constexpr void move(S... steps) {
+    static_assert(sizeof...(S) == D::kDims, "a step for each dimension");
+    const Index top[D::kDims + 1] = {static_cast<Index>(steps)...};
+    Index step[D::kHidden] = {};
+    detail::scatter_ids(typename D::VisibleIds{}, top, step);
+    move_visible(typename D::VisibleIds{}, top);
+    update_all(step, Layers{});
+  }
+  // Moves along one dimension.
+  template <int Dim, typename S>
+  TILE_HD constexpr void move_along(S step) {
+    static_assert(Dim >= 0 && Dim < D::kDims, "no such dimension");
+    move_one<Dim>(step, detail::make_indices<D::kDims>{});
+  }
+
+  // Whether the index lies within the lengths.
+  TILE_HD constexpr bool inside() const { return inside(detail::make_indices<D::kDims>{}); }
+  // Whether an index within the lengths has an element: padding, bounds of a gather. Costs nothing where all have.
+  TILE_HD constexpr bool maps() const { return maps(Layers{}); }
+  TILE_HD constexpr bool is_valid() const { return inside() && maps(); }
+
+ private:
+  using Layers = detail::make_indices<D::kTransforms>;
+  template <int T>
+  using Transform = detail::transform_of<D, T>;
+  template <int T>
+  using Up = element_t<T, typename D::UpperIds>;
+  template <int T>
+  using Low = element_t<T, typename D::LowerIds>;
+
+  // Layers depend on those above them: the last transform goes first.
+  template <int... I>
+  TILE_HD constexpr void lower_all(detail::indices<I...>) {
+    (lower_one<D::kTransforms - 1 - I>(), ...);
+  }
+  template <int T>
+  TILE_HD constexpr void lower_one() {
+    Index up[Transform<T>::kUpper + 1] = {}, low[Transform<T>::kLower + 1] = {};
+    detail::gather_ids(Up<T>{}, hidden_, up);
+    get<T>(chain().transforms()).lower(up, low);
+    detail::scatter_ids(Low<T>{}, low, hidden_);
+  }
+
+  template <int... Id>
+  TILE_HD constexpr void move_visible(dims<Id...>, const Index* step) {
+    int i = 0;
+    ((hidden_[Id] += step[i++]), ...);
+  }
+  template <int... I>
+  TILE_HD constexpr void update_all(Index* step, detail::indices<I...>) {
+    (update_one<D::kTransforms - 1 - I>(step), ...);
+  }
+  template <int T>
+  TILE_HD constexpr void update_one(Index* step) {
+    Index up[Transform<T>::kUpper + 1] = {}, up_step[Transform<T>::kUpper + 1] = {};
+    Index low[Transform<T>::kLower + 1] = {}, low_step[Transform<T>::kLower + 1] = {};
+    detail::gather_ids(Up<T>{}, hidden_, up);
+    detail::gather_ids(Up<T>{}, step, up_step);
+    detail::gather_ids(Low<T>{}, hidden_, low);
+    get<T>(chain().transforms()).update(up, up_step, low, low_step);
+    detail::scatter_ids(Low<T>{}, low, hidden_);
+    detail::scatter_ids(Low<T>{}, low_step, step);
+  }
+
+  template <int... I>
+  TILE_HD constexpr bool inside(detail::indices<I...>) const {
+    return ((index<I>() >= 0 && index<I>() < static_cast<Index>(chain().template length<I>())) && ...);
+  }
+  template <int... I>
+  TILE_HD constexpr bool maps(detail::indices<I...>) const {
+    return (maps_one<I>() && ...);
+  }
+  template <int T>
+  TILE_HD constexpr bool maps_one() const {
+    if constexpr (Transform<T>::kPredicated) {
+      Index up[Transform<T>::kUpper + 1] = {}, low[Transform<T>::kLower + 1] = {};
+      detail::gather_ids(Up<T>{}, hidden_, up);
+      detail::gather_ids(Low<T>{}, hidden_, low);
+      return get<T>(chain().transforms()).valid(up, low);
+    }
+    return true;
+  }
+
+  template <int Dim, typename S, int... I>
+  TILE_HD constexpr void move_one(S step, detail::indices<I...>) {
+    move((I == Dim ? static_cast<Index>(step) : Index(0))...);
+  }
+
+  TILE_HD constexpr decltype(auto) chain() const { return get<0>(chain_); }
+
+  tuple<D> chain_;
+  Index hidden_[D::kHidden] = {};
+};
+
+template <typename... T, typename Lower, typename Upper, typename Visible, int Hidden>
+template <typename... I>
+TILE_HD constexpr Coordinate<Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden>>
+Descriptor<tuple<T...>, Lower, Upper, Visible, Hidden>::at(I... index) const {
+  return Coordinate<Descriptor>(*this, index...);
+}
+
+namespace detail {
+
+// Groups of `width` indices along dimension Dim, pushed down through the layers of a chain.
+template <int Dim, bool Values, typename D>
+class GroupOf {
+ public:
+  TILE_HD constexpr GroupOf(const D& chain, int width) : width_(width) {
+    begin(chain, make_indices<D::kDims>{});
+    lower(chain, make_indices<D::kTransforms>{});
+  }
+  // Whether every group is one aligned piece of memory, valid as a whole or not at all.
+  TILE_HD constexpr bool is_vector() const {
+    return uniform_ && all_[0].affine && all_[0].step == 1 && all_[0].align % width_ == 0;
+  }
+
+ private:
+  template <int... I>
+  TILE_HD constexpr void begin(const D& chain, indices<I...>) {
+    (begin_one<I>(fact<Values>(chain.template length<I>())), ...);
+  }
+  template <int I>
+  TILE_HD constexpr void begin_one(const Fact& length) {
+    const int64_t unit = I == Dim ? width_ : 1;
+    all_[D::VisibleIds::at(I)] = {.align = length.known && length.value == unit ? 0 : unit, .step = I == Dim ? 1 : 0};
+    if (I == Dim && length.divisor % width_ != 0) uniform_ = false;
+  }
+  template <int... I>
+  TILE_HD constexpr void lower(const D& chain, indices<I...>) {
+    (lower_one<D::kTransforms - 1 - I>(get<D::kTransforms - 1 - I>(chain.transforms())), ...);
+  }
+  template <int T, typename Transform>
+  TILE_HD constexpr void lower_one(const Transform& transform) {
+    Lanes up[Transform::kUpper + 1] = {}, low[Transform::kLower + 1] = {};
+    gather_ids(element_t<T, typename D::UpperIds>{}, all_, up);
+    uniform_ = transform.template lanes<Values>(up, low, width_, merged_[T]) && uniform_;
+    scatter_ids(element_t<T, typename D::LowerIds>{}, low, all_);
+  }
+
+  int width_;
+  bool uniform_ = true;
+  Lanes all_[D::kHidden] = {};
+  Merged merged_[D::kTransforms] = {};
+};
+
+template <int Dim, bool Values, typename D>
+TILE_HD constexpr int widest_vector(const D& chain, int limit) {
+  int width = 1;
+  while (width <= limit / 2) width *= 2;
+  while (width > 1 && !GroupOf<Dim, Values, D>(chain, width).is_vector()) width /= 2;
+  return width;
+}
+
+}  // namespace detail
+
+// The widest vector along a dimension, a power of two up to `limit`: groups of so many consecutive indices that begin
+// at a multiple of it are contiguous in memory, begin at a multiple of it there too, and are valid as a whole or not
+// at all. The buffer's own alignment is the caller's to know.
+template <int Dim, typename D>
+TILE_HD constexpr int vector_length(const D& chain, int limit) {
+  return detail::widest_vector<Dim, true>(chain, limit);
+}
+// The same from what the types say, at compile time: holds for all run-time values.
+template <int Dim, typename D>
+TILE_HD constexpr int known_vector_length(int limit) {
+  return detail::widest_vector<Dim, false>(D{}, limit);
+}
+
+// A buffer seen through a chain.
+template <typename T, typename D>
+struct TensorView {
+  T* data;
+  D chain;
+
+  template <typename... I>
+  TILE_HD constexpr Coordinate<D> at(I... index) const {
+    return chain.at(index...);
+  }
+  // Element of a valid coordinate.
+  TILE_HD constexpr T& operator[](const Coordinate<D>& at) const { return data[at.offset()]; }
+  // The element, or `otherwise` where there is none.
+  template <typename V>
+  TILE_HD constexpr V load(const Coordinate<D>& at, V otherwise) const {
+    return at.is_valid() ? static_cast<V>(data[at.offset()]) : otherwise;
+  }
+  // Writes where there is an element.
+  TILE_HD constexpr void store(const Coordinate<D>& at, T value) const {
+    if (at.is_valid()) data[at.offset()] = value;
+  }
+};
+
+template <typename T, typename D>
+TILE_HD constexpr TensorView<T, D> make_view(T* data, const D& chain) {
+  return {data, chain};
+}
+
+}  // namespace heddle::tile
