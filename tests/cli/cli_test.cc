@@ -3,16 +3,18 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "../driver/models.h"
 #include "base/file.h"
 #include "cli/npy.h"
 #include "heddle/error.h"
+#include "tests/error_of.h"
 
 namespace heddle::cli {
 namespace {
+
+using test::error_of;
 
 struct Outcome {
   int exit_code;
@@ -42,15 +44,6 @@ class Cli : public testing::Test {
 
   TempDir dir_;
 };
-
-Error error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorCode::kInternal, "test", "nothing was thrown");
-}
 
 TEST_F(Cli, RunWritesOutputsAndPrintsATable) {
   test::write_mlp(path("m.onnx"));

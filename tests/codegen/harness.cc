@@ -19,19 +19,22 @@ namespace heddle::testing {
 
 ir::Group whole_graph(const ir::Graph& graph, ir::GroupKind kind) {
   ir::Group group{kind, {}, 0, {}, {}};
+  const auto append_new = [](std::vector<ir::ValueId>& list, ir::ValueId value) {
+    if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+  };
+  const auto is_source = [](ir::Op op) { return op == ir::Op::kParameter || op == ir::Op::kConstant; };
   for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
     const ir::Node& node = graph.node(id);
-    if (node.op == ir::Op::kParameter || node.op == ir::Op::kConstant) {
-      group.inputs.push_back(node.outputs[0]);
-    } else {
-      group.nodes.push_back(id);
+    if (is_source(node.op)) continue;
+    group.nodes.push_back(id);
+    const ir::OpClass op_class = ir::class_of(node.op);
+    const bool is_anchor = op_class == ir::OpClass::kContraction || op_class == ir::OpClass::kWindow;
+    if (kind == ir::GroupKind::kContraction && is_anchor) group.anchor = id;
+    for (ir::ValueId input : node.inputs) {
+      if (is_source(graph.producer(input).op)) append_new(group.inputs, input);
     }
   }
-  for (const auto& port : graph.outputs()) {
-    if (std::find(group.outputs.begin(), group.outputs.end(), port.value) == group.outputs.end()) {
-      group.outputs.push_back(port.value);
-    }
-  }
+  for (const auto& port : graph.outputs()) append_new(group.outputs, port.value);
   return group;
 }
 
@@ -41,39 +44,34 @@ Target test_target(int threads) {
   return target;
 }
 
+constexpr size_t kGuard = 256;
+constexpr unsigned char kSentinel = 0xa5;
+
+Guarded::Guarded(int64_t bytes, size_t alignment)
+    : bytes_(static_cast<size_t>(bytes) + 2 * kGuard + alignment, kSentinel), size_(bytes) {
+  const auto start = reinterpret_cast<uintptr_t>(bytes_.data());
+  begin_ = ((start + kGuard + alignment - 1) & ~(alignment - 1)) - start;
+}
+
+bool Guarded::intact() const {
+  const auto is_sentinel = [](unsigned char byte) { return byte == kSentinel; };
+  return std::all_of(bytes_.begin(), bytes_.begin() + static_cast<ptrdiff_t>(begin_), is_sentinel) &&
+         std::all_of(bytes_.begin() + static_cast<ptrdiff_t>(begin_) + size_, bytes_.end(), is_sentinel);
+}
+
 void Batch::add(std::string name, const std::function<void(ir::Builder&)>& build, double tolerance,
                 int64_t index_limit) {
   ir::Graph graph;
   ir::Builder builder(graph);
   build(builder);
-  cases_.push_back({std::move(name), std::move(graph), tolerance, index_limit, 1});
+  cases_.push_back({std::move(name), std::move(graph), tolerance, index_limit});
 }
 
 void Batch::add_text(std::string name, const std::string& text, double tolerance, int64_t index_limit) {
-  cases_.push_back({std::move(name), ir::parse(text), tolerance, index_limit, 1});
+  cases_.push_back({std::move(name), ir::parse(text), tolerance, index_limit});
 }
 
 namespace {
-
-constexpr int64_t kGuard = 256;
-constexpr unsigned char kSentinel = 0xa5;
-
-// Memory with sentinels before and after.
-class Guarded {
- public:
-  explicit Guarded(int64_t bytes) : data_(static_cast<size_t>(bytes + 2 * kGuard), kSentinel) {}
-  void* data() { return data_.data() + kGuard; }
-  bool intact() const {
-    for (int64_t i = 0; i < kGuard; ++i) {
-      if (data_[static_cast<size_t>(i)] != kSentinel) return false;
-      if (data_[data_.size() - 1 - static_cast<size_t>(i)] != kSentinel) return false;
-    }
-    return true;
-  }
-
- private:
-  std::vector<unsigned char> data_;
-};
 
 ir::Array random_array(const ir::TensorType& type, std::mt19937& random, int64_t index_limit) {
   ir::Array a(type.dtype, type.shape);
@@ -179,13 +177,11 @@ void run_case(const Prepared& p, const jit::Library& library, const Target& targ
       const bool is_value = b.kind == schedule::Binding::Kind::kValue;
       operands.push_back(is_value ? values.at(b.value)->data() : workspaces[b.workspace]->data());
     }
-    // 64-byte aligned scratch, as the runtime gives it.
-    Guarded scratch(source.scratch_bytes + 64);
-    auto* aligned = reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(scratch.data()) + 63) / 64 * 64);
+    Guarded scratch(source.scratch_bytes, 64);
     const jit::Kernel entry = library.find(source.symbol);
     const int64_t middle = target.cpu.threads > 1 ? source.tasks / 2 : 0;
-    if (middle > 0) entry(operands.data(), aligned, 0, middle);
-    entry(operands.data(), aligned, middle, source.tasks);
+    if (middle > 0) entry(operands.data(), scratch.data(), 0, middle);
+    entry(operands.data(), scratch.data(), middle, source.tasks);
     EXPECT_TRUE(scratch.intact()) << p.test->name << " overran its scratch\n" << texts(p);
   }
   for (auto& [id, memory] : values) EXPECT_TRUE(memory->intact()) << p.test->name << " overran a buffer\n" << texts(p);

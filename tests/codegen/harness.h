@@ -10,10 +10,26 @@
 
 namespace heddle::testing {
 
-// A group of all nodes of a graph that are not parameters or constants.
+// A group of all nodes of a graph that are not parameters or constants, with the contraction or window as the anchor of
+// a group that has one.
 ir::Group whole_graph(const ir::Graph& graph, ir::GroupKind kind = ir::GroupKind::kStitch);
 
 Target test_target(int threads = 2);
+
+// Memory between sentinels that kernels must not touch.
+class Guarded {
+ public:
+  // `alignment` is a power of two, at most 64; 64 is what the runtime gives.
+  explicit Guarded(int64_t bytes, size_t alignment = 1);
+  unsigned char* data() { return bytes_.data() + begin_; }
+  int64_t size() const { return size_; }
+  bool intact() const;
+
+ private:
+  std::vector<unsigned char> bytes_;
+  size_t begin_;
+  int64_t size_;
+};
 
 // Many graphs, scheduled, emitted, compiled as a few translation units, run with sentinels around every buffer and
 // compared with the reference evaluation. Inputs are random by seed; integers lie in [-4, 4] unless `limits` says more.
@@ -24,7 +40,6 @@ class Batch {
     ir::Graph graph;
     double tolerance = 0;     // relative to max(1, |reference|); 0: by the dtype of the output
     int64_t index_limit = 0;  // > 0: integer inputs are indices in [-limit, limit)
-    double input_scale = 1;
   };
   explicit Batch(Target target = test_target()) : target_(std::move(target)) {}
   void add(std::string name, const std::function<void(ir::Builder&)>& build, double tolerance = 0,

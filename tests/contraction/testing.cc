@@ -12,6 +12,7 @@
 #include "jit/compiler.h"
 #include "jit/library.h"
 #include "schedule/packing.h"
+#include "tests/codegen/harness.h"
 
 namespace heddle::testing {
 namespace {
@@ -25,26 +26,6 @@ Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
   }
   return ir::to_tensor(array);
 }
-
-// Memory around each result that kernels must not touch.
-struct Buffer {
-  static constexpr size_t kGuard = 256;
-  std::vector<unsigned char> bytes;
-  size_t size;
-
-  explicit Buffer(size_t n) : bytes(n + 2 * kGuard + 64, 0x5b), size(n) {}
-  unsigned char* data() {
-    const auto at = reinterpret_cast<uintptr_t>(bytes.data()) + kGuard;
-    return reinterpret_cast<unsigned char*>((at + 63) & ~uintptr_t{63});
-  }
-  bool intact() {
-    const unsigned char* begin = data();
-    for (size_t i = 1; i <= kGuard - 64; ++i) {
-      if (begin[-static_cast<ptrdiff_t>(i)] != 0x5b || begin[size + i - 1] != 0x5b) return false;
-    }
-    return true;
-  }
-};
 
 std::string unit_text(const std::vector<codegen::KernelSource>& sources) {
   std::string text;
@@ -75,26 +56,6 @@ void compare(const Tensor& got, const ir::Array& want, double tolerance) {
 
 }  // namespace
 
-ir::Group group_of(const ir::Graph& graph) {
-  ir::Group group{ir::GroupKind::kContraction, {}, 0, {}, {}};
-  const auto is_source = [](ir::Op op) { return op == ir::Op::kParameter || op == ir::Op::kConstant; };
-  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
-    const ir::Node& node = graph.node(id);
-    if (is_source(node.op)) continue;
-    group.nodes.push_back(id);
-    const ir::OpClass kind = ir::class_of(node.op);
-    if (kind == ir::OpClass::kContraction || kind == ir::OpClass::kWindow) group.anchor = id;
-    for (ir::ValueId input : node.inputs) {
-      if (is_source(graph.producer(input).op) &&
-          std::find(group.inputs.begin(), group.inputs.end(), input) == group.inputs.end()) {
-        group.inputs.push_back(input);
-      }
-    }
-  }
-  for (const auto& port : graph.outputs()) group.outputs.push_back(port.value);
-  return group;
-}
-
 ir::Graph parse_with_random_weights(const std::string& text, unsigned seed) {
   const ir::Graph parsed = ir::parse(text);
   std::mt19937 random(seed);
@@ -119,7 +80,7 @@ ir::Graph parse_with_random_weights(const std::string& text, unsigned seed) {
 void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& options) {
   Target target = Target::host_cpu(options.threads);
   if (target.cpu.isa > options.isa) target.cpu.isa = options.isa;
-  const ir::Group group = group_of(graph);
+  const ir::Group group = whole_graph(graph, ir::GroupKind::kContraction);
   const schedule::ScheduledGroup scheduled = schedule::schedule_contraction(graph, group, target);
   std::vector<codegen::KernelSource> sources;
   for (const auto& kernel : scheduled.kernels) {
@@ -140,13 +101,14 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
     values[port.value] = random_tensor(graph.type(port.value), random);
     inputs.push_back(ir::to_array(values[port.value]));
   }
-  std::map<ir::ValueId, std::unique_ptr<Buffer>> results;
+  std::map<ir::ValueId, std::unique_ptr<Guarded>> results;
   for (ir::ValueId v : group.outputs) {
-    results[v] = std::make_unique<Buffer>(static_cast<size_t>(element_count(graph.shape(v))) * size_of(graph.dtype(v)));
+    results[v] =
+        std::make_unique<Guarded>(element_count(graph.shape(v)) * static_cast<int64_t>(size_of(graph.dtype(v))), 64);
   }
-  std::vector<std::unique_ptr<Buffer>> workspaces;
+  std::vector<std::unique_ptr<Guarded>> workspaces;
   for (const auto& w : scheduled.workspaces) {
-    workspaces.push_back(std::make_unique<Buffer>(static_cast<size_t>(w.bytes)));
+    workspaces.push_back(std::make_unique<Guarded>(w.bytes, 64));
   }
   for (size_t k = 0; k < scheduled.kernels.size(); ++k) {
     const auto& kernel = scheduled.kernels[k];
@@ -167,7 +129,7 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
     }
     const jit::Kernel run = library->find(sources[k].symbol);
     for (int piece = 0; piece < options.pieces; ++piece) {
-      Buffer scratch(static_cast<size_t>(sources[k].scratch_bytes));
+      Guarded scratch(sources[k].scratch_bytes, 64);
       run(operands.data(), scratch.data(), sources[k].tasks * piece / options.pieces,
           sources[k].tasks * (piece + 1) / options.pieces);
       EXPECT_TRUE(scratch.intact());
@@ -177,7 +139,7 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
   for (size_t i = 0; i < wanted.size(); ++i) {
     const ir::ValueId v = graph.outputs()[i].value;
     EXPECT_TRUE(results[v]->intact());
-    if (results[v]->size == 0) continue;
+    if (results[v]->size() == 0) continue;
     const Tensor got = Tensor::borrow(graph.dtype(v), graph.shape(v), results[v]->data(), nullptr);
     compare(got, wanted[i], tolerance);
   }
@@ -185,7 +147,8 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
 
 std::vector<std::string> decisions(const ir::Graph& graph, const Target& target) {
   std::vector<std::string> result;
-  for (const auto& kernel : schedule::schedule_contraction(graph, group_of(graph), target).kernels) {
+  for (const auto& kernel :
+       schedule::schedule_contraction(graph, whole_graph(graph, ir::GroupKind::kContraction), target).kernels) {
     result.push_back(kernel.config.algorithm + ": " + kernel.label);
   }
   return result;

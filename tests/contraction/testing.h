@@ -10,9 +10,6 @@
 
 namespace heddle::testing {
 
-// The whole graph (all nodes but parameters and constants) as one contraction group.
-ir::Group group_of(const ir::Graph& graph);
-
 // A graph in textual form with constants filled at random: a constant written as `constant {value = f32[2,3]{7}}` keeps
 // its shape and gets fresh values.
 ir::Graph parse_with_random_weights(const std::string& text, unsigned seed);

@@ -23,9 +23,12 @@
 #include "heddle/model.h"
 #include "jit/cache.h"
 #include "models.h"
+#include "tests/error_of.h"
 
 namespace heddle {
 namespace {
+
+using test::error_of;
 
 class Driver : public testing::Test {
  protected:
@@ -57,15 +60,6 @@ std::vector<float> run_mlp(const Model& model, const Tensor& x) {
   const std::vector<Tensor> outputs = model.run({{"x", x}});
   const auto values = outputs.at(0).values<float>();
   return {values.begin(), values.end()};
-}
-
-Error error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorCode::kInternal, "test", "nothing was thrown");
 }
 
 std::vector<std::string> plans_in(const std::string& folder) {

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <optional>
 #include <random>
 #include <thread>
@@ -20,9 +19,12 @@
 #include "jit/compiler.h"
 #include "jit/headers.h"
 #include "jit/library.h"
+#include "tests/error_of.h"
 
 namespace heddle::jit {
 namespace {
+
+using test::error_of;
 
 namespace fs = std::filesystem;
 
@@ -69,15 +71,6 @@ float call(const CompiledLibrary& library, const std::string& symbol) {
   EXPECT_EQ(data[0], 1);
   EXPECT_EQ(data[1], data[2]);
   return data[1];
-}
-
-Error error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  return Error(ErrorCode::kInternal, "test", "nothing was thrown");
 }
 
 std::vector<std::string> files_below(const std::string& folder) {
