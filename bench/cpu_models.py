@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 
-from heddle_command import Heddle
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from heddle_command import Heddle  # noqa: E402
+
 # Models that are timed against ONNX Runtime, and options that make a model small enough for the compile measurement.
 TIMED = ["resnet50", "vgg16", "mobilenet-v2", "bert-base", "crnn", "vit-b16"]
 COMPILED = {

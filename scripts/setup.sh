@@ -5,9 +5,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build_packages=(
-  g++ cmake ninja-build pkg-config
+  g++ cmake ninja-build
   libfmt-dev nlohmann-json3-dev libcli11-dev libprotozero-dev libxxhash-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
+  libgtest-dev libgmock-dev
   python3 python3-venv
 )
 

@@ -8,10 +8,11 @@ import unittest
 import numpy as np
 import onnxruntime
 
-from heddle_command import HeddleCommand
-
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts"))
 sys.path.insert(0, str(ROOT / "examples/read_text"))  # for the tests that import this module
+
+from heddle_command import Heddle  # noqa: E402
 
 TOLERANCE = 1e-4  # of the largest magnitude of the output
 # Outputs are probabilities. Where all are below this, ONNX Runtime's sigmoid, which is good to about 1e-7 in absolute
@@ -38,7 +39,7 @@ class SideBySide:
 
     def __init__(self, test, heddle, models):
         self.test = test
-        self.command = HeddleCommand(heddle, models)
+        self.heddle, self.models = Heddle(heddle), models
         level = onnxruntime.GraphOptimizationLevel
         self.sessions = {name: session(path, level.ORT_ENABLE_ALL) for name, path in models.items()}
         self.plain_sessions = {name: session(path, level.ORT_DISABLE_ALL) for name, path in models.items()}
@@ -48,7 +49,7 @@ class SideBySide:
         names = [output.name for output in self.sessions[model].get_outputs()]
         expected = self.sessions[model].run(names, inputs)
         plain = self.plain_sessions[model].run(names, inputs)
-        by_name = self.command.run(model, inputs)
+        by_name = self.heddle.run(self.models[model], inputs)
         actual = [by_name[name.replace("/", "_")] for name in names]
         for name, a, e, p in zip(names, actual, expected, plain):
             self.test.assertEqual(a.shape, e.shape, f"{model}: {name}")

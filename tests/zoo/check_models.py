@@ -13,9 +13,9 @@ import numpy as np
 import onnx
 import onnxruntime
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "models"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 
-from heddle_command import HeddleCommand  # noqa: E402
+from heddle_command import Heddle  # noqa: E402
 from zoo_models import DEFAULT, SMALL, write_model  # noqa: E402
 
 TOLERANCE = 1e-4  # of the largest magnitude of an output
@@ -86,7 +86,7 @@ def check_activations(name, path, model):
 
 def check_heddle(heddle, name, path, model, expected):
     """The largest error of Heddle's outputs, relative to the largest magnitude of each."""
-    actual = HeddleCommand(heddle, {name: path}).run(name, random_inputs(model, SEEDS[0]))
+    actual = Heddle(heddle).run(path, random_inputs(model, SEEDS[0]))
     errors = [float(np.abs(actual[o] - e).max() / np.abs(e).max()) for o, e in expected.items()]
     if not max(errors) <= TOLERANCE:
         raise ValueError(f"{name}: Heddle differs from ONNX Runtime by {max(errors):.2g}")

@@ -1,4 +1,4 @@
-"""The command line of Heddle, with the time and memory that it took."""
+"""The command line of Heddle from Python, with the time and memory that it took."""
 
 import json
 import os
@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
+
+import numpy as np
 
 
 @dataclass
@@ -37,6 +39,20 @@ class Heddle:
             if child.returncode != 0:
                 raise RuntimeError(f"{' '.join(map(str, child.args))}: exit {child.returncode}\n{errors.read()}")
             return Finished(output.read(), seconds, usage.ru_maxrss * 1024)
+
+    def run(self, model, inputs):
+        """`inputs`: name -> array. Returns name -> array, with `/` in a name as `_`. New input shapes are compiled for,
+        later runs take them from the cache."""
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            arguments = []
+            for number, (name, value) in enumerate(inputs.items()):
+                path = folder / f"input{number}.npy"
+                np.save(path, value)
+                arguments += ["--input", f"{name}={path}"]
+            outputs = folder / "outputs"
+            self("run", model, *arguments, "--output-dir", outputs, "--target", "cpu")
+            return {path.stem: np.load(path) for path in sorted(outputs.glob("*.npy"))}
 
     def compile(self, model, plan):
         """Writes a plan, which later commands take in place of the model without compiling it."""
