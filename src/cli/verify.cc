@@ -23,12 +23,13 @@ nlohmann::json to_json(const ir::Comparison& c) {
           {"actual", number(c.actual)}};
 }
 
-void print_json(const driver::VerifyReport& report) {
+void print_report(const driver::VerifyReport& report) {
   nlohmann::json outputs = nlohmann::json::array();
   for (const driver::OutputCheck& check : report.outputs) {
     nlohmann::json one = to_json(check.comparison);
     one["name"] = check.name;
     one["type"] = to_string(check.type);
+    one["sensitivity"] = number(check.sensitivity);
     outputs.push_back(std::move(one));
   }
   nlohmann::json all = {{"ok", report.ok},
@@ -42,16 +43,22 @@ void print_json(const driver::VerifyReport& report) {
     all["first_diverging_group"]["label"] = report.first->label;
     all["first_diverging_group"]["nodes"] = report.first->origins;
   }
-  print_line(all.dump(2));
+  print_json(all);
 }
 
 void print_text(const driver::VerifyReport& report) {
   Table table({"output", "type", "error", "bound", "result"});
   for (const driver::OutputCheck& check : report.outputs) {
     table.add({check.name, to_string(check.type), fmt::format("{:.3g}", check.comparison.error),
-               fmt::format("{:.3g}", check.comparison.bound), check.comparison.ok ? "ok" : "FAILED"});
+               fmt::format("{:.3g}", check.comparison.bound + check.sensitivity),
+               check.comparison.ok ? "ok" : "FAILED"});
   }
   table.print();
+  for (const driver::OutputCheck& check : report.outputs) {
+    if (check.sensitivity == 0) continue;
+    print_line(fmt::format("{}: the bound of {:.3g} is widened by {:.3g}, which rounding to {} costs this model",
+                           check.name, check.comparison.bound, check.sensitivity, to_string(check.type.dtype)));
+  }
   print_line(fmt::format("{}; one run {}, float64 reference {}", report.ok ? "verified" : "verification FAILED",
                          human_seconds(report.run_seconds), human_seconds(report.reference_seconds)));
   if (report.ok) return;
@@ -74,7 +81,7 @@ int verify_command(const Arguments& arguments) {
   const driver::VerifyReport report =
       driver::verify(arguments.model, prepared.options, prepared.inputs, arguments.seed);
   if (arguments.json) {
-    print_json(report);
+    print_report(report);
   } else {
     print_text(report);
   }

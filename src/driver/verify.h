@@ -16,6 +16,9 @@ struct OutputCheck {
   std::string name;
   ir::TensorType type;
   ir::Comparison comparison;
+  // Above 0: the output is outside its bound, so what rounding does to this model on these inputs was measured
+  // (ir/sensitivity.h), relative to the output's root mean square; `comparison.ok` takes it into account.
+  double sensitivity = 0;
 };
 
 // The first group, in the order of the plan, one of whose values is outside its bound.
@@ -36,8 +39,9 @@ struct VerifyReport {
 };
 
 // Compiles the model, runs it once, and compares its outputs with the float64 evaluation of the graph as imported,
-// before any pass. Inputs that are not given are random by `seed`. When an output is outside its bound, the values that
-// leave each group are compared with those of the optimised graph, which finds the first group that diverges.
+// before any pass. Inputs that are not given are random by `seed`. When an output is outside its bound, the model's own
+// sensitivity to rounding is measured and allowed for; when it is outside still, the values that leave each group are
+// compared with those of the optimised graph, which finds the first group that diverges.
 // Throws kInvalidArgument for a plan file: it holds no graph.
 VerifyReport verify(const std::string& path, const CompileOptions& options, std::map<std::string, Tensor> inputs,
                     uint64_t seed);

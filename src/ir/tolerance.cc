@@ -231,6 +231,10 @@ double unit_roundoff(DType dtype) {
   }
 }
 
+double rounding_error(const Graph& graph, const Node& node, DType to, bool rounded_operands) {
+  return std::sqrt(own_variance(graph, node, to, rounded_operands));
+}
+
 std::vector<double> error_bounds(const Graph& graph) {
   std::vector<double> variance(graph.value_count(), 0);
   for (const Node& node : graph.nodes()) {

@@ -19,6 +19,10 @@ constexpr double kSafety = 10;
 // Half the distance from 1 to the next number of a floating type: 2^-24 for f32.
 double unit_roundoff(DType dtype);
 
+// The standard deviation of what one node adds to the error of a result of type `to`, relative to the magnitude of the
+// tensor. `rounded_operands`: whether it reads values that carry errors, which can move integers made from them.
+double rounding_error(const Graph& graph, const Node& node, DType to, bool rounded_operands);
+
 // A bound for every value of a graph, which must be the graph that was compiled (after the precision pass). 0: exact
 // (layout changes of inputs, integer arithmetic). Integers that come from rounded floats get a bound above 0 too.
 std::vector<double> error_bounds(const Graph& graph);
