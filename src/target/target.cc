@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
 #include "base/check.h"
 
@@ -46,6 +47,17 @@ int usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
+// The instruction set that HEDDLE_CPU_ISA allows at most.
+CpuIsa isa_limit() {
+  const char* text = std::getenv("HEDDLE_CPU_ISA");
+  if (text == nullptr || *text == '\0') return CpuIsa::kAvx512;
+  for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    if (text == to_string(isa)) return isa;
+  }
+  fail(ErrorCode::kInvalidArgument, "HEDDLE_CPU_ISA", fmt::format("\"{}\" is unknown", text),
+       "Use portable, avx2 or avx512, or unset it");
+}
+
 }  // namespace
 
 double CpuTarget::peak_gflops() const {
@@ -64,12 +76,14 @@ Target Target::host_cpu(int threads) {
   } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     cpu.isa = CpuIsa::kAvx2;
   }
+  cpu.isa = std::min(cpu.isa, isa_limit());
+  const bool avx512 = cpu.isa == CpuIsa::kAvx512;
   cpu.f16c = cpu.isa != CpuIsa::kPortable;  // every AVX2 machine with FMA has it
   cpu.ghz = measured_ghz();
   // Zen 1 to Zen 4 have 256-bit pipes; their AVX-512 runs as two halves.
   if (__builtin_cpu_is("amdfam17h") || __builtin_cpu_is("amdfam19h")) cpu.fma_bytes_per_cycle = 64;
-  cpu.avx512_bf16 = __builtin_cpu_supports("avx512bf16");
-  cpu.avx512_vnni = __builtin_cpu_supports("avx512vnni");
+  cpu.avx512_bf16 = avx512 && __builtin_cpu_supports("avx512bf16");
+  cpu.avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
 #endif
   cpu.threads = threads > 0 ? threads : usable_cores();
   cpu.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, cpu.l1_bytes);

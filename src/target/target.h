@@ -44,7 +44,9 @@ struct Target {
   CpuTarget cpu;
   CudaTarget cuda;
 
-  // The machine that this process runs on, with `threads` workers (0: as many as cores this process may use).
+  // The machine that this process runs on, with `threads` workers (0: as many as cores this process may use). The
+  // variable HEDDLE_CPU_ISA (portable, avx2, avx512) lowers the instruction set, to test code for other machines;
+  // throws kInvalidArgument where it says something else.
   static Target host_cpu(int threads = 0);
   // Stable text of everything that generated code may depend on; part of every cache key.
   std::string fingerprint() const;
