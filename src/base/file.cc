@@ -20,6 +20,8 @@
 namespace heddle {
 namespace {
 
+constexpr const char* kFolderRemedy = "Name a folder that exists or can be made, on a disk that may be written";
+
 [[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {}) {
   fail(ErrorCode::kFile, path, fmt::format("{} failed: {}", action, std::strerror(error)), std::move(remedy));
 }
@@ -77,6 +79,20 @@ int write_parts(Descriptor& file, std::span<const std::span<const std::byte>> pa
   return file.close() == 0 ? 0 : errno;
 }
 
+// Devices and pipes are written to: a file in their place would destroy them.
+bool is_special(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+}
+
+// The file behind a symbolic link, so that the link stays.
+std::string behind_links(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const std::string target = std::filesystem::canonical(path, error);
+  return error ? path : target;
+}
+
 // A name in the same folder that no other process or thread uses.
 std::string aside_name(const std::string& path) {
   static std::atomic<uint64_t> counter = 0;
@@ -86,7 +102,8 @@ std::string aside_name(const std::string& path) {
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // A pipe without a writer would be waited for otherwise.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail_errno(path, "opening the file", errno, "Check the path and its permissions");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) fail_errno(path, "reading the size", errno);
@@ -138,18 +155,25 @@ void make_directories(const std::string& path) {
     const std::string prefix = path.substr(0, at);
     if (::mkdir(prefix.c_str(), 0700) == 0 || errno == EEXIST) continue;
     const int error = errno;
-    if (!std::filesystem::is_directory(prefix)) fail_errno(prefix, "creating the folder", error);
+    if (!std::filesystem::is_directory(prefix)) fail_errno(prefix, "creating the folder", error, kFolderRemedy);
   }
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) fail_errno(path, "creating the folder", ENOTDIR);
+  if (!std::filesystem::is_directory(path, ignored)) fail_errno(path, "creating the folder", ENOTDIR, kFolderRemedy);
 }
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync) {
-  const std::string aside = aside_name(path);
+  if (is_special(path)) {
+    Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (device.get() < 0) fail_errno(path, "opening the file", errno);
+    if (const int error = write_parts(device, parts, Sync::kNo)) fail_errno(path, "writing the file", error);
+    return;
+  }
+  const std::string target = behind_links(path);
+  const std::string aside = aside_name(target);
   Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (file.get() < 0) fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
   int error = write_parts(file, parts, sync);
-  if (error == 0 && ::rename(aside.c_str(), path.c_str()) != 0) error = errno;
+  if (error == 0 && ::rename(aside.c_str(), target.c_str()) != 0) error = errno;
   if (error != 0) {
     ::unlink(aside.c_str());
     fail_errno(path, "writing the file", error, error == ENOSPC ? "Make room on the disk" : "");

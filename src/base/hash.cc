@@ -47,7 +47,7 @@ Hash128 hash_pieces(size_t bytes, int threads, HashPiece hash_piece) {
 
 struct OpenFile {
   int fd;
-  explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd < 0) fail_read(path, errno);
   }
   ~OpenFile() { ::close(fd); }

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -46,10 +47,28 @@ uint64_t cgroup_available() {
   return limit - std::min(limit, held);
 }
 
+// What `ulimit -v` leaves of the address space.
+uint64_t address_space_available() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return UINT64_MAX;
+  const uint64_t pages = number_in("/proc/self/statm");
+  if (pages == UINT64_MAX) return UINT64_MAX;
+  const uint64_t used = pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  return limit.rlim_cur - std::min<uint64_t>(limit.rlim_cur, used);
+}
+
 }  // namespace
 
 uint64_t available_memory() {
-  return std::min(system_available(), cgroup_available());
+  return std::min({system_available(), cgroup_available(), address_space_available()});
+}
+
+void fail_allocation(std::string what, uint64_t bytes) {
+  const uint64_t available = available_memory();
+  fail(ErrorCode::kOutOfMemory, std::move(what),
+       available == UINT64_MAX ? fmt::format("{} bytes cannot be allocated", bytes)
+                               : fmt::format("{} bytes cannot be allocated, about {} are available", bytes, available),
+       "Reduce the batch or the sequence length (--shape), or close other programs");
 }
 
 uint64_t peak_memory() {
@@ -71,10 +90,7 @@ std::shared_ptr<std::byte> allocate(size_t bytes, const char* what) {
   const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : 64;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) {
-    fail(ErrorCode::kOutOfMemory, what, fmt::format("{} bytes cannot be allocated", bytes),
-         "Reduce the batch or the sequence length");
-  }
+  if (memory == nullptr) fail_allocation(what, bytes);
   if (alignment == kHugePage) ::madvise(memory, rounded, MADV_HUGEPAGE);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }

@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace heddle {
 
 // Memory that this process could still get without swapping: what the system calls available, and what the limits of
-// its control group leave. UINT64_MAX when that cannot be known.
+// its control group and of its address space leave. UINT64_MAX when that cannot be known.
 uint64_t available_memory();
+
+// Throws kOutOfMemory: `bytes` for `what` were refused, and how much there is.
+[[noreturn]] void fail_allocation(std::string what, uint64_t bytes);
 
 // The largest resident set that this process has had (since the last reset), in bytes. A reset that the system does not
 // allow has no effect.

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "base/check.h"
+#include "base/memory.h"
 
 namespace heddle {
 namespace {
@@ -40,10 +41,7 @@ Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape
   }
   const size_t rounded = (std::max<size_t>(wanted, 1) + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = std::aligned_alloc(kAlignment, rounded);
-  if (memory == nullptr) {
-    fail(ErrorCode::kOutOfMemory, fmt::format("tensor {}{}", to_string(dtype), to_string(shape_)),
-         fmt::format("{} bytes cannot be allocated", wanted), "Reduce the batch or the sequence length");
-  }
+  if (memory == nullptr) fail_allocation(fmt::format("tensor {}{}", to_string(dtype), to_string(shape_)), wanted);
   std::memset(memory, 0, rounded);
   data_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
 }

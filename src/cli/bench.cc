@@ -126,7 +126,7 @@ Measurement measure(const Arguments& arguments) {
 int bench_command(const Arguments& arguments) {
   const Measurement m = measure(arguments);
   if (arguments.json) {
-    print_line(nlohmann::json{{"p50_ms", m.p50 * 1e3},
+    print_json(nlohmann::json{{"p50_ms", m.p50 * 1e3},
                               {"p10_ms", m.p10 * 1e3},
                               {"p90_ms", m.p90 * 1e3},
                               {"runs", m.runs},
@@ -136,8 +136,7 @@ int bench_command(const Arguments& arguments) {
                               {"cached_s", m.cached},
                               {"peak_bytes", m.peak},
                               {"compile_peak_bytes", m.compile_peak},
-                              {"floor_ms", m.floor * 1e3}}
-                   .dump(2));
+                              {"floor_ms", m.floor * 1e3}});
     return 0;
   }
   Table table({"what", "value"});

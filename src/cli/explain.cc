@@ -160,7 +160,7 @@ nlohmann::json to_json(const GroupReport& group) {
           {"kernels", std::move(kernels)}};
 }
 
-void print_json(const CompileReport& report) {
+void print_report(const CompileReport& report) {
   nlohmann::json groups = nlohmann::json::array(), decisions = nlohmann::json::array(),
                  stages = nlohmann::json::array();
   for (const GroupReport& group : report.groups) groups.push_back(to_json(group));
@@ -171,7 +171,7 @@ void print_json(const CompileReport& report) {
     stages.push_back({{"stage", stage.stage}, {"seconds", stage.seconds}});
   }
   const Totals totals = totals_of(report);
-  print_line(nlohmann::json{{"model", report.model},
+  print_json(nlohmann::json{{"model", report.model},
                             {"target", report.target},
                             {"model_nodes", report.model_nodes},
                             {"primitives", report.nodes_imported},
@@ -186,8 +186,7 @@ void print_json(const CompileReport& report) {
                             {"remarks", report.remarks},
                             {"groups", std::move(groups)},
                             {"decisions", std::move(decisions)},
-                            {"stages", std::move(stages)}}
-                 .dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+                            {"stages", std::move(stages)}});
 }
 
 }  // namespace
@@ -201,7 +200,7 @@ int explain_command(const Arguments& arguments) {
   const driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options, false);
   if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model), Sync::kNo);
   if (arguments.json) {
-    print_json(model.report);
+    print_report(model.report);
   } else {
     print_summary(model.report);
     print_groups(model.report);

@@ -64,6 +64,11 @@ Shape parse_shape(std::string_view header, const std::string& path) {
     shape.push_back(extent);
     text.remove_prefix(static_cast<size_t>(end - text.data()));
   }
+  try {
+    element_count(shape);
+  } catch (const Error& error) {
+    refuse(path, fmt::format("its shape {}: {}", to_string(shape), error.why()));
+  }
   return shape;
 }
 

@@ -77,7 +77,7 @@ void print_table(const std::vector<PortInfo>& ports, const std::vector<Tensor>& 
   table.print();
 }
 
-void print_json(const std::vector<PortInfo>& ports, const std::vector<Tensor>& outputs) {
+void print_report(const std::vector<PortInfo>& ports, const std::vector<Tensor>& outputs) {
   nlohmann::json all = nlohmann::json::array();
   for (size_t i = 0; i < outputs.size(); ++i) {
     nlohmann::json one = {
@@ -91,7 +91,7 @@ void print_json(const std::vector<PortInfo>& ports, const std::vector<Tensor>& o
     }
     all.push_back(std::move(one));
   }
-  print_line(nlohmann::json{{"outputs", std::move(all)}}.dump(2));
+  print_json(nlohmann::json{{"outputs", std::move(all)}});
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ int run_command(const Arguments& arguments) {
     }
   }
   if (arguments.json) {
-    print_json(model.outputs(), outputs);
+    print_report(model.outputs(), outputs);
   } else {
     print_table(model.outputs(), outputs);
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "cli/npy.h"
@@ -50,6 +51,7 @@ void show_progress(const std::string& stage, double fraction) {
 }  // namespace
 
 Prepared prepare(const Arguments& arguments) {
+  if (arguments.model.empty()) fail(ErrorCode::kInvalidArgument, "MODEL", "it is empty", "Name an ONNX or plan file");
   Prepared prepared{arguments.options, {}};
   for (const std::string& item : arguments.shapes) {
     const auto [name, text] = split_item(item, "--shape", "NAME=1,2,3");
@@ -57,6 +59,7 @@ Prepared prepare(const Arguments& arguments) {
   }
   for (const std::string& item : arguments.inputs) {
     const auto [name, path] = split_item(item, "--input", "NAME=FILE.npy");
+    if (path.empty()) fail(ErrorCode::kInvalidArgument, "--input", fmt::format("\"{}\" names no file", item));
     const Tensor tensor = read_npy(path);
     prepared.inputs[name] = tensor;
     // The data decides the shape, and the value where shapes depend on it.
@@ -96,6 +99,10 @@ void Table::print() const {
 void print_line(const std::string& line) {
   std::fwrite(line.data(), 1, line.size(), stdout);
   std::fputc('\n', stdout);
+}
+
+void print_json(const nlohmann::json& document) {
+  print_line(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 std::string human_bytes(double bytes) {

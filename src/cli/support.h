@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class Table {
 };
 
 void print_line(const std::string& line);  // to stdout
+// One JSON document to stdout. Names that are not UTF-8 (a model may have them) get replacement characters.
+void print_json(const nlohmann::json& document);
 
 // "1.5 GB", "12 KB"
 std::string human_bytes(double bytes);

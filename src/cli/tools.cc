@@ -95,7 +95,7 @@ int devices_command(const Arguments& arguments) {
                                    {"l2_bytes", cpu.l2_bytes},
                                    {"l3_bytes", cpu.l3_bytes},
                                    {"compiler", compiler}};
-    print_line(nlohmann::json{{"devices", {device}}}.dump(2));
+    print_json(nlohmann::json{{"devices", {device}}});
     return 0;
   }
   Table table({"device", "what"});
@@ -114,7 +114,7 @@ int cache_command(const Arguments& arguments) {
   const bool clear = arguments.model == "clear";
   const jit::CacheInfo info = clear ? cache.clear() : cache.info();
   if (arguments.json) {
-    print_line(nlohmann::json{{"folder", info.folder}, {"entries", info.entries}, {"bytes", info.bytes}}.dump(2));
+    print_json(nlohmann::json{{"folder", info.folder}, {"entries", info.entries}, {"bytes", info.bytes}});
     return 0;
   }
   print_line(fmt::format("{}: {}{} entries, {}", info.folder, clear ? "removed " : "", info.entries,

@@ -45,6 +45,18 @@ bool fits(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
        "Load the ONNX model instead of the plan");
 }
 
+// A plan holds for the shapes that it was made for.
+void check_shapes(const std::string& path, const runtime::Plan& plan, const std::map<std::string, Shape>& wanted) {
+  for (const runtime::Port& port : plan.inputs) {
+    const auto found = wanted.find(port.name);
+    if (found == wanted.end() || found->second == port.shape) continue;
+    fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, port.name),
+         fmt::format("its shape is to be {}, the plan was made for {}", to_string(found->second),
+                     to_string(port.shape)),
+         "Compile the ONNX model for this shape");
+  }
+}
+
 std::vector<PortInfo> port_infos(const std::vector<runtime::Port>& ports) {
   std::vector<PortInfo> infos;
   for (const runtime::Port& port : ports) infos.push_back({port.name, port.dtype, port.shape});
@@ -64,7 +76,8 @@ std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::stri
     if (!tensor.defined() || tensor.dtype() != port.dtype) {
       fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name),
            fmt::format("its dtype is {}, the model takes {}",
-                       tensor.defined() ? to_string(tensor.dtype()) : "undefined", to_string(port.dtype)));
+                       tensor.defined() ? to_string(tensor.dtype()) : "undefined", to_string(port.dtype)),
+           fmt::format("Convert the data to {}", to_string(port.dtype)));
     }
     inputs.push_back(tensor);
   }
@@ -130,7 +143,8 @@ std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& op
   auto variant = std::make_unique<ModelVariant>();
   if (is_plan_) {
     variant->plan = runtime::read_plan(path_, pool_->threads());
-    driver::check_runs_here(variant->plan->target);
+    driver::check_runs_here(path_, variant->plan->target);
+    check_shapes(path_, *variant->plan, options.shapes);
   } else {
     variant->plan = plan_with_values(path_, options, variant->from_cache);
   }

@@ -82,7 +82,7 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   return hasher.finish();
 }
 
-void check_runs_here(const std::string& fingerprint) {
+void check_runs_here(const std::string& plan, const std::string& fingerprint) {
   const Target here = Target::host_cpu();
   const auto needs = [&](std::string_view feature) { return fingerprint.find(feature) != std::string::npos; };
   const bool isa = fingerprint.starts_with("cpu-") && (!needs("-avx512-") || here.cpu.isa >= CpuIsa::kAvx512) &&
@@ -91,7 +91,7 @@ void check_runs_here(const std::string& fingerprint) {
       (!needs("-vnnitrue") || here.cpu.avx512_vnni)) {
     return;
   }
-  fail(ErrorCode::kDevice, "plan",
+  fail(ErrorCode::kDevice, plan,
        fmt::format("it was made for {}, this machine is {}", fingerprint, here.fingerprint()),
        "Compile the model on this machine");
 }

@@ -21,6 +21,6 @@ Settings resolve(const CompileOptions& options);
 Hash128 settings_hash(const CompileOptions& options, const Settings& settings);
 
 // Throws kDevice when kernels made for the target of this fingerprint do not run on this machine.
-void check_runs_here(const std::string& fingerprint);
+void check_runs_here(const std::string& plan, const std::string& fingerprint);
 
 }  // namespace heddle::driver

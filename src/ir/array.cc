@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/memory.h"
 
 namespace heddle::ir {
 namespace {
@@ -111,9 +112,8 @@ Array::Array(DType dtype_in, Shape shape_in) : dtype(dtype_in), shape(std::move(
       data.emplace<1>(count);
     }
   } catch (const std::exception&) {  // bad_alloc, length_error
-    fail(ErrorCode::kOutOfMemory,
-         fmt::format("reference evaluation of {}{}", heddle::to_string(dtype), heddle::to_string(shape)),
-         "8 bytes per element cannot be allocated", "Reduce the batch or the sequence length");
+    fail_allocation(fmt::format("reference evaluation of {}{}", heddle::to_string(dtype), heddle::to_string(shape)),
+                    8 * count);
   }
 }
 

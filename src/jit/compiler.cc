@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/thread_pool.h"
 #include "jit/cache.h"
 #include "jit/headers.h"
@@ -72,6 +73,7 @@ std::vector<std::string> all_flags(const Compiler& compiler, const CpuTarget& ta
   constexpr size_t kShown = 6000;
   std::string output = result.output.substr(0, kShown);
   while (!output.empty() && output.back() == '\n') output.pop_back();
+  if (output.empty()) output = "(it printed nothing)";
   fail(ErrorCode::kCompilerFailed, compiler.path,
        fmt::format("{} failed with status {}:\n{}", stage, result.status, output),
        result.status > 128 ? "It was killed: is there enough memory?" : "Try another compiler through HEDDLE_CXX");
@@ -115,8 +117,22 @@ std::string build(const Compiler& compiler, const std::vector<std::string>& flag
   for (size_t i = 0; i < units.size(); ++i) link.push_back(file(i, ".o"));
   link.push_back("-lgcc");
   const ProcessResult result = run_process(link, dir.path() + "/link.log");
-  if (result.status != 0) compiler_failed(compiler, "linking kernels", result);
+  if (result.status != 0 || !file_exists(library)) compiler_failed(compiler, "linking kernels", result);
   return std::string(MappedFile::open(library)->text());
+}
+
+// On a disk that is full the cache folder cannot hold what a compiler writes aside either; $TMPDIR may.
+std::string build_somewhere(const Compiler& compiler, const std::vector<std::string>& flags,
+                            const std::vector<std::string>& units, int jobs, bool use_cache) {
+  constexpr uint64_t kRoom = 16 << 20;
+  try {
+    return build(compiler, flags, units, jobs, use_cache);
+  } catch (const Error&) {
+    const std::string folder = Cache::of_user().folder();
+    if (!use_cache || !file_exists(folder) || free_bytes(folder) >= kRoom) throw;
+    warn_once(fmt::format("the disk of the cache folder {} is full; compiling without it", folder));
+  }
+  return build(compiler, flags, units, jobs, false);
 }
 
 }  // namespace
@@ -192,7 +208,7 @@ CompiledLibrary compile(const std::vector<std::string>& units, const Target& tar
     }
   }
   if (!library.from_cache) {
-    library.bytes = build(compiler, flags, units, jobs, use_cache);
+    library.bytes = build_somewhere(compiler, flags, units, jobs, use_cache);
     if (use_cache && cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
   }
   library.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -1,7 +1,9 @@
 #include "runtime/plan_io.h"
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "base/file.h"
 #include "base/thread_pool.h"
@@ -260,6 +262,17 @@ std::shared_ptr<const Plan> decode(const std::shared_ptr<const MappedFile>& file
   return plan;
 }
 
+// Whatever is wrong with a plan, the error says which file it is in.
+template <typename Read>
+std::shared_ptr<const Plan> naming(const std::string& path, Read read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDamagedArtefact) throw;
+    throw Error(error.code(), path, error.why(), error.remedy());
+  }
+}
+
 }  // namespace
 
 void write_plan(const Plan& plan, const std::string& path, Sync sync) {
@@ -292,18 +305,24 @@ void write_plan(const Plan& plan, const std::string& path, Sync sync) {
 }
 
 std::shared_ptr<const Plan> read_plan(const std::string& path, int threads) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  const Sections sections = open_sections(*file);
-  check_tensors(*file, sections, threads);
-  return decode(file, sections);
+  return naming(path, [&] {
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    const Sections sections = open_sections(*file);
+    check_tensors(*file, sections, threads);
+    return decode(file, sections);
+  });
 }
 
 std::shared_ptr<const Plan> map_plan(const std::string& path) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-  return decode(file, open_sections(*file));
+  return naming(path, [&] {
+    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+    return decode(file, open_sections(*file));
+  });
 }
 
 bool is_plan_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // reading a pipe could wait forever
   std::ifstream file(path, std::ios::binary);
   char magic[sizeof kMagic] = {};
   return file.read(magic, sizeof magic) && std::memcmp(magic, kMagic, sizeof kMagic) == 0;

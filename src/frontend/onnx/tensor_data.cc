@@ -7,6 +7,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "base/memory.h"
 
 namespace heddle::onnx {
 namespace {
@@ -55,8 +56,7 @@ Tensor aligned_copy(DType type, const Shape& shape, std::string_view bytes) {
   std::shared_ptr<void> memory(
       std::aligned_alloc(kAlignment, (bytes.size() + kAlignment - 1) / kAlignment * kAlignment), std::free);
   if (memory == nullptr) {
-    fail(ErrorCode::kOutOfMemory, fmt::format("tensor {}{}", to_string(type), to_string(shape)),
-         fmt::format("{} bytes cannot be allocated", bytes.size()));
+    fail_allocation(fmt::format("tensor {}{}", to_string(type), to_string(shape)), bytes.size());
   }
   std::memcpy(memory.get(), bytes.data(), bytes.size());
   release_pages(bytes.data(), bytes.size());
