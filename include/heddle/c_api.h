@@ -75,7 +75,7 @@ typedef struct heddle_port {
 
 size_t heddle_model_input_count(const heddle_model* model);
 size_t heddle_model_output_count(const heddle_model* model);
-/* `index` must be below the count. */
+/* An index that is not below the count gives a port whose name is NULL. */
 heddle_port heddle_model_input(const heddle_model* model, size_t index);
 heddle_port heddle_model_output(const heddle_model* model, size_t index);
 

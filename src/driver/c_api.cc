@@ -60,7 +60,9 @@ void require(bool condition, const char* function, const char* rule) {
   if (!condition) heddle::fail(ErrorCode::kInvalidArgument, function, rule);
 }
 
-heddle_port port_of(const heddle::PortInfo& info) {
+heddle_port port_at(const std::vector<heddle::PortInfo>& ports, size_t index) {
+  if (index >= ports.size()) return {};
+  const heddle::PortInfo& info = ports[index];
   return {info.name.c_str(), static_cast<heddle_dtype>(info.dtype), info.shape.size(), info.shape.data()};
 }
 
@@ -161,11 +163,11 @@ size_t heddle_model_output_count(const heddle_model* model) {
 }
 
 heddle_port heddle_model_input(const heddle_model* model, size_t index) {
-  return port_of(model->model.inputs()[index]);
+  return port_at(model->model.inputs(), index);
 }
 
 heddle_port heddle_model_output(const heddle_model* model, size_t index) {
-  return port_of(model->model.outputs()[index]);
+  return port_at(model->model.outputs(), index);
 }
 
 heddle_tensor* heddle_tensor_new(heddle_dtype dtype, const int64_t* shape, size_t rank, const void* data,

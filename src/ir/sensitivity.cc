@@ -55,6 +55,7 @@ bool sums(const Node& node) {
 std::vector<Array> evaluate_lane(const Graph& graph, const Node& node, const std::vector<Shared>& operands,
                                  Noise& noise) {
   std::vector<const Array*> pointers;
+  pointers.reserve(operands.size());
   for (const Shared& operand : operands) pointers.push_back(operand.get());
   Array first;
   // Partial sums are larger than a sum of terms that cancel, hence are its roundings: they go to the terms.
@@ -83,8 +84,10 @@ bool rounds(const Graph& graph, const Node& node) {
 
 void evaluate_in_lanes(const Graph& graph, const Node& node, std::vector<Lanes>& values, Noise& noise) {
   std::vector<Shared> operands;
+  operands.reserve(node.inputs.size());
   for (const ValueId v : node.inputs) operands.push_back(values[v].exact);
   std::vector<const Array*> pointers;
+  pointers.reserve(operands.size());
   for (const Shared& operand : operands) pointers.push_back(operand.get());
   std::vector<Array> exact = evaluate_node(graph, node, pointers, false);
   for (size_t i = 0; i < exact.size(); ++i) {

@@ -32,7 +32,7 @@ std::string find_program(const std::string& name) {
   std::string_view path = variable == nullptr ? "" : variable;
   while (!path.empty()) {
     const size_t colon = path.find(':');
-    const std::string candidate = fmt::format("{}/{}", path.substr(0, colon), name);
+    std::string candidate = fmt::format("{}/{}", path.substr(0, colon), name);
     if (executable(candidate)) return candidate;
     path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
   }
@@ -82,7 +82,7 @@ std::vector<std::string> all_flags(const Compiler& compiler, const CpuTarget& ta
 // The folder with the tile headers: in the cache where that can be written, else in `fallback`.
 std::string include_folder(const std::string& fallback, bool use_cache) {
   if (use_cache) {
-    const std::string folder = Cache::of_user().folder() + "/headers-" + headers_hash().hex();
+    std::string folder = Cache::of_user().folder() + "/headers-" + headers_hash().hex();
     try {
       materialise_headers(folder);
       return folder;

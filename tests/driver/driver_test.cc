@@ -298,6 +298,8 @@ TEST_F(Driver, CInterface) {
   ASSERT_NE(model, nullptr) << heddle_error_message(error);
   ASSERT_EQ(heddle_model_input_count(model), 1u);
   const heddle_port port = heddle_model_input(model, 0);
+  EXPECT_EQ(heddle_model_input(model, 1).name, nullptr);
+  EXPECT_EQ(heddle_model_output(model, SIZE_MAX).name, nullptr);
   EXPECT_EQ(port.dtype, HEDDLE_F32);
   ASSERT_EQ(port.rank, 2u);
 
