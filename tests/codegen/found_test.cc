@@ -39,6 +39,19 @@ TEST(Found, ShiftsOfNarrowIntegersByTheirWidth) {
   batch.run();
 }
 
+TEST(Found, SignKeepsTheSignOfZero) {
+  Batch batch;
+  batch.add_text("which side of the cut", R"(graph(%x: f32[19], %y: f32[19]) {
+    %0 = constant {value = f32[]{0}}
+    %1 = broadcast(%0) {dims = [], shape = [19]} : f32[19]
+    %2 = mul(%x, %1) : f32[19]
+    %3 = sign(%2) : f32[19]
+    %4 = atan2(%3, %y) : f32[19]
+    return "y" = %4
+  })");
+  batch.run();
+}
+
 TEST(Found, ScanOfAReductionOfAReduction) {
   Batch batch;
   for (const char* reverse : {"0", "1"}) {

@@ -98,8 +98,41 @@ void add_cast(State& s) {
   static const std::vector<DType> targets = {DType::kF32, DType::kF32,  DType::kF16, DType::kBF16,
                                              DType::kF64, DType::kI64,  DType::kI32, DType::kI8,
                                              DType::kU8,  DType::kBool, DType::kI16, DType::kU16};
+  static const std::vector<DType> rare = {DType::kU32, DType::kU64, DType::kI4, DType::kU4, DType::kI2, DType::kU2};
   const ValueId x = s.any();
-  s.keep(s.builder().cast(x, s.rng().pick(targets)));
+  s.keep(s.builder().cast(x, s.rng().pick(s.rng().chance(0.15) ? rare : targets)));
+}
+
+void add_bitcast(State& s) {
+  static const std::map<int, std::vector<DType>> same_size = {
+      {8, {DType::kI8, DType::kU8}},
+      {16, {DType::kI16, DType::kU16, DType::kF16, DType::kBF16}},
+      {32, {DType::kI32, DType::kU32, DType::kF32}},
+      {64, {DType::kI64, DType::kU64, DType::kF64}}};
+  const ValueId x = s.any_number();
+  const auto targets = same_size.find(bits_of(s.builder().dtype(x)));
+  if (targets == same_size.end()) return;
+  s.keep(s.builder().emit(Op::kBitcast, {x}, {{"to", s.rng().pick(targets->second)}}));
+}
+
+// Values are finite, so a few are made infinite first.
+void add_is_inf(State& s) {
+  ir::Builder& g = s.builder();
+  const ValueId x = s.any_float();
+  const Shape& shape = g.shape(x);
+  const ValueId some = s.random_value(DType::kBool, s.thinned(shape)), more = s.random_value(DType::kBool, shape);
+  const ValueId low = g.select(some, g.full(g.dtype(x), shape, -HUGE_VAL), x);
+  const ValueId both = g.select(more, g.full(g.dtype(x), shape, HUGE_VAL), low);
+  const int64_t signs = s.rng().range(0, 3);
+  s.keep(g.emit(Op::kIsInf, {both}, {{"positive", signs & 1}, {"negative", signs >> 1}}));
+}
+
+void add_random(State& s) {
+  static const std::vector<DType> dtypes = {DType::kF32, DType::kF32, DType::kF16, DType::kBF16, DType::kF64};
+  const std::string kind = s.rng().chance(0.5) ? "normal" : "uniform";
+  const DType dtype = s.rng().pick(dtypes);
+  const auto seed = static_cast<int64_t>(s.rng().bits());
+  s.keep(s.builder().emit(Op::kRandom, {}, {{"kind", kind}, {"dtype", dtype}, {"shape", s.shape(3)}, {"seed", seed}}));
 }
 
 // A row or column statistic with its consumers, the shape of softmax and of normalisations.
@@ -214,6 +247,9 @@ const std::vector<Move>& moves() {
       {6, Op::kDot, add_dot},
       {4, Op::kConv, add_conv},
       {1, Op::kIota, add_iota},
+      {2, Op::kBitcast, add_bitcast},
+      {1, Op::kIsInf, add_is_inf},
+      {1, Op::kRandom, add_random},
       {1, Op::kLoop, add_loop},
       {1, Op::kIf, add_if},
   };

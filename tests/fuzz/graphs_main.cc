@@ -6,6 +6,8 @@
 #include <sstream>
 
 #include "ir/text.h"
+#include "passes/pass.h"
+#include "target/target.h"
 #include "tests/fuzz/graph_checks.h"
 #include "tests/fuzz/graph_generator.h"
 #include "tests/fuzz/isolation.h"
@@ -19,9 +21,19 @@ struct Options {
   std::string ops;
   bool reduce = true, print = false;
   int max_failures = 5, timeout = 300, reduce_budget = 300;
+  passes::Precision precision = passes::Precision::kF32;
   Checks checks;
   GeneratorOptions generator;
 };
+
+// The case of a seed; with --precision, what that pass makes of it, which is then reference as well as subject.
+Case make_case(uint64_t seed, const Options& options) {
+  Case c = generate_case(seed, options.generator);
+  if (options.precision == passes::Precision::kF32) return c;
+  const std::string names[] = {"canonicalize", "precision"};
+  c.graph = passes::run_passes(c.graph, names, {Target::host_cpu(), options.precision});
+  return c;
+}
 
 std::set<ir::Op> parse_ops(const std::string& list) {
   std::set<ir::Op> ops;
@@ -70,7 +82,7 @@ void report(uint64_t seed, const std::string& why, const Options& options) {
   fmt::print("FAILED seed {}: {}\n", seed, why);
   Case c;
   try {
-    c = generate_case(seed, options.generator);
+    c = make_case(seed, options);
   } catch (const std::exception&) {  // that is what failed
     return;
   }
@@ -95,7 +107,7 @@ uint64_t run_batch(uint64_t begin, uint64_t end, const Options& options, Tally& 
     for (uint64_t seed = begin; seed < end; ++seed) {
       send(fmt::format("begin {}", seed));
       try {
-        cases.push_back(generate_case(seed, options.generator));
+        cases.push_back(make_case(seed, options));
         seeds.push_back(seed);
         if (options.print) print_case(cases.back());
       } catch (const std::exception& error) {
@@ -178,6 +190,10 @@ int main(int argc, char** argv) {
       {"none", FusionPolicy::kNone}, {"basic", FusionPolicy::kBasic}, {"stitch", FusionPolicy::kStitch}};
   app.add_option("--fusion", options.checks.fusion, "none, basic or stitch")
       ->transform(CLI::CheckedTransformer(policies));
+  using heddle::passes::Precision;
+  const std::map<std::string, Precision> precisions = {
+      {"f32", Precision::kF32}, {"f16", Precision::kF16}, {"bf16", Precision::kBF16}};
+  app.add_option("--precision", options.precision, "f32, f16 or bf16")->transform(CLI::CheckedTransformer(precisions));
   app.add_flag("!--no-reduce", options.reduce, "print failing graphs as they are");
   app.add_flag("--print", options.print, "print every graph");
   app.add_flag("!--no-passes", options.checks.passes, "leave the pass pipeline out");

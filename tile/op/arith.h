@@ -5,13 +5,11 @@
 
 namespace heddle::tile {
 
+// NaN and the zeros stay.
 template <typename T, int W>
 TILE_INLINE vec<T, W> sign(vec<T, W> a) {
-  const vec<T, W> z = zero<T, W>();
-  const vec<T, W> r = select(a > z, splat<W>(T(1)), z);
-  if constexpr (is_float<T>) {
-    return select(is_nan(a), a, select(a < z, splat<W>(T(-1)), r));
-  } else if constexpr (is_signed<T>) {
+  const vec<T, W> z = zero<T, W>(), r = select(a > z, splat<W>(T(1)), a);
+  if constexpr (is_signed<T> || is_float<T>) {
     return select(a < z, splat<W>(T(-1)), r);
   } else {
     return r;
