@@ -84,6 +84,20 @@ TEST(Reference, RoundedEvaluationIsWithinTheBounds) {
   }
 }
 
+TEST(Reference, TheSignOfAComputedZeroIsLeftOpen) {
+  Case c{ir::parse(R"(graph(%x: f32[2], %y: f32[2]) {
+    %0 = reduce(%x) {dims = [], kind = "sum"} : f32[2]
+    %1 = atan2(%y, %0) : f32[2]
+    return "z" = %1
+  })"),
+         {ir::Array(DType::kF32, {2}), ir::Array(DType::kF32, {2})}};
+  c.inputs[0].f() = {-0.0, -1.0};
+  c.inputs[1].f() = {-0.0, -1.0};
+  const Reference reference = make_reference(c, 60, 1);
+  EXPECT_TRUE(std::isinf(reference.slack[0][0]));
+  EXPECT_LT(reference.slack[0][1], 1e-4);
+}
+
 // A planted defect: tanh of what a reduction made, where an output needs it.
 bool has_defect(const Case& c) {
   std::vector<bool> needed(c.graph.value_count(), false);

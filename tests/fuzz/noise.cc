@@ -51,9 +51,10 @@ bool is_exact(const ir::Node& node) {
   }
 }
 
+// The sign of a zero that was computed is left open: x + 0 may be x.
 Array with_noise(const Array& x, double size, Rng& rng) {
   Array noisy = x;
-  for (double& v : noisy.f()) v += v * rng.real(-size, size);
+  for (double& v : noisy.f()) v = v == 0 && rng.chance(0.5) ? -v : v + v * rng.real(-size, size);
   return noisy;
 }
 
