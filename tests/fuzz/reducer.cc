@@ -22,6 +22,7 @@ using ir::ValueId;
 struct Edit {
   std::optional<size_t> only_output = {};     // keep this one
   std::optional<size_t> without_output = {};  // drop this one
+  std::optional<ValueId> result = {};         // this value is the only output
   std::set<ValueId> as_parameter = {};        // computed values that are given instead
   std::map<ValueId, ValueId> instead = {};    // a value -> an earlier one of the same type
   std::map<int64_t, int64_t> extents = {};    // extent -> smaller extent, everywhere
@@ -65,11 +66,13 @@ class Rebuild {
       const Graph::Port& port = source_.graph.outputs()[i];
       if (keeps_output(i)) result_.graph.output(port.name, *map_[resolve(port.value)]);
     }
+    if (edit_.result) result_.graph.output("y", *map_[*edit_.result]);
     return std::move(result_);
   }
 
  private:
   bool keeps_output(size_t i) const {
+    if (edit_.result) return false;
     if (edit_.only_output) return i == *edit_.only_output;
     return !edit_.without_output || i != *edit_.without_output;
   }
@@ -85,6 +88,7 @@ class Rebuild {
     for (size_t i = 0; i < graph.outputs().size(); ++i) {
       if (keeps_output(i)) needed_[resolve(graph.outputs()[i].value)] = true;
     }
+    if (edit_.result) needed_[*edit_.result] = true;
     for (size_t n = graph.nodes().size(); n-- > 0;) {
       const ir::Node& node = graph.nodes()[n];
       const bool computed = std::any_of(node.outputs.begin(), node.outputs.end(),
@@ -169,6 +173,7 @@ class Reducer {
   Case run() {
     for (bool progress = true; progress && budget_ > 0;) {
       progress = reduce_outputs();
+      progress |= end_earlier();
       progress |= cut_values();
       progress |= bypass_nodes();
       progress |= shrink_extents();
@@ -202,6 +207,21 @@ class Reducer {
     bool progress = false;
     for (size_t i = case_.graph.outputs().size(); i-- > 0 && case_.graph.outputs().size() > 1;) {
       progress |= attempt({.without_output = i});
+    }
+    return progress;
+  }
+
+  // An operand of what makes the output becomes the output.
+  bool end_earlier() {
+    bool progress = false;
+    for (bool again = true; again;) {
+      again = false;
+      const ValueId last = case_.graph.outputs()[0].value;
+      const ir::Node node = case_.graph.producer(last);
+      for (ValueId v : node.inputs) {
+        if (case_.graph.producer(v).op != Op::kParameter) again = again || attempt({.result = v});
+      }
+      progress |= again;
     }
     return progress;
   }
