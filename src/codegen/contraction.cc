@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "codegen/includes.h"
 #include "codegen/scalar.h"
 #include "codegen/writer.h"
 #include "schedule/contraction_builder.h"
@@ -340,9 +341,7 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
   source.symbol = symbol;
   source.includes = std::move(e.includes);
   source.text = e.out.text();
-  if (source.text.find("round_storage") != std::string::npos || source.text.find("cast_bits") != std::string::npos) {
-    source.includes.push_back("tile/op/narrow.h");
-  }
+  add_named_headers(source);
   source.tasks = e.tasks;
   source.scratch_bytes = e.scratch_bytes;
   return source;

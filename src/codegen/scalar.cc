@@ -69,8 +69,7 @@ const std::string& ScalarEmitter::width(bool wide) const {
 }
 
 bool ScalarEmitter::has_wide_local(ExprId e) const {
-  auto& memo = const_cast<std::map<ExprId, bool>&>(wide_local_memo_);
-  if (const auto at = memo.find(e); at != memo.end()) return at->second;
+  if (const auto at = wide_local_memo_.find(e); at != wide_local_memo_.end()) return at->second;
   const Expr& expr = pool_[e];
   bool result = false;
   if (const auto at = names_.cached.find(e); at != names_.cached.end()) {
@@ -81,7 +80,7 @@ bool ScalarEmitter::has_wide_local(ExprId e) const {
   } else {
     for (ExprId arg : expr.args) result = has_wide_local(arg) || result;
   }
-  return memo[e] = result;
+  return wide_local_memo_[e] = result;
 }
 
 bool ScalarEmitter::wide(ExprId e) const {

@@ -95,7 +95,7 @@ class ScalarEmitter {
   Writer& out_;
   std::optional<Lanes> lanes_;
   std::vector<std::map<schedule::ExprId, TextValue>> scopes_;
-  std::map<schedule::ExprId, bool> wide_local_memo_;
+  mutable std::map<schedule::ExprId, bool> wide_local_memo_;
   int next_ = 0;
 };
 

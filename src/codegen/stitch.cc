@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "codegen/includes.h"
 #include "codegen/scalar.h"
 #include "schedule/cost.h"
 
@@ -71,12 +72,7 @@ class StitchWriter {
     if (std::any_of(body_.stages.begin(), body_.stages.end(), [](const Stage& s) { return !s.reductions.empty(); })) {
       source.includes.push_back("tile/op/reduce.h");
     }
-    if (source.text.find("transpose_block") != std::string::npos) source.includes.push_back("tile/op/transpose.h");
-    if (source.text.find("philox") != std::string::npos) source.includes.push_back("tile/op/random.h");
-    if (source.text.find("tile::f8") != std::string::npos || source.text.find("tile::f4") != std::string::npos ||
-        source.text.find("round_storage") != std::string::npos || source.text.find("cast_bits") != std::string::npos) {
-      source.includes.push_back("tile/op/narrow.h");
-    }
+    add_named_headers(source);
     source.tasks = tasks;
     source.scratch_bytes = scratch_bytes;
     return source;

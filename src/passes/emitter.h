@@ -93,6 +93,10 @@ std::span<const Rule> layout_rules();
 std::span<const Rule> indexing_rules();
 std::span<const Rule> contraction_rules();
 
+// A dimension as an index.
+inline size_t at(int64_t dim) {
+  return static_cast<size_t>(dim);
+}
 // 0, 1, ..., count - 1
 ir::Ints counting(size_t count);
 ir::Ints inverse(const ir::Ints& perm);

@@ -15,9 +15,6 @@ using ir::Op;
 using ir::ValueId;
 using Result = std::optional<ValueId>;
 
-size_t at(int64_t dim) {
-  return static_cast<size_t>(dim);
-}
 Ints permuted(const Ints& values, const Ints& perm) {
   Ints result;
   for (int64_t p : perm) result.push_back(values[at(p)]);

@@ -13,10 +13,6 @@ using ir::Op;
 using ir::ValueId;
 using Result = std::optional<ValueId>;
 
-size_t at(int64_t dim) {
-  return static_cast<size_t>(dim);
-}
-
 Ints mapped(const Ints& dims, const Ints& map) {
   Ints result;
   for (int64_t d : dims) result.push_back(map[at(d)]);

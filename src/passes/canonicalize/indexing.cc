@@ -12,10 +12,6 @@ using ir::Op;
 using ir::ValueId;
 using Result = std::optional<ValueId>;
 
-size_t at(int64_t dim) {
-  return static_cast<size_t>(dim);
-}
-
 // The elements of a small constant of indices, negative ones made positive; nothing when one is outside.
 std::optional<Ints> known_indices(const Match& m, ValueId v, int64_t extent) {
   constexpr int64_t kMost = 4096;

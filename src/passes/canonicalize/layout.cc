@@ -14,9 +14,6 @@ using Result = std::optional<ValueId>;
 ValueId first(const Match& m) {
   return m.e.def(m.in[0]).inputs[0];
 }
-size_t at(int64_t dim) {
-  return static_cast<size_t>(dim);
-}
 Shape without_ones(const Shape& shape) {
   Shape result;
   std::copy_if(shape.begin(), shape.end(), std::back_inserter(result), [](int64_t n) { return n != 1; });

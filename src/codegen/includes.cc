@@ -1,0 +1,29 @@
+#include "codegen/includes.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace heddle::codegen {
+namespace {
+
+struct Named {
+  std::string_view text, header;
+};
+
+constexpr Named kNamed[] = {
+    {"transpose_block", "tile/op/transpose.h"}, {"philox", "tile/op/random.h"},
+    {"tile::f8", "tile/op/narrow.h"},           {"tile::f4", "tile/op/narrow.h"},
+    {"round_storage", "tile/op/narrow.h"},      {"cast_bits", "tile/op/narrow.h"},
+};
+
+}  // namespace
+
+void add_named_headers(KernelSource& source) {
+  for (const Named& named : kNamed) {
+    if (source.text.find(named.text) == std::string::npos) continue;
+    const auto at = std::find(source.includes.begin(), source.includes.end(), named.header);
+    if (at == source.includes.end()) source.includes.emplace_back(named.header);
+  }
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "codegen/codegen.h"
+
+namespace heddle::codegen {
+
+// Adds the tile headers of rarely used functions (transposes, random numbers, narrow types) that the text names.
+void add_named_headers(KernelSource& source);
+
+}  // namespace heddle::codegen
