@@ -50,10 +50,10 @@ void check_shapes(const std::string& path, const runtime::Plan& plan, const std:
   for (const runtime::Port& port : plan.inputs) {
     const auto found = wanted.find(port.name);
     if (found == wanted.end() || found->second == port.shape) continue;
-    fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, port.name),
-         fmt::format("its shape is to be {}, the plan was made for {}", to_string(found->second),
-                     to_string(port.shape)),
-         "Compile the ONNX model for this shape");
+    fail(
+        ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, port.name),
+        fmt::format("its shape is to be {}, the plan was made for {}", to_string(found->second), to_string(port.shape)),
+        "Compile the ONNX model for this shape");
   }
 }
 

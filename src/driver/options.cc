@@ -91,8 +91,7 @@ void check_runs_here(const std::string& plan, const std::string& fingerprint) {
       (!needs("-vnnitrue") || here.cpu.avx512_vnni)) {
     return;
   }
-  fail(ErrorCode::kDevice, plan,
-       fmt::format("it was made for {}, this machine is {}", fingerprint, here.fingerprint()),
+  fail(ErrorCode::kDevice, plan, fmt::format("it was made for {}, this machine is {}", fingerprint, here.fingerprint()),
        "Compile the model on this machine");
 }
 

@@ -200,7 +200,7 @@ void Cache::trim(uint64_t limit) const {
 }
 
 std::string Cache::scratch_folder() const {
-  const std::string folder = folder_ + "/scratch";
+  std::string folder = folder_ + "/scratch";
   try {
     make_directories(folder);
   } catch (const Error&) {
@@ -231,7 +231,7 @@ CacheInfo Cache::info() const {
 
 // Removes only what Heddle puts there: the folder may be one that the user named by mistake.
 CacheInfo Cache::clear() const {
-  const CacheInfo before = info();
+  CacheInfo before = info();
   std::error_code error;
   for (const EntryKind kind : kKinds) {
     fs::remove_all(fmt::format("{}/{}", folder_, to_string(kind)), error);
