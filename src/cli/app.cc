@@ -85,6 +85,15 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   cache->callback([&chosen] { chosen = cache_command; });
 }
 
+constexpr const char* kFooter =
+    "`heddle COMMAND --help` lists the options of a command.\n"
+    "Exit codes: 0 done, 1 verification failed, 2 bad input, 3 unsupported, 4 internal or the machine.\n"
+    "Environment:\n"
+    "  HEDDLE_CACHE_DIR, HEDDLE_CACHE_GB   folder and size of the cache\n"
+    "  HEDDLE_CXX                          the C++ compiler for kernels\n"
+    "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
+    "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr";
+
 void report(const char* what) {
   std::fflush(stdout);
   std::fprintf(stderr, "heddle: error: %s\n", what);
@@ -97,6 +106,7 @@ int main(int argc, const char* const* argv) {
   Command command = nullptr;
   CLI::App app{"Heddle: an optimising compiler for deep learning", "heddle"};
   app.require_subcommand(1);
+  app.footer(kFooter);
   app.set_version_flag("--version", std::string("heddle ") + version());
   add_commands(app, arguments, command);
   try {
