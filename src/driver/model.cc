@@ -1,7 +1,6 @@
 #include "heddle/model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "base/check.h"
@@ -139,7 +138,6 @@ Model::Impl::Impl(std::string path, CompileOptions options)
 }
 
 std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& options) const {
-  const auto start = std::chrono::steady_clock::now();
   auto variant = std::make_unique<ModelVariant>();
   if (is_plan_) {
     variant->plan = runtime::read_plan(path_, pool_->threads());
@@ -150,7 +148,6 @@ std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& op
   }
   variant->executor = std::make_unique<runtime::Executor>(variant->plan, pool_, driver::reference_interpreter());
   driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
-  variant->load_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return variant;
 }
 

@@ -16,7 +16,6 @@ struct ModelVariant {
   std::shared_ptr<const runtime::Plan> plan;
   std::unique_ptr<runtime::Executor> executor;
   bool from_cache = false;
-  double load_seconds = 0;
 };
 
 class Model::Impl {

@@ -27,14 +27,10 @@ Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
   return ir::to_tensor(array);
 }
 
-std::string unit_text(const std::vector<codegen::KernelSource>& sources) {
-  std::string text;
-  for (const auto& source : sources) {
-    for (const auto& include : source.includes) text += "#include \"" + include + "\"\n";
-  }
-  text += "namespace tile = heddle::tile;\n";
-  for (const auto& source : sources) text += source.text;
-  return text;
+std::string unit_text(const std::vector<codegen::KernelSource>& sources, const Target& target) {
+  std::vector<const codegen::KernelSource*> kernels;
+  for (const auto& source : sources) kernels.push_back(&source);
+  return codegen::translation_unit(kernels, target);
 }
 
 void compare(const Tensor& got, const ir::Array& want, double tolerance) {
@@ -90,9 +86,9 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
     ASSERT_EQ(sources.back().text, again.text);
     ASSERT_EQ(sources.back().tasks, kernel.config.tasks) << sources.back().text;
   }
-  SCOPED_TRACE(unit_text(sources));
+  SCOPED_TRACE(unit_text(sources, target));
   std::shared_ptr<const jit::Library> library;
-  if (!sources.empty()) library = jit::Library::load(jit::compile({unit_text(sources)}, target, 1, true).bytes);
+  if (!sources.empty()) library = jit::Library::load(jit::compile({unit_text(sources, target)}, target, 1, true).bytes);
 
   std::mt19937 random(17);
   std::map<ir::ValueId, Tensor> values;
