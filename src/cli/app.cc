@@ -85,12 +85,44 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   cache->callback([&chosen] { chosen = cache_command; });
 }
 
+void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App* kernel =
+      app.add_subcommand("kernel", "One operator on a GPU (experimental): candidates, times, verification");
+  kernel->require_subcommand(1);
+  CLI::App* gemm = kernel->add_subcommand("gemm", "D = epilogue(A B)");
+  KernelArguments& k = a.kernel;
+  gemm->add_option("--m", k.m, "Rows of A and D")->required();
+  gemm->add_option("--n", k.n, "Columns of B and D")->required();
+  gemm->add_option("--k", k.k, "Columns of A, rows of B")->required();
+  gemm->add_option("--batch", k.batch, "Products")->capture_default_str();
+  gemm->add_option("--lda", k.lda, "Elements between rows of A in memory; 0: dense");
+  gemm->add_option("--ldb", k.ldb, "The same of B");
+  gemm->add_option("--ldd", k.ldd, "The same of D");
+  gemm->add_option("--dtype", k.dtype, "f16, bf16, tf32, e4m3, e5m2 or int8")->capture_default_str();
+  gemm->add_option("--out", k.out, "Type of D; default: that of the operands, bf16 of fp8, int32 of int8");
+  gemm->add_option("--layout", k.layout, "n or t for A, then for B: nt is A as m x k and B as n x k")
+      ->check(CLI::IsMember({"nt", "nn", "tn", "tt"}))
+      ->capture_default_str();
+  gemm->add_option("--epilogue", k.epilogue, "Steps: bias, residual, gelu, ... separated by commas");
+  gemm->add_option("--device", k.device, "Which GPU")->capture_default_str();
+  gemm->add_option("--candidates", k.most, "How many are timed")->capture_default_str();
+  gemm->add_flag("--all", k.all, "Time every candidate");
+  gemm->add_flag("--verify", k.verify, "Compare every candidate with a float64 reference");
+  gemm->add_flag("--compile-only", k.compile_only, "List and compile candidates for an H200; needs no GPU");
+  gemm->add_option("--seed", a.seed, "Seed of the operands")->capture_default_str();
+  gemm->add_flag("--json", a.json, "Print JSON");
+  gemm->add_flag_callback(
+      "--no-cache", [&a] { a.options.use_cache = false; }, "Compile even if the cache has the kernels");
+  gemm->callback([&chosen] { chosen = kernel_command; });
+}
+
 constexpr const char* kFooter =
     "`heddle COMMAND --help` lists the options of a command.\n"
     "Exit codes: 0 done, 1 verification failed, 2 bad input, 3 unsupported, 4 internal or the machine.\n"
     "Environment:\n"
     "  HEDDLE_CACHE_DIR, HEDDLE_CACHE_GB   folder and size of the cache\n"
     "  HEDDLE_CXX                          the C++ compiler for kernels\n"
+    "  HEDDLE_NVRTC                        NVIDIA's run-time compiler, libnvrtc.so\n"
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
     "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr";
 
@@ -109,6 +141,7 @@ int main(int argc, const char* const* argv) {
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("heddle ") + version());
   add_commands(app, arguments, command);
+  add_kernel_command(app, arguments, command);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

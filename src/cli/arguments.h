@@ -10,6 +10,14 @@
 
 namespace heddle::cli {
 
+// The options of `heddle kernel gemm`.
+struct KernelArguments {
+  int64_t m = 0, n = 0, k = 0, batch = 1, lda = 0, ldb = 0, ldd = 0;
+  std::string dtype = "f16", out, layout = "nt", epilogue;
+  int device = 0, most = 8;
+  bool verify = false, all = false, compile_only = false;
+};
+
 // What the command line said, over all commands; each command reads what concerns it.
 struct Arguments {
   std::string model;  // or FILE of `opt`, NAME of `zoo`, the action of `cache`
@@ -25,6 +33,7 @@ struct Arguments {
   std::vector<std::string> passes;
   bool list = false;
   int64_t batch = 1, seq = 0, size = 0, width = 0;  // zoo
+  KernelArguments kernel;
 };
 
 using Command = int (*)(const Arguments&);
@@ -39,6 +48,7 @@ int opt_command(const Arguments& arguments);
 int zoo_command(const Arguments& arguments);
 int devices_command(const Arguments& arguments);
 int cache_command(const Arguments& arguments);
+int kernel_command(const Arguments& arguments);
 
 // The command `heddle`: parses, runs one command, prints errors to stderr. Exit codes: 0 done, 1 verification failed,
 // 2 bad input or usage, 3 unsupported, 4 internal or the machine.

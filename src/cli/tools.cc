@@ -10,6 +10,7 @@
 #include "jit/cache.h"
 #include "jit/compiler.h"
 #include "passes/opt.h"
+#include "target/cuda_driver.h"
 #include "zoo/zoo.h"
 
 namespace heddle::cli {
@@ -95,7 +96,17 @@ int devices_command(const Arguments& arguments) {
                                    {"l2_bytes", cpu.l2_bytes},
                                    {"l3_bytes", cpu.l3_bytes},
                                    {"compiler", compiler}};
-    print_json(nlohmann::json{{"devices", {device}}});
+    nlohmann::json devices = nlohmann::json::array({device});
+    for (const CudaDevice& gpu : cuda_devices()) {
+      devices.push_back({{"name", fmt::format("cuda:{}", gpu.ordinal)},
+                         {"model", gpu.name},
+                         {"sm", gpu.target.sm},
+                         {"sms", gpu.target.sms},
+                         {"memory_bytes", gpu.memory_bytes},
+                         {"l2_bytes", gpu.target.l2_bytes},
+                         {"driver", gpu.driver_version}});
+    }
+    print_json(nlohmann::json{{"devices", devices}});
     return 0;
   }
   Table table({"device", "what"});
@@ -105,6 +116,13 @@ int devices_command(const Arguments& arguments) {
                          human_bytes(static_cast<double>(cpu.l1_bytes)), human_bytes(static_cast<double>(cpu.l2_bytes)),
                          human_bytes(static_cast<double>(cpu.l3_bytes)))});
   table.add({"compiler", compiler});
+  for (const CudaDevice& gpu : cuda_devices()) {
+    table.add({fmt::format("cuda:{}", gpu.ordinal),
+               fmt::format("{}, sm_{}, {} multiprocessors, {}, L2 {}, driver for CUDA {}.{}", gpu.name, gpu.target.sm,
+                           gpu.target.sms, human_bytes(static_cast<double>(gpu.memory_bytes)),
+                           human_bytes(static_cast<double>(gpu.target.l2_bytes)), gpu.driver_version / 1000,
+                           gpu.driver_version % 1000 / 10)});
+  }
   table.print();
   return 0;
 }

@@ -35,7 +35,7 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64 && std::is_trivially_copyable_v<Frame>);
 
-constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kStamp};
+constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kStamp, EntryKind::kCubin};
 
 // Files aside that are older than this belong to a process that died.
 constexpr auto kAsideLifetime = std::chrono::hours(1);
@@ -75,6 +75,8 @@ std::string_view to_string(EntryKind kind) {
   switch (kind) {
     case EntryKind::kLibrary:
       return "library";
+    case EntryKind::kCubin:
+      return "cubin";
     case EntryKind::kPlan:
       return "plan";
     case EntryKind::kStamp:

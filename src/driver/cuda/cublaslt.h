@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/device.h"
+#include "schedule/cuda_gemm.h"
+
+namespace heddle::driver {
+
+// NVIDIA's library as a yardstick: loaded where it is installed, never needed.
+class CublasLt {
+ public:
+  // Null where the library cannot be loaded, with the reason in `why`.
+  static std::unique_ptr<CublasLt> load(const runtime::CudaContext& context, std::string& why);
+  ~CublasLt();
+
+  // The algorithms that its heuristics return for an unbatched problem, at most 32, with 64 MiB of workspace;
+  // `operands` are A, B, D. Empty where it supports the problem not at all.
+  struct Problem;
+  std::shared_ptr<Problem> prepare(const schedule::CudaGemmProblem& problem, const std::vector<uint64_t>& operands);
+  static int algorithms(const Problem& problem);
+  // Enqueues on the context's stream; false: the algorithm failed.
+  bool enqueue(const Problem& problem, int algorithm) const;
+
+ private:
+  struct Api;
+  CublasLt(const runtime::CudaContext& context, std::unique_ptr<Api> api);
+  const runtime::CudaContext& context_;
+  std::unique_ptr<Api> api_;
+  void* handle_ = nullptr;
+  runtime::CudaBuffer workspace_;
+};
+
+}  // namespace heddle::driver

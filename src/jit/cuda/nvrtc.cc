@@ -1,0 +1,205 @@
+#include "jit/cuda/nvrtc.h"
+
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <vector>
+
+#include "base/check.h"
+#include "jit/cache.h"
+#include "jit/headers.h"
+
+namespace heddle::jit {
+namespace {
+
+struct Nvrtc {
+  using Program = void*;
+  int (*version)(int* major, int* minor);
+  int (*create)(Program* program, const char* text, const char* name, int headers, const char* const* texts,
+                const char* const* names);
+  int (*destroy)(Program* program);
+  int (*compile)(Program program, int options, const char* const* values);
+  int (*log_size)(Program program, size_t* bytes);
+  int (*log)(Program program, char* text);
+  int (*cubin_size)(Program program, size_t* bytes);
+  int (*cubin)(Program program, char* bytes);
+  const char* (*error_text)(int result);
+  NvrtcInfo info;
+  std::string why;  // empty: there is one
+};
+
+// NVRTC has no system headers; these stand in for the two that the tile library includes.
+constexpr const char* kStdint =
+    "#pragma once\n"
+    "typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;\n"
+    "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned uint32_t;\n"
+    "typedef unsigned long uint64_t; typedef unsigned long uintptr_t;\n";
+constexpr const char* kStddef = "#pragma once\n";
+
+bool open(Nvrtc& nvrtc, const std::string& path) {
+  void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return false;
+  bool all = true;
+  const auto need = [&](const char* name, auto& function) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
+    all = all && function != nullptr;
+  };
+  need("nvrtcVersion", nvrtc.version);
+  need("nvrtcCreateProgram", nvrtc.create);
+  need("nvrtcDestroyProgram", nvrtc.destroy);
+  need("nvrtcCompileProgram", nvrtc.compile);
+  need("nvrtcGetProgramLogSize", nvrtc.log_size);
+  need("nvrtcGetProgramLog", nvrtc.log);
+  need("nvrtcGetCUBINSize", nvrtc.cubin_size);
+  need("nvrtcGetCUBIN", nvrtc.cubin);
+  need("nvrtcGetErrorString", nvrtc.error_text);
+  if (!all || nvrtc.version(&nvrtc.info.major, &nvrtc.info.minor) != 0) {
+    ::dlclose(library);
+    return false;
+  }
+  nvrtc.info.path = path;
+  return true;
+}
+
+Nvrtc load() {
+  Nvrtc nvrtc{};
+  std::vector<std::string> paths;
+  if (const char* chosen = std::getenv("HEDDLE_NVRTC"); chosen != nullptr && *chosen != '\0') {
+    paths.push_back(chosen);
+  } else {
+    for (const char* folder : {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"}) {
+      for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12"}) paths.push_back(std::string(folder) + name);
+    }
+  }
+  for (const std::string& path : paths) {
+    if (open(nvrtc, path)) return nvrtc;
+  }
+  nvrtc.why = fmt::format("none of {} can be loaded", fmt::join(paths, ", "));
+  return nvrtc;
+}
+
+const Nvrtc& nvrtc_of_process() {
+  static const Nvrtc nvrtc = load();
+  if (!nvrtc.why.empty()) {
+    fail(ErrorCode::kNoCompiler, "nvrtc", nvrtc.why, "Install CUDA's NVRTC, or name the library in HEDDLE_NVRTC");
+  }
+  return nvrtc;
+}
+
+std::vector<std::string> options_for(const std::string& architecture) {
+  return {"--gpu-architecture=" + architecture, "--std=c++20", "--device-as-default-execution-space",
+          "--ptxas-options=-v", "--ptxas-options=-warn-spills"};
+}
+
+struct Program {
+  const Nvrtc& nvrtc;
+  Nvrtc::Program handle = nullptr;
+  ~Program() {
+    if (handle != nullptr) nvrtc.destroy(&handle);
+  }
+};
+
+std::string read_log(const Program& program) {
+  size_t bytes = 0;
+  if (program.nvrtc.log_size(program.handle, &bytes) != 0 || bytes <= 1) return {};
+  std::string log(bytes, '\0');
+  if (program.nvrtc.log(program.handle, log.data()) != 0) return {};
+  log.resize(bytes - 1);
+  return log;
+}
+
+[[noreturn]] void compiler_failed(const Nvrtc& nvrtc, const std::string& why, const std::string& log) {
+  constexpr size_t kShown = 6000;
+  fail(ErrorCode::kCompilerFailed, nvrtc.info.path, fmt::format("{}:\n{}", why, log.substr(0, kShown)));
+}
+
+void build(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::string>& options,
+           CompiledCubin& compiled) {
+  std::vector<const char*> texts = {kStdint, kStddef}, names = {"stdint.h", "stddef.h"}, values;
+  // Views of string literals: they end with a zero.
+  for (const EmbeddedHeader& header : embedded_headers()) {
+    texts.push_back(header.text.data());
+    names.push_back(header.path.data());
+  }
+  for (const std::string& option : options) values.push_back(option.c_str());
+  Program program{nvrtc};
+  int result = nvrtc.create(&program.handle, unit.c_str(), "kernel.cu", static_cast<int>(texts.size()), texts.data(),
+                            names.data());
+  if (result != 0) compiler_failed(nvrtc, "creating a program", nvrtc.error_text(result));
+  result = nvrtc.compile(program.handle, static_cast<int>(values.size()), values.data());
+  compiled.log = read_log(program);
+  if (result != 0) compiler_failed(nvrtc, nvrtc.error_text(result), compiled.log);
+  if (const std::string defect = find_defect(compiled.log); !defect.empty()) {
+    compiler_failed(nvrtc, defect, compiled.log);
+  }
+  size_t bytes = 0;
+  result = nvrtc.cubin_size(program.handle, &bytes);
+  compiled.bytes.resize(bytes);
+  if (result == 0) result = nvrtc.cubin(program.handle, compiled.bytes.data());
+  if (result != 0) compiler_failed(nvrtc, "no machine code", nvrtc.error_text(result));
+}
+
+}  // namespace
+
+std::string find_defect(std::string_view log) {
+  for (const char* code : {"C7508", "C7510"}) {
+    if (log.find(code) != std::string_view::npos) return fmt::format("the compiler gave warning {}", code);
+  }
+  if (log.find("serialized") != std::string_view::npos) return "the compiler serialised tensor core instructions";
+  constexpr std::string_view kMark = " bytes spill stores";
+  for (size_t at = log.find(kMark); at != std::string_view::npos; at = log.find(kMark, at + 1)) {
+    size_t first = at;
+    while (first > 0 && log[first - 1] >= '0' && log[first - 1] <= '9') --first;
+    if (log.substr(first, at - first) != "0") {
+      return fmt::format("registers spill: {} bytes", log.substr(first, at - first));
+    }
+  }
+  return {};
+}
+
+NvrtcInfo find_nvrtc() {
+  return nvrtc_of_process().info;
+}
+
+CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache) {
+  const auto start = std::chrono::steady_clock::now();
+  const Nvrtc& nvrtc = nvrtc_of_process();
+  const std::vector<std::string> options = options_for(architecture);
+
+  Hasher hasher;
+  hasher.add("cubin 1").add(nvrtc.info.major).add(nvrtc.info.minor).add(headers_hash()).add(unit);
+  for (const std::string& option : options) hasher.add(option);
+  const Hash128 key = hasher.finish();
+
+  // Payload: 8 bytes with the size of the machine code, the machine code, the log.
+  CompiledCubin compiled;
+  const Cache cache = Cache::of_user();
+  if (use_cache) {
+    if (const auto entry = cache.find(EntryKind::kCubin, key)) {
+      uint64_t bytes = 0;
+      if (entry->payload.size() >= sizeof(bytes)) {
+        entry->payload.copy(reinterpret_cast<char*>(&bytes), sizeof(bytes));
+        if (bytes <= entry->payload.size() - sizeof(bytes)) {
+          compiled.bytes = entry->payload.substr(sizeof(bytes), bytes);
+          compiled.log = entry->payload.substr(sizeof(bytes) + bytes);
+          compiled.from_cache = true;
+        }
+      }
+    }
+  }
+  if (!compiled.from_cache) {
+    build(nvrtc, unit, options, compiled);
+    if (use_cache) {
+      const uint64_t bytes = compiled.bytes.size();
+      std::string payload(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+      payload += compiled.bytes;
+      payload += compiled.log;
+      if (cache.store(EntryKind::kCubin, key, payload)) cache.trim();
+    }
+  }
+  compiled.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return compiled;
+}
+
+}  // namespace heddle::jit

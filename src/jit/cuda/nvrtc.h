@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace heddle::jit {
+
+// NVRTC of this machine. Loaded at the first call: $HEDDLE_NVRTC where that is set, else the loader's libnvrtc.so.13
+// and .12, else those below /usr/local/cuda.
+struct NvrtcInfo {
+  std::string path;
+  int major = 0, minor = 0;
+};
+// Throws kNoCompiler saying what was searched.
+NvrtcInfo find_nvrtc();
+
+struct CompiledCubin {
+  std::string bytes;
+  std::string log;  // what the compiler wrote, with registers and shared memory of each kernel
+  bool from_cache = false;
+  double seconds = 0;  // wall time
+};
+
+// Compiles one unit (CUDA C++ that includes tile headers) to machine code of `architecture` ("sm_90a"). Looks into the
+// user's cache first unless `use_cache` is false. Safe from several threads. Throws kNoCompiler, and kCompilerFailed
+// with the log where the unit does not compile, registers spill or the compiler serialised or ignored what the tensor
+// cores need (C7508, C7510): such a kernel is many times slower than it should be.
+CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache);
+
+// What makes a compiler's log a failure; "" for nothing. Exposed for tests.
+std::string find_defect(std::string_view log);
+
+}  // namespace heddle::jit

@@ -1,0 +1,165 @@
+#include "schedule/cuda_gemm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace heddle::schedule {
+namespace {
+
+using tile::GemmStore;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+void check_range(const char* name, int64_t value) {
+  if (value < 0 || value > std::numeric_limits<int32_t>::max()) {
+    fail(ErrorCode::kInvalidArgument, "gemm", fmt::format("{} is {}, it must be 0 to 2147483647", name, value));
+  }
+}
+
+int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
+  if (given == 0) return std::max<int64_t>(row, 1);
+  if (given < row) {
+    fail(ErrorCode::kInvalidArgument, "gemm",
+         fmt::format("{} is {}, smaller than a row of {} elements", name, given, row));
+  }
+  return given;
+}
+
+// What one multiprocessor does in a cycle, and what the chip sustains. The rates of operands wider or narrower than 16
+// bits follow from 32 bytes of k per instruction.
+constexpr double kClockGhz = 1.7;
+constexpr double kOperationsPerCycle16 = 4096;  // one SM, 16-bit operands
+constexpr double kSustained16 = 790e12;         // whole chip, limited by power
+constexpr double kSharedBytesPerCycle = 128;
+constexpr double kL2BytesPerCycle = 48;  // into one SM, all SMs at once
+constexpr double kFirstLoadUs = 1.3;     // launch to first multiplication: barriers, tensor maps, a read of memory
+constexpr double kReduceUs = 1.1;        // boundary and latency of the second kernel
+
+// Cycles for one k-tile of one block, whatever limits.
+double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major) {
+  // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
+  const double blocks = c.tile_m / 64.0;
+  const double multiply = 4 * blocks * c.tile_n / 2.0;
+  const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
+  const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
+  const double shared = (a_bytes + blocks * b_bytes + a_bytes + b_bytes) / kSharedBytesPerCycle;
+  const double fill = (a_bytes / c.cluster_n + b_bytes / c.cluster_m) / kL2BytesPerCycle;
+  constexpr double kBarriers = 20;
+  return std::max({multiply + kBarriers, shared, fill});
+}
+
+}  // namespace
+
+CudaGemmProblem CudaGemmProblem::resolved() const {
+  CudaGemmProblem p = *this;
+  check_range("m", m);
+  check_range("n", n);
+  check_range("k", k);
+  check_range("batch", batch);
+  p.lda = resolve_leading("lda", lda, a_k_major ? k : m);
+  p.ldb = resolve_leading("ldb", ldb, b_k_major ? k : n);
+  p.ldd = resolve_leading("ldd", ldd, n);
+  if (p.stride_a == 0) p.stride_a = p.lda * (a_k_major ? m : k);
+  if (p.stride_b == 0) p.stride_b = p.ldb * (b_k_major ? n : k);
+  if (p.stride_d == 0) p.stride_d = p.ldd * m;
+  if (p.stride_d < p.ldd * m && batch > 1) {
+    fail(ErrorCode::kInvalidArgument, "gemm", fmt::format("stride_d {} makes batches of D overlap", p.stride_d));
+  }
+  const bool sixteen = in == DType::kF16 || in == DType::kBF16;
+  if (tile_type(in, true).empty()) {
+    fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("no tensor core multiplies {}", to_string(in)));
+  }
+  if (!sixteen && !(a_k_major && b_k_major)) {
+    fail(ErrorCode::kUnsupportedType, "gemm",
+         fmt::format("{} operands must be contiguous along k: A as m x k, B as n x k", to_string(in)));
+  }
+  const bool fits = in == DType::kI8
+                        ? out == DType::kI32 || out == DType::kF32 || out == DType::kF16 || out == DType::kBF16
+                        : out == DType::kF32 || out == DType::kF16 || out == DType::kBF16;
+  if (!fits) {
+    fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("{} operands cannot give {}", to_string(in), to_string(out)));
+  }
+  return p;
+}
+
+double CudaGemmProblem::bytes() const {
+  const auto d = [](int64_t x) { return static_cast<double>(x); };
+  return d(batch) * ((d(m) * d(k) + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * d(size_of(out)));
+}
+
+std::string_view tile_type(DType type, bool operand) {
+  switch (type) {
+    case DType::kF16:
+      return "tile::half";
+    case DType::kBF16:
+      return "tile::bfloat";
+    case DType::kF32:
+      return operand ? "tile::sm90::tf32" : "float";
+    case DType::kF8E4M3:
+      return operand ? "tile::sm90::e4m3" : "";
+    case DType::kF8E5M2:
+      return operand ? "tile::sm90::e5m2" : "";
+    case DType::kI8:
+      return operand ? "int8_t" : "";
+    case DType::kI32:
+      return operand ? "" : "int32_t";
+    default:
+      return "";
+  }
+}
+
+bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch) {
+  const auto bytes = static_cast<int64_t>(size_of(type));
+  return leading * bytes % 16 != 0 || (batch > 1 && (batch_stride * bytes % 16 != 0 || batch_stride == 0));
+}
+
+std::string CudaGemmConfig::name() const {
+  return fmt::format("{}x{} {}{} s{} c{}x{} k/{} g{}{}", tile_m, tile_n, ping_pong ? "pp" : "co", consumers, stages,
+                     cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "");
+}
+
+int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
+  return tile::gemm_shared_bytes(tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
+                                 swapped ? problem.a_k_major : problem.b_k_major, stages, consumers, store);
+}
+
+double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
+  const double rate = kSustained16 * 2 / static_cast<double>(size_of(p.in)) * target.sms / 132;
+  constexpr double kBytesPerUs = 4.3e6;
+  return std::max(p.operations() / rate * 1e6, p.bytes() / kBytesPerUs);
+}
+
+double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
+  const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
+  const bool a_k = c.swapped ? p.b_k_major : p.a_k_major, b_k = c.swapped ? p.a_k_major : p.b_k_major;
+  const auto element = static_cast<int64_t>(size_of(p.in));
+  const int64_t k_tiles = std::max<int64_t>(ceil_div(p.k * element, tile::kGemmRowBytes), 1);
+  const int cluster = c.cluster_m * c.cluster_n;
+  const int64_t clusters = target.sms / cluster;
+  const int64_t units = ceil_div(m, c.tile_m * c.cluster_m) * ceil_div(n, c.tile_n * c.cluster_n) * p.batch * c.splits;
+  const int64_t running = std::min(units, clusters);
+  // A ping-pong block hides the store of one tile under the multiplication of the next; a cooperative one does not.
+  const double k_cycles = cycles_per_k_tile(c, a_k, b_k) * static_cast<double>(ceil_div(k_tiles, c.splits));
+  const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
+  const double store_cycles = 400 + c.tile_m * c.tile_n * (1.0 / c.consumers / 64 * 8 + out_bytes / 32);
+  const auto waves = static_cast<double>(ceil_div(units, running));
+  const double cycles =
+      c.ping_pong ? waves * std::max(k_cycles, store_cycles) + store_cycles : waves * (k_cycles + store_cycles);
+  const double compute_us = cycles / (kClockGhz * 1e3);
+  // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
+  const double share = static_cast<double>(running) * cluster / target.sms;
+  const double memory_us = p.bytes() / (4.3e6 * std::min(1.0, 0.15 + share));
+  double us = kFirstLoadUs + std::max({compute_us, memory_us, floor_us(p, target)});
+  if (c.splits > 1) {
+    const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
+    us += kReduceUs + 2 * partial / 5.5e6;
+  }
+  return us;
+}
+
+}  // namespace heddle::schedule

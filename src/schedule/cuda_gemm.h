@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "heddle/dtype.h"
+#include "target/cuda_launch.h"
+#include "target/target.h"
+#include "tile/core/cuda_gemm.h"
+
+namespace heddle::schedule {
+
+// D[b] = epilogue(A[b] B[b]) with A of m x k, B of k x n, D row-major m x n. Strides are in elements.
+struct CudaGemmProblem {
+  DType in = DType::kF16;  // kF16, kBF16; kF32 (multiplied as tf32), kF8E4M3, kF8E5M2, kI8
+  DType out = DType::kF16;
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  bool a_k_major = true;                             // A is stored m x k; else k x m
+  bool b_k_major = true;                             // B is stored n x k; else k x n
+  int64_t lda = 0, ldb = 0, ldd = 0;                 // of a row in memory; 0: dense
+  int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of a batch; 0: dense
+
+  // With every 0 above replaced. Throws kInvalidArgument on a leading dimension smaller than the row, a negative size
+  // or one beyond 2^31 - 1, kUnsupportedType on types or layouts that the tensor cores do not read.
+  CudaGemmProblem resolved() const;
+  double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
+  double bytes() const;  // each operand read once, D written once
+};
+
+// What may be chosen for an instance, by name.
+struct CudaGemmConfig {
+  int tile_m = 128, tile_n = 128, stages = 4;
+  int consumers = 2;
+  bool ping_pong = false;
+  int cluster_m = 1, cluster_n = 1;
+  bool swapped = false;  // D^T = B^T A^T: the long side of D goes along the instruction's 64 rows
+  int splits = 1;        // parts of k, summed in order by a second kernel
+  int raster_group = 8;
+  tile::GemmStore store = tile::GemmStore::kTma;
+
+  // "128x256x64 coop s4 c2x1 split1"
+  std::string name() const;
+  int shared_bytes(const CudaGemmProblem& problem) const;
+  bool operator==(const CudaGemmConfig&) const = default;
+};
+
+struct CudaGemmCandidate {
+  CudaGemmConfig config;
+  double predicted_us = 0;
+  std::string rejected;  // why it cannot run; empty: it can
+};
+
+// The seconds of work that the model predicts for one launch (with the reduction, without the fixed cost of a graph).
+double predict_us(const CudaGemmProblem& problem, const CudaGemmConfig& config, const CudaTarget& target);
+// max(operations / what the tensor cores sustain, bytes / bandwidth), in us.
+double floor_us(const CudaGemmProblem& problem, const CudaTarget& target);
+
+// Every configuration of the family for a resolved problem, best prediction first; those that cannot run come last,
+// each with its reason.
+std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& problem, const CudaTarget& target);
+
+// Whether the copy engine reads an operand in place: base (assumed), row and batch aligned to 16 bytes. Others are
+// copied to padded rows first.
+bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch);
+
+// The kernels of one problem, in order: repack A, repack B (where needed), multiply, reduce (where k is split or
+// empty). Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`; the epilogue's own operands follow from 4 on and
+// are patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`.
+struct CudaGemmLaunches {
+  std::vector<CudaLaunch> launches;
+  int epilogue_launch = 0;
+  int64_t workspace_bytes = 0;
+};
+CudaGemmLaunches make_launches(const CudaGemmProblem& problem, const CudaGemmConfig& config, const CudaTarget& target);
+
+std::string_view tile_type(DType type, bool operand);  // "tile::half"; kF32 as an operand is "tile::sm90::tf32"
+
+}  // namespace heddle::schedule

@@ -1,0 +1,285 @@
+// Which configurations a problem may take, and the launches of one.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "schedule/cuda_gemm.h"
+
+namespace heddle::schedule {
+namespace {
+
+using tile::GemmArgs;
+using tile::GemmReduceArgs;
+using tile::GemmStore;
+
+constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3;
+constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr int64_t round_up(int64_t a, int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+struct Tile {
+  int m, n, consumers;
+  bool ping_pong;
+};
+// At most 128 accumulator registers a thread: more spills beside the epilogue.
+constexpr Tile kTiles[] = {{128, 256, 2, false}, {256, 128, 2, false}, {128, 192, 2, false}, {128, 160, 2, false},
+                           {128, 128, 2, false}, {128, 112, 2, false}, {128, 96, 2, false},  {128, 64, 2, false},
+                           {128, 128, 2, true},  {128, 96, 2, true},   {64, 256, 2, true},   {64, 192, 2, true},
+                           {64, 128, 2, true},   {64, 64, 2, true},    {64, 256, 1, false},  {64, 128, 1, false},
+                           {64, 64, 1, false},   {128, 32, 2, false},  {128, 16, 2, false},  {64, 32, 1, false},
+                           {64, 16, 1, false}};
+
+// Tiles wider than a narrow side waste the tensor cores, and no other reason needs them.
+bool too_wide(const Tile& tile, int64_t m, int64_t n) {
+  return tile.n >= 2 * round_up(std::max<int64_t>(n, 1), 16) || (tile.m > 64 && tile.m >= 2 * std::max<int64_t>(m, 1));
+}
+
+int most_stages(CudaGemmConfig config, const CudaGemmProblem& problem, int64_t limit) {
+  constexpr int kMostStages = 12;
+  config.stages = kMostStages;
+  while (config.stages > 0 && config.shared_bytes(problem) > limit) --config.stages;
+  return config.stages;
+}
+
+std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+  const bool a_k = c.swapped ? p.b_k_major : p.a_k_major;
+  if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
+  if (c.cluster_m == 2 && p.b_k_major && !c.swapped && c.tile_n / 2 % 8 != 0) return "half a tile is not whole rows";
+  if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
+  const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
+  if (c.cluster_m == 2 && m <= c.tile_m) return "one row of tiles: nothing to share";
+  if (c.cluster_n == 2 && n <= c.tile_n) return "one column of tiles: nothing to share";
+  if (!a_k && c.tile_m % 64 != 0) return "a strip holds 64 rows";
+  const int64_t units =
+      ceil_div(m, int64_t{c.tile_m} * c.cluster_m) * ceil_div(n, int64_t{c.tile_n} * c.cluster_n) * p.batch * c.splits;
+  if (units > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
+  if (c.splits > 1) {
+    const int64_t bytes = 4 * p.m * round_up(p.n, 4) * p.batch * c.splits;
+    if (bytes > kMaxWorkspace) return "the partial sums exceed the workspace";
+  }
+  return {};
+}
+
+// Parts of k worth trying: as many as fill the device, each of at least 4 k-tiles.
+std::vector<int> splits_of(const CudaGemmProblem& p, const Tile& tile, int64_t m, int64_t n, const CudaTarget& target) {
+  const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
+  const int64_t tiles = ceil_div(m, tile.m) * ceil_div(n, tile.n) * p.batch;
+  std::vector<int> splits = {1};
+  if (tiles == 0 || tiles > target.sms) return splits;
+  const int64_t full = target.sms / tiles;
+  for (const int64_t wanted : {int64_t{2}, int64_t{3}, int64_t{4}, full / 2, full}) {
+    const int64_t some = std::min(wanted, k_tiles / 4);
+    if (some > 1 && std::find(splits.begin(), splits.end(), some) == splits.end()) {
+      splits.push_back(static_cast<int>(some));
+    }
+  }
+  return splits;
+}
+
+template <typename T>
+std::vector<uint8_t> bytes_of(const T& value) {
+  std::vector<uint8_t> bytes(sizeof(T));
+  std::memcpy(bytes.data(), &value, sizeof(T));
+  return bytes;
+}
+
+TensorMapDesc::Element element_of(DType type) {
+  if (type == DType::kF32) return TensorMapDesc::Element::kTf32;
+  return size_of(type) == 2 ? TensorMapDesc::Element::kBits16 : TensorMapDesc::Element::kBits8;
+}
+
+// One operand as it lies in memory after repacking.
+struct Operand {
+  int index;
+  int64_t rows, k, leading, stride;  // rows: of m or n
+  bool k_major;
+};
+
+// The map of an operand whose tile has `tile` rows, of which each block of the cluster loads one of `shares`.
+TensorMapDesc operand_map(const Operand& o, DType type, int64_t batch, int tile, int shares) {
+  const auto element = static_cast<int64_t>(size_of(type));
+  const auto depth = static_cast<uint32_t>(tile::kGemmRowBytes / element);
+  TensorMapDesc map;
+  map.element = element_of(type);
+  map.operand = o.index;
+  const int64_t inner = o.k_major ? o.k : o.rows, outer = o.k_major ? o.rows : o.k;
+  map.extents = {static_cast<uint64_t>(inner), static_cast<uint64_t>(outer), static_cast<uint64_t>(batch)};
+  const int64_t row = o.leading * element;
+  map.strides = {static_cast<uint64_t>(row),
+                 static_cast<uint64_t>(batch > 1 ? o.stride * element : row * std::max<int64_t>(outer, 1))};
+  map.box = o.k_major ? std::array<uint32_t, 2>{depth, static_cast<uint32_t>(tile / shares)}
+                      : std::array<uint32_t, 2>{64, depth / static_cast<uint32_t>(shares)};
+  return map;
+}
+
+TensorMapDesc output_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  const auto element = static_cast<int64_t>(size_of(p.out));
+  TensorMapDesc map;
+  map.element = element == 4 ? TensorMapDesc::Element::kBits32 : TensorMapDesc::Element::kBits16;
+  map.operand = kOperandD;
+  map.extents = {static_cast<uint64_t>(p.n), static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.batch)};
+  map.strides = {static_cast<uint64_t>(p.ldd * element),
+                 static_cast<uint64_t>((p.batch > 1 ? p.stride_d : p.ldd * p.m) * element)};
+  if (c.swapped) {
+    map.swizzle_bytes = 32;
+    map.box = {16, c.tile_n % 64 == 0 ? 64u : c.tile_n % 32 == 0 ? 32u : 16u};
+  } else {
+    map.swizzle_bytes = tile::swizzle_width(c.tile_n * static_cast<int>(element));
+    map.box = {static_cast<uint32_t>(map.swizzle_bytes / element), 16};
+  }
+  return map;
+}
+
+// Rows of `leading` elements to rows of a multiple of 16 bytes, at `offset` of the workspace. Arguments:
+// GemmRepackArgs.
+CudaLaunch repack_launch(Operand& o, DType type, int64_t batch, int64_t offset) {
+  const auto element = static_cast<int64_t>(size_of(type));
+  tile::GemmRepackArgs args{};
+  args.row = o.k_major ? o.k : o.rows;
+  args.rows = o.k_major ? o.rows : o.k;
+  args.batch = batch;
+  args.from_row = o.leading;
+  args.from_batch = o.stride;
+  args.to_row = round_up(args.row, 16 / element);
+  args.to_batch = args.to_row * args.rows;
+  args.offset = offset;
+  CudaLaunch launch;
+  launch.symbol = fmt::format("gemm_repack_{}", element);
+  launch.block = 256;
+  launch.grid =
+      static_cast<uint32_t>(std::clamp<int64_t>(ceil_div(args.row * args.rows * batch, int64_t{256} * 8), 1, 132 * 8));
+  launch.arguments = {bytes_of(args)};
+  launch.pointers = {{0, offsetof(tile::GemmRepackArgs, from), o.index},
+                     {0, offsetof(tile::GemmRepackArgs, to), kWorkspace}};
+  o.index = kWorkspace;
+  o.leading = args.to_row;
+  o.stride = args.to_batch;
+  return launch;
+}
+
+}  // namespace
+
+std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTarget& target) {
+  constexpr int64_t kNarrow = 256;
+  std::vector<CudaGemmCandidate> found;
+  const bool aligned = !needs_repack(p.out, p.ldd, p.stride_d, p.batch);
+  for (const bool swapped : {false, true}) {
+    const int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
+    if (swapped && n > kNarrow) continue;
+    for (const Tile& tile : kTiles) {
+      if (too_wide(tile, m, n)) continue;
+      for (const auto& [cluster_m, cluster_n] : {std::pair{1, 1}, std::pair{2, 1}, std::pair{1, 2}}) {
+        for (const int splits : splits_of(p, tile, m, n, target)) {
+          CudaGemmConfig c;
+          c.tile_m = tile.m;
+          c.tile_n = tile.n;
+          c.consumers = tile.consumers;
+          c.ping_pong = tile.ping_pong;
+          c.cluster_m = cluster_m;
+          c.cluster_n = cluster_n;
+          c.swapped = swapped;
+          c.splits = splits;
+          const bool copy_engine = aligned && !(swapped && size_of(p.out) != 2);
+          c.store = splits > 1 || p.k == 0 ? GemmStore::kPartial : copy_engine ? GemmStore::kTma : GemmStore::kDirect;
+          c.stages = most_stages(c, p, target.shared_bytes_per_block);
+          CudaGemmCandidate candidate{c, 0, reject(c, p, target)};
+          if (candidate.rejected.empty()) candidate.predicted_us = predict_us(p, c, target);
+          found.push_back(std::move(candidate));
+        }
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const CudaGemmCandidate& a, const CudaGemmCandidate& b) {
+    if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
+    return a.predicted_us < b.predicted_us;
+  });
+  return found;
+}
+
+CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
+  CudaGemmLaunches result;
+  if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
+  const auto element = static_cast<int64_t>(size_of(p.in));
+  Operand a{kOperandA, p.m, p.k, p.lda, p.stride_a, p.a_k_major};
+  Operand b{kOperandB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major};
+  // The workspace holds the partial sums, then repacked operands.
+  const int64_t p_row = round_up(p.n, 4), p_batch = p_row * p.m, p_split = p_batch * p.batch;
+  const bool partial = c.store == GemmStore::kPartial;
+  if (partial && p.k > 0) result.workspace_bytes = round_up(4 * p_split * c.splits, 256);
+  std::array<int64_t, 2> offsets{};
+  Operand* operands[] = {&a, &b};
+  for (int i = 0; i < 2 && p.k > 0; ++i) {
+    Operand& o = *operands[i];
+    if (!needs_repack(p.in, o.leading, o.stride, p.batch)) continue;
+    offsets[i] = result.workspace_bytes;
+    result.launches.push_back(repack_launch(o, p.in, p.batch, offsets[i]));
+    result.workspace_bytes += round_up(o.stride * p.batch * element, 256);
+  }
+
+  if (p.k > 0) {
+    if (c.swapped) std::swap(a, b);
+    if (c.swapped) std::swap(offsets[0], offsets[1]);
+    const int cluster = c.cluster_m * c.cluster_n;
+    GemmArgs args{};
+    args.m = static_cast<int32_t>(a.rows);
+    args.n = static_cast<int32_t>(b.rows);
+    args.k = static_cast<int32_t>(p.k);
+    args.batch = static_cast<int32_t>(p.batch);
+    args.tiles_m = static_cast<int32_t>(ceil_div(a.rows, int64_t{c.tile_m} * c.cluster_m));
+    args.tiles_n = static_cast<int32_t>(ceil_div(b.rows, int64_t{c.tile_n} * c.cluster_n));
+    args.k_tiles = static_cast<int32_t>(ceil_div(p.k * element, tile::kGemmRowBytes));
+    args.splits = c.splits;
+    HEDDLE_CHECK(c.splits <= args.k_tiles);
+    args.raster_group = c.raster_group;
+    args.d_row = partial ? p_row : p.ldd;
+    args.d_batch = partial ? p_batch : p.stride_d;
+    args.d_split = p_split;
+    CudaLaunch launch;
+    launch.symbol = "gemm";
+    const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
+    launch.grid = static_cast<uint32_t>(std::min<int64_t>(units, target.sms / cluster) * cluster);
+    launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
+    launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
+    launch.maps = {operand_map(a, p.in, p.batch, c.tile_m, c.cluster_n),
+                   operand_map(b, p.in, p.batch, c.tile_n, c.cluster_m)};
+    for (int i = 0; i < 2; ++i) launch.maps[i].offset = static_cast<uint64_t>(offsets[i]);
+    // Other stores read no map of D; a copy of A's keeps the argument valid.
+    launch.maps.push_back(c.store == GemmStore::kTma ? output_map(p, c) : launch.maps[0]);
+    launch.arguments = {bytes_of(args)};
+    launch.pointers = {{0, offsetof(GemmArgs, d), partial ? kWorkspace : kOperandD}};
+    result.epilogue_launch = static_cast<int>(result.launches.size());
+    result.launches.push_back(std::move(launch));
+  }
+  if (partial) {
+    GemmReduceArgs args{};
+    args.rows = static_cast<int32_t>(p.m);
+    args.columns = static_cast<int32_t>(p.n);
+    args.batch = static_cast<int32_t>(p.batch);
+    args.splits = p.k > 0 ? c.splits : 0;
+    args.p_row = p_row;
+    args.p_batch = p_batch;
+    args.p_split = p_split;
+    args.d_row = p.ldd;
+    args.d_batch = p.stride_d;
+    CudaLaunch launch;
+    launch.symbol = "gemm_reduce";
+    launch.block = 128;
+    launch.grid = static_cast<uint32_t>(
+        std::clamp<int64_t>(ceil_div(p_row / 4 * p.m * p.batch, launch.block), 1, int64_t{target.sms} * 16));
+    launch.arguments = {bytes_of(args)};
+    launch.pointers = {{0, offsetof(GemmReduceArgs, partial), kWorkspace}, {0, offsetof(GemmReduceArgs, d), kOperandD}};
+    result.epilogue_launch = static_cast<int>(result.launches.size());
+    result.launches.push_back(std::move(launch));
+  }
+  return result;
+}
+
+}  // namespace heddle::schedule

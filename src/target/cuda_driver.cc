@@ -1,0 +1,156 @@
+#include "target/cuda_driver.h"
+
+#include <dlfcn.h>
+
+#include "base/check.h"
+
+namespace heddle {
+namespace {
+
+// Numbers of the driver's interface.
+constexpr int kSuccess = 0, kOutOfMemory = 2;
+constexpr int kSmCount = 16, kL2Bytes = 38, kMajor = 75, kMinor = 76, kRegistersPerSm = 82, kSharedOptIn = 97;
+
+struct Loaded {
+  CudaDriver driver{};
+  std::string why;  // empty: there is one
+};
+
+template <typename F>
+bool load(void* library, const char* name, F& function) {
+  function = reinterpret_cast<F>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+// Empty, or the symbol that is missing.
+std::string load_all(void* library, CudaDriver& d) {
+  std::string missing;
+  const auto need = [&](const char* name, auto& function) {
+    if (!load(library, name, function) && missing.empty()) missing = name;
+  };
+  need("cuInit", d.init);
+  need("cuDriverGetVersion", d.driver_version);
+  need("cuDeviceGetCount", d.device_count);
+  need("cuDeviceGet", d.device_get);
+  need("cuDeviceGetName", d.device_name);
+  need("cuDeviceTotalMem_v2", d.device_memory);
+  need("cuDeviceGetAttribute", d.device_attribute);
+  need("cuGetErrorName", d.error_name);
+  need("cuGetErrorString", d.error_text);
+  need("cuDevicePrimaryCtxRetain", d.primary_retain);
+  need("cuDevicePrimaryCtxRelease_v2", d.primary_release);
+  need("cuCtxSetCurrent", d.context_set);
+  need("cuMemGetInfo_v2", d.memory_info);
+  need("cuMemAlloc_v2", d.malloc);
+  need("cuMemFree_v2", d.free);
+  need("cuMemcpyHtoD_v2", d.copy_in);
+  need("cuMemcpyDtoH_v2", d.copy_out);
+  need("cuMemsetD32Async", d.set_d32_async);
+  need("cuModuleLoadData", d.module_load);
+  need("cuModuleUnload", d.module_unload);
+  need("cuModuleGetFunction", d.module_function);
+  need("cuFuncSetAttribute", d.function_attribute);
+  need("cuLaunchKernel", d.launch);
+  need("cuStreamCreate", d.stream_create);
+  need("cuStreamDestroy_v2", d.stream_destroy);
+  need("cuStreamSynchronize", d.stream_synchronize);
+  need("cuStreamBeginCapture_v2", d.capture_begin);
+  need("cuStreamEndCapture", d.capture_end);
+  need("cuGraphInstantiateWithFlags", d.graph_instantiate);
+  need("cuGraphLaunch", d.graph_launch);
+  need("cuGraphDestroy", d.graph_destroy);
+  need("cuGraphExecDestroy", d.graph_exec_destroy);
+  need("cuEventCreate", d.event_create);
+  need("cuEventDestroy_v2", d.event_destroy);
+  need("cuEventRecord", d.event_record);
+  need("cuEventSynchronize", d.event_synchronize);
+  need("cuEventElapsedTime", d.event_elapsed);
+  need("cuTensorMapEncodeTiled", d.tensor_map);
+  return missing;
+}
+
+// The library stays loaded: its threads and contexts end with the process.
+Loaded load_driver() {
+  Loaded loaded;
+  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    loaded.why = "libcuda.so.1 cannot be loaded: there is no NVIDIA driver";
+    return loaded;
+  }
+  if (const std::string missing = load_all(library, loaded.driver); !missing.empty()) {
+    loaded.why = fmt::format("the NVIDIA driver has no {}: it is older than CUDA 12.0", missing);
+    return loaded;
+  }
+  if (const int result = loaded.driver.init(0); result != kSuccess) {
+    const char* name = nullptr;
+    loaded.driver.error_name(result, &name);
+    loaded.why = fmt::format("cuInit failed with {} ({})", result, name == nullptr ? "unknown" : name);
+  }
+  return loaded;
+}
+
+const Loaded& driver_of_process() {
+  static const Loaded loaded = load_driver();
+  return loaded;
+}
+
+}  // namespace
+
+const CudaDriver* CudaDriver::find(std::string* why) {
+  const Loaded& loaded = driver_of_process();
+  if (why != nullptr) *why = loaded.why;
+  return loaded.why.empty() ? &loaded.driver : nullptr;
+}
+
+const CudaDriver& CudaDriver::get() {
+  std::string why;
+  if (const CudaDriver* driver = find(&why)) return *driver;
+  fail(ErrorCode::kDevice, "cuda", why, "Use --target cpu, or install a driver of CUDA 12 or later");
+}
+
+void CudaDriver::check(Result result, const char* what) const {
+  if (result == kSuccess) return;
+  const char *name = nullptr, *text = nullptr;
+  error_name(result, &name);
+  error_text(result, &text);
+  const std::string why =
+      fmt::format("{}: {} ({})", result, name == nullptr ? "unknown" : name, text == nullptr ? "" : text);
+  if (result == kOutOfMemory) {
+    size_t free_bytes = 0, total = 0;
+    memory_info(&free_bytes, &total);
+    fail(ErrorCode::kOutOfMemory, what, fmt::format("{}; {} of {} bytes are free", why, free_bytes, total));
+  }
+  fail(ErrorCode::kDevice, what, why);
+}
+
+std::vector<CudaDevice> cuda_devices() {
+  std::vector<CudaDevice> devices;
+  const CudaDriver* driver = CudaDriver::find();
+  int count = 0;
+  if (driver == nullptr || driver->device_count(&count) != kSuccess) return devices;
+  for (int ordinal = 0; ordinal < count; ++ordinal) {
+    CudaDriver::Device device = 0;
+    if (driver->device_get(&device, ordinal) != kSuccess) continue;
+    const auto attribute = [&](int which, int fallback) {
+      int value = 0;
+      return driver->device_attribute(&value, which, device) == kSuccess ? value : fallback;
+    };
+    CudaDevice found;
+    found.ordinal = ordinal;
+    char name[256] = {};
+    if (driver->device_name(name, sizeof(name) - 1, device) == kSuccess) found.name = name;
+    size_t bytes = 0;
+    if (driver->device_memory(&bytes, device) == kSuccess) found.memory_bytes = bytes;
+    driver->driver_version(&found.driver_version);
+    CudaTarget& target = found.target;
+    target.sm = attribute(kMajor, 0) * 10 + attribute(kMinor, 0);
+    target.sms = attribute(kSmCount, target.sms);
+    target.l2_bytes = attribute(kL2Bytes, static_cast<int>(target.l2_bytes));
+    target.registers_per_sm = attribute(kRegistersPerSm, target.registers_per_sm);
+    target.shared_bytes_per_block = attribute(kSharedOptIn, static_cast<int>(target.shared_bytes_per_block));
+    devices.push_back(std::move(found));
+  }
+  return devices;
+}
+
+}  // namespace heddle

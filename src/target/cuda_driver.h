@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "target/target.h"
+
+namespace heddle {
+
+// The part of NVIDIA's driver interface that Heddle calls, declared here: no header of a CUDA toolkit is needed to
+// build, and libcuda is loaded when it is first asked for.
+struct CudaDriver {
+  using Device = int;
+  using DevicePtr = uint64_t;
+  using Handle = void*;  // context, module, function, stream, event, graph
+  using Result = int;
+
+  Result (*init)(unsigned flags);
+  Result (*driver_version)(int* version);
+  Result (*device_count)(int* count);
+  Result (*device_get)(Device* device, int ordinal);
+  Result (*device_name)(char* name, int bytes, Device device);
+  Result (*device_memory)(size_t* bytes, Device device);
+  Result (*device_attribute)(int* value, int attribute, Device device);
+  Result (*error_name)(Result result, const char** name);
+  Result (*error_text)(Result result, const char** text);
+  Result (*primary_retain)(Handle* context, Device device);
+  Result (*primary_release)(Device device);
+  Result (*context_set)(Handle context);
+  Result (*memory_info)(size_t* free, size_t* total);
+  Result (*malloc)(DevicePtr* pointer, size_t bytes);
+  Result (*free)(DevicePtr pointer);
+  Result (*copy_in)(DevicePtr to, const void* from, size_t bytes);
+  Result (*copy_out)(void* to, DevicePtr from, size_t bytes);
+  Result (*set_d32_async)(DevicePtr to, unsigned value, size_t count, Handle stream);
+  Result (*module_load)(Handle* module, const void* image);
+  Result (*module_unload)(Handle module);
+  Result (*module_function)(Handle* function, Handle module, const char* name);
+  Result (*function_attribute)(Handle function, int attribute, int value);
+  Result (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
+                   void** extra);
+  Result (*stream_create)(Handle* stream, unsigned flags);
+  Result (*stream_destroy)(Handle stream);
+  Result (*stream_synchronize)(Handle stream);
+  Result (*capture_begin)(Handle stream, int mode);
+  Result (*capture_end)(Handle stream, Handle* graph);
+  Result (*graph_instantiate)(Handle* executable, Handle graph, unsigned long long flags);
+  Result (*graph_launch)(Handle executable, Handle stream);
+  Result (*graph_destroy)(Handle graph);
+  Result (*graph_exec_destroy)(Handle executable);
+  Result (*event_create)(Handle* event, unsigned flags);
+  Result (*event_destroy)(Handle event);
+  Result (*event_record)(Handle event, Handle stream);
+  Result (*event_synchronize)(Handle event);
+  Result (*event_elapsed)(float* milliseconds, Handle start, Handle end);
+  Result (*tensor_map)(void* map, int type, unsigned rank, void* base, const uint64_t* extents, const uint64_t* strides,
+                       const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle, int promotion,
+                       int fill);
+
+  // The driver of this machine; null where there is none, with the reason in `why` if that is given.
+  static const CudaDriver* find(std::string* why = nullptr);
+  // Throws kDevice where there is none.
+  static const CudaDriver& get();
+
+  // Throws kDevice (kOutOfMemory for lack of memory) unless `result` is success; `what` names the call.
+  void check(Result result, const char* what) const;
+};
+
+struct CudaDevice {
+  int ordinal = 0;
+  std::string name;
+  uint64_t memory_bytes = 0;
+  int driver_version = 0;  // 13000: CUDA 13.0
+  CudaTarget target;
+};
+
+// The GPUs of this machine; none where there is no driver. Never throws.
+std::vector<CudaDevice> cuda_devices();
+
+}  // namespace heddle

@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "codegen/cuda_gemm.h"
+#include "heddle/error.h"
+#include "schedule/cuda_gemm.h"
+
+namespace heddle::schedule {
+namespace {
+
+CudaGemmProblem problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, DType out = DType::kF16) {
+  CudaGemmProblem p;
+  p.in = in;
+  p.out = out;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  return p.resolved();
+}
+
+std::vector<CudaGemmProblem> problems() {
+  std::vector<CudaGemmProblem> list = {problem(1, 1, 1),        problem(16, 4096, 4096), problem(128, 128, 65536),
+                                       problem(16384, 64, 576), problem(1280, 768, 768), problem(4096, 4096, 4096),
+                                       problem(97, 1021, 4093), problem(5, 8192, 64)};
+  std::mt19937_64 random(11);
+  std::uniform_real_distribution<double> exponent(4, 14);
+  const auto size = [&] { return static_cast<int64_t>(std::exp2(exponent(random))); };
+  for (int i = 0; i < 30; ++i) {
+    CudaGemmProblem p = problem(size(), size(), size());
+    p.a_k_major = i % 2 == 0;
+    p.b_k_major = i % 3 != 0;
+    p.lda = p.ldb = p.stride_a = p.stride_b = 0;
+    p.batch = i % 5 == 0 ? 3 : 1;
+    p.stride_d = 0;
+    list.push_back(p.resolved());
+  }
+  return list;
+}
+
+std::vector<CudaGemmCandidate> runnable(const CudaGemmProblem& p, const CudaTarget& target) {
+  std::vector<CudaGemmCandidate> all = enumerate(p, target);
+  std::erase_if(all, [](const CudaGemmCandidate& c) { return !c.rejected.empty(); });
+  return all;
+}
+
+// Every problem has a candidate: none is refused for its sizes.
+TEST(CudaGemm, EveryProblemHasCandidatesInOrder) {
+  const CudaTarget target;
+  for (const CudaGemmProblem& p : problems()) {
+    const auto candidates = runnable(p, target);
+    ASSERT_FALSE(candidates.empty()) << p.m << " " << p.n << " " << p.k;
+    double before = 0;
+    for (const CudaGemmCandidate& c : candidates) {
+      EXPECT_GE(c.predicted_us, before);
+      EXPECT_GE(c.predicted_us, floor_us(p, target));
+      EXPECT_LE(c.config.shared_bytes(p), target.shared_bytes_per_block);
+      EXPECT_GE(c.config.stages, 3);
+      before = c.predicted_us;
+    }
+  }
+}
+
+// What the driver demands of tensor maps and launches.
+TEST(CudaGemm, LaunchesKeepTheRulesOfTheCopyEngine) {
+  const CudaTarget target;
+  for (const CudaGemmProblem& p : problems()) {
+    for (const CudaGemmCandidate& c : runnable(p, target)) {
+      const CudaGemmLaunches made = make_launches(p, c.config, target);
+      EXPECT_EQ(made.epilogue_launch, static_cast<int>(made.launches.size()) - 1);
+      for (const CudaLaunch& launch : made.launches) {
+        EXPECT_GE(launch.grid, 1u);
+        for (const TensorMapDesc& map : launch.maps) {
+          EXPECT_EQ(map.offset % 16, 0u);
+          for (const uint64_t extent : map.extents) EXPECT_TRUE(extent >= 1 && extent <= uint64_t{1} << 32);
+          for (const uint64_t stride : map.strides) EXPECT_TRUE(stride % 16 == 0 && stride < uint64_t{1} << 40);
+          for (const uint32_t box : map.box) EXPECT_TRUE(box >= 1 && box <= 256);
+          const int element = map.element == TensorMapDesc::Element::kBits16  ? 2
+                              : map.element == TensorMapDesc::Element::kBits8 ? 1
+                                                                              : 4;
+          EXPECT_LE(static_cast<int>(map.box[0]) * element, map.swizzle_bytes);
+        }
+        if (launch.symbol != "gemm") continue;
+        const auto cluster = static_cast<uint32_t>(c.config.cluster_m * c.config.cluster_n);
+        EXPECT_EQ(launch.grid % cluster, 0u);
+        EXPECT_LE(launch.grid, static_cast<uint32_t>(target.sms)) << "blocks stay, one on each multiprocessor";
+        tile::GemmArgs args;
+        std::memcpy(&args, launch.arguments[0].data(), sizeof(args));
+        EXPECT_LE(args.splits, args.k_tiles) << "each part multiplies at least once";
+      }
+    }
+  }
+}
+
+TEST(CudaGemm, UnalignedOperandsAreRepackedAndUnalignedResultsStoredDirectly) {
+  const CudaTarget target;
+  const CudaGemmProblem p = problem(300, 301, 303);
+  const auto candidates = runnable(p, target);
+  ASSERT_FALSE(candidates.empty());
+  const CudaGemmLaunches made = make_launches(p, candidates[0].config, target);
+  ASSERT_GE(made.launches.size(), 3u);
+  EXPECT_EQ(made.launches[0].symbol, "gemm_repack_2");
+  EXPECT_EQ(made.launches[1].symbol, "gemm_repack_2");
+  EXPECT_GE(made.workspace_bytes, (300 + 301) * 304 * 2);
+  for (const CudaGemmCandidate& c : candidates) EXPECT_NE(c.config.store, tile::GemmStore::kTma);
+}
+
+TEST(CudaGemm, EmptyProblems) {
+  const CudaTarget target;
+  EXPECT_TRUE(make_launches(problem(0, 5, 5), CudaGemmConfig{}, target).launches.empty());
+  const CudaGemmProblem p = problem(64, 64, 0);
+  const auto candidates = runnable(p, target);
+  ASSERT_FALSE(candidates.empty());
+  const CudaGemmLaunches made = make_launches(p, candidates[0].config, target);
+  ASSERT_EQ(made.launches.size(), 1u) << "only the epilogue of sums over nothing";
+  EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
+}
+
+// The first choice keeps most multiprocessors at work, whatever the shape.
+TEST(CudaGemm, FirstChoicesFillTheDevice) {
+  const CudaTarget target;
+  for (const CudaGemmProblem& p : {problem(128, 128, 65536), problem(16, 4096, 4096), problem(64, 4096, 14336),
+                                   problem(16384, 64, 576), problem(1280, 768, 3072), problem(8192, 8192, 8192)}) {
+    const CudaGemmCandidate first = runnable(p, target).at(0);
+    const CudaGemmLaunches made = make_launches(p, first.config, target);
+    EXPECT_GE(made.launches[0].grid, 90u) << p.m << "x" << p.n << "x" << p.k << " " << first.config.name();
+  }
+}
+
+ErrorCode code_of(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    EXPECT_FALSE(error.why().empty());
+    return error.code();
+  }
+  return ErrorCode::kInternal;
+}
+
+TEST(CudaGemm, BadProblemsAreRefusedWithAReason) {
+  const auto with = [](const std::function<void(CudaGemmProblem&)>& change) {
+    return [change] {
+      CudaGemmProblem p;
+      p.m = p.n = p.k = 64;
+      change(p);
+      p.resolved();
+    };
+  };
+  EXPECT_EQ(code_of(with([](auto& p) { p.lda = 63; })), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(with([](auto& p) { p.m = -1; })), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(with([](auto& p) { p.n = int64_t{1} << 31; })), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(with([](auto& p) { p.batch = 2, p.stride_d = 5; })), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(with([](auto& p) { p.in = DType::kF64; })), ErrorCode::kUnsupportedType);
+  EXPECT_EQ(code_of(with([](auto& p) { p.out = DType::kI32; })), ErrorCode::kUnsupportedType);
+  EXPECT_EQ(code_of(with([](auto& p) { p.in = DType::kF8E4M3, p.b_k_major = false; })), ErrorCode::kUnsupportedType);
+  EXPECT_EQ(code_of([] { codegen::CudaEpilogue::parse("bias,geluu", DType::kF16); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([] { codegen::CudaEpilogue::parse("scale=1x", DType::kF16); }), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace heddle::schedule

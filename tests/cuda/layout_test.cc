@@ -1,0 +1,121 @@
+// Laws of the index arithmetic that kernels and scheduler share.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <vector>
+
+#include "tile/core/cuda_gemm.h"
+
+namespace heddle::tile {
+namespace {
+
+template <int Width>
+void check_swizzle() {
+  constexpr uint32_t kBytes = 8192;
+  std::set<uint32_t> seen;
+  for (uint32_t offset = 0; offset < kBytes; ++offset) {
+    const uint32_t to = swizzle<Width>(offset);
+    EXPECT_EQ(swizzle<Width>(to), offset);
+    EXPECT_EQ(to / Width, offset / Width) << "stays in its row";
+    EXPECT_EQ(to % 16, offset % 16) << "pieces of 16 bytes stay whole";
+    seen.insert(to);
+  }
+  EXPECT_EQ(seen.size(), kBytes);
+  // Eight rows of one matrix are stored at once: no two pieces may share banks beyond what the row length forces.
+  for (uint32_t piece = 0; piece < Width / 16; ++piece) {
+    std::set<uint32_t> banks;
+    for (uint32_t row = 0; row < 8; ++row) banks.insert(swizzle<Width>(row * Width + piece * 16) % 128 / 16);
+    EXPECT_EQ(banks.size(), 8u);
+  }
+}
+
+TEST(Swizzle, KeepsRowsAndSpreadsColumnsOverBanks) {
+  check_swizzle<32>();
+  check_swizzle<64>();
+  check_swizzle<128>();
+}
+
+TEST(Swizzle, WidthDividesTheRow) {
+  EXPECT_EQ(swizzle_width(512), 128);
+  EXPECT_EQ(swizzle_width(320), 64);
+  EXPECT_EQ(swizzle_width(224), 32);
+  EXPECT_EQ(swizzle_width(32), 32);
+}
+
+TEST(Raster, VisitsEveryTileOnce) {
+  for (const int32_t m : {1, 2, 7, 16, 33}) {
+    for (const int32_t n : {1, 3, 8, 31}) {
+      for (const int32_t group : {1, 4, 8, 100}) {
+        std::set<std::pair<int32_t, int32_t>> seen;
+        for (int32_t i = 0; i < m * n; ++i) {
+          const TileIndex tile = raster(i, m, n, group);
+          EXPECT_TRUE(tile.m >= 0 && tile.m < m && tile.n >= 0 && tile.n < n);
+          seen.insert({tile.m, tile.n});
+        }
+        EXPECT_EQ(seen.size(), static_cast<size_t>(m) * n) << m << " " << n << " " << group;
+      }
+    }
+  }
+}
+
+TEST(Parts, CoverEverythingInOrderAndEvenly) {
+  for (const int32_t count : {1, 5, 64, 1021}) {
+    for (int32_t parts = 1; parts <= count && parts < 140; ++parts) {
+      int32_t next = 0;
+      for (int32_t part = 0; part < parts; ++part) {
+        const Range range = part_of(count, parts, part);
+        EXPECT_EQ(range.first, next);
+        EXPECT_GE(range.last - range.first, count / parts);
+        EXPECT_LE(range.last - range.first, count / parts + 1);
+        next = range.last;
+      }
+      EXPECT_EQ(next, count);
+    }
+  }
+}
+
+// The way of an accumulator through shared memory, as gemm_store.h computes it: the element that the copy engine finds
+// at (row, column) of the box is the one that the instruction's layout puts there.
+TEST(Staging, StoredMatricesLandWhereTheCopyEngineReads) {
+  constexpr int kBytes = 128, kColumns = 64;
+  std::vector<int> shared(kGemmStagingBytes / 2, -1);
+  const auto id = [](int row, int col) { return row * 1000 + col; };
+  for (int jj = 0; jj < kColumns / 8; jj += 2) {
+    for (int lane = 0; lane < 32; ++lane) {  // addresses of lane 8i + r: row r of matrix i
+      const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
+      const uint32_t address = swizzle<kBytes>(r * kBytes + j * 16);
+      const int matrix = lane / 8, row = lane % 8;
+      for (int c = 0; c < 8; ++c) {
+        // Held by lane 4 * row + c / 2 as matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2).
+        shared[address / 2 + c] = id(8 * (matrix % 2) + row, 8 * (jj + matrix / 2) + c);
+      }
+    }
+  }
+  for (int row = 0; row < 16; ++row) {
+    for (int col = 0; col < kColumns; ++col) {
+      EXPECT_EQ(shared[swizzle<kBytes>(row * kBytes + col * 2) / 2], id(row, col));
+    }
+  }
+}
+
+TEST(Staging, TransposedMatricesLandWhereTheCopyEngineReads) {
+  constexpr int kRows = 64;  // of D; 16 columns of D in 32 bytes
+  std::vector<int> shared(kGemmStagingBytes / 2, -1);
+  const auto id = [](int m, int n) { return m * 1000 + n; };
+  for (int jj = 0; jj < kRows / 8; jj += 2) {
+    for (int lane = 0; lane < 32; ++lane) {
+      const uint32_t r = 8 * (jj + lane / 16) + lane % 8;
+      const uint32_t address = swizzle<32>(r * 32 + (lane / 8 % 2) * 16);
+      const int matrix = lane / 8, column = lane % 8;  // transposed: the lane gives the address of a column
+      for (int m = 0; m < 8; ++m) {
+        shared[address / 2 + m] = id(8 * (matrix % 2) + m, 8 * (jj + matrix / 2) + column);
+      }
+    }
+  }
+  for (int n = 0; n < kRows; ++n) {
+    for (int m = 0; m < 16; ++m) EXPECT_EQ(shared[swizzle<32>(n * 32 + m * 2) / 2], id(m, n));
+  }
+}
+
+}  // namespace
+}  // namespace heddle::tile

@@ -1,0 +1,140 @@
+// Kernels compile for sm_90a without a GPU, where NVRTC is installed.
+#include "jit/cuda/nvrtc.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <tuple>
+
+#include "base/file.h"
+#include "codegen/cuda_gemm.h"
+#include "heddle/error.h"
+#include "jit/headers.h"
+
+namespace heddle::jit {
+namespace {
+
+using codegen::CudaEpilogue;
+using schedule::CudaGemmCandidate;
+using schedule::CudaGemmProblem;
+
+class NvrtcTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      find_nvrtc();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kNoCompiler);
+      GTEST_SKIP() << error.what();
+    }
+    ::setenv("HEDDLE_CACHE_DIR", cache_.path().c_str(), 1);
+  }
+  void TearDown() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
+
+  TempDir cache_;
+};
+
+CudaGemmProblem problem(int64_t m, int64_t n, DType in, DType out, bool a_k_major = true, bool b_k_major = true) {
+  CudaGemmProblem p;
+  p.in = in;
+  p.out = out;
+  p.m = m;
+  p.n = n;
+  p.k = 4096;
+  p.a_k_major = a_k_major;
+  p.b_k_major = b_k_major;
+  return p.resolved();
+}
+
+// compile_cubin() throws on spills, C7508 and C7510. Of each tile one instance: clusters and splits vary from tile to
+// tile.
+void compile_tiles(const CudaGemmProblem& p, const char* epilogue) {
+  std::set<std::tuple<int, int, int, bool, bool>> seen;
+  int turn = 0;
+  const auto all = schedule::enumerate(p, CudaTarget{});
+  for (auto c = all.rbegin(); c != all.rend(); ++c) {  // from the back: clusters and splits come first
+    if (!c->rejected.empty()) continue;
+    const auto& f = c->config;
+    if (++turn % 3 != 0 || !seen.insert({f.tile_m, f.tile_n, f.consumers, f.ping_pong, f.swapped}).second) continue;
+    const std::string unit = codegen::gemm_unit(p, f, CudaEpilogue::parse(epilogue, p.out));
+    EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << f.name() << "\n" << unit;
+  }
+  EXPECT_GE(seen.size(), 1u);
+}
+
+TEST_F(NvrtcTest, InstancesOfHalf) {
+  compile_tiles(problem(4096, 4096, DType::kF16, DType::kF16), "bias,residual,gelu");
+}
+TEST_F(NvrtcTest, InstancesOfBfloatWithEitherLayout) {
+  compile_tiles(problem(4096, 192, DType::kBF16, DType::kF32, false, false), "bias,silu");
+}
+TEST_F(NvrtcTest, InstancesOfNarrowProblems) {
+  compile_tiles(problem(16, 4096, DType::kF16, DType::kF16), "bias,hardswish,scale=0.5");
+}
+TEST_F(NvrtcTest, InstancesOfUnalignedProblems) {
+  compile_tiles(problem(4095, 31, DType::kF16, DType::kF16), "row_bias,softplus");
+}
+TEST_F(NvrtcTest, InstancesOfOtherTypes) {
+  compile_tiles(problem(64, 128, DType::kF32, DType::kF32), "tanh");
+  compile_tiles(problem(64, 128, DType::kF8E4M3, DType::kBF16), "relu");
+  compile_tiles(problem(64, 128, DType::kF8E5M2, DType::kF16), "sigmoid");
+  compile_tiles(problem(64, 128, DType::kI8, DType::kI32), "");
+}
+
+TEST_F(NvrtcTest, EveryHeaderForCudaCompilesAlone) {
+  int count = 0;
+  for (const EmbeddedHeader& header : embedded_headers()) {
+    const bool cuda = header.path.starts_with("tile/arch/sm90/") || header.path.starts_with("tile/kernel/cuda/") ||
+                      header.path == "tile/core/swizzle.h" || header.path == "tile/core/types.h";
+    if (!cuda) continue;
+    ++count;
+    EXPECT_NO_THROW(compile_cubin("#include \"" + std::string(header.path) + "\"\n", "sm_90a", false)) << header.path;
+  }
+  EXPECT_GE(count, 8);
+}
+
+TEST_F(NvrtcTest, ALogTravelsInTheErrorAndASecondCompileComesFromTheCache) {
+  try {
+    compile_cubin("extern \"C\" __global__ void broken() { undeclared(); }", "sm_90a", true);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCompilerFailed);
+    EXPECT_NE(error.why().find("undeclared"), std::string::npos);
+  }
+  const std::string unit = "extern \"C\" __global__ void fine(int* p) { *p = 1; }";
+  const CompiledCubin first = compile_cubin(unit, "sm_90a", true), second = compile_cubin(unit, "sm_90a", true);
+  EXPECT_FALSE(first.from_cache);
+  EXPECT_TRUE(second.from_cache);
+  EXPECT_EQ(first.bytes, second.bytes);
+  EXPECT_EQ(first.log, second.log);
+}
+
+TEST_F(NvrtcTest, ASpillIsAnError) {
+  const std::string unit =
+      "extern \"C\" __global__ void __launch_bounds__(1024, 2) spilling(float* p) {\n"
+      "  float x[64];\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < 64; ++i) x[i] = p[i * 1024 + threadIdx.x];\n"
+      "  __syncthreads();\n"
+      "#pragma unroll\n"
+      "  for (int i = 0; i < 64; ++i) p[(i * 7 % 64) * 1024 + threadIdx.x] = x[i] * x[(i + 5) % 64];\n"
+      "}";
+  try {
+    compile_cubin(unit, "sm_90a", false);
+    FAIL() << "the compiler's report was not understood";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kCompilerFailed);
+    EXPECT_NE(error.why().find("spill"), std::string::npos);
+  }
+}
+
+TEST(NvrtcLog, Defects) {
+  EXPECT_EQ(find_defect("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"), "");
+  EXPECT_NE(find_defect("0 bytes spill stores\n 16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads"), "");
+  EXPECT_NE(find_defect("ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions"), "");
+  EXPECT_NE(find_defect("warning (C7508) setmaxnreg ignored"), "");
+}
+
+}  // namespace
+}  // namespace heddle::jit

@@ -1,0 +1,99 @@
+// GEMM on a GPU against a float64 reference: every candidate that the model would time.
+#include <gtest/gtest.h>
+
+#include "driver/cuda/gemm_bench.h"
+#include "heddle/error.h"
+#include "target/cuda_driver.h"
+
+namespace heddle::driver {
+namespace {
+
+struct Case {
+  int64_t m, n, k;
+  DType in = DType::kF16, out = DType::kF16;
+  const char* epilogue = "";
+  bool a_k_major = true, b_k_major = true;
+  int64_t batch = 1, pad = 0;  // pad: added to every leading dimension
+};
+
+class GemmOnGpu : public testing::TestWithParam<Case> {};
+
+TEST_P(GemmOnGpu, EveryCandidateIsRight) {
+  const auto devices = cuda_devices();
+  if (devices.empty() || devices[0].target.sm != 90) GTEST_SKIP() << "no GPU of compute capability 9.0";
+  const Case& c = GetParam();
+  schedule::CudaGemmProblem p;
+  p.m = c.m;
+  p.n = c.n;
+  p.k = c.k;
+  p.batch = c.batch;
+  p.in = c.in;
+  p.out = c.out;
+  p.a_k_major = c.a_k_major;
+  p.b_k_major = c.b_k_major;
+  if (c.pad > 0) {
+    p.lda = (c.a_k_major ? c.k : c.m) + c.pad;
+    p.ldb = (c.b_k_major ? c.k : c.n) + c.pad;
+    p.ldd = c.n + c.pad;
+  }
+  GemmBenchOptions options;
+  options.epilogue = c.epilogue;
+  options.verify = true;
+  options.library = false;
+  options.most = 24;
+  options.repeats = 1;
+  const GemmBenchResult result = bench_gemm(p, options);
+  for (const GemmTiming& t : result.timings) {
+    EXPECT_EQ(t.failure, "") << t.candidate.config.name();
+    EXPECT_LE(t.error, 1) << t.candidate.config.name();
+  }
+  EXPECT_TRUE(result.verified);
+}
+
+constexpr DType kF16 = DType::kF16, kBF16 = DType::kBF16, kF32 = DType::kF32;
+
+INSTANTIATE_TEST_SUITE_P(Shapes, GemmOnGpu,
+                         testing::Values(Case{128, 128, 64}, Case{1, 1, 1}, Case{1, 8, 8}, Case{64, 64, 0},
+                                         Case{256, 512, 1024}, Case{1280, 768, 768}, Case{2048, 2048, 512},
+                                         Case{130, 264, 200}, Case{97, 101, 103}, Case{1021, 509, 257},
+                                         Case{16, 4096, 4096}, Case{3, 1000, 520}, Case{4096, 16, 1024},
+                                         Case{128, 128, 8192}, Case{5000, 64, 576}));
+INSTANTIATE_TEST_SUITE_P(
+    Types, GemmOnGpu,
+    testing::Values(Case{512, 384, 640, kBF16, kBF16}, Case{512, 384, 640, kBF16, kF32},
+                    Case{33, 65, 127, kBF16, kBF16}, Case{512, 384, 640, kF32, kF32}, Case{130, 70, 33, kF32, kF32},
+                    Case{512, 384, 640, DType::kF8E4M3, kBF16}, Case{512, 384, 640, DType::kF8E5M2, kF16},
+                    Case{100, 77, 333, DType::kF8E4M3, kBF16}, Case{512, 384, 640, DType::kI8, DType::kI32},
+                    Case{99, 55, 1000, DType::kI8, DType::kI32}, Case{16, 4096, 4096, DType::kI8, DType::kI32},
+                    Case{512, 384, 640, DType::kI8, kF32}));
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, GemmOnGpu,
+    testing::Values(Case{512, 384, 640, kF16, kF16, "", true, false}, Case{512, 384, 640, kF16, kF16, "", false, true},
+                    Case{512, 384, 640, kF16, kF16, "", false, false}, Case{104, 88, 72, kF16, kF16, "", false, false},
+                    Case{16, 1024, 2048, kBF16, kBF16, "", false, false}, Case{99, 55, 47, kF16, kF16, "", true, false},
+                    Case{512, 384, 640, kF16, kF16, "", true, true, 1, 8},
+                    Case{96, 80, 64, kF16, kF16, "", true, true, 1, 3},
+                    Case{256, 128, 192, kF16, kF16, "", true, true, 5},
+                    Case{60, 31, 50, kF16, kF16, "", false, true, 3}));
+INSTANTIATE_TEST_SUITE_P(
+    Epilogues, GemmOnGpu,
+    testing::Values(Case{512, 384, 640, kF16, kF16, "bias,relu"}, Case{300, 250, 64, kF16, kF16, "bias,residual,gelu"},
+                    Case{512, 384, 640, kBF16, kBF16, "bias,silu"}, Case{99, 55, 70, kF16, kF16, "row_bias,hardswish"},
+                    Case{16, 2048, 2048, kF16, kF16, "bias,residual,softplus"},
+                    Case{64, 64, 0, kF16, kF16, "bias,tanh"}, Case{512, 384, 640, kF16, kF32, "scale=0.25,sigmoid"},
+                    Case{64, 48, 80, kF16, kF16, "bias,residual", true, true, 3}));
+
+TEST(Cuda, NoDeviceIsACleanError) {
+  if (!cuda_devices().empty()) GTEST_SKIP() << "there is a GPU";
+  schedule::CudaGemmProblem p;
+  p.m = p.n = p.k = 64;
+  try {
+    bench_gemm(p, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDevice);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::driver

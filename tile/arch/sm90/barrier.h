@@ -1,0 +1,98 @@
+// Barriers in shared memory, fences between proxies, clusters and register budgets of sm_90a.
+#pragma once
+
+#include <stdint.h>
+
+namespace heddle::tile::sm90 {
+
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// A transaction barrier: a phase ends when `arrivals` threads arrived and all expected bytes came.
+struct Barrier {
+  uint64_t state;
+
+  __device__ void init(uint32_t arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(this)), "r"(arrivals) : "memory");
+  }
+  // Arrives, and adds to the bytes that this phase waits for.
+  __device__ void arrive_expect(uint32_t bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)), "r"(bytes)
+                 : "memory");
+  }
+  __device__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
+  }
+  // On the barrier at the same place in another block of the cluster (or in this one).
+  __device__ void arrive_at(uint32_t block) {
+    asm volatile(
+        "{\n"
+        ".reg .b32 remote;\n"
+        "mapa.shared::cluster.u32 remote, %0, %1;\n"
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+        "}" ::"r"(shared_address(this)),
+        "r"(block)
+        : "memory");
+  }
+  // Until the phase of this parity has ended. Parity 1 of a fresh barrier counts as ended.
+  __device__ void wait(uint32_t parity) {
+    uint32_t done;
+    do {
+      asm volatile(
+          "{\n"
+          ".reg .pred p;\n"
+          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+          "selp.b32 %0, 1, 0, p;\n"
+          "}"
+          : "=r"(done)
+          : "r"(shared_address(this)), "r"(parity)
+          : "memory");
+    } while (done == 0);
+  }
+  // The same where the arrivals come from other blocks of the cluster.
+  __device__ void wait_cluster(uint32_t parity) {
+    uint32_t done;
+    do {
+      asm volatile(
+          "{\n"
+          ".reg .pred p;\n"
+          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
+          "selp.b32 %0, 1, 0, p;\n"
+          "}"
+          : "=r"(done)
+          : "r"(shared_address(this)), "r"(parity)
+          : "memory");
+    } while (done == 0);
+  }
+};
+
+// Makes initialised barriers visible to the cluster and to the copy engine.
+__device__ inline void fence_barrier_init() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+// Between ordinary writes to shared memory and reads of it by the copy engine or the tensor cores.
+__device__ inline void fence_async_shared() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+__device__ inline uint32_t cluster_rank() {
+  uint32_t rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+__device__ inline void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+// Moves registers between the warpgroups of a block; all four warps execute it.
+template <int Registers>
+__device__ inline void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+template <int Registers>
+__device__ inline void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
+}
+
+}  // namespace heddle::tile::sm90

@@ -1,0 +1,57 @@
+// The copy engine: boxes of a rank-3 tensor (inner, row, batch) between global and shared memory. What lies outside of
+// the tensor reads as zero and is not written.
+#pragma once
+
+#include <stdint.h>
+
+#include "tile/arch/sm90/barrier.h"
+
+namespace heddle::tile::sm90 {
+
+// The driver's tensor map; opaque.
+struct alignas(64) TensorMap {
+  uint64_t words[16];
+};
+
+// What the L2 should keep.
+enum class Keep : uint64_t { kNormal = 0x1000000000000000, kFirst = 0x12F0000000000000, kLast = 0x14F0000000000000 };
+
+__device__ inline void prefetch(const TensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+__device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
+                                int32_t batch, Keep keep) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, "
+      "%5}], [%2], %6;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&full)), "r"(inner), "r"(row), "r"(batch), "l"(static_cast<uint64_t>(keep))
+      : "memory");
+}
+
+// The same box into every block of the cluster named in `blocks`, at the same place; each block's barrier there counts.
+__device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
+                                          int32_t batch, uint16_t blocks, Keep keep) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
+      "[%0], [%1, {%3, %4, %5}], [%2], %6, %7;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&full)), "r"(inner), "r"(row), "r"(batch), "h"(blocks),
+      "l"(static_cast<uint64_t>(keep))
+      : "memory");
+}
+
+__device__ inline void store_box(const TensorMap& map, const void* from, int32_t inner, int32_t row, int32_t batch) {
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
+               "r"(shared_address(from)), "r"(inner), "r"(row), "r"(batch)
+               : "memory");
+}
+__device__ inline void commit_stores() {
+  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+// Until the shared memory of all but the last Pending groups of this thread has been read.
+template <int Pending>
+__device__ inline void wait_stores_read() {
+  asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(Pending) : "memory");
+}
+
+}  // namespace heddle::tile::sm90

@@ -1,0 +1,67 @@
+// What the GEMM kernels for CUDA and the scheduler agree on: the argument block and the use of shared memory.
+#pragma once
+
+#include <stdint.h>
+
+#include "tile/core/swizzle.h"
+
+namespace heddle::tile {
+
+// How a block hands its accumulators on.
+enum class GemmStore : int32_t {
+  kTma,      // epilogue, through shared memory, by the copy engine: D aligned to 16 bytes
+  kDirect,   // epilogue, predicated stores of single elements: any D
+  kPartial,  // f32 (or s32) sums of one part of k, for gemm_reduce()
+};
+
+// Arguments of one launch. m, n and k are the kernel's own view: with swapped operands m counts columns of D.
+struct GemmArgs {
+  int32_t m, n, k, batch;
+  int32_t tiles_m, tiles_n;  // in tiles of one cluster
+  int32_t k_tiles, splits;   // splits > 1 only with GemmStore::kPartial
+  int32_t raster_group;
+  int32_t unused;
+  void* d;                 // or the partial sums, [split][batch][row][column]
+  int64_t d_row, d_batch;  // strides in elements
+  int64_t d_split;         // stride of the partial sums of one part
+};
+static_assert(sizeof(GemmArgs) == 72);
+
+// Sums the partial results of `splits` parts in order and applies the epilogue.
+struct GemmReduceArgs {
+  int32_t rows, columns, batch, splits;
+  const void* partial;
+  int64_t p_row, p_batch, p_split;
+  void* d;
+  int64_t d_row, d_batch;
+};
+static_assert(sizeof(GemmReduceArgs) == 72);
+
+// Copies rows to rows that the copy engine can read: a multiple of 16 bytes long. Lengths and strides in elements.
+struct GemmRepackArgs {
+  int64_t row, rows;  // elements of a row, rows of a batch
+  int64_t batch;
+  const void* from;
+  int64_t from_row, from_batch;
+  void* to;
+  int64_t to_row, to_batch;
+  int64_t offset;  // of the copy behind `to`, in bytes
+};
+static_assert(sizeof(GemmRepackArgs) == 80);
+
+inline constexpr int kGemmRowBytes = 128;       // of k in one stage, whatever the type: the widest swizzle
+inline constexpr int kGemmStagingBytes = 2048;  // of one warp's store, twice
+
+// Bytes of one operand in one stage. K-major operands hold rows of 128 bytes of k; the others hold strips of 64 rows.
+constexpr int gemm_operand_bytes(int rows, bool k_major) {
+  return (k_major ? rows : (rows + 63) / 64 * 64) * kGemmRowBytes;
+}
+
+constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages, int consumers,
+                                GemmStore store) {
+  const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
+  const int staging = store == GemmStore::kTma ? consumers * 4 * 2 * kGemmStagingBytes : 0;
+  return 1024 + ring + staging + stages * 16;  // 1024 to align the base, two barriers a stage
+}
+
+}  // namespace heddle::tile

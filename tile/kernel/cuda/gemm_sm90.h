@@ -1,0 +1,375 @@
+// D = epilogue(A B) on sm_90a: one warpgroup feeds a ring of tiles in shared memory through the copy engine, one or two
+// warpgroups multiply; blocks stay and walk over the tiles.
+//
+// A generated unit gives a configuration with named fields,
+//
+//   struct Config {
+//     using In = tile::half;                      // half, bfloat; tf32, e4m3, e5m2, int8_t along k only
+//     using Out = tile::half;                     // half, bfloat, float, int32_t
+//     static constexpr int kTileM = 128, kTileN = 256, kStages = 4;
+//     static constexpr int kConsumers = 2;        // warpgroups that multiply
+//     static constexpr bool kPingPong = false;    // each of them a tile of its own; else they share one by rows
+//     static constexpr int kClusterM = 2, kClusterN = 1;
+//     static constexpr bool kAKMajor = true, kBKMajor = true;
+//     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
+//     static constexpr auto kStore = tile::GemmStore::kTma;
+//   };
+//
+// and an epilogue, called for every W neighbours of a row of D: v[0..n) are columns col .. col + n - 1.
+//
+//   struct Epilogue {
+//     template <typename T, int W>
+//     __device__ void operator()(T (&v)[W], int batch, int row, int col, int n) const;
+//   };
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/tma.h"
+#include "tile/arch/sm90/wgmma.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm_store.h"
+
+namespace heddle::tile::sm90 {
+
+template <typename Config>
+struct GemmTraits {
+  using In = typename Config::In;
+  using Acc = accumulator_t<In>;
+  static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
+  static constexpr int kConsumers = Config::kConsumers, kThreads = 128 * (kConsumers + 1);
+  static constexpr int kTileK = kGemmRowBytes / sizeof(In);
+  static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
+  static constexpr int kRowsPerGroup = Config::kPingPong ? kTileM : kTileM / kConsumers;
+  static constexpr int kBlocksM = kRowsPerGroup / 64;  // instructions along m of one warpgroup
+  static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
+  static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
+  static constexpr int kStripBytes = kTileK * kGemmRowBytes;
+  static constexpr int kSharedBytes =
+      gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, Config::kStore);
+  // Arrivals that free a stage: a warpgroup reads it in every block of the cluster.
+  static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster;
+  static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256);
+  static_assert(kCluster == 1 || kCluster == 2);
+  static_assert(!Config::kPingPong || kConsumers == 2);
+  static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
+};
+
+template <typename Config>
+struct GemmShared {
+  using Traits = GemmTraits<Config>;
+  uint8_t* a;
+  uint8_t* b;
+  uint8_t* staging;
+  Barrier* full;
+  Barrier* empty;
+
+  __device__ explicit GemmShared(uint8_t* raw) {
+    const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
+    a = raw + skew;
+    b = a + Traits::kStages * Traits::kABytes;
+    staging = b + Traits::kStages * Traits::kBBytes;
+    constexpr int kStaging = Config::kStore == GemmStore::kTma ? Traits::kConsumers * 4 * 2 * kGemmStagingBytes : 0;
+    full = reinterpret_cast<Barrier*>(staging + kStaging);
+    empty = full + Traits::kStages;
+  }
+};
+
+// A place in the ring.
+template <int Stages>
+struct RingPosition {
+  uint32_t stage = 0, phase = 0;
+  __device__ void step() {
+    if (++stage == Stages) {
+      stage = 0;
+      phase ^= 1;
+    }
+  }
+  __device__ void skip(uint32_t steps) {
+    const uint32_t to = stage + steps;
+    phase ^= (to / Stages) & 1;
+    stage = to % Stages;
+  }
+};
+
+// One unit of work of a block: a tile of D and a part of k.
+struct GemmUnit {
+  int32_t m, n;  // of this block's tile, in elements
+  int32_t batch, split;
+  Range k;  // in k-tiles
+};
+
+template <typename Config>
+struct GemmWalk {
+  const GemmArgs& args;
+  int32_t unit, step, count, rank;
+
+  __device__ explicit GemmWalk(const GemmArgs& a) : args(a) {
+    constexpr int kCluster = GemmTraits<Config>::kCluster;
+    rank = kCluster == 1 ? 0 : static_cast<int32_t>(cluster_rank());
+    unit = static_cast<int32_t>(blockIdx.x) / kCluster;
+    step = static_cast<int32_t>(gridDim.x) / kCluster;
+    count = args.tiles_m * args.tiles_n * args.splits * args.batch;
+  }
+  __device__ bool valid() const { return unit < count; }
+  __device__ void next() { unit += step; }
+  __device__ GemmUnit get() const {
+    const int32_t tiles = args.tiles_m * args.tiles_n;
+    const int32_t outer = unit / tiles;
+    const TileIndex tile = raster(unit - outer * tiles, args.tiles_m, args.tiles_n, args.raster_group);
+    const int32_t split = outer % args.splits;
+    const int32_t m = tile.m * Config::kClusterM + (Config::kClusterM == 2 ? rank : 0);
+    const int32_t n = tile.n * Config::kClusterN + (Config::kClusterN == 2 ? rank : 0);
+    return {m * Config::kTileM, n * Config::kTileN, outer / args.splits, split,
+            part_of(args.k_tiles, args.splits, split)};
+  }
+};
+
+// Loads this block's share of one operand's tile: 1 / Shares of it, given to every block of the cluster.
+template <int Rows, int TileK, bool KMajor, int Shares>
+__device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
+                                    int32_t batch, int32_t rank) {
+  constexpr Keep kKeep = Keep::kNormal;
+  const auto load = [&](uint8_t* at, int32_t inner, int32_t outer) {
+    if constexpr (Shares == 1) {
+      load_box(map, full, at, inner, outer, batch, kKeep);
+    } else {
+      load_box_multicast(map, full, at, inner, outer, batch, (1 << Shares) - 1, kKeep);
+    }
+  };
+  if constexpr (KMajor) {
+    constexpr int kRows = Rows / Shares;
+    static_assert(kRows % 8 == 0);
+    const int32_t first = Shares == 1 ? 0 : rank * kRows;
+    load(to + first * kGemmRowBytes, k, row + first);
+  } else {
+    constexpr int kDepth = TileK / Shares;
+    const int32_t first = Shares == 1 ? 0 : rank * kDepth;
+#pragma unroll
+    for (int strip = 0; strip < (Rows + 63) / 64; ++strip) {
+      load(to + (strip * TileK + first) * kGemmRowBytes, row + strip * 64, k + first);
+    }
+  }
+}
+
+// One thread fills the ring.
+template <typename Config>
+__device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
+                                    const GemmShared<Config>& shared) {
+  using Traits = GemmTraits<Config>;
+  RingPosition<Traits::kStages> at;
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+    const GemmUnit unit = walk.get();
+    for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
+      if constexpr (Traits::kCluster == 1) {
+        shared.empty[at.stage].wait(at.phase ^ 1);
+      } else {
+        shared.empty[at.stage].wait_cluster(at.phase ^ 1);
+      }
+      Barrier& full = shared.full[at.stage];
+      full.arrive_expect(Traits::kABytes + Traits::kBBytes);
+      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN>(
+          map_a, full, shared.a + at.stage * Traits::kABytes, unit.m, k * Traits::kTileK, unit.batch, walk.rank);
+      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM>(
+          map_b, full, shared.b + at.stage * Traits::kBBytes, unit.n, k * Traits::kTileK, unit.batch, walk.rank);
+    }
+  }
+}
+
+// Accumulators of a warpgroup: kBlocksM blocks of 64 rows.
+template <typename Config>
+using GemmAccumulators = typename GemmTraits<Config>::Acc[GemmTraits<Config>::kBlocksM][Config::kTileN / 2];
+
+template <typename Config>
+__device__ inline void multiply_stage(GemmAccumulators<Config>& acc, uint32_t a, uint32_t b, bool first) {
+  using Traits = GemmTraits<Config>;
+  using Instruction = Wgmma<typename Config::In, Config::kTileN>;
+  // Four instructions of 32 bytes of k: 32 bytes further in a row, or 16 rows of k further in a strip.
+  constexpr uint64_t kStepA = (Config::kAKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
+  constexpr uint64_t kStepB = (Config::kBKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
+  const uint64_t of_a = describe(a, Config::kAKMajor, Traits::kStripBytes);
+  const uint64_t of_b = describe(b, Config::kBKMajor, Traits::kStripBytes);
+#pragma unroll
+  for (int step = 0; step < 4; ++step) {
+#pragma unroll
+    for (int block = 0; block < Traits::kBlocksM; ++block) {
+      Instruction::template issue<!Config::kAKMajor, !Config::kBKMajor>(
+          acc[block], of_a + step * kStepA + block * ((64 * kGemmRowBytes) >> 4), of_b + step * kStepB,
+          !first || step != 0);
+    }
+  }
+}
+
+template <typename Config>
+__device__ inline void pin_all(GemmAccumulators<Config>& acc) {
+#pragma unroll
+  for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
+#pragma unroll
+    for (int i = 0; i < Config::kTileN / 2; ++i) pin(acc[block][i]);
+  }
+}
+
+// Frees a stage in every block of the cluster; the warpgroup as a whole has read it.
+template <typename Config>
+__device__ inline void release_stage(Barrier& empty) {
+  constexpr int kCluster = GemmTraits<Config>::kCluster;
+  const uint32_t thread = threadIdx.x % 128;
+  if constexpr (kCluster == 1) {
+    if (thread == 0) empty.arrive();
+  } else {
+    if (thread % 32 == 0 && thread / 32 < kCluster) empty.arrive_at(thread / 32);
+  }
+}
+
+template <typename Config>
+__device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared, int32_t k_tiles,
+                                     uint32_t row, RingPosition<Config::kStages>& at) {
+  using Traits = GemmTraits<Config>;
+  const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
+  const auto wait_full = [&] {
+    if constexpr (Traits::kCluster == 1) {
+      shared.full[at.stage].wait(at.phase);
+    } else {
+      shared.full[at.stage].wait_cluster(at.phase);
+    }
+  };
+  uint32_t before = at.stage;
+  for (int32_t k = 0; k < k_tiles; ++k, at.step()) {
+    wait_full();
+    wgmma_fence();
+    multiply_stage<Config>(acc, a + at.stage * Traits::kABytes, b + at.stage * Traits::kBBytes, k == 0);
+    wgmma_commit();
+    if (k > 0) {
+      wgmma_wait<1>();  // the stage before is read
+      release_stage<Config>(shared.empty[before]);
+    }
+    before = at.stage;
+  }
+  wgmma_wait<0>();
+  pin_all<Config>(acc);
+  release_stage<Config>(shared.empty[before]);
+}
+
+// An epilogue that leaves the sums as they are.
+struct NoEpilogue {
+  template <typename T, int W>
+  __device__ void operator()(T (&)[W], int, int, int, int) const {}
+};
+
+// One warpgroup multiplies and stores its tiles. `group`: its number among the consumers.
+template <typename Config, typename Epilogue>
+__device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args, const Epilogue& epilogue,
+                                    const GemmShared<Config>& shared, int32_t group) {
+  using Traits = GemmTraits<Config>;
+  using Out = typename Config::Out;
+  const int32_t warp = threadIdx.x / 32 % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
+  uint8_t* staging = shared.staging + (group * 4 + warp) * 2 * kGemmStagingBytes;
+  uint32_t turn = 0;
+  RingPosition<Traits::kStages> at;
+  int32_t number = 0;
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next(), ++number) {
+    const GemmUnit unit = walk.get();
+    if (Config::kPingPong && number % 2 != group) {  // the other warpgroup's: its stages pass by
+      at.skip(unit.k.last - unit.k.first);
+      continue;
+    }
+    GemmAccumulators<Config> acc;
+    gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at);
+#pragma unroll
+    for (int block = 0; block < Traits::kBlocksM; ++block) {
+      const int32_t row = unit.m + first_row + block * 64 + warp * 16;
+      if constexpr (Config::kStore == GemmStore::kPartial) {
+        auto* to = static_cast<typename Traits::Acc*>(args.d) + unit.split * args.d_split + unit.batch * args.d_batch;
+        store_direct<Config::kSwapped, Config::kTileN>(acc[block], NoEpilogue{}, args, to, unit.batch, row, unit.n);
+      } else if constexpr (Config::kStore == GemmStore::kDirect) {
+        Out* to = static_cast<Out*>(args.d) + unit.batch * args.d_batch;
+        store_direct<Config::kSwapped, Config::kTileN>(acc[block], epilogue, args, to, unit.batch, row, unit.n);
+      } else if constexpr (Config::kSwapped) {
+        store_columns<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
+      } else {
+        store_rows<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
+      }
+    }
+  }
+  if (Config::kStore == GemmStore::kTma && threadIdx.x % 32 == 0) wait_stores_read<0>();
+}
+
+// The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
+// kCluster blocks along x; the grid is a multiple of that and at most the units of work times it.
+template <typename Config, typename Epilogue>
+__device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
+                            const GemmArgs& args, const Epilogue& epilogue) {
+  using Traits = GemmTraits<Config>;
+  extern __shared__ uint8_t raw_shared[];
+  const GemmShared<Config> shared(raw_shared);
+  if (threadIdx.x == 0) {
+    prefetch(map_a);
+    prefetch(map_b);
+    if (Config::kStore == GemmStore::kTma) prefetch(map_d);
+    for (int stage = 0; stage < Traits::kStages; ++stage) {
+      shared.full[stage].init(1);
+      shared.empty[stage].init(Traits::kReaders);
+    }
+    fence_barrier_init();
+  }
+  if constexpr (Traits::kCluster == 1) {
+    __syncthreads();
+  } else {
+    cluster_sync();
+  }
+
+  // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
+  constexpr bool kMoveRegisters = Traits::kConsumers == 2;
+  if (threadIdx.x < 128) {
+    if constexpr (kMoveRegisters) give_registers<40>();
+    if (threadIdx.x == 0) gemm_produce<Config>(map_a, map_b, args, shared);
+  } else {
+    if constexpr (kMoveRegisters) take_registers<232>();
+    gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
+  }
+  // A block stays until the others no longer write into it.
+  if constexpr (Traits::kCluster > 1) {
+    __syncwarp();
+    cluster_sync();
+  }
+}
+
+// Adds the parts of k in order, applies the epilogue and stores D; one thread per 4 columns, grid-stride.
+template <typename Acc, typename Out, typename Epilogue>
+__device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
+  constexpr int W = 4;
+  const int64_t groups = (args.columns + W - 1) / W, count = groups * args.rows * args.batch;
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    const int64_t line = i / groups;
+    const int col = static_cast<int>(i - line * groups) * W;
+    const int batch = static_cast<int>(line / args.rows), row = static_cast<int>(line - int64_t(batch) * args.rows);
+    const int n = args.columns - col < W ? args.columns - col : W;
+    const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row + col;
+    Acc v[W] = {};
+#pragma unroll 8
+    for (int split = 0; split < args.splits; ++split) {  // rows of partial sums are padded to 16 bytes
+      struct alignas(16) Four {
+        Acc x[W];
+      };
+      const Four part = *reinterpret_cast<const Four*>(from + split * args.p_split);
+#pragma unroll
+      for (int c = 0; c < W; ++c) v[c] += part.x[c];
+    }
+    epilogue(v, batch, row, col, n);
+    Out* to = static_cast<Out*>(args.d) + batch * args.d_batch + row * args.d_row + col;
+    if constexpr (sizeof(Out) == 2) {
+      if (n == W && reinterpret_cast<uint64_t>(to) % 8 == 0) {
+        *reinterpret_cast<uint2*>(to) =
+            make_uint2(pack<Out>(to_float(v[0]), to_float(v[1])), pack<Out>(to_float(v[2]), to_float(v[3])));
+        continue;
+      }
+    }
+#pragma unroll
+    for (int c = 0; c < W; ++c) {
+      if (c < n) to[c] = convert<Out>(v[c]);
+    }
+  }
+}
+
+}  // namespace heddle::tile::sm90

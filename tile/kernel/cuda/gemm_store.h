@@ -1,0 +1,141 @@
+// The last part of a GEMM block: the epilogue over the accumulators and their way to memory.
+#pragma once
+
+#include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/tma.h"
+#include "tile/core/cuda_gemm.h"
+
+namespace heddle::tile::sm90 {
+
+// The first min(W, n) elements at `from`; n >= 1. For epilogues.
+template <int W, typename T>
+__device__ inline void load_row(float (&v)[W], const T* from, int n) {
+#pragma unroll
+  for (int i = 0; i < W; ++i) v[i] = to_float(from[i < n ? i : 0]);
+}
+
+// A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
+// in one column of D. Pairs outside of D stay as they are; nothing reads them.
+template <bool Swapped, typename T, typename Epilogue>
+__device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n) {
+  if (m >= args.m || n >= args.n) return;
+  const int valid = args.n - n < 2 ? args.n - n : 2;
+  if constexpr (Swapped) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      T one[1] = {v[i]};
+      if (i < valid) epilogue(one, batch, n + i, m, 1);
+      v[i] = one[0];
+    }
+  } else {
+    epilogue(v, batch, m, n, valid);
+  }
+}
+
+// Single elements with predicates: any D.
+template <bool Swapped, int N, typename Out, typename Acc, typename Epilogue>
+__device__ inline void store_direct(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args, Out* d,
+                                    int batch, int row, int col) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int m = row + lane / 4 + 8 * h, n = col + 8 * j + 2 * (lane % 4);
+      Acc v[2] = {acc[4 * j + 2 * h], acc[4 * j + 2 * h + 1]};
+      apply_pair<Swapped>(v, epilogue, args, batch, m, n);
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        if (m < args.m && n + c < args.n) {
+          const int64_t r = Swapped ? n + c : m, q = Swapped ? m : n + c;
+          d[r * args.d_row + q] = convert<Out>(v[c]);
+        }
+      }
+    }
+  }
+}
+
+// Through the warp's two staging buffers by the copy engine, a piece of 16 rows and at most 128 bytes at a time.
+// `row`: first of the warp's 16 rows. The map's box is {kBytes / sizeof(Out), 16, 1}, swizzled over kBytes.
+template <int N, typename Out, typename Acc, typename Epilogue>
+__device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
+                                  const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row, int col) {
+  constexpr int kBytes = swizzle_width(N * static_cast<int>(sizeof(Out))), kColumns = kBytes / sizeof(Out);
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int piece = 0; piece < N / kColumns; ++piece, turn ^= 1) {
+    uint8_t* buffer = staging + turn * kGemmStagingBytes;
+    if (lane == 0) wait_stores_read<1>();
+    __syncwarp();
+#pragma unroll
+    for (int jj = 0; jj < kColumns / 8; jj += 2) {
+      uint32_t packed[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
+        const int j = piece * (kColumns / 8) + jj + i / 2, h = i % 2;
+        const int r = lane / 4 + 8 * h, c = 8 * (jj + i / 2) + 2 * (lane % 4);
+        Acc v[2] = {acc[4 * j + 2 * h], acc[4 * j + 2 * h + 1]};
+        apply_pair<false>(v, epilogue, args, batch, row + r, col + piece * kColumns + c);
+        if constexpr (sizeof(Out) == 2) {
+          packed[i] = pack<Out>(to_float(v[0]), to_float(v[1]));
+        } else {
+          Out* to = reinterpret_cast<Out*>(buffer + swizzle<kBytes>(r * kBytes + c * sizeof(Out)));
+          to[0] = convert<Out>(v[0]);
+          to[1] = convert<Out>(v[1]);
+        }
+      }
+      if constexpr (sizeof(Out) == 2) {
+        __syncwarp();
+        const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
+        store_matrices<false>(shared_address(buffer) + swizzle<kBytes>(r * kBytes + j * 16), packed[0], packed[1],
+                              packed[2], packed[3]);
+      }
+    }
+    fence_async_shared();
+    __syncwarp();
+    if (lane == 0) {
+      store_box(map, buffer, col + piece * kColumns, row, batch);
+      commit_stores();
+    }
+  }
+}
+
+// The same with swapped operands: the warp's 16 rows are 16 columns of D. The map's box is {16, kRows, 1}, swizzled
+// over 32 bytes.
+template <int N, typename Out, typename Acc, typename Epilogue>
+__device__ inline void store_columns(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
+                                     const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row,
+                                     int col) {
+  static_assert(sizeof(Out) == 2);
+  constexpr int kRows = N % 64 == 0 ? 64 : N % 32 == 0 ? 32 : 16;
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int piece = 0; piece < N / kRows; ++piece, turn ^= 1) {
+    uint8_t* buffer = staging + turn * kGemmStagingBytes;
+    if (lane == 0) wait_stores_read<1>();
+    __syncwarp();
+#pragma unroll
+    for (int jj = 0; jj < kRows / 8; jj += 2) {
+      uint32_t packed[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int j = piece * (kRows / 8) + jj + i / 2, h = i % 2;
+        Acc v[2] = {acc[4 * j + 2 * h], acc[4 * j + 2 * h + 1]};
+        apply_pair<true>(v, epilogue, args, batch, row + lane / 4 + 8 * h, col + 8 * j + 2 * (lane % 4));
+        packed[i] = pack<Out>(to_float(v[0]), to_float(v[1]));
+      }
+      __syncwarp();
+      const uint32_t r = 8 * (jj + lane / 16) + lane % 8;
+      store_matrices<true>(shared_address(buffer) + swizzle<32>(r * 32 + (lane / 8 % 2) * 16), packed[0], packed[1],
+                           packed[2], packed[3]);
+    }
+    fence_async_shared();
+    __syncwarp();
+    if (lane == 0) {
+      store_box(map, buffer, row, col + piece * kRows, batch);
+      commit_stores();
+    }
+  }
+}
+
+}  // namespace heddle::tile::sm90
