@@ -81,6 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{512, 384, 640, kBF16, kBF16, "bias,silu"}, Case{99, 55, 70, kF16, kF16, "row_bias,hardswish"},
                     Case{16, 2048, 2048, kF16, kF16, "bias,residual,softplus"},
                     Case{64, 64, 0, kF16, kF16, "bias,tanh"}, Case{512, 384, 640, kF16, kF32, "scale=0.25,sigmoid"},
+                    Case{512, 384, 640, DType::kI8, kF16, "scale=0.001,relu"},
+                    Case{16, 2048, 2048, DType::kI8, kBF16, "scale=0.001,bias"},
                     Case{64, 48, 80, kF16, kF16, "bias,residual", true, true, 3}));
 
 TEST(Cuda, NoDeviceIsACleanError) {

@@ -346,7 +346,7 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
     const int batch = static_cast<int>(line / args.rows), row = static_cast<int>(line - int64_t(batch) * args.rows);
     const int n = args.columns - col < W ? args.columns - col : W;
     const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row + col;
-    Acc v[W] = {};
+    Acc sums[W] = {};
 #pragma unroll 8
     for (int split = 0; split < args.splits; ++split) {  // rows of partial sums are padded to 16 bytes
       struct alignas(16) Four {
@@ -354,8 +354,12 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
       };
       const Four part = *reinterpret_cast<const Four*>(from + split * args.p_split);
 #pragma unroll
-      for (int c = 0; c < W; ++c) v[c] += part.x[c];
+      for (int c = 0; c < W; ++c) sums[c] += part.x[c];
     }
+    using Value = epilogue_value_t<Acc, Out>;
+    Value v[W];
+#pragma unroll
+    for (int c = 0; c < W; ++c) v[c] = static_cast<Value>(sums[c]);
     epilogue(v, batch, row, col, n);
     Out* to = static_cast<Out*>(args.d) + batch * args.d_batch + row * args.d_row + col;
     if constexpr (sizeof(Out) == 2) {

@@ -14,6 +14,18 @@ __device__ inline void load_row(float (&v)[W], const T* from, int n) {
   for (int i = 0; i < W; ++i) v[i] = to_float(from[i < n ? i : 0]);
 }
 
+// What an epilogue sees: sums of int8 products stay integers only on their way to an integer D.
+template <typename Acc, typename Out>
+struct epilogue_value {
+  using type = float;
+};
+template <>
+struct epilogue_value<int32_t, int32_t> {
+  using type = int32_t;
+};
+template <typename Acc, typename Out>
+using epilogue_value_t = typename epilogue_value<Acc, Out>::type;
+
 // A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
 // in one column of D. Pairs outside of D stay as they are; nothing reads them.
 template <bool Swapped, typename T, typename Epilogue>
@@ -36,13 +48,14 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
 template <bool Swapped, int N, typename Out, typename Acc, typename Epilogue>
 __device__ inline void store_direct(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args, Out* d,
                                     int batch, int row, int col) {
+  using Value = epilogue_value_t<Acc, Out>;
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int j = 0; j < N / 8; ++j) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int m = row + lane / 4 + 8 * h, n = col + 8 * j + 2 * (lane % 4);
-      Acc v[2] = {acc[4 * j + 2 * h], acc[4 * j + 2 * h + 1]};
+      Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
       apply_pair<Swapped>(v, epilogue, args, batch, m, n);
 #pragma unroll
       for (int c = 0; c < 2; ++c) {
@@ -61,6 +74,7 @@ template <int N, typename Out, typename Acc, typename Epilogue>
 __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row, int col) {
   constexpr int kBytes = swizzle_width(N * static_cast<int>(sizeof(Out))), kColumns = kBytes / sizeof(Out);
+  using Value = epilogue_value_t<Acc, Out>;
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int piece = 0; piece < N / kColumns; ++piece, turn ^= 1) {
@@ -74,7 +88,7 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
       for (int i = 0; i < 4; ++i) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
         const int j = piece * (kColumns / 8) + jj + i / 2, h = i % 2;
         const int r = lane / 4 + 8 * h, c = 8 * (jj + i / 2) + 2 * (lane % 4);
-        Acc v[2] = {acc[4 * j + 2 * h], acc[4 * j + 2 * h + 1]};
+        Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
         apply_pair<false>(v, epilogue, args, batch, row + r, col + piece * kColumns + c);
         if constexpr (sizeof(Out) == 2) {
           packed[i] = pack<Out>(to_float(v[0]), to_float(v[1]));
@@ -108,6 +122,7 @@ __device__ inline void store_columns(const Acc (&acc)[N / 2], const Epilogue& ep
                                      int col) {
   static_assert(sizeof(Out) == 2);
   constexpr int kRows = N % 64 == 0 ? 64 : N % 32 == 0 ? 32 : 16;
+  using Value = epilogue_value_t<Acc, Out>;
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int piece = 0; piece < N / kRows; ++piece, turn ^= 1) {
@@ -120,7 +135,7 @@ __device__ inline void store_columns(const Acc (&acc)[N / 2], const Epilogue& ep
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int j = piece * (kRows / 8) + jj + i / 2, h = i % 2;
-        Acc v[2] = {acc[4 * j + 2 * h], acc[4 * j + 2 * h + 1]};
+        Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
         apply_pair<true>(v, epilogue, args, batch, row + lane / 4 + 8 * h, col + 8 * j + 2 * (lane % 4));
         packed[i] = pack<Out>(to_float(v[0]), to_float(v[1]));
       }
