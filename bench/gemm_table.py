@@ -38,9 +38,13 @@ def measure(heddle, dtype, shape, candidates):
     command = [heddle, "kernel", "gemm", "--dtype", dtype, "--verify", "--json", "--candidates", str(candidates)]
     for name, size in zip("mnk", shape):
         command += [f"--{name}", str(size)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    failure = {"m": shape[0], "n": shape[1], "k": shape[2], "verified": False}
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return {**failure, "failure": "no answer within 60 s"}
     if run.returncode not in (0, 1) or not run.stdout.strip():
-        return {"m": shape[0], "n": shape[1], "k": shape[2], "failure": run.stderr.strip(), "verified": False}
+        return {**failure, "failure": run.stderr.strip()}
     return json.loads(run.stdout)
 
 

@@ -13,7 +13,7 @@ if [ ! -x "$build/tests/gpu/gpu_tests" ]; then
 fi
 "$build/heddle" devices
 status=0
-"$build/tests/gpu/gpu_tests" --gtest_brief=1 >"$out/gpu_tests.log" 2>&1 || status=1
+timeout 300 "$build/tests/gpu/gpu_tests" --gtest_brief=1 >"$out/gpu_tests.log" 2>&1 || status=1
 tail -n 15 "$out/gpu_tests.log"
 python3 bench/gemm_table.py --heddle "$build/heddle" --output "$out" ${GEMM_TYPES:-f16 bf16} || status=1
 exit $status

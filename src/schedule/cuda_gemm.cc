@@ -21,7 +21,20 @@ void check_range(const char* name, int64_t value) {
   }
 }
 
+// Addresses of an operand stay far below the range of int64.
+void check_span(const char* name, int64_t rows, int64_t leading, int64_t stride, int64_t batch) {
+  constexpr double kMost = 0x1p46;
+  const double span = static_cast<double>(rows) * static_cast<double>(leading) +
+                      static_cast<double>(batch) * static_cast<double>(stride);
+  if (stride < 0 || span > kMost) {
+    fail(ErrorCode::kInvalidArgument, "gemm",
+         fmt::format("{} has rows {}, leading dimension {}, batch stride {}, batch {}: beyond any memory", name, rows,
+                     leading, stride, batch));
+  }
+}
+
 int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
+  check_range(name, given);
   if (given == 0) return std::max<int64_t>(row, 1);
   if (given < row) {
     fail(ErrorCode::kInvalidArgument, "gemm",
@@ -67,6 +80,9 @@ CudaGemmProblem CudaGemmProblem::resolved() const {
   if (p.stride_a == 0) p.stride_a = p.lda * (a_k_major ? m : k);
   if (p.stride_b == 0) p.stride_b = p.ldb * (b_k_major ? n : k);
   if (p.stride_d == 0) p.stride_d = p.ldd * m;
+  check_span("A", a_k_major ? m : k, p.lda, p.stride_a, batch);
+  check_span("B", b_k_major ? n : k, p.ldb, p.stride_b, batch);
+  check_span("D", m, p.ldd, p.stride_d, batch);
   if (p.stride_d < p.ldd * m && batch > 1) {
     fail(ErrorCode::kInvalidArgument, "gemm", fmt::format("stride_d {} makes batches of D overlap", p.stride_d));
   }

@@ -50,14 +50,11 @@ int most_stages(CudaGemmConfig config, const CudaGemmProblem& problem, int64_t l
 }
 
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
-  const bool a_k = c.swapped ? p.b_k_major : p.a_k_major;
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
-  if (c.cluster_m == 2 && p.b_k_major && !c.swapped && c.tile_n / 2 % 8 != 0) return "half a tile is not whole rows";
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   if (c.cluster_m == 2 && m <= c.tile_m) return "one row of tiles: nothing to share";
   if (c.cluster_n == 2 && n <= c.tile_n) return "one column of tiles: nothing to share";
-  if (!a_k && c.tile_m % 64 != 0) return "a strip holds 64 rows";
   const int64_t units =
       ceil_div(m, int64_t{c.tile_m} * c.cluster_m) * ceil_div(n, int64_t{c.tile_n} * c.cluster_n) * p.batch * c.splits;
   if (units > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";

@@ -153,6 +153,8 @@ TEST(CudaGemm, BadProblemsAreRefusedWithAReason) {
   EXPECT_EQ(code_of(with([](auto& p) { p.m = -1; })), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of(with([](auto& p) { p.n = int64_t{1} << 31; })), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of(with([](auto& p) { p.batch = 2, p.stride_d = 5; })), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(with([](auto& p) { p.m = p.n = p.batch = 2147483647; })), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of(with([](auto& p) { p.stride_a = -64; })), ErrorCode::kInvalidArgument);
   EXPECT_EQ(code_of(with([](auto& p) { p.in = DType::kF64; })), ErrorCode::kUnsupportedType);
   EXPECT_EQ(code_of(with([](auto& p) { p.out = DType::kI32; })), ErrorCode::kUnsupportedType);
   EXPECT_EQ(code_of(with([](auto& p) { p.in = DType::kF8E4M3, p.b_k_major = false; })), ErrorCode::kUnsupportedType);

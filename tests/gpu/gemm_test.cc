@@ -1,6 +1,8 @@
 // GEMM on a GPU against a float64 reference: every candidate that the model would time.
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "driver/cuda/gemm_bench.h"
 #include "heddle/error.h"
 #include "target/cuda_driver.h"
@@ -15,6 +17,11 @@ struct Case {
   bool a_k_major = true, b_k_major = true;
   int64_t batch = 1, pad = 0;  // pad: added to every leading dimension
 };
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << to_string(c.in) << " to " << to_string(c.out) << " " << c.batch << "x" << c.m << "x" << c.n << "x" << c.k
+       << (c.a_k_major ? " n" : " t") << (c.b_k_major ? "t" : "n") << " pad " << c.pad << " " << c.epilogue;
+}
 
 class GemmOnGpu : public testing::TestWithParam<Case> {};
 
