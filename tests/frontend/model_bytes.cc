@@ -58,8 +58,15 @@ struct AttrWriter {
     for (const std::string& s : v) writer.add_bytes(9, s);
     type(8);
   }
-  void operator()(const Tensor& v) const { write_tensor(pbf_writer(writer, 5), v, ""), type(4); }
-  void operator()(const GraphSpec& v) const { write_graph(pbf_writer(writer, 6), v), type(5); }
+  // The writer of a message inside lives to the end of its statement; only then may this one write again.
+  void operator()(const Tensor& v) const {
+    write_tensor(pbf_writer(writer, 5), v, "");
+    type(4);
+  }
+  void operator()(const GraphSpec& v) const {
+    write_graph(pbf_writer(writer, 6), v);
+    type(5);
+  }
 };
 
 void write_node(pbf_writer writer, const NodeSpec& node) {
