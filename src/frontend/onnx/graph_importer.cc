@@ -61,16 +61,19 @@ const Value* GraphImporter::lookup(std::string_view name) {
   for (Scope* scope = scope_; scope != nullptr; scope = scope->parent) {
     if (const auto at = scope->values.find(name); at != scope->values.end()) return &at->second;
     std::optional<Tensor> loaded;
+    std::string_view key;  // of the model: `name` may belong to a caller that does not outlive the scope
     const auto where = [&] { return fmt::format("initializer '{}'", name); };
     if (const auto at = scope->initializers.find(name); at != scope->initializers.end()) {
       loaded = state_.loader.load(*at->second, where());
+      key = at->first;
     } else if (const auto sparse = scope->sparse_initializers.find(name); sparse != scope->sparse_initializers.end()) {
       loaded = state_.loader.load(*sparse->second, where());
+      key = sparse->first;
     }
     if (loaded) {
       const bool text = loaded->dtype() == DType::kString;
       Value value = text ? Value::strings(*loaded) : Value(builder_.graph().constant(*loaded));
-      return &scope->values.emplace(name, std::move(value)).first->second;
+      return &scope->values.emplace(key, std::move(value)).first->second;
     }
   }
   return nullptr;
