@@ -52,7 +52,7 @@ def speed_section(result):
         rows,
     )
     text += "\nRatio: ONNX Runtime's time over Heddle's, above 1 Heddle is faster; of the best: the "
-    text += "fastest tenth of the fastest burst of each. Floor: what the hardware's peak would allow.\n"
+    text += "fastest tenth of the fastest burst of each. Floor: what the hardware's peak\nwould allow direct arithmetic; Winograd convolutions need less of it and may go below.\n"
     if result.get("geometric_mean"):
         text += f"Geometric mean of the ratios: {result['geometric_mean']:.3f}.\n"
     return text
