@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <span>
 
 #include "ir/eval.h"
 #include "ir/tolerance.h"
@@ -58,6 +59,18 @@ Array with_noise(const Array& x, double size, Rng& rng) {
   return noisy;
 }
 
+// A difference within the rounding of its terms may come out as exactly zero, which random factors never show: what
+// divides by it then gives infinity or NaN.
+void cancel(const ir::Node& node, std::span<const Array* const> terms, Array& difference, Rng& rng) {
+  if ((node.op != Op::kAdd && node.op != Op::kSub) || !difference.real()) return;
+  const double size = 2 * ir::unit_roundoff(difference.dtype);
+  const std::vector<double>&a = terms[0]->f(), &b = terms[1]->f();
+  for (size_t i = 0; i < difference.f().size(); ++i) {
+    double& d = difference.f()[i];
+    if (std::fabs(d) <= size * (std::fabs(a[i]) + std::fabs(b[i])) && rng.chance(0.5)) d = 0;
+  }
+}
+
 std::vector<Array> evaluate_noisy(const Case& c, Rng& rng) {
   const ir::Graph& graph = c.graph;
   std::vector<std::optional<Array>> arrays(graph.value_count());
@@ -95,6 +108,7 @@ std::vector<Array> evaluate_noisy(const Case& c, Rng& rng) {
       if (error.code() != ErrorCode::kValueOutOfRange) throw;
       for (ValueId v : node.outputs) results.emplace_back(graph.dtype(v), graph.shape(v));
     }
+    if (!all_exact) cancel(node, operands, results[0], rng);
     for (size_t i = 0; i < results.size(); ++i) {
       exact[node.outputs[i]] = all_exact && (is_exact(node) || !results[i].real() || node.op == Op::kConstant);
       arrays[node.outputs[i]] = std::move(results[i]);
