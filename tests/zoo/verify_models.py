@@ -1,8 +1,8 @@
 """Every model of the zoo through `heddle verify`, in every precision, on one and two threads: verify_models.py HEDDLE [NAME...].
 
 Prints a line per model and combination with the largest error as a share of its bound. Small sizes by default; --full
-takes the models at their own (sd-unet: a latent of 16x16 at full width). --quick leaves out one thread in f16 and bf16,
-where only the number of tasks differs from f32."""
+takes the models at their own (sd-unet: a latent of 16x16 at full width). --quick runs f16 and bf16 on
+two threads only, for time."""
 import argparse
 import json
 import subprocess
