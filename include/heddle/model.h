@@ -38,7 +38,7 @@ struct PortInfo {
 // several threads at once.
 class Model {
  public:
-  // Reads an ONNX file or a plan file and compiles it (or takes it from the cache). Throws Error.
+  // Reads an ONNX file, textual IR (.hir) or a plan file and compiles it (or takes it from the cache). Throws Error.
   static Model load(const std::string& path, const CompileOptions& options = {});
 
   // The ports in the model's order, with the shapes that load() compiled for.

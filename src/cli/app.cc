@@ -28,7 +28,7 @@ void add_inputs(CLI::App* app, Arguments& a) {
 CLI::App* add_model_command(CLI::App& app, Arguments& a, Command command, Command& chosen, const char* name,
                             const char* what) {
   CLI::App* sub = app.add_subcommand(name, what);
-  sub->add_option("MODEL", a.model, "ONNX file or plan file")->required();
+  sub->add_option("MODEL", a.model, "ONNX file, textual IR (.hir) or plan file")->required();
   sub->callback([&chosen, command] { chosen = command; });
   add_compile_options(sub, a);
   return sub;

@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/memory.h"
+#include "driver/import.h"
 #include "driver/index_bounds.h"
-#include "frontend/onnx/importer.h"
 #include "jit/compiler.h"
 
 namespace heddle::driver {
@@ -98,8 +98,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   report.target = settings.target.fingerprint();
 
   stages.begin("import", 0);
-  onnx::Imported imported =
-      onnx::import_model(path, {.shapes = options.shapes, .values = options.values, .absent = {}});
+  onnx::Imported imported = import_file(path, options);
   report.nodes_imported = imported.graph.nodes().size();
   report.model_nodes = distinct_origins(imported.graph);
   add_remarks(imported, report);

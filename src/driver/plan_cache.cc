@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "driver/import.h"
 #include "frontend/onnx/proto.h"
 #include "runtime/plan_io.h"
 
@@ -35,6 +36,7 @@ Hash128 file_hash(const std::string& path, int threads) {
 }
 
 std::set<std::string> external_files(const std::string& path) {
+  if (is_ir_file(path)) return {};
   const auto file = MappedFile::open(path);
   const onnx::ModelProto model = onnx::parse_model(file->text(), file, path);
   std::set<std::string> locations;

@@ -1,0 +1,48 @@
+#include "driver/import.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+
+namespace heddle::driver {
+namespace {
+
+void check_shapes(const std::string& path, const ir::Graph& graph, const std::map<std::string, Shape>& wanted) {
+  for (const auto& [name, shape] : wanted) {
+    const auto& inputs = graph.inputs();
+    const auto port =
+        std::find_if(inputs.begin(), inputs.end(), [&, &n = name](const auto& input) { return input.name == n; });
+    if (port == inputs.end()) {
+      fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, name), "the graph has no such input",
+           "Name one of its parameters");
+    }
+    if (graph.shape(port->value) == shape) continue;
+    fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, name),
+         fmt::format("its shape is to be {}, the graph says {}", to_string(shape), to_string(graph.shape(port->value))),
+         "Shapes of textual IR are fixed: change the file");
+  }
+}
+
+}  // namespace
+
+bool is_ir_file(const std::string& path) {
+  return path.ends_with(".hir");
+}
+
+onnx::Imported import_file(const std::string& path, const CompileOptions& options) {
+  if (!is_ir_file(path)) {
+    return onnx::import_model(path, {.shapes = options.shapes, .values = options.values, .absent = {}});
+  }
+  onnx::Imported imported{ir::parse(MappedFile::open(path)->text()), {}, {}, {}};
+  ir::verify(imported.graph);
+  check_shapes(path, imported.graph, options.shapes);
+  for (const ir::Graph::Port& port : imported.graph.outputs()) {
+    imported.outputs.push_back({port.name, onnx::OutputInfo::Kind::kTensor, {}, {}});
+  }
+  return imported;
+}
+
+}  // namespace heddle::driver
