@@ -53,12 +53,12 @@ inline constexpr int kGemmRowBytes = 128;       // of k in one stage, whatever t
 inline constexpr int kGemmStagingBytes = 2048;  // of one warp's store, twice
 
 // Bytes of one operand in one stage. K-major operands hold rows of 128 bytes of k; the others hold strips of 64 rows.
-constexpr int gemm_operand_bytes(int rows, bool k_major) {
+TILE_HD constexpr int gemm_operand_bytes(int rows, bool k_major) {
   return (k_major ? rows : (rows + 63) / 64 * 64) * kGemmRowBytes;
 }
 
-constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages, int consumers,
-                                GemmStore store) {
+TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
+                                        int consumers, GemmStore store) {
   const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
   const int staging = store == GemmStore::kTma ? consumers * 4 * 2 * kGemmStagingBytes : 0;
   return 1024 + ring + staging + stages * 16;  // 1024 to align the base, two barriers a stage

@@ -2,7 +2,7 @@
 // walked. Pure index arithmetic: the host tests it, the kernel and the scheduler share it.
 #pragma once
 
-#include <stdint.h>
+#include "tile/core/config.h"
 
 namespace heddle::tile {
 
@@ -10,13 +10,13 @@ namespace heddle::tile {
 // xored with bits 7.. of the offset, so that eight rows of one column of pieces lie in different banks. `offset` counts
 // from a base that is aligned to 8 * Width bytes. An involution.
 template <int Width>
-constexpr uint32_t swizzle(uint32_t offset) {
+TILE_HD constexpr uint32_t swizzle(uint32_t offset) {
   static_assert(Width == 16 || Width == 32 || Width == 64 || Width == 128);
   return offset ^ (((offset >> 7) & (Width / 16 - 1)) << 4);
 }
 
 // The widest swizzled row that divides `bytes`; bytes is a multiple of 32.
-constexpr int swizzle_width(int bytes) {
+TILE_HD constexpr int swizzle_width(int bytes) {
   return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32;
 }
 
@@ -26,7 +26,7 @@ struct TileIndex {
 
 // Tile number `linear` of a grid of tiles_m x tiles_n: bands of `group` rows of tiles, column by column inside a band,
 // so that tiles that run together share operands in L2. A bijection for every group >= 1.
-constexpr TileIndex raster(int32_t linear, int32_t tiles_m, int32_t tiles_n, int32_t group) {
+TILE_HD constexpr TileIndex raster(int32_t linear, int32_t tiles_m, int32_t tiles_n, int32_t group) {
   const int32_t band = linear / (group * tiles_n), inside = linear - band * group * tiles_n;
   const int32_t first = band * group;
   const int32_t height = tiles_m - first < group ? tiles_m - first : group;
@@ -37,7 +37,7 @@ constexpr TileIndex raster(int32_t linear, int32_t tiles_m, int32_t tiles_n, int
 struct Range {
   int32_t first, last;
 };
-constexpr Range part_of(int32_t count, int32_t parts, int32_t part) {
+TILE_HD constexpr Range part_of(int32_t count, int32_t parts, int32_t part) {
   return {static_cast<int32_t>(static_cast<int64_t>(count) * part / parts),
           static_cast<int32_t>(static_cast<int64_t>(count) * (part + 1) / parts)};
 }

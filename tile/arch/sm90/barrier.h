@@ -1,13 +1,11 @@
 // Barriers in shared memory, fences between proxies, clusters and register budgets of sm_90a.
 #pragma once
 
-#include <stdint.h>
+#include "tile/arch/sm80/shared.h"
 
 namespace heddle::tile::sm90 {
 
-__device__ inline uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
+using cuda::shared_address;
 
 // A transaction barrier: a phase ends when `arrivals` threads arrived and all expected bytes came.
 struct Barrier {

@@ -1,0 +1,42 @@
+// 8x8 matrices of 16-bit elements from shared memory to registers. Lanes 8i .. 8i + 7 give the shared addresses of the
+// rows of matrix i, 16 bytes each and aligned to 16; lane l receives in r[i] elements 2 * (l % 4) and the next of row
+// l / 4, the first in the low half. Transposed: of column l / 4. Without transposing a matrix is just as well 8x4
+// elements of 32 bits or 8x16 of 8 bits.
+#pragma once
+
+#include <stdint.h>
+
+namespace heddle::tile::sm80 {
+
+template <bool Transposed>
+__device__ inline void load_matrices(uint32_t (&r)[4], uint32_t row) {
+  if constexpr (Transposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(row)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(row)
+                 : "memory");
+  }
+}
+
+// Two matrices: the addresses of lanes 0 .. 15 count.
+template <bool Transposed>
+__device__ inline void load_matrices(uint32_t (&r)[2], uint32_t row) {
+  if constexpr (Transposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(row)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(row)
+                 : "memory");
+  }
+}
+
+}  // namespace heddle::tile::sm80
