@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -23,8 +24,16 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Time that other processes take away is not in it; that of threads that wait by spinning is.
+double processor_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 struct Measurement {
   double p10 = 0, p50 = 0, p90 = 0;  // seconds of one run
+  double cpu = 0;                    // seconds of processor time of one run, over all threads, median
   size_t runs = 0;
   double cold = 0, cached = 0;  // seconds to load; cold 0: a plan file
   uint64_t compile_peak = 0, peak = 0;
@@ -77,14 +86,18 @@ void measure_runs(const Model& model, const std::map<std::string, Tensor>& input
   constexpr int kWarm = 3;
   constexpr size_t kLeast = 5, kMost = 1000000;
   for (int i = 0; i < kWarm; ++i) model.run(inputs);
-  std::vector<double> times;
+  std::vector<double> times, cpu_times;
   const auto start = Clock::now();
   while (times.size() < kMost && (times.size() < kLeast || seconds_since(start) < seconds)) {
     const auto begin = Clock::now();
+    const double cpu_begin = processor_seconds();
     model.run(inputs);
+    cpu_times.push_back(processor_seconds() - cpu_begin);
     times.push_back(seconds_since(begin));
   }
   std::sort(times.begin(), times.end());
+  std::sort(cpu_times.begin(), cpu_times.end());
+  m.cpu = cpu_times[cpu_times.size() / 2];
   const auto at = [&](double fraction) {
     return times[static_cast<size_t>(fraction * static_cast<double>(times.size() - 1) + 0.5)];
   };
@@ -129,6 +142,7 @@ int bench_command(const Arguments& arguments) {
     print_json(nlohmann::json{{"p50_ms", m.p50 * 1e3},
                               {"p10_ms", m.p10 * 1e3},
                               {"p90_ms", m.p90 * 1e3},
+                              {"cpu_ms", m.cpu * 1e3},
                               {"runs", m.runs},
                               {"runs_per_s", 1 / m.p50},
                               {"threads", m.threads},

@@ -18,14 +18,6 @@ struct Context {
 
 namespace {
 
-// A tensor whose storage is not cleared: every element will be written.
-Tensor uninitialised(DType dtype, const Shape& shape) {
-  const size_t bytes = static_cast<size_t>(element_count(shape)) * size_of(dtype);
-  std::shared_ptr<std::byte> memory = allocate(bytes, "output tensor");
-  const void* data = memory.get();
-  return Tensor::borrow(dtype, shape, data, std::move(memory));
-}
-
 // Fixes what does not change from run to run.
 void set_static_pointers(const Program& program, std::byte* arena, std::vector<void*>& table) {
   const Plan& plan = *program.plan;
@@ -199,7 +191,8 @@ Executor::Executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool>
     : plan_(std::move(plan)),
       pool_(std::move(pool)),
       interpreter_(std::move(interpreter)),
-      program_(make_program(*plan_, interpreter_.get())) {}
+      program_(make_program(*plan_, interpreter_.get())),
+      outputs_(std::make_shared<OutputPool>(plan_->outputs.size())) {}
 
 Executor::~Executor() = default;
 
@@ -245,7 +238,7 @@ std::vector<Tensor> Executor::run_in(Context& context, std::span<const Tensor> i
   }
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
-    outputs.push_back(uninitialised(plan_->outputs[i].dtype, plan_->outputs[i].shape));
+    outputs.push_back(outputs_->take(i, plan_->outputs[i].dtype, plan_->outputs[i].shape));
     run.set_output(*program_, i, outputs[i].mutable_data());
   }
   for (size_t i = 0; i < program_->ops.size(); ++i) {

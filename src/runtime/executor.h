@@ -8,6 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "runtime/interpreter.h"
+#include "runtime/output_pool.h"
 #include "runtime/plan.h"
 
 namespace heddle::runtime {
@@ -43,6 +44,7 @@ class Executor {
   std::shared_ptr<ThreadPool> pool_;
   std::shared_ptr<const Interpreter> interpreter_;
   std::unique_ptr<const Program> program_;
+  std::shared_ptr<OutputPool> outputs_;
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Context>> free_;
 };

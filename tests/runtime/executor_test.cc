@@ -54,6 +54,30 @@ TEST(Executor, ConcurrentRunsDoNotShareBuffers) {
   for (auto& thread : threads) thread.join();
 }
 
+TEST(Executor, OutputsThatAreHeldKeepTheirValues) {
+  std::vector<Tensor> held;
+  {
+    const Executor executor(small_plan(), pool(1), nullptr);
+    const void* released = nullptr;
+    for (int run = 0; run < 4; ++run) {
+      const Tensor x = floats(std::vector<float>(kSize, static_cast<float>(run)));
+      auto outputs = executor.run(std::span(&x, 1));
+      if (released != nullptr) {
+        EXPECT_EQ(outputs[0].data(), released) << "memory that was let go is used again";
+      }
+      released = nullptr;
+      if (run % 2 == 0) {
+        held.push_back(outputs[0]);
+      } else {
+        released = outputs[0].data();
+      }
+    }
+  }
+  ASSERT_EQ(held.size(), 2u);
+  EXPECT_EQ(values_of(held[0])[0], 3);
+  EXPECT_EQ(values_of(held[1])[0], 5);
+}
+
 TEST(Executor, ScratchBelongsToOneThread) {
   PlanWriter w;
   const int64_t n = 4096;
