@@ -30,12 +30,9 @@ int64_t even_block(int64_t count, int64_t blocks) {
 Config block_gemm(const GemmDesc& desc, DType compute, const Target& target) {
   const tile::GemmShape& s = desc.shape;
   const int64_t element = static_cast<int64_t>(size_of(compute));
-  Config c;
-  c.algorithm = s.m <= 4 ? "gemv" : "gemm";
-  c.micro_n = panel_width(target, compute, s.n);
+  const int64_t micro_n = panel_width(target, compute, s.n);
   const tile::RowSplit rows = tile::split_rows(s.m, micro_limits(target).rows);
-  c.micro_m = rows.mr;
-  const int64_t panels = tile::panel_count(s.n, c.micro_n);
+  const int64_t panels = tile::panel_count(s.n, micro_n);
   const int64_t tile_bytes = std::max<int64_t>(1, rows.mr * s.k * element);
   const bool small_b = s.k * s.n * element <= target.cpu.l2_bytes / 2;
   const int64_t room = small_b ? target.cpu.l2_bytes / 2 : target.cpu.l2_bytes * 5 / 2;
@@ -46,15 +43,25 @@ Config block_gemm(const GemmDesc& desc, DType compute, const Target& target) {
   if (blocks * ceil_div(panels, block_panels) < wanted) {
     block_tiles = even_block(rows.tiles, ceil_div(wanted, s.batches() * panels));
   }
+  return gemm_config(desc, compute, target, {rows.mr, micro_n, block_tiles, block_panels});
+}
+
+Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, const Blocking& blocking) {
+  const tile::GemmShape& s = desc.shape;
+  const tile::RowSplit rows = tile::split_rows(s.m, blocking.micro_m);
+  Config c;
+  c.algorithm = s.m <= 4 ? "gemv" : "gemm";
+  c.micro_m = rows.mr, c.micro_n = blocking.micro_n;
   tile::GemmShape blocked = s;
   blocked.tiles = rows.tiles, blocked.tall = rows.tall;
-  blocked.block_tiles = block_tiles, blocked.block_panels = block_panels;
-  c.tile_m = block_tiles * rows.mr;
-  c.tile_n = block_panels * c.micro_n;
+  blocked.block_tiles = blocking.rows, blocked.block_panels = blocking.panels;
+  c.tile_m = blocking.rows * rows.mr;
+  c.tile_n = blocking.panels * c.micro_n;
   c.tile_k = s.k;
   c.tasks = blocked.tasks(c.micro_n);
   c.reason = fmt::format("{} rows of A ({} KiB) a block, micro tile {}x{}, {} tasks for {} threads", c.tile_m,
-                         c.tile_m * s.k * element >> 10, c.micro_m, c.micro_n, c.tasks, target.cpu.threads);
+                         c.tile_m * s.k * static_cast<int64_t>(size_of(compute)) >> 10, c.micro_m, c.micro_n, c.tasks,
+                         target.cpu.threads);
   return c;
 }
 
@@ -62,12 +69,9 @@ Config block_gemm(const GemmDesc& desc, DType compute, const Target& target) {
 Config block_conv(const ConvDesc& desc, DType compute, const Target& target) {
   const tile::ConvShape& s = desc.shape;
   const int64_t element = static_cast<int64_t>(size_of(compute));
-  Config c;
-  c.algorithm = "direct";
-  c.micro_n = panel_width(target, compute, s.o);
+  const int64_t micro_n = panel_width(target, compute, s.o);
   const tile::RowSplit rows = tile::split_rows(s.out[2], micro_limits(target).rows);
-  c.micro_m = rows.mr;
-  const int64_t panels = tile::panel_count(s.o, c.micro_n);
+  const int64_t panels = tile::panel_count(s.o, micro_n);
   int64_t block_rows = s.out[1];
   while (block_rows > 1 && s.block_elements(block_rows, element) * element > target.cpu.l2_bytes / 4) {
     block_rows = ceil_div(block_rows, 2);
@@ -80,17 +84,33 @@ Config block_conv(const ConvDesc& desc, DType compute, const Target& target) {
   }
   const int64_t blocks = planes * ceil_div(s.out[1], block_rows);
   const int64_t block_panels = even_block(panels, ceil_div(wanted, blocks));
+  return conv_config(desc, compute, target, {rows.mr, micro_n, block_rows, block_panels});
+}
+
+Config conv_config(const ConvDesc& desc, DType compute, const Target& target, const Blocking& blocking) {
+  const tile::ConvShape& s = desc.shape;
+  const int64_t element = static_cast<int64_t>(size_of(compute));
+  const tile::RowSplit rows = tile::split_rows(s.out[2], blocking.micro_m);
+  Config c;
+  c.algorithm = "direct";
+  c.micro_m = rows.mr, c.micro_n = blocking.micro_n;
   tile::ConvShape blocked = s;
   blocked.tiles = rows.tiles, blocked.tall = rows.tall;
-  blocked.block_rows = block_rows, blocked.block_panels = block_panels;
-  c.tile_m = block_rows;
-  c.tile_n = block_panels * c.micro_n;
+  blocked.block_rows = blocking.rows, blocked.block_panels = blocking.panels;
+  c.tile_m = blocking.rows;
+  c.tile_n = blocking.panels * c.micro_n;
   c.tile_k = s.k();
   c.tasks = blocked.tasks(c.micro_n);
   c.reason = fmt::format("{} output rows ({} KiB of input) stay in L2, micro tile {}x{}, {} tasks for {} threads",
-                         block_rows, s.block_elements(block_rows, element) * element >> 10, c.micro_m, c.micro_n,
+                         blocking.rows, s.block_elements(blocking.rows, element) * element >> 10, c.micro_m, c.micro_n,
                          c.tasks, target.cpu.threads);
   return c;
+}
+
+// Filters grow fourfold in memory too; past this size a model of such layers would not fit where it did before.
+bool allows_winograd(const tile::WinogradShape& s) {
+  constexpr int64_t kMaxFilterBytes = 64 << 20;
+  return s.c >= 8 && s.o >= 8 && tile::kWinogradPoints * s.c * s.o * 4 <= kMaxFilterBytes;
 }
 
 // Cycles of one core with one vector multiply-add a cycle. Transforming costs about 240 instructions per tile and
@@ -108,37 +128,40 @@ bool prefer_winograd(const tile::WinogradShape& s, const Target& target, std::st
   const double winograd =
       std::max((1.08 * products + transforms) / threads, tile::kWinogradPoints * c * o * 4 / bytes_per_cycle);
   *reason = fmt::format("{:.2f} of the direct form's {:.0f} kcycles", winograd / direct, direct * 1e-3);
-  // Filters grow fourfold in memory too; past this size a model of such layers would not fit where it did before.
-  constexpr double kMaxFilterBytes = 64 << 20;
-  return s.c >= 8 && s.o >= 8 && tile::kWinogradPoints * c * o * 4 <= kMaxFilterBytes && winograd < 0.8 * direct;
+  return allows_winograd(s) && winograd < 0.8 * direct;
 }
 
 // The transformed input and the products of a block stay in the second-level cache. Filters that do not stay in the
 // third-level cache are read once a block, so blocks are larger then.
 Config block_winograd(const WinogradDesc& desc, const Target& target) {
   const tile::WinogradShape& s = desc.shape;
-  Config c;
-  c.algorithm = "winograd";
-  c.micro_n = panel_width(target, DType::kF32, s.o);
-  const int64_t panels = tile::panel_count(s.o, c.micro_n), max_rows = micro_limits(target).rows;
-  const int64_t tile_bytes = tile::kWinogradPoints * 4 * (c.micro_n + s.channel_stride());
-  const int64_t filter_bytes = tile::kWinogradPoints * 4 * s.c * panels * c.micro_n;
+  const int64_t micro_n = panel_width(target, DType::kF32, s.o);
+  const int64_t panels = tile::panel_count(s.o, micro_n), max_rows = micro_limits(target).rows;
+  const int64_t tile_bytes = tile::kWinogradPoints * 4 * (micro_n + s.channel_stride());
+  const int64_t filter_bytes = tile::kWinogradPoints * 4 * s.c * panels * micro_n;
   const int64_t least = filter_bytes > target.cpu.l3_bytes / 4 ? 48 : 14;
   int64_t block = std::max(least, target.cpu.l2_bytes * 6 / 10 / tile_bytes / max_rows * max_rows);
   block = even_block(s.tiles(), ceil_div(s.tiles(), std::min<int64_t>(block, 64)));
   const int64_t wanted = wanted_tasks(target);
   if (ceil_div(s.tiles(), block) * panels < wanted) block = even_block(s.tiles(), ceil_div(wanted, panels));
   const int64_t block_panels = even_block(panels, ceil_div(wanted, ceil_div(s.tiles(), block)));
-  const tile::RowSplit rows = tile::split_rows(block, max_rows);
+  return winograd_config(desc, target, {max_rows, micro_n, block, block_panels});
+}
+
+Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking) {
+  const tile::WinogradShape& s = desc.shape;
+  const int64_t tile_bytes = tile::kWinogradPoints * 4 * (blocking.micro_n + s.channel_stride());
+  Config c;
+  c.algorithm = "winograd";
+  c.micro_m = tile::split_rows(blocking.rows, blocking.micro_m).mr, c.micro_n = blocking.micro_n;
   tile::WinogradShape blocked = s;
-  blocked.block_tiles = block, blocked.block_panels = block_panels;
-  c.micro_m = rows.mr;
-  c.tile_m = block;
-  c.tile_n = block_panels * c.micro_n;
+  blocked.block_tiles = blocking.rows, blocked.block_panels = blocking.panels;
+  c.tile_m = blocking.rows;
+  c.tile_n = blocking.panels * c.micro_n;
   c.tile_k = s.c;
   c.tasks = blocked.tasks(c.micro_n);
-  c.reason = fmt::format("{} tiles of 4x4 a block ({} KiB), micro tile {}x{}, {} tasks for {} threads", block,
-                         block * tile_bytes >> 10, c.micro_m, c.micro_n, c.tasks, target.cpu.threads);
+  c.reason = fmt::format("{} tiles of 4x4 a block ({} KiB), micro tile {}x{}, {} tasks for {} threads", blocking.rows,
+                         blocking.rows * tile_bytes >> 10, c.micro_m, c.micro_n, c.tasks, target.cpu.threads);
   return c;
 }
 

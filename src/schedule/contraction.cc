@@ -37,8 +37,9 @@ int64_t panel_width(const Target& target, DType compute, int64_t columns) {
   return padded(lanes) * 3 < padded(2 * lanes) * 2 ? lanes : 2 * lanes;
 }
 
-ContractionBuilder::ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target)
-    : graph_(graph), group_(group), target_(target) {}
+ContractionBuilder::ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                       ConfigSource* configs)
+    : graph_(graph), group_(group), target_(target), configs_(configs) {}
 
 bool ContractionBuilder::is_input(ir::ValueId value) const {
   return std::find(group_.inputs.begin(), group_.inputs.end(), value) != group_.inputs.end();
@@ -245,14 +246,15 @@ bool can_compile_contraction(const ir::Graph& graph, const ir::Node& node, std::
   return true;
 }
 
-ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                    ConfigSource* configs) {
   const ir::Node& anchor = graph.node(group.anchor);
   std::string reason;
   if (!can_compile_contraction(graph, anchor, &reason)) {
     fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(anchor.op)), reason);
   }
   if (element_count(graph.shape(anchor.outputs[0])) == 0) return {};
-  ContractionBuilder builder(graph, group, target);
+  ContractionBuilder builder(graph, group, target, configs);
   if (anchor.op == Op::kDot) return schedule_dot(builder);
   return anchor.op == Op::kConv ? schedule_conv(builder) : schedule_window(builder);
 }

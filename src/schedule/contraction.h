@@ -82,8 +82,10 @@ struct ContractionDesc {
   Epilogue epilogue;  // of all but packing
 };
 
-// One contraction group (the contract is in passes/fusion/README.md) as kernels. Throws kUnsupportedOperator.
-ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& group, const Target& target);
+// One contraction group (the contract is in passes/fusion/README.md) as kernels; `configs` as in schedule(). Throws
+// kUnsupportedOperator.
+ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                    ConfigSource* configs = nullptr);
 
 // Whether `node` can be the anchor of a contraction group.
 bool can_compile_contraction(const ir::Graph& graph, const ir::Node& node, std::string* reason);

@@ -94,7 +94,7 @@ uint32_t filters(ContractionBuilder& builder, ScheduledGroup& result, const tile
   const int64_t elements = tile::packed_elements(source, width);
   const auto index = static_cast<uint32_t>(result.workspaces.size());
   result.workspaces.push_back({elements * static_cast<int64_t>(size_of(dtype))});
-  ContractionBuilder packer(builder.graph(), builder.group(), builder.target());
+  ContractionBuilder packer(builder.graph(), builder.group(), builder.target(), nullptr);
   packer.input(w);
   packer.workspace(index, dtype, elements, Operand::Role::kOutput);
   packer.desc().problem = PackDesc{dtype, source, 0, width};
@@ -121,7 +121,12 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   GemmDesc desc;
   desc.shape.m = s.batch * s.out[0] * s.out[1] * s.out[2];
   desc.shape.n = s.o, desc.shape.k = s.c;
-  const int64_t width = panel_width(builder.target(), compute, s.o);
+  const Config config =
+      choose_config(builder.configs(),
+                    gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], s.c, 1),
+                                      gemm_operand_text(graph, node.inputs[1], 1, s.c)),
+                    [&] { return gemm_candidates(desc, compute, builder.target()); });
+  const int64_t width = config.micro_n;
   desc.a.dtype = graph.dtype(node.inputs[0]);
   desc.a.operand = builder.input(node.inputs[0]);
   desc.a.row = s.c, desc.a.col = 1;
@@ -138,7 +143,6 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
                           at.push_back(channel);
                           return at;
                         });
-  const Config config = block_gemm(desc, compute, builder.target());
   builder.desc().problem = std::move(desc);
   return finish(builder, std::move(result), config, "conv " + shape_label(s), flops);
 }
@@ -186,22 +190,46 @@ std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
 }
 
 ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvShape& s, const tile::WinogradShape& w,
-                                 const std::string& why, double flops) {
+                                 const Config& config, double flops) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
   WinogradDesc desc{w, graph.dtype(node.inputs[0])};
   builder.input(node.inputs[0]);
-  const int64_t width = panel_width(builder.target(), DType::kF32, w.o);
-  builder.input(node.inputs[1], winograd_packing(w.o, w.c, width));
+  builder.input(node.inputs[1], winograd_packing(w.o, w.c, config.micro_n));
   const Shape& y = graph.shape(node.outputs[0]);
   builder.make_epilogue(w.batch, w.out[0] * w.out[1], w.o, lanes_of(builder, DType::kF32),
                         [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
                           return image_index(pool, y, image, pixel, channel);
                         });
-  Config config = block_winograd(desc, builder.target());
-  config.reason = why + "; " + config.reason;
   builder.desc().problem = std::move(desc);
   return finish(builder, {}, config, "conv " + shape_label(s), flops);
+}
+
+// The direct form and, where it applies (`winograd`), F(4x4, 3x3): the one that the cost model prefers first.
+std::vector<Config> both_forms(const ConvDesc& desc, const std::optional<tile::WinogradShape>& winograd, DType compute,
+                               const Target& target) {
+  std::vector<Config> direct = conv_candidates(desc, compute, target);
+  if (!winograd || !allows_winograd(*winograd)) return direct;
+  std::string why;
+  const bool preferred = prefer_winograd(*winograd, target, &why);
+  std::vector<Config> other = winograd_candidates({*winograd, desc.x}, target);
+  for (Config& config : other) config.reason = why + "; " + config.reason;
+  if (preferred) std::swap(direct, other);
+  // The other form's pick comes before variations of the first.
+  direct.insert(direct.begin() + 1, other.front());
+  direct.insert(direct.end(), other.begin() + 1, other.end());
+  return direct;
+}
+
+std::string problem_text(const ConvDesc& desc, DType compute, bool constant) {
+  const tile::ConvShape& s = desc.shape;
+  const auto dims = [](const int64_t(&d)[kSpatial]) { return fmt::format("{}", fmt::join(d, "x")); };
+  return fmt::format(
+      "cpu conv {} batch {} groups {} channels {}->{} in {} out {} kernel {} stride {} dilation {} pad {} "
+      "spread {}, x {} {}:{}:{}, w {}",
+      to_string(compute), s.batch, s.groups, s.c, s.o, dims(s.in), dims(s.out), dims(s.kernel), dims(s.stride),
+      dims(s.dilation), dims(s.low), dims(s.lhs_dilation), to_string(desc.x), desc.batch, dims(desc.stride),
+      desc.channel, constant ? "constant" : to_string(desc.w));
 }
 
 }  // namespace
@@ -230,20 +258,19 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   if (plain && s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
     return schedule_depthwise(builder, s, compute, flops);
   }
-  const auto winograd = plain ? winograd_shape(s) : std::nullopt;
-  std::string why;
-  if (winograd && compute == DType::kF32 && graph.constant_of(node.inputs[1]) != nullptr &&
-      prefer_winograd(*winograd, builder.target(), &why)) {
-    return schedule_winograd(builder, s, *winograd, why, flops);
-  }
-  ScheduledGroup result;
+  const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
+  const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   desc.shape = s;
   desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
+  const Config config = choose_config(builder.configs(), problem_text(desc, compute, constant),
+                                      [&] { return both_forms(desc, winograd, compute, builder.target()); });
+  if (config.algorithm == "winograd") return schedule_winograd(builder, s, *winograd, config, flops);
+  ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
   desc.direct = plain && desc.x == compute && is_unpadded(s) &&
                 !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
   builder.input(view.value);
-  const int64_t width = panel_width(builder.target(), compute, s.o);
+  const int64_t width = config.micro_n;
   filters(builder, result, {s.groups, s.o * s.k(), s.taps(), 1, s.c, s.taps(), s.o, s.k()}, width);
   const Shape& y = graph.shape(node.outputs[0]);
   // With groups a vector may begin anywhere: then columns cannot be split.
@@ -253,7 +280,6 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
                         [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
                           return image_index(pool, y, image, pixel, channel);
                         });
-  const Config config = block_conv(desc, compute, builder.target());
   builder.desc().problem = std::move(desc);
   return finish(builder, std::move(result), config, "conv " + shape_label(s), flops);
 }

@@ -137,11 +137,12 @@ class DotScheduler {
     const DType compute = *contraction_compute(graph_.dtype(node_.inputs[0]), graph_.dtype(node_.inputs[1]),
                                                graph_.dtype(node_.outputs[0]));
     builder_.desc().compute = compute;
-    const int64_t width = panel_width(builder_.target(), compute, desc.shape.n);
+    const Config config = choose_config(builder_.configs(), problem_text(desc.shape, compute, p, views, loops),
+                                        [&] { return gemm_candidates(desc, compute, builder_.target()); });
+    const int64_t width = config.micro_n;
     make_a(desc, p, views[0], compute, width, loops);
     make_b(desc, p, views[1], width, loops);
     make_epilogue(desc.shape, compute);
-    const Config config = block_gemm(desc, compute, builder_.target());
     const tile::GemmShape& s = desc.shape;
     const double flops = 2.0 * static_cast<double>(s.batches()) * static_cast<double>(s.m) * static_cast<double>(s.n) *
                          static_cast<double>(s.k);
@@ -168,6 +169,15 @@ class DotScheduler {
       p.batch.pop_back();
       ++folded_;
     }
+  }
+
+  std::string problem_text(const tile::GemmShape& s, DType compute, const Problem& p, const View (&views)[2],
+                           bool loops) const {
+    const auto dim = [](const std::vector<Dim>& dims) { return dims.empty() ? Dim{1, 0, 0} : dims[0]; };
+    std::string a = "computed", b = "computed";
+    if (p.a_affine && p.m.size() <= 1 && !loops) a = gemm_operand_text(graph_, views[0].value, dim(p.m).a, dim(p.k).a);
+    if (p.b_affine && p.n.size() <= 1 && !loops) b = gemm_operand_text(graph_, views[1].value, dim(p.k).b, dim(p.n).b);
+    return gemm_problem_text(s, compute, a, b);
   }
 
   void set_shape(tile::GemmShape& s, const Problem& p, bool loops) {

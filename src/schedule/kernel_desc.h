@@ -73,8 +73,12 @@ struct ScheduledGroup {
   std::vector<std::string> notes;  // schemes chosen and why, for `explain`
 };
 
-// Throws kUnsupportedOperator when the group cannot be compiled for the target; the driver then runs it by reference.
-ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target);
+class ConfigSource;  // schedule/config_source.h
+
+// Contractions take the configuration that `configs` answers with; null: the cost model's. Throws kUnsupportedOperator
+// when the group cannot be compiled for the target; the driver then runs it by reference.
+ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                        ConfigSource* configs = nullptr);
 
 // Whether schedule() can compile this node as a member of a group of this kind; the fusion rules ask.
 bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason = nullptr);

@@ -5,12 +5,12 @@
 
 namespace heddle::schedule {
 
-ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs) {
   switch (group.kind) {
     case ir::GroupKind::kStitch:
       return schedule_stitch(graph, group, target);
     case ir::GroupKind::kContraction:
-      return schedule_contraction(graph, group, target);
+      return schedule_contraction(graph, group, target, configs);
     default:
       fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(group.kind)) + " group",
            "no kernels are made for it");

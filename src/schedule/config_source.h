@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/kernel_desc.h"
+
+namespace heddle::schedule {
+
+// Where a contraction may run in several configurations, its schedule asks here before it takes the cost model's. The
+// driver installs an implementation that reads the tuner's database; nothing in schedule or codegen knows of it.
+class ConfigSource {
+ public:
+  // The configurations of a problem, the cost model's pick first, the others in the order in which they are worth
+  // trying. Made only when they are needed.
+  using Candidates = std::function<std::vector<Config>()>;
+
+  virtual ~ConfigSource() = default;
+
+  // One of the candidates, with a reason of its own, or nullopt for the model's pick. `problem` is the canonical text
+  // of everything that the speed of a configuration depends on apart from the device: types, sizes, where operands lie.
+  virtual std::optional<Config> choose(const std::string& problem, const Candidates& candidates) = 0;
+};
+
+// Asks `source` (which may be null); the answer, else the model's pick.
+Config choose_config(ConfigSource* source, const std::string& problem, const ConfigSource::Candidates& candidates);
+
+// Text that tells two configurations of one problem apart, "direct 4x64x576 micro 14x32"; the reason is not part of it.
+std::string name_of(const Config& config);
+
+}  // namespace heddle::schedule
