@@ -64,4 +64,29 @@ TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, 
   return 1024 + ring + staging + stages * 16;  // 1024 to align the base, two barriers a stage
 }
 
+// One unit of work of a block: a tile of D and a part of k.
+struct GemmUnit {
+  int32_t m, n;  // of this block's tile, in elements
+  int32_t batch, split;
+  Range k;  // in k-tiles
+};
+
+// Unit number `unit` of tiles_m * tiles_n * splits * batch, where a tile is one block's.
+TILE_HD constexpr GemmUnit gemm_unit(const GemmArgs& args, int32_t unit, int32_t tile_m, int32_t tile_n) {
+  const int32_t tiles = args.tiles_m * args.tiles_n, outer = unit / tiles;
+  const TileIndex tile = raster(unit - outer * tiles, args.tiles_m, args.tiles_n, args.raster_group);
+  const int32_t split = outer % args.splits;
+  return {tile.m * tile_m, tile.n * tile_n, outer / args.splits, split, part_of(args.k_tiles, args.splits, split)};
+}
+
+inline constexpr int kGemmStagePad = 8;  // words between the rows of a warp's staging buffer
+
+// Shared memory of sm80::gemm: the ring of stages, used again to stage 16 rows of accumulators of each warp. tile_k in
+// bytes.
+TILE_HD constexpr int gemm_sm80_shared_bytes(int tile_m, int tile_n, int tile_k, int stages, int warps_m, int warps_n) {
+  const int ring = stages * (tile_m + tile_n) * tile_k;
+  const int staging = warps_m * warps_n * 16 * (tile_n / warps_n + kGemmStagePad) * 4;
+  return ring > staging ? ring : staging;
+}
+
 }  // namespace heddle::tile

@@ -7,6 +7,7 @@
 //   t.lower(up, low)            lower indices of upper indices; defined for every integer, valid or not
 //   t.update(up, step, low, low_step)   `up` after a step of `step`: moves `low` as lower(up, low) would find it and
 //                               reports by how much
+//   T::kLinear                  the move of `low` depends on the step alone, not on `up`
 //   t.valid(up, low)            whether an upper index within the lengths has a lower one; T::kPredicated: it may not
 //   t.consistent()              whether valid indices stay within the lower lengths
 //   t.lanes<Values>(up, low, width, merged)   what is known of a group of lanes (core/contiguity.h); false where a
@@ -24,6 +25,7 @@ namespace heddle::tile {
 template <typename Length>
 struct PassThrough : tuple<Length> {
   static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kLinear = true;
   static constexpr bool kPredicated = false, kStatic = is_constant<Length>, kWide = any_wide<Length>;
 
   TILE_HD constexpr Length length() const { return get<0>(*this); }
@@ -83,6 +85,7 @@ TILE_HD constexpr auto pass_through() {
 template <typename Length, typename Left, typename Right>
 struct Pad : tuple<Length, Left, Right> {
   static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kLinear = true;
   static constexpr bool kStatic = is_constant<Length> && is_constant<Left> && is_constant<Right>;
   static constexpr bool kWide = any_wide<Length, Left, Right>;
 
@@ -141,6 +144,7 @@ TILE_HD constexpr auto right_pad(Right right) {
 template <typename Length, typename Begin, typename Count, typename Step>
 struct Slice : tuple<Length, Begin, Count, Step> {
   static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kLinear = true;
   static constexpr bool kPredicated = false, kWide = any_wide<Length, Begin, Count, Step>;
   static constexpr bool kStatic = is_constant<Length> && is_constant<Begin> && is_constant<Count> && is_constant<Step>;
 
@@ -191,6 +195,7 @@ TILE_HD constexpr auto slice(Begin begin, Count count) {
 template <typename Length, typename By>
 struct Offset : tuple<Length, By> {
   static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kLinear = true;
   static constexpr bool kPredicated = true, kStatic = is_constant<Length> && is_constant<By>;
   static constexpr bool kWide = any_wide<Length, By>;
 
@@ -232,6 +237,7 @@ TILE_HD constexpr auto offset(By by) {
 template <typename Length, typename At>
 struct Freeze : tuple<Length, At> {
   static constexpr int kLower = 1, kUpper = 0;
+  static constexpr bool kLinear = true;
   static constexpr bool kPredicated = false, kStatic = is_constant<Length> && is_constant<At>;
   static constexpr bool kWide = any_wide<Length, At>;
 
@@ -266,6 +272,7 @@ TILE_HD constexpr auto freeze(At at) {
 template <typename... Length>
 struct Replicate : tuple<tuple<Length...>> {
   static constexpr int kLower = 0, kUpper = sizeof...(Length);
+  static constexpr bool kLinear = true;
   static constexpr bool kPredicated = false, kStatic = (is_constant<Length> && ...), kWide = any_wide<Length...>;
 
   TILE_HD constexpr tuple<Length...> lengths() const { return get<0>(*this); }

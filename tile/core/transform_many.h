@@ -58,7 +58,7 @@ template <typename Low, typename... Length, typename... Stride>
 struct Embed<Low, tuple<Length...>, tuple<Stride...>> : tuple<Low, tuple<Length...>, tuple<Stride...>> {
   static_assert(sizeof...(Length) == sizeof...(Stride), "a stride for each length");
   static constexpr int kLower = 1, kUpper = sizeof...(Length);
-  static constexpr bool kPredicated = false;
+  static constexpr bool kLinear = true, kPredicated = false;
   static constexpr bool kStatic =
       detail::bound_is_constant<Low> && (is_constant<Length> && ...) && (is_constant<Stride> && ...);
   static constexpr bool kWide = detail::bound_is_wide<Low> || any_wide<Length...> || any_wide<Stride...>;
@@ -169,6 +169,7 @@ TILE_HD constexpr auto unmerge(Length... lengths) {
 template <typename... Length>
 struct Merge : tuple<tuple<Length...>> {
   static constexpr int kLower = sizeof...(Length), kUpper = 1;
+  static constexpr bool kLinear = false;
   static_assert(kLower >= 1 && kLower <= Merged::kMaxDigits);
   static constexpr bool kPredicated = false, kStatic = (is_constant<Length> && ...), kWide = any_wide<Length...>;
 
@@ -281,6 +282,7 @@ TILE_HD constexpr auto merge() {
 template <typename Low, typename Length>
 struct Modulo : tuple<Low, Length> {
   static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kLinear = false;
   static constexpr bool kPredicated = false, kStatic = is_constant<Low> && is_constant<Length>;
   static constexpr bool kWide = any_wide<Low, Length>;
 
@@ -324,6 +326,7 @@ TILE_HD constexpr auto modulo(Length length) {
 template <typename Rows, typename Columns>
 struct Xor : tuple<Rows, Columns> {
   static constexpr int kLower = 2, kUpper = 2;
+  static constexpr bool kLinear = false;
   static constexpr bool kPredicated = false, kStatic = is_constant<Rows> && is_constant<Columns>;
   static constexpr bool kWide = any_wide<Rows, Columns>;
 
@@ -395,6 +398,7 @@ struct Indexing;
 template <typename Low, typename Length, typename Entry>
 struct Indexing<Low, Length, const Entry*> : tuple<Low, Length, const Entry*> {
   static constexpr int kLower = 1, kUpper = 1;
+  static constexpr bool kLinear = false;
   static constexpr bool kPredicated = true, kStatic = false, kWide = any_wide<Low, Length>;
 
   TILE_HD constexpr Low bound() const { return get<0>(*this); }

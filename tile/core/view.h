@@ -188,6 +188,67 @@ TILE_HD constexpr auto permute(const Descriptor<Transforms, Lower, Upper, Visibl
   return Descriptor<Transforms, Lower, Upper, dims<Visible::at(Order)...>, Hidden>{chain.transforms()};
 }
 
+// How far a move took every hidden index.
+template <typename D>
+struct Steps {
+  typename D::Index by[D::kHidden] = {};
+};
+
+namespace detail {
+
+// Which visible dimensions every hidden index of a chain depends on, as bits.
+template <typename D>
+class Dependence {
+ public:
+  TILE_HD constexpr Dependence() {
+    for (int i = 0; i < D::kDims; ++i) on_[D::VisibleIds::at(i)] = 1u << i;
+    visit(make_indices<D::kTransforms>{});
+  }
+  // Whether no layer whose moves depend on where it stands is moved by `dim` (but by `dim` alone, with Alone).
+  template <bool Alone>
+  TILE_HD constexpr bool moves_alike(int dim) const {
+    return check<Alone>(1u << dim, make_indices<D::kTransforms>{});
+  }
+
+ private:
+  template <int T>
+  using Up = element_t<T, typename D::UpperIds>;
+  template <int... I>
+  TILE_HD constexpr void visit(indices<I...>) {
+    (visit_one<D::kTransforms - 1 - I>(), ...);
+  }
+  template <int T>
+  TILE_HD constexpr void visit_one() {
+    using Low = element_t<T, typename D::LowerIds>;
+    const unsigned on = of<T>();
+    for (int i = 0; i < Low::kSize; ++i) on_[Low::at(i)] = on;
+  }
+  template <int T>
+  TILE_HD constexpr unsigned of() const {
+    unsigned on = 0;
+    for (int i = 0; i < Up<T>::kSize; ++i) on |= on_[Up<T>::at(i)];
+    return on;
+  }
+  template <bool Alone, int... I>
+  TILE_HD constexpr bool check(unsigned dim, indices<I...>) const {
+    return ((transform_of<D, I>::kLinear || (of<I>() & dim) == 0 || (Alone && of<I>() == dim)) && ...);
+  }
+  unsigned on_[D::kHidden] = {};
+};
+
+}  // namespace detail
+
+// Whether coordinates that differ in other dimensions only move alike along Dim (see Coordinate::follow).
+template <int Dim, typename D>
+TILE_HD constexpr bool shares_steps() {
+  return detail::Dependence<D>().template moves_alike<true>(Dim);
+}
+// Whether a step along Dim moves every coordinate alike: the chain is affine in it.
+template <int Dim, typename D>
+TILE_HD constexpr bool moves_linearly() {
+  return detail::Dependence<D>().template moves_alike<false>(Dim);
+}
+
 // An index of a chain with all that lies between it and the offset, so that a step updates instead of recomputing.
 template <typename D>
 class Coordinate {
@@ -208,15 +269,27 @@ class Coordinate {
     return hidden_[D::VisibleIds::at(Dim)];
   }
 
-  // Moves by a step along every dimension; steps that the compiler knows cost what is left of them.
+  // Moves by a step along every dimension; steps that the compiler knows cost what is left of them. `moved` is for
+  // coordinates that follow.
   template <typename... S>
-  TILE_HD constexpr void move(S... steps) {
+  TILE_HD constexpr void move_and_note(Steps<D>& moved, S... steps) {
     static_assert(sizeof...(S) == D::kDims, "a step for each dimension");
     const Index top[D::kDims + 1] = {static_cast<Index>(steps)...};
     Index step[D::kHidden] = {};
     detail::scatter_ids(typename D::VisibleIds{}, top, step);
     move_visible(typename D::VisibleIds{}, top);
     update_all(step, Layers{});
+    for (int i = 0; i < D::kHidden; ++i) moved.by[i] = step[i];
+  }
+  template <typename... S>
+  TILE_HD constexpr void move(S... steps) {
+    Steps<D> moved;
+    move_and_note(moved, steps...);
+  }
+  // The move that another coordinate of the same chain made along Dim, where shares_steps<Dim>() says that all make the
+  // same one: an addition for each index that is used.
+  TILE_HD constexpr void follow(const Steps<D>& moved) {
+    for (int i = 0; i < D::kHidden; ++i) hidden_[i] += moved.by[i];
   }
   // Moves along one dimension.
   template <int Dim, typename S>

@@ -92,13 +92,6 @@ struct RingPosition {
   }
 };
 
-// One unit of work of a block: a tile of D and a part of k.
-struct GemmUnit {
-  int32_t m, n;  // of this block's tile, in elements
-  int32_t batch, split;
-  Range k;  // in k-tiles
-};
-
 template <typename Config>
 struct GemmWalk {
   const GemmArgs& args;
@@ -249,12 +242,6 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
   pin_all<Config>(acc);
   release_stage<Config>(shared.empty[before]);
 }
-
-// An epilogue that leaves the sums as they are.
-struct NoEpilogue {
-  template <typename T, int W>
-  __device__ void operator()(T (&)[W], int, int, int, int) const {}
-};
 
 // One warpgroup multiplies and stores its tiles. `group`: its number among the consumers.
 template <typename Config, typename Epilogue>

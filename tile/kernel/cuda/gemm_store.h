@@ -4,27 +4,13 @@
 #include "tile/arch/sm90/convert.h"
 #include "tile/arch/sm90/tma.h"
 #include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/store.h"
 
 namespace heddle::tile::sm90 {
 
-// The first min(W, n) elements at `from`; n >= 1. For epilogues.
-template <int W, typename T>
-__device__ inline void load_row(float (&v)[W], const T* from, int n) {
-#pragma unroll
-  for (int i = 0; i < W; ++i) v[i] = to_float(from[i < n ? i : 0]);
-}
-
-// What an epilogue sees: sums of int8 products stay integers only on their way to an integer D.
-template <typename Acc, typename Out>
-struct epilogue_value {
-  using type = float;
-};
-template <>
-struct epilogue_value<int32_t, int32_t> {
-  using type = int32_t;
-};
-template <typename Acc, typename Out>
-using epilogue_value_t = typename epilogue_value<Acc, Out>::type;
+using cuda::epilogue_value_t;
+using cuda::load_row;
+using cuda::NoEpilogue;
 
 // A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
 // in one column of D. Pairs outside of D stay as they are; nothing reads them.

@@ -1,0 +1,29 @@
+// What the scheduler and the kernels for CUDA agree on about operands: plain data, as it lies in an argument block.
+#pragma once
+
+#include "tile/core/config.h"
+
+namespace heddle::tile {
+
+// A matrix of rows x k elements, batches of it. Strides in elements.
+struct GemmMatrixArgs {
+  const void* data;
+  int64_t stride;   // from batch to batch
+  int64_t leading;  // from row to row, or where rows are contiguous from k to k
+  int32_t rows, k;
+};
+static_assert(sizeof(GemmMatrixArgs) == 32);
+
+// Images, channels last, as the matrix of a convolution: rows are (image, output pixel), k is (tap, channel). Of the
+// three spatial dimensions the last `Rank` are used. Strides in elements.
+struct GemmImageArgs {
+  const void* data;
+  int64_t group;                       // from group to group (a batch of the GEMM): channels, as a rule
+  int32_t images, channels, pixel;     // channels of one group; elements from pixel to pixel
+  int32_t size[3], out[3], window[3];  // spatial lengths of an image, of the output, of the filter
+  int32_t stride[3], dilation[3];
+  int32_t before[3], after[3];  // padding
+};
+static_assert(sizeof(GemmImageArgs) == 112);
+
+}  // namespace heddle::tile

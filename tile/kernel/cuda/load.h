@@ -1,0 +1,292 @@
+// The tile of an operand on its way from global to shared memory, and where its bytes lie there.
+//
+// A block loads Rows x TileK elements of an operand's view per step of k. Where memory holds what the multiplication
+// reads and pieces of at least 4 bytes are contiguous, cp.async copies them; all else (odd alignment, conversion, a
+// prologue, computed operands) goes through registers: fetched before a step multiplies, put after it.
+#pragma once
+
+#include "tile/arch/sm80/convert.h"
+#include "tile/arch/sm80/cp_async.h"
+#include "tile/arch/sm80/shared.h"
+#include "tile/core/swizzle.h"
+#include "tile/core/view.h"
+
+namespace heddle::tile::cuda {
+
+// Place of element (row, k) of a tile, in bytes. Along k: rows of TileK elements. Otherwise strips of at most 128 bytes
+// of rows, one line per k. Pieces of 16 bytes are swizzled so that the reads of fragments meet no bank twice: eight
+// rows (or lines) of one piece, for 32-bit elements along rows eight rows of four lines.
+template <typename T, int Rows, int TileK, bool AlongK>
+struct SharedTile {
+  static constexpr bool kAlongK = AlongK;
+  static constexpr int kSize = sizeof(T), kBytes = Rows * TileK * kSize;
+  static constexpr int kPitch = AlongK ? TileK * kSize : Rows * kSize < 128 ? Rows * kSize : 128;
+  static constexpr int kStripRows = kPitch / kSize, kStripBytes = TileK * kPitch;
+  static_assert(kPitch == 32 || kPitch == 64 || kPitch == 128);
+  static_assert(AlongK || kSize == 2 || (kSize == 4 && kPitch == 128), "fragments of this type lie along k");
+
+  __device__ static uint32_t place(uint32_t row, uint32_t k) {
+    if constexpr (AlongK) {
+      return swizzle<kPitch>(row * kPitch + k * kSize);
+    } else {
+      const uint32_t strip = row / kStripRows * kStripBytes, at = k * kPitch + row % kStripRows * kSize;
+      if constexpr (kSize == 4) {
+        return strip + (at ^ (k & 3) << 5);
+      } else {
+        return strip + swizzle<kPitch>(at);
+      }
+    }
+  }
+};
+
+// Types that differ in name only.
+template <typename From, typename To>
+inline constexpr bool same_bits = is_same<From, To> || (is_same<From, float> && is_same<To, tf32>);
+
+template <typename Operand>
+concept HasView = requires(const Operand& o) {
+  o.view(0);
+};
+template <typename Operand>
+concept HasPrologue = requires(const Operand& o, float (&v)[1]) {
+  o.apply(v, 0, 0, 0);
+};
+
+// How an operand is loaded: what its types tell.
+template <typename Operand, typename In>
+struct OperandTraits {  // computed
+  static constexpr int kWidth = Operand::kWidth;
+  static constexpr bool kMemoryAlongK = true, kAlongK = true, kAsync = false;
+};
+template <HasView Operand, typename In>
+struct OperandTraits<Operand, In> {
+  using Element = typename Operand::Element;
+  using Chain = decltype(static_cast<const Operand*>(nullptr)->view(0).chain);
+  static constexpr int kMost = 16 / (sizeof(Element) > sizeof(In) ? sizeof(Element) : sizeof(In));
+  static constexpr int kWidthRow = known_vector_length<0, Chain>(kMost), kWidthK = known_vector_length<1, Chain>(kMost);
+  static constexpr bool kMemoryAlongK = kWidthK >= kWidthRow;
+  static constexpr int kWidth = kMemoryAlongK ? kWidthK : kWidthRow;  // elements of a piece
+  // Fragments of 8-bit types lie along k.
+  static constexpr bool kAlongK = kMemoryAlongK || sizeof(In) == 1;
+  static constexpr bool kRaw = same_bits<Element, In> && !HasPrologue<Operand>;
+  static constexpr bool kAsync = kRaw && kAlongK == kMemoryAlongK && kWidth * int(sizeof(In)) >= 4;
+};
+
+template <typename T, int W>
+struct alignas(sizeof(T) * W) Piece {
+  T x[W];
+};
+
+// How the pieces of a tile are dealt to the threads: piece p of a thread lies `line` lines and `pos` pieces from its
+// first. A line is a row, or where memory is contiguous along rows a k.
+template <int Lines, int PiecesPerLine, int Threads>
+struct Deal {
+  static constexpr int kAcross = PiecesPerLine < Threads ? PiecesPerLine : Threads;  // threads along a line
+  static constexpr int kPos = PiecesPerLine / kAcross, kLinesAtOnce = Threads / kAcross;
+  static constexpr int kLines = Lines > kLinesAtOnce ? Lines / kLinesAtOnce : 1;
+  static constexpr int kCount = kPos * kLines;
+  static constexpr bool kIdle = kLinesAtOnce > Lines;  // some threads have nothing to load
+  static_assert(PiecesPerLine % kAcross == 0 && Threads % kAcross == 0);
+  static_assert(kIdle || Lines % kLinesAtOnce == 0);
+};
+
+// One thread's share of an operand's tiles. Pieces beyond the view's lengths or without an element are zeros.
+template <typename Operand, typename In, int Rows, int TileK, int Threads>
+class TileLoader;
+
+template <HasView Operand, typename In, int Rows, int TileK, int Threads>
+class TileLoader<Operand, In, Rows, TileK, Threads> {
+ public:
+  using Traits = OperandTraits<Operand, In>;
+  using Tile = SharedTile<In, Rows, TileK, Traits::kAlongK>;
+  static constexpr bool kAsync = Traits::kAsync;
+
+  __device__ TileLoader(const Operand& operand, int batch, int row, int k)
+      : operand_(operand), view_(operand.view(batch)), batch_(batch) {
+    constexpr bool kAlongK = Traits::kMemoryAlongK;
+    const int line = static_cast<int>(threadIdx.x) / D::kAcross;
+    const int pos = static_cast<int>(threadIdx.x) % D::kAcross * W;
+    row_ = kAlongK ? line : pos;
+    k_ = kAlongK ? pos : line;
+#pragma unroll
+    for (int i = 0; i < kKept; ++i) {
+      at_[i].place = view_.at(row + row_ + row_of(i), k + k_ + k_of(i));
+    }
+  }
+
+  // Copies the tile at the coordinates to `to` (a shared address); the caller commits.
+  __device__ void copy(uint32_t to) {
+    for_pieces([&](const auto& at, int row, int k) {
+      const uint32_t valid = is_valid(at) ? W * sizeof(In) : 0;
+      sm80::copy_async<W * sizeof(In)>(to + Tile::place(row_ + row, k_ + k), view_.data + at.offset(), valid);
+    });
+  }
+
+  // The same through registers, in two halves.
+  __device__ void fetch() {
+    int i = 0;
+    for_pieces([&](const auto& at, int, int) {
+      const bool valid = is_valid(at);
+      Piece<Element, W> piece{};
+      if (valid) piece = *reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset());
+      if constexpr (Traits::kRaw) {
+        held_[i++] = __builtin_bit_cast(Held, piece);
+      } else {
+        held_[i++] = converted(piece, valid, at.template index<0>(), at.template index<1>());
+      }
+    });
+  }
+  __device__ void put(uint8_t* to) const {
+#pragma unroll
+    for (int i = 0; i < D::kCount; ++i) {
+      if (D::kIdle && idle()) continue;
+      const int row = row_ + row_of(i), k = k_ + k_of(i);
+      if constexpr (Traits::kAlongK == Traits::kMemoryAlongK) {
+        *reinterpret_cast<Held*>(to + Tile::place(row, k)) = held_[i];
+      } else {
+#pragma unroll
+        for (int j = 0; j < W; ++j) *reinterpret_cast<In*>(to + Tile::place(row + j, k)) = held_[i].x[j];
+      }
+    }
+  }
+
+  // To the next tile along k.
+  __device__ void next() {
+    if constexpr (kLeader) {
+      Steps<Chain> moved;
+      at_[0].place.move_and_note(moved, fixed<0>(), fixed<TileK>());
+#pragma unroll
+      for (int i = 1; i < kKept; ++i) at_[i].place.follow(moved);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kKept; ++i) at_[i].place.move(fixed<0>(), fixed<TileK>());
+    }
+  }
+
+ private:
+  using Element = typename Operand::Element;
+  using Chain = typename Traits::Chain;
+  static constexpr int W = Traits::kWidth;
+  using D = Deal<(Traits::kMemoryAlongK ? Rows : TileK), (Traits::kMemoryAlongK ? TileK : Rows) / W, Threads>;
+  using Held = Piece<In, W>;
+  // A chain that is affine is walked from piece to piece; others keep a coordinate for every piece, and where their
+  // rows move alike along k the first one leads.
+  static constexpr bool kWalk = moves_linearly<0, Chain>() && moves_linearly<1, Chain>();
+  static constexpr int kKept = kWalk ? 1 : D::kCount;
+  static constexpr bool kLeader = !kWalk && D::kPos == 1 && Traits::kMemoryAlongK && shares_steps<1, Chain>();
+  struct Slot {
+    Coordinate<Chain> place{Chain{}, 0, 0};
+  };
+
+  __device__ static constexpr int line_of(int i) {
+    return i / D::kPos * D::kLinesAtOnce;
+  }
+  __device__ static constexpr int pos_of(int i) {
+    return i % D::kPos * D::kAcross * W;
+  }
+  __device__ static constexpr int row_of(int i) {
+    return Traits::kMemoryAlongK ? line_of(i) : pos_of(i);
+  }
+  __device__ static constexpr int k_of(int i) {
+    return Traits::kMemoryAlongK ? pos_of(i) : line_of(i);
+  }
+  __device__ bool idle() const {
+    return (Traits::kMemoryAlongK ? row_ : k_) >= (Traits::kMemoryAlongK ? Rows : TileK);
+  }
+
+  __device__ bool is_valid(const Coordinate<Chain>& at) const {
+    using Unsigned = uint_t<sizeof(typename Chain::Index)>;
+    return static_cast<Unsigned>(at.template index<0>()) < static_cast<Unsigned>(view_.chain.template length<0>()) &&
+           static_cast<Unsigned>(at.template index<1>()) < static_cast<Unsigned>(view_.chain.template length<1>()) &&
+           at.maps();
+  }
+
+  // f(coordinate, row, k) of each piece; row and k count from the thread's first.
+  template <typename F>
+  __device__ void for_pieces(F f) {
+    if (D::kIdle && idle()) return;
+    if constexpr (kWalk) {
+      Coordinate<Chain> at = at_[0].place;
+#pragma unroll
+      for (int i = 0; i < D::kCount; ++i) {
+        f(at, row_of(i), k_of(i));
+        at.move(row_of(i + 1) - row_of(i), k_of(i + 1) - k_of(i));
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < D::kCount; ++i) f(at_[i].place, row_of(i), k_of(i));
+    }
+  }
+
+  __device__ Held converted(const Piece<Element, W>& piece, bool valid, int row, int k) const {
+    Held held{};
+    float v[W];
+#pragma unroll
+    for (int j = 0; j < W; ++j) v[j] = convert<float>(piece.x[j]);
+    if constexpr (HasPrologue<Operand>) {
+      if (valid) operand_.apply(v, batch_, row, k);
+    }
+#pragma unroll
+    for (int j = 0; j < W; ++j) held.x[j] = convert<In>(v[j]);
+    return held;
+  }
+
+  const Operand& operand_;
+  TensorView<const Element, Chain> view_;
+  int batch_, row_, k_;
+  Slot at_[kKept];
+  Held held_[kAsync ? 1 : D::kCount];
+};
+
+// A computed operand: pieces of kWidth neighbours along k, rows and k as the operand says.
+template <typename Operand, typename In, int Rows, int TileK, int Threads>
+class TileLoader {
+ public:
+  using Tile = SharedTile<In, Rows, TileK, true>;
+  static constexpr bool kAsync = false;
+
+  __device__ TileLoader(const Operand& operand, int batch, int row, int k)
+      : operand_(operand),
+        batch_(batch),
+        row_(static_cast<int>(threadIdx.x) / D::kAcross),
+        k_(static_cast<int>(threadIdx.x) % D::kAcross * W),
+        first_row_(row),
+        first_k_(k) {}
+
+  __device__ void copy(uint32_t) {}
+  __device__ void fetch() {
+    if (D::kIdle && row_ >= Rows) return;
+#pragma unroll
+    for (int i = 0; i < D::kCount; ++i) {
+      const int row = first_row_ + row_ + i / D::kPos * D::kLinesAtOnce;
+      const int k = first_k_ + k_ + i % D::kPos * D::kAcross * W;
+      float v[W] = {};
+      if (row < operand_.rows() && k < operand_.depth()) {
+        operand_.load(v, batch_, row, k, operand_.depth() - k < W ? operand_.depth() - k : W);
+      }
+#pragma unroll
+      for (int j = 0; j < W; ++j) held_[i].x[j] = convert<In>(v[j]);
+    }
+  }
+  __device__ void put(uint8_t* to) const {
+    if (D::kIdle && row_ >= Rows) return;
+#pragma unroll
+    for (int i = 0; i < D::kCount; ++i) {
+      *reinterpret_cast<Piece<In, W>*>(
+          to + Tile::place(row_ + i / D::kPos * D::kLinesAtOnce, k_ + i % D::kPos * D::kAcross * W)) = held_[i];
+    }
+  }
+  __device__ void next() {
+    first_k_ += TileK;
+  }
+
+ private:
+  static constexpr int W = Operand::kWidth;
+  using D = Deal<Rows, TileK / W, Threads>;
+
+  const Operand& operand_;
+  int batch_, row_, k_, first_row_, first_k_;
+  Piece<In, W> held_[D::kCount];
+};
+
+}  // namespace heddle::tile::cuda
