@@ -43,9 +43,13 @@ State::State(uint64_t seed, const GeneratorOptions& options) : options_(options)
   static const std::vector<DType> mains = {DType::kF32, DType::kF32, DType::kF32, DType::kF32,
                                            DType::kF32, DType::kF32, DType::kF16, DType::kBF16,
                                            DType::kF64, DType::kI64, DType::kI32, DType::kF32};
-  static const std::vector<int64_t> pool = {1, 2, 3, 4, 5, 7, 8, 11, 16, 17, 24, 31, 33, 64};
+  static const std::vector<int64_t> small = {1, 2, 3, 4, 5, 7, 8, 11, 16, 17, 24, 31, 33, 64};
+  static const std::vector<int64_t> large = {1,  2,  3,  5,   7,   16,  17,  30,  33,   48,
+                                             64, 65, 97, 127, 129, 256, 257, 515, 1023, 4096};
+  const std::vector<int64_t>& pool = options.memory_bound ? large : small;
   main_ = rng_.pick(mains);
   for (int i = 0; i < 4; ++i) extents_.push_back(rng_.pick(pool));
+  if (options.memory_bound) extents_.push_back(rng_.pick(small));
   if (rng_.chance(0.03)) extents_.push_back(0);
   const int64_t parameters = rng_.range(1, 3);
   for (int64_t i = 0; i < parameters; ++i) keep(add_parameter(random_array(rng_, main_, shape(4))));

@@ -96,10 +96,10 @@ std::string guarded(const char* name, const Check& check) {
 // Compiles every plan that was prepared; where the compiler refuses the set, each case on its own.
 class PlanStage {
  public:
-  PlanStage(const std::vector<Case>& cases, passes::FusionPolicy fusion)
-      : cases_(cases), fusion_(fusion), all_(fusion), index_(cases.size()), alone_(cases.size()) {}
+  PlanStage(const std::vector<Case>& cases, const Checks& checks)
+      : cases_(cases), checks_(checks), all_(checks.fusion), index_(cases.size()), alone_(cases.size()) {}
 
-  void prepare(size_t i) { index_[i] = all_.add(cases_[i].graph); }
+  void prepare(size_t i) { index_[i] = all_.add(cases_[i].graph, checks_.small_machine); }
 
   void compile() {
     try {
@@ -111,8 +111,8 @@ class PlanStage {
 
   std::string check(size_t i, const Reference& reference, Tally& tally) {
     if (broken_) {
-      alone_[i] = std::make_unique<PlanSet>(fusion_);
-      index_[i] = alone_[i]->add(cases_[i].graph);
+      alone_[i] = std::make_unique<PlanSet>(checks_.fusion);
+      index_[i] = alone_[i]->add(cases_[i].graph, checks_.small_machine);
       alone_[i]->compile();
     }
     const PlanSet& plans = broken_ ? *alone_[i] : all_;
@@ -124,7 +124,7 @@ class PlanStage {
 
  private:
   const std::vector<Case>& cases_;
-  passes::FusionPolicy fusion_;
+  const Checks& checks_;
   PlanSet all_;
   std::vector<std::optional<size_t>> index_;
   std::vector<std::unique_ptr<PlanSet>> alone_;
@@ -135,7 +135,7 @@ class PlanStage {
 
 void check_cases(const std::vector<Case>& cases, const Checks& checks, Tally& tally,
                  const std::function<void(size_t, bool)>& begin, const std::function<void(size_t, std::string)>& fail) {
-  PlanStage plans(cases, checks.fusion);
+  PlanStage plans(cases, checks);
   std::vector<std::optional<Reference>> references(cases.size());
   for (size_t i = 0; i < cases.size(); ++i) {
     const Case& c = cases[i];

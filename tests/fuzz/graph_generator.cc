@@ -166,6 +166,35 @@ void add_reduce(State& s) {
   s.keep(g.reduce(kind, x, dims, s.rng().chance(0.5)));
 }
 
+// Rows and columns of the same data reduced, and what is made of both: the shape of gradients of normalisations.
+void add_rows_and_columns(State& s) {
+  ir::Builder& g = s.builder();
+  const ValueId x = s.any_float();
+  if (g.rank(x) < 2 || element_count(g.shape(x)) == 0) return;
+  Ints rows, columns;
+  for (int64_t d = 0; d < g.rank(x); ++d) (s.rng().chance(0.5) ? rows : columns).push_back(d);
+  if (rows.empty() || columns.empty()) return;
+  static const std::vector<std::string> kinds = {"sum", "max", "min"};
+  const ValueId scaled = g.binary(Op::kMul, x, s.partner(x));
+  const ValueId by_row = g.reduce(s.rng().pick(kinds), x, rows, true);
+  const ValueId by_column = g.reduce(s.rng().pick(kinds), scaled, columns, true);
+  s.keep(by_row);
+  s.keep(by_column);
+  s.keep(g.binary(s.rng().chance(0.5) ? Op::kSub : Op::kMax, g.binary(Op::kMul, x, by_row), by_column));
+}
+
+// A costly value per row that every element of the row then needs.
+void add_costly_broadcast(State& s) {
+  ir::Builder& g = s.builder();
+  const ValueId x = s.any_float();
+  const Ints dims = s.some_dims(g.shape(x), false);
+  if (dims.empty() || s.elements_of(dims, x) == 0) return;
+  const ValueId statistic = g.reduce("max", g.unary(Op::kAbs, x), dims, true);
+  const double power = s.rng().pick(std::vector<double>{0.5, -0.5, 1.25, -1});
+  const ValueId weight = g.binary(Op::kPow, g.binary(Op::kAdd, statistic, 0.5), power);
+  s.keep(g.binary(Op::kMul, x, s.rng().chance(0.5) ? weight : g.unary(Op::kTanh, weight)));
+}
+
 void add_scan_or_order(State& s, Op op) {
   ir::Builder& g = s.builder();
   const ValueId x = s.any_number();
@@ -220,6 +249,34 @@ struct Move {
   void (*run)(State&);
 };
 
+const std::vector<Move>& memory_bound_moves() {
+  static const std::vector<Move> all = {
+      {24, Op::kAdd, add_binary},
+      {14, Op::kExp, add_unary},
+      {3, Op::kSelect, add_select},
+      {4, Op::kCast, add_cast},
+      {14, Op::kReduce, add_reduce},
+      {10, Op::kReduce, add_normalisation},
+      {6, Op::kReduce, add_rows_and_columns},
+      {5, Op::kReduce, add_costly_broadcast},
+      {5, Op::kBroadcast, add_broadcast},
+      {6, Op::kReshape, add_reshape},
+      {8, Op::kTranspose, add_transpose},
+      {4, Op::kSlice, add_slice},
+      {2, Op::kReverse, add_reverse},
+      {3, Op::kPad, add_pad},
+      {5, Op::kConcat, add_concat},
+      {3, Op::kGather, add_gather},
+      {1, Op::kGatherElements, add_gather_elements},
+      {1, Op::kGatherNd, add_gather_nd},
+      {2, Op::kScan, [](State& s) { add_scan_or_order(s, Op::kScan); }},
+      {3, Op::kArgReduce, [](State& s) { add_scan_or_order(s, Op::kArgReduce); }},
+      {1, Op::kIota, add_iota},
+      {1, Op::kRandom, add_random},
+  };
+  return all;
+}
+
 const std::vector<Move>& moves() {
   static const std::vector<Move> all = {
       {24, Op::kAdd, add_binary},
@@ -257,16 +314,16 @@ const std::vector<Move>& moves() {
 }
 
 // Every value that nothing reads becomes an output, and now and then one that is read.
-void choose_outputs(State& s) {
+void choose_outputs(State& s, int64_t most, double chance_of_read) {
   const auto readers = ir::users(s.graph());
   std::vector<ValueId> sinks;
   for (ValueId v : s.values()) {
     const bool computed = s.graph().producer(v).op != Op::kParameter;
-    if (computed && (readers[v].empty() || s.rng().chance(0.05))) sinks.push_back(v);
+    if (computed && (readers[v].empty() || s.rng().chance(chance_of_read))) sinks.push_back(v);
   }
   if (sinks.empty()) sinks.push_back(s.values().back());
   s.rng().shuffle(sinks);
-  sinks.resize(std::min<size_t>(sinks.size(), static_cast<size_t>(s.rng().range(1, 5))));
+  sinks.resize(std::min<size_t>(sinks.size(), static_cast<size_t>(s.rng().range(1, most))));
   for (size_t i = 0; i < sinks.size(); ++i) s.graph().output(fmt::format("y{}", i), sinks[i]);
 }
 
@@ -276,7 +333,7 @@ Case generate_case(uint64_t seed, const GeneratorOptions& options) {
   State s(seed, options);
   std::vector<const Move*> enabled;
   int total = 0;
-  for (const Move& move : moves()) {
+  for (const Move& move : options.memory_bound ? memory_bound_moves() : moves()) {
     const bool elementwise = move.run == add_binary || move.run == add_unary;
     if (!elementwise && !s.allows(move.guard)) continue;
     enabled.push_back(&move);
@@ -289,7 +346,7 @@ Case generate_case(uint64_t seed, const GeneratorOptions& options) {
     while (ticket >= enabled[chosen]->weight) ticket -= enabled[chosen++]->weight;
     enabled[chosen]->run(s);
   }
-  choose_outputs(s);
+  options.memory_bound ? choose_outputs(s, 8, 0.12) : choose_outputs(s, 5, 0.05);
   return s.take();
 }
 

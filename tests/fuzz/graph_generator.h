@@ -15,6 +15,10 @@ struct Case {
 };
 
 struct GeneratorOptions {
+  // Only what stitch groups are made of (no contractions, control or reference ops), in the proportions of the regions
+  // that stitching is for: statistics over any dimensions and their consumers, layout changes, several outputs; with
+  // larger and odder extents.
+  bool memory_bound = false;
   int max_nodes = 24;
   int64_t max_elements = 6000;  // per value
   std::set<ir::Op> ops;         // which primitives to choose from besides layout plumbing; empty: all

@@ -190,6 +190,8 @@ int main(int argc, char** argv) {
       {"none", FusionPolicy::kNone}, {"basic", FusionPolicy::kBasic}, {"stitch", FusionPolicy::kStitch}};
   app.add_option("--fusion", options.checks.fusion, "none, basic or stitch")
       ->transform(CLI::CheckedTransformer(policies));
+  app.add_flag("--memory-bound", options.generator.memory_bound, "only what stitch groups have, with larger extents");
+  app.add_flag("--small-machine", options.checks.small_machine, "schedule for four threads, tiny caches, slow memory");
   using heddle::passes::Precision;
   const std::map<std::string, Precision> precisions = {
       {"f32", Precision::kF32}, {"f16", Precision::kF16}, {"bf16", Precision::kBF16}};
@@ -204,5 +206,6 @@ int main(int argc, char** argv) {
   } catch (const CLI::Error& error) {
     return app.exit(error);
   }
+  if (options.generator.memory_bound) options.generator.max_elements = 30000;
   return heddle::fuzz::run(options);
 }

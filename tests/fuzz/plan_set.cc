@@ -14,11 +14,23 @@ const Target& target() {
   return host;
 }
 
+const Target& small_target() {
+  static const Target small = [] {
+    Target t = target();
+    t.cpu.threads = 4;
+    t.cpu.l1_bytes = 2 << 10, t.cpu.l2_bytes = 16 << 10, t.cpu.l3_bytes = 64 << 10;
+    t.cpu.ghz = 0.1, t.cpu.copy_gbps = 0.1, t.cpu.barrier_us = 0.5;
+    return t;
+  }();
+  return small;
+}
+
 }  // namespace
 
-size_t PlanSet::add(const ir::Graph& graph) {
-  const ir::Graph optimised = passes::run_pipeline(graph, {.target = target()});
-  driver::BuildContext context{target(), fusion_, kernels_, report_};
+size_t PlanSet::add(const ir::Graph& graph, bool small) {
+  const Target& machine = small ? small_target() : target();
+  const ir::Graph optimised = passes::run_pipeline(graph, {.target = machine});
+  driver::BuildContext context{machine, fusion_, kernels_, report_};
   plans_.push_back(driver::build_plan(optimised, context).plan);
   plans_.back()->target = target().fingerprint();
   return plans_.size() - 1;

@@ -15,8 +15,9 @@ namespace heddle::fuzz {
 class PlanSet {
  public:
   explicit PlanSet(passes::FusionPolicy fusion) : fusion_(fusion) {}
-  // Runs the passes and schedules the graph. Returns its index. Throws what the stages throw.
-  size_t add(const ir::Graph& graph);
+  // Runs the passes and schedules the graph, for this machine or (`small`) for one like it with four threads, tiny
+  // caches and slow memory, to which small graphs are large. Returns its index. Throws what the stages throw.
+  size_t add(const ir::Graph& graph, bool small = false);
   // Throws kCompilerFailed.
   void compile();
   std::vector<ir::Array> run(size_t index, const std::vector<ir::Array>& inputs, int threads) const;
