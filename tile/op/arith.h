@@ -1,7 +1,7 @@
 // Elementwise arithmetic with the semantics of the primitives that plain operators do not give.
 #pragma once
 
-#include "tile/arch/cpu/vec.h"
+#include "tile/arch/vec.h"
 
 namespace heddle::tile {
 

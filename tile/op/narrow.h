@@ -3,7 +3,9 @@
 #pragma once
 
 #include "tile/op/arith.h"
+#if !defined(TILE_CUDA)
 #include "tile/op/lanes.h"
+#endif
 
 namespace heddle::tile {
 
@@ -74,6 +76,7 @@ struct compute_type<T> {
   using type = float;
 };
 
+#if !defined(TILE_CUDA)  // the loads and stores of arch/cuda convert by themselves
 template <int W, narrow_float T>
 TILE_INLINE vec<float, W> load_n(const T* p, int64_t n) {
   return lanes_of<W, float>(n, [&](int64_t i) { return T::decode(p[i].bits); });
@@ -111,6 +114,7 @@ template <narrow_float T, int W>
 TILE_INLINE void store_strided(T* p, int64_t stride, vec<float, W> v) {
   store_strided_n(p, stride, v, W);
 }
+#endif
 
 // A float as it would be after storing it as S.
 template <typename S, bool Saturate, int W>

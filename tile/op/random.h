@@ -2,8 +2,7 @@
 // and an index, equal on every target.
 #pragma once
 
-#include "tile/arch/cpu/isa.h"
-#include "tile/core/types.h"
+#include "tile/arch/vec.h"
 
 namespace heddle::tile {
 

@@ -1,0 +1,123 @@
+// Elementary functions on the vectors of a GPU thread: the device library's, lane by lane (at most 2 units in the last
+// place in float but for pow: 4).
+#pragma once
+
+#include "tile/op/arith.h"
+
+namespace heddle::tile {
+
+#define TILE_UNARY(NAME)                    \
+  template <typename T, int W>              \
+  TILE_INLINE vec<T, W> NAME(vec<T, W> a) { \
+    return map_lanes(a, [](T x) -> T {      \
+      if constexpr (is_same<T, float>) {    \
+        return TILE_MATH(NAME##f)(x);       \
+      } else {                              \
+        return TILE_MATH(NAME)(x);          \
+      }                                     \
+    });                                     \
+  }
+TILE_UNARY(exp)
+TILE_UNARY(expm1)
+TILE_UNARY(log)
+TILE_UNARY(log1p)
+TILE_UNARY(sin)
+TILE_UNARY(cos)
+TILE_UNARY(tan)
+TILE_UNARY(asin)
+TILE_UNARY(acos)
+TILE_UNARY(atan)
+TILE_UNARY(sinh)
+TILE_UNARY(cosh)
+TILE_UNARY(tanh)
+TILE_UNARY(asinh)
+TILE_UNARY(acosh)
+TILE_UNARY(atanh)
+TILE_UNARY(erf)
+#undef TILE_UNARY
+
+#define TILE_TWO(NAME)                                   \
+  template <typename T, int W>                           \
+  TILE_INLINE vec<T, W> NAME(vec<T, W> a, vec<T, W> b) { \
+    return map_lanes(a, b, [](T x, T y) -> T {           \
+      if constexpr (is_same<T, float>) {                 \
+        return TILE_MATH(NAME##f)(x, y);                 \
+      } else {                                           \
+        return TILE_MATH(NAME)(x, y);                    \
+      }                                                  \
+    });                                                  \
+  }
+TILE_TWO(pow)
+TILE_TWO(atan2)
+#undef TILE_TWO
+
+template <typename T, int W>
+TILE_INLINE vec<T, W> rsqrt(vec<T, W> a) {
+#if defined(__CUDACC_RTC__)
+  return map_lanes(a, [](T x) -> T {
+    if constexpr (is_same<T, float>) {
+      return ::rsqrtf(x);
+    } else {
+      return ::rsqrt(x);
+    }
+  });
+#else
+  return T(1) / sqrt(a);
+#endif
+}
+
+// a / b where b is the same in all lanes, and mostly for a whole row: the reciprocal is computed once and the quotient
+// corrected by its remainder, which rounds as the division does. Where the remainder is no finite number the product is
+// right as it is; divisors whose reciprocal is not a normal number take the division.
+template <typename T, int W>
+TILE_INLINE vec<T, W> divide_by(vec<T, W> a, vec<T, W> b) {
+  constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
+  const T size = b[0] < T(0) ? -b[0] : b[0];
+  if (!(size > small && size < T(1) / small)) return a / b;
+  const vec<T, W> r = splat<W>(T(1) / b[0]), q = a * r;
+  const vec<T, W> rest = fma(-q, b, a);
+  return select(rest - rest == zero<T, W>(), fma(rest, r, q), q);
+}
+
+// ---- Indices, 32 or 64 bits wide
+
+template <typename A, typename B>
+TILE_INLINE auto larger(A a, B b) {
+  return a > b ? a : b;
+}
+template <typename A, typename B>
+TILE_INLINE auto smaller(A a, B b) {
+  return a < b ? a : b;
+}
+template <typename I>
+TILE_INLINE I floor_div(I a, int64_t b) {
+  return a / I(b) - (a % I(b) < 0);
+}
+template <typename I>
+TILE_INLINE I floor_mod(I a, int64_t b) {
+  const I r = a % I(b);
+  return r < 0 ? r + I(b) : r;
+}
+template <typename I>
+TILE_INLINE I clamp_index(I a, int64_t lo, int64_t hi) {
+  return a < lo ? I(lo) : a > hi ? I(hi) : a;
+}
+// Mirrors a into [0, n) without repeating the ends.
+template <typename I>
+TILE_INLINE I reflect_index(I a, int64_t n) {
+  const I r = floor_mod(a, 2 * n - 2);
+  return r < n ? r : I(2 * n - 2) - r;
+}
+// A negative index counts from the end; what is still outside is clamped, so that nothing outside is read.
+template <typename T>
+TILE_INLINE int64_t wrap_index(T index, int64_t n) {
+  int64_t a = static_cast<int64_t>(index);
+  if constexpr (!is_signed<T>) {
+    if (index > static_cast<uint64_t>(n - 1)) a = n - 1;
+  } else if (a < 0) {
+    a += n;
+  }
+  return clamp_index(a, 0, n - 1);
+}
+
+}  // namespace heddle::tile

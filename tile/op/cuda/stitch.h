@@ -1,0 +1,12 @@
+// Everything that generated memory-bound CUDA kernels use. Define TILE_CUDA before any tile header, or include this
+// first.
+#pragma once
+
+#if !defined(TILE_CUDA)
+#define TILE_CUDA 1
+#endif
+
+#include "tile/op/arith.h"
+#include "tile/op/cuda/math.h"
+#include "tile/op/cuda/team.h"
+#include "tile/op/narrow.h"

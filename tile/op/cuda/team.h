@@ -1,0 +1,259 @@
+// What threads do together: barriers, reductions and scans of a team. A team is a thread, a power-of-two part of a
+// warp, a warp, or a whole block; every thread of its warp takes part in each call. Results are the same on all threads
+// and from run to run: the order of combination is fixed.
+#pragma once
+
+#include "tile/arch/vec.h"
+
+namespace heddle::tile {
+
+// ---- Combiners. Max and min let NaN win; `any` and `all` work on 0 and 1.
+
+struct sum_of {
+  template <typename T>
+  TILE_INLINE static constexpr T identity() {
+    return T(0);
+  }
+  template <typename T>
+  TILE_INLINE static T apply(T a, T b) {
+    return detail::add_of(a, b);
+  }
+};
+struct prod_of {
+  template <typename T>
+  TILE_INLINE static constexpr T identity() {
+    return T(1);
+  }
+  template <typename T>
+  TILE_INLINE static T apply(T a, T b) {
+    return detail::mul_of(a, b);
+  }
+};
+struct max_of {
+  template <typename T>
+  TILE_INLINE static constexpr T identity() {
+    return lowest<T>();
+  }
+  template <typename T>
+  TILE_INLINE static T apply(T a, T b) {
+    return a > b || a != a ? a : b;
+  }
+};
+struct min_of {
+  template <typename T>
+  TILE_INLINE static constexpr T identity() {
+    return highest<T>();
+  }
+  template <typename T>
+  TILE_INLINE static T apply(T a, T b) {
+    return a < b || a != a ? a : b;
+  }
+};
+struct any_of : max_of {
+  template <typename T>
+  TILE_INLINE static constexpr T identity() {
+    return T(0);
+  }
+};
+struct all_of : min_of {
+  template <typename T>
+  TILE_INLINE static constexpr T identity() {
+    return T(1);
+  }
+};
+
+// Lane by lane.
+template <typename C, typename T, int W>
+TILE_INLINE vec<T, W> combine(vec<T, W> a, vec<T, W> b) {
+  return map_lanes(a, b, [](T x, T y) -> T { return C::apply(x, y); });
+}
+// Over the lanes, pairwise.
+template <typename C, typename T, int W>
+TILE_INLINE T across(vec<T, W> a) {
+#pragma unroll
+  for (int half = W / 2; half > 0; half /= 2) {
+#pragma unroll
+    for (int i = 0; i < half; ++i) a.set(i, C::apply(a[i], a[i + half]));
+  }
+  return a[0];
+}
+
+// ---- Running results of a thread
+
+template <typename C, typename T, int W>
+struct accumulator {
+  vec<T, W> part = splat<W>(C::template identity<T>());
+  TILE_INLINE void add(vec<T, W> v) { part = combine<C>(part, v); }
+  TILE_INLINE vec<T, W> columns() const { return part; }
+  TILE_INLINE T row() const { return across<C>(part); }
+};
+
+// A sum of many terms that keeps what rounding takes from it (Kahan 1965).
+template <typename T, int W>
+struct compensated_sum {
+  vec<T, W> part = zero<T, W>(), lost = zero<T, W>();
+  TILE_INLINE void add(vec<T, W> v) {
+    each_lane<W>([&](int i) {
+      const T term = v[i] - lost[i], after = part[i] + term;
+      // Where the sum has overflowed the difference is no number; the infinity shall stay.
+      const T rest = (after - part[i]) - term;
+      part.set(i, after);
+      lost.set(i, rest == rest ? rest : T(0));
+    });
+  }
+  TILE_INLINE vec<T, W> columns() const { return part; }
+  TILE_INLINE T row() const { return across<sum_of>(part); }
+};
+
+// Position of the best value: NaN wins over numbers, the first among equals (Last: the last) over the others.
+// `where` < 0: none yet.
+template <bool Max, bool Last, typename T, typename P>
+struct best {
+  T value;
+  P where;
+  TILE_INLINE static bool better(T a, T b) {
+    bool r = Max ? a > b : a < b;
+    if constexpr (is_float<T>) r = (r && b == b) || (a != a && b == b);
+    return r;
+  }
+  TILE_INLINE best with(best other) const {
+    if (other.where < 0) return *this;
+    if (where < 0) return other;
+    const bool forward = better(other.value, value), backward = better(value, other.value);
+    const bool later = Last ? other.where > where : other.where < where;
+    return forward || (!backward && later) ? other : *this;
+  }
+};
+template <bool Max, bool Last, typename T, typename P, int W>
+struct arg_accumulator {
+  using Best = best<Max, Last, T, P>;
+  Best part[W];
+  TILE_INLINE arg_accumulator() {
+    each_lane<W>([&](int i) { part[i] = {T(0), P(-1)}; });
+  }
+  TILE_INLINE void add(vec<T, W> v, vec<P, W> position) {
+    each_lane<W>([&](int i) { part[i] = part[i].with({v[i], position[i]}); });
+  }
+  TILE_INLINE Best row() const {
+    Best r = part[0];
+    each_lane<W>([&](int i) {
+      if (i > 0) r = r.with(part[i]);
+    });
+    return r;
+  }
+};
+
+// ---- Shuffles of any type
+
+template <typename T>
+TILE_INLINE T shuffle_xor(T x, int by) {
+  if constexpr (sizeof(T) <= 4 && !is_same<T, float>) {
+    return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<int>(x), by));
+  } else if constexpr (is_float<T>) {
+    return __shfl_xor_sync(0xffffffffu, x, by);
+  } else {
+    return static_cast<T>(__shfl_xor_sync(0xffffffffu, static_cast<long long>(x), by));
+  }
+}
+template <typename T>
+TILE_INLINE T shuffle_up(T x, int by, int width) {
+  if constexpr (sizeof(T) <= 4 && !is_same<T, float>) {
+    return static_cast<T>(__shfl_up_sync(0xffffffffu, static_cast<int>(x), by, width));
+  } else if constexpr (is_float<T>) {
+    return __shfl_up_sync(0xffffffffu, x, by, width);
+  } else {
+    return static_cast<T>(__shfl_up_sync(0xffffffffu, static_cast<long long>(x), by, width));
+  }
+}
+template <bool Max, bool Last, typename T, typename P>
+TILE_INLINE best<Max, Last, T, P> shuffle_xor(best<Max, Last, T, P> x, int by) {
+  return {shuffle_xor(x.value, by), shuffle_xor(x.where, by)};
+}
+
+struct best_of {
+  template <typename B>
+  TILE_INLINE static B apply(B a, B b) {
+    return a.with(b);
+  }
+};
+
+// ---- Teams. `Threads` is the number of threads of a team.
+
+template <int Threads>
+TILE_INLINE void team_sync() {
+  if constexpr (Threads > 32) {
+    __syncthreads();
+  } else if constexpr (Threads > 1) {
+    __syncwarp();
+  }
+}
+
+// Over `Lanes` neighbouring threads of a warp.
+template <typename C, int Lanes, typename T>
+TILE_INLINE T lanes_reduce(T x) {
+#pragma unroll
+  for (int by = Lanes / 2; by > 0; by /= 2) x = C::apply(x, shuffle_xor(x, by));
+  return x;
+}
+
+constexpr int power_of_two_from(int n) {
+  int p = 1;
+  while (p < n) p *= 2;
+  return p;
+}
+
+// Over a team. A block needs `shared` for one T per warp, which may be used again after the next barrier.
+template <typename C, int Threads, typename T>
+TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
+  if constexpr (Threads <= 32) {
+    return lanes_reduce<C, Threads>(x);
+  } else {
+    constexpr int warps = Threads / 32, rounded = power_of_two_from(warps);
+    x = lanes_reduce<C, 32>(x);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    __syncthreads();
+    if constexpr (rounded == warps) {
+      return lanes_reduce<C, rounded>(shared[threadIdx.x % rounded]);
+    } else {
+      T r = shared[0];
+#pragma unroll
+      for (int i = 1; i < warps; ++i) r = C::apply(r, shared[i]);
+      return r;
+    }
+  }
+}
+
+// What the threads before this one of the team hold, combined; `total` is that of the whole team. A block needs
+// `shared` for one T per warp and a barrier before it is used again.
+template <typename C, int Threads, typename T>
+TILE_INLINE T team_scan(T x, T& total, [[maybe_unused]] T* shared) {
+  constexpr int lanes = Threads < 32 ? Threads : 32;
+  const int lane = threadIdx.x % lanes;
+  T inclusive = x;
+#pragma unroll
+  for (int by = 1; by < lanes; by *= 2) {
+    const T other = shuffle_up(inclusive, by, lanes);
+    if (lane >= by) inclusive = C::apply(other, inclusive);
+  }
+  T before = shuffle_up(inclusive, 1, lanes);
+  if (lane == 0) before = C::template identity<T>();
+  if constexpr (Threads == 1) {
+    total = x;
+    return C::template identity<T>();
+  } else if constexpr (Threads <= 32) {
+    total = lanes_reduce<C, lanes>(x);
+    return before;
+  } else {
+    if (lane == 31) shared[threadIdx.x / 32] = inclusive;
+    __syncthreads();
+    T ahead = C::template identity<T>();
+    total = ahead;
+    for (int w = 0; w < Threads / 32; ++w) {
+      if (w == int(threadIdx.x) / 32) ahead = total;
+      total = C::apply(total, shared[w]);
+    }
+    return C::apply(ahead, before);
+  }
+}
+
+}  // namespace heddle::tile
