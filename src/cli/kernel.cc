@@ -116,7 +116,7 @@ void print_result(const GemmBenchResult& r) {
 // Without a GPU: what would be tried, why others cannot run, and whether it compiles.
 int list_candidates(const schedule::CudaGemmProblem& problem, const KernelArguments& k) {
   const CudaTarget target;
-  const auto epilogue = codegen::CudaEpilogue::parse(k.epilogue, problem.out);
+  const codegen::GemmEpilogue epilogue = codegen::lower(codegen::CudaEpilogue::parse(k.epilogue, problem.out), problem);
   Table table({"candidate", "predicted", "what"});
   int shown = 0, failures = 0;
   for (const schedule::CudaGemmCandidate& c : schedule::enumerate(problem, target)) {
@@ -124,8 +124,8 @@ int list_candidates(const schedule::CudaGemmProblem& problem, const KernelArgume
     std::string what = c.rejected;
     if (what.empty()) {
       try {
-        const std::string unit = codegen::gemm_unit(problem, c.config, epilogue);
-        const jit::CompiledCubin cubin = jit::compile_cubin(unit, "sm_90a", true);
+        const codegen::CudaGemmUnit unit = codegen::gemm_unit(problem, c.config, epilogue.epilogue, epilogue.operands);
+        const jit::CompiledCubin cubin = jit::compile_cubin(unit.source(), "sm_90a", true);
         what = cubin.from_cache ? "compiled (cache)" : fmt::format("compiled in {:.2f} s", cubin.seconds);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kCompilerFailed) throw;

@@ -16,68 +16,72 @@ using schedule::CudaGemmProblem;
 using schedule::tile_type;
 using tile::GemmStore;
 using Kind = CudaEpilogueOperand::Kind;
+using ir::Op;
+using schedule::ExprId;
 
 void add_step(CudaEpilogue& epilogue, const std::string& step, DType dtype) {
   const auto operand = [&](Kind kind) {
-    const std::string expression = fmt::format("x + o{}[i]", epilogue.operands.size());
     epilogue.operands.push_back({step, kind, dtype});
-    epilogue.steps.push_back(expression);
+    epilogue.steps.push_back(step);
   };
   if (step == "bias") return operand(Kind::kColumn);
   if (step == "row_bias") return operand(Kind::kRow);
   if (step == "residual") return operand(Kind::kMatrix);
   for (const char* name : {"relu", "gelu", "silu", "hardswish", "softplus", "sigmoid", "tanh"}) {
-    if (step == name) return epilogue.steps.push_back(fmt::format("tile::cuda::{}(x)", name));
+    if (step == name) return epilogue.steps.push_back(step);
   }
   if (step.starts_with("scale=")) {
     double value = 0;
     const char* end = step.data() + step.size();
     const auto [stop, error] = std::from_chars(step.data() + 6, end, value);
-    if (error == std::errc() && stop == end && std::isfinite(value)) {
-      return epilogue.steps.push_back(fmt::format("x * float({:.9g})", value));
-    }
+    if (error == std::errc() && stop == end && std::isfinite(value)) return epilogue.steps.push_back(step);
   }
   fail(ErrorCode::kInvalidArgument, "epilogue", fmt::format("\"{}\" is no step", step),
        "Steps: bias, row_bias, residual, scale=S, relu, gelu, silu, hardswish, softplus, sigmoid, tanh");
 }
 
-std::string epilogue_text(const CudaEpilogue& e) {
-  std::string text = "struct Epilogue {\n";
-  if (e.operands.empty()) text += "  int64_t unused;\n";
-  for (size_t i = 0; i < e.operands.size(); ++i) {
-    text +=
-        fmt::format("  const {}* p{};\n  int64_t row{}, batch{};\n", tile_type(e.operands[i].dtype, false), i, i, i);
-  }
-  text +=
-      "  template <typename T, int W>\n"
-      "  __device__ void operator()(T (&v)[W], int batch, int row, int col, int n) const {\n";
-  for (size_t i = 0; i < e.operands.size(); ++i) {
-    switch (e.operands[i].kind) {
-      case Kind::kColumn:
-        text += fmt::format("    float o{0}[W];\n    tile::sm90::load_row<W>(o{0}, p{0} + col, n);\n", i);
-        break;
-      case Kind::kRow:
-        text += fmt::format(
-            "    float o{0}[W];\n    for (int i = 0; i < W; ++i) o{0}[i] = tile::sm90::to_float(p{0}[row]);\n", i);
-        break;
-      case Kind::kMatrix:
-        text += fmt::format(
-            "    float o{0}[W];\n"
-            "    tile::sm90::load_row<W>(o{0}, p{0} + batch * batch{0} + row * row{0} + col, n);\n",
-            i);
-        break;
+// Steps as expressions of x.
+class StepLowering {
+ public:
+  explicit StepLowering(schedule::ExprPool& pool) : pool_(pool) {}
+
+  ExprId step(const std::string& name, ExprId x) {
+    if (name == "relu") return op(Op::kMax, {x, number(0)});
+    if (name == "tanh") return op(Op::kTanh, {x});
+    if (name == "sigmoid") return sigmoid(x);
+    if (name == "silu") return op(Op::kMul, {x, sigmoid(x)});
+    if (name == "gelu") {
+      const ExprId phi = op(Op::kAdd, {op(Op::kErf, {op(Op::kMul, {x, number(0.70710678118654752)})}), number(1)});
+      return op(Op::kMul, {op(Op::kMul, {x, number(0.5)}), phi});
     }
+    if (name == "hardswish") {
+      const ExprId y = op(Op::kMin, {op(Op::kMax, {op(Op::kAdd, {x, number(3)}), number(0)}), number(6)});
+      return op(Op::kMul, {op(Op::kMul, {x, y}), number(1.0 / 6)});
+    }
+    if (name == "softplus") {
+      const ExprId tail = op(Op::kLog1p, {op(Op::kExp, {op(Op::kNeg, {op(Op::kAbs, {x})})})});
+      return op(Op::kAdd, {op(Op::kMax, {x, number(0)}), tail});
+    }
+    return op(Op::kMul, {x, number(std::stod(name.substr(name.find('=') + 1)))});
   }
-  if (!e.steps.empty()) {
-    text += "#pragma unroll\n    for (int i = 0; i < W; ++i) {\n      float x = tile::sm90::to_float(v[i]);\n";
-    for (const std::string& step : e.steps) text += fmt::format("      x = {};\n", step);
-    text += "      v[i] = static_cast<T>(x);\n    }\n";
+  ExprId op(Op op, std::vector<ExprId> args) {
+    schedule::Expr e{schedule::Expr::Kind::kOp, DType::kF32};
+    e.op = op;
+    e.args = std::move(args);
+    return pool_.add(std::move(e));
   }
-  return text + "  }\n};\n";
-}
+
+ private:
+  ExprId number(double value) { return pool_.constant(DType::kF32, value); }
+  ExprId sigmoid(ExprId x) {
+    return op(Op::kDiv, {number(1), op(Op::kAdd, {number(1), op(Op::kExp, {op(Op::kNeg, {x})})})});
+  }
+
+  schedule::ExprPool& pool_;
+};
 
 std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  constexpr const char* kStores[] = {"kTma", "kDirect", "kPartial"};
+  constexpr const char* kStores[] = {"kTma", "kEpilogue", "kPartial"};
   return fmt::format(
       "struct Config {{\n"
       "  using In = {};\n"
@@ -93,18 +97,17 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       kStores[static_cast<int>(c.store)]);
 }
 
-std::string multiply_text(const CudaGemmConfig& c) {
+std::string multiply_text(const CudaGemmConfig& c, const std::string& symbol) {
   const int cluster = c.cluster_m * c.cluster_n;
   const bool partial = c.store == GemmStore::kPartial;
   return fmt::format(
-      "using Traits = tile::sm90::GemmTraits<Config>;\n"
-      "extern \"C\" __global__ void {}__launch_bounds__(Traits::kThreads, 1)\n"
-      "    gemm(const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b,\n"
-      "         const __grid_constant__ tile::sm90::TensorMap d, const __grid_constant__ tile::GemmArgs args{}) {{\n"
-      "  tile::sm90::gemm<Config>(a, b, d, args, {});\n"
+      "extern \"C\" __global__ void {0}__launch_bounds__(tile::sm90::GemmTraits<{1}_parts::Config>::kThreads, 1)\n"
+      "    {1}(const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b,\n"
+      "        const __grid_constant__ tile::sm90::TensorMap d, const __grid_constant__ tile::GemmArgs args{2}) {{\n"
+      "  tile::sm90::gemm<{1}_parts::Config>(a, b, d, args, {3});\n"
       "}}\n",
-      cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster) : "",
-      partial ? "" : ",\n         const __grid_constant__ Epilogue epilogue",
+      cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster) : "", symbol,
+      partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
       partial ? "tile::sm90::NoEpilogue{}" : "epilogue");
 }
 
@@ -120,45 +123,99 @@ CudaEpilogue CudaEpilogue::parse(std::string_view text, DType dtype) {
   return epilogue;
 }
 
-std::vector<uint8_t> epilogue_block(const CudaEpilogue& epilogue, const CudaGemmProblem& problem) {
-  std::vector<int64_t> words;
-  for (size_t i = 0; i < epilogue.operands.size(); ++i) {
-    words.insert(words.end(), {0, problem.n, problem.n * problem.m});  // dense; the pointer is patched
+GemmEpilogue lower(const CudaEpilogue& epilogue, const CudaGemmProblem& p) {
+  using Role = schedule::Operand::Role;
+  GemmEpilogue result;
+  schedule::Epilogue& e = result.epilogue;
+  schedule::IndexPool& indices = e.pool.indices;
+  e.batch = indices.new_var(std::max<int64_t>(p.batch, 1)), e.row = indices.new_var(std::max<int64_t>(p.m, 1));
+  e.split = std::max<int64_t>(p.n, 1);
+  e.col_outer = indices.new_var(1), e.col = indices.new_var(e.split);
+  e.accumulator = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
+  result.operands = {{Role::kInput, p.in, {}, {}},
+                     {Role::kInput, p.in, {}, {}},
+                     {Role::kOutput, p.out, {}, {}},
+                     {Role::kOutput, DType::kU8, {}, {}}};
+  const auto place = [&](int64_t batch, int64_t row, int64_t col) {
+    return indices.add(indices.add(indices.scale(indices.var(e.batch), batch), indices.scale(indices.var(e.row), row)),
+                       indices.scale(indices.var(e.col), col));
+  };
+  StepLowering steps(e.pool);
+  ExprId x = e.pool.local(e.accumulator, 0);
+  const auto cast = [&](DType to) {
+    if (e.pool[x].dtype == to) return;
+    schedule::Expr c{schedule::Expr::Kind::kOp, to};
+    c.op = Op::kCast;
+    c.args = {x};
+    x = e.pool.add(std::move(c));
+  };
+  if (!epilogue.empty()) cast(DType::kF32);
+  size_t next = 0;
+  for (const std::string& step : epilogue.steps) {
+    if (next == epilogue.operands.size() || epilogue.operands[next].name != step) {
+      x = steps.step(step, x);
+      continue;
+    }
+    const CudaEpilogueOperand& o = epilogue.operands[next++];
+    const auto id = static_cast<uint32_t>(result.operands.size());
+    result.operands.push_back({Role::kInput, o.dtype, {}, {}});
+    const schedule::Index at = o.kind == Kind::kColumn ? place(0, 0, 1)
+                               : o.kind == Kind::kRow  ? place(0, 1, 0)
+                                                       : place(p.m * p.n, p.n, 1);
+    ExprId value = e.pool.load(o.dtype, id, at);
+    if (o.dtype != DType::kF32) {
+      schedule::Expr c{schedule::Expr::Kind::kOp, DType::kF32};
+      c.op = Op::kCast;
+      c.args = {value};
+      value = e.pool.add(std::move(c));
+    }
+    x = steps.op(Op::kAdd, {x, value});
   }
-  if (words.empty()) words.push_back(0);
-  std::vector<uint8_t> bytes(words.size() * sizeof(int64_t));
-  std::memcpy(bytes.data(), words.data(), bytes.size());
-  return bytes;
+  cast(p.out);
+  e.stores.push_back({2, place(p.stride_d, p.ldd, 1), x});
+  return result;
 }
 
-std::string gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaEpilogue& epilogue) {
+std::string CudaGemmUnit::source() const {
+  std::string unit;
+  for (const std::string& path : includes) unit += "#include \"" + path + "\"\n";
+  return unit + "namespace tile = heddle::tile;\n\n" + text;
+}
+
+CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const schedule::Epilogue& epilogue,
+                       const std::vector<schedule::Operand>& operands, const std::string& symbol) {
   const bool partial = c.store == GemmStore::kPartial;
   const bool repack = schedule::needs_repack(p.in, p.lda, p.stride_a, p.batch) ||
                       schedule::needs_repack(p.in, p.ldb, p.stride_b, p.batch);
-  std::string text = "#include \"tile/kernel/cuda/gemm_sm90.h\"\n";
-  if (repack) text += "#include \"tile/kernel/cuda/repack.h\"\n";
-  if (!epilogue.empty()) text += "#include \"tile/kernel/cuda/activation.h\"\n";
-  text += "namespace tile = heddle::tile;\n\n" + epilogue_text(epilogue) + "\n";
-  if (p.k > 0) text += config_text(p, c) + multiply_text(c);
+  CudaGemmUnit unit;
+  unit.includes = {"tile/kernel/cuda/gemm_sm90.h", "tile/kernel/cuda/row.h", "tile/op/lanes.h", "tile/op/math.h"};
+  if (repack) unit.includes.emplace_back("tile/kernel/cuda/repack.h");
+  unit.epilogue =
+      cuda_epilogue(epilogue, operands, c.store == GemmStore::kTma ? std::optional<size_t>(0) : std::nullopt);
+  std::string& text = unit.text;
+  text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
+  if (p.k > 0) text += config_text(p, c);
+  text += fmt::format("}}  // namespace {}_parts\n", symbol);
+  if (p.k > 0) text += multiply_text(c, symbol);
   if (partial) {
     text += fmt::format(
         "extern \"C\" __global__ void __launch_bounds__(128)\n"
-        "    gemm_reduce(const __grid_constant__ tile::GemmReduceArgs args, const __grid_constant__ Epilogue epilogue) "
-        "{{\n"
-        "  tile::sm90::gemm_reduce<tile::sm90::accumulator_t<{}>, {}>(args, epilogue);\n"
+        "    {0}_reduce(const __grid_constant__ tile::GemmReduceArgs args,\n"
+        "               const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
+        "  tile::sm90::gemm_reduce<tile::sm90::accumulator_t<{1}>>(args, epilogue);\n"
         "}}\n",
-        tile_type(p.in, true), tile_type(p.out, false));
+        symbol, tile_type(p.in, true));
   }
   if (repack) {
     const size_t bytes = size_of(p.in);
     text += fmt::format(
         "extern \"C\" __global__ void __launch_bounds__(256)\n"
-        "    gemm_repack_{}(const __grid_constant__ tile::GemmRepackArgs args) {{\n"
-        "  tile::gemm_repack<uint{}_t>(args);\n"
+        "    {0}_repack_{1}(const __grid_constant__ tile::GemmRepackArgs args) {{\n"
+        "  tile::gemm_repack<uint{2}_t>(args);\n"
         "}}\n",
-        bytes, bytes * 8);
+        symbol, bytes, bytes * 8);
   }
-  return text;
+  return unit;
 }
 
 }  // namespace heddle::codegen

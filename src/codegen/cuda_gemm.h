@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "codegen/cuda_epilogue.h"
 #include "schedule/cuda_gemm.h"
 
 namespace heddle::codegen {
@@ -16,23 +17,36 @@ struct CudaEpilogueOperand {
   DType dtype = DType::kF16;
 };
 
-// A chain of steps on the accumulator x: bias (x + column vector), row_bias, residual (x + matrix of D's shape),
-// scale=S, and relu, gelu, silu, hardswish, softplus, sigmoid, tanh.
+// A chain of steps on the accumulator: bias (a column vector), row_bias, residual (a matrix of D's shape), scale=S, and
+// relu, gelu, silu, hardswish, softplus, sigmoid, tanh.
 struct CudaEpilogue {
   std::vector<CudaEpilogueOperand> operands;
-  std::vector<std::string> steps;  // expressions of x, operand i of this element is `o<i>`
+  std::vector<std::string> steps;
 
   bool empty() const { return steps.empty(); }
   // "bias,gelu" with operands of `dtype`; "" is the identity. Throws kInvalidArgument on an unknown step.
   static CudaEpilogue parse(std::string_view text, DType dtype);
 };
 
-// The epilogue's argument block: per operand a pointer, the stride of a row and of a batch, 8 bytes each; 8 bytes where
-// there is no operand.
-std::vector<uint8_t> epilogue_block(const CudaEpilogue& epilogue, const schedule::CudaGemmProblem& problem);
+// The epilogue of a kernel whose operands are A, B, D, the workspace and the epilogue's own (dense).
+struct GemmEpilogue {
+  schedule::Epilogue epilogue;
+  std::vector<schedule::Operand> operands;
+};
+GemmEpilogue lower(const CudaEpilogue& epilogue, const schedule::CudaGemmProblem& problem);
 
-// The unit with every kernel that make_launches() names.
-std::string gemm_unit(const schedule::CudaGemmProblem& problem, const schedule::CudaGemmConfig& config,
-                      const CudaEpilogue& epilogue);
+// One instance as text. Its kernels are called as make_launches() calls them, `symbol` in place of "gemm". The
+// functor's block is the last argument of the launch `epilogue_launch`. Without `returned` (which store's value the
+// kernel writes to D where the configuration's store is kTma) that is an error for kTma.
+struct CudaGemmUnit {
+  std::vector<std::string> includes;
+  std::string text;
+  CudaFunctor epilogue;
+  // Includes and text.
+  std::string source() const;
+};
+CudaGemmUnit gemm_unit(const schedule::CudaGemmProblem& problem, const schedule::CudaGemmConfig& config,
+                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
+                       const std::string& symbol = "gemm");
 
 }  // namespace heddle::codegen

@@ -198,6 +198,11 @@ std::optional<int64_t> ScalarEmitter::lane_stride(const Index& at) const {
   return stride;
 }
 
+std::string ScalarEmitter::number(int64_t value) const {
+  const auto name = names_.numbers.find(value);
+  return name == names_.numbers.end() ? fmt::format("{}", value) : name->second;
+}
+
 std::string ScalarEmitter::index(const Index& at) {
   std::string text;
   for (const auto& [id, c] : at.terms) {
@@ -233,14 +238,14 @@ std::string ScalarEmitter::index(const Index& at) {
     if (c == 1) {
       text += (text.empty() ? "" : " + ") + term;
     } else if (c < 0) {
-      text += fmt::format("{}{} * {}", text.empty() ? "-" : " - ", -c, term);
+      text += fmt::format("{}{} * {}", text.empty() ? "-" : " - ", number(-c), term);
     } else {
-      text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", c, term);
+      text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", number(c), term);
     }
   }
-  if (text.empty()) return fmt::format("{}", at.constant);
-  if (at.constant > 0) text += fmt::format(" + {}", at.constant);
-  if (at.constant < 0) text += fmt::format(" - {}", -at.constant);
+  if (text.empty()) return at.constant < 0 ? "-" + number(-at.constant) : number(at.constant);
+  if (at.constant > 0) text += " + " + number(at.constant);
+  if (at.constant < 0) text += " - " + number(-at.constant);
   return text;
 }
 

@@ -26,6 +26,7 @@ struct Names {
   std::map<uint32_t, TextValue> locals;          // by Expr::id of a kLocal
   std::map<schedule::VarId, std::string> vars;   // an int64_t; for the vector variable, the index of lane 0
   std::map<schedule::ExprId, TextValue> cached;  // values that the surrounding code already has
+  std::map<int64_t, std::string> numbers;        // positive strides and offsets that are variables instead of literals
 };
 
 // The lanes of a vector loop.
@@ -88,6 +89,7 @@ class ScalarEmitter {
   std::string as_mask(const TextValue& value, int bytes) const;
   std::string condition(const schedule::Expr& guard);
   std::string literal(const schedule::Expr& e) const;
+  std::string number(int64_t value) const;
   const std::string& width(bool wide) const;
 
   const schedule::ExprPool& pool_;

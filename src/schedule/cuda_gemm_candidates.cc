@@ -185,7 +185,7 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
           c.swapped = swapped;
           c.splits = splits;
           const bool copy_engine = aligned && !(swapped && size_of(p.out) != 2);
-          c.store = splits > 1 || p.k == 0 ? GemmStore::kPartial : copy_engine ? GemmStore::kTma : GemmStore::kDirect;
+          c.store = splits > 1 || p.k == 0 ? GemmStore::kPartial : copy_engine ? GemmStore::kTma : GemmStore::kEpilogue;
           c.stages = most_stages(c, p, target.shared_bytes_per_block);
           CudaGemmCandidate candidate{c, 0, reject(c, p, target)};
           if (candidate.rejected.empty()) candidate.predicted_us = predict_us(p, c, target);
@@ -236,9 +236,9 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     args.splits = c.splits;
     HEDDLE_CHECK(c.splits <= args.k_tiles);
     args.raster_group = c.raster_group;
-    args.d_row = partial ? p_row : p.ldd;
-    args.d_batch = partial ? p_batch : p.stride_d;
-    args.d_split = p_split;
+    args.p_row = p_row;
+    args.p_batch = p_batch;
+    args.p_split = p_split;
     CudaLaunch launch;
     launch.symbol = "gemm";
     const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
@@ -251,7 +251,7 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     // Other stores read no map of D; a copy of A's keeps the argument valid.
     launch.maps.push_back(c.store == GemmStore::kTma ? output_map(p, c) : launch.maps[0]);
     launch.arguments = {bytes_of(args)};
-    launch.pointers = {{0, offsetof(GemmArgs, d), partial ? kWorkspace : kOperandD}};
+    if (partial) launch.pointers = {{0, offsetof(GemmArgs, partial), kWorkspace}};
     result.epilogue_launch = static_cast<int>(result.launches.size());
     result.launches.push_back(std::move(launch));
   }
@@ -264,15 +264,13 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     args.p_row = p_row;
     args.p_batch = p_batch;
     args.p_split = p_split;
-    args.d_row = p.ldd;
-    args.d_batch = p.stride_d;
     CudaLaunch launch;
     launch.symbol = "gemm_reduce";
     launch.block = 128;
     launch.grid = static_cast<uint32_t>(
         std::clamp<int64_t>(ceil_div(p_row / 4 * p.m * p.batch, launch.block), 1, int64_t{target.sms} * 16));
     launch.arguments = {bytes_of(args)};
-    launch.pointers = {{0, offsetof(GemmReduceArgs, partial), kWorkspace}, {0, offsetof(GemmReduceArgs, d), kOperandD}};
+    launch.pointers = {{0, offsetof(GemmReduceArgs, partial), kWorkspace}};
     result.epilogue_launch = static_cast<int>(result.launches.size());
     result.launches.push_back(std::move(launch));
   }

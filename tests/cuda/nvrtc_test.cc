@@ -57,7 +57,8 @@ void compile_tiles(const CudaGemmProblem& p, const char* epilogue, size_t most =
     if (!c->rejected.empty() || seen.size() == most) continue;
     const auto& f = c->config;
     if (++turn % 3 != 0 || !seen.insert({f.tile_m, f.tile_n, f.consumers, f.ping_pong, f.swapped}).second) continue;
-    const std::string unit = codegen::gemm_unit(p, f, CudaEpilogue::parse(epilogue, p.out));
+    const codegen::GemmEpilogue lowered = codegen::lower(CudaEpilogue::parse(epilogue, p.out), p);
+    const std::string unit = codegen::gemm_unit(p, f, lowered.epilogue, lowered.operands).source();
     EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << f.name() << "\n" << unit;
   }
   EXPECT_GE(seen.size(), 1u);

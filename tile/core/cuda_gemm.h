@@ -9,9 +9,9 @@ namespace heddle::tile {
 
 // How a block hands its accumulators on.
 enum class GemmStore : int32_t {
-  kTma,      // epilogue, through shared memory, by the copy engine: D aligned to 16 bytes
-  kDirect,   // epilogue, predicated stores of single elements: any D
-  kPartial,  // f32 (or s32) sums of one part of k, for gemm_reduce()
+  kTma,       // what the epilogue returns, through shared memory, by the copy engine: D aligned to 16 bytes
+  kEpilogue,  // the epilogue stores it: any D
+  kPartial,   // f32 (or s32) sums of one part of k, for gemm_reduce()
 };
 
 // Arguments of one launch. m, n and k are the kernel's own view: with swapped operands m counts columns of D.
@@ -21,9 +21,9 @@ struct GemmArgs {
   int32_t k_tiles, splits;   // splits > 1 only with GemmStore::kPartial
   int32_t raster_group;
   int32_t unused;
-  void* d;                 // or the partial sums, [split][batch][row][column]
-  int64_t d_row, d_batch;  // strides in elements
-  int64_t d_split;         // stride of the partial sums of one part
+  void* partial;           // kPartial: the partial sums, [split][batch][row][column]
+  int64_t p_row, p_batch;  // strides in elements
+  int64_t p_split;         // stride of the partial sums of one part
 };
 static_assert(sizeof(GemmArgs) == 72);
 
@@ -32,10 +32,8 @@ struct GemmReduceArgs {
   int32_t rows, columns, batch, splits;
   const void* partial;
   int64_t p_row, p_batch, p_split;
-  void* d;
-  int64_t d_row, d_batch;
 };
-static_assert(sizeof(GemmReduceArgs) == 72);
+static_assert(sizeof(GemmReduceArgs) == 48);
 
 // Copies rows to rows that the copy engine can read: a multiple of 16 bytes long. Lengths and strides in elements.
 struct GemmRepackArgs {

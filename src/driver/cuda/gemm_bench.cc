@@ -28,7 +28,6 @@ using schedule::CudaGemmProblem;
 constexpr size_t kFlushBytes = size_t{256} << 20;
 constexpr size_t kGuardBytes = 4096;  // behind D; must stay as it was
 constexpr uint8_t kPoison = 0xFF;     // NaN in every floating type
-constexpr int kFirstExtra = 4;        // operands before the epilogue's own: A, B, D, workspace
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -214,6 +213,7 @@ std::vector<jit::CompiledCubin> compile_all(const CudaGemmProblem& problem, cons
                                             std::vector<GemmTiming>& timings, const GemmBenchOptions& options) {
   std::vector<jit::CompiledCubin> cubins(timings.size());
   jit::find_nvrtc();
+  const codegen::GemmEpilogue lowered = codegen::lower(epilogue, problem);
   std::atomic<int> done{0};
   const int threads =
       std::max(1, std::min(static_cast<int>(timings.size()), static_cast<int>(std::thread::hardware_concurrency())));
@@ -221,8 +221,9 @@ std::vector<jit::CompiledCubin> compile_all(const CudaGemmProblem& problem, cons
   pool.run(static_cast<int64_t>(timings.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
-        cubins[i] = jit::compile_cubin(codegen::gemm_unit(problem, timings[i].candidate.config, epilogue), "sm_90a",
-                                       options.use_cache);
+        const codegen::CudaGemmUnit unit =
+            codegen::gemm_unit(problem, timings[i].candidate.config, lowered.epilogue, lowered.operands);
+        cubins[i] = jit::compile_cubin(unit.source(), "sm_90a", options.use_cache);
         timings[i].compile_seconds = cubins[i].seconds;
         timings[i].from_cache = cubins[i].from_cache;
       } catch (const Error& error) {
@@ -239,11 +240,14 @@ void instantiate(Instance& instance, const CudaContext& context, const CudaGemmP
   schedule::CudaGemmLaunches launches =
       schedule::make_launches(problem, instance.timing.candidate.config, context.device().target);
   CudaLaunch& last = launches.launches.at(static_cast<size_t>(launches.epilogue_launch));
-  last.arguments.push_back(codegen::epilogue_block(epilogue, problem));
-  for (size_t i = 0; i < epilogue.operands.size(); ++i) {
-    last.pointers.push_back({static_cast<int>(last.arguments.size()) - 1, static_cast<int>(i * 3 * sizeof(int64_t)),
-                             kFirstExtra + static_cast<int>(i)});
+  const codegen::GemmEpilogue lowered = codegen::lower(epilogue, problem);
+  const codegen::CudaFunctor functor =
+      codegen::gemm_unit(problem, instance.timing.candidate.config, lowered.epilogue, lowered.operands).epilogue;
+  for (PointerPatch patch : functor.pointers) {
+    patch.argument = static_cast<int>(last.arguments.size());
+    last.pointers.push_back(patch);
   }
+  last.arguments.push_back(functor.block);
   instance.module = std::make_unique<runtime::CudaModule>(context, cubin);
   instance.workspace = std::make_unique<CudaBuffer>(context, static_cast<size_t>(launches.workspace_bytes));
   instance.sequence = std::make_unique<runtime::CudaSequence>(context, *instance.module, launches.launches,

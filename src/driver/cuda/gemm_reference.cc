@@ -33,14 +33,14 @@ double load(const void* data, DType type, int64_t index) {
 }
 
 double activate(const std::string& step, double x) {
-  if (step == "tile::cuda::relu(x)") return x < 0 ? 0 : x;
-  if (step == "tile::cuda::gelu(x)") return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-  if (step == "tile::cuda::silu(x)") return x / (1 + std::exp(-x));
-  if (step == "tile::cuda::sigmoid(x)") return 1 / (1 + std::exp(-x));
-  if (step == "tile::cuda::tanh(x)") return std::tanh(x);
-  if (step == "tile::cuda::hardswish(x)") return x * std::clamp(x + 3, 0.0, 6.0) / 6;
-  if (step == "tile::cuda::softplus(x)") return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
-  constexpr std::string_view kScale = "x * float(";
+  if (step == "relu") return x < 0 ? 0 : x;
+  if (step == "gelu") return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+  if (step == "silu") return x / (1 + std::exp(-x));
+  if (step == "sigmoid") return 1 / (1 + std::exp(-x));
+  if (step == "tanh") return std::tanh(x);
+  if (step == "hardswish") return x * std::clamp(x + 3, 0.0, 6.0) / 6;
+  if (step == "softplus") return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x)));
+  constexpr std::string_view kScale = "scale=";
   HEDDLE_CHECK(step.starts_with(kScale), "{}", step);
   return x * static_cast<float>(std::stod(step.substr(kScale.size())));
 }
@@ -59,7 +59,7 @@ double GemmReference::at(int64_t batch, int64_t row, int64_t col, double& magnit
   }
   size_t operand = 0;
   for (const std::string& step : epilogue.steps) {
-    if (!step.starts_with("x + o")) {
+    if (operand == epilogue.operands.size() || epilogue.operands[operand].name != step) {
       sum = activate(step, sum);
       continue;
     }

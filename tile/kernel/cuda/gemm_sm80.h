@@ -6,12 +6,12 @@
 //
 //   struct Config {
 //     using InA = tile::half, InB = tile::half;   // what is multiplied: any pair of sm80::Mma, of one size
-//     using Out = tile::half;                     // element of D
+//     using Out = tile::half;                     // element of D: how many columns the epilogue sees at once
 //     static constexpr int kTileM = 128, kTileN = 128;
 //     static constexpr int kTileK = 32;           // elements; 32, 64 or 128 bytes
 //     static constexpr int kWarpsM = 2, kWarpsN = 2;   // a warp's part: 16, 32 or 64 rows; 16, 32, 64 or 128 columns
 //     static constexpr int kStages = 4;           // at least 2
-//     static constexpr auto kStore = tile::GemmStore::kDirect;   // or kPartial
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
 //   };
 //
 // two operands, A with the rows of D, B with its columns as "rows",

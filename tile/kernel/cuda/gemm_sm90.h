@@ -15,7 +15,8 @@
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
-// and an epilogue, called for every W neighbours of a row of D: v[0..n) are columns col .. col + n - 1.
+// and an epilogue, called for every W neighbours of a row of D: v[0..n) are columns col .. col + n - 1. With
+// GemmStore::kTma it returns in v what D gets; else it stores D itself, and Out is not used.
 //
 //   struct Epilogue {
 //     template <typename T, int W>
@@ -266,11 +267,10 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
     for (int block = 0; block < Traits::kBlocksM; ++block) {
       const int32_t row = unit.m + first_row + block * 64 + warp * 16;
       if constexpr (Config::kStore == GemmStore::kPartial) {
-        auto* to = static_cast<typename Traits::Acc*>(args.d) + unit.split * args.d_split + unit.batch * args.d_batch;
-        store_direct<Config::kSwapped, Config::kTileN>(acc[block], NoEpilogue{}, args, to, unit.batch, row, unit.n);
-      } else if constexpr (Config::kStore == GemmStore::kDirect) {
-        Out* to = static_cast<Out*>(args.d) + unit.batch * args.d_batch;
-        store_direct<Config::kSwapped, Config::kTileN>(acc[block], epilogue, args, to, unit.batch, row, unit.n);
+        auto* to = static_cast<typename Traits::Acc*>(args.partial) + unit.split * args.p_split;
+        store_partial<Config::kSwapped, Config::kTileN>(acc[block], args, to + unit.batch * args.p_batch, row, unit.n);
+      } else if constexpr (Config::kStore == GemmStore::kEpilogue) {
+        store_epilogue<Config::kSwapped, Config::kTileN>(acc[block], epilogue, args, unit.batch, row, unit.n);
       } else if constexpr (Config::kSwapped) {
         store_columns<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
       } else {
@@ -322,7 +322,7 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
 }
 
 // Adds the parts of k in order, applies the epilogue and stores D; one thread per 4 columns, grid-stride.
-template <typename Acc, typename Out, typename Epilogue>
+template <typename Acc, typename Epilogue>
 __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
   constexpr int W = 4;
   const int64_t groups = (args.columns + W - 1) / W, count = groups * args.rows * args.batch;
@@ -343,23 +343,7 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
 #pragma unroll
       for (int c = 0; c < W; ++c) sums[c] += part.x[c];
     }
-    using Value = epilogue_value_t<Acc, Out>;
-    Value v[W];
-#pragma unroll
-    for (int c = 0; c < W; ++c) v[c] = static_cast<Value>(sums[c]);
-    epilogue(v, batch, row, col, n);
-    Out* to = static_cast<Out*>(args.d) + batch * args.d_batch + row * args.d_row + col;
-    if constexpr (sizeof(Out) == 2) {
-      if (n == W && reinterpret_cast<uint64_t>(to) % 8 == 0) {
-        *reinterpret_cast<uint2*>(to) =
-            make_uint2(pack<Out>(to_float(v[0]), to_float(v[1])), pack<Out>(to_float(v[2]), to_float(v[3])));
-        continue;
-      }
-    }
-#pragma unroll
-    for (int c = 0; c < W; ++c) {
-      if (c < n) to[c] = convert<Out>(v[c]);
-    }
+    epilogue(sums, batch, row, col, n);
   }
 }
 

@@ -9,7 +9,6 @@
 namespace heddle::tile::sm90 {
 
 using cuda::epilogue_value_t;
-using cuda::load_row;
 using cuda::NoEpilogue;
 
 // A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
@@ -30,26 +29,31 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
   }
 }
 
-// Single elements with predicates: any D.
-template <bool Swapped, int N, typename Out, typename Acc, typename Epilogue>
-__device__ inline void store_direct(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args, Out* d,
-                                    int batch, int row, int col) {
-  using Value = epilogue_value_t<Acc, Out>;
+// Sums of one part of k, row-major; with swapped operands D lies transposed in the accumulators.
+template <bool Swapped, int N, typename Acc>
+__device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& args, Acc* partial, int row, int col) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int m = row + lane / 4 + 8 * (i / 2), n = col + 8 * j + 2 * (lane % 4) + i % 2;
+      if (m < args.m && n < args.n) partial[(Swapped ? n : m) * args.p_row + (Swapped ? m : n)] = acc[4 * j + i];
+    }
+  }
+}
+
+// The epilogue stores what it makes of the accumulators.
+template <bool Swapped, int N, typename Acc, typename Epilogue>
+__device__ inline void store_epilogue(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
+                                      int batch, int row, int col) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int j = 0; j < N / 8; ++j) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-      const int m = row + lane / 4 + 8 * h, n = col + 8 * j + 2 * (lane % 4);
-      Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
-      apply_pair<Swapped>(v, epilogue, args, batch, m, n);
-#pragma unroll
-      for (int c = 0; c < 2; ++c) {
-        if (m < args.m && n + c < args.n) {
-          const int64_t r = Swapped ? n + c : m, q = Swapped ? m : n + c;
-          d[r * args.d_row + q] = convert<Out>(v[c]);
-        }
-      }
+      Acc v[2] = {acc[4 * j + 2 * h], acc[4 * j + 2 * h + 1]};
+      apply_pair<Swapped>(v, epilogue, args, batch, row + lane / 4 + 8 * h, col + 8 * j + 2 * (lane % 4));
     }
   }
 }

@@ -1,0 +1,191 @@
+#include "codegen/cuda_epilogue.h"
+
+#include "base/check.h"
+
+namespace heddle::codegen {
+namespace {
+
+using schedule::Epilogue;
+using schedule::Expr;
+using schedule::ExprId;
+using schedule::Index;
+using schedule::Operand;
+
+// Columns in multiples of this many are never cut by the edge of a matrix: no template hands over more at once.
+constexpr int64_t kMostColumns = 8;
+
+// Writes the call operator: what is the same for all columns first, then loads of neighbours, then column by column.
+class EpilogueWriter {
+ public:
+  EpilogueWriter(const Epilogue& e, const std::vector<Operand>& operands, std::optional<size_t> returned)
+      : e_(e), operands_(operands), returned_(returned), members_(e.pool, operands), columns_(uint64_t{1} << e.col) {
+    for (size_t i = 0; i < e.stores.size(); ++i) {
+      members_.use(e.stores[i].value);
+      if (returned == i) continue;
+      members_.use_operand(e.stores[i].operand);
+      members_.use(e.stores[i].at);
+    }
+  }
+
+  CudaFunctor write(const char* name) {
+    out_.open(fmt::format("struct {} {{", name));
+    members_.declare(out_);
+    out_.raw("template <typename T, int W>");
+    out_.open(
+        "__device__ void operator()(T (&v)[W], [[maybe_unused]] int batch, [[maybe_unused]] int row, "
+        "[[maybe_unused]] int col, [[maybe_unused]] int n) const {");
+    write_body();
+    out_.close();
+    out_.close("};");
+    CudaFunctor functor;
+    functor.text = out_.text();
+    members_.pack(functor);
+    return functor;
+  }
+
+ private:
+  bool by_column(ExprId e) const { return (e_.pool.vars(e) & columns_) != 0; }
+  bool whole() const { return e_.split % kMostColumns == 0; }
+
+  void write_body() {
+    Names names = members_.names();
+    names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)";
+    names.vars[e_.col_outer] = "col_outer", names.vars[e_.col] = "first";
+    const bool split = e_.pool.indices.extent(e_.col_outer) > 1;
+    if (split && whole()) {
+      out_.line("[[maybe_unused]] const int64_t col_outer = col / {}, first = col % {};", e_.split, e_.split);
+    } else {
+      // Lanes may lie on both sides of a border: the columns are not split, each finds its own place.
+      out_.line("[[maybe_unused]] const int64_t first = col;");
+    }
+    ScalarEmitter emitter(e_.pool, std::move(names), out_);
+    hoist_shared(emitter);
+    load_neighbours(emitter);
+    for (size_t i = 0; i < e_.stores.size(); ++i) {
+      if (returned_ == i || !in_row(i)) continue;
+      out_.line("{} r{}[W];", storage_type(operands_[e_.stores[i].operand].dtype), i);
+    }
+    out_.raw("#pragma unroll");
+    out_.open("for (int i = 0; i < W; ++i) {");
+    if (!whole()) out_.line("if (i >= n) break;");
+    const std::string_view type = computed_type(e_.accumulator);
+    out_.line("[[maybe_unused]] const auto acc = tile::splat<1>(static_cast<{}>(v[i]));", type);
+    Names& inside = emitter.names();
+    inside.locals[0] = {"acc", e_.accumulator, false};
+    if (split && !whole()) {
+      out_.line("[[maybe_unused]] const int64_t col_outer = (col + i) / {}, at = (col + i) % {};", e_.split, e_.split);
+      inside.vars[e_.col] = "at";
+    } else {
+      inside.vars[e_.col] = "(first + i)";
+    }
+    for (const auto& [id, buffer] : loaded_) {
+      const DType dtype = e_.pool[id].dtype;
+      const bool mask = dtype == DType::kBool;
+      const std::string load = fmt::format("tile::load<1>(&{}[i])", buffer);
+      inside.cached[id] = {mask ? fmt::format("tile::to_mask({})", load) : load, dtype, false, mask ? 1 : 0};
+    }
+    write_stores(emitter);
+    out_.close();
+    store_neighbours(emitter);
+  }
+
+  // Whether a store's lanes lie side by side.
+  bool in_row(size_t i) const { return lanes_adjoin(e_.stores[i].at); }
+  bool lanes_adjoin(const Index& at) const {
+    const bool split = e_.pool.indices.extent(e_.col_outer) > 1;
+    if (split && !whole()) return false;
+    for (const auto& [id, c] : at.terms) {
+      const schedule::Atom& atom = e_.pool.indices.atom(id);
+      if (atom.kind == schedule::Atom::Kind::kVar && atom.id == e_.col) {
+        if (c != 1) return false;
+      } else if (e_.pool.vars(Index{0, {{id, 1}}}) & columns_) {
+        return false;
+      }
+    }
+    return (e_.pool.vars(at) & columns_) != 0;
+  }
+
+  void hoist_shared(ScalarEmitter& emitter) {
+    uint64_t bound = uint64_t{1} << e_.batch | uint64_t{1} << e_.row;
+    if (e_.pool.indices.extent(e_.col_outer) == 1 || whole()) bound |= uint64_t{1} << e_.col_outer;
+    for (size_t i = 0; i < e_.stores.size(); ++i) emitter.hoist(stored(i), bound);
+  }
+
+  // Loads that stand whatever guards say, lanes side by side: all neighbours at once.
+  void load_neighbours(ScalarEmitter& emitter) {
+    for (size_t i = 0; i < e_.stores.size(); ++i) find_loads(stored(i));
+    for (const auto& [id, buffer] : loaded_) {
+      const Expr& e = e_.pool[id];
+      out_.line("{} {}[W];", storage_type(operands_[e.id].dtype), buffer);
+      out_.line("tile::cuda::load_row<{}>({}, p{} + {}, {});", members_.alignment(e.id, e.index, e_.col), buffer, e.id,
+                emitter.index(e.index), count());
+    }
+  }
+  void find_loads(ExprId id) {
+    if (!visited_.insert(id).second) return;
+    const Expr& e = e_.pool[id];
+    if (e.kind == Expr::Kind::kGuard) return;
+    if (e.kind == Expr::Kind::kLoad && lanes_adjoin(e.index)) loaded_.emplace(id, fmt::format("o{}", loaded_.size()));
+    for (ExprId arg : e.args) find_loads(arg);
+  }
+  const char* count() const { return whole() ? "W" : "n"; }
+
+  // What is stored, without a last rounding to the type in memory: the store rounds.
+  ExprId stored(size_t i) const {
+    const Epilogue::Store& store = e_.stores[i];
+    const Expr& e = e_.pool[store.value];
+    const DType to = operands_[store.operand].dtype;
+    const bool rounds = e.kind == Expr::Kind::kOp && e.op == ir::Op::kCast && e.dtype == to &&
+                        (to == DType::kF16 || to == DType::kBF16);
+    return rounds && e_.pool[e.args[0]].dtype == DType::kF32 ? e.args[0] : store.value;
+  }
+
+  void write_stores(ScalarEmitter& emitter) {
+    for (size_t i = 0; i < e_.stores.size(); ++i) {
+      const Epilogue::Store& store = e_.stores[i];
+      const DType storage = operands_[store.operand].dtype;
+      const TextValue value = emitter.value(stored(i));
+      std::string text = emitter.vector(stored(i));
+      if (storage == DType::kBool) {
+        text = value.literal ? fmt::format("tile::splat<1>({})", value.text)
+                             : fmt::format("tile::from_mask<uint8_t>({})", text);
+      }
+      if (returned_ == i) {
+        out_.line("v[i] = static_cast<T>({}.v);", text.find(' ') == std::string::npos ? text : "(" + text + ")");
+      } else if (in_row(i)) {
+        out_.line("tile::store(&r{}[i], {});", i, text);
+      } else {
+        out_.line("tile::store(p{} + ({}), {});", store.operand, emitter.index(store.at), text);
+      }
+    }
+  }
+
+  void store_neighbours(ScalarEmitter& emitter) {
+    emitter.names().vars[e_.col] = "first";
+    for (size_t i = 0; i < e_.stores.size(); ++i) {
+      const Epilogue::Store& store = e_.stores[i];
+      if (returned_ == i || !in_row(i)) continue;
+      out_.line("tile::cuda::store_row<{}>(p{} + {}, r{}, {});", members_.alignment(store.operand, store.at, e_.col),
+                store.operand, emitter.index(store.at), i, count());
+    }
+  }
+
+  const Epilogue& e_;
+  const std::vector<Operand>& operands_;
+  const std::optional<size_t> returned_;
+  FunctorMembers members_;
+  const uint64_t columns_;
+  Writer out_;
+  std::map<ExprId, std::string> loaded_;
+  std::set<ExprId> visited_;
+};
+
+}  // namespace
+
+CudaFunctor cuda_epilogue(const Epilogue& epilogue, const std::vector<Operand>& operands,
+                          std::optional<size_t> returned, const char* name) {
+  HEDDLE_CHECK(!returned || *returned < epilogue.stores.size(), "store {} of {}", *returned, epilogue.stores.size());
+  return EpilogueWriter(epilogue, operands, returned).write(name);
+}
+
+}  // namespace heddle::codegen
