@@ -58,6 +58,7 @@ class EpilogueWriter {
       // Lanes may lie on both sides of a border: the columns are not split, each finds its own place.
       out_.line("[[maybe_unused]] const int64_t first = col;");
     }
+    names.locals[0] = {"acc", e_.accumulator, true};  // another one for each column
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
     hoist_shared(emitter);
     load_neighbours(emitter);
