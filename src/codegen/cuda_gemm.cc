@@ -188,7 +188,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   const bool repack = schedule::needs_repack(p.in, p.lda, p.stride_a, p.batch) ||
                       schedule::needs_repack(p.in, p.ldb, p.stride_b, p.batch);
   CudaGemmUnit unit;
-  unit.includes = {"tile/kernel/cuda/gemm_sm90.h", "tile/kernel/cuda/row.h", "tile/op/lanes.h", "tile/op/math.h"};
+  unit.includes = {"tile/kernel/cuda/gemm_sm90.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
   if (repack) unit.includes.emplace_back("tile/kernel/cuda/repack.h");
   unit.epilogue =
       cuda_epilogue(epilogue, operands, c.store == GemmStore::kTma ? std::optional<size_t>(0) : std::nullopt);
