@@ -34,10 +34,10 @@
 // except that a block computes one unit of work: the grid is tiles_m * tiles_n * splits * batch along x.
 #pragma once
 
-#include "tile/arch/sm80/ldmatrix.h"
 #include "tile/arch/sm80/mma.h"
 #include "tile/core/cuda_gemm.h"
-#include "tile/kernel/cuda/load.h"
+#include "tile/kernel/cuda/fragment.h"
+#include "tile/kernel/cuda/ring.h"
 #include "tile/kernel/cuda/store.h"
 
 namespace heddle::tile::sm80 {
@@ -51,8 +51,12 @@ struct GemmTraits {
   static constexpr int kWarpM = kTileM / Config::kWarpsM, kWarpN = kTileN / Config::kWarpsN;
   static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 8;  // instructions of a warp
   static constexpr int kSteps = kTileK / Instruction::kK;              // of them along k
-  using LoaderA = cuda::TileLoader<A, typename Config::InA, kTileM, kTileK, kThreads>;
-  using LoaderB = cuda::TileLoader<B, typename Config::InB, kTileN, kTileK, kThreads>;
+  template <typename Operand, typename In, int Rows>
+  using TileOf = SwizzledTile<In, Rows, kTileK, sizeof(In) == 1 || cuda::OperandTraits<Operand, In>::kMemoryAlongK>;
+  template <typename Operand, typename In, int Rows>
+  using LoaderOf = cuda::TileLoader<Operand, In, TileOf<Operand, In, Rows>, Rows, kTileK, kThreads>;
+  using LoaderA = LoaderOf<A, typename Config::InA, kTileM>;
+  using LoaderB = LoaderOf<B, typename Config::InB, kTileN>;
   static constexpr int kStageBytes = LoaderA::Tile::kBytes + LoaderB::Tile::kBytes;
   static constexpr int kSharedBytes = gemm_sm80_shared_bytes(kTileM, kTileN, kTileK* int(sizeof(typename Config::InA)),
                                                              kStages, Config::kWarpsM, Config::kWarpsN);
@@ -68,65 +72,6 @@ struct Fragments {
   uint32_t b[Traits::kBlocksN][2];
 };
 
-// Where a warp finds its fragments of one operand in a tile. Blocks of 16 rows; `IsB`: the two halves of a block are
-// the blocks of 8 columns of two instructions.
-template <typename In, typename Tile, int Depth, bool AlongK, bool IsB>
-class FragmentReader {
- public:
-  __device__ explicit FragmentReader(int first) {
-    const int lane = threadIdx.x % 32;
-    if constexpr (kMatrices) {
-      const int half = lane / 8 % 2 * 8, other = lane / 16;
-      const int row = first + lane % 8, k = 0;
-      // Matrix 1 lies 8 rows further for A, half of the instruction's k further for B; matrix 2 the other way round.
-      const int rows_on = IsB ? other * 8 : half, k_on = (IsB ? half / 8 : other) * (Depth / 2);
-      at_ = AlongK ? Tile::place(row + rows_on, k + k_on) : Tile::place(first + rows_on, lane % 8 + k_on);
-    } else {
-      at_ = Tile::place(first + lane / 4, lane % 4);
-    }
-  }
-
-  // Block `block` of step `step` of the tile at `tile` (a shared address; for 32-bit elements along rows a pointer).
-  __device__ void read(uint32_t (&r)[4], const uint8_t* raw, uint32_t tile, int block, int step) const {
-    if constexpr (kMatrices) {
-      load_matrices<!AlongK>(r, tile + place(at_, block, step));
-    } else {
-      // Rows 8 further are 32 bytes, k 4 further are 4 lines.
-      const auto word = [&](int rows_on, int k_on) {
-        return *reinterpret_cast<const uint32_t*>(raw + (place(at_, block, step) ^ rows_on * 32) + k_on * Tile::kPitch);
-      };
-      r[0] = word(0, 0);
-      r[1] = IsB ? word(0, 4) : word(1, 0);
-      r[2] = IsB ? word(1, 0) : word(0, 4);
-      r[3] = word(1, 4);
-    }
-  }
-
- private:
-  static constexpr bool kMatrices = AlongK || sizeof(In) == 2;
-
-  // Steps and blocks change bits that the lane's part has at zero, so that xor adds below the swizzle.
-  __device__ static uint32_t place(uint32_t at, int block, int step) {
-    if constexpr (AlongK) {
-      return (at ^ static_cast<uint32_t>(step * 32)) + block * 16 * Tile::kPitch;
-    } else {
-      constexpr int kBlock = 16 * sizeof(In);
-      return (at ^ static_cast<uint32_t>(block * kBlock % Tile::kPitch)) +
-             block * kBlock / Tile::kPitch * Tile::kStripBytes + step * Depth * Tile::kPitch;
-    }
-  }
-
-  uint32_t at_;
-};
-
-// 32-bit operands are rounded as they are read; others already are what the instruction reads.
-template <typename In>
-__device__ inline void round_fragment(uint32_t& r) {
-  if constexpr (is_same<In, cuda::tf32>) {
-    r = __float_as_uint(cuda::from_float<cuda::tf32>(__uint_as_float(r)).value);
-  }
-}
-
 template <typename Config, typename A, typename B>
 class GemmMainLoop {
  public:
@@ -139,41 +84,24 @@ class GemmMainLoop {
   __device__ GemmMainLoop(uint8_t* shared, int warp_row, int warp_column)
       : shared_(shared), address_(cuda::shared_address(shared)), a_(warp_row), b_(warp_column) {}
 
-  // acc += A B over `count` tiles of k. Leaves the ring unused.
+  // acc += A B over `count` tiles of k. Leaves the shared memory unused.
   __device__ void run(Accumulators& acc, LoaderA& a, LoaderB& b, int32_t count) {
-    constexpr int kAhead = Traits::kStages - 1;
-#pragma unroll 1
-    for (int stage = 0; stage < kAhead; ++stage) {
-      begin_load(a, b, stage, stage < count);
-      end_load(a, b, stage, stage < count);
-    }
-    wait_copies<Traits::kStages - 2>();
-    __syncthreads();
+    cuda::Ring<Traits::kStages, LoaderA, LoaderB> ring(shared_, a, b, count);
     Fragments<Traits> fragments[2];
-    int32_t read = 0, write = kAhead;
-    load_fragments(fragments[0], read, 0);
+    load_fragments(fragments[0], ring.current(), 0);
 #pragma unroll 1
     for (int32_t tile = 0; tile < count; ++tile) {
-      const bool more = tile + kAhead < count;
 #pragma unroll
       for (int step = 0; step < Traits::kSteps; ++step) {
         const bool last = step == Traits::kSteps - 1;
-        if (step == 0) begin_load(a, b, write, more);
-        if (last) {
-          // The stage that was read before this one is free since the last barrier; the next one is complete now.
-          end_load(a, b, write, more);
-          wait_copies<Traits::kStages - 2>();
-          __syncthreads();
-          read = read + 1 == Traits::kStages ? 0 : read + 1;
-          write = write + 1 == Traits::kStages ? 0 : write + 1;
-        }
-        load_fragments(fragments[(step + 1) % 2], read, last ? 0 : step + 1);
+        if (step == 0) ring.begin_load();
+        if (last) ring.step();
+        load_fragments(fragments[(step + 1) % 2], ring.current(), last ? 0 : step + 1);
         multiply(acc, fragments[step % 2]);
       }
       if constexpr (Traits::kSteps % 2 == 1) fragments[0] = fragments[1];
     }
-    wait_copies<0>();
-    __syncthreads();
+    ring.drain();
   }
 
  private:
@@ -183,33 +111,7 @@ class GemmMainLoop {
   using InB = typename Config::InB;
   static constexpr int kDepth = Traits::Instruction::kK;
 
-  template <typename Loader>
-  __device__ static void begin_load(Loader& loader, uint32_t to) {
-    if constexpr (Loader::kAsync) {
-      loader.copy(to);
-    } else {
-      loader.fetch();
-    }
-    loader.next();
-  }
-  __device__ void begin_load(LoaderA& a, LoaderB& b, int32_t stage, bool more) {
-    if (more) {
-      begin_load(a, address_ + stage * Traits::kStageBytes);
-      begin_load(b, address_ + stage * Traits::kStageBytes + TileA::kBytes);
-    }
-    commit_copies();
-  }
-  __device__ void end_load(LoaderA& a, LoaderB& b, int32_t stage, bool more) {
-    if constexpr (!LoaderA::kAsync) {
-      if (more) a.put(shared_ + stage * Traits::kStageBytes);
-    }
-    if constexpr (!LoaderB::kAsync) {
-      if (more) b.put(shared_ + stage * Traits::kStageBytes + TileA::kBytes);
-    }
-  }
-
-  __device__ void load_fragments(Fragments<Traits>& f, int32_t stage, int step) const {
-    const uint32_t at = stage * Traits::kStageBytes;
+  __device__ void load_fragments(Fragments<Traits>& f, uint32_t at, int step) const {
 #pragma unroll
     for (int i = 0; i < Traits::kBlocksM; ++i) {
       a_.read(f.a[i], shared_ + at, address_ + at, i, step);

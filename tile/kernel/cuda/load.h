@@ -8,40 +8,29 @@
 #include "tile/arch/sm80/convert.h"
 #include "tile/arch/sm80/cp_async.h"
 #include "tile/arch/sm80/shared.h"
-#include "tile/core/swizzle.h"
 #include "tile/core/view.h"
 
 namespace heddle::tile::cuda {
 
-// Place of element (row, k) of a tile, in bytes. Along k: rows of TileK elements. Otherwise strips of at most 128 bytes
-// of rows, one line per k. Pieces of 16 bytes are swizzled so that the reads of fragments meet no bank twice: eight
-// rows (or lines) of one piece, for 32-bit elements along rows eight rows of four lines.
-template <typename T, int Rows, int TileK, bool AlongK>
-struct SharedTile {
-  static constexpr bool kAlongK = AlongK;
-  static constexpr int kSize = sizeof(T), kBytes = Rows * TileK * kSize;
-  static constexpr int kPitch = AlongK ? TileK * kSize : Rows * kSize < 128 ? Rows * kSize : 128;
-  static constexpr int kStripRows = kPitch / kSize, kStripBytes = TileK * kPitch;
-  static_assert(kPitch == 32 || kPitch == 64 || kPitch == 128);
-  static_assert(AlongK || kSize == 2 || (kSize == 4 && kPitch == 128), "fragments of this type lie along k");
-
-  __device__ static uint32_t place(uint32_t row, uint32_t k) {
-    if constexpr (AlongK) {
-      return swizzle<kPitch>(row * kPitch + k * kSize);
-    } else {
-      const uint32_t strip = row / kStripRows * kStripBytes, at = k * kPitch + row % kStripRows * kSize;
-      if constexpr (kSize == 4) {
-        return strip + (at ^ (k & 3) << 5);
-      } else {
-        return strip + swizzle<kPitch>(at);
-      }
-    }
-  }
-};
-
 // Types that differ in name only.
 template <typename From, typename To>
 inline constexpr bool same_bits = is_same<From, To> || (is_same<From, float> && is_same<To, tf32>);
+
+// The type in which an element is converted and a prologue computes.
+template <typename From, typename To>
+struct between {
+  using type = float;
+};
+template <typename From, typename To>
+requires(is_same<From, double> || is_same<To, double>) struct between<From, To> {
+  using type = double;
+};
+template <typename From, typename To>
+requires(is_integer<From>&& is_integer<To>) struct between<From, To> {
+  using type = To;
+};
+template <typename From, typename To>
+using between_t = typename between<From, To>::type;
 
 template <typename Operand>
 concept HasView = requires(const Operand& o) {
@@ -52,11 +41,10 @@ concept HasPrologue = requires(const Operand& o, float (&v)[1]) {
   o.apply(v, 0, 0, 0);
 };
 
-// How an operand is loaded: what its types tell.
+// How an operand is loaded, as its type tells.
 template <typename Operand, typename In>
 struct OperandTraits {  // computed
-  static constexpr int kWidth = Operand::kWidth;
-  static constexpr bool kMemoryAlongK = true, kAlongK = true, kAsync = false;
+  static constexpr bool kMemoryAlongK = true;
 };
 template <HasView Operand, typename In>
 struct OperandTraits<Operand, In> {
@@ -66,10 +54,7 @@ struct OperandTraits<Operand, In> {
   static constexpr int kWidthRow = known_vector_length<0, Chain>(kMost), kWidthK = known_vector_length<1, Chain>(kMost);
   static constexpr bool kMemoryAlongK = kWidthK >= kWidthRow;
   static constexpr int kWidth = kMemoryAlongK ? kWidthK : kWidthRow;  // elements of a piece
-  // Fragments of 8-bit types lie along k.
-  static constexpr bool kAlongK = kMemoryAlongK || sizeof(In) == 1;
   static constexpr bool kRaw = same_bits<Element, In> && !HasPrologue<Operand>;
-  static constexpr bool kAsync = kRaw && kAlongK == kMemoryAlongK && kWidth * int(sizeof(In)) >= 4;
 };
 
 template <typename T, int W>
@@ -90,16 +75,18 @@ struct Deal {
   static_assert(kIdle || Lines % kLinesAtOnce == 0);
 };
 
-// One thread's share of an operand's tiles. Pieces beyond the view's lengths or without an element are zeros.
-template <typename Operand, typename In, int Rows, int TileK, int Threads>
+// One thread's share of an operand's tiles, which lie in shared memory as SharedTile says: T::place(row, k) in bytes,
+// T::kAlongK. Pieces beyond the view's lengths or without an element are zeros.
+template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 class TileLoader;
 
-template <HasView Operand, typename In, int Rows, int TileK, int Threads>
-class TileLoader<Operand, In, Rows, TileK, Threads> {
+template <HasView Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
+class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
  public:
   using Traits = OperandTraits<Operand, In>;
-  using Tile = SharedTile<In, Rows, TileK, Traits::kAlongK>;
-  static constexpr bool kAsync = Traits::kAsync;
+  using Tile = SharedTile;
+  static constexpr bool kAsync =
+      Traits::kRaw && Tile::kAlongK == Traits::kMemoryAlongK && Traits::kWidth * int(sizeof(In)) >= 4;
 
   __device__ TileLoader(const Operand& operand, int batch, int row, int k)
       : operand_(operand), view_(operand.view(batch)), batch_(batch) {
@@ -141,11 +128,14 @@ class TileLoader<Operand, In, Rows, TileK, Threads> {
     for (int i = 0; i < D::kCount; ++i) {
       if (D::kIdle && idle()) continue;
       const int row = row_ + row_of(i), k = k_ + k_of(i);
-      if constexpr (Traits::kAlongK == Traits::kMemoryAlongK) {
+      if constexpr (Tile::kAlongK == Traits::kMemoryAlongK) {
         *reinterpret_cast<Held*>(to + Tile::place(row, k)) = held_[i];
       } else {
 #pragma unroll
-        for (int j = 0; j < W; ++j) *reinterpret_cast<In*>(to + Tile::place(row + j, k)) = held_[i].x[j];
+        for (int j = 0; j < W; ++j) {
+          const uint32_t at = Traits::kMemoryAlongK ? Tile::place(row, k + j) : Tile::place(row + j, k);
+          *reinterpret_cast<In*>(to + at) = held_[i].x[j];
+        }
       }
     }
   }
@@ -169,9 +159,10 @@ class TileLoader<Operand, In, Rows, TileK, Threads> {
   static constexpr int W = Traits::kWidth;
   using D = Deal<(Traits::kMemoryAlongK ? Rows : TileK), (Traits::kMemoryAlongK ? TileK : Rows) / W, Threads>;
   using Held = Piece<In, W>;
-  // A chain that is affine is walked from piece to piece; others keep a coordinate for every piece, and where their
-  // rows move alike along k the first one leads.
-  static constexpr bool kWalk = moves_linearly<0, Chain>() && moves_linearly<1, Chain>();
+  // A chain that is affine is walked from piece to piece, and so is one with many pieces, to save registers. Others
+  // keep a coordinate for every piece, and where their rows move alike along k the first one leads.
+  static constexpr int kMostKept = 8;
+  static constexpr bool kWalk = (moves_linearly<0, Chain>() && moves_linearly<1, Chain>()) || D::kCount > kMostKept;
   static constexpr int kKept = kWalk ? 1 : D::kCount;
   static constexpr bool kLeader = !kWalk && D::kPos == 1 && Traits::kMemoryAlongK && shares_steps<1, Chain>();
   struct Slot {
@@ -219,10 +210,11 @@ class TileLoader<Operand, In, Rows, TileK, Threads> {
   }
 
   __device__ Held converted(const Piece<Element, W>& piece, bool valid, int row, int k) const {
+    using Value = between_t<Element, In>;
     Held held{};
-    float v[W];
+    Value v[W];
 #pragma unroll
-    for (int j = 0; j < W; ++j) v[j] = convert<float>(piece.x[j]);
+    for (int j = 0; j < W; ++j) v[j] = convert<Value>(piece.x[j]);
     if constexpr (HasPrologue<Operand>) {
       if (valid) operand_.apply(v, batch_, row, k);
     }
@@ -239,10 +231,10 @@ class TileLoader<Operand, In, Rows, TileK, Threads> {
 };
 
 // A computed operand: pieces of kWidth neighbours along k, rows and k as the operand says.
-template <typename Operand, typename In, int Rows, int TileK, int Threads>
+template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 class TileLoader {
  public:
-  using Tile = SharedTile<In, Rows, TileK, true>;
+  using Tile = SharedTile;
   static constexpr bool kAsync = false;
 
   __device__ TileLoader(const Operand& operand, int batch, int row, int k)
@@ -260,7 +252,7 @@ class TileLoader {
     for (int i = 0; i < D::kCount; ++i) {
       const int row = first_row_ + row_ + i / D::kPos * D::kLinesAtOnce;
       const int k = first_k_ + k_ + i % D::kPos * D::kAcross * W;
-      float v[W] = {};
+      between_t<In, In> v[W] = {};
       if (row < operand_.rows() && k < operand_.depth()) {
         operand_.load(v, batch_, row, k, operand_.depth() - k < W ? operand_.depth() - k : W);
       }
@@ -272,8 +264,13 @@ class TileLoader {
     if (D::kIdle && row_ >= Rows) return;
 #pragma unroll
     for (int i = 0; i < D::kCount; ++i) {
-      *reinterpret_cast<Piece<In, W>*>(
-          to + Tile::place(row_ + i / D::kPos * D::kLinesAtOnce, k_ + i % D::kPos * D::kAcross * W)) = held_[i];
+      const int row = row_ + i / D::kPos * D::kLinesAtOnce, k = k_ + i % D::kPos * D::kAcross * W;
+      if constexpr (Tile::kAlongK) {
+        *reinterpret_cast<Piece<In, W>*>(to + Tile::place(row, k)) = held_[i];
+      } else {
+#pragma unroll
+        for (int j = 0; j < W; ++j) *reinterpret_cast<In*>(to + Tile::place(row, k + j)) = held_[i].x[j];
+      }
     }
   }
   __device__ void next() {

@@ -1,0 +1,95 @@
+// Tiles in shared memory as tensor cores read them: the place of every element and the fragments of a warp.
+#pragma once
+
+#include "tile/arch/sm80/convert.h"
+#include "tile/arch/sm80/ldmatrix.h"
+#include "tile/core/swizzle.h"
+
+namespace heddle::tile::sm80 {
+
+// Place of element (row, k) of a tile, in bytes. Along k: rows of TileK elements. Otherwise strips of at most 128 bytes
+// of rows, one line per k. Pieces of 16 bytes are swizzled so that the reads of fragments meet no bank twice: eight
+// rows (or lines) of one piece, for 32-bit elements along rows eight rows of four lines.
+template <typename T, int Rows, int TileK, bool AlongK>
+struct SwizzledTile {
+  static constexpr bool kAlongK = AlongK;
+  static constexpr int kSize = sizeof(T), kBytes = Rows * TileK * kSize;
+  static constexpr int kPitch = AlongK ? TileK * kSize : Rows * kSize < 128 ? Rows * kSize : 128;
+  static constexpr int kStripRows = kPitch / kSize, kStripBytes = TileK * kPitch;
+  static_assert(kPitch == 32 || kPitch == 64 || kPitch == 128);
+  static_assert(AlongK || kSize == 2 || (kSize == 4 && kPitch == 128), "fragments of this type lie along k");
+
+  __device__ static uint32_t place(uint32_t row, uint32_t k) {
+    if constexpr (AlongK) {
+      return swizzle<kPitch>(row * kPitch + k * kSize);
+    } else {
+      const uint32_t strip = row / kStripRows * kStripBytes, at = k * kPitch + row % kStripRows * kSize;
+      if constexpr (kSize == 4) {
+        return strip + (at ^ (k & 3) << 5);
+      } else {
+        return strip + swizzle<kPitch>(at);
+      }
+    }
+  }
+};
+
+// Where a warp finds its fragments of one operand in a tile. Blocks of 16 rows; `IsB`: the two halves of a block are
+// the blocks of 8 columns of two instructions.
+template <typename In, typename Tile, int Depth, bool AlongK, bool IsB>
+class FragmentReader {
+ public:
+  __device__ explicit FragmentReader(int first) {
+    const int lane = threadIdx.x % 32;
+    if constexpr (kMatrices) {
+      const int half = lane / 8 % 2 * 8, other = lane / 16;
+      const int row = first + lane % 8, k = 0;
+      // Matrix 1 lies 8 rows further for A, half of the instruction's k further for B; matrix 2 the other way round.
+      const int rows_on = IsB ? other * 8 : half, k_on = (IsB ? half / 8 : other) * (Depth / 2);
+      at_ = AlongK ? Tile::place(row + rows_on, k + k_on) : Tile::place(first + rows_on, lane % 8 + k_on);
+    } else {
+      at_ = Tile::place(first + lane / 4, lane % 4);
+    }
+  }
+
+  // Block `block` of step `step` of the tile at `tile` (a shared address; for 32-bit elements along rows a pointer).
+  __device__ void read(uint32_t (&r)[4], const uint8_t* raw, uint32_t tile, int block, int step) const {
+    if constexpr (kMatrices) {
+      load_matrices<!AlongK>(r, tile + place(at_, block, step));
+    } else {
+      // Rows 8 further are 32 bytes, k 4 further are 4 lines.
+      const auto word = [&](int rows_on, int k_on) {
+        return *reinterpret_cast<const uint32_t*>(raw + (place(at_, block, step) ^ rows_on * 32) + k_on * Tile::kPitch);
+      };
+      r[0] = word(0, 0);
+      r[1] = IsB ? word(0, 4) : word(1, 0);
+      r[2] = IsB ? word(1, 0) : word(0, 4);
+      r[3] = word(1, 4);
+    }
+  }
+
+ private:
+  static constexpr bool kMatrices = AlongK || sizeof(In) == 2;
+
+  // Steps and blocks change bits that the lane's part has at zero, so that xor adds below the swizzle.
+  __device__ static uint32_t place(uint32_t at, int block, int step) {
+    if constexpr (AlongK) {
+      return (at ^ static_cast<uint32_t>(step * 32)) + block * 16 * Tile::kPitch;
+    } else {
+      constexpr int kBlock = 16 * sizeof(In);
+      return (at ^ static_cast<uint32_t>(block * kBlock % Tile::kPitch)) +
+             block * kBlock / Tile::kPitch * Tile::kStripBytes + step * Depth * Tile::kPitch;
+    }
+  }
+
+  uint32_t at_;
+};
+
+// 32-bit operands are rounded as they are read; others already are what the instruction reads.
+template <typename In>
+__device__ inline void round_fragment(uint32_t& r) {
+  if constexpr (is_same<In, cuda::tf32>) {
+    r = __float_as_uint(cuda::from_float<cuda::tf32>(__uint_as_float(r)).value);
+  }
+}
+
+}  // namespace heddle::tile::sm80
