@@ -87,4 +87,11 @@ TILE_HD constexpr int gemm_sm80_shared_bytes(int tile_m, int tile_n, int tile_k,
   return ring > staging ? ring : staging;
 }
 
+inline constexpr int kGemmLinePad = 16;  // bytes behind the rows of one k
+
+// Shared memory of cuda::gemm_simt. tile_k in elements of `size` bytes.
+TILE_HD constexpr int gemm_simt_shared_bytes(int tile_m, int tile_n, int tile_k, int size, int stages) {
+  return stages * tile_k * ((tile_m + tile_n) * size + 2 * kGemmLinePad);
+}
+
 }  // namespace heddle::tile

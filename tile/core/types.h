@@ -22,7 +22,9 @@ template <typename T>
 inline constexpr bool is_float = is_same<T, float> || is_same<T, double>;
 // Integers, bool and char included; not the storage types.
 template <typename T>
-inline constexpr bool is_integer = !is_float<T> && requires(T x) { 1 << x; };
+inline constexpr bool is_integer = !is_float<T> && requires(T x) {
+  1 << x;
+};
 template <typename T>
 inline constexpr bool is_signed = is_float<T> || T(-1) < T(0);
 
