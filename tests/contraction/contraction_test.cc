@@ -115,6 +115,11 @@ TEST(Dot, AwkwardDimensions) {
     %1 = exp(%0) : f32[40,3,2]
     return "y" = %1
   })");
+  // Contracting dimensions that are one in memory, named inner first; rows that are not one stride apart.
+  check(R"(graph g(%x: f32[2,4,5,3], %y: f32[4,5,9]) {
+    %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [2,1], rhs_contract = [1,0]} : f32[2,3,9]
+    return "y" = %0
+  })");
   // Two contracting dimensions that are not one in memory, free dimensions around them.
   check(R"(graph g(%x: f32[3,5,7,4], %y: f32[4,6,5,9]) {
     %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [1,3], rhs_contract = [2,0]} : f32[3,7,6,9]
