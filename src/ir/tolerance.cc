@@ -16,6 +16,9 @@ constexpr double kFunctionSteps = 16;
 // Variance of a function of the reference library, which may be a small algorithm.
 constexpr double kCallSteps = 1024;
 
+// tf32 keeps 10 bits of a fraction; tensor cores may cut the rest off.
+constexpr double kTf32Roundoff = 0x1p-10;
+
 double square(double x) {
   return x * x;
 }
@@ -143,7 +146,9 @@ double own_variance(const Graph& graph, const Node& node, DType to, bool rounded
     default:
       steps = kFunctionSteps;  // random
   }
-  return square(store) + steps * square(accumulator);
+  // Operands rounded to tf32: each product errs by two roundings, the sum of products by as much, relative to its size.
+  const double operands = node.attrs.has("tf32") ? 2 * square(kTf32Roundoff) : 0;
+  return square(store) + steps * square(accumulator) + operands;
 }
 
 double largest_finite(DType dtype) {

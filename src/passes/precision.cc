@@ -171,11 +171,22 @@ class Precisions {
   std::vector<bool> wants_f32_, feeds_contraction_;
 };
 
+// Contractions of f32 may round their operands to tf32.
+ir::Graph allow_tf32(const ir::Graph& graph) {
+  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
+    if (!is_contraction(node) || graph.dtype(node.inputs[0]) != DType::kF32) return std::nullopt;
+    Attrs attrs = node.attrs;
+    attrs.set("tf32", int64_t{1});
+    return std::vector{r.emit(node.op, {r(node.inputs[0]), r(node.inputs[1])}, std::move(attrs))};
+  });
+}
+
 }  // namespace
 
 ir::Graph precision(const ir::Graph& graph, const PassContext& context) {
   if (context.precision == Precision::kF16) return Precisions(graph, DType::kF16).run();
   if (context.precision == Precision::kBF16) return Precisions(graph, DType::kBF16).run();
+  if (context.precision == Precision::kTf32 && context.target.kind == TargetKind::kCuda) return allow_tf32(graph);
   return graph;
 }
 

@@ -30,6 +30,10 @@ class Writer {
   template <typename T>
   requires std::is_trivially_copyable_v<T>
   void number(T& value) { out_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void flag(bool& value) {
+    uint8_t byte = value ? 1 : 0;
+    number(byte);
+  }
   void text(std::string& value) {
     count(value.size());
     out_ += value;
@@ -81,6 +85,12 @@ class Reader {
     if (in_.size() < sizeof value) damaged("it ends too early");
     std::memcpy(&value, in_.data(), sizeof value);
     in_.remove_prefix(sizeof value);
+  }
+  void flag(bool& value) {
+    uint8_t byte = 0;
+    number(byte);
+    if (byte > 1) damaged("a flag is neither true nor false");
+    value = byte == 1;
   }
   void text(std::string& value) {
     const size_t n = count();

@@ -102,6 +102,60 @@ class Validator {
     require(buffer(step.from).bytes == buffer(step.to).bytes, "a copy between buffers of different sizes");
   }
 
+  void check(const CudaStep& step) const {
+    check_all(step.operands);
+    require(step.counter_bytes >= 0 && step.counter_bytes <= kMostCounterBytes, "a kernel has too many counters");
+    for (const CudaLaunch& launch : step.launches) check(launch, step);
+  }
+
+  void check(const CudaLaunch& launch, const CudaStep& step) const {
+    constexpr uint32_t kMostX = 0x7fffffff, kMostYZ = 65535, kMostThreads = 1024, kMostShared = 1 << 20;
+    constexpr uint32_t kMostCluster = 16;
+    constexpr size_t kMostArgumentBytes = 4096;
+    require(launch.grid[0] >= 1 && launch.grid[0] <= kMostX && launch.grid[1] >= 1 && launch.grid[1] <= kMostYZ &&
+                launch.grid[2] >= 1 && launch.grid[2] <= kMostYZ && launch.block >= 1 && launch.block <= kMostThreads &&
+                launch.shared_bytes <= kMostShared,
+            "a launch has an impossible size");
+    require(launch.cluster >= 1 && launch.cluster <= kMostCluster && launch.grid[0] % launch.cluster == 0,
+            "a launch's clusters do not divide its grid");
+    const size_t operands = step.operands.size() + (step.counter_bytes > 0 ? 1 : 0);
+    size_t bytes = launch.maps.size() * kTensorMapBytes;
+    for (const std::vector<uint8_t>& block : launch.arguments) bytes += block.size();
+    require(bytes <= kMostArgumentBytes, "a launch has too many arguments");
+    for (const PointerPatch& patch : launch.pointers) {
+      require(patch.argument >= 0 && static_cast<size_t>(patch.argument) < launch.arguments.size() &&
+                  patch.operand >= 0 && static_cast<size_t>(patch.operand) < operands && patch.offset >= 0,
+              "a launch's pointer refers to nothing");
+      const size_t block = launch.arguments[static_cast<size_t>(patch.argument)].size();
+      require(block >= sizeof(uint64_t) && static_cast<size_t>(patch.offset) <= block - sizeof(uint64_t),
+              "a launch's pointer lies outside its arguments");
+    }
+    for (const TensorMapDesc& map : launch.maps) {
+      require(map.operand >= 0 && static_cast<size_t>(map.operand) < step.operands.size(),
+              "a tensor map refers to nothing");
+      check(map, buffer(step.operands[static_cast<size_t>(map.operand)]).bytes);
+    }
+  }
+
+  // The driver checks the rest when it encodes the map.
+  static void check(const TensorMapDesc& map, int64_t bytes) {
+    require(map.element <= TensorMapDesc::Element::kTf32, "a tensor map has an unknown type");
+    require(map.swizzle_bytes == 16 || map.swizzle_bytes == 32 || map.swizzle_bytes == 64 || map.swizzle_bytes == 128,
+            "a tensor map has an unknown swizzle");
+    const uint64_t element = map.element == TensorMapDesc::Element::kBits8    ? 1
+                             : map.element == TensorMapDesc::Element::kBits16 ? 2
+                                                                              : 4;
+    // The end of the last element.
+    uint64_t end = map.offset, span = 0;
+    bool fits = map.offset % 16 == 0 && map.extents[0] > 0 && map.extents[1] > 0 && map.extents[2] > 0 &&
+                !__builtin_mul_overflow(map.extents[0], element, &span) && !__builtin_add_overflow(end, span, &end);
+    for (size_t d = 0; fits && d < map.strides.size(); ++d) {
+      fits = !__builtin_mul_overflow(map.extents[d + 1] - 1, map.strides[d], &span) &&
+             !__builtin_add_overflow(end, span, &end);
+    }
+    require(fits && end <= static_cast<uint64_t>(bytes), "a tensor map lies outside its operand");
+  }
+
   void check_body(const std::shared_ptr<const Plan>& body) const {
     require(body != nullptr, "a body is missing");
     Validator(*body, depth_ + 1).run();

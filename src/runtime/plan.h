@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "heddle/tensor.h"
+#include "target/cuda_launch.h"
 
 namespace heddle::runtime {
 
@@ -34,6 +35,14 @@ struct KernelStep {
   std::vector<uint32_t> operands;  // buffers
   int64_t tasks = 1;
   int64_t scratch_bytes = 0;  // per thread
+};
+
+// Launches on a GPU, in order. They count `operands` and, after the last of them, the counters of the run:
+// `counter_bytes` that are zero before the step and after it.
+struct CudaStep {
+  std::vector<CudaLaunch> launches;
+  std::vector<uint32_t> operands;  // buffers
+  int64_t counter_bytes = 0;
 };
 
 // A node that runs through the reference library: the IR text of a one-group graph, evaluated by the interpreter that
@@ -72,7 +81,7 @@ struct BranchStep {
 };
 
 struct Step {
-  std::variant<KernelStep, ReferenceStep, CopyStep, LoopStep, BranchStep> action;
+  std::variant<KernelStep, ReferenceStep, CopyStep, LoopStep, BranchStep, CudaStep> action;
   std::string label;   // "stitch: layer_norm ...", for tables
   std::string origin;  // the model's nodes, joined
   double floor_seconds = 0;
@@ -99,6 +108,12 @@ struct TextOutput {
   Tensor value;
 };
 
+// Machine code of a GPU and the kernels in it.
+struct Cubin {
+  std::string bytes;
+  std::vector<std::string> symbols;
+};
+
 // A compiled model for fixed input shapes: pure data, immutable, shared by any number of concurrent runs.
 struct Plan {
   std::string model;   // name of the model
@@ -110,7 +125,9 @@ struct Plan {
   std::vector<Tensor> constants;  // in the layout that kernels want
   std::vector<Step> steps;
   int64_t arena_bytes = 0;
-  std::string library;  // bytes of the shared object with all kernels (empty: no kernels, or in the outer plan)
+  // Kernels; in the bodies of a plan empty, since theirs are in the outer plan.
+  std::string library;        // CPU: a shared object with all
+  std::vector<Cubin> cubins;  // GPU: one per unit that was compiled
 };
 
 // Arena offsets are multiples of this: one AVX-512 register, one cache line.

@@ -12,8 +12,8 @@
 namespace heddle::runtime {
 namespace {
 
-// Raised whenever the description changes. 1: first.
-constexpr uint32_t kVersion = 1;
+// Raised whenever the description changes. 1: first; 2: steps and machine code of GPUs.
+constexpr uint32_t kVersion = 2;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
 constexpr int kMaxDepth = 32;
 constexpr int64_t kPage = 4096;
@@ -99,6 +99,48 @@ void describe(A& a, BranchStep& step, int depth) {
   describe(a, step.results);
 }
 
+template <typename A, typename T, size_t N>
+void describe(A& a, std::array<T, N>& numbers) {
+  for (T& number : numbers) a.number(number);
+}
+
+template <typename A>
+void describe(A& a, TensorMapDesc& map) {
+  a.number(map.element);
+  a.number(map.operand);
+  a.number(map.offset);
+  describe(a, map.extents);
+  describe(a, map.strides);
+  describe(a, map.box);
+  a.number(map.swizzle_bytes);
+}
+
+template <typename A>
+void describe(A& a, CudaLaunch& launch) {
+  a.text(launch.symbol);
+  describe(a, launch.grid);
+  a.number(launch.block);
+  a.number(launch.shared_bytes);
+  a.number(launch.cluster);
+  a.flag(launch.cooperative);
+  a.flag(launch.early);
+  a.sequence(launch.maps, [&](TensorMapDesc& map) { describe(a, map); });
+  a.sequence(launch.arguments,
+             [&](std::vector<uint8_t>& block) { a.sequence(block, [&](uint8_t& byte) { a.number(byte); }); });
+  a.sequence(launch.pointers, [&](PointerPatch& patch) {
+    a.number(patch.argument);
+    a.number(patch.offset);
+    a.number(patch.operand);
+  });
+}
+
+template <typename A>
+void describe(A& a, CudaStep& step, int) {
+  a.sequence(step.launches, [&](CudaLaunch& launch) { describe(a, launch); });
+  describe(a, step.operands);
+  a.number(step.counter_bytes);
+}
+
 template <size_t Index = 0>
 void make_alternative(decltype(Step::action)& action, uint8_t index) {
   if constexpr (Index < std::variant_size_v<decltype(Step::action)>) {
@@ -174,6 +216,10 @@ void describe(A& a, Plan& plan, int depth) {
   a.sequence(plan.steps, [&](Step& step) { describe(a, step, depth); });
   a.number(plan.arena_bytes);
   a.text(plan.library);
+  a.sequence(plan.cubins, [&](Cubin& cubin) {
+    a.text(cubin.bytes);
+    a.sequence(cubin.symbols, [&](std::string& symbol) { a.text(symbol); });
+  });
 }
 
 Hash128 hash_of(const Tensor& tensor) {

@@ -59,6 +59,11 @@ class Linker {
 
   void link(const Plan&, const CopyStep&, Program::Op&) {}
 
+  void link(const Plan&, const CudaStep&, Program::Op&) {
+    fail(ErrorCode::kDamagedArtefact, "plan", "it has kernels for a GPU, but was made for a CPU",
+         "Compile the model again");
+  }
+
   void link(const Plan&, const LoopStep& step, Program::Op& op) {
     op.loop = std::make_unique<Program::Loop>();
     op.loop->layout = layout_of(step);

@@ -151,7 +151,7 @@ CudaLaunch repack_launch(Operand& o, DType type, int64_t batch, int64_t offset) 
   CudaLaunch launch;
   launch.symbol = fmt::format("gemm_repack_{}", element);
   launch.block = 256;
-  launch.grid =
+  launch.grid[0] =
       static_cast<uint32_t>(std::clamp<int64_t>(ceil_div(args.row * args.rows * batch, int64_t{256} * 8), 1, 132 * 8));
   launch.arguments = {bytes_of(args)};
   launch.pointers = {{0, offsetof(tile::GemmRepackArgs, from), o.index},
@@ -242,7 +242,8 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     CudaLaunch launch;
     launch.symbol = "gemm";
     const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
-    launch.grid = static_cast<uint32_t>(std::min<int64_t>(units, target.sms / cluster) * cluster);
+    launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(units, target.sms / cluster) * cluster);
+    launch.cluster = static_cast<uint32_t>(cluster);
     launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
     launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
     launch.maps = {operand_map(a, p.in, p.batch, c.tile_m, c.cluster_n),
@@ -267,7 +268,7 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     CudaLaunch launch;
     launch.symbol = "gemm_reduce";
     launch.block = 128;
-    launch.grid = static_cast<uint32_t>(
+    launch.grid[0] = static_cast<uint32_t>(
         std::clamp<int64_t>(ceil_div(p_row / 4 * p.m * p.batch, launch.block), 1, int64_t{target.sms} * 16));
     launch.arguments = {bytes_of(args)};
     launch.pointers = {{0, offsetof(GemmReduceArgs, partial), kWorkspace}};

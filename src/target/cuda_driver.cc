@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 #include "base/check.h"
 
 namespace heddle {
@@ -45,12 +47,18 @@ std::string load_all(void* library, CudaDriver& d) {
   need("cuMemFree_v2", d.free);
   need("cuMemcpyHtoD_v2", d.copy_in);
   need("cuMemcpyDtoH_v2", d.copy_out);
+  need("cuMemHostAlloc", d.host_alloc);
+  need("cuMemFreeHost", d.host_free);
+  need("cuMemcpyHtoDAsync_v2", d.copy_in_async);
+  need("cuMemcpyDtoHAsync_v2", d.copy_out_async);
+  need("cuMemcpyDtoDAsync_v2", d.copy_async);
+  need("cuMemsetD8Async", d.set_d8_async);
   need("cuMemsetD32Async", d.set_d32_async);
   need("cuModuleLoadData", d.module_load);
   need("cuModuleUnload", d.module_unload);
   need("cuModuleGetFunction", d.module_function);
   need("cuFuncSetAttribute", d.function_attribute);
-  need("cuLaunchKernel", d.launch);
+  need("cuLaunchKernelEx", d.launch);
   need("cuStreamCreate", d.stream_create);
   need("cuStreamDestroy_v2", d.stream_destroy);
   need("cuStreamSynchronize", d.stream_synchronize);
@@ -72,11 +80,15 @@ std::string load_all(void* library, CudaDriver& d) {
 // The library stays loaded: its threads and contexts end with the process.
 Loaded load_driver() {
   Loaded loaded;
-  void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  const char* chosen = std::getenv("HEDDLE_CUDA_DRIVER");
+  const bool named = chosen != nullptr && *chosen != '\0';
+  void* library = ::dlopen(named ? chosen : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    loaded.why = "libcuda.so.1 cannot be loaded: there is no NVIDIA driver";
+    loaded.why = named ? fmt::format("HEDDLE_CUDA_DRIVER names {}, which cannot be loaded: {}", chosen, ::dlerror())
+                       : "libcuda.so.1 cannot be loaded: there is no NVIDIA driver";
     return loaded;
   }
+  loaded.driver.emulated = ::dlsym(library, kCudaEmulatorSymbol) != nullptr;
   if (const std::string missing = load_all(library, loaded.driver); !missing.empty()) {
     loaded.why = fmt::format("the NVIDIA driver has no {}: it is older than CUDA 12.0", missing);
     return loaded;
@@ -123,6 +135,18 @@ void CudaDriver::check(Result result, const char* what) const {
   fail(ErrorCode::kDevice, what, why);
 }
 
+Target Target::cuda_device(int ordinal, int threads) {
+  CudaDriver::get();
+  for (const CudaDevice& device : cuda_devices()) {
+    if (device.ordinal != ordinal) continue;
+    Target target = host_cpu(threads);
+    target.kind = TargetKind::kCuda;
+    target.cuda = device.target;
+    return target;
+  }
+  fail(ErrorCode::kDevice, fmt::format("cuda:{}", ordinal), "there is no such GPU", "`heddle devices` lists them");
+}
+
 std::vector<CudaDevice> cuda_devices() {
   std::vector<CudaDevice> devices;
   const CudaDriver* driver = CudaDriver::find();
@@ -143,6 +167,8 @@ std::vector<CudaDevice> cuda_devices() {
     if (driver->device_memory(&bytes, device) == kSuccess) found.memory_bytes = bytes;
     driver->driver_version(&found.driver_version);
     CudaTarget& target = found.target;
+    target.memory_bytes = static_cast<int64_t>(found.memory_bytes);
+    target.emulated = driver->emulated;
     target.sm = attribute(kMajor, 0) * 10 + attribute(kMinor, 0);
     target.sms = attribute(kSmCount, target.sms);
     target.l2_bytes = attribute(kL2Bytes, static_cast<int>(target.l2_bytes));

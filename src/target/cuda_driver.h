@@ -10,7 +10,25 @@
 namespace heddle {
 
 // The part of NVIDIA's driver interface that Heddle calls, declared here: no header of a CUDA toolkit is needed to
-// build, and libcuda is loaded when it is first asked for.
+// build. The library is loaded when it is first asked for: the one that $HEDDLE_CUDA_DRIVER names, else libcuda.so.1.
+// An emulator says what it is by exporting the symbol kCudaEmulatorSymbol.
+inline constexpr const char* kCudaEmulatorSymbol = "heddle_cuda_emulator";
+
+// Layouts of the driver's interface.
+struct CudaLaunchAttribute {
+  static constexpr int kCooperative = 2, kClusterDimension = 4, kProgrammaticSerialization = 6;
+  int id = 0, padding = 0;
+  uint32_t value[16] = {};  // a union of 64 bytes: a flag, or three extents
+};
+struct CudaLaunchConfig {
+  unsigned grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  unsigned shared_bytes = 0;
+  void* stream = nullptr;
+  CudaLaunchAttribute* attributes = nullptr;
+  unsigned attribute_count = 0;
+};
+static_assert(sizeof(CudaLaunchAttribute) == 72 && sizeof(CudaLaunchConfig) == 56);
+
 struct CudaDriver {
   using Device = int;
   using DevicePtr = uint64_t;
@@ -34,14 +52,18 @@ struct CudaDriver {
   Result (*free)(DevicePtr pointer);
   Result (*copy_in)(DevicePtr to, const void* from, size_t bytes);
   Result (*copy_out)(void* to, DevicePtr from, size_t bytes);
+  Result (*host_alloc)(void** pointer, size_t bytes, unsigned flags);
+  Result (*host_free)(void* pointer);
+  Result (*copy_in_async)(DevicePtr to, const void* from, size_t bytes, Handle stream);
+  Result (*copy_out_async)(void* to, DevicePtr from, size_t bytes, Handle stream);
+  Result (*copy_async)(DevicePtr to, DevicePtr from, size_t bytes, Handle stream);
+  Result (*set_d8_async)(DevicePtr to, unsigned char value, size_t count, Handle stream);
   Result (*set_d32_async)(DevicePtr to, unsigned value, size_t count, Handle stream);
   Result (*module_load)(Handle* module, const void* image);
   Result (*module_unload)(Handle module);
   Result (*module_function)(Handle* function, Handle module, const char* name);
   Result (*function_attribute)(Handle function, int attribute, int value);
-  Result (*launch)(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                   unsigned block_y, unsigned block_z, unsigned shared_bytes, Handle stream, void** arguments,
-                   void** extra);
+  Result (*launch)(const CudaLaunchConfig* config, Handle function, void** arguments, void** extra);
   Result (*stream_create)(Handle* stream, unsigned flags);
   Result (*stream_destroy)(Handle stream);
   Result (*stream_synchronize)(Handle stream);
@@ -59,6 +81,8 @@ struct CudaDriver {
   Result (*tensor_map)(void* map, int type, unsigned rank, void* base, const uint64_t* extents, const uint64_t* strides,
                        const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle, int promotion,
                        int fill);
+
+  bool emulated = false;
 
   // The driver of this machine; null where there is none, with the reason in `why` if that is given.
   static const CudaDriver* find(std::string* why = nullptr);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct TensorMapDesc {
   bool operator==(const TensorMapDesc&) const = default;
 };
 
+inline constexpr size_t kTensorMapBytes = 128;
+
 // Where a pointer to an operand goes in the argument block.
 struct PointerPatch {
   int argument = 0;  // which argument
@@ -29,12 +32,25 @@ struct PointerPatch {
 };
 
 // One kernel launch, without addresses: what a plan keeps. Arguments are the tensor maps in order, then `arguments`.
+// The addresses of operands are multiples of 16.
 struct CudaLaunch {
   std::string symbol;
-  uint32_t grid = 1, block = 128, shared_bytes = 0;
+  std::array<uint32_t, 3> grid{1, 1, 1};  // in blocks
+  uint32_t block = 128;                   // threads, along x
+  uint32_t shared_bytes = 0;              // dynamic
+  uint32_t cluster =
+      1;  // blocks of a cluster, along x: divides grid[0]; a kernel that fixes it in its text says the same
+  bool cooperative = false;  // all blocks run at once: the kernel has barriers across the grid
+  // Programmatic dependent launch: may begin while the launch before it still runs; the kernel itself waits before it
+  // touches what other launches write, and before its counters.
+  bool early = false;
   std::vector<TensorMapDesc> maps;
   std::vector<std::vector<uint8_t>> arguments;
   std::vector<PointerPatch> pointers;  // `argument` counts in `arguments`
+  bool operator==(const CudaLaunch&) const = default;
 };
+
+// Of the counters of a step.
+inline constexpr int64_t kMostCounterBytes = 1 << 20;
 
 }  // namespace heddle

@@ -92,8 +92,22 @@ Target Target::host_cpu(int threads) {
   return target;
 }
 
+std::string CudaTarget::architecture() const {
+  // Machine code of "a" architectures holds what only they have (wgmma), and runs nowhere else.
+  return fmt::format("sm_{}{}", sm, sm >= 90 ? "a" : "");
+}
+
+Target Target::cuda_h200(int threads) {
+  Target target = host_cpu(threads);
+  target.kind = TargetKind::kCuda;
+  return target;
+}
+
 std::string Target::fingerprint() const {
-  if (kind == TargetKind::kCuda) return fmt::format("cuda-sm{}-sms{}", cuda.sm, cuda.sms);
+  if (kind == TargetKind::kCuda) {
+    return fmt::format("cuda-sm{}-sms{}-shared{}{}", cuda.sm, cuda.sms, cuda.shared_bytes_per_block,
+                       cuda.emulated ? "-emulated" : "");
+  }
   return fmt::format("cpu-{}-f16c{}-bf16{}-vnni{}-t{}-l1.{}-l2.{}-l3.{}", to_string(cpu.isa), cpu.f16c, cpu.avx512_bf16,
                      cpu.avx512_vnni, cpu.threads, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes);
 }

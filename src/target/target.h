@@ -29,14 +29,19 @@ struct CpuTarget {
   double peak_gflops() const;
 };
 
-// An NVIDIA GPU. The measured constants of the H200 are the defaults of sm_90.
+// An NVIDIA GPU. The defaults are an H200, with its measured constants.
 struct CudaTarget {
-  int sm = 90;
+  int sm = 90;            // compute capability, times ten
+  bool emulated = false;  // the emulator of src/emulator: kernels are compiled for the host
   int sms = 132;
+  int64_t memory_bytes = int64_t{141} << 30;
   int64_t shared_bytes_per_block = 232448, l2_bytes = 60 << 20;
   int registers_per_sm = 65536;
   double copy_tbps = 3.94, read_tbps = 4.64;
   double grid_barrier_us = 0.9, cluster_barrier_us = 0.25, graph_boundary_us = 0.61;
+
+  // What the compiler is told: "sm_90a", "sm_80".
+  std::string architecture() const;
 };
 
 struct Target {
@@ -48,6 +53,10 @@ struct Target {
   // variable HEDDLE_CPU_ISA (portable, avx2, avx512) lowers the instruction set, to test code for other machines;
   // throws kInvalidArgument where it says something else.
   static Target host_cpu(int threads = 0);
+  // A GPU, with the host's `threads` beside it. Throws kDevice where there is no such GPU (target/cuda_driver.h).
+  static Target cuda_device(int ordinal, int threads = 0);
+  // The H200, for compiling where there is no GPU.
+  static Target cuda_h200(int threads = 0);
   // Stable text of everything that generated code may depend on; part of every cache key.
   std::string fingerprint() const;
 };

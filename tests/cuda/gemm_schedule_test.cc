@@ -72,7 +72,7 @@ TEST(CudaGemm, LaunchesKeepTheRulesOfTheCopyEngine) {
       const CudaGemmLaunches made = make_launches(p, c.config, target);
       EXPECT_EQ(made.epilogue_launch, static_cast<int>(made.launches.size()) - 1);
       for (const CudaLaunch& launch : made.launches) {
-        EXPECT_GE(launch.grid, 1u);
+        EXPECT_GE(launch.grid[0], 1u);
         for (const TensorMapDesc& map : launch.maps) {
           EXPECT_EQ(map.offset % 16, 0u);
           for (const uint64_t extent : map.extents) EXPECT_TRUE(extent >= 1 && extent <= uint64_t{1} << 32);
@@ -85,8 +85,8 @@ TEST(CudaGemm, LaunchesKeepTheRulesOfTheCopyEngine) {
         }
         if (launch.symbol != "gemm") continue;
         const auto cluster = static_cast<uint32_t>(c.config.cluster_m * c.config.cluster_n);
-        EXPECT_EQ(launch.grid % cluster, 0u);
-        EXPECT_LE(launch.grid, static_cast<uint32_t>(target.sms)) << "blocks stay, one on each multiprocessor";
+        EXPECT_EQ(launch.grid[0] % cluster, 0u);
+        EXPECT_LE(launch.grid[0], static_cast<uint32_t>(target.sms)) << "blocks stay, one on each multiprocessor";
         tile::GemmArgs args;
         std::memcpy(&args, launch.arguments[0].data(), sizeof(args));
         EXPECT_LE(args.splits, args.k_tiles) << "each part multiplies at least once";
@@ -126,7 +126,7 @@ TEST(CudaGemm, FirstChoicesFillTheDevice) {
                                    problem(16384, 64, 576), problem(1280, 768, 3072), problem(8192, 8192, 8192)}) {
     const CudaGemmCandidate first = runnable(p, target).at(0);
     const CudaGemmLaunches made = make_launches(p, first.config, target);
-    EXPECT_GE(made.launches[0].grid, 90u) << p.m << "x" << p.n << "x" << p.k << " " << first.config.name();
+    EXPECT_GE(made.launches[0].grid[0], 90u) << p.m << "x" << p.n << "x" << p.k << " " << first.config.name();
   }
 }
 

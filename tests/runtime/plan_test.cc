@@ -88,6 +88,80 @@ TEST(PlanFile, OtherFilesAreNoPlans) {
   EXPECT_EQ(code_of([&] { read_plan(dir.path() + "/none", 1); }), ErrorCode::kFile);
 }
 
+// y = kernel(x, y) with a pointer, a tensor map and counters.
+Plan cuda_plan() {
+  PlanWriter w;
+  const uint32_t x = w.input("x", DType::kF32, {8, 8});
+  const uint32_t y = w.output("y", DType::kF32, {8, 8});
+  CudaLaunch launch;
+  launch.symbol = "k";
+  launch.grid = {4, 2, 1};
+  launch.block = 96;
+  launch.shared_bytes = 1024;
+  launch.cluster = 2;
+  launch.cooperative = true;
+  launch.maps = {{TensorMapDesc::Element::kBits32, 0, 0, {8, 8, 1}, {32, 256}, {8, 8}, 32}};
+  launch.arguments = {std::vector<uint8_t>(24, 7), {1, 2, 3, 4}};
+  launch.pointers = {{0, 16, 1}, {0, 8, 2}};
+  w.plan.steps.push_back({CudaStep{{launch}, {x, y}, 64}, "step", "", 0});
+  w.plan.cubins = {{"machine code", {"k", "k_reduce"}}, {"more", {}}};
+  return w.plan;
+}
+
+TEST(PlanFile, KeepsLaunchesAndMachineCodeOfGpus) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/p.plan";
+  const Plan plan = cuda_plan();
+  validate(plan);
+  write_plan(plan, path);
+  const auto read = read_plan(path, 1);
+  const auto &a = std::get<CudaStep>(plan.steps[0].action), &b = std::get<CudaStep>(read->steps[0].action);
+  EXPECT_EQ(b.launches, a.launches);
+  EXPECT_EQ(b.operands, a.operands);
+  EXPECT_EQ(b.counter_bytes, 64);
+  ASSERT_EQ(read->cubins.size(), 2u);
+  EXPECT_EQ(read->cubins[0].bytes, "machine code");
+  EXPECT_EQ(read->cubins[0].symbols, (std::vector<std::string>{"k", "k_reduce"}));
+}
+
+TEST(PlanValidation, RefusesLaunchesThatReachOutsideTheirOperands) {
+  const std::vector<std::function<void(CudaStep&, CudaLaunch&)>> changes = {
+      [](CudaStep& s, CudaLaunch&) { s.operands[0] = 99; },
+      [](CudaStep& s, CudaLaunch&) { s.counter_bytes = -1; },
+      [](CudaStep& s, CudaLaunch&) { s.counter_bytes = int64_t{1} << 40; },
+      [](CudaStep& s, CudaLaunch&) { s.counter_bytes = 0; },  // which a pointer names
+      [](CudaStep&, CudaLaunch& l) { l.grid[0] = 0; },
+      [](CudaStep&, CudaLaunch& l) { l.grid[2] = 65536; },
+      [](CudaStep&, CudaLaunch& l) { l.block = 1025; },
+      [](CudaStep&, CudaLaunch& l) { l.shared_bytes = ~0u; },
+      [](CudaStep&, CudaLaunch& l) { l.cluster = 3; },
+      [](CudaStep&, CudaLaunch& l) { l.cluster = 0; },
+      [](CudaStep&, CudaLaunch& l) { l.arguments[1].resize(5000); },
+      [](CudaStep&, CudaLaunch& l) { l.pointers[0].argument = 2; },
+      [](CudaStep&, CudaLaunch& l) { l.pointers[0].argument = 1; },  // of 4 bytes
+      [](CudaStep&, CudaLaunch& l) { l.pointers[0].offset = 17; },
+      [](CudaStep&, CudaLaunch& l) { l.pointers[0].offset = -8; },
+      [](CudaStep&, CudaLaunch& l) { l.pointers[0].operand = 3; },
+      [](CudaStep&, CudaLaunch& l) { l.pointers[0].operand = -1; },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].operand = 2; },  // counters
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].element = static_cast<TensorMapDesc::Element>(9); },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].swizzle_bytes = 0; },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].offset = 8; },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].offset = 16; },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].extents[0] = 9; },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].extents[1] = 0; },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].extents[1] = ~uint64_t{0}; },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].extents[2] = 2; },
+      [](CudaStep&, CudaLaunch& l) { l.maps[0].strides[0] = uint64_t{1} << 63; },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    Plan plan = cuda_plan();
+    auto& step = std::get<CudaStep>(plan.steps[0].action);
+    changes[i](step, step.launches[0]);
+    EXPECT_EQ(code_of([&] { validate(plan); }), ErrorCode::kDamagedArtefact) << "change " << i;
+  }
+}
+
 // What a file with good checksums could still say, changed field by field.
 TEST(PlanValidation, RefusesWhatWouldTouchMemoryOutsideItsBuffers) {
   const std::vector<std::function<void(Plan&)>> changes = {

@@ -299,7 +299,8 @@ std::span<const OpSchema> contraction_schemas() {
                                               {"rhs_batch", AttrKind::kInts},
                                               {"lhs_contract", AttrKind::kInts},
                                               {"rhs_contract", AttrKind::kInts},
-                                              {"out", AttrKind::kDType, false}},
+                                              {"out", AttrKind::kDType, false},
+                                              {"tf32", AttrKind::kInt, false}},
                                              infer_dot,
                                              eval_dot},
                                             {Op::kConv,
@@ -312,7 +313,8 @@ std::span<const OpSchema> contraction_schemas() {
                                               {"lhs_dilations", AttrKind::kInts},
                                               {"groups", AttrKind::kInt},
                                               {"layout", AttrKind::kText},
-                                              {"out", AttrKind::kDType, false}},
+                                              {"out", AttrKind::kDType, false},
+                                              {"tf32", AttrKind::kInt, false}},
                                              infer_conv,
                                              eval_conv}};
   return ops;

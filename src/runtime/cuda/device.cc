@@ -30,6 +30,27 @@ int map_swizzle(int bytes) {
   return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0;
 }
 
+void launch_kernel(const CudaDriver& driver, CudaDriver::Handle function, const CudaLaunch& launch,
+                   CudaDriver::Handle stream, void** arguments) {
+  CudaLaunchAttribute attributes[3];
+  unsigned count = 0;
+  if (launch.cluster > 1) {
+    attributes[count].id = CudaLaunchAttribute::kClusterDimension;
+    attributes[count].value[0] = launch.cluster;
+    attributes[count].value[1] = attributes[count].value[2] = 1;
+    ++count;
+  }
+  if (launch.cooperative) attributes[count++] = {CudaLaunchAttribute::kCooperative, 0, {1}};
+  if (launch.early) attributes[count++] = {CudaLaunchAttribute::kProgrammaticSerialization, 0, {1}};
+  const CudaLaunchConfig config = {{launch.grid[0], launch.grid[1], launch.grid[2]},
+                                   {launch.block, 1, 1},
+                                   launch.shared_bytes,
+                                   stream,
+                                   attributes,
+                                   count};
+  driver.check(driver.launch(&config, function, arguments, nullptr), launch.symbol.c_str());
+}
+
 CudaDevice find_device(int ordinal) {
   CudaDriver::get();
   for (CudaDevice& device : cuda_devices()) {
@@ -111,12 +132,7 @@ CudaSequence::CudaSequence(const CudaContext& context, const CudaModule& module,
   };
   const CudaDriver& driver = context.driver();
   for (const CudaLaunch& launch : launches) {
-    Bound bound{module.function(launch.symbol, launch.shared_bytes),
-                launch.grid,
-                launch.block,
-                launch.shared_bytes,
-                {},
-                launch.arguments};
+    Bound bound{module.function(launch.symbol, launch.shared_bytes), launch, {}, launch.arguments};
     for (const TensorMapDesc& desc : launch.maps) {
       const uint64_t base = address_of(desc.operand) + desc.offset;
       if (base % 16 != 0) {
@@ -147,9 +163,7 @@ void CudaSequence::enqueue() const {
     arguments.clear();
     for (const Map& map : bound.maps) arguments.push_back(const_cast<Map*>(&map));
     for (const auto& block : bound.arguments) arguments.push_back(const_cast<uint8_t*>(block.data()));
-    driver.check(driver.launch(bound.function, bound.grid, 1, 1, bound.block, 1, 1, bound.shared_bytes,
-                               context_.stream(), arguments.data(), nullptr),
-                 "cuLaunchKernel");
+    launch_kernel(driver, bound.function, bound.launch, context_.stream(), arguments.data());
   }
 }
 

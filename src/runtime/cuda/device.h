@@ -80,7 +80,7 @@ class CudaSequence {
   };
   struct Bound {
     CudaDriver::Handle function;
-    uint32_t grid, block, shared_bytes;
+    CudaLaunch launch;
     std::vector<Map> maps;
     std::vector<std::vector<uint8_t>> arguments;
   };
