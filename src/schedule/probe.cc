@@ -254,7 +254,7 @@ ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
   const ir::Graph& graph = context_.graph;
   const DType dtype = graph.dtype(value);
   if (const auto known = instance_ids_.find(key); known != instance_ids_.end()) {
-    return pool.local(dtype, known->second, instances[known->second].position);
+    return result(known->second, dtype);
   }
   const ir::Node& node = graph.producer(value);
   const Shape& shape = graph.shape(node.inputs[0]);
@@ -297,7 +297,14 @@ ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
   instance.local = static_cast<uint32_t>(instances.size());
   instance_ids_.emplace(key, instance.local);
   instances.push_back(instance);
-  return pool.local(dtype, instance.local, position);
+  return result(instance.local, dtype);
+}
+
+// Integers of less than a byte are reduced in bytes: what an overflow left above their bits goes when they are read.
+ExprId Probe::result(uint32_t instance, DType dtype) {
+  const ExprId local = pool.local(dtype, instance, instances[instance].position);
+  if (is_float(dtype) || dtype == DType::kBool || bits_of(dtype) >= 8) return local;
+  return pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {local}});
 }
 
 Space* Probe::space_of(VarId var, size_t& position) {

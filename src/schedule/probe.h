@@ -81,6 +81,7 @@ class Probe {
   void merge();
   std::optional<ExprId> bind(ir::ValueId value, const std::vector<Index>& at);
   ExprId reduce(ir::ValueId value, const std::vector<Index>& at);
+  ExprId result(uint32_t instance, DType dtype);
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
   bool place(Root& root, size_t index);
   void scan_root(Root& root, const ir::Node& node);

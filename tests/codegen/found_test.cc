@@ -1,5 +1,8 @@
 // Graphs that the fuzzer found to compile wrongly, made small by it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <tuple>
 
 #include "harness.h"
 
@@ -69,6 +72,24 @@ TEST(Found, ScanOfAReductionOfAReduction) {
       %9 = )" + scan + R"(} : f32[3,1,5]
       return "y" = %9
     })");
+  }
+  batch.run();
+}
+
+TEST(Found, NarrowSumsThatOverflowAreReadWithoutTheirCarry) {
+  Batch batch;
+  for (const char* t : {"i4", "u4", "i2", "u2"}) {
+    for (const char* kind : {"sum", "prod"}) {
+      for (const auto& [dim, kept, left] : {std::tuple{"0", "1,2", "5,7"}, {"2", "0,1", "3,5"}}) {
+        batch.add_text(fmt::format("{} of {} over {}", kind, t, dim), fmt::format(R"(graph(%x: {0}[3,5,7]) {{
+          %0 = reduce(%x) {{dims = [{2}], kind = "{1}"}} : {0}[{4}]
+          %1 = broadcast(%0) {{dims = [{3}], shape = [3,5,7]}} : {0}[3,5,7]
+          %2 = gt(%x, %1) : bool[3,5,7]
+          return "y" = %2, "z" = %0
+        }})",
+                                                                                  t, kind, dim, kept, left));
+      }
+    }
   }
   batch.run();
 }

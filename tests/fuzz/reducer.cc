@@ -219,7 +219,8 @@ class Reducer {
       const ValueId last = case_.graph.outputs()[0].value;
       const ir::Node node = case_.graph.producer(last);
       for (ValueId v : node.inputs) {
-        if (case_.graph.producer(v).op != Op::kParameter) again = again || attempt({.result = v});
+        again = case_.graph.producer(v).op != Op::kParameter && attempt({.result = v});
+        if (again) break;  // the graph is another one now
       }
       progress |= again;
     }
