@@ -8,6 +8,7 @@
 #include "driver/import.h"
 #include "driver/index_bounds.h"
 #include "jit/compiler.h"
+#include "passes/fusion/basic.h"
 
 namespace heddle::driver {
 namespace {
@@ -113,6 +114,9 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   const passes::PassContext context{settings.target, settings.precision};
   auto optimised = std::make_shared<ir::Graph>(passes::run_pipeline(imported.graph, context, pipeline));
   report.nodes_optimised = optimised->nodes().size();
+  if (settings.fusion == passes::FusionPolicy::kBasic) {
+    *optimised = passes::duplicate_cheap_producers(*optimised);
+  }
 
   stages.begin("schedule", 0.3);
   KernelSet kernels;

@@ -39,6 +39,19 @@ class FusionContext {
 void fuse_epilogue(FusionContext& context, ir::NodeId anchor);
 // Takes layout changes of a dot's operands that one strided view expresses into the dot's group.
 void fuse_prologue(FusionContext& context, ir::NodeId anchor);
+// `try_edge(producer, consumer)` for every edge between nodes that stitch groups may have and that are not in one
+// cluster yet, in topological order.
+template <typename F>
+void for_each_memory_edge(const FusionContext& c, F try_edge) {
+  for (ir::NodeId id = 0; id < c.graph.nodes().size(); ++id) {
+    if (c.role[id] != FusionContext::Role::kMemory) continue;
+    for (ir::ValueId v : c.graph.node(id).inputs) {
+      const ir::NodeId producer = c.graph.value(v).producer;
+      if (c.role[producer] == FusionContext::Role::kMemory && !c.partition.same(producer, id)) try_edge(producer, id);
+    }
+  }
+}
+
 // Joins memory-bound nodes: everything connected, or (basic) producers into the one consumer that reads them per
 // element.
 void fuse_stitch(FusionContext& context);
