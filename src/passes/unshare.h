@@ -5,8 +5,9 @@
 
 namespace heddle::passes {
 
-// Gives every reader its own copy of broadcasts and iotas, which are free where they are read and cost memory where
-// they are stored: a group of a fused graph then never takes one from another group. Runs last, since cse undoes it.
+// Gives every reader its own copy of what is free where it is read and costs memory where it is stored: broadcasts,
+// iotas, and slices and lookups of one row that elementwise nodes alone read. A group of a fused graph then never takes
+// one from another group. Runs last, since cse undoes it.
 ir::Graph unshare(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -120,6 +120,11 @@ std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, 
       std::vector<Index> to(index.size());
       for (size_t d = 0; d < perm.size(); ++d) to[d] = index[static_cast<size_t>(perm[d])];
       index = std::move(to);
+    } else if (node.op == Op::kReverse) {
+      for (const int64_t dim : node.attrs.ints("dims")) {
+        Index& i = index[static_cast<size_t>(dim)];
+        i = indices.offset(indices.scale(i, -1), graph.shape(*from)[static_cast<size_t>(dim)] - 1);
+      }
     } else if (!ir::is_elementwise(node.op)) {
       fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(node.op)), "it has no place in an epilogue");
     }

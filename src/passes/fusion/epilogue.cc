@@ -35,6 +35,7 @@ class Epilogue {
       c_.decide(reason.empty(), "epilogue", id, anchor_, reason.empty() ? accepted(id) : reason);
       if (reason.empty()) enqueue_users(graph_.node(id).outputs[0]);
     }
+    take_sides();
   }
 
  private:
@@ -46,10 +47,11 @@ class Epilogue {
     }
   }
 
+  static bool is_store_layout(Op op) { return op == Op::kReshape || op == Op::kTranspose || op == Op::kReverse; }
+
   std::string accepted(NodeId id) const {
-    return graph_.node(id).op == Op::kReshape || graph_.node(id).op == Op::kTranspose
-               ? "changes the index of the store only"
-               : "one element of the result decides one of it";
+    return is_store_layout(graph_.node(id).op) ? "changes the index of the store only"
+                                               : "one element of the result decides one of it";
   }
 
   // Why a node cannot be in the epilogue; empty where it can.
@@ -57,7 +59,8 @@ class Epilogue {
     const Node& node = graph_.node(id);
     if (c_.role[id] == Role::kReference) return "runs by the reference evaluator";
     const ValueId result = node.outputs[0];
-    if (node.op == Op::kReshape || node.op == Op::kTranspose) {
+    if (is_store_layout(node.op)) {
+      if (node.op == Op::kReverse && !keeps_columns(node)) return "its vectors would be stored backwards";
       if (!c_.only_read_by(node.inputs[0], id)) return "its operand is needed in the old layout, too";
       return {};
     }
@@ -75,13 +78,21 @@ class Epilogue {
     return {};
   }
 
+  // Whether a reversal leaves the innermost dimension alone.
+  bool keeps_columns(const Node& node) const {
+    const auto& dims = node.attrs.ints("dims");
+    const Shape& shape = graph_.shape(node.outputs[0]);
+    size_t last = shape.size();
+    while (last > 0 && shape[last - 1] == 1) --last;
+    return std::all_of(dims.begin(), dims.end(), [&](int64_t d) { return static_cast<size_t>(d) + 1 < last; });
+  }
+
   // A reader that no epilogue can have: memory-bound, but not elementwise; reshapes are looked through.
   bool stays_outside(NodeId id, int depth = 0) const {
     constexpr int kMaxDepth = 4;
     const Node& node = graph_.node(id);
     if (node.op == Op::kReshape && depth < kMaxDepth) return all_outside(node.outputs[0], depth + 1);
-    return c_.role[id] == Role::kMemory && !ir::is_elementwise(node.op) && node.op != Op::kTranspose &&
-           node.op != Op::kReshape;
+    return c_.role[id] == Role::kMemory && !ir::is_elementwise(node.op) && !is_store_layout(node.op);
   }
   bool all_outside(ValueId v, int depth = 0) const {
     const std::vector<NodeId>& readers = c_.users[v];
@@ -138,36 +149,68 @@ class Epilogue {
 
   bool join(NodeId id) {
     const Node& node = graph_.node(id);
-    std::vector<NodeId> sides;
-    for (ValueId v : node.inputs) {
-      if (!inside_.contains(v)) collect_sides(v, id, sides);
-    }
     if (!c_.partition.merge(id, anchor_)) return false;
     c_.role[id] = Role::kEpilogue;
-    bool permuted = node.op == Op::kTranspose;
+    bool permuted = node.op == Op::kTranspose || node.op == Op::kReverse;
     for (ValueId v : node.inputs) {
       if (const auto found = inside_.find(v); found != inside_.end()) permuted |= found->second;
     }
     inside_[node.outputs[0]] = permuted;
-    for (NodeId side : sides) {
-      if (!c_.partition.merge(side, anchor_)) break;
-      c_.role[side] = Role::kEpilogue;
-    }
     return true;
   }
 
-  // The broadcast that makes an operand of an epilogue node, with casts and reshapes of the small value before it; only
-  // what nobody else reads. Nearest to the reader first.
-  void collect_sides(ValueId value, NodeId reader, std::vector<NodeId>& sides) const {
-    for (NodeId at = graph_.value(value).producer; c_.role[at] == Role::kMemory;
-         at = graph_.value(graph_.node(at).inputs[0]).producer) {
-      const Op op = graph_.node(at).op;
-      const bool fits =
-          sides.empty() || sides.back() != reader ? op == Op::kBroadcast : op == Op::kCast || op == Op::kReshape;
-      if (!fits || !c_.only_read_by(graph_.node(at).outputs[0], reader)) return;
-      sides.push_back(at);
-      reader = at;
+  // What makes other operands of the epilogue, for the epilogue alone and one element for each of its elements at most:
+  // broadcasts, slices, lookups of a row and cheap arithmetic of outside values. From the readers upwards.
+  void take_sides() {
+    std::priority_queue<NodeId> open;
+    const auto open_inputs = [&](NodeId id) {
+      for (const ValueId v : graph_.node(id).inputs) open.push(graph_.value(v).producer);
+    };
+    for (const NodeId id : c_.partition.nodes(c_.partition.cluster_of(anchor_))) {
+      if (id != anchor_) open_inputs(id);
     }
+    for (NodeId last = anchor_; !open.empty();) {
+      const NodeId id = open.top();
+      open.pop();
+      if (id == last || c_.role[id] != Role::kMemory || !is_side(id)) continue;
+      last = id;
+      if (!c_.partition.merge(id, anchor_)) continue;
+      c_.role[id] = Role::kEpilogue;
+      c_.decide(true, "epilogue", id, anchor_, "it makes an operand of the epilogue and nothing else");
+      open_inputs(id);
+    }
+  }
+
+  bool is_side(NodeId id) const {
+    const Node& node = graph_.node(id);
+    const ValueId v = node.outputs[0];
+    const auto inside = [&](NodeId user) { return user != anchor_ && c_.partition.same(user, anchor_); };
+    if (c_.is_output[v] || !std::all_of(c_.users[v].begin(), c_.users[v].end(), inside)) return false;
+    switch (node.op) {
+      case Op::kBroadcast:
+      case Op::kSlice:
+      case Op::kCast:
+      case Op::kAdd:
+      case Op::kSub:
+      case Op::kMul:
+      case Op::kMax:
+      case Op::kMin:
+      case Op::kNeg:
+        return element_count(graph_.shape(v)) <= count_;
+      case Op::kReshape:
+        // Of an outside value it is a view, which costs nothing where it is.
+        return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
+      case Op::kGather:
+        return is_one_row(node);
+      default:
+        return false;
+    }
+  }
+
+  // A lookup of one row by an index that is made outside: an item of a sequence in the body of a loop.
+  bool is_one_row(const Node& node) const {
+    return element_count(graph_.shape(node.inputs[1])) == 1 && node.attrs.integer("dim") == 0 &&
+           c_.role[graph_.value(node.inputs[1]).producer] != Role::kMemory;
   }
 
   FusionContext& c_;
