@@ -94,7 +94,7 @@ Target Target::host_cpu(int threads) {
 
 std::string CudaTarget::architecture() const {
   // Machine code of "a" architectures holds what only they have (wgmma), and runs nowhere else.
-  return fmt::format("sm_{}{}", sm, sm >= 90 ? "a" : "");
+  return fmt::format("{}sm_{}{}", emulated ? "emulated_" : "", sm, sm >= 90 ? "a" : "");
 }
 
 Target Target::cuda_h200(int threads) {
@@ -105,8 +105,7 @@ Target Target::cuda_h200(int threads) {
 
 std::string Target::fingerprint() const {
   if (kind == TargetKind::kCuda) {
-    return fmt::format("cuda-sm{}-sms{}-shared{}{}", cuda.sm, cuda.sms, cuda.shared_bytes_per_block,
-                       cuda.emulated ? "-emulated" : "");
+    return fmt::format("cuda-{}-sms{}-shared{}", cuda.architecture(), cuda.sms, cuda.shared_bytes_per_block);
   }
   return fmt::format("cpu-{}-f16c{}-bf16{}-vnni{}-t{}-l1.{}-l2.{}-l3.{}", to_string(cpu.isa), cpu.f16c, cpu.avx512_bf16,
                      cpu.avx512_vnni, cpu.threads, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes);

@@ -40,7 +40,7 @@ struct CudaTarget {
   double copy_tbps = 3.94, read_tbps = 4.64;
   double grid_barrier_us = 0.9, cluster_barrier_us = 0.25, graph_boundary_us = 0.61;
 
-  // What the compiler is told: "sm_90a", "sm_80".
+  // What jit::compile_cubin() compiles for: "sm_90a", "sm_80", "emulated_sm_90a".
   std::string architecture() const;
 };
 
