@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 build_packages=(
   g++ cmake ninja-build
-  libfmt-dev nlohmann-json3-dev libcli11-dev libprotozero-dev libxxhash-dev
+  libfmt-dev nlohmann-json3-dev libcli11-dev libprotozero-dev libxxhash-dev libsqlite3-dev
   libgtest-dev libgmock-dev
   python3 python3-venv
 )

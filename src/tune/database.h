@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heddle::tune {
+
+// What timings hold for, apart from the problem: another device, driver (on the CPU: compiler) or version of Heddle may
+// have another winner.
+struct Place {
+  std::string device, driver, version;
+};
+
+// The outcome of tuning one problem. Configurations are kept by name: a name that no candidate carries any more is
+// simply not used, so nothing read from the file is trusted to be a configuration.
+struct Record {
+  std::string winner, pick;             // `pick`: what the cost model would have taken
+  double winner_us = 0, pick_us = 0;    // medians
+  double spread = 0;                    // of the winner's times: (90th - 10th percentile) / median
+  int64_t candidates = 0, samples = 0;  // timed; runs of the winner
+};
+
+// Winners of the tuner in one SQLite file that all processes of a user share.
+//
+// No function throws: where the file cannot be read there are no records, where it cannot be written nothing is kept,
+// and note() says why. A damaged file is renamed (note() says how) and a new one begun. Writers of several processes
+// and threads wait for each other up to some seconds.
+class Database {
+ public:
+  // The file is opened when it is first needed, and made when the first record is stored.
+  explicit Database(std::string path);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  // In a cache folder (jit::Cache::folder()). The name carries the version of the file's format: other versions of
+  // Heddle keep their own.
+  static std::string path_in(const std::string& folder);
+
+  const std::string& path() const { return path_; }
+  std::string note() const;  // "" where all is well
+
+  std::optional<Record> find(const Place& place, const std::string& problem);
+  bool store(const Place& place, const std::string& problem, const Record& record);  // false: it is not kept
+
+  // The problems that the schedule of a model asks about; `model` is any text that names the model and its options.
+  bool remember_problems(const std::string& model, const std::vector<std::string>& problems);
+  // The winners among a model's problems, one "problem -> winner" line each, sorted: what its plan depends on. nullopt:
+  // there are winners for this place, but the model's problems are not known. "": none of them has a winner.
+  std::optional<std::string> choices(const Place& place, const std::string& model);
+
+  int64_t count();         // of records
+  uint64_t bytes() const;  // of the file and what belongs to it
+  bool clear();            // removes all records, and files that were set aside
+
+ private:
+  class Session;
+  enum class Need : uint8_t { kRead, kWrite };
+  template <typename Work>
+  bool with(Need need, const Work& work);
+  bool open(Need need);
+  void set_aside(const std::string& why);
+
+  std::string path_;
+  mutable std::mutex mutex_;
+  std::string note_;
+  std::unique_ptr<Session> session_;
+  bool may_write_ = true;
+};
+
+}  // namespace heddle::tune

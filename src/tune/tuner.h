@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace heddle::tune {
+
+// The candidates of one problem on a device, ready to run, best prediction first.
+class Trial {
+ public:
+  virtual ~Trial() = default;
+  virtual size_t size() const = 0;
+  // Runs a candidate once as a model would, its caches cold, and returns the seconds. Throws Error where it fails.
+  virtual double run(size_t candidate) = 0;
+  // After a run: how its results differ from those of the first candidate that was checked; "" where they agree.
+  virtual std::string check(size_t candidate) = 0;
+};
+
+struct TunerOptions {
+  int rounds = 11;            // runs of a candidate that stays to the end
+  double slower = 1.1;        // a candidate whose fastest run takes this many times the leader's median is dropped
+  double margin = 0.02;       // the winner's advantage over the first candidate, below which that one stays
+  double budget_seconds = 5;  // after this no further round begins (every candidate has run twice then)
+};
+
+struct CandidateTimes {
+  std::vector<double> seconds;  // of its runs, in order
+  double median = 0;
+  bool dropped = false;  // clearly slower before the last round
+  std::string failure;   // why it is out: it failed, or its results differ
+};
+
+struct TunerResult {
+  std::vector<CandidateTimes> times;  // by candidate
+  size_t winner = 0;
+  double gain = 1;    // the first candidate's time over the winner's: median of the ratios of runs side by side
+  double spread = 0;  // of the winner's runs: (90th - 10th percentile) / median
+  bool ok = false;    // false: no candidate ran
+};
+
+// Runs candidates in turns, so that a disturbance of the machine meets all of them alike, and drops those that are
+// clearly slower. The first candidate stays to the end whatever its times: the gain is measured against it.
+TunerResult choose_fastest(Trial& trial, const TunerOptions& options);
+
+double median_of(std::vector<double> values);  // 0 of none
+double percentile_of(std::vector<double> values, double share);
+
+}  // namespace heddle::tune
