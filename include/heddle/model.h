@@ -18,6 +18,8 @@ struct CompileOptions {
   std::string fusion = "stitch";  // "none", "basic", "stitch"
   bool use_cache = true;          // of compiled plans and kernels, on disk ($HEDDLE_CACHE_DIR)
 
+  bool tuned = true;              // take configurations that `heddle tune` found
+
   // Input name -> shape, for inputs whose model shape is symbolic; a symbolic extent that nothing decides becomes 1.
   std::map<std::string, Shape> shapes;
   // Input name -> value, for inputs that decide shapes (the shape operand of a Reshape). Others are ignored.

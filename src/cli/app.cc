@@ -18,6 +18,8 @@ void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_option("--disable-pass", a.options.disabled_passes, "Leave a pass out (may be repeated)");
   app->add_flag_callback(
       "--no-cache", [&a] { a.options.use_cache = false; }, "Compile even if the cache has a plan");
+  app->add_flag_callback(
+      "--untuned", [&a] { a.options.tuned = false; }, "Leave aside what `heddle tune` found");
 }
 
 void add_inputs(CLI::App* app, Arguments& a) {
@@ -54,6 +56,15 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   explain->add_option("--svg", a.svg, "Write a picture of the graph");
   explain->add_flag("--json", a.json, "Print JSON");
 
+  CLI::App* tune = add_model_command(app, a, tune_command, chosen, "tune",
+                                     "Measure the configurations of its kernels; later compilations use the winners");
+  tune->add_option("--budget", a.budget, "Seconds after which nothing new is measured")->capture_default_str();
+  tune->add_option("--candidates", a.candidates, "Most configurations of one problem")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
+  tune->add_flag("--again", a.again, "Measure what is known already too");
+  tune->add_flag("--json", a.json, "Print JSON");
+
   CLI::App* compile = add_model_command(app, a, compile_command, chosen, "compile", "Write a plan file");
   compile->add_option("-o,--output", a.output, "The plan file")->required();
 
@@ -79,7 +90,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   devices->add_flag("--json", a.json, "Print JSON");
   devices->callback([&chosen] { chosen = devices_command; });
 
-  CLI::App* cache = app.add_subcommand("cache", "The cache of compiled kernels and plans");
+  CLI::App* cache = app.add_subcommand("cache", "The cache of compiled kernels and plans, and the tuning database");
   cache->add_option("ACTION", a.model, "info or clear")->required()->check(CLI::IsMember({"info", "clear"}));
   cache->add_flag("--json", a.json, "Print JSON");
   cache->callback([&chosen] { chosen = cache_command; });

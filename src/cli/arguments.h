@@ -30,6 +30,9 @@ struct Arguments {
   std::string output_dir;  // run
   std::string svg;         // explain
   double seconds = 2;      // bench
+  double budget = 60;      // tune
+  int candidates = 12;     // tune
+  bool again = false;      // tune
   std::vector<std::string> passes;
   bool list = false;
   int64_t batch = 1, seq = 0, size = 0, width = 0;  // zoo
@@ -49,6 +52,7 @@ int zoo_command(const Arguments& arguments);
 int devices_command(const Arguments& arguments);
 int cache_command(const Arguments& arguments);
 int kernel_command(const Arguments& arguments);
+int tune_command(const Arguments& arguments);
 
 // The command `heddle`: parses, runs one command, prints errors to stderr. Exit codes: 0 done, 1 verification failed,
 // 2 bad input or usage, 3 unsupported, 4 internal or the machine.

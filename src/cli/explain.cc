@@ -65,6 +65,10 @@ void print_summary(const CompileReport& report) {
   print_line(fmt::format("intermediate values {}, constants {}, hardware floor {} on one thread",
                          human_bytes(static_cast<double>(report.arena_bytes)),
                          human_bytes(static_cast<double>(report.constant_bytes)), human_seconds(totals.floor)));
+  if (report.tuned > 0) {
+    print_line(fmt::format("tuned: {} of {} distinct contractions with a choice run as `heddle tune` found fastest",
+                           report.tuned, report.contractions));
+  }
   for (const std::string& remark : report.remarks) print_line("note: " + remark);
 }
 
@@ -183,6 +187,8 @@ void print_report(const CompileReport& report) {
                             {"arena_bytes", report.arena_bytes},
                             {"constant_bytes", report.constant_bytes},
                             {"floor_s", totals.floor},
+                            {"contractions", report.contractions},
+                            {"tuned", report.tuned},
                             {"remarks", report.remarks},
                             {"groups", std::move(groups)},
                             {"decisions", std::move(decisions)},

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "cli/support.h"
 #include "driver/options.h"
+#include "driver/tuned_configs.h"
 #include "jit/cache.h"
 #include "jit/compiler.h"
 #include "passes/opt.h"
@@ -129,14 +130,26 @@ int devices_command(const Arguments& arguments) {
 
 int cache_command(const Arguments& arguments) {
   const jit::Cache cache = jit::Cache::of_user();
+  tune::Database& database = driver::tuning_database();
   const bool clear = arguments.model == "clear";
+  const int64_t tuned = database.count();
+  const uint64_t tuned_bytes = database.bytes();
   const jit::CacheInfo info = clear ? cache.clear() : cache.info();
+  if (clear) database.clear();
   if (arguments.json) {
-    print_json(nlohmann::json{{"folder", info.folder}, {"entries", info.entries}, {"bytes", info.bytes}});
+    print_json(nlohmann::json{{"folder", info.folder},
+                              {"entries", info.entries},
+                              {"bytes", info.bytes},
+                              {"tuned", {{"file", database.path()}, {"records", tuned}, {"bytes", tuned_bytes}}},
+                              {"note", database.note()}});
     return 0;
   }
-  print_line(fmt::format("{}: {}{} entries, {}", info.folder, clear ? "removed " : "", info.entries,
+  const char* const removed = clear ? "removed " : "";
+  print_line(fmt::format("{}: {}{} entries, {}", info.folder, removed, info.entries,
                          human_bytes(static_cast<double>(info.bytes))));
+  print_line(fmt::format("{}: {}{} tuned problems, {}", database.path(), removed, tuned,
+                         human_bytes(static_cast<double>(tuned_bytes))));
+  if (const std::string note = database.note(); !note.empty()) print_line("note: " + note);
   return 0;
 }
 

@@ -120,7 +120,8 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
 
   stages.begin("schedule", 0.3);
   KernelSet kernels;
-  BuildContext build{settings.target, settings.fusion, kernels, report};
+  TunedConfigs tuned(settings.target, options.tuned);
+  BuildContext build{settings.target, settings.fusion, kernels, report, &tuned};
   result.built = build_plan(*optimised, build);
   runtime::Plan& plan = *result.built.plan;
   plan.model = path.substr(path.rfind('/') + 1);
@@ -128,6 +129,9 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   add_interface(imported, options, plan);
   check_memory(path, plan.arena_bytes, "its intermediate values");
 
+  result.choices = tuned.choices();
+  report.contractions = result.choices.problems.size();
+  report.tuned = tuned.used();
   report.distinct_kernels = kernels.size();
   if (with_kernels && kernels.size() > 0) {
     stages.begin("kernels", 0.4);

@@ -6,6 +6,7 @@
 #include "driver/options.h"
 #include "driver/plan_builder.h"
 #include "driver/report.h"
+#include "driver/tuned_configs.h"
 #include "runtime/plan.h"
 
 namespace heddle::driver {
@@ -16,6 +17,7 @@ struct CompiledModel {
   // For verify and explain.
   std::shared_ptr<const ir::Graph> imported, optimised;
   BuiltPlan built;
+  TuningChoices choices;
 };
 
 // The whole way from an ONNX file to a plan with its kernels; nothing is taken from the plan cache (kernels may come

@@ -97,14 +97,26 @@ std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const Com
   const int threads = Target::host_cpu().cpu.threads;
   Hasher hasher;
   hasher.add(driver::model_hash(path, threads)).add(driver::settings_hash(options, settings));
-  const Hash128 key = hasher.finish();
+  const Hash128 base = hasher.finish();
   const driver::PlanCache cache;
-  if (auto plan = cache.find(key, threads)) {
-    cached = true;
-    return plan;
+  // A plan holds for what the tuner's database says of its problems, which are known since it was first compiled.
+  if (const auto problems = cache.find_problems(base)) {
+    const std::string winners = driver::current_winners(*problems, settings.target, options.tuned);
+    if (auto plan = cache.find(driver::tuned_key(base, winners), threads)) {
+      cached = true;
+      return plan;
+    }
   }
   // The result of compile_model (with its graphs) ends before the plan is mapped, so both are not in memory at once.
-  return cache.store(key, driver::compile_model(path, options).plan);
+  std::string winners;
+  std::shared_ptr<const runtime::Plan> plan;
+  {
+    driver::CompiledModel compiled = driver::compile_model(path, options);
+    cache.store_problems(base, compiled.choices.text());
+    winners = std::move(compiled.choices.winners);
+    plan = std::move(compiled.plan);
+  }
+  return cache.store(driver::tuned_key(base, winners), std::move(plan));
 }
 
 // Values of inputs are used only where shapes depend on them, which shows when it does not work without.

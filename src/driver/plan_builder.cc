@@ -88,14 +88,7 @@ class PlanBuilder {
       : graph_(graph), context_(context), depth_(depth), loop_states_(loop_states), plan_(*result_.plan) {}
 
   BuiltPlan run() {
-    const passes::FusionOptions fusion = {
-        .policy = context_.fusion,
-        .can_compile =
-            [&](const ir::Node& node, std::string* reason) {
-              return schedule::can_compile(graph_, node, context_.target, reason);
-            },
-    };
-    result_.grouping = passes::fuse(graph_, context_.target, fusion);
+    result_.grouping = group_nodes(graph_, context_.target, context_.fusion);
     std::vector<ir::Decision>& decisions = context_.report.decisions;
     decisions.insert(decisions.end(), result_.grouping.decisions.begin(), result_.grouping.decisions.end());
     add_inputs();
@@ -331,7 +324,7 @@ class PlanBuilder {
 
   void add_compiled(const ir::Group& group, GroupReport& report) {
     try {
-      const schedule::ScheduledGroup scheduled = schedule::schedule(graph_, group, context_.target);
+      const schedule::ScheduledGroup scheduled = schedule::schedule(graph_, group, context_.target, context_.configs);
       std::vector<codegen::KernelSource> sources;
       for (const schedule::ScheduledKernel& kernel : scheduled.kernels) {
         sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target));
@@ -464,6 +457,15 @@ std::vector<std::string> KernelSet::units(int count, const Target& target) const
   std::vector<std::string> units;
   for (const auto& part : parts) units.push_back(codegen::translation_unit(part, target));
   return units;
+}
+
+ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy) {
+  const passes::FusionOptions options = {
+      .policy = policy,
+      .can_compile = [&](const ir::Node& node,
+                         std::string* reason) { return schedule::can_compile(graph, node, target, reason); },
+  };
+  return passes::fuse(graph, target, options);
 }
 
 BuiltPlan build_plan(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states) {

@@ -25,11 +25,15 @@ class KernelSet {
   std::map<std::string, codegen::KernelSource> kernels_;
 };
 
+// The groups of a graph as its plan has them.
+ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy);
+
 struct BuildContext {
   const Target& target;
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
   KernelSet& kernels;
   CompileReport& report;
+  schedule::ConfigSource* configs = nullptr;  // what a tuner found
 };
 
 // A plan without its library, with the buffers of the graph's values for `verify`.

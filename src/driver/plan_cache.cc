@@ -62,6 +62,22 @@ Hash128 model_hash(const std::string& path, int threads) {
   return hasher.finish();
 }
 
+Hash128 tuned_key(const Hash128& base, const std::string& winners) {
+  if (winners.empty()) return base;
+  Hasher hasher;
+  hasher.add(base).add(winners);
+  return hasher.finish();
+}
+
+std::optional<std::string> PlanCache::find_problems(const Hash128& base) const {
+  const auto entry = cache_.find(jit::EntryKind::kProblems, base);
+  return entry ? std::optional<std::string>(entry->payload) : std::nullopt;
+}
+
+void PlanCache::store_problems(const Hash128& base, const std::string& text) const {
+  cache_.store(jit::EntryKind::kProblems, base, text);
+}
+
 std::shared_ptr<const runtime::Plan> PlanCache::find(const Hash128& key, int threads) const {
   const std::string path = cache_.path_of(jit::EntryKind::kPlan, key);
   if (!file_exists(path)) return nullptr;

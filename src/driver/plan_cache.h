@@ -14,6 +14,9 @@ namespace heddle::driver {
 // are hashed whole; larger ones by size, date and samples over all of the file. Throws kFile, kMalformedModel.
 Hash128 model_hash(const std::string& path, int threads);
 
+// The key of a plan whose model and options are `base`, for the winners of its problems (TuningChoices::winners).
+Hash128 tuned_key(const Hash128& base, const std::string& winners);
+
 // Plans of this user by model, options, target and build of Heddle.
 class PlanCache {
  public:
@@ -22,6 +25,10 @@ class PlanCache {
   // The stored plan, mapped from its file so that packed weights are not also kept in memory; `plan` itself where it
   // could not be stored.
   std::shared_ptr<const runtime::Plan> store(const Hash128& key, std::shared_ptr<const runtime::Plan> plan) const;
+
+  // TuningChoices::text() of the model and options of this key.
+  std::optional<std::string> find_problems(const Hash128& base) const;
+  void store_problems(const Hash128& base, const std::string& text) const;
 
  private:
   jit::Cache cache_ = jit::Cache::of_user();

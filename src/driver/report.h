@@ -46,6 +46,7 @@ struct CompileReport {
   int64_t arena_bytes = 0, constant_bytes = 0;
   std::vector<std::string> remarks;  // assumed dimensions and the like
   bool library_from_cache = false;
+  size_t contractions = 0, tuned = 0;  // distinct problems that have a choice; those whose choice was measured
 };
 
 }  // namespace heddle::driver

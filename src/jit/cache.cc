@@ -35,7 +35,8 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64 && std::is_trivially_copyable_v<Frame>);
 
-constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kStamp, EntryKind::kCubin};
+constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kStamp, EntryKind::kCubin,
+                                EntryKind::kProblems};
 
 // Files aside that are older than this belong to a process that died.
 constexpr auto kAsideLifetime = std::chrono::hours(1);
@@ -81,6 +82,8 @@ std::string_view to_string(EntryKind kind) {
       return "plan";
     case EntryKind::kStamp:
       return "stamp";
+    case EntryKind::kProblems:
+      return "problems";
   }
   return "other";
 }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr int kFormat = 1;  // of the tables; in the file's name and in the file
 constexpr int kWaitMs = 5000;
-constexpr int64_t kForgetSeconds = int64_t{90} * 24 * 3600;  // records of other versions of Heddle, unused problems
+constexpr int64_t kForgetSeconds = int64_t{90} * 24 * 3600;  // records of other versions of Heddle
 
 constexpr const char* kTables =
     "BEGIN IMMEDIATE;"
@@ -29,8 +29,6 @@ constexpr const char* kTables =
     " version TEXT NOT NULL, winner TEXT NOT NULL, pick TEXT NOT NULL, winner_us REAL NOT NULL, pick_us REAL NOT NULL,"
     " spread REAL NOT NULL, candidates INTEGER NOT NULL, samples INTEGER NOT NULL, made INTEGER NOT NULL,"
     " PRIMARY KEY(problem, device, driver, version)) WITHOUT ROWID;"
-    "CREATE TABLE IF NOT EXISTS asked(model TEXT NOT NULL, problem TEXT NOT NULL, made INTEGER NOT NULL,"
-    " PRIMARY KEY(model, problem)) WITHOUT ROWID;"
     "PRAGMA user_version=1;"
     "COMMIT";
 static_assert(kFormat == 1, "kTables says the version too");
@@ -257,46 +255,6 @@ bool Database::store(const Place& place, const std::string& problem, const Recor
   });
 }
 
-bool Database::remember_problems(const std::string& model, const std::vector<std::string>& problems) {
-  return with(Need::kWrite, [&](Session& session) {
-    int code = session.run("BEGIN IMMEDIATE");
-    if (!is_good(code)) return code;
-    Statement forget(session, "DELETE FROM asked WHERE model=? OR made<?");
-    code = forget.bind(model).bind(now_seconds() - kForgetSeconds).step();
-    Statement insert(session, "INSERT OR REPLACE INTO asked VALUES(?,?,?)");
-    // A model without contractions is known as such by the empty problem.
-    for (size_t i = 0; i < std::max<size_t>(problems.size(), 1) && is_good(code); ++i) {
-      code = insert.bind(model).bind(problems.empty() ? std::string() : problems[i]).bind(now_seconds()).step();
-      insert.reset();
-    }
-    const int end = session.run(is_good(code) ? "COMMIT" : "ROLLBACK");
-    return is_good(code) ? end : code;
-  });
-}
-
-std::optional<std::string> Database::choices(const Place& place, const std::string& model) {
-  std::optional<std::string> found = "";
-  const bool read = with(Need::kRead, [&](Session& session) {
-    found = "";
-    Statement any(session, "SELECT 1 FROM winners WHERE device=? AND driver=? AND version=? LIMIT 1");
-    int code = any.bind(place.device).bind(place.driver).bind(place.version).step();
-    if (code != SQLITE_ROW) return code;
-    Statement known(session, "SELECT 1 FROM asked WHERE model=? LIMIT 1");
-    code = known.bind(model).step();
-    if (code != SQLITE_ROW) {
-      found.reset();
-      return code;
-    }
-    Statement query(session,
-                    "SELECT w.problem, w.winner FROM asked AS a JOIN winners AS w ON w.problem = a.problem"
-                    " WHERE a.model=? AND w.device=? AND w.driver=? AND w.version=? ORDER BY w.problem");
-    query.bind(model).bind(place.device).bind(place.driver).bind(place.version);
-    while ((code = query.step()) == SQLITE_ROW) *found += query.text(0) + " -> " + query.text(1) + "\n";
-    return code;
-  });
-  return read ? found : "";
-}
-
 int64_t Database::count() {
   int64_t count = 0;
   with(Need::kRead, [&](Session& session) {
@@ -323,7 +281,7 @@ bool Database::clear() {
   bool cleared = true;
   if (file_exists(path_)) {
     cleared = with(Need::kWrite, [](Session& session) {
-      const int code = session.run("BEGIN IMMEDIATE; DELETE FROM winners; DELETE FROM asked; COMMIT");
+      const int code = session.run("BEGIN IMMEDIATE; DELETE FROM winners; COMMIT");
       session.run(is_good(code) ? "VACUUM; PRAGMA wal_checkpoint(TRUNCATE)" : "ROLLBACK");
       return code;
     });

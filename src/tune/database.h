@@ -47,12 +47,6 @@ class Database {
   std::optional<Record> find(const Place& place, const std::string& problem);
   bool store(const Place& place, const std::string& problem, const Record& record);  // false: it is not kept
 
-  // The problems that the schedule of a model asks about; `model` is any text that names the model and its options.
-  bool remember_problems(const std::string& model, const std::vector<std::string>& problems);
-  // The winners among a model's problems, one "problem -> winner" line each, sorted: what its plan depends on. nullopt:
-  // there are winners for this place, but the model's problems are not known. "": none of them has a winner.
-  std::optional<std::string> choices(const Place& place, const std::string& model);
-
   int64_t count();         // of records
   uint64_t bytes() const;  // of the file and what belongs to it
   bool clear();            // removes all records, and files that were set aside

@@ -60,10 +60,10 @@ class Contest {
       const CandidateTimes& times = result_.times[i];
       if (is_in(i) && !times.seconds.empty() && (best == 0 || times.median < best)) best = times.median;
     }
-    // The fastest of two runs and the median of the others: one disturbed run drops nobody.
+    // Its fastest run against a median: a disturbed run drops nobody.
     for (size_t i = 1; i < result_.times.size(); ++i) {
       CandidateTimes& times = result_.times[i];
-      if (!is_in(i) || times.seconds.size() < 2) continue;
+      if (!is_in(i) || times.seconds.size() < 3) continue;
       times.dropped = *std::min_element(times.seconds.begin(), times.seconds.end()) > options_.slower * best;
     }
   }

@@ -19,7 +19,7 @@ class Trial {
 
 struct TunerOptions {
   int rounds = 11;            // runs of a candidate that stays to the end
-  double slower = 1.1;        // a candidate whose fastest run takes this many times the leader's median is dropped
+  double slower = 1.15;       // a candidate whose fastest run takes this many times the leader's median is dropped
   double margin = 0.02;       // the winner's advantage over the first candidate, below which that one stays
   double budget_seconds = 5;  // after this no further round begins (every candidate has run twice then)
 };

@@ -1,0 +1,246 @@
+#include "driver/tune_model.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "driver/import.h"
+#include "driver/options.h"
+#include "driver/plan_builder.h"
+#include "driver/tuned_configs.h"
+#include "passes/pass.h"
+#include "schedule/cost.h"
+#include "tune/cpu_trial.h"
+#include "tune/tuner.h"
+
+namespace heddle::driver {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// What one contraction of the model asks.
+struct Question {
+  std::string problem;
+  std::vector<schedule::Config> candidates;
+};
+
+// Notes the question of a group and lets the model decide.
+class Listener : public schedule::ConfigSource {
+ public:
+  std::optional<schedule::Config> choose(const std::string& problem, const Candidates& candidates) override {
+    if (!question) question = Question{problem, candidates()};
+    return std::nullopt;
+  }
+  std::optional<Question> question;
+};
+
+// Answers with one configuration.
+class Fixed : public schedule::ConfigSource {
+ public:
+  explicit Fixed(const schedule::Config& config) : config_(config) {}
+  std::optional<schedule::Config> choose(const std::string&, const Candidates&) override { return config_; }
+
+ private:
+  const schedule::Config& config_;
+};
+
+struct Task {
+  const ir::Graph* graph;
+  ir::Group group;
+  Question question;
+  TunedProblem report;
+  double floor_seconds = 0;  // of all its uses
+};
+
+// The problems of a graph and of the bodies of its loops and branches.
+class Collector {
+ public:
+  explicit Collector(const Settings& settings) : settings_(settings) {}
+
+  void collect(const ir::Graph& graph) {
+    for (ir::Group& group : group_nodes(graph, settings_.target, settings_.fusion).groups) {
+      if (group.kind == ir::GroupKind::kContraction) add(graph, std::move(group));
+    }
+    for (const ir::Node& node : graph.nodes()) {
+      constants_ += constant_bytes(node);
+      if (node.op == ir::Op::kLoop) collect(node.attrs.graph("body"));
+      if (node.op == ir::Op::kIf) collect(node.attrs.graph("then")), collect(node.attrs.graph("else"));
+    }
+  }
+
+  // Heaviest first.
+  std::vector<Task> tasks() {
+    std::vector<Task> list;
+    for (auto& [problem, task] : tasks_) list.push_back(std::move(task));
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Task& a, const Task& b) { return a.floor_seconds > b.floor_seconds; });
+    return list;
+  }
+  int64_t constants() const { return constants_; }
+
+ private:
+  static int64_t constant_bytes(const ir::Node& node) {
+    return node.op == ir::Op::kConstant ? static_cast<int64_t>(node.attrs.tensor("value").bytes()) : 0;
+  }
+
+  void add(const ir::Graph& graph, ir::Group group) {
+    Listener listener;
+    schedule::ScheduledGroup scheduled;
+    try {
+      scheduled = schedule::schedule(graph, group, settings_.target, &listener);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;
+      return;  // the reference evaluator runs it
+    }
+    if (!listener.question || listener.question->candidates.size() < 2) return;
+    const std::string problem = listener.question->problem;
+    const auto [at, is_new] = tasks_.try_emplace(problem);
+    Task& task = at->second;
+    if (is_new) {
+      task.graph = &graph;
+      task.group = std::move(group);
+      task.question = std::move(*listener.question);
+      task.report.problem = problem;
+      task.report.label = scheduled.kernels.empty() ? problem : scheduled.kernels.back().label;
+    }
+    ++task.report.uses;
+    for (const schedule::ScheduledKernel& kernel : scheduled.kernels) task.floor_seconds += kernel.floor_seconds;
+  }
+
+  const Settings& settings_;
+  std::map<std::string, Task> tasks_;
+  int64_t constants_ = 0;
+};
+
+class ModelTuner {
+ public:
+  ModelTuner(const Settings& settings, const TuneOptions& options, int64_t constants)
+      : settings_(settings),
+        options_(options),
+        database_(tuning_database()),
+        place_(tuning_place(settings.target)),
+        flush_bytes_(std::clamp(constants, 4 * settings.target.cpu.l2_bytes, kMostFlush)) {}
+
+  std::vector<TunedProblem> run(std::vector<Task> tasks) {
+    double left = 0, all = 0;
+    for (const Task& task : tasks) all += task.floor_seconds;
+    left = all;
+    std::vector<TunedProblem> reports;
+    for (size_t i = 0; i < tasks.size(); ++i) {
+      Task& task = tasks[i];
+      tune(task, left > 0 ? task.floor_seconds / left : 1);
+      left -= task.floor_seconds;
+      reports.push_back(std::move(task.report));
+      if (options_.progress) {
+        options_.progress(reports.back(), i + 1, tasks.size(), all > 0 ? std::clamp(1 - left / all, 0.0, 1.0) : 1);
+      }
+    }
+    return reports;
+  }
+
+ private:
+  // What a model of any size leaves in no cache; a virtual machine may report the last-level cache of a whole socket.
+  static constexpr int64_t kMostFlush = int64_t{64} << 20;
+
+  void tune(Task& task, double share) {
+    TunedProblem& report = task.report;
+    if (!options_.again) {
+      if (const auto record = database_.find(place_, report.problem)) {
+        report.record = *record;
+        report.gain = record->winner_us > 0 ? record->pick_us / record->winner_us : 1;
+        report.known = report.reached = true;
+        return;
+      }
+    }
+    const double remaining = options_.budget_seconds - seconds_since(start_);
+    if (remaining <= 0) return;
+    report.reached = true;
+    try {
+      measure(task, remaining, std::max(share, 0.2) * remaining);
+    } catch (const Error& error) {
+      report.failure = error.what();
+    }
+  }
+
+  void measure(Task& task, double remaining, double budget) {
+    const Clock::time_point start = Clock::now();
+    // Compiling takes longer than timing: as many candidates as the budget has room for, at the pace so far.
+    const auto room = static_cast<int64_t>(std::min(budget / seconds_per_candidate_, 1e6));
+    const size_t most = static_cast<size_t>(std::clamp<int64_t>(room, 2, std::max(options_.most, 2)));
+    const size_t count = std::min(most, task.question.candidates.size());
+    std::vector<schedule::ScheduledGroup> groups;
+    for (size_t i = 0; i < count; ++i) {
+      Fixed fixed(task.question.candidates[i]);
+      groups.push_back(schedule::schedule(*task.graph, task.group, settings_.target, &fixed));
+    }
+    tune::CpuTrial trial(
+        std::move(groups), settings_.target, [&](uint32_t value) { return task.graph->constant_of(value); },
+        flush_bytes_);
+    tune::TunerOptions options;
+    options.budget_seconds = std::max(0.0, remaining - seconds_since(start));
+    const tune::TunerResult result = tune::choose_fastest(trial, options);
+    seconds_per_candidate_ = seconds_since(start) / static_cast<double>(count);
+    for (size_t i = 0; i < count; ++i) {
+      const tune::CandidateTimes& times = result.times[i];
+      log(LogLevel::kDebug, fmt::format("tune {}: {}: {:.1f} us, {} runs{} {}", task.report.problem,
+                                        schedule::name_of(task.question.candidates[i]), times.median * 1e6,
+                                        times.seconds.size(), times.dropped ? ", dropped" : "", times.failure));
+    }
+    keep(task, result, count);
+  }
+
+  void keep(Task& task, const tune::TunerResult& result, size_t count) {
+    TunedProblem& report = task.report;
+    if (!result.ok) {
+      report.failure = result.times.front().failure;
+      return;
+    }
+    const tune::CandidateTimes& winner = result.times[result.winner];
+    report.gain = result.gain;
+    report.record.winner = schedule::name_of(task.question.candidates[result.winner]);
+    report.record.pick = schedule::name_of(task.question.candidates[0]);
+    report.record.winner_us = winner.median * 1e6;
+    report.record.pick_us = winner.median * result.gain * 1e6;
+    report.record.spread = result.spread;
+    report.record.candidates = static_cast<int64_t>(count);
+    report.record.samples = static_cast<int64_t>(winner.seconds.size());
+    database_.store(place_, report.problem, report.record);
+  }
+
+  const Settings& settings_;
+  const TuneOptions& options_;
+  tune::Database& database_;
+  const tune::Place place_;
+  const int64_t flush_bytes_;
+  const Clock::time_point start_ = Clock::now();
+  double seconds_per_candidate_ = 0.5;
+};
+
+}  // namespace
+
+TuneReport tune_model(const std::string& path, const CompileOptions& options, const TuneOptions& tuning) {
+  const Clock::time_point start = Clock::now();
+  const Settings settings = resolve(options);
+  const onnx::Imported imported = import_file(path, options);
+  passes::PipelineOptions pipeline;
+  pipeline.disabled = options.disabled_passes;
+  const ir::Graph graph = passes::run_pipeline(imported.graph, {settings.target, settings.precision}, pipeline);
+  Collector collector(settings);
+  collector.collect(graph);
+  TuneReport report;
+  report.model = path;
+  report.target = settings.target.fingerprint();
+  report.problems = ModelTuner(settings, tuning, collector.constants()).run(collector.tasks());
+  report.database = tuning_database().path();
+  report.note = tuning_database().note();
+  report.seconds = seconds_since(start);
+  return report;
+}
+
+}  // namespace heddle::driver
