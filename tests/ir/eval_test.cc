@@ -103,7 +103,7 @@ TEST(Evaluate, ErrorsOfDataNameTheModelsNode) {
   }
 }
 
-// A chain whose values would need 1.6 GB if none were freed.
+// A chain whose values would need 1.6 GB if none were freed. The address sanitizer keeps what was freed for a while.
 TEST(Evaluate, FreesValuesAfterTheirLastUse) {
   Graph graph;
   Builder g(graph);
@@ -121,7 +121,12 @@ TEST(Evaluate, FreesValuesAfterTheirLastUse) {
   };
   const long before = peak_kb();
   EXPECT_EQ(evaluate(graph, {random_array(DType::kF64, {1 << 20}, 1, 2, 2)})[0].f()[0], 2.0 * (1 << 20));
-  EXPECT_LT(peak_kb() - before, 200 * 1024);
+#if defined(__SANITIZE_ADDRESS__)
+  constexpr long kKeptKb = 256 * 1024;
+#else
+  constexpr long kKeptKb = 0;
+#endif
+  EXPECT_LT(peak_kb() - before, 200 * 1024 + kKeptKb);
 }
 
 TEST(Random, PhiloxIsReproducibleAndInRange) {
