@@ -62,13 +62,6 @@ bool is_clang(const Compiler& compiler) {
   return compiler.version.find("clang") != std::string::npos;
 }
 
-std::vector<std::string> all_flags(const Compiler& compiler, const CpuTarget& target) {
-  std::vector<std::string> flags = compile_flags(target);
-  // Unique symbols would keep a library in memory after dlclose().
-  if (!is_clang(compiler)) flags.push_back("-fno-gnu-unique");
-  return flags;
-}
-
 [[noreturn]] void compiler_failed(const Compiler& compiler, const char* stage, const ProcessResult& result) {
   constexpr size_t kShown = 6000;
   std::string output = result.output.substr(0, kShown);
@@ -94,8 +87,8 @@ std::string include_folder(const std::string& fallback, bool use_cache) {
   return fallback;
 }
 
-std::string build(const Compiler& compiler, const std::vector<std::string>& flags,
-                  const std::vector<std::string>& units, int jobs, bool use_cache) {
+std::string build(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units, int jobs,
+                  bool use_cache) {
   const TempDir dir("heddle-jit", use_cache ? Cache::of_user().scratch_folder() : "");
   const std::string include = include_folder(dir.path(), use_cache);
   const auto file = [&](size_t unit, const char* suffix) { return fmt::format("{}/k{}{}", dir.path(), unit, suffix); };
@@ -104,8 +97,9 @@ std::string build(const Compiler& compiler, const std::vector<std::string>& flag
   pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       write_file(file(i, ".cc"), units[i], Sync::kNo);
-      std::vector<std::string> command = {compiler.path, "-c", file(i, ".cc"), "-o", file(i, ".o"), "-I", include};
-      command.insert(command.end(), flags.begin(), flags.end());
+      std::vector<std::string> command = {compiler.path, "-c", file(i, ".cc"), "-o", file(i, ".o")};
+      for (const std::string& folder : recipe.header_folders) command.insert(command.end(), {"-I", include + folder});
+      command.insert(command.end(), recipe.flags.begin(), recipe.flags.end());
       const ProcessResult result = run_process(command, file(i, ".log"));
       if (result.status != 0) compiler_failed(compiler, "compiling kernels", result);
     }
@@ -115,6 +109,7 @@ std::string build(const Compiler& compiler, const std::vector<std::string>& flag
   // Nothing but the C library is called, and that is in every process already.
   std::vector<std::string> link = {compiler.path, "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-o", library};
   for (size_t i = 0; i < units.size(); ++i) link.push_back(file(i, ".o"));
+  link.insert(link.end(), recipe.link_flags.begin(), recipe.link_flags.end());
   link.push_back("-lgcc");
   const ProcessResult result = run_process(link, dir.path() + "/link.log");
   if (result.status != 0 || !file_exists(library)) compiler_failed(compiler, "linking kernels", result);
@@ -122,17 +117,17 @@ std::string build(const Compiler& compiler, const std::vector<std::string>& flag
 }
 
 // On a disk that is full the cache folder cannot hold what a compiler writes aside either; $TMPDIR may.
-std::string build_somewhere(const Compiler& compiler, const std::vector<std::string>& flags,
-                            const std::vector<std::string>& units, int jobs, bool use_cache) {
+std::string build_somewhere(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units,
+                            int jobs, bool use_cache) {
   constexpr uint64_t kRoom = 16 << 20;
   try {
-    return build(compiler, flags, units, jobs, use_cache);
+    return build(compiler, recipe, units, jobs, use_cache);
   } catch (const Error&) {
     const std::string folder = Cache::of_user().folder();
     if (!use_cache || !file_exists(folder) || free_bytes(folder) >= kRoom) throw;
     warn_once(fmt::format("the disk of the cache folder {} is full; compiling without it", folder));
   }
-  return build(compiler, flags, units, jobs, false);
+  return build(compiler, recipe, units, jobs, false);
 }
 
 }  // namespace
@@ -188,14 +183,22 @@ std::vector<std::string> compile_flags(const CpuTarget& target) {
 }
 
 CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache) {
-  HEDDLE_CHECK(target.kind == TargetKind::kCpu && !units.empty());
+  HEDDLE_CHECK(target.kind == TargetKind::kCpu);
+  return compile(units, Recipe{compile_flags(target.cpu), {""}, {}}, jobs, use_cache);
+}
+
+CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache) {
+  HEDDLE_CHECK(!units.empty());
   const auto start = std::chrono::steady_clock::now();
   const Compiler compiler = find_compiler();
-  const std::vector<std::string> flags = all_flags(compiler, target.cpu);
+  // Unique symbols would keep a library in memory after dlclose().
+  if (!is_clang(compiler)) recipe.flags.push_back("-fno-gnu-unique");
 
   Hasher hasher;
   hasher.add("library 1").add(compiler.version).add(headers_hash());
-  for (const std::string& flag : flags) hasher.add(flag);
+  for (const auto* list : {&recipe.flags, &recipe.header_folders, &recipe.link_flags}) {
+    for (const std::string& text : *list) hasher.add(text);
+  }
   for (const std::string& unit : units) hasher.add(unit);
   const Hash128 key = hasher.finish();
 
@@ -208,7 +211,7 @@ CompiledLibrary compile(const std::vector<std::string>& units, const Target& tar
     }
   }
   if (!library.from_cache) {
-    library.bytes = build_somewhere(compiler, flags, units, jobs, use_cache);
+    library.bytes = build_somewhere(compiler, recipe, units, jobs, use_cache);
     if (use_cache && cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
   }
   library.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -22,6 +22,13 @@ Compiler find_compiler();
 // FMA is allowed, reassociation is not.
 std::vector<std::string> compile_flags(const CpuTarget& target);
 
+// How units are compiled and linked.
+struct Recipe {
+  std::vector<std::string> flags;
+  std::vector<std::string> header_folders = {""};  // searched in order; below the folder that holds the tile headers
+  std::vector<std::string> link_flags;
+};
+
 struct CompiledLibrary {
   std::string bytes;  // a shared object
   bool from_cache = false;
@@ -32,5 +39,6 @@ struct CompiledLibrary {
 // user's cache first unless `use_cache` is false. Throws kNoCompiler, kCompilerFailed (with what the compiler wrote),
 // kFile when not even the folder for temporary files can be written.
 CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache);
+CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache);
 
 }  // namespace heddle::jit

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "jit/cache.h"
+#include "jit/cuda/emulated.h"
 #include "jit/headers.h"
 
 namespace heddle::jit {
@@ -163,6 +164,7 @@ NvrtcInfo find_nvrtc() {
 }
 
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache) {
+  if (is_emulated(architecture)) return compile_emulated(unit, architecture, use_cache);
   const auto start = std::chrono::steady_clock::now();
   const Nvrtc& nvrtc = nvrtc_of_process();
   const std::vector<std::string> options = options_for(architecture);

@@ -21,10 +21,11 @@ struct CompiledCubin {
   double seconds = 0;  // wall time
 };
 
-// Compiles one unit (CUDA C++ that includes tile headers) to machine code of `architecture` ("sm_90a"). Looks into the
-// user's cache first unless `use_cache` is false. Safe from several threads. Throws kNoCompiler, and kCompilerFailed
-// with the log where the unit does not compile, registers spill or the compiler serialised or ignored what the tensor
-// cores need (C7508, C7510): such a kernel is many times slower than it should be.
+// Compiles one unit (CUDA C++ that includes tile headers) to machine code of `architecture`
+// (CudaTarget::architecture(); that of an emulated GPU is compiled by the host's compiler, cuda/emulated.h). Looks into
+// the user's cache first unless `use_cache` is false. Safe from several threads. Throws kNoCompiler, and
+// kCompilerFailed with the log where the unit does not compile, registers spill or the compiler serialised or ignored
+// what the tensor cores need (C7508, C7510): such a kernel is many times slower than it should be.
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache);
 
 // What makes a compiler's log a failure; "" for nothing. Exposed for tests.

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace heddle::emulator {
+
+// Saves the registers that a function must keep and the stack pointer into *save, and goes on where `to` was saved.
+extern "C" void heddle_switch_stack(void** save, void* to);
+
+struct Thread;
+
+// A stack on which threads of a kernel run, one after another until one of them has to wait.
+struct Fiber {
+  void* stack_pointer = nullptr;
+  Thread* next = nullptr;  // what it runs when it is resumed idle
+};
+
+// Stacks of kStackBytes each, with a page between them that faults. Stacks are kept for the next launch.
+class FiberPool {
+ public:
+  static constexpr size_t kStackBytes = 64 << 10;
+
+  explicit FiberPool(void (*body)(Fiber*)) : body_(body) {}
+  ~FiberPool();
+  FiberPool(const FiberPool&) = delete;
+  FiberPool& operator=(const FiberPool&) = delete;
+
+  // An idle fiber; null where the machine gives no memory for another stack.
+  Fiber* take();
+  void give_back(Fiber* fiber) { idle_.push_back(fiber); }
+  // Drops what runs on any fiber: every one of them starts afresh.
+  void reset();
+
+ private:
+  struct Stack {
+    std::unique_ptr<Fiber> fiber;
+    unsigned char* base;  // of the stack; the guard page lies before it
+  };
+  void prepare(const Stack& stack);
+
+  void (*body_)(Fiber*);
+  std::vector<Stack> stacks_;
+  std::vector<Fiber*> idle_;
+};
+
+}  // namespace heddle::emulator

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace heddle::emulator {
+
+// Device memory: memory of the host, filled with NaN when it is fresh and with red zones on both sides.
+class Memory {
+ public:
+  static constexpr size_t kZoneBytes = 1024;
+  static constexpr size_t kAlignment = 256;
+
+  ~Memory();
+
+  // 0 where more than `limit` bytes would be in use.
+  uint64_t allocate(size_t bytes, uint64_t limit);
+  // False where no allocation starts there. `what` then or where a red zone was overwritten says so.
+  bool release(uint64_t address, std::string* what);
+  uint64_t used() const { return used_; }
+  // Whether all bytes lie in one allocation.
+  bool contains(uint64_t address, size_t bytes) const;
+  // "" or which red zone was overwritten; repairs it.
+  std::string check_zones();
+
+ private:
+  struct Allocation {
+    uint8_t* raw;
+    size_t bytes;
+  };
+  static std::string check(uint64_t address, const Allocation& allocation);
+
+  std::map<uint64_t, Allocation> allocations_;
+  uint64_t used_ = 0;
+};
+
+}  // namespace heddle::emulator

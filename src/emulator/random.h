@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace heddle::emulator {
+
+// xorshift64*: some nanoseconds a number, which is what a choice at every switch may cost.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0xD1B54A32D192ED03u) {
+    if (state_ == 0) state_ = 1;
+  }
+  uint32_t next() {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return static_cast<uint32_t>(state_ * 0x2545F4914F6CDD1Du >> 32);
+  }
+  // In [0, n).
+  uint32_t below(uint32_t n) { return static_cast<uint32_t>(uint64_t{next()} * n >> 32); }
+  bool one_in(uint32_t n) { return below(n) == 0; }
+
+ private:
+  uint64_t state_;
+};
+
+}  // namespace heddle::emulator

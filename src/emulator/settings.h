@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace heddle::emulator {
+
+// What the environment says of the emulated device; read again at every use, so that a test may change it.
+struct Settings {
+  int sm;                 // HEDDLE_EMULATED_SM: 90 or 80
+  int sms;                // HEDDLE_EMULATED_SMS: multiprocessors
+  uint64_t memory_bytes;  // HEDDLE_EMULATED_MEMORY: of the device, in bytes
+  uint64_t seed;          // HEDDLE_EMULATOR_SEED: of the order in which threads run
+  // HEDDLE_EMULATED_FAULT: "" none, "no_device", "old_driver" (CUDA 11.8), "init" (cuInit fails), "lost" (every
+  // launch loses the device) or "lost:N" (launch number N does, counted from 0).
+  std::string fault;
+
+  int64_t shared_bytes_per_block() const { return (sm >= 90 ? 227 : 163) << 10; }
+  int64_t shared_bytes_per_sm() const { return (sm >= 90 ? 228 : 164) << 10; }
+  int64_t l2_bytes() const { return static_cast<int64_t>(sm >= 90 ? 60 : 40) << 20; }
+
+  static Settings now();
+};
+
+}  // namespace heddle::emulator

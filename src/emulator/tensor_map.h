@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+namespace heddle::emulator {
+
+enum class Swizzle : uint8_t { kNone, k32, k64, k128 };
+
+// What cuTensorMapEncodeTiled() writes into the 128 bytes that are opaque to everybody else.
+struct TensorMap {
+  static constexpr uint32_t kMagic = 0x48444c4d;
+  uint32_t magic;
+  uint8_t rank, element_bytes, fill_nan;
+  Swizzle swizzle;
+  uint64_t base;
+  uint64_t extents[5];  // in elements, the innermost first
+  uint64_t strides[5];  // in bytes, of every dimension
+  uint16_t box[5];      // in elements
+  uint16_t element_strides[5];
+  int32_t type;  // the driver's number
+};
+static_assert(sizeof(TensorMap) <= 128);
+
+}  // namespace heddle::emulator

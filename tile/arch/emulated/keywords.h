@@ -1,0 +1,92 @@
+// The keywords of CUDA C++, built-in variables and the entry points of kernels, for the host's compiler.
+#pragma once
+
+#define __CUDACC__ 1
+
+#include "tile/arch/emulated/abi.h"
+
+extern "C" {
+__attribute__((visibility("hidden"))) heddle::emulated::ThreadInfo* heddle_emulated_thread = nullptr;
+__attribute__((visibility("hidden"))) const heddle::emulated::Api* heddle_emulated_api = nullptr;
+__attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo heddle_emulated_module = {
+    heddle::emulated::kAbi, &heddle_emulated_thread, &heddle_emulated_api};
+}
+
+#define __device__
+#define __host__
+#define __global__ __attribute__((noinline))
+#define __forceinline__ inline __attribute__((always_inline))
+#define __noinline__ __attribute__((noinline))
+#define __launch_bounds__(...)
+#define __cluster_dims__(...)
+#define __maxnreg__(...)
+#define __grid_constant__
+#define __constant__ static
+#define __align__(n) __attribute__((aligned(n)))
+// `extern __shared__ T name[]`: the emulator points what refers to a weak symbol at the block's memory. Static shared
+// variables do not compile.
+#define __shared__ __attribute__((weak))
+
+#define threadIdx (::heddle_emulated_thread->thread_index)
+#define blockIdx (::heddle_emulated_thread->block->block_index)
+#define blockDim (::heddle_emulated_thread->block->block_dim)
+#define gridDim (::heddle_emulated_thread->block->grid_dim)
+inline constexpr int warpSize = 32;
+
+// The place of a call, as default argument.
+#define HEDDLE_PLACE ::heddle::emulated::Place place = {__builtin_FILE(), static_cast<uint32_t>(__builtin_LINE())}
+
+namespace heddle::emulated {
+
+template <uint32_t... I>
+struct Indices {};
+template <uint32_t N, uint32_t... I>
+struct MakeIndices : MakeIndices<N - 1, N - 1, I...> {};
+template <uint32_t... I>
+struct MakeIndices<0, I...> {
+  using type = Indices<I...>;
+};
+template <typename T>
+struct remove_const {
+  using type = T;
+};
+template <typename T>
+struct remove_const<const T> {
+  using type = T;
+};
+
+// Calls a kernel with the arguments of a launch.
+template <auto Kernel>
+struct Entry;
+template <typename... Args, void (*Kernel)(Args...)>
+struct Entry<Kernel> {
+  static constexpr uint32_t kBytes[sizeof...(Args) + 1] = {sizeof(Args)..., 0};
+  static constexpr uint32_t kCount = sizeof...(Args);
+  template <uint32_t... I>
+  static void call(void** arguments, Indices<I...>) {
+    Kernel(*static_cast<typename remove_const<Args>::type*>(arguments[I])...);
+  }
+  static void run(void** arguments) { call(arguments, typename MakeIndices<sizeof...(Args)>::type{}); }
+};
+constexpr uint32_t first_of(uint32_t x = 0, uint32_t = 0, uint32_t = 0) {
+  return x;
+}
+constexpr Dim dim_of() {
+  return {0, 0, 0};
+}
+constexpr Dim dim_of(uint32_t x, uint32_t y = 1, uint32_t z = 1) {
+  return {x, y, z};
+}
+
+}  // namespace heddle::emulated
+
+// BOUNDS and CLUSTER: the arguments of __launch_bounds__ and __cluster_dims__ in parentheses, () for none.
+// clang-format off
+#define HEDDLE_EMULATED_KERNEL(NAME, BOUNDS, CLUSTER)                                                          \
+  extern "C" {                                                                                                 \
+  __attribute__((visibility("default"))) extern const ::heddle::emulated::KernelInfo heddle_kernel_##NAME = {  \
+      &::heddle::emulated::Entry<&NAME>::run, ::heddle::emulated::Entry<&NAME>::kBytes,                        \
+      ::heddle::emulated::Entry<&NAME>::kCount, ::heddle::emulated::first_of BOUNDS,                           \
+      ::heddle::emulated::dim_of CLUSTER};                                                                     \
+  }
+// clang-format on
