@@ -26,6 +26,7 @@ ALLOWED = {
     "jit": {"target"},
     "tune": {"codegen", "jit", "target", "schedule"},
     "runtime": {"jit", "target"},
+    "emulator": {"tile/arch"},
     "profile": {"runtime", "target"},
     "zoo": set(),
     "driver": {"ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "tile/core"},
