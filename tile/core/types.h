@@ -25,6 +25,9 @@ template <typename T>
 inline constexpr bool is_integer = !is_float<T> && requires(T x) {
   1 << x;
 };
+// Storage types.
+template <typename T>
+inline constexpr bool is_class = !is_float<T> && !is_integer<T>;
 template <typename T>
 inline constexpr bool is_signed = is_float<T> || T(-1) < T(0);
 

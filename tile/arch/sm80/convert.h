@@ -32,6 +32,15 @@ __device__ inline float to_float(bfloat x) {
 __device__ inline float to_float(tf32 x) {
   return x.value;
 }
+// Both are halves with fewer bits of mantissa, e4m3 with an exponent of another bias and without infinities.
+__device__ inline float to_float(e5m2 x) {
+  return to_float(half{static_cast<uint16_t>(x.bits << 8)});
+}
+__device__ inline float to_float(e4m3 x) {
+  const uint32_t magnitude = x.bits & 0x7fu;
+  if (magnitude == 0x7fu) return __uint_as_float(0x7fffffffu);
+  return to_float(half{static_cast<uint16_t>((x.bits & 0x80u) << 8 | magnitude << 7)}) * 256.f;
+}
 
 template <typename T>
 __device__ inline T from_float(float x) {
@@ -59,7 +68,7 @@ __device__ inline T convert(From x) {
     return x;
   } else if constexpr (is_same<T, half> || is_same<T, bfloat> || is_same<T, tf32>) {
     return from_float<T>(to_float(x));
-  } else if constexpr (is_same<From, half> || is_same<From, bfloat> || is_same<From, tf32>) {
+  } else if constexpr (is_class<From>) {
     return static_cast<T>(to_float(x));
   } else {
     return static_cast<T>(x);

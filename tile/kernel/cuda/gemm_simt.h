@@ -12,7 +12,7 @@
 
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/ring.h"
-#include "tile/kernel/cuda/row.h"
+#include "tile/kernel/cuda/store.h"
 
 namespace heddle::tile::cuda {
 

@@ -29,9 +29,12 @@
 #include "tile/arch/sm90/tma.h"
 #include "tile/arch/sm90/wgmma.h"
 #include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm_reduce.h"
 #include "tile/kernel/cuda/gemm_store.h"
 
 namespace heddle::tile::sm90 {
+
+using cuda::gemm_reduce;
 
 template <typename Config>
 struct GemmTraits {
@@ -318,32 +321,6 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
   if constexpr (Traits::kCluster > 1) {
     __syncwarp();
     cluster_sync();
-  }
-}
-
-// Adds the parts of k in order, applies the epilogue and stores D; one thread per 4 columns, grid-stride.
-template <typename Acc, typename Epilogue>
-__device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
-  constexpr int W = 4;
-  const int64_t groups = (args.columns + W - 1) / W, count = groups * args.rows * args.batch;
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
-       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-    const int64_t line = i / groups;
-    const int col = static_cast<int>(i - line * groups) * W;
-    const int batch = static_cast<int>(line / args.rows), row = static_cast<int>(line - int64_t(batch) * args.rows);
-    const int n = args.columns - col < W ? args.columns - col : W;
-    const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row + col;
-    Acc sums[W] = {};
-#pragma unroll 8
-    for (int split = 0; split < args.splits; ++split) {  // rows of partial sums are padded to 16 bytes
-      struct alignas(16) Four {
-        Acc x[W];
-      };
-      const Four part = *reinterpret_cast<const Four*>(from + split * args.p_split);
-#pragma unroll
-      for (int c = 0; c < W; ++c) sums[c] += part.x[c];
-    }
-    epilogue(sums, batch, row, col, n);
   }
 }
 

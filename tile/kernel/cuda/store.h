@@ -22,23 +22,14 @@ using epilogue_value_t = typename epilogue_value<Acc, Out>::type;
 // For kernels that store partial sums.
 struct NoEpilogue {};
 
-// Rows of accumulators through shared memory, so that a lane holds 16 bytes of D's row. A warp has a buffer of 16 rows
-// of its own; pitches of 8 words more than a multiple of 16 meet no bank twice when fragments are written.
+// Rows of accumulators through shared memory, so that a lane holds neighbours of D's row. A warp has a buffer of 16
+// rows of its own; pitches of 8 words more than a multiple of 16 meet no bank twice when fragments are written.
 template <typename Config, typename Acc, int Columns>
 class StagedStore {
   static constexpr bool kPartial = Config::kStore == GemmStore::kPartial;
-  template <bool Partial, typename C>
-  struct out_of {
-    using type = typename C::Out;
-  };
-  template <typename C>
-  struct out_of<true, C> {
-    using type = Acc;
-  };
-  using Out = typename out_of<kPartial, Config>::type;
-  static constexpr int kPitch = Columns + kGemmStagePad, W = 16 / sizeof(Out) < 16 ? 16 / sizeof(Out) : 8;
+  static constexpr int kPitch = Columns + kGemmStagePad, W = kPartial ? 4 : Config::kNeighbours;
   static constexpr int kAcross = Columns / W, kRowsAtOnce = 32 / kAcross;
-  static_assert(Columns % W == 0 && 32 % kAcross == 0);
+  static_assert(W % 4 == 0 && Columns % W == 0 && 32 % kAcross == 0);
 
  public:
   __device__ StagedStore(const GemmArgs& args, const GemmUnit& unit, uint8_t* shared, int warp)

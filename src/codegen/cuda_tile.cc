@@ -1,0 +1,97 @@
+#include "codegen/cuda_tile.h"
+
+#include <fmt/format.h>
+
+namespace heddle::codegen {
+namespace {
+
+using schedule::CudaTileConfig;
+using schedule::CudaTileProblem;
+using Engine = CudaTileConfig::Engine;
+
+const char* header_of(Engine engine) {
+  switch (engine) {
+    case Engine::kMma:
+      return "tile/kernel/cuda/gemm_sm80.h";
+    case Engine::kSimt:
+      return "tile/kernel/cuda/gemm_simt.h";
+    case Engine::kFew:
+      return "tile/kernel/cuda/gemm_few.h";
+  }
+  return "";
+}
+
+std::string config_text(const CudaTileProblem& p, const CudaTileConfig& c) {
+  const char* store = c.splits > 1 ? "kPartial" : "kEpilogue";
+  if (c.engine == Engine::kFew) {
+    return fmt::format(
+        "struct Config {{\n"
+        "  using In = {};\n"
+        "  static constexpr int kFew = {}, kWarps = {}, kRows = {};\n"
+        "  static constexpr bool kSwapped = {};\n"
+        "  static constexpr auto kStore = tile::GemmStore::{};\n"
+        "}};\n",
+        multiplied_type(p, c, true), c.tile_m, c.warps_m, c.rows, c.swapped, store);
+  }
+  const std::string in =
+      c.engine == Engine::kMma
+          ? fmt::format("  using InA = {};\n  using InB = {};\n  static constexpr int kNeighbours = {};\n",
+                        multiplied_type(p, c, true), multiplied_type(p, c, false), p.out_bytes <= 2 ? 8 : 4)
+          : fmt::format("  using In = {};\n", multiplied_type(p, c, true));
+  return fmt::format(
+      "struct Config {{\n"
+      "{}"
+      "  static constexpr int kTileM = {}, kTileN = {}, kTileK = {}, kWarpsM = {}, kWarpsN = {}, kStages = {};\n"
+      "  static constexpr auto kStore = tile::GemmStore::{};\n"
+      "}};\n",
+      in, c.tile_m, c.tile_n, c.tile_k, c.warps_m, c.warps_n, c.stages, store);
+}
+
+std::string multiply_text(const CudaTileConfig& c, const std::string& symbol) {
+  const bool partial = c.splits > 1;
+  const char* kernel = c.engine == Engine::kMma    ? "tile::sm80::gemm"
+                       : c.engine == Engine::kSimt ? "tile::cuda::gemm_simt"
+                                                   : "tile::cuda::gemm_few";
+  return fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__({0}, 1)\n"
+      "    {1}(const __grid_constant__ tile::GemmArgs args, const __grid_constant__ {1}_parts::A a,\n"
+      "        const __grid_constant__ {1}_parts::B b{2}) {{\n"
+      "  {3}<{1}_parts::Config>(args, a, b, {4});\n"
+      "}}\n",
+      c.threads(), symbol,
+      partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol), kernel,
+      partial ? "tile::cuda::NoEpilogue{}" : "epilogue");
+}
+
+}  // namespace
+
+CudaGemmUnit tile_unit(const CudaTileProblem& p, const CudaTileConfig& c, const schedule::Epilogue& epilogue,
+                       const std::vector<schedule::Operand>& operands, const std::string& symbol) {
+  const bool reduce = c.splits > 1 || p.k == 0;
+  CudaGemmUnit unit;
+  if (p.k > 0) unit.includes = {header_of(c.engine), "tile/kernel/cuda/operand.h"};
+  if (reduce) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
+  for (const char* path : {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}) unit.includes.emplace_back(path);
+  unit.epilogue = cuda_epilogue(epilogue, operands);
+  std::string& text = unit.text;
+  text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
+  if (p.k > 0) {
+    const schedule::CudaOperand& a = c.swapped ? p.b : p.a;
+    const schedule::CudaOperand& b = c.swapped ? p.a : p.b;
+    text += a.text + b.text + fmt::format("using A = {};\nusing B = {};\n", a.type, b.type) + config_text(p, c);
+  }
+  text += fmt::format("}}  // namespace {}_parts\n", symbol);
+  if (p.k > 0) text += multiply_text(c, symbol);
+  if (reduce) {
+    text += fmt::format(
+        "extern \"C\" __global__ void __launch_bounds__(128)\n"
+        "    {0}_reduce(const __grid_constant__ tile::GemmReduceArgs args,\n"
+        "               const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
+        "  tile::cuda::gemm_reduce<{1}>(args, epilogue);\n"
+        "}}\n",
+        symbol, schedule::cuda_storage(p.accumulator()));
+  }
+  return unit;
+}
+
+}  // namespace heddle::codegen

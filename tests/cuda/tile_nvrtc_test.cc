@@ -1,0 +1,127 @@
+// Instances of the kernels over views compile for sm_80 and sm_90a without spills, where NVRTC is installed.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+#include <tuple>
+
+#include "base/file.h"
+#include "codegen/cuda_tile.h"
+#include "heddle/error.h"
+#include "jit/cuda/nvrtc.h"
+
+namespace heddle::jit {
+namespace {
+
+using schedule::CudaTileCandidate;
+using schedule::CudaTileConfig;
+using schedule::CudaTileProblem;
+using Engine = CudaTileConfig::Engine;
+
+class TileNvrtcTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      find_nvrtc();
+    } catch (const Error& error) {
+      GTEST_SKIP() << error.what();
+    }
+    ::setenv("HEDDLE_CACHE_DIR", cache_.path().c_str(), 1);
+  }
+  void TearDown() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
+
+  TempDir cache_;
+};
+
+schedule::CudaOperand matrix(DType element, int64_t rows, int64_t k, bool along_k, int64_t pad = 0) {
+  schedule::CudaMatrix m;
+  m.element = element;
+  m.rows = rows;
+  m.k = k;
+  m.along_k = along_k;
+  m.leading = (along_k ? k : rows) + pad;
+  return matrix_operand(m, along_k ? 0 : 1);
+}
+
+CudaTileProblem problem(int64_t m, int64_t n, DType in, bool a_along_k = true, bool b_along_k = true,
+                        int64_t k = 4096) {
+  CudaTileProblem p;
+  p.a_in = p.b_in = in;
+  p.m = m;
+  p.n = n;
+  p.k = k;
+  p.a = matrix(in, m, k, a_along_k);
+  p.b = matrix(in, n, k, b_along_k);
+  p.out_bytes = static_cast<int>(size_of(in));
+  return p;
+}
+
+// compile_cubin() throws on spills. Every third candidate, `most` different tiles of an engine.
+void compile_tiles(const CudaTileProblem& p, Engine engine, DType out, const char* architecture, size_t most) {
+  CudaTarget target;
+  target.sm = std::string_view(architecture) == "sm_80" ? 80 : 90;
+  schedule::CudaGemmProblem gemm;
+  gemm.m = p.m, gemm.n = p.n, gemm.k = p.k, gemm.out = out, gemm.ldd = p.n, gemm.stride_d = p.m * p.n;
+  gemm.in = p.accumulator() == DType::kI32 ? DType::kI8 : DType::kF32;
+  const codegen::GemmEpilogue e = lower(codegen::CudaEpilogue::parse("bias,relu", out), gemm);
+  std::set<std::tuple<int, int, int>> seen;
+  for (const CudaTileCandidate& c : enumerate(p, target)) {
+    if (!c.rejected.empty() || c.config.engine != engine || seen.size() == most) continue;
+    if (!seen.insert({c.config.tile_m, c.config.tile_n, c.config.warps_m}).second) continue;
+    const std::string unit = codegen::tile_unit(p, c.config, e.epilogue, e.operands).source();
+    EXPECT_NO_THROW(compile_cubin(unit, architecture, false)) << c.config.name() << "\n" << unit;
+  }
+  EXPECT_GE(seen.size(), 1u);
+}
+
+TEST_F(TileNvrtcTest, TensorCoreTilesOfHalf) {
+  compile_tiles(problem(4096, 4096, DType::kF16), Engine::kMma, DType::kF16, "sm_80", 8);
+}
+TEST_F(TileNvrtcTest, TensorCoreTilesAlongRows) {
+  compile_tiles(problem(4096, 4096, DType::kBF16, false, false), Engine::kMma, DType::kBF16, "sm_90a", 4);
+}
+TEST_F(TileNvrtcTest, TensorCoreTilesOfUnalignedOperands) {
+  compile_tiles(problem(4095, 4093, DType::kF16, true, false, 4091), Engine::kMma, DType::kF32, "sm_80", 3);
+}
+TEST_F(TileNvrtcTest, TensorCoreTilesOfOtherTypes) {
+  CudaTileProblem p = problem(2048, 2048, DType::kF32, true, false);
+  p.tf32 = true;
+  compile_tiles(p, Engine::kMma, DType::kF32, "sm_80", 3);
+  compile_tiles(problem(2048, 2048, DType::kI8), Engine::kMma, DType::kI32, "sm_80", 2);
+  compile_tiles(problem(2048, 2048, DType::kI8, true, false), Engine::kMma, DType::kI32, "sm_80", 3);
+  compile_tiles(problem(2048, 2048, DType::kF8E4M3), Engine::kMma, DType::kF16, "sm_90a", 3);
+}
+TEST_F(TileNvrtcTest, TensorCoreTilesOfImages) {
+  schedule::CudaImage image;
+  image.images = 32;
+  image.size = {1, 56, 56};
+  image.window = {1, 3, 3};
+  image.before = image.after = {0, 1, 1};
+  for (const int64_t channels : {64, 3}) {
+    image.channels = channels;
+    CudaTileProblem p = problem(image.rows(), 128, DType::kF16, true, true, image.k());
+    p.a = image_operand(image, 0);
+    compile_tiles(p, Engine::kMma, DType::kF16, "sm_80", channels == 3 ? 1 : 3);
+  }
+}
+TEST_F(TileNvrtcTest, TensorCoreTilesOfConvertedOperands) {
+  CudaTileProblem p = problem(2048, 2048, DType::kF16);
+  p.a = matrix(DType::kF32, p.m, p.k, true);
+  p.b = matrix(DType::kI8, p.n, p.k, true);
+  compile_tiles(p, Engine::kMma, DType::kF16, "sm_80", 3);
+}
+TEST_F(TileNvrtcTest, OrdinaryArithmetic) {
+  compile_tiles(problem(2048, 2048, DType::kF32), Engine::kSimt, DType::kF32, "sm_80", 100);
+  compile_tiles(problem(2048, 2048, DType::kF32, false, false), Engine::kSimt, DType::kF32, "sm_90a", 3);
+  compile_tiles(problem(2047, 2045, DType::kF16), Engine::kSimt, DType::kF32, "sm_80", 3);
+}
+TEST_F(TileNvrtcTest, FewRowsOrColumns) {
+  for (const int64_t few : {1, 8}) {
+    compile_tiles(problem(few, 4096, DType::kF16), Engine::kFew, DType::kF16, "sm_80", 2);
+    compile_tiles(problem(4096, few, DType::kF16, false, false), Engine::kFew, DType::kF16, "sm_90a", 2);
+    compile_tiles(problem(few, 4096, DType::kF32, true, false), Engine::kFew, DType::kF32, "sm_80", 2);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::jit
