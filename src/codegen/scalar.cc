@@ -370,6 +370,15 @@ void ScalarEmitter::hoist(ExprId e, uint64_t bound) {
   }
   if (expr.kind == Expr::Kind::kGuard) return;
   for (ExprId arg : expr.args) hoist(arg, bound);
+  if (expr.kind == Expr::Kind::kOp && expr.op == Op::kDiv && lanes_) {
+    const ExprId by = expr.args[1];
+    const bool shared = (pool_.vars(by) & ~bound) == 0 && wide(by) && is_float(expr.dtype) && divisors_.count(by) == 0;
+    if (shared) {
+      const std::string name = fmt::format("t{}", next_++);
+      out_.line("const tile::divisor {}({});", name, vector(by));
+      divisors_[by] = {name, scopes_.size()};
+    }
+  }
   // Values that an index is loaded through.
   for (const auto& [id, c] : expr.index.terms) {
     const Atom& atom = pool_.indices.atom(id);

@@ -49,7 +49,10 @@ class ScalarEmitter {
   void set_lanes(std::optional<Lanes> lanes) { lanes_ = std::move(lanes); }
   // Values written between push and pop are forgotten at pop (they went out of C++ scope).
   void push_scope() { scopes_.emplace_back(); }
-  void pop_scope() { scopes_.pop_back(); }
+  void pop_scope() {
+    scopes_.pop_back();
+    std::erase_if(divisors_, [&](const auto& d) { return d.second.second > scopes_.size(); });
+  }
 
   // Writes what `e` needs and returns its name.
   TextValue value(schedule::ExprId e);
@@ -97,6 +100,8 @@ class ScalarEmitter {
   Writer& out_;
   std::optional<Lanes> lanes_;
   std::vector<std::map<schedule::ExprId, TextValue>> scopes_;
+  // Divisors that a loop shares, prepared before it: name and depth of their scope.
+  std::map<schedule::ExprId, std::pair<std::string, size_t>> divisors_;
   mutable std::map<schedule::ExprId, bool> wide_local_memo_;
   int next_ = 0;
 };

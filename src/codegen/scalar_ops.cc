@@ -217,9 +217,15 @@ TextValue ScalarEmitter::write_op(ExprId e) {
     args.push_back(std::move(v));
   }
   TextValue result{"", expr.dtype, is_wide};
-  std::string text = expr.op == Op::kDiv && shared_divisor
-                         ? fmt::format("tile::divide_by({}, {})", args[0].text, args[1].text)
-                         : operation(expr, args, result.mask_bytes);
+  std::string text;
+  if (const auto divisor = expr.op == Op::kDiv ? divisors_.find(expr.args[1]) : divisors_.end();
+      divisor != divisors_.end()) {
+    text = fmt::format("{}.divide({})", divisor->second.first, args[0].text);
+  } else if (expr.op == Op::kDiv && shared_divisor) {
+    text = fmt::format("tile::divide_by({}, {})", args[0].text, args[1].text);
+  } else {
+    text = operation(expr, args, result.mask_bytes);
+  }
   if (is_narrow_int(expr.dtype) && expr.op != Op::kCast && expr.op != Op::kSelect) {
     text = fmt::format("tile::cast_bits<{}, {}>({})", computed_type(expr.dtype), bits_of(expr.dtype), text);
   }

@@ -37,6 +37,7 @@ namespace {
 // by themselves, and every copy of them costs compile time.
 constexpr int64_t kUnroll = 4;
 constexpr double kHeavyBody = 12;
+constexpr int64_t kLongRow = 512;  // elements from which aligning the streamed stores pays for two partial vectors
 
 std::string combiner(Combine c) {
   return fmt::format("tile::{}_of", to_string(c));
@@ -161,9 +162,16 @@ class StitchWriter {
       hoist(stage, bound_);
     }
     for (const auto& t : stage.transposed) transpose(stage, t);
-    if (stage.vertical) reset_columns(stage);
+    if (stage.vertical && !stage.held) reset_columns(stage);
     if (!stage.reductions.empty() && !stage.vertical) declare_accumulators(stage);
-    for (const Piece& piece : stage.pieces) write_piece(stage, piece, outer_loops);
+    for (const Piece& piece : stage.pieces) {
+      if (stage.held) {
+        write_held(stage, piece);
+      } else {
+        write_piece(stage, piece, outer_loops);
+      }
+    }
+    for (const auto& t : stage.transposed_stores) store_rows(stage, t);
     if (!stage.reductions.empty() && !stage.vertical && !stage.scan) finish_rows(stage);
     while (open-- > 0) close_loop(stage.loops[open]);
     bound_ = outside;
@@ -208,7 +216,33 @@ class StitchWriter {
     for (const Store& s : piece.stores) emitter_.hoist(s.value, bound);
   }
 
+  // Short rows between a buffer and scratch, where they are columns.
+  void load_rows(const Stage& stage, const schedule::TransposedLoad& t) {
+    const VarId v = stage.loops.back();
+    const auto& buffers = emitter_.names().buffers;
+    const std::string readable =
+        fmt::format("{} - {}", body_.pool.indices.extent(v), bounds(v, {0, body_.pool.indices.extent(v) - 1}).first);
+    out_.line("tile::load_rows<{}>({}, {}, {} + {}, {}, {}, {});", body_.pool.indices.extent(t.along),
+              buffers[t.scratch], width_of(v), buffers[t.from], emitter_.index(t.at), t.stride, count_of(v), readable);
+  }
+  void store_rows(const Stage& stage, const schedule::TransposedStore& t) {
+    const VarId v = stage.loops.back();
+    const auto& buffers = emitter_.names().buffers;
+    out_.line("tile::store_rows<{}, {}>({} + {}, {}, {}, {}, {});", body_.pool.indices.extent(t.along), t.stream,
+              buffers[t.to], emitter_.index(t.at), t.stride, buffers[t.scratch], width_of(v), count_of(v));
+    streams_ = streams_ || t.stream;
+  }
+  int64_t width_of(VarId v) const {
+    const GridDim* d = blocked(v);
+    return ((d ? d->block : body_.pool.indices.extent(v)) + 15) / 16 * 16;
+  }
+  std::string count_of(VarId v) const {
+    const auto [lo, hi] = bounds(v, {0, body_.pool.indices.extent(v) - 1});
+    return lo == "0" ? hi : fmt::format("{} - {}", hi, lo);
+  }
+
   void transpose(const Stage& stage, const schedule::TransposedLoad& t) {
+    if (stage.packed) return load_rows(stage, t);
     const VarId v = stage.loops.back();
     const auto rows = bounds(t.along, {0, body_.pool.indices.extent(t.along) - 1});
     const auto columns = bounds(v, {0, body_.pool.indices.extent(v) - 1});
@@ -252,6 +286,41 @@ class StitchWriter {
   // ---- Running results in registers
 
   std::string accumulator(size_t k) const { return fmt::format("a{}", k); }
+
+  // Columns one vector after another: the reduced loops are short and lie inside the vector loop.
+  void write_held(const Stage& stage, const Piece& piece) {
+    const uint64_t outside = bound_;
+    const VarId v = stage.loops.back();
+    const auto [lo, hi] = bounds(v, piece.ranges.back());
+    open_lanes(v, lo, hi);
+    bound_ |= uint64_t{1} << v;
+    declare_accumulators(stage);
+    hoist(piece, bound_);
+    for (size_t k = stage.kept; k + 1 < stage.loops.size(); ++k) {
+      open_loop(stage.loops[k], fmt::format("{}", piece.ranges[k].lo), fmt::format("{}", piece.ranges[k].hi + 1));
+      hoist(piece, bound_);
+    }
+    for (size_t k = 0; k < stage.reductions.size(); ++k) {
+      const std::string value = number(piece.values[k], stage.reductions[k].dtype);
+      const std::string& a = accumulator(stage.reductions[k].local);
+      if (is_arg(stage.reductions[k].combine)) {
+        out_.line("{}.add({}, {}, tile::index_constant<W>{{}});", a, value, emitter_.vector(piece.positions[k]));
+      } else {
+        out_.line("{}.add({}, tile::index_constant<W>{{}}, tile::index_constant<0>{{}});", a, value);
+      }
+    }
+    store_all(piece);
+    for (size_t k = stage.loops.size() - 1; k-- > stage.kept;) close_loop(stage.loops[k]);
+    for (const Reduction& r : stage.reductions) {
+      const bool arg = is_arg(r.combine);
+      out_.line("tile::put({} + {}, {}, n);", emitter_.names().buffers[arg ? *r.position_buffer : *r.scratch],
+                emitter_.index(r.at),
+                arg ? fmt::format("tile::convert<int64_t>({}.where)", accumulator(r.local))
+                    : fmt::format("{}.part[0]", accumulator(r.local)));
+    }
+    close_lanes(v);
+    bound_ = outside;
+  }
 
   void declare_accumulators(const Stage& stage) {
     const std::string width = stage.vector ? "W" : "1";
@@ -316,13 +385,45 @@ class StitchWriter {
     const bool unroll = rows && unroll_ > 1 &&
                         std::none_of(stage.reductions.begin(), stage.reductions.end(),
                                      [](const Reduction& r) { return is_arg(r.combine); });
-    out_.open(fmt::format(
-        "tile::for_lanes{}({}, {}, [&]<int W>(int64_t {}, auto n{}) __attribute__((always_inline)) {{",
-        unroll ? fmt::format("_unrolled<W, {}>", unroll_) : "<W>", lo, hi, loop_name(v), unroll ? ", auto u" : ""));
+    open_lanes(v, lo, hi, unroll, rows ? "" : stream_head(piece, v, lo));
+    write_body(stage, piece, unroll);
+    close_lanes(v);
+  }
+
+  // Streaming stores want alignment: where rows do not have it by themselves, the number of elements up to it.
+  std::string stream_head(const Piece& piece, VarId v, const std::string& lo) {
+    for (const Store& s : piece.stores) {
+      if (!s.stream || schedule::stride_along(body_.pool, s.at, v) != 1) continue;
+      if (always_aligned(s, v) || body_.pool.indices.extent(v) < kLongRow) continue;
+      emitter_.names().vars[v] = lo;
+      const std::string at = emitter_.index(s.at);
+      emitter_.names().vars.erase(v);
+      return fmt::format("tile::to_boundary<W>({} + {})", emitter_.names().buffers[s.buffer], at);
+    }
+    return "";
+  }
+
+  // Buffers start at a line; whatever the other variables are, the row does too (blocks of v are whole vectors).
+  bool always_aligned(const Store& s, VarId v) const {
+    const auto size = static_cast<int64_t>(size_of(s.dtype));
+    return s.at.constant * size % 64 == 0 &&
+           std::all_of(s.at.terms.begin(), s.at.terms.end(), [&, this](const auto& term) {
+             const schedule::Atom& atom = body_.pool.indices.atom(term.first);
+             return (atom.kind == schedule::Atom::Kind::kVar && atom.id == v) || term.second * size % 64 == 0;
+           });
+  }
+
+  void open_lanes(VarId v, const std::string& lo, const std::string& hi, bool unroll = false,
+                  const std::string& head = "") {
+    const std::string walk = unroll ? fmt::format("_unrolled<W, {}>", unroll_) : head.empty() ? "<W>" : "_from<W>";
+    out_.open(
+        fmt::format("tile::for_lanes{}({}{}, {}, [&]<int W>(int64_t {}, auto n{}) __attribute__((always_inline)) {{",
+                    walk, head.empty() ? "" : head + ", ", lo, hi, loop_name(v), unroll ? ", auto u" : ""));
     emitter_.names().vars[v] = loop_name(v);
     emitter_.set_lanes(Lanes{v, "W", "n"});
     emitter_.push_scope();
-    write_body(stage, piece, unroll);
+  }
+  void close_lanes(VarId v) {
     emitter_.pop_scope();
     emitter_.set_lanes(std::nullopt);
     emitter_.names().vars.erase(v);
@@ -330,6 +431,10 @@ class StitchWriter {
   }
 
   void write_body(const Stage& stage, const Piece& piece, bool unroll) {
+    for (const schedule::Prefetch& p : stage.prefetches) {
+      out_.line("__builtin_prefetch({} + {}, 0, {});", emitter_.names().buffers[p.from], emitter_.index(p.at),
+                p.near ? 3 : 2);
+    }
     for (size_t k = 0; k < stage.reductions.size(); ++k) {
       if (stage.scan) {
         step_scan(stage, piece, k);
@@ -339,6 +444,9 @@ class StitchWriter {
         combine_rows(stage, piece, k, unroll);
       }
     }
+    store_all(piece);
+  }
+  void store_all(const Piece& piece) {
     for (const Store& s : piece.stores) {
       emitter_.store(emitter_.names().buffers[s.buffer], s.dtype, s.at, s.value, s.stream);
       streams_ = streams_ || s.stream;

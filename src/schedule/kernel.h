@@ -11,11 +11,17 @@ struct Mapping {
   uint64_t fixed = 0;               // variables that one grid iteration fixes
   std::optional<VarId> vector;      // the variable that most accesses walk with unit stride
   std::optional<VarId> transposed;  // a second blocked variable, along which some loads have unit stride
+  bool packed = false;              // `transposed` is short and not blocked: several of its rows lie in a vector
   int64_t tasks = 1;
   std::string reason;
 
   bool is_inner(VarId v) const { return (fixed >> v & 1) == 0; }
 };
+
+// Floats below 16 bits are converted element by element: no whole vectors of them are moved.
+inline bool is_narrow_float(DType dtype) {
+  return is_float(dtype) && size_of(dtype) < 2;
+}
 
 // What a set of roots can become. Without a mapping it is no kernel, and `cuts` says which values kernels before it
 // have to make (none: the roots do not belong together). `split` names a reduction that had better be done in two

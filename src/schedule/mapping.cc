@@ -8,12 +8,17 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr double kTaskSeconds = 15e-6;  // work per task that hides the cost of handing it out
-constexpr int64_t kMinColumns = 64;     // narrower column blocks waste the lines that the prefetcher brings
-constexpr int64_t kMaxColumns = 1024;   // running results of a column block stay in L1
-constexpr double kShortRow = 16;        // shorter rows fill no vector
-constexpr int64_t kTileBytes = 256;     // of a transposed block in both directions: a few lines for the prefetcher
-constexpr int64_t kTileMinimum = 4;     // dimensions shorter than this are not worth a transposition
+constexpr double kTaskSeconds = 15e-6;     // work per task that hides the cost of handing it out
+constexpr int64_t kMinColumns = 64;        // narrower column blocks waste the lines that the prefetcher brings
+constexpr int64_t kMaxColumns = 1024;      // running results of a column block stay in L1
+constexpr double kShortRow = 16;           // shorter rows fill no vector
+constexpr int64_t kTileBytes = 256;        // of a transposed block in both directions: a few lines for the prefetcher
+constexpr int64_t kTileMinimum = 4;        // dimensions shorter than this are not worth a transposition
+constexpr int64_t kPackedRow = 64;         // longer rows fill vectors by themselves
+constexpr int64_t kPackedBytes = 2 << 10;  // of a block of packed rows
+constexpr double kAccessCycles = 2;        // of a vector load or store
+constexpr double kTransposeCycles = 8;     // of transposing a vector, through scratch
+constexpr double kAcrossCycles = 18;       // of reducing the lanes of a vector to one result
 
 int64_t round_up(int64_t a, int64_t b) {
   return (a + b - 1) / b * b;
@@ -138,10 +143,84 @@ class Mapper {
       if (i.node->op == ir::Op::kScan && mapping_.vector && (i.reduced >> *mapping_.vector & 1))
         mapping_.vector.reset();
     }
-    if (mapping_.vector && probe_.instances.empty()) {
+    const bool scans = std::any_of(probe_.instances.begin(), probe_.instances.end(),
+                                   [](const Instance& i) { return i.node->op == ir::Op::kScan; });
+    if (!scans) pack_rows();
+    if (mapping_.vector && probe_.instances.empty() && !mapping_.packed) {
       mapping_.transposed =
           transposed_variable(probe_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));
     }
+  }
+
+  // Accesses that walk a short row with unit stride while they jump along a parallel variable.
+  struct Crossing {
+    VarId rows, along;
+    double accesses = 0;
+    int64_t stride = 0;  // the smallest along `rows`
+  };
+
+  std::vector<Crossing> crossings() const {
+    std::vector<Crossing> found;
+    const IndexPool& indices = probe_.pool.indices;
+    const auto access = [&](const Index& index, double weight) {
+      for (VarId v = 0; v < indices.var_count(); ++v) {
+        if (indices.extent(v) < 2 || indices.extent(v) > kPackedRow || stride_along(probe_.pool, index, v) != 1)
+          continue;
+        for (VarId u = 0; u < indices.var_count(); ++u) {
+          const int64_t stride = stride_along(probe_.pool, index, u).value_or(0);
+          if (u == v || stride <= 1 || !(parallel_ >> u & 1) || indices.extent(u) < 2 * cpu_.lanes_f32()) continue;
+          auto at = std::find_if(found.begin(), found.end(), [&](auto& c) { return c.rows == u && c.along == v; });
+          if (at == found.end()) at = found.insert(at, {u, v, 0, stride});
+          at->accesses += weight;
+          at->stride = std::min(at->stride, stride);
+        }
+      }
+    };
+    probe_.visit_all([&](ExprId e) {
+      const Expr& expr = probe_.pool[e];
+      if (expr.kind == Expr::Kind::kLoad && !is_narrow_float(expr.dtype)) access(expr.index, 1);
+    });
+    for (const Root& root : probe_.roots) access(root.at, 1);
+    return found;
+  }
+
+  // Short rows: several in one vector, transposed on their way in and out, where that costs less than a vector that is
+  // mostly empty and its reduction across lanes.
+  void pack_rows() {
+    const std::vector<Crossing> found = crossings();
+    const auto best = std::max_element(found.begin(), found.end(), [](const Crossing& a, const Crossing& b) {
+      return std::pair(a.accesses, -a.stride) < std::pair(b.accesses, -b.stride);
+    });
+    if (best == found.end()) return;
+    const auto length = static_cast<double>(probe_.pool.indices.extent(best->along));
+    const auto lanes = static_cast<double>(cpu_.lanes_f32());
+    double accesses = static_cast<double>(probe_.roots.size());
+    probe_.visit_all([&](ExprId e) { accesses += probe_.pool[e].kind == Expr::Kind::kLoad; });
+    const double points = static_cast<double>(probe_.volume(uint64_t{1} << best->along | parallel_));
+    const double body = work_.cycles * lanes / points + accesses * kAccessCycles;
+    const double packed = length / lanes * (body + best->accesses * kTransposeCycles);
+    double rows = 0;
+    if (mapping_.vector == best->along) {
+      int across = 0;
+      for (const Instance& i : probe_.instances) across += (i.reduced >> best->along & 1) != 0;
+      rows = std::ceil(length / lanes) * body + across * kAcrossCycles;
+    } else {
+      // Lanes along another variable: accesses along the row go element by element.
+      rows = length / lanes * (body + best->accesses * 2 * lanes);
+    }
+    if (packed >= rows) return;
+    mapping_.vector = best->rows;
+    mapping_.transposed = best->along;
+    mapping_.packed = true;
+  }
+
+  // Small blocks: the processor reads on while it computes only as far as its window reaches.
+  int64_t packed_block() const {
+    const VarId u = *mapping_.vector;
+    const int64_t row = probe_.pool.indices.extent(*mapping_.transposed) * widest_element();
+    const int64_t unit = cpu_.lanes_f32(), extent = probe_.pool.indices.extent(u);
+    const int64_t share = tasks_ > 1 ? (extent + tasks_ - 1) / tasks_ : extent;
+    return round_up(std::clamp(std::min(kPackedBytes / row, share), 2 * unit, int64_t{256}), unit);
   }
 
   void make_grid() {
@@ -155,7 +234,9 @@ class Mapper {
       if (mapping_.fixed >> v & 1) mapping_.grid.push_back({v, 1, 0});
     }
     const int64_t others = probe_.volume(mapping_.fixed);
-    if (mapping_.transposed) {
+    if (mapping_.packed) {
+      add_blocked(*mapping_.vector, packed_block());
+    } else if (mapping_.transposed) {
       const int64_t side = kTileBytes / std::clamp<int64_t>(widest_element(), 2, 8);
       add_blocked(*mapping_.transposed, side);
       add_blocked(*mapping_.vector, side);

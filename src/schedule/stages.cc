@@ -11,6 +11,7 @@ namespace {
 constexpr double kWorthStoring = 6;  // cycles above which a value is stored rather than computed twice
 constexpr int kWorthSpreading = 4;   // how often a costly value must be used per computation to get a stage of its own
 
+constexpr int64_t kHeldVolume = 64;   // reduced elements up to which a column is walked at once, in registers
 constexpr int64_t kLongColumn = 128;  // additions in a row after which a running sum is compensated
 
 // A stage while it is put together: expressions still over whole loops.
@@ -41,6 +42,7 @@ class StageBuilder {
     stream_large_outputs();
     auto desc = std::make_shared<StitchDesc>();
     for (Draft& draft : drafts_) desc->stages.push_back(finish(draft));
+    prefetch_next(desc->stages);
     desc->grid = mapping_.grid;
     desc->scratch = std::move(scratch_);
     desc->schemes = std::move(schemes_);
@@ -356,6 +358,30 @@ class StageBuilder {
     }
   }
 
+  // Where an iteration reads from memory first and computes on it in later stages, memory would idle meanwhile.
+  void prefetch_next(std::vector<Stage>& stages) {
+    if (stages.size() < 2 || mapping_.packed || mapping_.grid.empty() || !stages[0].vector) return;
+    const GridDim& fastest = mapping_.grid.back();
+    const VarId step = fastest.block > 1 ? fastest.start : fastest.var;
+    Stage& first = stages[0];
+    const VarId lanes = first.loops.back();
+    std::set<ExprId> seen;
+    for (ExprId root : first.pieces[0].values) {
+      probe_.visit(root, [&](ExprId e) {
+        const Expr& load = pool_[e];
+        if (load.kind != Expr::Kind::kLoad || load.id >= probe_.leaves.size() || !seen.insert(e).second) return;
+        const LeafOperand& leaf = probe_.leaves[load.id];
+        const auto size = static_cast<int64_t>(size_of(leaf.dtype));
+        const auto stride = stride_along(pool_, load.index, step);
+        if (stride_along(pool_, load.index, lanes) != 1 || !stride || *stride <= 0) return;
+        const int64_t bytes = loop_volume(inner(pool_.vars(load.index))) * size;
+        if (element_count(leaf.shape) * size <= cpu_.l2_bytes || bytes > cpu_.l2_bytes / 4) return;
+        const int64_t distance = *stride * fastest.block;
+        first.prefetches.push_back({load.id, pool_.indices.offset(load.index, distance), bytes <= cpu_.l1_bytes / 4});
+      });
+    }
+  }
+
   // The loop along which most of a stage's accesses have unit stride.
   std::optional<VarId> vector_of(const Draft& d) const {
     if (d.loops == 0) return std::nullopt;
@@ -406,7 +432,16 @@ class StageBuilder {
     if (vector) stage.loops.push_back(*vector);
     if (d.instances.empty()) stage.kept = stage.loops.size();
     for (size_t k : d.instances) stage.reductions.push_back(results_[k]);
-    transpose_loads(d, stage);
+    stage.packed = mapping_.packed;
+    // What a block of packed rows computes with one value per row is computed once, outside the loop along the row.
+    const bool packed = mapping_.packed && d.instances.empty() && vector == mapping_.vector;
+    if (packed) stage.kept = 0;
+    stage.held = packed || (stage.vertical && !d.scan && loop_volume(d.loops & ~d.kept) <= kHeldVolume);
+    if (mapping_.packed) {
+      transpose_packed(d, stage);
+    } else {
+      transpose_loads(d, stage);
+    }
     Piece whole;
     for (VarId v : stage.loops) whole.ranges.push_back({0, pool_.indices.extent(v) - 1});
     whole.values = d.values;
@@ -414,6 +449,56 @@ class StageBuilder {
     whole.stores = d.stores;
     stage.pieces = cut_pieces(pool_, stage, std::move(whole));
     return stage;
+  }
+
+  // Short rows of several iterations of the vector loop are brought into scratch by the first stage that needs them,
+  // and go from scratch to their buffer after the stage that makes them.
+  void transpose_packed(Draft& d, Stage& stage) {
+    const VarId u = *mapping_.vector, v = *mapping_.transposed;
+    const GridDim* block = blocked(u);
+    const uint64_t both = uint64_t{1} << u | uint64_t{1} << v;
+    replace(d, packed_);
+    if (block == nullptr || (d.loops & both) != both) return;
+    const int64_t width = (block->block + 15) / 16 * 16, length = pool_.indices.extent(v);  // whole vectors
+    Index in_scratch = pool_.indices.scale(pool_.indices.var(v), width);
+    in_scratch = pool_.indices.add(in_scratch, pool_.indices.var(u));
+    in_scratch = pool_.indices.add(in_scratch, pool_.indices.scale(pool_.indices.var(block->start), -1));
+    const auto first_of = [&](const Index& index) {
+      return pool_.indices.substitute(index, {{u, pool_.indices.var(block->start)}, {v, Index{}}},
+                                      [](ExprId same) { return same; });
+    };
+    const auto stride_of = [&](const Index& index) -> int64_t {
+      const auto stride = stride_along(pool_, index, u);
+      const bool crosses = stride_along(pool_, index, v) == 1 && stride && *stride > 1;
+      return crosses && (inner(pool_.vars(index)) & ~both) == 0 ? *stride : 0;
+    };
+    std::set<ExprId> sure;
+    for (ExprId root : roots_of(d)) unconditional(root, sure);
+    std::map<ExprId, ExprId> with;
+    for (ExprId e : sure) {
+      const Expr load = pool_[e];
+      if (load.kind != Expr::Kind::kLoad || load.id >= first_scratch_ || is_narrow_float(load.dtype)) continue;
+      const int64_t stride = stride_of(load.index);
+      if (stride == 0) continue;
+      const DType dtype = compute_dtype(load.dtype);
+      const uint32_t buffer = new_scratch(dtype, length * width);
+      stage.transposed.push_back({load.id, load.dtype, first_of(load.index), stride, v, buffer});
+      with[e] = pool_.load(dtype, buffer, in_scratch);
+    }
+    packed_.insert(with.begin(), with.end());
+    replace(d, with);
+    for (Store& s : d.stores) {
+      if (s.buffer >= first_scratch_ || is_narrow_float(s.dtype)) continue;
+      const int64_t stride = stride_of(s.at);
+      if (stride == 0 || (inner(pool_.vars(s.value)) & ~both) != 0) continue;
+      const uint32_t buffer = new_scratch(s.dtype, length * width);
+      stage.transposed_stores.push_back({s.buffer, s.dtype, first_of(s.at), stride, v, buffer, s.stream});
+      // What a later stage reads back from the output lies in scratch as well, unless rounding changed it.
+      if (compute_dtype(s.dtype) == s.dtype) {
+        packed_[pool_.load(s.dtype, s.buffer, s.at)] = pool_.load(s.dtype, buffer, in_scratch);
+      }
+      s = {buffer, scratch_.back().dtype, in_scratch, s.value, false};
+    }
   }
 
   // Loads with unit stride along the transposed variable go through a block in scratch.
@@ -430,7 +515,7 @@ class StageBuilder {
       if (load.kind != Expr::Kind::kLoad || stride_along(pool_, load.index, u) != 1) continue;
       const auto stride = stride_along(pool_, load.index, v);
       if (!stride || *stride <= 1) continue;
-      if (is_float(load.dtype) && size_of(load.dtype) < 2) continue;
+      if (is_narrow_float(load.dtype)) continue;
       const DType dtype = compute_dtype(load.dtype);
       // The transposition writes whole vectors in both directions.
       constexpr int64_t kPad = 16;
@@ -460,6 +545,7 @@ class StageBuilder {
   std::vector<Draft> drafts_;
   std::vector<Scratch> scratch_;
   std::vector<SchemeChoice> schemes_;
+  std::map<ExprId, ExprId> packed_;  // loads whose rows lie in scratch
   std::map<ExprId, double> cycles_;
 };
 

@@ -89,13 +89,36 @@ struct TransposedLoad {
   uint32_t scratch;  // buffer id, [block of along][block of vector variable]
 };
 
+// A store whose unit stride runs along another, short loop than the vector one: the stage fills scratch, which is then
+// transposed into the buffer.
+struct TransposedStore {
+  uint32_t to;     // operand
+  DType dtype;     // as stored
+  Index at;        // of the block's first element
+  int64_t stride;  // along the vector variable; along `along` it is 1
+  VarId along;
+  uint32_t scratch;  // buffer id, [along][block of vector variable]
+  bool stream;
+};
+
+// What the next iteration of the grid will read: asked for while this one computes.
+struct Prefetch {
+  uint32_t from;  // operand
+  Index at;       // as the stage reads it now, moved on by one iteration; may lie behind the end
+  bool near;      // into L1, else L2
+};
+
 // One loop nest within an iteration of the grid.
 struct Stage {
   std::vector<VarId> loops;  // outermost first
   size_t kept = 0;           // the first `kept` loops lie outside the reductions
   bool vector = false;       // the last loop runs over vectors
   bool vertical = false;     // the vector loop is not reduced: running results lie in scratch, one per lane
+  bool held = false;         // vertical with short reduced loops: these lie inside, running results stay in registers
+  bool packed = false;       // rows of `along` in transposed loads and stores are short, whole and not blocked
   std::vector<TransposedLoad> transposed;
+  std::vector<TransposedStore> transposed_stores;
+  std::vector<Prefetch> prefetches;  // in every step of the vector loop
   struct Scan {
     bool exclusive, reverse;
   };

@@ -93,10 +93,15 @@ TILE_INLINE void stream_aligned(T* p, vec<T, W> v) {
 template <typename T, typename V>
 TILE_INLINE void put_stream(T* p, V v, index_constant<V::width>) {
   constexpr int bytes = V::width * int(sizeof(T));
-  if constexpr (is_same<T, typename V::element> && bytes % 16 == 0) {
+  if constexpr (bytes % 16 == 0) {
     if (reinterpret_cast<uintptr_t>(p) % (bytes < kVectorBytes ? bytes : kVectorBytes) == 0) {
-      stream_aligned(p, v);
-      return;
+      if constexpr (is_same<T, half>) {
+        return stream_aligned(reinterpret_cast<uint16_t*>(p), detail::narrow_half(v));
+      } else if constexpr (is_same<T, bfloat>) {
+        return stream_aligned(reinterpret_cast<uint16_t*>(p), detail::narrow_bfloat(v));
+      } else if constexpr (is_same<T, typename V::element>) {
+        return stream_aligned(p, v);
+      }
     }
   }
   store(p, v);
@@ -119,9 +124,27 @@ TILE_INLINE vec<T, W> lanes_of(int64_t n, F f) {
   return load<W>(buffer);
 }
 
-// a / b where b is the same for a whole row: the reciprocal is computed once and the quotient corrected by its
-// remainder, which rounds as the division does. Where the remainder is no finite number (a or the quotient is infinite
-// or NaN) the product is right as it is; divisors whose reciprocal is not a normal number take the division.
+// Division by what a loop shares: the reciprocal is computed once and the quotient corrected by its remainder, which
+// rounds as the division does. Where the remainder is no finite number (a or the quotient is infinite or NaN) the
+// product is right as it is; divisors whose reciprocal is not a normal number take the division.
+template <typename T, int W>
+struct divisor {
+  vec<T, W> b, reciprocal;
+  bool plain;
+
+  TILE_INLINE explicit divisor(vec<T, W> by) : b(by), reciprocal(splat<W>(T(1)) / by) {
+    constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
+    const vec<T, W> size = abs(by);
+    plain = any(~((size > splat<W>(small)) & (size < splat<W>(T(1) / small))));
+  }
+  TILE_INLINE vec<T, W> divide(vec<T, W> a) const {
+    if (plain) return a / b;
+    const vec<T, W> q = a * reciprocal, rest = fma(-q, b, a);
+    return select(rest - rest == zero<T, W>(), fma(rest, reciprocal, q), q);
+  }
+};
+
+// a / b where all lanes of b are equal.
 template <typename T, int W>
 TILE_INLINE vec<T, W> divide_by(vec<T, W> a, vec<T, W> b) {
   constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
@@ -178,7 +201,24 @@ TILE_INLINE void for_lanes(int64_t begin, int64_t end, F f) {
   }
 }
 
-// The same, telling the body as a constant which of U independent accumulators to use.
+// How many elements lie between p and the next place where a vector of W of them can be streamed.
+template <int W, typename T>
+TILE_INLINE int64_t to_boundary(const T* p) {
+  constexpr uintptr_t bytes = W * sizeof(T) < size_t(kVectorBytes) ? W * sizeof(T) : size_t(kVectorBytes);
+  return int64_t((bytes - reinterpret_cast<uintptr_t>(p) % bytes) % bytes / sizeof(T));
+}
+// for_lanes after a first part of `head` < W indices.
+template <int W, typename F>
+TILE_INLINE void for_lanes_from(int64_t head, int64_t begin, int64_t end, F f) {
+  if (head > 0) {
+    head = smaller(head, end - begin);
+    f.template operator()<W>(begin, head);
+    begin += head;
+  }
+  for_lanes<W>(begin, end, f);
+}
+
+// The same as for_lanes, telling the body as a constant which of U independent accumulators to use.
 template <int W, int U, typename F>
 TILE_INLINE void for_lanes_unrolled(int64_t begin, int64_t end, F f) {
   int64_t i = begin;

@@ -49,8 +49,7 @@ TILE_INLINE vec<float, W> exp_tail(vec<float, W> r) {
 // x clamped to [lo, hi], NaN kept.
 template <typename T, int W>
 TILE_INLINE vec<T, W> clamp(vec<T, W> x, T lo, T hi) {
-  x = select(x < splat<W>(lo), splat<W>(lo), x);
-  return select(x > splat<W>(hi), splat<W>(hi), x);
+  return less_or_second(splat<W>(hi), greater_or_second(splat<W>(lo), x));
 }
 
 // Mantissa of a positive normal x in [sqrt(1/2), sqrt(2)) and its exponent.

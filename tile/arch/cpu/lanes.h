@@ -53,11 +53,55 @@ TILE_INLINE mask<sizeof(T), W> is_nan(vec<T, W> a) {
   return a != a;
 }
 
+namespace detail {
+
+// a > b ? a : b and a < b ? a : b: one instruction, which gives b where either is NaN.
+template <typename T, int W>
+TILE_INLINE vec<T, W> greater_or_second(vec<T, W> a, vec<T, W> b) {
+  if constexpr (is_wide<T, W>) {
+    return {greater_or_second(a.lo, b.lo), greater_or_second(a.hi, b.hi)};
+#if TILE_AVX512 && defined(__clang__)
+  } else if constexpr (is_same<T, float> && W == 16) {
+    return {__builtin_ia32_maxps512(a.v, b.v, 4)};
+#elif TILE_AVX512
+  } else if constexpr (is_same<T, float> && W == 16) {
+    return {__builtin_ia32_maxps512_mask(a.v, b.v, a.v, uint16_t(-1), 4)};
+#endif
+#if TILE_AVX2
+  } else if constexpr (is_same<T, float> && W == 8) {
+    return {__builtin_ia32_maxps256(a.v, b.v)};
+#endif
+  } else {
+    return select(a > b, a, b);
+  }
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> less_or_second(vec<T, W> a, vec<T, W> b) {
+  if constexpr (is_wide<T, W>) {
+    return {less_or_second(a.lo, b.lo), less_or_second(a.hi, b.hi)};
+#if TILE_AVX512 && defined(__clang__)
+  } else if constexpr (is_same<T, float> && W == 16) {
+    return {__builtin_ia32_minps512(a.v, b.v, 4)};
+#elif TILE_AVX512
+  } else if constexpr (is_same<T, float> && W == 16) {
+    return {__builtin_ia32_minps512_mask(a.v, b.v, a.v, uint16_t(-1), 4)};
+#endif
+#if TILE_AVX2
+  } else if constexpr (is_same<T, float> && W == 8) {
+    return {__builtin_ia32_minps256(a.v, b.v)};
+#endif
+  } else {
+    return select(a < b, a, b);
+  }
+}
+
+}  // namespace detail
+
 // Minimum and maximum; a NaN in either operand gives NaN. With a constant as the first operand the check of that one
 // folds away and one instruction is left: max(splat<W>(0.f), x).
 template <typename T, int W>
 TILE_INLINE vec<T, W> max(vec<T, W> a, vec<T, W> b) {
-  const vec<T, W> r = select(a > b, a, b);
+  const vec<T, W> r = detail::greater_or_second(a, b);
   if constexpr (is_float<T>) {
     return select(is_nan(a), a, r);
   } else {
@@ -66,7 +110,7 @@ TILE_INLINE vec<T, W> max(vec<T, W> a, vec<T, W> b) {
 }
 template <typename T, int W>
 TILE_INLINE vec<T, W> min(vec<T, W> a, vec<T, W> b) {
-  const vec<T, W> r = select(a < b, a, b);
+  const vec<T, W> r = detail::less_or_second(a, b);
   if constexpr (is_float<T>) {
     return select(is_nan(a), a, r);
   } else {

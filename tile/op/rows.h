@@ -1,0 +1,261 @@
+// Short rows in memory <-> columns in scratch: the way in and out of kernels whose lanes run over rows.
+#pragma once
+
+#include "tile/op/lanes.h"
+
+namespace heddle::tile {
+
+namespace detail {
+
+// Interleaves a and b in runs of Run lanes; lane i of the result comes, within each pair of runs, first from a.
+template <int Run, int High, typename T, int W, int... I>
+TILE_INLINE vec<T, W> exchange(vec<T, W> a, vec<T, W> b, indices<I...>) {
+  return {
+      __builtin_shufflevector(a.v, b.v, (((I / Run) & 1) * W + (I / (2 * Run)) * 2 * Run + High * Run + I % Run)...)};
+}
+// Every second lane of a then b, from First on.
+template <int First, typename T, int W, int... I>
+TILE_INLINE vec<T, W> every_second(vec<T, W> a, vec<T, W> b, indices<I...>) {
+  return {__builtin_shufflevector(a.v, b.v, (2 * I + First)...)};
+}
+// Lanes of a and b in turns: of their low or high halves.
+template <int High, typename T, int W, int... I>
+TILE_INLINE vec<T, W> in_turns(vec<T, W> a, vec<T, W> b, indices<I...>) {
+  return {__builtin_shufflevector(a.v, b.v, ((I & 1) * W + High * (W / 2) + I / 2)...)};
+}
+
+constexpr int log2_of(int n) {
+  return n <= 1 ? 0 : 1 + log2_of(n / 2);
+}
+
+// Transposes each P x P block of P vectors of W lanes: lane k P + q of r[p] and lane k P + p of r[q] change places.
+template <int P, typename T, int W>
+TILE_INLINE void exchange_blocks(vec<T, W> (&r)[P]) {
+  static_for<log2_of(P)>([&](auto step) __attribute__((always_inline)) {
+    constexpr int run = 1 << decltype(step)::value;
+    static_for<P>([&](auto i) __attribute__((always_inline)) {
+      constexpr int at = decltype(i)::value;
+      if constexpr ((at & run) == 0) {
+        const vec<T, W> a = r[at], b = r[at + run];
+        r[at] = exchange<run, 0>(a, b, make_indices<W>{});
+        r[at + run] = exchange<run, 1>(a, b, make_indices<W>{});
+      }
+    });
+  });
+}
+
+// P consecutive vectors, which hold rows of P elements, become the columns, and back.
+template <int P, typename T, int W>
+TILE_INLINE void rows_to_columns(vec<T, W> (&r)[P]) {
+  static_for<log2_of(P)>([&](auto) __attribute__((always_inline)) {
+    vec<T, W> next[P];
+    static_for<P / 2>([&](auto i) __attribute__((always_inline)) {
+      next[i] = every_second<0>(r[2 * i], r[2 * i + 1], make_indices<W>{});
+      next[i + P / 2] = every_second<1>(r[2 * i], r[2 * i + 1], make_indices<W>{});
+    });
+    static_for<P>([&](auto i) __attribute__((always_inline)) { r[i] = next[i]; });
+  });
+}
+template <int P, typename T, int W>
+TILE_INLINE void columns_to_rows(vec<T, W> (&r)[P]) {
+  static_for<log2_of(P)>([&](auto) __attribute__((always_inline)) {
+    vec<T, W> next[P];
+    static_for<P / 2>([&](auto i) __attribute__((always_inline)) {
+      next[2 * i] = in_turns<0>(r[i], r[i + P / 2], make_indices<W>{});
+      next[2 * i + 1] = in_turns<1>(r[i], r[i + P / 2], make_indices<W>{});
+    });
+    static_for<P>([&](auto i) __attribute__((always_inline)) { r[i] = next[i]; });
+  });
+}
+
+// The bits in which a storage type is moved.
+template <typename S>
+struct moved {
+  using type = S;
+};
+template <>
+struct moved<half> {
+  using type = uint16_t;
+};
+template <>
+struct moved<bfloat> {
+  using type = uint16_t;
+};
+
+template <typename T, typename S, int W>
+TILE_INLINE vec<T, W> from_bits(vec<typename moved<S>::type, W> v) {
+  if constexpr (is_same<S, half>) {
+    return widen_half(v);
+  } else if constexpr (is_same<S, bfloat>) {
+    return widen_bfloat(v);
+  } else {
+    return convert<T>(v);
+  }
+}
+
+// P elements of each of W / P rows, `step` apart, side by side.
+template <int W, int P, typename T>
+TILE_INLINE vec<T, W> side_by_side(const T* p, int64_t step) {
+  if constexpr (W == P) {
+    return load_raw<W, T>(p);
+  } else {
+    return join(side_by_side<W / 2, P>(p, step), side_by_side<W / 2, P>(p + W / 2 / P * step, step));
+  }
+}
+// Lanes K P, ..., K P + P - 1.
+template <int K, int P, typename T, int W>
+TILE_INLINE vec<T, P> group_of(vec<T, W> v) {
+  if constexpr (W == P) {
+    return v;
+  } else if constexpr (K * P < W / 2) {
+    return group_of<K, P>(low_half(v));
+  } else {
+    return group_of<K - W / 2 / P, P>(high_half(v));
+  }
+}
+
+template <typename T>
+constexpr int row_lanes = sizeof(T) >= 4 ? kVectorBytes / int(sizeof(T)) : kLanes;
+
+// The power of two that holds the columns [c, L) of a row, at most W.
+constexpr int row_part(int length, int lanes) {
+  int p = 1;
+  while (p < length && p < lanes) p *= 2;
+  return p;
+}
+constexpr bool is_power(int n) {
+  return (n & (n - 1)) == 0;
+}
+
+// Columns [First, L) of W rows that lie `stride` apart; each row is read to the end of a part.
+template <int L, int First, typename T, typename S>
+TILE_INLINE void load_columns(T* dst, int64_t width, const S* src, int64_t stride) {
+  using M = typename moved<S>::type;
+  constexpr int W = row_lanes<T>, P = row_part(L - First, W), kept = L - First < P ? L - First : P;
+  const M* from = reinterpret_cast<const M*>(src) + First;
+  vec<T, W> r[P];
+  static_for<P>([&](auto q) __attribute__((always_inline)) {
+    r[q] = from_bits<T, S>(side_by_side<W, P>(from + q * stride, P * stride));
+  });
+  exchange_blocks<P>(r);
+  static_for<kept>([&](auto p) __attribute__((always_inline)) { store(dst + (First + p) * width, r[p]); });
+  if constexpr (First + P < L) load_columns<L, First + P>(dst, width, src, stride);
+}
+
+// The other way: parts of W rows of L elements into dst, the last part first, so that what is written behind the end of
+// a row is overwritten by the next one. dst has room for another part.
+template <int L, int First, typename T>
+TILE_INLINE void store_columns(T* dst, const T* src, int64_t width) {
+  constexpr int W = row_lanes<T>, P = row_part(L - First, W), kept = L - First < P ? L - First : P;
+  if constexpr (First + P < L) store_columns<L, First + P>(dst, src, width);
+  vec<T, W> r[P];
+  static_for<P>([&](auto p) __attribute__((always_inline)) {
+    if constexpr (p < kept) {
+      r[p] = load<W>(src + (First + p) * width);
+    } else {
+      r[p] = zero<T, W>();
+    }
+  });
+  exchange_blocks<P>(r);
+  // In the order of the rows: row k P + q is group k of r[q].
+  static_for<W / P>([&](auto k) __attribute__((always_inline)) {
+    static_for<P>([&](auto q) __attribute__((always_inline)) {
+      store_raw(dst + (k * P + q) * L + First, group_of<k, P>(r[q]));
+    });
+  });
+}
+
+}  // namespace detail
+
+// dst[c][r] = src[r * stride + c] for r < count, c < L. Columns of dst lie `width` apart and are written in whole
+// vectors, so dst has room for `count` rounded up to 16.
+template <int L, typename T, typename S>
+__attribute__((noinline)) void load_rows(T* TILE_RESTRICT dst, int64_t width, const S* TILE_RESTRICT src,
+                                         int64_t stride, int64_t count, int64_t readable) {
+  using M = typename detail::moved<S>::type;
+  constexpr int W = detail::row_lanes<T>;
+  constexpr int room = (L + W) * W;  // rows may be read to the end of a part
+  M edge[room];
+  const int64_t ahead = count * stride;
+  for (int64_t i = 0; i < count; i += W, src += W * stride, dst += W) {
+    // What the next block needs is asked for while this one computes.
+    if constexpr (L * W * sizeof(S) >= 64) {
+      for (int64_t k = 0; k < L * W; k += 64 / int64_t(sizeof(S))) __builtin_prefetch(src + ahead + k, 0, 2);
+    }
+    const S* from = src;
+    int64_t step = stride;
+    if (i + 2 * W > readable) {  // nothing behind the last row is read
+      const int64_t n = smaller(count - i, W);
+      if (stride == L) {
+        __builtin_memcpy(edge, src, size_t(n * L) * sizeof(S));
+      } else {
+        for (int64_t k = 0; k < n; ++k) __builtin_memcpy(edge + k * L, src + k * stride, L * sizeof(S));
+      }
+      from = reinterpret_cast<const S*>(edge);
+      step = L;
+    }
+    if constexpr (detail::is_power(L) && L <= W) {
+      if (step == L) {
+        vec<T, W> r[L];
+        static_for<L>([&](auto q) __attribute__((always_inline)) {
+          r[q] = detail::from_bits<T, S>(detail::load_raw<W, M>(from + q * W));
+        });
+        detail::rows_to_columns<L>(r);
+        static_for<L>([&](auto q) __attribute__((always_inline)) { store(dst + q * width, r[q]); });
+        continue;
+      }
+    }
+    detail::load_columns<L, 0>(dst, width, from, step);
+  }
+}
+
+// dst[r * stride + c] = src[c][r]. src may be read up to `count` rounded up to 16. Stream: past the caches, where rows
+// are contiguous.
+template <int L, bool Stream, typename T, typename S>
+__attribute__((noinline)) void store_rows(S* TILE_RESTRICT dst, int64_t stride, const T* TILE_RESTRICT src,
+                                          int64_t width, int64_t count) {
+  constexpr int W = detail::row_lanes<T>;
+  if constexpr (detail::is_power(L) && L <= W) {
+    if (stride == L) {
+      for (; count >= W; count -= W, dst += W * L, src += W) {
+        vec<T, W> r[L];
+        static_for<L>([&](auto q) __attribute__((always_inline)) { r[q] = load<W>(src + q * width); });
+        detail::columns_to_rows<L>(r);
+        static_for<L>([&](auto q) __attribute__((always_inline)) {
+          if constexpr (Stream) {
+            put_stream(dst + q * W, r[q], index_constant<W>{});
+          } else {
+            store(dst + q * W, r[q]);
+          }
+        });
+      }
+    }
+  }
+  // Rows that overlap while they are written lie in a buffer first: many at once, so that none is read back before its
+  // stores are done.
+  constexpr int64_t kRows = 64;
+  alignas(64) T rows[(kRows + W) * L + W];
+  for (int64_t i = 0; i < count; i += kRows, dst += kRows * stride, src += kRows) {
+    const int64_t n = smaller(count - i, kRows);
+    for (int64_t k = 0; k < n; k += W) detail::store_columns<L, 0>(rows + k * L, src + k, width);
+    if (stride == L) {
+      for_lanes<W>(
+          0, n * L, [&]<int V>(int64_t k, auto m) __attribute__((always_inline)) {
+            if constexpr (Stream) {
+              put_stream(dst + k, fetch<V>(rows + k, m), m);
+            } else {
+              put(dst + k, fetch<V>(rows + k, m), m);
+            }
+          });
+    } else {
+      for (int64_t k = 0; k < n; ++k) {
+        for_lanes<W>(
+            0, L, [&]<int V>(int64_t c, auto m) __attribute__((always_inline)) {
+              put(dst + k * stride + c, fetch<V>(rows + k * L + c, m), m);
+            });
+      }
+    }
+  }
+}
+
+}  // namespace heddle::tile
