@@ -20,12 +20,25 @@ struct GemmArgs {
   int32_t tiles_m, tiles_n;  // in tiles of one cluster
   int32_t k_tiles, splits;   // splits > 1 only with GemmStore::kPartial
   int32_t raster_group;
-  int32_t unused;
-  void* partial;           // kPartial: the partial sums, [split][batch][row][column]
+  int32_t whole;           // stream-K: units before this one are whole tiles
+  void* partial;           // kPartial: the partial sums, [split][batch][row][column]; stream-K: a tile for each block
   int64_t p_row, p_batch;  // strides in elements
   int64_t p_split;         // stride of the partial sums of one part
+  uint32_t* flags;         // stream-K: one for each warp of each block, zero before and after
 };
-static_assert(sizeof(GemmArgs) == 72);
+static_assert(sizeof(GemmArgs) == 80);
+
+// Stream-K. The k-tiles of the last tiles of D lie side by side, and each block takes an equal share of them: perhaps
+// the end of a tile, whole tiles, the beginning of another. Who has a tile's beginning has its result; the others
+// hand it their sums.
+struct StreamRange {
+  int64_t first, last;
+};
+TILE_HD constexpr StreamRange stream_share(int64_t k_tiles, int32_t blocks, int32_t block) {
+  const int64_t each = k_tiles / blocks, more = k_tiles % blocks;  // the first `more` blocks take one more
+  const int64_t first = each * block + (block < more ? block : more);
+  return {first, first + each + (block < more ? 1 : 0)};
+}
 
 // Sums the partial results of `splits` parts in order and applies the epilogue.
 struct GemmReduceArgs {

@@ -12,6 +12,7 @@
 //     static constexpr int kClusterM = 2, kClusterN = 1;
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
+//     static constexpr bool kStream = false;      // stream-K: without clusters, ping-pong and kPartial
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
@@ -31,6 +32,7 @@
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/gemm_reduce.h"
 #include "tile/kernel/cuda/gemm_store.h"
+#include "tile/kernel/cuda/gemm_walk.h"
 
 namespace heddle::tile::sm90 {
 
@@ -56,6 +58,7 @@ struct GemmTraits {
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256);
   static_assert(kCluster == 1 || kCluster == 2);
   static_assert(!Config::kPingPong || kConsumers == 2);
+  static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
 };
 
@@ -76,49 +79,6 @@ struct GemmShared {
     constexpr int kStaging = Config::kStore == GemmStore::kTma ? Traits::kConsumers * 4 * 2 * kGemmStagingBytes : 0;
     full = reinterpret_cast<Barrier*>(staging + kStaging);
     empty = full + Traits::kStages;
-  }
-};
-
-// A place in the ring.
-template <int Stages>
-struct RingPosition {
-  uint32_t stage = 0, phase = 0;
-  __device__ void step() {
-    if (++stage == Stages) {
-      stage = 0;
-      phase ^= 1;
-    }
-  }
-  __device__ void skip(uint32_t steps) {
-    const uint32_t to = stage + steps;
-    phase ^= (to / Stages) & 1;
-    stage = to % Stages;
-  }
-};
-
-template <typename Config>
-struct GemmWalk {
-  const GemmArgs& args;
-  int32_t unit, step, count, rank;
-
-  __device__ explicit GemmWalk(const GemmArgs& a) : args(a) {
-    constexpr int kCluster = GemmTraits<Config>::kCluster;
-    rank = kCluster == 1 ? 0 : static_cast<int32_t>(cluster_rank());
-    unit = static_cast<int32_t>(blockIdx.x) / kCluster;
-    step = static_cast<int32_t>(gridDim.x) / kCluster;
-    count = args.tiles_m * args.tiles_n * args.splits * args.batch;
-  }
-  __device__ bool valid() const { return unit < count; }
-  __device__ void next() { unit += step; }
-  __device__ GemmUnit get() const {
-    const int32_t tiles = args.tiles_m * args.tiles_n;
-    const int32_t outer = unit / tiles;
-    const TileIndex tile = raster(unit - outer * tiles, args.tiles_m, args.tiles_n, args.raster_group);
-    const int32_t split = outer % args.splits;
-    const int32_t m = tile.m * Config::kClusterM + (Config::kClusterM == 2 ? rank : 0);
-    const int32_t n = tile.n * Config::kClusterN + (Config::kClusterN == 2 ? rank : 0);
-    return {m * Config::kTileM, n * Config::kTileN, outer / args.splits, split,
-            part_of(args.k_tiles, args.splits, split)};
   }
 };
 
@@ -247,6 +207,43 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
   release_stage<Config>(shared.empty[before]);
 }
 
+// Where a thread of warpgroup `group` leaves the sums of its block `from`: every thread writes next to its neighbours.
+template <typename Config>
+__device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32_t from) {
+  using Traits = GemmTraits<Config>;
+  auto* sums = static_cast<typename Traits::Acc*>(args.partial) + int64_t{from} * (Config::kTileM * Config::kTileN);
+  return sums + group * (Traits::kRowsPerGroup * Config::kTileN) + threadIdx.x % 128;
+}
+
+// Hands the sums of a tile that another block began to that block.
+template <typename Config>
+__device__ inline void give_sums(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
+  const auto block = static_cast<int32_t>(blockIdx.x);
+  auto* to = sums_of_block<Config>(args, group, block);
+#pragma unroll
+  for (int m = 0; m < GemmTraits<Config>::kBlocksM; ++m) {
+#pragma unroll
+    for (int i = 0; i < Config::kTileN / 2; ++i) to[(m * (Config::kTileN / 2) + i) * 128] = acc[m][i];
+  }
+  raise_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
+}
+
+// Adds what the blocks behind this one have of its last tile, in order: the same sums in every run.
+template <typename Config>
+__device__ inline void take_sums(GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group, int32_t missing) {
+  for (auto block = static_cast<int32_t>(blockIdx.x) + 1; missing > 0; ++block) {
+    const StreamRange share = stream_share(GemmWalk<Config>::streamed(args), static_cast<int32_t>(gridDim.x), block);
+    take_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
+    const auto* from = sums_of_block<Config>(args, group, block);
+#pragma unroll
+    for (int m = 0; m < GemmTraits<Config>::kBlocksM; ++m) {
+#pragma unroll
+      for (int i = 0; i < Config::kTileN / 2; ++i) acc[m][i] += from[(m * (Config::kTileN / 2) + i) * 128];
+    }
+    missing -= static_cast<int32_t>(share.last - share.first);
+  }
+}
+
 // One warpgroup multiplies and stores its tiles. `group`: its number among the consumers.
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args, const Epilogue& epilogue,
@@ -266,6 +263,13 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
     }
     GemmAccumulators<Config> acc;
     gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at);
+    if constexpr (Config::kStream) {
+      if (unit.k.first > 0) {
+        give_sums<Config>(acc, args, group);
+        continue;
+      }
+      take_sums<Config>(acc, args, group, args.k_tiles - unit.k.last);
+    }
 #pragma unroll
     for (int block = 0; block < Traits::kBlocksM; ++block) {
       const int32_t row = unit.m + first_row + block * 64 + warp * 16;

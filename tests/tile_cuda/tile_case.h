@@ -1,0 +1,247 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "codegen/cuda_tile.h"
+#include "jit/cuda/nvrtc.h"
+#include "runtime/cuda/device.h"
+
+namespace heddle::testing_cuda {
+
+using schedule::CudaTileConfig;
+using schedule::CudaTileProblem;
+using Engine = CudaTileConfig::Engine;
+
+inline CudaTileConfig mma(int m, int n, int k, int warps_m, int warps_n, int stages = 3, int splits = 1) {
+  CudaTileConfig c;
+  c.tile_m = m, c.tile_n = n, c.tile_k = k, c.warps_m = warps_m, c.warps_n = warps_n, c.stages = stages;
+  c.splits = splits;
+  return c;
+}
+inline CudaTileConfig simt(int m, int n, int k, int warps_m, int warps_n, int stages = 2, int splits = 1) {
+  CudaTileConfig c = mma(m, n, k, warps_m, warps_n, stages, splits);
+  c.engine = Engine::kSimt;
+  return c;
+}
+
+// Elements as bytes: small integers, so that sums are exact in every type.
+struct Elements {
+  DType type = DType::kF32;
+  std::vector<double> values;
+  std::vector<uint8_t> bytes;
+
+  Elements(DType type, int64_t count, uint64_t seed) : type(type), values(static_cast<size_t>(count)) {
+    std::mt19937_64 random(seed);
+    const bool no_sign = type == DType::kU8;
+    for (double& v : values) v = static_cast<double>(random() % 7) - (no_sign ? 0 : 3);
+    bytes.resize(values.size() * size_of(type));
+    for (size_t i = 0; i < values.size(); ++i) put(type, values[i], bytes.data() + i * size_of(type));
+  }
+  static void put(DType type, double value, uint8_t* to) {
+    const auto whole = static_cast<int64_t>(value);
+    const auto single = static_cast<float>(value);
+    const uint32_t bits = is_float(type) && size_of(type) <= 2 ? encode_float(type, value) : 0;
+    const void* from = type == DType::kF64   ? static_cast<const void*>(&value)
+                       : type == DType::kF32 ? static_cast<const void*>(&single)
+                       : is_float(type)      ? static_cast<const void*>(&bits)
+                                             : static_cast<const void*>(&whole);
+    std::memcpy(to, from, size_of(type));
+  }
+  static bool is_float(DType type) {
+    return type == DType::kF64 || type == DType::kF32 || type == DType::kF16 || type == DType::kBF16 ||
+           type == DType::kF8E4M3 || type == DType::kF8E5M2;
+  }
+};
+
+// D = 2 A B with rows of D `pad` elements longer than its columns.
+struct Output {
+  DType type = DType::kF32;
+  int64_t pad = 3;
+};
+
+class Runner {
+ public:
+  explicit Runner(const runtime::CudaContext& context) : context_(context) {}
+
+  // Runs a problem whose operand 0 is A, 1 is B, and compares every element of D with `expected(batch, row, column)`;
+  // nothing else around D may have changed. `at(batch, row, column)`: its place in D.
+  template <typename Expected>
+  void check(const CudaTileProblem& p, const CudaTileConfig& c, const Output& out, const Elements& a, const Elements& b,
+             Expected expected) {
+    SCOPED_TRACE(c.name() + " of " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
+    const int64_t row = p.n + out.pad, batch = row * p.m, count = batch * p.batch;
+    const codegen::GemmEpilogue e = doubled(p, out.type, row, batch);
+    const codegen::CudaGemmUnit unit = tile_unit(p, c, e.epilogue, e.operands);
+    schedule::CudaGemmLaunches work = make_launches(p, c, context_.device().target, 3);
+    load(unit.source());
+    const size_t element = size_of(out.type), guard = 256;
+    std::vector<uint8_t> host(static_cast<size_t>(count) * element + guard, 0x5a);
+    runtime::CudaBuffer device_a(context_, a.bytes.size()), device_b(context_, b.bytes.size());
+    runtime::CudaBuffer device_d(context_, host.size());
+    runtime::CudaBuffer workspace(context_, static_cast<size_t>(std::max<int64_t>(work.workspace_bytes, 16)));
+    device_a.write(a.bytes.data(), a.bytes.size());
+    device_b.write(b.bytes.data(), b.bytes.size());
+    device_d.write(host.data(), host.size());
+    if (!work.launches.empty()) {
+      CudaLaunch& last = work.launches[static_cast<size_t>(work.epilogue_launch)];
+      for (PointerPatch patch : unit.epilogue.pointers) {
+        patch.argument = static_cast<int>(last.arguments.size());
+        last.pointers.push_back(patch);
+      }
+      last.arguments.push_back(unit.epilogue.block);
+      runtime::CudaSequence(context_, *module_, work.launches,
+                            {device_a.address(), device_b.address(), device_d.address(), workspace.address()})
+          .enqueue();
+      context_.synchronize();
+    }
+    std::vector<uint8_t> want = host;
+    for (int64_t z = 0; z < p.batch; ++z) {
+      for (int64_t i = 0; i < p.m; ++i) {
+        for (int64_t j = 0; j < p.n; ++j) {
+          const auto at = static_cast<size_t>(z * batch + i * row + j) * element;
+          Elements::put(out.type, 2 * expected(z, i, j), want.data() + at);
+        }
+      }
+    }
+    device_d.read(host.data(), host.size());
+    size_t wrong = 0;
+    for (size_t i = 0; i < host.size() && wrong < 3; i += element) {
+      if (std::memcmp(host.data() + i, want.data() + i, std::min(element, host.size() - i)) == 0) continue;
+      ++wrong;
+      const auto at = static_cast<int64_t>(i / element);
+      ADD_FAILURE() << "element " << at % row << " of row " << at / row << (at >= count ? " behind D" : "");
+    }
+  }
+
+ private:
+  // Sums times 2, so that an epilogue that does not run shows.
+  static codegen::GemmEpilogue doubled(const CudaTileProblem& p, DType out, int64_t row, int64_t batch) {
+    using Role = schedule::Operand::Role;
+    codegen::GemmEpilogue result;
+    schedule::Epilogue& e = result.epilogue;
+    schedule::IndexPool& indices = e.pool.indices;
+    e.batch = indices.new_var(std::max<int64_t>(p.batch, 1)), e.row = indices.new_var(std::max<int64_t>(p.m, 1));
+    e.split = std::max<int64_t>(p.n, 1);
+    e.col_outer = indices.new_var(1), e.col = indices.new_var(e.split);
+    e.accumulator = p.accumulator();
+    result.operands = {{Role::kInput, p.a_in, {}, {}},
+                       {Role::kInput, p.b_in, {}, {}},
+                       {Role::kOutput, out, {}, {}},
+                       {Role::kOutput, DType::kU8, {}, {}}};
+    schedule::Expr twice{schedule::Expr::Kind::kOp, e.accumulator};
+    twice.op = ir::Op::kMul;
+    twice.args = {e.pool.local(e.accumulator, 0), e.pool.constant(e.accumulator, 2)};
+    schedule::ExprId x = e.pool.add(std::move(twice));
+    if (out != e.accumulator) {
+      schedule::Expr cast{schedule::Expr::Kind::kOp, out};
+      cast.op = ir::Op::kCast;
+      cast.args = {x};
+      x = e.pool.add(std::move(cast));
+    }
+    const auto place =
+        indices.add(indices.add(indices.scale(indices.var(e.batch), batch), indices.scale(indices.var(e.row), row)),
+                    indices.var(e.col));
+    e.stores.push_back({2, place, x});
+    return result;
+  }
+
+  void load(const std::string& unit) {
+    if (unit == loaded_) return;
+    module_ = std::make_unique<runtime::CudaModule>(
+        context_, jit::compile_cubin(unit, context_.device().target.architecture(), true).bytes);
+    loaded_ = unit;
+  }
+
+  const runtime::CudaContext& context_;
+  std::string loaded_;
+  std::unique_ptr<runtime::CudaModule> module_;
+};
+
+// Matrices of A and B, and the product of their elements.
+struct MatrixCase {
+  DType in = DType::kF16, a = DType::kF16, b = DType::kF16, out = DType::kF32;
+  int64_t m, n, k, batch = 1, pad = 0;  // pad: added to leading dimensions
+  bool a_along_k = true, b_along_k = true;
+  bool tf32 = false;
+};
+
+inline void check_matrices(Runner& runner, const MatrixCase& c, const CudaTileConfig& config) {
+  CudaTileProblem p;
+  p.a_in = c.a == DType::kU8 || c.in == DType::kU8 ? c.a : c.in;
+  p.b_in = c.in;
+  p.tf32 = c.tf32;
+  p.m = c.m, p.n = c.n, p.k = c.k, p.batch = c.batch;
+  p.out_bytes = static_cast<int>(size_of(c.out));
+  const auto matrix = [&](DType element, int64_t rows, bool along_k) {
+    schedule::CudaMatrix m;
+    m.element = element;
+    m.rows = rows, m.k = c.k, m.batch = c.batch;
+    m.along_k = along_k;
+    m.leading = (along_k ? c.k : rows) + c.pad;
+    m.stride = m.leading * (along_k ? rows : c.k);
+    return m;
+  };
+  const schedule::CudaMatrix a = matrix(c.a, c.m, c.a_along_k), b = matrix(c.b, c.n, c.b_along_k);
+  p.a = matrix_operand(a, 0);
+  p.b = matrix_operand(b, 1);
+  const Elements of_a(c.a, std::max<int64_t>(a.stride * c.batch, 1), 1);
+  const Elements of_b(c.b, std::max<int64_t>(b.stride * c.batch, 1), 2);
+  const auto at = [](const schedule::CudaMatrix& m, int64_t batch, int64_t row, int64_t k) {
+    return static_cast<size_t>(batch * m.stride + (m.along_k ? row * m.leading + k : k * m.leading + row));
+  };
+  runner.check(p, config, {c.out}, of_a, of_b, [&](int64_t z, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t k = 0; k < c.k; ++k) sum += of_a.values[at(a, z, i, k)] * of_b.values[at(b, z, j, k)];
+    return sum;
+  });
+}
+
+// A grouped convolution of images with filters [group][output][tap][channel], as a batched product.
+inline void check_images(Runner& runner, const schedule::CudaImage& image, int64_t outputs,
+                         const CudaTileConfig& config) {
+  CudaTileProblem p;
+  p.a_in = p.b_in = image.element;
+  p.m = image.rows(), p.n = outputs, p.k = image.k(), p.batch = image.groups;
+  p.out_bytes = 4;
+  p.a = image_operand(image, 0);
+  schedule::CudaMatrix filters;
+  filters.element = image.element;
+  filters.rows = outputs, filters.k = p.k, filters.batch = p.batch;
+  filters.leading = p.k;
+  filters.stride = outputs * p.k;
+  p.b = matrix_operand(filters, 1);
+  const auto& size = image.size;
+  const auto& window = image.window;
+  const int64_t pixel = image.channels * image.groups;
+  const Elements x(image.element, image.images * size[0] * size[1] * size[2] * pixel, 3);
+  const Elements w(image.element, filters.stride * p.batch, 4);
+  runner.check(p, config, {DType::kF32}, x, w, [&](int64_t group, int64_t row, int64_t output) {
+    int64_t at[3], rest = row;
+    for (int d = 2; d >= 0; --d) at[d] = rest % image.out(d), rest /= image.out(d);
+    double sum = 0;
+    for (int64_t tap = 0; tap < window[0] * window[1] * window[2]; ++tap) {
+      const int64_t taps[3] = {tap / (window[1] * window[2]), tap / window[2] % window[1], tap % window[2]};
+      int64_t place = rest;
+      bool inside = true;
+      for (size_t d = 0; d < 3; ++d) {
+        const int64_t in = at[d] * image.stride[d] + taps[d] * image.dilation[d] - image.before[d];
+        inside = inside && in >= 0 && in < size[d];
+        place = place * size[d] + in;
+      }
+      if (!inside) continue;
+      for (int64_t c = 0; c < image.channels; ++c) {
+        sum += x.values[static_cast<size_t>(place * pixel + group * image.channels + c)] *
+               w.values[static_cast<size_t>(group * filters.stride + output * p.k + tap * image.channels + c)];
+      }
+    }
+    return sum;
+  });
+}
+
+}  // namespace heddle::testing_cuda

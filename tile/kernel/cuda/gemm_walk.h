@@ -1,0 +1,101 @@
+// How the blocks of a GEMM that stay walk over its units of work, and the flags by which they hand on sums.
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/core/cuda_gemm.h"
+
+namespace heddle::tile::sm90 {
+
+// A place in the ring.
+template <int Stages>
+struct RingPosition {
+  uint32_t stage = 0, phase = 0;
+  __device__ void step() {
+    if (++stage == Stages) {
+      stage = 0;
+      phase ^= 1;
+    }
+  }
+  __device__ void skip(uint32_t steps) {
+    const uint32_t to = stage + steps;
+    phase ^= (to / Stages) & 1;
+    stage = to % Stages;
+  }
+};
+
+// The units of one cluster of blocks, in order: every so many tiles (or parts of their k); with stream-K then the share
+// of this block in the tiles from args.whole on.
+template <typename Config>
+struct GemmWalk {
+  static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
+
+  const GemmArgs& args;
+  int32_t unit, step, count, rank;
+  StreamRange share{0, 0};  // what is left of it, in k-tiles
+
+  __device__ explicit GemmWalk(const GemmArgs& a) : args(a) {
+    rank = kCluster == 1 ? 0 : static_cast<int32_t>(cluster_rank());
+    unit = static_cast<int32_t>(blockIdx.x) / kCluster;
+    step = static_cast<int32_t>(gridDim.x) / kCluster;
+    count = units(args);
+    if constexpr (Config::kStream) {
+      share = stream_share(streamed(args), static_cast<int32_t>(gridDim.x), static_cast<int32_t>(blockIdx.x));
+      count = args.whole;
+    }
+  }
+  __device__ static int32_t units(const GemmArgs& args) {
+    return args.tiles_m * args.tiles_n * args.splits * args.batch;
+  }
+  // K-tiles that are dealt to the blocks.
+  __device__ static int64_t streamed(const GemmArgs& args) {
+    return static_cast<int64_t>(units(args) - args.whole) * args.k_tiles;
+  }
+
+  __device__ bool valid() const { return unit < count || (Config::kStream && share.first < share.last); }
+  __device__ void next() {
+    if (!Config::kStream || unit < count) {
+      unit += step;
+    } else {
+      share.first += segment().last - segment().first;
+    }
+  }
+  __device__ GemmUnit get() const {
+    if (Config::kStream && unit >= count) {
+      GemmUnit streamed = place(args.whole + static_cast<int32_t>(share.first / args.k_tiles));
+      streamed.k = segment();
+      return streamed;
+    }
+    return place(unit);
+  }
+
+ private:
+  // Of the tile that the share has come to.
+  __device__ Range segment() const {
+    const auto first = static_cast<int32_t>(share.first % args.k_tiles);
+    const int64_t left = share.last - share.first, rest = args.k_tiles - first;
+    return {first, first + static_cast<int32_t>(left < rest ? left : rest)};
+  }
+  __device__ GemmUnit place(int32_t number) const {
+    GemmUnit u = gemm_unit(args, number, Config::kTileM * Config::kClusterM, Config::kTileN * Config::kClusterN);
+    if constexpr (Config::kClusterM == 2) u.m += rank * Config::kTileM;
+    if constexpr (Config::kClusterN == 2) u.n += rank * Config::kTileN;
+    return u;
+  }
+};
+
+// A flag between warps of different blocks: what the lanes wrote before raising it is seen by those that took it, who
+// leave it as it was.
+__device__ inline void raise_flag(uint32_t* flag) {
+  __threadfence();
+  __syncwarp();
+  if (threadIdx.x % 32 == 0) atomicExch(flag, 1u);
+}
+__device__ inline void take_flag(uint32_t* flag) {
+  if (threadIdx.x % 32 == 0) {
+    while (atomicCAS(flag, 1u, 0u) == 0) __nanosleep(40);
+  }
+  __syncwarp();
+  __threadfence();
+}
+
+}  // namespace heddle::tile::sm90
