@@ -90,11 +90,12 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       "  static constexpr bool kPingPong = {};\n"
       "  static constexpr int kClusterM = {}, kClusterN = {};\n"
       "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {};\n"
+      "  static constexpr bool kStream = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
       tile_type(p.in, true), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong,
       c.cluster_m, c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped,
-      kStores[static_cast<int>(c.store)]);
+      c.stream, kStores[static_cast<int>(c.store)]);
 }
 
 std::string multiply_text(const CudaGemmConfig& c, const std::string& symbol) {

@@ -135,8 +135,8 @@ bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t bat
 }
 
 std::string CudaGemmConfig::name() const {
-  return fmt::format("{}x{} {}{} s{} c{}x{} k/{} g{}{}", tile_m, tile_n, ping_pong ? "pp" : "co", consumers, stages,
-                     cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "");
+  return fmt::format("{}x{} {}{} s{} c{}x{} k/{} g{}{}{}", tile_m, tile_n, ping_pong ? "pp" : "co", consumers, stages,
+                     cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "", stream ? " stream" : "");
 }
 
 int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
@@ -164,6 +164,14 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
   const double store_cycles = 400 + c.tile_m * c.tile_n * (1.0 / c.consumers / 64 * 8 + out_bytes / 32);
   const auto waves = static_cast<double>(ceil_div(units, running));
+  if (c.stream) {
+    // As many k-tiles for each; a tile's sums travel to L2 and back once.
+    const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
+    const double hand_on = 2.0 * c.tile_m * c.tile_n * 4 / kL2BytesPerCycle + 1500;
+    const double cycles = each * cycles_per_k_tile(c, a_k, b_k) + hand_on +
+                          std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
+    return kFirstLoadUs + std::max({cycles / (kClockGhz * 1e3), p.bytes() / 4.3e6, floor_us(p, target)});
+  }
   const double cycles =
       c.ping_pong ? waves * std::max(k_cycles, store_cycles) + store_cycles : waves * (k_cycles + store_cycles);
   const double compute_us = cycles / (kClockGhz * 1e3);

@@ -37,6 +37,7 @@ struct CudaGemmConfig {
   int cluster_m = 1, cluster_n = 1;
   bool swapped = false;  // D^T = B^T A^T: the long side of D goes along the instruction's 64 rows
   int splits = 1;        // parts of k, summed in order by a second kernel
+  bool stream = false;   // stream-K: the last tiles are dealt to all blocks evenly, sums handed on in order
   int raster_group = 8;
   tile::GemmStore store = tile::GemmStore::kTma;
 
@@ -58,8 +59,9 @@ double predict_us(const CudaGemmProblem& problem, const CudaGemmConfig& config, 
 double floor_us(const CudaGemmProblem& problem, const CudaTarget& target);
 
 // Every configuration of the family for a resolved problem, best prediction first; those that cannot run come last,
-// each with its reason.
-std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& problem, const CudaTarget& target);
+// each with its reason. `counters`: the caller has an operand for them, which stream-K needs.
+std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& problem, const CudaTarget& target,
+                                         bool counters = false);
 
 // Whether the copy engine reads an operand in place: base (assumed), row and batch aligned to 16 bytes. Others are
 // copied to padded rows first.
@@ -72,8 +74,11 @@ struct CudaGemmLaunches {
   std::vector<CudaLaunch> launches;
   int epilogue_launch = 0;
   int64_t workspace_bytes = 0;
+  int64_t counter_bytes = 0;  // zero before the first launch and behind the last
 };
-CudaGemmLaunches make_launches(const CudaGemmProblem& problem, const CudaGemmConfig& config, const CudaTarget& target);
+// `counters`: which operand holds them.
+CudaGemmLaunches make_launches(const CudaGemmProblem& problem, const CudaGemmConfig& config, const CudaTarget& target,
+                               int counters = -1);
 
 std::string_view tile_type(DType type, bool operand);  // "tile::half"; kF32 as an operand is "tile::sm90::tf32"
 

@@ -17,6 +17,7 @@ using tile::GemmStore;
 
 constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3;
 constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
+constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // tiles and k-tiles of a block
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -58,6 +59,13 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
   const int64_t units =
       ceil_div(m, int64_t{c.tile_m} * c.cluster_m) * ceil_div(n, int64_t{c.tile_n} * c.cluster_n) * p.batch * c.splits;
   if (units > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
+  if (c.stream) {
+    const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
+    if (units % target.sms == 0) return "the tiles fill the device evenly";
+    if (units > kMostStreamed * int64_t{target.sms}) return "so many tiles leave little to even out";
+    if (units * k_tiles < kLeastShare * int64_t{target.sms}) return "too few k-tiles for each block";
+    if (int64_t{4} * c.tile_m * c.tile_n * target.sms > kMaxWorkspace) return "the partial sums exceed the workspace";
+  }
   if (c.splits > 1) {
     const int64_t bytes = 4 * p.m * round_up(p.n, 4) * p.batch * c.splits;
     if (bytes > kMaxWorkspace) return "the partial sums exceed the workspace";
@@ -164,9 +172,14 @@ CudaLaunch repack_launch(Operand& o, DType type, int64_t batch, int64_t offset) 
 
 }  // namespace
 
-std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTarget& target) {
+std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTarget& target, bool counters) {
   constexpr int64_t kNarrow = 256;
   std::vector<CudaGemmCandidate> found;
+  const auto add = [&](const CudaGemmConfig& c) {
+    CudaGemmCandidate candidate{c, 0, reject(c, p, target)};
+    if (candidate.rejected.empty()) candidate.predicted_us = predict_us(p, c, target);
+    found.push_back(std::move(candidate));
+  };
   const bool aligned = !needs_repack(p.out, p.ldd, p.stride_d, p.batch);
   for (const bool swapped : {false, true}) {
     const int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
@@ -187,9 +200,10 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
           const bool copy_engine = aligned && !(swapped && size_of(p.out) != 2);
           c.store = splits > 1 || p.k == 0 ? GemmStore::kPartial : copy_engine ? GemmStore::kTma : GemmStore::kEpilogue;
           c.stages = most_stages(c, p, target.shared_bytes_per_block);
-          CudaGemmCandidate candidate{c, 0, reject(c, p, target)};
-          if (candidate.rejected.empty()) candidate.predicted_us = predict_us(p, c, target);
-          found.push_back(std::move(candidate));
+          add(c);
+          if (!counters || splits > 1 || cluster_m * cluster_n > 1 || tile.ping_pong || p.k == 0) continue;
+          c.stream = true;
+          add(c);
         }
       }
     }
@@ -201,7 +215,8 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
   return found;
 }
 
-CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
+CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target,
+                               int counters) {
   CudaGemmLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   const auto element = static_cast<int64_t>(size_of(p.in));
@@ -211,6 +226,7 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
   const int64_t p_row = round_up(p.n, 4), p_batch = p_row * p.m, p_split = p_batch * p.batch;
   const bool partial = c.store == GemmStore::kPartial;
   if (partial && p.k > 0) result.workspace_bytes = round_up(4 * p_split * c.splits, 256);
+  if (c.stream) result.workspace_bytes = int64_t{4} * c.tile_m * c.tile_n * target.sms;
   std::array<int64_t, 2> offsets{};
   Operand* operands[] = {&a, &b};
   for (int i = 0; i < 2 && p.k > 0; ++i) {
@@ -243,6 +259,14 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     launch.symbol = "gemm";
     const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
     launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(units, target.sms / cluster) * cluster);
+    if (c.stream) {
+      HEDDLE_CHECK(counters >= 0, "stream-K without an operand for its counters");
+      launch.grid[0] = static_cast<uint32_t>(target.sms);
+      // What is dealt is between one and two tiles for each block.
+      args.whole = static_cast<int32_t>(std::max<int64_t>(units / target.sms - 1, 0) * target.sms);
+      result.counter_bytes = int64_t{target.sms} * c.consumers * 4 * static_cast<int64_t>(sizeof(uint32_t));
+      launch.pointers.push_back({0, offsetof(GemmArgs, flags), counters});
+    }
     launch.cluster = static_cast<uint32_t>(cluster);
     launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
     launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
@@ -252,7 +276,7 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     // Other stores read no map of D; a copy of A's keeps the argument valid.
     launch.maps.push_back(c.store == GemmStore::kTma ? output_map(p, c) : launch.maps[0]);
     launch.arguments = {bytes_of(args)};
-    if (partial) launch.pointers = {{0, offsetof(GemmArgs, partial), kWorkspace}};
+    if (partial || c.stream) launch.pointers.push_back({0, offsetof(GemmArgs, partial), kWorkspace});
     result.epilogue_launch = static_cast<int>(result.launches.size());
     result.launches.push_back(std::move(launch));
   }

@@ -42,7 +42,7 @@ std::vector<CudaGemmProblem> problems() {
 }
 
 std::vector<CudaGemmCandidate> runnable(const CudaGemmProblem& p, const CudaTarget& target) {
-  std::vector<CudaGemmCandidate> all = enumerate(p, target);
+  std::vector<CudaGemmCandidate> all = enumerate(p, target, true);
   std::erase_if(all, [](const CudaGemmCandidate& c) { return !c.rejected.empty(); });
   return all;
 }
@@ -69,7 +69,7 @@ TEST(CudaGemm, LaunchesKeepTheRulesOfTheCopyEngine) {
   const CudaTarget target;
   for (const CudaGemmProblem& p : problems()) {
     for (const CudaGemmCandidate& c : runnable(p, target)) {
-      const CudaGemmLaunches made = make_launches(p, c.config, target);
+      const CudaGemmLaunches made = make_launches(p, c.config, target, 4);
       EXPECT_EQ(made.epilogue_launch, static_cast<int>(made.launches.size()) - 1);
       for (const CudaLaunch& launch : made.launches) {
         EXPECT_GE(launch.grid[0], 1u);
@@ -100,7 +100,7 @@ TEST(CudaGemm, UnalignedOperandsAreRepackedAndUnalignedResultsStoredDirectly) {
   const CudaGemmProblem p = problem(300, 301, 303);
   const auto candidates = runnable(p, target);
   ASSERT_FALSE(candidates.empty());
-  const CudaGemmLaunches made = make_launches(p, candidates[0].config, target);
+  const CudaGemmLaunches made = make_launches(p, candidates[0].config, target, 4);
   ASSERT_GE(made.launches.size(), 3u);
   EXPECT_EQ(made.launches[0].symbol, "gemm_repack_2");
   EXPECT_EQ(made.launches[1].symbol, "gemm_repack_2");
@@ -114,7 +114,7 @@ TEST(CudaGemm, EmptyProblems) {
   const CudaGemmProblem p = problem(64, 64, 0);
   const auto candidates = runnable(p, target);
   ASSERT_FALSE(candidates.empty());
-  const CudaGemmLaunches made = make_launches(p, candidates[0].config, target);
+  const CudaGemmLaunches made = make_launches(p, candidates[0].config, target, 4);
   ASSERT_EQ(made.launches.size(), 1u) << "only the epilogue of sums over nothing";
   EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
 }
@@ -125,7 +125,7 @@ TEST(CudaGemm, FirstChoicesFillTheDevice) {
   for (const CudaGemmProblem& p : {problem(128, 128, 65536), problem(16, 4096, 4096), problem(64, 4096, 14336),
                                    problem(16384, 64, 576), problem(1280, 768, 3072), problem(8192, 8192, 8192)}) {
     const CudaGemmCandidate first = runnable(p, target).at(0);
-    const CudaGemmLaunches made = make_launches(p, first.config, target);
+    const CudaGemmLaunches made = make_launches(p, first.config, target, 4);
     EXPECT_GE(made.launches[0].grid[0], 90u) << p.m << "x" << p.n << "x" << p.k << " " << first.config.name();
   }
 }

@@ -1,6 +1,7 @@
 // Laws of the index arithmetic that kernels and scheduler share.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -70,6 +71,40 @@ TEST(Parts, CoverEverythingInOrderAndEvenly) {
         next = range.last;
       }
       EXPECT_EQ(next, count);
+    }
+  }
+}
+
+// Stream-K, as GemmWalk and take_sums() follow the shares: every k-tile belongs to one block, and who begins a tile
+// finds exactly the sums that miss in the blocks behind it.
+TEST(StreamK, EveryKTileIsCountedOnce) {
+  for (const int64_t k_tiles : {1, 7, 64}) {
+    for (const int64_t tiles : {1, 5, 131, 200, 263}) {
+      for (const int32_t blocks : {1, 4, 132}) {
+        std::vector<int> seen(static_cast<size_t>(tiles * k_tiles));
+        int64_t next = 0;
+        for (int32_t block = 0; block < blocks; ++block) {
+          const StreamRange share = stream_share(tiles * k_tiles, blocks, block);
+          EXPECT_EQ(share.first, next);
+          next = share.last;
+          EXPECT_LE(share.last - share.first, tiles * k_tiles / blocks + 1);
+          for (int64_t at = share.first; at < share.last;) {
+            const int64_t first = at % k_tiles, end = std::min(k_tiles, first + share.last - at);
+            for (int64_t k = first; k < end; ++k) ++seen[static_cast<size_t>(at - first + k)];
+            int64_t missing = first == 0 ? k_tiles - end : 0;
+            for (int32_t other = block + 1; missing > 0; ++other) {
+              ASSERT_LT(other, blocks);
+              const StreamRange theirs = stream_share(tiles * k_tiles, blocks, other);
+              ASSERT_LT(theirs.first, theirs.last);
+              EXPECT_NE(theirs.first % k_tiles, 0) << "it begins the tile itself and hands nothing on";
+              missing -= theirs.last - theirs.first;
+            }
+            at += end - first;
+          }
+        }
+        EXPECT_EQ(next, tiles * k_tiles);
+        for (const int count : seen) EXPECT_EQ(count, 1);
+      }
     }
   }
 }

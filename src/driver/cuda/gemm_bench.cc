@@ -98,9 +98,10 @@ class Workload {
     }
   }
 
-  std::vector<uint64_t> operands(uint64_t workspace) const {
+  std::vector<uint64_t> operands(uint64_t workspace, uint64_t counters) const {
     std::vector<uint64_t> list = {a.address(), b.address(), d.address(), workspace};
     for (const auto& buffer : extra) list.push_back(buffer->address());
+    list.push_back(counters);
     return list;
   }
   void poison() {
@@ -204,7 +205,7 @@ double Workload::check() {
 struct Instance {
   GemmTiming timing;
   std::unique_ptr<runtime::CudaModule> module;
-  std::unique_ptr<CudaBuffer> workspace;
+  std::unique_ptr<CudaBuffer> workspace, counters;
   std::unique_ptr<runtime::CudaSequence> sequence;
   std::unique_ptr<CudaGraph> graph;
 };
@@ -238,7 +239,8 @@ std::vector<jit::CompiledCubin> compile_all(const CudaGemmProblem& problem, cons
 void instantiate(Instance& instance, const CudaContext& context, const CudaGemmProblem& problem,
                  const codegen::CudaEpilogue& epilogue, const Workload& work, const std::string& cubin) {
   schedule::CudaGemmLaunches launches =
-      schedule::make_launches(problem, instance.timing.candidate.config, context.device().target);
+      schedule::make_launches(problem, instance.timing.candidate.config, context.device().target,
+                              static_cast<int>(4 + epilogue.operands.size()));
   CudaLaunch& last = launches.launches.at(static_cast<size_t>(launches.epilogue_launch));
   const codegen::GemmEpilogue lowered = codegen::lower(epilogue, problem);
   const codegen::CudaFunctor functor =
@@ -250,8 +252,12 @@ void instantiate(Instance& instance, const CudaContext& context, const CudaGemmP
   last.arguments.push_back(functor.block);
   instance.module = std::make_unique<runtime::CudaModule>(context, cubin);
   instance.workspace = std::make_unique<CudaBuffer>(context, static_cast<size_t>(launches.workspace_bytes));
-  instance.sequence = std::make_unique<runtime::CudaSequence>(context, *instance.module, launches.launches,
-                                                              work.operands(instance.workspace->address()));
+  instance.counters = std::make_unique<CudaBuffer>(context, static_cast<size_t>(launches.counter_bytes));
+  const std::vector<uint8_t> zeros(instance.counters->size(), 0);
+  instance.counters->write(zeros.data(), zeros.size());
+  instance.sequence = std::make_unique<runtime::CudaSequence>(
+      context, *instance.module, launches.launches,
+      work.operands(instance.workspace->address(), instance.counters->address()));
   instance.graph = std::make_unique<CudaGraph>(context, [&] { instance.sequence->enqueue(); });
 }
 
@@ -269,7 +275,7 @@ void time_beside_library(GemmBenchResult& result, const CudaContext& context, ru
   std::unique_ptr<CublasLt> library = CublasLt::load(context, result.library_why);
   std::unique_ptr<CudaGraph> theirs;
   if (library != nullptr) {
-    const auto problem = library->prepare(result.problem, work.operands(0));
+    const auto problem = library->prepare(result.problem, work.operands(0, 0));
     result.library_algorithms = CublasLt::algorithms(*problem);
     result.library_why = result.library_algorithms == 0 ? "it supports no such problem" : "";
     double best = 0;
@@ -313,13 +319,13 @@ GemmBenchResult bench_gemm(const CudaGemmProblem& given, const GemmBenchOptions&
 
   // The model errs most between clusters and parts of one tile: at most two of each tile leave room for others.
   constexpr int kOfOneTile = 2;
-  std::map<std::tuple<int, int, int, bool, bool>, int> taken;
-  for (schedule::CudaGemmCandidate& candidate : schedule::enumerate(problem, target)) {
+  std::map<std::tuple<int, int, int, bool, bool, bool>, int> taken;
+  for (schedule::CudaGemmCandidate& candidate : schedule::enumerate(problem, target, true)) {
     if (!candidate.rejected.empty()) continue;
     const schedule::CudaGemmConfig& c = candidate.config;
     if (options.most > 0) {
       if (static_cast<int>(result.timings.size()) == options.most) break;
-      if (taken[{c.tile_m, c.tile_n, c.consumers, c.ping_pong, c.swapped}]++ >= kOfOneTile) continue;
+      if (taken[{c.tile_m, c.tile_n, c.consumers, c.ping_pong, c.swapped, c.stream}]++ >= kOfOneTile) continue;
     }
     result.timings.emplace_back().candidate = std::move(candidate);
   }
