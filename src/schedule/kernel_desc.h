@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/group.h"
+#include "schedule/scheme.h"
 #include "target/target.h"
 
 namespace heddle::schedule {
@@ -60,6 +61,7 @@ struct ScheduledKernel {
   std::vector<Binding> bindings;  // one per operand
   std::string label;              // short and readable: "gemm 128x768x768 + bias + gelu"
   double floor_seconds = 0;       // max(bytes / bandwidth, operations / peak) on one thread
+  StitchFacts stitch = {};        // of stitch kernels
 };
 
 struct Workspace {
@@ -70,7 +72,8 @@ struct Workspace {
 struct ScheduledGroup {
   std::vector<ScheduledKernel> kernels;
   std::vector<Workspace> workspaces;
-  std::vector<std::string> notes;  // schemes chosen and why, for `explain`
+  std::vector<std::string> notes;    // choices and why, for `explain`
+  std::vector<Boundary> boundaries;  // inside a stitch group
 };
 
 class ConfigSource;  // schedule/config_source.h
@@ -78,7 +81,7 @@ class ConfigSource;  // schedule/config_source.h
 // Contractions take the configuration that `configs` answers with; null: the cost model's. Throws kUnsupportedOperator
 // when the group cannot be compiled for the target; the driver then runs it by reference.
 ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target,
-                        ConfigSource* configs = nullptr);
+                        ConfigSource* configs = nullptr, const StitchOptions& stitch = {});
 
 // Whether schedule() can compile this node as a member of a group of this kind; the fusion rules ask.
 bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason = nullptr);

@@ -81,9 +81,9 @@ int64_t wanted_tasks(double seconds, const CpuTarget& cpu) {
 
 class Mapper {
  public:
-  Mapper(Probe& probe, const ir::Graph& graph, const Target& target,
+  Mapper(Probe& probe, const ir::Graph& graph, const Target& target, const StitchOptions& options,
          const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier)
-      : probe_(probe), graph_(graph), cpu_(target.cpu), frontier_(frontier) {}
+      : probe_(probe), graph_(graph), cpu_(target.cpu), options_(options), frontier_(frontier) {}
 
   Outcome run() {
     cut_recomputed();
@@ -99,10 +99,10 @@ class Mapper {
       }
     }
     work_ = work_of(probe_, graph_, cpu_);
-    tasks_ = wanted_tasks(work_.seconds(cpu_), cpu_);
+    tasks_ = options_.adaptive_mapping ? wanted_tasks(work_.seconds(cpu_), cpu_) : cpu_.threads;
     choose_vector();
     make_grid();
-    if (tasks_ > 1 && !probe_.instances.empty()) {
+    if (options_.adaptive_mapping && tasks_ > 1 && !probe_.instances.empty()) {
       if (grid_size() < cpu_.threads) {
         more_parallelism(fmt::format("{} grid iterations do not fill {} threads", grid_size(), cpu_.threads));
       } else if (column_blocks_ > 1 && work_.bytes > static_cast<double>(cached_bytes(cpu_))) {
@@ -145,8 +145,8 @@ class Mapper {
     }
     const bool scans = std::any_of(probe_.instances.begin(), probe_.instances.end(),
                                    [](const Instance& i) { return i.node->op == ir::Op::kScan; });
-    if (!scans) pack_rows();
-    if (mapping_.vector && probe_.instances.empty() && !mapping_.packed) {
+    if (options_.adaptive_mapping && !scans) pack_rows();
+    if (options_.adaptive_mapping && mapping_.vector && probe_.instances.empty() && !mapping_.packed) {
       mapping_.transposed =
           transposed_variable(probe_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));
     }
@@ -271,6 +271,7 @@ class Mapper {
     const int64_t wanted = probe_.instances.empty() ? tasks_ : std::min<int64_t>(tasks_, 2 * cpu_.threads);
     int64_t blocks = std::max<int64_t>(1, (wanted + others - 1) / others);
     int64_t block = round_up((extent + blocks - 1) / blocks, unit);
+    if (!options_.adaptive_mapping) return std::min(extent, kMinColumns);
     if (probe_.instances.empty()) return block;
     block = std::min(block, kMaxColumns);
     // A block of columns that several stages read again should stay in L2.
@@ -322,6 +323,7 @@ class Mapper {
   Probe& probe_;
   const ir::Graph& graph_;
   const CpuTarget& cpu_;
+  const StitchOptions& options_;
   const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier_;
   Outcome outcome_;
   Mapping mapping_;
@@ -333,9 +335,9 @@ class Mapper {
 
 }  // namespace
 
-Outcome map_kernel(Probe& probe, const ir::Graph& graph, const Target& target,
+Outcome map_kernel(Probe& probe, const ir::Graph& graph, const Target& target, const StitchOptions& options,
                    const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier) {
-  return Mapper(probe, graph, target, frontier).run();
+  return Mapper(probe, graph, target, options, frontier).run();
 }
 
 }  // namespace heddle::schedule

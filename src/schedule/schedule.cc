@@ -5,10 +5,11 @@
 
 namespace heddle::schedule {
 
-ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs) {
+ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs,
+                        const StitchOptions& stitch) {
   switch (group.kind) {
     case ir::GroupKind::kStitch:
-      return schedule_stitch(graph, group, target);
+      return schedule_stitch(graph, group, target, stitch);
     case ir::GroupKind::kContraction:
       return schedule_contraction(graph, group, target, configs);
     default:

@@ -26,8 +26,9 @@ struct Draft {
 
 class StageBuilder {
  public:
-  StageBuilder(Probe& probe, const ir::Graph& graph, const Mapping& mapping, const CpuTarget& cpu)
-      : probe_(probe), pool_(probe.pool), graph_(graph), mapping_(mapping), cpu_(cpu) {}
+  StageBuilder(Probe& probe, const ir::Graph& graph, const Mapping& mapping, const CpuTarget& cpu,
+               const StitchOptions& options)
+      : probe_(probe), pool_(probe.pool), graph_(graph), mapping_(mapping), cpu_(cpu), options_(options) {}
 
   std::shared_ptr<StitchDesc> run() {
     first_scratch_ = static_cast<uint32_t>(probe_.leaves.size() + probe_.roots.size());
@@ -37,8 +38,10 @@ class StageBuilder {
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
       return std::pair(a.level, a.instances.empty()) < std::pair(b.level, b.instances.empty());
     });
-    spread_columns();
-    share_between_stages();
+    if (options_.data_reuse) {
+      spread_columns();
+      share_between_stages();
+    }
     stream_large_outputs();
     auto desc = std::make_shared<StitchDesc>();
     for (Draft& draft : drafts_) desc->stages.push_back(finish(draft));
@@ -157,7 +160,7 @@ class StageBuilder {
       const Instance& i = probe_.instances[k];
       const uint64_t kept = inner(i.kept), loops = kept | inner(i.reduced);
       auto draft = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& d) {
-        return d.level == i.level && d.loops == loops && d.kept == kept;
+        return options_.dominant_merging && d.level == i.level && d.loops == loops && d.kept == kept;
       });
       if (draft == drafts_.end()) {
         draft = drafts_.insert(draft, Draft{});
@@ -193,6 +196,7 @@ class StageBuilder {
       Draft* best = nullptr;
       for (Draft& d : drafts_) {
         if (d.scan) best = &d;  // alone in its kernel
+        if (!options_.dominant_merging) continue;
         if (d.loops == loops && d.level >= level && (best == nullptr || d.level < best->level)) best = &d;
       }
       if (best == nullptr) {
@@ -539,6 +543,7 @@ class StageBuilder {
   const ir::Graph& graph_;
   const Mapping& mapping_;
   const CpuTarget& cpu_;
+  const StitchOptions& options_;
   uint32_t first_scratch_ = 0;
   std::vector<Reduction> results_;
   std::map<ExprId, ExprId> in_scratch_;
@@ -552,8 +557,8 @@ class StageBuilder {
 }  // namespace
 
 std::shared_ptr<StitchDesc> build_stages(Probe& probe, const ir::Graph& graph, const Mapping& mapping,
-                                         const Target& target) {
-  return StageBuilder(probe, graph, mapping, target.cpu).run();
+                                         const Target& target, const StitchOptions& options) {
+  return StageBuilder(probe, graph, mapping, target.cpu, options).run();
 }
 
 }  // namespace heddle::schedule

@@ -56,8 +56,8 @@ namespace {
 // Cuts a group into kernels: roots are the group's outputs and the values that one kernel hands to another.
 class GroupScheduler {
  public:
-  GroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target)
-      : target_(target), local_(extract(graph, group)) {}
+  GroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target, const StitchOptions& options)
+      : target_(target), options_(options), local_(extract(graph, group)) {}
 
   ScheduledGroup run() {
     constexpr int kMaxSplits = 16;
@@ -67,9 +67,10 @@ class GroupScheduler {
       if (split_) {
         split_reduction(local_, *split_, parts_);
         cut_.clear();
+        boundaries_.push_back({split_text_, split_bytes_, split_reason_});
         ++splits;
       } else if (!again_) {
-        result_.notes.insert(result_.notes.begin(), cut_notes_.begin(), cut_notes_.end());
+        result_.boundaries = std::move(boundaries_);
         return std::move(result_);
       }
     }
@@ -91,6 +92,16 @@ class GroupScheduler {
     cut_.insert(local_.forced.begin(), local_.forced.end());
     pending_.insert(cut_.begin(), cut_.end());
     users_ = ir::users(local_.graph);
+    if (!options_.data_reuse) cut_all_reductions();
+  }
+
+  void cut_all_reductions() {
+    for (const ir::Node& node : local_.graph.nodes()) {
+      if (ir::class_of(node.op) != ir::OpClass::kReduction || users_[node.outputs[0]].empty()) continue;
+      if (element_count(local_.graph.shape(node.outputs[0])) == 0) continue;
+      if (cut_.insert(node.outputs[0]).second) note_cut(node.outputs[0], "results do not stay on chip");
+      pending_.insert(node.outputs[0]);
+    }
   }
 
   bool is_leaf(ir::ValueId v) const {
@@ -124,11 +135,14 @@ class GroupScheduler {
     if (outcome.split && local_.whole.count(*outcome.split) == 0) {
       split_ = outcome.split;
       parts_ = outcome.parts;
+      split_text_ = fmt::format("{} parts of reduce {}", parts_, ir::to_string(local_.graph.type(*split_)));
+      split_bytes_ = static_cast<double>(parts_) * bytes_of(*split_);
+      split_reason_ = outcome.reason;
       return;
     }
     // Other roots that fit the same grid come along, unless they need something that is made only by this kernel.
     for (ir::ValueId other : pending_) {
-      if (is_scan(first) || is_scan(other)) continue;
+      if (!options_.dominant_merging || is_scan(first) || is_scan(other)) continue;
       if (other == first || roots.size() >= 16 || !related(roots, other) || reads_forced(other, roots)) continue;
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
@@ -173,7 +187,7 @@ class GroupScheduler {
     if (!probe.fits) return {};
     std::set<ir::ValueId> roots;
     for (const Root& root : probe.roots) roots.insert(root.value);
-    return map_kernel(probe, local_.graph, target_,
+    return map_kernel(probe, local_.graph, target_, options_,
                       [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); });
   }
 
@@ -213,9 +227,15 @@ class GroupScheduler {
     return set;
   }
 
+  double bytes_of(ir::ValueId v) const {
+    const ir::TensorType& type = local_.graph.type(v);
+    return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
+  }
+
   void note_cut(ir::ValueId v, const std::string& reason) {
-    cut_notes_.push_back(fmt::format("{} {}: global, {}", ir::to_string(local_.graph.producer(v).op),
-                                     ir::to_string(local_.graph.type(v)), reason));
+    boundaries_.push_back(
+        {fmt::format("{} {}", ir::to_string(local_.graph.producer(v).op), ir::to_string(local_.graph.type(v))),
+         bytes_of(v), reason});
   }
 
   void emit(Probe& probe, const Mapping& mapping) {
@@ -235,15 +255,40 @@ class GroupScheduler {
       kernel.bindings.push_back(binding(root.value));
     }
     const std::string title = title_of(local_.graph, probe, [this](ir::ValueId v) { return is_leaf(v); });
-    auto desc = build_stages(probe, local_.graph, mapping, target_);
+    auto desc = build_stages(probe, local_.graph, mapping, target_, options_);
     desc->title = title;
     kernel.label = "stitch " + title;
-    for (const SchemeChoice& choice : desc->schemes) {
-      result_.notes.push_back(fmt::format("{}{}: {}, {}", choice.dominant ? "" : "sub-dominant ", choice.value,
-                                          to_string(choice.scheme), choice.reason));
-    }
+    kernel.stitch = facts_of(*desc, mapping, work);
     kernel.desc.body = std::shared_ptr<const StitchDesc>(std::move(desc));
     result_.kernels.push_back(std::move(kernel));
+  }
+
+  StitchFacts facts_of(const StitchDesc& desc, const Mapping& mapping, const Work& work) const {
+    StitchFacts facts;
+    facts.schemes = desc.schemes;
+    facts.bytes_moved = work.bytes;
+    for (const Scratch& s : desc.scratch) facts.on_chip_bytes += s.elements * static_cast<int64_t>(size_of(s.dtype));
+    const auto workers = static_cast<double>(std::clamp<int64_t>(mapping.tasks, 1, target_.cpu.threads));
+    facts.predicted_seconds = work.seconds(target_.cpu) / workers + (workers > 1 ? target_.cpu.barrier_us * 1e-6 : 0);
+    std::vector<std::string> dims;
+    for (const GridDim& d : desc.grid) {
+      dims.push_back(d.block > 1 ? fmt::format("{} blocks of {}", desc.blocks(d), d.block)
+                                 : fmt::format("{}", desc.pool.indices.extent(d.var)));
+    }
+    std::vector<std::string> sweeps;
+    for (const Stage& stage : desc.stages) {
+      std::vector<std::string> loops;
+      for (VarId v : stage.loops) {
+        const auto block =
+            std::find_if(desc.grid.begin(), desc.grid.end(), [&](const GridDim& d) { return d.var == v; });
+        loops.push_back(fmt::format("{}", block == desc.grid.end() ? desc.pool.indices.extent(v) : block->block));
+      }
+      sweeps.push_back(loops.empty() ? "1" : fmt::format("{}{}", fmt::join(loops, "x"), stage.vector ? "v" : ""));
+    }
+    facts.mapping =
+        fmt::format("grid {}, {} tasks, sweeps over {}", dims.empty() ? "1" : fmt::format("{}", fmt::join(dims, " x ")),
+                    mapping.tasks, fmt::join(sweeps, ", "));
+    return facts;
   }
 
   Binding binding(ir::ValueId v) {
@@ -257,13 +302,16 @@ class GroupScheduler {
   }
 
   const Target& target_;
+  const StitchOptions& options_;
   LocalGraph local_;
   ScheduledGroup result_;
   std::set<ir::ValueId> pending_, made_, cut_;
   std::optional<ir::ValueId> split_;
   int64_t parts_ = 0;
+  std::string split_text_, split_reason_;
+  double split_bytes_ = 0;
   bool again_ = false;
-  std::vector<std::string> cut_notes_;
+  std::vector<Boundary> boundaries_;
   std::vector<std::vector<ir::NodeId>> users_;
   std::map<ir::ValueId, std::set<ir::ValueId>> sources_;
   std::map<ir::ValueId, uint32_t> workspace_;
@@ -271,14 +319,15 @@ class GroupScheduler {
 
 }  // namespace
 
-ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                               const StitchOptions& options) {
   // Expressions are walked recursively.
   constexpr size_t kMaxNodes = 3000;
   if (group.nodes.size() > kMaxNodes) {
     fail(ErrorCode::kUnsupportedOperator, "stitch group",
          fmt::format("{} nodes in one group, at most {} are compiled together", group.nodes.size(), kMaxNodes));
   }
-  return GroupScheduler(graph, group, target).run();
+  return GroupScheduler(graph, group, target, options).run();
 }
 
 }  // namespace heddle::schedule

@@ -11,23 +11,7 @@
 
 namespace heddle::schedule {
 
-// How a value passes from where it is made to where it is used (after AStitch).
-enum class Scheme : uint8_t {
-  kIndependent,  // nothing passes: computed beside the others in one kernel
-  kLocal,        // in a register
-  kRegional,     // in the scratch of the thread, within one iteration of the grid
-  kGlobal,       // in a workspace, between two kernels; the step boundary is the barrier
-};
 std::string_view to_string(Scheme scheme);
-
-// A value that is stored rather than recomputed, and why it is stored there.
-struct SchemeChoice {
-  std::string value;  // "max of Softmax"
-  Scheme scheme;
-  bool dominant;  // false: a costly elementwise value that several stages read (a sub-dominant)
-  std::string reason;
-  bool operator==(const SchemeChoice&) const = default;
-};
 
 // One dimension of the grid, in blocks: an iteration of the grid fixes the variable (block = 1) or leaves the range
 // [k * block, min((k + 1) * block, extent)) to the loops of the stages.
@@ -140,6 +124,7 @@ struct StitchDesc {
   int64_t grid_size() const;
 };
 
-ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target);
+ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                               const StitchOptions& options = {});
 
 }  // namespace heddle::schedule
