@@ -18,7 +18,7 @@ struct CompileOptions {
   std::string fusion = "stitch";  // "none", "basic", "stitch"
   bool use_cache = true;          // of compiled plans and kernels, on disk ($HEDDLE_CACHE_DIR)
 
-  bool tuned = true;              // take configurations that `heddle tune` found
+  bool tuned = true;  // take configurations that `heddle tune` found
 
   // Input name -> shape, for inputs whose model shape is symbolic; a symbolic extent that nothing decides becomes 1.
   std::map<std::string, Shape> shapes;
@@ -26,6 +26,8 @@ struct CompileOptions {
   std::map<std::string, Tensor> values;
 
   std::vector<std::string> disabled_passes;  // names as `heddle opt --list` prints them
+  // Parts of the stitching optimiser to do without: "adaptive-mapping", "data-reuse", "dominant-merging".
+  std::vector<std::string> disabled_stitching;
   // Called on the thread of load() at the beginning of each stage, with the share of the work that is done (0 to 1).
   std::function<void(const std::string& stage, double fraction)> progress;
 };

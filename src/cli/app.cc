@@ -16,6 +16,8 @@ void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_option("--fusion", a.options.fusion, "none, basic or stitch")->capture_default_str();
   app->add_option("--shape", a.shapes, "Shape of an input: NAME=1,3,224,224 (may be repeated)");
   app->add_option("--disable-pass", a.options.disabled_passes, "Leave a pass out (may be repeated)");
+  app->add_option("--disable-stitching", a.options.disabled_stitching,
+                  "Leave out adaptive-mapping, data-reuse or dominant-merging (may be repeated)");
   app->add_flag_callback(
       "--no-cache", [&a] { a.options.use_cache = false; }, "Compile even if the cache has a plan");
   app->add_flag_callback(
@@ -53,6 +55,8 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   verify->add_flag("--json", a.json, "Print JSON");
 
   CLI::App* explain = add_model_command(app, a, explain_command, chosen, "explain", "Show what was fused, and why");
+  add_inputs(explain, a);
+  explain->add_flag("--measure", a.measure, "Compile and time every kernel, too");
   explain->add_option("--svg", a.svg, "Write a picture of the graph");
   explain->add_flag("--json", a.json, "Print JSON");
 

@@ -29,6 +29,7 @@ struct Arguments {
   std::string output;      // -o
   std::string output_dir;  // run
   std::string svg;         // explain
+  bool measure = false;    // explain
   double seconds = 2;      // bench
   double budget = 60;      // tune
   int candidates = 12;     // tune

@@ -7,8 +7,11 @@
 #include "cli/support.h"
 #include "driver/collapse.h"
 #include "driver/compile.h"
+#include "driver/measure.h"
+#include "driver/options.h"
 #include "driver/svg.h"
 #include "runtime/plan_io.h"
+#include "schedule/stitch.h"
 
 namespace heddle::cli {
 namespace {
@@ -58,7 +61,9 @@ void print_summary(const CompileReport& report) {
       "{} groups: {} kernels ({} distinct), {} views without a kernel, {} loops and branches, {} by "
       "the reference evaluator",
       report.groups.size(), totals.kernels, report.distinct_kernels, totals.views, totals.control, totals.reference));
-  print_line(fmt::format("kernels before: {} (one per node of the model); after: {}", report.model_nodes,
+  const bool is_ir = report.model_nodes == 0;  // textual IR: nodes have no origin
+  print_line(fmt::format("kernels before: {} (one per {}); after: {}",
+                         is_ir ? report.nodes_imported : report.model_nodes, is_ir ? "primitive" : "node of the model",
                          totals.kernels + totals.reference));
   print_line(
       fmt::format("memory traffic saved by fusion: {} per run", human_bytes(static_cast<double>(totals.bytes_inside))));
@@ -72,6 +77,41 @@ void print_summary(const CompileReport& report) {
   for (const std::string& remark : report.remarks) print_line("note: " + remark);
 }
 
+double measured_of(const GroupReport& group) {
+  double seconds = group.measured_seconds;
+  for (const driver::KernelReport& kernel : group.kernels) seconds += kernel.measured_seconds;
+  return seconds;
+}
+
+std::string measured_text(double seconds) {
+  return seconds > 0 ? ", measured " + human_seconds(seconds) : "";
+}
+
+// What a stitch group moves and how long that takes, over all its kernels.
+std::string traffic_of(const GroupReport& group) {
+  double moved = 0, predicted = 0;
+  int64_t barriers = 0;
+  for (const driver::KernelReport& kernel : group.kernels) {
+    moved += kernel.stitch.bytes_moved;
+    predicted += kernel.stitch.predicted_seconds;
+    barriers += kernel.stitch.barriers;
+  }
+  return fmt::format("moves {} ({} compulsory), {} kernels, {} barriers inside, predicted {}{}", human_bytes(moved),
+                     human_bytes(group.compulsory_bytes), group.kernels.size(), barriers, human_seconds(predicted),
+                     measured_text(measured_of(group)));
+}
+
+void print_stitch_kernel(const driver::KernelReport& kernel, const std::string& indent) {
+  const schedule::StitchFacts& facts = kernel.stitch;
+  print_line(fmt::format("{}  {}; on chip {}, moves {}, predicted {}{}", indent, facts.mapping,
+                         human_bytes(static_cast<double>(facts.on_chip_bytes)), human_bytes(facts.bytes_moved),
+                         human_seconds(facts.predicted_seconds), measured_text(kernel.measured_seconds)));
+  for (const schedule::SchemeChoice& choice : facts.schemes) {
+    print_line(fmt::format("{}  {}dominant {}: {}, {}", indent, choice.dominant ? "" : "sub-", choice.value,
+                           to_string(choice.scheme), choice.reason));
+  }
+}
+
 void print_group(const GroupReport& group, size_t index, const std::string& indent) {
   const std::string deeper = indent + std::string(static_cast<size_t>(group.depth) * 2, ' ');
   const std::string kind = group.view ? "view" : std::string(to_string(group.kind));
@@ -80,13 +120,27 @@ void print_group(const GroupReport& group, size_t index, const std::string& inde
   print_line(fmt::format("{}#{} {}: {}{}", deeper, index, kind, group.ops, inside));
   if (!group.origins.empty()) print_line(fmt::format("{}    of {}", deeper, group.origins));
   if (!group.fallback.empty()) print_line(fmt::format("{}    by the reference evaluator: {}", deeper, group.fallback));
+  const bool stitch = group.kind == ir::GroupKind::kStitch && !group.kernels.empty();
+  if (stitch) print_line(fmt::format("{}    {}", deeper, traffic_of(group)));
+  if (group.kind == ir::GroupKind::kControl && group.measured_seconds > 0) {
+    print_line(fmt::format("{}    measured {}", deeper, human_seconds(group.measured_seconds)));
+  }
   for (const driver::KernelReport& kernel : group.kernels) {
     const std::string algorithm = kernel.algorithm.empty() ? "" : kernel.algorithm + ", ";
-    print_line(fmt::format("{}    kernel {} [{}]: {}{} tasks, floor {}", deeper, kernel.label, kernel.symbol, algorithm,
-                           kernel.tasks, human_seconds(kernel.floor_seconds)));
+    print_line(fmt::format("{}    kernel {} [{}]: {}{} tasks, floor {}{}", deeper, kernel.label, kernel.symbol,
+                           algorithm, kernel.tasks, human_seconds(kernel.floor_seconds),
+                           stitch ? "" : measured_text(kernel.measured_seconds)));
+    if (stitch) {
+      print_stitch_kernel(kernel, deeper + "    ");
+      continue;
+    }
     const auto said = [&](const std::string& note) { return note.find(kernel.reason) != std::string::npos; };
     if (std::none_of(group.notes.begin(), group.notes.end(), said))
       print_line(fmt::format("{}      {}", deeper, kernel.reason));
+  }
+  for (const schedule::Boundary& boundary : group.boundaries) {
+    print_line(fmt::format("{}    boundary at {} ({}): {}", deeper, boundary.value, human_bytes(boundary.bytes),
+                           boundary.reason));
   }
   for (const std::string& note : group.notes) print_line(fmt::format("{}    - {}", deeper, note));
 }
@@ -142,6 +196,18 @@ void print_stages(const CompileReport& report) {
   }
 }
 
+nlohmann::json to_json(const schedule::StitchFacts& facts) {
+  nlohmann::json schemes = nlohmann::json::array();
+  for (const schedule::SchemeChoice& choice : facts.schemes) {
+    schemes.push_back({{"value", choice.value},
+                       {"scheme", std::string(to_string(choice.scheme))},
+                       {"dominant", choice.dominant},
+                       {"reason", choice.reason}});
+  }
+  return {{"mapping", facts.mapping},   {"schemes", std::move(schemes)},    {"on_chip_bytes", facts.on_chip_bytes},
+          {"barriers", facts.barriers}, {"bytes_moved", facts.bytes_moved}, {"predicted_s", facts.predicted_seconds}};
+}
+
 nlohmann::json to_json(const GroupReport& group) {
   nlohmann::json kernels = nlohmann::json::array();
   for (const driver::KernelReport& kernel : group.kernels) {
@@ -151,6 +217,12 @@ nlohmann::json to_json(const GroupReport& group) {
                        {"reason", kernel.reason},
                        {"tasks", kernel.tasks},
                        {"floor_s", kernel.floor_seconds}});
+    if (group.kind == ir::GroupKind::kStitch) kernels.back()["stitch"] = to_json(kernel.stitch);
+    if (kernel.measured_seconds > 0) kernels.back()["measured_s"] = kernel.measured_seconds;
+  }
+  nlohmann::json boundaries = nlohmann::json::array();
+  for (const schedule::Boundary& boundary : group.boundaries) {
+    boundaries.push_back({{"value", boundary.value}, {"bytes", boundary.bytes}, {"reason", boundary.reason}});
   }
   return {{"kind", std::string(to_string(group.kind))},
           {"depth", group.depth},
@@ -161,6 +233,9 @@ nlohmann::json to_json(const GroupReport& group) {
           {"fallback", group.fallback},
           {"bytes_inside", group.bytes_inside},
           {"notes", group.notes},
+          {"compulsory_bytes", group.compulsory_bytes},
+          {"boundaries", std::move(boundaries)},
+          {"measured_s", measured_of(group)},
           {"kernels", std::move(kernels)}};
 }
 
@@ -203,7 +278,12 @@ int explain_command(const Arguments& arguments) {
          "Explain the ONNX model");
   }
   const Prepared prepared = prepare(arguments);
-  const driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options, false);
+  driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options, arguments.measure);
+  if (arguments.measure) {
+    constexpr double kSeconds = 1;
+    driver::measure(model, driver::resolve(prepared.options).target.cpu.threads, prepared.inputs, arguments.seed,
+                    kSeconds);
+  }
   if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model), Sync::kNo);
   if (arguments.json) {
     print_report(model.report);

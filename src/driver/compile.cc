@@ -121,7 +121,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   stages.begin("schedule", 0.3);
   KernelSet kernels;
   TunedConfigs tuned(settings.target, options.tuned);
-  BuildContext build{settings.target, settings.fusion, kernels, report, &tuned};
+  BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch};
   result.built = build_plan(*optimised, build);
   runtime::Plan& plan = *result.built.plan;
   plan.model = path.substr(path.rfind('/') + 1);

@@ -33,6 +33,23 @@ passes::FusionPolicy parse_fusion(const std::string& text) {
   fail(ErrorCode::kInvalidArgument, "fusion", fmt::format("\"{}\" is unknown", text), "Use none, basic or stitch");
 }
 
+schedule::StitchOptions parse_stitch(const std::vector<std::string>& without) {
+  schedule::StitchOptions options;
+  for (const std::string& name : without) {
+    if (name == "adaptive-mapping") {
+      options.adaptive_mapping = false;
+    } else if (name == "data-reuse") {
+      options.data_reuse = false;
+    } else if (name == "dominant-merging") {
+      options.dominant_merging = false;
+    } else {
+      fail(ErrorCode::kInvalidArgument, "part of stitching", fmt::format("\"{}\" is unknown", name),
+           "Use adaptive-mapping, data-reuse or dominant-merging");
+    }
+  }
+  return options;
+}
+
 // Size and date of the file that holds this code: two builds of one version need not make the same plans.
 std::string build_identity() {
   Dl_info info{};
@@ -59,6 +76,7 @@ Settings resolve(const CompileOptions& options) {
   settings.target = Target::host_cpu(options.threads);
   settings.precision = parse_precision(options.precision);
   settings.fusion = parse_fusion(options.fusion);
+  settings.stitch = parse_stitch(options.disabled_stitching);
   for (const std::string& name : options.disabled_passes) {
     if (passes::find_pass(name) == nullptr) {
       fail(ErrorCode::kInvalidArgument, "disabled pass", fmt::format("there is no pass \"{}\"", name),
@@ -74,6 +92,9 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   hasher.add(version()).add(build).add(jit::headers_hash()).add(settings.target.fingerprint());
   hasher.add(static_cast<int64_t>(settings.precision)).add(static_cast<int64_t>(settings.fusion));
   for (const std::string& name : options.disabled_passes) hasher.add(name);
+  const schedule::StitchOptions& stitch = settings.stitch;
+  for (const bool part : {stitch.adaptive_mapping, stitch.data_reuse, stitch.dominant_merging})
+    hasher.add(int64_t{part});
   for (const auto& [name, shape] : options.shapes) hasher.add("shape").add(name).add(to_string(shape));
   for (const auto& [name, value] : options.values) {
     hasher.add("value").add(name).add(to_string(value.dtype())).add(to_string(value.shape()));

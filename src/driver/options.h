@@ -4,6 +4,7 @@
 #include "heddle/model.h"
 #include "passes/fusion/fusion.h"
 #include "passes/pass.h"
+#include "schedule/scheme.h"
 
 namespace heddle::driver {
 
@@ -12,6 +13,7 @@ struct Settings {
   Target target;
   passes::Precision precision = passes::Precision::kF32;
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
+  schedule::StitchOptions stitch;
 };
 
 // Throws kInvalidArgument naming the option and what it may be, kDevice for a target that this machine lacks.

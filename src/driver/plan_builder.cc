@@ -74,6 +74,23 @@ int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group) {
   return bytes;
 }
 
+// What a stitch group has to move: every outside value once, of those that it only looks into what it takes.
+double compulsory_bytes(const ir::Graph& graph, const ir::Group& group) {
+  double bytes = 0;
+  for (const ValueId v : group.outputs) bytes += static_cast<double>(bytes_of(graph.type(v)));
+  for (const ValueId v : group.inputs) {
+    double taken = 0;
+    for (const ir::NodeId id : group.nodes) {
+      const ir::Node& node = graph.node(id);
+      if (std::find(node.inputs.begin(), node.inputs.end(), v) == node.inputs.end()) continue;
+      const bool part = node.op == ir::Op::kSlice || (node.op == ir::Op::kGather && node.inputs[0] == v);
+      taken += static_cast<double>(bytes_of(graph.type(part ? node.outputs[0] : v)));
+    }
+    bytes += std::min(taken, static_cast<double>(bytes_of(graph.type(v))));
+  }
+  return bytes;
+}
+
 bool is_view(const ir::Graph& graph, const ir::Group& group) {
   return group.kind == ir::GroupKind::kStitch &&
          std::all_of(group.nodes.begin(), group.nodes.end(),
@@ -288,9 +305,10 @@ class PlanBuilder {
   // --- steps -----------------------------------------------------------------------------------------------------
 
   template <typename Action>
-  void add_step(Action action, std::string label, std::string origin, double floor_seconds = 0) {
+  void add_step(Action action, std::string label, std::string origin, double floor_seconds = 0, int64_t kernel = -1) {
     plan_.steps.push_back({std::move(action), std::move(label), std::move(origin), floor_seconds});
     result_.step_group.push_back(static_cast<int64_t>(group_));
+    result_.step_report.emplace_back(position_, kernel);
   }
 
   void add_group(const ir::Group& group) {
@@ -302,6 +320,7 @@ class PlanBuilder {
     report.origins = summarise_origins(graph_, group);
     const size_t position = context_.report.groups.size();
     context_.report.groups.emplace_back();  // before those of its bodies
+    position_ = position;
     if (is_view(graph_, group)) {
       report.view = true;
       for (const ir::NodeId id : group.nodes) add_view(graph_.node(id).outputs[0], graph_.node(id).inputs[0]);
@@ -324,13 +343,16 @@ class PlanBuilder {
 
   void add_compiled(const ir::Group& group, GroupReport& report) {
     try {
-      const schedule::ScheduledGroup scheduled = schedule::schedule(graph_, group, context_.target, context_.configs);
+      const schedule::ScheduledGroup scheduled =
+          schedule::schedule(graph_, group, context_.target, context_.configs, context_.stitch);
       std::vector<codegen::KernelSource> sources;
       for (const schedule::ScheduledKernel& kernel : scheduled.kernels) {
         sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target));
       }
       report.notes = scheduled.notes;
+      report.boundaries = scheduled.boundaries;
       report.bytes_inside = bytes_inside(graph_, group);
+      if (group.kind == ir::GroupKind::kStitch) report.compulsory_bytes = compulsory_bytes(graph_, group);
       add_kernels(scheduled, std::move(sources), report);
       // No kernel writes an empty value, but whoever reads it needs a buffer.
       for (const ValueId value : group.outputs) {
@@ -357,9 +379,10 @@ class PlanBuilder {
         action.operands.push_back(operand(kernel.desc.operands[i], kernel.bindings[i], workspaces));
       }
       report.kernels.push_back({kernel.label, sources[k].symbol, kernel.config.algorithm, kernel.config.reason,
-                                sources[k].tasks, kernel.floor_seconds});
+                                sources[k].tasks, kernel.floor_seconds, kernel.stitch});
       action.symbol = context_.kernels.add(std::move(sources[k]));
-      add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds);
+      add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds,
+               static_cast<int64_t>(report.kernels.size()) - 1);
     }
   }
 
@@ -424,9 +447,9 @@ class PlanBuilder {
   BuildContext& context_;
   int depth_;
   int64_t loop_states_;
-  BuiltPlan result_{std::make_shared<runtime::Plan>(), {}, {}, {}};
+  BuiltPlan result_{std::make_shared<runtime::Plan>(), {}, {}, {}, {}};
   runtime::Plan& plan_;
-  size_t group_ = 0;
+  size_t group_ = 0, position_ = 0;
   std::vector<int64_t> slots_;  // by buffer: its lifetime; -1: not in the arena
   std::vector<runtime::Lifetime> lifetimes_;
   std::vector<uint32_t> port_of_;  // by value

@@ -34,6 +34,7 @@ struct BuildContext {
   KernelSet& kernels;
   CompileReport& report;
   schedule::ConfigSource* configs = nullptr;  // what a tuner found
+  schedule::StitchOptions stitch = {};
 };
 
 // A plan without its library, with the buffers of the graph's values for `verify`.
@@ -42,6 +43,8 @@ struct BuiltPlan {
   ir::Grouping grouping;
   std::vector<int64_t> step_group;            // by step: index into grouping.groups
   std::map<ir::ValueId, uint32_t> buffer_of;  // values that have a buffer
+  // By step: its group in CompileReport::groups, and its kernel there (-1: none).
+  std::vector<std::pair<size_t, int64_t>> step_report;
 };
 
 // Groups the nodes of an optimised graph, schedules each group, emits its kernels into context.kernels, packs constants

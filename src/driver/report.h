@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/group.h"
+#include "schedule/scheme.h"
 
 namespace heddle::driver {
 
@@ -19,6 +20,8 @@ struct KernelReport {
   std::string algorithm, reason;  // of the configuration
   int64_t tasks = 1;
   double floor_seconds = 0;
+  schedule::StitchFacts stitch;  // of the kernels of stitch groups
+  double measured_seconds = 0;   // 0: not measured
 };
 
 struct GroupReport {
@@ -33,6 +36,9 @@ struct GroupReport {
   bool view = false;               // needs no kernel
   // Bytes of intermediate values that stay inside the group: each would be written once and read at least once.
   int64_t bytes_inside = 0;
+  double compulsory_bytes = 0;                 // of a stitch group: what it reads and writes of outside values, once
+  std::vector<schedule::Boundary> boundaries;  // between kernels of a stitch group
+  double measured_seconds = 0;                 // of a loop or branch; 0: not measured
 };
 
 struct CompileReport {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "driver/collapse.h"
+#include "schedule/stitch.h"
 
 namespace heddle::driver {
 namespace {
@@ -68,6 +69,27 @@ const char* colour(const GroupReport& group) {
   }
 }
 
+// What a stitch group moves, and in the title how each of its kernels works and why it is cut where it is.
+void add_traffic(const GroupReport& group, Box& box) {
+  double moved = 0, predicted = 0, measured = 0;
+  for (const KernelReport& kernel : group.kernels) {
+    moved += kernel.stitch.bytes_moved;
+    predicted += kernel.stitch.predicted_seconds;
+    measured += kernel.measured_seconds;
+    box.title +=
+        fmt::format("\n{}: {}, {} bytes on chip", kernel.label, kernel.stitch.mapping, kernel.stitch.on_chip_bytes);
+    for (const schedule::SchemeChoice& choice : kernel.stitch.schemes) {
+      box.title += fmt::format("\n  {}: {}, {}", choice.value, to_string(choice.scheme), choice.reason);
+    }
+  }
+  for (const schedule::Boundary& boundary : group.boundaries) {
+    box.title += fmt::format("\nboundary at {}: {}", boundary.value, boundary.reason);
+  }
+  box.lines.push_back(clip(fmt::format("{:.3g} KB moved, {:.3g} compulsory, {:.3g} us predicted{}", moved * 1e-3,
+                                       group.compulsory_bytes * 1e-3, predicted * 1e6,
+                                       measured > 0 ? fmt::format(", {:.3g} measured", measured * 1e6) : "")));
+}
+
 Box make_box(const GroupReport& group) {
   Box box;
   box.fill = colour(group);
@@ -78,6 +100,7 @@ Box make_box(const GroupReport& group) {
   for (const KernelReport& kernel : group.kernels) box.lines.push_back(clip(kernel.label));
   if (!group.kernels.empty()) box.lines.push_back(clip(group.ops));
   box.title = fmt::format("{}\n{}", group.origins, group.ops);
+  if (group.kind == ir::GroupKind::kStitch && !group.kernels.empty()) add_traffic(group, box);
   size_t longest = 8;
   for (const std::string& line : box.lines) longest = std::max(longest, line.size());
   box.width = static_cast<double>(longest) * kCharWidth + 2 * kPad;

@@ -124,7 +124,9 @@ class Mapper {
       std::set<ir::ValueId> cuts = frontier_(i.value);
       if (cuts.empty()) cuts.insert(i.value);
       outcome_.cuts.insert(cuts.begin(), cuts.end());
-      outcome_.reason = "a reduction would be computed once per consumer";
+      outcome_.reason =
+          fmt::format("where it is read {} elements would be reduced {} times each", probe_.volume(i.reduced) * size,
+                      probe_.volume(i.kept) / std::max<int64_t>(size, 1));
     }
   }
 
@@ -303,12 +305,23 @@ class Mapper {
   }
 
   // Too few iterations for the threads: hand reductions over through a workspace, or split them in two steps.
-  void more_parallelism(std::string reason) {
+  void more_parallelism(const std::string& reason) {
+    std::set<ir::ValueId> cuts;
     for (const Instance& i : probe_.instances) {
-      const std::set<ir::ValueId> cuts = frontier_(i.value);
-      if (i.level == 0) outcome_.cuts.insert(cuts.begin(), cuts.end());
+      const std::set<ir::ValueId> after = frontier_(i.value);
+      if (i.level == 0) cuts.insert(after.begin(), after.end());
     }
-    outcome_.reason = std::move(reason);
+    // What a cut costs: a step boundary, and the values that it stores and loads. What it saves: the idle threads.
+    double bytes = 0;
+    for (const ir::ValueId v : cuts) {
+      bytes += 2 * static_cast<double>(element_count(graph_.shape(v))) * static_cast<double>(size_of(graph_.dtype(v)));
+    }
+    const double threads = cpu_.threads, busy = static_cast<double>(std::clamp<int64_t>(grid_size(), 1, cpu_.threads));
+    const double here = work_.seconds(cpu_) / busy;
+    const double apart = work_.seconds(cpu_) / threads + cpu_.barrier_us * 1e-6 + bytes / (cpu_.copy_gbps * 1e9);
+    outcome_.reason = fmt::format("{}: {:.3g} us in one kernel, {:.3g} us in two", reason, here * 1e6, apart * 1e6);
+    if (column_blocks_ <= 1 && apart >= here) return;
+    outcome_.cuts = std::move(cuts);
     if (!outcome_.cuts.empty()) return;
     const Instance* widest = nullptr;
     for (const Instance& i : probe_.instances) {

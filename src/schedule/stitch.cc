@@ -67,10 +67,11 @@ class GroupScheduler {
       if (split_) {
         split_reduction(local_, *split_, parts_);
         cut_.clear();
-        boundaries_.push_back({split_text_, split_bytes_, split_reason_});
+        boundaries_.clear();
         ++splits;
       } else if (!again_) {
-        result_.boundaries = std::move(boundaries_);
+        result_.boundaries = std::move(splits_);
+        result_.boundaries.insert(result_.boundaries.end(), boundaries_.begin(), boundaries_.end());
         return std::move(result_);
       }
     }
@@ -122,9 +123,11 @@ class GroupScheduler {
     if (!outcome.cuts.empty()) {
       bool progress = false;
       for (ir::ValueId v : outcome.cuts) {
-        progress = cut_.insert(v).second || progress;
+        if (cut_.insert(v).second) {
+          progress = true;
+          note_cut(v, outcome.reason);
+        }
         pending_.insert(v);
-        note_cut(v, outcome.reason);
       }
       HEDDLE_CHECK(progress, "a cut repeats");
       // A kernel that is made already may be the one to hand the new value over.
@@ -135,9 +138,8 @@ class GroupScheduler {
     if (outcome.split && local_.whole.count(*outcome.split) == 0) {
       split_ = outcome.split;
       parts_ = outcome.parts;
-      split_text_ = fmt::format("{} parts of reduce {}", parts_, ir::to_string(local_.graph.type(*split_)));
-      split_bytes_ = static_cast<double>(parts_) * bytes_of(*split_);
-      split_reason_ = outcome.reason;
+      splits_.push_back({fmt::format("{} parts of reduce {}", parts_, ir::to_string(local_.graph.type(*split_))),
+                         static_cast<double>(parts_) * bytes_of(*split_), outcome.reason});
       return;
     }
     // Other roots that fit the same grid come along, unless they need something that is made only by this kernel.
@@ -308,10 +310,8 @@ class GroupScheduler {
   std::set<ir::ValueId> pending_, made_, cut_;
   std::optional<ir::ValueId> split_;
   int64_t parts_ = 0;
-  std::string split_text_, split_reason_;
-  double split_bytes_ = 0;
   bool again_ = false;
-  std::vector<Boundary> boundaries_;
+  std::vector<Boundary> boundaries_, splits_;
   std::vector<std::vector<ir::NodeId>> users_;
   std::map<ir::ValueId, std::set<ir::ValueId>> sources_;
   std::map<ir::ValueId, uint32_t> workspace_;

@@ -1,0 +1,48 @@
+#include "driver/measure.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "driver/random_inputs.h"
+#include "driver/reference.h"
+#include "runtime/executor.h"
+
+namespace heddle::driver {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds) {
+  constexpr int kWarm = 2;
+  constexpr size_t kFewest = 5, kMost = 10000;
+  const runtime::Executor executor(model.plan, std::make_shared<ThreadPool>(threads), reference_interpreter());
+  inputs = random_inputs(*model.plan, seed, std::move(inputs));
+  std::vector<Tensor> ordered;
+  for (const runtime::Port& port : model.plan->inputs) ordered.push_back(inputs.at(port.name));
+  for (int i = 0; i < kWarm; ++i) executor.run(ordered);
+  std::vector<std::vector<double>> times(model.plan->steps.size());
+  const Clock::time_point start = Clock::now();
+  for (size_t n = 0; n < kMost && (n < kFewest || seconds_between(start, Clock::now()) < seconds); ++n) {
+    Clock::time_point last = Clock::now();
+    executor.run(ordered, [&](size_t step, const auto&) {
+      const Clock::time_point now = Clock::now();
+      times[step].push_back(seconds_between(last, now));
+      last = Clock::now();
+    });
+  }
+  for (size_t step = 0; step < times.size(); ++step) {
+    std::sort(times[step].begin(), times[step].end());
+    const double median = times[step][times[step].size() / 2];
+    const auto [group, kernel] = model.built.step_report[step];
+    GroupReport& report = model.report.groups[group];
+    (kernel < 0 ? report.measured_seconds : report.kernels[static_cast<size_t>(kernel)].measured_seconds) = median;
+  }
+}
+
+}  // namespace heddle::driver
