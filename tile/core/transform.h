@@ -114,7 +114,12 @@ struct Pad : tuple<Length, Left, Right> {
   }
   template <typename Index>
   TILE_HD constexpr bool valid(const Index*, const Index* low) const {
-    return (!kBelow || low[0] >= 0) && (!kAbove || low[0] < static_cast<Index>(length()));
+    if constexpr (kBelow && kAbove) {  // one comparison: below 0 is beyond any length
+      using Unsigned = uint_t<sizeof(Index)>;
+      return static_cast<Unsigned>(low[0]) < static_cast<Unsigned>(static_cast<Index>(length()));
+    } else {
+      return (!kBelow || low[0] >= 0) && (!kAbove || low[0] < static_cast<Index>(length()));
+    }
   }
   TILE_HD constexpr bool consistent() const { return left() >= 0 && right() >= 0; }
   template <bool Values>

@@ -193,6 +193,14 @@ struct Merge : tuple<tuple<Length...>> {
     low_step[0] = rest + carry;
     low[0] += low_step[0];
   }
+  // The same for a step whose digits, lower(step), are there already.
+  template <typename Index>
+  TILE_HD constexpr void update_by_digits(const Index* digits, Index* low, Index* low_step) const {
+    Index carry = 0;
+    add_digits(digits, carry, low, low_step, detail::make_indices<kLower - 1>{});
+    low_step[0] = digits[0] + carry;
+    low[0] += low_step[0];
+  }
   template <typename Index>
   TILE_HD constexpr bool valid(const Index*, const Index*) const {
     return true;
@@ -238,6 +246,18 @@ struct Merge : tuple<tuple<Length...>> {
     low_step[Digit] = next - low[Digit];
     low[Digit] = next;
     rest = q.quotient;
+  }
+  template <typename Index, int... I>
+  TILE_HD constexpr void add_digits(const Index* digits, Index& carry, Index* low, Index* low_step,
+                                    detail::indices<I...>) const {
+    (add_digit<kLower - 1 - I>(digits[kLower - 1 - I], carry, low, low_step), ...);
+  }
+  template <int Digit, typename Index>
+  TILE_HD constexpr void add_digit(Index digit, Index& carry, Index* low, Index* low_step) const {
+    const Index length = static_cast<Index>(get<Digit>(lengths())), by = digit + carry, next = low[Digit] + by;
+    carry = next >= length ? 1 : 0;
+    low_step[Digit] = carry != 0 ? by - length : by;
+    low[Digit] += low_step[Digit];
   }
   template <int... I>
   TILE_HD constexpr bool consistent(detail::indices<I...>) const {

@@ -188,6 +188,46 @@ TILE_HD constexpr auto permute(const Descriptor<Transforms, Lower, Upper, Visibl
   return Descriptor<Transforms, Lower, Upper, dims<Visible::at(Order)...>, Hidden>{chain.transforms()};
 }
 
+// A step along dimension Dim that is made many times: its digits where the dimension is merged, so that a move adds and
+// carries but does not divide.
+template <int Dim, typename D>
+class PreparedStep {
+ public:
+  using Index = typename D::Index;
+  template <typename S>
+  TILE_HD constexpr PreparedStep(const D& chain, S step) : step_(static_cast<Index>(step)) {
+    prepare_all(chain, detail::make_indices<D::kTransforms>{});
+  }
+  TILE_HD constexpr Index step() const { return step_; }
+  TILE_HD constexpr const Index* digits() const { return digits_; }
+  // Whether transform T merges into just this dimension.
+  template <int T>
+  TILE_HD static constexpr bool covers() {
+    using Up = element_t<T, typename D::UpperIds>;
+    if constexpr (requires(Index * p) { detail::transform_of<D, T>{}.update_by_digits(p, p, p); }) {
+      return Up::at(0) == D::VisibleIds::at(Dim);
+    } else {
+      return false;
+    }
+  }
+
+ private:
+  template <int... I>
+  TILE_HD constexpr void prepare_all(const D& chain, detail::indices<I...>) {
+    (prepare<I>(chain), ...);
+  }
+  template <int T>
+  TILE_HD constexpr void prepare(const D& chain) {
+    if constexpr (covers<T>()) {
+      Index low[detail::transform_of<D, T>::kLower + 1] = {};
+      get<T>(chain.transforms()).lower(&step_, low);
+      detail::scatter_ids(element_t<T, typename D::LowerIds>{}, low, digits_);
+    }
+  }
+  Index step_;
+  Index digits_[D::kHidden] = {};
+};
+
 // How far a move took every hidden index.
 template <typename D>
 struct Steps {
@@ -275,11 +315,18 @@ class Coordinate {
   TILE_HD constexpr void move_and_note(Steps<D>& moved, S... steps) {
     static_assert(sizeof...(S) == D::kDims, "a step for each dimension");
     const Index top[D::kDims + 1] = {static_cast<Index>(steps)...};
-    Index step[D::kHidden] = {};
-    detail::scatter_ids(typename D::VisibleIds{}, top, step);
+    moved = {};
+    detail::scatter_ids(typename D::VisibleIds{}, top, moved.by);
     move_visible(typename D::VisibleIds{}, top);
-    update_all(step, Layers{});
-    for (int i = 0; i < D::kHidden; ++i) moved.by[i] = step[i];
+    update_all(moved.by, static_cast<const NotPrepared*>(nullptr), Layers{});
+  }
+  // By a prepared step.
+  template <int Dim>
+  TILE_HD constexpr void move_and_note(Steps<D>& moved, const PreparedStep<Dim, D>& step) {
+    moved = {};
+    moved.by[D::VisibleIds::at(Dim)] = step.step();
+    hidden_[D::VisibleIds::at(Dim)] += step.step();
+    update_all(moved.by, &step, Layers{});
   }
   template <typename... S>
   TILE_HD constexpr void move(S... steps) {
@@ -331,18 +378,30 @@ class Coordinate {
     int i = 0;
     ((hidden_[Id] += step[i++]), ...);
   }
-  template <int... I>
-  TILE_HD constexpr void update_all(Index* step, detail::indices<I...>) {
-    (update_one<D::kTransforms - 1 - I>(step), ...);
+  struct NotPrepared {
+    template <int>
+    TILE_HD static constexpr bool covers() {
+      return false;
+    }
+  };
+  template <typename Prepared, int... I>
+  TILE_HD constexpr void update_all(Index* step, const Prepared* prepared, detail::indices<I...>) {
+    (update_one<D::kTransforms - 1 - I>(step, prepared), ...);
   }
-  template <int T>
-  TILE_HD constexpr void update_one(Index* step) {
+  template <int T, typename Prepared>
+  TILE_HD constexpr void update_one(Index* step, [[maybe_unused]] const Prepared* prepared) {
     Index up[Transform<T>::kUpper + 1] = {}, up_step[Transform<T>::kUpper + 1] = {};
     Index low[Transform<T>::kLower + 1] = {}, low_step[Transform<T>::kLower + 1] = {};
     detail::gather_ids(Up<T>{}, hidden_, up);
     detail::gather_ids(Up<T>{}, step, up_step);
     detail::gather_ids(Low<T>{}, hidden_, low);
-    get<T>(chain().transforms()).update(up, up_step, low, low_step);
+    if constexpr (Prepared::template covers<T>()) {
+      Index digits[Transform<T>::kLower + 1] = {};
+      detail::gather_ids(Low<T>{}, prepared->digits(), digits);
+      get<T>(chain().transforms()).update_by_digits(digits, low, low_step);
+    } else {
+      get<T>(chain().transforms()).update(up, up_step, low, low_step);
+    }
     detail::scatter_ids(Low<T>{}, low, hidden_);
     detail::scatter_ids(Low<T>{}, low_step, step);
   }
@@ -353,7 +412,7 @@ class Coordinate {
   }
   template <int... I>
   TILE_HD constexpr bool maps(detail::indices<I...>) const {
-    return (maps_one<I>() && ...);
+    return (int(maps_one<I>()) & ... & 1) != 0;  // without branches
   }
   template <int T>
   TILE_HD constexpr bool maps_one() const {

@@ -84,11 +84,13 @@ class FragmentReader {
   uint32_t at_;
 };
 
-// 32-bit operands are rounded as they are read; others already are what the instruction reads.
+// 32-bit operands are rounded as they are read, half a unit away from zero, as the instruction ignores the low 13 bits;
+// NaN stays. Others already are what it reads.
 template <typename In>
 __device__ inline void round_fragment(uint32_t& r) {
   if constexpr (is_same<In, cuda::tf32>) {
-    r = __float_as_uint(cuda::from_float<cuda::tf32>(__uint_as_float(r)).value);
+    const float x = __uint_as_float(r);
+    r = x == x ? r + 0x1000 : r;
   }
 }
 

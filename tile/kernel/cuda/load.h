@@ -89,7 +89,11 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
       Traits::kRaw && Tile::kAlongK == Traits::kMemoryAlongK && Traits::kWidth * int(sizeof(In)) >= 4;
 
   __device__ TileLoader(const Operand& operand, int batch, int row, int k)
-      : operand_(operand), view_(operand.view(batch)), batch_(batch) {
+      : operand_(operand),
+        view_(operand.view(batch)),
+        base_(reinterpret_cast<uint64_t>(view_.data)),
+        step_(view_.chain, fixed<TileK>()),
+        batch_(batch) {
     constexpr bool kAlongK = Traits::kMemoryAlongK;
     const int line = static_cast<int>(threadIdx.x) / D::kAcross;
     const int pos = static_cast<int>(threadIdx.x) % D::kAcross * W;
@@ -105,7 +109,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   __device__ void copy(uint32_t to) {
     for_pieces([&](const auto& at, int row, int k) {
       const uint32_t valid = is_valid(at) ? W * sizeof(In) : 0;
-      sm80::copy_async<W * sizeof(In)>(to + Tile::place(row_ + row, k_ + k), view_.data + at.offset(), valid);
+      sm80::copy_async<W * sizeof(In)>(to + Tile::place(row_ + row, k_ + k), address(at), valid);
     });
   }
 
@@ -115,7 +119,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     for_pieces([&](const auto& at, int, int) {
       const bool valid = is_valid(at);
       Piece<Element, W> piece{};
-      if (valid) piece = *reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset());
+      if (valid) piece = *reinterpret_cast<const Piece<Element, W>*>(address(at));
       if constexpr (Traits::kRaw) {
         held_[i++] = __builtin_bit_cast(Held, piece);
       } else {
@@ -144,12 +148,15 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   __device__ void next() {
     if constexpr (kLeader) {
       Steps<Chain> moved;
-      at_[0].place.move_and_note(moved, fixed<0>(), fixed<TileK>());
+      at_[0].place.move_and_note(moved, step_);
 #pragma unroll
       for (int i = 1; i < kKept; ++i) at_[i].place.follow(moved);
     } else {
 #pragma unroll
-      for (int i = 0; i < kKept; ++i) at_[i].place.move(fixed<0>(), fixed<TileK>());
+      for (int i = 0; i < kKept; ++i) {
+        Steps<Chain> moved;
+        at_[i].place.move_and_note(moved, step_);
+      }
     }
   }
 
@@ -187,11 +194,18 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
 
   __device__ bool is_valid(const Coordinate<Chain>& at) const {
     using Unsigned = uint_t<sizeof(typename Chain::Index)>;
-    return static_cast<Unsigned>(at.template index<0>()) < static_cast<Unsigned>(view_.chain.template length<0>()) &&
-           static_cast<Unsigned>(at.template index<1>()) < static_cast<Unsigned>(view_.chain.template length<1>()) &&
-           at.maps();
+    const bool row =
+        static_cast<Unsigned>(at.template index<0>()) < static_cast<Unsigned>(view_.chain.template length<0>());
+    const bool k =
+        static_cast<Unsigned>(at.template index<1>()) < static_cast<Unsigned>(view_.chain.template length<1>());
+    return (int(row) & int(k) & int(at.maps())) != 0;
   }
 
+  // From a number and not from a pointer, so that the compiler keeps the sum of what does not change.
+  __device__ const void* address(const Coordinate<Chain>& at) const {
+    return reinterpret_cast<const void*>(base_ +
+                                         static_cast<int64_t>(at.offset()) * static_cast<int64_t>(sizeof(Element)));
+  }
   // f(coordinate, row, k) of each piece; row and k count from the thread's first.
   template <typename F>
   __device__ void for_pieces(F f) {
@@ -225,6 +239,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
 
   const Operand& operand_;
   TensorView<const Element, Chain> view_;
+  uint64_t base_;
+  PreparedStep<1, Chain> step_;
   int batch_, row_, k_;
   Slot at_[kKept];
   Held held_[kAsync ? 1 : D::kCount];
