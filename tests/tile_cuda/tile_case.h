@@ -77,7 +77,7 @@ class Runner {
     SCOPED_TRACE(c.name() + " of " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
     const int64_t row = p.n + out.pad, batch = row * p.m, count = batch * p.batch;
     const codegen::GemmEpilogue e = doubled(p, out.type, row, batch);
-    const codegen::CudaGemmUnit unit = tile_unit(p, c, e.epilogue, e.operands);
+    const codegen::CudaGemmUnit unit = codegen::tile_unit(p, c, e.epilogue, e.operands);
     schedule::CudaGemmLaunches work = make_launches(p, c, context_.device().target, 3);
     load(unit.source());
     const size_t element = size_of(out.type), guard = 256;
