@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct Block;
 struct Warp;
 
 // What a thread waits for. kReady: it may run or has not started.
-enum class Wait : uint8_t { kReady, kBarrier, kLanes, kCluster, kPoll, kFinished };
+enum class Wait : uint8_t { kReady, kBarrier, kLanes, kCluster, kPoll, kTransactions, kStores, kRegisters, kFinished };
 
 struct Thread : emulated::ThreadInfo {
   Fiber* fiber = nullptr;  // where it waits; null: it has not started
@@ -28,7 +29,22 @@ struct Thread : emulated::ThreadInfo {
   uint32_t detail = 0;  // which barrier, which lanes
   uint32_t result = 0;  // of the barrier
   uint32_t cluster_phase = 0;
+  uint32_t copy_group = 0, store_group = 0;  // number of the group that is not committed yet
   Place place{};
+};
+
+// A copy of cp.async that has not happened yet.
+struct Copy {
+  uint8_t* to;
+  const void* from;
+  uint32_t bytes, valid, group;
+};
+
+// A wgmma of one warp that has not happened yet.
+struct WarpProduct {
+  emulated::WgmmaCall call;
+  std::array<void*, 32> sums;  // of each lane
+  uint32_t group;
 };
 
 // One exchange between lanes that name the same mask. Two sets of values: a lane may be in the next exchange while
@@ -43,11 +59,29 @@ struct Exchange {
 };
 
 struct Warp {
+  Warp() = default;
+  Warp(Warp&&) = default;
+  Warp(const Warp&) = delete;
+  Warp& operator=(const Warp&) = delete;
+
   uint32_t lanes = 0;  // that exist
   std::vector<std::unique_ptr<Exchange>> exchanges;
   // For the check that lanes leave a barrier from the same place.
   uint64_t barrier_stamp = 0;
   Place barrier_place{};
+  std::deque<WarpProduct> products;
+  uint32_t product_group = 0;
+  uint64_t products_issued = 0;
+  bool fenced = false;
+  uint32_t registers = 0;         // per thread
+  uint32_t registers_wanted = 0;  // more than it has: it waits for them
+  std::vector<Thread*> waiting;   // for registers
+};
+
+// What the warps of a warpgroup multiply: the operands have to be the same in all four.
+struct Warpgroup {
+  uint64_t first = 0;  // number of the oldest product that some warp has not issued
+  std::deque<std::pair<uint64_t, uint64_t>> operands;
 };
 
 struct Barrier {
@@ -72,7 +106,10 @@ struct Block : emulated::BlockInfo {
   uint32_t live_threads = 0;
   std::vector<Thread> threads;
   std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups;
   std::array<Barrier, kBarriers> barriers;
+  std::vector<std::vector<Copy>> copies;  // by thread; empty where there never were any
+  uint32_t free_registers = 0;
 
   // Poisons `bytes` of shared memory with their red zones; `base` is their 32-bit address.
   void set_shared(uint32_t bytes, uint32_t base);

@@ -81,7 +81,7 @@ uint32_t Scheduler::barrier(uint32_t id, uint32_t threads, BarrierMode mode, boo
   return result;
 }
 
-emulated::Collected Scheduler::collect(Collective kind, uint32_t mask, uint64_t value, Place place) {
+emulated::Collected Scheduler::collect(Collective kind, uint32_t mask, uint64_t value, Place place, Action action) {
   Thread& self = *current_;
   Warp& warp = *self.warp;
   const uint32_t lane = self.linear % 32;
@@ -111,11 +111,19 @@ emulated::Collected Scheduler::collect(Collective kind, uint32_t mask, uint64_t 
     wait(Wait::kLanes, mask, place);
     return {values.data(), all};
   }
+  if (action != nullptr) action(*this, values.data(), place);
   for (uint32_t i = 0; i < exchange->waiting_count; ++i) wake(exchange->waiting[i]);
   exchange->arrived = exchange->waiting_count = 0;
   exchange->turn ^= 1;
   give_way(8);
   return {values.data(), all};
+}
+
+void Scheduler::whole_warp(Collective kind, uint64_t value, Place place, Action action) {
+  if (current_->warp->lanes != ~0u) {
+    fail("a warp of fewer than 32 lanes at an instruction of whole warps ({}:{})", name_of(place), place.line);
+  }
+  collect(kind, ~0u, value, place, action);
 }
 
 // Threads that ended count as arrived.
@@ -144,29 +152,16 @@ void Scheduler::cluster_wait(Place place) {
   wait(Wait::kCluster, 0, place);
 }
 
-uint8_t* Scheduler::cluster_shared(uint32_t rank) {
+Block& Scheduler::block_of_cluster(uint32_t rank) {
   const Group& group = *current_->owner->group;
   if (rank >= group.blocks.size()) fail("a cluster of {} has no block {}", group.blocks.size(), rank);
   Block& block = *group.blocks[rank];
   if (block.live_threads == 0) fail("shared memory of block {} of the cluster is used after its end", rank);
-  return block.shared;
+  return block;
 }
 
-const emulated::Api& api() {
-  static const emulated::Api one = {
-      [](const char* text) { scheduler().fail("{}", text); },
-      [](Place place) { scheduler().poll(place); },
-      [](uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place) {
-        return scheduler().barrier(id, threads, mode, predicate, place);
-      },
-      [](Collective kind, uint32_t mask, uint64_t value, Place place) {
-        return scheduler().collect(kind, mask, value, place);
-      },
-      [](Place place) { scheduler().cluster_arrive(place); },
-      [](Place place) { scheduler().cluster_wait(place); },
-      [](uint32_t rank) { return scheduler().cluster_shared(rank); },
-  };
-  return one;
+uint8_t* Scheduler::cluster_shared(uint32_t rank) {
+  return block_of_cluster(rank).shared;
 }
 
 }  // namespace heddle::emulator

@@ -105,7 +105,7 @@ Result execute(Driver& driver, Kernel& kernel, const LaunchShape& shape, Argumen
     return driver.error(kLaunchFailed, "the device is lost");
   }
   const uint64_t seed = s.seed + 0x10000 * static_cast<uint64_t>(driver.launches++);
-  std::string failure = scheduler().run(kernel, shape, arguments.pointers.data(), seed);
+  std::string failure = scheduler().run(kernel, shape, arguments.pointers.data(), driver.memory, seed);
   const std::string zone = driver.memory.check_zones();
   if (failure.empty()) failure = zone;
   if (failure.empty()) return kSuccess;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <string_view>
 
 namespace heddle::emulator {
 namespace {
@@ -22,18 +23,43 @@ size_t image_bytes(const void* image) {
   return header.e_shoff + size_t{header.e_shentsize} * header.e_shnum;
 }
 
-int to_memory(const void* image, size_t bytes) {
+template <typename T>
+T* table_at(std::string& image, uint64_t offset, uint64_t bytes) {
+  return offset <= image.size() && bytes <= image.size() - offset ? reinterpret_cast<T*>(image.data() + offset)
+                                                                  : nullptr;
+}
+
+// `extern __shared__` arrays are symbols that nobody defines. Made weak, the loader leaves them at address 0.
+void weaken_shared_arrays(std::string& image) {
+  const auto* header = reinterpret_cast<const Elf64_Ehdr*>(image.data());
+  const auto* sections = table_at<Elf64_Shdr>(image, header->e_shoff, header->e_shnum * sizeof(Elf64_Shdr));
+  for (int i = 0; sections != nullptr && i < header->e_shnum; ++i) {
+    const Elf64_Shdr& section = sections[i];
+    if (section.sh_type != SHT_RELA || section.sh_link >= header->e_shnum) continue;
+    const Elf64_Shdr& names = sections[section.sh_link];
+    const auto* relocations = table_at<Elf64_Rela>(image, section.sh_offset, section.sh_size);
+    auto* symbols = table_at<Elf64_Sym>(image, names.sh_offset, names.sh_size);
+    if (relocations == nullptr || symbols == nullptr) continue;
+    for (size_t j = 0; j < section.sh_size / sizeof(Elf64_Rela); ++j) {
+      const size_t which = ELF64_R_SYM(relocations[j].r_info);
+      // Functions are reached through another table.
+      if (ELF64_R_TYPE(relocations[j].r_info) != R_X86_64_GLOB_DAT) continue;
+      if (which >= names.sh_size / sizeof(Elf64_Sym) || symbols[which].st_shndx != SHN_UNDEF) continue;
+      symbols[which].st_info = ELF64_ST_INFO(STB_WEAK, ELF64_ST_TYPE(symbols[which].st_info));
+    }
+  }
+}
+
+int to_memory(std::string_view bytes) {
   const int file = ::memfd_create("heddle-emulated", MFD_CLOEXEC);
   if (file < 0) return -1;
-  const char* from = static_cast<const char*>(image);
-  while (bytes > 0) {
-    const ssize_t written = ::write(file, from, bytes);
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
     if (written <= 0) {
       ::close(file);
       return -1;
     }
-    from += written;
-    bytes -= static_cast<size_t>(written);
+    bytes.remove_prefix(static_cast<size_t>(written));
   }
   return file;
 }
@@ -47,7 +73,9 @@ std::unique_ptr<Module> Module::load(const void* image, std::string* why) {
     return nullptr;
   }
   std::unique_ptr<Module> module(new Module());
-  module->descriptor_ = to_memory(image, bytes);
+  std::string copy(static_cast<const char*>(image), bytes);
+  weaken_shared_arrays(copy);
+  module->descriptor_ = to_memory(copy);
   if (module->descriptor_ >= 0) {
     const std::string path = "/proc/self/fd/" + std::to_string(module->descriptor_);
     module->handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -66,8 +94,8 @@ std::unique_ptr<Module> Module::load(const void* image, std::string* why) {
   return module;
 }
 
-// `extern __shared__` arrays are weak symbols that nobody defines: the unit reaches each through one word of its
-// global offset table, which the emulator points at the memory of the block that runs.
+// The unit reaches each shared array through one word of its global offset table, which the emulator points at the
+// memory of the block that runs.
 bool Module::find_shared_slots(std::string* why) {
   link_map* map = nullptr;
   if (::dlinfo(handle_, RTLD_DI_LINKMAP, &map) != 0) {

@@ -7,6 +7,11 @@
 #include <numeric>
 
 namespace heddle::emulator {
+namespace {
+
+struct Abandoned {};
+
+}  // namespace
 
 Scheduler& scheduler() {
   static Scheduler one;
@@ -28,6 +33,7 @@ void Scheduler::select(Thread* thread) {
 
 // The next thread that can run, null where none can. Threads that poll run when nobody else can, in turn.
 Thread* Scheduler::pick() {
+  while (!boxes_.empty() && (ready_.empty() || random_.one_in(8))) complete_box();
   if (!ready_.empty()) {
     stale_polls_ = 0;
     const uint32_t which = random_.below(static_cast<uint32_t>(ready_.size()));
@@ -113,6 +119,7 @@ void Scheduler::run_current() {
 }
 
 void Scheduler::abandon() {
+  if (!on_fiber_) throw Abandoned{};
   void* abandoned = nullptr;
   heddle_switch_stack(&abandoned, main_stack_);
   __builtin_unreachable();
@@ -121,13 +128,25 @@ void Scheduler::abandon() {
 // ---- Blocks
 
 void Scheduler::set_up_warps(Block& block) {
+  constexpr uint32_t kRegisters = 65536, kMostRegisters = 248;
   const auto threads = static_cast<uint32_t>(block.threads.size());
   block.warps.resize((threads + 31) / 32);
+  block.warpgroups.assign((threads + 127) / 128, {});
+  // As many as launch bounds of one block per multiprocessor allow, in steps of 8.
+  const auto warps = static_cast<uint32_t>(block.warps.size());
+  const uint32_t registers = std::min(kMostRegisters, kRegisters / (32 * warps) / 8 * 8);
+  block.free_registers = kRegisters - 32 * warps * registers;
   for (uint32_t i = 0; i < block.warps.size(); ++i) {
     Warp& warp = block.warps[i];
     const uint32_t lanes = std::min(32u, threads - 32 * i);
     warp.lanes = lanes == 32 ? ~0u : (1u << lanes) - 1;
-    warp.barrier_stamp = 0;
+    warp.barrier_stamp = warp.products_issued = 0;
+    warp.products.clear();
+    warp.product_group = 0;
+    warp.fenced = false;
+    warp.waiting.clear();
+    warp.registers = registers;
+    warp.registers_wanted = 0;
     for (const auto& exchange : warp.exchanges) exchange->arrived = exchange->waiting_count = 0;
   }
 }
@@ -150,6 +169,7 @@ void Scheduler::start_block(Block& block, Group& group, uint32_t number, uint32_
     barrier.all = 1;
     barrier.waiting.clear();
   }
+  for (std::vector<Copy>& copies : block.copies) copies.clear();
   for (uint32_t i = 0; i < threads; ++i) {
     Thread& thread = block.threads[i];
     thread = Thread{};
@@ -216,6 +236,7 @@ void Scheduler::finish_block(Block& block) {
     fail("block ({}, {}, {}) wrote outside of its {} bytes of dynamic shared memory", block.block_index.x,
          block.block_index.y, block.block_index.z, block.shared_bytes);
   }
+  check_copies(block);
   Group& group = *block.group;
   --live_blocks_;
   if (--group.live_blocks > 0) return;
@@ -231,8 +252,11 @@ void Scheduler::reset() {
   fibers_.reset();
   ready_.clear();
   pollers_.clear();
+  boxes_.clear();
+  barrier_waiters_.clear();
   unstarted_.clear();
   live_groups_.clear();
+  on_fiber_ = false;
   free_blocks_.clear();
   free_groups_.clear();
   for (const auto& block : blocks_) free_blocks_.push_back(block.get());
@@ -244,12 +268,14 @@ void Scheduler::reset() {
   failure_.clear();
 }
 
-std::string Scheduler::run(Kernel& kernel, const LaunchShape& shape, void** arguments, uint64_t seed) {
+std::string Scheduler::run(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory,
+                           uint64_t seed) {
   reset();
   random_ = Random(seed);
   kernel_ = &kernel;
   shape_ = shape;
   arguments_ = arguments;
+  memory_ = &memory;
   const emulated::ModuleInfo& info = kernel.module->info();
   thread_slot_ = info.thread;
   *info.api = &api();
@@ -265,27 +291,34 @@ std::string Scheduler::run(Kernel& kernel, const LaunchShape& shape, void** argu
     if (!start_group()) break;
   } while (shape.cooperative);
 
-  // Comes back here when nobody can run.
+  try {
+    run_all();
+  } catch (const Abandoned&) {
+  }
+  return failure_;
+}
+
+// Comes back to this stack when nobody can run.
+void Scheduler::run_all() {
   while (failure_.empty()) {
     Thread* next = pick();
     if (next != nullptr) {
       if (next->fiber == nullptr) {
         next->fiber = fibers_.take();
-        if (next->fiber == nullptr) return "the host has no memory for the stack of another thread";
+        if (next->fiber == nullptr) fail("the host has no memory for the stack of another thread");
         next->fiber->next = next;
       }
       select(next);
+      on_fiber_ = true;
       heddle_switch_stack(&main_stack_, next->fiber->stack_pointer);
-      continue;
-    }
-    if (start_group()) {
+      on_fiber_ = false;
+    } else if (start_group()) {
       stale_polls_ = 0;
-      continue;
+    } else {
+      if (live_blocks_ > 0) failure_ = describe_deadlock();
+      break;
     }
-    if (live_blocks_ > 0) failure_ = describe_deadlock();
-    break;
   }
-  return failure_;
 }
 
 // ---- Reports
@@ -328,6 +361,15 @@ std::string Scheduler::describe_deadlock() const {
         break;
       case Wait::kPoll:
         what = "for a value in memory";
+        break;
+      case Wait::kTransactions:
+        what = fmt::format("for the barrier at shared address {:#x}", where.detail);
+        break;
+      case Wait::kStores:
+        what = "for their stores";
+        break;
+      case Wait::kRegisters:
+        what = fmt::format("for {} registers each", where.detail);
         break;
       default:
         what = "for nothing known";

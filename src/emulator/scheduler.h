@@ -7,11 +7,14 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/block.h"
+#include "emulator/memory.h"
 #include "emulator/module.h"
 #include "emulator/random.h"
+#include "emulator/tensor_map.h"
 
 namespace heddle::emulator {
 
@@ -22,6 +25,18 @@ struct LaunchShape {
   uint32_t resident = 1;  // blocks that fit on the device at once
 };
 
+// A box that the copy engine has not copied yet.
+struct Box {
+  TensorMap map;
+  bool store;
+  int32_t at[5];
+  uint32_t shared_address, barrier;
+  Thread* owner;
+  uint32_t blocks;  // that receive it
+  uint32_t group;   // of stores
+  Place place;
+};
+
 // Runs the threads of one launch, one at a time and each until it waits, in an order that the seed decides. Blocks
 // start when others end, or when no thread of those that run can go on, up to what fits on the device.
 class Scheduler {
@@ -29,8 +44,8 @@ class Scheduler {
   Scheduler();
 
   // "" or what went wrong: the kernel's own failure, a deadlock, a write outside of shared memory. `arguments` are
-  // those of cuLaunchKernel().
-  std::string run(Kernel& kernel, const LaunchShape& shape, void** arguments, uint64_t seed);
+  // those of cuLaunchKernel(), `memory` what the copy engine may touch.
+  std::string run(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
 
   // What the functions of emulated::Api call, on the stack of the current thread.
   // Nothing of the thread's stack is destroyed, so its callers hold no memory.
@@ -41,10 +56,30 @@ class Scheduler {
   }
   void poll(Place place);
   uint32_t barrier(uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place);
-  emulated::Collected collect(Collective kind, uint32_t mask, uint64_t value, Place place);
+  // `action` runs once, when all lanes are there and before any goes on, with what they handed in.
+  using Action = void (*)(Scheduler& self, const uint64_t* lanes, Place place);
+  emulated::Collected collect(Collective kind, uint32_t mask, uint64_t value, Place place, Action action = nullptr);
   void cluster_arrive(Place place);
   void cluster_wait(Place place);
   uint8_t* cluster_shared(uint32_t rank);
+
+  // The same for all lanes of a warp, for instructions that a whole warp executes.
+  void whole_warp(Collective kind, uint64_t value, Place place, Action action);
+  void copy_async(uint32_t to, const void* from, uint32_t bytes, uint32_t valid, Place place);
+  void copy_commit();
+  void copy_wait(uint32_t pending);
+  void barrier_init(uint32_t address, uint32_t arrivals, Place place);
+  void barrier_arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, Place place);
+  void barrier_wait(uint32_t address, uint32_t parity, Place place);
+  void add_box(Box box);
+  void store_commit();
+  void store_wait(uint32_t pending, Place place);
+  void wgmma(const emulated::WgmmaCall& call, Place place);
+  void wgmma_wait(uint32_t pending, Place place);
+  void set_registers(uint32_t count, Place place);
+
+  // What lies at a shared address of a block; fails the launch where that is not inside its shared memory.
+  uint8_t* shared_at(Block& block, uint32_t address, uint32_t bytes, uint32_t alignment, const char* what, Place place);
 
   Thread& current() { return *current_; }
   Random& random() { return random_; }
@@ -56,6 +91,7 @@ class Scheduler {
 
  private:
   static void fiber_body(Fiber* self);
+  void run_all();
   void run_current();
   void finish_current();
   void finish_block(Block& block);
@@ -71,6 +107,12 @@ class Scheduler {
   void set_up_warps(Block& block);
   void release_cluster(Group& group);
   void check_convergence(const Barrier& barrier);
+  Block& block_of_cluster(uint32_t rank);
+  void settle(uint8_t* barrier);
+  void complete_bytes(Block& block, uint32_t barrier, uint32_t bytes, Place place);
+  void complete_box();
+  void copy_box(const Box& box, Block& block);
+  void check_copies(const Block& block);
   void reset();
   std::string describe_deadlock() const;
   uint32_t stalled_polls_limit() const;
@@ -78,10 +120,12 @@ class Scheduler {
   FiberPool fibers_;
   Random random_;
   void* main_stack_ = nullptr;
+  bool on_fiber_ = false;
 
   Kernel* kernel_ = nullptr;
   LaunchShape shape_;
   void** arguments_ = nullptr;
+  const Memory* memory_ = nullptr;
   emulated::ThreadInfo** thread_slot_ = nullptr;
   uint32_t shared_base_ = 1024;
 
@@ -91,6 +135,9 @@ class Scheduler {
   std::deque<Thread*> pollers_;
   uint64_t stale_polls_ = 0;  // since a thread last did anything but poll
   uint64_t barrier_stamp_ = 0;
+
+  std::vector<Box> boxes_;
+  std::unordered_map<uint8_t*, std::vector<Thread*>> barrier_waiters_;
 
   std::vector<uint32_t> unstarted_;  // numbers of groups, the next one last
   uint32_t live_blocks_ = 0;

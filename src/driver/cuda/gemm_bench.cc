@@ -211,9 +211,10 @@ struct Instance {
 };
 
 std::vector<jit::CompiledCubin> compile_all(const CudaGemmProblem& problem, const codegen::CudaEpilogue& epilogue,
-                                            std::vector<GemmTiming>& timings, const GemmBenchOptions& options) {
+                                            const CudaTarget& target, std::vector<GemmTiming>& timings,
+                                            const GemmBenchOptions& options) {
   std::vector<jit::CompiledCubin> cubins(timings.size());
-  jit::find_nvrtc();
+  if (!target.emulated) jit::find_nvrtc();
   const codegen::GemmEpilogue lowered = codegen::lower(epilogue, problem);
   std::atomic<int> done{0};
   const int threads =
@@ -224,7 +225,7 @@ std::vector<jit::CompiledCubin> compile_all(const CudaGemmProblem& problem, cons
       try {
         const codegen::CudaGemmUnit unit =
             codegen::gemm_unit(problem, timings[i].candidate.config, lowered.epilogue, lowered.operands);
-        cubins[i] = jit::compile_cubin(unit.source(), "sm_90a", options.use_cache);
+        cubins[i] = jit::compile_cubin(unit.source(), target.architecture(), options.use_cache);
         timings[i].compile_seconds = cubins[i].seconds;
         timings[i].from_cache = cubins[i].from_cache;
       } catch (const Error& error) {
@@ -263,7 +264,7 @@ void instantiate(Instance& instance, const CudaContext& context, const CudaGemmP
 
 double time_median(runtime::CudaTimer& timer, const CudaGraph& graph, int repeats) {
   std::vector<double> times;
-  timer.time_us(graph);  // the first launch loads code
+  if (repeats > 0) timer.time_us(graph);  // the first launch loads code
   for (int i = 0; i < repeats; ++i) times.push_back(timer.time_us(graph));
   return median(std::move(times));
 }
@@ -330,10 +331,10 @@ GemmBenchResult bench_gemm(const CudaGemmProblem& given, const GemmBenchOptions&
     result.timings.emplace_back().candidate = std::move(candidate);
   }
   if (problem.m == 0 || problem.n == 0 || problem.batch == 0) result.timings.clear();  // nothing to do
-  const std::vector<jit::CompiledCubin> cubins = compile_all(problem, epilogue, result.timings, options);
+  const std::vector<jit::CompiledCubin> cubins = compile_all(problem, epilogue, target, result.timings, options);
 
   Workload work(context, problem, epilogue, options.seed);
-  CudaBuffer flush(context, kFlushBytes);
+  CudaBuffer flush(context, target.emulated ? 4 : kFlushBytes);  // times of an emulator mean nothing
   runtime::CudaTimer timer(context, flush);
   CudaBuffer word(context, 4);
   const CudaGraph empty(context, [&] {
@@ -361,7 +362,7 @@ GemmBenchResult bench_gemm(const CudaGemmProblem& given, const GemmBenchOptions&
         continue;
       }
     }
-    timing.median_us = time_median(timer, *instance->graph, kQuick);
+    timing.median_us = time_median(timer, *instance->graph, target.emulated ? 0 : kQuick);
     if (result.pick < 0) result.pick = static_cast<int>(i);
     if (result.best < 0 || timing.median_us < result.timings[static_cast<size_t>(result.best)].median_us) {
       result.best = static_cast<int>(i);
@@ -371,7 +372,7 @@ GemmBenchResult bench_gemm(const CudaGemmProblem& given, const GemmBenchOptions&
   if (best != nullptr && options.library) {
     time_beside_library(result, context, timer, work, *best->graph, options);
   } else if (best != nullptr) {
-    result.best_us = time_median(timer, *best->graph, options.repeats);
+    result.best_us = time_median(timer, *best->graph, target.emulated ? 0 : options.repeats);
   }
   return result;
 }

@@ -7,7 +7,7 @@
 
 namespace heddle::emulated {
 
-inline constexpr uint32_t kAbi = 1;
+inline constexpr uint32_t kAbi = 2;
 
 struct Dim {
   uint32_t x, y, z;
@@ -39,8 +39,44 @@ struct Collected {
   uint32_t present;
 };
 
-enum class Collective : uint32_t { kSync, kShuffle, kVote, kMatch, kReduce, kMatrix, kWarpgroup };
+enum class Collective : uint32_t {
+  kSync,
+  kShuffle,
+  kVote,
+  kMatch,
+  kReduce,
+  kMma,
+  kLoadMatrices,
+  kStoreMatrices,
+  kWgmma,
+  kWgmmaFence,
+  kWgmmaCommit,
+  kWgmmaWait,
+  kRegisters
+};
+inline constexpr uint32_t kOwnBlock = ~0u;
+
 enum class BarrierMode : uint32_t { kSync, kArrive, kOr, kAnd, kCount };
+
+// Elements of operands of the tensor cores.
+enum class Element : uint32_t { kHalf, kBfloat, kTf32, kE4M3, kE5M2, kInt8, kUint8 };
+
+// mma.sync m16n8 with 32 bytes of k: one lane's registers. `d`: four of f32, for integers of s32.
+struct MmaCall {
+  Element a_type, b_type;
+  void* d;
+  const uint32_t* a;
+  const uint32_t* b;
+};
+
+// wgmma.mma_async m64nN with 32 bytes of k, both operands in shared memory. `d`: n / 2 of f32, for integers of s32.
+struct WgmmaCall {
+  Element type;
+  uint32_t n;
+  void* d;
+  uint64_t a, b;  // descriptors
+  bool mn_a, mn_b, accumulate;
+};
 
 struct Api {
   // Ends the launch with this text.
@@ -55,6 +91,35 @@ struct Api {
   void (*cluster_wait)(Place place);
   // Dynamic shared memory of a block of the cluster.
   uint8_t* (*cluster_shared)(uint32_t rank);
+
+  void (*mma)(const MmaCall& call, Place place);
+  // ldmatrix and stmatrix of `count` matrices of 8x8 elements of 16 bits.
+  void (*load_matrices)(uint32_t* words, uint32_t count, bool transposed, uint32_t address, Place place);
+  void (*store_matrices)(const uint32_t* words, uint32_t count, bool transposed, uint32_t address, Place place);
+
+  // cp.async and its groups.
+  void (*copy_async)(uint32_t to, const void* from, uint32_t bytes, uint32_t valid, Place place);
+  void (*copy_commit)();
+  void (*copy_wait)(uint32_t pending);
+
+  // mbarrier. `block`: in which block of the cluster it lies; kOwnBlock.
+  void (*barrier_init)(uint32_t address, uint32_t arrivals, Place place);
+  void (*barrier_arrive)(uint32_t address, uint32_t block, uint32_t expect_bytes, Place place);
+  void (*barrier_wait)(uint32_t address, uint32_t parity, Place place);
+
+  // Boxes of a tensor map. `blocks`: mask of those of the cluster that receive the box; 0: this one.
+  void (*load_box)(const void* map, uint32_t to, uint32_t barrier, const int32_t* coordinates, uint32_t rank,
+                   uint32_t blocks, Place place);
+  void (*store_box)(const void* map, uint32_t from, const int32_t* coordinates, uint32_t rank, Place place);
+  void (*store_commit)();
+  void (*store_wait)(uint32_t pending, Place place);
+
+  void (*wgmma)(const WgmmaCall& call, Place place);
+  void (*wgmma_fence)(Place place);
+  void (*wgmma_commit)(Place place);
+  void (*wgmma_wait)(uint32_t pending, Place place);
+  // setmaxnreg.
+  void (*set_registers)(uint32_t count, Place place);
 };
 
 struct ModuleInfo {

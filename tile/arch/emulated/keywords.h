@@ -23,8 +23,8 @@ __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo
 #define __grid_constant__
 #define __constant__ static
 #define __align__(n) __attribute__((aligned(n)))
-// `extern __shared__ T name[]`: the emulator points what refers to a weak symbol at the block's memory. Static shared
-// variables do not compile.
+// `extern __shared__ T name[]`: the emulator points what refers to a symbol that nobody defines at the block's memory.
+// Static shared variables do not compile.
 #define __shared__ __attribute__((weak))
 
 #define threadIdx (::heddle_emulated_thread->thread_index)

@@ -1,6 +1,7 @@
 // Element types that only tensor cores read, and conversions between storage types and float.
 #pragma once
 
+#include "tile/arch/sm80/cvt.h"
 #include "tile/core/types.h"
 
 namespace heddle::tile::cuda {
@@ -22,9 +23,7 @@ __device__ inline float to_float(int32_t x) {
   return static_cast<float>(x);
 }
 __device__ inline float to_float(half x) {
-  float y;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits));
-  return y;
+  return half_to_float(x.bits);
 }
 __device__ inline float to_float(bfloat x) {
   return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
@@ -45,17 +44,12 @@ __device__ inline float to_float(e4m3 x) {
 template <typename T>
 __device__ inline T from_float(float x) {
   if constexpr (is_same<T, half>) {
-    half y;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
-    return y;
+    return {float_to_half(x)};
   } else if constexpr (is_same<T, bfloat>) {
-    bfloat y;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y.bits) : "f"(x));
-    return y;
+    return {float_to_bfloat(x)};
   } else if constexpr (is_same<T, tf32>) {
-    uint32_t y;  // nearest, ties away: what the tensor cores read without it is the number cut off
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
-    return {__uint_as_float(y)};
+    // Nearest, ties away: what the tensor cores read without it is the number cut off.
+    return {__uint_as_float(float_to_tf32(x))};
   } else {
     return static_cast<T>(x);
   }
@@ -78,14 +72,12 @@ __device__ inline T convert(From x) {
 // Two neighbours in one register, `low` first in memory.
 template <typename T>
 __device__ inline uint32_t pack(float low, float high) {
-  uint32_t y;
   if constexpr (is_same<T, half>) {
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    return floats_to_halves(low, high);
   } else {
     static_assert(is_same<T, bfloat>);
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    return floats_to_bfloats(low, high);
   }
-  return y;
 }
 
 }  // namespace heddle::tile::cuda

@@ -1,4 +1,4 @@
-// Conversions between storage types and float, and the transposing store of matrix fragments.
+// Conversions between storage types and float, under the names of this machine.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -12,20 +12,5 @@ using cuda::from_float;
 using cuda::pack;
 using cuda::tf32;
 using cuda::to_float;
-
-// Stores four 8x8 matrices of 16-bit elements. Lane l holds elements 2 * (l % 4) and the next of row l / 4 of each;
-// lanes 8i .. 8i + 7 give the addresses of the rows (transposed: of the columns) of matrix i.
-template <bool Transposed>
-__device__ inline void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-  if constexpr (Transposed) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
-                 "r"(b), "r"(c), "r"(d)
-                 : "memory");
-  } else {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
-                 "r"(c), "r"(d)
-                 : "memory");
-  }
-}
 
 }  // namespace heddle::tile::sm90

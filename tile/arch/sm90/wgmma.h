@@ -3,17 +3,9 @@
 // and column 8 * j + 2 * (l % 4) + c.
 #pragma once
 
-#include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/descriptor.h"
 
 namespace heddle::tile::sm90 {
-
-// Describes an operand with rows swizzled over 128 bytes at `address` (shared, aligned to 1024). K-major: rows of k,
-// groups of eight rows 1024 bytes apart. Otherwise strips of 64 elements along m or n, `strip_bytes` apart.
-__device__ inline uint64_t describe(uint32_t address, bool k_major, uint32_t strip_bytes) {
-  constexpr uint64_t kGroup = 1024 >> 4, kSwizzle128 = 1;
-  const uint64_t leading = k_major ? 1 : strip_bytes >> 4;
-  return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | leading << 16 | kGroup << 32 | kSwizzle128 << 62;
-}
 
 // Before the first instruction that touches registers written by other code.
 __device__ inline void wgmma_fence() {
@@ -34,17 +26,6 @@ __device__ inline void pin(float& x) {
 __device__ inline void pin(int32_t& x) {
   asm volatile("" : "+r"(x)::"memory");
 }
-
-template <typename In>
-struct accumulator {
-  using type = float;
-};
-template <>
-struct accumulator<int8_t> {
-  using type = int32_t;
-};
-template <typename In>
-using accumulator_t = typename accumulator<In>::type;
 
 // Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate): MnA, MnB: the operand is contiguous along m or n instead of k
 // (16-bit types only); accumulate = 0 overwrites d.

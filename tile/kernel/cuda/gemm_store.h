@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/stmatrix.h"
 #include "tile/arch/sm90/tma.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/store.h"

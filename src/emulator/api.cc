@@ -1,0 +1,88 @@
+// The functions that kernels call.
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/matrix.h"
+#include "emulator/scheduler.h"
+
+namespace heddle::emulator {
+namespace {
+
+Box make_box(const void* map, bool store, uint32_t shared_address, const int32_t* coordinates, uint32_t rank,
+             Place place) {
+  Scheduler& s = scheduler();
+  Box box{};
+  std::memcpy(&box.map, map, sizeof box.map);
+  if (box.map.magic != TensorMap::kMagic) s.fail("a tensor map that cuTensorMapEncodeTiled did not make");
+  if (box.map.rank != rank) s.fail("a tensor map of rank {} is used with {} coordinates", box.map.rank, rank);
+  box.store = store;
+  std::copy_n(coordinates, rank, box.at);
+  box.shared_address = shared_address;
+  box.owner = &s.current();
+  box.place = place;
+  return box;
+}
+
+}  // namespace
+
+const emulated::Api& api() {
+  static const emulated::Api one = {
+      .fail = [](const char* text) { scheduler().fail("{}", text); },
+      .poll = [](Place place) { scheduler().poll(place); },
+      .barrier = [](uint32_t id, uint32_t threads, BarrierMode mode, bool predicate,
+                    Place place) { return scheduler().barrier(id, threads, mode, predicate, place); },
+      .collect = [](Collective kind, uint32_t mask, uint64_t value,
+                    Place place) { return scheduler().collect(kind, mask, value, place); },
+      .cluster_arrive = [](Place place) { scheduler().cluster_arrive(place); },
+      .cluster_wait = [](Place place) { scheduler().cluster_wait(place); },
+      .cluster_shared = [](uint32_t rank) { return scheduler().cluster_shared(rank); },
+      .mma = [](const emulated::MmaCall& call, Place place) { mma(scheduler(), call, place); },
+      .load_matrices = [](uint32_t* words, uint32_t count, bool transposed, uint32_t address,
+                          Place place) { load_matrices(scheduler(), words, count, transposed, address, place); },
+      .store_matrices = [](const uint32_t* words, uint32_t count, bool transposed, uint32_t address,
+                           Place place) { store_matrices(scheduler(), words, count, transposed, address, place); },
+      .copy_async = [](uint32_t to, const void* from, uint32_t bytes, uint32_t valid,
+                       Place place) { scheduler().copy_async(to, from, bytes, valid, place); },
+      .copy_commit = [] { scheduler().copy_commit(); },
+      .copy_wait = [](uint32_t pending) { scheduler().copy_wait(pending); },
+      .barrier_init = [](uint32_t address, uint32_t arrivals,
+                         Place place) { scheduler().barrier_init(address, arrivals, place); },
+      .barrier_arrive = [](uint32_t address, uint32_t block, uint32_t expect_bytes,
+                           Place place) { scheduler().barrier_arrive(address, block, expect_bytes, place); },
+      .barrier_wait = [](uint32_t address, uint32_t parity,
+                         Place place) { scheduler().barrier_wait(address, parity, place); },
+      .load_box =
+          [](const void* map, uint32_t to, uint32_t barrier, const int32_t* coordinates, uint32_t rank, uint32_t blocks,
+             Place place) {
+            Box box = make_box(map, false, to, coordinates, rank, place);
+            box.barrier = barrier;
+            box.blocks = blocks == 0 ? 1u << box.owner->owner->cluster_rank : blocks;
+            scheduler().add_box(box);
+          },
+      .store_box =
+          [](const void* map, uint32_t from, const int32_t* coordinates, uint32_t rank, Place place) {
+            Box box = make_box(map, true, from, coordinates, rank, place);
+            box.blocks = 1u << box.owner->owner->cluster_rank;
+            box.group = box.owner->store_group;
+            scheduler().add_box(box);
+          },
+      .store_commit = [] { scheduler().store_commit(); },
+      .store_wait = [](uint32_t pending, Place place) { scheduler().store_wait(pending, place); },
+      .wgmma = [](const emulated::WgmmaCall& call, Place place) { scheduler().wgmma(call, place); },
+      .wgmma_fence =
+          [](Place place) {
+            scheduler().whole_warp(Collective::kWgmmaFence, 0, place,
+                                   [](Scheduler& s, const uint64_t*, Place) { s.current().warp->fenced = true; });
+          },
+      .wgmma_commit =
+          [](Place place) {
+            scheduler().whole_warp(Collective::kWgmmaCommit, 0, place,
+                                   [](Scheduler& s, const uint64_t*, Place) { ++s.current().warp->product_group; });
+          },
+      .wgmma_wait = [](uint32_t pending, Place place) { scheduler().wgmma_wait(pending, place); },
+      .set_registers = [](uint32_t count, Place place) { scheduler().set_registers(count, place); },
+  };
+  return one;
+}
+
+}  // namespace heddle::emulator

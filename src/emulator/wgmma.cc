@@ -1,0 +1,242 @@
+// The matrix instruction of a warpgroup. Each warp computes its 16 rows; operands are read from shared memory when the
+// product happens, which is when it is asked for, when it is waited for or at another wgmma in between.
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "emulator/matrix.h"
+#include "emulator/scheduler.h"
+
+namespace heddle::emulator {
+namespace {
+
+using emulated::WgmmaCall;
+
+// A descriptor of an operand, in bytes.
+struct Operand {
+  uint32_t start, leading, stride;
+  uint32_t swizzle;  // pieces of 16 bytes in a swizzled row: 1 (none), 2, 4, 8
+};
+
+Operand parse(Scheduler& s, uint64_t descriptor, Place place) {
+  constexpr uint32_t kPieces[] = {1, 8, 4, 2};
+  const auto field = [&](int at) { return static_cast<uint32_t>(descriptor >> at & 0x3fff) << 4; };
+  if ((descriptor >> 49 & 7) != 0) {
+    s.fail("wgmma: a descriptor with a base offset is not emulated ({}:{})", place.file, place.line);
+  }
+  return {field(0), field(16), field(32), kPieces[descriptor >> 62]};
+}
+
+// The piece of 16 bytes with `i` counting along m or n (rows, for k-major operands; pieces otherwise) and `k` along k
+// (pieces, for k-major operands; rows otherwise). Canonical layouts, in bytes:
+//   k-major      rows in groups of 8, `stride` apart; a row has `swizzle` pieces, without swizzle one: pieces of k are
+//                then `leading` apart
+//   m/n-major    rows of k in groups of 8; strips of `swizzle` pieces along m or n `leading` apart, groups `stride`
+//                apart; without swizzle it is the other way round
+// The swizzle is a property of the address: bits 4.. are xored with bits 7...
+uint32_t address_of(const Operand& o, bool mn_major, uint32_t i, uint32_t k) {
+  uint32_t address = o.start;
+  if (!mn_major) {
+    address += i / 8 * o.stride + i % 8 * o.swizzle * 16 + k * (o.swizzle == 1 ? o.leading : 16);
+  } else if (o.swizzle == 1) {
+    address += i * o.stride + k / 8 * o.leading + k % 8 * 16;
+  } else {
+    address += i / o.swizzle * o.leading + i % o.swizzle * 16 + k / 8 * o.stride + k % 8 * o.swizzle * 16;
+  }
+  return address ^ ((address >> 7 & (o.swizzle - 1)) << 4);
+}
+
+// `rows` rows (of A, or columns of B) from `first` on, as to[k * rows + row].
+template <typename T>
+void read_operand(Scheduler& s, Block& block, const WgmmaCall& call, const Operand& o, bool mn_major, uint32_t first,
+                  uint32_t rows, T* to, Place place) {
+  T values[16];
+  const auto piece = [&](uint32_t i, uint32_t k) {
+    const uint8_t* at = s.shared_at(block, address_of(o, mn_major, i, k), 16, 16, "wgmma", place);
+    return decode(call.type, at, values);
+  };
+  const uint32_t depth = 32 / element_bytes(call.type);
+  if (!mn_major) {
+    for (uint32_t row = 0; row < rows; ++row) {
+      for (uint32_t half = 0; half < 2; ++half) {
+        const uint32_t count = piece(first + row, half);
+        for (uint32_t j = 0; j < count; ++j) to[(half * count + j) * rows + row] = values[j];
+      }
+    }
+    return;
+  }
+  for (uint32_t k = 0; k < depth; ++k) {
+    for (uint32_t row = 0; row < rows; row += 8) {
+      piece((first + row) / 8, k);
+      std::memcpy(to + k * rows + row, values, 8 * sizeof(T));
+    }
+  }
+}
+
+// sums[16][n] += a[depth][16] b[depth][n].
+template <typename T>
+inline __attribute__((always_inline)) void multiply_add(T* sums, const T* a, const T* b, uint32_t n, uint32_t depth) {
+  for (uint32_t row = 0; row < 16; ++row) {
+    for (uint32_t k = 0; k < depth; ++k) {
+      const T factor = a[k * 16 + row];
+      T* __restrict to = sums + row * n;
+      const T* __restrict from = b + k * n;
+      for (uint32_t column = 0; column < n; ++column) to[column] += factor * from[column];
+    }
+  }
+}
+__attribute__((target("avx2,fma"))) void multiply_add_avx2(float* sums, const float* a, const float* b, uint32_t n,
+                                                           uint32_t depth) {
+  multiply_add(sums, a, b, n, depth);
+}
+__attribute__((target("avx2,fma"))) void multiply_add_avx2(uint32_t* sums, const uint32_t* a, const uint32_t* b,
+                                                           uint32_t n, uint32_t depth) {
+  multiply_add(sums, a, b, n, depth);
+}
+
+// Sum (row, column) of the warp's 16 x n: of which lane, which of its registers.
+struct Holder {
+  uint32_t lane, index;
+};
+Holder holder_of(uint32_t row, uint32_t column) {
+  return {row % 8 * 4 + column % 8 / 2, column / 8 * 4 + row / 8 * 2 + column % 2};
+}
+
+template <typename T>
+void execute(Scheduler& s, Block& block, uint32_t number, const WarpProduct& product, Place place) {
+  using Wide = std::conditional_t<std::is_same_v<T, float>, float, uint32_t>;  // integers wrap
+  static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const WgmmaCall& call = product.call;
+  const uint32_t depth = 32 / element_bytes(call.type), n = call.n;
+  static std::vector<T> a, b;
+  static std::vector<Wide> sums;
+  a.resize(depth * 16);
+  b.resize(depth * n);
+  sums.assign(16 * n, Wide{});
+  read_operand(s, block, call, parse(s, call.a, place), call.mn_a, number % 4 * 16, 16, a.data(), place);
+  read_operand(s, block, call, parse(s, call.b, place), call.mn_b, 0, n, b.data(), place);
+  if (call.accumulate) {
+    for (uint32_t row = 0; row < 16; ++row) {
+      for (uint32_t column = 0; column < n; ++column) {
+        const Holder h = holder_of(row, column);
+        sums[row * n + column] = static_cast<Wide>(static_cast<const T*>(product.sums[h.lane])[h.index]);
+      }
+    }
+  }
+  const auto* wide_a = reinterpret_cast<const Wide*>(a.data());
+  const auto* wide_b = reinterpret_cast<const Wide*>(b.data());
+  if (avx2) {
+    multiply_add_avx2(sums.data(), wide_a, wide_b, n, depth);
+  } else {
+    multiply_add(sums.data(), wide_a, wide_b, n, depth);
+  }
+  for (uint32_t row = 0; row < 16; ++row) {
+    for (uint32_t column = 0; column < n; ++column) {
+      const Holder h = holder_of(row, column);
+      static_cast<T*>(product.sums[h.lane])[h.index] = static_cast<T>(sums[row * n + column]);
+    }
+  }
+}
+
+// Runs products of the current warp, the oldest first, as long as `due` says so.
+template <typename F>
+void run_products(Scheduler& s, Place place, F due) {
+  Block& block = *s.current().owner;
+  Warp& warp = *s.current().warp;
+  const auto number = static_cast<uint32_t>(&warp - block.warps.data());
+  while (!warp.products.empty() && due(warp.products.front())) {
+    const WarpProduct product = warp.products.front();
+    warp.products.pop_front();
+    if (is_integer(product.call.type)) {
+      execute<int32_t>(s, block, number, product, place);
+    } else {
+      execute<float>(s, block, number, product, place);
+    }
+  }
+}
+
+// All four warps of a warpgroup name the same operands in the same order.
+void check_operands(Scheduler& s, const WgmmaCall& call, Place place) {
+  Block& block = *s.current().owner;
+  Warp& warp = *s.current().warp;
+  const auto number = static_cast<size_t>(&warp - block.warps.data());
+  Warpgroup& group = block.warpgroups[number / 4];
+  const uint64_t mine = warp.products_issued++;
+  const size_t at = mine - group.first;
+  if (at == group.operands.size()) {
+    group.operands.emplace_back(call.a, call.b);
+  } else if (group.operands[at] != std::pair(call.a, call.b)) {
+    s.fail("wgmma: the warps of a warpgroup give different descriptors ({}:{})", place.file, place.line);
+  }
+  uint64_t oldest = mine + 1;
+  for (size_t w = number / 4 * 4; w < number / 4 * 4 + 4; ++w)
+    oldest = std::min(oldest, block.warps[w].products_issued);
+  for (; group.first < oldest; ++group.first) group.operands.pop_front();
+}
+
+void add_product(Scheduler& s, const uint64_t* lanes, Place place) {
+  Warp& warp = *s.current().warp;
+  WarpProduct product{*reinterpret_cast<const WgmmaCall*>(lanes[0]), {}, warp.product_group};
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const auto& call = *reinterpret_cast<const WgmmaCall*>(lanes[lane]);
+    if (call.a != product.call.a || call.b != product.call.b || call.accumulate != product.call.accumulate) {
+      s.fail("wgmma: the lanes of a warp give different descriptors ({}:{})", place.file, place.line);
+    }
+    product.sums[lane] = call.d;
+  }
+  if (!warp.fenced) s.fail("wgmma without a fence before it ({}:{})", place.file, place.line);
+  check_operands(s, product.call, place);
+  warp.products.push_back(product);
+  if (s.random().one_in(4)) run_products(s, place, [](const WarpProduct&) { return true; });
+}
+
+}  // namespace
+
+void Scheduler::wgmma(const WgmmaCall& call, Place place) {
+  if (current_->owner->threads.size() % 128 != 0) {
+    fail("wgmma in a block of {} threads, no multiple of 128 ({}:{})", current_->owner->threads.size(), place.file,
+         place.line);
+  }
+  whole_warp(Collective::kWgmma, reinterpret_cast<uint64_t>(&call), place, &add_product);
+}
+
+void Scheduler::wgmma_wait(uint32_t pending, Place place) {
+  whole_warp(Collective::kWgmmaWait, pending, place, [](Scheduler& s, const uint64_t* lanes, Place at) {
+    const uint32_t done = s.current().warp->product_group;
+    const auto left = static_cast<uint32_t>(lanes[0]);
+    run_products(s, at, [&](const WarpProduct& product) { return product.group + left < done; });
+  });
+}
+
+// setmaxnreg: a warp that wants more registers than are free waits until others give some.
+void Scheduler::set_registers(uint32_t count, Place place) {
+  if (count % 8 != 0 || count < 24 || count > 256) {
+    fail("setmaxnreg: {} registers ({}:{})", count, place.file, place.line);
+  }
+  whole_warp(Collective::kRegisters, count, place, [](Scheduler& s, const uint64_t* lanes, Place) {
+    Block& block = *s.current().owner;
+    Warp& own = *s.current().warp;
+    own.registers_wanted = static_cast<uint32_t>(lanes[0]);
+    const auto settle_warp = [&](Warp& warp) {
+      if (warp.registers_wanted > warp.registers + block.free_registers / 32) return;
+      block.free_registers += 32 * warp.registers;
+      block.free_registers -= 32 * warp.registers_wanted;
+      warp.registers = warp.registers_wanted;
+      warp.registers_wanted = 0;
+      for (Thread* thread : warp.waiting) s.wake(thread);
+      warp.waiting.clear();
+    };
+    settle_warp(own);
+    for (Warp& warp : block.warps) {
+      if (warp.registers_wanted != 0) settle_warp(warp);
+    }
+  });
+  Warp& warp = *current_->warp;
+  while (warp.registers_wanted != 0) {
+    warp.waiting.push_back(current_);
+    wait(Wait::kRegisters, count, place);
+  }
+}
+
+}  // namespace heddle::emulator

@@ -1,0 +1,21 @@
+// Twin of tile/arch/sm80/cp_async.h. A copy happens when it is asked for or as late as it may.
+#pragma once
+
+#include <stdint.h>
+
+namespace heddle::tile::sm80 {
+
+template <int Bytes>
+inline void copy_async(uint32_t to, const void* from, uint32_t valid, HEDDLE_PLACE) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
+  heddle_emulated_api->copy_async(to, from, Bytes, valid, place);
+}
+inline void commit_copies() {
+  heddle_emulated_api->copy_commit();
+}
+template <int Pending>
+inline void wait_copies() {
+  heddle_emulated_api->copy_wait(Pending);
+}
+
+}  // namespace heddle::tile::sm80

@@ -1,0 +1,51 @@
+// Twin of tile/arch/sm90/barrier.h.
+#pragma once
+
+#include "tile/arch/sm80/shared.h"
+
+namespace heddle::tile::sm90 {
+
+using cuda::shared_address;
+
+struct Barrier {
+  uint64_t state;
+
+  void init(uint32_t arrivals, HEDDLE_PLACE) {
+    heddle_emulated_api->barrier_init(shared_address(this), arrivals, place);
+  }
+  void arrive_expect(uint32_t bytes, HEDDLE_PLACE) {
+    heddle_emulated_api->barrier_arrive(shared_address(this), emulated::kOwnBlock, bytes, place);
+  }
+  void arrive(HEDDLE_PLACE) {
+    heddle_emulated_api->barrier_arrive(shared_address(this), emulated::kOwnBlock, 0, place);
+  }
+  void arrive_at(uint32_t block, HEDDLE_PLACE) {
+    heddle_emulated_api->barrier_arrive(shared_address(this), block, 0, place);
+  }
+  void wait(uint32_t parity, HEDDLE_PLACE) { heddle_emulated_api->barrier_wait(shared_address(this), parity, place); }
+  void wait_cluster(uint32_t parity, HEDDLE_PLACE) {
+    heddle_emulated_api->barrier_wait(shared_address(this), parity, place);
+  }
+};
+
+inline void fence_barrier_init() {}
+inline void fence_async_shared() {}
+
+inline uint32_t cluster_rank() {
+  return heddle_emulated_thread->block->cluster_rank;
+}
+inline void cluster_sync(HEDDLE_PLACE) {
+  heddle_emulated_api->cluster_arrive(place);
+  heddle_emulated_api->cluster_wait(place);
+}
+
+template <int Registers>
+inline void give_registers(HEDDLE_PLACE) {
+  heddle_emulated_api->set_registers(Registers, place);
+}
+template <int Registers>
+inline void take_registers(HEDDLE_PLACE) {
+  heddle_emulated_api->set_registers(Registers, place);
+}
+
+}  // namespace heddle::tile::sm90

@@ -1,0 +1,42 @@
+// Twin of tile/arch/sm90/tma.h. A box is copied at some time between when it is asked for and when somebody waits for
+// it.
+#pragma once
+
+#include <stdint.h>
+
+#include "tile/arch/sm90/barrier.h"
+
+namespace heddle::tile::sm90 {
+
+struct alignas(64) TensorMap {
+  uint64_t words[16];
+};
+
+enum class Keep : uint64_t { kNormal, kFirst, kLast };
+
+inline void prefetch(const TensorMap&) {}
+
+inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row, int32_t batch, Keep,
+                     HEDDLE_PLACE) {
+  const int32_t at[3] = {inner, row, batch};
+  heddle_emulated_api->load_box(&map, shared_address(to), shared_address(&full), at, 3, 0, place);
+}
+inline void load_box_multicast(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row, int32_t batch,
+                               uint16_t blocks, Keep, HEDDLE_PLACE) {
+  const int32_t at[3] = {inner, row, batch};
+  heddle_emulated_api->load_box(&map, shared_address(to), shared_address(&full), at, 3, blocks, place);
+}
+
+inline void store_box(const TensorMap& map, const void* from, int32_t inner, int32_t row, int32_t batch, HEDDLE_PLACE) {
+  const int32_t at[3] = {inner, row, batch};
+  heddle_emulated_api->store_box(&map, shared_address(from), at, 3, place);
+}
+inline void commit_stores() {
+  heddle_emulated_api->store_commit();
+}
+template <int Pending>
+inline void wait_stores_read(HEDDLE_PLACE) {
+  heddle_emulated_api->store_wait(Pending, place);
+}
+
+}  // namespace heddle::tile::sm90

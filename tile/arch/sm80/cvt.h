@@ -1,0 +1,41 @@
+// Conversions of bits, rounding to nearest even where nothing else is said. NaN becomes a canonical one.
+#pragma once
+
+#include <stdint.h>
+
+namespace heddle::tile::cuda {
+
+__device__ inline float half_to_float(uint16_t bits) {
+  float y;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(bits));
+  return y;
+}
+__device__ inline uint16_t float_to_half(float x) {
+  uint16_t y;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+__device__ inline uint16_t float_to_bfloat(float x) {
+  uint16_t y;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
+  return y;
+}
+// To 10 bits of mantissa, ties away from zero.
+__device__ inline uint32_t float_to_tf32(float x) {
+  uint32_t y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return y;
+}
+// `low` in the low half.
+__device__ inline uint32_t floats_to_halves(float low, float high) {
+  uint32_t y;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+__device__ inline uint32_t floats_to_bfloats(float low, float high) {
+  uint32_t y;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+
+}  // namespace heddle::tile::cuda
