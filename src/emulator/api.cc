@@ -76,8 +76,10 @@ const emulated::Api& api() {
           },
       .wgmma_commit =
           [](Place place) {
-            scheduler().whole_warp(Collective::kWgmmaCommit, 0, place,
-                                   [](Scheduler& s, const uint64_t*, Place) { ++s.current().warp->product_group; });
+            scheduler().whole_warp(Collective::kWgmmaCommit, 0, place, [](Scheduler& s, const uint64_t*, Place) {
+              Warp& warp = *s.current().warp;
+              warp.commits.push_back(warp.products);
+            });
           },
       .wgmma_wait = [](uint32_t pending, Place place) { scheduler().wgmma_wait(pending, place); },
       .set_registers = [](uint32_t count, Place place) { scheduler().set_registers(count, place); },

@@ -113,8 +113,8 @@ void Scheduler::barrier_arrive(uint32_t address, uint32_t rank, uint32_t expect_
     fail("the mbarrier at {:#x} is used before it is initialised ({}:{})", address, name_of(place), place.line);
   }
   if (barrier.pending == 0) {
-    fail("more arrivals at the mbarrier at {:#x} than its count of {} ({}:{})", address, static_cast<uint32_t>(barrier.expected),
-         name_of(place), place.line);
+    fail("more arrivals at the mbarrier at {:#x} than its count of {} ({}:{})", address,
+         static_cast<uint32_t>(barrier.expected), name_of(place), place.line);
   }
   const int64_t bytes = barrier.bytes + int64_t{expect_bytes};
   if (bytes > kMostBytes)

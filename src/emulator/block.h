@@ -19,7 +19,18 @@ struct Block;
 struct Warp;
 
 // What a thread waits for. kReady: it may run or has not started.
-enum class Wait : uint8_t { kReady, kBarrier, kLanes, kCluster, kPoll, kTransactions, kStores, kRegisters, kFinished };
+enum class Wait : uint8_t {
+  kReady,
+  kBarrier,
+  kLanes,
+  kCluster,
+  kPoll,
+  kTransactions,
+  kStores,
+  kProducts,
+  kRegisters,
+  kFinished
+};
 
 struct Thread : emulated::ThreadInfo {
   Fiber* fiber = nullptr;  // where it waits; null: it has not started
@@ -40,11 +51,17 @@ struct Copy {
   uint32_t bytes, valid, group;
 };
 
-// A wgmma of one warp that has not happened yet.
-struct WarpProduct {
+// A wgmma that has not happened yet. It happens when all four warps have asked for it, for all of them at once.
+struct Product {
   emulated::WgmmaCall call;
-  std::array<void*, 32> sums;  // of each lane
-  uint32_t group;
+  std::array<void*, 128> sums;  // of each thread of the warpgroup
+  uint32_t warps = 0;           // how many asked
+};
+
+struct Warpgroup {
+  std::deque<Product> products;
+  uint64_t done = 0;  // how many products happened
+  std::vector<Thread*> waiting;
 };
 
 // One exchange between lanes that name the same mask. Two sets of values: a lane may be in the next exchange while
@@ -69,19 +86,12 @@ struct Warp {
   // For the check that lanes leave a barrier from the same place.
   uint64_t barrier_stamp = 0;
   Place barrier_place{};
-  std::deque<WarpProduct> products;
-  uint32_t product_group = 0;
-  uint64_t products_issued = 0;
+  uint64_t products = 0;          // how many it asked for
+  std::vector<uint64_t> commits;  // how many at each commit
   bool fenced = false;
   uint32_t registers = 0;         // per thread
   uint32_t registers_wanted = 0;  // more than it has: it waits for them
   std::vector<Thread*> waiting;   // for registers
-};
-
-// What the warps of a warpgroup multiply: the operands have to be the same in all four.
-struct Warpgroup {
-  uint64_t first = 0;  // number of the oldest product that some warp has not issued
-  std::deque<std::pair<uint64_t, uint64_t>> operands;
 };
 
 struct Barrier {

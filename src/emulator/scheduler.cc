@@ -140,9 +140,8 @@ void Scheduler::set_up_warps(Block& block) {
     Warp& warp = block.warps[i];
     const uint32_t lanes = std::min(32u, threads - 32 * i);
     warp.lanes = lanes == 32 ? ~0u : (1u << lanes) - 1;
-    warp.barrier_stamp = warp.products_issued = 0;
-    warp.products.clear();
-    warp.product_group = 0;
+    warp.barrier_stamp = warp.products = 0;
+    warp.commits.clear();
     warp.fenced = false;
     warp.waiting.clear();
     warp.registers = registers;
@@ -367,6 +366,9 @@ std::string Scheduler::describe_deadlock() const {
         break;
       case Wait::kStores:
         what = "for their stores";
+        break;
+      case Wait::kProducts:
+        what = "for a wgmma that not all warps of the warpgroup asked for";
         break;
       case Wait::kRegisters:
         what = fmt::format("for {} registers each", where.detail);

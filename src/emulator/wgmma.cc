@@ -1,5 +1,5 @@
-// The matrix instruction of a warpgroup. Each warp computes its 16 rows; operands are read from shared memory when the
-// product happens, which is when it is asked for, when it is waited for or at another wgmma in between.
+// The matrix instruction of a warpgroup. A product happens, for all four warps at once, at some time between when the
+// last of them asks for it and when one waits for it; that is when operands are read from shared memory.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -104,7 +104,7 @@ Holder holder_of(uint32_t row, uint32_t column) {
 }
 
 template <typename T>
-void execute(Scheduler& s, Block& block, uint32_t number, const WarpProduct& product, Place place) {
+void execute(Scheduler& s, Block& block, const Product& product, Place place) {
   using Wide = std::conditional_t<std::is_same_v<T, float>, float, uint32_t>;  // integers wrap
   static const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   const WgmmaCall& call = product.call;
@@ -113,82 +113,75 @@ void execute(Scheduler& s, Block& block, uint32_t number, const WarpProduct& pro
   static std::vector<Wide> sums;
   a.resize(depth * 16);
   b.resize(depth * n);
-  sums.assign(16 * n, Wide{});
-  read_operand(s, block, call, parse(s, call.a, place), call.mn_a, number % 4 * 16, 16, a.data(), place);
+  sums.resize(16 * n);
   read_operand(s, block, call, parse(s, call.b, place), call.mn_b, 0, n, b.data(), place);
-  if (call.accumulate) {
-    for (uint32_t row = 0; row < 16; ++row) {
-      for (uint32_t column = 0; column < n; ++column) {
-        const Holder h = holder_of(row, column);
-        sums[row * n + column] = static_cast<Wide>(static_cast<const T*>(product.sums[h.lane])[h.index]);
-      }
+  for (uint32_t warp = 0; warp < 4; ++warp) {
+    read_operand(s, block, call, parse(s, call.a, place), call.mn_a, warp * 16, 16, a.data(), place);
+    std::fill(sums.begin(), sums.end(), Wide{});
+    void* const* lanes = product.sums.data() + warp * 32;
+    for (uint32_t i = 0; call.accumulate && i < 16 * n; ++i) {
+      const Holder h = holder_of(i / n, i % n);
+      sums[i] = static_cast<Wide>(static_cast<const T*>(lanes[h.lane])[h.index]);
     }
-  }
-  const auto* wide_a = reinterpret_cast<const Wide*>(a.data());
-  const auto* wide_b = reinterpret_cast<const Wide*>(b.data());
-  if (avx2) {
-    multiply_add_avx2(sums.data(), wide_a, wide_b, n, depth);
-  } else {
-    multiply_add(sums.data(), wide_a, wide_b, n, depth);
-  }
-  for (uint32_t row = 0; row < 16; ++row) {
-    for (uint32_t column = 0; column < n; ++column) {
-      const Holder h = holder_of(row, column);
-      static_cast<T*>(product.sums[h.lane])[h.index] = static_cast<T>(sums[row * n + column]);
-    }
-  }
-}
-
-// Runs products of the current warp, the oldest first, as long as `due` says so.
-template <typename F>
-void run_products(Scheduler& s, Place place, F due) {
-  Block& block = *s.current().owner;
-  Warp& warp = *s.current().warp;
-  const auto number = static_cast<uint32_t>(&warp - block.warps.data());
-  while (!warp.products.empty() && due(warp.products.front())) {
-    const WarpProduct product = warp.products.front();
-    warp.products.pop_front();
-    if (is_integer(product.call.type)) {
-      execute<int32_t>(s, block, number, product, place);
+    const auto* wide_a = reinterpret_cast<const Wide*>(a.data());
+    const auto* wide_b = reinterpret_cast<const Wide*>(b.data());
+    if (avx2) {
+      multiply_add_avx2(sums.data(), wide_a, wide_b, n, depth);
     } else {
-      execute<float>(s, block, number, product, place);
+      multiply_add(sums.data(), wide_a, wide_b, n, depth);
+    }
+    for (uint32_t i = 0; i < 16 * n; ++i) {
+      const Holder h = holder_of(i / n, i % n);
+      static_cast<T*>(lanes[h.lane])[h.index] = static_cast<T>(sums[i]);
     }
   }
 }
 
-// All four warps of a warpgroup name the same operands in the same order.
-void check_operands(Scheduler& s, const WgmmaCall& call, Place place) {
+Warpgroup& warpgroup_of(Scheduler& s, uint32_t* warp_in_group) {
   Block& block = *s.current().owner;
-  Warp& warp = *s.current().warp;
-  const auto number = static_cast<size_t>(&warp - block.warps.data());
-  Warpgroup& group = block.warpgroups[number / 4];
-  const uint64_t mine = warp.products_issued++;
-  const size_t at = mine - group.first;
-  if (at == group.operands.size()) {
-    group.operands.emplace_back(call.a, call.b);
-  } else if (group.operands[at] != std::pair(call.a, call.b)) {
-    s.fail("wgmma: the warps of a warpgroup give different descriptors ({}:{})", place.file, place.line);
+  const auto number = static_cast<uint32_t>(s.current().warp - block.warps.data());
+  *warp_in_group = number % 4;
+  return block.warpgroups[number / 4];
+}
+
+// Products that all four warps asked for happen, in order, until `until` have.
+void run_products(Scheduler& s, Warpgroup& group, uint64_t until, Place place) {
+  Block& block = *s.current().owner;
+  while (group.done < until && !group.products.empty() && group.products.front().warps == 4) {
+    const Product& product = group.products.front();
+    if (is_integer(product.call.type)) {
+      execute<int32_t>(s, block, product, place);
+    } else {
+      execute<float>(s, block, product, place);
+    }
+    group.products.pop_front();
+    ++group.done;
   }
-  uint64_t oldest = mine + 1;
-  for (size_t w = number / 4 * 4; w < number / 4 * 4 + 4; ++w)
-    oldest = std::min(oldest, block.warps[w].products_issued);
-  for (; group.first < oldest; ++group.first) group.operands.pop_front();
 }
 
 void add_product(Scheduler& s, const uint64_t* lanes, Place place) {
   Warp& warp = *s.current().warp;
-  WarpProduct product{*reinterpret_cast<const WgmmaCall*>(lanes[0]), {}, warp.product_group};
+  uint32_t number = 0;
+  Warpgroup& group = warpgroup_of(s, &number);
+  const auto& first = *reinterpret_cast<const WgmmaCall*>(lanes[0]);
+  if (!warp.fenced) s.fail("wgmma without a fence before it ({}:{})", place.file, place.line);
+  const size_t at = warp.products++ - group.done;
+  if (at == group.products.size()) group.products.push_back({first, {}});
+  Product& product = group.products[at];
   for (uint32_t lane = 0; lane < 32; ++lane) {
     const auto& call = *reinterpret_cast<const WgmmaCall*>(lanes[lane]);
-    if (call.a != product.call.a || call.b != product.call.b || call.accumulate != product.call.accumulate) {
-      s.fail("wgmma: the lanes of a warp give different descriptors ({}:{})", place.file, place.line);
+    const WgmmaCall& same = product.call;
+    if (call.a != same.a || call.b != same.b || call.accumulate != same.accumulate || call.n != same.n) {
+      s.fail("wgmma: the threads of a warpgroup give different operands ({}:{})", place.file, place.line);
     }
-    product.sums[lane] = call.d;
+    product.sums[number * 32 + lane] = call.d;
   }
-  if (!warp.fenced) s.fail("wgmma without a fence before it ({}:{})", place.file, place.line);
-  check_operands(s, product.call, place);
-  warp.products.push_back(product);
-  if (s.random().one_in(4)) run_products(s, place, [](const WarpProduct&) { return true; });
+  if (++product.warps < 4) return;
+  constexpr uint64_t kAll = ~uint64_t{0};
+  if (group.waiting.empty() && !s.random().one_in(4)) return;
+  run_products(s, group, kAll, place);
+  for (Thread* thread : group.waiting) s.wake(thread);
+  group.waiting.clear();
 }
 
 }  // namespace
@@ -202,11 +195,16 @@ void Scheduler::wgmma(const WgmmaCall& call, Place place) {
 }
 
 void Scheduler::wgmma_wait(uint32_t pending, Place place) {
-  whole_warp(Collective::kWgmmaWait, pending, place, [](Scheduler& s, const uint64_t* lanes, Place at) {
-    const uint32_t done = s.current().warp->product_group;
-    const auto left = static_cast<uint32_t>(lanes[0]);
-    run_products(s, at, [&](const WarpProduct& product) { return product.group + left < done; });
-  });
+  whole_warp(Collective::kWgmmaWait, pending, place, nullptr);
+  uint32_t number = 0;
+  Warpgroup& group = warpgroup_of(*this, &number);
+  const std::vector<uint64_t>& commits = current_->warp->commits;
+  if (commits.size() <= pending) return;
+  const uint64_t until = commits[commits.size() - 1 - pending];
+  for (run_products(*this, group, until, place); group.done < until; run_products(*this, group, until, place)) {
+    group.waiting.push_back(current_);
+    wait(Wait::kProducts, 0, place);
+  }
 }
 
 // setmaxnreg: a warp that wants more registers than are free waits until others give some.
