@@ -226,6 +226,7 @@ nlohmann::json to_json(const GroupReport& group) {
   }
   return {{"kind", std::string(to_string(group.kind))},
           {"depth", group.depth},
+          {"trips", group.trips},
           {"ops", group.ops},
           {"nodes", group.origins},
           {"primitives", group.nodes},

@@ -400,7 +400,7 @@ class PlanBuilder {
     return build_plan(body, context_, depth_ + 1, loop_states).plan;
   }
 
-  void add_control(const ir::Node& node, const GroupReport& report) {
+  void add_control(const ir::Node& node, GroupReport& report) {
     if (node.op == ir::Op::kLoop) {
       add_loop(node, report);
     } else {
@@ -409,7 +409,7 @@ class PlanBuilder {
     }
   }
 
-  void add_loop(const ir::Node& node, const GroupReport& report) {
+  void add_loop(const ir::Node& node, GroupReport& report) {
     runtime::LoopStep action;
     const auto states = static_cast<size_t>(node.attrs.integer("states"));
     action.body = body_plan(node.attrs.graph("body"), static_cast<int64_t>(states));
@@ -421,7 +421,10 @@ class PlanBuilder {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       (i < states ? action.final_states : action.stacked).push_back(write(node.outputs[i]));
     }
-    if (const ir::Attr* trip = node.attrs.find("trip")) action.trip_bound = std::get<int64_t>(*trip);
+    if (const ir::Attr* trip = node.attrs.find("trip")) {
+      action.trip_bound = std::get<int64_t>(*trip);
+      report.trips = action.trip_bound;
+    }
     action.workspace = add_workspace(runtime::workspace_bytes(action));
     add_step(std::move(action), fmt::format("loop of {} steps", action.body->steps.size()), report.origins);
   }

@@ -38,6 +38,7 @@ struct GroupReport {
   int64_t bytes_inside = 0;
   double compulsory_bytes = 0;                 // of a stitch group: what it reads and writes of outside values, once
   std::vector<schedule::Boundary> boundaries;  // between kernels of a stitch group
+  int64_t trips = 1;                           // of a loop: how often its body runs at most
   double measured_seconds = 0;                 // of a loop or branch; 0: not measured
 };
 

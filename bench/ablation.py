@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""What each part of stitching brings, on the CPU: kernels of zoo models under --fusion none, basic and stitch, and the
+time of a run as the parts are added one by one (the table of AStitch's ablation).
+
+Counts are of the plan and, with loop bodies counted as often as they run, of one run. A memory-bound kernel is one of
+no contraction; copies are those among them that only move elements."""
+
+import argparse
+import datetime
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
+
+from cpu_models import commit, device, spread  # noqa: E402
+from heddle_command import Heddle  # noqa: E402
+
+MODELS = ["crnn", "asr", "bert-base", "transformer", "dien"]
+MOVES = {"reshape", "transpose", "slice", "broadcast", "reverse", "pad", "concat", "gather", "gather_elements", "gather_nd"}
+
+STEPS = {
+    "none": ("--fusion", "none"),
+    "basic, one mapping": ("--fusion", "basic", "--disable-stitching", "adaptive-mapping"),
+    "+ adaptive mapping": ("--fusion", "basic"),
+    "+ stitching with data reuse": ("--fusion", "stitch", "--disable-stitching", "dominant-merging"),
+    "+ dominant merging (all)": ("--fusion", "stitch"),
+}
+
+
+def count(report):
+    """(memory-bound kernels, copies among them, contraction kernels) of the plan, and the first two of one run."""
+    trips, plan, run = [1], [0, 0, 0], [0, 0]
+    for group in report["groups"]:
+        del trips[group["depth"] + 1 :]
+        times = trips[-1]
+        if group["kind"] == "control":
+            trips.append(times * group["trips"])
+        if group["view"] or group["kind"] == "control":
+            continue
+        kernels = max(len(group["kernels"]), 1)  # a reference step counts as one
+        if group["kind"] == "contraction":
+            plan[2] += kernels
+            continue
+        ops = {word for word in group["ops"].split() if not word[1:].isdigit()}
+        copies = kernels if ops <= MOVES else 0
+        plan[0] += kernels
+        plan[1] += copies
+        run[0] += kernels * times
+        run[1] += copies * times
+    return plan, run
+
+
+def count_model(heddle, name, model, threads):
+    rows = []
+    for policy in ("none", "basic", "stitch"):
+        report = json.loads(heddle("explain", model, "--fusion", policy, "--threads", threads, "--json").output)
+        plan, run = count(report)
+        rows.append(
+            {"model": name, "policy": policy, "memory": plan[0], "copies": plan[1], "contractions": plan[2],
+             "memory_run": run[0], "copies_run": run[1]}
+        )  # fmt: skip
+    fewer = {key: 1 - rows[2][key] / rows[1][key] for key in ("memory", "memory_run")}
+    for row in rows:
+        print(
+            f"{name:12} {row['policy']:7} memory-bound kernels {row['memory']:5} (a run {row['memory_run']:6}), "
+            f"copies {row['copies']:4} (a run {row['copies_run']:5}), contractions {row['contractions']:4}"
+        )
+    print(f"{name:12} stitch has {fewer['memory']:.0%} fewer than basic, {fewer['memory_run']:.0%} in a run", flush=True)
+    return rows, fewer
+
+
+def time_steps(heddle, name, model, threads, bursts, seconds):
+    times = {step: [] for step in STEPS}
+    with tempfile.TemporaryDirectory() as folder:
+        plans = {}
+        for number, (step, options) in enumerate(STEPS.items()):
+            plans[step] = pathlib.Path(folder) / f"{number}.plan"
+            heddle("compile", model, *options, "--threads", threads, "-o", plans[step])
+        for _ in range(bursts):
+            for step, plan in plans.items():
+                times[step].append(heddle.bench(plan, threads, seconds)["p50_ms"])
+    rows = []
+    for step, values in times.items():
+        rows.append(
+            {"model": name, "step": step, "threads": threads, "ms": statistics.median(values), "spread": spread(values)}
+        )
+        print(f"{name:12} {step:30} {rows[-1]['ms']:9.3f} ms (spread {rows[-1]['spread']:.0%})", flush=True)
+    return rows
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heddle", type=pathlib.Path, default=ROOT / "build/release/heddle")
+    parser.add_argument("--models", type=pathlib.Path, default=ROOT / "build/bench/models", help="folder of the zoo's files")
+    parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--bursts", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=1, help="length of a burst; 0: count kernels only")
+    parser.add_argument("--keep", metavar="NAME", help="write bench/results/NAME.json instead of a file in build/bench")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    heddle = Heddle(arguments.heddle)
+    result = {
+        "kind": "ablation",
+        "date": datetime.date.today().isoformat(),
+        "commit": commit(),
+        "device": device(),
+        "kernels": [],
+        "times": [],
+    }
+    fewer = []
+    for name in arguments.only:
+        model = heddle.zoo_model(name, arguments.models)
+        rows, saved = count_model(heddle, name, model, arguments.threads)
+        result["kernels"] += rows
+        fewer.append(saved)
+        if arguments.seconds > 0:
+            result["times"] += time_steps(heddle, name, model, arguments.threads, arguments.bursts, arguments.seconds)
+    for key, what in (("memory", "the plan"), ("memory_run", "a run")):
+        mean = statistics.mean(saved[key] for saved in fewer)
+        result[f"fewer_{key}"] = mean
+        print(f"memory-bound kernels of {what}: stitch has {mean:.0%} fewer than basic on average")
+
+    path = ROOT / "bench/results" / f"{arguments.keep}.json"
+    if not arguments.keep:
+        path = ROOT / "build/bench" / f"ablation-{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"written: {path}")
+
+
+if __name__ == "__main__":
+    main()
