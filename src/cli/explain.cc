@@ -112,6 +112,19 @@ void print_stitch_kernel(const driver::KernelReport& kernel, const std::string& 
   }
 }
 
+// How a kernel is spread over the machine.
+std::string grid_text(const driver::KernelReport& kernel) {
+  if (kernel.launches.empty()) return fmt::format("{} tasks", kernel.tasks);
+  std::string text;
+  for (const CudaLaunch& launch : kernel.launches) {
+    if (!text.empty()) text += "; then ";
+    text += fmt::format("{}x{}x{} blocks of {} threads", launch.grid[0], launch.grid[1], launch.grid[2], launch.block);
+    if (launch.cluster > 1) text += fmt::format(" in clusters of {}", launch.cluster);
+    if (launch.shared_bytes > 0) text += ", shared " + human_bytes(launch.shared_bytes);
+  }
+  return text;
+}
+
 void print_group(const GroupReport& group, size_t index, const std::string& indent) {
   const std::string deeper = indent + std::string(static_cast<size_t>(group.depth) * 2, ' ');
   const std::string kind = group.view ? "view" : std::string(to_string(group.kind));
@@ -127,8 +140,8 @@ void print_group(const GroupReport& group, size_t index, const std::string& inde
   }
   for (const driver::KernelReport& kernel : group.kernels) {
     const std::string algorithm = kernel.algorithm.empty() ? "" : kernel.algorithm + ", ";
-    print_line(fmt::format("{}    kernel {} [{}]: {}{} tasks, floor {}{}", deeper, kernel.label, kernel.symbol,
-                           algorithm, kernel.tasks, human_seconds(kernel.floor_seconds),
+    print_line(fmt::format("{}    kernel {} [{}]: {}{}, floor {}{}", deeper, kernel.label, kernel.symbol, algorithm,
+                           grid_text(kernel), human_seconds(kernel.floor_seconds),
                            stitch ? "" : measured_text(kernel.measured_seconds)));
     if (stitch) {
       print_stitch_kernel(kernel, deeper + "    ");
@@ -216,6 +229,7 @@ nlohmann::json to_json(const GroupReport& group) {
                        {"algorithm", kernel.algorithm},
                        {"reason", kernel.reason},
                        {"tasks", kernel.tasks},
+                       {"launches", kernel.launches.size()},
                        {"floor_s", kernel.floor_seconds}});
     if (group.kind == ir::GroupKind::kStitch) kernels.back()["stitch"] = to_json(kernel.stitch);
     if (kernel.measured_seconds > 0) kernels.back()["measured_s"] = kernel.measured_seconds;

@@ -9,6 +9,7 @@
 #include "cli/support.h"
 #include "driver/model_impl.h"
 #include "driver/random_inputs.h"
+#include "runtime/plan_io.h"
 
 namespace heddle::cli {
 namespace {
@@ -119,18 +120,15 @@ int run_command(const Arguments& arguments) {
 
 int compile_command(const Arguments& arguments) {
   const Prepared prepared = prepare(arguments);
-  const Model model = Model::load(arguments.model, prepared.options);
-  model.save(arguments.output);
-  const ModelVariant& variant = model.impl().primary();
+  // No Model: a plan can be made for a GPU that this machine lacks.
+  const auto plan = runtime::is_plan_file(arguments.model) ? runtime::read_plan(arguments.model, 1)
+                                                           : plan_of_model(arguments.model, prepared.options);
+  runtime::write_plan(*plan, arguments.output);
+  double constants = 0;
+  for (const Tensor& constant : plan->constants) constants += static_cast<double>(constant.bytes());
   print_line(fmt::format("{}: {} steps, {} of constants, {} of intermediate values, for {}", arguments.output,
-                         variant.plan->steps.size(), human_bytes([&] {
-                           double bytes = 0;
-                           for (const Tensor& constant : variant.plan->constants) {
-                             bytes += static_cast<double>(constant.bytes());
-                           }
-                           return bytes;
-                         }()),
-                         human_bytes(static_cast<double>(variant.plan->arena_bytes)), variant.plan->target));
+                         plan->steps.size(), human_bytes(constants),
+                         human_bytes(static_cast<double>(plan->arena_bytes)), plan->target));
   return 0;
 }
 

@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "driver/import.h"
 #include "driver/index_bounds.h"
-#include "jit/compiler.h"
 #include "passes/fusion/basic.h"
 
 namespace heddle::driver {
@@ -90,6 +89,18 @@ void check_memory(const std::string& model, int64_t needed, const char* what) {
        "Reduce the batch or the sequence length (--shape), or close other programs");
 }
 
+void check_device_memory(const std::string& model, const runtime::Plan& plan, const Target& target) {
+  if (target.kind == TargetKind::kCpu) return check_memory(model, plan.arena_bytes, "its intermediate values");
+  int64_t constants = 0;
+  for (const Tensor& constant : plan.constants) constants += static_cast<int64_t>(constant.bytes());
+  if (plan.arena_bytes + constants <= target.cuda.memory_bytes) return;
+  fail(ErrorCode::kOutOfMemory, model,
+       fmt::format("weights and intermediate values need {:.1f} GB, the GPU has {:.1f} GB",
+                   static_cast<double>(plan.arena_bytes + constants) * 1e-9,
+                   static_cast<double>(target.cuda.memory_bytes) * 1e-9),
+       "Reduce the batch or the sequence length (--shape), or use --target cpu");
+}
+
 CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels) {
   const Settings settings = resolve(options);
   CompiledModel result;
@@ -127,7 +138,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   plan.model = path.substr(path.rfind('/') + 1);
   plan.target = report.target;
   add_interface(imported, options, plan);
-  check_memory(path, plan.arena_bytes, "its intermediate values");
+  check_device_memory(path, plan, settings.target);
 
   result.choices = tuned.choices();
   report.contractions = result.choices.problems.size();
@@ -135,11 +146,10 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   report.distinct_kernels = kernels.size();
   if (with_kernels && kernels.size() > 0) {
     stages.begin("kernels", 0.4);
-    const int jobs = Target::host_cpu().cpu.threads;
-    jit::CompiledLibrary library =
-        jit::compile(kernels.units(jobs, settings.target), settings.target, jobs, options.use_cache);
-    report.library_from_cache = library.from_cache;
-    plan.library = std::move(library.bytes);
+    MachineCode code = compile_kernels(kernels, settings.target, Target::host_cpu().cpu.threads, options.use_cache);
+    report.library_from_cache = code.from_cache;
+    plan.library = std::move(code.library);
+    plan.cubins = std::move(code.cubins);
   }
   stages.end();
   runtime::validate(plan);

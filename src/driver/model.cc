@@ -119,9 +119,13 @@ std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const Com
   return cache.store(driver::tuned_key(base, winners), std::move(plan));
 }
 
+}  // namespace
+
 // Values of inputs are used only where shapes depend on them, which shows when it does not work without.
-std::shared_ptr<const runtime::Plan> plan_with_values(const std::string& path, const CompileOptions& options,
-                                                      bool& cached) {
+std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
+                                                   bool* from_cache) {
+  bool unused = false;
+  bool& cached = from_cache != nullptr ? *from_cache : unused;
   CompileOptions without = options;
   without.values.clear();
   try {
@@ -131,8 +135,6 @@ std::shared_ptr<const runtime::Plan> plan_with_values(const std::string& path, c
   }
   return plan_for(path, options, cached);
 }
-
-}  // namespace
 
 Model::Impl::Impl(std::string path, CompileOptions options)
     : path_(std::move(path)),
@@ -153,12 +155,14 @@ std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& op
   auto variant = std::make_unique<ModelVariant>();
   if (is_plan_) {
     variant->plan = runtime::read_plan(path_, pool_->threads());
-    driver::check_runs_here(path_, variant->plan->target);
+    driver::check_runs_here(path_, variant->plan->target, driver::device_of(options.target));
     check_shapes(path_, *variant->plan, options.shapes);
   } else {
-    variant->plan = plan_with_values(path_, options, variant->from_cache);
+    driver::require_device(driver::resolve(options));
+    variant->plan = plan_of_model(path_, options, &variant->from_cache);
   }
-  variant->executor = std::make_unique<runtime::Executor>(variant->plan, pool_, driver::reference_interpreter());
+  variant->executor =
+      runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(), driver::device_of(options.target));
   driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
   return variant;
 }

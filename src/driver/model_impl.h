@@ -18,6 +18,10 @@ struct ModelVariant {
   bool from_cache = false;
 };
 
+// The plan of a model file, from the cache or compiled.
+std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
+                                                   bool* from_cache = nullptr);
+
 class Model::Impl {
  public:
   // A plan file or an ONNX file, by its first bytes.

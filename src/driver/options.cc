@@ -3,9 +3,13 @@
 #include <dlfcn.h>
 #include <sys/stat.h>
 
+#include <charconv>
+#include <cstdio>
+
 #include "base/check.h"
 #include "heddle/version.h"
 #include "jit/headers.h"
+#include "target/cuda_driver.h"
 
 namespace heddle {
 
@@ -58,6 +62,23 @@ std::string build_identity() {
   return fmt::format("{}.{}.{}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
+void check_gpu(const std::string& plan, const std::string& fingerprint, int device) {
+  const CudaTarget here = Target::cuda_device(device, 1).cuda;
+  // Machine code runs on its architecture only; a smaller GPU of it cannot hold a kernel whose blocks run all at once.
+  int sms = 0;
+  int64_t shared = 0;
+  const bool read =
+      std::sscanf(fingerprint.c_str(), fmt::format("cuda-{}-sms%d-shared%ld", here.architecture()).c_str(), &sms,
+                  &shared) == 2;
+  if (read && sms <= here.sms && shared <= here.shared_bytes_per_block) return;
+  Target target;
+  target.kind = TargetKind::kCuda;
+  target.cuda = here;
+  fail(ErrorCode::kDevice, plan,
+       fmt::format("it was made for {}, cuda:{} is {}", fingerprint, device, target.fingerprint()),
+       "Compile the model for this GPU");
+}
+
 }  // namespace
 
 Settings resolve(const CompileOptions& options) {
@@ -65,15 +86,16 @@ Settings resolve(const CompileOptions& options) {
     fail(ErrorCode::kInvalidArgument, "threads",
          fmt::format("{} is not between 0 and {}", options.threads, kMaxThreads));
   }
-  if (options.target.starts_with("cuda")) {
-    fail(ErrorCode::kDevice, options.target, "this build of Heddle has no CUDA backend", "Use --target cpu");
-  }
-  if (options.target != "cpu") {
-    fail(ErrorCode::kInvalidArgument, "target", fmt::format("\"{}\" is unknown", options.target),
-         "Use cpu, cuda or cuda:N");
-  }
+  const int device = device_of(options.target);
   Settings settings;
-  settings.target = Target::host_cpu(options.threads);
+  if (options.target == "cpu") {
+    settings.target = Target::host_cpu(options.threads);
+  } else if (CudaDriver::find() != nullptr) {
+    settings.target = Target::cuda_device(device, options.threads);
+    settings.device = device;
+  } else {
+    settings.target = Target::cuda_h200(options.threads);
+  }
   settings.precision = parse_precision(options.precision);
   settings.fusion = parse_fusion(options.fusion);
   settings.stitch = parse_stitch(options.disabled_stitching);
@@ -103,7 +125,24 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   return hasher.finish();
 }
 
-void check_runs_here(const std::string& plan, const std::string& fingerprint) {
+int device_of(const std::string& target) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (target == "cpu" || target == "cuda") return 0;
+  int number = 0;
+  const char* end = target.data() + target.size();
+  if (target.starts_with(kPrefix)) {
+    const auto [stop, error] = std::from_chars(target.data() + kPrefix.size(), end, number);
+    if (error == std::errc() && stop == end && number >= 0) return number;
+  }
+  fail(ErrorCode::kInvalidArgument, "target", fmt::format("\"{}\" is unknown", target), "Use cpu, cuda or cuda:N");
+}
+
+void require_device(const Settings& settings) {
+  if (settings.target.kind == TargetKind::kCuda && settings.device < 0) CudaDriver::get();
+}
+
+void check_runs_here(const std::string& plan, const std::string& fingerprint, int device) {
+  if (fingerprint.starts_with("cuda-")) return check_gpu(plan, fingerprint, device);
   const Target here = Target::host_cpu();
   const auto needs = [&](std::string_view feature) { return fingerprint.find(feature) != std::string::npos; };
   const bool isa = fingerprint.starts_with("cpu-") && (!needs("-avx512-") || here.cpu.isa >= CpuIsa::kAvx512) &&

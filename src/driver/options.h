@@ -11,18 +11,27 @@ namespace heddle::driver {
 // CompileOptions with every text understood and every default filled in.
 struct Settings {
   Target target;
+  int device = -1;  // of the target, where it is a GPU that this machine has
   passes::Precision precision = passes::Precision::kF32;
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
   schedule::StitchOptions stitch;
 };
 
-// Throws kInvalidArgument naming the option and what it may be, kDevice for a target that this machine lacks.
+// Throws kInvalidArgument naming the option and what it may be, kDevice for a GPU that this machine lacks while it has
+// others. On a machine without any, the target "cuda" is an H200: plans can be made for it.
 Settings resolve(const CompileOptions& options);
 
 // Everything that decides a plan apart from the model: options, target, this build of Heddle.
 Hash128 settings_hash(const CompileOptions& options, const Settings& settings);
 
-// Throws kDevice when kernels made for the target of this fingerprint do not run on this machine.
-void check_runs_here(const std::string& plan, const std::string& fingerprint);
+// Throws kDevice, saying what is missing, where the target is a GPU and this machine has none.
+void require_device(const Settings& settings);
+
+// Throws kDevice when kernels made for the target of this fingerprint do not run on this machine: on its CPU, or on GPU
+// `device`.
+void check_runs_here(const std::string& plan, const std::string& fingerprint, int device);
+
+// The number in "cuda:N"; 0 in "cuda" and in "cpu". Throws kInvalidArgument.
+int device_of(const std::string& target);
 
 }  // namespace heddle::driver

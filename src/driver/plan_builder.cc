@@ -372,17 +372,27 @@ class PlanBuilder {
       workspaces.push_back(add_workspace(workspace.bytes));
     for (size_t k = 0; k < sources.size(); ++k) {
       const schedule::ScheduledKernel& kernel = scheduled.kernels[k];
+      codegen::KernelSource& source = sources[k];
       HEDDLE_CHECK(kernel.bindings.size() == kernel.desc.operands.size(), "{}: operands without binding", kernel.label);
-      runtime::KernelStep action{
-          .symbol = {}, .operands = {}, .tasks = sources[k].tasks, .scratch_bytes = sources[k].scratch_bytes};
+      std::vector<uint32_t> operands;
       for (size_t i = 0; i < kernel.bindings.size(); ++i) {
-        action.operands.push_back(operand(kernel.desc.operands[i], kernel.bindings[i], workspaces));
+        operands.push_back(operand(kernel.desc.operands[i], kernel.bindings[i], workspaces));
       }
-      report.kernels.push_back({kernel.label, sources[k].symbol, kernel.config.algorithm, kernel.config.reason,
-                                sources[k].tasks, kernel.floor_seconds, kernel.stitch});
-      action.symbol = context_.kernels.add(std::move(sources[k]));
-      add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds,
-               static_cast<int64_t>(report.kernels.size()) - 1);
+      report.kernels.push_back({kernel.label, source.symbol, kernel.config.algorithm, kernel.config.reason,
+                                source.tasks, kernel.floor_seconds, kernel.stitch, 0, source.launches});
+      const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
+      if (context_.target.kind == TargetKind::kCuda) {
+        context_.kernels.add(source);
+        if (source.workspace_bytes > 0 || source.counter_bytes > 0) {
+          operands.push_back(add_workspace(source.workspace_bytes));
+        }
+        runtime::CudaStep action{std::move(source.launches), std::move(operands), source.counter_bytes};
+        add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
+        continue;
+      }
+      const int64_t tasks = source.tasks, scratch = source.scratch_bytes;
+      runtime::KernelStep action{context_.kernels.add(std::move(source)), std::move(operands), tasks, scratch};
+      add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
     }
   }
 
@@ -460,30 +470,6 @@ class PlanBuilder {
 };
 
 }  // namespace
-
-const std::string& KernelSet::add(codegen::KernelSource source) {
-  const std::string symbol = source.symbol;
-  return kernels_.emplace(symbol, std::move(source)).first->first;
-}
-
-std::vector<std::string> KernelSet::units(int count, const Target& target) const {
-  std::vector<const codegen::KernelSource*> order;
-  for (const auto& [symbol, source] : kernels_) order.push_back(&source);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return a->text.size() > b->text.size(); });
-  // The largest first, each to the unit that is the smallest so far.
-  const auto cut = static_cast<size_t>(std::clamp<int64_t>(count, 1, static_cast<int64_t>(order.size())));
-  std::vector<std::vector<const codegen::KernelSource*>> parts(cut);
-  std::vector<size_t> sizes(cut);
-  for (const codegen::KernelSource* source : order) {
-    const auto smallest = static_cast<size_t>(std::min_element(sizes.begin(), sizes.end()) - sizes.begin());
-    parts[smallest].push_back(source);
-    sizes[smallest] += source->text.size();
-  }
-  std::vector<std::string> units;
-  for (const auto& part : parts) units.push_back(codegen::translation_unit(part, target));
-  return units;
-}
 
 ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy) {
   const passes::FusionOptions options = {

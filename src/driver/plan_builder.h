@@ -5,25 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "codegen/codegen.h"
+#include "driver/kernel_set.h"
 #include "driver/report.h"
 #include "passes/fusion/fusion.h"
 #include "runtime/plan.h"
 
 namespace heddle::driver {
-
-// The kernels of a model by symbol: layers with equal descriptions share them.
-class KernelSet {
- public:
-  // Returns the symbol.
-  const std::string& add(codegen::KernelSource source);
-  size_t size() const { return kernels_.size(); }
-  // Cut into at most `count` translation units of similar size.
-  std::vector<std::string> units(int count, const Target& target) const;
-
- private:
-  std::map<std::string, codegen::KernelSource> kernels_;
-};
 
 // The groups of a graph as its plan has them.
 ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy);

@@ -6,6 +6,7 @@
 
 #include "ir/group.h"
 #include "schedule/scheme.h"
+#include "target/cuda_launch.h"
 
 namespace heddle::driver {
 
@@ -22,6 +23,7 @@ struct KernelReport {
   double floor_seconds = 0;
   schedule::StitchFacts stitch;  // of the kernels of stitch groups
   double measured_seconds = 0;   // 0: not measured
+  std::vector<CudaLaunch> launches;  // on a GPU, in place of tasks
 };
 
 struct GroupReport {

@@ -125,15 +125,17 @@ VerifyReport verify(const std::string& path, const CompileOptions& options, std:
   if (runtime::is_plan_file(path)) {
     fail(ErrorCode::kInvalidArgument, path, "a plan holds no graph to compare with", "Verify the ONNX model");
   }
+  const Settings settings = resolve(options);
+  require_device(settings);
   const CompiledModel model = compile_with_values(path, options);
-  const auto pool = std::make_shared<ThreadPool>(resolve(options).target.cpu.threads);
-  const runtime::Executor executor(model.plan, pool, reference_interpreter());
-  check_memory(path, executor.bytes_per_run(), "its intermediate values and outputs");
+  const auto pool = std::make_shared<ThreadPool>(settings.target.cpu.threads);
+  const auto executor = runtime::make_executor(model.plan, pool, reference_interpreter(), settings.device);
+  check_memory(path, executor->bytes_per_run(), "its intermediate values and outputs");
   const std::vector<Tensor> inputs = in_order(*model.plan, random_inputs(*model.plan, seed, std::move(given)));
 
   VerifyReport report;
   const auto run_start = std::chrono::steady_clock::now();
-  const std::vector<Tensor> outputs = executor.run(inputs);
+  const std::vector<Tensor> outputs = executor->run(inputs);
   report.run_seconds = seconds_since(run_start);
 
   const auto reference_start = std::chrono::steady_clock::now();
@@ -149,7 +151,7 @@ VerifyReport verify(const std::string& path, const CompileOptions& options, std:
   if (!report.ok) {
     allow_for_sensitivity(*model.optimised, to_arrays(inputs), expected, outputs, seed, bounds, report);
   }
-  if (!report.ok) report.first = find_divergence(model, executor, inputs, bounds);
+  if (!report.ok) report.first = find_divergence(model, *executor, inputs, bounds);
   return report;
 }
 

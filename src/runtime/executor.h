@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
@@ -13,40 +12,40 @@
 
 namespace heddle::runtime {
 
-struct Program;
-struct Context;
-
-// Runs a plan. Thread-safe: each run takes a context (an arena, scratch and pointer tables) from a free list, which
-// grows to the largest number of concurrent runs.
+// Runs a plan. Thread-safe: each run takes a state (arena, scratch, pointers) from a free list, which grows to the
+// largest number of concurrent runs.
 class Executor {
  public:
-  // Loads the plan's kernels. `interpreter` may be null when the plan has no reference steps. Throws kDamagedArtefact.
-  Executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-           std::shared_ptr<const Interpreter> interpreter);
-  ~Executor();
+  virtual ~Executor() = default;
 
   // Called after each outermost step with its index; `read` copies a buffer that the step has just written or read.
   using Observer = std::function<void(size_t step, const std::function<Tensor(uint32_t buffer)>& read)>;
 
   // `inputs` in the order of Plan::inputs; dtype and byte size must match (the caller has checked). Returns tensors in
-  // the order of Plan::outputs, owned by the caller. Throws kOutOfMemory, or what a reference step throws.
-  std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const;
+  // the order of Plan::outputs, owned by the caller. Throws kOutOfMemory, kDevice, or what a reference step throws.
+  virtual std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const = 0;
+
+  // Bytes of the host's memory that one more concurrent run allocates, outputs included.
+  virtual int64_t bytes_per_run() const = 0;
+
+  // Seconds that the device works on each of `runs` runs, without copies from and to the host; empty for a CPU.
+  virtual std::vector<double> device_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
 
   const Plan& plan() const { return *plan_; }
-  // Bytes that one more concurrent run allocates, outputs included.
-  int64_t bytes_per_run() const;
 
- private:
-  std::unique_ptr<Context> take_context() const;
-  std::vector<Tensor> run_in(Context& context, std::span<const Tensor> inputs, const Observer& observe) const;
-
+ protected:
+  explicit Executor(std::shared_ptr<const Plan> plan)
+      : plan_(std::move(plan)), outputs_(std::make_shared<OutputPool>(plan_->outputs.size())) {}
   std::shared_ptr<const Plan> plan_;
-  std::shared_ptr<ThreadPool> pool_;
-  std::shared_ptr<const Interpreter> interpreter_;
-  std::unique_ptr<const Program> program_;
   std::shared_ptr<OutputPool> outputs_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Context>> free_;
 };
+
+// Whether the plan was made for a GPU.
+bool runs_on_gpu(const Plan& plan);
+
+// The executor of the plan's kind of device; `device` is the number of the GPU. Loads the plan's kernels. `interpreter`
+// may be null when the plan has no reference steps. Throws kDamagedArtefact, kDevice, kOutOfMemory.
+std::unique_ptr<Executor> make_executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
+                                        std::shared_ptr<const Interpreter> interpreter, int device = 0);
 
 }  // namespace heddle::runtime

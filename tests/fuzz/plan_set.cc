@@ -2,7 +2,6 @@
 
 #include "base/thread_pool.h"
 #include "driver/reference.h"
-#include "jit/compiler.h"
 #include "passes/pass.h"
 #include "runtime/executor.h"
 
@@ -39,19 +38,22 @@ size_t PlanSet::add(const ir::Graph& graph, bool small) {
 void PlanSet::compile() {
   if (kernels_.size() > 0) {
     const int jobs = target().cpu.threads;
-    const auto library = jit::compile(kernels_.units(jobs, target()), target(), jobs, /*use_cache=*/false);
-    for (const auto& plan : plans_) plan->library = library.bytes;
+    const driver::MachineCode code = driver::compile_kernels(kernels_, target(), jobs, /*use_cache=*/false);
+    for (const auto& plan : plans_) {
+      plan->library = code.library;
+      plan->cubins = code.cubins;
+    }
   }
   for (const auto& plan : plans_) runtime::validate(*plan);
 }
 
 std::vector<ir::Array> PlanSet::run(size_t index, const std::vector<ir::Array>& inputs, int threads) const {
-  const runtime::Executor executor(plans_[index], std::make_shared<ThreadPool>(threads),
-                                   driver::reference_interpreter());
+  const auto executor =
+      runtime::make_executor(plans_[index], std::make_shared<ThreadPool>(threads), driver::reference_interpreter());
   std::vector<Tensor> tensors;
   for (const ir::Array& x : inputs) tensors.push_back(ir::to_tensor(x));
   std::vector<ir::Array> outputs;
-  for (const Tensor& y : executor.run(tensors)) outputs.push_back(ir::to_array(y));
+  for (const Tensor& y : executor->run(tensors)) outputs.push_back(ir::to_array(y));
   return outputs;
 }
 

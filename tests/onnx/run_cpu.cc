@@ -3,7 +3,6 @@
 #include "base/thread_pool.h"
 #include "driver/plan_builder.h"
 #include "driver/reference.h"
-#include "jit/compiler.h"
 #include "passes/pass.h"
 #include "run_case.h"
 #include "runtime/executor.h"
@@ -20,10 +19,10 @@ struct Prepared {
 Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& pool) {
   const runtime::Plan& plan = *prepared.plan;
   runtime::validate(plan);
-  const runtime::Executor executor(prepared.plan, pool, driver::reference_interpreter());
+  const auto executor = runtime::make_executor(prepared.plan, pool, driver::reference_interpreter());
   std::vector<Tensor> inputs;
   for (const runtime::Port& port : plan.inputs) inputs.push_back(prepared.imported.options.values.at(port.name));
-  const std::vector<Tensor> results = executor.run(inputs);
+  const std::vector<Tensor> results = executor->run(inputs);
   std::map<std::string, Tensor> outputs;
   for (size_t i = 0; i < results.size(); ++i) outputs[plan.outputs[i].name] = results[i];
   return check_outputs(prepared.imported, outputs);
@@ -51,7 +50,7 @@ void run_cpu(const std::string& data, std::span<const std::string> folders, cons
   }
   std::string library;
   const Verdict compiled = guarded([&]() -> Verdict {
-    if (kernels.size() > 0) library = jit::compile(kernels.units(1, target), target, 1, true).bytes;
+    library = driver::compile_kernels(kernels, target, 1, true).library;
     return {};
   });
   const auto pool = std::make_shared<ThreadPool>(2);

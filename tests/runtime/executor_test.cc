@@ -1,4 +1,4 @@
-#include "runtime/executor.h"
+#include "runtime/cpu_executor.h"
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ Tensor scalar_f32(float value) {
 
 TEST(Executor, RunsKernelsOverArenaConstantsInputsAndOutputs) {
   for (int threads : {1, 2, 3}) {
-    const Executor executor(small_plan(), pool(threads), nullptr);
+    const CpuExecutor executor(small_plan(), pool(threads), nullptr);
     const Tensor x = floats({0, 1, 2, 3, 4, 5, 6, 7});
     const auto outputs = executor.run(std::span(&x, 1));
     ASSERT_EQ(outputs.size(), 2u);
@@ -37,7 +37,7 @@ TEST(Executor, RunsKernelsOverArenaConstantsInputsAndOutputs) {
 }
 
 TEST(Executor, ConcurrentRunsDoNotShareBuffers) {
-  const Executor executor(small_plan(), pool(2), nullptr);
+  const CpuExecutor executor(small_plan(), pool(2), nullptr);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -57,7 +57,7 @@ TEST(Executor, ConcurrentRunsDoNotShareBuffers) {
 TEST(Executor, OutputsThatAreHeldKeepTheirValues) {
   std::vector<Tensor> held;
   {
-    const Executor executor(small_plan(), pool(1), nullptr);
+    const CpuExecutor executor(small_plan(), pool(1), nullptr);
     const void* released = nullptr;
     for (int run = 0; run < 4; ++run) {
       const Tensor x = floats(std::vector<float>(kSize, static_cast<float>(run)));
@@ -84,7 +84,7 @@ TEST(Executor, ScratchBelongsToOneThread) {
   const uint32_t x = w.input("x", DType::kF32, {n});
   const uint32_t y = w.output("y", DType::kF32, {n});
   w.kernel("through_scratch", {x, y}, n, 64 * 4);
-  const Executor executor(w.finish(), pool(4), nullptr);
+  const CpuExecutor executor(w.finish(), pool(4), nullptr);
   Tensor input(DType::kF32, {n});
   for (int64_t i = 0; i < n; ++i) input.mutable_values<float>()[static_cast<size_t>(i)] = static_cast<float>(i);
   const auto outputs = executor.run(std::span(&input, 1));
@@ -100,7 +100,7 @@ struct LoopCase {
 
 TEST(Executor, LoopsStopByTripOrConditionAndPassStatesWithoutCopies) {
   const int64_t bound = 6;
-  const Executor executor(loop_plan(bound), pool(), nullptr);
+  const CpuExecutor executor(loop_plan(bound), pool(), nullptr);
   const std::vector<LoopCase> cases = {
       {0, true, 1, {0, 0, 0, 0, 0, 0}},  {3, false, 1, {0, 0, 0, 0, 0, 0}}, {1, true, 1, {1, 0, 0, 0, 0, 0}},
       {2, true, 2, {1, 2, 0, 0, 0, 0}},  {3, true, 4, {1, 2, 4, 0, 0, 0}},  {6, true, 7, {1, 2, 4, 7, 0, 0}},
@@ -139,7 +139,7 @@ TEST(Executor, StatesWithBuffersOfTheirOwn) {
     loop.final_states = {outer.output("a", DType::kF32, {kSize}), outer.output("b", DType::kF32, {kSize})};
     loop.workspace = outer.arena(DType::kU8, {workspace_bytes(loop)});
     outer.step(loop);
-    const Executor executor(outer.finish(), pool(), nullptr);
+    const CpuExecutor executor(outer.finish(), pool(), nullptr);
     const Tensor inputs[] = {floats(std::vector<float>(kSize, 3)), floats(std::vector<float>(kSize, 7))};
     const auto outputs = executor.run(inputs);
     EXPECT_EQ(values_of(outputs[0]), std::vector<float>(kSize, 3 + static_cast<float>(trip)));
@@ -169,7 +169,7 @@ TEST(Executor, BranchesTakeOneBody) {
   branch.results = {outer.output("y", DType::kF32, {kSize})};
   branch.workspace = outer.arena(DType::kU8, {workspace_bytes(branch)});
   outer.step(branch);
-  const Executor executor(outer.finish(), pool(), nullptr);
+  const CpuExecutor executor(outer.finish(), pool(), nullptr);
   for (bool condition : {true, false, true}) {
     const Tensor inputs[] = {scalar_bool(condition), floats(std::vector<float>(kSize, 2))};
     EXPECT_EQ(values_of(executor.run(inputs)[0])[3], condition ? 3 : 2);
@@ -177,7 +177,7 @@ TEST(Executor, BranchesTakeOneBody) {
 }
 
 TEST(Executor, ObserverSeesWhatEachStepMade) {
-  const Executor executor(small_plan(), pool(), nullptr);
+  const CpuExecutor executor(small_plan(), pool(), nullptr);
   const Tensor x = floats(std::vector<float>(kSize, 1));
   std::vector<float> seen;
   executor.run(std::span(&x, 1), [&](size_t step, const std::function<Tensor(uint32_t)>& read) {
@@ -191,7 +191,7 @@ TEST(Executor, AnEmptyTensorIsNoSpecialCase) {
   const uint32_t x = w.input("x", DType::kF32, {0});
   const uint32_t y = w.output("y", DType::kF32, {0});
   w.kernel("increment", {x, y}, 0);
-  const Executor executor(w.finish(), pool(), nullptr);
+  const CpuExecutor executor(w.finish(), pool(), nullptr);
   const Tensor input(DType::kF32, {0});
   EXPECT_EQ(executor.run(std::span(&input, 1))[0].size(), 0);
 }
@@ -204,7 +204,7 @@ TEST(Executor, AMissingKernelIsADamagedPlan) {
   w.plan.library.clear();
   for (const auto& plan : {with, w.finish(false)}) {
     try {
-      const Executor executor(plan, pool(), nullptr);
+      const CpuExecutor executor(plan, pool(), nullptr);
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kDamagedArtefact);

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "heddle/error.h"
 #include "plans.h"
-#include "runtime/executor.h"
+#include "runtime/cpu_executor.h"
 #include "runtime/plan_io.h"
 
 namespace heddle::runtime {
@@ -31,8 +31,8 @@ TEST(PlanFile, RoundTripRunsTheSame) {
   EXPECT_EQ(plan->steps.size(), 2u);
   EXPECT_EQ(plan->steps[1].label, "step");
   EXPECT_EQ(reinterpret_cast<uintptr_t>(plan->constants[0].data()) % kAlignment, 0u);
-  const Executor before(small_plan(), std::make_shared<ThreadPool>(1), nullptr);
-  const Executor after(plan, std::make_shared<ThreadPool>(1), nullptr);
+  const CpuExecutor before(small_plan(), std::make_shared<ThreadPool>(1), nullptr);
+  const CpuExecutor after(plan, std::make_shared<ThreadPool>(1), nullptr);
   const Tensor x = floats({8, 7, 6, 5, 4, 3, 2, 1});
   EXPECT_EQ(values_of(before.run(std::span(&x, 1))[0]), values_of(after.run(std::span(&x, 1))[0]));
   // Equal plans give equal bytes.

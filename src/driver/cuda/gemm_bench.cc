@@ -15,7 +15,7 @@
 #include "base/thread_pool.h"
 #include "driver/cuda/cublaslt.h"
 #include "jit/cuda/nvrtc.h"
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/launch.h"
 
 namespace heddle::driver {
 namespace {

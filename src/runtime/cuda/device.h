@@ -1,41 +1,67 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "target/cuda_driver.h"
-#include "target/cuda_launch.h"
 
 namespace heddle::runtime {
 
-// The primary context of one GPU, current on the thread that made it. Throws kDevice.
+// The primary context of one GPU and a stream. Thread-safe, but a thread calls make_current() before it calls the
+// driver itself; the classes below do so.
 class CudaContext {
  public:
+  // Current on the thread that makes it. Throws kDevice.
   explicit CudaContext(int ordinal);
   ~CudaContext();
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
+  // The one that all models on this GPU share while there are any.
+  static std::shared_ptr<const CudaContext> of_device(int ordinal);
+
   const CudaDriver& driver() const { return driver_; }
   const CudaDevice& device() const { return device_; }
   CudaDriver::Handle stream() const { return stream_; }
+  void make_current() const;
+  void enter() const noexcept { driver_.context_set(context_); }  // for destructors
   void synchronize() const;
+
+  // As CudaDriver::check(). After an error that ends the context (an illegal address, a GPU that fell off the bus)
+  // every later call says so, until nobody holds the context any more.
+  void check(CudaDriver::Result result, const char* what) const;
 
  private:
   const CudaDriver& driver_;
   CudaDevice device_;
   CudaDriver::Device handle_ = 0;
-  CudaDriver::Handle stream_ = nullptr;
+  CudaDriver::Handle context_ = nullptr, stream_ = nullptr;
+  mutable std::mutex mutex_;
+  mutable std::string lost_;  // what ended the context
 };
 
-// Memory on the device. Throws kOutOfMemory with what is free.
+// A stream of its own, which waits for no other.
+class CudaStream {
+ public:
+  explicit CudaStream(const CudaContext& context);
+  ~CudaStream();
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+  CudaDriver::Handle handle() const { return handle_; }
+  void synchronize() const;
+
+ private:
+  const CudaContext& context_;
+  CudaDriver::Handle handle_ = nullptr;
+};
+
+// Memory on the device, aligned to 256 bytes. Throws kOutOfMemory saying how much is needed for `what`, and how much is
+// free.
 class CudaBuffer {
  public:
-  CudaBuffer(const CudaContext& context, size_t bytes);
+  CudaBuffer(const CudaContext& context, size_t bytes, const char* what = "a buffer");
   ~CudaBuffer();
   CudaBuffer(const CudaBuffer&) = delete;
   CudaBuffer& operator=(const CudaBuffer&) = delete;
@@ -43,12 +69,26 @@ class CudaBuffer {
   uint64_t address() const { return address_; }
   size_t size() const { return bytes_; }
   void write(const void* from, size_t bytes, size_t offset = 0);
-  void read(void* to, size_t bytes, size_t offset = 0) const;
+  void read(void* to, size_t bytes, size_t offset = 0) const;  // after what is on the context's stream
 
  private:
   const CudaContext& context_;
   uint64_t address_ = 0;
   size_t bytes_;
+};
+
+// Page-locked memory of the host, which the device copies from and to by itself.
+class CudaHostBuffer {
+ public:
+  CudaHostBuffer(const CudaContext& context, size_t bytes);
+  ~CudaHostBuffer();
+  CudaHostBuffer(const CudaHostBuffer&) = delete;
+  CudaHostBuffer& operator=(const CudaHostBuffer&) = delete;
+  std::byte* data() const { return data_; }
+
+ private:
+  const CudaContext& context_;
+  std::byte* data_ = nullptr;
 };
 
 // Loaded machine code.
@@ -58,64 +98,13 @@ class CudaModule {
   ~CudaModule();
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
-  // Allows `shared_bytes` of dynamic shared memory.
-  CudaDriver::Handle function(const std::string& symbol, uint32_t shared_bytes) const;
+  // Allows `shared_bytes` of dynamic shared memory and clusters of `cluster` blocks: the most of any launch, since the
+  // last call decides.
+  CudaDriver::Handle function(const std::string& symbol, uint32_t shared_bytes, uint32_t cluster = 1) const;
 
  private:
   const CudaContext& context_;
   CudaDriver::Handle handle_ = nullptr;
-};
-
-// Launches with addresses filled in, ready to be enqueued many times. `operands` are device addresses, counted as in
-// the launches. Throws kInvalidArgument on an operand of a tensor map that is not aligned to 16 bytes.
-class CudaSequence {
- public:
-  CudaSequence(const CudaContext& context, const CudaModule& module, const std::vector<CudaLaunch>& launches,
-               const std::vector<uint64_t>& operands);
-  void enqueue() const;  // on the context's stream
-
- private:
-  struct alignas(64) Map {
-    uint64_t words[16];
-  };
-  struct Bound {
-    CudaDriver::Handle function;
-    CudaLaunch launch;
-    std::vector<Map> maps;
-    std::vector<std::vector<uint8_t>> arguments;
-  };
-  const CudaContext& context_;
-  std::vector<Bound> bound_;
-};
-
-// What `enqueue` puts on the context's stream, as one CUDA graph.
-class CudaGraph {
- public:
-  CudaGraph(const CudaContext& context, const std::function<void()>& enqueue);
-  ~CudaGraph();
-  CudaGraph(const CudaGraph&) = delete;
-  CudaGraph& operator=(const CudaGraph&) = delete;
-  void launch() const;
-
- private:
-  const CudaContext& context_;
-  CudaDriver::Handle executable_ = nullptr;
-};
-
-// Device time of a graph's launches: `flush` is overwritten before each, so that the L2 holds nothing of its operands.
-class CudaTimer {
- public:
-  CudaTimer(const CudaContext& context, CudaBuffer& flush);
-  ~CudaTimer();
-  CudaTimer(const CudaTimer&) = delete;
-  CudaTimer& operator=(const CudaTimer&) = delete;
-  double time_us(const CudaGraph& graph);
-
- private:
-  const CudaContext& context_;
-  CudaBuffer& flush_;
-  unsigned turn_ = 0;
-  CudaDriver::Handle start_ = nullptr, end_ = nullptr;
 };
 
 }  // namespace heddle::runtime

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "runtime/plan.h"
+
+namespace heddle::driver {
+
+struct KernelUnit {
+  std::string text;
+  std::vector<std::string> symbols;  // that launches name; on a GPU only
+};
+
+// The kernels of a model by symbol: layers with equal descriptions share them.
+class KernelSet {
+ public:
+  // Returns the symbol.
+  const std::string& add(codegen::KernelSource source);
+  size_t size() const { return kernels_.size(); }
+  // Cut into at most `count` translation units of similar size.
+  std::vector<KernelUnit> units(int count, const Target& target) const;
+
+ private:
+  struct Kernel {
+    codegen::KernelSource source;
+    std::set<std::string> symbols;
+  };
+  std::map<std::string, Kernel> kernels_;
+};
+
+// Kernels as the target runs them: what goes into Plan::library and Plan::cubins.
+struct MachineCode {
+  std::string library;
+  std::vector<runtime::Cubin> cubins;
+  bool from_cache = false;
+};
+
+// `jobs` units at a time. Throws what jit::compile and jit::compile_cubin throw.
+MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache);
+
+}  // namespace heddle::driver

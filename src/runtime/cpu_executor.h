@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/executor.h"
+
+namespace heddle::runtime {
+
+struct Program;
+struct Context;
+
+// Runs plans for a CPU over a thread pool.
+class CpuExecutor : public Executor {
+ public:
+  CpuExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
+              std::shared_ptr<const Interpreter> interpreter);
+  ~CpuExecutor() override;
+
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const override;
+  int64_t bytes_per_run() const override;
+
+ private:
+  std::unique_ptr<Context> take_context() const;
+  std::vector<Tensor> run_in(Context& context, std::span<const Tensor> inputs, const Observer& observe) const;
+
+  std::shared_ptr<ThreadPool> pool_;
+  std::shared_ptr<const Interpreter> interpreter_;
+  std::unique_ptr<const Program> program_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Context>> free_;
+};
+
+}  // namespace heddle::runtime

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/cuda/device.h"
+#include "runtime/interpreter.h"
+#include "runtime/plan.h"
+
+namespace heddle::runtime {
+
+// What all runs of a plan share on a GPU: loaded kernels, parsed reference steps, and constants, which go to the device
+// when the first run state asks for them. Thread-safe.
+class CudaCode {
+ public:
+  // Loads the kernels of the plan and of its bodies. Throws kDamagedArtefact where one is missing, kDevice.
+  CudaCode(std::shared_ptr<const CudaContext> context, const Plan& plan, const Interpreter* interpreter);
+
+  const CudaContext& context() const { return *context_; }
+  CudaDriver::Handle function(const std::string& symbol) const { return functions_.at(symbol); }
+  const void* prepared(const ReferenceStep& step) const { return prepared_.at(&step).get(); }
+  int64_t counter_bytes() const { return counter_bytes_; }
+
+  // The address of a constant on the device.
+  uint64_t constant(const Tensor& tensor);
+  // Bytes of all constants on the device so far.
+  size_t constant_bytes() const;
+
+ private:
+  // What the launches of one kernel need at most.
+  struct Needs {
+    uint32_t shared_bytes = 0, cluster = 1;
+  };
+  void collect(const Plan& plan, const Interpreter* interpreter, std::map<std::string, Needs>& needs);
+  uint64_t place(size_t bytes);
+
+  std::shared_ptr<const CudaContext> context_;
+  std::vector<std::unique_ptr<CudaModule>> modules_;
+  std::unordered_map<std::string, CudaDriver::Handle> functions_;
+  std::unordered_map<const ReferenceStep*, std::shared_ptr<const void>> prepared_;
+  int64_t counter_bytes_ = 0;
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<CudaBuffer>> chunks_;
+  size_t chunk_used_ = 0;  // of the last chunk
+  std::map<std::pair<const void*, size_t>, uint64_t> constants_;
+};
+
+}  // namespace heddle::runtime

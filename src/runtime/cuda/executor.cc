@@ -1,0 +1,91 @@
+#include "runtime/cuda/executor.h"
+
+#include "base/check.h"
+
+namespace heddle::runtime {
+
+CudaExecutor::CudaExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
+                           std::shared_ptr<const Interpreter> interpreter, int device)
+    : Executor(std::move(plan)),
+      pool_(std::move(pool)),
+      interpreter_(std::move(interpreter)),
+      context_(CudaContext::of_device(device)),
+      code_(context_, *plan_, interpreter_.get()) {
+  // The first state is made here, so that a model that does not fit says so when it is loaded.
+  free_.push_back(make_state());
+  graphs_ = free_.back()->graphs();
+  pinned_bytes_ = free_.back()->pinned_bytes();
+}
+
+std::unique_ptr<CudaRunState> CudaExecutor::make_state() const {
+  return std::make_unique<CudaRunState>(code_, *plan_, interpreter_.get(), *pool_, *outputs_);
+}
+
+int64_t CudaExecutor::bytes_per_run() const {
+  auto bytes = static_cast<int64_t>(pinned_bytes_);
+  for (const Port& port : plan_->outputs) bytes += plan_->buffers[port.buffer].bytes;
+  return bytes;
+}
+
+std::unique_ptr<CudaRunState> CudaExecutor::take_state() const {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++taken_;
+    if (!free_.empty()) {
+      std::unique_ptr<CudaRunState> state = std::move(free_.back());
+      free_.pop_back();
+      return state;
+    }
+    lock.unlock();
+    try {
+      return make_state();
+    } catch (const Error& error) {
+      lock.lock();
+      --taken_;
+      if (error.code() != ErrorCode::kOutOfMemory || (taken_ == 0 && free_.empty())) throw;
+    } catch (...) {
+      lock.lock();
+      --taken_;
+      throw;
+    }
+    given_back_.wait(lock, [&] { return !free_.empty() || taken_ == 0; });
+  }
+}
+
+template <typename Use>
+auto CudaExecutor::with_state(Use&& use) const {
+  std::unique_ptr<CudaRunState> state = take_state();
+  const auto give_back = [&] {
+    {
+      const std::lock_guard lock(mutex_);
+      --taken_;
+      if (state != nullptr) free_.push_back(std::move(state));
+    }
+    given_back_.notify_all();
+  };
+  try {
+    auto result = use(*state);
+    give_back();
+    return result;
+  } catch (...) {
+    // What an interrupted run left on the stream, or in counters, must not reach the next one.
+    state.reset();
+    give_back();
+    throw;
+  }
+}
+
+std::vector<Tensor> CudaExecutor::run(std::span<const Tensor> inputs, const Observer& observe) const {
+  HEDDLE_CHECK(inputs.size() == plan_->inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    HEDDLE_CHECK(inputs[i].bytes() == static_cast<size_t>(plan_->buffers[plan_->inputs[i].buffer].bytes));
+  }
+  return with_state(
+      [&](CudaRunState& state) { return observe ? state.run_observed(inputs, observe) : state.run(inputs); });
+}
+
+std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs, int runs) const {
+  return with_state([&](CudaRunState& state) { return state.time(inputs, runs); });
+}
+
+}  // namespace heddle::runtime

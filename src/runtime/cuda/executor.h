@@ -1,0 +1,44 @@
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/cuda/run_state.h"
+#include "runtime/executor.h"
+
+namespace heddle::runtime {
+
+// Runs plans for a GPU. Constants are on the device once, whatever the number of concurrent runs; each of these has a
+// state of its own. Where the device has no memory for one more, a run waits for a state of another.
+class CudaExecutor : public Executor {
+ public:
+  CudaExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
+               std::shared_ptr<const Interpreter> interpreter, int device);
+
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const override;
+  int64_t bytes_per_run() const override;
+  std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs) const override;
+
+  // Graphs that one run launches at least: 1 for a plan of kernels alone.
+  size_t graphs() const { return graphs_; }
+
+ private:
+  std::unique_ptr<CudaRunState> make_state() const;
+  std::unique_ptr<CudaRunState> take_state() const;
+  template <typename Use>
+  auto with_state(Use&& use) const;
+
+  std::shared_ptr<ThreadPool> pool_;
+  std::shared_ptr<const Interpreter> interpreter_;
+  std::shared_ptr<const CudaContext> context_;
+  mutable CudaCode code_;
+  size_t graphs_ = 0, pinned_bytes_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable given_back_;
+  mutable std::vector<std::unique_ptr<CudaRunState>> free_;
+  mutable size_t taken_ = 0;
+};
+
+}  // namespace heddle::runtime

@@ -1,0 +1,165 @@
+#include "runtime/cuda/launch.h"
+
+#include <cstring>
+
+#include "base/check.h"
+
+namespace heddle::runtime {
+namespace {
+
+// Numbers of the driver's interface.
+constexpr int kCaptureThreadLocal = 1;
+constexpr int kMapU8 = 0, kMapU16 = 1, kMapU32 = 2, kMapTf32 = 11;
+constexpr int kPromoteL2To256 = 3;
+
+int map_type(TensorMapDesc::Element element) {
+  switch (element) {
+    case TensorMapDesc::Element::kBits8:
+      return kMapU8;
+    case TensorMapDesc::Element::kBits16:
+      return kMapU16;
+    case TensorMapDesc::Element::kBits32:
+      return kMapU32;
+    case TensorMapDesc::Element::kTf32:
+      return kMapTf32;
+  }
+  return kMapU8;
+}
+
+int map_swizzle(int bytes) {
+  return bytes == 128 ? 3 : bytes == 64 ? 2 : bytes == 32 ? 1 : 0;
+}
+
+}  // namespace
+
+CudaBoundLaunch::CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle function, const CudaLaunch& launch,
+                                 std::span<const uint64_t> operands)
+    : function_(function), launch_(launch), maps_(launch.maps.size()) {
+  const CudaDriver& driver = context.driver();
+  const auto address_of = [&](int operand) {
+    HEDDLE_CHECK(operand >= 0 && static_cast<size_t>(operand) < operands.size(), "operand {}", operand);
+    return operands[static_cast<size_t>(operand)];
+  };
+  for (size_t i = 0; i < maps_.size(); ++i) {
+    const TensorMapDesc& desc = launch.maps[i];
+    const uint64_t base = address_of(desc.operand) + desc.offset;
+    if (base % 16 != 0) {
+      fail(ErrorCode::kInvalidArgument, launch.symbol,
+           fmt::format("operand {} lies at {:#x}, which is not aligned to 16 bytes", desc.operand, base));
+    }
+    const uint32_t box[3] = {desc.box[0], desc.box[1], 1}, ones[3] = {1, 1, 1};
+    context.check(
+        driver.tensor_map(&maps_[i], map_type(desc.element), 3, reinterpret_cast<void*>(base), desc.extents.data(),
+                          desc.strides.data(), box, ones, 0, map_swizzle(desc.swizzle_bytes), kPromoteL2To256, 0),
+        "cuTensorMapEncodeTiled");
+  }
+  for (const PointerPatch& patch : launch.pointers) {
+    const uint64_t address = address_of(patch.operand);
+    std::vector<uint8_t>& block = launch_.arguments.at(static_cast<size_t>(patch.argument));
+    HEDDLE_CHECK(static_cast<size_t>(patch.offset) + sizeof(address) <= block.size());
+    std::memcpy(block.data() + patch.offset, &address, sizeof(address));
+  }
+}
+
+void CudaBoundLaunch::enqueue(const CudaContext& context, CudaDriver::Handle stream) const {
+  std::vector<void*> arguments;
+  for (const Map& map : maps_) arguments.push_back(const_cast<Map*>(&map));
+  for (const auto& block : launch_.arguments) arguments.push_back(const_cast<uint8_t*>(block.data()));
+  CudaLaunchAttribute attributes[3];
+  unsigned count = 0;
+  if (launch_.cluster > 1) {
+    attributes[count++] = {CudaLaunchAttribute::kClusterDimension, 0, {launch_.cluster, 1, 1}};
+  }
+  if (launch_.cooperative) attributes[count++] = {CudaLaunchAttribute::kCooperative, 0, {1}};
+  if (launch_.early) attributes[count++] = {CudaLaunchAttribute::kProgrammaticSerialization, 0, {1}};
+  const CudaLaunchConfig config = {{launch_.grid[0], launch_.grid[1], launch_.grid[2]},
+                                   {launch_.block, 1, 1},
+                                   launch_.shared_bytes,
+                                   stream,
+                                   attributes,
+                                   count};
+  context.check(context.driver().launch(&config, function_, arguments.data(), nullptr), launch_.symbol.c_str());
+}
+
+CudaSequence::CudaSequence(const CudaContext& context, const CudaModule& module,
+                           const std::vector<CudaLaunch>& launches, const std::vector<uint64_t>& operands)
+    : context_(context) {
+  for (const CudaLaunch& launch : launches) {
+    bound_.emplace_back(context, module.function(launch.symbol, launch.shared_bytes, launch.cluster), launch, operands);
+  }
+}
+
+void CudaSequence::enqueue() const {
+  for (const CudaBoundLaunch& bound : bound_) bound.enqueue(context_, context_.stream());
+}
+
+CudaGraph::CudaGraph(const CudaContext& context, const std::function<void()>& enqueue, CudaDriver::Handle stream)
+    : context_(context) {
+  const CudaDriver& driver = context.driver();
+  if (stream == nullptr) stream = context.stream();
+  context.make_current();
+  context.check(driver.capture_begin(stream, kCaptureThreadLocal), "cuStreamBeginCapture");
+  CudaDriver::Handle graph = nullptr;
+  try {
+    enqueue();
+  } catch (...) {
+    driver.capture_end(stream, &graph);
+    if (graph != nullptr) driver.graph_destroy(graph);
+    throw;
+  }
+  context.check(driver.capture_end(stream, &graph), "cuStreamEndCapture");
+  const int result = driver.graph_instantiate(&executable_, graph, 0);
+  driver.graph_destroy(graph);
+  context.check(result, "cuGraphInstantiate");
+}
+
+CudaGraph::~CudaGraph() {
+  context_.enter();
+  context_.driver().graph_exec_destroy(executable_);
+}
+
+void CudaGraph::launch(CudaDriver::Handle stream) const {
+  context_.check(context_.driver().graph_launch(executable_, stream == nullptr ? context_.stream() : stream),
+                 "cuGraphLaunch");
+}
+
+CudaStopwatch::CudaStopwatch(const CudaContext& context) : context_(context) {
+  context.make_current();
+  context.check(context.driver().event_create(&start_, 0), "cuEventCreate");
+  const int result = context.driver().event_create(&end_, 0);
+  if (result != 0) context.driver().event_destroy(start_);
+  context.check(result, "cuEventCreate");
+}
+
+CudaStopwatch::~CudaStopwatch() {
+  context_.enter();
+  context_.driver().event_destroy(start_);
+  context_.driver().event_destroy(end_);
+}
+
+void CudaStopwatch::start(CudaDriver::Handle stream) {
+  context_.check(context_.driver().event_record(start_, stream), "cuEventRecord");
+}
+
+void CudaStopwatch::stop(CudaDriver::Handle stream) {
+  context_.check(context_.driver().event_record(end_, stream), "cuEventRecord");
+}
+
+double CudaStopwatch::seconds() const {
+  context_.check(context_.driver().event_synchronize(end_), "cuEventSynchronize");
+  float milliseconds = 0;
+  context_.check(context_.driver().event_elapsed(&milliseconds, start_, end_), "cuEventElapsedTime");
+  return milliseconds * 1e-3;
+}
+
+double CudaTimer::time_us(const CudaGraph& graph) {
+  const CudaDriver::Handle stream = context_.stream();
+  context_.check(context_.driver().set_d32_async(flush_.address(), ++turn_, flush_.size() / 4, stream),
+                 "cuMemsetD32Async");
+  watch_.start(stream);
+  graph.launch();
+  watch_.stop(stream);
+  return watch_.seconds() * 1e6;
+}
+
+}  // namespace heddle::runtime

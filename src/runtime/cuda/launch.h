@@ -1,0 +1,86 @@
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "runtime/cuda/device.h"
+#include "target/cuda_launch.h"
+
+namespace heddle::runtime {
+
+// A launch with addresses filled in, ready to be enqueued many times. `operands` are device addresses, counted as in
+// the launch. Throws kInvalidArgument on an operand of a tensor map that is not aligned to 16 bytes.
+class CudaBoundLaunch {
+ public:
+  CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle function, const CudaLaunch& launch,
+                  std::span<const uint64_t> operands);
+  void enqueue(const CudaContext& context, CudaDriver::Handle stream) const;
+
+ private:
+  struct alignas(64) Map {
+    uint64_t words[16];
+  };
+  static_assert(sizeof(Map) == kTensorMapBytes);
+
+  CudaDriver::Handle function_;
+  CudaLaunch launch_;  // its arguments hold the addresses
+  std::vector<Map> maps_;
+};
+
+// Launches of kernels of one module.
+class CudaSequence {
+ public:
+  CudaSequence(const CudaContext& context, const CudaModule& module, const std::vector<CudaLaunch>& launches,
+               const std::vector<uint64_t>& operands);
+  void enqueue() const;  // on the context's stream
+
+ private:
+  const CudaContext& context_;
+  std::vector<CudaBoundLaunch> bound_;
+};
+
+// What `enqueue` puts on a stream (the context's unless one is given), as one CUDA graph.
+class CudaGraph {
+ public:
+  CudaGraph(const CudaContext& context, const std::function<void()>& enqueue, CudaDriver::Handle stream = nullptr);
+  ~CudaGraph();
+  CudaGraph(const CudaGraph&) = delete;
+  CudaGraph& operator=(const CudaGraph&) = delete;
+  void launch(CudaDriver::Handle stream = nullptr) const;
+
+ private:
+  const CudaContext& context_;
+  CudaDriver::Handle executable_ = nullptr;
+};
+
+// Two points of a stream and the device time between them.
+class CudaStopwatch {
+ public:
+  explicit CudaStopwatch(const CudaContext& context);
+  ~CudaStopwatch();
+  CudaStopwatch(const CudaStopwatch&) = delete;
+  CudaStopwatch& operator=(const CudaStopwatch&) = delete;
+  void start(CudaDriver::Handle stream);
+  void stop(CudaDriver::Handle stream);
+  double seconds() const;  // waits for stop()
+
+ private:
+  const CudaContext& context_;
+  CudaDriver::Handle start_ = nullptr, end_ = nullptr;
+};
+
+// Device time of a graph's launches: `flush` is overwritten before each, so that the L2 holds nothing of its operands.
+class CudaTimer {
+ public:
+  CudaTimer(const CudaContext& context, CudaBuffer& flush) : context_(context), flush_(flush), watch_(context) {}
+  double time_us(const CudaGraph& graph);
+
+ private:
+  const CudaContext& context_;
+  CudaBuffer& flush_;
+  CudaStopwatch watch_;
+  unsigned turn_ = 0;
+};
+
+}  // namespace heddle::runtime
