@@ -296,8 +296,8 @@ int explain_command(const Arguments& arguments) {
   driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options, arguments.measure);
   if (arguments.measure) {
     constexpr double kSeconds = 1;
-    driver::measure(model, driver::resolve(prepared.options).target.cpu.threads, prepared.inputs, arguments.seed,
-                    kSeconds);
+    const driver::Settings settings = driver::resolve(prepared.options);
+    driver::measure(model, settings.target.cpu.threads, prepared.inputs, arguments.seed, kSeconds, settings.device);
   }
   if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model), Sync::kNo);
   if (arguments.json) {

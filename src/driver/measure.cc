@@ -18,19 +18,21 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 
 }  // namespace
 
-void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds) {
+void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
+             int device) {
   constexpr int kWarm = 2;
   constexpr size_t kFewest = 5, kMost = 10000;
-  const runtime::Executor executor(model.plan, std::make_shared<ThreadPool>(threads), reference_interpreter());
+  const auto executor =
+      runtime::make_executor(model.plan, std::make_shared<ThreadPool>(threads), reference_interpreter(), device);
   inputs = random_inputs(*model.plan, seed, std::move(inputs));
   std::vector<Tensor> ordered;
   for (const runtime::Port& port : model.plan->inputs) ordered.push_back(inputs.at(port.name));
-  for (int i = 0; i < kWarm; ++i) executor.run(ordered);
+  for (int i = 0; i < kWarm; ++i) executor->run(ordered);
   std::vector<std::vector<double>> times(model.plan->steps.size());
   const Clock::time_point start = Clock::now();
   for (size_t n = 0; n < kMost && (n < kFewest || seconds_between(start, Clock::now()) < seconds); ++n) {
     Clock::time_point last = Clock::now();
-    executor.run(ordered, [&](size_t step, const auto&) {
+    executor->run(ordered, [&](size_t step, const auto&) {
       const Clock::time_point now = Clock::now();
       times[step].push_back(seconds_between(last, now));
       last = Clock::now();
