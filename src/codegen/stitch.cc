@@ -179,16 +179,7 @@ class StitchWriter {
 
   int64_t unroll_of(const Stage& stage) const {
     if (stage.reductions.empty() || !stage.vector || stage.vertical) return 1;
-    double cycles = 0;
-    std::vector<ExprId> open = stage.pieces[0].values;
-    std::set<ExprId> seen;
-    while (!open.empty()) {
-      const ExprId e = open.back();
-      open.pop_back();
-      if (!seen.insert(e).second || (body_.pool.vars(e) >> stage.loops.back() & 1) == 0) continue;
-      cycles += schedule::node_cycles(body_.pool, e);
-      for (ExprId arg : body_.pool[e].args) open.push_back(arg);
-    }
+    const double cycles = schedule::varying_cycles(body_.pool, stage.pieces[0].values, stage.loops.back());
     const int64_t vectors = body_.pool.indices.extent(stage.loops.back()) / std::max<int64_t>(config_.lanes, 1);
     return std::clamp<int64_t>(cycles > kHeavyBody ? 2 : kUnroll, 1, std::max<int64_t>(vectors, 1));
   }
@@ -358,16 +349,62 @@ class StitchWriter {
 
   // ---- Loops
 
+  // The innermost reduced loop in steps of several rows, then row by row.
+  void write_rows_together(const Stage& stage, const Piece& piece, int64_t together) {
+    const size_t k = stage.loops.size() - 2;
+    const VarId row = stage.loops[k], v = stage.loops.back();
+    const std::string name = loop_name(row);
+    const auto [lo, hi] = bounds(row, piece.ranges[k]);
+    const auto [begin, end] = bounds(v, piece.ranges.back());
+    out_.raw(fmt::format("int64_t {} = {};", name, lo));
+    for (int64_t rows : {together, int64_t{1}}) {
+      const std::string last = rows > 1 ? fmt::format("{} - {}", hi, rows - 1) : hi;
+      out_.open(fmt::format("for (; {0} < {1}; {0} += {2}) {{", name, last, rows));
+      open_lanes(v, begin, end);
+      std::vector<std::vector<std::string>> values(stage.reductions.size());
+      for (int64_t r = 0; r < rows; ++r) {
+        emitter_.names().vars[row] = r == 0 ? name : fmt::format("({} + {})", name, r);
+        emitter_.push_scope();
+        for (size_t i = 0; i < stage.reductions.size(); ++i) {
+          values[i].push_back(number(piece.values[i], stage.reductions[i].dtype));
+        }
+        emitter_.pop_scope();
+      }
+      for (size_t i = 0; i < stage.reductions.size(); ++i) {
+        // Pairwise: the sums of a few neighbours are as exact as one addition more.
+        std::vector<std::string>& list = values[i];
+        while (list.size() > 1) {
+          std::vector<std::string> half;
+          for (size_t p = 0; p < list.size(); p += 2) {
+            half.push_back(
+                fmt::format("{}::apply({}, {})", combiner(stage.reductions[i].combine), list[p], list[p + 1]));
+          }
+          list = std::move(half);
+        }
+        combine_columns(stage.reductions[i], list[0]);
+      }
+      close_lanes(v);
+      emitter_.names().vars.erase(row);
+      out_.close();
+    }
+  }
+
   void write_piece(const Stage& stage, const Piece& piece, size_t from) {
     const uint64_t outside = bound_;
-    const size_t last = stage.vector ? stage.loops.size() - 1 : stage.loops.size();
+    const int64_t together = piece.stores.empty() ? stage.together : 1;
+    const size_t lanes = stage.vector ? stage.loops.size() - 1 : stage.loops.size();
+    const size_t last = together > 1 ? lanes - 1 : lanes;
     const size_t first = stage.vertical ? stage.kept : from;
     for (size_t k = first; k < last; ++k) {
       const auto [lo, hi] = bounds(stage.loops[k], piece.ranges[k]);
       open_loop(stage.loops[k], lo, hi);
       hoist(piece, bound_);
     }
-    if (stage.vector) {
+    if (together > 1) {
+      out_.open("{");
+      write_rows_together(stage, piece, together);
+      out_.close();
+    } else if (stage.vector) {
       write_lanes(stage, piece);
     } else {
       emitter_.push_scope();
@@ -439,7 +476,9 @@ class StitchWriter {
       if (stage.scan) {
         step_scan(stage, piece, k);
       } else if (stage.vertical) {
-        combine_columns(stage.reductions[k], piece, k);
+        const Reduction& r = stage.reductions[k];
+        combine_columns(r, number(piece.values[k], r.dtype),
+                        is_arg(r.combine) ? emitter_.vector(piece.positions[k]) : std::string());
       } else {
         combine_rows(stage, piece, k, unroll);
       }
@@ -488,14 +527,13 @@ class StitchWriter {
     }
   }
 
-  void combine_columns(const Reduction& r, const Piece& piece, size_t k) {
-    const std::string value = number(piece.values[k], r.dtype);
+  void combine_columns(const Reduction& r, const std::string& value, const std::string& position = "") {
     const auto& buffers = emitter_.names().buffers;
     const std::string at = emitter_.index(r.at);
     if (is_arg(r.combine)) {
       out_.line("tile::arg_columns<{}, {}, W>({} + {}, {} + {}, {}, tile::convert<int64_t>({}), n);",
                 r.combine == Combine::kArgMax, r.last, buffers[*r.scratch], at, buffers[*r.position_buffer], at, value,
-                emitter_.vector(piece.positions[k]));
+                position);
       return;
     }
     const std::string p = fmt::format("{} + {}", buffers[*r.scratch], at);

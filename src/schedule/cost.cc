@@ -1,6 +1,7 @@
 #include "schedule/cost.h"
 
 #include <algorithm>
+#include <set>
 
 namespace heddle::schedule {
 
@@ -83,6 +84,20 @@ double node_cycles(const ExprPool& pool, ExprId e) {
 double expr_cycles(const Probe& probe, ExprId e) {
   double cycles = 0;
   probe.visit(e, [&](ExprId id) { cycles += node_cycles(probe.pool, id); });
+  return cycles;
+}
+
+double varying_cycles(const ExprPool& pool, const std::vector<ExprId>& roots, VarId var) {
+  double cycles = 0;
+  std::vector<ExprId> open = roots;
+  std::set<ExprId> seen;
+  while (!open.empty()) {
+    const ExprId e = open.back();
+    open.pop_back();
+    if (!seen.insert(e).second || (pool.vars(e) >> var & 1) == 0) continue;
+    cycles += node_cycles(pool, e);
+    for (ExprId arg : pool[e].args) open.push_back(arg);
+  }
   return cycles;
 }
 

@@ -12,6 +12,9 @@ double node_cycles(const ExprPool& pool, ExprId e);
 // The sum over everything reachable from e, each node once; locals are free.
 double expr_cycles(const Probe& probe, ExprId e);
 
+// The sum over what varies with a variable: what a step of its loop computes.
+double varying_cycles(const ExprPool& pool, const std::vector<ExprId>& roots, VarId var);
+
 // What a kernel moves and computes.
 struct Work {
   double bytes = 0;   // buffers read and written once

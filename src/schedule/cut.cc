@@ -116,6 +116,7 @@ class Copier {
     for (const auto& [inner, outer] : from.outer) to.outer[map.at(inner)] = outer;
     for (ValueId v : from.forced) to.forced.insert(map.at(v));
     for (ValueId v : from.whole) to.whole.insert(map.at(v));
+    for (ValueId v : from.folded) to.folded.insert(map.at(v));
   }
 
  private:
@@ -183,7 +184,73 @@ ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t par
   return result;
 }
 
+// The reduction `node` over neighbouring dimensions of x with `rows` steps of them joined to one.
+ValueId in_rows(LocalGraph& local, const ir::Node& node, ValueId x, int64_t rows) {
+  ir::Graph& graph = local.graph;
+  const Shape shape = graph.shape(x);
+  const std::vector<int64_t> dims = node.attrs.ints("dims");
+  const std::string kind = node.attrs.text("kind");
+  const auto d = static_cast<size_t>(*std::min_element(dims.begin(), dims.end()));
+  int64_t extent = 1;
+  for (int64_t dim : dims) extent *= shape[static_cast<size_t>(dim)];
+  const auto emit = [&](Op op, std::vector<ValueId> inputs, ir::Attrs attrs) {
+    return graph.emit(op, std::move(inputs), std::move(attrs), node.origins);
+  };
+  Shape merged(shape.begin(), shape.begin() + static_cast<int64_t>(d));
+  merged.push_back(extent);
+  merged.insert(merged.end(), shape.begin() + static_cast<int64_t>(d + dims.size()), shape.end());
+  const ValueId whole = emit(Op::kReshape, {x}, {{"shape", merged}});
+  const int64_t length = extent / rows, covered = length * rows;
+  const auto slice = [&](int64_t start, int64_t limit) {
+    ir::Ints starts(merged.size(), 0), limits = merged, strides(merged.size(), 1);
+    starts[d] = start;
+    limits[d] = limit;
+    return emit(Op::kSlice, {whole}, {{"starts", starts}, {"limits", limits}, {"strides", strides}});
+  };
+  Shape cut = merged;
+  cut[d] = length;
+  cut.insert(cut.begin() + static_cast<int64_t>(d) + 1, rows);
+  const ValueId body = covered == extent ? whole : slice(0, covered);
+  const ir::Attrs over = {{"kind", kind}, {"dims", ir::Ints{static_cast<int64_t>(d)}}};
+  const ValueId partial = emit(Op::kReduce, {emit(Op::kReshape, {body}, {{"shape", cut}})}, over);
+  local.forced.insert(partial);
+  local.folded.insert(partial);
+  ValueId result = emit(Op::kReduce, {partial}, over);
+  local.folded.insert(result);
+  local.whole.insert(result);
+  if (covered != extent) {
+    const ValueId rest = emit(Op::kReduce, {slice(covered, extent)}, over);
+    local.whole.insert(rest);
+    local.folded.insert(rest);
+    result = emit(*ir::parse_op(binary_of(kind)), {result, rest}, {});
+  }
+  return result;
+}
+
+bool are_neighbours(std::vector<int64_t> dims) {
+  std::sort(dims.begin(), dims.end());
+  return !dims.empty() && dims.back() - dims.front() + 1 == static_cast<int64_t>(dims.size());
+}
+
 }  // namespace
+
+void fold_reduction(LocalGraph& local, ValueId value, int64_t rows) {
+  const ir::Graph& graph = local.graph;
+  if (!are_neighbours(graph.producer(value).attrs.ints("dims"))) {
+    local.folded.insert(value);
+    return;
+  }
+  Copier copier(local);
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.outputs.size() == 1 && node.outputs[0] == value) {
+      copier.map[value] = in_rows(copier.to, node, copier.map.at(node.inputs[0]), rows);
+    } else {
+      copier.node(node);
+    }
+  }
+  copier.finish(local);
+  local = std::move(copier.to);
+}
 
 void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
   const ir::Graph& graph = local.graph;

@@ -16,6 +16,7 @@ struct LocalGraph {
   std::map<ir::ValueId, ir::ValueId> outer;  // parameters and outputs: the value of the whole graph
   std::set<ir::ValueId> forced;              // to be handed over through a workspace
   std::set<ir::ValueId> whole;               // reductions that are not to be split (further)
+  std::set<ir::ValueId> folded;              // reductions whose rows are joined already
 };
 
 LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
@@ -27,6 +28,10 @@ std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::ve
 
 // Replaces a reduction by a reduction in about `parts` independent parts, forced into a workspace, and one over them.
 void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
+
+// Replaces a reduction down columns by one that reads `rows` rows as one row, forced into a workspace, and one over
+// these parts of it. The reduced dimensions are neighbours. Does nothing but remember it where they are not.
+void fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
 
 // What a kernel computes in a few words, without names of the model.
 std::string title_of(const ir::Graph& graph, const Probe& probe, const std::function<bool(ir::ValueId)>& is_leaf);

@@ -25,12 +25,12 @@ inline bool is_narrow_float(DType dtype) {
 
 // What a set of roots can become. Without a mapping it is no kernel, and `cuts` says which values kernels before it
 // have to make (none: the roots do not belong together). `split` names a reduction that had better be done in two
-// steps, so that all threads have work.
+// steps, so that all threads have work; `fold` one down short columns, which had better read `fold_rows` rows as one.
 struct Outcome {
   std::optional<Mapping> mapping;
   std::set<ir::ValueId> cuts;
-  std::optional<ir::ValueId> split;
-  int64_t parts = 0;
+  std::optional<ir::ValueId> split, fold;
+  int64_t parts = 0, fold_rows = 0;
   std::string reason;
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "base/check.h"
 #include "schedule/kernel.h"
@@ -10,15 +11,17 @@ namespace {
 
 constexpr double kTaskSeconds = 15e-6;     // work per task that hides the cost of handing it out
 constexpr int64_t kMinColumns = 64;        // narrower column blocks waste the lines that the prefetcher brings
-constexpr int64_t kMaxColumns = 1024;      // running results of a column block stay in L1
+constexpr int64_t kMaxColumns = 32768;     // running results of a column block stay in L1
 constexpr double kShortRow = 16;           // shorter rows fill no vector
 constexpr int64_t kTileBytes = 256;        // of a transposed block in both directions: a few lines for the prefetcher
 constexpr int64_t kTileMinimum = 4;        // dimensions shorter than this are not worth a transposition
 constexpr int64_t kPackedRow = 64;         // longer rows fill vectors by themselves
 constexpr int64_t kPackedBytes = 2 << 10;  // of a block of packed rows
-constexpr double kAccessCycles = 2;        // of a vector load or store
-constexpr double kTransposeCycles = 8;     // of transposing a vector, through scratch
-constexpr double kAcrossCycles = 18;       // of reducing the lanes of a vector to one result
+constexpr int64_t kFoldedRow = 512;        // elements that rows are joined to where their columns are reduced
+constexpr int64_t kFoldedTotal = kFoldedRow * 4096;
+constexpr double kAccessCycles = 2;     // of a vector load or store
+constexpr double kTransposeCycles = 8;  // of transposing a vector, through scratch
+constexpr double kAcrossCycles = 18;    // of reducing the lanes of a vector to one result
 
 int64_t round_up(int64_t a, int64_t b) {
   return (a + b - 1) / b * b;
@@ -101,6 +104,7 @@ class Mapper {
     work_ = work_of(probe_, graph_, cpu_);
     tasks_ = options_.adaptive_mapping ? wanted_tasks(work_.seconds(cpu_), cpu_) : cpu_.threads;
     choose_vector();
+    fold_columns();
     make_grid();
     if (options_.adaptive_mapping && tasks_ > 1 && !probe_.instances.empty()) {
       if (grid_size() < cpu_.threads) {
@@ -223,6 +227,29 @@ class Mapper {
     const int64_t unit = cpu_.lanes_f32(), extent = probe_.pool.indices.extent(u);
     const int64_t share = tasks_ > 1 ? (extent + tasks_ - 1) / tasks_ : extent;
     return round_up(std::clamp(std::min(kPackedBytes / row, share), 2 * unit, int64_t{256}), unit);
+  }
+
+  // Short rows under each other, reduced down their columns: several of them as one row fill the vectors, keep their
+  // alignment, and are a stream in memory.
+  void fold_columns() {
+    if (!mapping_.vector || mapping_.packed || probe_.instances.size() != 1) return;
+    const Instance& i = probe_.instances[0];
+    const VarId v = *mapping_.vector;
+    const int64_t columns = probe_.pool.indices.extent(v), lanes = cpu_.lanes_f32();
+    const int64_t reduced = probe_.volume(i.reduced);
+    if (i.node->op != ir::Op::kReduce || i.kept != uint64_t{1} << v || columns * kFoldedRow > kFoldedTotal) return;
+    if (columns >= kFoldedRow && columns % lanes == 0) return;
+    int64_t rows = lanes / std::gcd(columns, lanes);
+    while (rows * columns < kFoldedRow) rows *= 2;
+    if (rows < 2 || rows * columns > 8 * kFoldedRow || reduced < 64 * rows) return;
+    // Rows must be neighbours in memory: the operand is one load of a row-major matrix.
+    const Expr& load = probe_.pool[i.operand];
+    const Expr& inner = load.kind == Expr::Kind::kOp && load.args.size() == 1 ? probe_.pool[load.args[0]] : load;
+    if (inner.kind != Expr::Kind::kLoad || stride_along(probe_.pool, inner.index, v) != 1) return;
+    for (VarId r = 0; r < 64; ++r) {
+      if ((i.reduced >> r & 1) && stride_along(probe_.pool, inner.index, r) == columns) outcome_.fold = i.value;
+    }
+    outcome_.fold_rows = rows;
   }
 
   void make_grid() {

@@ -11,7 +11,11 @@ namespace {
 constexpr double kWorthStoring = 6;  // cycles above which a value is stored rather than computed twice
 constexpr int kWorthSpreading = 4;   // how often a costly value must be used per computation to get a stage of its own
 
-constexpr int64_t kHeldVolume = 64;   // reduced elements up to which a column is walked at once, in registers
+constexpr int64_t kHeldVolume = 64;  // reduced elements up to which a column is walked at once, in registers
+constexpr int64_t kRowsTogether = 4;
+constexpr int64_t kPageBytes = 4096;
+constexpr double kLightBody = 12;     // cycles of a step up to which its text may be repeated
+constexpr int64_t kHeldStreams = 8;   // the same where the rows lie far apart
 constexpr int64_t kLongColumn = 128;  // additions in a row after which a running sum is compensated
 
 // A stage while it is put together: expressions still over whole loops.
@@ -440,7 +444,9 @@ class StageBuilder {
     // What a block of packed rows computes with one value per row is computed once, outside the loop along the row.
     const bool packed = mapping_.packed && d.instances.empty() && vector == mapping_.vector;
     if (packed) stage.kept = 0;
-    stage.held = packed || (stage.vertical && !d.scan && loop_volume(d.loops & ~d.kept) <= kHeldVolume);
+    const int64_t reduced = loop_volume(d.loops & ~d.kept);
+    const bool near = reduced <= kHeldVolume && loop_volume(d.loops) * 4 <= cpu_.l2_bytes / 2;
+    stage.held = packed || (stage.vertical && !d.scan && (mapping_.packed || near || reduced <= kHeldStreams));
     if (mapping_.packed) {
       transpose_packed(d, stage);
     } else {
@@ -451,8 +457,20 @@ class StageBuilder {
     whole.values = d.values;
     whole.positions = d.positions;
     whole.stores = d.stores;
+    stage.together = rows_together(stage, whole);
     stage.pieces = cut_pieces(pool_, stage, std::move(whole));
     return stage;
+  }
+
+  // Several long rows at once spare most of the traffic to the running results. Short ones are better read in order:
+  // interleaved they are no stream that the processor recognises.
+  int64_t rows_together(const Stage& stage, const Piece& whole) const {
+    if (!stage.vertical || stage.held || stage.scan || stage.loops.size() < stage.kept + 2) return 1;
+    const bool args = std::any_of(stage.reductions.begin(), stage.reductions.end(),
+                                  [](const Reduction& r) { return is_arg(r.combine); });
+    const VarId lanes = stage.loops.back(), row = stage.loops[stage.loops.size() - 2];
+    if (args || pool_.indices.extent(row) < kRowsTogether || loop_extent(lanes) * 4 < kPageBytes) return 1;
+    return varying_cycles(pool_, whole.values, lanes) <= kLightBody ? kRowsTogether : 1;
   }
 
   // Short rows of several iterations of the vector loop are brought into scratch by the first stage that needs them,

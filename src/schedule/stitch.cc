@@ -63,8 +63,12 @@ class GroupScheduler {
     constexpr int kMaxSplits = 16;
     for (int splits = 0; splits < kMaxSplits;) {
       begin();
-      while (!pending_.empty() && !split_ && !again_) next_kernel();
-      if (split_) {
+      while (!pending_.empty() && !split_ && !fold_ && !again_) next_kernel();
+      if (fold_) {
+        fold_reduction(local_, *fold_, parts_);
+        cut_.clear();
+        ++splits;
+      } else if (split_) {
         split_reduction(local_, *split_, parts_);
         cut_.clear();
         boundaries_.clear();
@@ -86,6 +90,7 @@ class GroupScheduler {
     workspace_.clear();
     sources_.clear();
     split_.reset();
+    fold_.reset();
     again_ = false;
     for (const auto& port : local_.graph.outputs()) {
       if (element_count(local_.graph.shape(port.value)) > 0) pending_.insert(port.value);
@@ -135,6 +140,11 @@ class GroupScheduler {
       return;
     }
     HEDDLE_CHECK(outcome.mapping.has_value(), "{}", outcome.reason);
+    if (outcome.fold && local_.folded.count(*outcome.fold) == 0) {
+      fold_ = outcome.fold;
+      parts_ = outcome.fold_rows;
+      return;
+    }
     if (outcome.split && local_.whole.count(*outcome.split) == 0) {
       split_ = outcome.split;
       parts_ = outcome.parts;
@@ -308,7 +318,7 @@ class GroupScheduler {
   LocalGraph local_;
   ScheduledGroup result_;
   std::set<ir::ValueId> pending_, made_, cut_;
-  std::optional<ir::ValueId> split_;
+  std::optional<ir::ValueId> split_, fold_;
   int64_t parts_ = 0;
   bool again_ = false;
   std::vector<Boundary> boundaries_, splits_;

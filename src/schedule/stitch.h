@@ -99,6 +99,7 @@ struct Stage {
   bool vector = false;       // the last loop runs over vectors
   bool vertical = false;     // the vector loop is not reduced: running results lie in scratch, one per lane
   bool held = false;         // vertical with short reduced loops: these lie inside, running results stay in registers
+  int64_t together = 1;      // vertical: steps of the innermost reduced loop combined before they meet the results
   bool packed = false;       // rows of `along` in transposed loads and stores are short, whole and not blocked
   std::vector<TransposedLoad> transposed;
   std::vector<TransposedStore> transposed_stores;

@@ -104,6 +104,34 @@ TEST(Rows, ShortTransposes) {
   batch.run();
 }
 
+// Sums down short columns, whose rows are read several at a time, with rests that fill no row.
+TEST(Rows, SumsDownShortColumns) {
+  Batch batch;
+  for (const DType dtype : {DType::kF32, DType::kI32, DType::kF16}) {
+    const std::string name(to_string(dtype));
+    batch.add(name + "x3", [&](Builder& b) {
+      const ValueId x = b.cast(input(b, "x", dtype, {20011, 3}), dtype == DType::kI32 ? dtype : DType::kF32);
+      b.graph().output("y", b.reduce("sum", x, {0}));
+      b.graph().output("z", b.reduce("max", x, {0}));
+    });
+    batch.add(name + "x37", [&](Builder& b) {
+      b.graph().output("y", b.reduce("max", input(b, "x", dtype, {101, 23, 37}), {0, 1}));
+    });
+  }
+  batch.add("wide", [](Builder& b) {
+    b.graph().output("y", b.reduce("sum", input(b, "x", DType::kF32, {23, 4099}), {0}));
+  });
+  batch.add("apart", [](Builder& b) {
+    b.graph().output("y", b.reduce("sum", input(b, "x", DType::kF32, {503, 5, 17, 3}), {0, 2}));
+  });
+  batch.add("two", [](Builder& b) {
+    const ValueId x = input(b, "x", DType::kF32, {4500, 12});
+    const ValueId centred = b.sub(x, b.mean(x, {0}, true));
+    b.graph().output("y", b.mean(b.mul(centred, centred), {0}));
+  });
+  batch.run();
+}
+
 // The rule is one of cost: packing is for short rows alone.
 TEST(Rows, OnlyShortRowsArePacked) {
   for (const auto& [length, packed] : std::vector<std::pair<int64_t, bool>>{{5, true}, {16, true}, {512, false}}) {
