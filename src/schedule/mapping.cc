@@ -109,7 +109,8 @@ class Mapper {
     if (options_.adaptive_mapping && tasks_ > 1 && !probe_.instances.empty()) {
       if (grid_size() < cpu_.threads) {
         more_parallelism(fmt::format("{} grid iterations do not fill {} threads", grid_size(), cpu_.threads));
-      } else if (column_blocks_ > 1 && work_.bytes > static_cast<double>(cached_bytes(cpu_))) {
+      } else if (column_blocks_ > 1 && (work_.bytes > static_cast<double>(cached_bytes(cpu_)) ||
+                                        (probe_.instances.size() > 1 && columns_in_l2() < kMinColumns))) {
         // From memory, whole rows stream better than blocks of columns.
         more_parallelism(fmt::format("{} blocks of columns would read {:.3g} MB from memory in short pieces",
                                      column_blocks_, work_.bytes * 1e-6));
@@ -202,7 +203,14 @@ class Mapper {
     const auto lanes = static_cast<double>(cpu_.lanes_f32());
     double accesses = static_cast<double>(probe_.roots.size());
     probe_.visit_all([&](ExprId e) { accesses += probe_.pool[e].kind == Expr::Kind::kLoad; });
-    const double points = static_cast<double>(probe_.volume(uint64_t{1} << best->along | parallel_));
+    // Rows far apart are no block: every one would be read from lines of its own, without prefetching.
+    constexpr int64_t kNeighbours = 4;
+    if (best->stride > kNeighbours * probe_.pool.indices.extent(best->along)) return;
+    uint64_t swept = uint64_t{1} << best->along | parallel_;
+    for (const Instance& i : probe_.instances) {
+      if (probe_.volume(i.kept | i.reduced) > probe_.volume(swept)) swept = i.kept | i.reduced;
+    }
+    const double points = static_cast<double>(probe_.volume(swept));
     const double body = work_.cycles * lanes / points + accesses * kAccessCycles;
     const double packed = length / lanes * (body + best->accesses * kTransposeCycles);
     double rows = 0;
@@ -304,11 +312,14 @@ class Mapper {
     if (probe_.instances.empty()) return block;
     block = std::min(block, kMaxColumns);
     // A block of columns that several stages read again should stay in L2.
-    const int64_t reduced = probe_.volume(widest_reduction()) * 4;
-    if (probe_.instances.size() > 1 && reduced > 0) {
-      block = std::min(block, std::max(kMinColumns, cpu_.l2_bytes / 2 / reduced / unit * unit));
-    }
+    const int64_t fit = columns_in_l2() / unit * unit;
+    if (probe_.instances.size() > 1 && fit >= kMinColumns) block = std::min(block, fit);
     return std::min(extent, std::max(block, std::min(kMinColumns, extent)));
+  }
+
+  // How many columns of one buffer stay in half of L2 from one sweep to the next.
+  int64_t columns_in_l2() const {
+    return cpu_.l2_bytes / 2 / std::max<int64_t>(probe_.volume(widest_reduction()) * 4, 1);
   }
 
   int64_t widest_element() const {
