@@ -69,9 +69,10 @@ double few_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarge
   const CudaOperand& wide = c.swapped ? p.a : p.b;
   const int64_t count = c.swapped ? p.m : p.n;
   const auto units = static_cast<double>(ceil_div(count, c.tile_n) * p.batch * c.splits);
-  // Half of the bandwidth needs some eight warps on every SM, each with a few pieces in flight.
-  const double warps = std::min(units * c.warps_m / target.sms, 32.0);
-  const double in_flight = warps * 32 * wide.width * static_cast<double>(size_of(wide.element)) * 4;
+  // All of the bandwidth needs some 32 KiB in flight on every SM: two or four tiles of k of each warp.
+  const double warps = std::min(units * c.warps_m / target.sms, 8.0 * resident(p, c, target));
+  const double pieces = wide.along_k ? 2 * c.rows : 4;
+  const double in_flight = warps * 32 * wide.width * static_cast<double>(size_of(wide.element)) * pieces;
   const double share = std::min(1.0, in_flight / 32768) * (wide.width * size_of(wide.element) >= 8 ? 0.92 : 0.6);
   const double memory = p.bytes() / (kBytesPerUs * std::max(share, 0.02));
   // Each element is converted once and multiplied by all of the few.
@@ -106,7 +107,10 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
   // With few warps latencies show.
   const double warps = busy * c.threads() / 32;
   const double hidden = std::min(1.0, 0.55 + 0.06 * warps);
-  const double cycles = busy * std::max({multiply, shared, fill, instructions}) / hidden;
+  // A k-tile is asked for stages - 1 tiles ahead of its use, and each costs a barrier.
+  constexpr double kLatency = 900, kBarrier = 50;
+  const double cycles =
+      std::max(busy * std::max({multiply, shared, fill, instructions}) / hidden + kBarrier, kLatency / (c.stages - 1));
   const double out = c.splits > 1 ? sum_bytes(p) : p.out_bytes;
   const double store = 500 + busy * area * (out / 32 + 0.06);
   const double compute =

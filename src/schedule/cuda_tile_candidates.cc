@@ -107,7 +107,7 @@ class Enumeration {
   void add_mma(const Tile& tile) {
     if (too_large(tile, p_.m, p_.n)) return;
     for (const int k_bytes : {64, 128}) {
-      for (const int stages : {3, 4, 6}) {
+      for (const int stages : {4, 3, 6}) {
         // Long steps and many stages serve small tiles, whose loads are the limit.
         if ((k_bytes == 128 || stages == 6) && tile.m * tile.n > 128 * 64) continue;
         CudaTileConfig c;
