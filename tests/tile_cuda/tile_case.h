@@ -115,7 +115,13 @@ class Runner {
       if (std::memcmp(host.data() + i, want.data() + i, std::min(element, host.size() - i)) == 0) continue;
       ++wrong;
       const auto at = static_cast<int64_t>(i / element);
-      ADD_FAILURE() << "element " << at % row << " of row " << at / row << (at >= count ? " behind D" : "");
+      ADD_FAILURE()
+          << "element " << at % row << " of row " << at / row << (at >= count ? " behind D" : "") << ": "
+          << ::testing::PrintToString(std::vector<uint8_t>(host.begin() + static_cast<ptrdiff_t>(i),
+                                                           host.begin() + static_cast<ptrdiff_t>(i + element)))
+          << " is not "
+          << ::testing::PrintToString(std::vector<uint8_t>(want.begin() + static_cast<ptrdiff_t>(i),
+                                                           want.begin() + static_cast<ptrdiff_t>(i + element)));
     }
   }
 

@@ -24,9 +24,11 @@ namespace heddle::tile::cuda {
 template <typename Config, typename Few, typename Wide>
 struct FewTraits {
   using In = typename Config::In;
-  using Layout = OperandTraits<Wide, In>;
-  static constexpr bool kAlongK = Layout::kMemoryAlongK;
-  static constexpr int kWidth = Layout::kWidth;  // elements of a piece
+  using Chain = typename OperandTraits<Wide, In>::Chain;
+  static constexpr int kMost = 16 / sizeof(typename Wide::Element);
+  static constexpr int kWidthRow = known_vector_length<0, Chain>(kMost), kWidthK = known_vector_length<1, Chain>(kMost);
+  static constexpr bool kAlongK = kWidthK >= kWidthRow;
+  static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow;  // elements of a piece
   static constexpr int kThreads = 32 * Config::kWarps, kUnrolled = 8;
   // Along k: a warp has kRows rows, a tile of k is one piece of every lane. Along rows: a lane has a piece of rows, a
   // warp every kWarps-th k.
