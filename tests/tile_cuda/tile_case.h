@@ -11,6 +11,7 @@
 #include "codegen/cuda_tile.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/launch.h"
 
 namespace heddle::testing_cuda {
 

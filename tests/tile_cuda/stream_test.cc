@@ -1,0 +1,105 @@
+// Stream-K of the sm_90 family on an emulated device of few multiprocessors.
+#include "../emulator/fixture.h"
+#include "tile_case.h"
+
+namespace heddle::testing_cuda {
+namespace {
+
+class StreamK : public emulator::EmulatorTest {
+ protected:
+  void SetUp() override {
+    multiprocessors_ = std::make_unique<emulator::Variable>("HEDDLE_EMULATED_SMS", "6");
+    EmulatorTest::SetUp();
+  }
+  void TearDown() override {
+    EmulatorTest::TearDown();
+    multiprocessors_.reset();
+  }
+
+  // D = 2 A B twice with one workspace and one set of counters; both results are those of sums in double.
+  void check(const schedule::CudaGemmProblem& p, const schedule::CudaGemmConfig& c) {
+    SCOPED_TRACE(c.name());
+    const CudaTarget& target = context->device().target;
+    ASSERT_EQ(target.sms, 6);
+    const codegen::GemmEpilogue e = codegen::lower(codegen::CudaEpilogue::parse("scale=2", p.out), p);
+    const codegen::CudaGemmUnit unit = codegen::gemm_unit(p, c, e.epilogue, e.operands);
+    schedule::CudaGemmLaunches work = make_launches(p, c, target, 4);
+    ASSERT_GT(work.counter_bytes, 0);
+    CudaLaunch& last = work.launches[static_cast<size_t>(work.epilogue_launch)];
+    for (PointerPatch patch : unit.epilogue.pointers) {
+      patch.argument = static_cast<int>(last.arguments.size());
+      last.pointers.push_back(patch);
+    }
+    last.arguments.push_back(unit.epilogue.block);
+    load(unit.source());
+
+    const Elements a(p.in, p.stride_a * p.batch, 5), b(p.in, p.stride_b * p.batch, 6);
+    auto device_a = buffer(a.bytes.size()), device_b = buffer(b.bytes.size());
+    auto d = buffer(static_cast<size_t>(p.stride_d * p.batch) * size_of(p.out));
+    auto workspace = buffer(static_cast<size_t>(work.workspace_bytes));
+    auto counters = buffer(static_cast<size_t>(work.counter_bytes));
+    device_a.write(a.bytes.data(), a.bytes.size());
+    device_b.write(b.bytes.data(), b.bytes.size());
+    const std::vector<uint8_t> zeros(counters.size());
+    counters.write(zeros.data(), zeros.size());
+    const runtime::CudaSequence sequence(
+        *context, *module, work.launches,
+        {device_a.address(), device_b.address(), d.address(), workspace.address(), counters.address()});
+    for (int turn = 0; turn < 2; ++turn) {
+      const std::vector<uint8_t> poison(d.size(), 0x5a);
+      d.write(poison.data(), poison.size());
+      sequence.enqueue();
+      context->synchronize();
+      EXPECT_EQ(read<uint8_t>(counters), zeros);
+      const auto got = read<float>(d);
+      int wrong = 0;
+      for (int64_t z = 0; z < p.batch; ++z) {
+        for (int64_t i = 0; i < p.m; ++i) {
+          for (int64_t j = 0; j < p.n; ++j) {
+            double sum = 0;
+            for (int64_t k = 0; k < p.k; ++k) {
+              sum += a.values[static_cast<size_t>(z * p.stride_a + i * p.lda + k)] *
+                     b.values[static_cast<size_t>(z * p.stride_b + j * p.ldb + k)];
+            }
+            wrong += got[static_cast<size_t>(z * p.stride_d + i * p.ldd + j)] != static_cast<float>(2 * sum) ? 1 : 0;
+          }
+        }
+      }
+      EXPECT_EQ(wrong, 0);
+    }
+  }
+
+ private:
+  std::unique_ptr<emulator::Variable> multiprocessors_;
+};
+
+schedule::CudaGemmProblem problem(int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
+  schedule::CudaGemmProblem p;
+  p.out = DType::kF32;
+  p.m = m, p.n = n, p.k = k, p.batch = batch;
+  return p.resolved();
+}
+
+schedule::CudaGemmConfig streaming(int m, int n, int consumers, bool tma) {
+  schedule::CudaGemmConfig c;
+  c.tile_m = m, c.tile_n = n, c.consumers = consumers, c.stages = 3;
+  c.store = tma ? tile::GemmStore::kTma : tile::GemmStore::kEpilogue;
+  c.stream = true;
+  return c;
+}
+
+TEST_F(StreamK, FewerTilesThanMultiprocessors) {
+  check(problem(120, 64, 64 * 13), streaming(64, 64, 1, true));
+}
+TEST_F(StreamK, WholeTilesThenSharedOnes) {
+  check(problem(200, 300, 64 * 5), streaming(64, 64, 1, true));
+}
+TEST_F(StreamK, TwoWarpgroupsAndBatches) {
+  check(problem(130, 32, 64 * 7, 2), streaming(128, 32, 2, false));
+}
+TEST_F(StreamK, OneTileForAll) {
+  check(problem(64, 64, 64 * 40), streaming(64, 64, 1, false));
+}
+
+}  // namespace
+}  // namespace heddle::testing_cuda
