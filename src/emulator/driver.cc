@@ -193,9 +193,15 @@ HEDDLE_EXPORT Result cuGetErrorString(Result result, const char** text) {
 HEDDLE_EXPORT Result cuDevicePrimaryCtxRetain(void** context, int) {
   const Call call;
   *context = &call.driver;
-  return call.ready();
+  const Result result = call.ready();
+  if (result == kSuccess) ++call.driver.contexts;
+  return result;
 }
 HEDDLE_EXPORT Result cuDevicePrimaryCtxRelease_v2(int) {
+  const Call call;
+  if (call.driver.contexts == 0) return call.driver.error(kInvalidContext, "it was not retained");
+  // A lost device works again in a new context.
+  if (--call.driver.contexts == 0) call.driver.lost = false;
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuCtxSetCurrent(void*) {

@@ -26,6 +26,7 @@ enum Result : int {
   kNoDevice = 100,
   kInvalidDevice = 101,
   kInvalidImage = 200,
+  kInvalidContext = 201,
   kInvalidHandle = 400,
   kNotFound = 500,
   kNotReady = 600,
@@ -59,6 +60,7 @@ struct Driver {
   std::recursive_mutex mutex;
   bool initialised = false;
   bool lost = false;  // every later call fails
+  int contexts = 0;   // that were retained and not released
   int launches = 0;
   Memory memory;
   std::set<Stream*> streams;
