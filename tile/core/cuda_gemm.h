@@ -72,7 +72,7 @@ TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, 
                                         int consumers, GemmStore store) {
   const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
   const int staging = store == GemmStore::kTma ? consumers * 4 * 2 * kGemmStagingBytes : 0;
-  return 1024 + ring + staging + stages * 16;  // 1024 to align the base, two barriers a stage
+  return 1024 + ring + staging + stages * 16 + 16;  // 1024 to align the base; two barriers a stage, two for turns
 }
 
 // One unit of work of a block: a tile of D and a part of k.

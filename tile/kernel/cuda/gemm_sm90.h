@@ -70,6 +70,7 @@ struct GemmShared {
   uint8_t* staging;
   Barrier* full;
   Barrier* empty;
+  Barrier* turn;  // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
 
   __device__ explicit GemmShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
@@ -79,6 +80,7 @@ struct GemmShared {
     constexpr int kStaging = Config::kStore == GemmStore::kTma ? Traits::kConsumers * 4 * 2 * kGemmStagingBytes : 0;
     full = reinterpret_cast<Barrier*>(staging + kStaging);
     empty = full + Traits::kStages;
+    turn = empty + Traits::kStages;
   }
 };
 
@@ -180,7 +182,7 @@ __device__ inline void release_stage(Barrier& empty) {
 
 template <typename Config>
 __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared, int32_t k_tiles,
-                                     uint32_t row, RingPosition<Config::kStages>& at) {
+                                     uint32_t row, RingPosition<Config::kStages>& at, int32_t group) {
   using Traits = GemmTraits<Config>;
   const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
   const auto wait_full = [&] {
@@ -202,6 +204,7 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
     }
     before = at.stage;
   }
+  if (Config::kPingPong && threadIdx.x % 32 == 0) shared.turn[1 - group].arrive();
   wgmma_wait<0>();
   pin_all<Config>(acc);
   release_stage<Config>(shared.empty[before]);
@@ -262,7 +265,10 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       continue;
     }
     GemmAccumulators<Config> acc;
-    gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at);
+    // A barrier tells a phase from the next, not from the one after that: whoever waits for a stage must have seen all
+    // that came before, so the warpgroups take turns. Turn 0 of the first waits for nobody.
+    if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
+    gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group);
     if constexpr (Config::kStream) {
       if (unit.k.first > 0) {
         give_sums<Config>(acc, args, group);
@@ -303,6 +309,9 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
     for (int stage = 0; stage < Traits::kStages; ++stage) {
       shared.full[stage].init(1);
       shared.empty[stage].init(Traits::kReaders);
+    }
+    if constexpr (Config::kPingPong) {
+      for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
     }
     fence_barrier_init();
   }
