@@ -55,7 +55,6 @@ TEST_P(GemmOnGpu, EveryCandidateIsRight) {
   options.repeats = 1;
   const GemmBenchResult result = bench_gemm(p, options);
   for (const GemmTiming& t : result.timings) {
-    if (std::getenv("HEDDLE_TEST_VERBOSE")) std::fprintf(stderr, "%s %g\n", t.candidate.config.name().c_str(), t.error);
     EXPECT_EQ(t.failure, "") << t.candidate.config.name();
     EXPECT_LE(t.error, 1) << t.candidate.config.name();
   }
