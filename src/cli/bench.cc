@@ -39,7 +39,14 @@ struct Measurement {
   uint64_t compile_peak = 0, peak = 0;
   double floor = 0;
   int threads = 1;
+  // On a GPU: its own time for one run, without copies from and to the host, and its memory that is in use.
+  double device_p10 = 0, device_p50 = 0, device_p90 = 0;
+  uint64_t device_bytes = 0;
 };
+
+double quantile(const std::vector<double>& sorted, double fraction) {
+  return sorted[static_cast<size_t>(fraction * static_cast<double>(sorted.size() - 1) + 0.5)];
+}
 
 // The folder of the user's cache replaced by an empty one, so that a first load is cold and a second one is not.
 class PrivateCache {
@@ -98,13 +105,22 @@ void measure_runs(const Model& model, const std::map<std::string, Tensor>& input
   std::sort(times.begin(), times.end());
   std::sort(cpu_times.begin(), cpu_times.end());
   m.cpu = cpu_times[cpu_times.size() / 2];
-  const auto at = [&](double fraction) {
-    return times[static_cast<size_t>(fraction * static_cast<double>(times.size() - 1) + 0.5)];
-  };
-  m.p10 = at(0.1);
-  m.p50 = at(0.5);
-  m.p90 = at(0.9);
+  m.p10 = quantile(times, 0.1);
+  m.p50 = quantile(times, 0.5);
+  m.p90 = quantile(times, 0.9);
   m.runs = times.size();
+}
+
+void measure_device(const runtime::Executor& executor, const std::map<std::string, Tensor>& inputs, Measurement& m) {
+  constexpr size_t kMost = 1000;
+  std::vector<Tensor> ordered;
+  for (const runtime::Port& port : executor.plan().inputs) ordered.push_back(inputs.at(port.name));
+  std::vector<double> times = executor.device_seconds(ordered, static_cast<int>(std::min(m.runs, kMost)));
+  std::sort(times.begin(), times.end());
+  m.device_p10 = quantile(times, 0.1);
+  m.device_p50 = quantile(times, 0.5);
+  m.device_p90 = quantile(times, 0.9);
+  m.device_bytes = executor.device_bytes();
 }
 
 Measurement measure(const Arguments& arguments) {
@@ -130,7 +146,9 @@ Measurement measure(const Arguments& arguments) {
   measure_runs(model, inputs, arguments.seconds, m);
   m.peak = peak_memory();
   m.threads = model.impl().threads();
-  m.floor = floor_seconds(plan) / m.threads;
+  const bool gpu = runtime::runs_on_gpu(plan);
+  m.floor = gpu ? floor_seconds(plan) : floor_seconds(plan) / m.threads;  // a CPU's is that of one thread
+  if (gpu) measure_device(*model.impl().primary().executor, inputs, m);
   return m;
 }
 
@@ -139,31 +157,44 @@ Measurement measure(const Arguments& arguments) {
 int bench_command(const Arguments& arguments) {
   const Measurement m = measure(arguments);
   if (arguments.json) {
-    print_json(nlohmann::json{{"p50_ms", m.p50 * 1e3},
-                              {"p10_ms", m.p10 * 1e3},
-                              {"p90_ms", m.p90 * 1e3},
-                              {"cpu_ms", m.cpu * 1e3},
-                              {"runs", m.runs},
-                              {"runs_per_s", 1 / m.p50},
-                              {"threads", m.threads},
-                              {"compile_s", m.cold},
-                              {"cached_s", m.cached},
-                              {"peak_bytes", m.peak},
-                              {"compile_peak_bytes", m.compile_peak},
-                              {"floor_ms", m.floor * 1e3}});
+    nlohmann::json all = {{"p50_ms", m.p50 * 1e3},
+                          {"p10_ms", m.p10 * 1e3},
+                          {"p90_ms", m.p90 * 1e3},
+                          {"cpu_ms", m.cpu * 1e3},
+                          {"runs", m.runs},
+                          {"runs_per_s", 1 / m.p50},
+                          {"threads", m.threads},
+                          {"compile_s", m.cold},
+                          {"cached_s", m.cached},
+                          {"peak_bytes", m.peak},
+                          {"compile_peak_bytes", m.compile_peak},
+                          {"floor_ms", m.floor * 1e3}};
+    if (m.device_p50 > 0) {
+      all["device_p50_ms"] = m.device_p50 * 1e3;
+      all["device_p10_ms"] = m.device_p10 * 1e3;
+      all["device_p90_ms"] = m.device_p90 * 1e3;
+      all["device_bytes"] = m.device_bytes;
+    }
+    print_json(all);
     return 0;
   }
   Table table({"what", "value"});
   table.add({"one run, median", human_seconds(m.p50)});
   table.add({"p10 .. p90", fmt::format("{} .. {} ({} runs)", human_seconds(m.p10), human_seconds(m.p90), m.runs)});
   table.add({"runs per second", fmt::format("{:.1f}", 1 / m.p50)});
-  table.add(
-      {"hardware floor", fmt::format("{} ({:.0f}% of it reached)", human_seconds(m.floor), 100 * m.floor / m.p50)});
+  const bool gpu = m.device_p50 > 0;
+  if (gpu) {
+    table.add({"of it the GPU's work, median", human_seconds(m.device_p50)});
+    table.add({"p10 .. p90", fmt::format("{} .. {}", human_seconds(m.device_p10), human_seconds(m.device_p90))});
+  }
+  table.add({"hardware floor", fmt::format("{} ({:.0f}% of it reached)", human_seconds(m.floor),
+                                           100 * m.floor / (gpu ? m.device_p50 : m.p50))});
   table.add({"threads", fmt::format("{}", m.threads)});
   table.add({"load, cold", human_seconds(m.cold)});
   table.add({"load, cached", human_seconds(m.cached)});
   table.add({"peak memory", human_bytes(static_cast<double>(m.peak))});
   table.add({"peak memory while compiling", human_bytes(static_cast<double>(m.compile_peak))});
+  if (gpu) table.add({"memory of the GPU", human_bytes(static_cast<double>(m.device_bytes))});
   table.print();
   return 0;
 }

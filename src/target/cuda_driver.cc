@@ -10,7 +10,7 @@ namespace heddle {
 namespace {
 
 // Numbers of the driver's interface.
-constexpr int kSuccess = 0, kOutOfMemory = 2;
+constexpr int kSuccess = 0, kOutOfMemory = 2, kOldestDriver = 12000;
 constexpr int kSmCount = 16, kL2Bytes = 38, kMajor = 75, kMinor = 76, kRegistersPerSm = 82, kSharedOptIn = 97;
 
 struct Loaded {
@@ -91,6 +91,12 @@ Loaded load_driver() {
   loaded.driver.emulated = ::dlsym(library, kCudaEmulatorSymbol) != nullptr;
   if (const std::string missing = load_all(library, loaded.driver); !missing.empty()) {
     loaded.why = fmt::format("the NVIDIA driver has no {}: it is older than CUDA 12.0", missing);
+    return loaded;
+  }
+  int version = 0;
+  if (loaded.driver.driver_version(&version) == kSuccess && version < kOldestDriver) {
+    loaded.why = fmt::format("the NVIDIA driver is for CUDA {}.{}: 12.0 or later is needed", version / 1000,
+                             version % 1000 / 10);
     return loaded;
   }
   if (const int result = loaded.driver.init(0); result != kSuccess) {

@@ -15,6 +15,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<Thr
   free_.push_back(make_state());
   graphs_ = free_.back()->graphs();
   pinned_bytes_ = free_.back()->pinned_bytes();
+  state_bytes_ = free_.back()->device_bytes();
 }
 
 std::unique_ptr<CudaRunState> CudaExecutor::make_state() const {
@@ -25,6 +26,11 @@ int64_t CudaExecutor::bytes_per_run() const {
   auto bytes = static_cast<int64_t>(pinned_bytes_);
   for (const Port& port : plan_->outputs) bytes += plan_->buffers[port.buffer].bytes;
   return bytes;
+}
+
+uint64_t CudaExecutor::device_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return code_.constant_bytes() + (free_.size() + taken_) * state_bytes_;
 }
 
 std::unique_ptr<CudaRunState> CudaExecutor::take_state() const {

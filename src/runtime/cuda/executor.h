@@ -20,6 +20,7 @@ class CudaExecutor : public Executor {
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const override;
   int64_t bytes_per_run() const override;
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs) const override;
+  uint64_t device_bytes() const override;
 
   // Graphs that one run launches at least: 1 for a plan of kernels alone.
   size_t graphs() const { return graphs_; }
@@ -34,7 +35,7 @@ class CudaExecutor : public Executor {
   std::shared_ptr<const Interpreter> interpreter_;
   std::shared_ptr<const CudaContext> context_;
   mutable CudaCode code_;
-  size_t graphs_ = 0, pinned_bytes_ = 0;
+  size_t graphs_ = 0, pinned_bytes_ = 0, state_bytes_ = 0;
   mutable std::mutex mutex_;
   mutable std::condition_variable given_back_;
   mutable std::vector<std::unique_ptr<CudaRunState>> free_;

@@ -334,6 +334,14 @@ uint64_t CudaMemory::extra(size_t bytes) {
   return extras_.back()->address();
 }
 
+size_t CudaMemory::bytes() const {
+  size_t bytes = arena_.size() + counters_.size() + (numbers_ == nullptr ? 0 : numbers_->size());
+  for (const auto* list : {&inputs_, &outputs_, &extras_}) {
+    for (const auto& buffer : *list) bytes += buffer == nullptr ? 0 : buffer->size();
+  }
+  return bytes;
+}
+
 // Numbers lie 16 bytes apart; the table ends with a one.
 void CudaMemory::make_numbers() {
   if (numbers_ != nullptr) return;

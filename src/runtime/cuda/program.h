@@ -104,6 +104,7 @@ class CudaMemory {
   const int64_t* known_number(int64_t number) const { return numbers_host_.data() + 2 * number; }
   uint64_t one();  // a byte that is 1
   bool has_input(size_t port) const { return inputs_[port] != nullptr; }
+  size_t bytes() const;  // of all
 
   static constexpr int64_t kMostUnrolled = 4096;
 

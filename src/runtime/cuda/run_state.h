@@ -26,6 +26,7 @@ class CudaRunState {
   std::vector<double> time(std::span<const Tensor> inputs, int runs);
 
   size_t pinned_bytes() const { return pinned_bytes_; }
+  size_t device_bytes() const { return memory_.bytes(); }
   size_t graphs() const { return graphs_; }
 
  private:

@@ -1,0 +1,112 @@
+"""`--target cuda` through the command line, without a GPU: on the emulator, and where there is no GPU at all.
+
+Arguments: the command `heddle`, the emulator, then those of unittest."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+HEDDLE = EMULATOR = ""
+
+
+def model():
+    """A matrix product, an activation, a normalisation and a loop over time."""
+    rng = np.random.default_rng(1)
+    tensor = lambda name, *shape: numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"], name="product"), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("Softmax", ["b"], ["c"], axis=-1), helper.make_node("LSTM", ["c", "i", "r"], ["", "h"], hidden_size=3)]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 2, 8])],
+                              [helper.make_tensor_value_info("h", TensorProto.FLOAT, [1, 2, 3]), helper.make_tensor_value_info("c", TensorProto.FLOAT, [4, 2, 5])],
+                              [tensor("w", 8, 5), tensor("i", 1, 12, 5), tensor("r", 1, 12, 3)])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    made.ir_version = 8
+    return made
+
+
+class Cuda(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="heddle-test."))
+        self.addCleanup(shutil.rmtree, self.folder, True)
+        onnx.save(model(), self.folder / "m.onnx")
+
+    def heddle(self, *arguments, driver=None, **variables):
+        environment = {**os.environ, "HEDDLE_CACHE_DIR": str(self.folder / "cache"), "HEDDLE_EMULATED_SMS": "4", **variables}
+        environment["HEDDLE_CUDA_DRIVER"] = EMULATOR if driver is None else driver
+        return subprocess.run([HEDDLE, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+    def done(self, *arguments, **options):
+        result = self.heddle(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def refused(self, code, *said, arguments, **options):
+        result = self.heddle(*arguments, **options)
+        self.assertEqual(result.returncode, 4 if code.startswith("HDL4") else 2, result.stderr)
+        self.assertEqual(result.stdout, "")
+        for text in (code, *said):
+            self.assertIn(text, result.stderr)
+
+    def test_run_verify_and_bench(self):
+        self.done("run", "m.onnx", "--target", "cuda", "--seed", "4", "--output-dir", "gpu")
+        self.done("run", "m.onnx", "--target", "cpu", "--seed", "4", "--output-dir", "cpu")
+        for name in ["h", "c"]:
+            np.testing.assert_allclose(np.load(self.folder / f"gpu/{name}.npy"), np.load(self.folder / f"cpu/{name}.npy"), rtol=1e-4, atol=1e-6)
+        for precision in ["f32", "tf32", "f16", "bf16"]:
+            report = json.loads(self.done("verify", "m.onnx", "--target", "cuda:0", "--precision", precision, "--json"))
+            self.assertTrue(report["ok"], precision)
+        figures = json.loads(self.done("bench", "m.onnx", "--target", "cuda", "--seconds", "0.1", "--json"))
+        self.assertGreater(figures["device_p50_ms"], 0)
+        self.assertGreater(figures["device_bytes"], 0)
+
+    def test_plans_hold_for_the_gpu_that_they_were_made_for(self):
+        self.done("compile", "m.onnx", "--target", "cuda", "-o", "m.plan")
+        expected = self.done("run", "m.onnx", "--target", "cuda", "--seed", "2", "--json")
+        self.assertEqual(self.done("run", "m.plan", "--seed", "2", "--json"), expected)
+        self.assertEqual(self.done("run", "m.plan", "--seed", "2", "--json", "--target", "cuda:0"), expected)
+        self.refused("HDL406", "it was made for cuda-emulated_sm_90a", arguments=["run", "m.plan"], HEDDLE_EMULATED_SM="80")
+        self.refused("HDL406", "it was made for cuda-emulated_sm_90a", arguments=["run", "m.plan"], HEDDLE_EMULATED_SMS="3")
+        self.refused("HDL406", "driver", arguments=["run", "m.plan"], driver="/nonsense")
+        whole = (self.folder / "m.plan").read_bytes()
+        (self.folder / "m.plan").write_bytes(whole[:len(whole) // 2])
+        self.refused("HDL405", "m.plan", arguments=["run", "m.plan"])
+
+    def test_second_loads_come_from_the_cache(self):
+        self.done("run", "m.onnx", "--target", "cuda")
+        # Without a compiler a plan that is not in the cache cannot be made.
+        self.done("run", "m.onnx", "--target", "cuda", HEDDLE_CXX="/bin/false")
+        # Another target, another plan.
+        self.assertIn("emulated_sm_80", self.done("explain", "m.onnx", "--target", "cuda", HEDDLE_EMULATED_SM="80"))
+
+    def test_targets(self):
+        self.refused("HDL406", "cuda:1", "no such GPU", arguments=["run", "m.onnx", "--target", "cuda:1"])
+        for target in ["cuda:", "cuda:x", "cuda:-1", "cuda:1x", "gpu"]:
+            self.refused("HDL201", target, arguments=["run", "m.onnx", "--target", target])
+
+    def test_machines_without_a_gpu(self):
+        for command in ["run", "verify", "bench"]:
+            self.refused("HDL406", "/nonsense", arguments=[command, "m.onnx", "--target", "cuda"], driver="/nonsense")
+        self.assertIn("cuda-sm_90a-sms132", self.done("explain", "m.onnx", "--target", "cuda", driver="/nonsense"))
+        self.refused("HDL406", "12.0", arguments=["run", "m.onnx", "--target", "cuda"], HEDDLE_EMULATED_FAULT="old_driver")
+        for fault in ["no_device", "init"]:
+            self.refused("HDL406", arguments=["run", "m.onnx", "--target", "cuda"], HEDDLE_EMULATED_FAULT=fault)
+        self.done("run", "m.onnx", HEDDLE_EMULATED_FAULT="no_device")
+
+    def test_memory(self):
+        self.refused("HDL404", "bytes", "free", arguments=["run", "m.onnx", "--target", "cuda"], HEDDLE_EMULATED_MEMORY="1000")
+
+    def test_explain(self):
+        report = json.loads(self.done("explain", "m.onnx", "--target", "cuda", "--json"))
+        self.assertTrue(report["target"].startswith("cuda-emulated"))
+
+
+if __name__ == "__main__":
+    HEDDLE, EMULATOR = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+    unittest.main()
