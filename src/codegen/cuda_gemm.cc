@@ -190,6 +190,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
                       schedule::needs_repack(p.in, p.ldb, p.stride_b, p.batch);
   CudaGemmUnit unit;
   unit.includes = {"tile/kernel/cuda/gemm_sm90.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+  if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
   if (repack) unit.includes.emplace_back("tile/kernel/cuda/repack.h");
   unit.epilogue =
       cuda_epilogue(epilogue, operands, c.store == GemmStore::kTma ? std::optional<size_t>(0) : std::nullopt);
@@ -203,7 +204,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
         "extern \"C\" __global__ void __launch_bounds__(128)\n"
         "    {0}_reduce(const __grid_constant__ tile::GemmReduceArgs args,\n"
         "               const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-        "  tile::sm90::gemm_reduce<tile::sm90::accumulator_t<{1}>>(args, epilogue);\n"
+        "  tile::cuda::gemm_reduce<tile::sm90::accumulator_t<{1}>>(args, epilogue);\n"
         "}}\n",
         symbol, tile_type(p.in, true));
   }

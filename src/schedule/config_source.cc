@@ -17,6 +17,11 @@ std::string name_of(const Config& config) {
   std::string text = fmt::format("{} {}x{}x{}", config.algorithm, config.tile_m, config.tile_n, config.tile_k);
   if (config.micro_m > 0) text += fmt::format(" micro {}x{}", config.micro_m, config.micro_n);
   if (config.lanes > 0) text += fmt::format(" lanes {}", config.lanes);
+  if (config.stages > 0) text += fmt::format(" s{}", config.stages);
+  if (config.cluster_m * config.cluster_n > 1) text += fmt::format(" c{}x{}", config.cluster_m, config.cluster_n);
+  if (config.splits > 1) text += fmt::format(" k/{}", config.splits);
+  if (config.ping_pong) text += " ping-pong";
+  if (config.swapped) text += " swapped";
   return text;
 }
 

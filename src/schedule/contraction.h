@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "schedule/cuda_desc.h"
 #include "schedule/expr.h"
 #include "schedule/kernel_desc.h"
 #include "tile/core/shape.h"
@@ -78,7 +79,7 @@ struct PackDesc {
 // Operands are: a (image), b (filters; absent for pooling), what the epilogue loads, results.
 struct ContractionDesc {
   DType compute = DType::kF32;  // f32, f64, i32, i64
-  std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc> problem;
+  std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc, CudaGemmDesc> problem;
   Epilogue epilogue;  // of all but packing
 };
 
