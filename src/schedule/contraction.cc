@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "schedule/contraction_builder.h"
+#include "schedule/cuda_contraction.h"
 
 namespace heddle::schedule {
 
@@ -217,7 +218,9 @@ ScheduledKernel ContractionBuilder::finish(Config config, std::string label, dou
   for (const Operand& operand : kernel_.operands) {
     bytes += static_cast<double>(element_count(operand.shape)) * static_cast<double>(size_of(operand.dtype));
   }
-  const double floor = std::max(bytes / (target_.cpu.copy_gbps * 1e9), flops / (target_.cpu.peak_gflops() * 1e9));
+  const double floor = target_.kind == TargetKind::kCuda
+                           ? std::max(bytes / (target_.cuda.read_tbps * 1e12), flops / cuda_peak(desc_, target_.cuda))
+                           : std::max(bytes / (target_.cpu.copy_gbps * 1e9), flops / (target_.cpu.peak_gflops() * 1e9));
   kernel_.body = std::make_shared<const ContractionDesc>(std::move(desc_));
   ScheduledKernel result{std::move(kernel_), std::move(config), std::move(bindings_), std::move(label), floor};
   desc_ = {}, kernel_ = {}, bindings_ = {}, operands_ = {};
@@ -260,6 +263,7 @@ ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& gro
   }
   if (element_count(graph.shape(anchor.outputs[0])) == 0) return {};
   ContractionBuilder builder(graph, group, target, configs);
+  if (target.kind == TargetKind::kCuda) return schedule_cuda_contraction(builder);
   if (anchor.op == Op::kDot) return schedule_dot(builder);
   return anchor.op == Op::kConv ? schedule_conv(builder) : schedule_window(builder);
 }

@@ -59,6 +59,7 @@ class ContractionBuilder {
   void make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes, const Coordinates& coordinates);
 
   ContractionDesc& desc() { return desc_; }
+  const std::vector<Operand>& operands() const { return kernel_.operands; }
   // Operations of the epilogue, for the label: " + add, erf".
   std::string epilogue_label() const;
   ScheduledKernel finish(Config config, std::string label, double flops);

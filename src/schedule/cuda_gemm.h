@@ -21,6 +21,7 @@ struct CudaGemmProblem {
   bool b_k_major = true;                             // B is stored n x k; else k x n
   int64_t lda = 0, ldb = 0, ldd = 0;                 // of a row in memory; 0: dense
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of a batch; 0: dense
+  bool epilogue_stores = false;                      // D is not written by the kernel but by its epilogue alone
 
   // With every 0 above replaced. Throws kInvalidArgument on a leading dimension smaller than the row, a negative size
   // or one beyond 2^31 - 1, kUnsupportedType on types or layouts that the tensor cores do not read.
@@ -66,6 +67,9 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& problem, const C
 // Whether the copy engine reads an operand in place: base (assumed), row and batch aligned to 16 bytes. Others are
 // copied to padded rows first.
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch);
+
+// How the accumulators of a configuration leave.
+tile::GemmStore store_of(const CudaGemmProblem& problem, int splits, bool swapped);
 
 // The kernels of one problem, in order: repack A, repack B (where needed), multiply, reduce (where k is split or
 // empty). Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`; the epilogue's own operands follow from 4 on and

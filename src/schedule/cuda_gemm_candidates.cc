@@ -172,6 +172,12 @@ CudaLaunch repack_launch(Operand& o, DType type, int64_t batch, int64_t offset) 
 
 }  // namespace
 
+GemmStore store_of(const CudaGemmProblem& p, int splits, bool swapped) {
+  if (splits > 1 || p.k == 0) return GemmStore::kPartial;
+  const bool aligned = !needs_repack(p.out, p.ldd, p.stride_d, p.batch);
+  return aligned && !p.epilogue_stores && !(swapped && size_of(p.out) != 2) ? GemmStore::kTma : GemmStore::kEpilogue;
+}
+
 std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTarget& target, bool counters) {
   constexpr int64_t kNarrow = 256;
   std::vector<CudaGemmCandidate> found;
@@ -180,7 +186,6 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
     if (candidate.rejected.empty()) candidate.predicted_us = predict_us(p, c, target);
     found.push_back(std::move(candidate));
   };
-  const bool aligned = !needs_repack(p.out, p.ldd, p.stride_d, p.batch);
   for (const bool swapped : {false, true}) {
     const int64_t m = swapped ? p.n : p.m, n = swapped ? p.m : p.n;
     if (swapped && n > kNarrow) continue;
@@ -197,8 +202,7 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
           c.cluster_n = cluster_n;
           c.swapped = swapped;
           c.splits = splits;
-          const bool copy_engine = aligned && !(swapped && size_of(p.out) != 2);
-          c.store = splits > 1 || p.k == 0 ? GemmStore::kPartial : copy_engine ? GemmStore::kTma : GemmStore::kEpilogue;
+          c.store = store_of(p, splits, swapped);
           c.stages = most_stages(c, p, target.shared_bytes_per_block);
           add(c);
           if (!counters || splits > 1 || cluster_m * cluster_n > 1 || tile.ping_pong || p.k == 0) continue;

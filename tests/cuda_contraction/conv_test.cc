@@ -1,0 +1,128 @@
+// Convolutions and pooling on the emulated GPU.
+#include <fmt/format.h>
+
+#include "testing.h"
+
+namespace heddle {
+namespace {
+
+using testing::conv_text;
+using testing::CudaBatch;
+
+std::string attributes(const char* strides, const char* low, const char* high, const char* dilations,
+                       const char* lhs_dilations, int groups) {
+  return fmt::format("strides = {}, low = {}, high = {}, dilations = {}, lhs_dilations = {}, groups = {}", strides, low,
+                     high, dilations, lhs_dilations, groups);
+}
+
+// Of `type`: pointwise, strided, padded, grouped, dilated, one- and three-dimensional, cropped.
+void add_convolutions(CudaBatch& batch, const std::string& t, const CudaBatch::Options& options) {
+  const auto add = [&](const char* name, const std::string& x, const std::string& w, const std::string& attrs,
+                       const std::string& y) {
+    batch.add(t + " " + name, conv_text(t + x, t + w, attrs, t + y), options);
+  };
+  add("pointwise", "[2,7,9,24]", "[40,24,1,1]", attributes("[1,1]", "[0,0]", "[0,0]", "[1,1]", "[1,1]", 1),
+      "[2,7,9,40]");
+  add("strided", "[2,7,9,24]", "[40,24,1,1]", attributes("[2,2]", "[0,0]", "[0,0]", "[1,1]", "[1,1]", 1), "[2,4,5,40]");
+  add("padded", "[2,6,7,8]", "[16,8,3,3]", attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 1), "[2,6,7,16]");
+  add("grouped", "[1,7,9,24]", "[30,8,3,3]", attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 3), "[1,7,9,30]");
+  add("dilated", "[1,9,9,5]", "[6,5,3,3]", attributes("[1,1]", "[2,2]", "[2,2]", "[2,2]", "[1,1]", 1), "[1,9,9,6]");
+  add("transposed", "[1,4,5,6]", "[7,6,3,3]", attributes("[1,1]", "[1,1]", "[2,2]", "[1,1]", "[2,2]", 1), "[1,8,10,7]");
+  add("sequence", "[2,50,6]", "[7,6,5]", attributes("[2]", "[2]", "[2]", "[1]", "[1]", 1), "[2,25,7]");
+  add("volume", "[1,5,6,7,4]", "[6,4,3,2,3]", attributes("[1,2,1]", "[1,0,1]", "[1,0,1]", "[1,1,1]", "[1,1,1]", 1),
+      "[1,5,3,7,6]");
+  add("cropped", "[1,9,9,16]", "[6,16,3,3]", attributes("[1,1]", "[-1,-1]", "[-1,0]", "[1,1]", "[1,1]", 1),
+      "[1,5,6,6]");
+  add("depthwise", "[1,7,19,37]", "[37,1,3,3]", attributes("[2,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 37),
+      "[1,4,19,37]");
+  add("depthwise of 16", "[2,7,9,16]", "[16,1,3,5]", attributes("[1,2]", "[1,2]", "[1,2]", "[1,1]", "[1,1]", 16),
+      "[2,7,5,16]");
+}
+
+TEST(CudaConv, Threads) {
+  CudaBatch batch;
+  add_convolutions(batch, "f32", {});
+  batch.add("bias, residual, relu", R"(graph g(%x: f32[2,5,6,8], %r: f32[2,5,6,16]) {
+      %w = constant {value = f32[16,8,3,3]{1}}
+      %b = constant {value = f32[16]{1}}
+      %z = constant {value = f32[]{0}}
+      %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,5,6,16]
+      %1 = broadcast(%b) {shape = [2,5,6,16], dims = [3]} : f32[2,5,6,16]
+      %2 = add(%0, %1) : f32[2,5,6,16]
+      %3 = add(%2, %r) : f32[2,5,6,16]
+      %4 = broadcast(%z) {shape = [2,5,6,16], dims = []} : f32[2,5,6,16]
+      %5 = max(%3, %4) : f32[2,5,6,16]
+      return "y" = %5
+    })");
+  batch.add("filters that are no constants", R"(graph g(%x: f32[1,7,9,5], %w: f32[6,5,3,3]) {
+      %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[1,7,9,6]
+      return "y" = %0
+    })");
+  batch.add("an image with channels first", R"(graph g(%x: f32[2,3,11,13]) {
+      %w = constant {value = f32[10,3,3,3]{1}}
+      %0 = transpose(%x) {perm = [0,2,3,1]} : f32[2,11,13,3]
+      %1 = conv(%0, %w) {strides = [2,2], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f32[2,6,7,10]
+      return "y" = %1
+    })");
+  batch.add("bytes", R"(graph g(%x: u8[1,7,9,5], %w: i8[6,5,3,3]) {
+      %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : i32[1,7,9,6]
+      return "y" = %0
+    })");
+  batch.add("depthwise filters that are no constants", R"(graph g(%x: f32[1,7,9,8], %w: f32[8,1,3,3]) {
+      %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 8, layout = "nhwc"} : f32[1,7,9,8]
+      return "y" = %0
+    })");
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaConv, TensorCores) {
+  CudaBatch batch;
+  add_convolutions(batch, "f16", {.tolerance = 3e-3, .sm = 80});
+  batch.add("pointwise by wgmma",
+            conv_text("f16[2,7,9,24]", "f16[40,24,1,1]", attributes("[1,1]", "[0,0]", "[0,0]", "[1,1]", "[1,1]", 1),
+                      "f16[2,7,9,40]"),
+            {.tolerance = 3e-3, .algorithm = "sm90"});
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaWindow, Pooling) {
+  CudaBatch batch;
+  batch.add("max", R"(graph g(%x: f32[2,13,15,24]) {
+      %0 = window_reduce(%x) {kind = "max", window = [1,3,3,1], strides = [1,2,2,1], low = [0,1,1,0], high = [0,1,1,0], dilations = [1,1,1,1]} : f32[2,7,8,24]
+      return "y" = %0
+    })");
+  batch.add("sum, counts in the epilogue", R"(graph g(%x: f32[2,13,15,3], %c: f32[13,15]) {
+      %0 = window_reduce(%x) {kind = "sum", window = [1,3,2,1], strides = [1,1,1,1], low = [0,1,0,0], high = [0,1,1,0], dilations = [1,1,1,1]} : f32[2,13,15,3]
+      %1 = broadcast(%c) {shape = [2,13,15,3], dims = [1,2]} : f32[2,13,15,3]
+      %2 = mul(%0, %1) : f32[2,13,15,3]
+      return "y" = %2
+    })");
+  batch.add("min of halves, channels first", R"(graph g(%x: f16[2,3,13,15]) {
+      %0 = window_reduce(%x) {kind = "min", window = [1,1,3,3], strides = [1,1,2,2], low = [0,0,0,0], high = [0,0,0,0], dilations = [1,1,2,1]} : f16[2,3,5,7]
+      return "y" = %0
+    })");
+  batch.add("prod of halves", R"(graph g(%x: f16[2,5,4,16]) {
+      %0 = window_reduce(%x) {kind = "prod", window = [1,2,2,1], strides = [1,1,1,1], low = [0,0,0,0], high = [0,0,0,0], dilations = [1,1,1,1]} : f16[2,4,3,16]
+      return "y" = %0
+    })",
+            {.tolerance = 1e-3});
+  batch.add("bytes in a line", R"(graph g(%x: u8[40]) {
+      %0 = window_reduce(%x) {kind = "max", window = [5], strides = [1], low = [2], high = [2], dilations = [1]} : u8[40]
+      return "y" = %0
+    })");
+  batch.add("sums of bytes wrap", R"(graph g(%x: i8[3,20,8]) {
+      %0 = window_reduce(%x) {kind = "sum", window = [1,5,1], strides = [1,1,1], low = [0,2,0], high = [0,2,0], dilations = [1,1,1]} : i8[3,20,8]
+      return "y" = %0
+    })");
+  batch.add("volume of doubles", R"(graph g(%x: f64[1,4,5,6,6]) {
+      %0 = window_reduce(%x) {kind = "max", window = [1,2,3,2,1], strides = [1,2,1,2,1], low = [0,0,1,0,0], high = [0,0,1,0,0], dilations = [1,1,1,1,1]} : f64[1,2,5,3,6]
+      return "y" = %0
+    })");
+  batch.run();
+  batch.compile();
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,256 @@
+// Matrix products on the emulated GPU: every family, type and layout, epilogues and prologues.
+#include <fmt/format.h>
+
+#include "testing.h"
+
+namespace heddle {
+namespace {
+
+using testing::CudaBatch;
+using testing::matmul_text;
+
+// Epilogues as the fusion makes them.
+void add_epilogues(CudaBatch& batch, const std::string& type, double tolerance, const CudaBatch::Options& base) {
+  CudaBatch::Options options = base;
+  options.tolerance = tolerance;
+  batch.add(type + " bias, residual, two results",
+            fmt::format(R"(graph g(%x: {0}[29,64], %r: {0}[29,48]) {{
+      %w = constant {{value = {0}[64,48]{{1}}}}
+      %b = constant {{value = {0}[48]{{1}}}}
+      %c = constant {{value = {0}[29]{{1}}}}
+      %z = constant {{value = {0}[]{{0}}}}
+      %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : {0}[29,48]
+      %1 = broadcast(%b) {{shape = [29,48], dims = [1]}} : {0}[29,48]
+      %2 = add(%0, %1) : {0}[29,48]
+      %3 = broadcast(%z) {{shape = [29,48], dims = []}} : {0}[29,48]
+      %4 = max(%2, %3) : {0}[29,48]
+      %5 = broadcast(%c) {{shape = [29,48], dims = [0]}} : {0}[29,48]
+      %6 = mul(%4, %5) : {0}[29,48]
+      %7 = add(%6, %r) : {0}[29,48]
+      return "y" = %7, "z" = %2
+    }})",
+                        type),
+            options);
+  batch.add(type + " to another type and a mask",
+            fmt::format(R"(graph g(%x: {0}[37,40]) {{
+      %w = constant {{value = {0}[40,21]{{1}}}}
+      %z = constant {{value = {0}[]{{0}}}}
+      %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : {0}[37,21]
+      %1 = broadcast(%z) {{shape = [37,21], dims = []}} : {0}[37,21]
+      %2 = gt(%0, %1) : bool[37,21]
+      %3 = tanh(%0) : {0}[37,21]
+      %4 = cast(%3) {{to = f64}} : f64[37,21]
+      return "y" = %4, "m" = %2
+    }})",
+                        type),
+            options);
+  batch.add(type + " heads",
+            fmt::format(R"(graph g(%x: {0}[2,11,24]) {{
+      %w = constant {{value = {0}[24,96]{{1}}}}
+      %b = constant {{value = {0}[96]{{1}}}}
+      %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [2], rhs_contract = [0]}} : {0}[2,11,96]
+      %1 = broadcast(%b) {{shape = [2,11,96], dims = [2]}} : {0}[2,11,96]
+      %2 = add(%0, %1) : {0}[2,11,96]
+      %3 = reshape(%2) {{shape = [2,11,3,32]}} : {0}[2,11,3,32]
+      %4 = transpose(%3) {{perm = [0,2,1,3]}} : {0}[2,3,11,32]
+      %5 = transpose(%3) {{perm = [0,2,3,1]}} : {0}[2,3,32,11]
+      return "y" = %4, "z" = %5
+    }})",
+                        type),
+            options);
+  batch.add(type + " heads of 5 columns",
+            fmt::format(R"(graph g(%x: {0}[7,24]) {{
+      %w = constant {{value = {0}[24,35]{{1}}}}
+      %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : {0}[7,35]
+      %1 = reshape(%0) {{shape = [7,7,5]}} : {0}[7,7,5]
+      %2 = transpose(%1) {{perm = [1,0,2]}} : {0}[7,7,5]
+      return "y" = %2
+    }})",
+                        type),
+            options);
+}
+
+TEST(CudaDot, Threads) {
+  CudaBatch batch;
+  const CudaBatch::Options simt{.algorithm = "simt"};
+  add_epilogues(batch, "f32", 1e-5, simt);
+  batch.add("transposed", matmul_text("f32", 29, 45, 67, "", false, true), simt);
+  batch.add("no constants", matmul_text("f32", 65, 33, 17, "", true, true, false), simt);
+  batch.add("one row", matmul_text("f32", 1, 70, 33), simt);
+  batch.add("one column", matmul_text("f32", 70, 1, 33), simt);
+  batch.add("one of all", matmul_text("f32", 1, 1, 1), simt);
+  batch.add("no k", matmul_text("f32", 5, 4, 0, "", true, false, false), simt);
+  batch.add("long k", matmul_text("f32", 9, 10, 700), {.algorithm = "simt", .split = true});
+  batch.add("f64", matmul_text("f64", 29, 45, 67), {.tolerance = 1e-14});
+  batch.add("f64 along other sides", matmul_text("f64", 9, 45, 67, "", false, true), {.tolerance = 1e-14});
+  batch.add("i64", matmul_text("i64", 9, 20, 33));
+  batch.add("i32", matmul_text("i32", 9, 20, 33));
+  batch.add("f16 and f32", R"(graph g(%x: f16[9,33]) {
+      %w = constant {value = f32[33,20]{1}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = f32} : f32[9,20]
+      return "y" = %0
+    })");
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaDot, Few) {
+  CudaBatch batch;
+  const CudaBatch::Options few{.algorithm = "few"};
+  batch.add("a vector", matmul_text("f32", 1, 70, 33), few);
+  batch.add("rows", matmul_text("f32", 5, 70, 64, "", true, true), few);
+  batch.add("columns", matmul_text("f32", 70, 3, 40, "", true, true, false), few);
+  batch.add("half", matmul_text("f16", 3, 72, 64, "", true, true, false), {.tolerance = 2e-3, .algorithm = "few"});
+  batch.add("half, along rows", matmul_text("f16", 2, 72, 64), {.tolerance = 2e-3, .algorithm = "few"});
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaDot, Views) {
+  CudaBatch batch;
+  batch.add("heads as strides", R"(graph g(%q: f32[2,11,96], %k: f32[2,13,96], %m: f32[2,13]) {
+      %s = constant {value = f32[]{0.125}}
+      %0 = reshape(%q) {shape = [2,11,3,32]} : f32[2,11,3,32]
+      %1 = transpose(%0) {perm = [0,2,1,3]} : f32[2,3,11,32]
+      %2 = reshape(%k) {shape = [2,13,3,32]} : f32[2,13,3,32]
+      %3 = transpose(%2) {perm = [0,2,3,1]} : f32[2,3,32,13]
+      %4 = dot(%1, %3) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f32[2,3,11,13]
+      %5 = broadcast(%s) {shape = [2,3,11,13], dims = []} : f32[2,3,11,13]
+      %6 = mul(%4, %5) : f32[2,3,11,13]
+      %7 = broadcast(%m) {shape = [2,3,11,13], dims = [0,3]} : f32[2,3,11,13]
+      %8 = add(%6, %7) : f32[2,3,11,13]
+      return "y" = %8
+    })");
+  batch.add("context back to rows", R"(graph g(%p: f32[2,3,11,13], %v: f32[2,3,13,32]) {
+      %0 = dot(%p, %v) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f32[2,3,11,32]
+      %1 = transpose(%0) {perm = [0,2,1,3]} : f32[2,11,3,32]
+      %2 = reshape(%1) {shape = [22,96]} : f32[22,96]
+      return "y" = %2
+    })");
+  batch.add("a slice", R"(graph g(%x: f32[9,50]) {
+      %w = constant {value = f32[33,20]{1}}
+      %0 = slice(%x) {starts = [1,5], ends = [8,38], steps = [1,1]} : f32[7,33]
+      %1 = dot(%0, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[7,20]
+      return "y" = %1
+    })");
+  batch.add("vectors", R"(graph g(%x: f32[67], %y: f32[67]) {
+      %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [0]} : f32[]
+      return "y" = %0
+    })");
+  batch.add("outer product", R"(graph g(%x: f32[67], %y: f32[45]) {
+      %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [], rhs_contract = []} : f32[67,45]
+      return "y" = %0
+    })");
+  batch.add("computed operands", R"(graph g(%x: f32[3,5,7,4], %y: f32[4,6,5,9]) {
+      %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [1,3], rhs_contract = [2,0]} : f32[3,7,6,9]
+      return "y" = %0
+    })");
+  batch.add("batches in the middle", R"(graph g(%x: f32[5,3,7], %y: f32[7,9,3]) {
+      %0 = dot(%x, %y) {lhs_batch = [1], rhs_batch = [2], lhs_contract = [2], rhs_contract = [0]} : f32[3,5,9]
+      return "y" = %0
+    })");
+  batch.add("broadcast batches", R"(graph g(%x: f32[4,3,7,5], %y: f32[7,9]) {
+      %t = transpose(%x) {perm = [0,1,3,2]} : f32[4,3,5,7]
+      %0 = broadcast(%y) {shape = [4,3,7,9], dims = [2,3]} : f32[4,3,7,9]
+      %1 = dot(%t, %0) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f32[4,3,5,9]
+      %2 = neg(%1) : f32[4,3,5,9]
+      return "y" = %2
+    })");
+  batch.add("batched weights", R"(graph g(%x: f32[3,5,7]) {
+      %w = constant {value = f32[3,7,33]{1}}
+      %0 = dot(%x, %w) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]} : f32[3,5,33]
+      return "y" = %0
+    })");
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaDot, TensorCoresOfEveryDevice) {
+  CudaBatch batch;
+  for (const char* type : {"f16", "bf16"}) {
+    add_epilogues(batch, type, type[0] == 'b' ? 2e-2 : 3e-3, {.sm = 80, .algorithm = "mma"});
+  }
+  const CudaBatch::Options half{.tolerance = 2e-3, .sm = 80, .algorithm = "mma"};
+  batch.add("both along rows", matmul_text("f16", 70, 40, 33, "", false, false, false), half);
+  batch.add("both along k", matmul_text("f16", 70, 40, 48, "", true, true, false), half);
+  batch.add("odd weights are padded", matmul_text("f16", 70, 41, 35), half);
+  batch.add("float results", matmul_text("f16", 33, 40, 64, "f32"), {.tolerance = 1e-5, .sm = 80, .algorithm = "mma"});
+  batch.add("split", matmul_text("f16", 9, 40, 900), {.tolerance = 2e-3, .sm = 80, .algorithm = "mma", .split = true});
+  for (const char* types : {"i8 i8", "u8 i8", "i8 u8", "u8 u8"}) {
+    batch.add(types,
+              fmt::format(R"(graph g(%x: {0}[19,40]) {{
+        %w = constant {{value = {1}[40,24]{{1}}}}
+        %s = constant {{value = f32[]{{0.01}}}}
+        %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : i32[19,24]
+        %1 = cast(%0) {{to = f32}} : f32[19,24]
+        %2 = broadcast(%s) {{shape = [19,24], dims = []}} : f32[19,24]
+        %3 = mul(%1, %2) : f32[19,24]
+        return "y" = %3, "z" = %0
+      }})",
+                          std::string(types).substr(0, 2), std::string(types).substr(3)),
+              {.sm = 80, .algorithm = "mma"});
+  }
+  batch.add("tf32", R"(graph g(%x: f32[29,67]) {
+      %w = constant {value = f32[67,45]{1}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], tf32 = 1} : f32[29,45]
+      return "y" = %0
+    })",
+            {.tolerance = 2e-3, .sm = 80, .algorithm = "mma"});
+  batch.add("batches with several strides", R"(graph g(%q: f16[2,11,96], %k: f16[2,13,96]) {
+      %0 = reshape(%q) {shape = [2,11,3,32]} : f16[2,11,3,32]
+      %1 = transpose(%0) {perm = [0,2,1,3]} : f16[2,3,11,32]
+      %2 = reshape(%k) {shape = [2,13,3,32]} : f16[2,13,3,32]
+      %3 = transpose(%2) {perm = [0,2,3,1]} : f16[2,3,32,13]
+      %4 = dot(%1, %3) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f16[2,3,11,13]
+      return "y" = %4
+    })",
+            half);
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaDot, Wgmma) {
+  CudaBatch batch;
+  for (const char* type : {"f16", "bf16"}) {
+    add_epilogues(batch, type, type[0] == 'b' ? 2e-2 : 3e-3, {.sm = 90, .algorithm = "sm90"});
+  }
+  const CudaBatch::Options half{.tolerance = 2e-3, .sm = 90, .algorithm = "sm90"};
+  batch.add("both along rows", matmul_text("f16", 72, 40, 33, "", false, false, false), half);
+  batch.add("both along k", matmul_text("f16", 70, 40, 48, "", true, true, false), half);
+  batch.add("odd weights are padded", matmul_text("f16", 70, 41, 40), half);
+  batch.add("split", matmul_text("f16", 9, 40, 1200),
+            {.tolerance = 2e-3, .sm = 90, .algorithm = "sm90", .split = true});
+  batch.add("int8", matmul_text("i8", 19, 24, 48, "i32"), {.sm = 90, .algorithm = "sm90"});
+  batch.add("int8, dequantised", R"(graph g(%x: i8[19,48]) {
+      %w = constant {value = i8[48,24]{1}}
+      %s = constant {value = f32[]{0.01}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : i32[19,24]
+      %1 = cast(%0) {to = f32} : f32[19,24]
+      %2 = broadcast(%s) {shape = [19,24], dims = []} : f32[19,24]
+      %3 = mul(%1, %2) : f32[19,24]
+      return "y" = %3
+    })",
+            {.sm = 90, .algorithm = "sm90"});
+  batch.add("tf32", R"(graph g(%x: f32[29,64]) {
+      %w = constant {value = f32[64,45]{1}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], tf32 = 1} : f32[29,45]
+      return "y" = %0
+    })",
+            {.tolerance = 2e-3, .sm = 90, .algorithm = "sm90"});
+  batch.add("batches", R"(graph g(%q: f16[3,16,32], %k: f16[3,24,32]) {
+      %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} : f16[3,16,24]
+      return "y" = %0
+    })",
+            half);
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaDot, EveryRefusalSaysWhy) {
+  CudaBatch batch;
+  batch.add("f32", matmul_text("f32", 29, 45, 67));
+  EXPECT_EQ(batch.decisions().at(0).substr(0, 5), "simt:");
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,251 @@
+#include "testing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <random>
+
+#include "base/check.h"
+#include "ir/eval.h"
+#include "ir/text.h"
+#include "jit/cuda/nvrtc.h"
+#include "runtime/cuda/device.h"
+#include "schedule/config_source.h"
+#include "schedule/contraction.h"
+#include "schedule/packing.h"
+#include "tests/codegen/harness.h"
+#include "tests/contraction/testing.h"
+
+namespace heddle::testing {
+namespace {
+
+constexpr size_t kGuard = 256;
+constexpr uint8_t kSentinel = 0xA5;
+
+class Wanted : public schedule::ConfigSource {
+ public:
+  explicit Wanted(const CudaBatch::Options& options) : options_(options) {}
+  std::optional<schedule::Config> choose(const std::string&, const Candidates& candidates) override {
+    if (options_.algorithm.empty() && !options_.split) return std::nullopt;
+    for (const schedule::Config& c : candidates()) {
+      if (!options_.algorithm.empty() && c.algorithm != options_.algorithm) continue;
+      if (options_.split && c.splits < 2) continue;
+      return c;
+    }
+    ADD_FAILURE() << "no configuration of " << options_.algorithm << (options_.split ? " split" : "");
+    return std::nullopt;
+  }
+
+ private:
+  const CudaBatch::Options& options_;
+};
+
+Target target_of(int sm) {
+  Target target = Target::cuda_h200(1);
+  target.cuda.sm = sm;
+  if (sm == 80) target.cuda.shared_bytes_per_block = 163 << 10, target.cuda.sms = 108;
+  return target;
+}
+
+Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
+  ir::Array array(type.dtype, type.shape);
+  if (array.real()) {
+    for (double& x : array.f()) x = static_cast<double>(random()) / 2147483648.0 - 1.0;
+  } else {
+    for (int64_t& x : array.i()) x = ir::wrap(type.dtype, static_cast<int64_t>(random() % 200) - 100);
+  }
+  return ir::to_tensor(array);
+}
+
+size_t bytes_of(const Tensor& t) {
+  return static_cast<size_t>(t.size()) * size_of(t.dtype());
+}
+
+void compare(const Tensor& got, const ir::Array& want, double tolerance, const std::string& name) {
+  const ir::Array values = ir::to_array(got);
+  if (!values.real()) {
+    EXPECT_EQ(values.i(), want.i()) << name;
+    return;
+  }
+  double magnitude = 1e-30;
+  for (double x : want.f()) magnitude = std::isfinite(x) ? std::max(magnitude, std::fabs(x)) : magnitude;
+  for (size_t i = 0; i < want.f().size(); ++i) {
+    if (std::isinf(want.f()[i])) {
+      ASSERT_EQ(values.f()[i], want.f()[i]) << name;
+      continue;
+    }
+    ASSERT_NEAR(values.f()[i], want.f()[i], tolerance * magnitude)
+        << name << ": element " << i << " of " << want.f().size();
+  }
+}
+
+}  // namespace
+
+// What one run needs of the device.
+class CudaRun {
+ public:
+  const runtime::CudaContext& context;
+  const runtime::CudaModule& module;
+};
+
+void CudaBatch::add(std::string name, const std::string& text, const Options& options) {
+  Case c{std::move(name), parse_with_random_weights(text, 5), options, {}, {}};
+  const Target target = target_of(options.sm);
+  const ir::Group group = whole_graph(c.graph, ir::GroupKind::kContraction);
+  Wanted wanted(options);
+  try {
+    c.scheduled = schedule::schedule_contraction(c.graph, group, target, &wanted);
+    for (const auto& kernel : c.scheduled.kernels) {
+      c.sources.push_back(codegen::emit(kernel.desc, kernel.config, target));
+      EXPECT_EQ(c.sources.back().text, codegen::emit(kernel.desc, kernel.config, target).text);
+    }
+  } catch (const Error& error) {
+    ADD_FAILURE() << c.name << ": " << error.what();
+    return;
+  }
+  cases_.push_back(std::move(c));
+}
+
+std::string CudaBatch::unit(int sm) const {
+  std::vector<const codegen::KernelSource*> kernels;
+  for (const Case& c : cases_) {
+    for (const auto& source : c.sources) {
+      if (c.options.sm == sm || sm == 0) kernels.push_back(&source);
+    }
+  }
+  return codegen::translation_unit(kernels, target_of(90));
+}
+
+std::vector<std::string> CudaBatch::decisions() const {
+  std::vector<std::string> result;
+  for (const Case& c : cases_) {
+    for (const auto& kernel : c.scheduled.kernels) result.push_back(kernel.config.algorithm + ": " + kernel.label);
+  }
+  return result;
+}
+
+void CudaBatch::compile() const {
+  try {
+    jit::find_nvrtc();
+  } catch (const Error&) {
+    return;
+  }
+  for (const auto& [sm, architecture] : {std::pair{80, "sm_80"}, {90, "sm_90a"}}) {
+    try {
+      jit::compile_cubin(unit(sm), architecture, true);
+    } catch (const Error& error) {
+      ADD_FAILURE() << architecture << ": " << error.what();
+    }
+  }
+}
+
+void CudaBatch::run() {
+  ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 1);
+  const runtime::CudaContext context(0);
+  std::string cubin;
+  try {
+    cubin = jit::compile_cubin(unit(0), context.device().target.architecture(), true).bytes;
+  } catch (const Error& error) {
+    FAIL() << error.what();
+  }
+  const runtime::CudaModule module(context, cubin);
+  const CudaRun device{context, module};
+  for (const Case& c : cases_) {
+    SCOPED_TRACE(c.name + " " + (c.scheduled.notes.empty() ? "" : c.scheduled.notes[0]));
+    try {
+      run(c, device);
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what() << (c.sources.empty() ? "" : c.sources[0].text);
+    }
+  }
+}
+
+void CudaBatch::run(const Case& c, const CudaRun& device) const {
+  const ir::Graph& graph = c.graph;
+  const ir::Group group = whole_graph(graph, ir::GroupKind::kContraction);
+  std::mt19937 random(17);
+  std::map<ir::ValueId, Tensor> values;
+  std::vector<ir::Array> inputs;
+  for (const auto& port : graph.inputs()) {
+    values[port.value] = random_tensor(graph.type(port.value), random);
+    inputs.push_back(ir::to_array(values[port.value]));
+  }
+  std::map<ir::ValueId, std::unique_ptr<runtime::CudaBuffer>> results;
+  for (ir::ValueId v : group.outputs) {
+    const size_t bytes = static_cast<size_t>(element_count(graph.shape(v))) * size_of(graph.dtype(v));
+    results[v] = std::make_unique<runtime::CudaBuffer>(device.context, bytes + 2 * kGuard);
+    const std::vector<uint8_t> fill(bytes + 2 * kGuard, kSentinel);
+    results[v]->write(fill.data(), fill.size());
+  }
+  std::vector<std::unique_ptr<runtime::CudaBuffer>> workspaces;
+  for (const auto& w : c.scheduled.workspaces) {
+    workspaces.push_back(std::make_unique<runtime::CudaBuffer>(device.context, static_cast<size_t>(w.bytes)));
+  }
+  for (size_t k = 0; k < c.scheduled.kernels.size(); ++k) {
+    const auto& kernel = c.scheduled.kernels[k];
+    std::vector<std::unique_ptr<runtime::CudaBuffer>> buffers;
+    std::vector<uint64_t> operands;
+    for (size_t i = 0; i < kernel.bindings.size(); ++i) {
+      const auto& binding = kernel.bindings[i];
+      if (binding.kind == schedule::Binding::Kind::kWorkspace) {
+        operands.push_back(workspaces[binding.workspace]->address());
+      } else if (results.count(binding.value)) {
+        operands.push_back(results[binding.value]->address() + kGuard);
+      } else {
+        const Tensor* constant = graph.constant_of(binding.value);
+        const Tensor tensor =
+            constant ? schedule::pack_constant(*constant, kernel.desc.operands[i].packing) : values[binding.value];
+        buffers.push_back(std::make_unique<runtime::CudaBuffer>(device.context, std::max<size_t>(bytes_of(tensor), 1)));
+        buffers.back()->write(tensor.data(), bytes_of(tensor));
+        operands.push_back(buffers.back()->address());
+      }
+    }
+    const codegen::KernelSource& source = c.sources[k];
+    const auto extra = [&](int64_t bytes) {
+      buffers.push_back(
+          std::make_unique<runtime::CudaBuffer>(device.context, static_cast<size_t>(std::max<int64_t>(bytes, 16))));
+      operands.push_back(buffers.back()->address());
+    };
+    extra(source.workspace_bytes);
+    extra(source.counter_bytes);
+    const std::vector<uint8_t> zeros(buffers.back()->size());
+    buffers.back()->write(zeros.data(), zeros.size());
+    const runtime::CudaSequence sequence(device.context, device.module, source.launches, operands);
+    sequence.enqueue();
+    device.context.synchronize();
+  }
+  const std::vector<ir::Array> wanted = ir::evaluate(graph, std::move(inputs));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const ir::ValueId v = graph.outputs()[i].value;
+    std::vector<uint8_t> bytes(results[v]->size());
+    results[v]->read(bytes.data(), bytes.size());
+    const auto intact = [](uint8_t byte) { return byte == kSentinel; };
+    EXPECT_TRUE(std::all_of(bytes.begin(), bytes.begin() + kGuard, intact)) << "before the result";
+    EXPECT_TRUE(std::all_of(bytes.end() - kGuard, bytes.end(), intact)) << "behind the result";
+    if (bytes.size() == 2 * kGuard) continue;
+    compare(Tensor::borrow(graph.dtype(v), graph.shape(v), bytes.data() + kGuard, nullptr), wanted[i],
+            c.options.tolerance, c.name);
+  }
+}
+
+std::string matmul_text(const std::string& type, int64_t m, int64_t n, int64_t k, const std::string& out,
+                        bool a_along_k, bool b_along_k, bool constant) {
+  const std::string result = fmt::format("{}[{},{}]", out.empty() ? type : out, m, n);
+  const std::string a = a_along_k ? fmt::format("{}[{},{}]", type, m, k) : fmt::format("{}[{},{}]", type, k, m);
+  const std::string b = b_along_k ? fmt::format("{}[{},{}]", type, n, k) : fmt::format("{}[{},{}]", type, k, n);
+  return fmt::format(
+      "graph g(%x: {}{}) {{\n{}  %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [{}], "
+      "rhs_contract = [{}]{}}} : {}\n  return \"y\" = %0\n}}",
+      a, constant ? "" : ", %w: " + b, constant ? fmt::format("  %w = constant {{value = {}{{1}}}}\n", b) : "",
+      a_along_k ? 1 : 0, b_along_k ? 1 : 0, out.empty() || out == "i32" ? "" : ", out = " + out, result);
+}
+
+std::string conv_text(const std::string& x, const std::string& w, const std::string& attrs, const std::string& y) {
+  return "graph g(%x: " + x + ") {\n  %w = constant {value = " + w + "{1}}\n  %0 = conv(%x, %w) {" + attrs +
+         ", layout = \"nhwc\"} : " + y + "\n  %1 = abs(%0) : " + y + "\n  return \"y\" = %1\n}";
+}
+
+}  // namespace heddle::testing

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "ir/graph.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::testing {
+
+// Contraction groups on the emulated GPU: each graph is one group, scheduled, emitted and run between sentinels on
+// random inputs, every output compared with the reference evaluation in float64. All kernels of a batch are one unit.
+class CudaBatch {
+ public:
+  struct Options {
+    double tolerance = 1e-5;  // relative to the magnitude of the largest result; integers must be equal
+    int sm = 90;
+    std::string algorithm = {};  // "": the model's pick, else the first candidate of this family
+    bool split = false;     // the first candidate whose k is split
+  };
+  void add(std::string name, const std::string& text, const Options& options);
+  void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }
+  void run();
+  // Compiles the kernels for real devices, where NVRTC is installed: a kernel that spills is a failure.
+  void compile() const;
+  // "mma: gemm 4x5x6 + add" of every kernel.
+  std::vector<std::string> decisions() const;
+
+ private:
+  struct Case {
+    std::string name;
+    ir::Graph graph;
+    Options options;
+    schedule::ScheduledGroup scheduled;
+    std::vector<codegen::KernelSource> sources;
+  };
+  void run(const Case& c, const class CudaRun& run) const;
+  std::string unit(int sm) const;  // 0: of all
+
+  std::vector<Case> cases_;
+};
+
+// "graph g(%x: TYPE[..]) {...}" of common forms.
+std::string matmul_text(const std::string& type, int64_t m, int64_t n, int64_t k, const std::string& out = "",
+                        bool a_along_k = true, bool b_along_k = false, bool constant = true);
+std::string conv_text(const std::string& x, const std::string& w, const std::string& attrs, const std::string& y);
+
+}  // namespace heddle::testing
