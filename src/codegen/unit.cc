@@ -2,6 +2,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/contraction.h"
+#include "codegen/cuda_contraction.h"
 #include "codegen/stitch.h"
 
 namespace heddle::codegen {
@@ -10,7 +11,9 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
     return emit_stitch(desc, **stitch, config);
   }
-  return emit_contraction(desc, *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body), config, target);
+  const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
+  if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(desc, contraction, config, target);
+  return emit_contraction(desc, contraction, config, target);
 }
 
 std::string translation_unit(const std::vector<const KernelSource*>& kernels, const Target&) {

@@ -66,7 +66,9 @@ struct WindowDesc {
   tile::WindowShape shape;
   DType x = DType::kF32, w = DType::kF32;
   bool filters = false;
-  std::string kind;  // pooling: "sum", "prod", "max", "min"
+  uint32_t filter_operand = 1;
+  bool packed = true;  // filters lie [tap][channel], else [channel][tap] (on a GPU only)
+  std::string kind;    // pooling: "sum", "prod", "max", "min"
 };
 
 // Writes a constant-like operand that is not a constant in packed form; its one input is dense.

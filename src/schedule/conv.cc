@@ -1,40 +1,11 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "schedule/contraction_builder.h"
+#include "schedule/conv_problem.h"
 #include "schedule/packing.h"
 
 namespace heddle::schedule {
 namespace {
-
-constexpr size_t kSpatial = 3;
-
-// Copies per-dimension attributes to the last places of a template's three dimensions.
-void place(const std::vector<int64_t>& from, int64_t (&to)[kSpatial]) {
-  for (size_t i = 0; i < from.size(); ++i) to[kSpatial - from.size() + i] = from[i];
-}
-
-Shape spatial_of(const Shape& shape, size_t first, size_t last) {
-  return {shape.begin() + static_cast<int64_t>(first), shape.begin() + static_cast<int64_t>(last)};
-}
-
-tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node) {
-  const Shape &x = graph.shape(node.inputs[0]), &w = graph.shape(node.inputs[1]);
-  const Shape& y = graph.shape(node.outputs[0]);
-  tile::ConvShape s;
-  s.batch = x[0];
-  s.groups = node.attrs.integer("groups");
-  s.c = w[1];
-  s.o = w[0] / s.groups;
-  place(spatial_of(x, 1, x.size() - 1), s.in);
-  place(spatial_of(y, 1, y.size() - 1), s.out);
-  place(spatial_of(w, 2, w.size()), s.kernel);
-  place(node.attrs.ints("strides"), s.stride);
-  place(node.attrs.ints("dilations"), s.dilation);
-  place(node.attrs.ints("low"), s.low);
-  place(node.attrs.ints("lhs_dilations"), s.lhs_dilation);
-  return s;
-}
 
 // A row of output pixels is the unit of work: images of one column (convolutions over a sequence held as height) are
 // turned. `strides` are those of the input.
@@ -53,37 +24,8 @@ bool is_unpadded(const tile::ConvShape& s) {
   return true;
 }
 
-bool is_pointwise(const tile::ConvShape& s) {
-  for (int d = 0; d < 3; ++d) {
-    if (s.kernel[d] != 1 || s.stride[d] != 1 || s.low[d] != 0 || s.lhs_dilation[d] != 1 || s.in[d] != s.out[d]) {
-      return false;
-    }
-  }
-  return s.groups == 1;
-}
-
-// The indices of [N, spatial..., C] at (image, pixel, channel).
-std::vector<Index> image_index(IndexPool& pool, const Shape& shape, const Index& image, const Index& pixel,
-                               const Index& channel) {
-  std::vector<Index> at = {image};
-  for (const Index& i : pool.delinear(pixel, spatial_of(shape, 1, shape.size() - 1))) at.push_back(i);
-  at.push_back(channel);
-  return at;
-}
-
 int64_t lanes_of(const ContractionBuilder& builder, DType compute) {
   return micro_limits(builder.target()).vector_bytes / static_cast<int64_t>(size_of(compute));
-}
-
-std::string shape_label(const tile::ConvShape& s) {
-  const auto dims = [](const int64_t(&d)[3]) {
-    return d[0] > 1 ? fmt::format("{}x{}x{}", d[0], d[1], d[2]) : fmt::format("{}x{}", d[1], d[2]);
-  };
-  std::string text = fmt::format("{} {}->{}", dims(s.in), s.groups * s.c, s.groups * s.o);
-  text += " k" + dims(s.kernel);
-  if (s.stride[1] > 1 || s.stride[2] > 1) text += fmt::format(" s{}", std::max(s.stride[1], s.stride[2]));
-  if (s.groups > 1) text += fmt::format(" g{}", s.groups);
-  return text;
 }
 
 // Filters as panels: from the constant at compile time, or by a kernel of their own into a workspace.
@@ -139,28 +81,19 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   const Shape& y = graph.shape(node.outputs[0]);
   builder.make_epilogue(1, desc.shape.m, s.o, lanes_of(builder, compute),
                         [&](IndexPool& pool, const Index&, const Index& row, const Index& channel) {
-                          std::vector<Index> at = pool.delinear(row, spatial_of(y, 0, y.size() - 1));
+                          std::vector<Index> at = pool.delinear(row, sub_shape(y, 0, y.size() - 1));
                           at.push_back(channel);
                           return at;
                         });
   builder.desc().problem = std::move(desc);
-  return finish(builder, std::move(result), config, "conv " + shape_label(s), flops);
+  return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
 }
 
 ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvShape& s, DType compute, double flops) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
   ScheduledGroup result;
-  WindowDesc desc;
-  desc.filters = true;
-  desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
-  desc.shape.batch = s.batch, desc.shape.c = s.groups;
-  std::copy(s.in, s.in + 3, desc.shape.in);
-  std::copy(s.out, s.out + 3, desc.shape.out);
-  std::copy(s.kernel, s.kernel + 3, desc.shape.kernel);
-  std::copy(s.stride, s.stride + 3, desc.shape.stride);
-  std::copy(s.dilation, s.dilation + 3, desc.shape.dilation);
-  std::copy(s.low, s.low + 3, desc.shape.low);
+  WindowDesc desc = depthwise_window(graph, node, s);
   builder.input(node.inputs[0]);
   filters(builder, result, {1, 0, 1, 0, s.taps(), 1, s.groups, s.taps()}, s.groups);
   const Shape& y = graph.shape(node.outputs[0]);
@@ -173,7 +106,7 @@ ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvS
   config.tasks = desc.shape.tasks();
   config.reason = "one filter a channel: lanes along the channels, one row of pixels a task";
   builder.desc().problem = std::move(desc);
-  return finish(builder, std::move(result), config, "depthwise " + shape_label(s), flops);
+  return finish(builder, std::move(result), config, "depthwise " + conv_label(s), flops);
 }
 
 // The problem for F(4x4, 3x3); nullopt where it does not apply.
@@ -202,7 +135,7 @@ ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvSh
                           return image_index(pool, y, image, pixel, channel);
                         });
   builder.desc().problem = std::move(desc);
-  return finish(builder, {}, config, "conv " + shape_label(s), flops);
+  return finish(builder, {}, config, "conv " + conv_label(s), flops);
 }
 
 // The direct form and, where it applies (`winograd`), F(4x4, 3x3): the one that the cost model prefers first.
@@ -247,7 +180,7 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   ConvDesc desc;
   desc.offset = view.offset, desc.batch = view.strides.front(),
   desc.channel = s.c * s.groups == 1 ? 1 : view.strides.back();
-  place({view.strides.begin() + 1, view.strides.end() - 1}, desc.stride);
+  place_spatial({view.strides.begin() + 1, view.strides.end() - 1}, desc.stride);
   turn_columns(s, desc.stride);
   const double flops =
       2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) * static_cast<double>(s.k());
@@ -281,53 +214,29 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
                           return image_index(pool, y, image, pixel, channel);
                         });
   builder.desc().problem = std::move(desc);
-  return finish(builder, std::move(result), config, "conv " + shape_label(s), flops);
+  return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
 }
 
 ScheduledGroup schedule_window(ContractionBuilder& builder) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
-  const Shape &x = graph.shape(node.inputs[0]), &y = graph.shape(node.outputs[0]);
-  const auto &window = node.attrs.ints("window"), &strides = node.attrs.ints("strides");
-  // Dimensions without a window before the windowed ones are images, behind them channels.
-  size_t first = x.size(), last = 0;
-  for (size_t d = 0; d < x.size(); ++d) {
-    if (window[d] != 1 || strides[d] != 1 || x[d] != y[d] || node.attrs.ints("low")[d] != 0) {
-      first = std::min(first, d), last = d + 1;
-    }
-  }
-  if (first >= last) first = last = x.size();
-  WindowDesc desc;
-  desc.x = graph.dtype(node.inputs[0]);
-  desc.kind = node.attrs.text("kind");
-  tile::WindowShape& s = desc.shape;
-  s.batch = element_count(spatial_of(x, 0, first));
-  s.c = element_count(spatial_of(x, last, x.size()));
-  place(spatial_of(x, first, last), s.in);
-  place(spatial_of(y, first, last), s.out);
-  place(spatial_of(window, first, last), s.kernel);
-  place(spatial_of(strides, first, last), s.stride);
-  place(spatial_of(node.attrs.ints("dilations"), first, last), s.dilation);
-  place(spatial_of(node.attrs.ints("low"), first, last), s.low);
-  const DType compute = compute_dtype(desc.x);
+  const Shape& y = graph.shape(node.outputs[0]);
+  WindowProblem problem = window_problem(graph, node);
+  const tile::WindowShape& s = problem.desc.shape;
+  const DType compute = compute_dtype(problem.desc.x);
   builder.desc().compute = compute;
   builder.input(node.inputs[0]);
   builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, lanes_of(builder, compute),
                         [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
-                          std::vector<Index> at = pool.delinear(image, spatial_of(y, 0, first));
-                          for (const Index& i : pool.delinear(pixel, spatial_of(y, first, last))) at.push_back(i);
-                          for (const Index& i : pool.delinear(channel, spatial_of(y, last, y.size()))) at.push_back(i);
-                          return at;
+                          return problem.coordinates(pool, y, image, pixel, channel);
                         });
   Config config;
   config.algorithm = "window";
   config.tasks = s.tasks();
   config.reason = "lanes along the channels, one row of pixels a task";
-  const double taps = static_cast<double>(s.kernel[0] * s.kernel[1] * s.kernel[2]);
-  const double operations = static_cast<double>(element_count(y)) * taps;
-  std::string label =
-      fmt::format("{} pool {}x{}x{} k{}x{}", desc.kind, s.in[1], s.in[2], s.c, s.kernel[1], s.kernel[2]);
-  builder.desc().problem = std::move(desc);
+  std::string label = problem.label();
+  const double operations = problem.operations(element_count(y));
+  builder.desc().problem = std::move(problem.desc);
   return finish(builder, {}, config, std::move(label), operations);
 }
 

@@ -81,7 +81,7 @@ class CudaDotScheduler {
     desc_.m = DotProblem::count(p_.m), desc_.n = DotProblem::count(p_.n), desc_.k = DotProblem::count(p_.k);
     desc_.batch = DotProblem::count(p_.batch);
     set_multiply(desc_, a, b, compute);
-    desc_.tf32 = desc_.multiply_a == DType::kF32 && node.attrs.integer_or("tf32", 0) != 0;
+    desc_.tf32 = desc_.multiply_a == DType::kF32 && node.attrs.has("tf32") && node.attrs.integer("tf32") != 0;
     make(desc_.a, true);
     make(desc_.b, false);
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.n, 8,

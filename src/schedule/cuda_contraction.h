@@ -46,7 +46,12 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
 // Finishes a kernel: operands and epilogue are in the builder. Chooses the configuration.
 ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, CudaGemmDesc desc, std::string label, double operations);
 
-// The elements of `source` (n: rows, outer and inner: k) for each group as rows of `pitch` elements, what pads them zero.
+// The same for windows; `coordinates` as in ContractionBuilder::make_epilogue().
+ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,
+                                  const ContractionBuilder::Coordinates& coordinates);
+
+// The elements of `source` (n: rows, outer and inner: k) for each group as rows of `pitch` elements, what pads them
+// zero.
 Packing rows_packing(const tile::PanelSource& source, int64_t offset, int64_t pitch);
 
 }  // namespace heddle::schedule

@@ -1,5 +1,7 @@
 #include "schedule/packing.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace heddle::schedule {
@@ -20,6 +22,39 @@ int64_t last_element(const tile::PanelSource& s, int64_t offset) {
     if (stride > 0) last += (extent - 1) * stride;
   }
   return last;
+}
+
+// [group][n][pitch], zeros behind the outer * inner elements of a row.
+template <typename T>
+void pack_rows(const Tensor& from, int64_t offset, const tile::PanelSource& s, int64_t pitch, Tensor& to) {
+  const T* source = static_cast<const T*>(from.data()) + offset;
+  T* out = static_cast<T*>(to.mutable_data());
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t n = 0; n < s.n; ++n, out += pitch) {
+      const T* row = source + g * s.group_stride + n * s.n_stride;
+      T* at = out;
+      for (int64_t o = 0; o < s.outer; ++o) {
+        for (int64_t i = 0; i < s.inner; ++i) *at++ = row[o * s.outer_stride + i * s.inner_stride];
+      }
+      std::fill(at, out + pitch, T{});
+    }
+  }
+}
+
+template <typename F>
+void by_size(DType dtype, const F& f) {
+  switch (size_of(dtype)) {
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    case 8:
+      return f(uint64_t{});
+    default:
+      HEDDLE_CHECK(false, "packing of {}", to_string(dtype));
+  }
 }
 
 Tensor pack_winograd(const Tensor& constant, const std::vector<int64_t>& params) {
@@ -52,27 +87,20 @@ Packing panel_packing(const tile::PanelSource& s, int64_t offset, int64_t width)
 Tensor pack_constant(const Tensor& constant, const Packing& packing) {
   if (packing.kind.empty()) return constant;
   if (packing.kind == "winograd") return pack_winograd(constant, packing.params);
-  HEDDLE_CHECK(packing.kind == "panels" && packing.params.size() == 10, "packing \"{}\"", packing.kind);
+  const bool rows = packing.kind == "rows";
+  HEDDLE_CHECK((rows || packing.kind == "panels") && packing.params.size() == 10, "packing \"{}\"", packing.kind);
   const auto& p = packing.params;
   const tile::PanelSource source{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
   HEDDLE_CHECK(last_element(source, p[8]) < constant.size(), "packing reads behind {}", to_string(constant.shape()));
-  Tensor result(constant.dtype(), {tile::packed_elements(source, p[9])});
-  switch (size_of(constant.dtype())) {
-    case 1:
-      pack<uint8_t>(constant, p[8], source, p[9], result);
-      break;
-    case 2:
-      pack<uint16_t>(constant, p[8], source, p[9], result);
-      break;
-    case 4:
-      pack<uint32_t>(constant, p[8], source, p[9], result);
-      break;
-    case 8:
-      pack<uint64_t>(constant, p[8], source, p[9], result);
-      break;
-    default:
-      HEDDLE_CHECK(false, "packing of {}", to_string(constant.dtype()));
-  }
+  HEDDLE_CHECK(!rows || p[9] >= source.outer * source.inner, "rows of {} in {}", source.outer * source.inner, p[9]);
+  Tensor result(constant.dtype(), {rows ? source.groups * source.n * p[9] : tile::packed_elements(source, p[9])});
+  by_size(constant.dtype(), [&](auto word) {
+    if (rows) {
+      pack_rows<decltype(word)>(constant, p[8], source, p[9], result);
+    } else {
+      pack<decltype(word)>(constant, p[8], source, p[9], result);
+    }
+  });
   return result;
 }
 
