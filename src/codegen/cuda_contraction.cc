@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_gemm.h"
+#include "codegen/cuda_tile.h"
 #include "schedule/cuda_contraction.h"
 #include "tile/core/cuda_window.h"
 
@@ -40,110 +41,24 @@ void add_argument(CudaLaunch& launch, const CudaFunctor& functor) {
   launch.arguments.push_back(functor.block);
 }
 
-std::string multiplied(DType dtype, bool tf32) {
-  return tf32 ? "tile::cuda::tf32" : std::string(storage_type(dtype));
-}
-
-// Partial sums: [split][batch][row][column], rows of a multiple of 4 sums.
-struct Partials {
-  int64_t row, batch, split, bytes;
-
-  Partials(const CudaGemmDesc& d, int64_t splits)
-      : row(ceil_div(d.n, 4) * 4),
-        batch(row * d.m),
-        split(batch * d.batch),
-        bytes(split * splits * static_cast<int64_t>(size_of(schedule::cuda_accumulator(d)))) {}
-};
-
-CudaLaunch reduce_launch(const CudaGemmDesc& d, const Config& config, const KernelDesc& desc, const Partials& p,
-                         const Target& target) {
-  tile::GemmReduceArgs args{};
-  args.rows = static_cast<int32_t>(d.m), args.columns = static_cast<int32_t>(d.n);
-  args.batch = static_cast<int32_t>(d.batch), args.splits = static_cast<int32_t>(config.splits);
-  args.p_row = p.row, args.p_batch = p.batch, args.p_split = p.split;
-  CudaLaunch launch;
-  launch.block = 128;
-  launch.grid[0] = static_cast<uint32_t>(
-      std::clamp<int64_t>(ceil_div(p.row / 4 * d.m * d.batch, launch.block), 1, int64_t{target.cuda.sms} * 16));
-  launch.arguments = {bytes_of(args)};
-  launch.pointers = {{0, offsetof(tile::GemmReduceArgs, partial), static_cast<int>(desc.operands.size())}};
-  return launch;
-}
-
-// The families that threads load for: "sm80" and "simt".
-KernelSource threads_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d,
-                            const Config& config, const Target& target, const std::string& symbol) {
-  const bool simt = config.algorithm == "simt", partial = config.splits > 1;
-  const CudaFunctor a = cuda_operand(desc, d, d.a, d.m, "OperandA"), b = cuda_operand(desc, d, d.b, d.n, "OperandB");
-  const CudaFunctor epilogue = cuda_epilogue(c.epilogue, desc.operands);
-  const std::string_view sums = storage_type(schedule::cuda_accumulator(d));
+// Gives launches that are named for "gemm" the kernel's symbol, and the last of them the epilogue.
+KernelSource finish(const CudaGemmUnit& unit, schedule::CudaGemmLaunches made, const std::string& symbol) {
+  for (CudaLaunch& launch : made.launches) launch.symbol.replace(0, std::string_view("gemm").size(), symbol);
+  if (!made.launches.empty()) add_argument(made.launches[static_cast<size_t>(made.epilogue_launch)], unit.epilogue);
   KernelSource source;
-  source.includes = {simt ? "tile/kernel/cuda/gemm_simt.h" : "tile/kernel/cuda/gemm_sm80.h",
-                     "tile/kernel/cuda/operand.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
-  Writer out;
-  out.raw(fmt::format("namespace {}_parts {{", symbol));
-  out.raw(a.text + b.text + epilogue.text);
-  out.open("struct Config {");
-  if (simt) {
-    out.line("using In = {};", storage_type(d.multiply_a));
-  } else {
-    out.line("using InA = {}, InB = {};", multiplied(d.multiply_a, d.tf32), multiplied(d.multiply_b, d.tf32));
-    out.line("using Out = {};", storage_type(desc.operands[c.epilogue.stores.front().operand].dtype));
-  }
-  out.line("static constexpr int kTileM = {}, kTileN = {}, kTileK = {};", config.tile_m, config.tile_n, config.tile_k);
-  out.line("static constexpr int kWarpsM = {}, kWarpsN = {}, kStages = {};", config.micro_m, config.micro_n,
-           config.stages);
-  out.line("static constexpr auto kStore = tile::GemmStore::{};", partial ? "kPartial" : "kEpilogue");
-  out.close("};");
-  out.raw(fmt::format("}}  // namespace {}_parts", symbol));
-  out.line("extern \"C\" __global__ void __launch_bounds__({})", 32 * config.micro_m * config.micro_n);
-  out.line("    {0}(const __grid_constant__ tile::GemmArgs args, const __grid_constant__ {0}_parts::OperandA a,",
-           symbol);
-  out.open(fmt::format("    const __grid_constant__ {0}_parts::OperandB b{1}) {{", symbol,
-                       partial ? "" : fmt::format(", const __grid_constant__ {}_parts::Epilogue epilogue", symbol)));
-  out.line("tile::{}<{}_parts::Config>(args, a, b, {});", simt ? "cuda::gemm_simt" : "sm80::gemm", symbol,
-           partial ? "tile::cuda::NoEpilogue{}" : "epilogue");
-  out.close();
-
-  tile::GemmArgs args{};
-  args.m = static_cast<int32_t>(d.m), args.n = static_cast<int32_t>(d.n), args.k = static_cast<int32_t>(d.k);
-  args.batch = static_cast<int32_t>(d.batch);
-  args.tiles_m = static_cast<int32_t>(ceil_div(d.m, config.tile_m));
-  args.tiles_n = static_cast<int32_t>(ceil_div(d.n, config.tile_n));
-  args.k_tiles = static_cast<int32_t>(ceil_div(d.k, config.tile_k));
-  args.splits = static_cast<int32_t>(config.splits);
-  args.raster_group = 8;
-  const Partials partials(d, config.splits);
-  args.p_row = partials.row, args.p_batch = partials.batch, args.p_split = partials.split;
-  CudaLaunch launch;
-  launch.symbol = symbol;
-  launch.grid[0] = static_cast<uint32_t>(int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch);
-  launch.block = static_cast<uint32_t>(32 * config.micro_m * config.micro_n);
-  launch.shared_bytes = static_cast<uint32_t>(schedule::cuda_shared_bytes(d, config));
-  launch.arguments = {bytes_of(args)};
-  if (partial) {
-    launch.pointers = {{0, offsetof(tile::GemmArgs, partial), static_cast<int>(desc.operands.size())}};
-  }
-  add_argument(launch, a);
-  add_argument(launch, b);
-  if (!partial) add_argument(launch, epilogue);
-  source.launches.push_back(std::move(launch));
-  if (partial) {
-    source.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
-    source.includes.emplace_back("tile/kernel/cuda/store.h");
-    source.workspace_bytes = partials.bytes;
-    out.line("extern \"C\" __global__ void __launch_bounds__(128)");
-    out.line("    {}_reduce(const __grid_constant__ tile::GemmReduceArgs args,", symbol);
-    out.open(fmt::format("    const __grid_constant__ {}_parts::Epilogue epilogue) {{", symbol));
-    out.line("tile::cuda::gemm_reduce<{}>(args, epilogue);", sums);
-    out.close();
-    CudaLaunch reduce = reduce_launch(d, config, desc, partials, target);
-    reduce.symbol = symbol + "_reduce";
-    add_argument(reduce, epilogue);
-    source.launches.push_back(std::move(reduce));
-  }
-  source.text = out.text();
+  source.includes = unit.includes;
+  source.text = unit.text;
+  source.launches = std::move(made.launches);
+  source.workspace_bytes = made.workspace_bytes;
   return source;
+}
+
+KernelSource tile_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
+                         const Target& target, const std::string& symbol) {
+  const schedule::CudaTileProblem problem = written_problem(desc, c.epilogue, d);
+  const schedule::CudaTileConfig g = schedule::tile_config(config);
+  return finish(tile_unit(problem, g, c.epilogue, desc.operands, symbol),
+                schedule::make_launches(problem, g, target.cuda, static_cast<int>(desc.operands.size())), symbol);
 }
 
 KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
@@ -158,7 +73,6 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
                                             static_cast<uint32_t>(desc.operands.size())};
   const std::array<int64_t, 4> offsets = {d.a.offset, d.b.offset, 0, 0};
   for (CudaLaunch& launch : made.launches) {
-    launch.symbol.replace(0, std::string_view("gemm").size(), symbol);
     for (TensorMapDesc& map : launch.maps) {
       const auto which = static_cast<size_t>(map.operand);
       map.offset += static_cast<uint64_t>(offsets[which] * static_cast<int64_t>(size_of(problem->in)));
@@ -166,13 +80,7 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
     }
     for (PointerPatch& patch : launch.pointers) patch.operand = static_cast<int>(operands[size_t(patch.operand)]);
   }
-  if (!made.launches.empty()) add_argument(made.launches[static_cast<size_t>(made.epilogue_launch)], unit.epilogue);
-  KernelSource source;
-  source.includes = unit.includes;
-  source.text = unit.text;
-  source.launches = std::move(made.launches);
-  source.workspace_bytes = made.workspace_bytes;
-  return source;
+  return finish(unit, std::move(made), symbol);
 }
 
 // In what a window is folded: integers in 32 bits at least, their result wraps where it is stored.
@@ -240,7 +148,7 @@ KernelSource write(const KernelDesc& desc, const ContractionDesc& c, const Confi
   KernelSource source;
   if (const auto* gemm = std::get_if<CudaGemmDesc>(&c.problem)) {
     source = config.algorithm == "sm90" ? sm90_source(desc, c, *gemm, config, target, symbol)
-                                        : threads_source(desc, c, *gemm, config, target, symbol);
+                                        : tile_source(desc, c, *gemm, config, target, symbol);
   } else {
     source = window_source(desc, c, std::get<WindowDesc>(c.problem), config, symbol);
   }

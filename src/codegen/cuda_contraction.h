@@ -3,6 +3,7 @@
 #include "codegen/codegen.h"
 #include "codegen/cuda_functor.h"
 #include "schedule/contraction.h"
+#include "schedule/cuda_tile.h"
 
 namespace heddle::codegen {
 
@@ -10,9 +11,8 @@ namespace heddle::codegen {
 KernelSource emit_cuda_contraction(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
                                    const schedule::Config& config, const Target& target);
 
-// An operand of a product as the struct `name` that the templates take (tile/kernel/cuda/gemm_sm80.h): a view of a
-// matrix or of images, or an expression. `lines`: rows of A or columns of B.
-CudaFunctor cuda_operand(const schedule::KernelDesc& desc, const schedule::CudaGemmDesc& gemm,
-                         const schedule::CudaOperand& operand, int64_t lines, const char* name);
+// A product as the kernels over views take it, with the text and blocks of its operands.
+schedule::CudaTileProblem written_problem(const schedule::KernelDesc& desc, const schedule::Epilogue& epilogue,
+                                          const schedule::CudaGemmDesc& gemm);
 
 }  // namespace heddle::codegen

@@ -4,23 +4,14 @@
 #include <cstring>
 
 #include "codegen/cuda_contraction.h"
+#include "schedule/cuda_contraction.h"
 
 namespace heddle::codegen {
 namespace {
 
 using schedule::CudaGemmDesc;
-using schedule::CudaOperand;
 using schedule::KernelDesc;
-
-// Largest power of two that divides all values, at most 16 bytes of elements.
-int64_t alignment_of(DType dtype, std::initializer_list<int64_t> values) {
-  constexpr int64_t kWidest = 16;
-  int64_t factor = kWidest / static_cast<int64_t>(std::max<size_t>(size_of(dtype), 1));
-  for (const int64_t value : values) {
-    if (value != 0) factor = std::min(factor, value & -value);
-  }
-  return std::max<int64_t>(factor, 1);
-}
+using schedule::ProductOperand;
 
 std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {
   std::vector<uint8_t> bytes(words.size() * sizeof(int64_t));
@@ -28,13 +19,9 @@ std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {
   return bytes;
 }
 
-CudaFunctor matrix(const CudaOperand& o, int64_t lines, const char* name) {
-  const bool along_k = o.k == 1 || o.depth <= 1, along_rows = !along_k && (o.row == 1 || lines <= 1);
-  const int64_t leading = along_k ? o.row : o.k;
-  int64_t align =
-      along_k || along_rows
-          ? alignment_of(o.dtype, {along_k ? o.depth : lines, (along_k ? lines : o.depth) > 1 ? leading : 0, o.offset})
-          : 1;
+CudaFunctor matrix(const ProductOperand& o, int64_t lines, const char* name) {
+  const bool along_k = o.along_k(), along_rows = !along_k && (o.row == 1 || lines <= 1);
+  const int align = o.width(lines);
   std::vector<int64_t> words = {0, o.offset, lines, o.depth, o.row, o.k};
   // Batches of one stride each, the innermost last.
   std::string place = "offset", members;
@@ -42,7 +29,6 @@ CudaFunctor matrix(const CudaOperand& o, int64_t lines, const char* name) {
   for (size_t i = o.batch.size(); i-- > 0;) {
     const auto& [extent, stride] = o.batch[i];
     if (stride != 0) {
-      align = std::min(align, alignment_of(o.dtype, {stride}));
       const std::string above = inner == 1 ? "int64_t(batch)" : fmt::format("int64_t(batch / {})", inner);
       place += fmt::format(" + {} * stride{}", i == 0 ? above : fmt::format("({} % {})", above, extent), i);
       members += fmt::format(", stride{}", i);
@@ -74,27 +60,7 @@ CudaFunctor matrix(const CudaOperand& o, int64_t lines, const char* name) {
   return {out.text(), block_of(words), {{0, 0, static_cast<int>(o.operand)}}};
 }
 
-CudaFunctor image(const CudaOperand& o, const char* name) {
-  const tile::GemmImageArgs& a = o.image;
-  const auto trivial = [&](int d) {
-    return a.size[d] == 1 && a.out[d] == 1 && a.window[d] == 1 && a.before[d] == 0 && a.after[d] == 0;
-  };
-  const int rank = !trivial(0) ? 3 : !trivial(1) ? 2 : 1;
-  bool padded = false, pointwise = true;
-  for (int d = 0; d < 3; ++d) {
-    padded = padded || a.before[d] != 0 || a.after[d] != 0;
-    pointwise = pointwise && a.window[d] == 1;
-  }
-  CudaFunctor functor;
-  functor.text = fmt::format("using {} = tile::cuda::Image<{}, {}, {}, {}, {}>;\n", name, storage_type(o.dtype), rank,
-                             alignment_of(o.dtype, {a.channels, a.pixel, a.group}), padded, pointwise);
-  functor.block.resize(sizeof(a));
-  std::memcpy(functor.block.data(), &a, sizeof(a));
-  functor.pointers = {{0, offsetof(tile::GemmImageArgs, data), static_cast<int>(o.operand)}};
-  return functor;
-}
-
-CudaFunctor computed(const KernelDesc& desc, const CudaGemmDesc& gemm, const CudaOperand& o, int64_t lines,
+CudaFunctor computed(const KernelDesc& desc, const CudaGemmDesc& gemm, const ProductOperand& o, int64_t lines,
                      DType multiply, const char* name) {
   FunctorMembers members(gemm.pool, desc.operands);
   members.use(o.element);
@@ -134,16 +100,23 @@ CudaFunctor computed(const KernelDesc& desc, const CudaGemmDesc& gemm, const Cud
 
 }  // namespace
 
-CudaFunctor cuda_operand(const KernelDesc& desc, const CudaGemmDesc& gemm, const CudaOperand& operand, int64_t lines,
-                         const char* name) {
-  switch (operand.form) {
-    case CudaOperand::Form::kMatrix:
-      return matrix(operand, lines, name);
-    case CudaOperand::Form::kImage:
-      return image(operand, name);
-    default:
-      return computed(desc, gemm, operand, lines, &operand == &gemm.a ? gemm.multiply_a : gemm.multiply_b, name);
-  }
+schedule::CudaTileProblem written_problem(const KernelDesc& desc, const schedule::Epilogue& epilogue,
+                                          const CudaGemmDesc& gemm) {
+  schedule::CudaTileProblem p = schedule::tile_problem(gemm, epilogue, desc.operands);
+  const auto fill = [&](schedule::CudaOperand& to, const ProductOperand& from, int64_t lines, DType multiply,
+                        const char* name) {
+    if (from.form == ProductOperand::Form::kImage) return;
+    CudaFunctor functor = from.form == ProductOperand::Form::kMatrix
+                              ? matrix(from, lines, name)
+                              : computed(desc, gemm, from, lines, multiply, name);
+    to.type = name;
+    to.text = std::move(functor.text);
+    to.block = std::move(functor.block);
+    to.pointers = std::move(functor.pointers);
+  };
+  fill(p.a, gemm.a, gemm.m, gemm.multiply_a, "OperandA");
+  fill(p.b, gemm.b, gemm.n, gemm.multiply_b, "OperandB");
+  return p;
 }
 
 }  // namespace heddle::codegen

@@ -9,7 +9,7 @@
 namespace heddle::schedule {
 namespace {
 
-using Form = CudaOperand::Form;
+using Form = ProductOperand::Form;
 
 constexpr int64_t kCopyBytes = 16;  // of the widest access, and what the copy engine wants rows to be multiples of
 
@@ -26,8 +26,8 @@ void set_multiply(CudaGemmDesc& desc, DType a, DType b, DType compute) {
 }
 
 // One side of a dot as strides; `line` and `k` have at most one dimension.
-CudaOperand matrix_of(const DotProblem& p, bool is_a) {
-  CudaOperand o;
+ProductOperand matrix_of(const DotProblem& p, bool is_a) {
+  ProductOperand o;
   const auto stride = [&](const DotDim& d) { return is_a ? d.a : d.b; };
   const auto& line = is_a ? p.m : p.n;
   o.form = Form::kMatrix;
@@ -40,7 +40,7 @@ CudaOperand matrix_of(const DotProblem& p, bool is_a) {
 }
 
 // A constant whose rows the tensor cores do not read as they lie becomes rows along k of a multiple of 16 bytes.
-std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotProblem& p, bool is_a, CudaOperand& o,
+std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotProblem& p, bool is_a, ProductOperand& o,
                                    DType multiply) {
   const ir::ValueId value = (is_a ? p.a_view : p.b_view).value;
   const auto element = static_cast<int64_t>(size_of(o.dtype));
@@ -92,7 +92,7 @@ class CudaDotScheduler {
   }
 
  private:
-  void make(CudaOperand& o, bool is_a) {
+  void make(ProductOperand& o, bool is_a) {
     const View& view = is_a ? p_.a_view : p_.b_view;
     const bool strided = (is_a ? p_.a_affine : p_.b_affine) && (is_a ? p_.m : p_.n).size() <= 1 && p_.k.size() <= 1;
     if (!strided) return compute(o, is_a);
@@ -104,7 +104,7 @@ class CudaDotScheduler {
     o.operand = packing ? builder_.input(view.value, *packing) : builder_.input(view.value);
   }
 
-  void compute(CudaOperand& o, bool is_a) {
+  void compute(ProductOperand& o, bool is_a) {
     o.form = Form::kComputed;
     o.dtype = builder_.graph().dtype(builder_.anchor().inputs[is_a ? 0 : 1]);
     IndexPool& pool = desc_.pool.indices;

@@ -7,6 +7,7 @@
 
 #include "schedule/contraction_builder.h"
 #include "schedule/cuda_gemm.h"
+#include "schedule/cuda_tile.h"
 
 namespace heddle::schedule {
 
@@ -23,8 +24,8 @@ struct CudaCandidate {
   std::string rejected;  // empty: it can
 };
 
-// Every instance of every family ("sm90", "sm80", "simt") for a product, the fastest by the model first, those that
-// cannot run last, each with its reason.
+// Every instance of every family ("sm90"; "mma", "simt" and "few" of cuda_tile.h) for a product, the fastest by the
+// model first, those that cannot run last, each with its reason.
 std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                            const std::vector<Operand>& operands, const Target& target);
 
@@ -37,10 +38,12 @@ CudaGemmConfig sm90_config(const Config& config, const CudaGemmProblem& problem)
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.
 std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);
 
-// Dynamic shared memory of an instance of "sm80" or "simt".
-int64_t cuda_shared_bytes(const CudaGemmDesc& desc, const Config& config);
-// In what sums are held, and operations a second of a whole device at this kind of product.
-DType cuda_accumulator(const CudaGemmDesc& desc);
+// The same as the kernels over views see it. Its operands say what the model needs; those of form kImage are complete,
+// the others get their text and block from code generation.
+CudaTileProblem tile_problem(const CudaGemmDesc& desc, const Epilogue& epilogue, const std::vector<Operand>& operands);
+CudaTileConfig tile_config(const Config& config);
+
+// Operations a second of a whole device at this kind of product.
 double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
 
 // Finishes a kernel: operands and epilogue are in the builder. Chooses the configuration.

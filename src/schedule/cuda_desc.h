@@ -10,7 +10,7 @@
 namespace heddle::schedule {
 
 // An operand of a matrix product on a GPU: rows of A, or columns of B, by k, for each batch.
-struct CudaOperand {
+struct ProductOperand {
   enum class Form : uint8_t {
     kMatrix,    // strides
     kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand.h)
@@ -26,6 +26,12 @@ struct CudaOperand {
   std::vector<std::pair<int64_t, int64_t>> batch;
   int64_t row = 0, k = 0, depth = 0;
 
+  // Whether memory is contiguous along k, else along rows (or along neither).
+  bool along_k() const { return k == 1 || depth <= 1; }
+  // Elements that may be read at once, at most 16 bytes: what the strides and the offset are multiples of. `lines`:
+  // rows of A or columns of B.
+  int width(int64_t lines) const;
+
   tile::GemmImageArgs image{};  // kImage
 
   ExprId element = 0;  // kComputed: over the variables of batch, row (or column) and k
@@ -38,7 +44,7 @@ struct CudaGemmDesc {
   // What is multiplied: f16, bf16, f32, f64, i8, u8, i32, i64. Sums are f32, those of i8 and u8 i32, else of the type.
   DType multiply_a = DType::kF32, multiply_b = DType::kF32;
   bool tf32 = false;  // f32 operands are rounded to tf32
-  CudaOperand a, b;
+  ProductOperand a, b;
   ExprPool pool;  // of computed operands
 };
 

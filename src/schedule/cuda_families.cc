@@ -10,128 +10,69 @@
 namespace heddle::schedule {
 namespace {
 
-using Form = CudaOperand::Form;
+using Form = ProductOperand::Form;
+using Engine = CudaTileConfig::Engine;
 
 constexpr int64_t kCopyBytes = 16;
-constexpr int64_t kMaxPartials = int64_t{64} << 20;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-struct Tile {
-  int m, n, warps_m, warps_n;
-};
-// A warp's part is at most 64 x 64 sums: more do not fit its registers beside the fragments.
-constexpr Tile kTensorTiles[] = {{128, 128, 2, 2}, {128, 64, 2, 2}, {64, 128, 2, 2}, {64, 64, 2, 2}, {128, 32, 4, 1},
-                                 {32, 128, 1, 4},  {64, 32, 2, 1},  {32, 64, 1, 2},  {16, 128, 1, 4}};
-// 8 x 8 sums of 4 bytes a thread, fewer of 8.
-constexpr Tile kSimtTiles[] = {{128, 128, 4, 2}, {64, 64, 2, 2}, {128, 32, 4, 1}, {32, 128, 1, 4}, {32, 64, 1, 2}};
-constexpr Tile kWideSimtTiles[] = {{64, 64, 2, 2}, {32, 64, 1, 2}, {64, 32, 2, 1}};
 
 bool is_tensor(const CudaGemmDesc& d) {
   const auto narrow = [](DType t) { return t == DType::kF16 || t == DType::kBF16 || size_of(t) == 1; };
   return d.tf32 || (narrow(d.multiply_a) && narrow(d.multiply_b));
 }
 
-// Multiplications and additions of one multiprocessor in a cycle.
-double rate_of(const CudaGemmDesc& d, bool sm90) {
-  constexpr double kMma16 = 2048, kWgmma16 = 4096, kFma32 = 256, kFma64 = 128, kInt32 = 128, kInt64 = 16;
-  const auto bytes = static_cast<double>(size_of(d.multiply_a));
-  if (is_tensor(d)) return (sm90 ? kWgmma16 : kMma16) * 2 / bytes;
-  if (is_float(d.multiply_a)) return bytes == 4 ? kFma32 : kFma64;
-  return bytes == 4 ? kInt32 : kInt64;
+// Largest power of two that divides all values, at most 16 bytes of elements.
+int widest(DType dtype, std::initializer_list<int64_t> values) {
+  int64_t factor = kCopyBytes / static_cast<int64_t>(std::max<size_t>(size_of(dtype), 1));
+  for (const int64_t value : values) {
+    if (value != 0) factor = std::min(factor, value & -value);
+  }
+  return static_cast<int>(std::max<int64_t>(factor, 1));
 }
 
-constexpr double kClockGhz = 1.7;
-
-double bytes_of(const CudaGemmDesc& d, const std::vector<Operand>& operands) {
-  double bytes = 0;
-  for (const Operand& o : operands) {
-    bytes += static_cast<double>(element_count(o.shape)) * static_cast<double>(size_of(o.dtype));
-  }
-  return std::max(bytes, static_cast<double>(d.m) * static_cast<double>(d.n));
-}
-
-// Seconds of one instance of "sm80" or "simt", in us.
-double predict(const CudaGemmDesc& d, const Config& c, double bytes, const CudaTarget& target) {
-  constexpr double kSharedBytes = 128, kL2Bytes = 48;  // a cycle, of one multiprocessor
-  constexpr double kEfficiency = 0.8, kFirstLoadUs = 2.0, kReduceUs = 1.1, kComputedCycles = 24;
-  const auto tile_m = static_cast<double>(c.tile_m), tile_n = static_cast<double>(c.tile_n);
-  const auto element = static_cast<double>(size_of(d.multiply_a));
-  const double math = 2 * tile_m * tile_n / (rate_of(d, false) * kEfficiency);
-  const double shared =
-      (static_cast<double>(c.micro_n) * tile_m + static_cast<double>(c.micro_m) * tile_n) * element / kSharedBytes;
-  const double fill = (tile_m + tile_n) * element / kL2Bytes;
-  double cycles = std::max({math, shared, fill});
-  const double threads = 32.0 * static_cast<double>(c.micro_m * c.micro_n);
-  for (const auto& [operand, rows] : {std::pair{&d.a, tile_m}, {&d.b, tile_n}}) {
-    if (operand->form == Form::kComputed) cycles += kComputedCycles * rows / std::min(threads, 128.0);
-  }
-  const int64_t units = ceil_div(d.m, c.tile_m) * ceil_div(d.n, c.tile_n) * d.batch * c.splits;
-  const double waves = static_cast<double>(ceil_div(units, target.sms));
-  const double k = static_cast<double>(ceil_div(ceil_div(std::max<int64_t>(d.k, 1), c.tile_k), c.splits) * c.tile_k);
-  const double store = 600 + tile_m * tile_n * 4 / 64;
-  const double share = std::min(1.0, static_cast<double>(units) / target.sms);
-  const double memory = bytes / (target.read_tbps * 1e6 * std::min(1.0, 0.15 + share));
-  double us = kFirstLoadUs + std::max(waves * (k * cycles + store) / (kClockGhz * 1e3), memory);
-  if (c.splits > 1) {
-    const double sums = static_cast<double>(size_of(cuda_accumulator(d))) * static_cast<double>(d.m) *
-                        static_cast<double>(d.n) * static_cast<double>(d.batch) * static_cast<double>(c.splits);
-    us += kReduceUs + 2 * sums / 5.5e6;
-  }
-  return us;
-}
-
-std::string reject(const CudaGemmDesc& d, const Config& c, const CudaTarget& target) {
-  const int64_t shared = cuda_shared_bytes(d, c);
-  if (shared > target.shared_bytes_per_block) return fmt::format("{} bytes of shared memory", shared);
-  // Tiles that stand out of a narrow side waste their work, and no other reason needs them.
-  constexpr int64_t kNarrow = 64;
-  if ((c.tile_m > kNarrow && c.tile_m >= 2 * d.m) || (c.tile_n > kNarrow && c.tile_n >= 2 * d.n)) {
-    return "wider than the result";
-  }
-  const double units = static_cast<double>(ceil_div(d.m, c.tile_m)) * static_cast<double>(ceil_div(d.n, c.tile_n)) *
-                       static_cast<double>(d.batch) * static_cast<double>(c.splits);
-  if (units > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
-  const double sums = static_cast<double>(size_of(cuda_accumulator(d))) * static_cast<double>(d.m) *
-                      static_cast<double>(d.n) * static_cast<double>(d.batch) * static_cast<double>(c.splits);
-  if (c.splits > 1 && sums > static_cast<double>(kMaxPartials)) return "the partial sums exceed the workspace";
-  return {};
-}
-
-void add_threads_family(std::vector<CudaCandidate>& found, const CudaGemmDesc& d, double bytes,
-                        const CudaTarget& target) {
-  const bool tensor = is_tensor(d);
-  const auto element = static_cast<int64_t>(size_of(d.multiply_a));
-  const auto add = [&](const Tile& tile) {
-    const int64_t tile_k = tensor ? 64 / element : 8;
-    const int64_t tiles = ceil_div(d.m, tile.m) * ceil_div(d.n, tile.n) * d.batch, k_tiles = ceil_div(d.k, tile_k);
-    std::vector<int64_t> splits = {1};
-    for (const int64_t wanted : {int64_t{2}, int64_t{4}, target.sms / std::max<int64_t>(tiles, 1)}) {
-      const int64_t some = std::min(wanted, k_tiles / 8);
-      if (some > 1 && tiles < target.sms && std::find(splits.begin(), splits.end(), some) == splits.end()) {
-        splits.push_back(some);
-      }
-    }
-    for (const int64_t split : splits) {
-      Config c;
-      c.algorithm = tensor ? "sm80" : "simt";
-      c.tile_m = tile.m, c.tile_n = tile.n, c.tile_k = tile_k;
-      c.micro_m = tile.warps_m, c.micro_n = tile.warps_n;
-      c.stages = tensor ? 4 : 2;
-      c.splits = split;
-      CudaCandidate candidate{c, 0, reject(d, c, target)};
-      if (candidate.rejected.empty()) candidate.predicted_us = predict(d, c, bytes, target);
-      found.push_back(std::move(candidate));
-    }
+CudaOperand image_of(const ProductOperand& o, int64_t groups) {
+  const tile::GemmImageArgs& a = o.image;
+  const auto trivial = [&](int d) {
+    return a.size[d] == 1 && a.out[d] == 1 && a.window[d] == 1 && a.before[d] == 0 && a.after[d] == 0;
   };
-  if (tensor) {
-    for (const Tile& tile : kTensorTiles) add(tile);
-  } else if (element == 8) {
-    for (const Tile& tile : kWideSimtTiles) add(tile);
-  } else {
-    for (const Tile& tile : kSimtTiles) add(tile);
+  CudaImage image;
+  image.element = o.dtype;
+  image.rank = !trivial(0) ? 3 : !trivial(1) ? 2 : 1;
+  image.images = a.images, image.channels = a.channels;
+  image.pixel = a.pixel, image.group = a.group, image.groups = groups;
+  for (int d = 0; d < 3; ++d) {
+    const auto at = static_cast<size_t>(d);
+    image.size[at] = a.size[d], image.window[at] = a.window[d], image.stride[at] = a.stride[d];
+    image.dilation[at] = a.dilation[d], image.before[at] = a.before[d], image.after[at] = a.after[d];
+  }
+  return image_operand(image, static_cast<int>(o.operand));
+}
+
+// `lines`: rows of A or columns of B.
+CudaOperand view_of(const ProductOperand& o, int64_t lines, int64_t batch) {
+  if (o.form == Form::kImage) return image_of(o, batch);
+  CudaOperand v;
+  v.element = o.dtype;
+  v.view = o.form != Form::kComputed;
+  v.bytes = static_cast<double>(lines) * static_cast<double>(std::max<int64_t>(o.depth, 1)) *
+            static_cast<double>(size_of(o.dtype));
+  for (const auto& [extent, stride] : o.batch) v.bytes *= stride != 0 ? static_cast<double>(extent) : 1;
+  v.along_k = o.form == Form::kComputed || o.along_k();
+  v.width = o.form == Form::kComputed ? (size_of(o.dtype) == 8 ? 2 : 4) : o.width(lines);
+  if (v.width == 1) v.along_k = true;  // what the kernels take where neither is wide
+  return v;
+}
+
+void add_tile_family(std::vector<CudaCandidate>& found, const CudaTileProblem& problem, const CudaTarget& target) {
+  for (const CudaTileCandidate& candidate : enumerate(problem, target)) {
+    const CudaTileConfig& g = candidate.config;
+    Config c;
+    c.algorithm = g.engine == Engine::kMma ? "mma" : g.engine == Engine::kSimt ? "simt" : "few";
+    c.tile_m = g.tile_m, c.tile_n = g.tile_n, c.tile_k = g.tile_k;
+    c.micro_m = g.warps_m, c.micro_n = g.warps_n;
+    c.stages = g.stages, c.splits = g.splits;
+    c.lanes = g.engine == Engine::kFew ? g.rows : 0;
+    c.swapped = g.swapped;
+    found.push_back({c, candidate.predicted_us, candidate.rejected});
   }
 }
 
@@ -160,7 +101,7 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const CudaGemmDesc& d, c
 }
 
 // An operand for the copy engine: contiguous along k or along its rows, the rest in steps of 16 bytes or repacked.
-bool read_by_copies(const CudaOperand& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
+bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
                     int64_t& stride, std::string* why) {
   const auto refuse = [&](const char* text) {
     *why = text;
@@ -205,26 +146,47 @@ std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& e, const Inde
   return place;
 }
 
-DType cuda_accumulator(const CudaGemmDesc& d) {
-  if (size_of(d.multiply_a) == 1) return DType::kI32;
-  return size_of(d.multiply_a) == 2 ? DType::kF32 : d.multiply_a;
+int ProductOperand::width(int64_t lines) const {
+  const bool k_first = along_k(), rows_first = !k_first && (row == 1 || lines <= 1);
+  if (!k_first && !rows_first) return 1;
+  const int64_t others = k_first ? lines : depth;
+  int result = widest(dtype, {k_first ? depth : lines, others > 1 ? (k_first ? row : k) : 0, offset});
+  for (const auto& [extent, stride] : batch) result = std::min(result, widest(dtype, {stride}));
+  return result;
 }
 
-int64_t cuda_shared_bytes(const CudaGemmDesc& d, const Config& c) {
-  const auto element = static_cast<int>(size_of(d.multiply_a));
+CudaTileProblem tile_problem(const CudaGemmDesc& d, const Epilogue& epilogue, const std::vector<Operand>& operands) {
+  CudaTileProblem p;
+  p.a_in = d.multiply_a, p.b_in = d.multiply_b;
+  p.tf32 = d.tf32;
+  p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
+  p.out_bytes = static_cast<int>(std::max<size_t>(size_of(operands[epilogue.stores.front().operand].dtype), 1));
+  p.a = view_of(d.a, d.m, d.batch);
+  p.b = view_of(d.b, d.n, d.batch);
+  return p;
+}
+
+CudaTileConfig tile_config(const Config& c) {
+  CudaTileConfig g;
+  g.engine = c.algorithm == "mma" ? Engine::kMma : c.algorithm == "simt" ? Engine::kSimt : Engine::kFew;
   const auto i = [](int64_t x) { return static_cast<int>(x); };
-  if (c.algorithm == "simt") {
-    return tile::gemm_simt_shared_bytes(i(c.tile_m), i(c.tile_n), i(c.tile_k), element, i(c.stages));
-  }
-  return tile::gemm_sm80_shared_bytes(i(c.tile_m), i(c.tile_n), i(c.tile_k) * element, i(c.stages), i(c.micro_m),
-                                      i(c.micro_n));
+  g.tile_m = i(c.tile_m), g.tile_n = i(c.tile_n), g.tile_k = i(c.tile_k);
+  g.warps_m = i(c.micro_m), g.warps_n = i(c.micro_n);
+  g.stages = i(c.stages), g.splits = i(c.splits);
+  if (g.engine == Engine::kFew) g.rows = i(c.lanes);
+  g.swapped = c.swapped;
+  return g;
 }
 
 double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
-  constexpr double kThread = 256;
-  const auto* gemm = std::get_if<CudaGemmDesc>(&desc.problem);
-  const double rate = gemm != nullptr ? rate_of(*gemm, target.sm == 90) : kThread;
-  return rate * kClockGhz * 1e9 * target.sms;
+  constexpr double kClock = 1.7e9, kThread = 256;  // operations of one multiprocessor in a cycle
+  double rate = kThread;
+  if (const auto* d = std::get_if<CudaGemmDesc>(&desc.problem)) {
+    const double tensor = (target.sm == 90 ? 4096.0 : 2048.0) * 2;
+    const auto bytes = static_cast<double>(size_of(d->multiply_a));
+    rate = is_tensor(*d) ? tensor / bytes : kThread * 4 / std::max(bytes, 4.0);
+  }
+  return rate * kClock * target.sms;
 }
 
 std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
@@ -278,7 +240,7 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
                                            const std::vector<Operand>& operands, const Target& target) {
   std::vector<CudaCandidate> found;
   add_sm90_family(found, desc, epilogue, operands, target.cuda);
-  add_threads_family(found, desc, bytes_of(desc, operands), target.cuda);
+  add_tile_family(found, tile_problem(desc, epilogue, operands), target.cuda);
   std::stable_sort(found.begin(), found.end(), [](const CudaCandidate& a, const CudaCandidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
     return a.predicted_us < b.predicted_us;
@@ -289,7 +251,7 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
 
 namespace {
 
-std::string operand_text(const CudaOperand& o) {
+std::string operand_text(const ProductOperand& o) {
   if (o.form == Form::kComputed) return "computed";
   std::string text(to_string(o.dtype));
   if (o.form == Form::kImage) {
