@@ -50,6 +50,7 @@ KernelSource finish(const CudaGemmUnit& unit, schedule::CudaGemmLaunches made, c
   source.text = unit.text;
   source.launches = std::move(made.launches);
   source.workspace_bytes = made.workspace_bytes;
+  source.counter_bytes = made.counter_bytes;
   return source;
 }
 
@@ -68,10 +69,11 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
   HEDDLE_CHECK(problem.has_value(), "sm90 for a product that it does not serve: {}", why);
   const schedule::CudaGemmConfig g = schedule::sm90_config(config, *problem);
   const CudaGemmUnit unit = gemm_unit(*problem, g, c.epilogue, desc.operands, symbol);
-  schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda);
-  const std::array<uint32_t, 4> operands = {d.a.operand, d.b.operand, c.epilogue.stores.front().operand,
-                                            static_cast<uint32_t>(desc.operands.size())};
-  const std::array<int64_t, 4> offsets = {d.a.offset, d.b.offset, 0, 0};
+  constexpr int kCounters = 4;
+  schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda, kCounters);
+  const auto own = static_cast<uint32_t>(desc.operands.size());
+  const std::array<uint32_t, 5> operands = {d.a.operand, d.b.operand, c.epilogue.stores.front().operand, own, own + 1};
+  const std::array<int64_t, 5> offsets = {d.a.offset, d.b.offset, 0, 0, 0};
   for (CudaLaunch& launch : made.launches) {
     for (TensorMapDesc& map : launch.maps) {
       const auto which = static_cast<size_t>(map.operand);

@@ -22,6 +22,7 @@ std::string name_of(const Config& config) {
   if (config.splits > 1) text += fmt::format(" k/{}", config.splits);
   if (config.ping_pong) text += " ping-pong";
   if (config.swapped) text += " swapped";
+  if (config.stream) text += " stream-K";
   return text;
 }
 

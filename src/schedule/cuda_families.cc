@@ -86,7 +86,7 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const CudaGemmDesc& d, c
     found.push_back({none, 0, why});
     return;
   }
-  for (const CudaGemmCandidate& candidate : enumerate(*problem, target)) {
+  for (const CudaGemmCandidate& candidate : enumerate(*problem, target, true)) {
     const CudaGemmConfig& g = candidate.config;
     Config c;
     c.algorithm = "sm90";
@@ -95,7 +95,7 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const CudaGemmDesc& d, c
     c.micro_m = g.consumers, c.micro_n = 1;
     c.stages = g.stages, c.splits = g.splits;
     c.cluster_m = g.cluster_m, c.cluster_n = g.cluster_n;
-    c.ping_pong = g.ping_pong, c.swapped = g.swapped;
+    c.ping_pong = g.ping_pong, c.swapped = g.swapped, c.stream = g.stream;
     found.push_back({c, candidate.predicted_us, candidate.rejected});
   }
 }
@@ -231,7 +231,7 @@ CudaGemmConfig sm90_config(const Config& c, const CudaGemmProblem& problem) {
   g.consumers = static_cast<int>(c.micro_m);
   g.stages = static_cast<int>(c.stages), g.splits = static_cast<int>(c.splits);
   g.cluster_m = static_cast<int>(c.cluster_m), g.cluster_n = static_cast<int>(c.cluster_n);
-  g.ping_pong = c.ping_pong, g.swapped = c.swapped;
+  g.ping_pong = c.ping_pong, g.swapped = c.swapped, g.stream = c.stream;
   g.store = store_of(problem, g.splits, g.swapped);
   return g;
 }

@@ -44,11 +44,11 @@ struct Config {
   int64_t lanes = 0;                           // vector width of a stitch kernel
   int64_t tasks = 0;                           // into how many tasks the outer loop is cut
   // On a GPU, where micro_m and micro_n are the warps of a block along rows and columns (sm_90: micro_m warpgroups).
-  int64_t stages = 0, splits = 0;           // of the ring in shared memory; parts of k
-  int64_t cluster_m = 0, cluster_n = 0;     // blocks of a cluster
-  bool ping_pong = false, swapped = false;  // tile/kernel/cuda/gemm_sm90.h
-  std::string algorithm;                    // "gemm", "gemv", "direct", "winograd", "sm90", "sm80", "simt", ...
-  std::string reason;                       // why the cost model chose this, with its numbers
+  int64_t stages = 0, splits = 0;                           // of the ring in shared memory; parts of k
+  int64_t cluster_m = 0, cluster_n = 0;                     // blocks of a cluster
+  bool ping_pong = false, swapped = false, stream = false;  // tile/kernel/cuda/gemm_sm90.h
+  std::string algorithm;  // "gemm", "gemv", "direct", "winograd", "sm90", "sm80", "simt", ...
+  std::string reason;     // why the cost model chose this, with its numbers
 };
 
 // Where an operand of a scheduled kernel comes from.
