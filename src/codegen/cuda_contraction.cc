@@ -113,7 +113,7 @@ KernelSource window_source(const KernelDesc& desc, const ContractionDesc& c, con
   out.line("static constexpr auto kFold = tile::WindowFold::{};", fold_name(w));
   out.close("};");
   out.raw(fmt::format("}}  // namespace {}_parts", symbol));
-  out.line("extern \"C\" __global__ void __launch_bounds__({})", config.tile_m);
+  out.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", config.tile_m);
   out.line("    {}(const __grid_constant__ tile::WindowArgs args,", symbol);
   out.open(fmt::format("    const __grid_constant__ {}_parts::Epilogue epilogue) {{", symbol));
   out.line("tile::cuda::window<{}_parts::Config>(args, epilogue);", symbol);

@@ -124,7 +124,7 @@ TEST(CudaDot, Views) {
     })");
   batch.add("a slice", R"(graph g(%x: f32[9,50]) {
       %w = constant {value = f32[33,20]{1}}
-      %0 = slice(%x) {starts = [1,5], limits = [8,38], steps = [1,1]} : f32[7,33]
+      %0 = slice(%x) {starts = [1,5], limits = [8,38], strides = [1,1]} : f32[7,33]
       %1 = dot(%0, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : f32[7,20]
       return "y" = %1
     })");

@@ -12,7 +12,7 @@
 #include "ir/eval.h"
 #include "ir/text.h"
 #include "jit/cuda/nvrtc.h"
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/launch.h"
 #include "schedule/config_source.h"
 #include "schedule/contraction.h"
 #include "schedule/packing.h"
@@ -133,7 +133,10 @@ void CudaBatch::compile() const {
   } catch (const Error&) {
     return;
   }
-  for (const auto& [sm, architecture] : {std::pair{80, "sm_80"}, {90, "sm_90a"}}) {
+  for (const auto& [version, architecture] : {std::pair{80, "sm_80"}, {90, "sm_90a"}}) {
+    const int sm = version;
+    const auto is_for = [&](const Case& c) { return c.options.sm == sm; };
+    if (std::none_of(cases_.begin(), cases_.end(), is_for)) continue;
     try {
       jit::compile_cubin(unit(sm), architecture, true);
     } catch (const Error& error) {

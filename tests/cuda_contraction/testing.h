@@ -20,7 +20,7 @@ class CudaBatch {
     double tolerance = 1e-5;  // relative to the magnitude of the largest result; integers must be equal
     int sm = 90;
     std::string algorithm = {};  // "": the model's pick, else the first candidate of this family
-    bool split = false;     // the first candidate whose k is split
+    bool split = false;          // the first candidate whose k is split
   };
   void add(std::string name, const std::string& text, const Options& options);
   void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }
