@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -178,31 +179,42 @@ struct MatrixCase {
   bool tf32 = false;
 };
 
-inline void check_matrices(Runner& runner, const MatrixCase& c, const CudaTileConfig& config) {
+inline void PrintTo(const MatrixCase& c, std::ostream* out) {
+  *out << to_string(c.in) << " " << c.batch << "x" << c.m << "x" << c.n << "x" << c.k << (c.a_along_k ? " n" : " t")
+       << (c.b_along_k ? "t" : "n");
+}
+
+inline schedule::CudaMatrix matrix_of(const MatrixCase& c, bool is_a) {
+  const bool along_k = is_a ? c.a_along_k : c.b_along_k;
+  schedule::CudaMatrix m;
+  m.element = is_a ? c.a : c.b;
+  m.rows = is_a ? c.m : c.n, m.k = c.k, m.batch = c.batch;
+  m.along_k = along_k;
+  m.leading = (along_k ? c.k : m.rows) + c.pad;
+  m.stride = m.leading * (along_k ? m.rows : c.k);
+  return m;
+}
+
+inline CudaTileProblem problem_of(const MatrixCase& c) {
   CudaTileProblem p;
-  p.a_in = c.a == DType::kU8 || c.in == DType::kU8 ? c.a : c.in;
+  p.a_in = c.a == DType::kU8 ? c.a : c.in;
   p.b_in = c.in;
   p.tf32 = c.tf32;
   p.m = c.m, p.n = c.n, p.k = c.k, p.batch = c.batch;
   p.out_bytes = static_cast<int>(size_of(c.out));
-  const auto matrix = [&](DType element, int64_t rows, bool along_k) {
-    schedule::CudaMatrix m;
-    m.element = element;
-    m.rows = rows, m.k = c.k, m.batch = c.batch;
-    m.along_k = along_k;
-    m.leading = (along_k ? c.k : rows) + c.pad;
-    m.stride = m.leading * (along_k ? rows : c.k);
-    return m;
-  };
-  const schedule::CudaMatrix a = matrix(c.a, c.m, c.a_along_k), b = matrix(c.b, c.n, c.b_along_k);
-  p.a = matrix_operand(a, 0);
-  p.b = matrix_operand(b, 1);
+  p.a = matrix_operand(matrix_of(c, true), 0);
+  p.b = matrix_operand(matrix_of(c, false), 1);
+  return p;
+}
+
+inline void check_matrices(Runner& runner, const MatrixCase& c, const CudaTileConfig& config) {
+  const schedule::CudaMatrix a = matrix_of(c, true), b = matrix_of(c, false);
   const Elements of_a(c.a, std::max<int64_t>(a.stride * c.batch, 1), 1);
   const Elements of_b(c.b, std::max<int64_t>(b.stride * c.batch, 1), 2);
   const auto at = [](const schedule::CudaMatrix& m, int64_t batch, int64_t row, int64_t k) {
     return static_cast<size_t>(batch * m.stride + (m.along_k ? row * m.leading + k : k * m.leading + row));
   };
-  runner.check(p, config, {c.out}, of_a, of_b, [&](int64_t z, int64_t i, int64_t j) {
+  runner.check(problem_of(c), config, {c.out}, of_a, of_b, [&](int64_t z, int64_t i, int64_t j) {
     double sum = 0;
     for (int64_t k = 0; k < c.k; ++k) sum += of_a.values[at(a, z, i, k)] * of_b.values[at(b, z, j, k)];
     return sum;

@@ -75,6 +75,53 @@ TEST_F(Tile, FewRowsOrColumns) {
   matrices(c, {{.m = 264, .n = 5, .k = 131, .a_along_k = false, .b_along_k = false}});
 }
 
+// A with a prologue, 2 a + row - k where A has an element, and B from no memory at all.
+TEST_F(Tile, GeneratedOperands) {
+  CudaTileProblem p;
+  p.m = 40, p.n = 50, p.k = 44, p.out_bytes = 4;
+  schedule::CudaMatrix m;
+  m.rows = p.m, m.k = p.k, m.leading = p.k;
+  p.a = matrix_operand(m, 0);
+  p.a.text = "struct Changed : " + p.a.type +
+             " {\n"
+             "  static constexpr bool kPrologue = true;\n"
+             "  template <typename V, int W>\n"
+             "  __device__ void apply(V (&v)[W], int, int row, int k) const {\n"
+             "    for (int i = 0; i < W; ++i) v[i] = 2 * v[i] + V((row - k - i) % 4);\n"
+             "  }\n"
+             "};\n";
+  p.a.type = "Changed";
+  p.a.prologue = true;
+  p.b.view = false;
+  p.b.width = 4;
+  p.b.text =
+      "struct Computed {\n"
+      "  int n, deep;\n"
+      "  static constexpr int kWidth = 4;\n"
+      "  __device__ int rows() const { return n; }\n"
+      "  __device__ int depth() const { return deep; }\n"
+      "  template <typename V, int W>\n"
+      "  __device__ void load(V (&v)[W], int, int row, int k, int n) const {\n"
+      "    for (int i = 0; i < n; ++i) v[i] = V((3 * row + k + i) % 5 - 2);\n"
+      "  }\n"
+      "};\n";
+  p.b.type = "Computed";
+  const int32_t sizes[] = {static_cast<int32_t>(p.n), static_cast<int32_t>(p.k)};
+  p.b.block.resize(sizeof(sizes));
+  std::memcpy(p.b.block.data(), sizes, sizeof(sizes));
+  const Elements a(kF16, p.m * p.k, 7), none(kF16, 1, 8);
+  const auto expected = [&](int64_t, int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t k = 0; k < p.k; ++k) {
+      sum += (2 * a.values[static_cast<size_t>(i * p.k + k)] + static_cast<double>((i - k) % 4)) *
+             static_cast<double>((3 * j + k) % 5 - 2);
+    }
+    return sum;
+  };
+  runner->check(p, mma(32, 64, 32, 1, 2), {kF32}, a, none, expected);
+  runner->check(p, simt(32, 64, 8, 1, 2), {kF32}, a, none, expected);
+}
+
 schedule::CudaImage image(int64_t images, int64_t channels, std::array<int64_t, 3> size,
                           std::array<int64_t, 3> window) {
   schedule::CudaImage i;

@@ -19,15 +19,17 @@
 //   struct OperandA {   // Matrix and Image of operand.h, or
 //     using Element = tile::half;                 // in memory; other than InA: converted, through registers
 //     __device__ auto view(int batch) const;      // TensorView<const Element, Chain> with dimensions [row][k]
-//     // Optional prologue: v holds elements of `row` from k on (of k from `row` on where memory is contiguous along
-//     // rows), all of them valid ones; what has no element is 0 and does not come here.
-//     template <int W> __device__ void apply(float (&v)[W], int batch, int row, int k) const;
+//     // Optional: changes elements on their way. v are elements of `row` from k on (of k from `row` on where memory is
+//     // contiguous along rows), all of them valid; what has no element is 0 and does not come here. V is float, double
+//     // where an element or InA is, InA where both are integers.
+//     static constexpr bool kPrologue = true;
+//     template <typename V, int W> __device__ void apply(V (&v)[W], int batch, int row, int k) const;
 //   };
 //   struct ComputedA {  // no view: v[0..n) become elements k .. k + n - 1 of `row`
 //     static constexpr int kWidth = 8;            // W; W elements of InA are 1 to 16 bytes
 //     __device__ int rows() const;
 //     __device__ int depth() const;
-//     template <int W> __device__ void load(float (&v)[W], int batch, int row, int k, int n) const;
+//     template <typename V, int W> __device__ void load(V (&v)[W], int batch, int row, int k, int n) const;
 //   };
 //
 // and the epilogue of gemm_sm90.h, called for W neighbours of a row of D. The fields of GemmArgs mean the same there,

@@ -119,7 +119,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     for_pieces([&](const auto& at, int, int) {
       const bool valid = is_valid(at);
       Piece<Element, W> piece{};
-      if (valid) piece = *reinterpret_cast<const Piece<Element, W>*>(address(at));
+      if (valid) piece = *reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset());
       if constexpr (Traits::kRaw) {
         held_[i++] = __builtin_bit_cast(Held, piece);
       } else {
@@ -201,7 +201,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return (int(row) & int(k) & int(at.maps())) != 0;
   }
 
-  // From a number and not from a pointer, so that the compiler keeps the sum of what does not change.
+  // For cp.async. From a number and not from a pointer, so that the compiler keeps the sum of what does not change.
   __device__ const void* address(const Coordinate<Chain>& at) const {
     return reinterpret_cast<const void*>(base_ +
                                          static_cast<int64_t>(at.offset()) * static_cast<int64_t>(sizeof(Element)));

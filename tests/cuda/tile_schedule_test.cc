@@ -1,0 +1,160 @@
+// Configurations and launches of the kernels over views: none is refused for its sizes, all keep the device's limits.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "heddle/error.h"
+#include "schedule/cuda_tile.h"
+
+namespace heddle::schedule {
+namespace {
+
+using Engine = CudaTileConfig::Engine;
+
+CudaOperand matrix(DType element, int64_t rows, int64_t k, bool along_k, int64_t batch, int operand) {
+  CudaMatrix m;
+  m.element = element;
+  m.rows = rows, m.k = k, m.batch = batch;
+  m.along_k = along_k;
+  m.leading = std::max<int64_t>(along_k ? k : rows, 1);
+  m.stride = m.leading * (along_k ? rows : k);
+  return matrix_operand(m, operand);
+}
+
+CudaTileProblem problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, int64_t batch = 1, bool a = true,
+                        bool b = true) {
+  CudaTileProblem p;
+  p.a_in = p.b_in = in;
+  p.m = m, p.n = n, p.k = k, p.batch = batch;
+  p.a = matrix(in, m, k, a, batch, 0);
+  p.b = matrix(in, n, k, b, batch, 1);
+  p.out_bytes = static_cast<int>(size_of(in));
+  return p;
+}
+
+std::vector<CudaTileProblem> problems() {
+  constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64,    DType::kI8,
+                              DType::kU8,  DType::kI32,  DType::kI64, DType::kF8E4M3, DType::kI16};
+  std::vector<CudaTileProblem> list = {problem(1, 1, 1), problem(1, 4096, 4096), problem(4096, 3, 64),
+                                       problem(5, 5, 100000)};
+  std::mt19937_64 random(3);
+  std::uniform_real_distribution<double> exponent(0, 13);
+  const auto size = [&] { return static_cast<int64_t>(std::exp2(exponent(random))); };
+  for (int i = 0; i < 60; ++i) {
+    list.push_back(problem(size(), size(), size(), kTypes[i % 10], i % 4 == 0 ? 3 : 1, i % 2 == 0, i % 3 == 0));
+    list.back().tf32 = i % 20 == 2;
+  }
+  return list;
+}
+
+CudaTarget device(int sm) {
+  CudaTarget target;
+  target.sm = sm;
+  if (sm == 80) target.sms = 108, target.shared_bytes_per_block = 166912;
+  return target;
+}
+
+TEST(CudaTile, EveryProblemHasConfigurationsInOrder) {
+  for (const int sm : {80, 90}) {
+    const CudaTarget target = device(sm);
+    for (const CudaTileProblem& p : problems()) {
+      const auto candidates = enumerate(p, target);
+      ASSERT_FALSE(candidates.empty());
+      ASSERT_EQ(candidates[0].rejected, "") << p.m << " " << p.n << " " << p.k << " " << to_string(p.a_in);
+      double before = 0;
+      for (const CudaTileCandidate& c : candidates) {
+        if (!c.rejected.empty()) continue;
+        EXPECT_GE(c.predicted_us, before);
+        EXPECT_GE(c.predicted_us, floor_us(p, target));
+        before = c.predicted_us;
+      }
+    }
+  }
+}
+
+TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
+  const CudaTarget target = device(80);
+  for (const CudaTileProblem& p : problems()) {
+    for (const CudaTileCandidate& c : enumerate(p, target)) {
+      if (!c.rejected.empty()) continue;
+      const CudaGemmLaunches made = make_launches(p, c.config, target, 3);
+      ASSERT_EQ(made.launches.size(), c.config.splits > 1 ? 2u : 1u);
+      EXPECT_EQ(made.epilogue_launch, static_cast<int>(made.launches.size()) - 1);
+      EXPECT_EQ(made.workspace_bytes > 0, c.config.splits > 1);
+      EXPECT_LE(made.workspace_bytes, 64 << 20);
+      const CudaLaunch& launch = made.launches[0];
+      EXPECT_LE(launch.block, 1024u);
+      EXPECT_EQ(launch.block % 32, 0u);
+      EXPECT_LE(launch.shared_bytes, target.shared_bytes_per_block);
+      EXPECT_GE(launch.grid[0], 1u);
+      ASSERT_EQ(launch.arguments.size(), 3u);
+      tile::GemmArgs args;
+      ASSERT_EQ(launch.arguments[0].size(), sizeof(args));
+      std::memcpy(&args, launch.arguments[0].data(), sizeof(args));
+      EXPECT_EQ(launch.grid[0], static_cast<uint32_t>(args.tiles_m * args.tiles_n * args.splits * args.batch));
+      EXPECT_LE(args.splits, args.k_tiles);
+      EXPECT_GE(int64_t{args.k_tiles} * c.config.tile_k, p.k);
+      // The first operand is the one with args.m rows.
+      for (const PointerPatch& patch : launch.pointers) {
+        if (patch.argument == 0) continue;
+        EXPECT_EQ(patch.operand, c.config.swapped ? 2 - patch.argument : patch.argument - 1);
+      }
+    }
+  }
+}
+
+TEST(CudaTile, EmptySumsAreReducedAndEmptyResultsLaunchNothing) {
+  const CudaTarget target = device(90);
+  const CudaTileProblem empty = problem(7, 9, 0);
+  const CudaGemmLaunches made = make_launches(empty, enumerate(empty, target)[0].config, target, 3);
+  ASSERT_EQ(made.launches.size(), 1u);
+  EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
+  EXPECT_EQ(made.workspace_bytes, 0);
+  EXPECT_TRUE(make_launches(problem(0, 9, 5), CudaTileConfig{}, target, 3).launches.empty());
+}
+
+TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
+  const CudaTarget target = device(90), old = device(80);
+  const auto best = [](const CudaTileProblem& p, const CudaTarget& t) { return enumerate(p, t)[0].config.engine; };
+  EXPECT_EQ(best(problem(512, 512, 512), old), Engine::kMma);
+  EXPECT_EQ(best(problem(511, 509, 499), target), Engine::kMma);
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF32), target), Engine::kSimt);
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF64), target), Engine::kSimt);
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), target), Engine::kMma);
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), old), Engine::kSimt);
+  CudaTileProblem rounded = problem(512, 512, 512, DType::kF32);
+  rounded.tf32 = true;
+  EXPECT_EQ(best(rounded, target), Engine::kMma);
+  EXPECT_EQ(best(problem(2, 4096, 4096), target), Engine::kFew);
+  EXPECT_EQ(best(problem(4096, 1, 4096, DType::kF32), target), Engine::kFew);
+}
+
+TEST(CudaTile, RefusalsHaveReasons) {
+  for (const CudaTileCandidate& c : enumerate(problem(64, 64, 64, DType::kF64), device(90))) {
+    EXPECT_TRUE(c.config.engine == Engine::kSimt || !c.rejected.empty()) << c.config.name();
+  }
+  EXPECT_THROW(enumerate(problem(64, 64, 64, DType::kI4), device(90)), Error);
+}
+
+TEST(CudaOperand, WidthFollowsWhatIsAMultiple) {
+  EXPECT_EQ(matrix(DType::kF16, 64, 64, true, 1, 0).width, 8);
+  EXPECT_EQ(matrix(DType::kF16, 64, 100, true, 1, 0).width, 4);
+  EXPECT_EQ(matrix(DType::kF16, 64, 99, true, 2, 0).width, 1);
+  EXPECT_EQ(matrix(DType::kF32, 64, 100, false, 1, 0).width, 4);
+  EXPECT_EQ(matrix(DType::kI8, 64, 48, true, 1, 0).width, 16);
+  CudaImage image;
+  image.size = {1, 9, 7};
+  image.window = {1, 3, 3};
+  image.stride = {1, 2, 1};
+  image.after = {0, 1, 0};
+  image.channels = 12, image.groups = 2;
+  EXPECT_EQ(image.out(1), 4);
+  EXPECT_EQ(image.out(2), 5);
+  EXPECT_EQ(image.k(), 108);
+  EXPECT_EQ(image_operand(image, 0).width, 4);
+}
+
+}  // namespace
+}  // namespace heddle::schedule
