@@ -12,7 +12,9 @@
 namespace heddle {
 
 struct CompileOptions {
-  std::string target = "cpu";     // "cpu", "cuda", "cuda:1"
+  // "cpu", "cuda", "cuda:1". A plan file runs on the kind of device that it was made for, on GPU 0 unless this says
+  // another.
+  std::string target = "cpu";
   std::string precision = "f32";  // "f32", "tf32", "f16", "bf16": what an f32 model is computed in
   int threads = 0;                // 0: as many as cores this process may use
   std::string fusion = "stitch";  // "none", "basic", "stitch"

@@ -138,6 +138,7 @@ constexpr const char* kFooter =
     "  HEDDLE_CACHE_DIR, HEDDLE_CACHE_GB   folder and size of the cache\n"
     "  HEDDLE_CXX                          the C++ compiler for kernels\n"
     "  HEDDLE_NVRTC                        NVIDIA's run-time compiler, libnvrtc.so\n"
+    "  HEDDLE_CUDA_DRIVER                  the driver's library in place of libcuda.so.1: the emulator\n"
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
     "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr";
 

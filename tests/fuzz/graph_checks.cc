@@ -76,7 +76,7 @@ std::string check_passes(const Case& c, const Reference& reference) {
 }
 
 std::string check_plan(const Case& c, const Reference& reference, const PlanSet& plans, size_t index) {
-  for (int threads : {1, 2}) {
+  for (int threads : {1, 2}) {  // on a GPU: twice
     const std::string why = judge(c, reference, plans.run(index, c.inputs, threads));
     if (!why.empty()) return fmt::format("plan: on {} threads: {}", threads, why);
   }
@@ -97,7 +97,11 @@ std::string guarded(const char* name, const Check& check) {
 class PlanStage {
  public:
   PlanStage(const std::vector<Case>& cases, const Checks& checks)
-      : cases_(cases), checks_(checks), all_(checks.fusion), index_(cases.size()), alone_(cases.size()) {}
+      : cases_(cases),
+        checks_(checks),
+        all_(checks.fusion, checks.plan ? checks.device : -1),
+        index_(cases.size()),
+        alone_(cases.size()) {}
 
   void prepare(size_t i) { index_[i] = all_.add(cases_[i].graph, checks_.small_machine); }
 
@@ -111,7 +115,7 @@ class PlanStage {
 
   std::string check(size_t i, const Reference& reference, Tally& tally) {
     if (broken_) {
-      alone_[i] = std::make_unique<PlanSet>(checks_.fusion);
+      alone_[i] = std::make_unique<PlanSet>(checks_.fusion, checks_.device);
       index_[i] = alone_[i]->add(cases_[i].graph, checks_.small_machine);
       alone_[i]->compile();
     }

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <sstream>
 
+#include "driver/options.h"
+#include "heddle/error.h"
 #include "ir/text.h"
 #include "passes/pass.h"
 #include "target/target.h"
@@ -191,6 +193,8 @@ int main(int argc, char** argv) {
   app.add_option("--fusion", options.checks.fusion, "none, basic or stitch")
       ->transform(CLI::CheckedTransformer(policies));
   app.add_flag("--memory-bound", options.generator.memory_bound, "only what stitch groups have, with larger extents");
+  std::string target = "cpu";
+  app.add_option("--target", target, "cpu, cuda or cuda:N (HEDDLE_CUDA_DRIVER: on the emulator)");
   app.add_flag("--small-machine", options.checks.small_machine, "schedule for four threads, tiny caches, slow memory");
   using heddle::passes::Precision;
   const std::map<std::string, Precision> precisions = {
@@ -203,8 +207,12 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     options.generator.ops = heddle::fuzz::parse_ops(options.ops);
+    if (target != "cpu") options.checks.device = heddle::driver::device_of(target);
   } catch (const CLI::Error& error) {
     return app.exit(error);
+  } catch (const heddle::Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
   }
   if (options.generator.memory_bound) options.generator.max_elements = 30000;
   return heddle::fuzz::run(options);

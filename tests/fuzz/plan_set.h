@@ -14,7 +14,8 @@ namespace heddle::fuzz {
 // headers costs more than the kernels of a small graph.
 class PlanSet {
  public:
-  explicit PlanSet(passes::FusionPolicy fusion) : fusion_(fusion) {}
+  // `device`: number of a GPU; -1: this machine's CPU.
+  explicit PlanSet(passes::FusionPolicy fusion, int device = -1);
   // Runs the passes and schedules the graph, for this machine or (`small`) for one like it with four threads, tiny
   // caches and slow memory, to which small graphs are large. Returns its index. Throws what the stages throw.
   size_t add(const ir::Graph& graph, bool small = false);
@@ -29,6 +30,8 @@ class PlanSet {
 
  private:
   passes::FusionPolicy fusion_;
+  int device_;
+  Target target_;
   driver::KernelSet kernels_;
   driver::CompileReport report_;
   std::vector<std::shared_ptr<runtime::Plan>> plans_;

@@ -23,6 +23,8 @@ CudaCode::CudaCode(std::shared_ptr<const CudaContext> context, const Plan& plan,
   std::map<std::string, Needs> needs;
   collect(plan, interpreter, needs);
   for (const Cubin& cubin : plan.cubins) {
+    const auto& symbols = cubin.symbols;
+    if (std::none_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return needs.contains(s); })) continue;
     modules_.push_back(std::make_unique<CudaModule>(*context_, cubin.bytes));
     for (const std::string& symbol : cubin.symbols) {
       const auto found = needs.find(symbol);
