@@ -109,6 +109,24 @@ def check_links(findings):
                 findings.append(f"{page.relative_to(ROOT)}: the link to {target} leads nowhere")
 
 
+def check_instructions(findings):
+    """Inline assembly is in tile/arch only; what the emulator cannot run has a twin for it of the same name."""
+    emulated = ROOT / "tile/arch/emulated/tile/arch"
+    for path in sorted((ROOT / "tile").rglob("*.h")):
+        relative = path.relative_to(ROOT)
+        if "emulated" in relative.parts or not re.search(r"\basm\b", path.read_text()):
+            continue
+        machine = relative.parts[2] if relative.parts[:2] == ("tile", "arch") else ""
+        if machine.startswith("sm"):
+            if not (emulated / machine / path.name).exists():
+                findings.append(f"{relative}: no twin in {emulated.relative_to(ROOT) / machine}")
+        elif "cpu" not in relative.parts:
+            findings.append(f"{relative}: inline assembly belongs into tile/arch/sm80 or tile/arch/sm90")
+    for path in sorted(emulated.rglob("*.h")):
+        if not (ROOT / path.relative_to(ROOT / "tile/arch/emulated")).exists():
+            findings.append(f"{path.relative_to(ROOT)}: the twin of no header")
+
+
 def main():
     findings = []
     for path in tracked_sources():
@@ -119,6 +137,7 @@ def main():
         if path.suffix in {".h", ".cc", ".def"}:
             check_direction(path, findings)
     check_links(findings)
+    check_instructions(findings)
     for folder in [*(ROOT / "src").iterdir(), ROOT / "tile"]:  # the first README below it counts (frontend/onnx)
         if folder.is_dir() and any(folder.rglob("*.[ch]*")) and not any(folder.rglob("README.md")):
             findings.append(f"{folder.relative_to(ROOT)}: no README.md")

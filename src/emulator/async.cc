@@ -172,12 +172,14 @@ void Scheduler::add_box(Box box) {
     fail("a load of a box for blocks {:#x} of a cluster of {} ({}:{})", box.blocks, block.cluster_blocks,
          name_of(box.place), box.place.line);
   }
+  box.late = random_.one_in(2);
   boxes_.push_back(box);
   give_way(8);
 }
 
-void Scheduler::complete_box() {
+void Scheduler::complete_box(bool only_early) {
   const uint32_t which = random_.below(static_cast<uint32_t>(boxes_.size()));
+  if (only_early && boxes_[which].late) return;
   const Box box = boxes_[which];
   boxes_[which] = boxes_.back();
   boxes_.pop_back();

@@ -116,6 +116,8 @@ Result Driver::submit(void* stream, Operation operation) {
 
 Result Call::ready() const {
   if (!driver.initialised) return driver.error(kNotInitialised, "cuInit was not called");
+  // A device that is no longer to be lost is back, as for the next process.
+  if (driver.lost && !Settings::now().fault.starts_with("lost")) driver.lost = false;
   if (driver.lost) return driver.error(kLaunchFailed, "the device is lost");
   return kSuccess;
 }

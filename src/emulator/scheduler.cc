@@ -33,7 +33,7 @@ void Scheduler::select(Thread* thread) {
 
 // The next thread that can run, null where none can. Threads that poll run when nobody else can, in turn.
 Thread* Scheduler::pick() {
-  while (!boxes_.empty() && (ready_.empty() || random_.one_in(8))) complete_box();
+  while (!boxes_.empty() && (ready_.empty() || random_.one_in(8))) complete_box(!ready_.empty());
   if (!ready_.empty()) {
     stale_polls_ = 0;
     const uint32_t which = random_.below(static_cast<uint32_t>(ready_.size()));

@@ -34,6 +34,7 @@ struct Box {
   Thread* owner;
   uint32_t blocks;  // that receive it
   uint32_t group;   // of stores
+  bool late;        // not before no thread can run
   Place place;
 };
 
@@ -110,7 +111,7 @@ class Scheduler {
   Block& block_of_cluster(uint32_t rank);
   void settle(uint8_t* barrier);
   void complete_bytes(Block& block, uint32_t barrier, uint32_t bytes, Place place);
-  void complete_box();
+  void complete_box(bool only_early);
   void copy_box(const Box& box, Block& block);
   void check_copies(const Block& block);
   void reset();

@@ -90,7 +90,8 @@ std::string include_folder(const std::string& fallback, bool use_cache) {
 std::string build(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units, int jobs,
                   bool use_cache) {
   const TempDir dir("heddle-jit", use_cache ? Cache::of_user().scratch_folder() : "");
-  const std::string include = include_folder(dir.path(), use_cache);
+  // Not beside the units: what lies there is found before every folder of headers.
+  const std::string include = include_folder(dir.path() + "/headers", use_cache);
   const auto file = [&](size_t unit, const char* suffix) { return fmt::format("{}/k{}{}", dir.path(), unit, suffix); };
 
   ThreadPool pool(std::min(jobs, static_cast<int>(units.size())));
