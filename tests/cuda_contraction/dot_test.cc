@@ -1,7 +1,13 @@
 // Matrix products on the emulated GPU: every family, type and layout, epilogues and prologues.
 #include <fmt/format.h>
 
+#include <random>
+
+#include "schedule/config_source.h"
+#include "schedule/cuda_contraction.h"
 #include "testing.h"
+#include "tests/codegen/harness.h"
+#include "tests/contraction/testing.h"
 
 namespace heddle {
 namespace {
@@ -241,10 +247,56 @@ TEST(CudaDot, Wgmma) {
   batch.compile();
 }
 
-TEST(CudaDot, EveryRefusalSaysWhy) {
+// Configurations that the model does not prefer are right, too.
+TEST(CudaDot, ConfigurationsAtRandom) {
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 1);
   CudaBatch batch;
-  batch.add("f32", matmul_text("f32", 29, 45, 67));
-  EXPECT_EQ(batch.decisions().at(0).substr(0, 5), "simt:");
+  const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
+  for (const auto& [type, algorithm] :
+       {std::pair{"f16", "sm90"}, {"f16", "sm90"}, {"bf16", "mma"}, {"f16", "mma"}, {"f32", "simt"}, {"f64", "simt"}}) {
+    const bool wgmma = std::string(algorithm) == "sm90";
+    const int64_t m = extent(150), n = extent(150), k = extent(300);
+    const double tolerance = std::string(type) == "f64" ? 1e-13 : std::string(type) == "f32" ? 1e-5 : 2e-2;
+    const unsigned skip = random() % 97;
+    batch.add(fmt::format("{} {} {}x{}x{} skip {}", type, algorithm, m, n, k, skip),
+              matmul_text(type, wgmma ? (m + 7) / 8 * 8 : m, wgmma ? (n + 7) / 8 * 8 : n, wgmma ? (k + 7) / 8 * 8 : k,
+                          "", random() % 2 != 0, random() % 2 != 0, false),
+              {.tolerance = tolerance, .algorithm = algorithm, .skip = skip});
+  }
+  batch.run();
+  batch.compile();
+}
+
+TEST(CudaDot, EveryRefusalSaysWhy) {
+  Target target = Target::cuda_h200(1);
+  for (const int sm : {90, 80}) {
+    target.cuda.sm = sm;
+    for (const auto& text : {matmul_text("f32", 29, 45, 67), matmul_text("f16", 29, 48, 64),
+                             matmul_text("f16", 1, 45, 67, "", true, true, false)}) {
+      const ir::Graph graph = testing::parse_with_random_weights(text, 1);
+      const auto scheduled = schedule::schedule_contraction(
+          graph, testing::whole_graph(graph, ir::GroupKind::kContraction), target, nullptr);
+      const schedule::KernelDesc& desc = scheduled.kernels.at(0).desc;
+      const auto& body = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
+      const auto candidates = schedule::cuda_candidates(std::get<schedule::CudaGemmDesc>(body.problem), body.epilogue,
+                                                        desc.operands, target);
+      EXPECT_TRUE(candidates.at(0).rejected.empty());
+      EXPECT_EQ(name_of(candidates[0].config), name_of(scheduled.kernels[0].config));
+      bool refused = false;
+      for (const auto& candidate : candidates) {
+        EXPECT_EQ(candidate.rejected.empty(), candidate.predicted_us > 0);
+        EXPECT_FALSE(refused && candidate.rejected.empty()) << "those that cannot run come last";
+        refused = refused || !candidate.rejected.empty();
+        EXPECT_TRUE(candidate.rejected.empty() || candidate.rejected.size() > 8) << candidate.rejected;
+        if (sm == 80 && candidate.config.algorithm == "sm90") {
+          EXPECT_EQ(candidate.rejected, "the device is older");
+        }
+      }
+      EXPECT_TRUE(refused);
+      EXPECT_GT(scheduled.kernels[0].floor_seconds, 0);
+      EXPECT_NE(scheduled.notes.at(0).find("predicted"), std::string::npos);
+    }
+  }
 }
 
 }  // namespace

@@ -30,11 +30,12 @@ class Wanted : public schedule::ConfigSource {
   explicit Wanted(const CudaBatch::Options& options) : options_(options) {}
   std::optional<schedule::Config> choose(const std::string&, const Candidates& candidates) override {
     if (options_.algorithm.empty() && !options_.split) return std::nullopt;
+    std::vector<schedule::Config> fitting;
     for (const schedule::Config& c : candidates()) {
       if (!options_.algorithm.empty() && c.algorithm != options_.algorithm) continue;
-      if (options_.split && c.splits < 2) continue;
-      return c;
+      if (!options_.split || c.splits > 1) fitting.push_back(c);
     }
+    if (!fitting.empty()) return fitting[options_.skip % fitting.size()];
     ADD_FAILURE() << "no configuration of " << options_.algorithm << (options_.split ? " split" : "");
     return std::nullopt;
   }

@@ -21,6 +21,7 @@ class CudaBatch {
     int sm = 90;
     std::string algorithm = {};  // "": the model's pick, else the first candidate of this family
     bool split = false;          // the first candidate whose k is split
+    unsigned skip = 0;           // so many candidates that would do are passed by, round and round
   };
   void add(std::string name, const std::string& text, const Options& options);
   void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }
