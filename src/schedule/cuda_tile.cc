@@ -53,7 +53,7 @@ double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, D
   if (copied(o, in, c.engine)) return addresses;
   const bool transposed = c.engine == Engine::kMma && !o.along_k && size_of(in) == 1;
   return addresses + pieces * std::max(1.0, o.width * static_cast<double>(size_of(o.element)) / 4) +
-         (transposed ? 80 : 4);
+         (transposed ? 35 * pieces : 4);
 }
 
 // Blocks of one SM, by shared memory, threads and registers.
@@ -179,7 +179,7 @@ int CudaTileConfig::registers(const CudaTileProblem& p) const {
   if (engine == Engine::kMma) {
     const int m = tile_m / warps_m, n = tile_n / warps_n;
     count += m * n / 32.0 + 2.0 * (m / 16 * 4 + n / 8 * 2);
-    if (a_in == DType::kF8E4M3 || a_in == DType::kF8E5M2) count += 40;  // the compiler multiplies them as halves
+    if (a_in == DType::kF8E4M3 || a_in == DType::kF8E5M2) count += 90;  // the compiler multiplies them as halves
   } else {
     const int m = tile_m / warps_m / 4, n = tile_n / warps_n / 8;
     count += words * (m * n + 2 * (m + n));

@@ -53,8 +53,12 @@ struct GemmTraits {
   static constexpr int kWarpM = kTileM / Config::kWarpsM, kWarpN = kTileN / Config::kWarpsN;
   static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 8;  // instructions of a warp
   static constexpr int kSteps = kTileK / Instruction::kK;              // of them along k
+  // Fragments of 8 bits are read along k only, those of 32 bits along rows from lines of 128 bytes.
   template <typename Operand, typename In, int Rows>
-  using TileOf = SwizzledTile<In, Rows, kTileK, sizeof(In) == 1 || cuda::OperandTraits<Operand, In>::kMemoryAlongK>;
+  static constexpr bool kAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK || sizeof(In) == 1 ||
+                                  (sizeof(In) == 4 && Rows < 32);
+  template <typename Operand, typename In, int Rows>
+  using TileOf = SwizzledTile<In, Rows, kTileK, kAlongK<Operand, In, Rows>>;
   template <typename Operand, typename In, int Rows>
   using LoaderOf = cuda::TileLoader<Operand, In, TileOf<Operand, In, Rows>, Rows, kTileK, kThreads>;
   using LoaderA = LoaderOf<A, typename Config::InA, kTileM>;
