@@ -57,23 +57,32 @@ void multiply(const emulated::MmaCall* const (&lanes)[32]) {
     b_words[g][t] = lanes[lane]->b[0];
     b_words[g][t + 4] = lanes[lane]->b[1];
   }
-  T a[16][32], b[8][32];
-  const auto decode_row = [](Element type, const uint32_t* words, T* to) {
+  using Wide = std::conditional_t<std::is_same_v<T, float>, float, uint32_t>;  // integers wrap
+  T row[32];
+  Wide a[16][32], b[32][8], d[16][8] = {};
+  const auto decode_row = [&](Element type, const uint32_t* words) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(words);
-    const uint32_t count = decode(type, bytes, to);
-    return count + decode(type, bytes + 16, to + count);
+    const uint32_t count = decode(type, bytes, row);
+    return count + decode(type, bytes + 16, row + count);
   };
-  uint32_t depth = 0;
-  for (int row = 0; row < 16; ++row) depth = decode_row(a_type, a_words[row], a[row]);
-  for (int column = 0; column < 8; ++column) decode_row(b_type, b_words[column], b[column]);
+  const uint32_t depth = 32 / element_bytes(a_type);
+  for (int i = 0; i < 16; ++i) {
+    decode_row(a_type, a_words[i]);
+    for (uint32_t k = 0; k < depth; ++k) a[i][k] = static_cast<Wide>(row[k]);
+  }
+  for (int i = 0; i < 8; ++i) {
+    decode_row(b_type, b_words[i]);
+    for (uint32_t k = 0; k < depth; ++k) b[k][i] = static_cast<Wide>(row[k]);
+  }
+  for (int i = 0; i < 16; ++i) {
+    for (uint32_t k = 0; k < depth; ++k) {
+      for (int j = 0; j < 8; ++j) d[i][j] += a[i][k] * b[k][j];
+    }
+  }
   for (uint32_t lane = 0; lane < 32; ++lane) {
-    T* d = static_cast<T*>(lanes[lane]->d);
+    T* sums = static_cast<T*>(lanes[lane]->d);
     for (uint32_t i = 0; i < 4; ++i) {
-      const uint32_t row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-      using Wide = std::conditional_t<std::is_same_v<T, float>, float, uint32_t>;  // integers wrap
-      auto sum = static_cast<Wide>(d[i]);
-      for (uint32_t k = 0; k < depth; ++k) sum += static_cast<Wide>(a[row][k]) * static_cast<Wide>(b[column][k]);
-      d[i] = static_cast<T>(sum);
+      sums[i] = static_cast<T>(static_cast<Wide>(sums[i]) + d[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2]);
     }
   }
 }
