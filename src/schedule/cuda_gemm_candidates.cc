@@ -7,12 +7,12 @@
 
 #include "base/check.h"
 #include "schedule/cuda_gemm.h"
+#include "schedule/cuda_reduce.h"
 
 namespace heddle::schedule {
 namespace {
 
 using tile::GemmArgs;
-using tile::GemmReduceArgs;
 using tile::GemmStore;
 
 constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3;
@@ -106,6 +106,7 @@ struct Operand {
   int index;
   int64_t rows, k, leading, stride;  // rows: of m or n
   bool k_major;
+  int64_t offset = 0;  // in the buffer, in bytes
 };
 
 // The map of an operand whose tile has `tile` rows, of which each block of the cluster loads one of `shares`.
@@ -115,6 +116,7 @@ TensorMapDesc operand_map(const Operand& o, DType type, int64_t batch, int tile,
   TensorMapDesc map;
   map.element = element_of(type);
   map.operand = o.index;
+  map.offset = static_cast<uint64_t>(o.offset);
   const int64_t inner = o.k_major ? o.k : o.rows, outer = o.k_major ? o.rows : o.k;
   map.extents = {static_cast<uint64_t>(inner), static_cast<uint64_t>(outer), static_cast<uint64_t>(batch)};
   const int64_t row = o.leading * element;
@@ -165,8 +167,53 @@ CudaLaunch repack_launch(Operand& o, DType type, int64_t batch, int64_t offset) 
   launch.pointers = {{0, offsetof(tile::GemmRepackArgs, from), o.index},
                      {0, offsetof(tile::GemmRepackArgs, to), kWorkspace}};
   o.index = kWorkspace;
+  o.offset = offset;
   o.leading = args.to_row;
   o.stride = args.to_batch;
+  return launch;
+}
+
+// The product of operands as they lie after repacking. `a` has the kernel's own rows.
+CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target,
+                           const Operand& a, const Operand& b, int counters) {
+  const PartialSums sums{p.m, p.n, p.batch};
+  const auto element = static_cast<int64_t>(size_of(p.in));
+  const int cluster = c.cluster_m * c.cluster_n;
+  GemmArgs args{};
+  args.m = static_cast<int32_t>(a.rows);
+  args.n = static_cast<int32_t>(b.rows);
+  args.k = static_cast<int32_t>(p.k);
+  args.batch = static_cast<int32_t>(p.batch);
+  args.tiles_m = static_cast<int32_t>(ceil_div(a.rows, int64_t{c.tile_m} * c.cluster_m));
+  args.tiles_n = static_cast<int32_t>(ceil_div(b.rows, int64_t{c.tile_n} * c.cluster_n));
+  args.k_tiles = static_cast<int32_t>(ceil_div(p.k * element, tile::kGemmRowBytes));
+  args.splits = c.splits;
+  HEDDLE_CHECK(c.splits <= args.k_tiles);
+  args.raster_group = c.raster_group;
+  args.p_row = sums.row();
+  args.p_batch = sums.matrix();
+  args.p_split = sums.part();
+  CudaLaunch launch;
+  launch.symbol = "gemm";
+  const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
+  launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(units, target.sms / cluster) * cluster);
+  if (c.stream) {
+    HEDDLE_CHECK(counters >= 0, "stream-K without an operand for its counters");
+    launch.grid[0] = static_cast<uint32_t>(target.sms);
+    // What is dealt is between one and two tiles for each block.
+    args.whole = static_cast<int32_t>(std::max<int64_t>(units / target.sms - 1, 0) * target.sms);
+    launch.pointers.push_back({0, offsetof(GemmArgs, flags), counters});
+  }
+  launch.cluster = static_cast<uint32_t>(cluster);
+  launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
+  launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
+  launch.maps = {operand_map(a, p.in, p.batch, c.tile_m, c.cluster_n),
+                 operand_map(b, p.in, p.batch, c.tile_n, c.cluster_m)};
+  // Other stores read no map of D; a copy of A's keeps the argument valid.
+  launch.maps.push_back(c.store == GemmStore::kTma ? output_map(p, c) : launch.maps[0]);
+  launch.arguments = {bytes_of(args)};
+  if (c.store == GemmStore::kPartial || c.stream)
+    launch.pointers.push_back({0, offsetof(GemmArgs, partial), kWorkspace});
   return launch;
 }
 
@@ -224,85 +271,27 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
   CudaGemmLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   const auto element = static_cast<int64_t>(size_of(p.in));
+  const PartialSums sums{p.m, p.n, p.batch};
   Operand a{kOperandA, p.m, p.k, p.lda, p.stride_a, p.a_k_major};
   Operand b{kOperandB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major};
   // The workspace holds the partial sums, then repacked operands.
-  const int64_t p_row = round_up(p.n, 4), p_batch = p_row * p.m, p_split = p_batch * p.batch;
   const bool partial = c.store == GemmStore::kPartial;
-  if (partial && p.k > 0) result.workspace_bytes = round_up(4 * p_split * c.splits, 256);
-  if (c.stream) result.workspace_bytes = int64_t{4} * c.tile_m * c.tile_n * target.sms;
-  std::array<int64_t, 2> offsets{};
-  Operand* operands[] = {&a, &b};
-  for (int i = 0; i < 2 && p.k > 0; ++i) {
-    Operand& o = *operands[i];
-    if (!needs_repack(p.in, o.leading, o.stride, p.batch)) continue;
-    offsets[i] = result.workspace_bytes;
-    result.launches.push_back(repack_launch(o, p.in, p.batch, offsets[i]));
-    result.workspace_bytes += round_up(o.stride * p.batch * element, 256);
+  if (partial && p.k > 0) result.workspace_bytes = round_up(4 * sums.part() * c.splits, 256);
+  if (c.stream) {
+    result.workspace_bytes = int64_t{4} * c.tile_m * c.tile_n * target.sms;
+    result.counter_bytes = int64_t{target.sms} * c.consumers * 4 * static_cast<int64_t>(sizeof(uint32_t));
   }
-
+  for (Operand* o : {&a, &b}) {
+    if (p.k == 0 || !needs_repack(p.in, o->leading, o->stride, p.batch)) continue;
+    result.launches.push_back(repack_launch(*o, p.in, p.batch, result.workspace_bytes));
+    result.workspace_bytes += round_up(o->stride * p.batch * element, 256);
+  }
   if (p.k > 0) {
     if (c.swapped) std::swap(a, b);
-    if (c.swapped) std::swap(offsets[0], offsets[1]);
-    const int cluster = c.cluster_m * c.cluster_n;
-    GemmArgs args{};
-    args.m = static_cast<int32_t>(a.rows);
-    args.n = static_cast<int32_t>(b.rows);
-    args.k = static_cast<int32_t>(p.k);
-    args.batch = static_cast<int32_t>(p.batch);
-    args.tiles_m = static_cast<int32_t>(ceil_div(a.rows, int64_t{c.tile_m} * c.cluster_m));
-    args.tiles_n = static_cast<int32_t>(ceil_div(b.rows, int64_t{c.tile_n} * c.cluster_n));
-    args.k_tiles = static_cast<int32_t>(ceil_div(p.k * element, tile::kGemmRowBytes));
-    args.splits = c.splits;
-    HEDDLE_CHECK(c.splits <= args.k_tiles);
-    args.raster_group = c.raster_group;
-    args.p_row = p_row;
-    args.p_batch = p_batch;
-    args.p_split = p_split;
-    CudaLaunch launch;
-    launch.symbol = "gemm";
-    const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
-    launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(units, target.sms / cluster) * cluster);
-    if (c.stream) {
-      HEDDLE_CHECK(counters >= 0, "stream-K without an operand for its counters");
-      launch.grid[0] = static_cast<uint32_t>(target.sms);
-      // What is dealt is between one and two tiles for each block.
-      args.whole = static_cast<int32_t>(std::max<int64_t>(units / target.sms - 1, 0) * target.sms);
-      result.counter_bytes = int64_t{target.sms} * c.consumers * 4 * static_cast<int64_t>(sizeof(uint32_t));
-      launch.pointers.push_back({0, offsetof(GemmArgs, flags), counters});
-    }
-    launch.cluster = static_cast<uint32_t>(cluster);
-    launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
-    launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
-    launch.maps = {operand_map(a, p.in, p.batch, c.tile_m, c.cluster_n),
-                   operand_map(b, p.in, p.batch, c.tile_n, c.cluster_m)};
-    for (int i = 0; i < 2; ++i) launch.maps[i].offset = static_cast<uint64_t>(offsets[i]);
-    // Other stores read no map of D; a copy of A's keeps the argument valid.
-    launch.maps.push_back(c.store == GemmStore::kTma ? output_map(p, c) : launch.maps[0]);
-    launch.arguments = {bytes_of(args)};
-    if (partial || c.stream) launch.pointers.push_back({0, offsetof(GemmArgs, partial), kWorkspace});
-    result.epilogue_launch = static_cast<int>(result.launches.size());
-    result.launches.push_back(std::move(launch));
+    result.launches.push_back(multiply_launch(p, c, target, a, b, counters));
   }
-  if (partial) {
-    GemmReduceArgs args{};
-    args.rows = static_cast<int32_t>(p.m);
-    args.columns = static_cast<int32_t>(p.n);
-    args.batch = static_cast<int32_t>(p.batch);
-    args.splits = p.k > 0 ? c.splits : 0;
-    args.p_row = p_row;
-    args.p_batch = p_batch;
-    args.p_split = p_split;
-    CudaLaunch launch;
-    launch.symbol = "gemm_reduce";
-    launch.block = 128;
-    launch.grid[0] = static_cast<uint32_t>(
-        std::clamp<int64_t>(ceil_div(p_row / 4 * p.m * p.batch, launch.block), 1, int64_t{target.sms} * 16));
-    launch.arguments = {bytes_of(args)};
-    launch.pointers = {{0, offsetof(GemmReduceArgs, partial), kWorkspace}};
-    result.epilogue_launch = static_cast<int>(result.launches.size());
-    result.launches.push_back(std::move(launch));
-  }
+  if (partial) result.launches.push_back(reduce_launch(sums, p.k > 0 ? c.splits : 0, target, kWorkspace));
+  result.epilogue_launch = static_cast<int>(result.launches.size()) - 1;
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "schedule/cuda_reduce.h"
 #include "schedule/cuda_tile.h"
 
 namespace heddle::schedule {
@@ -173,15 +174,9 @@ void add_operand(CudaLaunch& launch, const CudaOperand& o, int argument) {
   }
 }
 
-// Where the partial sums lie in the workspace, in elements.
-struct Partial {
-  int64_t row, batch, split;
-  explicit Partial(const CudaTileProblem& p) : row(round_up(p.n, 4)), batch(row * p.m), split(batch * p.batch) {}
-};
-
 CudaLaunch multiply_launch(const CudaTileProblem& p, const CudaTileConfig& c, int workspace) {
   const bool few = c.engine == Engine::kFew;
-  const Partial partial(p);
+  const PartialSums sums{p.m, p.n, p.batch};
   tile::GemmArgs args{};
   args.m = static_cast<int32_t>(few && c.swapped ? p.n : p.m);
   args.n = static_cast<int32_t>(few && c.swapped ? p.m : p.n);
@@ -193,7 +188,7 @@ CudaLaunch multiply_launch(const CudaTileProblem& p, const CudaTileConfig& c, in
   args.splits = c.splits;
   HEDDLE_CHECK(c.splits <= args.k_tiles);
   args.raster_group = c.raster_group;
-  args.p_row = partial.row, args.p_batch = partial.batch, args.p_split = partial.split;
+  args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
   CudaLaunch launch;
   launch.symbol = "gemm";
   launch.grid[0] = static_cast<uint32_t>(units_of(p, c));
@@ -203,24 +198,6 @@ CudaLaunch multiply_launch(const CudaTileProblem& p, const CudaTileConfig& c, in
   if (c.splits > 1) launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmArgs, partial)), workspace}};
   add_operand(launch, c.swapped ? p.b : p.a, kOperandA);
   add_operand(launch, c.swapped ? p.a : p.b, kOperandB);
-  return launch;
-}
-
-CudaLaunch reduce_launch(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target, int workspace) {
-  const Partial partial(p);
-  tile::GemmReduceArgs args{};
-  args.rows = static_cast<int32_t>(p.m);
-  args.columns = static_cast<int32_t>(p.n);
-  args.batch = static_cast<int32_t>(p.batch);
-  args.splits = p.k > 0 ? c.splits : 0;
-  args.p_row = partial.row, args.p_batch = partial.batch, args.p_split = partial.split;
-  CudaLaunch launch;
-  launch.symbol = "gemm_reduce";
-  launch.block = 128;
-  launch.grid[0] = static_cast<uint32_t>(
-      std::clamp<int64_t>(ceil_div(partial.row / 4 * p.m * p.batch, launch.block), 1, int64_t{target.sms} * 16));
-  launch.arguments = {bytes_of(args)};
-  if (p.k > 0) launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmReduceArgs, partial)), workspace}};
   return launch;
 }
 
@@ -240,15 +217,15 @@ CudaGemmLaunches make_launches(const CudaTileProblem& p, const CudaTileConfig& c
                                int workspace) {
   CudaGemmLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
+  const PartialSums sums{p.m, p.n, p.batch};
   if (p.k > 0) result.launches.push_back(multiply_launch(p, c, workspace));
-  if (p.k == 0 || c.splits > 1) {
-    if (p.k > 0) {
-      result.workspace_bytes =
-          round_up(static_cast<int64_t>(size_of(p.accumulator())) * Partial(p).split * c.splits, 256);
-    }
-    result.epilogue_launch = static_cast<int>(result.launches.size());
-    result.launches.push_back(reduce_launch(p, c, target, workspace));
+  if (p.k > 0 && c.splits > 1) {
+    result.workspace_bytes = round_up(static_cast<int64_t>(size_of(p.accumulator())) * sums.part() * c.splits, 256);
   }
+  if (p.k == 0 || c.splits > 1) {
+    result.launches.push_back(reduce_launch(sums, p.k > 0 ? c.splits : 0, target, workspace));
+  }
+  result.epilogue_launch = static_cast<int>(result.launches.size()) - 1;
   return result;
 }
 
