@@ -192,7 +192,15 @@ std::optional<int64_t> ScalarEmitter::lane_stride(const Index& at) const {
       continue;
     }
     const Index alone{0, {{id, 1}}};
-    if ((pool_.vars(alone) >> lanes_->var & 1) != 0) return std::nullopt;
+    if ((pool_.vars(alone) >> lanes_->var & 1) != 0) {
+      // Within an aligned vector a quotient stays the same and a remainder counts on.
+      const bool fits = lanes_->aligned > 1 && atom.a % lanes_->aligned == 0 &&
+                        (atom.kind == Atom::Kind::kDiv || atom.kind == Atom::Kind::kMod);
+      const std::optional<int64_t> inner = fits ? lane_stride(atom.arg) : std::nullopt;
+      if (inner != 1 || pool_.indices.divisor(atom.arg, multiples()) % lanes_->aligned != 0) return std::nullopt;
+      if (atom.kind == Atom::Kind::kMod) stride += c;
+      continue;
+    }
     if (atom.kind == Atom::Kind::kDynamic && has_wide_local(atom.id)) return std::nullopt;
   }
   return stride;
@@ -201,6 +209,19 @@ std::optional<int64_t> ScalarEmitter::lane_stride(const Index& at) const {
 std::string ScalarEmitter::number(int64_t value) const {
   const auto name = names_.numbers.find(value);
   return name == names_.numbers.end() ? fmt::format("{}", value) : name->second;
+}
+
+std::map<schedule::VarId, int64_t> ScalarEmitter::multiples() const {
+  std::map<schedule::VarId, int64_t> all = style_.multiples;
+  if (lanes_) all[lanes_->var] = lanes_->aligned;
+  return all;
+}
+
+// Elements by which a position is known to divide, a power of two up to the width of an aligned vector.
+int64_t ScalarEmitter::alignment(const Index& at) const {
+  if (!lanes_) return 1;
+  const int64_t d = pool_.indices.divisor(at, multiples());
+  return d == 0 ? lanes_->aligned : std::min(lanes_->aligned, d & -d);
 }
 
 std::string ScalarEmitter::index(const Index& at) {
@@ -233,6 +254,7 @@ std::string ScalarEmitter::index(const Index& at) {
       case Atom::Kind::kDynamic:
         term = fmt::format("tile::wrap_index({}, {})",
                            value(atom.id).literal ? value(atom.id).text : value(atom.id).text + ".v", atom.a);
+        if (style_.index != "int64_t") term = fmt::format("{}({})", style_.index, term);
         break;
     }
     if (c == 1) {
@@ -262,6 +284,10 @@ TextValue ScalarEmitter::write_load(ExprId e) {
   std::string text;
   if (!is_wide) {
     text = fmt::format("tile::load<1>({})", pointer);
+  } else if (style_.cuda && *stride == 1) {
+    text = fmt::format("tile::load<{}, {}>({})", lanes_->width, alignment(expr.index), pointer);
+  } else if (style_.cuda) {
+    text = fmt::format("tile::load_strided<{}>({}, {})", lanes_->width, pointer, *stride);
   } else if (*stride == 1) {
     text = fmt::format("tile::fetch<{}>({}, {})", lanes_->width, pointer, lanes_->count);
   } else {
@@ -296,8 +322,8 @@ TextValue ScalarEmitter::per_lane(ExprId e) {
   const std::string name = fmt::format("t{}", next_++), lane = fmt::format("k{}", next_);
   const std::string type(computed_type(expr.dtype));
   const bool is_bool = expr.dtype == DType::kBool;
-  out_.open(fmt::format("const auto {} = {}tile::lanes_of<{}, {}>({}, [&](int64_t {}) -> {} {{", name,
-                        is_bool ? "tile::to_mask(" : "", lanes_->width, type, lanes_->count, lane, type));
+  out_.open(fmt::format("const auto {} = {}tile::lanes_of<{}, {}>({}, [&]({} {}) -> {} {{", name,
+                        is_bool ? "tile::to_mask(" : "", lanes_->width, type, lanes_->count, style_.index, lane, type));
   const std::optional<Lanes> outer = lanes_;
   const Names outer_names = names_;
   lanes_.reset();
@@ -332,10 +358,17 @@ std::string ScalarEmitter::condition(const Expr& guard) {
   return text.empty() ? "true" : text;
 }
 
+bool ScalarEmitter::same_for_all_lanes(const Expr& guard) const {
+  const auto stride = lane_stride(guard.index);
+  if (stride == 0) return true;
+  if (stride != 1 || lanes_->aligned == 1) return false;
+  const int64_t d = pool_.indices.divisor(guard.index, multiples());
+  return d % lanes_->aligned == 0 && guard.lo % lanes_->aligned == 0 && guard.hi % lanes_->aligned == 0;
+}
+
 TextValue ScalarEmitter::write_guard(ExprId e) {
   const Expr& expr = pool_[e];
-  const auto stride = lane_stride(expr.index);
-  if (!stride || *stride != 0) return per_lane(e);
+  if (!same_for_all_lanes(expr)) return per_lane(e);
   const bool is_wide = wide(e);
   const bool is_bool = expr.dtype == DType::kBool;
   const std::string name = fmt::format("t{}", next_++);
@@ -399,6 +432,10 @@ void ScalarEmitter::store(const std::string& buffer, DType storage, const Index&
   const std::string pointer = fmt::format("{} + {}", buffer, index(at));
   if (!lanes_) {
     out_.line("tile::store({}, {});", pointer, text);
+  } else if (style_.cuda && *stride == 1) {
+    out_.line("tile::store<{}>({}, {});", alignment(at), pointer, text);
+  } else if (style_.cuda) {
+    out_.line("tile::store_strided({}, {}, {});", pointer, *stride, text);
   } else if (*stride == 1) {
     out_.line("tile::put{}({}, {}, {});", stream ? "_stream" : "", pointer, text, lanes_->count);
   } else {

@@ -34,6 +34,14 @@ struct Lanes {
   schedule::VarId var;
   std::string width = "W";  // an integer constant expression
   std::string count = "n";  // tile::index_constant<W>, or an int64_t: how many lanes are real
+  int64_t aligned = 1;  // lane 0 is a multiple of this; where it is the width, whole vectors share what divides by it
+};
+
+// How text differs between machines that have the same vectors.
+struct Style {
+  bool cuda = false;                                  // accesses name their alignment, there are no partial vectors
+  std::string index = "int64_t";                      // the type of loop variables
+  std::map<schedule::VarId, int64_t> multiples = {};  // divisors of variables
 };
 
 std::string_view storage_type(DType dtype);   // "tile::half"
@@ -47,6 +55,7 @@ class ScalarEmitter {
 
   Names& names() { return names_; }
   void set_lanes(std::optional<Lanes> lanes) { lanes_ = std::move(lanes); }
+  void set_style(Style style) { style_ = std::move(style); }
   // Values written between push and pop are forgotten at pop (they went out of C++ scope).
   void push_scope() { scopes_.emplace_back(); }
   void pop_scope() {
@@ -91,6 +100,9 @@ class ScalarEmitter {
   std::string widened(const TextValue& value, bool wide) const;
   std::string as_mask(const TextValue& value, int bytes) const;
   std::string condition(const schedule::Expr& guard);
+  bool same_for_all_lanes(const schedule::Expr& guard) const;
+  std::map<schedule::VarId, int64_t> multiples() const;
+  int64_t alignment(const schedule::Index& at) const;
   std::string literal(const schedule::Expr& e) const;
   std::string number(int64_t value) const;
   const std::string& width(bool wide) const;
@@ -99,6 +111,7 @@ class ScalarEmitter {
   Names names_;
   Writer& out_;
   std::optional<Lanes> lanes_;
+  Style style_;
   std::vector<std::map<schedule::ExprId, TextValue>> scopes_;
   // Divisors that a loop shares, prepared before it: name and depth of their scope.
   std::map<schedule::ExprId, std::pair<std::string, size_t>> divisors_;

@@ -3,6 +3,7 @@
 #include "codegen/codegen.h"
 #include "codegen/contraction.h"
 #include "codegen/cuda_contraction.h"
+#include "codegen/cuda_stitch.h"
 #include "codegen/stitch.h"
 
 namespace heddle::codegen {
@@ -10,6 +11,9 @@ namespace heddle::codegen {
 KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
     return emit_stitch(desc, **stitch, config);
+  }
+  if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
+    return emit_cuda_stitch(desc, **stitch);
   }
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
   if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(desc, contraction, config, target);

@@ -44,12 +44,10 @@ std::string obstacle(const ir::Graph& graph, const ir::Node& node) {
 
 }  // namespace
 
-bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason) {
+bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target&, std::string* reason) {
   std::string why;
   if (ir::class_of(node.op) == ir::OpClass::kContraction || ir::class_of(node.op) == ir::OpClass::kWindow) {
     return can_compile_contraction(graph, node, reason);
-  } else if (target.kind != TargetKind::kCpu) {
-    why = "kernels are generated for CPUs only";
   } else {
     why = obstacle(graph, node);
   }

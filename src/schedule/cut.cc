@@ -139,9 +139,18 @@ std::string_view binary_of(const std::string& kind) {
   return kind;
 }
 
+// Sums of narrow floats have wider partial results.
+bool widens(const ir::Graph& graph, ValueId x, const std::string& kind) {
+  const DType dtype = graph.dtype(x);
+  return is_float(dtype) && size_of(dtype) < 4 && (kind == "sum" || kind == "prod");
+}
+
 // The reduction `node` over x in `parts` parts of its widest dimension, plus a rest that does not divide.
 ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t parts) {
   ir::Graph& graph = local.graph;
+  const DType dtype = graph.dtype(x);
+  const bool wide = widens(graph, x, node.attrs.text("kind"));
+  if (wide) x = graph.emit(Op::kCast, {x}, {{"to", DType::kF32}}, node.origins);
   const Shape shape = graph.shape(x);
   std::vector<int64_t> dims = node.attrs.ints("dims");
   const std::string kind = node.attrs.text("kind");
@@ -181,6 +190,7 @@ ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t par
     local.whole.insert(rest);
     result = emit(*ir::parse_op(binary_of(kind)), {result, rest}, {});
   }
+  if (wide) result = emit(Op::kCast, {result}, {{"to", dtype}});
   return result;
 }
 
@@ -264,6 +274,42 @@ void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
   }
   copier.finish(local);
   local = std::move(copier.to);
+}
+
+ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, std::map<ValueId, ValueId>& moved) {
+  Copier copier(local);
+  ValueId partial = 0;
+  for (const ir::Node& node : local.graph.nodes()) {
+    if (node.outputs.size() != 1 || node.outputs[0] != value) {
+      copier.node(node);
+      continue;
+    }
+    ir::Graph& graph = copier.to.graph;
+    ValueId x = copier.map.at(node.inputs[0]);
+    const DType dtype = graph.dtype(x);
+    const bool wide = widens(graph, x, node.attrs.text("kind"));
+    if (wide) x = graph.emit(Op::kCast, {x}, {{"to", DType::kF32}}, node.origins);
+    const Shape shape = graph.shape(x);
+    const size_t reduced = node.attrs.ints("dims").size();
+    Shape cut = {parts, 1};
+    for (size_t k = 0; k < reduced; ++k) cut[1] *= shape[k];
+    cut[1] /= parts;
+    cut.insert(cut.end(), shape.begin() + static_cast<int64_t>(reduced), shape.end());
+    const std::string kind = node.attrs.text("kind");
+    const auto emit = [&](Op op, ValueId input, ir::Attrs attrs) {
+      return graph.emit(op, {input}, std::move(attrs), node.origins);
+    };
+    const ValueId rows = emit(Op::kReshape, x, {{"shape", cut}});
+    partial = emit(Op::kReduce, rows, {{"kind", kind}, {"dims", ir::Ints{1}}});
+    const ValueId total = emit(Op::kReduce, partial, {{"kind", kind}, {"dims", ir::Ints{0}}});
+    copier.to.forced.insert(partial);
+    copier.to.whole.insert({partial, total});
+    copier.map[value] = wide ? emit(Op::kCast, total, {{"to", dtype}}) : total;
+  }
+  copier.finish(local);
+  moved = copier.map;
+  local = std::move(copier.to);
+  return partial;
 }
 
 std::string title_of(const ir::Graph& graph, const Probe& probe, const std::function<bool(ValueId)>& is_leaf) {

@@ -49,6 +49,22 @@ Range IndexPool::range(const Index& a) const {
   return r;
 }
 
+int64_t IndexPool::divisor(const Index& a, const std::map<VarId, int64_t>& multiples) const {
+  int64_t d = a.constant < 0 ? -a.constant : a.constant;
+  for (const auto& [id, c] : a.terms) {
+    const Atom& atom = atoms_[id];
+    int64_t own = 1;
+    if (atom.kind == Atom::Kind::kVar) {
+      const auto known = multiples.find(atom.id);
+      if (known != multiples.end()) own = known->second;
+    } else if (atom.kind == Atom::Kind::kMod) {
+      own = std::gcd(atom.a, divisor(atom.arg, multiples));
+    }
+    d = std::gcd(d, c * own);
+  }
+  return d;
+}
+
 void IndexPool::add_term(Index& to, AtomId atom, int64_t coefficient) {
   auto at = std::lower_bound(to.terms.begin(), to.terms.end(), atom,
                              [](const auto& term, AtomId id) { return term.first < id; });

@@ -73,6 +73,8 @@ class IndexPool {
   std::vector<Index> delinear(const Index& position, const Shape& shape);
 
   Range range(const Index& a) const;
+  // A number that divides the index whatever its variables are, where some are known to be multiples; 0 divides 0 only.
+  int64_t divisor(const Index& a, const std::map<VarId, int64_t>& multiples) const;
   const Atom& atom(AtomId id) const { return atoms_[id]; }
   // The same index with variables replaced, and the expressions of dynamic atoms by what `expr` makes of them.
   Index substitute(const Index& a, const std::map<VarId, Index>& with, const std::function<ExprId(ExprId)>& expr);

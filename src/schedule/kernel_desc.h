@@ -28,13 +28,16 @@ struct Operand {
 };
 
 struct StitchDesc;       // schedule/stitch.h: generated loop nest over memory-bound nodes
+struct CudaStitchDesc;   // schedule/cuda_stitch.h: the same for a GPU, as sweeps of teams of threads
 struct ContractionDesc;  // schedule/contraction.h: template + epilogue (dot, conv, window)
 
 // Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
 // kernels, so the layers of a model share them.
 struct KernelDesc {
   std::vector<Operand> operands;
-  std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const ContractionDesc>> body;
+  std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>,
+               std::shared_ptr<const ContractionDesc>>
+      body;
 };
 
 // What the tuner may choose, in named fields; the schedule fills it from the cost model.

@@ -46,12 +46,13 @@ std::vector<int64_t> reduced_dims(const ir::Node& node) {
 
 }  // namespace
 
-Probe::Probe(const KernelContext& context, std::vector<ir::ValueId> values)
+Probe::Probe(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
     : context_(context), values_(std::move(values)) {
   const auto size = [&](ir::ValueId v) { return element_count(context_.graph.shape(v)); };
   std::stable_sort(values_.begin(), values_.end(), [&](auto a, auto b) { return size(a) > size(b); });
   space.dims = context_.graph.shape(values_[0]);
-  space.extents = without_ones(space.dims);
+  by_dims_ = !extents.empty();
+  space.extents = by_dims_ ? std::move(extents) : without_ones(space.dims);
   build();
   for (int i = 0; i < kMaxRebuilds && fits && needed.empty() && split(); ++i) build();
   if (fits && needed.empty()) merge();
@@ -199,7 +200,15 @@ bool Probe::place(Root& root, size_t index) {
       if (last < space.vars.size()) n *= space.extents[last];
     }
   }
-  return false;
+  if (!by_dims_) return false;
+  // Dimension by dimension, others between them.
+  size_t next = 0;
+  for (int64_t extent : without_ones(context_.graph.shape(root.value))) {
+    while (next < space.vars.size() && space.extents[next] != extent) ++next;
+    if (next == space.vars.size()) return false;
+    root.vars.push_back(space.vars[next++]);
+  }
+  return true;
 }
 
 std::optional<ExprId> Probe::bind(ir::ValueId value, const std::vector<Index>& at) {

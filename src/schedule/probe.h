@@ -56,8 +56,9 @@ struct KernelContext {
 // values that other kernels have to make first.
 class Probe {
  public:
-  // The largest root spans the root space; the others lie on all or some of its variables.
-  Probe(const KernelContext& context, std::vector<ir::ValueId> roots);
+  // The largest root spans the root space; the others lie on all or some of its variables. `extents` are those of the
+  // root space where it is to be cut in a way that the largest root alone does not ask for.
+  Probe(const KernelContext& context, std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
 
   ExprPool pool;
   Space space;
@@ -93,6 +94,7 @@ class Probe {
 
   const KernelContext& context_;
   std::vector<ir::ValueId> values_;
+  bool by_dims_ = false;  // smaller roots lie on variables with the extents of their dimensions
   std::map<ExtraKey, Space> extra_;
   Inliner* inliner_ = nullptr;
   std::map<std::pair<ir::ValueId, std::vector<Index>>, uint32_t> instance_ids_;

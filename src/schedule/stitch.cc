@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "schedule/cuda_stitch.h"
 #include "schedule/cut.h"
 #include "schedule/kernel.h"
 
@@ -337,6 +338,7 @@ ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, c
     fail(ErrorCode::kUnsupportedOperator, "stitch group",
          fmt::format("{} nodes in one group, at most {} are compiled together", group.nodes.size(), kMaxNodes));
   }
+  if (target.kind == TargetKind::kCuda) return schedule_cuda_stitch(graph, group, target);
   return GroupScheduler(graph, group, target, options).run();
 }
 

@@ -38,6 +38,7 @@ struct CudaTarget {
   int64_t shared_bytes_per_block = 232448, l2_bytes = 60 << 20;
   int registers_per_sm = 65536;
   double copy_tbps = 3.94, read_tbps = 4.64;
+  double sm_gbps = 75;  // what one multiprocessor alone can read or write
   double grid_barrier_us = 0.9, cluster_barrier_us = 0.25, graph_boundary_us = 0.61;
 
   // What jit::compile_cubin() compiles for: "sm_90a", "sm_80", "emulated_sm_90a".

@@ -9,7 +9,6 @@
 #include <memory>
 #include <random>
 
-#include "codegen/codegen.h"
 #include "ir/eval.h"
 #include "ir/text.h"
 #include "jit/compiler.h"
@@ -38,10 +37,18 @@ ir::Group whole_graph(const ir::Graph& graph, ir::GroupKind kind) {
   return group;
 }
 
+Machine& machine() {
+  static Machine one = {[](int threads) {
+                          Target target = Target::host_cpu(threads);
+                          target.cpu.barrier_us = 1.5;
+                          return target;
+                        },
+                        compile_for_cpu};
+  return one;
+}
+
 Target test_target(int threads) {
-  Target target = Target::host_cpu(threads);
-  target.cpu.barrier_us = 1.5;
-  return target;
+  return machine().target(threads);
 }
 
 constexpr size_t kGuard = 256;
@@ -146,14 +153,14 @@ void compare(const Prepared& p, const std::string& name, const ir::Array& want, 
                 << texts(p);
 }
 
-void run_case(const Prepared& p, const jit::Library& library, const Target& target) {
+void run_case(const Prepared& p, const RunKernels& run) {
   const ir::Graph& graph = p.test->graph;
   std::mt19937 random(static_cast<unsigned>(std::hash<std::string>{}(p.test->name)));
-  std::map<ir::ValueId, std::unique_ptr<Guarded>> values;
+  Memory memory;
   std::vector<ir::Array> inputs;
   const auto place = [&](ir::ValueId v, const Tensor& tensor) {
-    values[v] = std::make_unique<Guarded>(static_cast<int64_t>(tensor.bytes()));
-    if (tensor.bytes() > 0) std::memcpy(values[v]->data(), tensor.data(), tensor.bytes());
+    memory.values[v] = std::make_unique<Guarded>(static_cast<int64_t>(tensor.bytes()));
+    if (tensor.bytes() > 0) std::memcpy(memory.values[v]->data(), tensor.data(), tensor.bytes());
   };
   for (const auto& port : graph.inputs()) {
     inputs.push_back(random_array(graph.type(port.value), random, p.test->index_limit));
@@ -164,38 +171,52 @@ void run_case(const Prepared& p, const jit::Library& library, const Target& targ
   }
   for (const auto& port : graph.outputs()) {
     const Tensor shape(graph.dtype(port.value), graph.shape(port.value));
-    if (values.count(port.value) == 0)
-      values[port.value] = std::make_unique<Guarded>(static_cast<int64_t>(shape.bytes()));
+    if (memory.values.count(port.value) == 0)
+      memory.values[port.value] = std::make_unique<Guarded>(static_cast<int64_t>(shape.bytes()));
   }
-  std::vector<std::unique_ptr<Guarded>> workspaces;
-  for (const auto& w : p.group.workspaces) workspaces.push_back(std::make_unique<Guarded>(w.bytes));
-  for (size_t k = 0; k < p.group.kernels.size(); ++k) {
-    const auto& kernel = p.group.kernels[k];
-    const auto& source = p.sources[k];
-    std::vector<void*> operands;
-    for (const auto& b : kernel.bindings) {
-      const bool is_value = b.kind == schedule::Binding::Kind::kValue;
-      operands.push_back(is_value ? values.at(b.value)->data() : workspaces[b.workspace]->data());
-    }
-    Guarded scratch(source.scratch_bytes, 64);
-    const jit::Kernel entry = library.find(source.symbol);
-    const int64_t middle = target.cpu.threads > 1 ? source.tasks / 2 : 0;
-    if (middle > 0) entry(operands.data(), scratch.data(), 0, middle);
-    entry(operands.data(), scratch.data(), middle, source.tasks);
-    EXPECT_TRUE(scratch.intact()) << p.test->name << " overran its scratch\n" << texts(p);
+  for (const auto& w : p.group.workspaces) memory.workspaces.push_back(std::make_unique<Guarded>(w.bytes));
+  try {
+    run(p.group, p.sources, p.test->name, memory);
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << p.test->name << ": " << error.what() << "\n" << texts(p);
+    return;
   }
-  for (auto& [id, memory] : values) EXPECT_TRUE(memory->intact()) << p.test->name << " overran a buffer\n" << texts(p);
-  for (auto& memory : workspaces) EXPECT_TRUE(memory->intact()) << p.test->name << " overran a workspace\n" << texts(p);
+  for (auto& [id, values] : memory.values)
+    EXPECT_TRUE(values->intact()) << p.test->name << " overran a buffer\n" << texts(p);
+  for (auto& w : memory.workspaces) EXPECT_TRUE(w->intact()) << p.test->name << " overran a workspace\n" << texts(p);
   const std::vector<ir::Array> want = ir::evaluate(graph, inputs);
   for (size_t i = 0; i < want.size(); ++i) {
     const auto& port = graph.outputs()[i];
     Tensor tensor(graph.dtype(port.value), graph.shape(port.value));
-    if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), values.at(port.value)->data(), tensor.bytes());
+    if (tensor.bytes() > 0) std::memcpy(tensor.mutable_data(), memory.values.at(port.value)->data(), tensor.bytes());
     compare(p, port.name, want[i], ir::to_array(tensor));
   }
 }
 
 }  // namespace
+
+RunKernels compile_for_cpu(const std::vector<const codegen::KernelSource*>& kernels, const Target& target) {
+  const jit::CompiledLibrary compiled = jit::compile({codegen::translation_unit(kernels, target)}, target, 1, true);
+  const std::shared_ptr<const jit::Library> library = jit::Library::load(compiled.bytes);
+  const int threads = target.cpu.threads;
+  return [library, threads](const schedule::ScheduledGroup& group, const std::vector<codegen::KernelSource>& sources,
+                            const std::string& name, Memory& memory) {
+    for (size_t k = 0; k < group.kernels.size(); ++k) {
+      const codegen::KernelSource& source = sources[k];
+      std::vector<void*> operands;
+      for (const auto& b : group.kernels[k].bindings) {
+        const bool is_value = b.kind == schedule::Binding::Kind::kValue;
+        operands.push_back(is_value ? memory.values.at(b.value)->data() : memory.workspaces[b.workspace]->data());
+      }
+      Guarded scratch(source.scratch_bytes, 64);
+      const jit::Kernel entry = library->find(source.symbol);
+      const int64_t middle = threads > 1 ? source.tasks / 2 : 0;
+      if (middle > 0) entry(operands.data(), scratch.data(), 0, middle);
+      entry(operands.data(), scratch.data(), middle, source.tasks);
+      EXPECT_TRUE(scratch.intact()) << name << " overran its scratch\n" << source.text;
+    }
+  };
+}
 
 void Batch::run() {
   std::vector<Prepared> prepared;
@@ -216,10 +237,14 @@ void Batch::run() {
     for (const auto& source : p.sources) all.push_back(&source);
   }
   if (all.empty()) return;
-  const std::vector<std::string> units = {codegen::translation_unit(all, target_)};
-  const jit::CompiledLibrary compiled = jit::compile(units, target_, 1, true);
-  const auto library = jit::Library::load(compiled.bytes);
-  for (const Prepared& p : prepared) run_case(p, *library, target_);
+  RunKernels run;
+  try {
+    run = machine().compile(all, target_);
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << error.what();
+    return;
+  }
+  for (const Prepared& p : prepared) run_case(p, run);
 }
 
 }  // namespace heddle::testing

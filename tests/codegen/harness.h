@@ -1,9 +1,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "codegen/codegen.h"
 #include "ir/builder.h"
 #include "ir/group.h"
 #include "schedule/kernel_desc.h"
@@ -14,6 +17,10 @@ namespace heddle::testing {
 // a group that has one.
 ir::Group whole_graph(const ir::Graph& graph, ir::GroupKind kind = ir::GroupKind::kStitch);
 
+// What kernels are made for and run on: this CPU, unless a test binary puts something else here before its tests begin.
+struct Machine;
+Machine& machine();
+// Its target.
 Target test_target(int threads = 2);
 
 // Memory between sentinels that kernels must not touch.
@@ -29,6 +36,23 @@ class Guarded {
   std::vector<unsigned char> bytes_;
   size_t begin_;
   int64_t size_;
+};
+
+// The buffers of one case.
+struct Memory {
+  std::map<ir::ValueId, std::unique_ptr<Guarded>> values;
+  std::vector<std::unique_ptr<Guarded>> workspaces;
+};
+// Runs the kernels of a scheduled group, whose sources are given, on such buffers.
+using RunKernels = std::function<void(const schedule::ScheduledGroup&, const std::vector<codegen::KernelSource>&,
+                                      const std::string& name, Memory&)>;
+// Makes the kernels of all cases ready to run.
+using CompileKernels = std::function<RunKernels(const std::vector<const codegen::KernelSource*>&, const Target&)>;
+RunKernels compile_for_cpu(const std::vector<const codegen::KernelSource*>& kernels, const Target& target);
+
+struct Machine {
+  std::function<Target(int threads)> target;
+  CompileKernels compile;
 };
 
 // Many graphs, scheduled, emitted, compiled as a few translation units, run with sentinels around every buffer and

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "tile/op/arith.h"
-#if !defined(TILE_CUDA)
+#if !defined(__CUDACC__) && !defined(TILE_CUDA)
 #include "tile/op/lanes.h"
 #endif
 
@@ -76,7 +76,7 @@ struct compute_type<T> {
   using type = float;
 };
 
-#if !defined(TILE_CUDA)  // the loads and stores of arch/cuda convert by themselves
+#if !defined(__CUDACC__) && !defined(TILE_CUDA)  // the loads and stores of arch/cuda convert by themselves
 template <int W, narrow_float T>
 TILE_INLINE vec<float, W> load_n(const T* p, int64_t n) {
   return lanes_of<W, float>(n, [&](int64_t i) { return T::decode(p[i].bits); });

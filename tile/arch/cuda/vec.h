@@ -332,6 +332,15 @@ TILE_INLINE vec<T, W> min(vec<T, W> a, vec<T, W> b) {
   return map_lanes(a, b, [](T x, T y) -> T { return x < y || x != x ? x : y; });
 }
 
+template <typename T, int W>
+TILE_INLINE vec<T, W> max(vec<T, W> a, T b) {
+  return max(a, splat<W>(b));
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> min(vec<T, W> a, T b) {
+  return min(a, splat<W>(b));
+}
+
 #define TILE_ROUNDING(NAME, BUILTIN)        \
   template <typename T, int W>              \
   TILE_INLINE vec<T, W> NAME(vec<T, W> a) { \

@@ -66,16 +66,32 @@ TILE_INLINE vec<T, W> rsqrt(vec<T, W> a) {
 #endif
 }
 
-// a / b where b is the same in all lanes, and mostly for a whole row: the reciprocal is computed once and the quotient
-// corrected by its remainder, which rounds as the division does. Where the remainder is no finite number the product is
-// right as it is; divisors whose reciprocal is not a normal number take the division.
+// Division by what several dividends share: the reciprocal is computed once and the quotient corrected by its
+// remainder, which rounds as the division does. Where the remainder is no finite number the product is right as it is;
+// divisors whose reciprocal is not a normal number take the division.
+template <typename T, int W>
+struct divisor {
+  vec<T, W> b, reciprocal;
+  bool plain;
+
+  TILE_INLINE explicit divisor(vec<T, W> by) : b(by), reciprocal(splat<W>(T(1)) / by) {
+    constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
+    const vec<T, W> size = abs(by);
+    plain = any(~((size > splat<W>(small)) & (size < splat<W>(T(1) / small))));
+  }
+  TILE_INLINE vec<T, W> divide(vec<T, W> a) const {
+    if (plain) return a / b;
+    const vec<T, W> q = a * reciprocal, rest = fma(-q, b, a);
+    return select(rest - rest == zero<T, W>(), fma(rest, reciprocal, q), q);
+  }
+};
+// a / b where b is the same in all lanes, and mostly for a whole row.
 template <typename T, int W>
 TILE_INLINE vec<T, W> divide_by(vec<T, W> a, vec<T, W> b) {
   constexpr T small = sizeof(T) == 4 ? T(0x1p-100) : T(0x1p-1000);
   const T size = b[0] < T(0) ? -b[0] : b[0];
   if (!(size > small && size < T(1) / small)) return a / b;
-  const vec<T, W> r = splat<W>(T(1) / b[0]), q = a * r;
-  const vec<T, W> rest = fma(-q, b, a);
+  const vec<T, W> r = splat<W>(T(1) / b[0]), q = a * r, rest = fma(-q, b, a);
   return select(rest - rest == zero<T, W>(), fma(rest, r, q), q);
 }
 

@@ -82,6 +82,7 @@ TILE_INLINE T across(vec<T, W> a) {
 
 template <typename C, typename T, int W>
 struct accumulator {
+  static constexpr int width = W;
   vec<T, W> part = splat<W>(C::template identity<T>());
   TILE_INLINE void add(vec<T, W> v) { part = combine<C>(part, v); }
   TILE_INLINE vec<T, W> columns() const { return part; }
@@ -91,6 +92,7 @@ struct accumulator {
 // A sum of many terms that keeps what rounding takes from it (Kahan 1965).
 template <typename T, int W>
 struct compensated_sum {
+  static constexpr int width = W;
   vec<T, W> part = zero<T, W>(), lost = zero<T, W>();
   TILE_INLINE void add(vec<T, W> v) {
     each_lane<W>([&](int i) {
@@ -104,6 +106,20 @@ struct compensated_sum {
   TILE_INLINE vec<T, W> columns() const { return part; }
   TILE_INLINE T row() const { return across<sum_of>(part); }
 };
+
+// The lanes of running results, whatever they are.
+template <typename A>
+TILE_INLINE auto element_of(const A& a, int i) {
+  return a.part[i];
+}
+template <typename A, typename E>
+TILE_INLINE void set_element(A& a, int i, E value) {
+  if constexpr (requires { a.part.set(i, value); }) {
+    a.part.set(i, value);
+  } else {
+    a.part[i] = value;
+  }
+}
 
 // Position of the best value: NaN wins over numbers, the first among equals (Last: the last) over the others.
 // `where` < 0: none yet.
@@ -126,6 +142,7 @@ struct best {
 };
 template <bool Max, bool Last, typename T, typename P, int W>
 struct arg_accumulator {
+  static constexpr int width = W;
   using Best = best<Max, Last, T, P>;
   Best part[W];
   TILE_INLINE arg_accumulator() {
@@ -133,6 +150,11 @@ struct arg_accumulator {
   }
   TILE_INLINE void add(vec<T, W> v, vec<P, W> position) {
     each_lane<W>([&](int i) { part[i] = part[i].with({v[i], position[i]}); });
+  }
+  TILE_INLINE vec<int64_t, W> columns() const {
+    vec<int64_t, W> r;
+    each_lane<W>([&](int i) { r.set(i, part[i].where); });
+    return r;
   }
   TILE_INLINE Best row() const {
     Best r = part[0];
@@ -223,36 +245,89 @@ TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
   }
 }
 
+// Columns of running results: the thread `lane` < Columns * Groups of a team has the column lane % Columns of one group
+// of rows. Afterwards the first group's threads have the columns of all. `shared` is the team's own.
+template <typename C, int Team, int Columns, int Groups, typename A>
+TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
+  using Element = decltype(element_of(own, 0));
+  auto* all = reinterpret_cast<Element*>(shared);
+  constexpr int W = A::width, Active = Columns * Groups;
+  if (lane < Active) each_lane<W>([&](int i) { all[i * Active + lane] = element_of(own, i); });
+  team_sync<Team>();
+  if (lane < Columns) {
+    for (int g = 1; g < Groups; ++g) {
+      each_lane<W>(
+          [&](int i) { set_element(own, i, C::apply(element_of(own, i), all[i * Active + g * Columns + lane])); });
+    }
+  }
+  team_sync<Team>();
+}
+
+// What the teams of a block carried, point by point: thread t of the block gets the vectors t, t + threads, ... of all
+// teams' together. Every team holds `Columns` vectors, its thread l those at l, l + Team, ...
+template <typename C, int Teams, int Team, int Columns, int Own, typename A, int Steps, typename V>
+TILE_INLINE void combine_teams(const A (&carried)[Steps], V (&result)[Own], uint8_t* shared, int team, int lane) {
+  using T = typename V::element;
+  constexpr int W = V::width;
+  auto* all = reinterpret_cast<T*>(shared);
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < Steps; ++k) {
+    const int q = k * Team + lane;
+    if (q < Columns) store<W>(all + (team * Columns + q) * W, carried[k].columns());
+  }
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < Own; ++k) {
+    const int q = k * Teams * Team + int(threadIdx.x);
+    if (q >= Columns) continue;
+    result[k] = load<W, W>(all + q * W);
+    for (int t = 1; t < Teams; ++t) result[k] = combine<C>(result[k], load<W, W>(all + (t * Columns + q) * W));
+  }
+}
+
 // What the threads before this one of the team hold, combined; `total` is that of the whole team. A block needs
 // `shared` for one T per warp and a barrier before it is used again.
 template <typename C, int Threads, typename T>
 TILE_INLINE T team_scan(T x, T& total, [[maybe_unused]] T* shared) {
-  constexpr int lanes = Threads < 32 ? Threads : 32;
-  const int lane = threadIdx.x % lanes;
-  T inclusive = x;
-#pragma unroll
-  for (int by = 1; by < lanes; by *= 2) {
-    const T other = shuffle_up(inclusive, by, lanes);
-    if (lane >= by) inclusive = C::apply(other, inclusive);
-  }
-  T before = shuffle_up(inclusive, 1, lanes);
-  if (lane == 0) before = C::template identity<T>();
   if constexpr (Threads == 1) {
     total = x;
     return C::template identity<T>();
-  } else if constexpr (Threads <= 32) {
-    total = lanes_reduce<C, lanes>(x);
-    return before;
   } else {
-    if (lane == 31) shared[threadIdx.x / 32] = inclusive;
-    __syncthreads();
-    T ahead = C::template identity<T>();
-    total = ahead;
-    for (int w = 0; w < Threads / 32; ++w) {
-      if (w == int(threadIdx.x) / 32) ahead = total;
-      total = C::apply(total, shared[w]);
+    constexpr int lanes = Threads < 32 ? Threads : 32;
+    const int lane = threadIdx.x % lanes;
+    T inclusive = x;
+#pragma unroll
+    for (int by = 1; by < lanes; by *= 2) {
+      const T other = shuffle_up(inclusive, by, lanes);
+      if (lane >= by) inclusive = C::apply(other, inclusive);
     }
-    return C::apply(ahead, before);
+    T before = shuffle_up(inclusive, 1, lanes);
+    if (lane == 0) before = C::template identity<T>();
+    if constexpr (Threads <= 32) {
+      total = lanes_reduce<C, lanes>(x);
+      return before;
+    } else {
+      if (lane == 31) shared[threadIdx.x / 32] = inclusive;
+      __syncthreads();
+      T ahead = C::template identity<T>();
+      total = ahead;
+      for (int w = 0; w < Threads / 32; ++w) {
+        if (w == int(threadIdx.x) / 32) ahead = total;
+        total = C::apply(total, shared[w]);
+      }
+      return C::apply(ahead, before);
+    }
+  }
+}
+
+// A tile whose rows lie `stride` apart and side by side along `Along`: element (a, b) of memory at a + b * stride goes
+// to to[a * (Across + 1) + b].
+template <int Along, int Across, int Threads, typename T>
+TILE_INLINE void transpose_tile(compute_t<T>* to, const T* from, int64_t stride, int along, int across) {
+  for (int i = threadIdx.x; i < Along * Across; i += Threads) {
+    const int a = i % Along, b = i / Along;
+    if (a < along && b < across) to[a * (Across + 1) + b] = detail::decode(from[a + b * stride]);
   }
 }
 

@@ -1,0 +1,147 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "codegen/cuda_sweep.h"
+
+namespace heddle::codegen {
+
+using schedule::CudaReduction;
+using schedule::CudaSpread;
+using schedule::CudaStage;
+using Over = CudaReduction::Over;
+
+// ---- Results
+
+void CudaSweepWriter::finish_team(const CudaReduction& r) {
+  const std::string from = fmt::format("a{}.row()", r.local);
+  const std::string type = is_arg(r.combine) ? fmt::format("decltype({})", from) : value_type(r);
+  const std::string reduced =
+      fmt::format("tile::team_reduce<{}, {}>({}, {})", combiner(r), body_.team, from, slot(next_slot_++, type));
+  if (is_arg(r.combine)) {
+    out_.line("r{}.v = int64_t({}.where);", r.local, reduced);
+  } else if (r.dtype == DType::kBool) {
+    out_.line("r{} = tile::to_mask(tile::vec<uint8_t, 1>{{{}}});", r.local, reduced);
+  } else {
+    out_.line("r{}.v = {};", r.local, reduced);
+  }
+}
+
+void CudaSweepWriter::finish_group(const CudaStage& stage, const CudaReduction& r, const Point& p) {
+  const CudaSpread& s = stage.spread;
+  out_.line("const auto c{} = tile::lanes_reduce<{}, {}>(a{}.row());", r.local, combiner(r), std::min(s.group, 32),
+            r.local);
+  std::string condition = s.group > 1 ? fmt::format("lane % {} == 0", s.group) : "";
+  if (!p.outer_valid.empty()) condition += (condition.empty() ? "" : " && ") + p.outer_valid;
+  out_.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));
+  decode(s, p.outer_first, p.outer_last, "q0");
+  const std::string bounds = bounds_of(s, p.outer_first, p.outer_last);
+  out_.line("{}{}[{}] = c{}{};", bounds.empty() ? "" : fmt::format("if ({}) ", bounds),
+            emitter_.names().buffers[*r.scratch], emitter_.index(r.at), r.local, is_arg(r.combine) ? ".where" : "");
+  forget(s, p.outer_first, p.outer_last);
+  out_.close();
+}
+
+void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction& r, const Point& p) {
+  const CudaSpread& s = stage.spread;
+  const int64_t columns = body_.columns(s), groups = columns <= s.active ? s.active / columns : 1;
+  if (groups > 1) {
+    out_.line("tile::columns_reduce<{}, {}, {}, {}>(a{}, raw_shared + {} + team * {}, lane);", combiner(r), p.team,
+              columns, groups, r.local, columns_offset, column_bytes());
+  }
+  std::string condition = columns < p.team ? fmt::format("lane < {}", columns) : "";
+  if (groups == 1 && !p.outer_valid.empty()) condition = p.outer_valid;
+  out_.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));
+  decode(s, p.outer_first, p.outer_last, "q0");
+  const std::string bounds = bounds_of(s, p.outer_first, p.outer_last);
+  out_.line("{}tile::store<1>({} + {}, a{}.columns());", bounds.empty() ? "" : fmt::format("if ({}) ", bounds),
+            emitter_.names().buffers[*r.scratch], emitter_.index(r.at), r.local);
+  forget(s, p.outer_first, p.outer_last);
+  out_.close();
+}
+
+// ---- Scans: the team walks along, a thread for each element, and carries the running result.
+
+void CudaSweepWriter::write_scan(const CudaStage& stage) {
+  const CudaSpread& s = stage.spread;
+  HEDDLE_CHECK(s.lead == 0 && s.vector == 1 && stage.reductions.size() == 1, "a scan over kept variables");
+  const CudaReduction& r = stage.reductions[0];
+  const int64_t columns = body_.columns(s), steps = body_.inner_steps(s);
+  const std::string type = value_type(r), identity = fmt::format("{}::template identity<{}>()", combiner(r), type);
+  const std::string running = fmt::format("c{}", r.local), value = fmt::format("v{}", r.local);
+  out_.line("{} {} = {};", type, running, identity);
+  out_.open(fmt::format("for (int k1 = 0; k1 < {}; ++k1) {{", steps));
+  emitter_.push_scope();
+  out_.line("const {} q1 = k1 * {} + lane;", index_type(), body_.team);
+  out_.line("const bool inside = q1 < {};", columns);
+  out_.line("{} {} = {};", type, value, identity);
+  out_.open("if (inside) {");
+  emitter_.push_scope();
+  decode(s, 0, s.loops.size(), "q1");
+  out_.line("{} = {}.v;", value, number(r.value, r.dtype));
+  emitter_.pop_scope();
+  out_.close();
+  out_.line("{} t{};", type, r.local);
+  out_.line("const {0} e{1} = tile::team_scan<{2}, {3}>({4}, t{1}, {5});", type, r.local, combiner(r), body_.team,
+            value, slot(next_slot_++, type));
+  out_.line("const {0} b{1} = {2}::apply({3}, e{1});", type, r.local, combiner(r), running);
+  out_.line("const tile::vec<{}, 1> d{}{{{}}};", type, r.local,
+            stage.scan->exclusive ? fmt::format("b{}", r.local)
+                                  : fmt::format("{}::apply(b{}, {})", combiner(r), r.local, value));
+  emitter_.names().locals[r.local] = {fmt::format("d{}", r.local), r.dtype, false};
+  out_.open(has_live ? "if (inside && live) {" : "if (inside) {");
+  emitter_.push_scope();
+  decode(s, 0, s.loops.size(), "q1");
+  const bool live = std::exchange(has_live, false);
+  write_stores(stage);
+  has_live = live;
+  emitter_.pop_scope();
+  out_.close();
+  out_.line("{0} = {1}::apply({0}, t{2});", running, combiner(r), r.local);
+  if (body_.team > 32) sync(body_.team);
+  forget(s, 0, s.loops.size());
+  emitter_.pop_scope();
+  out_.close();
+}
+
+// ---- After a serial loop
+
+const CudaSpread& CudaSweepWriter::carried_spread() const {
+  for (const CudaStage& stage : body_.stages) {
+    for (const CudaReduction& r : stage.reductions) {
+      if (r.over == Over::kCarried) return stage.spread;
+    }
+  }
+  HEDDLE_CHECK(false, "nothing is carried");
+}
+
+void CudaSweepWriter::write_after(const CudaStage& stage) {
+  const int64_t teams = body_.teams();
+  for (const CudaStage& from : body_.stages) {
+    for (const CudaReduction& r : from.reductions) {
+      if (r.over != Over::kCarried) continue;
+      const CudaSpread& s = from.spread;
+      const std::string result = fmt::format("f{}", r.local);
+      const int64_t columns = body_.columns(s), own = steps(stage.spread);
+      out_.line("tile::vec<{}, {}> {}[{}];", value_type(r), s.vector, result, own);
+      if (teams == 1) {
+        out_.raw("#pragma unroll");
+        out_.line("for (int k = 0; k < {}; ++k) {}[k] = a{}[k].columns();", own, result, r.local);
+      } else {
+        out_.line("tile::combine_teams<{}, {}, {}, {}, {}>(a{}, {}, raw_shared, team, lane);", combiner(r), teams,
+                  body_.team, columns, own, r.local, result);
+      }
+      emitter_.names().locals[r.local] = {result + "[k]", r.dtype, s.vector > 1};
+    }
+  }
+  out_.open("{");
+  out_.line("const int lane = threadIdx.x;");
+  emitter_.push_scope();
+  const bool live = std::exchange(has_live, false);
+  write_walks(stage, body_.threads);
+  has_live = live;
+  emitter_.pop_scope();
+  out_.close();
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,203 @@
+#include "codegen/cuda_stitch.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "codegen/cuda_sweep.h"
+#include "codegen/includes.h"
+#include "codegen/stitch.h"
+
+namespace heddle::codegen {
+
+using schedule::CudaStage;
+using schedule::CudaStitchDesc;
+using schedule::GridDim;
+using schedule::VarId;
+
+namespace {
+
+class CudaStitchWriter {
+ public:
+  CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body)
+      : desc_(desc), body_(body), sweeps_(body, out_) {}
+
+  KernelSource run() {
+    lay_out_shared();
+    out_.comment(body_.title);
+    for (const auto& choice : body_.schemes) {
+      out_.comment(fmt::format("  {}: {}, {}", choice.value, to_string(choice.scheme), choice.reason));
+    }
+    out_.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL_NAME({}) {{", body_.threads,
+                          parameters()));
+    if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
+    declare_threads();
+    declare_scratch();
+    write_grid();
+    out_.close();
+    KernelSource source;
+    source.text = out_.text();
+    source.symbol = name_kernel(source.text, "stitch");
+    source.includes = {"tile/op/cuda/stitch.h"};
+    add_named_headers(source);
+    source.tasks = body_.blocks;
+    source.launches.push_back(launch(source.symbol));
+    return source;
+  }
+
+ private:
+  std::string index_type() const { return body_.wide_index ? "int64_t" : "int"; }
+
+  std::string parameters() {
+    std::string text;
+    for (size_t i = 0; i < desc_.operands.size(); ++i) {
+      const schedule::Operand& o = desc_.operands[i];
+      const bool input = o.role == schedule::Operand::Role::kInput;
+      const std::string name = fmt::format("{}{}", input ? 'x' : 'y', i);
+      text += fmt::format("{}{}{}* __restrict__ {}", i == 0 ? "" : ", ", input ? "const " : "", storage_type(o.dtype),
+                          name);
+      sweeps_.emitter().names().buffers.push_back(name);
+    }
+    return text;
+  }
+
+  // Scratch of each team, then slots of block-wide reductions, then columns; the turns' results take it all in turn.
+  void lay_out_shared() {
+    int64_t at = scratch_bytes_of_team(body_) * body_.teams();
+    sweeps_.slots_offset = at;
+    at += sweeps_.slot_count() * CudaSweepWriter::kSlotBytes;
+    sweeps_.columns_offset = at;
+    at += sweeps_.column_bytes() * body_.teams();
+    shared_bytes_ = std::max(at, sweeps_.carried_bytes());
+  }
+
+  void declare_threads() {
+    const int team = body_.team;
+    const bool one = team == body_.threads;
+    out_.line("[[maybe_unused]] const int lane = {};", team == 1 ? "0"
+                                                       : one     ? "int(threadIdx.x)"
+                                                                 : fmt::format("int(threadIdx.x) % {}", team));
+    out_.line("[[maybe_unused]] const int team = {};", one         ? "0"
+                                                       : team == 1 ? "int(threadIdx.x)"
+                                                                   : fmt::format("int(threadIdx.x) / {}", team));
+  }
+
+  void declare_scratch() {
+    const int64_t bytes = scratch_bytes_of_team(body_);
+    int64_t offset = 0;
+    for (size_t i = 0; i < body_.scratch.size(); ++i) {
+      const schedule::Scratch& s = body_.scratch[i];
+      const std::string name = fmt::format("s{}", i);
+      out_.line("auto* {} = reinterpret_cast<{}*>(raw_shared + {}{});  // {} elements", name, storage_type(s.dtype),
+                offset, body_.teams() > 1 ? fmt::format(" + team * {}", bytes) : "", s.elements);
+      sweeps_.emitter().names().buffers.push_back(name);
+      offset += (s.elements * static_cast<int64_t>(size_of(s.dtype)) + 15) / 16 * 16;
+    }
+  }
+
+  // Each team its iterations. Warps stay together: in one with fewer iterations than teams all compute, some store.
+  void write_grid() {
+    const std::string type = index_type();
+    const int64_t total = body_.iterations(), units = body_.serial ? 1 : body_.teams();
+    const bool loop = body_.blocks * units < total, full = total % units == 0;
+    if (body_.serial) sweeps_.declare_carried();
+    if (loop) {
+      out_.open(
+          fmt::format("for ({0} first = {1}; first < {2}; first += {0}(gridDim.x) * {3}) {{", type,
+                      units > 1 ? fmt::format("{}(blockIdx.x) * {}", type, units) : fmt::format("{}(blockIdx.x)", type),
+                      total, units));
+    } else if (units > 1) {
+      out_.line("const {0} first = {0}(blockIdx.x) * {1};", type, units);
+    } else {
+      out_.line("const {0} first = {0}(blockIdx.x);", type);
+    }
+    const std::string mine = units > 1 ? "first + team" : "first";
+    bool guarded = false;
+    if (!full && body_.team < 32 && body_.team > 1) {
+      out_.line("const bool live = {} < {};", mine, total);
+      out_.line("const {} g = live ? {} : {};", type, mine, total - 1);
+      sweeps_.has_live = true;
+    } else {
+      out_.line("[[maybe_unused]] const {} g = {};", type, mine);
+      guarded = !full;
+    }
+    if (guarded) out_.open(fmt::format("if (g < {}) {{", total));
+    declare_grid(total);
+    write_iteration();
+    if (guarded) out_.close();
+    if (loop) {
+      if (shared_bytes_ > 0 && body_.team > 1) out_.line("tile::team_sync<{}>();", body_.team);
+      out_.close();
+    }
+  }
+
+  // The variables that an iteration fixes, last grid dimension fastest.
+  void declare_grid(int64_t total) {
+    int64_t below = 1;
+    std::vector<std::string> lines;
+    const auto& indices = body_.pool.indices;
+    for (size_t k = body_.grid.size(); k-- > 0;) {
+      const GridDim& d = body_.grid[k];
+      const int64_t blocks = (indices.extent(d.var) + d.block - 1) / d.block;
+      const std::string quotient = below > 1 ? fmt::format("g / {}", below) : "g";
+      const std::string number = blocks == 1              ? std::string("0")
+                                 : below * blocks < total ? fmt::format("({}) % {}", quotient, blocks)
+                                                          : quotient;
+      const VarId var = d.block > 1 ? d.start : d.var;
+      const std::string name = fmt::format("{}{}", d.block > 1 ? 'b' : 'i', d.var);
+      sweeps_.emitter().names().vars[var] = name;
+      sweeps_.bound |= uint64_t{1} << var;
+      const std::string text = d.block > 1 && blocks > 1 ? fmt::format("({}) * {}", number, d.block) : number;
+      lines.push_back(fmt::format("[[maybe_unused]] const {} {} = {};", index_type(), name, text));
+      below *= blocks;
+    }
+    for (auto line = lines.rbegin(); line != lines.rend(); ++line) out_.raw(*line);
+  }
+
+  void write_iteration() {
+    if (body_.serial) {
+      const VarId v = *body_.serial;
+      const std::string name = fmt::format("i{}", v);
+      out_.open(fmt::format("for ({0} {1} = team; {1} < {2}; {1} += {3}) {{", index_type(), name,
+                            body_.pool.indices.extent(v), body_.teams()));
+      sweeps_.emitter().names().vars[v] = name;
+      sweeps_.bound |= uint64_t{1} << v;
+      sweeps_.emitter().push_scope();
+    }
+    sweeps_.declare_keeps();
+    for (const CudaStage& stage : body_.stages) sweeps_.write(stage);
+    if (body_.serial) {
+      if (shared_bytes_ > 0) out_.line("tile::team_sync<{}>();", body_.team);
+      sweeps_.emitter().pop_scope();
+      sweeps_.bound &= ~(uint64_t{1} << *body_.serial);
+      out_.close();
+      for (const CudaStage& stage : body_.after) sweeps_.write_after(stage);
+    }
+  }
+
+  CudaLaunch launch(const std::string& symbol) const {
+    CudaLaunch l;
+    l.symbol = symbol;
+    l.grid = {static_cast<uint32_t>(body_.blocks), 1, 1};
+    l.block = static_cast<uint32_t>(body_.threads);
+    l.shared_bytes = static_cast<uint32_t>(shared_bytes_);
+    for (size_t i = 0; i < desc_.operands.size(); ++i) {
+      l.arguments.emplace_back(sizeof(uint64_t), uint8_t{0});
+      l.pointers.push_back({static_cast<int>(i), 0, static_cast<int>(i)});
+    }
+    return l;
+  }
+
+  const schedule::KernelDesc& desc_;
+  const CudaStitchDesc& body_;
+  Writer out_;
+  CudaSweepWriter sweeps_;
+  int64_t shared_bytes_ = 0;
+};
+
+}  // namespace
+
+KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body) {
+  return CudaStitchWriter(desc, body).run();
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,478 @@
+#include "codegen/cuda_sweep.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/cost.h"
+
+namespace heddle::codegen {
+
+using schedule::Combine;
+using schedule::CudaKeep;
+using schedule::CudaReduction;
+using schedule::CudaSpread;
+using schedule::CudaStage;
+using schedule::CudaStitchDesc;
+using schedule::ExprId;
+using schedule::GridDim;
+using schedule::Store;
+using schedule::VarId;
+using Over = CudaReduction::Over;
+
+namespace {
+
+int64_t computed_bytes(DType dtype) {
+  return static_cast<int64_t>(size_of(schedule::compute_dtype(dtype)));
+}
+
+}  // namespace
+
+int64_t scratch_bytes_of_team(const CudaStitchDesc& body) {
+  int64_t bytes = 0;
+  for (const schedule::Scratch& s : body.scratch) {
+    bytes += (s.elements * static_cast<int64_t>(size_of(s.dtype)) + 15) / 16 * 16;
+  }
+  return bytes;
+}
+
+CudaSweepWriter::CudaSweepWriter(const CudaStitchDesc& body, Writer& out)
+    : body_(body), out_(out), emitter_(body.pool, Names{}, out) {
+  Style style;
+  style.cuda = true;
+  style.index = index_type();
+  for (const GridDim& d : body.grid) {
+    if (d.block > 1) style.multiples[d.start] = d.block;
+  }
+  emitter_.set_style(std::move(style));
+}
+
+const GridDim* CudaSweepWriter::blocked(VarId v) const {
+  for (const GridDim& d : body_.grid) {
+    if (d.var == v && d.block > 1) return &d;
+  }
+  return nullptr;
+}
+
+int64_t CudaSweepWriter::slot_count() const {
+  int64_t n = 0;
+  for (const CudaStage& stage : body_.stages) {
+    for (const CudaReduction& r : stage.reductions) n += stage.scan || r.over == Over::kTeam;
+  }
+  return body_.team > 32 ? n : 0;
+}
+
+int64_t CudaSweepWriter::column_bytes() const {
+  int64_t most = 0;
+  for (const CudaStage& stage : body_.stages) {
+    for (const CudaReduction& r : stage.reductions) {
+      if (r.over != Over::kColumn || body_.columns(stage.spread) >= stage.spread.active) continue;
+      const int64_t element = is_arg(r.combine) ? 16 : computed_bytes(r.dtype);
+      most = std::max(most, element * stage.spread.active * stage.spread.vector);
+    }
+  }
+  return (most + 15) / 16 * 16;
+}
+
+int64_t CudaSweepWriter::carried_bytes() const {
+  if (!body_.serial || body_.teams() == 1) return 0;
+  int64_t most = 0;
+  for (const CudaStage& stage : body_.stages) {
+    for (const CudaReduction& r : stage.reductions) {
+      if (r.over != Over::kCarried) continue;
+      const int64_t points = body_.columns(stage.spread) * stage.spread.vector;
+      most = std::max(most, points * computed_bytes(r.dtype));
+    }
+  }
+  return most * body_.teams();
+}
+
+std::string CudaSweepWriter::value_type(const CudaReduction& r) const {
+  return std::string(computed_type(r.dtype));
+}
+
+std::string CudaSweepWriter::combiner(const CudaReduction& r) const {
+  return is_arg(r.combine) ? "tile::best_of" : fmt::format("tile::{}_of", to_string(r.combine));
+}
+
+std::string CudaSweepWriter::accumulator_type(const CudaReduction& r, int width) const {
+  if (is_arg(r.combine)) {
+    return fmt::format("tile::arg_accumulator<{}, {}, {}, {}, {}>", r.combine == Combine::kArgMax, r.last,
+                       value_type(r), computed_type(body_.pool[r.position].dtype), width);
+  }
+  if (r.compensated) return fmt::format("tile::compensated_sum<{}, {}>", value_type(r), width);
+  return fmt::format("tile::accumulator<{}, {}, {}>", combiner(r), value_type(r), width);
+}
+
+std::string CudaSweepWriter::result_type(const CudaReduction& r, int width) const {
+  if (is_arg(r.combine)) return fmt::format("tile::vec<int64_t, {}>", width);
+  if (r.dtype == DType::kBool) return fmt::format("tile::mask<1, {}>", width);
+  return fmt::format("tile::vec<{}, {}>", value_type(r), width);
+}
+
+std::string CudaSweepWriter::slot(size_t number, const std::string& type) const {
+  if (body_.team <= 32) return fmt::format("static_cast<{}*>(nullptr)", type);
+  return fmt::format("reinterpret_cast<{}*>(raw_shared + {})", type,
+                     slots_offset + static_cast<int64_t>(number) * kSlotBytes);
+}
+
+void CudaSweepWriter::sync(int team) {
+  if (team > 1) out_.line("tile::team_sync<{}>();", team);
+}
+
+// ---- Registers across sweeps
+
+void CudaSweepWriter::declare_carried() {
+  for (const CudaStage& stage : body_.stages) {
+    for (const CudaReduction& r : stage.reductions) {
+      if (r.over != Over::kCarried) continue;
+      out_.line("{} a{}[{}];  // {}", accumulator_type(r, stage.spread.vector), r.local, steps(stage.spread),
+                r.comment);
+    }
+  }
+}
+
+void CudaSweepWriter::declare_keeps() {
+  for (const CudaStage& stage : body_.stages) {
+    for (const CudaKeep& k : stage.keeps) {
+      const int width = stage.spread.vector;
+      const std::string name = fmt::format("h{}[k]", k.local);
+      if (k.dtype == DType::kBool) {
+        out_.line("tile::mask<1, {}> h{}[{}];", width, k.local, steps(stage.spread));
+        emitter_.names().locals[k.local] = {name, k.dtype, width > 1, 1};
+        continue;
+      }
+      if (!k.shared) {
+        out_.line("tile::vec<{}, {}> h{}[{}];", computed_type(k.dtype), width, k.local, steps(stage.spread));
+        emitter_.names().locals[k.local] = {name, k.dtype, width > 1};
+      } else {
+        emitter_.names().locals[k.local] = {fmt::format("h{}", k.local), k.dtype, width > 1};
+      }
+    }
+  }
+}
+
+// ---- Places
+
+void CudaSweepWriter::begin_lanes(const CudaSpread& s) {
+  if (s.vector > 1) {
+    emitter_.set_lanes(Lanes{s.loops.back(), std::to_string(s.vector), "0", s.vector});
+  } else {
+    emitter_.set_lanes(std::nullopt);
+  }
+}
+void CudaSweepWriter::end_lanes() {
+  emitter_.set_lanes(std::nullopt);
+}
+
+// Declares the loops [first, last) from their joint position, the last fastest.
+void CudaSweepWriter::decode(const CudaSpread& s, size_t first, size_t last, const std::string& position) {
+  int64_t below = 1;
+  std::vector<std::string> lines;
+  for (size_t k = last; k-- > first;) {
+    const VarId v = s.loops[k];
+    const bool lane = k + 1 == s.loops.size();
+    const int64_t extent = body_.extent(v), count = lane ? (extent + s.vector - 1) / s.vector : extent;
+    const std::string quotient = below > 1 ? fmt::format("{} / {}", position, below) : position;
+    std::string text = k > first ? fmt::format("({}) % {}", quotient, count) : quotient;
+    if (count == 1) text = "0";
+    if (lane && s.vector > 1) text = fmt::format("({}) * {}", text, s.vector);
+    if (blocked(v) != nullptr) text = fmt::format("b{} + {}", v, text);
+    const std::string name = fmt::format("i{}", v);
+    lines.push_back(fmt::format("[[maybe_unused]] const {} {} = {};", index_type(), name, text));
+    emitter_.names().vars[v] = name;
+    below *= count;
+  }
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) out_.raw(*line);
+}
+void CudaSweepWriter::forget(const CudaSpread& s, size_t first, size_t last) {
+  for (size_t k = first; k < last; ++k) emitter_.names().vars.erase(s.loops[k]);
+}
+
+// Blocks at the end of a variable may be cut.
+std::string CudaSweepWriter::bounds_of(const CudaSpread& s, size_t first, size_t last) const {
+  std::string text;
+  for (size_t k = first; k < last; ++k) {
+    const VarId v = s.loops[k];
+    const GridDim* d = blocked(v);
+    if (d == nullptr || body_.pool.indices.extent(v) % d->block == 0) continue;
+    text += fmt::format("{}i{} < {}", text.empty() ? "" : " && ", v, body_.pool.indices.extent(v));
+  }
+  return text;
+}
+
+void CudaSweepWriter::hoist(const CudaStage& stage, uint64_t known) {
+  for (const CudaReduction& r : stage.reductions) emitter_.hoist(r.value, known);
+  for (const CudaKeep& k : stage.keeps) emitter_.hoist(k.value, known);
+  for (const Store& s : stage.stores) emitter_.hoist(s.value, known);
+}
+
+std::string CudaSweepWriter::number(ExprId e, DType dtype) {
+  const std::string text = emitter_.vector(e);
+  return dtype == DType::kBool ? fmt::format("tile::from_mask<uint8_t>({})", text) : text;
+}
+
+// ---- Sweeps
+
+void CudaSweepWriter::write(const CudaStage& stage) {
+  if (stage.sync) sync(body_.team);
+  for (const CudaReduction& r : stage.reductions) out_.comment(r.comment);
+  declare_results(stage);
+  out_.open("{");
+  emitter_.push_scope();
+  transpose(stage);
+  hoist(stage, bound);
+  if (stage.scan) {
+    write_scan(stage);
+  } else {
+    write_walks(stage, body_.team);
+  }
+  emitter_.pop_scope();
+  out_.close();
+}
+
+void CudaSweepWriter::declare_results(const CudaStage& stage) {
+  for (const CudaReduction& r : stage.reductions) {
+    if (stage.scan || (r.over != Over::kTeam && r.over != Over::kThread)) continue;
+    const int width = r.over == Over::kThread ? stage.spread.vector : 1;
+    out_.line("{} r{};", result_type(r, width), r.local);
+    const DType dtype = is_arg(r.combine) ? DType::kI64 : r.dtype;
+    emitter_.names().locals[r.local] = {fmt::format("r{}", r.local), dtype, width > 1, dtype == DType::kBool ? 1 : 0};
+  }
+}
+
+// Loads that lie side by side along another variable: a tile of them, read along it, goes to shared memory.
+void CudaSweepWriter::transpose(const CudaStage& stage) {
+  if (stage.transposed.empty()) return;
+  const VarId v = stage.spread.loops.back();
+  const GridDim& across = *blocked(v);
+  for (const auto& t : stage.transposed) {
+    const GridDim& along = *blocked(t.along);
+    const auto left = [&](const GridDim& d) {
+      const int64_t extent = body_.pool.indices.extent(d.var);
+      if (extent % d.block == 0) return fmt::format("{}", d.block);
+      return fmt::format("int(tile::smaller({} - b{}, {}))", extent, d.var, d.block);
+    };
+    out_.line("tile::transpose_tile<{}, {}, {}>({}, {} + {}, {}, {}, {});", along.block, across.block, body_.team,
+              emitter_.names().buffers[t.scratch], emitter_.names().buffers[t.from], emitter_.index(t.at), t.stride,
+              left(along), left(across));
+  }
+  sync(body_.team);
+}
+
+void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
+  const CudaSpread& s = stage.spread;
+  const int64_t rows = body_.rows(s), columns = body_.columns(s), outer = body_.outer_steps(s),
+                inner = body_.inner_steps(s);
+  const auto sum = [](const std::string& walk, int64_t count, int64_t factor, const std::string& rest) {
+    if (count == 1) return rest;
+    const std::string step = factor == 1 ? walk : fmt::format("{} * {}", walk, factor);
+    return rest == "0" ? step : fmt::format("{} + {}", step, rest);
+  };
+  const auto part = [&](const char* op, int64_t by) {
+    if (by == 1) return std::string(op[0] == '/' ? "lane" : "0");
+    if (by >= team) return std::string(op[0] == '/' ? "0" : "lane");
+    return fmt::format("lane {} {}", op, by);
+  };
+  Point p;
+  p.team = team;
+  const size_t all = s.loops.size();
+  if (!s.by_columns) {
+    const int64_t together = s.active / s.group;
+    p.outer = sum("k0", outer, together, part("/", s.group));
+    p.inner = sum("k1", inner, s.group, part("%", s.group));
+    if (outer * together != rows) p.outer_valid = fmt::format("q0 < {}", rows);
+    if (inner * s.group != columns) p.inner_valid = fmt::format("q1 < {}", columns);
+    p.outer_last = p.inner_first = s.lead, p.inner_last = all;
+  } else if (columns <= s.active) {
+    const int64_t together = s.active / columns;
+    p.outer = part("%", columns);
+    p.inner = sum("k1", inner, together, part("/", columns));
+    if (s.active != team) p.outer_valid = fmt::format("lane < {}", s.active);
+    if (inner * together != rows) p.inner_valid = fmt::format("q1 < {}", rows);
+    p.outer_first = s.lead, p.outer_last = all, p.inner_last = s.lead;
+  } else {
+    p.outer = sum("k0", outer, s.active, "lane");
+    p.inner = "k1";
+    if (inner == 1) p.inner = "0";
+    if (outer * s.active != columns) p.outer_valid = fmt::format("q0 < {}", columns);
+    p.outer_first = s.lead, p.outer_last = all, p.inner_last = s.lead;
+  }
+  for (const CudaReduction& r : stage.reductions) {
+    if (r.over == Over::kTeam) out_.line("{} a{};", accumulator_type(r, s.vector), r.local);
+  }
+  const std::string type = index_type();
+  if (outer > 1) {
+    if (stage.unrolled) out_.raw("#pragma unroll");
+    out_.open(fmt::format("for (int k0 = 0; k0 < {}; ++k0) {{", outer));
+    emitter_.push_scope();
+  }
+  for (const CudaReduction& r : stage.reductions) {
+    if (r.over == Over::kTeam || r.over == Over::kCarried) continue;
+    out_.line("{} a{};", accumulator_type(r, s.vector), r.local);
+  }
+  out_.line("[[maybe_unused]] const {} q0 = {};", type, p.outer);
+  if (!p.outer_valid.empty()) out_.open(fmt::format("if ({}) {{", p.outer_valid));
+  emitter_.push_scope();
+  write_inner(stage, p);
+  emitter_.pop_scope();
+  if (!p.outer_valid.empty()) out_.close();
+  for (const CudaReduction& r : stage.reductions) {
+    if (r.over == Over::kGroup) finish_group(stage, r, p);
+    if (r.over == Over::kColumn) finish_column(stage, r, p);
+    if (r.over == Over::kThread) {
+      const std::string columns_of = fmt::format("a{}.columns()", r.local);
+      out_.line("r{} = {};", r.local,
+                r.dtype == DType::kBool ? fmt::format("tile::to_mask({})", columns_of) : columns_of);
+    }
+  }
+  if (outer > 1) {
+    emitter_.pop_scope();
+    out_.close();
+  }
+  for (const CudaReduction& r : stage.reductions) {
+    if (r.over == Over::kTeam) finish_team(r);
+  }
+}
+
+void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
+  const CudaSpread& s = stage.spread;
+  const int64_t outer = body_.outer_steps(s), inner = body_.inner_steps(s);
+  decode(s, p.outer_first, p.outer_last, "q0");
+  const std::string outer_bounds = bounds_of(s, p.outer_first, p.outer_last);
+  if (!outer_bounds.empty()) out_.open(fmt::format("if ({}) {{", outer_bounds));
+  uint64_t known = bound;
+  for (size_t k = p.outer_first; k < p.outer_last; ++k) known |= uint64_t{1} << s.loops[k];
+  if (inner == 1) out_.line("[[maybe_unused]] const int k = {};", outer == 1 ? "0" : "k0");
+  // Lanes may be bound outside: what they share is hoisted, as vectors where it varies with them.
+  if (s.by_columns) begin_lanes(s);
+  emitter_.push_scope();
+  hoist(stage, known);
+  if (inner > 1) {
+    if (stage.unrolled) {
+      out_.raw("#pragma unroll");
+    } else if (inner >= 4) {
+      out_.raw("#pragma unroll 4");
+    }
+    out_.open(fmt::format("for (int k1 = 0; k1 < {}; ++k1) {{", inner));
+  }
+  if (inner > 1) {
+    out_.line("[[maybe_unused]] const int k = {};",
+              outer == 1 ? std::string("k1") : fmt::format("k0 * {} + k1", inner));
+  }
+  out_.line("[[maybe_unused]] const {} q1 = {};", index_type(), p.inner);
+  if (!p.inner_valid.empty()) out_.open(fmt::format("if ({}) {{", p.inner_valid));
+  emitter_.push_scope();
+  decode(s, p.inner_first, p.inner_last, "q1");
+  const std::string inner_bounds = bounds_of(s, p.inner_first, p.inner_last);
+  const VarId lane = s.loops.empty() ? 0 : s.loops.back();
+  const GridDim* d = s.loops.empty() ? nullptr : blocked(lane);
+  const bool cut = d != nullptr && body_.pool.indices.extent(lane) % s.vector != 0;
+  if (cut) {
+    // The last vector of all is done element by element.
+    out_.open(fmt::format("if (i{} + {} <= {}) {{", lane, s.vector, body_.pool.indices.extent(lane)));
+  } else if (!inner_bounds.empty()) {
+    out_.open(fmt::format("if ({}) {{", inner_bounds));
+  }
+  begin_lanes(s);
+  emitter_.push_scope();
+  write_body(stage);
+  emitter_.pop_scope();
+  end_lanes();
+  if (cut) {
+    out_.middle("} else {");
+    write_tail(stage);
+  }
+  if (cut || !inner_bounds.empty()) out_.close();
+  forget(s, p.inner_first, p.inner_last);
+  emitter_.pop_scope();
+  if (!p.inner_valid.empty()) out_.close();
+  if (inner > 1) out_.close();
+  emitter_.pop_scope();
+  end_lanes();
+  if (!outer_bounds.empty()) out_.close();
+  forget(s, p.outer_first, p.outer_last);
+}
+
+void CudaSweepWriter::write_body(const CudaStage& stage) {
+  const CudaSpread& s = stage.spread;
+  name_keeps(stage);
+  for (const CudaKeep& k : stage.keeps) {
+    const std::string value = emitter_.vector(k.value);
+    if (k.shared) {
+      out_.line("tile::store<{0}>({1} + (k * {2} + lane) * {0}, {3});", s.vector, emitter_.names().buffers[k.buffer],
+                s.active, value);
+    } else if (k.dtype == DType::kBool) {
+      out_.line("h{}[k] = tile::convert_mask<1>({});", k.local, value);
+    } else {
+      out_.line("h{}[k] = {};", k.local, value);
+    }
+  }
+  for (const CudaReduction& r : stage.reductions) {
+    const std::string value = number(r.value, r.dtype);
+    const std::string to = r.over == Over::kCarried ? fmt::format("a{}[k]", r.local) : fmt::format("a{}", r.local);
+    if (is_arg(r.combine)) {
+      out_.line("{}.add({}, {});", to, value, emitter_.vector(r.position));
+    } else {
+      out_.line("{}.add({});", to, value);
+    }
+  }
+  write_stores(stage);
+}
+
+void CudaSweepWriter::write_stores(const CudaStage& stage) {
+  const size_t operands = emitter_.names().buffers.size() - body_.scratch.size();
+  for (const Store& s : stage.stores) {
+    const bool guarded = has_live && s.buffer < operands;
+    emitter_.value(s.value);
+    if (guarded) {
+      out_.open("if (live) {");
+      emitter_.push_scope();
+    }
+    emitter_.store(emitter_.names().buffers[s.buffer], s.dtype, s.at, s.value);
+    if (guarded) {
+      emitter_.pop_scope();
+      out_.close();
+    }
+  }
+}
+
+void CudaSweepWriter::write_tail(const CudaStage& stage) {
+  const VarId lane = stage.spread.loops.back();
+  const std::string name = fmt::format("j{}", lane);
+  out_.open(fmt::format("for ({0} {1} = i{2}; {1} < {3}; ++{1}) {{", index_type(), name, lane,
+                        body_.pool.indices.extent(lane)));
+  emitter_.names().vars[lane] = name;
+  emitter_.set_lanes(std::nullopt);
+  emitter_.push_scope();
+  write_stores(stage);
+  emitter_.pop_scope();
+  emitter_.names().vars[lane] = fmt::format("i{}", lane);
+  out_.close();
+}
+
+// Values that lie in shared memory are loaded where they are used.
+void CudaSweepWriter::name_keeps(const CudaStage& stage) {
+  std::vector<ExprId> roots;
+  for (const CudaReduction& r : stage.reductions) roots.push_back(r.value);
+  for (const Store& s : stage.stores) roots.push_back(s.value);
+  for (const CudaKeep& k : stage.keeps) roots.push_back(k.value);
+  std::set<uint32_t> used;
+  std::set<ExprId> seen;
+  while (!roots.empty()) {
+    const ExprId e = roots.back();
+    roots.pop_back();
+    if (!seen.insert(e).second) continue;
+    const schedule::Expr& expr = body_.pool[e];
+    if (expr.kind == schedule::Expr::Kind::kLocal) used.insert(expr.id);
+    for (ExprId arg : expr.args) roots.push_back(arg);
+  }
+  for (const CudaStage& from : body_.stages) {
+    for (const CudaKeep& k : from.keeps) {
+      if (!k.shared || used.count(k.local) == 0) continue;
+      out_.line("const auto h{0} = tile::load<{1}, {1}>({2} + (k * {3} + lane) * {1});", k.local, stage.spread.vector,
+                emitter_.names().buffers[k.buffer], stage.spread.active);
+    }
+  }
+}
+
+}  // namespace heddle::codegen

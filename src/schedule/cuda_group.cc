@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "base/check.h"
+#include "schedule/cuda_kernel.h"
+#include "schedule/cut.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr size_t kMostRoots = 48;    // of one kernel; each is a pointer and an address computation
+constexpr int64_t kShortCarry = 64;  // rows below which a column reduction is not carried along
+constexpr int64_t kBlockTurns = 8;   // rows that the teams of a block should have at least
+
+// Cuts a group into kernels for a GPU: roots are the group's outputs and the values that one kernel hands to another.
+class CudaGroupScheduler {
+ public:
+  CudaGroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target)
+      : target_(target), cuda_(target.cuda), local_(extract(graph, group)) {}
+
+  ScheduledGroup run() {
+    constexpr int kMaxSplits = 24;
+    carry_columns();
+    for (int splits = 0; splits < kMaxSplits; ++splits) {
+      begin();
+      while (!pending_.empty() && !split_ && !again_) next_kernel();
+      if (split_) {
+        split_reduction(local_, *split_, parts_);
+        joint_.clear();  // values have other numbers now
+        cut_.clear();
+      } else if (!again_) {
+        result_.notes.insert(result_.notes.begin(), cut_notes_.begin(), cut_notes_.end());
+        return std::move(result_);
+      }
+    }
+    HEDDLE_CHECK(false, "no end of splitting reductions");
+  }
+
+ private:
+  // One pass over rows that also sums their columns: the root that spans the rows, and the columns' partial results.
+  struct Joint {
+    ir::ValueId rows;
+    std::vector<ir::ValueId> partials;
+    std::vector<int64_t> extents;
+  };
+
+  void begin() {
+    result_ = {};
+    pending_.clear();
+    made_.clear();
+    workspace_.clear();
+    sources_.clear();
+    split_.reset();
+    again_ = false;
+    for (const auto& port : local_.graph.outputs()) {
+      if (element_count(local_.graph.shape(port.value)) > 0) pending_.insert(port.value);
+    }
+    cut_.insert(local_.forced.begin(), local_.forced.end());
+    pending_.insert(cut_.begin(), cut_.end());
+    users_ = ir::users(local_.graph);
+  }
+
+  bool is_leaf(ir::ValueId v) const { return made_.count(v) != 0 || local_.graph.producer(v).op == ir::Op::kParameter; }
+  bool is_scan(ir::ValueId v) const { return local_.graph.producer(v).op == ir::Op::kScan; }
+  KernelContext context() const {
+    return {local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
+            [this](ir::ValueId v) { return cut_.count(v) != 0; }};
+  }
+
+  CudaOutcome outcome_of(Probe& probe, bool carry = false) {
+    if (!probe.needed.empty()) {
+      CudaOutcome outcome;
+      for (ir::ValueId v : probe.needed) outcome.cuts.insert(v);
+      outcome.reason = "it is computed by a kernel of its own";
+      return outcome;
+    }
+    if (!probe.fits) return {};
+    std::set<ir::ValueId> roots;
+    for (const Root& root : probe.roots) roots.insert(root.value);
+    return map_cuda(
+        probe, local_.graph, target_, [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); }, carry);
+  }
+
+  void next_kernel() {
+    if (next_joint()) return;
+    const ir::ValueId first = *pending_.begin();
+    const KernelContext around = context();
+    std::vector<ir::ValueId> roots = {first};
+    auto probe = std::make_unique<Probe>(around, roots);
+    CudaOutcome outcome = outcome_of(*probe);
+    if (!outcome.cuts.empty()) {
+      bool progress = false;
+      for (ir::ValueId v : outcome.cuts) {
+        progress = cut_.insert(v).second || progress;
+        pending_.insert(v);
+        note_cut(v, outcome.reason);
+      }
+      HEDDLE_CHECK(progress, "a cut repeats");
+      // A kernel that is made already may be the one to hand the new value over.
+      again_ = !result_.kernels.empty();
+      return;
+    }
+    HEDDLE_CHECK(outcome.mapping.has_value(), "{}", outcome.reason);
+    if (outcome.split && local_.whole.count(*outcome.split) == 0) {
+      split_ = outcome.split;
+      parts_ = outcome.parts;
+      return;
+    }
+    for (ir::ValueId other : pending_) {
+      if (other == first || roots.size() >= kMostRoots || is_scan(first) || is_scan(other)) continue;
+      if (reads_forced(other, roots) || !worth_joining(roots, other)) continue;
+      std::vector<ir::ValueId> more = roots;
+      more.push_back(other);
+      try {
+        auto wider = std::make_unique<Probe>(around, more);
+        CudaOutcome joined = outcome_of(*wider);
+        if (!joined.mapping || (joined.split && !outcome.split)) continue;
+        Probe alone(around, {other});
+        const CudaOutcome other_outcome = outcome_of(alone);
+        if (!other_outcome.mapping || joined.seconds > outcome.seconds + other_outcome.seconds) continue;
+        roots = std::move(more);
+        probe = std::move(wider);
+        outcome = std::move(joined);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kUnsupportedOperator) throw;  // else too much for one kernel
+      }
+    }
+    finish_kernel(*probe, *outcome.mapping);
+  }
+
+  // Roots that read a common value share its reading; others of the same shape may share the launch.
+  bool worth_joining(const std::vector<ir::ValueId>& roots, ir::ValueId other) {
+    return local_.graph.shape(roots[0]) == local_.graph.shape(other) || related(roots, other);
+  }
+
+  void finish_kernel(Probe& probe, const CudaMapping& mapping) {
+    emit(probe, mapping);
+    for (const Root& root : probe.roots) {
+      made_.insert(root.value);
+      pending_.erase(root.value);
+    }
+  }
+
+  // ---- Column reductions that ride along
+
+  void carry_columns() {
+    users_ = ir::users(local_.graph);
+    std::set<ir::ValueId> spans;  // outputs over whole rows
+    for (const auto& port : local_.graph.outputs()) spans.insert(port.value);
+    struct Found {
+      ir::ValueId value, rows;
+      int64_t parts;
+    };
+    std::vector<Found> found;
+    std::map<ir::ValueId, int64_t> parts_of_rows;
+    for (const ir::Node& node : local_.graph.nodes()) {
+      if (node.op != ir::Op::kReduce) continue;
+      const std::vector<int64_t>& dims = node.attrs.ints("dims");
+      const Shape& shape = local_.graph.shape(node.inputs[0]);
+      int64_t rows = 1;
+      bool leading = !dims.empty() && dims.size() < shape.size();
+      for (size_t k = 0; k < dims.size(); ++k) {
+        leading = leading && dims[k] == static_cast<int64_t>(k);
+        rows *= shape[k];
+      }
+      if (!leading || rows < kShortCarry || element_count(shape) < (1 << 16)) continue;
+      for (ir::ValueId span : spans) {
+        if (element_count(local_.graph.shape(span)) != element_count(shape) || is_scan(span)) continue;
+        if (!related({span}, node.outputs[0]) || sources(span).count(node.outputs[0]) != 0) continue;
+        const int64_t parts = parts_for(rows);
+        if (parts == 0) break;
+        found.push_back({node.outputs[0], span, parts});
+        break;
+      }
+    }
+    for (const Found& f : found) carry(current(f.value), f.rows, f.parts);
+    sources_.clear();
+  }
+
+  // A divisor of the rows near the number of blocks that the device holds.
+  int64_t parts_for(int64_t rows) const {
+    int64_t best = 0;
+    for (int64_t p = std::min<int64_t>(2 * cuda_.sms, rows / kBlockTurns); p > 1; --p) {
+      if (rows % p == 0 && rows / p != p) {
+        best = p;
+        break;
+      }
+    }
+    return best >= std::min<int64_t>(cuda_.sms / 2, rows / kBlockTurns / 2) ? best : 0;
+  }
+
+  void carry(ir::ValueId value, ir::ValueId rows, int64_t parts) {
+    const Shape shape = local_.graph.shape(local_.graph.producer(value).inputs[0]);
+    const size_t reduced = local_.graph.producer(value).attrs.ints("dims").size();
+    std::map<ir::ValueId, ir::ValueId> moved;
+    const ir::ValueId partial = split_rows(local_, value, parts, moved);
+    int64_t length = 1;
+    for (size_t k = 0; k < reduced; ++k) length *= shape[k];
+    std::vector<int64_t> extents = {parts, length / parts};
+    for (size_t k = reduced; k < shape.size(); ++k) {
+      if (shape[k] != 1) extents.push_back(shape[k]);
+    }
+    for (Joint& joint : joint_) {
+      joint.rows = moved.at(joint.rows);
+      for (ir::ValueId& v : joint.partials) v = moved.at(v);
+    }
+    moved_.push_back(moved);
+    const ir::ValueId now = current(rows);
+    for (Joint& joint : joint_) {
+      if (joint.rows == now && joint.extents == extents) {
+        joint.partials.push_back(partial);
+        return;
+      }
+    }
+    joint_.push_back({now, {partial}, std::move(extents)});
+  }
+  ir::ValueId current(ir::ValueId original) const {
+    for (const auto& m : moved_) original = m.at(original);
+    return original;
+  }
+
+  bool next_joint() {
+    for (size_t k = 0; k < joint_.size(); ++k) {
+      const Joint joint = joint_[k];
+      joint_.erase(joint_.begin() + static_cast<ptrdiff_t>(k));
+      std::vector<ir::ValueId> roots = {joint.rows};
+      for (ir::ValueId v : joint.partials) {
+        if (pending_.count(v) != 0) roots.push_back(v);
+      }
+      if (roots.size() == 1 || pending_.count(joint.rows) == 0) return next_joint();
+      try {
+        Probe probe(context(), roots, joint.extents);
+        const CudaOutcome outcome = outcome_of(probe, true);
+        if (!outcome.mapping || !outcome.mapping->serial) return next_joint();
+        finish_kernel(probe, *outcome.mapping);
+        return true;
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kUnsupportedOperator) throw;
+        return next_joint();
+      }
+    }
+    return false;
+  }
+
+  // ---- What roots depend on
+
+  bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other) {
+    const std::set<ir::ValueId>& theirs = sources(other);
+    for (ir::ValueId root : roots) {
+      if (theirs.count(root) != 0 || sources(root).count(other) != 0) return true;
+      for (ir::ValueId v : sources(root)) {
+        if (theirs.count(v) != 0) return true;
+      }
+    }
+    return false;
+  }
+  // The second step of a split reduction waits for the first.
+  bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
+    return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
+      return (local_.forced.count(root) != 0 && sources(other).count(root) != 0) ||
+             (local_.forced.count(other) != 0 && sources(root).count(other) != 0);
+    });
+  }
+  // The values of more than one element that a root depends on.
+  const std::set<ir::ValueId>& sources(ir::ValueId root) {
+    const auto [known, is_new] = sources_.try_emplace(root);
+    std::set<ir::ValueId>& set = known->second;
+    if (!is_new) return set;
+    std::vector<ir::ValueId> open = {root};
+    std::set<ir::ValueId> seen;
+    while (!open.empty()) {
+      const ir::ValueId v = open.back();
+      open.pop_back();
+      if (!seen.insert(v).second) continue;
+      if (v != root && element_count(local_.graph.shape(v)) > 1) set.insert(v);
+      if (v != root && is_leaf(v)) continue;
+      for (ir::ValueId input : local_.graph.producer(v).inputs) open.push_back(input);
+    }
+    return set;
+  }
+
+  void note_cut(ir::ValueId v, const std::string& reason) {
+    cut_notes_.push_back(fmt::format("{} {}: global, {}", ir::to_string(local_.graph.producer(v).op),
+                                     ir::to_string(local_.graph.type(v)), reason));
+  }
+
+  // ---- Output
+
+  void emit(Probe& probe, const CudaMapping& mapping) {
+    ScheduledKernel kernel;
+    const Work work = work_of(probe, local_.graph, target_.cpu);
+    kernel.floor_seconds = work.bytes / (cuda_.copy_tbps * 1e12);
+    kernel.config.tasks = mapping.blocks;
+    kernel.config.reason = mapping.reason;
+    for (const LeafOperand& leaf : probe.leaves) {
+      kernel.desc.operands.push_back({Operand::Role::kInput, leaf.dtype, leaf.shape, {}});
+      kernel.bindings.push_back(binding(leaf.value));
+    }
+    for (const Root& root : probe.roots) {
+      const ir::TensorType& type = local_.graph.type(root.value);
+      kernel.desc.operands.push_back({Operand::Role::kOutput, type.dtype, type.shape, {}});
+      kernel.bindings.push_back(binding(root.value));
+    }
+    const std::string title = title_of(local_.graph, probe, [this](ir::ValueId v) { return is_leaf(v); });
+    auto desc = build_cuda_stages(probe, local_.graph, mapping, target_);
+    desc->title = title;
+    kernel.label = "stitch " + title;
+    for (const SchemeChoice& choice : desc->schemes) {
+      result_.notes.push_back(fmt::format("{}{}: {}, {}", choice.dominant ? "" : "sub-dominant ", choice.value,
+                                          to_string(choice.scheme), choice.reason));
+    }
+    kernel.desc.body = std::shared_ptr<const CudaStitchDesc>(std::move(desc));
+    result_.kernels.push_back(std::move(kernel));
+  }
+
+  Binding binding(ir::ValueId v) {
+    if (const auto at = local_.outer.find(v); at != local_.outer.end()) return {Binding::Kind::kValue, at->second, 0};
+    const auto [at, is_new] = workspace_.try_emplace(v, static_cast<uint32_t>(result_.workspaces.size()));
+    if (is_new) {
+      const ir::TensorType& type = local_.graph.type(v);
+      result_.workspaces.push_back({element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype))});
+    }
+    return {Binding::Kind::kWorkspace, 0, at->second};
+  }
+
+  const Target& target_;
+  const CudaTarget& cuda_;
+  LocalGraph local_;
+  ScheduledGroup result_;
+  std::vector<Joint> joint_;
+  std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;
+  std::set<ir::ValueId> pending_, made_, cut_;
+  std::optional<ir::ValueId> split_;
+  int64_t parts_ = 0;
+  bool again_ = false;
+  std::vector<std::string> cut_notes_;
+  std::vector<std::vector<ir::NodeId>> users_;
+  std::map<ir::ValueId, std::set<ir::ValueId>> sources_;
+  std::map<ir::ValueId, uint32_t> workspace_;
+};
+
+}  // namespace
+
+ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+  return CudaGroupScheduler(graph, group, target).run();
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "schedule/cost.h"
+#include "schedule/cuda_stitch.h"
+
+namespace heddle::schedule {
+
+// The parallel structure of a GPU kernel, before its sweeps are laid out.
+struct CudaMapping {
+  std::vector<GridDim> grid;
+  uint64_t fixed = 0;  // variables that one iteration fixes; the serial one counts as fixed
+  std::optional<VarId> vector;
+  std::optional<VarId> transposed;
+  std::optional<VarId> serial;
+  int team = 32, threads = 256, min_blocks = 1;
+  int64_t blocks = 1;
+  std::string reason;
+};
+
+struct CudaOutcome {
+  std::optional<CudaMapping> mapping;
+  std::set<ir::ValueId> cuts;        // values that kernels before this one have to make
+  std::optional<ir::ValueId> split;  // a reduction to be done in `parts` parts
+  int64_t parts = 0;
+  double seconds = 0;  // predicted
+  std::string reason;
+};
+
+using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
+
+// `carry`: whether a variable that some reductions reduce may become the serial loop of a block.
+CudaOutcome map_cuda(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, bool carry);
+
+std::shared_ptr<CudaStitchDesc> build_cuda_stages(Probe& probe, const ir::Graph& graph, const CudaMapping& mapping,
+                                                  const Target& target);
+
+// Bits of the grid's blocked variables that hold the start of a block.
+uint64_t start_vars(const std::vector<GridDim>& grid);
+
+// How many elements at a time the accesses of some expressions are best made along `lane`, whose first element is a
+// multiple of every candidate: as many as 16 bytes hold where most of the bytes lie aligned and side by side.
+int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId lane, int64_t extent,
+                  const std::vector<ExprId>& values, const std::vector<Store>& stores);
+
+// Every expression below `roots`, through computed indices too, each once.
+void visit_exprs(const ExprPool& pool, const std::vector<ExprId>& roots, const std::function<void(ExprId)>& f);
+
+}  // namespace heddle::schedule

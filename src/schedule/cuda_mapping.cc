@@ -1,0 +1,403 @@
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+#include "schedule/cuda_kernel.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int64_t kTile = 32;                  // of a transposed block in both directions, in elements of 4 bytes
+constexpr int64_t kTileMinimum = 8;            // dimensions shorter than this are not worth a transposition
+constexpr int64_t kSegment = 128;              // bytes that neighbouring threads should read side by side
+constexpr int64_t kSteps = 8;                  // vectors that a thread keeps of a row
+constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread
+constexpr int64_t kThreadsToFill = 512;        // per multiprocessor, to have enough loads in flight
+constexpr int64_t kSharedPerBlock = 96 << 10;  // two blocks on a multiprocessor
+constexpr int64_t kCarriedWords = 32;          // registers for running results across the turns of a serial loop
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+int64_t power_of_two_from(int64_t n) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
+}
+uint64_t bit(VarId v) {
+  return uint64_t{1} << v;
+}
+
+class CudaMapper {
+ public:
+  CudaMapper(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier)
+      : probe_(probe), graph_(graph), target_(target), cuda_(target.cuda), frontier_(frontier) {}
+
+  CudaOutcome run(bool carry) {
+    cut_recomputed();
+    if (!outcome_.cuts.empty()) return outcome_;
+    parallel_ = probe_.all_root_vars();
+    for (const Instance& i : probe_.instances) parallel_ &= i.kept;
+    if (carry) find_serial();
+    cut_below_scans();
+    if (!outcome_.cuts.empty()) return outcome_;
+    for (const Root& root : probe_.roots) {
+      if ((parallel_ & ~vars_of(root)) != 0) {  // its elements would be made several times
+        outcome_.reason = "an output has fewer elements than there are independent iterations";
+        return outcome_;
+      }
+    }
+    work_ = work_of(probe_, graph_, target_.cpu);
+    choose_vector();
+    if (probe_.instances.empty()) {
+      map_points();
+    } else if (mapping_.vector && (parallel_ & bit(*mapping_.vector))) {
+      map_columns();
+    } else {
+      map_rows();
+    }
+    finish();
+    return outcome_;
+  }
+
+ private:
+  uint64_t vars_of(const Root& root) const {
+    uint64_t own = 0;
+    for (VarId v : root.vars) own |= bit(v);
+    return own;
+  }
+  int64_t extent(VarId v) const { return probe_.pool.indices.extent(v); }
+
+  // A reduction whose result each of its consumers' iterations would compute again.
+  void cut_recomputed() {
+    for (const Instance& i : probe_.instances) {
+      const int64_t size = element_count(graph_.shape(i.value));
+      if (probe_.volume(i.kept) <= size + size / 2) continue;
+      std::set<ir::ValueId> cuts = frontier_(i.value);
+      if (cuts.empty()) cuts.insert(i.value);
+      outcome_.cuts.insert(cuts.begin(), cuts.end());
+      outcome_.reason = "a reduction would be computed once per consumer";
+    }
+  }
+
+  // A scan walks along alone: what is reduced on other ways than its own is made before.
+  void cut_below_scans() {
+    for (const Instance& scan : probe_.instances) {
+      if (scan.node->op != ir::Op::kScan || (scan.kept & ~parallel_) == 0) continue;
+      for (const Instance& i : probe_.instances) {
+        if (i.node->op == ir::Op::kScan || (scan.kept & ~i.kept) == 0) continue;
+        std::set<ir::ValueId> cuts = frontier_(i.value);
+        if (cuts.empty()) cuts.insert(i.value);
+        outcome_.cuts.insert(cuts.begin(), cuts.end());
+      }
+      outcome_.reason = "the lines of a scan do not share it";
+    }
+  }
+
+  // A variable that some reductions reduce, alone, while all else keeps it: their running results stay in registers
+  // while the others' rows go by.
+  void find_serial() {
+    uint64_t candidates = probe_.all_root_vars() & ~parallel_;
+    for (VarId v = 0; v < 64; ++v) {
+      if (!(candidates >> v & 1)) continue;
+      std::set<uint32_t> carried;
+      bool rows = false, good = true;
+      for (const Instance& i : probe_.instances) {
+        if (i.reduced == bit(v) && i.node->op == ir::Op::kReduce) {
+          carried.insert(i.local);
+        } else {
+          good = good && (i.kept & bit(v));
+          rows = true;
+        }
+      }
+      if (!good || carried.empty()) continue;
+      for (const Root& root : probe_.roots) {
+        bool uses = false;
+        rows = rows || (vars_of(root) & bit(v)) != 0;
+        probe_.visit(root.expr, [&](ExprId e) { uses = uses || is_local_of(e, carried); });
+        good = good && uses != ((vars_of(root) & bit(v)) != 0);
+      }
+      for (const Instance& i : probe_.instances) {
+        probe_.visit(i.operand, [&](ExprId e) { good = good && !is_local_of(e, carried); });
+      }
+      if (good && rows) mapping_.serial = v;
+    }
+  }
+  bool is_local_of(ExprId e, const std::set<uint32_t>& ids) const {
+    return probe_.pool[e].kind == Expr::Kind::kLocal && ids.count(probe_.pool[e].id) != 0;
+  }
+
+  std::vector<ExprId> values() const {
+    std::vector<ExprId> all;
+    for (const Instance& i : probe_.instances) all.push_back(i.operand);
+    for (const Root& root : probe_.roots) all.push_back(root.expr);
+    return all;
+  }
+  std::vector<Store> stores() const {
+    std::vector<Store> all;
+    for (size_t k = 0; k < probe_.roots.size(); ++k) {
+      const Root& root = probe_.roots[k];
+      all.push_back({static_cast<uint32_t>(probe_.leaves.size() + k), graph_.dtype(root.value), root.at, root.expr});
+    }
+    return all;
+  }
+
+  // The variable along which most bytes lie side by side.
+  void choose_vector() {
+    std::map<VarId, double> weight;
+    const auto access = [&](const Index& index, double bytes) {
+      for (const auto& [id, c] : index.terms) {
+        const Atom& atom = probe_.pool.indices.atom(id);
+        if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
+      }
+    };
+    visit_exprs(probe_.pool, values(), [&](ExprId id) {
+      const Expr& expr = probe_.pool[id];
+      if (expr.kind != Expr::Kind::kLoad) return;
+      access(expr.index, static_cast<double>(probe_.volume(probe_.pool.vars(id)) * size_of(expr.dtype)));
+    });
+    for (const Store& s : stores()) {
+      // A store with a stride costs more than a load with one: it also reads the line.
+      access(s.at, 1.5 * static_cast<double>(probe_.volume(probe_.pool.vars(s.at)) * size_of(s.dtype)));
+    }
+    double most = 0;
+    for (const auto& [var, bytes] : weight) {
+      if (bytes >= most && extent(var) > 1 && mapping_.serial != var) {
+        most = bytes;
+        mapping_.vector = var;
+      }
+    }
+    if (!mapping_.vector && !probe_.space.vars.empty()) mapping_.vector = probe_.space.vars.back();
+    if (mapping_.vector && probe_.instances.empty()) choose_transposed();
+  }
+
+  // A variable along which loads lie side by side while they jump along the vector variable.
+  void choose_transposed() {
+    const VarId vector = *mapping_.vector;
+    std::map<VarId, int64_t> votes;
+    visit_exprs(probe_.pool, values(), [&](ExprId id) {
+      const Expr& expr = probe_.pool[id];
+      if (expr.kind != Expr::Kind::kLoad || stride_along(probe_.pool, expr.index, vector).value_or(1) <= 1) return;
+      for (const auto& [atom_id, c] : expr.index.terms) {
+        const Atom& atom = probe_.pool.indices.atom(atom_id);
+        if (atom.kind != Atom::Kind::kVar || c != 1 || atom.id == vector || !(parallel_ & bit(atom.id))) continue;
+        if (extent(atom.id) >= kTileMinimum) votes[atom.id] += static_cast<int64_t>(size_of(expr.dtype));
+      }
+    });
+    const auto best =
+        std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
+    if (best != votes.end() && extent(vector) >= kTileMinimum) mapping_.transposed = best->first;
+  }
+
+  bool has_scan() const {
+    return std::any_of(probe_.instances.begin(), probe_.instances.end(),
+                       [](const Instance& i) { return i.node->op == ir::Op::kScan; });
+  }
+
+  int vector_of_kernel(bool tail) const {
+    if (!mapping_.vector || has_scan()) return 1;
+    const int64_t whole = tail ? int64_t{1} << 20 : extent(*mapping_.vector);
+    return vector_length(probe_.pool, {}, *mapping_.vector, whole, values(), stores());
+  }
+
+  void add_fixed(VarId v) {
+    mapping_.fixed |= bit(v);
+    mapping_.grid.push_back({v, 1, 0});
+  }
+  void add_blocked(VarId v, int64_t block) {
+    block = std::clamp<int64_t>(block, 1, extent(v));
+    if (block == 1) return add_fixed(v);
+    mapping_.grid.push_back({v, block, probe_.pool.indices.new_var(extent(v))});
+  }
+  void fix_others(uint64_t except) {
+    for (VarId v : probe_.space.vars) {
+      if ((parallel_ & bit(v)) && !(except & bit(v))) add_fixed(v);
+    }
+  }
+
+  // No reductions: a thread takes a vector of points, or a block a tile that it transposes.
+  void map_points() {
+    if (mapping_.transposed) {
+      fix_others(bit(*mapping_.vector) | bit(*mapping_.transposed));
+      int64_t widest = 1;
+      for (const LeafOperand& leaf : probe_.leaves) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
+      const int64_t side = widest <= 2 ? 2 * kTile : kTile;
+      add_blocked(*mapping_.transposed, side);
+      add_blocked(*mapping_.vector, side);
+      mapping_.team = mapping_.threads = 256;
+      mapping_.reason = "tiles through shared memory";
+      return;
+    }
+    const bool tail = probe_.space.vars.size() == 1;
+    const int vector = vector_of_kernel(tail);
+    if (mapping_.vector) {
+      fix_others(bit(*mapping_.vector));
+      add_blocked(*mapping_.vector, vector);
+    }
+    mapping_.team = 1;
+    mapping_.threads = 256;
+    mapping_.reason = fmt::format("{} elements a thread", vector);
+  }
+
+  int64_t reduced_volume() const {
+    int64_t most = 1;
+    for (const Instance& i : probe_.instances) most = std::max(most, probe_.volume(i.reduced));
+    return most;
+  }
+
+  // Independent along the vector variable: a thread or a block takes columns.
+  void map_columns() {
+    const VarId v = *mapping_.vector;
+    const int vector = vector_of_kernel(false);
+    const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = reduced_volume();
+    const int64_t threads = others * ceil_div(extent(v), vector);
+    fix_others(bit(v));
+    if (has_scan() || rows <= kShortColumn || threads >= cuda_.sms * int64_t{1024}) {
+      add_blocked(v, vector);
+      mapping_.team = 1;
+      mapping_.threads = threads >= cuda_.sms * int64_t{256} ? 256 : 64;
+      mapping_.reason = fmt::format("{} columns a thread", vector);
+      return;
+    }
+    const int64_t wanted = kSegment / widest_element();
+    // A block that divides the row leaves no thread without work.
+    int64_t block = std::min(extent(v), wanted);
+    for (int64_t b = wanted; b >= wanted / 2; b -= vector) {
+      if (extent(v) % b == 0 && b % vector == 0) {
+        block = b;
+        break;
+      }
+    }
+    if (block % vector != 0) block = ceil_div(block, vector) * vector;
+    add_blocked(v, block);
+    const int64_t points = rows * ceil_div(block, vector);
+    mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
+    mapping_.reason = fmt::format("{} columns a block", block);
+  }
+
+  int64_t widest_element() const {
+    int64_t widest = 1;
+    for (const LeafOperand& leaf : probe_.leaves) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
+    return widest;
+  }
+
+  // A team walks over what one iteration has left.
+  void map_rows() {
+    fix_others(0);
+    if (mapping_.serial) mapping_.fixed |= bit(*mapping_.serial);
+    const int vector = vector_of_kernel(false);
+    int64_t points = 1;
+    const auto inner = [&](uint64_t vars) { return probe_.volume(vars & ~mapping_.fixed); };
+    for (const Instance& i : probe_.instances) points = std::max(points, inner(i.kept | i.reduced));
+    for (const Root& root : probe_.roots) points = std::max(points, inner(vars_of(root)));
+    const int64_t steps = ceil_div(points, vector);  // of all threads together
+    const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
+    const int64_t iterations = iterations_of(mapping_.grid) * turns;
+    int64_t team = 32;
+    if (steps <= 32 * kSteps && !(steps > 128 && iterations < 4 * cuda_.sms)) {
+      // Several vectors a thread overlap their loads; neighbouring threads still read whole segments.
+      const int64_t whole_segment = std::max<int64_t>(1, kSegment / (vector * std::max<int64_t>(widest_element(), 1)));
+      const int64_t few = power_of_two_from(ceil_div(steps, 4));
+      team = std::min<int64_t>(32, std::max(few, std::min(power_of_two_from(steps), whole_segment)));
+      if (iterations * team < cuda_.sms * kThreadsToFill) team = std::min<int64_t>(32, power_of_two_from(steps));
+      if (mapping_.serial) team = 32;
+    } else {
+      // Up to 128 registers a thread: a block of more threads would leave its rows no room.
+      team = std::clamp<int64_t>(ceil_div(ceil_div(steps, 4), 32) * 32, 64, 512);
+    }
+    if (mapping_.serial && steps * vector > team * kCarriedWords) {
+      outcome_.reason = "running results of its columns do not fit registers";
+      failed_ = true;
+    }
+    mapping_.team = static_cast<int>(team);
+    mapping_.threads = static_cast<int>(team > 32 ? team : 256);
+    if (team <= 32 && mapping_.threads / team > iterations) {
+      mapping_.threads = static_cast<int>(std::max<int64_t>(32, power_of_two_from(iterations) * team));
+    }
+    mapping_.reason = fmt::format("{} points an iteration", points);
+    fit_scratch();
+  }
+
+  // Results within an iteration lie in shared memory: fewer teams in a block, or a kernel of their own.
+  void fit_scratch() {
+    int64_t bytes = 0;
+    for (const Instance& i : probe_.instances) {
+      const int64_t kept = probe_.volume(i.kept & ~mapping_.fixed);
+      if (kept > 1 && !is_carried(i)) bytes += kept * 8;
+    }
+    const auto blocks_bytes = [&] { return bytes * (mapping_.threads / mapping_.team); };
+    while (blocks_bytes() > kSharedPerBlock && mapping_.threads > std::max(mapping_.team, 32)) mapping_.threads /= 2;
+    if (blocks_bytes() <= cuda_.shared_bytes_per_block - 8192) return;
+    for (const Instance& i : probe_.instances) {
+      if (probe_.volume(i.kept & ~mapping_.fixed) <= 1024 || is_carried(i)) continue;
+      std::set<ir::ValueId> cuts = frontier_(i.value);
+      if (cuts.empty()) cuts.insert(i.value);
+      outcome_.cuts.insert(cuts.begin(), cuts.end());
+    }
+    outcome_.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
+    failed_ = true;
+  }
+  bool is_carried(const Instance& i) const { return mapping_.serial && (i.reduced & bit(*mapping_.serial)); }
+
+  int64_t iterations_of(const std::vector<GridDim>& grid) const {
+    int64_t n = 1;
+    for (const GridDim& d : grid) n *= ceil_div(extent(d.var), d.block);
+    return n;
+  }
+
+  void finish() {
+    const int64_t iterations = iterations_of(mapping_.grid);
+    const int64_t teams = mapping_.serial ? 1 : mapping_.threads / mapping_.team;
+    mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams), INT32_MAX);
+    const double whole = work_.bytes / (cuda_.copy_tbps * 1e12);
+    const double busy = static_cast<double>(std::min<int64_t>(mapping_.blocks, cuda_.sms));
+    outcome_.seconds = std::max(whole, work_.bytes / (busy * cuda_.sm_gbps * 1e9)) + cuda_.graph_boundary_us * 1e-6;
+    mapping_.reason += fmt::format(", {:.3g} MB, {} iterations, {} blocks of {} threads in teams of {}",
+                                   work_.bytes * 1e-6, iterations, mapping_.blocks, mapping_.threads, mapping_.team);
+    if (!failed_ && !probe_.instances.empty() && !mapping_.serial) more_parallelism(whole);
+    if (outcome_.cuts.empty() && !failed_) outcome_.mapping = std::move(mapping_);
+  }
+
+  // Too few blocks: hand reductions over through a workspace, or split them in two steps.
+  void more_parallelism(double whole) {
+    int levels = 0;
+    for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
+    const double boundary = cuda_.graph_boundary_us * 1e-6;
+    const double split = (1 + 0.5 * levels) * whole + 2.0 * levels * boundary + 2e-6;
+    if (outcome_.seconds <= 1.3 * split) return;
+    for (const Instance& i : probe_.instances) {
+      const std::set<ir::ValueId> cuts = frontier_(i.value);
+      if (i.level == 0) outcome_.cuts.insert(cuts.begin(), cuts.end());
+    }
+    outcome_.reason = fmt::format("{} blocks do not fill {} multiprocessors", mapping_.blocks, cuda_.sms);
+    if (!outcome_.cuts.empty()) return;
+    const Instance* widest = nullptr;
+    for (const Instance& i : probe_.instances) {
+      if (i.node->op != ir::Op::kReduce) continue;
+      if (widest == nullptr || probe_.volume(i.reduced) > probe_.volume(widest->reduced)) widest = &i;
+    }
+    if (widest == nullptr) return;
+    const int64_t parts = 2 * cuda_.sms / std::max<int64_t>(mapping_.blocks, 1);
+    if (parts < 2 || probe_.volume(widest->reduced) < 4 * parts) return;
+    outcome_.split = widest->value;
+    outcome_.parts = parts;
+  }
+
+  Probe& probe_;
+  const ir::Graph& graph_;
+  const Target& target_;
+  const CudaTarget& cuda_;
+  const Frontier& frontier_;
+  CudaOutcome outcome_;
+  CudaMapping mapping_;
+  uint64_t parallel_ = 0;
+  Work work_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+CudaOutcome map_cuda(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, bool carry) {
+  return CudaMapper(probe, graph, target, frontier).run(carry);
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,309 @@
+#include <bit>
+#include <numeric>
+
+#include "base/check.h"
+#include "schedule/cuda_drafts.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr double kWorthStoring = 6;     // cycles above which a value is kept rather than computed twice
+constexpr int64_t kWorthSpreading = 8;  // how often a costly value must be used to get a sweep of its own
+constexpr int64_t kMostSteps = 16;      // of one thread, written out
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+// ---- Spreads
+
+// The loop along which most of a sweep's accesses lie side by side.
+std::optional<VarId> CudaDrafts::lane_of(const Draft& d) const {
+  if (mapping_.vector && (d.loops & bit(*mapping_.vector))) return mapping_.vector;
+  std::map<VarId, int> votes;
+  const auto vote = [&](const Index& index, int weight) {
+    for (VarId v = 0; v < 64; ++v) {
+      if ((d.loops >> v & 1) && loop_extent(v) > 1 && stride_along(pool_, index, v) == 1) votes[v] += weight;
+    }
+  };
+  visit_exprs(pool_, roots_of(d), [&](ExprId e) {
+    if (pool_[e].kind == Expr::Kind::kLoad) vote(pool_[e].index, 2);
+  });
+  for (const Store& s : d.stores) vote(s.at, 3);
+  std::optional<VarId> best;
+  for (const auto& [v, n] : votes) {
+    if (!best || n >= votes[*best]) best = v;
+  }
+  for (VarId v = 64; !best && v-- > 0;) {
+    if (d.loops >> v & 1) best = v;
+  }
+  return best;
+}
+
+int CudaDrafts::vector_for(const Draft& d, VarId lane) const {
+  if (d.scan) return 1;
+  // A thread that keeps the result of a column in a register has one vector of columns.
+  if (mapping_.team == 1 && blocked(lane) && !probe_.instances.empty()) return static_cast<int>(loop_extent(lane));
+  const int64_t extent = std::gcd(loop_extent(lane), pool_.indices.extent(lane));
+  // The end of a vector that is alone in its kernel may be cut: its elements are then done one by one.
+  const bool cut = mapping_.team == 1 && blocked(lane) && probe_.instances.empty();
+  return vector_length(pool_, mapping_.grid, lane, cut ? loop_extent(lane) : extent, values_of(d), d.stores);
+}
+
+void CudaDrafts::choose_spreads() {
+  for (Draft& d : drafts_) {
+    const bool within = std::any_of(d.reductions.begin(), d.reductions.end(), [](const CudaReduction& r) {
+      return r.over != CudaReduction::Over::kCarried && r.over != CudaReduction::Over::kTeam;
+    });
+    if (within) spread_reduction(d);
+  }
+  for (Draft& d : drafts_) {
+    if (d.placed) continue;
+    const auto like = std::find_if(drafts_.begin(), drafts_.end(),
+                                   [&](const Draft& o) { return o.placed && o.loops == d.loops && !o.scan; });
+    if (like != drafts_.end() && !d.scan) {
+      // Sweeps over the same points are spread alike, so that threads may keep what they have.
+      d.spread = like->spread;
+      d.placed = true;
+    } else {
+      spread_points(d, mapping_.team);
+    }
+  }
+  for (Draft& d : after_) {
+    const auto carries = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& o) {
+      return std::any_of(o.reductions.begin(), o.reductions.end(),
+                         [](const CudaReduction& r) { return r.over == CudaReduction::Over::kCarried; });
+    });
+    HEDDLE_CHECK(carries != drafts_.end());
+    if (carries->loops != d.loops || carries->spread.lead != 0) {
+      fail(ErrorCode::kUnsupportedOperator, "stitch group", "what is carried lies otherwise than what is stored");
+    }
+    d.spread = carries->spread;
+    d.spread.group = d.spread.active = mapping_.threads;
+    d.placed = true;
+  }
+}
+
+void CudaDrafts::spread_points(Draft& d, int team) {
+  const std::optional<VarId> lane = lane_of(d);
+  d.spread.loops = ordered(d.loops, lane);
+  d.spread.group = d.spread.active = team;
+  if (lane) d.spread.vector = vector_shared(d, *lane);
+  d.placed = true;
+}
+
+// Sweeps over the same points agree on the elements of a vector.
+int CudaDrafts::vector_shared(const Draft& d, VarId lane) const {
+  int vector = 8;
+  for (const Draft& o : drafts_) {
+    if (o.loops == d.loops) vector = std::min(vector, vector_for(o, lane));
+  }
+  return std::min(vector, vector_for(d, lane));
+}
+
+void CudaDrafts::spread_reduction(Draft& d) {
+  const VarId lane = *lane_of(d);
+  CudaSpread& s = d.spread;
+  s.vector = vector_shared(d, lane);
+  s.by_columns = (d.kept & bit(lane)) != 0;
+  const uint64_t lead = s.by_columns ? d.loops & ~d.kept : d.kept;
+  s.loops = ordered(lead, std::nullopt);
+  s.lead = s.loops.size();
+  for (VarId v : ordered(d.loops & ~lead, lane)) s.loops.push_back(v);
+  s.active = mapping_.team;
+  desc_pool_view([&](const CudaStitchDesc& view) {
+    const int64_t columns = view.columns(s), rows = view.rows(s);
+    if (s.by_columns) {
+      if (columns <= s.active) s.active = static_cast<int>(s.active / columns * columns);
+      return;
+    }
+    double least = 0;
+    for (int group = std::min(mapping_.team, 32); group >= 1; group /= 2) {
+      const auto turns = static_cast<double>(ceil_div(rows, s.active / group));
+      const double cost =
+          turns * (static_cast<double>(ceil_div(columns, group)) + 0.3 * std::bit_width(unsigned(group)));
+      if (least == 0 || cost < 0.9 * least) {
+        least = cost;
+        s.group = group;
+      }
+    }
+  });
+  for (CudaReduction& r : d.reductions) {
+    if (r.over != CudaReduction::Over::kGroup) continue;
+    if (s.by_columns) r.over = CudaReduction::Over::kColumn;
+  }
+  d.placed = true;
+}
+
+// ---- Values that several sweeps need
+
+double CudaDrafts::cycles(ExprId e) {
+  const auto [at, is_new] = cycles_.try_emplace(e, 0);
+  if (is_new) {
+    double sum = 0;
+    visit_exprs(pool_, {e}, [&](ExprId id) { sum += node_cycles(pool_, id); });
+    cycles_[e] = sum;
+  }
+  return cycles_[e];
+}
+std::string CudaDrafts::text_of(ExprId e) const {
+  const std::string* text = pool_.description(e);
+  return text ? *text : "a load";
+}
+void CudaDrafts::topmost(ExprId e, const std::function<bool(ExprId)>& take, std::set<ExprId>& seen,
+                         std::vector<ExprId>& found) {
+  if (!seen.insert(e).second) return;
+  if (take(e)) {
+    found.push_back(e);
+    return;
+  }
+  for (ExprId arg : pool_[e].args) topmost(arg, take, seen, found);
+}
+// What a sweep computes whatever its guards say.
+void CudaDrafts::unconditional(ExprId e, std::set<ExprId>& seen) const {
+  if (!seen.insert(e).second) return;
+  if (pool_[e].kind == Expr::Kind::kGuard) return;
+  for (ExprId arg : pool_[e].args) unconditional(arg, seen);
+}
+
+// The loops of a sweep outside its inner walk: what depends on them alone is computed once per row or column.
+uint64_t CudaDrafts::outer_loops(const CudaSpread& s) {
+  uint64_t set = 0;
+  for (size_t k = 0; k < s.loops.size(); ++k) {
+    if ((k < s.lead) != s.by_columns) set |= bit(s.loops[k]);
+  }
+  return set;
+}
+
+// Costly values that vary along fewer loops than the sweep that uses them get a sweep of their own.
+void CudaDrafts::store_shared_columns() {
+  std::vector<Draft> result;
+  for (size_t k = 0; k < drafts_.size(); ++k) {
+    const uint64_t loops = drafts_[k].loops, outer = outer_loops(drafts_[k].spread);
+    std::vector<ExprId> found;
+    std::set<ExprId> seen;
+    const auto take = [&](ExprId e) {
+      const uint64_t own = inner(pool_.vars(e));
+      if (pool_[e].kind != Expr::Kind::kOp || own == loops || own == 0 || (own & ~outer) == 0) return false;
+      return loop_volume(loops) >= kWorthSpreading * loop_volume(own) && cycles(e) >= kWorthStoring &&
+             fits_shared(loop_volume(own) * 8);
+    };
+    for (ExprId root : roots_of(drafts_[k])) topmost(root, take, seen, found);
+    for (ExprId e : found) {
+      const uint64_t own = inner(pool_.vars(e));
+      const uint32_t buffer = new_scratch(pool_[e].dtype, loop_volume(own));
+      const Index at = scratch_position(own);
+      schemes_.push_back(
+          {text_of(e), Scheme::kRegional, false,
+           fmt::format("costs {:.0f} cycles and is used {} times", cycles(e), loop_volume(loops) / loop_volume(own))});
+      Draft* stage = nullptr;
+      for (Draft& d : result) {
+        if (d.level == drafts_[k].level && d.loops == own && d.reductions.empty()) stage = &d;
+      }
+      if (stage == nullptr) {
+        stage = &result.emplace_back();
+        stage->level = drafts_[k].level;
+        stage->loops = stage->kept = own;
+        spread_points(*stage, mapping_.team);
+      }
+      stage->stores.push_back({buffer, scratch_.back().dtype, at, e, false});
+      stage->spread.vector = std::min(stage->spread.vector, vector_for(*stage, stage->spread.loops.back()));
+      const std::map<ExprId, ExprId> with = {{e, pool_.load(scratch_.back().dtype, buffer, at)}};
+      for (size_t later = k; later < drafts_.size(); ++later) replace(drafts_[later], with);
+    }
+    result.push_back(std::move(drafts_[k]));
+  }
+  drafts_ = std::move(result);
+}
+
+bool CudaDrafts::reads_memory(ExprId e) const {
+  bool reads = false;
+  visit_exprs(pool_, {e}, [&](ExprId id) {
+    reads = reads || (pool_[id].kind == Expr::Kind::kLoad && pool_[id].id < first_scratch_);
+  });
+  return reads;
+}
+
+int64_t CudaDrafts::register_words() const {
+  return mapping_.threads <= 256 ? 96 : 64;
+}
+
+// What a sweep has read from memory or computed at some cost stays with the threads for later sweeps over the same
+// points.
+void CudaDrafts::keep_between_stages() {
+  std::vector<int64_t> words(drafts_.size(), 0);
+  for (const Draft& d : drafts_) {
+    for (const CudaReduction& r : d.reductions) {
+      if (r.over != CudaReduction::Over::kCarried) continue;
+      for (int64_t& w : words) w += steps_of(d.spread) * d.spread.vector * size_in_words(r.dtype);
+    }
+  }
+  for (size_t first = 0; first + 1 < drafts_.size(); ++first) {
+    if (drafts_[first].loops == 0 || drafts_[first].scan) continue;
+    std::set<ExprId> made;
+    for (ExprId root : roots_of(drafts_[first])) unconditional(root, made);
+    std::vector<ExprId> found;
+    std::set<ExprId> seen;
+    const uint64_t loops = drafts_[first].loops;
+    const auto take = [&](ExprId e) {
+      const Expr::Kind kind = pool_[e].kind;
+      if (made.count(e) == 0 || (kind != Expr::Kind::kOp && kind != Expr::Kind::kLoad)) return false;
+      return inner(pool_.vars(e)) == loops && (reads_memory(e) || cycles(e) >= kWorthStoring);
+    };
+    for (size_t later = first + 1; later < drafts_.size(); ++later) {
+      if (!shares(first, later)) continue;
+      for (ExprId root : roots_of(drafts_[later])) topmost(root, take, seen, found);
+    }
+    for (ExprId e : found) keep(first, e, words);
+  }
+}
+// Whether the threads of a later sweep have the points that they had in an earlier one.
+bool CudaDrafts::shares(size_t first, size_t later) const {
+  return !drafts_[later].scan && drafts_[later].spread == drafts_[first].spread;
+}
+int64_t CudaDrafts::size_in_words(DType dtype) {
+  return std::max<int64_t>(1, size_of(compute_dtype(dtype)) / 4);
+}
+
+void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
+  const CudaSpread& spread = drafts_[first].spread;
+  size_t last = first;
+  for (size_t later = first + 1; later < drafts_.size(); ++later) {
+    if (!shares(first, later)) continue;
+    bool uses = false;
+    visit_exprs(pool_, roots_of(drafts_[later]), [&](ExprId id) { uses = uses || id == e; });
+    if (uses) last = later;
+  }
+  if (last == first) return;
+  const int64_t steps = steps_of(spread), elements = steps * spread.vector;
+  const int64_t cost = elements * size_in_words(pool_[e].dtype);
+  bool registers = steps <= kMostSteps;
+  for (size_t s = first; s < last; ++s) registers = registers && words[s] + cost <= register_words();
+  const int64_t bytes = elements * spread.active * static_cast<int64_t>(size_of(compute_dtype(pool_[e].dtype)));
+  if (!registers && (mapping_.team == 1 || pool_[e].dtype == DType::kBool || !fits_shared(bytes))) {
+    schemes_.push_back({text_of(e), Scheme::kIndependent, false,
+                        fmt::format("read or computed in each sweep: {} values a thread do not stay", elements)});
+    return;
+  }
+  CudaKeep keep{e, next_local_++, pool_[e].dtype, !registers};
+  if (registers) {
+    for (size_t s = first; s < last; ++s) words[s] += cost;
+  } else {
+    keep.shared = true;
+    new_scratch(keep.dtype, elements * spread.active);
+    keep_buffers_[keep.local] = first_scratch_ + static_cast<uint32_t>(scratch_.size()) - 1;
+  }
+  schemes_.push_back({text_of(e), registers ? Scheme::kLocal : Scheme::kRegional, false,
+                      fmt::format("{} values a thread in {}", elements, registers ? "registers" : "shared memory")});
+  Index varies;
+  for (VarId v : spread.loops) varies = pool_.indices.add(varies, pool_.indices.var(v));
+  const std::map<ExprId, ExprId> with = {{e, pool_.local(keep.dtype, keep.local, varies)}};
+  drafts_[first].keeps.push_back(keep);
+  for (size_t later = first + 1; later < drafts_.size(); ++later) {
+    if (shares(first, later)) replace(drafts_[later], with);
+  }
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,127 @@
+// What only a GPU's mapping has: teams of every size, rows that share a block with column sums, tiles, odd ends.
+#include <gtest/gtest.h>
+
+#include "machine.h"
+
+namespace heddle::testing {
+namespace {
+
+using ir::Builder;
+using ir::Op;
+using ir::ValueId;
+
+ValueId input(Builder& b, const std::string& name, DType dtype, Shape shape) {
+  return b.graph().parameter(name, {dtype, std::move(shape)});
+}
+
+TEST(CudaStitch, RowsOfEveryLength) {
+  Batch batch;
+  for (int64_t n : {1, 2, 3, 31, 32, 36, 100, 128, 768, 1000, 1024, 4099, 5000, 33000, 70000}) {
+    batch.add("softmax" + std::to_string(n), [&](Builder& b) {
+      b.graph().output("y", b.softmax(input(b, "x", DType::kF32, {5, n}), {1}));
+    });
+    batch.add("half softmax" + std::to_string(n), [&](Builder& b) {
+      b.graph().output("y", b.softmax(input(b, "x", DType::kF16, {3, n}), {1}));
+    });
+  }
+  for (int64_t m : {1, 7, 2000}) {
+    batch.add("rows" + std::to_string(m), [&](Builder& b) {
+      const auto x = input(b, "x", DType::kF32, {m, 24});
+      b.graph().output("y", b.sub(x, b.mean(x, {1}, true)));
+      b.graph().output("s", b.reduce("max", x, {1}, false));
+    });
+  }
+  batch.run();
+}
+
+// The gradient of a layer norm: rows are normalised while columns are summed.
+void layer_norm_gradient(Builder& b, int64_t m, int64_t n, DType dtype) {
+  const auto dy = input(b, "dy", dtype, {m, n}), x = input(b, "x", dtype, {m, n}), g = input(b, "g", dtype, {n});
+  const auto centred = b.sub(x, b.mean(x, {1}, true));
+  const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, b.mean(b.mul(centred, centred), {1}, true), 1e-5));
+  const auto normal = b.mul(centred, r), weighted = b.mul(dy, g);
+  const auto c1 = b.mean(b.mul(normal, weighted), {1}, true), c2 = b.mean(weighted, {1}, true);
+  b.graph().output("dx", b.mul(b.sub(b.sub(weighted, b.mul(normal, c1)), c2), r));
+  b.graph().output("dg", b.reduce("sum", b.mul(dy, normal), {0}, false));
+  b.graph().output("db", b.reduce("sum", dy, {0}, false));
+}
+
+TEST(CudaStitch, ColumnSumsRideAlong) {
+  Batch batch;
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{4096, 64}, {2112, 96}, {2048, 33}, {1031, 100}, {640, 1500}}) {
+    batch.add(
+        "gradient" + std::to_string(m) + "x" + std::to_string(n),
+        [&, m = m, n = n](Builder& b) { layer_norm_gradient(b, m, n, DType::kF32); }, 2e-3);
+  }
+  batch.add(
+      "half", [&](Builder& b) { layer_norm_gradient(b, 2048, 64, DType::kF16); }, 0.1);
+  batch.add(
+      "bias",
+      [&](Builder& b) {
+        const auto dy = input(b, "dy", DType::kF32, {32, 64, 40});
+        b.graph().output("dx", b.binary(Op::kMul, dy, 0.5));
+        b.graph().output("db", b.reduce("sum", dy, {0, 1}, false));
+        b.graph().output("most", b.reduce("max", dy, {0, 1}, false));
+      },
+      1e-3);
+  batch.run();
+}
+
+TEST(CudaStitch, ColumnsAndBatchStatistics) {
+  Batch batch;
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{3000, 64}, {1000, 37}, {17, 5000}, {4097, 8}}) {
+    batch.add(
+        "statistics" + std::to_string(m) + "x" + std::to_string(n),
+        [&, m = m, n = n](Builder& b) {
+          const auto x = input(b, "x", DType::kF32, {m, n}), g = input(b, "g", DType::kF32, {n});
+          const auto centred = b.sub(x, b.mean(x, {0}, true));
+          const auto variance = b.mean(b.mul(centred, centred), {0}, true);
+          const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5));
+          b.graph().output("y", b.binary(Op::kMax, b.mul(b.mul(centred, r), g), 0.0));
+        },
+        1e-3);
+  }
+  for (DType dtype : {DType::kI32, DType::kI8, DType::kF64, DType::kBF16}) {
+    batch.add(
+        "columns" + std::string(to_string(dtype)),
+        [&](Builder& b) {
+          const auto x = input(b, "x", dtype, {700, 48});
+          b.graph().output("sum", b.reduce("sum", x, {0}, false));
+          b.graph().output("max", b.reduce("max", x, {0}, false));
+          b.graph().output("arg", b.emit(Op::kArgReduce, {x},
+                                         {{"kind", std::string("max")}, {"dim", int64_t{0}}, {"last", int64_t{0}}}));
+        },
+        dtype == DType::kBF16 ? 0.5 : 0);
+  }
+  batch.run();
+}
+
+TEST(CudaStitch, TilesAndEnds) {
+  Batch batch;
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kU8, DType::kI64, DType::kBool}) {
+    const std::string name(to_string(dtype));
+    batch.add("transpose" + name, [&](Builder& b) {
+      b.graph().output("y", b.transpose(input(b, "x", dtype, {3, 70, 45}), {0, 2, 1}));
+    });
+    batch.add("whole" + name, [&](Builder& b) {
+      b.graph().output("y", b.transpose(input(b, "x", dtype, {128, 64}), {1, 0}));
+    });
+    for (int64_t n : {1, 7, 1001, 4096}) {
+      batch.add("copy" + name + std::to_string(n), [&](Builder& b) {
+        const auto x = input(b, "x", dtype, {n});
+        b.graph().output("y", b.concat(std::vector<ValueId>{x, x}, 0));
+      });
+    }
+  }
+  batch.add("pad and concat in vectors", [&](Builder& b) {
+    const auto x = input(b, "x", DType::kF32, {6, 32}), y = input(b, "y", DType::kF32, {6, 16});
+    const auto both = b.concat(std::vector<ValueId>{x, y, x}, 1);
+    b.graph().output("z",
+                     b.emit(Op::kPad, {both, b.scalar(DType::kF32, 0.5)},
+                            {{"low", ir::Ints{0, 4}}, {"high", ir::Ints{1, 3}}, {"mode", std::string("constant")}}));
+  });
+  batch.run();
+}
+
+}  // namespace
+}  // namespace heddle::testing

@@ -1,0 +1,56 @@
+#include "machine.h"
+
+#include <cstdlib>
+
+#include "jit/cuda/nvrtc.h"
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/launch.h"
+
+namespace heddle::testing {
+namespace {
+
+// The driver is chosen before the first use of CUDA, the machine before the first test.
+const bool kInstalled = [] {
+  ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 1);
+  machine() = {[](int threads) { return Target::cuda_device(0, threads); }, compile_for_cuda};
+  return true;
+}();
+
+}  // namespace
+
+RunKernels compile_for_cuda(const std::vector<const codegen::KernelSource*>& kernels, const Target& target) {
+  struct Loaded {
+    runtime::CudaContext context{0};
+    std::unique_ptr<runtime::CudaModule> module;
+  };
+  const auto loaded = std::make_shared<Loaded>();
+  const std::string unit = codegen::translation_unit(kernels, target);
+  const auto compiled = jit::compile_cubin(unit, target.cuda.architecture(), true);
+  loaded->module = std::make_unique<runtime::CudaModule>(loaded->context, compiled.bytes);
+  return [loaded](const schedule::ScheduledGroup& group, const std::vector<codegen::KernelSource>& sources,
+                  const std::string&, Memory& memory) {
+    std::map<Guarded*, std::unique_ptr<runtime::CudaBuffer>> buffers;
+    const auto upload = [&](Guarded& host, bool filled) {
+      auto buffer = std::make_unique<runtime::CudaBuffer>(loaded->context, std::max<int64_t>(host.size(), 1));
+      if (filled && host.size() > 0) buffer->write(host.data(), static_cast<size_t>(host.size()));
+      buffers[&host] = std::move(buffer);
+    };
+    for (auto& [id, host] : memory.values) upload(*host, true);
+    for (auto& host : memory.workspaces) upload(*host, false);
+    for (size_t k = 0; k < group.kernels.size(); ++k) {
+      std::vector<uint64_t> operands;
+      for (const auto& b : group.kernels[k].bindings) {
+        const bool is_value = b.kind == schedule::Binding::Kind::kValue;
+        Guarded* host = is_value ? memory.values.at(b.value).get() : memory.workspaces[b.workspace].get();
+        operands.push_back(buffers.at(host)->address());
+      }
+      runtime::CudaSequence(loaded->context, *loaded->module, sources[k].launches, operands).enqueue();
+      loaded->context.synchronize();
+    }
+    for (auto& [id, host] : memory.values) {
+      if (host->size() > 0) buffers.at(host.get())->read(host->data(), static_cast<size_t>(host->size()));
+    }
+  };
+}
+
+}  // namespace heddle::testing
