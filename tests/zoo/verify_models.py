@@ -33,7 +33,7 @@ def main():
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--target", default="cpu")
-    parser.add_argument("--precisions", nargs="+")
+    parser.add_argument("--precisions", type=lambda text: text.split(","))
     arguments = parser.parse_args()
     failures = 0
     gpu = arguments.target != "cpu"
