@@ -52,7 +52,7 @@ double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, D
   const double addresses = o.image ? 12 + 3 * std::min(pieces, 8.0) : 0;
   if (copied(o, in, c.engine)) return addresses;
   const bool transposed = c.engine == Engine::kMma && !o.along_k && size_of(in) == 1;
-  return addresses + pieces * std::max(1.0, o.width * static_cast<double>(size_of(o.element)) / 4) +
+  return addresses + pieces * std::max(1.4, o.width * static_cast<double>(size_of(o.element)) / 4) +
          (transposed ? 35 * pieces : 4);
 }
 

@@ -1,6 +1,9 @@
 // The kernels over views on a GPU: the best candidates of the model, every element against sums in double.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <random>
+
 #include "../tile_cuda/tile_case.h"
 
 namespace heddle::testing_cuda {
@@ -43,6 +46,38 @@ INSTANTIATE_TEST_SUITE_P(
         MatrixCase{.in = kI8, .a = kI8, .b = kI8, .out = kI32, .m = 128, .n = 80, .k = 99, .b_along_k = false},
         MatrixCase{.in = kI64, .a = kI64, .b = kI64, .out = kI64, .m = 65, .n = 33, .k = 47},
         MatrixCase{.in = kF16, .a = kF32, .b = kI8, .m = 130, .n = 72, .k = 160}));
+
+// Any configuration, not only those that are expected to be fast.
+TEST(RandomTilesOnGpu, AnyCandidateIsRight) {
+  constexpr int kCases = 24;
+  const auto devices = cuda_devices();
+  if (devices.empty()) GTEST_SKIP() << "no GPU";
+  const runtime::CudaContext context(0);
+  Runner runner(context);
+  constexpr DType kTypes[] = {kF16, kBF16, kF32, kF64, kI8, kI32, kI64};
+  const uint64_t seed = std::getenv("HEDDLE_SEED") != nullptr ? std::stoull(std::getenv("HEDDLE_SEED")) : 1;
+  std::mt19937_64 random(seed);
+  const auto pick = [&](int64_t most) { return 1 + static_cast<int64_t>(random() % static_cast<uint64_t>(most)); };
+  for (int i = 0; i < kCases; ++i) {
+    MatrixCase c;
+    c.in = kTypes[random() % std::size(kTypes)];
+    c.a = c.b = c.in;
+    c.out = c.in == kI8 ? kI32 : c.in == kF16 || c.in == kBF16 ? kF32 : c.in;
+    const int64_t unit = random() % 2 == 0 ? 8 : 1;  // half of them aligned
+    c.m = random() % 4 == 0 ? pick(8) : pick(300 / unit) * unit;
+    c.n = random() % 4 == 0 ? pick(8) : pick(300 / unit) * unit;
+    c.k = pick(600 / unit) * unit;
+    c.batch = random() % 4 == 0 ? 3 : 1;
+    c.pad = random() % 3 == 0 ? unit : 0;
+    c.a_along_k = random() % 2 == 0;
+    c.b_along_k = random() % 2 == 0;
+    c.tf32 = random() % 2 == 0;
+    auto candidates = enumerate(problem_of(c), devices[0].target);
+    std::erase_if(candidates, [](const auto& candidate) { return !candidate.rejected.empty(); });
+    SCOPED_TRACE(testing::PrintToString(c) + " seed " + std::to_string(seed));
+    check_matrices(runner, c, candidates[random() % candidates.size()].config);
+  }
+}
 
 TEST(ImagesOnGpu, BestCandidatesAreRight) {
   const auto devices = cuda_devices();
