@@ -17,7 +17,7 @@ std::vector<runtime::Cubin> compile_cubins(const std::vector<KernelUnit>& units,
   ThreadPool pool(std::clamp(jobs, 1, static_cast<int>(units.size())));
   pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      jit::CompiledCubin compiled = jit::compile_cubin(units[i].text, target.architecture(), use_cache);
+      jit::CompiledCubin compiled = jit::compile_cubin(units[i].text, target.architecture(), use_cache, true);
       cubins[i] = {std::move(compiled.bytes), units[i].symbols};
       cached[i] = compiled.from_cache;
     }

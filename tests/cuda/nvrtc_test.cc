@@ -130,6 +130,8 @@ TEST_F(NvrtcTest, ASpillIsAnError) {
     EXPECT_EQ(error.code(), ErrorCode::kCompilerFailed);
     EXPECT_NE(error.why().find("spill"), std::string::npos);
   }
+  EXPECT_FALSE(compile_cubin(unit, "sm_90a", true, true).bytes.empty());
+  EXPECT_THROW(compile_cubin(unit, "sm_90a", true), Error) << "the cache has it, but not as a good one";
 }
 
 TEST(NvrtcLog, Defects) {

@@ -131,9 +131,6 @@ void build(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::s
   result = nvrtc.compile(program.handle, static_cast<int>(values.size()), values.data());
   compiled.log = read_log(program);
   if (result != 0) compiler_failed(nvrtc, nvrtc.error_text(result), compiled.log);
-  if (const std::string defect = find_defect(compiled.log); !defect.empty()) {
-    compiler_failed(nvrtc, defect, compiled.log);
-  }
   size_t bytes = 0;
   result = nvrtc.cubin_size(program.handle, &bytes);
   compiled.bytes.resize(bytes);
@@ -163,7 +160,7 @@ NvrtcInfo find_nvrtc() {
   return nvrtc_of_process().info;
 }
 
-CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache) {
+CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache, bool allow_slow) {
   if (is_emulated(architecture)) return compile_emulated(unit, architecture, use_cache);
   const auto start = std::chrono::steady_clock::now();
   const Nvrtc& nvrtc = nvrtc_of_process();
@@ -200,6 +197,8 @@ CompiledCubin compile_cubin(const std::string& unit, const std::string& architec
       if (cache.store(EntryKind::kCubin, key, payload)) cache.trim();
     }
   }
+  const std::string defect = find_defect(compiled.log);
+  if (!allow_slow && !defect.empty()) compiler_failed(nvrtc, defect, compiled.log);
   compiled.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return compiled;
 }
