@@ -2,6 +2,7 @@
 #include "emulator/driver.h"
 
 #include <cstring>
+#include <utility>
 
 namespace heddle::emulator {
 namespace {
@@ -106,12 +107,55 @@ Result Driver::error(Result result, std::string why) {
 
 Result Driver::submit(void* stream, Operation operation) {
   auto* s = static_cast<Stream*>(stream);
-  if (s != nullptr && !streams.contains(s)) return error(kInvalidHandle, "there is no such stream");
-  if (s != nullptr && s->capture != nullptr) {
+  if (s == nullptr) {
+    for (Stream* other : streams) {
+      if (other->blocking) drain(other);
+    }
+    return operation();
+  }
+  if (!streams.contains(s)) return error(kInvalidHandle, "there is no such stream");
+  if (s->capture != nullptr) {
     s->capture->operations.push_back(std::move(operation));
     return kSuccess;
   }
-  return operation();
+  s->queue.push_back(std::move(operation));
+  if (random.one_in(2)) drain(s);
+  return kSuccess;
+}
+
+void Driver::drain(Stream* stream) {
+  if (stream == nullptr || !streams.contains(stream) || stream->draining) return;
+  stream->draining = true;
+  while (!stream->queue.empty()) {
+    const Operation operation = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    const Result result = operation();
+    if (result == kSuccess) continue;
+    if (stream->error == kSuccess) {
+      stream->error = result;
+      stream->detail = detail;
+    }
+    stream->queue.clear();
+  }
+  stream->draining = false;
+}
+
+void Driver::drain_all() {
+  for (Stream* stream : streams) drain(stream);
+}
+
+Result Driver::wait(Stream* stream) {
+  drain(stream);
+  if (stream == nullptr || !streams.contains(stream) || stream->error == kSuccess) return kSuccess;
+  return error(std::exchange(stream->error, kSuccess), stream->detail);
+}
+
+bool Driver::is_pinned(const void* pointer) const {
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  auto after = pinned.upper_bound(address);
+  if (after == pinned.begin()) return false;
+  --after;
+  return address - after->first < after->second;
 }
 
 Result Call::ready() const {
@@ -214,5 +258,10 @@ HEDDLE_EXPORT Result cuCtxGetCurrent(void** context) {
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuCtxSynchronize() {
-  return Call().ready();
+  const Call call;
+  Result first = kSuccess;
+  for (Stream* stream : call.driver.streams) {
+    if (const Result result = call.driver.wait(stream); first == kSuccess) first = result;
+  }
+  return first == kSuccess ? call.ready() : first;
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -46,12 +48,23 @@ struct Graph {
   std::vector<Operation> operations;
 };
 
+// Operations run when somebody waits for them, or some time before: what the host reads or frees too early shows.
 struct Stream {
-  std::shared_ptr<Graph> capture;  // null: operations run as they come
+  std::shared_ptr<Graph> capture;  // null: it does not capture
+  bool blocking = false;           // waits for, and is waited for by, the default stream
+  bool draining = false;
+  std::deque<Operation> queue;
+  Result error = kSuccess;  // of the first operation that failed, until a call that waits returns it
+  std::string detail;
 };
 
 struct Event {
-  double seconds = -1;  // when it was recorded; before the first time negative
+  struct State {
+    bool done = false;
+    double seconds = -1;       // when; before the first time negative
+    Stream* stream = nullptr;  // where it was recorded
+  };
+  std::shared_ptr<State> state = std::make_shared<State>();
   std::shared_ptr<Graph> capture;
 };
 
@@ -64,13 +77,21 @@ struct Driver {
   int launches = 0;
   Memory memory;
   std::set<Stream*> streams;
+  std::map<uint64_t, size_t> pinned;  // memory of the host that copies read and write late
+  Random random{1};
   std::string detail;  // of the last error, for cuGetErrorString()
 
   static Driver& get();
   // Keeps what went wrong for cuGetErrorString().
   Result error(Result result, std::string why);
-  // Runs `operation` now, or adds it to what the stream captures.
+  // Adds `operation` to the stream or to what it captures; on the default stream (null) it runs now.
   Result submit(void* stream, Operation operation);
+  // Runs what the stream still has to do; the error stays with it.
+  void drain(Stream* stream);
+  void drain_all();
+  // The same, and takes the error.
+  Result wait(Stream* stream);
+  bool is_pinned(const void* pointer) const;
 };
 
 // Holds the lock for one call.

@@ -25,10 +25,22 @@ Result copy(void* stream, void* to, const void* from, size_t bytes, std::vector<
   for (const uint64_t address : on_device) {
     if (const Result result = check_range(call.driver, address, bytes); result != kSuccess) return result;
   }
-  return call.driver.submit(stream, [=] {
-    if (bytes > 0) std::memmove(to, from, bytes);
+  auto* s = static_cast<Stream*>(stream);
+  const bool capturing = s != nullptr && s->capture != nullptr;
+  const auto on_host = [&](const void* pointer) {
+    return !call.driver.memory.contains(reinterpret_cast<uint64_t>(pointer), bytes) && !call.driver.is_pinned(pointer);
+  };
+  std::shared_ptr<std::vector<uint8_t>> staged;
+  if (bytes > 0 && s != nullptr && !capturing && on_host(from)) {  // pageable memory is read before the call returns
+    const auto* start = static_cast<const uint8_t*>(from);
+    staged = std::make_shared<std::vector<uint8_t>>(start, start + bytes);
+  }
+  const Result result = call.driver.submit(stream, [=] {
+    if (bytes > 0) std::memmove(to, staged == nullptr ? from : staged->data(), bytes);
     return kSuccess;
   });
+  if (result != kSuccess || s == nullptr || capturing || !on_host(to)) return result;
+  return call.driver.wait(s);  // pageable memory is written before the call returns
 }
 
 template <typename T>
@@ -65,6 +77,7 @@ HEDDLE_EXPORT Result cuMemAlloc_v2(uint64_t* pointer, size_t bytes) {
 HEDDLE_EXPORT Result cuMemFree_v2(uint64_t pointer) {
   const Call call;
   if (pointer == 0) return kSuccess;
+  call.driver.drain_all();
   std::string what;
   if (!call.driver.memory.release(pointer, &what)) return call.driver.error(kInvalidValue, what);
   if (!what.empty()) return call.driver.error(kLaunchFailed, what);
@@ -78,20 +91,31 @@ HEDDLE_EXPORT Result cuMemFreeAsync(uint64_t pointer, void*) {
 }
 HEDDLE_EXPORT Result cuMemHostAlloc(void** pointer, size_t bytes, unsigned) {
   if (bytes == 0) return kInvalidValue;
+  const Call call;
   *pointer = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  return *pointer == nullptr ? kOutOfMemory : kSuccess;
+  if (*pointer == nullptr) return kOutOfMemory;
+  call.driver.pinned[reinterpret_cast<uint64_t>(*pointer)] = bytes;
+  return kSuccess;
 }
 HEDDLE_EXPORT Result cuMemAllocHost_v2(void** pointer, size_t bytes) {
   return cuMemHostAlloc(pointer, bytes, 0);
 }
 HEDDLE_EXPORT Result cuMemFreeHost(void* pointer) {
+  const Call call;
+  call.driver.drain_all();
+  call.driver.pinned.erase(reinterpret_cast<uint64_t>(pointer));
   std::free(pointer);
   return kSuccess;
 }
-HEDDLE_EXPORT Result cuMemHostRegister_v2(void*, size_t, unsigned) {
+HEDDLE_EXPORT Result cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned) {
+  const Call call;
+  call.driver.pinned[reinterpret_cast<uint64_t>(pointer)] = bytes;
   return kSuccess;
 }
-HEDDLE_EXPORT Result cuMemHostUnregister(void*) {
+HEDDLE_EXPORT Result cuMemHostUnregister(void* pointer) {
+  const Call call;
+  call.driver.drain_all();
+  call.driver.pinned.erase(reinterpret_cast<uint64_t>(pointer));
   return kSuccess;
 }
 

@@ -1,4 +1,4 @@
-// Streams, events and graphs. What a stream is given runs at once, so streams and events need no queues.
+// Streams, events and graphs.
 #include <chrono>
 
 #include "emulator/driver.h"
@@ -15,10 +15,12 @@ double now() {
 
 using namespace heddle::emulator;
 
-HEDDLE_EXPORT Result cuStreamCreate(void** stream, unsigned) {
+HEDDLE_EXPORT Result cuStreamCreate(void** stream, unsigned flags) {
   const Call call;
   if (const Result result = call.ready(); result != kSuccess) return result;
+  constexpr unsigned kNonBlocking = 1;
   auto* made = new Stream();
+  made->blocking = (flags & kNonBlocking) == 0;
   call.driver.streams.insert(made);
   *stream = made;
   return kSuccess;
@@ -29,7 +31,9 @@ HEDDLE_EXPORT Result cuStreamCreateWithPriority(void** stream, unsigned flags, i
 HEDDLE_EXPORT Result cuStreamDestroy_v2(void* stream) {
   const Call call;
   auto* s = static_cast<Stream*>(stream);
-  if (call.driver.streams.erase(s) == 0) return call.driver.error(kInvalidHandle, "there is no such stream");
+  if (!call.driver.streams.contains(s)) return call.driver.error(kInvalidHandle, "there is no such stream");
+  call.driver.drain(s);
+  call.driver.streams.erase(s);
   delete s;
   return kSuccess;
 }
@@ -38,6 +42,7 @@ HEDDLE_EXPORT Result cuStreamSynchronize(void* stream) {
   auto* s = static_cast<Stream*>(stream);
   if (s != nullptr && !call.driver.streams.contains(s)) return call.driver.error(kInvalidHandle, "no such stream");
   if (s != nullptr && s->capture != nullptr) return call.driver.error(kCaptureUnsupported, "synchronisation");
+  if (const Result result = call.driver.wait(s); result != kSuccess) return result;
   return call.ready();
 }
 HEDDLE_EXPORT Result cuStreamQuery(void* stream) {
@@ -47,9 +52,16 @@ HEDDLE_EXPORT Result cuStreamWaitEvent(void* stream, void* event, unsigned) {
   const Call call;
   auto* s = static_cast<Stream*>(stream);
   auto* e = static_cast<Event*>(event);
-  // An event of a capture draws the stream into it.
-  if (s != nullptr && s->capture == nullptr) s->capture = e->capture;
-  return call.ready();
+  if (const Result result = call.ready(); result != kSuccess) return result;
+  if (s != nullptr && e->capture != nullptr) {  // an event of a capture draws the stream into it
+    if (s->capture == nullptr) s->capture = e->capture;
+    return kSuccess;
+  }
+  Driver& driver = call.driver;
+  return driver.submit(stream, [&driver, state = e->state] {
+    if (!state->done) driver.drain(state->stream);
+    return kSuccess;
+  });
 }
 
 HEDDLE_EXPORT Result cuStreamBeginCapture_v2(void* stream, int) {
@@ -115,22 +127,37 @@ HEDDLE_EXPORT Result cuEventDestroy_v2(void* event) {
 }
 HEDDLE_EXPORT Result cuEventRecord(void* event, void* stream) {
   const Call call;
+  if (const Result result = call.ready(); result != kSuccess) return result;
   auto* e = static_cast<Event*>(event);
   auto* s = static_cast<Stream*>(stream);
   e->capture = s == nullptr ? nullptr : s->capture;
-  e->seconds = now();
+  if (e->capture != nullptr) return kSuccess;
+  // A wait for the record before this one keeps that one's state.
+  e->state = std::make_shared<Event::State>();
+  e->state->stream = s;
+  return call.driver.submit(stream, [state = e->state] {
+    state->done = true;
+    state->seconds = now();
+    return kSuccess;
+  });
+}
+HEDDLE_EXPORT Result cuEventSynchronize(void* event) {
+  const Call call;
+  const auto state = static_cast<Event*>(event)->state;
+  if (!state->done) {
+    if (const Result result = call.driver.wait(state->stream); result != kSuccess) return result;
+  }
   return call.ready();
 }
-HEDDLE_EXPORT Result cuEventSynchronize(void*) {
-  return Call().ready();
-}
-HEDDLE_EXPORT Result cuEventQuery(void*) {
-  return Call().ready();
+HEDDLE_EXPORT Result cuEventQuery(void* event) {
+  return cuEventSynchronize(event);
 }
 HEDDLE_EXPORT Result cuEventElapsedTime(float* milliseconds, void* start, void* end) {
   const Call call;
-  const double from = static_cast<Event*>(start)->seconds, to = static_cast<Event*>(end)->seconds;
-  if (from < 0 || to < 0) return call.driver.error(kInvalidHandle, "an event was not recorded");
-  *milliseconds = static_cast<float>((to - from) * 1e3);
+  const auto from = static_cast<Event*>(start)->state, to = static_cast<Event*>(end)->state;
+  const bool recorded = (from->done || from->stream != nullptr) && (to->done || to->stream != nullptr);
+  if (!recorded) return call.driver.error(kInvalidHandle, "an event was not recorded");
+  if (!from->done || !to->done) return kNotReady;
+  *milliseconds = static_cast<float>((to->seconds - from->seconds) * 1e3);
   return kSuccess;
 }

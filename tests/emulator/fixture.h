@@ -57,7 +57,7 @@ class EmulatorTest : public testing::Test {
     config.shared_bytes = shared_bytes;
     config.stream = context->stream();
     driver.check(driver.launch(&config, module->function(symbol, shared_bytes), pointers, nullptr), symbol);
-    context->synchronize();
+    driver.check(driver.stream_synchronize(context->stream()), symbol);
   }
   // What the error says; "" where there is none.
   template <typename... Args>

@@ -37,8 +37,9 @@ class Grids : public EmulatorTest {
     config.attributes = &attribute;
     config.attribute_count = cooperative ? 1 : 0;
     try {
-      context->driver().check(context->driver().launch(&config, module->function("meet", 0), arguments, nullptr),
-                              "meet");
+      const CudaDriver& driver = context->driver();
+      driver.check(driver.launch(&config, module->function("meet", 0), arguments, nullptr), "meet");
+      driver.check(driver.stream_synchronize(context->stream()), "meet");
     } catch (const Error& error) {
       return error.what();
     }
@@ -101,6 +102,30 @@ TEST_F(Grids, ALostDeviceFailsEveryCall) {
   load(kFill);
   auto out = buffer(128);
   EXPECT_EQ(failure("fill", 1, 32, 0, out.address()), "") << "another context has a device again";
+}
+
+TEST_F(Grids, WhatIsEnqueuedMayRunLate) {
+  load("extern \"C\" __global__ void set(int* p) { *p = 7; }");
+  auto out = buffer(4);
+  const CudaDriver& driver = context->driver();
+  void* host = nullptr;
+  driver.check(driver.host_alloc(&host, 4, 0), "host_alloc");
+  uint64_t address = out.address();
+  void* arguments[1] = {&address};
+  CudaLaunchConfig config;
+  config.stream = context->stream();
+  int early = 0;
+  for (int i = 0; i < 20; ++i) {
+    *static_cast<int*>(host) = 0;
+    driver.check(driver.launch(&config, module->function("set", 0), arguments, nullptr), "set");
+    driver.check(driver.copy_out_async(host, out.address(), 4, context->stream()), "copy");
+    early += *static_cast<int*>(host) == 7;
+    driver.check(driver.stream_synchronize(context->stream()), "sync");
+    EXPECT_EQ(*static_cast<int*>(host), 7);
+  }
+  driver.host_free(host);
+  EXPECT_GT(early, 0);
+  EXPECT_LT(early, 20) << "reading without a wait shows";
 }
 
 TEST_F(Grids, AGraphRunsWhatWasCaptured) {
