@@ -181,6 +181,7 @@ HEDDLE_EXPORT Result cuInit(unsigned) {
   if (fault == "no_device") return call.driver.error(kNoDevice, "");
   if (fault == "init") return call.driver.error(kUnknown, "HEDDLE_EMULATED_FAULT=init");
   call.driver.initialised = true;
+  call.driver.random = Random(Settings::now().seed);
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuDriverGetVersion(int* version) {
