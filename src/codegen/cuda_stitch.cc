@@ -94,40 +94,63 @@ class CudaStitchWriter {
     }
   }
 
-  // Each team its iterations. Warps stay together: in one with fewer iterations than teams all compute, some store.
+  // Each team its iterations, several at a time where a thread has little of one.
   void write_grid() {
     const std::string type = index_type();
-    const int64_t total = body_.iterations(), units = body_.serial ? 1 : body_.teams();
-    const bool loop = body_.blocks * units < total, full = total % units == 0;
+    const int64_t total = body_.iterations(), teams = body_.serial ? 1 : body_.teams(), units = teams * body_.turns;
+    const bool loop = body_.blocks * units < total;
+    const std::string block = fmt::format("{}(blockIdx.x)", type);
+    const std::string start = units > 1 ? fmt::format("{} * {}", block, units) : block;
     if (body_.serial) sweeps_.declare_carried();
     if (loop) {
-      out_.open(
-          fmt::format("for ({0} first = {1}; first < {2}; first += {0}(gridDim.x) * {3}) {{", type,
-                      units > 1 ? fmt::format("{}(blockIdx.x) * {}", type, units) : fmt::format("{}(blockIdx.x)", type),
-                      total, units));
-    } else if (units > 1) {
-      out_.line("const {0} first = {0}(blockIdx.x) * {1};", type, units);
+      out_.open(fmt::format("for ({0} first = {1}; first < {2}; first += {0}(gridDim.x) * {3}) {{", type, start, total,
+                            units));
     } else {
-      out_.line("const {0} first = {0}(blockIdx.x);", type);
+      out_.line("const {} first = {};", type, start);
     }
-    const std::string mine = units > 1 ? "first + team" : "first";
-    bool guarded = false;
-    if (!full && body_.team < 32 && body_.team > 1) {
-      out_.line("const bool live = {} < {};", mine, total);
-      out_.line("const {} g = live ? {} : {};", type, mine, total - 1);
-      sweeps_.has_live = true;
+    if (body_.turns > 1) {
+      if (total % units != 0) out_.open(fmt::format("if (first + {} <= {}) {{", units, total));
+      out_.raw("#pragma unroll");
+      write_turns(total, teams, true);
+      if (total % units != 0) {
+        out_.middle("} else {");
+        write_turns(total, teams, false);
+        out_.close();
+      }
     } else {
-      out_.line("[[maybe_unused]] const {} g = {};", type, mine);
-      guarded = !full;
+      write_team(total, teams > 1 ? "first + team" : "first", total % units == 0);
     }
-    if (guarded) out_.open(fmt::format("if (g < {}) {{", total));
-    declare_grid(total);
-    write_iteration();
-    if (guarded) out_.close();
     if (loop) {
       if (shared_bytes_ > 0 && body_.team > 1) out_.line("tile::team_sync<{}>();", body_.team);
       out_.close();
     }
+  }
+
+  void write_turns(int64_t total, int64_t teams, bool full) {
+    out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn) {{", body_.turns));
+    sweeps_.emitter().push_scope();
+    write_team(total, fmt::format("first + turn * {}{}", teams, teams > 1 ? " + team" : ""), full);
+    sweeps_.emitter().pop_scope();
+    out_.close();
+  }
+
+  // The iteration `mine`, if there is one. Warps stay together: in one with fewer iterations than teams all compute,
+  // some store.
+  void write_team(int64_t total, const std::string& mine, bool full) {
+    const std::string type = index_type();
+    const bool shared_warp = body_.team < 32 && body_.team > 1;
+    sweeps_.has_live = !full && shared_warp;
+    if (sweeps_.has_live) {
+      out_.line("const bool live = {} < {};", mine, total);
+      out_.line("const {} g = live ? {} : {};", type, mine, total - 1);
+    } else {
+      out_.line("[[maybe_unused]] const {} g = {};", type, mine);
+    }
+    const bool guarded = !full && !shared_warp;
+    if (guarded) out_.open(fmt::format("if (g < {}) {{", total));
+    declare_grid(total);
+    write_iteration();
+    if (guarded) out_.close();
   }
 
   // The variables that an iteration fixes, last grid dimension fastest.

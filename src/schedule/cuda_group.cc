@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "schedule/cuda_kernel.h"
 #include "schedule/cut.h"
+#include "schedule/statistics.h"
 
 namespace heddle::schedule {
 namespace {
@@ -21,6 +22,7 @@ class CudaGroupScheduler {
 
   ScheduledGroup run() {
     constexpr int kMaxSplits = 24;
+    split_statistics();
     carry_columns();
     for (int splits = 0; splits < kMaxSplits; ++splits) {
       begin();
@@ -118,7 +120,9 @@ class CudaGroupScheduler {
         if (!joined.mapping || (joined.split && !outcome.split)) continue;
         Probe alone(around, {other});
         const CudaOutcome other_outcome = outcome_of(alone);
-        if (!other_outcome.mapping || joined.seconds > outcome.seconds + other_outcome.seconds) continue;
+        // What needs a value of this kernel would have to wait for it.
+        const double apart = other_outcome.mapping ? other_outcome.seconds : outcome.seconds;
+        if (joined.seconds > outcome.seconds + apart) continue;
         roots = std::move(more);
         probe = std::move(wider);
         outcome = std::move(joined);
@@ -139,6 +143,29 @@ class CudaGroupScheduler {
     for (const Root& root : probe.roots) {
       made_.insert(root.value);
       pending_.erase(root.value);
+    }
+  }
+
+  // ---- Statistics of columns in one pass
+
+  void split_statistics() {
+    constexpr int64_t kWorthwhile = 1 << 18;  // elements; fewer are read twice at no cost
+    constexpr int kMost = 8;
+    for (int done = 0; done < kMost; ++done) {
+      bool found = false;
+      for (ir::NodeId id = 0; id < local_.graph.nodes().size() && !found; ++id) {
+        const auto deviation = find_deviation(local_.graph, id);
+        if (!deviation || local_.whole.count(deviation->value) != 0) continue;
+        const int64_t size = element_count(local_.graph.shape(deviation->x)), rows = deviation->rows;
+        const int64_t blocks = (size / rows + 31) / 32;
+        const int64_t wanted = std::max<int64_t>(2, 4 * cuda_.sms / blocks);
+        int64_t parts = std::min(wanted, rows / 16);
+        while (parts > 1 && rows % parts != 0) --parts;
+        if (size < kWorthwhile || parts < 2 || parts < wanted / 4) continue;
+        split_deviation(local_, *deviation, parts);
+        found = true;
+      }
+      if (!found) return;
     }
   }
 
@@ -258,6 +285,7 @@ class CudaGroupScheduler {
   // The second step of a split reduction waits for the first.
   bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
     return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
+      if (local_.paired.count({other, root}) != 0 || local_.paired.count({root, other}) != 0) return false;
       return (local_.forced.count(root) != 0 && sources(other).count(root) != 0) ||
              (local_.forced.count(other) != 0 && sources(root).count(other) != 0);
     });

@@ -17,7 +17,7 @@ struct CudaMapping {
   std::optional<VarId> vector;
   std::optional<VarId> transposed;
   std::optional<VarId> serial;
-  int team = 32, threads = 256, min_blocks = 1;
+  int team = 32, threads = 256, turns = 1;
   int64_t blocks = 1;
   std::string reason;
 };

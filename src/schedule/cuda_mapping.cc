@@ -235,6 +235,7 @@ class CudaMapper {
     }
     mapping_.team = 1;
     mapping_.threads = 256;
+    steps_ = 1;
     mapping_.reason = fmt::format("{} elements a thread", vector);
   }
 
@@ -308,6 +309,7 @@ class CudaMapper {
       outcome_.reason = "running results of its columns do not fit registers";
       failed_ = true;
     }
+    steps_ = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
     mapping_.threads = static_cast<int>(team > 32 ? team : 256);
     if (team <= 32 && mapping_.threads / team > iterations) {
@@ -344,10 +346,20 @@ class CudaMapper {
     return n;
   }
 
+  // A thread that has one or two vectors of an iteration overlaps the loads of several.
+  void choose_turns(int64_t iterations, int64_t teams) {
+    constexpr size_t kFewRoots = 4;
+    constexpr int64_t kWaves = 16;  // blocks of a multiprocessor, about two rounds
+    if (mapping_.team > 32 || mapping_.serial || has_scan() || probe_.roots.size() > kFewRoots || steps_ > 2) return;
+    mapping_.turns = steps_ == 1 ? 4 : 2;
+    while (mapping_.turns > 1 && iterations < teams * mapping_.turns * cuda_.sms * kWaves) mapping_.turns /= 2;
+  }
+
   void finish() {
     const int64_t iterations = iterations_of(mapping_.grid);
     const int64_t teams = mapping_.serial ? 1 : mapping_.threads / mapping_.team;
-    mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams), INT32_MAX);
+    choose_turns(iterations, teams);
+    mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX);
     const double whole = work_.bytes / (cuda_.copy_tbps * 1e12);
     const double busy = static_cast<double>(std::min<int64_t>(mapping_.blocks, cuda_.sms));
     outcome_.seconds = std::max(whole, work_.bytes / (busy * cuda_.sm_gbps * 1e9)) + cuda_.graph_boundary_us * 1e-6;
@@ -392,6 +404,7 @@ class CudaMapper {
   uint64_t parallel_ = 0;
   Work work_;
   bool failed_ = false;
+  int64_t steps_ = 8;  // vectors of an iteration that a thread has
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ class CudaStageBuilder : public CudaDrafts {
     desc_->team = mapping_.team;
     desc_->threads = mapping_.threads;
     desc_->blocks = mapping_.blocks;
-    desc_->min_blocks = mapping_.min_blocks;
+    desc_->turns = mapping_.turns;
     desc_->serial = mapping_.serial;
     first_scratch_ = static_cast<uint32_t>(probe_.leaves.size() + probe_.roots.size());
     next_local_ = static_cast<uint32_t>(probe_.instances.size());

@@ -74,7 +74,7 @@ struct CudaStitchDesc {
   int team = 32;                // threads: a power of two up to 32, or the block
   int threads = 256;            // of a block
   int64_t blocks = 1;           // launched; they walk over the grid in turns
-  int min_blocks = 1;           // that shall be resident on a multiprocessor, for the register budget
+  int turns = 1;                // iterations that a team does at a time, for more loads in flight
   std::optional<VarId> serial;  // the teams of a block share an iteration and take the values of this variable in turn
   std::vector<Scratch> scratch;
   std::vector<CudaStage> stages;

@@ -90,38 +90,31 @@ std::set<ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector
   return result;
 }
 
+GraphCopier::GraphCopier(LocalGraph& local) : from_(local.graph) {
+  to.graph.adopt_origins(from_);
+}
+
+void GraphCopier::node(const ir::Node& node) {
+  if (node.op == Op::kParameter) {
+    map[node.outputs[0]] = to.graph.parameter(node.attrs.text("name"), from_.type(node.outputs[0]));
+    return;
+  }
+  std::vector<ValueId> inputs;
+  for (ValueId v : node.inputs) inputs.push_back(map.at(v));
+  const ir::NodeId added = to.graph.add(node.op, inputs, node.attrs, node.origins);
+  for (size_t i = 0; i < node.outputs.size(); ++i) map[node.outputs[i]] = to.graph.node(added).outputs[i];
+}
+
+void GraphCopier::finish(const LocalGraph& from) {
+  for (const auto& port : from_.outputs()) to.graph.output(port.name, map.at(port.value));
+  for (const auto& [inner, outer] : from.outer) to.outer[map.at(inner)] = outer;
+  for (ValueId v : from.forced) to.forced.insert(map.at(v));
+  for (ValueId v : from.whole) to.whole.insert(map.at(v));
+  for (ValueId v : from.folded) to.folded.insert(map.at(v));
+  for (const auto& [of, from_value] : from.paired) to.paired.insert({map.at(of), map.at(from_value)});
+}
+
 namespace {
-
-// Copies a graph, asking `replace` for other values in place of a node's.
-class Copier {
- public:
-  explicit Copier(LocalGraph& local) : from_(local.graph) { to.graph.adopt_origins(from_); }
-
-  LocalGraph to;
-  std::map<ValueId, ValueId> map;
-
-  void node(const ir::Node& node) {
-    if (node.op == Op::kParameter) {
-      map[node.outputs[0]] = to.graph.parameter(node.attrs.text("name"), from_.type(node.outputs[0]));
-      return;
-    }
-    std::vector<ValueId> inputs;
-    for (ValueId v : node.inputs) inputs.push_back(map.at(v));
-    const ir::NodeId added = to.graph.add(node.op, inputs, node.attrs, node.origins);
-    for (size_t i = 0; i < node.outputs.size(); ++i) map[node.outputs[i]] = to.graph.node(added).outputs[i];
-  }
-
-  void finish(const LocalGraph& from) {
-    for (const auto& port : from_.outputs()) to.graph.output(port.name, map.at(port.value));
-    for (const auto& [inner, outer] : from.outer) to.outer[map.at(inner)] = outer;
-    for (ValueId v : from.forced) to.forced.insert(map.at(v));
-    for (ValueId v : from.whole) to.whole.insert(map.at(v));
-    for (ValueId v : from.folded) to.folded.insert(map.at(v));
-  }
-
- private:
-  const ir::Graph& from_;
-};
 
 // The largest divisor of n that is at most `limit`.
 int64_t divisor(int64_t n, int64_t limit) {
@@ -250,7 +243,7 @@ void fold_reduction(LocalGraph& local, ValueId value, int64_t rows) {
     local.folded.insert(value);
     return;
   }
-  Copier copier(local);
+  GraphCopier copier(local);
   for (const ir::Node& node : graph.nodes()) {
     if (node.outputs.size() == 1 && node.outputs[0] == value) {
       copier.map[value] = in_rows(copier.to, node, copier.map.at(node.inputs[0]), rows);
@@ -264,7 +257,7 @@ void fold_reduction(LocalGraph& local, ValueId value, int64_t rows) {
 
 void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
   const ir::Graph& graph = local.graph;
-  Copier copier(local);
+  GraphCopier copier(local);
   for (const ir::Node& node : graph.nodes()) {
     if (node.outputs.size() == 1 && node.outputs[0] == value) {
       copier.map[value] = in_parts(copier.to, node, copier.map.at(node.inputs[0]), parts);
@@ -277,7 +270,7 @@ void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
 }
 
 ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, std::map<ValueId, ValueId>& moved) {
-  Copier copier(local);
+  GraphCopier copier(local);
   ValueId partial = 0;
   for (const ir::Node& node : local.graph.nodes()) {
     if (node.outputs.size() != 1 || node.outputs[0] != value) {

@@ -17,6 +17,23 @@ struct LocalGraph {
   std::set<ir::ValueId> forced;              // to be handed over through a workspace
   std::set<ir::ValueId> whole;               // reductions that are not to be split (further)
   std::set<ir::ValueId> folded;              // reductions whose rows are joined already
+  // Forced values of which the first is made of the second, and that one kernel makes together.
+  std::set<std::pair<ir::ValueId, ir::ValueId>> paired;
+};
+
+// Copies a graph; its user replaces nodes on the way by what it emits into `to`.
+class GraphCopier {
+ public:
+  explicit GraphCopier(LocalGraph& local);
+
+  LocalGraph to;
+  std::map<ir::ValueId, ir::ValueId> map;
+
+  void node(const ir::Node& node);
+  void finish(const LocalGraph& from);
+
+ private:
+  const ir::Graph& from_;
 };
 
 LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
