@@ -73,7 +73,7 @@ TEST(CudaStitch, ColumnSumsRideAlong) {
 
 TEST(CudaStitch, ColumnsAndBatchStatistics) {
   Batch batch;
-  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{3000, 64}, {1000, 37}, {17, 5000}, {4097, 8}}) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{3000, 64}, {4096, 96}, {1000, 37}, {17, 5000}, {4097, 8}}) {
     batch.add(
         "statistics" + std::to_string(m) + "x" + std::to_string(n),
         [&, m = m, n = n](Builder& b) {
@@ -141,7 +141,7 @@ TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
     const Target target = Target::cuda_h200(2);
     const auto group = schedule::schedule(graph, whole_graph(graph), target);
     // A reduction that has to end before its readers begin costs a kernel more.
-    const size_t kernels = std::string(name).find("bnstat") == 0 ? 5 : std::string(name) == "lnbwd_16384x768" ? 2 : 3;
+    const size_t kernels = std::string(name).find("fig7") != std::string::npos ? 1 : 3;
     EXPECT_LE(group.kernels.size(), kernels) << name;
     std::vector<codegen::KernelSource> sources;
     for (const auto& k : group.kernels) sources.push_back(codegen::emit(k.desc, k.config, target));
