@@ -79,6 +79,40 @@ TEST(RandomTilesOnGpu, AnyCandidateIsRight) {
   }
 }
 
+TEST(RandomImagesOnGpu, AnyCandidateIsRight) {
+  constexpr int kCases = 16;
+  const auto devices = cuda_devices();
+  if (devices.empty()) GTEST_SKIP() << "no GPU";
+  const runtime::CudaContext context(0);
+  Runner runner(context);
+  const uint64_t seed = std::getenv("HEDDLE_SEED") != nullptr ? std::stoull(std::getenv("HEDDLE_SEED")) : 1;
+  std::mt19937_64 random(seed);
+  const auto pick = [&](int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 1));
+  };
+  for (int i = 0; i < kCases; ++i) {
+    schedule::CudaImage image;
+    image.element = random() % 2 == 0 ? kF16 : kF32;
+    image.rank = static_cast<int>(pick(1, 3));
+    image.images = pick(1, 3);
+    image.channels = random() % 2 == 0 ? pick(1, 12) : pick(1, 8) * 8;
+    image.groups = random() % 3 == 0 ? pick(2, 3) : 1;
+    for (size_t d = static_cast<size_t>(3 - image.rank); d < 3; ++d) {
+      image.window[d] = pick(1, 4);
+      image.dilation[d] = pick(1, 2);
+      image.stride[d] = pick(1, 3);
+      image.before[d] = pick(0, 2);
+      image.after[d] = pick(0, 3);
+      image.size[d] = (image.window[d] - 1) * image.dilation[d] + pick(1, image.rank == 3 ? 5 : 14);
+    }
+    const int64_t outputs = pick(1, 70);
+    auto candidates = enumerate(problem_of(image, outputs), devices[0].target);
+    std::erase_if(candidates, [](const auto& candidate) { return !candidate.rejected.empty(); });
+    SCOPED_TRACE("image " + std::to_string(i) + " of seed " + std::to_string(seed));
+    check_images(runner, image, outputs, candidates[random() % candidates.size()].config);
+  }
+}
+
 TEST(ImagesOnGpu, BestCandidatesAreRight) {
   const auto devices = cuda_devices();
   if (devices.empty()) GTEST_SKIP() << "no GPU";

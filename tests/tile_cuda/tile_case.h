@@ -222,8 +222,7 @@ inline void check_matrices(Runner& runner, const MatrixCase& c, const CudaTileCo
 }
 
 // A grouped convolution of images with filters [group][output][tap][channel], as a batched product.
-inline void check_images(Runner& runner, const schedule::CudaImage& image, int64_t outputs,
-                         const CudaTileConfig& config) {
+inline CudaTileProblem problem_of(const schedule::CudaImage& image, int64_t outputs) {
   CudaTileProblem p;
   p.a_in = p.b_in = image.element;
   p.m = image.rows(), p.n = outputs, p.k = image.k(), p.batch = image.groups;
@@ -235,11 +234,18 @@ inline void check_images(Runner& runner, const schedule::CudaImage& image, int64
   filters.leading = p.k;
   filters.stride = outputs * p.k;
   p.b = matrix_operand(filters, 1);
+  return p;
+}
+
+inline void check_images(Runner& runner, const schedule::CudaImage& image, int64_t outputs,
+                         const CudaTileConfig& config) {
+  const CudaTileProblem p = problem_of(image, outputs);
+  const int64_t of_group = outputs * p.k;
   const auto& size = image.size;
   const auto& window = image.window;
   const int64_t pixel = image.channels * image.groups;
   const Elements x(image.element, image.images * size[0] * size[1] * size[2] * pixel, 3);
-  const Elements w(image.element, filters.stride * p.batch, 4);
+  const Elements w(image.element, of_group * p.batch, 4);
   runner.check(p, config, {DType::kF32}, x, w, [&](int64_t group, int64_t row, int64_t output) {
     int64_t at[3], rest = row;
     for (int d = 2; d >= 0; --d) at[d] = rest % image.out(d), rest /= image.out(d);
@@ -256,7 +262,7 @@ inline void check_images(Runner& runner, const schedule::CudaImage& image, int64
       if (!inside) continue;
       for (int64_t c = 0; c < image.channels; ++c) {
         sum += x.values[static_cast<size_t>(place * pixel + group * image.channels + c)] *
-               w.values[static_cast<size_t>(group * filters.stride + output * p.k + tap * image.channels + c)];
+               w.values[static_cast<size_t>(group * of_group + output * p.k + tap * image.channels + c)];
       }
     }
     return sum;
