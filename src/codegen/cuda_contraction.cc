@@ -85,6 +85,29 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
   return finish(unit, std::move(made), symbol);
 }
 
+KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d,
+                               const Config& config, const Target& target, const std::string& symbol) {
+  std::string why;
+  const auto problem = schedule::sm90_views_problem(d, c.epilogue, desc.operands, &why);
+  HEDDLE_CHECK(problem.has_value(), "sm90v for a product that it does not serve: {}", why);
+  const schedule::CudaGemmConfig g = schedule::sm90_config(config, *problem);
+  const schedule::CudaTileProblem views = written_problem(desc, c.epilogue, d);
+  const CudaGemmUnit unit = gemm_views_unit(*problem, g, views, c.epilogue, desc.operands, symbol);
+  schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda);
+  const std::array<uint32_t, 4> operands = {0, 0, c.epilogue.stores.front().operand,
+                                            static_cast<uint32_t>(desc.operands.size())};
+  for (CudaLaunch& launch : made.launches) {
+    for (TensorMapDesc& map : launch.maps) map.operand = static_cast<int>(operands[size_t(map.operand)]);
+    for (PointerPatch& patch : launch.pointers) patch.operand = static_cast<int>(operands[size_t(patch.operand)]);
+  }
+  if (d.k > 0 && !made.launches.empty()) {
+    for (const schedule::CudaOperand* o : {&views.a, &views.b}) {
+      add_argument(made.launches[0], {o->text, o->block, o->pointers});
+    }
+  }
+  return finish(unit, std::move(made), symbol);
+}
+
 // In what a window is folded: integers in 32 bits at least, their result wraps where it is stored.
 std::string_view folded_type(DType dtype) {
   if (is_float(dtype) || size_of(dtype) == 8) return computed_type(dtype);
@@ -149,8 +172,10 @@ KernelSource write(const KernelDesc& desc, const ContractionDesc& c, const Confi
                    const std::string& symbol) {
   KernelSource source;
   if (const auto* gemm = std::get_if<CudaGemmDesc>(&c.problem)) {
-    source = config.algorithm == "sm90" ? sm90_source(desc, c, *gemm, config, target, symbol)
-                                        : tile_source(desc, c, *gemm, config, target, symbol);
+    const auto make = config.algorithm == "sm90"    ? sm90_source
+                      : config.algorithm == "sm90v" ? sm90_views_source
+                                                    : tile_source;
+    source = make(desc, c, *gemm, config, target, symbol);
   } else {
     source = window_source(desc, c, std::get<WindowDesc>(c.problem), config, symbol);
   }

@@ -112,6 +112,29 @@ std::string multiply_text(const CudaGemmConfig& c, const std::string& symbol) {
       partial ? "tile::sm90::NoEpilogue{}" : "epilogue");
 }
 
+std::string reduce_text(const CudaGemmProblem& p, const std::string& symbol) {
+  return fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__(128)\n"
+      "    {0}_reduce(const __grid_constant__ tile::GemmReduceArgs args,\n"
+      "               const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
+      "  tile::cuda::gemm_reduce<tile::sm90::accumulator_t<{1}>>(args, epilogue);\n"
+      "}}\n",
+      symbol, tile_type(p.in, true));
+}
+
+std::string multiply_views_text(const CudaGemmConfig& c, const std::string& symbol) {
+  const bool partial = c.store == GemmStore::kPartial, copied = c.store == GemmStore::kTma;
+  return fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__(tile::sm90::GemmTraits<{0}_parts::Config>::kThreads, 1)\n"
+      "    {0}({1}const __grid_constant__ tile::GemmArgs args, const __grid_constant__ {0}_parts::A a,\n"
+      "        const __grid_constant__ {0}_parts::B b{2}) {{\n"
+      "  tile::sm90::gemm_views<{0}_parts::Config>({3}, args, a, b, {4});\n"
+      "}}\n",
+      symbol, copied ? "const __grid_constant__ tile::sm90::TensorMap d,\n        " : "",
+      partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
+      copied ? "d" : "tile::sm90::TensorMap{}", partial ? "tile::sm90::NoEpilogue{}" : "epilogue");
+}
+
 }  // namespace
 
 CudaEpilogue CudaEpilogue::parse(std::string_view text, DType dtype) {
@@ -186,8 +209,7 @@ std::string CudaGemmUnit::source() const {
 CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const schedule::Epilogue& epilogue,
                        const std::vector<schedule::Operand>& operands, const std::string& symbol) {
   const bool partial = c.store == GemmStore::kPartial;
-  const bool repack = schedule::needs_repack(p.in, p.lda, p.stride_a, p.batch) ||
-                      schedule::needs_repack(p.in, p.ldb, p.stride_b, p.batch);
+  const bool repack = schedule::needs_repack(p);
   CudaGemmUnit unit;
   unit.includes = {"tile/kernel/cuda/gemm_sm90.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
   if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
@@ -199,15 +221,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   if (p.k > 0) text += config_text(p, c);
   text += fmt::format("}}  // namespace {}_parts\n", symbol);
   if (p.k > 0) text += multiply_text(c, symbol);
-  if (partial) {
-    text += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(128)\n"
-        "    {0}_reduce(const __grid_constant__ tile::GemmReduceArgs args,\n"
-        "               const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-        "  tile::cuda::gemm_reduce<tile::sm90::accumulator_t<{1}>>(args, epilogue);\n"
-        "}}\n",
-        symbol, tile_type(p.in, true));
-  }
+  if (partial) text += reduce_text(p, symbol);
   if (repack) {
     const size_t bytes = size_of(p.in);
     text += fmt::format(
@@ -217,6 +231,27 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
         "}}\n",
         symbol, bytes, bytes * 8);
   }
+  return unit;
+}
+
+CudaGemmUnit gemm_views_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const schedule::CudaTileProblem& views,
+                             const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
+                             const std::string& symbol) {
+  const bool partial = c.store == GemmStore::kPartial;
+  CudaGemmUnit unit;
+  unit.includes = {"tile/kernel/cuda/gemm_sm90_views.h", "tile/kernel/cuda/operand.h", "tile/kernel/cuda/row.h",
+                   "tile/op/cuda/stitch.h"};
+  if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
+  unit.epilogue =
+      cuda_epilogue(epilogue, operands, c.store == GemmStore::kTma ? std::optional<size_t>(0) : std::nullopt);
+  unit.text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
+  if (p.k > 0) {
+    unit.text += views.a.text + views.b.text;
+    unit.text += fmt::format("using A = {};\nusing B = {};\n", views.a.type, views.b.type) + config_text(p, c);
+  }
+  unit.text += fmt::format("}}  // namespace {}_parts\n", symbol);
+  if (p.k > 0) unit.text += multiply_views_text(c, symbol);
+  if (partial) unit.text += reduce_text(p, symbol);
   return unit;
 }
 

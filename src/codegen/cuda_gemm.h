@@ -6,6 +6,7 @@
 
 #include "codegen/cuda_epilogue.h"
 #include "schedule/cuda_gemm.h"
+#include "schedule/cuda_tile.h"
 
 namespace heddle::codegen {
 
@@ -48,5 +49,9 @@ struct CudaGemmUnit {
 CudaGemmUnit gemm_unit(const schedule::CudaGemmProblem& problem, const schedule::CudaGemmConfig& config,
                        const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
                        const std::string& symbol = "gemm");
+// The same for a problem with views, of these operands.
+CudaGemmUnit gemm_views_unit(const schedule::CudaGemmProblem& problem, const schedule::CudaGemmConfig& config,
+                             const schedule::CudaTileProblem& views, const schedule::Epilogue& epilogue,
+                             const std::vector<schedule::Operand>& operands, const std::string& symbol);
 
 }  // namespace heddle::codegen

@@ -24,8 +24,8 @@ struct CudaCandidate {
   std::string rejected;  // empty: it can
 };
 
-// Every instance of every family ("sm90"; "mma", "simt" and "few" of cuda_tile.h) for a product, the fastest by the
-// model first, those that cannot run last, each with its reason.
+// Every instance of every family ("sm90", "sm90v"; "mma", "simt" and "few" of cuda_tile.h) for a product, the fastest
+// by the model first, those that cannot run last, each with its reason.
 std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                            const std::vector<Operand>& operands, const Target& target);
 
@@ -33,6 +33,9 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
 // first result where that is a matrix that the copy engine writes, else it has none (epilogue_stores).
 std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                             const std::vector<Operand>& operands, std::string* why);
+// The same with operands that threads load ("sm90v"); nullopt where wgmma does not multiply the types.
+std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& desc, const Epilogue& epilogue,
+                                                  const std::vector<Operand>& operands, std::string* why);
 CudaGemmConfig sm90_config(const Config& config, const CudaGemmProblem& problem);
 
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.

@@ -76,27 +76,44 @@ void add_tile_family(std::vector<CudaCandidate>& found, const CudaTileProblem& p
   }
 }
 
-void add_sm90_family(std::vector<CudaCandidate>& found, const CudaGemmDesc& d, const Epilogue& epilogue,
-                     const std::vector<Operand>& operands, const CudaTarget& target) {
-  std::string why = "the device is older";
-  const auto problem = target.sm == 90 ? sm90_problem(d, epilogue, operands, &why) : std::nullopt;
+// Registers for the pieces of an operand that a thread of the loading warpgroup holds at once: none where cp.async
+// brings them to shared memory.
+int64_t held_registers(const CudaOperand& o, DType in, bool k_major, int64_t rows, int64_t tile_k) {
+  constexpr int64_t kLoaders = 128, kWord = 4;
+  const auto element = static_cast<int64_t>(size_of(in));
+  if (o.view && o.element == in && k_major == o.along_k && o.width * element >= kWord) return 0;
+  const int64_t pieces = std::max<int64_t>(rows * tile_k / (o.width * kLoaders), 1);
+  return pieces * std::max<int64_t>(o.width * static_cast<int64_t>(size_of(o.element)) / kWord, 1);
+}
+
+// `views`: the operands where threads load them. `factor`: how much slower than the model of the copy engine says.
+void add_sm90_family(std::vector<CudaCandidate>& found, const char* name, const std::optional<CudaGemmProblem>& problem,
+                     const CudaTileProblem* views, const std::string& why, double factor, const CudaTarget& target) {
   if (!problem) {
     Config none;
-    none.algorithm = "sm90";
+    none.algorithm = name;
     found.push_back({none, 0, why});
     return;
   }
   for (const CudaGemmCandidate& candidate : enumerate(*problem, target, true)) {
     const CudaGemmConfig& g = candidate.config;
     Config c;
-    c.algorithm = "sm90";
+    c.algorithm = name;
     c.tile_m = g.tile_m, c.tile_n = g.tile_n;
     c.tile_k = tile::kGemmRowBytes / static_cast<int64_t>(size_of(problem->in));
     c.micro_m = g.consumers, c.micro_n = 1;
     c.stages = g.stages, c.splits = g.splits;
     c.cluster_m = g.cluster_m, c.cluster_n = g.cluster_n;
     c.ping_pong = g.ping_pong, c.swapped = g.swapped, c.stream = g.stream;
-    found.push_back({c, candidate.predicted_us, candidate.rejected});
+    CudaCandidate mine{c, candidate.predicted_us * factor, candidate.rejected};
+    constexpr int64_t kMostHeld = 40;
+    if (views != nullptr && mine.rejected.empty() &&
+        held_registers(views->a, problem->in, problem->a_k_major, c.tile_m, c.tile_k) +
+                held_registers(views->b, problem->in, problem->b_k_major, c.tile_n, c.tile_k) >
+            kMostHeld) {
+      mine = {c, 0, "more passes through registers than a loading thread has"};
+    }
+    found.push_back(std::move(mine));
   }
 }
 
@@ -189,25 +206,24 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
   return rate * kClock * target.sms;
 }
 
-std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
-                                            const std::vector<Operand>& operands, std::string* why) {
-  const auto refuse = [&](std::string text) {
-    *why = std::move(text);
-    return std::nullopt;
-  };
+namespace {
+
+// What wgmma multiplies, and the first result as a matrix.
+std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
+                                             const std::vector<Operand>& operands, std::string* why) {
   if (!is_tensor(d) || d.multiply_a != d.multiply_b || d.multiply_a == DType::kU8) {
-    return refuse(fmt::format("no wgmma for {} and {}", to_string(d.multiply_a), to_string(d.multiply_b)));
+    *why = fmt::format("no wgmma for {} and {}", to_string(d.multiply_a), to_string(d.multiply_b));
+    return std::nullopt;
   }
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  if (std::max({d.m, d.n, d.k, d.batch}) > kMost) return refuse("a dimension beyond 2^31");
+  if (std::max({d.m, d.n, d.k, d.batch}) > kMost) {
+    *why = "a dimension beyond 2^31";
+    return std::nullopt;
+  }
   CudaGemmProblem p;
   p.in = d.multiply_a;
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
-  if (!read_by_copies(d.a, d.m, d.k, p.in, p.a_k_major, p.lda, p.stride_a, why) ||
-      !read_by_copies(d.b, d.n, d.k, p.in, p.b_k_major, p.ldb, p.stride_b, why)) {
-    return std::nullopt;
-  }
-  // The first result as a matrix; sums of integers stay exact only in an epilogue that stores them itself.
+  // Sums of integers stay exact only in an epilogue that stores them itself.
   const Epilogue::Store& store = epilogue.stores.front();
   const auto place = affine_place(epilogue, store.at);
   p.out = operands[store.operand].dtype;
@@ -222,7 +238,34 @@ std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& d, const Epilogu
     p.ldd = d.m == 1 ? 0 : (*place)[1];
     p.stride_d = d.batch == 1 ? 0 : (*place)[0];
   }
-  return p.resolved();
+  return p;
+}
+
+}  // namespace
+
+std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
+                                            const std::vector<Operand>& operands, std::string* why) {
+  auto p = wgmma_problem(d, epilogue, operands, why);
+  if (!p || !read_by_copies(d.a, d.m, d.k, p->in, p->a_k_major, p->lda, p->stride_a, why) ||
+      !read_by_copies(d.b, d.n, d.k, p->in, p->b_k_major, p->ldb, p->stride_b, why)) {
+    return std::nullopt;
+  }
+  return p->resolved();
+}
+
+std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
+                                                  const std::vector<Operand>& operands, std::string* why) {
+  auto p = wgmma_problem(d, epilogue, operands, why);
+  if (!p) return p;
+  if (d.tf32) {
+    *why = "threads that load do not round to tf32";
+    return std::nullopt;
+  }
+  const CudaTileProblem views = tile_problem(d, epilogue, operands);
+  p->views = true;
+  p->a_k_major = views.a.along_k || size_of(p->in) == 1;
+  p->b_k_major = views.b.along_k || size_of(p->in) == 1;
+  return p->resolved();
 }
 
 CudaGemmConfig sm90_config(const Config& c, const CudaGemmProblem& problem) {
@@ -239,8 +282,20 @@ CudaGemmConfig sm90_config(const Config& c, const CudaGemmProblem& problem) {
 std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                            const std::vector<Operand>& operands, const Target& target) {
   std::vector<CudaCandidate> found;
-  add_sm90_family(found, desc, epilogue, operands, target.cuda);
-  add_tile_family(found, tile_problem(desc, epilogue, operands), target.cuda);
+  // Pieces of 16 bytes keep up with wgmma; each that is smaller, computed or converted costs instructions.
+  const CudaTileProblem views = tile_problem(desc, epilogue, operands);
+  constexpr double kWholePieces = 1.25, kSmallPieces = 2.5;
+  const auto whole = [](const CudaOperand& o, DType in) {
+    return o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes;
+  };
+  const bool fast = whole(views.a, desc.multiply_a) && whole(views.b, desc.multiply_b);
+  std::string why = "the device is older", why_views = why;
+  const bool wgmma = target.cuda.sm == 90;
+  const auto copied = wgmma ? sm90_problem(desc, epilogue, operands, &why) : std::nullopt;
+  const auto loaded = wgmma ? sm90_views_problem(desc, epilogue, operands, &why_views) : std::nullopt;
+  add_sm90_family(found, "sm90", copied, nullptr, why, 1, target.cuda);
+  add_sm90_family(found, "sm90v", loaded, &views, why_views, fast ? kWholePieces : kSmallPieces, target.cuda);
+  add_tile_family(found, views, target.cuda);
   std::stable_sort(found.begin(), found.end(), [](const CudaCandidate& a, const CudaCandidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
     return a.predicted_us < b.predicted_us;
@@ -286,7 +341,7 @@ ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, CudaGemmDesc desc, 
   label += builder.epilogue_label();
   ScheduledGroup result;
   std::string note = fmt::format("{}: {}, {}", label, name_of(config), config.reason);
-  if (config.algorithm != "sm90") {
+  if (!config.algorithm.starts_with("sm90")) {
     std::string why = "the device is older";
     const bool possible =
         builder.target().cuda.sm == 90 && sm90_problem(desc, epilogue, builder.operands(), &why).has_value();

@@ -134,6 +134,10 @@ bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t bat
   return leading * bytes % 16 != 0 || (batch > 1 && (batch_stride * bytes % 16 != 0 || batch_stride == 0));
 }
 
+bool needs_repack(const CudaGemmProblem& p) {
+  return !p.views && (needs_repack(p.in, p.lda, p.stride_a, p.batch) || needs_repack(p.in, p.ldb, p.stride_b, p.batch));
+}
+
 std::string CudaGemmConfig::name() const {
   return fmt::format("{}x{} {}{} s{} c{}x{} k/{} g{}{}{}", tile_m, tile_n, ping_pong ? "pp" : "co", consumers, stages,
                      cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "", stream ? " stream" : "");

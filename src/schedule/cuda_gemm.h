@@ -22,6 +22,7 @@ struct CudaGemmProblem {
   int64_t lda = 0, ldb = 0, ldd = 0;                 // of a row in memory; 0: dense
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of a batch; 0: dense
   bool epilogue_stores = false;                      // D is not written by the kernel but by its epilogue alone
+  bool views = false;  // threads load both operands through views (gemm_sm90_views.h): their strides above are void
 
   // With every 0 above replaced. Throws kInvalidArgument on a leading dimension smaller than the row, a negative size
   // or one beyond 2^31 - 1, kUnsupportedType on types or layouts that the tensor cores do not read.
@@ -71,9 +72,13 @@ bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t bat
 // How the accumulators of a configuration leave.
 tile::GemmStore store_of(const CudaGemmProblem& problem, int splits, bool swapped);
 
+// Whether operands are copied to padded rows first.
+bool needs_repack(const CudaGemmProblem& problem);
+
 // The kernels of one problem, in order: repack A, repack B (where needed), multiply, reduce (where k is split or
 // empty). Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`; the epilogue's own operands follow from 4 on and
 // are patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`.
+// With `views` the blocks of A and B follow the first argument of the first launch, added by the caller, too.
 struct CudaGemmLaunches {
   std::vector<CudaLaunch> launches;
   int epilogue_launch = 0;

@@ -53,6 +53,10 @@ int most_stages(CudaGemmConfig config, const CudaGemmProblem& problem, int64_t l
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
+  if (p.views && (c.cluster_m * c.cluster_n > 1 || c.swapped)) return "threads load for their own block, A first";
+  if (p.views && ((!p.a_k_major && c.tile_m % 64 != 0) || (!p.b_k_major && c.tile_n % 64 != 0))) {
+    return "rows along memory come in strips of 64";
+  }
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   if (c.cluster_m == 2 && m <= c.tile_m) return "one row of tiles: nothing to share";
   if (c.cluster_n == 2 && n <= c.tile_n) return "one column of tiles: nothing to share";
@@ -207,10 +211,16 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   launch.cluster = static_cast<uint32_t>(cluster);
   launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
-  launch.maps = {operand_map(a, p.in, p.batch, c.tile_m, c.cluster_n),
-                 operand_map(b, p.in, p.batch, c.tile_n, c.cluster_m)};
+  if (!p.views) {
+    launch.maps = {operand_map(a, p.in, p.batch, c.tile_m, c.cluster_n),
+                   operand_map(b, p.in, p.batch, c.tile_n, c.cluster_m)};
+  }
   // Other stores read no map of D; a copy of A's keeps the argument valid.
-  launch.maps.push_back(c.store == GemmStore::kTma ? output_map(p, c) : launch.maps[0]);
+  if (c.store == GemmStore::kTma) {
+    launch.maps.push_back(output_map(p, c));
+  } else if (!p.views) {
+    launch.maps.push_back(launch.maps[0]);
+  }
   launch.arguments = {bytes_of(args)};
   if (c.store == GemmStore::kPartial || c.stream)
     launch.pointers.push_back({0, offsetof(GemmArgs, partial), kWorkspace});
@@ -252,7 +262,7 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
           c.store = store_of(p, splits, swapped);
           c.stages = most_stages(c, p, target.shared_bytes_per_block);
           add(c);
-          if (!counters || splits > 1 || cluster_m * cluster_n > 1 || tile.ping_pong || p.k == 0) continue;
+          if (!counters || p.views || splits > 1 || cluster_m * cluster_n > 1 || tile.ping_pong || p.k == 0) continue;
           c.stream = true;
           add(c);
         }
@@ -282,7 +292,7 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     result.counter_bytes = int64_t{target.sms} * c.consumers * 4 * static_cast<int64_t>(sizeof(uint32_t));
   }
   for (Operand* o : {&a, &b}) {
-    if (p.k == 0 || !needs_repack(p.in, o->leading, o->stride, p.batch)) continue;
+    if (p.k == 0 || p.views || !needs_repack(p.in, o->leading, o->stride, p.batch)) continue;
     result.launches.push_back(repack_launch(*o, p.in, p.batch, result.workspace_bytes));
     result.workspace_bytes += round_up(o->stride * p.batch * element, 256);
   }

@@ -87,6 +87,35 @@ TEST(CudaConv, TensorCores) {
   batch.compile();
 }
 
+TEST(CudaConv, WgmmaOnViews) {
+  CudaBatch batch;
+  const CudaBatch::Options options{.tolerance = 3e-3, .algorithm = "sm90v"};
+  add_convolutions(batch, "f16", options);
+  batch.add("wider than a tile",
+            conv_text("bf16[1,9,20,16]", "bf16[72,16,3,3]", attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 1),
+                      "bf16[1,9,20,72]"),
+            {.tolerance = 2e-2, .algorithm = "sm90v"});
+  batch.add("heads as strides", R"(graph g(%q: f16[2,11,96], %k: f16[2,13,96]) {
+      %0 = reshape(%q) {shape = [2,11,3,32]} : f16[2,11,3,32]
+      %1 = transpose(%0) {perm = [0,2,1,3]} : f16[2,3,11,32]
+      %2 = reshape(%k) {shape = [2,13,3,32]} : f16[2,13,3,32]
+      %3 = transpose(%2) {perm = [0,2,3,1]} : f16[2,3,32,13]
+      %4 = dot(%1, %3) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]} : f16[2,3,11,13]
+      return "y" = %4
+    })",
+            options);
+  batch.add("bytes", testing::matmul_text("i8", 19, 24, 40, "i32"), {.algorithm = "sm90v"});
+  batch.add("along rows", testing::matmul_text("f16", 72, 70, 33, "", false, false, false), options);
+  batch.add("split", testing::matmul_text("f16", 9, 41, 1300, "", true, true, false),
+            {.tolerance = 3e-3, .algorithm = "sm90v", .split = true});
+  for (unsigned skip = 3; skip < 40; skip += 9) {  // ping-pong, one and two consumers, narrow and wide
+    batch.add(fmt::format("configuration {}", skip), testing::matmul_text("f16", 150, 130, 203, "", true, true, false),
+              {.tolerance = 3e-3, .algorithm = "sm90v", .skip = skip});
+  }
+  batch.run();
+  batch.compile();
+}
+
 TEST(CudaWindow, Pooling) {
   CudaBatch batch;
   batch.add("max", R"(graph g(%x: f32[2,13,15,24]) {
