@@ -264,7 +264,6 @@ TEST(CudaDot, ConfigurationsAtRandom) {
               {.tolerance = tolerance, .algorithm = algorithm, .skip = skip});
   }
   batch.run();
-  batch.compile();
 }
 
 TEST(CudaDot, EveryRefusalSaysWhy) {
