@@ -111,7 +111,7 @@ class Validator {
   void check(const CudaLaunch& launch, const CudaStep& step) const {
     constexpr uint32_t kMostX = 0x7fffffff, kMostYZ = 65535, kMostThreads = 1024, kMostShared = 1 << 20;
     constexpr uint32_t kMostCluster = 16;
-    constexpr size_t kMostArgumentBytes = 4096;
+    constexpr size_t kMostArgumentBytes = 32764;  // of a driver for CUDA 12.1
     require(launch.grid[0] >= 1 && launch.grid[0] <= kMostX && launch.grid[1] >= 1 && launch.grid[1] <= kMostYZ &&
                 launch.grid[2] >= 1 && launch.grid[2] <= kMostYZ && launch.block >= 1 && launch.block <= kMostThreads &&
                 launch.shared_bytes <= kMostShared,

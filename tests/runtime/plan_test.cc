@@ -136,7 +136,7 @@ TEST(PlanValidation, RefusesLaunchesThatReachOutsideTheirOperands) {
       [](CudaStep&, CudaLaunch& l) { l.shared_bytes = ~0u; },
       [](CudaStep&, CudaLaunch& l) { l.cluster = 3; },
       [](CudaStep&, CudaLaunch& l) { l.cluster = 0; },
-      [](CudaStep&, CudaLaunch& l) { l.arguments[1].resize(5000); },
+      [](CudaStep&, CudaLaunch& l) { l.arguments[1].resize(40000); },
       [](CudaStep&, CudaLaunch& l) { l.pointers[0].argument = 2; },
       [](CudaStep&, CudaLaunch& l) { l.pointers[0].argument = 1; },  // of 4 bytes
       [](CudaStep&, CudaLaunch& l) { l.pointers[0].offset = 17; },

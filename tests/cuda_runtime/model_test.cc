@@ -1,0 +1,125 @@
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "base/file.h"
+#include "cuda_plans.h"
+#include "driver/model_impl.h"
+#include "driver/verify.h"
+#include "heddle/c_api.h"
+#include "tests/driver/models.h"
+
+namespace heddle {
+namespace {
+
+class CudaModelTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!runtime::has_gpu()) GTEST_SKIP() << "there is no GPU";
+    options_.target = "cuda";
+  }
+  std::string path(const std::string& name) const { return dir_.path() + "/" + name; }
+
+  TempDir dir_;
+  runtime::Variable cache_{"HEDDLE_CACHE_DIR", dir_.path() + "/cache"};
+  // Few blocks in the grids of persistent kernels.
+  runtime::Variable multiprocessors_{"HEDDLE_EMULATED_SMS", "4"};
+  CompileOptions options_;
+};
+
+Tensor random_floats(const Shape& shape, uint32_t seed) {
+  Tensor tensor(DType::kF32, shape);
+  std::mt19937 generator(seed);
+  for (float& value : tensor.mutable_values<float>()) value = std::normal_distribution<float>()(generator);
+  return tensor;
+}
+
+void expect_near(const Tensor& a, const Tensor& b, float bound) {
+  ASSERT_EQ(a.shape(), b.shape());
+  for (size_t i = 0; i < a.values<float>().size(); ++i) {
+    ASSERT_NEAR(a.values<float>()[i], b.values<float>()[i], bound) << i;
+  }
+}
+
+TEST_F(CudaModelTest, ConcurrentRunsInSeveralShapesAgreeWithTheCpu) {
+  test::write_mlp(path("m.onnx"));
+  const Model gpu = Model::load(path("m.onnx"), options_), cpu = Model::load(path("m.onnx"));
+  std::vector<std::thread> threads;
+  for (uint32_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint32_t round = 0; round < 4; ++round) {
+        const Tensor x = random_floats({2, 8}, 10 * t + round);
+        expect_near(gpu.run({{"x", x}})[0], cpu.run({{"x", x}})[0], 1e-5f);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(CudaModelTest, PlansAreSavedAndTakenFromTheCache) {
+  test::write_mlp(path("m.onnx"));
+  const Model first = Model::load(path("m.onnx"), options_);
+  EXPECT_FALSE(first.impl().primary().from_cache);
+  const Model second = Model::load(path("m.onnx"), options_);
+  EXPECT_TRUE(second.impl().primary().from_cache);
+  EXPECT_FALSE(Model::load(path("m.onnx")).impl().primary().from_cache) << "the CPU's plan is another";
+  first.save(path("m.plan"));
+  const Model loaded = Model::load(path("m.plan"));
+  const Tensor x = random_floats({2, 8}, 3);
+  for (const Model& model : {second, loaded}) expect_near(model.run({{"x", x}})[0], first.run({{"x", x}})[0], 0);
+}
+
+// A loop that ends when its data says so, a counted one in it, a branch on what they made.
+constexpr const char* kControl = R"(graph control(%x: f32[5,7], %limit: f32[]) {
+  %many = constant {value = i64[]{9}}
+  %true = constant {value = bool[]{1}}
+  %s, %all = loop(%many, %true, %x, %limit) {states = 1, scans = 1, trip = 9, body = graph(%i: i64[], %c: bool[], %a: f32[5,7], %limit: f32[]) {
+    %three = constant {value = i64[]{3}}
+    %inner, %slices = loop(%three, %c, %a) {states = 1, scans = 1, trip = 3, body = graph(%j: i64[], %d: bool[], %b: f32[5,7]) {
+      %sine = sin(%b)
+      %next = add(%b, %sine)
+      return "d" = %d, "b" = %next, "slice" = %sine
+    }}
+    %sum = reduce(%slices) {kind = "sum", dims = [0, 1, 2]}
+    %again = lt(%sum, %limit)
+    return "c" = %again, "a" = %inner, "slice" = %sum
+  }}
+  %first = reduce(%s) {kind = "sum", dims = [0, 1]}
+  %go = lt(%first, %limit)
+  %y = if(%go, %s) {then = graph(%p: f32[5,7]) {
+    %q = exp(%p)
+    return "y" = %q
+  }, else = graph(%p: f32[5,7]) {
+    return "y" = %p
+  }}
+  return "y" = %y, "all" = %all
+})";
+
+TEST_F(CudaModelTest, LoopsAndBranchesAgreeWithTheReference) {
+  write_file(path("c.hir"), kControl);
+  for (const float limit : {-1000.0f, 8.0f, 1000.0f}) {
+    const Tensor bound = Tensor::of<float>(DType::kF32, {}, {limit});
+    const driver::VerifyReport report = driver::verify(path("c.hir"), options_, {{"limit", bound}}, 5);
+    EXPECT_TRUE(report.ok) << limit;
+  }
+}
+
+TEST_F(CudaModelTest, CInterface) {
+  test::write_mlp(path("m.onnx"));
+  heddle_error* error = nullptr;
+  heddle_options* options = heddle_options_new();
+  ASSERT_TRUE(heddle_options_set(options, "target", "cuda:0", &error));
+  heddle_model* model = heddle_model_load(path("m.onnx").c_str(), options, &error);
+  ASSERT_NE(model, nullptr) << heddle_error_message(error);
+  heddle_model_free(model);
+  ASSERT_TRUE(heddle_options_set(options, "target", "cuda:99", &error));
+  EXPECT_EQ(heddle_model_load(path("m.onnx").c_str(), options, &error), nullptr);
+  EXPECT_EQ(heddle_error_code(error), 406);
+  heddle_error_free(error);
+  heddle_options_free(options);
+}
+
+}  // namespace
+}  // namespace heddle
