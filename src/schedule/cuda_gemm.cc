@@ -169,9 +169,11 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const double store_cycles = 400 + c.tile_m * c.tile_n * (1.0 / c.consumers / 64 * 8 + out_bytes / 32);
   const auto waves = static_cast<double>(ceil_div(units, running));
   if (c.stream) {
-    // As many k-tiles for each; a tile's sums travel to L2 and back once.
+    // As many k-tiles for each block. Who has a tile adds the sums of all others, one after another, through L2.
     const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
-    const double hand_on = 2.0 * c.tile_m * c.tile_n * 4 / kL2BytesPerCycle + 1500;
+    const auto others = static_cast<double>(ceil_div(target.sms, std::min<int64_t>(units, target.sms)));
+    constexpr double kHandOnCycles = 900;
+    const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / kL2BytesPerCycle + kHandOnCycles);
     const double cycles = each * cycles_per_k_tile(c, a_k, b_k) + hand_on +
                           std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
     return kFirstLoadUs + std::max({cycles / (kClockGhz * 1e3), p.bytes() / 4.3e6, floor_us(p, target)});

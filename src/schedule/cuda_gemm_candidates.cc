@@ -17,7 +17,8 @@ using tile::GemmStore;
 
 constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3;
 constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
-constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // tiles and k-tiles of a block
+constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // stream-K: tiles and k-tiles of a block
+constexpr int64_t kMostSharers = 8;                    // blocks of a tile
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -67,6 +68,7 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
     const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
     if (units % target.sms == 0) return "the tiles fill the device evenly";
     if (units > kMostStreamed * int64_t{target.sms}) return "so many tiles leave little to even out";
+    if (units * kMostSharers < target.sms) return "one block would add up the sums of too many";
     if (units * k_tiles < kLeastShare * int64_t{target.sms}) return "too few k-tiles for each block";
     if (int64_t{4} * c.tile_m * c.tile_n * target.sms > kMaxWorkspace) return "the partial sums exceed the workspace";
   }
