@@ -4,6 +4,7 @@
 #include "codegen/contraction.h"
 #include "codegen/cuda_contraction.h"
 #include "codegen/cuda_stitch.h"
+#include "codegen/separate.h"
 #include "codegen/stitch.h"
 
 namespace heddle::codegen {
@@ -14,6 +15,9 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
     return emit_cuda_stitch(desc, **stitch);
+  }
+  if (const auto* separate = std::get_if<std::shared_ptr<const schedule::SeparateDesc>>(&desc.body)) {
+    return emit_separate(**separate, config);
   }
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
   if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(desc, contraction, config, target);

@@ -3,6 +3,7 @@
 #include "schedule/contraction.h"
 #include "schedule/expr.h"
 #include "schedule/kernel_desc.h"
+#include "schedule/separate.h"
 
 namespace heddle::schedule {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 using ir::Op;
 
 // Why a memory-bound node has no kernel; empty: it has.
-std::string obstacle(const ir::Graph& graph, const ir::Node& node) {
+std::string obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target) {
   for (const auto* values : {&node.inputs, &node.outputs}) {
     for (ir::ValueId v : *values) {
       if (graph.dtype(v) == DType::kString) return "strings stay at the border of a model";
@@ -38,18 +39,21 @@ std::string obstacle(const ir::Graph& graph, const ir::Node& node) {
     default:
       break;
   }
+  if (is_separate(node.op)) {
+    return target.kind == TargetKind::kCpu ? separate_obstacle(graph, node) : "its kernels are for CPUs only";
+  }
   if (Inliner::inlines(node.op)) return "";
   return fmt::format("no kernel is generated for {}", ir::to_string(node.op));
 }
 
 }  // namespace
 
-bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target&, std::string* reason) {
+bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason) {
   std::string why;
   if (ir::class_of(node.op) == ir::OpClass::kContraction || ir::class_of(node.op) == ir::OpClass::kWindow) {
     return can_compile_contraction(graph, node, reason);
   } else {
-    why = obstacle(graph, node);
+    why = obstacle(graph, node, target);
   }
   if (!why.empty() && reason != nullptr) *reason = why;
   return why.empty();

@@ -30,13 +30,14 @@ struct Operand {
 struct StitchDesc;       // schedule/stitch.h: generated loop nest over memory-bound nodes
 struct CudaStitchDesc;   // schedule/cuda_stitch.h: the same for a GPU, as sweeps of teams of threads
 struct ContractionDesc;  // schedule/contraction.h: template + epilogue (dot, conv, window)
+struct SeparateDesc;     // schedule/separate.h: a node with a kernel of its own (scatter, top-k)
 
 // Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
 // kernels, so the layers of a model share them.
 struct KernelDesc {
   std::vector<Operand> operands;
   std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>,
-               std::shared_ptr<const ContractionDesc>>
+               std::shared_ptr<const ContractionDesc>, std::shared_ptr<const SeparateDesc>>
       body;
 };
 

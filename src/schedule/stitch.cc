@@ -7,6 +7,7 @@
 #include "schedule/cuda_stitch.h"
 #include "schedule/cut.h"
 #include "schedule/kernel.h"
+#include "schedule/separate.h"
 
 namespace heddle::schedule {
 
@@ -121,6 +122,7 @@ class GroupScheduler {
 
   void next_kernel() {
     const ir::ValueId first = *pending_.begin();
+    if (is_separate(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
     std::vector<ir::ValueId> roots = {first};
     const KernelContext context{local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
                                 [this](ir::ValueId v) { return cut_.count(v) != 0; }};
@@ -182,6 +184,31 @@ class GroupScheduler {
       made_.insert(root.value);
       pending_.erase(root.value);
     }
+  }
+
+  // A node with a kernel of its own: its operands are made first.
+  void separate(const ir::Node& node) {
+    bool ready = true;
+    for (ir::ValueId v : node.inputs) {
+      if (is_leaf(v)) continue;
+      ready = false;
+      cut_.insert(v);
+      pending_.insert(v);
+      note_cut(v, fmt::format("{} reads it at positions that only its kernel knows", ir::to_string(node.op)));
+    }
+    if (!ready) {
+      again_ = !result_.kernels.empty();
+      return;
+    }
+    ScheduledKernel kernel = separate_kernel(local_.graph, node, target_.cpu);
+    for (const auto* values : {&node.inputs, &node.outputs}) {
+      for (ir::ValueId v : *values) kernel.bindings.push_back(binding(v));
+    }
+    for (ir::ValueId v : node.outputs) {
+      made_.insert(v);
+      pending_.erase(v);
+    }
+    result_.kernels.push_back(std::move(kernel));
   }
 
   static int64_t grid_of(const Probe& probe, const Mapping& mapping) {

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "schedule/kernel_desc.h"
+
+namespace heddle::schedule {
+
+// A memory-bound node whose results are no function of their own position: a scatter, a selection of the largest. It
+// has a kernel of its own, between those that make its operands and those that read its results.
+struct SeparateDesc {
+  ir::Op op;
+  DType dtype, index_dtype;  // of the data; of the indices that a scatter reads
+  Shape data, indices;
+  int64_t dim = 0, k = 0;
+  bool largest = true;
+  std::string reduction;  // of a scatter: "none", "add", "mul", "max", "min"
+
+  // Independent parts: rows of the first dimension, columns behind the indices, or whole columns of a selection.
+  int64_t parts() const;
+  bool operator==(const SeparateDesc&) const = default;
+};
+
+bool is_separate(ir::Op op);
+// Why there is no kernel for such a node; empty: there is.
+std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node);
+// The kernel of a node, without bindings: its operands are the node's inputs and outputs in order.
+ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, const CpuTarget& cpu);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,87 @@
+// Copies of a tensor with some elements replaced by, or combined with, updates. Duplicates apply in row-major order.
+// Indices count from the end where they are negative; what lies outside is clamped, so that nothing outside is written.
+#pragma once
+
+#include "tile/op/reduce.h"
+
+namespace heddle::tile {
+
+// The combiner that keeps the update alone.
+struct replaced {};
+
+namespace detail {
+
+template <typename Combine, typename T>
+TILE_INLINE void combine_into(T* to, const T* update) {
+  if constexpr (is_same<Combine, replaced>) {
+    *to = *update;
+  } else {
+    store(to, Combine::apply(load<1>(to), load<1>(update)));
+  }
+}
+
+}  // namespace detail
+
+// out = data, then out[i0, ..., index, ...] <- updates[i0, ..., i(Dim), ...] for every position of the indices, whose
+// shape lies within that of the data apart from Dim. Rows [first, last) of dimension 0, or everything where Dim is 0.
+template <typename Combine, int Rank, int Dim, typename T, typename I>
+void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, const T* TILE_RESTRICT updates,
+                      T* TILE_RESTRICT out, const int64_t* shape, const int64_t* index_shape, int64_t first,
+                      int64_t last) {
+  int64_t stride[Rank];
+  stride[Rank - 1] = 1;
+  for (int d = Rank - 1; d > 0; --d) stride[d - 1] = stride[d] * shape[d];
+  if constexpr (Dim == 0) first = 0, last = shape[0];
+  __builtin_memcpy(out + first * stride[0], data + first * stride[0], size_t((last - first) * stride[0]) * sizeof(T));
+  int64_t at[Rank] = {}, row = 1;  // the position of a row of the indices; elements behind one of their first dimension
+  for (int d = 1; d < Rank; ++d) row *= index_shape[d];
+  if constexpr (Dim == 0) last = index_shape[0];
+  if (last > index_shape[0]) last = index_shape[0];
+  const int64_t length = index_shape[Rank - 1];
+  int64_t linear = first * row;
+  const int64_t end = Rank == 1 ? length : last * row;
+  if constexpr (Rank > 1) at[0] = first;
+  while (linear < end) {
+    int64_t base = 0;
+    for (int d = 0; d + 1 < Rank; ++d) base += d == Dim ? 0 : at[d] * stride[d];
+    for (int64_t j = 0; j < length; ++j, ++linear) {
+      const int64_t index = wrap_index(indices[linear], shape[Dim]) * stride[Dim];
+      detail::combine_into<Combine>(out + base + index + (Dim == Rank - 1 ? 0 : j), updates + linear);
+    }
+    for (int d = Rank - 2; d >= 0; --d) {
+      if (++at[d] < index_shape[d] || d == 0) break;
+      at[d] = 0;
+    }
+  }
+}
+
+// out = data, then out[index tuple, :] <- updates[i, :] for i < tuples; tuples have Depth indices. Columns [first,
+// last) of what lies behind a tuple.
+template <typename Combine, int Rank, int Depth, typename T, typename I>
+void scatter_nd(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, const T* TILE_RESTRICT updates,
+                T* TILE_RESTRICT out, const int64_t* shape, int64_t tuples, int64_t first, int64_t last) {
+  int64_t inner = 1, rows = 1;
+  for (int d = Depth; d < Rank; ++d) inner *= shape[d];
+  for (int d = 0; d < Depth; ++d) rows *= shape[d];
+  const bool all = last - first == inner;
+  for (int64_t r = 0; r < (all ? 1 : rows); ++r) {
+    const int64_t from = r * inner + first;
+    __builtin_memcpy(out + from, data + from, size_t(all ? rows * inner : last - first) * sizeof(T));
+  }
+  for (int64_t i = 0; i < tuples; ++i) {
+    int64_t row = 0;
+    for (int d = 0; d < Depth; ++d) row = row * shape[d] + wrap_index(indices[i * Depth + d], shape[d]);
+    T* to = out + row * inner;
+    const T* update = updates + i * inner;
+    if constexpr (is_same<Combine, replaced>) {
+      __builtin_memcpy(to + first, update + first, size_t(last - first) * sizeof(T));
+    } else {
+      for_lanes<kLanes>(
+          first, last, [&]<int W>(int64_t j, auto n) __attribute__((always_inline)) {
+            put(to + j, Combine::apply(fetch<W>(to + j, n), fetch<W>(update + j, n)), n);
+          });
+    }
+  }
+}
+
+}  // namespace heddle::tile

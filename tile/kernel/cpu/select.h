@@ -1,0 +1,85 @@
+// The k first elements of a column in ascending or descending order, with their positions.
+#pragma once
+
+#include "tile/op/lanes.h"
+
+namespace heddle::tile {
+
+namespace detail {
+
+// An unsigned number in the order of the elements: NaN is above every number, both zeros are one.
+template <typename T>
+TILE_INLINE auto order_key(const T* p) {
+  using C = compute_t<T>;
+  using U = uint_t<sizeof(C) < 4 ? 4 : int(sizeof(C))>;
+  const C x = load<1>(p).v;
+  if constexpr (is_float<C>) {
+    if (x != x) return U(~U(0));
+    const U bits = __builtin_bit_cast(U, x + C(0)), sign = U(1) << (8 * sizeof(U) - 1);
+    return U(bits & sign ? ~bits : bits | sign);
+  } else if constexpr (is_signed<C>) {
+    return U(U(x) ^ (U(1) << (8 * sizeof(U) - 1)));
+  } else {
+    return U(x);
+  }
+}
+
+// A key and a position in one number, smaller is better.
+template <typename U>
+struct candidate {
+  using type = uint64_t;
+};
+template <>
+struct candidate<uint64_t> {
+  __extension__ using type = unsigned __int128;
+};
+
+// Restores the order of a heap whose largest element is first, after its element at `i` has changed.
+template <typename K>
+TILE_INLINE void sift_down(K* heap, int64_t n, int64_t i) {
+  const K moved = heap[i];
+  for (int64_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
+    if (child + 1 < n && heap[child] < heap[child + 1]) ++child;
+    if (!(moved < heap[child])) break;
+    heap[i] = heap[child];
+    i = child;
+  }
+  heap[i] = moved;
+}
+
+}  // namespace detail
+
+// values[i * stride], positions[i * stride] for i < k from x[j * stride], j < n < 2^32. Equal elements keep the lower
+// position first. scratch: 16 bytes for each of k.
+template <bool Largest, typename T>
+void select_best(const T* x, int64_t stride, int64_t n, int64_t k, T* values, int64_t* positions, void* scratch) {
+  using U = decltype(detail::order_key(x));
+  using K = typename detail::candidate<U>::type;
+  K* heap = static_cast<K*>(scratch);
+  const auto at = [&](int64_t j) __attribute__((always_inline)) {
+    const U key = detail::order_key(x + j * stride);
+    return (K(Largest ? U(~key) : key) << (8 * sizeof(K) / 2)) | K(uint64_t(j));
+  };
+  for (int64_t j = 0; j < k; ++j) heap[j] = at(j);
+  for (int64_t i = k / 2; i-- > 0;) detail::sift_down(heap, k, i);
+  for (int64_t j = k; j < n; ++j) {
+    const K c = at(j);
+    if (c < heap[0]) {
+      heap[0] = c;
+      detail::sift_down(heap, k, 0);
+    }
+  }
+  for (int64_t last = k; last-- > 1;) {
+    const K worst = heap[0];
+    heap[0] = heap[last];
+    heap[last] = worst;
+    detail::sift_down(heap, last, 0);
+  }
+  for (int64_t i = 0; i < k; ++i) {
+    const auto j = int64_t(uint64_t(heap[i]) & (sizeof(K) == 8 ? 0xffffffffu : ~uint64_t(0)));
+    values[i * stride] = x[j * stride];
+    positions[i * stride] = j;
+  }
+}
+
+}  // namespace heddle::tile
