@@ -25,12 +25,13 @@ ALLOWED = {
     "codegen": {"ir", "target", "schedule"},
     "jit": {"target"},
     "tune": {"codegen", "jit", "target", "schedule"},
+    "ops": {"ir", "codegen", "jit", "target", "schedule", "runtime", "tune"},
     "runtime": {"jit", "target"},
     "emulator": {"tile/arch"},
     "profile": {"runtime", "target"},
     "zoo": set(),
-    "driver": {"ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "tile/core"},
-    "cli": {"ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "driver", "zoo"},
+    "driver": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "tile/core"},
+    "cli": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "driver", "zoo"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
 # Headers that a freestanding tile header may use.

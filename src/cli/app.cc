@@ -113,17 +113,22 @@ void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   gemm->add_option("--lda", k.lda, "Elements between rows of A in memory; 0: dense");
   gemm->add_option("--ldb", k.ldb, "The same of B");
   gemm->add_option("--ldd", k.ldd, "The same of D");
-  gemm->add_option("--dtype", k.dtype, "f16, bf16, tf32, e4m3, e5m2 or int8")->capture_default_str();
+  gemm->add_option("--dtype", k.dtype, "f16, bf16, tf32, f32, f64, e4m3, e5m2, int8 or uint8")->capture_default_str();
   gemm->add_option("--out", k.out, "Type of D; default: that of the operands, bf16 of fp8, int32 of int8");
   gemm->add_option("--layout", k.layout, "n or t for A, then for B: nt is A as m x k and B as n x k")
       ->check(CLI::IsMember({"nt", "nn", "tn", "tt"}))
       ->capture_default_str();
-  gemm->add_option("--epilogue", k.epilogue, "Steps: bias, residual, gelu, ... separated by commas");
+  gemm->add_option("--epilogue", k.epilogue, "Of x, the product: \"gelu(x + bias) * 0.5 + residual\"");
+  gemm->add_option(
+      "--operand", k.operands,
+      "Of the epilogue: NAME:column|row|matrix|scalar:TYPE (may be repeated); bias, row_bias, residual and "
+      "scale are known");
   gemm->add_option("--device", k.device, "Which GPU")->capture_default_str();
   gemm->add_option("--candidates", k.most, "How many are timed")->capture_default_str();
   gemm->add_flag("--all", k.all, "Time every candidate");
   gemm->add_flag("--verify", k.verify, "Compare every candidate with a float64 reference");
   gemm->add_flag("--compile-only", k.compile_only, "List and compile candidates for an H200; needs no GPU");
+  gemm->add_option("--sm", k.sm, "With --compile-only: for compute capability 90 or 80")->capture_default_str();
   gemm->add_option("--seed", a.seed, "Seed of the operands")->capture_default_str();
   gemm->add_flag("--json", a.json, "Print JSON");
   gemm->add_flag_callback(

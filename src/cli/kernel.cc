@@ -1,4 +1,5 @@
 // `heddle kernel gemm`: one operator on a GPU, its candidates, and the vendor's library beside it.
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -6,7 +7,9 @@
 #include "cli/support.h"
 #include "driver/cuda/gemm_bench.h"
 #include "jit/cuda/nvrtc.h"
-#include "target/cuda_driver.h"
+#include "ops/expression.h"
+#include "ops/gemm_kernel.h"
+#include "schedule/config_source.h"
 
 namespace heddle::cli {
 namespace {
@@ -18,11 +21,12 @@ DType parse_type(const std::string& text) {
   const std::string name = text == "tf32"                     ? "f32"
                            : text == "e4m3" || text == "e5m2" ? "f8" + text
                            : text == "int8"                   ? "i8"
+                           : text == "uint8"                  ? "u8"
                            : text == "int32"                  ? "i32"
                                                               : text;
   if (const auto type = parse_dtype(name)) return *type;
   fail(ErrorCode::kInvalidArgument, "--dtype", fmt::format("\"{}\" is no type", text),
-       "Types: f16, bf16, tf32, e4m3, e5m2, int8");
+       "Types: f16, bf16, tf32, f32, f64, e4m3, e5m2, int8, uint8");
 }
 
 // What a product of such operands is usually stored as.
@@ -30,7 +34,10 @@ DType default_output(DType in) {
   switch (in) {
     case DType::kF32:
       return DType::kF32;
+    case DType::kF64:
+      return DType::kF64;
     case DType::kI8:
+    case DType::kU8:
       return DType::kI32;
     case DType::kF16:
       return DType::kF16;
@@ -39,30 +46,69 @@ DType default_output(DType in) {
   }
 }
 
-schedule::CudaGemmProblem problem_of(const KernelArguments& k) {
-  schedule::CudaGemmProblem p;
+// Whether an epilogue's text names an operand.
+bool names(const std::string& epilogue, const std::string& name) {
+  if (epilogue.empty()) return false;
+  const ops::Expression e = ops::Expression::parse(epilogue);
+  for (size_t i = 0; i <= e.root(); ++i) {
+    if (e[i].kind == ops::Expression::Node::Kind::kName && e[i].name == name) return true;
+  }
+  return false;
+}
+
+// NAME[:column|row|matrix|scalar[:TYPE]]
+ops::Operand parse_operand(const std::string& text, DType dtype) {
+  ops::Operand operand;
+  operand.dtype = dtype;
+  const size_t colon = text.find(':'), second = text.find(':', std::min(text.size(), colon + 1));
+  operand.name = text.substr(0, colon);
+  const std::string kind = colon == std::string::npos ? "column" : text.substr(colon + 1, second - colon - 1);
+  if (colon != std::string::npos && second != std::string::npos) operand.dtype = parse_type(text.substr(second + 1));
+  using Kind = ops::Operand::Kind;
+  const std::pair<const char*, Kind> kinds[] = {
+      {"column", Kind::kColumn}, {"row", Kind::kRow}, {"matrix", Kind::kMatrix}, {"scalar", Kind::kScalar}};
+  for (const auto& [name, value] : kinds) {
+    if (kind == name && !operand.name.empty()) {
+      operand.kind = value;
+      return operand;
+    }
+  }
+  fail(ErrorCode::kInvalidArgument, "--operand", fmt::format("\"{}\" is not of the form NAME:KIND:TYPE", text),
+       "Kinds: column, row, matrix, scalar");
+}
+
+ops::GemmProblem problem_of(const KernelArguments& k) {
+  ops::GemmProblem p;
   p.in = parse_type(k.dtype);
+  p.tf32 = k.dtype == "tf32";
   p.out = k.out.empty() ? default_output(p.in) : parse_type(k.out);
-  p.m = k.m;
-  p.n = k.n;
-  p.k = k.k;
-  p.batch = k.batch;
-  p.lda = k.lda;
-  p.ldb = k.ldb;
-  p.ldd = k.ldd;
-  p.a_k_major = k.layout == "nt" || k.layout == "nn";
-  p.b_k_major = k.layout == "nt" || k.layout == "tt";
-  return p.resolved();
+  p.m = k.m, p.n = k.n, p.k = k.k, p.batch = k.batch;
+  p.lda = k.lda, p.ldb = k.ldb, p.ldd = k.ldd;
+  p.transpose_a = k.layout == "tn" || k.layout == "tt";
+  p.transpose_b = k.layout == "nt" || k.layout == "tt";
+  p.epilogue = k.epilogue;
+  // Operands of the type of D, which the usual names have unless they are described.
+  const DType type = p.out == DType::kI32 ? DType::kF32 : p.out;
+  for (const std::string& text : k.operands) p.operands.push_back(parse_operand(text, type));
+  for (const char* usual : {"bias:column", "row_bias:row", "residual:matrix", "scale:scalar:f32"}) {
+    const ops::Operand operand = parse_operand(usual, type);
+    const bool given = std::any_of(p.operands.begin(), p.operands.end(),
+                                   [&](const ops::Operand& o) { return o.name == operand.name; });
+    if (!given && names(p.epilogue, operand.name)) p.operands.push_back(operand);
+  }
+  return p;
 }
 
 nlohmann::json json_of(const GemmBenchResult& r, const KernelArguments& k) {
   nlohmann::json candidates = nlohmann::json::array();
   for (const GemmTiming& t : r.timings) {
-    candidates.push_back({{"config", t.candidate.config.name()},
+    candidates.push_back({{"config", schedule::name_of(t.candidate.config)},
                           {"predicted_us", t.candidate.predicted_us},
                           {"us", t.median_us},
                           {"error", std::isfinite(t.error) ? t.error : 1e30},
                           {"compile_s", t.compile_seconds},
+                          {"samples", t.samples},
+                          {"dropped", t.dropped},
                           {"failure", t.failure}});
   }
   return {{"device", r.device},
@@ -79,7 +125,7 @@ nlohmann::json json_of(const GemmBenchResult& r, const KernelArguments& k) {
           {"library_algorithms", r.library_algorithms},
           {"floor_us", r.floor_us},
           {"empty_graph_us", r.empty_graph_us},
-          {"best", r.best < 0 ? "" : r.timings[static_cast<size_t>(r.best)].candidate.config.name()},
+          {"best", r.best < 0 ? "" : schedule::name_of(r.timings[static_cast<size_t>(r.best)].candidate.config)},
           {"pick_us", r.pick < 0 ? 0.0 : r.timings[static_cast<size_t>(r.pick)].median_us},
           {"best_quick_us", r.best < 0 ? 0.0 : r.timings[static_cast<size_t>(r.best)].median_us},
           {"verified", r.verified},
@@ -87,23 +133,24 @@ nlohmann::json json_of(const GemmBenchResult& r, const KernelArguments& k) {
 }
 
 void print_result(const GemmBenchResult& r) {
-  Table table({"candidate", "predicted", "measured", "of floor", "error/bound", "compile"});
+  Table table({"candidate", "predicted", "measured", "of floor", "error/bound", "runs", "compile"});
   for (const GemmTiming& t : r.timings) {
     const bool timed = t.median_us > 0;
-    table.add({t.candidate.config.name(), fmt::format("{:.1f} us", t.candidate.predicted_us),
+    table.add({schedule::name_of(t.candidate.config), fmt::format("{:.1f} us", t.candidate.predicted_us),
                timed ? fmt::format("{:.2f} us", t.median_us) : "-",
                timed ? fmt::format("{:.0f}%", 100 * r.floor_us / t.median_us) : "-",
                t.error < 0 ? "-" : fmt::format("{:.3f}", t.error),
+               t.samples > 0 ? fmt::format("{}{}", t.samples, t.dropped ? ", dropped" : "") : "-",
                t.from_cache ? "cache" : fmt::format("{:.2f} s", t.compile_seconds)});
   }
   table.print();
   for (const GemmTiming& t : r.timings) {
-    if (!t.failure.empty()) print_line(fmt::format("{}: {}", t.candidate.config.name(), t.failure));
+    if (!t.failure.empty()) print_line(fmt::format("{}: {}", schedule::name_of(t.candidate.config), t.failure));
   }
   if (r.best >= 0) {
     print_line(fmt::format("best {}: {:.2f} us, {:.1f} T operations/s, floor {:.2f} us, empty graph {:.2f} us",
-                           r.timings[static_cast<size_t>(r.best)].candidate.config.name(), r.best_us,
-                           r.problem.operations() / r.best_us / 1e6, r.floor_us, r.empty_graph_us));
+                           schedule::name_of(r.timings[static_cast<size_t>(r.best)].candidate.config), r.best_us,
+                           r.operations / r.best_us / 1e6, r.floor_us, r.empty_graph_us));
   }
   if (r.library_us > 0) {
     print_line(fmt::format("cuBLASLt: {:.2f} us best of {}, first {:.2f} us; ratio {:.3f}", r.library_us,
@@ -113,19 +160,25 @@ void print_result(const GemmBenchResult& r) {
   }
 }
 
-// Without a GPU: what would be tried, why others cannot run, and whether it compiles.
-int list_candidates(const schedule::CudaGemmProblem& problem, const KernelArguments& k) {
-  const CudaTarget target;
-  const codegen::GemmEpilogue epilogue = codegen::lower(codegen::CudaEpilogue::parse(k.epilogue, problem.out), problem);
+// Without a GPU: what would be tried on an H200 (--sm 80: on an A100), why others cannot run, and whether it compiles.
+int list_candidates(const ops::GemmProblem& problem, const Arguments& arguments) {
+  const KernelArguments& k = arguments.kernel;
+  CudaTarget target;
+  target.sm = k.sm;
+  if (k.sm != 90 && k.sm != 80) fail(ErrorCode::kInvalidArgument, "--sm", fmt::format("{} is not 80 or 90", k.sm));
+  if (k.sm == 80) target.shared_bytes_per_block = 166912, target.sms = 108;
+  const ops::ResolvedGemm gemm = ops::resolve(problem);
   Table table({"candidate", "predicted", "what"});
-  int shown = 0, failures = 0;
-  for (const schedule::CudaGemmCandidate& c : schedule::enumerate(problem, target)) {
-    if (!k.all && (shown == k.most || !c.rejected.empty())) break;
+  nlohmann::json list = nlohmann::json::array();
+  int failures = 0;
+  std::vector<schedule::CudaCandidate> candidates =
+      k.all ? ops::all_candidates(gemm, target) : ops::worthwhile(gemm, target, k.most);
+  for (const schedule::CudaCandidate& c : candidates) {
     std::string what = c.rejected;
-    if (what.empty()) {
+    if (what.empty() && !gemm.is_empty()) {
       try {
-        const codegen::CudaGemmUnit unit = codegen::gemm_unit(problem, c.config, epilogue.epilogue, epilogue.operands);
-        const jit::CompiledCubin cubin = jit::compile_cubin(unit.source(), "sm_90a", true);
+        const jit::CompiledCubin cubin = jit::compile_cubin(ops::make_kernel(gemm, c.config, target).unit,
+                                                            target.architecture(), arguments.options.use_cache);
         what = cubin.from_cache ? "compiled (cache)" : fmt::format("compiled in {:.2f} s", cubin.seconds);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kCompilerFailed) throw;
@@ -133,10 +186,15 @@ int list_candidates(const schedule::CudaGemmProblem& problem, const KernelArgume
         ++failures;
       }
     }
-    table.add({c.config.name(), c.rejected.empty() ? fmt::format("{:.1f} us", c.predicted_us) : "-", what});
-    ++shown;
+    const std::string name = schedule::name_of(c.config);
+    table.add({name, c.rejected.empty() ? fmt::format("{:.1f} us", c.predicted_us) : "-", what});
+    list.push_back({{"config", name}, {"predicted_us", c.predicted_us}, {"rejected", c.rejected}, {"what", what}});
   }
-  table.print();
+  if (arguments.json) {
+    print_json({{"candidates", std::move(list)}, {"failures", failures}});
+  } else {
+    table.print();
+  }
   return failures == 0 ? 0 : 1;
 }
 
@@ -144,11 +202,10 @@ int list_candidates(const schedule::CudaGemmProblem& problem, const KernelArgume
 
 int kernel_command(const Arguments& arguments) {
   const KernelArguments& k = arguments.kernel;
-  const schedule::CudaGemmProblem problem = problem_of(k);
-  if (k.compile_only) return list_candidates(problem, k);
+  const ops::GemmProblem problem = problem_of(k);
+  if (k.compile_only) return list_candidates(problem, arguments);
   driver::GemmBenchOptions options;
-  options.ordinal = k.device;
-  options.epilogue = k.epilogue;
+  options.device = k.device;
   options.most = k.all ? 0 : k.most;
   options.verify = k.verify;
   options.use_cache = arguments.options.use_cache;

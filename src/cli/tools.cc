@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "cli/support.h"
 #include "driver/options.h"
-#include "driver/tuned_configs.h"
+#include "tune/place.h"
 #include "jit/cache.h"
 #include "jit/compiler.h"
 #include "passes/opt.h"
@@ -130,7 +130,7 @@ int devices_command(const Arguments& arguments) {
 
 int cache_command(const Arguments& arguments) {
   const jit::Cache cache = jit::Cache::of_user();
-  tune::Database& database = driver::tuning_database();
+  tune::Database& database = tune::user_database();
   const bool clear = arguments.model == "clear";
   const int64_t tuned = database.count();
   const uint64_t tuned_bytes = database.bytes();

@@ -2,10 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
-#include <cstring>
-
 #include "base/check.h"
 
 namespace heddle::codegen {
@@ -15,70 +11,6 @@ using schedule::CudaGemmConfig;
 using schedule::CudaGemmProblem;
 using schedule::tile_type;
 using tile::GemmStore;
-using Kind = CudaEpilogueOperand::Kind;
-using ir::Op;
-using schedule::ExprId;
-
-void add_step(CudaEpilogue& epilogue, const std::string& step, DType dtype) {
-  const auto operand = [&](Kind kind) {
-    epilogue.operands.push_back({step, kind, dtype});
-    epilogue.steps.push_back(step);
-  };
-  if (step == "bias") return operand(Kind::kColumn);
-  if (step == "row_bias") return operand(Kind::kRow);
-  if (step == "residual") return operand(Kind::kMatrix);
-  for (const char* name : {"relu", "gelu", "silu", "hardswish", "softplus", "sigmoid", "tanh"}) {
-    if (step == name) return epilogue.steps.push_back(step);
-  }
-  if (step.starts_with("scale=")) {
-    double value = 0;
-    const char* end = step.data() + step.size();
-    const auto [stop, error] = std::from_chars(step.data() + 6, end, value);
-    if (error == std::errc() && stop == end && std::isfinite(value)) return epilogue.steps.push_back(step);
-  }
-  fail(ErrorCode::kInvalidArgument, "epilogue", fmt::format("\"{}\" is no step", step),
-       "Steps: bias, row_bias, residual, scale=S, relu, gelu, silu, hardswish, softplus, sigmoid, tanh");
-}
-
-// Steps as expressions of x.
-class StepLowering {
- public:
-  explicit StepLowering(schedule::ExprPool& pool) : pool_(pool) {}
-
-  ExprId step(const std::string& name, ExprId x) {
-    if (name == "relu") return op(Op::kMax, {x, number(0)});
-    if (name == "tanh") return op(Op::kTanh, {x});
-    if (name == "sigmoid") return sigmoid(x);
-    if (name == "silu") return op(Op::kMul, {x, sigmoid(x)});
-    if (name == "gelu") {
-      const ExprId phi = op(Op::kAdd, {op(Op::kErf, {op(Op::kMul, {x, number(0.70710678118654752)})}), number(1)});
-      return op(Op::kMul, {op(Op::kMul, {x, number(0.5)}), phi});
-    }
-    if (name == "hardswish") {
-      const ExprId y = op(Op::kMin, {op(Op::kMax, {op(Op::kAdd, {x, number(3)}), number(0)}), number(6)});
-      return op(Op::kMul, {op(Op::kMul, {x, y}), number(1.0 / 6)});
-    }
-    if (name == "softplus") {
-      const ExprId tail = op(Op::kLog1p, {op(Op::kExp, {op(Op::kNeg, {op(Op::kAbs, {x})})})});
-      return op(Op::kAdd, {op(Op::kMax, {x, number(0)}), tail});
-    }
-    return op(Op::kMul, {x, number(std::stod(name.substr(name.find('=') + 1)))});
-  }
-  ExprId op(Op op, std::vector<ExprId> args) {
-    schedule::Expr e{schedule::Expr::Kind::kOp, DType::kF32};
-    e.op = op;
-    e.args = std::move(args);
-    return pool_.add(std::move(e));
-  }
-
- private:
-  ExprId number(double value) { return pool_.constant(DType::kF32, value); }
-  ExprId sigmoid(ExprId x) {
-    return op(Op::kDiv, {number(1), op(Op::kAdd, {number(1), op(Op::kExp, {op(Op::kNeg, {x})})})});
-  }
-
-  schedule::ExprPool& pool_;
-};
 
 std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   constexpr const char* kStores[] = {"kTma", "kEpilogue", "kPartial"};
@@ -136,69 +68,6 @@ std::string multiply_views_text(const CudaGemmConfig& c, const std::string& symb
 }
 
 }  // namespace
-
-CudaEpilogue CudaEpilogue::parse(std::string_view text, DType dtype) {
-  CudaEpilogue epilogue;
-  while (!text.empty()) {
-    const size_t comma = text.find(',');
-    add_step(epilogue, std::string(text.substr(0, comma)), dtype);
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
-  }
-  return epilogue;
-}
-
-GemmEpilogue lower(const CudaEpilogue& epilogue, const CudaGemmProblem& p) {
-  using Role = schedule::Operand::Role;
-  GemmEpilogue result;
-  schedule::Epilogue& e = result.epilogue;
-  schedule::IndexPool& indices = e.pool.indices;
-  e.batch = indices.new_var(std::max<int64_t>(p.batch, 1)), e.row = indices.new_var(std::max<int64_t>(p.m, 1));
-  e.split = std::max<int64_t>(p.n, 1);
-  e.col_outer = indices.new_var(1), e.col = indices.new_var(e.split);
-  e.accumulator = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
-  result.operands = {{Role::kInput, p.in, {}, {}},
-                     {Role::kInput, p.in, {}, {}},
-                     {Role::kOutput, p.out, {}, {}},
-                     {Role::kOutput, DType::kU8, {}, {}}};
-  const auto place = [&](int64_t batch, int64_t row, int64_t col) {
-    return indices.add(indices.add(indices.scale(indices.var(e.batch), batch), indices.scale(indices.var(e.row), row)),
-                       indices.scale(indices.var(e.col), col));
-  };
-  StepLowering steps(e.pool);
-  ExprId x = e.pool.local(e.accumulator, 0);
-  const auto cast = [&](DType to) {
-    if (e.pool[x].dtype == to) return;
-    schedule::Expr c{schedule::Expr::Kind::kOp, to};
-    c.op = Op::kCast;
-    c.args = {x};
-    x = e.pool.add(std::move(c));
-  };
-  if (!epilogue.empty()) cast(DType::kF32);
-  size_t next = 0;
-  for (const std::string& step : epilogue.steps) {
-    if (next == epilogue.operands.size() || epilogue.operands[next].name != step) {
-      x = steps.step(step, x);
-      continue;
-    }
-    const CudaEpilogueOperand& o = epilogue.operands[next++];
-    const auto id = static_cast<uint32_t>(result.operands.size());
-    result.operands.push_back({Role::kInput, o.dtype, {}, {}});
-    const schedule::Index at = o.kind == Kind::kColumn ? place(0, 0, 1)
-                               : o.kind == Kind::kRow  ? place(0, 1, 0)
-                                                       : place(p.m * p.n, p.n, 1);
-    ExprId value = e.pool.load(o.dtype, id, at);
-    if (o.dtype != DType::kF32) {
-      schedule::Expr c{schedule::Expr::Kind::kOp, DType::kF32};
-      c.op = Op::kCast;
-      c.args = {value};
-      value = e.pool.add(std::move(c));
-    }
-    x = steps.op(Op::kAdd, {x, value});
-  }
-  cast(p.out);
-  e.stores.push_back({2, place(p.stride_d, p.ldd, 1), x});
-  return result;
-}
 
 std::string CudaGemmUnit::source() const {
   std::string unit;

@@ -12,11 +12,6 @@
 #include "target/cuda_driver.h"
 
 namespace heddle {
-
-const char* version() {
-  return HEDDLE_VERSION;
-}
-
 namespace driver {
 namespace {
 

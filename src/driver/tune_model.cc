@@ -123,8 +123,8 @@ class ModelTuner {
   ModelTuner(const Settings& settings, const TuneOptions& options, int64_t constants)
       : settings_(settings),
         options_(options),
-        database_(tuning_database()),
-        place_(tuning_place(settings.target)),
+        database_(tune::user_database()),
+        place_(tune::place_of(settings.target)),
         flush_bytes_(std::clamp(constants, 4 * settings.target.cpu.l2_bytes, kMostFlush)) {}
 
   std::vector<TunedProblem> run(std::vector<Task> tasks) {
@@ -192,24 +192,18 @@ class ModelTuner {
                                         schedule::name_of(task.question.candidates[i]), times.median * 1e6,
                                         times.seconds.size(), times.dropped ? ", dropped" : "", times.failure));
     }
-    keep(task, result, count);
+    keep(task, result);
   }
 
-  void keep(Task& task, const tune::TunerResult& result, size_t count) {
+  void keep(Task& task, const tune::TunerResult& result) {
     TunedProblem& report = task.report;
     if (!result.ok) {
       report.failure = result.times.front().failure;
       return;
     }
-    const tune::CandidateTimes& winner = result.times[result.winner];
     report.gain = result.gain;
-    report.record.winner = schedule::name_of(task.question.candidates[result.winner]);
-    report.record.pick = schedule::name_of(task.question.candidates[0]);
-    report.record.winner_us = winner.median * 1e6;
-    report.record.pick_us = winner.median * result.gain * 1e6;
-    report.record.spread = result.spread;
-    report.record.candidates = static_cast<int64_t>(count);
-    report.record.samples = static_cast<int64_t>(winner.seconds.size());
+    report.record = tune::record_of(result, schedule::name_of(task.question.candidates[result.winner]),
+                                    schedule::name_of(task.question.candidates[0]));
     database_.store(place_, report.problem, report.record);
   }
 
@@ -237,8 +231,8 @@ TuneReport tune_model(const std::string& path, const CompileOptions& options, co
   report.model = path;
   report.target = settings.target.fingerprint();
   report.problems = ModelTuner(settings, tuning, collector.constants()).run(collector.tasks());
-  report.database = tuning_database().path();
-  report.note = tuning_database().note();
+  report.database = tune::user_database().path();
+  report.note = tune::user_database().note();
   report.seconds = seconds_since(start);
   return report;
 }

@@ -1,24 +1,10 @@
 #include "driver/tuned_configs.h"
 
-#include <fstream>
-
 #include "base/check.h"
 #include "base/file.h"
-#include "heddle/version.h"
-#include "jit/cache.h"
-#include "jit/compiler.h"
-#include "jit/headers.h"
 
 namespace heddle::driver {
 namespace {
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
-  }
-  return "unknown";
-}
 
 // "0.412 ms", "13.1 us"
 std::string time_text(double us) {
@@ -42,37 +28,14 @@ std::string winner_line(const std::string& problem, const tune::Record& record) 
 
 }  // namespace
 
-tune::Database& tuning_database() {
-  // By folder: a process that changes HEDDLE_CACHE_DIR (tests do) sees the other folder's.
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<tune::Database>> databases;
-  const std::string path = tune::Database::path_in(jit::Cache::of_user().folder());
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<tune::Database>& database = databases[path];
-  if (database == nullptr) database = std::make_unique<tune::Database>(path);
-  return *database;
-}
-
-tune::Place tuning_place(const Target& target) {
-  tune::Place place;
-  place.version = fmt::format("{} {}", version(), jit::headers_hash().hex());
-  place.device = fmt::format("{}, {}", cpu_name(), target.fingerprint());
-  try {
-    place.driver = jit::find_compiler().version;
-  } catch (const Error&) {
-    place.driver = "no compiler";
-  }
-  return place;
-}
-
 std::string TuningChoices::text() const {
   return fmt::format("{}", fmt::join(problems, "\n"));
 }
 
 std::string current_winners(std::string_view text, const Target& target, bool tuned) {
-  tune::Database& database = tuning_database();
+  tune::Database& database = tune::user_database();
   if (!tuned || text.empty() || !file_exists(database.path())) return "";
-  const tune::Place place = tuning_place(target);
+  const tune::Place place = tune::place_of(target);
   std::string winners;
   while (!text.empty()) {
     const std::string problem(text.substr(0, text.find('\n')));
@@ -82,13 +45,14 @@ std::string current_winners(std::string_view text, const Target& target, bool tu
   return winners;
 }
 
-TunedConfigs::TunedConfigs(const Target& target, bool tuned) : tuned_(tuned && file_exists(tuning_database().path())) {
-  if (tuned_) place_ = tuning_place(target);
+TunedConfigs::TunedConfigs(const Target& target, bool tuned)
+    : tuned_(tuned && file_exists(tune::user_database().path())) {
+  if (tuned_) place_ = tune::place_of(target);
 }
 
 std::optional<schedule::Config> TunedConfigs::choose(const std::string& problem, const Candidates& candidates) {
   const auto [at, is_new] = asked_.try_emplace(problem);
-  if (is_new && tuned_) at->second = tuning_database().find(place_, problem);
+  if (is_new && tuned_) at->second = tune::user_database().find(place_, problem);
   if (!at->second) return std::nullopt;
   for (schedule::Config& config : candidates()) {
     if (schedule::name_of(config) != at->second->winner) continue;

@@ -8,15 +8,9 @@
 #include "schedule/config_source.h"
 #include "target/target.h"
 #include "tune/database.h"
+#include "tune/place.h"
 
 namespace heddle::driver {
-
-// The tuner's database of this user.
-tune::Database& tuning_database();
-
-// What the timings of a target hold for: its device, the driver (CPU: the compiler), this version of Heddle with its
-// kernels.
-tune::Place tuning_place(const Target& target);
 
 // What a plan depends on besides its options: the problems that its schedule asked about, and what was answered.
 struct TuningChoices {

@@ -31,13 +31,28 @@ uint64_t random_bits(DType dtype, std::mt19937_64& random) {
 }
 
 template <typename T>
-double widen(const std::byte* from) {
+double widen(const void* from) {
   T value;
   std::memcpy(&value, from, sizeof(T));
   return static_cast<double>(value);
 }
 
-double as_double(const std::byte* from, DType dtype) {
+}  // namespace
+
+void fill_random(void* data, DType dtype, int64_t count, uint64_t seed) {
+  const size_t element = size_of(dtype);
+  std::mt19937_64 random(seed);
+  std::vector<uint64_t> table(kTable);
+  for (uint64_t& bits : table) bits = random_bits(dtype, random);
+  auto* to = static_cast<std::byte*>(data);
+  uint64_t state = seed * 2654435761u + 1;
+  for (int64_t i = 0; i < count; ++i, to += element) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    std::memcpy(to, &table[state >> 50], element);
+  }
+}
+
+double as_double(const void* from, DType dtype) {
   switch (dtype) {
     case DType::kF64:
       return widen<double>(from);
@@ -61,22 +76,7 @@ double as_double(const std::byte* from, DType dtype) {
     case DType::kU16:
       return widen<uint16_t>(from);
     default:
-      return is_float(dtype) ? decode_float(dtype, static_cast<uint8_t>(*from)) : widen<uint8_t>(from);
-  }
-}
-
-}  // namespace
-
-void fill_random(void* data, DType dtype, int64_t count, uint64_t seed) {
-  const size_t element = size_of(dtype);
-  std::mt19937_64 random(seed);
-  std::vector<uint64_t> table(kTable);
-  for (uint64_t& bits : table) bits = random_bits(dtype, random);
-  auto* to = static_cast<std::byte*>(data);
-  uint64_t state = seed * 2654435761u + 1;
-  for (int64_t i = 0; i < count; ++i, to += element) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    std::memcpy(to, &table[state >> 50], element);
+      return is_float(dtype) ? decode_float(dtype, static_cast<uint32_t>(widen<uint8_t>(from))) : widen<uint8_t>(from);
   }
 }
 

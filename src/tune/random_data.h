@@ -12,6 +12,7 @@ namespace heddle::tune {
 void fill_random(void* data, DType dtype, int64_t count, uint64_t seed);
 
 // Elements of any fixed-size type as double.
+double as_double(const void* element, DType dtype);
 std::vector<double> as_doubles(const void* data, DType dtype, int64_t count);
 
 // Of the finite values; 0 of none.

@@ -100,6 +100,18 @@ class Contest {
 
 }  // namespace
 
+Record record_of(const TunerResult& result, std::string winner, std::string pick) {
+  const CandidateTimes& won = result.times[result.winner];
+  Record record;
+  record.winner = std::move(winner), record.pick = std::move(pick);
+  record.winner_us = won.median * 1e6;
+  record.pick_us = record.winner_us * result.gain;
+  record.spread = result.spread;
+  record.candidates = static_cast<int64_t>(result.times.size());
+  record.samples = static_cast<int64_t>(won.seconds.size());
+  return record;
+}
+
 double median_of(std::vector<double> values) {
   return percentile_of(std::move(values), 0.5);
 }

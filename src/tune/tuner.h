@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tune/database.h"
+
 namespace heddle::tune {
 
 // The candidates of one problem on a device, ready to run, best prediction first.
@@ -42,6 +44,9 @@ struct TunerResult {
 // Runs candidates in turns, so that a disturbance of the machine meets all of them alike, and drops those that are
 // clearly slower. The first candidate stays to the end whatever its times: the gain is measured against it.
 TunerResult choose_fastest(Trial& trial, const TunerOptions& options);
+
+// What the database keeps of it; names are those of the winner's and of the first candidate's configuration.
+Record record_of(const TunerResult& result, std::string winner, std::string pick);
 
 double median_of(std::vector<double> values);  // 0 of none
 double percentile_of(std::vector<double> values, double share);

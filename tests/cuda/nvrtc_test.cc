@@ -8,16 +8,13 @@
 #include <tuple>
 
 #include "base/file.h"
-#include "codegen/cuda_gemm.h"
 #include "heddle/error.h"
 #include "jit/headers.h"
+#include "ops/gemm_kernel.h"
+#include "schedule/config_source.h"
 
 namespace heddle::jit {
 namespace {
-
-using codegen::CudaEpilogue;
-using schedule::CudaGemmCandidate;
-using schedule::CudaGemmProblem;
 
 class NvrtcTest : public testing::Test {
  protected:
@@ -35,53 +32,57 @@ class NvrtcTest : public testing::Test {
   TempDir cache_;
 };
 
-CudaGemmProblem problem(int64_t m, int64_t n, DType in, DType out, bool a_k_major = true, bool b_k_major = true) {
-  CudaGemmProblem p;
+ops::GemmProblem problem(int64_t m, int64_t n, DType in, DType out, const char* epilogue = "", bool transpose_a = false,
+                         bool transpose_b = true) {
+  ops::GemmProblem p;
   p.in = in;
   p.out = out;
+  p.tf32 = in == DType::kF32;
   p.m = m;
   p.n = n;
   p.k = 4096;
-  p.a_k_major = a_k_major;
-  p.b_k_major = b_k_major;
-  return p.resolved();
+  p.transpose_a = transpose_a;
+  p.transpose_b = transpose_b;
+  p.epilogue = epilogue;
+  const DType type = out == DType::kI32 ? DType::kF32 : out;
+  p.operands = {{.name = "bias", .dtype = type},
+                {.name = "row_bias", .kind = ops::Operand::Kind::kRow, .dtype = type},
+                {.name = "residual", .kind = ops::Operand::Kind::kMatrix, .dtype = type}};
+  return p;
 }
 
-// compile_cubin() throws on spills, C7508 and C7510. Of each tile one instance: clusters and splits vary from tile to
-// tile.
-void compile_tiles(const CudaGemmProblem& p, const char* epilogue, size_t most = 100) {
-  std::set<std::tuple<int, int, int, bool, bool>> seen;
+// compile_cubin() throws on spills, C7508 and C7510. Of each tile of the sm_90 family one instance: clusters and splits
+// vary from tile to tile.
+void compile_tiles(const ops::GemmProblem& p, size_t most = 100) {
+  const ops::ResolvedGemm gemm = ops::resolve(p);
+  std::set<std::tuple<int64_t, int64_t, int64_t, bool, bool>> seen;
   int turn = 0;
-  const auto all = schedule::enumerate(p, CudaTarget{});
+  const auto all = ops::all_candidates(gemm, CudaTarget{});
   for (auto c = all.rbegin(); c != all.rend(); ++c) {  // from the back: clusters and splits come first
-    if (!c->rejected.empty() || seen.size() == most) continue;
-    const auto& f = c->config;
-    if (++turn % 3 != 0 || !seen.insert({f.tile_m, f.tile_n, f.consumers, f.ping_pong, f.swapped}).second) continue;
-    const codegen::GemmEpilogue lowered = codegen::lower(CudaEpilogue::parse(epilogue, p.out), p);
-    const std::string unit = codegen::gemm_unit(p, f, lowered.epilogue, lowered.operands).source();
-    EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << f.name() << "\n" << unit;
+    const schedule::Config& f = c->config;
+    if (f.algorithm != "sm90" || !c->rejected.empty() || seen.size() == most) continue;
+    if (++turn % 3 != 0 || !seen.insert({f.tile_m, f.tile_n, f.micro_m, f.ping_pong, f.swapped}).second) continue;
+    const std::string unit = ops::make_kernel(gemm, f, CudaTarget{}).unit;
+    EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << schedule::name_of(f) << "\n" << unit;
   }
   EXPECT_GE(seen.size(), 1u);
 }
 
 TEST_F(NvrtcTest, InstancesOfHalf) {
-  compile_tiles(problem(4096, 4096, DType::kF16, DType::kF16), "bias,residual,gelu");
+  compile_tiles(problem(4096, 4096, DType::kF16, DType::kF16, "gelu(x + bias + residual)"));
 }
 TEST_F(NvrtcTest, InstancesOfBfloatWithEitherLayout) {
-  compile_tiles(problem(4096, 192, DType::kBF16, DType::kF32, false, false), "bias,silu");
+  compile_tiles(problem(4096, 192, DType::kBF16, DType::kF32, "silu(x + bias)", true, false));
 }
 TEST_F(NvrtcTest, InstancesOfNarrowProblems) {
-  compile_tiles(problem(16, 4096, DType::kF16, DType::kF16), "bias,hardswish,scale=0.5");
-}
-TEST_F(NvrtcTest, InstancesOfUnalignedProblems) {
-  compile_tiles(problem(4095, 31, DType::kF16, DType::kF16), "row_bias,softplus");
+  compile_tiles(problem(16, 4096, DType::kF16, DType::kF16, "hardswish(x + bias) * 0.5"));
 }
 TEST_F(NvrtcTest, InstancesOfOtherTypes) {
-  compile_tiles(problem(64, 128, DType::kF32, DType::kF32), "tanh", 4);
-  compile_tiles(problem(64, 128, DType::kF8E4M3, DType::kBF16), "relu", 4);
-  compile_tiles(problem(64, 128, DType::kF8E5M2, DType::kF16), "sigmoid", 4);
-  compile_tiles(problem(64, 128, DType::kI8, DType::kI32), "", 4);
-  compile_tiles(problem(64, 128, DType::kI8, DType::kF16), "scale=0.01,bias", 4);
+  compile_tiles(problem(64, 128, DType::kF32, DType::kF32, "tanh(x)"), 4);
+  compile_tiles(problem(64, 128, DType::kF8E4M3, DType::kBF16, "relu(x)"), 4);
+  compile_tiles(problem(64, 128, DType::kF8E5M2, DType::kF16, "sigmoid(x)"), 4);
+  compile_tiles(problem(64, 128, DType::kI8, DType::kI32), 4);
+  compile_tiles(problem(64, 128, DType::kI8, DType::kF16, "x * 0.01 + bias"), 4);
 }
 
 TEST_F(NvrtcTest, EveryHeaderForCudaCompilesAlone) {

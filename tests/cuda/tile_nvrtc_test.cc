@@ -9,6 +9,7 @@
 #include "codegen/cuda_tile.h"
 #include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
+#include "ops/epilogue.h"
 
 namespace heddle::jit {
 namespace {
@@ -60,10 +61,11 @@ CudaTileProblem problem(int64_t m, int64_t n, DType in, bool a_along_k = true, b
 void compile_tiles(const CudaTileProblem& p, Engine engine, DType out, const char* architecture, size_t most) {
   CudaTarget target;
   target.sm = std::string_view(architecture) == "sm_80" ? 80 : 90;
-  schedule::CudaGemmProblem gemm;
+  ops::GemmProblem gemm;
   gemm.m = p.m, gemm.n = p.n, gemm.k = p.k, gemm.out = out, gemm.ldd = p.n, gemm.stride_d = p.m * p.n;
-  gemm.in = p.accumulator() == DType::kI32 ? DType::kI8 : DType::kF32;
-  const codegen::GemmEpilogue e = lower(codegen::CudaEpilogue::parse("bias,relu", out), gemm);
+  gemm.epilogue = "relu(x + bias)";
+  gemm.operands = {{.name = "bias", .dtype = out, .stride = 0}};
+  const ops::LoweredEpilogue e = ops::lower_epilogue(gemm, p.accumulator());
   std::set<std::tuple<int, int, int>> seen;
   for (const CudaTileCandidate& c : enumerate(p, target)) {
     if (!c.rejected.empty() || c.config.engine != engine || seen.size() == most) continue;

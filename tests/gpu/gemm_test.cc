@@ -8,6 +8,7 @@
 
 #include "driver/cuda/gemm_bench.h"
 #include "heddle/error.h"
+#include "schedule/config_source.h"
 #include "target/cuda_driver.h"
 
 namespace heddle::driver {
@@ -44,22 +45,27 @@ TEST_P(GemmOnGpu, EveryCandidateIsRight) {
   if (devices.empty() || devices[0].target.sm != 90) GTEST_SKIP() << "no GPU of compute capability 9.0";
   const bool emulated = devices[0].target.emulated;
   const Case c = emulated ? shrink(GetParam()) : GetParam();
-  schedule::CudaGemmProblem p;
+  ops::GemmProblem p;
   p.m = c.m;
   p.n = c.n;
   p.k = c.k;
   p.batch = c.batch;
   p.in = c.in;
   p.out = c.out;
-  p.a_k_major = c.a_k_major;
-  p.b_k_major = c.b_k_major;
+  p.tf32 = c.in == DType::kF32;
+  p.transpose_a = !c.a_k_major;
+  p.transpose_b = c.b_k_major;
+  const DType type = c.out == DType::kI32 ? DType::kF32 : c.out;
+  p.operands = {{.name = "bias", .dtype = type},
+                {.name = "row_bias", .kind = ops::Operand::Kind::kRow, .dtype = type},
+                {.name = "residual", .kind = ops::Operand::Kind::kMatrix, .dtype = type}};
   if (c.pad > 0) {
     p.lda = (c.a_k_major ? c.k : c.m) + c.pad;
     p.ldb = (c.b_k_major ? c.k : c.n) + c.pad;
     p.ldd = c.n + c.pad;
   }
+  p.epilogue = c.epilogue;
   GemmBenchOptions options;
-  options.epilogue = c.epilogue;
   options.verify = true;
   options.library = false;
   options.most = emulated ? 2 : 24;
@@ -67,8 +73,8 @@ TEST_P(GemmOnGpu, EveryCandidateIsRight) {
   options.repeats = 1;
   const GemmBenchResult result = bench_gemm(p, options);
   for (const GemmTiming& t : result.timings) {
-    EXPECT_EQ(t.failure, "") << t.candidate.config.name();
-    EXPECT_LE(t.error, 1) << t.candidate.config.name();
+    EXPECT_EQ(t.failure, "") << schedule::name_of(t.candidate.config);
+    EXPECT_LE(t.error, 1) << schedule::name_of(t.candidate.config);
   }
   EXPECT_TRUE(result.verified);
 }
@@ -98,19 +104,21 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{96, 80, 64, kF16, kF16, "", true, true, 1, 3},
                     Case{256, 128, 192, kF16, kF16, "", true, true, 5},
                     Case{60, 31, 50, kF16, kF16, "", false, true, 3}));
-INSTANTIATE_TEST_SUITE_P(
-    Epilogues, GemmOnGpu,
-    testing::Values(Case{512, 384, 640, kF16, kF16, "bias,relu"}, Case{300, 250, 64, kF16, kF16, "bias,residual,gelu"},
-                    Case{512, 384, 640, kBF16, kBF16, "bias,silu"}, Case{99, 55, 70, kF16, kF16, "row_bias,hardswish"},
-                    Case{16, 2048, 2048, kF16, kF16, "bias,residual,softplus"},
-                    Case{64, 64, 0, kF16, kF16, "bias,tanh"}, Case{512, 384, 640, kF16, kF32, "scale=0.25,sigmoid"},
-                    Case{512, 384, 640, DType::kI8, kF16, "scale=0.001,relu"},
-                    Case{16, 2048, 2048, DType::kI8, kBF16, "scale=0.001,bias"},
-                    Case{64, 48, 80, kF16, kF16, "bias,residual", true, true, 3}));
+INSTANTIATE_TEST_SUITE_P(Epilogues, GemmOnGpu,
+                         testing::Values(Case{512, 384, 640, kF16, kF16, "relu(x + bias)"},
+                                         Case{300, 250, 64, kF16, kF16, "gelu(x + bias + residual)"},
+                                         Case{512, 384, 640, kBF16, kBF16, "silu(x + bias)"},
+                                         Case{99, 55, 70, kF16, kF16, "hardswish(x + row_bias)"},
+                                         Case{16, 2048, 2048, kF16, kF16, "softplus(x + bias + residual)"},
+                                         Case{64, 64, 0, kF16, kF16, "tanh(x + bias)"},
+                                         Case{512, 384, 640, kF16, kF32, "sigmoid(x * 0.25)"},
+                                         Case{512, 384, 640, DType::kI8, kF16, "relu(x * 0.001)"},
+                                         Case{16, 2048, 2048, DType::kI8, kBF16, "x * 0.001 + bias"},
+                                         Case{64, 48, 80, kF16, kF16, "x + bias + residual", true, true, 3}));
 
 TEST(Cuda, NoDeviceIsACleanError) {
   if (!cuda_devices().empty()) GTEST_SKIP() << "there is a GPU";
-  schedule::CudaGemmProblem p;
+  ops::GemmProblem p;
   p.m = p.n = p.k = 64;
   try {
     bench_gemm(p, {});

@@ -131,7 +131,7 @@ TEST_F(TuneModel, EveryCandidateGivesTheSameResults) {
     for (size_t i = ask.list.size() - 2; i < ask.list.size(); ++i) {
       tune::Record record;
       record.winner = schedule::name_of(ask.list[i]);
-      tuning_database().store(tuning_place(Target::host_cpu(1)), p.problem, record);
+      tune::user_database().store(tune::place_of(Target::host_cpu(1)), p.problem, record);
       changed += symbols() != plain ? 1 : 0;
       expect_near(before, run());
     }
@@ -155,20 +155,20 @@ TEST_F(TuneModel, PlansAreCachedByTheirChoices) {
   // A winner that no candidate carries any more is not used, and is no reason to compile again and again.
   tune::Record stale;
   stale.winner = "direct 7x7x7 of another version";
-  tuning_database().store(tuning_place(Target::host_cpu(1)), report.problems[0].problem, stale);
+  tune::user_database().store(tune::place_of(Target::host_cpu(1)), report.problems[0].problem, stale);
   EXPECT_FALSE(from_cache());
   EXPECT_TRUE(from_cache());
   // Records of another machine do not matter.
-  tune::Place elsewhere = tuning_place(Target::host_cpu(1));
+  tune::Place elsewhere = tune::place_of(Target::host_cpu(1));
   elsewhere.device = "another";
-  tuning_database().store(elsewhere, report.problems[0].problem, stale);
+  tune::user_database().store(elsewhere, report.problems[0].problem, stale);
   EXPECT_TRUE(from_cache());
 }
 
 TEST_F(TuneModel, ADamagedDatabaseIsBegunAnew) {
   set_log_sink([](LogLevel, std::string_view) {});
   make_directories(dir_.path() + "/cache");
-  write_file(tuning_database().path(), std::string(5000, '?'));
+  write_file(tune::user_database().path(), std::string(5000, '?'));
   EXPECT_EQ(compile_model(model_, options_, false).report.tuned, 0u);
   const TuneReport report = tune_model(model_, options_, tuning_);
   EXPECT_NE(report.note.find("set aside"), std::string::npos) << report.note;

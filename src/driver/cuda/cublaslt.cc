@@ -116,22 +116,22 @@ CublasLt::~CublasLt() {
   if (handle_ != nullptr) api_->destroy(handle_);
 }
 
-std::shared_ptr<CublasLt::Problem> CublasLt::prepare(const schedule::CudaGemmProblem& p,
-                                                     const std::vector<uint64_t>& operands) {
+std::shared_ptr<CublasLt::Problem> CublasLt::prepare(const ops::GemmProblem& p, const std::vector<uint64_t>& operands) {
   auto problem = std::make_shared<Problem>(
       Problem{*api_, operands, p.in == DType::kI8 && p.out == DType::kI32, nullptr, nullptr, nullptr, nullptr, {}});
-  if (p.batch != 1 || p.m == 0 || p.n == 0 || p.k == 0) return problem;
+  const bool known = p.in != DType::kF64 && p.in != DType::kU8;
+  if (!known || p.batch != 1 || p.m == 0 || p.n == 0 || p.k == 0) return problem;
   // Its matrices are column-major: it computes D^T = B^T A^T.
-  const int compute = p.in == DType::kI8 ? kCompute32I : p.in == DType::kF32 ? kComputeTf32 : kCompute32F;
+  const int compute = p.in == DType::kI8 ? kCompute32I : p.tf32 ? kComputeTf32 : kCompute32F;
   const int transposed = 1, plain = 0;
   const auto u = [](int64_t x) { return static_cast<uint64_t>(x); };
   bool good = api_->desc_create(&problem->desc, compute, problem->integer ? kI32 : kF32) == 0;
-  good = good && api_->desc_set(problem->desc, kTransA, p.b_k_major ? &transposed : &plain, sizeof(int)) == 0;
-  good = good && api_->desc_set(problem->desc, kTransB, p.a_k_major ? &plain : &transposed, sizeof(int)) == 0;
-  good = good && api_->layout_create(&problem->a, cuda_type(p.in), u(p.b_k_major ? p.k : p.n),
-                                     u(p.b_k_major ? p.n : p.k), p.ldb) == 0;
-  good = good && api_->layout_create(&problem->b, cuda_type(p.in), u(p.a_k_major ? p.k : p.m),
-                                     u(p.a_k_major ? p.m : p.k), p.lda) == 0;
+  good = good && api_->desc_set(problem->desc, kTransA, p.transpose_b ? &transposed : &plain, sizeof(int)) == 0;
+  good = good && api_->desc_set(problem->desc, kTransB, p.transpose_a ? &transposed : &plain, sizeof(int)) == 0;
+  good = good && api_->layout_create(&problem->a, cuda_type(p.in), u(p.transpose_b ? p.k : p.n),
+                                     u(p.transpose_b ? p.n : p.k), p.ldb) == 0;
+  good = good && api_->layout_create(&problem->b, cuda_type(p.in), u(p.transpose_a ? p.m : p.k),
+                                     u(p.transpose_a ? p.k : p.m), p.lda) == 0;
   good = good && api_->layout_create(&problem->d, cuda_type(p.out), u(p.n), u(p.m), p.ldd) == 0;
   void* preference = nullptr;
   good = good && api_->preference_create(&preference) == 0;

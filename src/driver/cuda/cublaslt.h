@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "heddle/ops.h"
 #include "runtime/cuda/device.h"
-#include "schedule/cuda_gemm.h"
 
 namespace heddle::driver {
 
@@ -17,9 +17,10 @@ class CublasLt {
   ~CublasLt();
 
   // The algorithms that its heuristics return for an unbatched problem, at most 32, with 64 MiB of workspace;
-  // `operands` are A, B, D. Empty where it supports the problem not at all.
+  // `operands` begin with A, B, D; the problem is resolved (ops::resolve()) Empty where it supports the problem not at
+  // all.
   struct Problem;
-  std::shared_ptr<Problem> prepare(const schedule::CudaGemmProblem& problem, const std::vector<uint64_t>& operands);
+  std::shared_ptr<Problem> prepare(const ops::GemmProblem& problem, const std::vector<uint64_t>& operands);
   static int algorithms(const Problem& problem);
   // Enqueues on the context's stream; false: the algorithm failed.
   bool enqueue(const Problem& problem, int algorithm) const;

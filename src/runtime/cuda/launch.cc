@@ -32,10 +32,27 @@ int map_swizzle(int bytes) {
 
 }  // namespace
 
+void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, uint64_t base, void* map) {
+  const uint32_t box[3] = {desc.box[0], desc.box[1], 1}, ones[3] = {1, 1, 1};
+  context.check(context.driver().tensor_map(map, map_type(desc.element), 3, reinterpret_cast<void*>(base),
+                                            desc.extents.data(), desc.strides.data(), box, ones, 0,
+                                            map_swizzle(desc.swizzle_bytes), kPromoteL2To256, 0),
+                "cuTensorMapEncodeTiled");
+}
+
+unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes) {
+  unsigned count = 0;
+  if (launch.cluster > 1) {
+    attributes[count++] = {CudaLaunchAttribute::kClusterDimension, 0, {launch.cluster, 1, 1}};
+  }
+  if (launch.cooperative) attributes[count++] = {CudaLaunchAttribute::kCooperative, 0, {1}};
+  if (launch.early) attributes[count++] = {CudaLaunchAttribute::kProgrammaticSerialization, 0, {1}};
+  return count;
+}
+
 CudaBoundLaunch::CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle function, const CudaLaunch& launch,
                                  std::span<const uint64_t> operands)
     : function_(function), launch_(launch), maps_(launch.maps.size()) {
-  const CudaDriver& driver = context.driver();
   const auto address_of = [&](int operand) {
     HEDDLE_CHECK(operand >= 0 && static_cast<size_t>(operand) < operands.size(), "operand {}", operand);
     return operands[static_cast<size_t>(operand)];
@@ -47,11 +64,7 @@ CudaBoundLaunch::CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle 
       fail(ErrorCode::kInvalidArgument, launch.symbol,
            fmt::format("operand {} lies at {:#x}, which is not aligned to 16 bytes", desc.operand, base));
     }
-    const uint32_t box[3] = {desc.box[0], desc.box[1], 1}, ones[3] = {1, 1, 1};
-    context.check(
-        driver.tensor_map(&maps_[i], map_type(desc.element), 3, reinterpret_cast<void*>(base), desc.extents.data(),
-                          desc.strides.data(), box, ones, 0, map_swizzle(desc.swizzle_bytes), kPromoteL2To256, 0),
-        "cuTensorMapEncodeTiled");
+    encode_tensor_map(context, desc, base, &maps_[i]);
   }
   for (const PointerPatch& patch : launch.pointers) {
     const uint64_t address = address_of(patch.operand);
@@ -66,12 +79,7 @@ void CudaBoundLaunch::enqueue(const CudaContext& context, CudaDriver::Handle str
   for (const Map& map : maps_) arguments.push_back(const_cast<Map*>(&map));
   for (const auto& block : launch_.arguments) arguments.push_back(const_cast<uint8_t*>(block.data()));
   CudaLaunchAttribute attributes[3];
-  unsigned count = 0;
-  if (launch_.cluster > 1) {
-    attributes[count++] = {CudaLaunchAttribute::kClusterDimension, 0, {launch_.cluster, 1, 1}};
-  }
-  if (launch_.cooperative) attributes[count++] = {CudaLaunchAttribute::kCooperative, 0, {1}};
-  if (launch_.early) attributes[count++] = {CudaLaunchAttribute::kProgrammaticSerialization, 0, {1}};
+  const unsigned count = launch_attributes(launch_, attributes);
   const CudaLaunchConfig config = {{launch_.grid[0], launch_.grid[1], launch_.grid[2]},
                                    {launch_.block, 1, 1},
                                    launch_.shared_bytes,

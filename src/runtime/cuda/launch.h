@@ -9,6 +9,13 @@
 
 namespace heddle::runtime {
 
+// Encodes the tensor map of an operand that lies at `base` (with the map's offset; a multiple of 16) into
+// kTensorMapBytes at `map`, which is a multiple of 64.
+void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, uint64_t base, void* map);
+
+// The attributes of a launch; at most three. Returns their number.
+unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes);
+
 // A launch with addresses filled in, ready to be enqueued many times. `operands` are device addresses, counted as in
 // the launch. Throws kInvalidArgument on an operand of a tensor map that is not aligned to 16 bytes.
 class CudaBoundLaunch {

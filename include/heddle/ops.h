@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "heddle/dtype.h"
+#include "heddle/error.h"
+
+// Single operators on device memory. An operator is prepared once for a problem: the best known configuration is
+// chosen (by the tuner's database, else by the cost model), its kernels are compiled or taken from the cache, loaded
+// and laid out. A call then fills in addresses and enqueues them on a CUDA stream.
+namespace heddle::ops {
+
+// An operand of an epilogue besides the accumulator.
+struct Operand {
+  enum class Kind : uint8_t {
+    kColumn,  // one element for each column of D: a bias
+    kRow,     // one for each row
+    kMatrix,  // one for each element: a residual
+    kScalar,  // one in all
+  };
+  std::string name;
+  Kind kind = Kind::kColumn;
+  DType dtype = DType::kF16;           // f64, f32, f16, bf16, f8e4m3, f8e5m2, i8, u8, i32
+  int64_t leading = 0;                 // of a matrix: elements from row to row; 0: dense
+  std::optional<int64_t> stride = {};  // elements from batch to batch; unset: dense matrices, vectors shared by all
+};
+
+// D[b] = epilogue(A[b] B[b]) for b in [0, batch). All matrices are row-major: D is m x n, A is m x k (k x m where it is
+// transposed), B is k x n (n x k). Dimensions and strides count elements; 0 stands for dense.
+struct GemmProblem {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  // Of A and B, and of D: f16, bf16, f32, f8e4m3, f8e5m2 -> f32, f16, bf16; i8, u8 -> i32, f32, f16, bf16; f64 -> f64.
+  DType in = DType::kF16, out = DType::kF16;
+  bool tf32 = false;  // f32 operands are rounded to tf32, for tensor cores
+  bool transpose_a = false, transpose_b = false;
+  int64_t lda = 0, ldb = 0, ldd = 0;
+  int64_t stride_a = 0, stride_b = 0, stride_d = 0;
+  // An expression of x, the accumulator, and the operands' names: "gelu(x + bias) * 0.5 + residual"; "": x itself.
+  // Computed in f32 (f64 for f64). docs/howto/call-a-gemm.md lists the functions.
+  std::string epilogue;
+  std::vector<Operand> operands;
+
+  bool operator==(const GemmProblem&) const;
+};
+
+struct PrepareOptions {
+  int device = 0;           // ordinal of the GPU
+  double tune_seconds = 0;  // above 0: candidates are measured for about so long where the database has no winner
+  bool use_cache = true;    // of compiled kernels, on disk
+};
+
+// A configuration in which a problem can run, or why it cannot.
+struct GemmInstance {
+  std::string name;
+  double predicted_us = 0;  // by the cost model
+  std::string rejected;     // the reason; "" where it can run
+};
+
+// Every configuration for a problem on a device, best prediction first, those that cannot run last. Throws as prepare()
+// does, but compiles nothing.
+std::vector<GemmInstance> gemm_instances(const GemmProblem& problem, int device = 0);
+
+// A prepared product. Copies share it; calls from several threads are safe. It and its device's primary context live
+// until the last copy is gone, which must not be before the work that it enqueued has ended.
+class Gemm {
+ public:
+  // Throws kInvalidArgument (negative or too large sizes, a leading dimension smaller than the row, a wrong epilogue),
+  // kUnsupportedType (it lists the pairs that exist), kDevice, kNoCompiler, kCompilerFailed, kOutOfMemory.
+  static Gemm prepare(const GemmProblem& problem, const PrepareOptions& options = {});
+
+  // Enqueues the product on a CUDA stream (a CUstream or cudaStream_t; null: the default stream of the current
+  // context). `operands` are device addresses in the order of GemmProblem::operands. All addresses must be multiples of
+  // 16. D may be a matrix operand of the same type and strides; other overlaps of D with what is read are refused.
+  // Where m, n or batch is 0 nothing happens; where k is 0, the sums are zero. Throws kInvalidArgument, kDevice.
+  //
+  // A product that needs a workspace (workspace_bytes()) has one for each stream, allocated at its first call there:
+  // make that call before the stream is captured.
+  void operator()(const void* a, const void* b, void* d, void* stream,
+                  std::span<const void* const> operands = {}) const;
+  void operator()(const void* a, const void* b, void* d, void* stream,
+                  std::initializer_list<const void*> operands) const {
+    (*this)(a, b, d, stream, std::span<const void* const>(operands.begin(), operands.size()));
+  }
+
+  const std::string& config() const;  // the configuration's name
+  const std::string& reason() const;  // why it was chosen
+  int64_t workspace_bytes() const;
+
+  class Impl;
+
+ private:
+  explicit Gemm(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+// Prepares the problem when it is first seen on a device (device 0 unless `options` say otherwise), then finds it by a
+// hash: some 100 ns more than a call of a Gemm.
+void gemm(const GemmProblem& problem, const void* a, const void* b, void* d, void* stream,
+          std::span<const void* const> operands = {}, const PrepareOptions& options = {});
+
+}  // namespace heddle::ops

@@ -1,0 +1,334 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "jit/cuda/nvrtc.h"
+#include "ops/gemm_trial.h"
+#include "ops/launcher.h"
+#include "schedule/config_source.h"
+#include "tune/place.h"
+
+namespace heddle::ops {
+namespace {
+
+using runtime::CudaContext;
+using schedule::CudaCandidate;
+
+constexpr size_t kMostOperands = 16;
+constexpr uint64_t kAlignment = 16;
+constexpr int kMeasured = 8;      // candidates of one problem that prepare() measures
+constexpr size_t kMostTries = 6;  // configurations that may fail to compile before prepare() does
+
+// A configuration and why it was chosen.
+struct Choice {
+  schedule::Config config;
+  std::string reason;
+};
+
+// Measures the best predictions, stores the winner, and returns it; nullopt where none of them runs.
+std::optional<Choice> measure(const CudaContext& context, const ResolvedGemm& gemm, const tune::Place& place,
+                              const PrepareOptions& options) {
+  GemmTrial trial(context, gemm, worthwhile(gemm, context.device().target, kMeasured), {false, options.use_cache});
+  tune::TunerOptions tuner;
+  tuner.budget_seconds = options.tune_seconds;
+  const tune::TunerResult result = tune::choose_fastest(trial, tuner);
+  if (!result.ok) return std::nullopt;
+  const schedule::Config& winner = trial.candidates()[result.winner].candidate.config;
+  const tune::Record record =
+      tune::record_of(result, schedule::name_of(winner), schedule::name_of(trial.candidates()[0].candidate.config));
+  tune::user_database().store(place, gemm.text(), record);
+  return Choice{winner, fmt::format("measured: {:.2f} us, {:.2f}x the model's pick", record.winner_us, result.gain)};
+}
+
+// Configurations in the order in which they are to be tried: what was measured first, then the model's order.
+std::vector<Choice> choose(const CudaContext& context, const ResolvedGemm& gemm, const PrepareOptions& options) {
+  std::vector<CudaCandidate> list = all_candidates(gemm, context.device().target);
+  if (list.empty() || !list.front().rejected.empty()) {
+    fail(ErrorCode::kUnsupportedType, "gemm",
+         fmt::format("no configuration runs on {}: {}", context.device().name,
+                     list.empty() ? "there is none" : list.front().rejected));
+  }
+  std::vector<Choice> choices;
+  const tune::Place place = tune::place_of(context.device());
+  if (const auto record = tune::user_database().find(place, gemm.text())) {
+    for (const CudaCandidate& candidate : list) {
+      if (!candidate.rejected.empty() || schedule::name_of(candidate.config) != record->winner) continue;
+      choices.push_back(
+          {candidate.config, fmt::format("tuned: {:.2f} us, median of {} runs", record->winner_us, record->samples)});
+    }
+  }
+  if (choices.empty() && options.tune_seconds > 0) {
+    if (auto measured = measure(context, gemm, place, options)) choices.push_back(std::move(*measured));
+  }
+  for (CudaCandidate& candidate : list) {
+    if (!candidate.rejected.empty() || choices.size() > kMostTries) break;
+    choices.push_back(
+        {std::move(candidate.config), fmt::format("{:.2f} us predicted by the model", candidate.predicted_us)});
+  }
+  return choices;
+}
+
+}  // namespace
+
+class Gemm::Impl {
+ public:
+  Impl(const GemmProblem& problem, const PrepareOptions& options);
+
+  void call(const void* a, const void* b, void* d, void* stream, std::span<const void* const> operands) const;
+
+  std::string config, reason;
+  int64_t workspace_bytes = 0;
+
+ private:
+  // What a call checks of one address.
+  struct Span {
+    int64_t bytes = 0;
+    bool may_be_d = false;  // an operand with exactly D's elements
+  };
+
+  void load(const schedule::Config& choice, bool use_cache);
+  void set_spans();
+  uint64_t address(size_t operand, const void* pointer) const;
+  void check_overlaps(std::span<const uint64_t> addresses) const;
+  uint64_t workspace_of(CudaDriver::Handle stream) const;
+  [[noreturn]] void refuse(size_t operand, const std::string& why, const std::string& remedy = {}) const;
+
+  int64_t counters_at() const { return (workspace_bytes + 255) / 256 * 256; }
+
+  ResolvedGemm gemm_;
+  bool empty_ = false;
+  int64_t counter_bytes_ = 0;
+  std::vector<Span> spans_;  // of A, B, D and the epilogue's operands
+  std::shared_ptr<const CudaContext> context_;
+  std::unique_ptr<runtime::CudaModule> module_;
+  std::unique_ptr<Launcher> launcher_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<CudaDriver::Handle, std::unique_ptr<runtime::CudaBuffer>>> workspaces_;
+};
+
+Gemm::Impl::Impl(const GemmProblem& problem, const PrepareOptions& options) : gemm_(resolve(problem)) {
+  if (gemm_.problem.operands.size() > kMostOperands) {
+    fail(ErrorCode::kInvalidArgument, "gemm",
+         fmt::format("its epilogue has {} operands, at most {}", gemm_.problem.operands.size(), kMostOperands));
+  }
+  empty_ = gemm_.is_empty();
+  set_spans();
+  if (empty_) {
+    config = reason = "nothing to compute";
+    return;
+  }
+  context_ = CudaContext::of_device(options.device);
+  const std::vector<Choice> choices = choose(*context_, gemm_, options);
+  for (size_t i = 0; launcher_ == nullptr; ++i) {
+    try {
+      load(choices[i].config, options.use_cache);
+      config = schedule::name_of(choices[i].config);
+      reason = choices[i].reason;
+    } catch (const Error& error) {
+      // A configuration whose registers spill is none; the next best takes its place.
+      if (error.code() != ErrorCode::kCompilerFailed || i + 1 == choices.size()) throw;
+    }
+  }
+}
+
+void Gemm::Impl::load(const schedule::Config& choice, bool use_cache) {
+  const CudaTarget& target = context_->device().target;
+  const GemmKernel kernel = make_kernel(gemm_, choice, target);
+  const jit::CompiledCubin cubin = jit::compile_cubin(kernel.unit, target.architecture(), use_cache);
+  module_ = std::make_unique<runtime::CudaModule>(*context_, cubin.bytes);
+  launcher_ = std::make_unique<Launcher>(*context_, *module_, kernel.launches);
+  workspace_bytes = kernel.workspace_bytes;
+  counter_bytes_ = kernel.counter_bytes;
+}
+
+void Gemm::Impl::set_spans() {
+  const GemmProblem& p = gemm_.problem;
+  const auto add = [&](int64_t elements, DType dtype) {
+    spans_.push_back({elements * static_cast<int64_t>(size_of(dtype)), false});
+  };
+  const bool ta = p.transpose_a, tb = p.transpose_b;
+  add(extent_of(ta ? p.k : p.m, ta ? p.m : p.k, p.lda, p.stride_a, p.batch), p.in);
+  add(extent_of(tb ? p.n : p.k, tb ? p.k : p.n, p.ldb, p.stride_b, p.batch), p.in);
+  add(extent_of(p.m, p.n, p.ldd, p.stride_d, p.batch), p.out);
+  for (const Operand& o : p.operands) {
+    add(extent_of(o, p), o.dtype);
+    spans_.back().may_be_d = o.kind == Operand::Kind::kMatrix && o.dtype == p.out && o.leading == p.ldd &&
+                             (p.batch == 1 || *o.stride == p.stride_d);
+  }
+}
+
+void Gemm::Impl::refuse(size_t operand, const std::string& why, const std::string& remedy) const {
+  constexpr const char* kNames[] = {"A", "B", "D"};
+  fail(ErrorCode::kInvalidArgument,
+       operand < kFirstOperand
+           ? fmt::format("gemm: {}", kNames[operand])
+           : fmt::format("gemm: operand \"{}\"", gemm_.problem.operands[operand - kFirstOperand].name),
+       why, remedy);
+}
+
+uint64_t Gemm::Impl::address(size_t operand, const void* pointer) const {
+  const auto address = reinterpret_cast<uint64_t>(pointer);
+  if (address % kAlignment != 0) [[unlikely]] {
+    refuse(operand, fmt::format("its address {:#x} is not a multiple of {}", address, kAlignment),
+           "Allocate it with the CUDA allocator, or copy what begins elsewhere");
+  }
+  if (address == 0 && spans_[operand].bytes > 0) [[unlikely]] {
+    refuse(operand, "its address is null");
+  }
+  return address;
+}
+
+void Gemm::Impl::check_overlaps(std::span<const uint64_t> addresses) const {
+  const uint64_t d = addresses[kOperandD], d_end = d + static_cast<uint64_t>(spans_[kOperandD].bytes);
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    if (i == kOperandD) continue;
+    const uint64_t end = addresses[i] + static_cast<uint64_t>(spans_[i].bytes);
+    if (addresses[i] >= d_end || end <= d || (spans_[i].may_be_d && addresses[i] == d)) continue;
+    refuse(i, "it overlaps D", "D may be a matrix operand of the epilogue of the same type and strides, nothing else");
+  }
+}
+
+// The counters lie behind the workspace; kernels leave them zero.
+uint64_t Gemm::Impl::workspace_of(CudaDriver::Handle stream) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [of, buffer] : workspaces_) {
+    if (of == stream) return buffer->address();
+  }
+  context_->make_current();
+  workspaces_.emplace_back(stream, zeroed(*context_, counters_at() + counter_bytes_));
+  return workspaces_.back().second->address();
+}
+
+void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream,
+                      std::span<const void* const> operands) const {
+  if (operands.size() != gemm_.problem.operands.size()) [[unlikely]] {
+    fail(ErrorCode::kInvalidArgument, "gemm",
+         fmt::format("{} operands are given, its epilogue has {}", operands.size(), gemm_.problem.operands.size()));
+  }
+  if (empty_) return;
+  std::array<uint64_t, kFirstOperand + kMostOperands + 2> addresses;
+  addresses[0] = address(0, a), addresses[1] = address(1, b), addresses[2] = address(2, d);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    addresses[kFirstOperand + i] = address(kFirstOperand + i, operands[i]);
+  }
+  const size_t count = kFirstOperand + operands.size();
+  check_overlaps({addresses.data(), count});
+  const bool needs_memory = workspace_bytes + counter_bytes_ > 0;
+  addresses[count] = needs_memory ? workspace_of(stream) : 0;
+  addresses[count + 1] = addresses[count] + static_cast<uint64_t>(counters_at());
+  launcher_->launch({addresses.data(), count + 2}, stream);
+}
+
+Gemm Gemm::prepare(const GemmProblem& problem, const PrepareOptions& options) {
+  return Gemm(std::make_shared<const Impl>(problem, options));
+}
+
+void Gemm::operator()(const void* a, const void* b, void* d, void* stream,
+                      std::span<const void* const> operands) const {
+  impl_->call(a, b, d, stream, operands);
+}
+
+const std::string& Gemm::config() const {
+  return impl_->config;
+}
+const std::string& Gemm::reason() const {
+  return impl_->reason;
+}
+int64_t Gemm::workspace_bytes() const {
+  return impl_->workspace_bytes;
+}
+
+std::vector<GemmInstance> gemm_instances(const GemmProblem& problem, int device) {
+  const ResolvedGemm gemm = resolve(problem);
+  const auto context = CudaContext::of_device(device);
+  std::vector<GemmInstance> list;
+  for (CudaCandidate& candidate : all_candidates(gemm, context->device().target)) {
+    list.push_back({schedule::name_of(candidate.config), candidate.predicted_us, std::move(candidate.rejected)});
+  }
+  return list;
+}
+
+bool GemmProblem::operator==(const GemmProblem& other) const {
+  const auto numbers = [](const GemmProblem& p) {
+    return std::tie(p.m, p.n, p.k, p.batch, p.in, p.out, p.tf32, p.transpose_a, p.transpose_b, p.lda, p.ldb, p.ldd,
+                    p.stride_a, p.stride_b, p.stride_d);
+  };
+  const auto same = [](const Operand& a, const Operand& b) {
+    return std::tie(a.kind, a.dtype, a.leading, a.stride, a.name) ==
+           std::tie(b.kind, b.dtype, b.leading, b.stride, b.name);
+  };
+  return numbers(*this) == numbers(other) && epilogue == other.epilogue &&
+         std::equal(operands.begin(), operands.end(), other.operands.begin(), other.operands.end(), same);
+}
+
+namespace {
+
+struct CacheKey {
+  GemmProblem problem;
+  int device;
+};
+
+// Of what differs between the problems of a program; equal hashes are told apart by comparing.
+struct CacheHash {
+  using is_transparent = void;
+  static size_t mix(size_t h, uint64_t value) { return (h ^ value) * 0x9E3779B97F4A7C15u + (h >> 29); }
+  static size_t of(const GemmProblem& p, int device) {
+    size_t h = mix(static_cast<size_t>(device), static_cast<uint64_t>(p.m));
+    h = mix(h, static_cast<uint64_t>(p.n));
+    h = mix(h, static_cast<uint64_t>(p.k));
+    h = mix(h, static_cast<uint64_t>(p.batch));
+    h = mix(h, static_cast<uint64_t>(p.in) | static_cast<uint64_t>(p.out) << 8 | uint64_t{p.transpose_a} << 16 |
+                   uint64_t{p.transpose_b} << 17 | uint64_t{p.tf32} << 18 | p.operands.size() << 19);
+    h = mix(h, static_cast<uint64_t>(p.lda ^ p.ldb << 20 ^ p.ldd << 40));
+    return mix(h, std::hash<std::string_view>()(p.epilogue));
+  }
+  size_t operator()(const CacheKey& key) const { return of(key.problem, key.device); }
+  size_t operator()(const std::pair<const GemmProblem*, int>& key) const { return of(*key.first, key.second); }
+};
+
+struct CacheEqual {
+  using is_transparent = void;
+  bool operator()(const CacheKey& a, const CacheKey& b) const { return a.device == b.device && a.problem == b.problem; }
+  bool operator()(const std::pair<const GemmProblem*, int>& a, const CacheKey& b) const {
+    return a.second == b.device && *a.first == b.problem;
+  }
+  bool operator()(const CacheKey& a, const std::pair<const GemmProblem*, int>& b) const { return (*this)(b, a); }
+};
+
+struct GemmCache {
+  std::shared_mutex mutex;
+  std::unordered_map<CacheKey, Gemm, CacheHash, CacheEqual> map;
+};
+
+// Never destroyed: the driver may be gone when static variables are.
+GemmCache& gemm_cache() {
+  static auto* cache = new GemmCache;
+  return *cache;
+}
+
+}  // namespace
+
+void gemm(const GemmProblem& problem, const void* a, const void* b, void* d, void* stream,
+          std::span<const void* const> operands, const PrepareOptions& options) {
+  GemmCache& cache = gemm_cache();
+  const std::pair<const GemmProblem*, int> key(&problem, options.device);
+  {
+    const std::shared_lock lock(cache.mutex);
+    if (const auto found = cache.map.find(key); found != cache.map.end()) {
+      return found->second(a, b, d, stream, operands);
+    }
+  }
+  const Gemm prepared = Gemm::prepare(problem, options);
+  {
+    const std::lock_guard lock(cache.mutex);
+    cache.map.try_emplace({problem, options.device}, prepared);
+  }
+  prepared(a, b, d, stream, operands);
+}
+
+}  // namespace heddle::ops

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ops/gemm_kernel.h"
+#include "runtime/cuda/device.h"
+
+namespace heddle::ops {
+
+// Random operands of a problem on the host and on a device, with guards behind D, and expected values of its elements.
+class GemmWorkload {
+ public:
+  // `reference`: compare with sums in double, not only with the first result that is checked.
+  GemmWorkload(const runtime::CudaContext& context, const ResolvedGemm& gemm, bool reference, uint64_t seed);
+
+  // Device addresses as launches count operands.
+  std::vector<uint64_t> operands(uint64_t workspace, uint64_t counters) const;
+  // Makes every element of D, and what lies behind it, NaN.
+  void poison();
+  // The largest error of D over the bound for its types, at most 1 where it is right; infinite where an element was not
+  // written, what lies behind D was, or an element is far from that of the first D that was right.
+  double check();
+
+ private:
+  struct Sample {
+    int64_t index;
+    double value, bound;
+  };
+  void take_samples();
+  double reference_at(int64_t batch, int64_t row, int64_t column, double& magnitude) const;
+
+  const ResolvedGemm& gemm_;
+  const bool reference_;
+  std::vector<uint8_t> a_, b_;
+  std::vector<std::vector<uint8_t>> extra_;
+  size_t d_bytes_;
+  std::vector<Sample> samples_;
+  std::vector<uint8_t> first_;
+  std::unique_ptr<runtime::CudaBuffer> device_a_, device_b_, device_d_;
+  std::vector<std::unique_ptr<runtime::CudaBuffer>> device_extra_;
+};
+
+}  // namespace heddle::ops

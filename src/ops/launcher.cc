@@ -1,0 +1,104 @@
+#include "ops/launcher.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace heddle::ops {
+namespace {
+
+constexpr size_t kLine = 64;
+// Of a kernel's arguments: the driver's limit, and what aligning each to a line adds at most.
+constexpr size_t kMostBlock = 8192;
+constexpr size_t kMostArguments = 16;
+constexpr int kNoContext = 201;  // the driver's code: no context is current on this thread
+
+size_t round_up(size_t x) {
+  return (x + kLine - 1) / kLine * kLine;
+}
+
+}  // namespace
+
+Launcher::Launcher(const runtime::CudaContext& context, const runtime::CudaModule& module,
+                   const std::vector<CudaLaunch>& launches)
+    : context_(context) {
+  launches_.reserve(launches.size());
+  for (const CudaLaunch& launch : launches) add(module, launch);
+}
+
+void Launcher::add(const runtime::CudaModule& module, const CudaLaunch& launch) {
+  Launch& to = launches_.emplace_back();
+  to.symbol = launch.symbol;
+  to.function = module.function(launch.symbol, launch.shared_bytes, launch.cluster);
+  std::copy(launch.grid.begin(), launch.grid.end(), to.config.grid);
+  to.config.block[0] = launch.block;
+  to.config.shared_bytes = launch.shared_bytes;
+  to.config.attribute_count = runtime::launch_attributes(launch, to.attributes.data());
+  to.maps = launch.maps;
+  to.first_cache = caches_.size();
+  caches_.resize(caches_.size() + launch.maps.size());
+  for (size_t i = 0; i < launch.maps.size(); ++i) to.offsets.push_back(static_cast<uint32_t>(i * sizeof(Map)));
+  to.block.resize(launch.maps.size() * sizeof(Map));
+  for (const std::vector<uint8_t>& argument : launch.arguments) {
+    to.offsets.push_back(static_cast<uint32_t>(to.block.size()));
+    const auto* bytes = reinterpret_cast<const std::byte*>(argument.data());
+    to.block.insert(to.block.end(), bytes, bytes + argument.size());
+    to.block.resize(round_up(to.block.size()));
+  }
+  for (const PointerPatch& patch : launch.pointers) {
+    const auto argument = launch.maps.size() + static_cast<size_t>(patch.argument);
+    to.patches.push_back({to.offsets.at(argument) + static_cast<uint32_t>(patch.offset), patch.operand});
+  }
+  HEDDLE_CHECK(to.block.size() <= kMostBlock && to.offsets.size() <= kMostArguments, "{}: {} bytes, {} arguments",
+               to.symbol, to.block.size(), to.offsets.size());
+}
+
+void Launcher::encode(const Launch& launch, std::span<const uint64_t> addresses, std::byte* block) const {
+  const std::lock_guard lock(mutex_);
+  for (size_t i = 0; i < launch.maps.size(); ++i) {
+    const TensorMapDesc& desc = launch.maps[i];
+    const uint64_t base = addresses[static_cast<size_t>(desc.operand)] + desc.offset;
+    MapCache& cache = caches_[launch.first_cache + i];
+    size_t at = 0;
+    while (at < MapCache::kEntries && cache.base[at] != base) ++at;
+    if (at == MapCache::kEntries) {
+      at = cache.next;
+      cache.next = (cache.next + 1) % MapCache::kEntries;
+      cache.base[at] = 0;
+      runtime::encode_tensor_map(context_, desc, base, &cache.map[at]);
+      cache.base[at] = base;
+    }
+    std::memcpy(block + i * sizeof(Map), &cache.map[at], sizeof(Map));
+  }
+}
+
+void Launcher::launch(std::span<const uint64_t> addresses, CudaDriver::Handle stream) const {
+  alignas(kLine) std::byte block[kMostBlock];
+  void* arguments[kMostArguments];
+  for (const Launch& launch : launches_) {
+    const size_t maps = launch.maps.size() * sizeof(Map);
+    std::memcpy(block + maps, launch.block.data() + maps, launch.block.size() - maps);
+    if (maps > 0) encode(launch, addresses, block);
+    for (const Patch& patch : launch.patches) {
+      std::memcpy(block + patch.offset, &addresses[static_cast<size_t>(patch.operand)], sizeof(uint64_t));
+    }
+    for (size_t i = 0; i < launch.offsets.size(); ++i) arguments[i] = block + launch.offsets[i];
+    CudaLaunchConfig config = launch.config;
+    config.stream = stream;
+    config.attributes = const_cast<CudaLaunchAttribute*>(launch.attributes.data());
+    enqueue(launch, config, arguments);
+  }
+}
+
+void Launcher::enqueue(const Launch& launch, CudaLaunchConfig& config, void** arguments) const {
+  const CudaDriver& driver = context_.driver();
+  CudaDriver::Result result = driver.launch(&config, launch.function, arguments, nullptr);
+  if (result == kNoContext) {
+    context_.make_current();
+    result = driver.launch(&config, launch.function, arguments, nullptr);
+  }
+  if (result != 0) context_.check(result, launch.symbol.c_str());
+}
+
+}  // namespace heddle::ops
