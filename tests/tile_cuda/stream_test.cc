@@ -21,7 +21,11 @@ class StreamK : public emulator::EmulatorTest {
     SCOPED_TRACE(c.name());
     const CudaTarget& target = context->device().target;
     ASSERT_EQ(target.sms, 6);
-    const codegen::GemmEpilogue e = codegen::lower(codegen::CudaEpilogue::parse("scale=2", p.out), p);
+    ops::GemmProblem call;
+    call.m = p.m, call.n = p.n, call.k = p.k, call.batch = p.batch;
+    call.in = p.in, call.out = p.out, call.ldd = p.ldd, call.stride_d = p.stride_d;
+    call.epilogue = "x * 2";
+    const ops::LoweredEpilogue e = ops::lower_epilogue(call, DType::kF32);
     const codegen::CudaGemmUnit unit = codegen::gemm_unit(p, c, e.epilogue, e.operands);
     schedule::CudaGemmLaunches work = make_launches(p, c, target, 4);
     ASSERT_GT(work.counter_bytes, 0);

@@ -11,6 +11,7 @@
 
 #include "codegen/cuda_tile.h"
 #include "jit/cuda/nvrtc.h"
+#include "ops/epilogue.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
 
@@ -78,7 +79,7 @@ class Runner {
              Expected expected) {
     SCOPED_TRACE(c.name() + " of " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
     const int64_t row = p.n + out.pad, batch = row * p.m, count = batch * p.batch;
-    const codegen::GemmEpilogue e = doubled(p, out.type, row, batch);
+    const ops::LoweredEpilogue e = doubled(p, out.type, row, batch);
     const codegen::CudaGemmUnit unit = codegen::tile_unit(p, c, e.epilogue, e.operands);
     schedule::CudaGemmLaunches work = make_launches(p, c, context_.device().target, 3);
     load(unit.source());
@@ -129,9 +130,9 @@ class Runner {
 
  private:
   // Sums times 2, so that an epilogue that does not run shows.
-  static codegen::GemmEpilogue doubled(const CudaTileProblem& p, DType out, int64_t row, int64_t batch) {
+  static ops::LoweredEpilogue doubled(const CudaTileProblem& p, DType out, int64_t row, int64_t batch) {
     using Role = schedule::Operand::Role;
-    codegen::GemmEpilogue result;
+    ops::LoweredEpilogue result;
     schedule::Epilogue& e = result.epilogue;
     schedule::IndexPool& indices = e.pool.indices;
     e.batch = indices.new_var(std::max<int64_t>(p.batch, 1)), e.row = indices.new_var(std::max<int64_t>(p.m, 1));
