@@ -218,7 +218,7 @@ TILE_INLINE T lanes_reduce(T x) {
   return x;
 }
 
-constexpr int power_of_two_from(int n) {
+TILE_HD constexpr int power_of_two_from(int n) {
   int p = 1;
   while (p < n) p *= 2;
   return p;
@@ -251,16 +251,34 @@ template <typename C, int Team, int Columns, int Groups, typename A>
 TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   using Element = decltype(element_of(own, 0));
   auto* all = reinterpret_cast<Element*>(shared);
-  constexpr int W = A::width, Active = Columns * Groups;
-  if (lane < Active) each_lane<W>([&](int i) { all[i * Active + lane] = element_of(own, i); });
-  team_sync<Team>();
-  if (lane < Columns) {
-    for (int g = 1; g < Groups; ++g) {
-      each_lane<W>(
-          [&](int i) { set_element(own, i, C::apply(element_of(own, i), all[i * Active + g * Columns + lane])); });
+  constexpr int W = A::width;
+  // Threads of a warp with the same column first, by shuffles; then warp by warp.
+  constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
+  constexpr int Left = together ? Team / 32 : Groups, Active = Columns * Left;
+  if constexpr (together) {
+#pragma unroll
+    for (int by = Columns; by < 32; by *= 2) {
+      each_lane<W>([&](int i) {
+        const Element mine = element_of(own, i);
+        set_element(own, i, C::apply(mine, shuffle_xor(mine, by)));
+      });
     }
   }
-  team_sync<Team>();
+  if constexpr (Left > 1) {
+    const int place = together ? lane / 32 * Columns + lane % 32 : lane;
+    if (together ? lane % 32 < Columns : lane < Active) {
+      each_lane<W>([&](int i) { all[i * Active + place] = element_of(own, i); });
+    }
+    team_sync<Team>();
+    if (lane < Columns) {
+#pragma unroll 8
+      for (int g = 1; g < Left; ++g) {
+        each_lane<W>(
+            [&](int i) { set_element(own, i, C::apply(element_of(own, i), all[i * Active + g * Columns + lane])); });
+      }
+    }
+    team_sync<Team>();
+  }
 }
 
 // What the teams of a block carried, point by point: thread t of the block gets the vectors t, t + threads, ... of all
