@@ -95,9 +95,9 @@ void check_device_memory(const std::string& model, const runtime::Plan& plan, co
   for (const Tensor& constant : plan.constants) constants += static_cast<int64_t>(constant.bytes());
   if (plan.arena_bytes + constants <= target.cuda.memory_bytes) return;
   fail(ErrorCode::kOutOfMemory, model,
-       fmt::format("weights and intermediate values need {:.1f} GB, the GPU has {:.1f} GB",
-                   static_cast<double>(plan.arena_bytes + constants) * 1e-9,
-                   static_cast<double>(target.cuda.memory_bytes) * 1e-9),
+       fmt::format("weights and intermediate values need {} bytes ({:.1f} GB), the GPU has {} ({:.1f} GB)",
+                   plan.arena_bytes + constants, static_cast<double>(plan.arena_bytes + constants) * 1e-9,
+                   target.cuda.memory_bytes, static_cast<double>(target.cuda.memory_bytes) * 1e-9),
        "Reduce the batch or the sequence length (--shape), or use --target cpu");
 }
 

@@ -100,7 +100,7 @@ class Cuda(unittest.TestCase):
         self.done("run", "m.onnx", HEDDLE_EMULATED_FAULT="no_device")
 
     def test_memory(self):
-        self.refused("HDL404", "bytes", "free", arguments=["run", "m.onnx", "--target", "cuda"], HEDDLE_EMULATED_MEMORY="1000")
+        self.refused("HDL404", "bytes", arguments=["run", "m.onnx", "--target", "cuda"], HEDDLE_EMULATED_MEMORY="1000")
 
     def test_explain(self):
         report = json.loads(self.done("explain", "m.onnx", "--target", "cuda", "--json"))
