@@ -22,7 +22,7 @@ ALLOWED = {
     "frontend": {"ir"},
     "passes": {"ir", "target"},
     "schedule": {"ir", "target", "tile/core"},
-    "codegen": {"ir", "target", "schedule"},
+    "codegen": {"ir", "target", "schedule", "tile/core"},
     "jit": {"target"},
     "tune": {"codegen", "jit", "target", "schedule"},
     "ops": {"ir", "codegen", "jit", "target", "schedule", "runtime", "tune"},
