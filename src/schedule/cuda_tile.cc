@@ -49,7 +49,7 @@ bool copied(const CudaOperand& o, DType in, Engine engine) {
 // Registers for the pieces of an operand that a thread loads at a time.
 double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, DType in) {
   const double pieces = std::max(1.0, static_cast<double>(rows) * c.tile_k / o.width / c.threads());
-  const double addresses = o.image ? 12 + 3 * std::min(pieces, 8.0) : 0;
+  const double addresses = !o.image ? 0 : pieces <= 8 ? 12 + 3 * pieces : 46;
   if (copied(o, in, c.engine)) return addresses;
   const bool transposed = c.engine == Engine::kMma && !o.along_k && size_of(in) == 1;
   return addresses + pieces * std::max(1.4, o.width * static_cast<double>(size_of(o.element)) / 4) +
@@ -77,8 +77,14 @@ double few_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarge
   const double memory = p.bytes() / (kBytesPerUs * std::max(share, 0.02));
   // Each element is converted once and multiplied by all of the few.
   const double elements = static_cast<double>(count) * p.k * p.batch;
-  const double arithmetic = elements * (c.tile_m + 1.5) / (rate(p, c.engine, target) * target.sms * kClockGhz * 1e3);
-  return std::max(memory, arithmetic);
+  const double cycles = target.sms * kClockGhz * 1e3;
+  const double arithmetic = elements * (c.tile_m + 1.5) / (rate(p, c.engine, target) * cycles);
+  // Addresses are computed anew for every piece: those of images divide.
+  const auto address = [](const CudaOperand& o) { return o.image ? 150.0 : 8.0; };
+  const CudaOperand& few = c.swapped ? p.b : p.a;
+  const double of_few = wide.along_k ? address(few) * c.tile_m / c.rows : address(few) * c.tile_m;
+  const double instructions = elements / wide.width * (address(wide) + of_few) / (128 * cycles);
+  return std::max(memory, arithmetic + instructions);
 }
 
 double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {

@@ -84,8 +84,7 @@ TEST_F(Tile, GeneratedOperands) {
   p.a = matrix_operand(m, 0);
   p.a.text = "struct Changed : " + p.a.type +
              " {\n"
-             "  static constexpr bool kPrologue = true;\n"
-             "  template <typename V, int W>\n"
+                    "  template <typename V, int W>\n"
              "  __device__ void apply(V (&v)[W], int, int row, int k) const {\n"
              "    for (int i = 0; i < W; ++i) v[i] = 2 * v[i] + V((row - k - i) % 4);\n"
              "  }\n"

@@ -22,7 +22,6 @@
 //     // Optional: changes elements on their way. v are elements of `row` from k on (of k from `row` on where memory is
 //     // contiguous along rows), all of them valid; what has no element is 0 and does not come here. V is float, double
 //     // where an element or InA is, InA where both are integers.
-//     static constexpr bool kPrologue = true;
 //     template <typename V, int W> __device__ void apply(V (&v)[W], int batch, int row, int k) const;
 //   };
 //   struct ComputedA {  // no view: v[0..n) become elements k .. k + n - 1 of `row`

@@ -1,4 +1,4 @@
-// The tile of an operand on its way from global to shared memory, and where its bytes lie there.
+// The tile of an operand on its way from global to shared memory.
 //
 // A block loads Rows x TileK elements of an operand's view per step of k. Where memory holds what the multiplication
 // reads and pieces of at least 4 bytes are contiguous, cp.async copies them; all else (odd alignment, conversion, a
