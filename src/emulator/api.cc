@@ -51,6 +51,8 @@ const emulated::Api& api() {
                            Place place) { scheduler().barrier_arrive(address, block, expect_bytes, place); },
       .barrier_wait = [](uint32_t address, uint32_t parity,
                          Place place) { scheduler().barrier_wait(address, parity, place); },
+      .fence_barrier_init = [] { scheduler().current().owner->unfenced_init = false; },
+      .fence_async = [] { ++scheduler().current().owner->async_fences; },
       .load_box =
           [](const void* map, uint32_t to, uint32_t barrier, const int32_t* coordinates, uint32_t rank, uint32_t blocks,
              Place place) {

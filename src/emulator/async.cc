@@ -90,6 +90,7 @@ void Scheduler::barrier_init(uint32_t address, uint32_t arrivals, Place place) {
   TransactionBarrier barrier{};
   barrier.pending = barrier.expected = arrivals;
   std::memcpy(at, &barrier, sizeof barrier);
+  current_->owner->unfenced_init = true;
 }
 
 // Ends the phase where nothing is missing.
@@ -116,6 +117,7 @@ void Scheduler::barrier_arrive(uint32_t address, uint32_t rank, uint32_t expect_
     fail("more arrivals at the mbarrier at {:#x} than its count of {} ({}:{})", address,
          static_cast<uint32_t>(barrier.expected), name_of(place), place.line);
   }
+  if (rank != emulated::kOwnBlock) check_init_fence(block, place);
   const int64_t bytes = barrier.bytes + int64_t{expect_bytes};
   if (bytes > kMostBytes)
     fail("the mbarrier at {:#x} waits for {} bytes ({}:{})", address, bytes, name_of(place), place.line);
@@ -125,6 +127,13 @@ void Scheduler::barrier_arrive(uint32_t address, uint32_t rank, uint32_t expect_
   settle(at);
 }
 
+// The copy engine and other blocks see an mbarrier only after a fence.
+void Scheduler::check_init_fence(const Block& block, Place place) {
+  if (!block.unfenced_init) return;
+  fail("an mbarrier is used by the copy engine or another block without fence_barrier_init() after its init ({}:{})",
+       name_of(place), place.line);
+}
+
 void Scheduler::complete_bytes(Block& block, uint32_t address, uint32_t bytes, Place place) {
   uint8_t* at = shared_at(block, address, 8, 8, "mbarrier", place);
   TransactionBarrier barrier = load_barrier(at);
@@ -132,6 +141,7 @@ void Scheduler::complete_bytes(Block& block, uint32_t address, uint32_t bytes, P
     fail("a copy reports to the mbarrier at {:#x} before it is initialised ({}:{})", address, name_of(place),
          place.line);
   }
+  check_init_fence(block, place);
   if (barrier.bytes - int64_t{bytes} < -kMostBytes) {
     fail("the mbarrier at {:#x} received too many bytes ({}:{})", address, name_of(place), place.line);
   }
@@ -171,6 +181,11 @@ void Scheduler::add_box(Box box) {
   if (!box.store && (box.blocks >> block.cluster_blocks) != 0) {
     fail("a load of a box for blocks {:#x} of a cluster of {} ({}:{})", box.blocks, block.cluster_blocks,
          name_of(box.place), box.place.line);
+  }
+  // Ordinary writes reach the copy engine only through a fence. A buffer is written anew after a wait for its stores.
+  if (box.store && block.async_fences == box.owner->async_fences) {
+    fail("a store of a box without fence_async_shared() since the last wait for stores ({}:{})", name_of(box.place),
+         box.place.line);
   }
   box.late = random_.one_in(2);
   boxes_.push_back(box);
@@ -255,6 +270,7 @@ void Scheduler::store_wait(uint32_t pending, Place place) {
     });
   };
   while (left()) wait(Wait::kStores, pending, place);
+  current_->async_fences = current_->owner->async_fences;
 }
 
 // A block may not end before the copies that touch its shared memory.

@@ -41,6 +41,7 @@ struct Thread : emulated::ThreadInfo {
   uint32_t result = 0;  // of the barrier
   uint32_t cluster_phase = 0;
   uint32_t copy_group = 0, store_group = 0;  // number of the group that is not committed yet
+  uint64_t async_fences = 0;                 // of the block when this thread last waited for stores
   Place place{};
 };
 
@@ -120,6 +121,8 @@ struct Block : emulated::BlockInfo {
   std::array<Barrier, kBarriers> barriers;
   std::vector<std::vector<Copy>> copies;  // by thread; empty where there never were any
   uint32_t free_registers = 0;
+  uint64_t async_fences = 0;   // fence.proxy.async of all threads
+  bool unfenced_init = false;  // an mbarrier was initialised after the last fence.mbarrier_init
 
   // Poisons `bytes` of shared memory with their red zones; `base` is their 32-bit address.
   void set_shared(uint32_t bytes, uint32_t base);

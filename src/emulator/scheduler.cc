@@ -161,6 +161,8 @@ void Scheduler::start_block(Block& block, Group& group, uint32_t number, uint32_
   block.set_shared(shape_.shared_bytes, shared_base_);
   const uint32_t threads = shape_.block.x * shape_.block.y * shape_.block.z;
   block.live_threads = threads;
+  block.async_fences = 0;
+  block.unfenced_init = false;
   block.threads.resize(threads);
   set_up_warps(block);
   for (Barrier& barrier : block.barriers) {

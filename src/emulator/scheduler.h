@@ -110,6 +110,7 @@ class Scheduler {
   void check_convergence(const Barrier& barrier);
   Block& block_of_cluster(uint32_t rank);
   void settle(uint8_t* barrier);
+  void check_init_fence(const Block& block, Place place);
   void complete_bytes(Block& block, uint32_t barrier, uint32_t bytes, Place place);
   void complete_box(bool only_early);
   void copy_box(const Box& box, Block& block);

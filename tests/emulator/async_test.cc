@@ -207,12 +207,13 @@ extern "C" __global__ void move(const __grid_constant__ TensorMap from, const __
   uint8_t* stage = raw + (-shared_address(raw) & 1023);
   Barrier& full = *reinterpret_cast<Barrier*>(stage + 1024);
   if (defect != 1) full.init(defect == 2 ? 2 : 1);
+  if (defect != 6) fence_barrier_init();
   full.arrive_expect(256);
   if (defect == 3) full.arrive();
   load_box(from, full, stage, column, row, 0, Keep::kNormal);
   if (defect == 4) return;
   full.wait(0);
-  fence_async_shared();
+  if (defect != 7) fence_async_shared();
   store_box(to, stage, to_column, to_row, 0);
   commit_stores();
   if (defect != 5) wait_stores_read<0>();
@@ -257,6 +258,8 @@ TEST_F(Async, DefectsOfBarriersAndBoxesAreNamed) {
   EXPECT_NE(defect(3).find("more arrivals"), std::string::npos) << defect(3);
   EXPECT_NE(defect(4).find("a block ended while a copy of a box"), std::string::npos) << defect(4);
   EXPECT_NE(defect(5).find("a block ended while a copy of a box"), std::string::npos) << defect(5);
+  EXPECT_NE(defect(6).find("without fence_barrier_init()"), std::string::npos) << defect(6);
+  EXPECT_NE(defect(7).find("without fence_async_shared()"), std::string::npos) << defect(7);
 }
 
 TEST_F(Async, TensorMapsKeepTheDriversRules) {

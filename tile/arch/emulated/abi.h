@@ -7,7 +7,7 @@
 
 namespace heddle::emulated {
 
-inline constexpr uint32_t kAbi = 2;
+inline constexpr uint32_t kAbi = 3;
 
 struct Dim {
   uint32_t x, y, z;
@@ -106,6 +106,10 @@ struct Api {
   void (*barrier_init)(uint32_t address, uint32_t arrivals, Place place);
   void (*barrier_arrive)(uint32_t address, uint32_t block, uint32_t expect_bytes, Place place);
   void (*barrier_wait)(uint32_t address, uint32_t parity, Place place);
+
+  // fence.mbarrier_init, fence.proxy.async.
+  void (*fence_barrier_init)();
+  void (*fence_async)();
 
   // Boxes of a tensor map. `blocks`: mask of those of the cluster that receive the box; 0: this one.
   void (*load_box)(const void* map, uint32_t to, uint32_t barrier, const int32_t* coordinates, uint32_t rank,

@@ -28,8 +28,12 @@ struct Barrier {
   }
 };
 
-inline void fence_barrier_init() {}
-inline void fence_async_shared() {}
+inline void fence_barrier_init() {
+  heddle_emulated_api->fence_barrier_init();
+}
+inline void fence_async_shared() {
+  heddle_emulated_api->fence_async();
+}
 
 inline uint32_t cluster_rank() {
   return heddle_emulated_thread->block->cluster_rank;
