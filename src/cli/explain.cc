@@ -67,9 +67,10 @@ void print_summary(const CompileReport& report) {
                          totals.kernels + totals.reference));
   print_line(
       fmt::format("memory traffic saved by fusion: {} per run", human_bytes(static_cast<double>(totals.bytes_inside))));
-  print_line(fmt::format("intermediate values {}, constants {}, hardware floor {} on one thread",
+  print_line(fmt::format("intermediate values {}, constants {}, hardware floor {}{}",
                          human_bytes(static_cast<double>(report.arena_bytes)),
-                         human_bytes(static_cast<double>(report.constant_bytes)), human_seconds(totals.floor)));
+                         human_bytes(static_cast<double>(report.constant_bytes)), human_seconds(totals.floor),
+                         report.target.starts_with("cuda") ? "" : " on one thread"));
   if (report.tuned > 0) {
     print_line(fmt::format("tuned: {} of {} distinct contractions with a choice run as `heddle tune` found fastest",
                            report.tuned, report.contractions));
