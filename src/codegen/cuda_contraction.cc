@@ -9,6 +9,7 @@
 #include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_gemm.h"
 #include "codegen/cuda_tile.h"
+#include "codegen/includes.h"
 #include "schedule/cuda_contraction.h"
 #include "tile/core/cuda_window.h"
 
@@ -180,6 +181,7 @@ KernelSource write(const KernelDesc& desc, const ContractionDesc& c, const Confi
     source = window_source(desc, c, std::get<WindowDesc>(c.problem), config, symbol);
   }
   source.symbol = symbol;
+  add_named_headers(source);
   return source;
 }
 

@@ -344,7 +344,7 @@ ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, CudaGemmDesc desc, 
   if (!config.algorithm.starts_with("sm90")) {
     std::string why = "the device is older";
     const bool possible =
-        builder.target().cuda.sm == 90 && sm90_problem(desc, epilogue, builder.operands(), &why).has_value();
+        builder.target().cuda.sm == 90 && sm90_views_problem(desc, epilogue, builder.operands(), &why).has_value();
     note += possible ? "; wgmma is slower by the model" : "; no wgmma: " + why;
   }
   result.notes.push_back(std::move(note));
