@@ -30,9 +30,10 @@ class CudaGroupScheduler {
       if (split_) {
         split_reduction(local_, *split_, parts_);
         joint_.clear();  // values have other numbers now
+        boundaries_.clear();
         cut_.clear();
       } else if (!again_) {
-        result_.notes.insert(result_.notes.begin(), cut_notes_.begin(), cut_notes_.end());
+        result_.boundaries = std::move(boundaries_);
         return std::move(result_);
       }
     }
@@ -130,7 +131,7 @@ class CudaGroupScheduler {
         if (error.code() != ErrorCode::kUnsupportedOperator) throw;  // else too much for one kernel
       }
     }
-    finish_kernel(*probe, *outcome.mapping);
+    finish_kernel(*probe, outcome);
   }
 
   // Roots that read a common value share its reading; others of the same shape may share the launch.
@@ -138,8 +139,8 @@ class CudaGroupScheduler {
     return local_.graph.shape(roots[0]) == local_.graph.shape(other) || related(roots, other);
   }
 
-  void finish_kernel(Probe& probe, const CudaMapping& mapping) {
-    emit(probe, mapping);
+  void finish_kernel(Probe& probe, const CudaOutcome& outcome) {
+    emit(probe, outcome);
     for (const Root& root : probe.roots) {
       made_.insert(root.value);
       pending_.erase(root.value);
@@ -260,7 +261,7 @@ class CudaGroupScheduler {
         Probe probe(context(), roots, joint.extents);
         const CudaOutcome outcome = outcome_of(probe, true);
         if (!outcome.mapping || !outcome.mapping->serial) return next_joint();
-        finish_kernel(probe, *outcome.mapping);
+        finish_kernel(probe, outcome);
         return true;
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kUnsupportedOperator) throw;
@@ -309,13 +310,16 @@ class CudaGroupScheduler {
   }
 
   void note_cut(ir::ValueId v, const std::string& reason) {
-    cut_notes_.push_back(fmt::format("{} {}: global, {}", ir::to_string(local_.graph.producer(v).op),
-                                     ir::to_string(local_.graph.type(v)), reason));
+    const ir::TensorType& type = local_.graph.type(v);
+    boundaries_.push_back({fmt::format("{} {}", ir::to_string(local_.graph.producer(v).op), ir::to_string(type)),
+                           static_cast<double>(element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype))),
+                           reason});
   }
 
   // ---- Output
 
-  void emit(Probe& probe, const CudaMapping& mapping) {
+  void emit(Probe& probe, const CudaOutcome& outcome) {
+    const CudaMapping& mapping = *outcome.mapping;
     ScheduledKernel kernel;
     const Work work = work_of(probe, local_.graph, target_.cpu);
     kernel.floor_seconds = work.bytes / (cuda_.copy_tbps * 1e12);
@@ -338,6 +342,13 @@ class CudaGroupScheduler {
       result_.notes.push_back(fmt::format("{}{}: {}, {}", choice.dominant ? "" : "sub-dominant ", choice.value,
                                           to_string(choice.scheme), choice.reason));
     }
+    kernel.stitch.mapping = mapping.reason;
+    kernel.stitch.schemes = desc->schemes;
+    for (const Scratch& s : desc->scratch) {
+      kernel.stitch.on_chip_bytes += s.elements * static_cast<int64_t>(size_of(s.dtype)) * desc->teams();
+    }
+    kernel.stitch.bytes_moved = work.bytes;
+    kernel.stitch.predicted_seconds = outcome.seconds;
     kernel.desc.body = std::shared_ptr<const CudaStitchDesc>(std::move(desc));
     result_.kernels.push_back(std::move(kernel));
   }
@@ -362,7 +373,7 @@ class CudaGroupScheduler {
   std::optional<ir::ValueId> split_;
   int64_t parts_ = 0;
   bool again_ = false;
-  std::vector<std::string> cut_notes_;
+  std::vector<Boundary> boundaries_;
   std::vector<std::vector<ir::NodeId>> users_;
   std::map<ir::ValueId, std::set<ir::ValueId>> sources_;
   std::map<ir::ValueId, uint32_t> workspace_;

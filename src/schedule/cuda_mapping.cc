@@ -374,8 +374,14 @@ class CudaMapper {
     int levels = 0;
     for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
     const double boundary = cuda_.graph_boundary_us * 1e-6;
-    const double split = (1 + 0.5 * levels) * whole + 2.0 * levels * boundary + 2e-6;
-    if (outcome_.seconds <= 1.3 * split) return;
+    // Where the rows themselves are an output, they are read again when their statistics are known.
+    double written = 0;
+    for (const Store& st : stores()) {
+      written += static_cast<double>(probe_.volume(probe_.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
+    }
+    const double again = written > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
+    const double split = whole + again + levels * (boundary + 1e-6) + 1e-6;
+    if (outcome_.seconds <= 1.15 * split) return;
     for (const Instance& i : probe_.instances) {
       const std::set<ir::ValueId> cuts = frontier_(i.value);
       if (i.level == 0) outcome_.cuts.insert(cuts.begin(), cuts.end());
