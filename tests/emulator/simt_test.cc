@@ -46,6 +46,20 @@ TEST_F(Simt, DeviceIsAnEmulator) {
   EXPECT_EQ(context->device().name, "Heddle emulator");
 }
 
+TEST_F(Simt, AnOlderDeviceHasNoClusters) {
+  const Variable older("HEDDLE_EMULATED_SM", "80");
+  SetUp();
+  EXPECT_EQ(context->device().target.architecture(), "emulated_sm_80");
+  EXPECT_EQ(context->device().target.sms, 108);
+  EXPECT_EQ(context->device().target.shared_bytes_per_block, 163 << 10);
+  load("extern \"C\" __global__ void __cluster_dims__(2, 1, 1) pair(int* out) { *out = __CUDA_ARCH__; }");
+  auto out = buffer(4);
+  EXPECT_NE(failure("pair", 2, 32, 0, out.address()).find("no clusters"), std::string::npos);
+  load("extern \"C\" __global__ void one(int* out) { *out = __CUDA_ARCH__; }");
+  launch("one", 1, 1, 0, out.address());
+  EXPECT_EQ(read<int>(out)[0], 800);
+}
+
 TEST_F(Simt, SharedMemoryAndABarrier) {
   load(kReverse);
   for (const char* seed : {"1", "2", "3"}) {
