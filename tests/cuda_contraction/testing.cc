@@ -139,7 +139,7 @@ void CudaBatch::compile() const {
     const auto is_for = [&](const Case& c) { return c.options.sm == sm; };
     if (std::none_of(cases_.begin(), cases_.end(), is_for)) continue;
     try {
-      jit::compile_cubin(unit(sm), architecture, true);
+      jit::compile_cubin(unit(sm), architecture, false);
     } catch (const Error& error) {
       ADD_FAILURE() << architecture << ": " << error.what();
     }
@@ -151,7 +151,7 @@ void CudaBatch::run() {
   const runtime::CudaContext context(0);
   std::string cubin;
   try {
-    cubin = jit::compile_cubin(unit(0), context.device().target.architecture(), true).bytes;
+    cubin = jit::compile_cubin(unit(0), context.device().target.architecture(), false).bytes;
   } catch (const Error& error) {
     FAIL() << error.what();
   }
