@@ -19,9 +19,9 @@ constexpr int64_t kPackedRow = 64;         // longer rows fill vectors by themse
 constexpr int64_t kPackedBytes = 2 << 10;  // of a block of packed rows
 constexpr int64_t kFoldedRow = 512;        // elements that rows are joined to where their columns are reduced
 constexpr int64_t kFoldedTotal = kFoldedRow * 4096;
-constexpr double kAccessCycles = 2;     // of a vector load or store
-constexpr double kTransposeCycles = 8;  // of transposing a vector, through scratch
-constexpr double kAcrossCycles = 18;    // of reducing the lanes of a vector to one result
+constexpr double kAccessCycles = 2;                          // of a vector load or store
+constexpr double kTransposeCycles = 4, kExchangeCycles = 2;  // of transposing a vector, and per doubling of its rows
+constexpr double kAcrossCycles = 8, kWaitCycles = 10;        // of reducing lanes to one result; of waiting for it
 
 int64_t round_up(int64_t a, int64_t b) {
   return (a + b - 1) / b * b;
@@ -212,12 +212,14 @@ class Mapper {
     }
     const double points = static_cast<double>(probe_.volume(swept));
     const double body = work_.cycles * lanes / points + accesses * kAccessCycles;
-    const double packed = length / lanes * (body + best->accesses * kTransposeCycles);
+    const double transposed = kTransposeCycles + kExchangeCycles * std::ceil(std::log2(std::min(length, lanes)));
+    const double packed = length / lanes * (body + best->accesses * transposed);
     double rows = 0;
     if (mapping_.vector == best->along) {
       int across = 0;
       for (const Instance& i : probe_.instances) across += (i.reduced >> best->along & 1) != 0;
-      rows = std::ceil(length / lanes) * body + across * kAcrossCycles;
+      // Rows of one reduction overlap; where several follow each other, each waits for the one before.
+      rows = std::ceil(length / lanes) * body + across * (kAcrossCycles + (across > 1 ? kWaitCycles : 0));
     } else {
       // Lanes along another variable: accesses along the row go element by element.
       rows = length / lanes * (body + best->accesses * 2 * lanes);
