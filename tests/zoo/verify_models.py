@@ -34,7 +34,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--precisions", type=lambda text: text.split(","))
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     failures = 0
     gpu = arguments.target != "cpu"
     precisions = arguments.precisions or (("f32", "tf32", "f16", "bf16") if gpu else PRECISIONS)
