@@ -43,8 +43,8 @@ struct GemmProblem {
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;
   // An expression of x, the accumulator, and the operands' names: "gelu(x + bias) * 0.5 + residual"; "": x itself.
   // Computed in f32 (f64 for f64). docs/howto/call-a-gemm.md lists the functions.
-  std::string epilogue;
-  std::vector<Operand> operands;
+  std::string epilogue = {};
+  std::vector<Operand> operands = {};
 
   bool operator==(const GemmProblem&) const;
 };

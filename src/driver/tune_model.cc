@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "driver/cuda/cuda_trial.h"
 #include "driver/import.h"
 #include "driver/options.h"
 #include "driver/plan_builder.h"
@@ -179,12 +180,10 @@ class ModelTuner {
       Fixed fixed(task.question.candidates[i]);
       groups.push_back(schedule::schedule(*task.graph, task.group, settings_.target, &fixed));
     }
-    tune::CpuTrial trial(
-        std::move(groups), settings_.target, [&](uint32_t value) { return task.graph->constant_of(value); },
-        flush_bytes_);
+    const std::unique_ptr<tune::Trial> trial = make_trial(*task.graph, std::move(groups));
     tune::TunerOptions options;
     options.budget_seconds = std::max(0.0, remaining - seconds_since(start));
-    const tune::TunerResult result = tune::choose_fastest(trial, options);
+    const tune::TunerResult result = tune::choose_fastest(*trial, options);
     seconds_per_candidate_ = seconds_since(start) / static_cast<double>(count);
     for (size_t i = 0; i < count; ++i) {
       const tune::CandidateTimes& times = result.times[i];
@@ -193,6 +192,14 @@ class ModelTuner {
                                         times.seconds.size(), times.dropped ? ", dropped" : "", times.failure));
     }
     keep(task, result);
+  }
+
+  std::unique_ptr<tune::Trial> make_trial(const ir::Graph& graph, std::vector<schedule::ScheduledGroup> groups) const {
+    const auto constant_of = [&](uint32_t value) { return graph.constant_of(value); };
+    if (settings_.target.kind == TargetKind::kCuda) {
+      return std::make_unique<CudaTrial>(std::move(groups), settings_.target, constant_of, settings_.device);
+    }
+    return std::make_unique<tune::CpuTrial>(std::move(groups), settings_.target, constant_of, flush_bytes_);
   }
 
   void keep(Task& task, const tune::TunerResult& result) {
@@ -221,6 +228,7 @@ class ModelTuner {
 TuneReport tune_model(const std::string& path, const CompileOptions& options, const TuneOptions& tuning) {
   const Clock::time_point start = Clock::now();
   const Settings settings = resolve(options);
+  require_device(settings);
   const onnx::Imported imported = import_file(path, options);
   passes::PipelineOptions pipeline;
   pipeline.disabled = options.disabled_passes;

@@ -29,21 +29,6 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// What differs between two ways to add the same terms, relative to the size of the results; Winograd's form rounds
-// more than the direct one.
-double tolerance_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return 1e-10;
-    case DType::kF32:
-      return 2e-3;
-    case DType::kF16:
-      return 0x1p-7;
-    default:
-      return is_float(dtype) ? 0x1p-5 : 0;
-  }
-}
-
 }  // namespace
 
 CpuTrial::CpuTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const ConstantOf& constant_of,
@@ -183,14 +168,8 @@ std::string CpuTrial::check(size_t candidate) {
       expected_.emplace(value, std::move(got));
       continue;
     }
-    const std::vector<double>& expected = expected_.at(value);
-    const double bound = tolerance_of(buffer.dtype), size = root_mean_square(expected);
-    for (size_t i = 0; i < got.size(); ++i) {
-      const double x = expected[i], y = got[i];
-      const bool same = x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= bound * (std::abs(x) + size) ||
-                        (is_int(buffer.dtype) && std::abs(x - y) <= 1);
-      if (!same) return fmt::format("element {} of its result is {}, that of the first candidate {}", i, y, x);
-    }
+    const std::string differs = difference(expected_.at(value), got, buffer.dtype);
+    if (!differs.empty()) return differs;
   }
   return "";
 }

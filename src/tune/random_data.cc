@@ -1,5 +1,7 @@
 #include "tune/random_data.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -35,6 +37,30 @@ double widen(const void* from) {
   T value;
   std::memcpy(&value, from, sizeof(T));
   return static_cast<double>(value);
+}
+
+// Winograd's form rounds more than the direct one, tf32 more than f32.
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+      return 1e-10;
+    case DType::kF32:
+      return 2e-3;
+    case DType::kF16:
+      return 0x1p-7;
+    default:
+      return is_float(dtype) ? 0x1p-5 : 0;
+  }
+}
+
+// Of the finite values; 0 of none.
+double root_mean_square(const std::vector<double>& values) {
+  double sum = 0;
+  size_t count = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) sum += value * value, ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
 }
 
 }  // namespace
@@ -88,13 +114,15 @@ std::vector<double> as_doubles(const void* data, DType dtype, int64_t count) {
   return values;
 }
 
-double root_mean_square(const std::vector<double>& values) {
-  double sum = 0;
-  size_t count = 0;
-  for (const double value : values) {
-    if (std::isfinite(value)) sum += value * value, ++count;
+std::string difference(const std::vector<double>& expected, const std::vector<double>& got, DType dtype) {
+  const double bound = tolerance_of(dtype), size = root_mean_square(expected);
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double x = expected[i], y = got[i];
+    const bool same = x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= bound * (std::abs(x) + size) ||
+                      (is_int(dtype) && std::abs(x - y) <= 1);
+    if (!same) return fmt::format("element {} of its result is {}, that of the first candidate {}", i, y, x);
   }
-  return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
+  return "";
 }
 
 }  // namespace heddle::tune

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "heddle/dtype.h"
@@ -15,7 +16,8 @@ void fill_random(void* data, DType dtype, int64_t count, uint64_t seed);
 double as_double(const void* element, DType dtype);
 std::vector<double> as_doubles(const void* data, DType dtype, int64_t count);
 
-// Of the finite values; 0 of none.
-double root_mean_square(const std::vector<double>& values);
+// How results differ by more than two ways to add the same terms may, relative to their size; "" where they do not.
+// Integers may differ by one, which a rounding before them explains.
+std::string difference(const std::vector<double>& expected, const std::vector<double>& got, DType dtype);
 
 }  // namespace heddle::tune

@@ -62,6 +62,25 @@ TEST_F(Cli, RunWritesOutputsAndPrintsATable) {
   EXPECT_NE(a.out, c.out);
 }
 
+TEST_F(Cli, TuneMeasuresAndLaterCommandsUseIt) {
+  test::write_mlp(path("m.onnx"), 40);
+  const Outcome tune = heddle("tune m.onnx --threads 1 --budget 3 --candidates 2");
+  EXPECT_EQ(tune.exit_code, 0) << tune.err;
+  EXPECT_NE(tune.out.find("model's pick"), std::string::npos) << tune.out;
+  EXPECT_NE(tune.err.find("1 of 2: gemm"), std::string::npos) << tune.err;  // no terminal: a line each
+  const auto json = nlohmann::json::parse(heddle("tune m.onnx --threads 1 --json").out);
+  EXPECT_EQ(json["problems"][0]["state"], "known");
+  EXPECT_EQ(json["failed"], 0);
+  EXPECT_NE(heddle("explain m.onnx --threads 1").out.find("tuned: "), std::string::npos);
+  EXPECT_EQ(heddle("explain m.onnx --threads 1 --untuned").out.find("tuned: "), std::string::npos);
+  EXPECT_GE(nlohmann::json::parse(heddle("cache info --json").out)["tuned"]["records"], 1);
+  EXPECT_NE(heddle("cache clear").out.find("tuned problems"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(heddle("cache info --json").out)["tuned"]["records"], 0);
+  expect_error(heddle("tune m.onnx --budget 0"), 2, "--budget");
+  EXPECT_EQ(heddle("compile m.onnx -o m.plan").exit_code, 0);
+  expect_error(heddle("tune m.plan"), 2, "a plan no longer knows");
+}
+
 TEST_F(Cli, CompileVerifyExplainBench) {
   test::write_mlp(path("m.onnx"));
   EXPECT_EQ(heddle("compile m.onnx -o m.plan").exit_code, 0);

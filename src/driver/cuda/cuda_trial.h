@@ -1,0 +1,54 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/launch.h"
+#include "schedule/kernel_desc.h"
+#include "tune/cpu_trial.h"
+#include "tune/tuner.h"
+
+namespace heddle::driver {
+
+// Candidates on a GPU, each the kernels of one whole group as a CUDA graph of its own, run on random data (constants
+// are real) with the L2 cold. What tune::CpuTrial is for the CPU; it lives here since it needs the runtime.
+class CudaTrial : public tune::Trial {
+ public:
+  // `groups` are schedules of one group that differ in configurations. A candidate that does not compile is a failure
+  // of its own. Throws kNoCompiler, kDevice, kOutOfMemory.
+  CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const tune::ConstantOf& constant_of,
+            int device);
+  ~CudaTrial() override;
+
+  size_t size() const override { return candidates_.size(); }
+  double run(size_t candidate) override;
+  std::string check(size_t candidate) override;
+
+ private:
+  struct Buffer {
+    std::unique_ptr<runtime::CudaBuffer> memory;
+    DType dtype = DType::kF32;
+    int64_t elements = 0;
+    bool is_result = false, is_input = false;
+  };
+  struct Candidate;
+
+  void place(const schedule::ScheduledGroup& group, const tune::ConstantOf& constant_of, Candidate& candidate);
+  uint64_t address_of(const schedule::Operand& operand, uint32_t value, const Tensor* constant);
+  uint64_t upload(const Tensor& tensor, std::pair<uint32_t, std::vector<int64_t>> key);
+  uint64_t scratch(int64_t bytes);
+
+  std::shared_ptr<const runtime::CudaContext> context_;
+  std::map<uint32_t, Buffer> buffers_;  // by value
+  std::map<std::pair<uint32_t, std::vector<int64_t>>, std::unique_ptr<runtime::CudaBuffer>> constants_;
+  std::vector<std::unique_ptr<runtime::CudaBuffer>> scratch_;
+  std::vector<std::unique_ptr<Candidate>> candidates_;
+  std::map<uint32_t, std::vector<double>> expected_;  // results of the first candidate that was checked
+  runtime::CudaBuffer flush_;
+  runtime::CudaTimer timer_;
+};
+
+}  // namespace heddle::driver
