@@ -234,7 +234,7 @@ class CudaMapper {
       add_blocked(*mapping_.vector, vector);
     }
     mapping_.team = 1;
-    mapping_.threads = 256;
+    mapping_.threads = iterations_of(mapping_.grid) < cuda_.sms * int64_t{256} ? 64 : 256;
     steps_ = 1;
     mapping_.reason = fmt::format("{} elements a thread", vector);
   }

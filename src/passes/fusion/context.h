@@ -56,5 +56,8 @@ void for_each_memory_edge(const FusionContext& c, F try_edge) {
 // element.
 void fuse_stitch(FusionContext& context);
 void fuse_basic(FusionContext& context);
+// Joins groups that do not depend on each other: readers of one value, and small groups over equal shapes. For GPUs,
+// where a launch costs what it takes to move megabytes.
+void fuse_remote(FusionContext& context);
 
 }  // namespace heddle::passes

@@ -53,7 +53,7 @@ ir::Group make_group(const FusionContext& c, Partition::Cluster cluster) {
 
 }  // namespace
 
-ir::Grouping fuse(const ir::Graph& graph, const Target&, const FusionOptions& options) {
+ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOptions& options) {
   FusionContext context(graph, options);
   if (options.policy == FusionPolicy::kStitch) {
     std::vector<NodeId> anchors;
@@ -63,6 +63,7 @@ ir::Grouping fuse(const ir::Graph& graph, const Target&, const FusionOptions& op
     for (NodeId anchor : anchors) fuse_epilogue(context, anchor);
     for (NodeId anchor : anchors) fuse_prologue(context, anchor);
     fuse_stitch(context);
+    if (target.kind == TargetKind::kCuda) fuse_remote(context);
   } else if (options.policy == FusionPolicy::kBasic) {
     fuse_basic(context);
   }

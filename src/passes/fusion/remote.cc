@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <map>
+
+#include "passes/fusion/context.h"
+
+namespace heddle::passes {
+
+using ir::NodeId;
+using ir::ValueId;
+using Role = FusionContext::Role;
+
+namespace {
+
+constexpr int64_t kWorthSharing = 1 << 14;  // elements of a value that two kernels would read twice
+constexpr int64_t kSmall = 4 << 20;         // elements beyond which a launch does not show
+constexpr size_t kMostOutputs = 48;         // of one kernel
+
+// Groups that read the same value, without a path between them, read it once.
+void join_readers(FusionContext& c) {
+  for (ValueId v = 0; v < c.users.size(); ++v) {
+    if (element_count(c.graph.shape(v)) < kWorthSharing) continue;
+    const NodeId* first = nullptr;
+    for (const NodeId& user : c.users[v]) {
+      if (c.role[user] != Role::kMemory) continue;
+      if (first == nullptr) {
+        first = &user;
+      } else if (!c.partition.same(*first, user)) {
+        const bool yes = c.partition.merge(*first, user);
+        c.decide(yes, "remote", user, *first,
+                 yes ? "both read one value" : "a path through another kernel leads from one to the other");
+      }
+    }
+  }
+}
+
+// The shape of all outputs of a group of elementwise nodes; nullopt: it is another kind of group.
+const Shape* elementwise_shape(const FusionContext& c, Partition::Cluster cluster, size_t& outputs) {
+  const Shape* shape = nullptr;
+  outputs = 0;
+  for (NodeId id : c.partition.nodes(cluster)) {
+    const ir::Node& node = c.graph.node(id);
+    if (c.role[id] != Role::kMemory || (!ir::is_elementwise(node.op) && node.op != ir::Op::kBroadcast)) return nullptr;
+    for (ValueId v : node.outputs) {
+      const auto outside = [&](NodeId user) { return c.partition.cluster_of(user) != cluster; };
+      if (!c.is_output[v] && std::none_of(c.users[v].begin(), c.users[v].end(), outside)) continue;
+      if (shape != nullptr && *shape != c.graph.shape(v)) return nullptr;
+      shape = &c.graph.shape(v);
+      ++outputs;
+    }
+  }
+  return shape;
+}
+
+// Small elementwise groups over equal shapes share a launch, as the updates of an optimiser's many tensors.
+void join_alike(FusionContext& c) {
+  struct Open {
+    NodeId node;
+    size_t outputs;
+  };
+  std::map<Shape, Open> open;
+  for (Partition::Cluster cluster : c.partition.order()) {
+    size_t outputs = 0;
+    const Shape* shape = elementwise_shape(c, cluster, outputs);
+    if (shape == nullptr || element_count(*shape) > kSmall) continue;
+    const NodeId node = c.partition.nodes(cluster)[0];
+    const auto [at, is_new] = open.try_emplace(*shape, Open{node, outputs});
+    if (is_new) continue;
+    if (at->second.outputs + outputs <= kMostOutputs && c.partition.merge(at->second.node, node)) {
+      at->second.outputs += outputs;
+      c.decide(true, "remote", node, at->second.node, "equal shapes share a launch");
+    } else {
+      at->second = {node, outputs};
+    }
+  }
+}
+
+}  // namespace
+
+void fuse_remote(FusionContext& context) {
+  join_readers(context);
+  join_alike(context);
+}
+
+}  // namespace heddle::passes
