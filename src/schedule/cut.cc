@@ -111,6 +111,7 @@ void GraphCopier::finish(const LocalGraph& from) {
   for (ValueId v : from.forced) to.forced.insert(map.at(v));
   for (ValueId v : from.whole) to.whole.insert(map.at(v));
   for (ValueId v : from.folded) to.folded.insert(map.at(v));
+  for (const auto& [v, dim] : from.part_dim) to.part_dim[map.at(v)] = dim;
   for (const auto& [of, from_value] : from.paired) to.paired.insert({map.at(of), map.at(from_value)});
 }
 
@@ -176,6 +177,7 @@ ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t par
       emit(Op::kReduce, {emit(Op::kReshape, {body}, {{"shape", cut}})}, {{"kind", kind}, {"dims", inner}});
   local.forced.insert(partial);
   local.whole.insert(partial);
+  local.part_dim[partial] = before;
   ValueId result = emit(Op::kReduce, {partial}, {{"kind", kind}, {"dims", ir::Ints{static_cast<int64_t>(before)}}});
   local.whole.insert(result);
   if (covered != extent) {

@@ -17,6 +17,7 @@ struct LocalGraph {
   std::set<ir::ValueId> forced;              // to be handed over through a workspace
   std::set<ir::ValueId> whole;               // reductions that are not to be split (further)
   std::set<ir::ValueId> folded;              // reductions whose rows are joined already
+  std::map<ir::ValueId, size_t> part_dim;    // of a reduction in parts: the dimension that counts them
   // Forced values of which the first is made of the second, and that one kernel makes together.
   std::set<std::pair<ir::ValueId, ir::ValueId>> paired;
 };

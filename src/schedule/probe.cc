@@ -53,6 +53,9 @@ Probe::Probe(const KernelContext& context, std::vector<ir::ValueId> values, std:
   space.dims = context_.graph.shape(values_[0]);
   by_dims_ = !extents.empty();
   space.extents = by_dims_ ? std::move(extents) : without_ones(space.dims);
+  for (size_t i = 1; i < values_.size(); ++i) {
+    if (const auto dim = part_dim(values_[i])) split_for_part(context_.graph.shape(values_[i]), *dim);
+  }
   build();
   for (int i = 0; i < kMaxRebuilds && fits && needed.empty() && split(); ++i) build();
   if (fits && needed.empty()) merge();
@@ -189,6 +192,7 @@ bool Probe::place(Root& root, size_t index) {
     root.vars = space.vars;
     return true;
   }
+  if (const auto dim = part_dim(root.value); dim && place_part(root, *dim)) return true;
   for (size_t first = 0; first <= space.vars.size(); ++first) {
     int64_t n = 1;
     for (size_t last = first; last <= space.vars.size(); ++last) {
@@ -209,6 +213,57 @@ bool Probe::place(Root& root, size_t index) {
     root.vars.push_back(space.vars[next++]);
   }
   return true;
+}
+
+std::optional<size_t> Probe::part_dim(ir::ValueId value) const {
+  return context_.part_dim ? context_.part_dim(value) : std::nullopt;
+}
+
+// The dimensions of a part, up to the one that counts parts, are the first variables of the root space, the others its
+// last ones; between them lies what a part reduces. Splits variables of which a part has a factor.
+void Probe::split_for_part(const Shape& shape, size_t part_dim) {
+  std::vector<int64_t>& extents = space.extents;
+  size_t at = 0;
+  for (size_t d = 0; d <= part_dim; ++d) {
+    for (int64_t rest = shape[d]; rest > 1 && at < extents.size(); ++at) {
+      if (extents[at] > rest && extents[at] % rest == 0) {
+        extents.insert(extents.begin() + static_cast<int64_t>(at) + 1, extents[at] / rest);
+        extents[at] = rest;
+      }
+      if (rest % extents[at] != 0) return;
+      rest /= extents[at];
+    }
+  }
+  size_t end = extents.size();
+  for (size_t d = shape.size(); d-- > part_dim + 1;) {
+    for (int64_t rest = shape[d]; rest > 1 && end > at; --end) {
+      if (extents[end - 1] > rest && extents[end - 1] % rest == 0) {
+        extents[end - 1] /= rest;
+        extents.insert(extents.begin() + static_cast<int64_t>(end), rest);
+        ++end;
+      }
+      if (rest % extents[end - 1] != 0) return;
+      rest /= extents[end - 1];
+    }
+  }
+}
+
+bool Probe::place_part(Root& root, size_t part_dim) {
+  const Shape& shape = context_.graph.shape(root.value);
+  size_t first = 0, end = space.vars.size();
+  int64_t before = 1, after = 1;
+  for (size_t d = 0; d < shape.size(); ++d) (d <= part_dim ? before : after) *= shape[d];
+  for (int64_t n = 1; n < before; n *= space.extents[first++]) {
+    if (first == end) return false;
+  }
+  for (int64_t n = 1; n < after; n *= space.extents[--end]) {
+    if (first == end) return false;
+  }
+  root.vars.assign(space.vars.begin(), space.vars.begin() + static_cast<int64_t>(first));
+  root.vars.insert(root.vars.end(), space.vars.begin() + static_cast<int64_t>(end), space.vars.end());
+  int64_t count = 1;
+  for (VarId v : root.vars) count *= pool.indices.extent(v);
+  return count == before * after;
 }
 
 std::optional<ExprId> Probe::bind(ir::ValueId value, const std::vector<Index>& at) {

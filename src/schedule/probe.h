@@ -50,6 +50,8 @@ struct KernelContext {
   const ir::Graph& graph;
   std::function<bool(ir::ValueId)> is_leaf;       // made before: read it
   std::function<bool(ir::ValueId)> must_be_leaf;  // has to be made by a kernel before
+  // Of a reduction in parts: the dimension that counts them. Its results may lie on any variables of a larger root.
+  std::function<std::optional<size_t>(ir::ValueId)> part_dim;
 };
 
 // The expressions of a set of roots over loop variables. Making them finds the reductions, the buffers read, and the
@@ -85,6 +87,9 @@ class Probe {
   ExprId result(uint32_t instance, DType dtype);
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
   bool place(Root& root, size_t index);
+  std::optional<size_t> part_dim(ir::ValueId value) const;
+  bool place_part(Root& root, size_t part_dim);
+  void split_for_part(const Shape& shape, size_t part_dim);
   void scan_root(Root& root, const ir::Node& node);
   int level_of(ExprId operand) const;  // after how many reductions its inputs are known
   void make_vars(Space& space);

@@ -125,7 +125,11 @@ class GroupScheduler {
     if (is_separate(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
     std::vector<ir::ValueId> roots = {first};
     const KernelContext context{local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
-                                [this](ir::ValueId v) { return cut_.count(v) != 0; }};
+                                [this](ir::ValueId v) { return cut_.count(v) != 0; },
+                                [this](ir::ValueId v) -> std::optional<size_t> {
+                                  const auto at = local_.part_dim.find(v);
+                                  return at == local_.part_dim.end() ? std::nullopt : std::optional(at->second);
+                                }};
     auto probe = std::make_unique<Probe>(context, roots);
     Outcome outcome = outcome_of(*probe);
     if (!outcome.cuts.empty()) {
@@ -155,6 +159,7 @@ class GroupScheduler {
                          static_cast<double>(parts_) * bytes_of(*split_), outcome.reason});
       return;
     }
+    const double bytes = work_of(*probe, local_.graph, target_.cpu).bytes;
     // Other roots that fit the same grid come along, unless they need something that is made only by this kernel.
     for (ir::ValueId other : pending_) {
       if (!options_.dominant_merging || is_scan(first) || is_scan(other)) continue;
@@ -171,14 +176,15 @@ class GroupScheduler {
         continue;  // too much for one kernel
       }
       if (!joined.mapping || !joined.cuts.empty() || (joined.split && !outcome.split)) continue;
-      if (grid_of(*wider, *joined.mapping) <
-          std::min<int64_t>(grid_of(*probe, *outcome.mapping), target_.cpu.threads)) {
-        continue;
-      }
+      const int64_t now = grid_of(*probe, *outcome.mapping), then = grid_of(*wider, *joined.mapping);
+      if (then < std::min<int64_t>(now, target_.cpu.threads)) continue;
+      // What an iteration sweeps over several times is to stay in L2.
+      if (then < now && bytes / static_cast<double>(then) > static_cast<double>(target_.cpu.l2_bytes)) continue;
       roots = std::move(more);
       probe = std::move(wider);
       outcome = std::move(joined);
     }
+    if (share_by_parts(roots, bytes)) return;
     emit(*probe, *outcome.mapping);
     for (const Root& root : probe->roots) {
       made_.insert(root.value);
@@ -209,6 +215,47 @@ class GroupScheduler {
       pending_.erase(v);
     }
     result_.kernels.push_back(std::move(kernel));
+  }
+
+  // A reduction down the columns of what this kernel reads row by row: in parts of as many rows as L2 holds it joins
+  // this kernel, which then reads the data once for both.
+  bool share_by_parts(const std::vector<ir::ValueId>& roots, double bytes) {
+    const auto l2 = static_cast<double>(target_.cpu.l2_bytes);
+    if (!options_.dominant_merging || !options_.adaptive_mapping || bytes < 2 * l2) return false;
+    const int64_t size = element_count(local_.graph.shape(roots[0]));
+    for (const ir::ValueId other : pending_) {
+      if (std::find(roots.begin(), roots.end(), other) != roots.end() || !related(roots, other)) continue;
+      const std::optional<ir::ValueId> reduction = column_reduction(other, size);
+      if (!reduction || local_.whole.count(*reduction) != 0) continue;
+      split_ = reduction;
+      parts_ = static_cast<int64_t>(2 * bytes / l2) + 1;
+      splits_.push_back(
+          {fmt::format("{} parts of reduce {}", parts_, ir::to_string(local_.graph.type(*split_))),
+           static_cast<double>(parts_) * bytes_of(*split_),
+           fmt::format("its parts share one read of {:.3g} MB with the rows that L2 holds", bytes * 1e-6)});
+      return true;
+    }
+    return false;
+  }
+
+  // The reduction of `size` elements, over dimensions before its last one, from which elementwise nodes make a root.
+  std::optional<ir::ValueId> column_reduction(ir::ValueId root, int64_t size) const {
+    const ir::Graph& graph = local_.graph;
+    for (ir::ValueId v = root; !is_leaf(v);) {
+      const ir::Node& node = graph.producer(v);
+      if (node.op == ir::Op::kReduce) {
+        const Shape& from = graph.shape(node.inputs[0]);
+        const auto& dims = node.attrs.ints("dims");
+        const bool columns = !dims.empty() && dims.back() + 1 < static_cast<int64_t>(from.size());
+        return columns && element_count(from) == size ? std::optional(v) : std::nullopt;
+      }
+      if (!ir::is_elementwise(node.op) && node.op != ir::Op::kReshape) return std::nullopt;
+      const auto larger = std::max_element(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId a, ir::ValueId b) {
+        return graph.producer(a).op == ir::Op::kBroadcast && graph.producer(b).op != ir::Op::kBroadcast;
+      });
+      v = *larger;
+    }
+    return std::nullopt;
   }
 
   static int64_t grid_of(const Probe& probe, const Mapping& mapping) {
