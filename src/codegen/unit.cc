@@ -1,5 +1,6 @@
 #include <set>
 
+#include "codegen/bundle.h"
 #include "codegen/codegen.h"
 #include "codegen/contraction.h"
 #include "codegen/cuda_contraction.h"
@@ -12,6 +13,9 @@ namespace heddle::codegen {
 KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
     return emit_stitch(desc, **stitch, config);
+  }
+  if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::BundleDesc>>(&desc.body)) {
+    return emit_bundle(**bundle);
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
     return emit_cuda_stitch(desc, **stitch);

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "driver/reference.h"
 #include "runtime/arena.h"
+#include "schedule/bundle.h"
 #include "schedule/packing.h"
 
 namespace heddle::driver {
@@ -343,8 +344,12 @@ class PlanBuilder {
 
   void add_compiled(const ir::Group& group, GroupReport& report) {
     try {
-      const schedule::ScheduledGroup scheduled =
+      schedule::ScheduledGroup scheduled =
           schedule::schedule(graph_, group, context_.target, context_.configs, context_.stitch);
+      if (context_.target.kind == TargetKind::kCpu && context_.fusion == passes::FusionPolicy::kStitch &&
+          context_.stitch.dominant_merging) {
+        scheduled = schedule::bundle_kernels(std::move(scheduled), context_.target);
+      }
       std::vector<codegen::KernelSource> sources;
       for (const schedule::ScheduledKernel& kernel : scheduled.kernels) {
         sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target));

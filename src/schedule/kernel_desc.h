@@ -29,6 +29,7 @@ struct Operand {
 
 struct StitchDesc;       // schedule/stitch.h: generated loop nest over memory-bound nodes
 struct CudaStitchDesc;   // schedule/cuda_stitch.h: the same for a GPU, as sweeps of teams of threads
+struct BundleDesc;       // schedule/bundle.h: several stitch kernels as one
 struct ContractionDesc;  // schedule/contraction.h: template + epilogue (dot, conv, window)
 struct SeparateDesc;     // schedule/separate.h: a node with a kernel of its own (scatter, top-k)
 
@@ -37,7 +38,8 @@ struct SeparateDesc;     // schedule/separate.h: a node with a kernel of its own
 struct KernelDesc {
   std::vector<Operand> operands;
   std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>,
-               std::shared_ptr<const ContractionDesc>, std::shared_ptr<const SeparateDesc>>
+               std::shared_ptr<const ContractionDesc>, std::shared_ptr<const SeparateDesc>,
+               std::shared_ptr<const BundleDesc>>
       body;
 };
 

@@ -289,11 +289,12 @@ class GroupScheduler {
     }
     return false;
   }
-  // The second step of a split reduction waits for the first.
+  // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.
   bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
+    const std::set<ir::ValueId>& forced = options_.data_reuse ? local_.forced : cut_;
     return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
-      return (local_.forced.count(root) != 0 && sources(other).count(root) != 0) ||
-             (local_.forced.count(other) != 0 && sources(root).count(other) != 0);
+      return (forced.count(root) != 0 && sources(other).count(root) != 0) ||
+             (forced.count(other) != 0 && sources(root).count(other) != 0);
     });
   }
   // The values of more than one element that a root depends on.

@@ -169,7 +169,36 @@ TEST(Fusion, SquaresOfAStoredValueAreNotStored) {
       %b = reduce(%p) {kind = "sum", dims = [1]}
       return "a" = %a, "b" = %b
     })";
-  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot tanh", "stitch: reduce", "stitch: mul reduce"));
+  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot tanh", "stitch: mul reduce reduce"));
+}
+
+TEST(Fusion, SmallRegionsThatDoNotMeetAreOneGroup) {
+  EXPECT_THAT(groups_of("graph(%x: f32[40], %y: f32[3,5]) { %a = neg(%x) %b = exp(%y) return \"a\" = %a, \"b\" = %b }"),
+              ElementsAre("stitch: neg exp"));
+  // A boundary is nothing beside what these take.
+  const std::string large =
+      "graph(%x: f32[4000000], %y: f32[5000000]) { %a = neg(%x) %b = exp(%y) "
+      "return \"a\" = %a, \"b\" = %b }";
+  EXPECT_THAT(groups_of(large), ElementsAre("stitch: neg", "stitch: exp"));
+}
+
+TEST(Fusion, RegionsThatReadTheSameLargeValueAreOneGroup) {
+  EXPECT_THAT(groups_of("graph(%x: f32[4000,1000]) { %a = reduce(%x) {kind = \"sum\", dims = [0]} "
+                        "%b = reduce(%x) {kind = \"max\", dims = [1]} return \"a\" = %a, \"b\" = %b }"),
+              ElementsAre("stitch: reduce reduce"));
+}
+
+TEST(Fusion, EpiloguesTakeWhatMakesTheirOperandsAndReversedRows) {
+  const std::string text =
+      "graph(%x: f32[4,4], %w: f32[4,4], %s: f32[9,4,4], %i: i64[], %g: f32[4,8]) { %d = dot(%x, %w) " + kDot + R"(
+      %t = gather(%s, %i) {dim = 0}
+      %u = slice(%g) {starts = [0,2], limits = [4,6], strides = [1,1]}
+      %v = mul(%t, %u)
+      %y = add(%d, %v)
+      %z = reverse(%y) {dims = [0]}
+      return "z" = %z
+    })";
+  EXPECT_THAT(groups_of(text), ElementsAre("contraction: dot gather slice mul add reverse"));
 }
 
 TEST(Fusion, WideningIsLeftToTheReader) {

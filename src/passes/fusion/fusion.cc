@@ -63,7 +63,11 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
     for (NodeId anchor : anchors) fuse_epilogue(context, anchor);
     for (NodeId anchor : anchors) fuse_prologue(context, anchor);
     fuse_stitch(context);
-    if (target.kind == TargetKind::kCuda) fuse_remote(context);
+    if (target.kind == TargetKind::kCuda) {
+      fuse_remote(context);
+    } else {
+      fuse_small_regions(context, target);
+    }
   } else if (options.policy == FusionPolicy::kBasic) {
     fuse_basic(context);
   }

@@ -1,0 +1,104 @@
+#include "schedule/bundle.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/builder.h"
+
+namespace heddle::schedule {
+namespace {
+
+using ir::Builder;
+using ir::Op;
+using ir::ValueId;
+
+Target target(int threads = 2) {
+  Target t;
+  t.cpu.isa = CpuIsa::kAvx512;
+  t.cpu.threads = threads;
+  return t;
+}
+
+ScheduledGroup schedule_all(const ir::Graph& graph, const StitchOptions& options = {}, int threads = 2) {
+  ir::Group group{ir::GroupKind::kStitch, {}, 0, {}, {}};
+  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const ir::Node& node = graph.node(id);
+    const bool outside = node.op == Op::kParameter || node.op == Op::kConstant;
+    if (outside) group.inputs.push_back(node.outputs[0]);
+    if (!outside) group.nodes.push_back(id);
+  }
+  for (const auto& port : graph.outputs()) group.outputs.push_back(port.value);
+  return schedule(graph, group, target(threads), nullptr, options);
+}
+
+// Rows centred, and the sums of the columns of the result.
+ir::Graph rows_and_columns(int64_t rows, int64_t columns) {
+  ir::Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.parameter("x", {DType::kF32, {rows, columns}});
+  const ValueId centred = b.sub(x, b.mean(x, {1}, true));
+  graph.output("y", centred);
+  graph.output("s", b.reduce("sum", b.mul(centred, x), {0}));
+  return graph;
+}
+
+TEST(StitchSchedule, RowsAndColumnsOfLargeDataShareOneRead) {
+  const int64_t rows = 16384, columns = 768;
+  for (int threads : {1, 2}) {
+    const ScheduledGroup group = schedule_all(rows_and_columns(rows, columns), {}, threads);
+    ASSERT_EQ(group.kernels.size(), 2u) << "parts of the columns with the rows, then the sum of the parts";
+    EXPECT_EQ(group.kernels[0].desc.operands.size(), 3u) << "x, y and the parts";
+    const double compulsory = 2.0 * 4 * rows * columns;
+    EXPECT_LT(group.kernels[0].stitch.bytes_moved + group.kernels[1].stitch.bytes_moved, 1.1 * compulsory);
+    ASSERT_EQ(group.boundaries.size(), 1u);
+    EXPECT_NE(group.boundaries[0].reason.find("share one read"), std::string::npos) << group.boundaries[0].reason;
+  }
+}
+
+TEST(StitchSchedule, SwitchesLeavePartsOut) {
+  ir::Graph softmax;
+  softmax.output("y", Builder(softmax).softmax(softmax.parameter("x", {DType::kF32, {64, 300}}), {1}));
+  EXPECT_EQ(schedule_all(softmax).kernels.size(), 1u);
+  EXPECT_EQ(schedule_all(softmax, {.data_reuse = false}).kernels.size(), 3u);
+  ir::Graph two;
+  Builder b(two);
+  const ValueId x = two.parameter("x", {DType::kF32, {64, 300}});
+  two.output("sum", b.reduce("sum", x, {1}));
+  two.output("max", b.reduce("max", x, {1}));
+  EXPECT_EQ(schedule_all(two).kernels.size(), 1u);
+  EXPECT_EQ(schedule_all(two, {.dominant_merging = false}).kernels.size(), 2u);
+}
+
+TEST(Bundle, ShortKernelsRunInARow) {
+  ir::Graph graph;
+  Builder b(graph);
+  graph.output("a", b.unary(Op::kTanh, graph.parameter("x", {DType::kF32, {40}})));
+  graph.output("b", b.unary(Op::kNeg, graph.parameter("y", {DType::kF32, {3, 5}})));
+  const ScheduledGroup apart = schedule_all(graph);
+  ASSERT_EQ(apart.kernels.size(), 2u);
+  const ScheduledGroup group = bundle_kernels(apart, target());
+  ASSERT_EQ(group.kernels.size(), 1u);
+  EXPECT_EQ(group.kernels[0].config.tasks, 1);
+  EXPECT_EQ(group.kernels[0].bindings.size(), 4u);
+}
+
+TEST(Bundle, LongKernelsThatDoNotMeetRunSideBySide) {
+  ir::Graph graph;
+  Builder b(graph);
+  graph.output("a", b.unary(Op::kTanh, graph.parameter("x", {DType::kF32, {400000}})));
+  graph.output("b", b.unary(Op::kTanh, graph.parameter("y", {DType::kF32, {300000}})));
+  const ScheduledGroup apart = schedule_all(graph);
+  ASSERT_EQ(apart.kernels.size(), 2u);
+  const ScheduledGroup group = bundle_kernels(apart, target());
+  ASSERT_EQ(group.kernels.size(), 1u);
+  EXPECT_EQ(group.kernels[0].config.tasks, apart.kernels[0].config.tasks + apart.kernels[1].config.tasks);
+}
+
+TEST(Bundle, AKernelWaitsForWhatItReads) {
+  ir::Graph graph;
+  Builder b(graph);
+  graph.output("y", b.reduce("sum", graph.parameter("x", {DType::kF32, {1 << 22}}), {0}));
+  EXPECT_EQ(bundle_kernels(schedule_all(graph), target()).kernels.size(), 2u);
+}
+
+}  // namespace
+}  // namespace heddle::schedule
