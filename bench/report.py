@@ -91,7 +91,53 @@ def compile_section(result):
     )
 
 
+def stitch_section(name, result):
+    device, bandwidth = result["device"], result["copy_gbps"]
+    text = (
+        f"## Stitch suite: {name}\n\n{device['cpu']}, {device['cores']} cores; ONNX Runtime {result['onnxruntime']}; "
+        f"{result['date']}, commit {result['commit']}; {result['time']} time; copy bandwidth "
+        + ", ".join(f"{gbps:.1f} GB/s on {threads} thread(s)" for threads, gbps in bandwidth.items())
+        + ".\nKernels in brackets. The floor is inputs and outputs once at copy bandwidth; what the caches hold can be below it.\n\n"
+    )
+    rows = [
+        [
+            row["case"],
+            str(row["threads"]),
+            f"{row['floor_ms']:.3f}",
+            f"{row['stitch_ms']:.3f} ({row['kernels']['stitch']})",
+            f"{row['basic_ms']:.3f} ({row['kernels']['basic']})",
+            f"{row['none_ms']:.3f} ({row['kernels']['none']})",
+            f"{row['ort_ms']:.3f}",
+            f"{row['over_ort']:.2f}",
+            f"{row['over_basic']:.2f}",
+        ]
+        for row in result["rows"]
+    ]
+    headings = ["case", "threads", "floor ms", "stitch", "basic", "none", "ONNX Runtime", "over ORT", "over basic"]
+    text += table(headings, rows) + "\nGeometric means: "
+    means = {key: value for key, value in result.items() if key.startswith("geometric_mean_over_")}
+    return text + "; ".join(f"{key[20:].replace('_', ', threads ')}: {value:.2f}" for key, value in means.items()) + ".\n"
+
+
+def ablation_section(name, result):
+    text = f"## What stitching brings: {name}\n\n{result['device']['cpu']}; {result['date']}, commit {result['commit']}.\n\n"
+    rows = [
+        [row["model"], row["policy"], *(str(row[key]) for key in ("memory", "memory_run", "copies", "copies_run"))]
+        for row in result["kernels"]
+    ]
+    text += table(["model", "policy", "memory-bound kernels", "in a run", "copies", "in a run"], rows)
+    text += f"\nStitch has {result['fewer_memory']:.0%} fewer memory-bound kernels than basic on average, "
+    text += f"{result['fewer_memory_run']:.0%} fewer in a run (bodies of loops counted as often as they run).\n"
+    rows = [[row["model"], row["step"], f"{row['ms']:.3f}", f"{row['spread']:.0%}"] for row in result["times"]]
+    return text + ("\n" + table(["model", "step", "ms", "spread"], rows) if rows else "")
+
+
+SECTIONS = {"stitch_cpu": stitch_section, "ablation": ablation_section}
+
+
 def section(name, result):
+    if result["kind"] in SECTIONS:
+        return SECTIONS[result["kind"]](name, result)
     device = result["device"]
     parts = [
         f"## {name}\n\n{device['cpu']}, {device['cores']} cores, {device['system']}; "
@@ -116,7 +162,7 @@ def main():
     arguments = parser.parse_args()
     files = arguments.files or sorted((ROOT / "bench/results").glob("*.json"))
     results = [(path.stem, json.loads(path.read_text())) for path in files]
-    parts = [HEAD, *(section(name, result) for name, result in results if result["kind"] == "cpu_models")]
+    parts = [HEAD, *(section(name, result) for name, result in results if result["kind"] in ("cpu_models", *SECTIONS))]
     arguments.output.write_text("\n".join(parts))
 
 

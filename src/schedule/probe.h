@@ -51,7 +51,7 @@ struct KernelContext {
   std::function<bool(ir::ValueId)> is_leaf;       // made before: read it
   std::function<bool(ir::ValueId)> must_be_leaf;  // has to be made by a kernel before
   // Of a reduction in parts: the dimension that counts them. Its results may lie on any variables of a larger root.
-  std::function<std::optional<size_t>(ir::ValueId)> part_dim;
+  std::function<std::optional<size_t>(ir::ValueId)> part_dim = {};
 };
 
 // The expressions of a set of roots over loop variables. Making them finds the reductions, the buffers read, and the
