@@ -206,6 +206,8 @@ class Mapper {
     // Rows far apart are no block: every one would be read from lines of its own, without prefetching.
     constexpr int64_t kNeighbours = 4;
     if (best->stride > kNeighbours * probe_.pool.indices.extent(best->along)) return;
+    // Where most bytes lie along a long variable, short rows are a side matter (the weights of a group, say).
+    if (mapping_.vector && probe_.pool.indices.extent(*mapping_.vector) > kPackedRow) return;
     uint64_t swept = uint64_t{1} << best->along | parallel_;
     for (const Instance& i : probe_.instances) {
       if (probe_.volume(i.kept | i.reduced) > probe_.volume(swept)) swept = i.kept | i.reduced;
