@@ -63,11 +63,13 @@ inline int __mulhi(int a, int b) {
 inline unsigned __umulhi(unsigned a, unsigned b) {
   return static_cast<unsigned>(static_cast<unsigned long long>(a) * b >> 32);
 }
+__extension__ typedef unsigned __int128 HeddleUnsigned128;
+__extension__ typedef __int128 HeddleSigned128;
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
-  return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+  return static_cast<unsigned long long>(static_cast<HeddleUnsigned128>(a) * b >> 64);
 }
 inline long long __mul64hi(long long a, long long b) {
-  return static_cast<long long>(static_cast<__int128>(a) * b >> 64);
+  return static_cast<long long>(static_cast<HeddleSigned128>(a) * b >> 64);
 }
 // Byte i of the result is byte (selector >> 4 * i) & 7 of b:a; bit 3 of the selector copies its sign instead.
 inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
