@@ -216,12 +216,19 @@ class Mapper {
     const double body = work_.cycles * lanes / points + accesses * kAccessCycles;
     const double transposed = kTransposeCycles + kExchangeCycles * std::ceil(std::log2(std::min(length, lanes)));
     const double packed = length / lanes * (body + best->accesses * transposed);
+    // What is computed once a row takes a vector of lanes for one result there.
+    double once = 0;
+    probe_.visit_all([&](ExprId e) {
+      const uint64_t vars = probe_.pool.vars(e);
+      if ((vars >> best->rows & 1) && !(vars >> best->along & 1)) once += node_cycles(probe_.pool, e);
+    });
     double rows = 0;
     if (mapping_.vector == best->along) {
       int across = 0;
       for (const Instance& i : probe_.instances) across += (i.reduced >> best->along & 1) != 0;
       // Rows of one reduction overlap; where several follow each other, each waits for the one before.
-      rows = std::ceil(length / lanes) * body + across * (kAcrossCycles + (across > 1 ? kWaitCycles : 0));
+      rows = std::ceil(length / lanes) * body + across * (kAcrossCycles + (across > 1 ? kWaitCycles : 0)) +
+             once * (1 - 1 / lanes);
     } else {
       // Lanes along another variable: accesses along the row go element by element.
       rows = length / lanes * (body + best->accesses * 2 * lanes);
