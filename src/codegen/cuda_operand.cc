@@ -1,4 +1,6 @@
 // Operands of products on a GPU as text and argument blocks.
+#include "schedule/cuda_operand.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -46,7 +48,7 @@ CudaFunctor matrix(const ProductOperand& o, int64_t lines, const char* name) {
   };
   Writer out;
   out.open(fmt::format("struct {} {{", name));
-  out.line("using Element = {};", storage_type(o.dtype));
+  out.line("using Element = {};", schedule::cuda_storage(o.dtype));
   out.line("const Element* data;");
   out.line("int64_t offset, rows, depth, row, k{};", members);
   out.open("__device__ auto view([[maybe_unused]] int batch) const {");
