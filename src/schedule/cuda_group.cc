@@ -136,7 +136,7 @@ class CudaGroupScheduler {
 
   // Roots that read a common value share its reading; others of the same shape may share the launch.
   bool worth_joining(const std::vector<ir::ValueId>& roots, ir::ValueId other) {
-    return local_.graph.shape(roots[0]) == local_.graph.shape(other) || related(roots, other);
+    return local_.graph.shape(roots[0]) == local_.graph.shape(other) || sources_.related(roots, other);
   }
 
   void finish_kernel(Probe& probe, const CudaOutcome& outcome) {
@@ -195,7 +195,7 @@ class CudaGroupScheduler {
       if (!leading || rows < kShortCarry || element_count(shape) < (1 << 16)) continue;
       for (ir::ValueId span : spans) {
         if (element_count(local_.graph.shape(span)) != element_count(shape) || is_scan(span)) continue;
-        if (!related({span}, node.outputs[0]) || sources(span).count(node.outputs[0]) != 0) continue;
+        if (!sources_.related({span}, node.outputs[0]) || sources_.of(span).count(node.outputs[0]) != 0) continue;
         const int64_t parts = parts_for(rows);
         if (parts == 0) break;
         found.push_back({node.outputs[0], span, parts});
@@ -273,40 +273,13 @@ class CudaGroupScheduler {
 
   // ---- What roots depend on
 
-  bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other) {
-    const std::set<ir::ValueId>& theirs = sources(other);
-    for (ir::ValueId root : roots) {
-      if (theirs.count(root) != 0 || sources(root).count(other) != 0) return true;
-      for (ir::ValueId v : sources(root)) {
-        if (theirs.count(v) != 0) return true;
-      }
-    }
-    return false;
-  }
   // The second step of a split reduction waits for the first.
   bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
     return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
       if (local_.paired.count({other, root}) != 0 || local_.paired.count({root, other}) != 0) return false;
-      return (local_.forced.count(root) != 0 && sources(other).count(root) != 0) ||
-             (local_.forced.count(other) != 0 && sources(root).count(other) != 0);
+      return (local_.forced.count(root) != 0 && sources_.of(other).count(root) != 0) ||
+             (local_.forced.count(other) != 0 && sources_.of(root).count(other) != 0);
     });
-  }
-  // The values of more than one element that a root depends on.
-  const std::set<ir::ValueId>& sources(ir::ValueId root) {
-    const auto [known, is_new] = sources_.try_emplace(root);
-    std::set<ir::ValueId>& set = known->second;
-    if (!is_new) return set;
-    std::vector<ir::ValueId> open = {root};
-    std::set<ir::ValueId> seen;
-    while (!open.empty()) {
-      const ir::ValueId v = open.back();
-      open.pop_back();
-      if (!seen.insert(v).second) continue;
-      if (v != root && element_count(local_.graph.shape(v)) > 1) set.insert(v);
-      if (v != root && is_leaf(v)) continue;
-      for (ir::ValueId input : local_.graph.producer(v).inputs) open.push_back(input);
-    }
-    return set;
   }
 
   void note_cut(ir::ValueId v, const std::string& reason) {
@@ -375,7 +348,7 @@ class CudaGroupScheduler {
   bool again_ = false;
   std::vector<Boundary> boundaries_;
   std::vector<std::vector<ir::NodeId>> users_;
-  std::map<ir::ValueId, std::set<ir::ValueId>> sources_;
+  Sources sources_{local_, [this](ir::ValueId v) { return is_leaf(v); }};
   std::map<ir::ValueId, uint32_t> workspace_;
 };
 

@@ -337,4 +337,30 @@ std::string title_of(const ir::Graph& graph, const Probe& probe, const std::func
                      fmt::join(origins, ", "), ir::to_string(graph.type(probe.roots[0].value)));
 }
 
+const std::set<ValueId>& Sources::of(ValueId root) {
+  const auto [known, is_new] = known_.try_emplace(root);
+  std::set<ValueId>& set = known->second;
+  if (!is_new) return set;
+  std::vector<ValueId> open = {root};
+  std::set<ValueId> seen;
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (!seen.insert(v).second) continue;
+    if (v != root && element_count(local_.graph.shape(v)) > 1) set.insert(v);
+    if (v != root && is_leaf_(v)) continue;
+    for (ValueId input : local_.graph.producer(v).inputs) open.push_back(input);
+  }
+  return set;
+}
+
+bool Sources::related(const std::vector<ValueId>& roots, ValueId other) {
+  const std::set<ValueId>& theirs = of(other);
+  return std::any_of(roots.begin(), roots.end(), [&](ValueId root) {
+    const std::set<ValueId>& ours = of(root);
+    return theirs.count(root) != 0 || ours.count(other) != 0 ||
+           std::any_of(ours.begin(), ours.end(), [&](ValueId v) { return theirs.count(v) != 0; });
+  });
+}
+
 }  // namespace heddle::schedule

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "schedule/probe.h"
@@ -38,6 +40,24 @@ class GraphCopier {
 };
 
 LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
+
+// What the roots of kernels depend on, down to the leaves; remembered until clear().
+class Sources {
+ public:
+  Sources(const LocalGraph& local, std::function<bool(ir::ValueId)> is_leaf)
+      : local_(local), is_leaf_(std::move(is_leaf)) {}
+
+  // The values of more than one element that a root depends on.
+  const std::set<ir::ValueId>& of(ir::ValueId root);
+  // Whether `other` and a root read a common value, so that one kernel reads it once, or one is made of the other.
+  bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other);
+  void clear() { known_.clear(); }
+
+ private:
+  const LocalGraph& local_;
+  std::function<bool(ir::ValueId)> is_leaf_;
+  std::map<ir::ValueId, std::set<ir::ValueId>> known_;
+};
 
 // Where the result of `value` is handed on most cheaply: the last values with its element count that elementwise and
 // reshape nodes make of it, before a broadcast or another reduction reads them. Empty when a root is among them.

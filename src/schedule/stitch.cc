@@ -163,7 +163,8 @@ class GroupScheduler {
     // Other roots that fit the same grid come along, unless they need something that is made only by this kernel.
     for (ir::ValueId other : pending_) {
       if (!options_.dominant_merging || is_scan(first) || is_scan(other)) continue;
-      if (other == first || roots.size() >= 16 || !related(roots, other) || reads_forced(other, roots)) continue;
+      if (other == first || roots.size() >= 16 || !sources_.related(roots, other) || reads_forced(other, roots))
+        continue;
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
       std::unique_ptr<Probe> wider;
@@ -224,7 +225,7 @@ class GroupScheduler {
     if (!options_.dominant_merging || !options_.adaptive_mapping || bytes < 2 * l2) return false;
     const int64_t size = element_count(local_.graph.shape(roots[0]));
     for (const ir::ValueId other : pending_) {
-      if (std::find(roots.begin(), roots.end(), other) != roots.end() || !related(roots, other)) continue;
+      if (std::find(roots.begin(), roots.end(), other) != roots.end() || !sources_.related(roots, other)) continue;
       const std::optional<ir::ValueId> reduction = column_reduction(other, size);
       if (!reduction || local_.whole.count(*reduction) != 0) continue;
       split_ = reduction;
@@ -278,41 +279,13 @@ class GroupScheduler {
                       [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); });
   }
 
-  // Whether two roots read a common value, so that one kernel reads it once.
-  bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other) {
-    const std::set<ir::ValueId>& theirs = sources(other);
-    for (ir::ValueId root : roots) {
-      if (theirs.count(root) != 0 || sources(root).count(other) != 0) return true;
-      for (ir::ValueId v : sources(root)) {
-        if (theirs.count(v) != 0) return true;
-      }
-    }
-    return false;
-  }
   // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.
   bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
     const std::set<ir::ValueId>& forced = options_.data_reuse ? local_.forced : cut_;
     return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
-      return (forced.count(root) != 0 && sources(other).count(root) != 0) ||
-             (forced.count(other) != 0 && sources(root).count(other) != 0);
+      return (forced.count(root) != 0 && sources_.of(other).count(root) != 0) ||
+             (forced.count(other) != 0 && sources_.of(root).count(other) != 0);
     });
-  }
-  // The values of more than one element that a root depends on.
-  const std::set<ir::ValueId>& sources(ir::ValueId root) {
-    const auto [known, is_new] = sources_.try_emplace(root);
-    std::set<ir::ValueId>& set = known->second;
-    if (!is_new) return set;
-    std::vector<ir::ValueId> open = {root};
-    std::set<ir::ValueId> seen;
-    while (!open.empty()) {
-      const ir::ValueId v = open.back();
-      open.pop_back();
-      if (!seen.insert(v).second) continue;
-      if (v != root && element_count(local_.graph.shape(v)) > 1) set.insert(v);
-      if (v != root && is_leaf(v)) continue;
-      for (ir::ValueId input : local_.graph.producer(v).inputs) open.push_back(input);
-    }
-    return set;
   }
 
   double bytes_of(ir::ValueId v) const {
@@ -399,7 +372,7 @@ class GroupScheduler {
   bool again_ = false;
   std::vector<Boundary> boundaries_, splits_;
   std::vector<std::vector<ir::NodeId>> users_;
-  std::map<ir::ValueId, std::set<ir::ValueId>> sources_;
+  Sources sources_{local_, [this](ir::ValueId v) { return is_leaf(v); }};
   std::map<ir::ValueId, uint32_t> workspace_;
 };
 
