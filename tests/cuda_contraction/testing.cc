@@ -147,7 +147,7 @@ void CudaBatch::compile() const {
 }
 
 void CudaBatch::run() {
-  ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 1);
+  ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0);
   const runtime::CudaContext context(0);
   std::string cubin;
   try {

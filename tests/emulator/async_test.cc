@@ -290,9 +290,9 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(64) meet(
   out[blockIdx.x * 64 + threadIdx.x] = 1;
   __syncthreads();
   if (threadIdx.x < 4) others.arrive_at(threadIdx.x);
-  others.wait_cluster(0);
-  if (threadIdx.x == 0) seen[blockIdx.x] = cluster_rank() * 10 + out[(blockIdx.x / 4 * 4 + (blockIdx.x + 1) % 4) * 64];
+  others.wait(0);
   cluster_sync();
+  if (threadIdx.x == 0) seen[blockIdx.x] = cluster_rank() * 10 + out[(blockIdx.x / 4 * 4 + (blockIdx.x + 1) % 4) * 64];
 }
 )");
   auto out = buffer(8 * 64 * 4), seen = buffer(8 * 4);

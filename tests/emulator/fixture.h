@@ -40,7 +40,7 @@ class Variable {
 // Compiles units for the emulator and launches their kernels.
 class EmulatorTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() { ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 1); }
+  static void SetUpTestSuite() { ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0); }
   void SetUp() override { context = std::make_unique<runtime::CudaContext>(0); }
 
   void load(const std::string& unit) {

@@ -160,7 +160,7 @@ TEST_F(Grids, BadMachineCodeIsRefused) {
 
 // In processes of their own: a process keeps its driver.
 int devices_with(const char* fault) {
-  ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 1);
+  ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0);
   ::setenv("HEDDLE_EMULATED_FAULT", fault, 1);
   return static_cast<int>(cuda_devices().size());
 }

@@ -25,7 +25,7 @@ using testing::HasSubstr;
 class OpsGemm : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 1);
+    ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0);
     ::setenv("HEDDLE_EMULATED_SMS", "8", 1);  // small grids of persistent kernels
     cache_ = new TempDir;
     ::setenv("HEDDLE_CACHE_DIR", cache_->path().c_str(), 1);

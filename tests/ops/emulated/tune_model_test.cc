@@ -14,7 +14,7 @@ namespace heddle::driver {
 namespace {
 
 TEST(TuneOnEmulator, WinnersAreStoredAndResultsStay) {
-  ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 1);
+  ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0);
   ::setenv("HEDDLE_EMULATED_SMS", "8", 1);
   const TempDir dir;
   ::setenv("HEDDLE_CACHE_DIR", (dir.path() + "/cache").c_str(), 1);

@@ -22,13 +22,15 @@ struct Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
   }
-  // On the barrier at the same place in another block of the cluster (or in this one).
+  // On the barrier at the same place in another block of the cluster (or in this one). It orders nothing between the
+  // blocks' ordinary accesses: at cluster scope the release and its acquire reach the L2, which costs 0.7 us on an
+  // H200. What the copy engine and the tensor cores read and write is ordered by their own completion.
   __device__ void arrive_at(uint32_t block) {
     asm volatile(
         "{\n"
         ".reg .b32 remote;\n"
         "mapa.shared::cluster.u32 remote, %0, %1;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
         "}" ::"r"(shared_address(this)),
         "r"(block)
         : "memory");
@@ -41,21 +43,6 @@ struct Barrier {
           "{\n"
           ".reg .pred p;\n"
           "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-          "selp.b32 %0, 1, 0, p;\n"
-          "}"
-          : "=r"(done)
-          : "r"(shared_address(this)), "r"(parity)
-          : "memory");
-    } while (done == 0);
-  }
-  // The same where the arrivals come from other blocks of the cluster.
-  __device__ void wait_cluster(uint32_t parity) {
-    uint32_t done;
-    do {
-      asm volatile(
-          "{\n"
-          ".reg .pred p;\n"
-          "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n"
           "selp.b32 %0, 1, 0, p;\n"
           "}"
           : "=r"(done)

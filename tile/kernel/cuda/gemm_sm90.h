@@ -120,11 +120,7 @@ __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
     for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
-      if constexpr (Traits::kCluster == 1) {
-        shared.empty[at.stage].wait(at.phase ^ 1);
-      } else {
-        shared.empty[at.stage].wait_cluster(at.phase ^ 1);
-      }
+      shared.empty[at.stage].wait(at.phase ^ 1);
       Barrier& full = shared.full[at.stage];
       full.arrive_expect(Traits::kABytes + Traits::kBBytes);
       load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN>(
@@ -185,16 +181,9 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
                                      uint32_t row, RingPosition<Config::kStages>& at, int32_t group) {
   using Traits = GemmTraits<Config>;
   const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
-  const auto wait_full = [&] {
-    if constexpr (Traits::kCluster == 1) {
-      shared.full[at.stage].wait(at.phase);
-    } else {
-      shared.full[at.stage].wait_cluster(at.phase);
-    }
-  };
   uint32_t before = at.stage;
   for (int32_t k = 0; k < k_tiles; ++k, at.step()) {
-    wait_full();
+    shared.full[at.stage].wait(at.phase);
     wgmma_fence();
     multiply_stage<Config>(acc, a + at.stage * Traits::kABytes, b + at.stage * Traits::kBBytes, k == 0);
     wgmma_commit();

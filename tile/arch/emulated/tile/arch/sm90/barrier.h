@@ -23,9 +23,6 @@ struct Barrier {
     heddle_emulated_api->barrier_arrive(shared_address(this), block, 0, place);
   }
   void wait(uint32_t parity, HEDDLE_PLACE) { heddle_emulated_api->barrier_wait(shared_address(this), parity, place); }
-  void wait_cluster(uint32_t parity, HEDDLE_PLACE) {
-    heddle_emulated_api->barrier_wait(shared_address(this), parity, place);
-  }
 };
 
 inline void fence_barrier_init() {
