@@ -5,17 +5,15 @@ import argparse
 import json
 import pathlib
 
+import report_gpu
+from report_gpu import table
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEAD = """# Performance
 
 Made by `bench/report.py` from `bench/results/`; change the results, not this page. How the numbers come about:
 `bench/README.md`.
 """
-
-
-def table(headings, rows):
-    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
 
 
 def mebibytes(count):
@@ -132,7 +130,7 @@ def ablation_section(name, result):
     return text + ("\n" + table(["model", "step", "ms", "spread"], rows) if rows else "")
 
 
-SECTIONS = {"stitch_cpu": stitch_section, "ablation": ablation_section}
+SECTIONS = {"stitch_cpu": stitch_section, "ablation": ablation_section, **report_gpu.SECTIONS}
 
 
 def section(name, result):

@@ -1,0 +1,112 @@
+"""The GPU's sections of docs/performance.md (report.py), and what they are made of.
+
+usage: report_gpu.py FOLDER NAME [--commit C]: keeps what gpu.sh left in FOLDER as bench/results/NAME-{gemm,models}.json."""
+
+import argparse
+import datetime
+import json
+import math
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def table(headings, rows):
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def origin(result):
+    return f"{result['device']}; {result['date']}, commit {result['commit']}.\n\n"
+
+
+def gemm_section(name, result):
+    text = f"## Matrix products: {name}\n\n" + origin(result)
+    text += "D = A B^T, L2 cold, random data, medians of CUDA graphs; both sides alternate in one process. cuBLASLt: the best of all\n"
+    text += "heuristics it returns with 64 MiB of workspace. Ratio: its time over Heddle's, above 1 Heddle is faster. Both times hold an\n"
+    text += f"empty graph ({result['empty_graph_us']:.2f} us). First choice: what the model takes without timing, as a share of the best.\n\n"
+    for dtype, rows in result["types"].items():
+        timed = [row for row in rows if row.get("us") and row.get("library_us")]
+        body = [
+            [
+                f"{row['m']}, {row['n']}, {row['k']}",
+                f"{row['us']:.2f}",
+                f"{row['library_us']:.2f}",
+                f"{row['library_us'] / row['us']:.2f}",
+                f"{row['floor_us']:.1f}",
+                f"{min(1, row['best_quick_us'] / row['pick_us']):.0%}",
+                row["best"],
+            ]
+            for row in timed
+        ]
+        headings = ["M, N, K", "Heddle us", "cuBLASLt us", "ratio", "floor us", "first choice", "configuration"]
+        text += f"### {dtype}\n\n" + table(headings, body)
+        ratios = [row["library_us"] / row["us"] for row in timed]
+        small = [row["library_us"] / row["us"] for row in timed if min(row["m"], row["n"]) <= 128]
+        choice = [min(1, row["best_quick_us"] / row["pick_us"]) for row in timed]
+        text += f"\nGeometric means: {geometric_mean(ratios):.3f} over {len(ratios)} shapes, "
+        text += f"{geometric_mean(small):.3f} over {len(small)} with a side of at most 128; first choice {geometric_mean(choice):.1%}.\n"
+        failed = [f"{row['m']}, {row['n']}, {row['k']}" for row in rows if row not in timed]
+        text += ("Not measured: " + "; ".join(failed) + ".\n" if failed else "") + "\n"
+    return text
+
+
+def models_section(name, result):
+    text = f"## Models: {name}\n\n" + origin(result)
+    text += "Milliseconds of one run on the device, medians of alternating bursts, CUDA graphs on both sides. Ratio: the best PyTorch mode's\n"
+    text += "time over Heddle's.\n\n"
+    modes = ["eager_graph", "reduce_overhead", "max_autotune"]
+    for precision, rows in result["precisions"].items():
+        body, ratios = [], []
+        for row in rows:
+            ms = row.get("ms", {})
+            rivals = [ms[mode] for mode in modes if ms.get(mode)]
+            ratio = min(rivals) / ms["heddle"] if rivals and ms.get("heddle") else None
+            ratios += [ratio] if ratio else []
+            cells = [f"{ms[mode]:.3f}" if ms.get(mode) else "-" for mode in ("heddle", *modes)]
+            floor = f"{row['floor_ms']:.3f}" if row.get("floor_ms") else "-"
+            body.append([row["model"], *cells, f"{ratio:.2f}" if ratio else "-", floor, f"{row.get('compile_s', 0):.1f}"])
+        headings = ["model:batch:length", "Heddle", "eager, graph", "reduce-overhead", "max-autotune", "ratio", "floor", "compile s"]
+        text += f"### {precision}\n\n" + table(headings, body)
+        text += f"\nGeometric mean of {len(ratios)}: {geometric_mean(ratios):.3f}.\n\n" if ratios else "\n"
+    return text
+
+
+SECTIONS = {"gpu_gemm": gemm_section, "gpu_models": models_section}
+
+
+def read_lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("name")
+    parser.add_argument("--commit", help="of what was measured; default: this checkout's")
+    options = parser.parse_args()
+    head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, cwd=ROOT)
+    facts = {"date": datetime.date.today().isoformat(), "commit": options.commit or head.stdout.strip()}
+    types = {path.stem.split("_")[1]: read_lines(path) for path in sorted(options.folder.rglob("gemm_*.jsonl"))}
+    if types:
+        rows = [row for rows in types.values() for row in rows]
+        facts["device"] = next(row["device"] for row in rows if "device" in row)
+        kept = {dtype: [{k: v for k, v in row.items() if k != "candidates"} for row in rows] for dtype, rows in types.items()}
+        empty = next(row["empty_graph_us"] for row in rows if "empty_graph_us" in row)
+        write(options.name + "-gemm", {"kind": "gpu_gemm", **facts, "empty_graph_us": empty, "types": kept})
+    precisions = {path.stem.split("_")[1]: read_lines(path) for path in sorted(options.folder.rglob("models_*.jsonl"))}
+    if precisions:
+        write(options.name + "-models", {"kind": "gpu_models", "device": "NVIDIA H200", **facts, "precisions": precisions})
+
+
+def write(name, result):
+    (ROOT / "bench/results" / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
