@@ -3,12 +3,15 @@
 
 usage: gpu_models.py [--heddle PATH] [--output FOLDER] [--precision f16] [--max-autotune] [--verify] [MODEL[:BATCH[:SEQ]]...]
 
-Times are medians of the device's work with inputs and outputs in its memory, in ms. Heddle's and PyTorch's bursts alternate
-(each PyTorch burst is a process that keeps its module while Heddle runs), so that both see the same clock. One JSON object a
-model goes to FOLDER/models_<precision>.jsonl; the table and the geometric mean are printed, losing rows too. Without
-PyTorch its columns are empty. Exit status 1 where a model failed in Heddle."""
+Times are medians of the device's work with inputs and outputs in its memory, in ms; runs are queued, none waits for the
+host. First both sides prepare every model, --jobs at a time (each rival is a process that keeps its module). Then nothing
+else runs, and short bursts of Heddle and PyTorch alternate, so that both see the same clock. One JSON object a model goes to
+FOLDER/models_<precision>.jsonl; the table and the geometric mean are printed, losing rows too. Without PyTorch its columns
+are empty. --profile adds FOLDER/profile_<model>.json, what `explain --measure --json` says. Exit status 1 where a model
+failed in Heddle."""
 
 import argparse
+import concurrent.futures
 import json
 import math
 import pathlib
@@ -16,28 +19,39 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ["resnet18:32", "resnet50:1", "resnet50:32", "vgg16:32", "vgg19:32", "repvgg-a0:32", "repvgg-b0:32", "mobilenet-v2:32",
-         "vit-b16:1", "vit-b16:32", "bert-base:1:128", "bert-base:32:128", "bert-base:16:384", "transformer:1:64",
-         "transformer:64:64", "asr:1", "crnn:1", "dien:256", "sd-unet:1", "sd-unet:2"]
+         "vit-b16:1", "vit-b16:32", "bert-base:1:128", "bert-base:32:128", "bert-base:16:384", "bert-base:200:128",
+         "transformer:1:64", "transformer:64:64", "asr:1", "crnn:1", "dien:256", "sd-unet:1", "sd-unet:2"]
+MODES = ("eager_graph", "reduce_overhead", "max_autotune")
+
+
+def parse(spec):
+    """The zoo's name, batch and sequence length (0: the model's own)."""
+    name, *sizes = spec.split(":")
+    batch, seq = (list(map(int, sizes)) + [1, 0][len(sizes):])[:2]
+    return name, batch, seq
 
 
 class Torch:
     """The rival in a process of its own: torch_worker.py answers each line on its input with a burst of times."""
 
-    def __init__(self, spec, precision, autotune):
-        command = [sys.executable, str(ROOT / "bench/torch_worker.py"), spec, precision] + ["--max-autotune"] * autotune
-        self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, spec, options, folder):
+        worker = [sys.executable, str(ROOT / "bench/torch_worker.py"), spec, options.precision]
+        self.log = open(folder / (spec.replace(":", "_") + ".torch.log"), "w")
+        self.child = subprocess.Popen(worker + ["--max-autotune"] * options.max_autotune, stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.ready = self.answer()
 
     def answer(self):
         line = self.child.stdout.readline()
         return json.loads(line) if line else {"failure": "the worker died"}
 
-    def burst(self):
+    def burst(self, seconds):
         try:
-            self.child.stdin.write("\n")
+            self.child.stdin.write(f"{seconds}\n")
             self.child.stdin.flush()
             return self.answer()
         except BrokenPipeError:
@@ -46,6 +60,7 @@ class Torch:
     def close(self):
         self.child.stdin.close()
         self.child.wait()
+        self.log.close()
 
 
 def heddle_json(options, *arguments):
@@ -55,50 +70,108 @@ def heddle_json(options, *arguments):
     return json.loads(done.stdout)
 
 
-def measure(spec, options, folder):
-    name, batch, seq = (spec.split(":") + ["1", "0"])[: 3] if spec.count(":") < 2 else spec.split(":")
-    row = {"model": spec, "precision": options.precision}
-    path = pathlib.Path(folder) / f"{name}.onnx"
-    command = [options.heddle, "zoo", name, "--batch", batch, "-o", str(path)] + (["--seq", seq] if seq != "0" else [])
-    subprocess.run(command, check=True, capture_output=True)
-    target = ["--target", "cuda", "--precision", options.precision]
-    rival = None if options.alone else Torch(spec, options.precision, options.max_autotune)
-    try:
-        if options.verify:
-            row["verified"] = heddle_json(options, "verify", path, *target)["ok"]
-        bursts = {}
-        for burst in range(options.bursts):
-            ours = heddle_json(options, "bench", path, *target, "--seconds", options.seconds)
-            bursts.setdefault("heddle", []).append(ours["device_p50_ms"])
-            if burst == 0:
-                row |= {"compile_s": ours["compile_s"], "cached_s": ours["cached_s"], "with_copies_ms": ours["p50_ms"],
-                        "floor_ms": ours["floor_ms"], "device_bytes": ours["device_bytes"]}
-            for mode, times in (rival.burst() if rival and "failure" not in rival.ready else {}).items():
-                bursts.setdefault(mode, []).append(times)
-        if rival:
-            row["torch"] = rival.ready
-        row["ms"] = {mode: round(statistics.median(times), 4) for mode, times in bursts.items()}
-        row["spread"] = {mode: round(max(times) / min(times) - 1, 3) for mode, times in bursts.items()}
-    except (RuntimeError, subprocess.TimeoutExpired, KeyError) as error:
-        row["failure"] = str(error)[-600:]
-    finally:
-        if rival:
-            rival.close()
-    return row
+class Case:
+    """One model: prepared by any thread, measured by one."""
+
+    def __init__(self, spec, options, folder):
+        self.spec, self.options = spec, options
+        self.row = {"model": spec, "precision": options.precision}
+        self.target = ["--target", "cuda", "--precision", options.precision]
+        stem = spec.replace(":", "_")
+        self.model, self.plan = folder / f"{stem}.onnx", folder / f"{stem}.plan"
+        self.bursts, self.rival = {}, None
+
+    def fails_as_a_row(method):
+        def guarded(self):
+            if "failure" in self.row:
+                return
+            try:
+                method(self)
+            except (RuntimeError, subprocess.SubprocessError, KeyError) as error:
+                said = getattr(error, "stderr", None)
+                self.row["failure"] = ((said or "").strip() or str(error))[-600:]
+        return guarded
+
+    @fails_as_a_row
+    def prepare(self):
+        name, batch, seq = parse(self.spec)
+        zoo = [self.options.heddle, "zoo", name, "--batch", str(batch), "-o", str(self.model)] + (["--seq", str(seq)] if seq else [])
+        subprocess.run(zoo, check=True, capture_output=True, text=True)
+        start = time.time()
+        subprocess.run([self.options.heddle, "compile", str(self.model), *self.target, "-o", str(self.plan)], check=True,
+                       capture_output=True, text=True)
+        self.row["compile_s"] = round(time.time() - start, 2)
+
+    def start_rival(self, folder):
+        self.rival = Torch(self.spec, self.options, folder)
+        self.row["torch"] = self.rival.ready
+
+    @fails_as_a_row
+    def verify(self):
+        self.row["verified"] = heddle_json(self.options, "verify", self.model, *self.target)["ok"]
+
+    @fails_as_a_row
+    def burst(self):
+        ours = heddle_json(self.options, "bench", self.plan, "--target", "cuda", "--seconds", self.options.seconds)
+        self.bursts.setdefault("heddle", []).append(ours["device_p50_ms"])
+        self.row |= {"with_copies_ms": ours["p50_ms"], "floor_ms": ours["floor_ms"], "device_bytes": ours["device_bytes"]}
+
+    def rival_burst(self):
+        times = self.rival.burst(self.options.seconds) if self.rival and "failure" not in self.rival.ready else {}
+        for mode in MODES:
+            if mode in times:
+                self.bursts.setdefault(mode, []).append(times[mode])
+
+    @fails_as_a_row
+    def profile(self):
+        report = heddle_json(self.options, "explain", self.model, *self.target, "--measure")
+        path = pathlib.Path(self.options.output) / f"profile_{self.spec.replace(':', '_')}.json"
+        path.write_text(json.dumps(report))
+
+    def finish(self):
+        self.row["ms"] = {mode: round(statistics.median(times), 4) for mode, times in self.bursts.items()}
+        self.row["spread"] = {mode: round(max(times) / min(times) - 1, 3) for mode, times in self.bursts.items()}
+        return self.row
 
 
 def cell(value):
     return "-" if value is None else f"{value:.3f}"
 
 
+def ratio_of(row):
+    ms = row.get("ms", {})
+    rivals = [ms[mode] for mode in MODES if mode in ms]
+    return min(rivals) / ms["heddle"] if rivals and ms.get("heddle") else None
+
+
 def print_row(row):
     ms = row.get("ms", {})
-    rivals = [value for mode, value in ms.items() if mode != "heddle"]
-    ratio = min(rivals) / ms["heddle"] if rivals and ms.get("heddle") else None
-    columns = [cell(ms.get(mode)) for mode in ("heddle", "eager_graph", "reduce_overhead", "max_autotune")]
-    columns += [cell(ratio), cell(row.get("compile_s")), {True: "yes", False: "NO"}.get(row.get("verified"), "-")]
-    print(f"{row['model']:18}" + "".join(f"{column:>17}" for column in columns) + "  " + row.get("failure", "")[:100], flush=True)
-    return ratio
+    columns = [cell(ms.get(mode)) for mode in ("heddle", *MODES)]
+    columns += [cell(ratio_of(row)), cell(row.get("floor_ms")), cell(row.get("compile_s")),
+                {True: "yes", False: "NO"}.get(row.get("verified"), "-")]
+    why = row.get("failure") or row.get("torch", {}).get("failure", "")
+    print(f"{row['model']:18}" + "".join(f"{column:>16}" for column in columns) + "  " + why[:200].replace("\n", " "), flush=True)
+
+
+def prepare_all(cases, options, folder):
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as ours, concurrent.futures.ThreadPoolExecutor(options.jobs) as theirs:
+        work = [ours.submit(case.prepare) for case in cases]
+        if not options.alone:
+            work += [theirs.submit(case.start_rival, folder) for case in cases]
+        for done in work:
+            done.result()
+
+
+def measure_all(cases, options):
+    for case in cases:
+        for _ in range(options.bursts):
+            case.burst()
+            case.rival_burst()
+        if options.profile:
+            case.profile()
+        if options.verify:
+            case.verify()
+        print_row(case.finish())
 
 
 def main():
@@ -108,29 +181,33 @@ def main():
     parser.add_argument("--output", default=str(ROOT / "build/gpu"))
     parser.add_argument("--precision", default="f16", choices=["f32", "tf32", "f16", "bf16"])
     parser.add_argument("--bursts", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of a burst")
+    parser.add_argument("--jobs", type=int, default=1, help="models prepared at a time; compile times are those of a shared machine then")
     parser.add_argument("--max-autotune", action="store_true")
     parser.add_argument("--verify", action="store_true")
+    parser.add_argument("--profile", action="store_true")
     parser.add_argument("--alone", action="store_true", help="without PyTorch")
     options = parser.parse_args()
     output = pathlib.Path(options.output)
     output.mkdir(parents=True, exist_ok=True)
-    print(f"{'model':18}" + "".join(f"{name:>17}" for name in ("heddle ms", "eager graph ms", "reduce-overhead", "max-autotune", "ratio", "compile s", "verified")))
-    ratios, failed = [], False
-    with open(output / f"models_{options.precision}.jsonl", "w") as file:
-        for spec in options.models:
-            with tempfile.TemporaryDirectory() as folder:
-                row = measure(spec, options, folder)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            ratio = print_row(row)
-            if ratio:
-                ratios.append(ratio)
-            failed = failed or "failure" in row or row.get("verified") is False
+    titles = ("heddle ms", "eager graph ms", "reduce-overhead", "max-autotune", "ratio", "floor ms", "compile s", "verified")
+    with tempfile.TemporaryDirectory() as folder:
+        cases = [Case(spec, options, pathlib.Path(folder)) for spec in options.models]
+        try:
+            prepare_all(cases, options, pathlib.Path(folder))
+            print(f"{'model':18}" + "".join(f"{name:>16}" for name in titles))
+            measure_all(cases, options)
+        finally:
+            for case in cases:
+                if case.rival:
+                    case.rival.close()
+    rows = [case.row for case in cases]
+    (output / f"models_{options.precision}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ratios = [ratio for ratio in map(ratio_of, rows) if ratio]
     if ratios:
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
         print(f"ratio: best PyTorch mode over Heddle; geometric mean {mean:.3f} of {len(ratios)}, smallest {min(ratios):.3f}")
-    sys.exit(failed)
+    sys.exit(any("failure" in row or row.get("verified") is False for row in rows))
 
 
 if __name__ == "__main__":

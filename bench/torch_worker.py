@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """One model in PyTorch for gpu_models.py: torch_worker.py MODEL[:BATCH[:SEQ]] PRECISION [--max-autotune].
 
-Says on stdout what it prepared, then answers each line on stdin with the median ms of a burst per mode. Each mode is one
-CUDA graph: eager captured by hand, torch.compile by itself."""
+Says on stdout what it prepared, then answers each line on stdin (seconds) with the median ms of a burst per mode. Each mode
+is one CUDA graph: eager captured by hand, torch.compile by itself."""
 
 import json
 import statistics
@@ -26,27 +26,32 @@ def captured(call):
     return graph.replay
 
 
-def compiled(call, mode):
-    torch._dynamo.reset()
-    result = torch.compile(call, mode=mode, dynamic=False)
-    for _ in range(3):
-        result()
+def compiled(model, inputs, mode):
+    result = torch.compile(model, mode=mode, dynamic=False)
+    for t in inputs:
+        torch._dynamo.mark_static_address(t)  # else each run begins with copies of the inputs
+    for _ in range(4):
+        result(*inputs)
     torch.cuda.synchronize()
-    return result
+    return lambda: result(*inputs)
 
 
-def burst(call, runs=20):
+def burst(call, seconds):
+    """Runs are queued: what the host does for one is hidden behind the one before, where the device is slower."""
     for _ in range(3):
         call()
-    times = []
-    for _ in range(runs):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
+    torch.cuda.synchronize()
+    start = time.time()
+    call()
+    torch.cuda.synchronize()
+    runs = min(1000, max(5, int(seconds / (time.time() - start))))
+    marks = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(runs)]
+    for before, after in marks:
+        before.record()
         call()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
-    return statistics.median(times)
+        after.record()
+    torch.cuda.synchronize()
+    return statistics.median(before.elapsed_time(after) for before, after in marks)
 
 
 def prepare(spec, precision, modes):
@@ -64,8 +69,10 @@ def prepare(spec, precision, modes):
     for mode in modes:
         start = time.time()
         try:
-            call = lambda: model(*inputs)
-            calls[mode] = captured(call) if mode == "eager_graph" else compiled(call, mode.replace("_", "-"))
+            if mode == "eager_graph":
+                calls[mode] = captured(lambda: model(*inputs))
+            else:
+                calls[mode] = compiled(model, inputs, mode.replace("_", "-"))
             ready["compile_s"][mode] = round(time.time() - start, 1)
         except Exception as error:  # a mode that PyTorch cannot do is a result, too
             ready[f"{mode}_failure"] = str(error)[:200]
@@ -80,8 +87,8 @@ def main():
         except Exception as error:
             calls, ready = {}, {"failure": repr(error)[:300]}
         print(json.dumps(ready), flush=True)
-        for _ in sys.stdin:
-            print(json.dumps({mode: round(burst(call), 4) for mode, call in calls.items()}), flush=True)
+        for line in sys.stdin:
+            print(json.dumps({mode: round(burst(call, float(line)), 4) for mode, call in calls.items()}), flush=True)
 
 
 if __name__ == "__main__":

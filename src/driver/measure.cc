@@ -28,6 +28,17 @@ void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> in
   std::vector<Tensor> ordered;
   for (const runtime::Port& port : model.plan->inputs) ordered.push_back(inputs.at(port.name));
   for (int i = 0; i < kWarm; ++i) executor->run(ordered);
+  const auto report = [&](size_t step, double median) {
+    const auto [group, kernel] = model.built.step_report[step];
+    GroupReport& of = model.report.groups[group];
+    (kernel < 0 ? of.measured_seconds : of.kernels[static_cast<size_t>(kernel)].measured_seconds) = median;
+  };
+  if (runtime::runs_on_gpu(*model.plan)) {
+    constexpr int kRuns = 50;
+    const std::vector<double> medians = executor->step_seconds(ordered, kRuns);
+    for (size_t step = 0; step < medians.size(); ++step) report(step, medians[step]);
+    return;
+  }
   std::vector<std::vector<double>> times(model.plan->steps.size());
   const Clock::time_point start = Clock::now();
   for (size_t n = 0; n < kMost && (n < kFewest || seconds_between(start, Clock::now()) < seconds); ++n) {
@@ -40,10 +51,7 @@ void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> in
   }
   for (size_t step = 0; step < times.size(); ++step) {
     std::sort(times[step].begin(), times[step].end());
-    const double median = times[step][times[step].size() / 2];
-    const auto [group, kernel] = model.built.step_report[step];
-    GroupReport& report = model.report.groups[group];
-    (kernel < 0 ? report.measured_seconds : report.kernels[static_cast<size_t>(kernel)].measured_seconds) = median;
+    report(step, times[step][times[step].size() / 2]);
   }
 }
 

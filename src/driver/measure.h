@@ -8,7 +8,7 @@
 namespace heddle::driver {
 
 // Runs a model that was compiled with its kernels for about `seconds` and writes the median time of every step (wall
-// time, all threads; on GPU `device` with the launch and the wait for it) into its report: of a kernel at its
+// time, all threads; on GPU `device` its own time, between kernels as in a run) into its report: of a kernel at its
 // KernelReport, of a loop as a whole at its GroupReport.
 void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
              int device = 0);

@@ -141,6 +141,22 @@ HEDDLE_EXPORT Result cuEventRecord(void* event, void* stream) {
     return kSuccess;
   });
 }
+// With the flag, a record on a stream that captures is an operation of the graph.
+HEDDLE_EXPORT Result cuEventRecordWithFlags(void* event, void* stream, unsigned flags) {
+  constexpr unsigned kExternal = 1;
+  auto* s = static_cast<Stream*>(stream);
+  if ((flags & kExternal) == 0 || s == nullptr || s->capture == nullptr) return cuEventRecord(event, stream);
+  const Call call;
+  if (const Result result = call.ready(); result != kSuccess) return result;
+  auto* e = static_cast<Event*>(event);
+  e->capture = nullptr;
+  e->state = std::make_shared<Event::State>();
+  return call.driver.submit(stream, [state = e->state] {
+    state->done = true;
+    state->seconds = now();
+    return kSuccess;
+  });
+}
 HEDDLE_EXPORT Result cuEventSynchronize(void* event) {
   const Call call;
   const auto state = static_cast<Event*>(event)->state;

@@ -31,6 +31,10 @@ class Executor {
   // Seconds that the device works on each of `runs` runs, without copies from and to the host; empty for a CPU.
   virtual std::vector<double> device_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
 
+  // The same for each outermost step: medians over `runs` runs in each of which the steps follow one another as they do
+  // in run(). 0 for a step that does nothing or waits for the host; empty for a CPU.
+  virtual std::vector<double> step_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
+
   // Bytes of the device's memory that this plan holds now: constants, and the states of concurrent runs; 0 for a CPU.
   virtual uint64_t device_bytes() const { return 0; }
 

@@ -71,6 +71,7 @@ std::string load_all(void* library, CudaDriver& d) {
   need("cuEventCreate", d.event_create);
   need("cuEventDestroy_v2", d.event_destroy);
   need("cuEventRecord", d.event_record);
+  need("cuEventRecordWithFlags", d.event_record_flags);
   need("cuEventSynchronize", d.event_synchronize);
   need("cuEventElapsedTime", d.event_elapsed);
   need("cuTensorMapEncodeTiled", d.tensor_map);

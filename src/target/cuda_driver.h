@@ -76,6 +76,7 @@ struct CudaDriver {
   Result (*event_create)(Handle* event, unsigned flags);
   Result (*event_destroy)(Handle event);
   Result (*event_record)(Handle event, Handle stream);
+  Result (*event_record_flags)(Handle event, Handle stream, unsigned flags);
   Result (*event_synchronize)(Handle event);
   Result (*event_elapsed)(float* milliseconds, Handle start, Handle end);
   Result (*tensor_map)(void* map, int type, unsigned rank, void* base, const uint64_t* extents, const uint64_t* strides,

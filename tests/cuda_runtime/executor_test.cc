@@ -66,6 +66,7 @@ TEST_F(CudaExecutorTest, APlanOfKernelsIsOneGraph) {
   }
   const Tensor x = floats(std::vector<float>(kSize, 0));
   EXPECT_EQ(gpu.device_seconds(std::span(&x, 1), 4).size(), 4u);
+  EXPECT_EQ(gpu.step_seconds(std::span(&x, 1), 2).size(), gpu.plan().steps.size());
 }
 
 TEST_F(CudaExecutorTest, ConcurrentRunsOfOneModelAndOfSeveral) {

@@ -94,4 +94,8 @@ std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs,
   return with_state([&](CudaRunState& state) { return state.time(inputs, runs); });
 }
 
+std::vector<double> CudaExecutor::step_seconds(std::span<const Tensor> inputs, int runs) const {
+  return with_state([&](CudaRunState& state) { return state.time_steps(inputs, runs); });
+}
+
 }  // namespace heddle::runtime

@@ -160,6 +160,25 @@ double CudaStopwatch::seconds() const {
   return milliseconds * 1e-3;
 }
 
+CudaMarks::~CudaMarks() {
+  context_.enter();
+  for (const CudaDriver::Handle event : events_) context_.driver().event_destroy(event);
+}
+
+void CudaMarks::mark(CudaDriver::Handle stream) {
+  constexpr unsigned kExternal = 1;  // a node of the graph, not an edge of the capture
+  CudaDriver::Handle event = nullptr;
+  context_.check(context_.driver().event_create(&event, 0), "cuEventCreate");
+  events_.push_back(event);
+  context_.check(context_.driver().event_record_flags(event, stream, kExternal), "cuEventRecordWithFlags");
+}
+
+double CudaMarks::seconds(size_t from, size_t to) const {
+  float milliseconds = 0;
+  context_.check(context_.driver().event_elapsed(&milliseconds, events_[from], events_[to]), "cuEventElapsedTime");
+  return milliseconds * 1e-3;
+}
+
 double CudaTimer::time_us(const CudaGraph& graph) {
   const CudaDriver::Handle stream = context_.stream();
   context_.check(context_.driver().set_d32_async(flush_.address(), ++turn_, flush_.size() / 4, stream),

@@ -77,6 +77,22 @@ class CudaStopwatch {
   CudaDriver::Handle start_ = nullptr, end_ = nullptr;
 };
 
+// Points of a stream that captures: with each launch of the graph the times between them are measured anew.
+class CudaMarks {
+ public:
+  explicit CudaMarks(const CudaContext& context) : context_(context) {}
+  ~CudaMarks();
+  CudaMarks(const CudaMarks&) = delete;
+  CudaMarks& operator=(const CudaMarks&) = delete;
+  void mark(CudaDriver::Handle stream);
+  size_t size() const { return events_.size(); }
+  double seconds(size_t from, size_t to) const;  // of the last launch, which has ended
+
+ private:
+  const CudaContext& context_;
+  std::vector<CudaDriver::Handle> events_;
+};
+
 // Device time of a graph's launches: `flush` is overwritten before each, so that the L2 holds nothing of its operands.
 class CudaTimer {
  public:

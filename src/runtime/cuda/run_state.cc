@@ -134,19 +134,81 @@ std::vector<Tensor> CudaRunState::run(std::span<const Tensor> inputs) {
   return fetch_outputs();
 }
 
+// Runs are queued without waiting for one another, so that what a launch costs the host is not in between.
 std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs) {
   context_.make_current();
   send_inputs(inputs);
-  CudaStopwatch watch(context_);
-  std::vector<double> seconds;
+  std::vector<std::unique_ptr<CudaStopwatch>> watches;
   for (int i = 0; i < runs; ++i) {
-    watch.start(stream_.handle());
+    watches.push_back(std::make_unique<CudaStopwatch>(context_));
+    watches.back()->start(stream_.handle());
     execute(binding_.program);
-    watch.stop(stream_.handle());
-    seconds.push_back(watch.seconds());
+    watches.back()->stop(stream_.handle());
+  }
+  stream_.synchronize();
+  uploads_.clear();
+  std::vector<double> seconds;
+  for (const auto& watch : watches) seconds.push_back(watch->seconds());
+  return seconds;
+}
+
+// Graphs like those of run(), with marks between the steps. A mark costs time itself, which two marks with nothing
+// between them tell.
+std::vector<double> CudaRunState::time_steps(std::span<const Tensor> inputs, int runs) {
+  context_.make_current();
+  send_inputs(inputs);
+  struct Marked {
+    explicit Marked(const CudaContext& context) : marks(context) {}
+    CudaMarks marks;
+    std::vector<size_t> steps;  // of mark i + 1 to mark i + 2
+    std::unique_ptr<CudaGraph> graph;
+  };
+  std::vector<std::unique_ptr<Marked>> marked;
+  for (const CudaNode& node : binding_.program.nodes) {
+    marked.push_back(nullptr);
+    const auto* segment = std::get_if<CudaSegment>(&node.what);
+    if (segment == nullptr) continue;
+    marked.back() = std::make_unique<Marked>(context_);
+    Marked& m = *marked.back();
+    m.graph = std::make_unique<CudaGraph>(
+        context_,
+        [&] {
+          m.marks.mark(stream_.handle());
+          m.marks.mark(stream_.handle());
+          for (size_t i = 0; i < segment->actions.size(); ++i) {
+            enqueue(segment->actions[i]);
+            const size_t step = segment->actions[i].step;
+            if (i + 1 < segment->actions.size() && segment->actions[i + 1].step == step) continue;
+            m.marks.mark(stream_.handle());
+            m.steps.push_back(step);
+          }
+        },
+        stream_.handle());
+  }
+  std::vector<std::vector<double>> times(plan_.steps.size());
+  for (int run = 0; run < runs; ++run) {
+    for (size_t n = 0; n < marked.size(); ++n) {
+      if (marked[n] == nullptr) {
+        std::visit([&](const auto& what) { execute(what); }, binding_.program.nodes[n].what);
+        continue;
+      }
+      const Marked& m = *marked[n];
+      m.graph->launch(stream_.handle());
+      stream_.synchronize();
+      const double empty = m.marks.seconds(0, 1);
+      for (size_t i = 0; i < m.steps.size(); ++i) {
+        times[m.steps[i]].push_back(std::max(0.0, m.marks.seconds(i + 1, i + 2) - empty));
+      }
+    }
+    stream_.synchronize();
     uploads_.clear();
   }
-  return seconds;
+  std::vector<double> medians;
+  for (std::vector<double>& of_step : times) {
+    std::sort(of_step.begin(), of_step.end());
+    medians.push_back(of_step.empty() ? 0 : of_step[of_step.size() / 2]);
+  }
+  return medians;
 }
 
 std::vector<Tensor> CudaRunState::run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe) {

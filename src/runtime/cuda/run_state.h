@@ -25,6 +25,9 @@ class CudaRunState {
   // Device time of runs, without the copies of inputs and outputs.
   std::vector<double> time(std::span<const Tensor> inputs, int runs);
 
+  // The same for each outermost step; medians over runs. A step of the host counts 0.
+  std::vector<double> time_steps(std::span<const Tensor> inputs, int runs);
+
   size_t pinned_bytes() const { return pinned_bytes_; }
   size_t device_bytes() const { return memory_.bytes(); }
   size_t graphs() const { return graphs_; }
