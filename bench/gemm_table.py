@@ -3,8 +3,8 @@
 
 usage: gemm_table.py [--heddle PATH] [--output FOLDER] [--random N] [--candidates N] TYPE...
 
-Each shape is one run of `heddle kernel gemm --verify --json`; both sides are timed in it, alternating, with a cold L2 and
-as CUDA graphs. Exit status 1 where a verification failed.
+One run of `heddle kernel gemm --list --verify` compiles the candidates of all shapes at once and then times them shape by
+shape; both sides are timed in it, alternating, with a cold L2 and as CUDA graphs. Exit status 1 where a verification failed.
 """
 import argparse
 import json
@@ -13,6 +13,8 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
+import threading
 
 SHAPES = [(1280, 3072, 768), (1280, 768, 768), (1280, 768, 3072), (1280, 2304, 768), (1024, 1024, 1024),
           (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4096, 16384, 4096), (16, 4096, 4096),
@@ -34,18 +36,44 @@ def geomean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
-def measure(heddle, dtype, shape, candidates):
-    command = [heddle, "kernel", "gemm", "--dtype", dtype, "--verify", "--json", "--candidates", str(candidates)]
-    for name, size in zip("mnk", shape):
-        command += [f"--{name}", str(size)]
-    failure = {"m": shape[0], "n": shape[1], "k": shape[2], "verified": False}
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    except subprocess.TimeoutExpired:
-        return {**failure, "failure": "no answer within 60 s"}
-    if run.returncode not in (0, 1) or not run.stdout.strip():
-        return {**failure, "failure": run.stderr.strip()}
-    return json.loads(run.stdout)
+def measure(heddle, problems, candidates):
+    """One row for each (dtype, shape), in order. After a crash or a hang a new process goes on behind the culprit."""
+    rest = list(problems)
+    while rest:
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as jobs:
+            jobs.write("".join(f"{dtype} {m} {n} {k}\n" for dtype, (m, n, k) in rest))
+            jobs.flush()
+            run = subprocess.Popen([heddle, "kernel", "gemm", "--list", jobs.name, "--verify", "--candidates",
+                                    str(candidates)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            watch = threading.Timer(120 + 10 * len(rest), run.kill)
+            watch.start()
+            for line in run.stdout:
+                yield rest.pop(0), json.loads(line)
+            failure = run.stderr.read().strip()
+            run.wait()
+            watch.cancel()
+        if rest:
+            (dtype, (m, n, k)) = culprit = rest.pop(0)
+            yield culprit, {"m": m, "n": n, "k": k, "verified": False, "failure": failure or "no answer"}
+
+
+def print_row(shape, row):
+    if row.get("us", 0) == 0:
+        print(f"{shape}: {row.get('failure') or 'no candidate is right'}", flush=True)
+        return
+    ratio = row["library_us"] / row["us"]
+    choice = row["pick_us"] / row["best_quick_us"]
+    print(f"{shape[0]},{shape[1]},{shape[2]} | {row['us']:.2f} | {row['library_us']:.2f} | {ratio:.3f} | "
+          f"{row['floor_us']:.1f} | {choice:.2f} | {row['best']}{'' if row['verified'] else ' NOT VERIFIED'}", flush=True)
+
+
+def print_means(dtype, rows):
+    timed = [r for r in rows if r.get("us", 0) > 0 and r["library_us"] > 0]
+    small = [r for r in timed if min(r["m"], r["n"]) <= 128]
+    print(f"{dtype}: geometric mean of cuBLASLt / heddle {geomean([r['library_us'] / r['us'] for r in timed]):.3f} "
+          f"over {len(timed)} shapes, {geomean([r['library_us'] / r['us'] for r in small]):.3f} over {len(small)} "
+          f"with a side of at most 128; first choice at "
+          f"{geomean([r['best_quick_us'] / r['pick_us'] for r in timed]):.1%} of the best", flush=True)
 
 
 def main():
@@ -57,30 +85,20 @@ def main():
     parser.add_argument("--candidates", type=int, default=12)
     options = parser.parse_args()
     failed = False
-    for dtype in options.types:
-        rows = []
-        print(f"{dtype}: M,N,K | heddle us | cuBLASLt us | ratio | floor us | first choice / best | configuration")
-        for shape in SHAPES + random_shapes(options.random):
-            row = measure(options.heddle, dtype, shape, options.candidates)
-            rows.append(row)
-            failed |= not row["verified"]
-            if row.get("us", 0) == 0:
-                print(f"{shape}: {row.get('failure') or 'no candidate is right'}", flush=True)
-                continue
-            ratio = row["library_us"] / row["us"]
-            choice = row["pick_us"] / row["best_quick_us"]
-            print(f"{shape[0]},{shape[1]},{shape[2]} | {row['us']:.2f} | {row['library_us']:.2f} | {ratio:.3f} | "
-                  f"{row['floor_us']:.1f} | {choice:.2f} | {row['best']}{'' if row['verified'] else ' NOT VERIFIED'}",
-                  flush=True)
-        timed = [r for r in rows if r.get("us", 0) > 0 and r["library_us"] > 0]
-        small = [r for r in timed if min(r["m"], r["n"]) <= 128]
-        print(f"{dtype}: geometric mean of cuBLASLt / heddle {geomean([r['library_us'] / r['us'] for r in timed]):.3f} "
-              f"over {len(timed)} shapes, {geomean([r['library_us'] / r['us'] for r in small]):.3f} over {len(small)} "
-              f"with a side of at most 128; first choice at "
-              f"{geomean([r['best_quick_us'] / r['pick_us'] for r in timed]):.1%} of the best", flush=True)
-        path = pathlib.Path(options.output) / f"gemm_{dtype}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shapes = SHAPES + random_shapes(options.random)
+    rows = {dtype: [] for dtype in options.types}
+    for (dtype, shape), row in measure(options.heddle, [(t, s) for t in options.types for s in shapes],
+                                       options.candidates):
+        if not rows[dtype]:
+            print(f"{dtype}: M,N,K | heddle us | cuBLASLt us | ratio | floor us | first choice / best | configuration")
+        rows[dtype].append(row)
+        failed |= not row["verified"]
+        print_row(shape, row)
+        if len(rows[dtype]) == len(shapes):
+            print_means(dtype, rows[dtype])
+            path = pathlib.Path(options.output) / f"gemm_{dtype}.jsonl"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("".join(json.dumps(row) + "\n" for row in rows[dtype]))
     return 1 if failed else 0
 
 

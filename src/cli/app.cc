@@ -106,9 +106,12 @@ void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   kernel->require_subcommand(1);
   CLI::App* gemm = kernel->add_subcommand("gemm", "D = epilogue(A B)");
   KernelArguments& k = a.kernel;
-  gemm->add_option("--m", k.m, "Rows of A and D")->required();
-  gemm->add_option("--n", k.n, "Columns of B and D")->required();
-  gemm->add_option("--k", k.k, "Columns of A, rows of B")->required();
+  CLI::Option* m = gemm->add_option("--m", k.m, "Rows of A and D");
+  CLI::Option* n = gemm->add_option("--n", k.n, "Columns of B and D");
+  CLI::Option* depth = gemm->add_option("--k", k.k, "Columns of A, rows of B");
+  gemm->add_option("--list", k.list, "A file of problems, one a line: DTYPE M N K [EPILOGUE]; prints JSON, one a line")
+      ->check(CLI::ExistingFile)
+      ->excludes(m, n, depth);
   gemm->add_option("--batch", k.batch, "Products")->capture_default_str();
   gemm->add_option("--lda", k.lda, "Elements between rows of A in memory; 0: dense");
   gemm->add_option("--ldb", k.ldb, "The same of B");
@@ -133,7 +136,12 @@ void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   gemm->add_flag("--json", a.json, "Print JSON");
   gemm->add_flag_callback(
       "--no-cache", [&a] { a.options.use_cache = false; }, "Compile even if the cache has the kernels");
-  gemm->callback([&chosen] { chosen = kernel_command; });
+  gemm->callback([&chosen, &k, m, n, depth] {
+    for (const CLI::Option* size : {m, n, depth}) {
+      if (k.list.empty() && size->count() == 0) throw CLI::RequiredError(size->get_name());
+    }
+    chosen = kernel_command;
+  });
 }
 
 constexpr const char* kFooter =

@@ -15,6 +15,7 @@ struct KernelArguments {
   int64_t m = 0, n = 0, k = 0, batch = 1, lda = 0, ldb = 0, ldd = 0;
   std::string dtype = "f16", out, layout = "nt", epilogue;
   std::vector<std::string> operands;  // NAME:KIND:TYPE
+  std::string list;                   // a file of problems instead of one
   int device = 0, most = 8, sm = 90;
   bool verify = false, all = false, compile_only = false;
 };

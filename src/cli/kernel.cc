@@ -1,9 +1,12 @@
 // `heddle kernel gemm`: one operator on a GPU, its candidates, and the vendor's library beside it.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "cli/support.h"
 #include "driver/cuda/gemm_bench.h"
 #include "jit/cuda/nvrtc.h"
@@ -198,18 +201,68 @@ int list_candidates(const ops::GemmProblem& problem, const Arguments& arguments)
   return failures == 0 ? 0 : 1;
 }
 
-}  // namespace
-
-int kernel_command(const Arguments& arguments) {
+driver::GemmBenchOptions options_of(const Arguments& arguments) {
   const KernelArguments& k = arguments.kernel;
-  const ops::GemmProblem problem = problem_of(k);
-  if (k.compile_only) return list_candidates(problem, arguments);
   driver::GemmBenchOptions options;
   options.device = k.device;
   options.most = k.all ? 0 : k.most;
   options.verify = k.verify;
   options.use_cache = arguments.options.use_cache;
   options.seed = arguments.seed + 1;
+  return options;
+}
+
+// "DTYPE M N K [EPILOGUE]"; empty lines and those that begin with # are passed over.
+std::vector<KernelArguments> read_list(const KernelArguments& common) {
+  std::vector<KernelArguments> list;
+  std::istringstream lines{std::string(MappedFile::open(common.list)->text())};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    KernelArguments& k = list.emplace_back(common);
+    std::istringstream words(line);
+    if (!(words >> k.dtype >> k.m >> k.n >> k.k)) {
+      fail(ErrorCode::kInvalidArgument, common.list, fmt::format("\"{}\" is not of the form DTYPE M N K", line));
+    }
+    std::getline(words >> std::ws, k.epilogue);
+  }
+  return list;
+}
+
+// Many problems in one process: compiled all at once, then timed one after another.
+int bench_list(const Arguments& arguments) {
+  const driver::GemmBenchOptions options = options_of(arguments);
+  const std::vector<KernelArguments> list = read_list(arguments.kernel);
+  std::vector<ops::GemmProblem> problems;
+  for (const KernelArguments& k : list) problems.push_back(problem_of(k));
+  if (options.use_cache) driver::compile_ahead(problems, options);
+  bool verified = true;
+  for (size_t i = 0; i < list.size(); ++i) {
+    nlohmann::json row;
+    try {
+      const GemmBenchResult result = driver::bench_gemm(problems[i], options);
+      row = json_of(result, list[i]);
+      verified = verified && result.verified;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kDevice) throw;
+      row = {{"m", list[i].m},         {"n", list[i].n},    {"k", list[i].k},
+             {"dtype", list[i].dtype}, {"verified", false}, {"epilogue", list[i].epilogue},
+             {"failure", error.what()}};
+      verified = false;
+    }
+    print_line(row.dump());
+    std::fflush(stdout);
+  }
+  return options.verify && !verified ? 1 : 0;
+}
+
+}  // namespace
+
+int kernel_command(const Arguments& arguments) {
+  const KernelArguments& k = arguments.kernel;
+  if (!k.list.empty()) return bench_list(arguments);
+  const ops::GemmProblem problem = problem_of(k);
+  if (k.compile_only) return list_candidates(problem, arguments);
+  const driver::GemmBenchOptions options = options_of(arguments);
   const GemmBenchResult result = driver::bench_gemm(problem, options);
   if (arguments.json) {
     print_line(json_of(result, k).dump());

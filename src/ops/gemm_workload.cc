@@ -31,7 +31,7 @@ std::unique_ptr<runtime::CudaBuffer> on_device(const runtime::CudaContext& conte
 }  // namespace
 
 GemmWorkload::GemmWorkload(const runtime::CudaContext& context, const ResolvedGemm& gemm, bool reference, uint64_t seed)
-    : gemm_(gemm), reference_(reference) {
+    : gemm_(gemm), reference_(reference), context_(context) {
   const GemmProblem& p = gemm.problem;
   const int64_t a_rows = p.transpose_a ? p.k : p.m, a_columns = p.transpose_a ? p.m : p.k;
   const int64_t b_rows = p.transpose_b ? p.n : p.k, b_columns = p.transpose_b ? p.k : p.n;
@@ -56,8 +56,8 @@ std::vector<uint64_t> GemmWorkload::operands(uint64_t workspace, uint64_t counte
 }
 
 void GemmWorkload::poison() {
-  const std::vector<uint8_t> bytes(device_d_->size(), kPoison);
-  device_d_->write(bytes.data(), bytes.size());
+  context_.check(context_.driver().set_d8_async(device_d_->address(), kPoison, device_d_->size(), context_.stream()),
+                 "cuMemsetD8Async");
 }
 
 double GemmWorkload::reference_at(int64_t batch, int64_t row, int64_t column, double& magnitude) const {
@@ -79,11 +79,54 @@ double GemmWorkload::reference_at(int64_t batch, int64_t row, int64_t column, do
   });
 }
 
-// All elements of a small D; of a large one the corners and elements at random.
-void GemmWorkload::take_samples() {
-  constexpr int64_t kMost = 4096;
+// All rows of a D of some million elements; of a larger one a row of every so many.
+std::vector<int64_t> GemmWorkload::choose_rows() const {
+  constexpr int64_t kMostElements = int64_t{1} << 21, kMostRows = 4096;
   const GemmProblem& p = gemm_.problem;
-  const int64_t count = p.batch * p.m * p.n;
+  const int64_t rows = p.batch * p.m;
+  const auto parts = [](int64_t x, int64_t most) { return (x + most - 1) / most; };
+  const int64_t step =
+      rows * p.n <= kMostElements ? 1 : std::max(parts(rows * p.n, kMostElements), parts(rows, kMostRows));
+  std::mt19937_64 random(11);
+  std::vector<int64_t> chosen;
+  for (int64_t first = 0; first < rows; first += step) {
+    const int64_t some = std::min(step, rows - first);
+    chosen.push_back(first + static_cast<int64_t>(random() % static_cast<uint64_t>(some)));
+  }
+  chosen.back() = rows - 1;
+  return chosen;
+}
+
+// D's rows as they are in `rows_`, one behind the other.
+std::vector<uint8_t> GemmWorkload::read_rows() const {
+  const GemmProblem& p = gemm_.problem;
+  const auto element = static_cast<int64_t>(size_of(p.out));
+  const auto row_bytes = static_cast<size_t>(p.n * element);
+  const auto place = [&](int64_t row) {
+    return static_cast<size_t>((row / p.m * p.stride_d + row % p.m * p.ldd) * element);
+  };
+  std::vector<uint8_t> bytes(rows_.size() * row_bytes);
+  if (static_cast<int64_t>(rows_.size()) < p.batch * p.m) {
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      device_d_->read(bytes.data() + i * row_bytes, row_bytes, place(rows_[i]));
+    }
+    return bytes;
+  }
+  std::vector<uint8_t> all(d_bytes_);
+  device_d_->read(all.data(), all.size());
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    std::copy_n(all.data() + place(rows_[i]), row_bytes, bytes.data() + i * row_bytes);
+  }
+  return bytes;
+}
+
+// All elements of a small D; of a large one those at the ends and some at random, in the rows that are read.
+void GemmWorkload::take_samples() {
+  constexpr int64_t kMost = 4096, kLeast = 256, kMostProducts = int64_t{1} << 25;
+  const GemmProblem& p = gemm_.problem;
+  const auto rows = static_cast<int64_t>(rows_.size());
+  const int64_t count = rows * p.n;
+  const int64_t most = std::clamp(kMostProducts / std::max<int64_t>(p.k, 1), kLeast, kMost);
   std::mt19937_64 random(7);
   // Rounding of the result; of sums in f32 (fp8: in fewer bits); of operands to tf32; of functions in f32.
   const double round = p.out == DType::kBF16 ? 0x1p-7 : p.out == DType::kF16 ? 0x1p-10 : 0x1p-18;
@@ -91,27 +134,28 @@ void GemmWorkload::take_samples() {
   const double sum = size_of(p.in) == 2 || (p.in == DType::kF32 && !p.tf32) ? 0x1p-16
                      : integers || p.in == DType::kF64                      ? 0x1p-22
                                                                             : 0x1p-9;
-  const int64_t taken = std::min(count, kMost);
+  const int64_t taken = std::min(count, most);
   for (int64_t i = 0; i < taken; ++i) {
-    int64_t at = count <= kMost ? i : static_cast<int64_t>(random() % static_cast<uint64_t>(count));
-    if (count > kMost && i < 4) at = (i & 1) * (p.n - 1) + (i >> 1) * (p.m - 1) * p.n;
-    const int64_t batch = at / (p.m * p.n), row = at / p.n % p.m, column = at % p.n;
+    int64_t at = count <= most ? i : static_cast<int64_t>(random() % static_cast<uint64_t>(count));
+    if (count > most && i < 4) at = (i & 1) * (p.n - 1) + (i >> 1) * (rows - 1) * p.n;
+    const int64_t row = rows_[static_cast<size_t>(at / p.n)], column = at % p.n;
     double magnitude = 0;
-    const double value = reference_at(batch, row, column, magnitude);
+    const double value = reference_at(row / p.m, row % p.m, column, magnitude);
     // An integer result of an epilogue may fall on the other side of a whole number.
     const double whole = is_int(p.out) && !p.epilogue.empty() ? 1.0 : 1e-6;
-    samples_.push_back(
-        {batch * p.stride_d + row * p.ldd + column, value, round * std::abs(value) + sum * magnitude + whole});
+    samples_.push_back({at, value, round * std::abs(value) + sum * magnitude + whole});
   }
 }
 
 double GemmWorkload::check() {
   const GemmProblem& p = gemm_.problem;
-  std::vector<uint8_t> bytes(device_d_->size());
-  device_d_->read(bytes.data(), bytes.size());
-  for (size_t i = d_bytes_; i < bytes.size(); ++i) {
-    if (bytes[i] != kPoison) return INFINITY;
+  if (rows_.empty()) rows_ = choose_rows();
+  std::vector<uint8_t> guard(kGuardBytes);
+  device_d_->read(guard.data(), guard.size(), d_bytes_);
+  for (const uint8_t byte : guard) {
+    if (byte != kPoison) return INFINITY;
   }
+  std::vector<uint8_t> bytes = read_rows();
   double worst = 0;
   if (reference_) {
     if (samples_.empty()) take_samples();
@@ -126,14 +170,10 @@ double GemmWorkload::check() {
   const double near = p.out == DType::kBF16 ? 0x1p-5 : p.out == DType::kF16 ? 0x1p-8 : 0x1p-12;
   const double unit = !is_float(p.in) ? 0 : size_of(p.in) == 2 ? 0x1p-8 : 0x1p-4;
   const double small = std::sqrt(static_cast<double>(std::max<int64_t>(p.k, 1))) * unit;
-  for (int64_t batch = 0; batch < p.batch; ++batch) {
-    for (int64_t row = 0; row < p.m; ++row) {
-      for (int64_t column = 0; column < p.n; ++column) {
-        const int64_t index = batch * p.stride_d + row * p.ldd + column;
-        const double x = element(bytes, p.out, index), y = element(first_, p.out, index);
-        if (!(std::abs(x - y) <= near * std::abs(y) + small || (!reference_ && x == y))) return INFINITY;
-      }
-    }
+  const auto count = static_cast<int64_t>(rows_.size()) * p.n;
+  for (int64_t i = 0; i < count; ++i) {
+    const double x = element(bytes, p.out, i), y = element(first_, p.out, i);
+    if (!(std::abs(x - y) <= near * std::abs(y) + small || (!reference_ && x == y))) return INFINITY;
   }
   return worst;
 }

@@ -20,24 +20,29 @@ class GemmWorkload {
   // Makes every element of D, and what lies behind it, NaN.
   void poison();
   // The largest error of D over the bound for its types, at most 1 where it is right; infinite where an element was not
-  // written, what lies behind D was, or an element is far from that of the first D that was right.
+  // written, what lies behind D was, or an element is far from that of the first D that was right. Of a large D only
+  // some rows are read, spread evenly.
   double check();
 
  private:
   struct Sample {
-    int64_t index;
+    int64_t index;  // in the rows that are read
     double value, bound;
   };
   void take_samples();
+  std::vector<int64_t> choose_rows() const;
+  std::vector<uint8_t> read_rows() const;
   double reference_at(int64_t batch, int64_t row, int64_t column, double& magnitude) const;
 
   const ResolvedGemm& gemm_;
   const bool reference_;
+  const runtime::CudaContext& context_;
   std::vector<uint8_t> a_, b_;
   std::vector<std::vector<uint8_t>> extra_;
   size_t d_bytes_;
   std::vector<Sample> samples_;
-  std::vector<uint8_t> first_;
+  std::vector<int64_t> rows_;   // of D that are read, counted through all batches
+  std::vector<uint8_t> first_;  // they, of the first D that was right
   std::unique_ptr<runtime::CudaBuffer> device_a_, device_b_, device_d_;
   std::vector<std::unique_ptr<runtime::CudaBuffer>> device_extra_;
 };

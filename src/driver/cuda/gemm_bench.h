@@ -44,6 +44,10 @@ struct GemmBenchResult {
   bool verified = true;  // no candidate failed
 };
 
+// Fills the cache with what bench_gemm() will compile for these problems, on all cores at once; what does not compile
+// is left to it.
+void compile_ahead(const std::vector<ops::GemmProblem>& problems, const GemmBenchOptions& options);
+
 // Compiles and times the candidates for a problem on a GPU. Throws kDevice without one, and what the jit throws.
 GemmBenchResult bench_gemm(const ops::GemmProblem& problem, const GemmBenchOptions& options);
 
