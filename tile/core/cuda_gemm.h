@@ -84,10 +84,16 @@ struct GemmUnit {
 
 // Unit number `unit` of tiles_m * tiles_n * splits * batch, where a tile is one block's.
 TILE_HD constexpr GemmUnit gemm_unit(const GemmArgs& args, int32_t unit, int32_t tile_m, int32_t tile_n) {
-  const int32_t tiles = args.tiles_m * args.tiles_n, outer = unit / tiles;
-  const TileIndex tile = raster(unit - outer * tiles, args.tiles_m, args.tiles_n, args.raster_group);
-  const int32_t split = outer % args.splits;
-  return {tile.m * tile_m, tile.n * tile_n, outer / args.splits, split, part_of(args.k_tiles, args.splits, split)};
+  const int32_t tiles = args.tiles_m * args.tiles_n;
+  int32_t outer = 0, batch = 0;  // divisions before the first load cost: most problems need none of these
+  if (args.splits > 1 || args.batch > 1) {
+    outer = static_cast<int32_t>(static_cast<uint32_t>(unit) / static_cast<uint32_t>(tiles));
+    unit -= outer * tiles;
+    batch = args.splits == 1 ? outer : static_cast<int32_t>(static_cast<uint32_t>(outer) / args.splits);
+  }
+  const TileIndex tile = raster(unit, args.tiles_m, args.tiles_n, args.raster_group);
+  const int32_t split = outer - batch * args.splits;
+  return {tile.m * tile_m, tile.n * tile_n, batch, split, part_of(args.k_tiles, args.splits, split)};
 }
 
 inline constexpr int kGemmStagePad = 8;  // words between the rows of a warp's staging buffer
