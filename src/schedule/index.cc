@@ -116,6 +116,25 @@ Index IndexPool::offset(const Index& a, int64_t value) {
   return r;
 }
 
+// a = g * first + second with second in [0, g), for some g > 1 that divides k.
+std::optional<std::tuple<int64_t, Index, Index>> IndexPool::split_off(const Index& a, int64_t k) const {
+  for (const auto& term : a.terms) {
+    const int64_t g = std::gcd(k, term.second);
+    if (g == 1 || g == k) continue;
+    Index first{floor_div(a.constant, g), {}}, second{floor_mod(a.constant, g), {}};
+    for (const auto& [atom, c] : a.terms) {
+      if (c % g == 0) {
+        first.terms.push_back({atom, c / g});
+      } else {
+        second.terms.push_back({atom, c});
+      }
+    }
+    const Range r = range(second);
+    if (r.lo >= 0 && r.hi < g) return std::tuple(g, std::move(first), std::move(second));
+  }
+  return std::nullopt;
+}
+
 Index IndexPool::div(const Index& a, int64_t k) {
   HEDDLE_CHECK(k >= 1);
   if (k == 1) return a;
@@ -139,6 +158,9 @@ Index IndexPool::div(const Index& a, int64_t k) {
     Index reduced{floor_div(rest.constant, g), {}};
     for (const auto& [atom, c] : rest.terms) reduced.terms.push_back({atom, c / g});
     return add(quotient, div(reduced, k / g));
+  }
+  if (const auto parts = split_off(rest, k)) {
+    return add(quotient, div(std::get<1>(*parts), k / std::get<0>(*parts)));
   }
   if (rest.terms.size() == 1 && rest.terms[0].second == 1 && rest.constant == 0) {
     const Atom inner = atoms_[rest.terms[0].first];
@@ -165,6 +187,10 @@ Index IndexPool::mod(const Index& a, int64_t k) {
     Index reduced{floor_div(rest.constant, g), {}};
     for (const auto& [atom, c] : rest.terms) reduced.terms.push_back({atom, c / g});
     return offset(scale(mod(reduced, k / g), g), floor_mod(rest.constant, g));
+  }
+  if (const auto parts = split_off(rest, k)) {
+    const auto& [factor, first, second] = *parts;
+    return add(scale(mod(first, k / factor), factor), second);
   }
   if (rest.terms.size() == 1 && rest.terms[0].second == 1 && rest.constant == 0) {
     const Atom inner = atoms_[rest.terms[0].first];

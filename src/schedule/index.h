@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -83,6 +84,7 @@ class IndexPool {
   AtomId intern(Atom atom);
   void add_term(Index& to, AtomId atom, int64_t coefficient);
   Index merge_div_mod(Index a);
+  std::optional<std::tuple<int64_t, Index, Index>> split_off(const Index& a, int64_t k) const;
   Index of_atom(Atom atom) { return {0, {{intern(std::move(atom)), 1}}}; }
 
   using Key = std::tuple<Atom::Kind, uint32_t, int64_t, int64_t, Index, int64_t, int64_t>;

@@ -57,6 +57,17 @@ TEST(Index, QuotientsAndRemaindersOfKnownRangesVanish) {
   EXPECT_EQ(pool.reflect(pool.offset(b, -767), 768), pool.offset(pool.scale(b, -1), 767));
 }
 
+TEST(Index, RowsOfAMatrixStayRowsWhereItIsReshaped) {
+  IndexPool pool;
+  const Index row = pool.var(pool.new_var(4096)), column = pool.var(pool.new_var(768));
+  const Index flat = pool.add(pool.scale(row, 768), column);
+  EXPECT_EQ(pool.div(flat, 128 * 768), pool.div(row, 128));
+  EXPECT_EQ(pool.mod(flat, 128 * 768), pool.add(pool.scale(pool.mod(row, 128), 768), column));
+  const Shape split = {32, 128, 768}, heads = {32, 128, 12, 64};
+  const std::vector<Index> at = {pool.div(row, 128), pool.mod(row, 128), column};
+  EXPECT_EQ(pool.linear(pool.delinear(pool.linear(at, split), heads), heads), flat);
+}
+
 TEST(Index, ReshapeChainsCollapse) {
   IndexPool pool;
   const Index flat = pool.var(pool.new_var(2 * 3 * 4 * 5));
