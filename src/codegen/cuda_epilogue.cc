@@ -1,5 +1,7 @@
 #include "codegen/cuda_epilogue.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace heddle::codegen {
@@ -30,6 +32,7 @@ class EpilogueWriter {
   CudaFunctor write(const char* name) {
     out_.open(fmt::format("struct {} {{", name));
     members_.declare(out_);
+    write_streamed();
     out_.raw("template <typename T, int W>");
     out_.open(
         "__device__ void operator()(T (&v)[W], [[maybe_unused]] int batch, [[maybe_unused]] int row, "
@@ -46,6 +49,13 @@ class EpilogueWriter {
  private:
   bool by_column(ExprId e) const { return (e_.pool.vars(e) & columns_) != 0; }
   bool whole() const { return e_.split % kMostColumns == 0; }
+  // Whether every result is rounded to 16 bits or fewer.
+  bool rounds_all() const {
+    return std::all_of(e_.stores.begin(), e_.stores.end(), [&](const Epilogue::Store& store) {
+      const DType dtype = operands_[store.operand].dtype;
+      return is_float(dtype) && size_of(dtype) <= 2;
+    });
+  }
 
   void write_body() {
     Names names = members_.names();
@@ -60,6 +70,9 @@ class EpilogueWriter {
     }
     names.locals[0] = {"acc", e_.accumulator, true};  // another one for each column
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
+    Style style;
+    style.fast = rounds_all();
+    emitter.set_style(std::move(style));
     hoist_shared(emitter);
     load_neighbours(emitter);
     for (size_t i = 0; i < e_.stores.size(); ++i) {
@@ -88,6 +101,44 @@ class EpilogueWriter {
     write_stores(emitter);
     out_.close();
     store_neighbours(emitter);
+  }
+
+  // What a kernel that takes the first result as a return value may know: that nothing else is stored, so that it may
+  // call for any element of D; and where the matrices lie that are read beside D, to ask for their rows ahead of time.
+  void write_streamed() {
+    out_.line("static constexpr bool kReturnsOnly = {};", returned_ && e_.stores.size() == 1 && whole());
+    std::vector<const Expr*> matrices;
+    std::set<ExprId> seen;
+    for (size_t i = 0; i < e_.stores.size(); ++i) find_matrices(stored(i), seen, matrices);
+    out_.line("static constexpr bool kReadsMatrices = {};", !matrices.empty());
+    out_.raw("template <typename F>");
+    out_.open(
+        "__device__ void rows([[maybe_unused]] F f, [[maybe_unused]] int batch, [[maybe_unused]] int row, "
+        "[[maybe_unused]] int col) const {");
+    Names names = members_.names();
+    names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)", names.vars[e_.col] = "int64_t(col)";
+    names.vars[e_.col_outer] = "int64_t(0)";
+    ScalarEmitter emitter(e_.pool, std::move(names), out_);
+    for (const Expr* e : matrices) out_.line("f(p{} + {});", e->id, emitter.index(e->index));
+    out_.close();
+  }
+  // Loads of whole rows beside those of D, which begin at multiples of 16 bytes.
+  void find_matrices(ExprId id, std::set<ExprId>& seen, std::vector<const Expr*>& matrices) {
+    if (!seen.insert(id).second) return;
+    const Expr& e = e_.pool[id];
+    if (e.kind == Expr::Kind::kGuard) return;
+    const bool split = e_.pool.indices.extent(e_.col_outer) > 1;
+    const bool is_row = e.kind == Expr::Kind::kLoad && !split && lanes_adjoin(e.index) &&
+                        (e_.pool.vars(e.index) & uint64_t{1} << e_.row) != 0;
+    constexpr size_t kPiece = 16;
+    if (is_row &&
+        static_cast<size_t>(members_.alignment(e.id, e.index, e_.col)) * size_of(operands_[e.id].dtype) == kPiece) {
+      const bool affine = std::all_of(e.index.terms.begin(), e.index.terms.end(), [&](const auto& term) {
+        return e_.pool.indices.atom(term.first).kind == schedule::Atom::Kind::kVar;
+      });
+      if (affine) matrices.push_back(&e);
+    }
+    for (ExprId arg : e.args) find_matrices(arg, seen, matrices);
   }
 
   // Whether a store's lanes lie side by side.

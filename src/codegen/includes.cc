@@ -15,6 +15,7 @@ constexpr Named kNamed[] = {
     {"transpose_block", "tile/op/transpose.h"}, {"philox", "tile/op/random.h"},
     {"tile::f8", "tile/op/narrow.h"},           {"tile::f4", "tile/op/narrow.h"},
     {"round_storage", "tile/op/narrow.h"},      {"cast_bits", "tile/op/narrow.h"},
+    {"tile::fast::", "tile/op/cuda/fast.h"},
 };
 
 }  // namespace

@@ -129,6 +129,7 @@ TextValue ScalarEmitter::write(ExprId e) {
     case Expr::Kind::kGuard:
       return write_guard(e);
     case Expr::Kind::kOp:
+      if (auto fast = write_fast(e)) return *fast;
       return write_op(e);
   }
   return {};

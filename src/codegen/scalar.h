@@ -42,6 +42,7 @@ struct Style {
   bool cuda = false;                                  // accesses name their alignment, there are no partial vectors
   std::string index = "int64_t";                      // the type of loop variables
   std::map<schedule::VarId, int64_t> multiples = {};  // divisors of variables
+  bool fast = false;  // results are rounded to 16 bits or fewer: tile/op/cuda/fast.h serves
 };
 
 std::string_view storage_type(DType dtype);   // "tile::half"
@@ -91,6 +92,7 @@ class ScalarEmitter {
   TextValue write_load(schedule::ExprId e);
   TextValue write_index(schedule::ExprId e);
   TextValue write_op(schedule::ExprId e);
+  std::optional<TextValue> write_fast(schedule::ExprId e);
   TextValue write_guard(schedule::ExprId e);
   TextValue per_lane(schedule::ExprId e);
   std::string cast(const schedule::Expr& e, const TextValue& from);

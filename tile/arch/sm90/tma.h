@@ -20,6 +20,12 @@ __device__ inline void prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
+// Asks for `bytes` from `from`, a multiple of 16, to be in the L2 soon; what is beyond a multiple of 16 is left out.
+__device__ inline void prefetch_global(const void* from, uint32_t bytes) {
+  if (bytes < 16) return;
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes & ~15u));
+}
+
 __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
                                 int32_t batch, Keep keep) {
   asm volatile(

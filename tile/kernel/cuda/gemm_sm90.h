@@ -111,10 +111,26 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
   }
 }
 
+// Brings rows that the epilogue will read beside D into the L2, a few with each k-tile.
+template <typename Config, typename Epilogue>
+__device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmUnit& unit, int32_t k) {
+  constexpr int32_t kRows = Config::kSwapped ? Config::kTileN : Config::kTileM;
+  constexpr int32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
+  const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+  const int32_t rows = Config::kSwapped ? args.n : args.m, columns = Config::kSwapped ? args.m : args.n;
+  const int32_t steps = unit.k.last - unit.k.first, each = (kRows + steps - 1) / steps;
+  const int32_t first = row + (k - unit.k.first) * each;
+  const int32_t some = columns - col < kColumns ? columns - col : kColumns;
+  for (int32_t r = first; r < first + each && r < row + kRows && r < rows; ++r) {
+    epilogue.rows([&](const auto* from) { prefetch_global(from, static_cast<uint32_t>(some) * sizeof(*from)); },
+                  unit.batch, r, col);
+  }
+}
+
 // One thread fills the ring.
-template <typename Config>
+template <typename Config, typename Epilogue>
 __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
-                                    const GemmShared<Config>& shared) {
+                                    const GemmShared<Config>& shared, [[maybe_unused]] const Epilogue& epilogue) {
   using Traits = GemmTraits<Config>;
   RingPosition<Traits::kStages> at;
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
@@ -127,6 +143,9 @@ __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map
           map_a, full, shared.a + at.stage * Traits::kABytes, unit.m, k * Traits::kTileK, unit.batch, walk.rank);
       load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM>(
           map_b, full, shared.b + at.stage * Traits::kBBytes, unit.n, k * Traits::kTileK, unit.batch, walk.rank);
+      if constexpr (Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value) {
+        prefetch_rows<Config>(epilogue, args, unit, k);
+      }
     }
   }
 }
@@ -314,7 +333,7 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
   if (threadIdx.x < 128) {
     if constexpr (kMoveRegisters) give_registers<40>();
-    if (threadIdx.x == 0) gemm_produce<Config>(map_a, map_b, args, shared);
+    if (threadIdx.x == 0) gemm_produce<Config>(map_a, map_b, args, shared, epilogue);
   } else {
     if constexpr (kMoveRegisters) take_registers<232>();
     gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);

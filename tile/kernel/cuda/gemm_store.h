@@ -12,21 +12,46 @@ namespace heddle::tile::sm90 {
 using cuda::epilogue_value_t;
 using cuda::NoEpilogue;
 
+// Whether an epilogue says that all it does is to return values, for whole pairs of columns: then it may be called for
+// any element of D, and it is called for none outside.
+template <typename Epilogue, typename = void>
+struct ReturnsOnly {
+  static constexpr bool value = false;
+};
+template <typename Epilogue>
+struct ReturnsOnly<Epilogue, decltype(void(Epilogue::kReturnsOnly))> {
+  static constexpr bool value = Epilogue::kReturnsOnly;
+};
+
+// Whether it says that it reads matrices whose rows lie beside those of D: rows(f, batch, row, col) calls f with the
+// address of each, a multiple of 16 bytes.
+template <typename Epilogue, typename = void>
+struct ReadsMatrices {
+  static constexpr bool value = false;
+};
+template <typename Epilogue>
+struct ReadsMatrices<Epilogue, decltype(void(Epilogue::kReadsMatrices))> {
+  static constexpr bool value = Epilogue::kReadsMatrices;
+};
+
 // A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
-// in one column of D. Pairs outside of D stay as they are; nothing reads them.
+// in one column of D. Pairs outside of D become something; nothing reads them. Where the epilogue only returns values
+// it gets the last pair of D for them, since branches around each pair cost more than the epilogue.
 template <bool Swapped, typename T, typename Epilogue>
 __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n) {
-  if (m >= args.m || n >= args.n) return;
-  const int valid = args.n - n < 2 ? args.n - n : 2;
+  constexpr bool kAlways = ReturnsOnly<Epilogue>::value;
+  if (!kAlways && (m >= args.m || n >= args.n)) return;
+  const int valid = kAlways || args.n - n >= 2 ? 2 : args.n - n;
   if constexpr (Swapped) {
+    const int column = kAlways && m >= args.m ? args.m - 1 : m;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       T one[1] = {v[i]};
-      if (i < valid) epilogue(one, batch, n + i, m, 1);
+      if (i < valid) epilogue(one, batch, kAlways && n + i >= args.n ? args.n - 1 : n + i, column, 1);
       v[i] = one[0];
     }
   } else {
-    epilogue(v, batch, m, n, valid);
+    epilogue(v, batch, kAlways && m >= args.m ? args.m - 1 : m, kAlways && n >= args.n ? args.n - 2 : n, valid);
   }
 }
 
@@ -70,30 +95,42 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
 #pragma unroll
   for (int piece = 0; piece < N / kColumns; ++piece, turn ^= 1) {
     uint8_t* buffer = staging + turn * kGemmStagingBytes;
+    // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
+    // share what columns have.
+    Value v[kColumns / 8][2][2];
+#pragma unroll
+    for (int j = 0; j < kColumns / 8; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int from = 4 * (piece * (kColumns / 8) + j) + 2 * h;
+        v[j][h][0] = static_cast<Value>(acc[from]);
+        v[j][h][1] = static_cast<Value>(acc[from + 1]);
+        apply_pair<false>(v[j][h], epilogue, args, batch, row + lane / 4 + 8 * h,
+                          col + piece * kColumns + 8 * j + 2 * (lane % 4));
+      }
+    }
     if (lane == 0) wait_stores_read<1>();
     __syncwarp();
 #pragma unroll
     for (int jj = 0; jj < kColumns / 8; jj += 2) {
-      uint32_t packed[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
-        const int j = piece * (kColumns / 8) + jj + i / 2, h = i % 2;
-        const int r = lane / 4 + 8 * h, c = 8 * (jj + i / 2) + 2 * (lane % 4);
-        Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
-        apply_pair<false>(v, epilogue, args, batch, row + r, col + piece * kColumns + c);
-        if constexpr (sizeof(Out) == 2) {
-          packed[i] = pack<Out>(to_float(v[0]), to_float(v[1]));
-        } else {
-          Out* to = reinterpret_cast<Out*>(buffer + swizzle<kBytes>(r * kBytes + c * sizeof(Out)));
-          to[0] = convert<Out>(v[0]);
-          to[1] = convert<Out>(v[1]);
-        }
-      }
       if constexpr (sizeof(Out) == 2) {
-        __syncwarp();
+        uint32_t packed[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
+          const Value(&pair)[2] = v[jj + i / 2][i % 2];
+          packed[i] = pack<Out>(to_float(pair[0]), to_float(pair[1]));
+        }
         const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
         store_matrices<false>(shared_address(buffer) + swizzle<kBytes>(r * kBytes + j * 16), packed[0], packed[1],
                               packed[2], packed[3]);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int r = lane / 4 + 8 * (i % 2), c = 8 * (jj + i / 2) + 2 * (lane % 4);
+          Out* to = reinterpret_cast<Out*>(buffer + swizzle<kBytes>(r * kBytes + c * sizeof(Out)));
+          to[0] = convert<Out>(v[jj + i / 2][i % 2][0]);
+          to[1] = convert<Out>(v[jj + i / 2][i % 2][1]);
+        }
       }
     }
     fence_async_shared();

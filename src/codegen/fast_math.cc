@@ -1,0 +1,134 @@
+// Functions of values that are rounded to 16 bits or fewer, in the short forms of tile/op/cuda/fast.h.
+#include <cmath>
+#include <cstring>
+
+#include "codegen/scalar.h"
+
+namespace heddle::codegen {
+namespace {
+
+using ir::Op;
+using schedule::Expr;
+using schedule::ExprId;
+using schedule::ExprPool;
+
+const Expr* as_op(const ExprPool& pool, ExprId id, Op op) {
+  const Expr& e = pool[id];
+  return e.kind == Expr::Kind::kOp && e.op == op ? &e : nullptr;
+}
+
+std::optional<double> as_number(const ExprPool& pool, ExprId id) {
+  const Expr& e = pool[id];
+  if (e.kind != Expr::Kind::kConstant || !is_float(e.dtype)) return std::nullopt;
+  double value = 0;
+  static_assert(sizeof(value) == sizeof(e.bits));
+  std::memcpy(&value, &e.bits, sizeof(value));
+  return value;
+}
+
+bool near(double x, double y) {
+  return std::abs(x - y) <= 1e-3 * std::abs(y);  // as f16 or bf16 may have written it
+}
+
+// The other term of a sum that adds 1 to an `op`.
+const Expr* beside_one(const ExprPool& pool, ExprId id, Op op) {
+  const Expr* sum = as_op(pool, id, Op::kAdd);
+  if (sum == nullptr) return nullptr;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto one = as_number(pool, sum->args[i]);
+    if (one && *one == 1) return as_op(pool, sum->args[1 - i], op);
+  }
+  return nullptr;
+}
+
+// Factors of a product: constants multiplied together, the others in order.
+struct Product {
+  double constant = 1;
+  std::vector<ExprId> others;
+
+  Product(const ExprPool& pool, ExprId id) { add(pool, id); }
+  void add(const ExprPool& pool, ExprId id) {
+    if (const auto number = as_number(pool, id)) {
+      constant *= *number;
+    } else if (const Expr* mul = as_op(pool, id, Op::kMul)) {
+      for (ExprId arg : mul->args) add(pool, arg);
+    } else if (const Expr* div = as_op(pool, id, Op::kDiv); div != nullptr && as_number(pool, div->args[1])) {
+      add(pool, div->args[0]);
+      constant /= *as_number(pool, div->args[1]);
+    } else {
+      others.push_back(id);
+    }
+  }
+};
+
+// y where a product is gelu(y) = y (1 + erf(y / sqrt(2))) / 2.
+std::optional<ExprId> gelu_of(const ExprPool& pool, ExprId id) {
+  if (as_op(pool, id, Op::kMul) == nullptr) return std::nullopt;
+  const Product product(pool, id);
+  if (product.others.size() != 2 || !near(product.constant, 0.5)) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    const Expr* erf = beside_one(pool, product.others[i], Op::kErf);
+    if (erf == nullptr) continue;
+    const Product argument(pool, erf->args[0]), other(pool, product.others[1 - i]);
+    const bool same = argument.others == other.others && other.constant == 1;
+    if (same && argument.others.size() == 1 && near(argument.constant, std::sqrt(0.5))) return argument.others[0];
+  }
+  return std::nullopt;
+}
+
+struct Form {
+  const char* function;
+  ExprId argument;
+};
+
+std::optional<Form> form_of(const ExprPool& pool, ExprId id) {
+  const Expr& e = pool[id];
+  switch (e.op) {
+    case Op::kExp:
+      return Form{"exp", e.args[0]};
+    case Op::kTanh:
+      return Form{"tanh", e.args[0]};
+    case Op::kMul:
+      if (const auto y = gelu_of(pool, id)) return Form{"gelu", *y};
+      return std::nullopt;
+    case Op::kAdd:
+      if (const Expr* tanh = beside_one(pool, id, Op::kTanh)) return Form{"tanh_plus_one", tanh->args[0]};
+      return std::nullopt;
+    case Op::kDiv:
+      if (as_number(pool, e.args[0]) == 1.0) {
+        const Expr* exp = beside_one(pool, e.args[1], Op::kExp);
+        const Expr* minus = exp != nullptr ? as_op(pool, exp->args[0], Op::kNeg) : nullptr;
+        if (minus != nullptr) return Form{"sigmoid", minus->args[0]};
+      }
+      return std::nullopt;
+    case Op::kLog1p: {
+      const Expr* exp = as_op(pool, e.args[0], Op::kExp);
+      const Expr* minus = exp != nullptr ? as_op(pool, exp->args[0], Op::kNeg) : nullptr;
+      if (minus != nullptr && as_op(pool, minus->args[0], Op::kAbs) != nullptr) return Form{"log1p_exp", exp->args[0]};
+      return std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
+  const Expr& expr = pool_[e];
+  if (!style_.fast || computed_type(expr.dtype) != "float") return std::nullopt;
+  const bool is_wide = wide(e);
+  if (const auto form = form_of(pool_, e)) {
+    const std::string argument = widened(value(form->argument), is_wide);
+    return keep(e, {declare(e, fmt::format("tile::fast::{}({})", form->function, argument)), expr.dtype, is_wide});
+  }
+  if (expr.op != Op::kDiv || divisors_.count(expr.args[1]) != 0) return std::nullopt;
+  const std::string a = widened(value(expr.args[0]), is_wide), b = widened(value(expr.args[1]), is_wide);
+  // A constant divisor has its reciprocal at compile time.
+  const bool constant = as_number(pool_, expr.args[1]).has_value();
+  const std::string text = constant ? fmt::format("{} * (tile::splat<{}>(1.0f) / {})", a, width(is_wide), b)
+                                    : fmt::format("tile::fast::divide({}, {})", a, b);
+  return keep(e, {declare(e, text), expr.dtype, is_wide});
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,39 @@
+// Instructions for functions that the hardware approximates. Denormal arguments and results are zero.
+#pragma once
+
+#include <stdint.h>
+
+namespace heddle::tile::cuda {
+
+// Relative error 2^-22.
+__device__ inline float exp2_approx(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// Relative error 2^-11.
+__device__ inline float tanh_approx(float x) {
+  float y;
+  asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// Relative error 2^-23.
+__device__ inline float reciprocal_approx(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// x y + z between 0 and 1; NaN becomes 0.
+__device__ inline float fma_saturated(float x, float y, float z) {
+  float r;
+  asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(x), "f"(y), "f"(z));
+  return r;
+}
+// The smaller; NaN where either is.
+__device__ inline float min_or_nan(float x, float y) {
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+  return r;
+}
+
+}  // namespace heddle::tile::cuda
