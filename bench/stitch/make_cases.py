@@ -49,6 +49,7 @@ class Value:
 class Graph:
     def __init__(self, dtype):
         self.dtype, self.parameters, self.lines, self.outputs = dtype, [], [], []
+        self.output_shapes = []
         self.count, self.constants = 0, {}
 
     def fresh(self):
@@ -98,6 +99,7 @@ class Graph:
         if self.dtype != "f32":
             value = self.node("cast", [value], {"to": self.dtype}, value.shape)
         self.outputs.append(f'"{name}" = {value.name}')
+        self.output_shapes.append(value.shape)
 
     def text(self, name):
         head = f"graph {name}({', '.join(self.parameters)}) {{"

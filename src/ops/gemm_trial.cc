@@ -20,15 +20,6 @@ struct GemmTrial::Instance {
   std::unique_ptr<runtime::CudaGraph> graph;
 };
 
-namespace {
-
-// Overwritten before each run: enough to leave nothing of the operands in the L2.
-size_t flush_bytes(const CudaTarget& target) {
-  return target.emulated ? 4096 : std::max<size_t>(size_t{256} << 20, static_cast<size_t>(4 * target.l2_bytes));
-}
-
-}  // namespace
-
 std::unique_ptr<runtime::CudaBuffer> zeroed(const runtime::CudaContext& context, int64_t bytes) {
   auto buffer = std::make_unique<runtime::CudaBuffer>(context, static_cast<size_t>(bytes));
   const std::vector<uint8_t> zeros(static_cast<size_t>(bytes));
@@ -41,7 +32,7 @@ GemmTrial::GemmTrial(const runtime::CudaContext& context, const ResolvedGemm& ge
     : context_(context),
       gemm_(gemm),
       workload_(context, gemm, options.reference, options.seed),
-      flush_(context, flush_bytes(context.device().target)),
+      flush_(context, runtime::flush_bytes(context.device().target)),
       timer_(context, flush_) {
   for (schedule::CudaCandidate& candidate : candidates) candidates_.emplace_back().candidate = std::move(candidate);
   compile(options);

@@ -28,8 +28,11 @@ class Executor {
   // Bytes of the host's memory that one more concurrent run allocates, outputs included.
   virtual int64_t bytes_per_run() const = 0;
 
-  // Seconds that the device works on each of `runs` runs, without copies from and to the host; empty for a CPU.
-  virtual std::vector<double> device_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
+  // Seconds that the device works on each of `runs` runs, without copies from and to the host; empty for a CPU. `cold`:
+  // other memory is written before each run, until its caches hold nothing of the plan's.
+  virtual std::vector<double> device_seconds(std::span<const Tensor>, int /*runs*/, bool /*cold*/ = false) const {
+    return {};
+  }
 
   // The same for each outermost step: medians over `runs` runs in each of which the steps follow one another as they do
   // in run(). 0 for a step that does nothing or waits for the host; empty for a CPU.

@@ -67,6 +67,7 @@ TEST_F(CudaExecutorTest, APlanOfKernelsIsOneGraph) {
   const Tensor x = floats(std::vector<float>(kSize, 0));
   EXPECT_EQ(gpu.device_seconds(std::span(&x, 1), 4).size(), 4u);
   EXPECT_EQ(gpu.step_seconds(std::span(&x, 1), 2).size(), gpu.plan().steps.size());
+  EXPECT_EQ(gpu.device_seconds(std::span(&x, 1), 3, true).size(), 3u);
 }
 
 TEST_F(CudaExecutorTest, ConcurrentRunsOfOneModelAndOfSeveral) {

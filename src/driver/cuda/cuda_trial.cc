@@ -22,11 +22,6 @@ struct CudaTrial::Candidate {
 
 namespace {
 
-// Overwritten before each run: enough to leave nothing of the operands in the L2.
-size_t flush_bytes(const CudaTarget& target) {
-  return target.emulated ? 4096 : std::max<size_t>(size_t{256} << 20, static_cast<size_t>(4 * target.l2_bytes));
-}
-
 // All elements, of many an even choice: to look at each takes longer than to time a candidate. The step shares no
 // factor with the width of a tile, so every column and row of tiles is met.
 std::vector<double> some_elements(const std::vector<uint8_t>& bytes, DType dtype, int64_t count) {
@@ -44,7 +39,7 @@ std::vector<double> some_elements(const std::vector<uint8_t>& bytes, DType dtype
 CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target,
                      const tune::ConstantOf& constant_of, int device)
     : context_(runtime::CudaContext::of_device(device)),
-      flush_(*context_, flush_bytes(target.cuda)),
+      flush_(*context_, runtime::flush_bytes(target.cuda)),
       timer_(*context_, flush_) {
   for (const schedule::ScheduledGroup& group : groups) {
     Candidate& candidate = *candidates_.emplace_back(std::make_unique<Candidate>());

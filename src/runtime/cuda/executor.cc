@@ -90,8 +90,8 @@ std::vector<Tensor> CudaExecutor::run(std::span<const Tensor> inputs, const Obse
       [&](CudaRunState& state) { return observe ? state.run_observed(inputs, observe) : state.run(inputs); });
 }
 
-std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs, int runs) const {
-  return with_state([&](CudaRunState& state) { return state.time(inputs, runs); });
+std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs, int runs, bool cold) const {
+  return with_state([&](CudaRunState& state) { return state.time(inputs, runs, cold); });
 }
 
 std::vector<double> CudaExecutor::step_seconds(std::span<const Tensor> inputs, int runs) const {

@@ -19,8 +19,8 @@ class CudaExecutor : public Executor {
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const override;
   int64_t bytes_per_run() const override;
-  std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs) const override;
   std::vector<double> step_seconds(std::span<const Tensor> inputs, int runs) const override;
+  std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs, bool cold = false) const override;
   uint64_t device_bytes() const override;
 
   // Graphs that one run launches at least: 1 for a plan of kernels alone.

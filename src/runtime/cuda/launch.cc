@@ -1,5 +1,6 @@
 #include "runtime/cuda/launch.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/check.h"
@@ -177,6 +178,10 @@ double CudaMarks::seconds(size_t from, size_t to) const {
   float milliseconds = 0;
   context_.check(context_.driver().event_elapsed(&milliseconds, events_[from], events_[to]), "cuEventElapsedTime");
   return milliseconds * 1e-3;
+}
+
+size_t flush_bytes(const CudaTarget& target) {
+  return target.emulated ? 4096 : std::max(size_t{256} << 20, static_cast<size_t>(4 * target.l2_bytes));
 }
 
 double CudaTimer::time_us(const CudaGraph& graph) {

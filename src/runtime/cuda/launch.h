@@ -93,6 +93,9 @@ class CudaMarks {
   std::vector<CudaDriver::Handle> events_;
 };
 
+// How many bytes to overwrite so that the L2 holds nothing of what was there.
+size_t flush_bytes(const CudaTarget& target);
+
 // Device time of a graph's launches: `flush` is overwritten before each, so that the L2 holds nothing of its operands.
 class CudaTimer {
  public:

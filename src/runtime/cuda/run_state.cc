@@ -135,11 +135,18 @@ std::vector<Tensor> CudaRunState::run(std::span<const Tensor> inputs) {
 }
 
 // Runs are queued without waiting for one another, so that what a launch costs the host is not in between.
-std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs) {
+std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs, bool cold) {
   context_.make_current();
   send_inputs(inputs);
   std::vector<std::unique_ptr<CudaStopwatch>> watches;
+  std::optional<CudaBuffer> other;
+  if (cold) other.emplace(context_, flush_bytes(context_.device().target));
   for (int i = 0; i < runs; ++i) {
+    if (other) {
+      context_.check(context_.driver().set_d32_async(other->address(), static_cast<unsigned>(i), other->size() / 4,
+                                                     stream_.handle()),
+                     "cuMemsetD32Async");
+    }
     watches.push_back(std::make_unique<CudaStopwatch>(context_));
     watches.back()->start(stream_.handle());
     execute(binding_.program);

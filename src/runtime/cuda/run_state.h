@@ -22,8 +22,8 @@ class CudaRunState {
   std::vector<Tensor> run(std::span<const Tensor> inputs);
   // Step by step, without graphs.
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe);
-  // Device time of runs, without the copies of inputs and outputs.
-  std::vector<double> time(std::span<const Tensor> inputs, int runs);
+  // Device time of runs, without the copies of inputs and outputs. `cold`: the L2 is overwritten before each.
+  std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
 
   // The same for each outermost step; medians over runs. A step of the host counts 0.
   std::vector<double> time_steps(std::span<const Tensor> inputs, int runs);
