@@ -178,6 +178,8 @@ class CudaStitchWriter {
 
   void write_iteration() {
     if (body_.serial) {
+      sweeps_.declare_keeps(body_.before);
+      for (const CudaStage& stage : body_.before) sweeps_.write(stage);
       const VarId v = *body_.serial;
       const std::string name = fmt::format("i{}", v);
       out_.open(fmt::format("for ({0} {1} = team; {1} < {2}; {1} += {3}) {{", index_type(), name,
@@ -186,7 +188,7 @@ class CudaStitchWriter {
       sweeps_.bound |= uint64_t{1} << v;
       sweeps_.emitter().push_scope();
     }
-    sweeps_.declare_keeps();
+    sweeps_.declare_keeps(body_.stages);
     for (const CudaStage& stage : body_.stages) sweeps_.write(stage);
     if (body_.serial) {
       if (shared_bytes_ > 0) out_.line("tile::team_sync<{}>();", body_.team);

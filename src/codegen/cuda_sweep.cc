@@ -131,8 +131,8 @@ void CudaSweepWriter::declare_carried() {
   }
 }
 
-void CudaSweepWriter::declare_keeps() {
-  for (const CudaStage& stage : body_.stages) {
+void CudaSweepWriter::declare_keeps(const std::vector<CudaStage>& stages) {
+  for (const CudaStage& stage : stages) {
     for (const CudaKeep& k : stage.keeps) {
       const int width = stage.spread.vector;
       const std::string name = fmt::format("h{}[k]", k.local);

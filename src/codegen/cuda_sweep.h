@@ -28,7 +28,7 @@ class CudaSweepWriter {
 
   // Registers that live across sweeps: running results of the serial loop; kept values.
   void declare_carried();
-  void declare_keeps();
+  void declare_keeps(const std::vector<schedule::CudaStage>& stages);
   void write(const schedule::CudaStage& stage);
   // When the serial loop has ended: the block as one team combines what its teams carried.
   void write_after(const schedule::CudaStage& stage);

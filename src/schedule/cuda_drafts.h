@@ -139,12 +139,18 @@ class CudaDrafts {
   void unconditional(ExprId e, std::set<ExprId>& seen) const;
   static uint64_t outer_loops(const CudaSpread& s);
   void store_shared_columns();
-  bool reads_memory(ExprId e) const;
+  bool is_streamed(ExprId e) const;
+  bool reads_stream(ExprId e) const;
+  void drop_derived(std::vector<ExprId>& found) const;
   int64_t register_words() const;
   void keep_between_stages();
   bool shares(size_t first, size_t later) const;
   static int64_t size_in_words(DType dtype);
   void keep(size_t first, ExprId e, std::vector<int64_t>& words);
+  std::vector<ExprId> plain_loads(const Draft& d) const;
+  ExprId local_over(const CudaSpread& spread, const CudaKeep& keep);
+  void load_ahead();
+  void load_before();
 
   Probe& probe_;
   ExprPool& pool_;
@@ -156,7 +162,8 @@ class CudaDrafts {
   std::vector<CudaReduction> results_;
   std::map<ExprId, ExprId> in_scratch_;
   std::map<uint32_t, uint32_t> keep_buffers_;
-  std::vector<Draft> drafts_, after_;
+  std::vector<Draft> drafts_, before_, after_;
+  std::vector<int64_t> words_;  // registers that each draft keeps for others
   std::vector<Scratch> scratch_;
   std::vector<SchemeChoice> schemes_;
   std::map<ExprId, double> cycles_;

@@ -12,6 +12,7 @@ constexpr int64_t kTile = 32;                  // of a transposed block in both 
 constexpr int64_t kTileMinimum = 8;            // dimensions shorter than this are not worth a transposition
 constexpr int64_t kSegment = 128;              // bytes that neighbouring threads should read side by side
 constexpr int64_t kSteps = 8;                  // vectors that a thread keeps of a row
+constexpr int64_t kRowThreads = 128;           // of a block that has several rows
 constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread
 constexpr int64_t kThreadsToFill = 512;        // per multiprocessor, to have enough loads in flight
 constexpr int64_t kSharedPerBlock = 96 << 10;  // two blocks on a multiprocessor
@@ -281,6 +282,28 @@ class CudaMapper {
     return widest;
   }
 
+  // Threads for an iteration of so many vectors. Two or three vectors a thread keep enough loads in flight at the
+  // fewest registers; where there are too few threads to fill the device, more of them do as well.
+  int64_t team_for(int64_t steps, int64_t iterations) const {
+    constexpr int64_t kMostTeam = 512;
+    constexpr double kCost[] = {1.07, 1, 1.01, 1.03, 1.06};  // by vectors of a thread, as measured on an H200
+    int64_t best = 32;
+    double least = 0;
+    for (int64_t team = 1; team <= kMostTeam; team += team < 32 ? team : 32) {
+      const int64_t each = ceil_div(steps, team);
+      const bool few = iterations * team < cuda_.sms * kThreadsToFill;
+      double cost = few ? 1 + 0.05 * static_cast<double>(each) : kCost[std::min<int64_t>(each, 5) - 1];
+      if (each > kSteps) cost += 0.1 * static_cast<double>(ceil_div(each, kSteps));
+      cost *= static_cast<double>(each * team) / static_cast<double>(steps);
+      if (team > 32) cost *= 1.02;  // barriers
+      if (least == 0 || cost < least - 1e-9) {
+        least = cost;
+        best = team;
+      }
+    }
+    return best;
+  }
+
   // A team walks over what one iteration has left.
   void map_rows() {
     fix_others(0);
@@ -293,25 +316,14 @@ class CudaMapper {
     const int64_t steps = ceil_div(points, vector);  // of all threads together
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(mapping_.grid) * turns;
-    int64_t team = 32;
-    if (steps <= 32 * kSteps && !(steps > 128 && iterations < 4 * cuda_.sms)) {
-      // Several vectors a thread overlap their loads; neighbouring threads still read whole segments.
-      const int64_t whole_segment = std::max<int64_t>(1, kSegment / (vector * std::max<int64_t>(widest_element(), 1)));
-      const int64_t few = power_of_two_from(ceil_div(steps, 4));
-      team = std::min<int64_t>(32, std::max(few, std::min(power_of_two_from(steps), whole_segment)));
-      if (iterations * team < cuda_.sms * kThreadsToFill) team = std::min<int64_t>(32, power_of_two_from(steps));
-      if (mapping_.serial) team = 32;
-    } else {
-      // Up to 128 registers a thread: a block of more threads would leave its rows no room.
-      team = std::clamp<int64_t>(ceil_div(ceil_div(steps, 4), 32) * 32, 64, 512);
-    }
+    int64_t team = mapping_.serial && steps <= 32 * kSteps ? 32 : team_for(steps, iterations);
     if (mapping_.serial && steps * vector > team * kCarriedWords) {
       outcome_.reason = "running results of its columns do not fit registers";
       failed_ = true;
     }
     steps_ = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
-    mapping_.threads = static_cast<int>(team > 32 ? team : 256);
+    mapping_.threads = static_cast<int>(team > 32 ? team : kRowThreads);
     if (team <= 32 && mapping_.threads / team > iterations) {
       mapping_.threads = static_cast<int>(std::max<int64_t>(32, power_of_two_from(iterations) * team));
     }
@@ -346,19 +358,29 @@ class CudaMapper {
     return n;
   }
 
-  // A thread that has one or two vectors of an iteration overlaps the loads of several.
+  // Small blocks that come and go keep the memory busier than a few large ones, as long as starting them, some 80 ns on
+  // each multiprocessor, takes less time than what they move.
   void choose_turns(int64_t iterations, int64_t teams) {
     constexpr size_t kFewRoots = 4;
-    constexpr int64_t kWaves = 16;  // blocks of a multiprocessor, about two rounds
-    if (mapping_.team > 32 || mapping_.serial || has_scan() || probe_.roots.size() > kFewRoots || steps_ > 2) return;
-    mapping_.turns = steps_ == 1 ? 4 : 2;
-    while (mapping_.turns > 1 && iterations < teams * mapping_.turns * cuda_.sms * kWaves) mapping_.turns /= 2;
+    constexpr double kBlockBytes = 4096;
+    constexpr int kMostTurns = 4, kMostThreads = 256;
+    if (mapping_.team > 32 || mapping_.serial || has_scan() || probe_.roots.size() > kFewRoots) return;
+    const double bytes = work_.bytes / static_cast<double>(std::max<int64_t>(iterations, 1));
+    const auto block_bytes = [&] { return bytes * static_cast<double>(teams * mapping_.turns); };
+    if (block_bytes() < kBlockBytes && mapping_.threads < kMostThreads && iterations > 64 * teams * cuda_.sms) {
+      mapping_.threads *= 2;
+      teams *= 2;
+    }
+    while (block_bytes() < kBlockBytes && mapping_.turns < kMostTurns && steps_ <= 2 &&
+           iterations > 64 * teams * mapping_.turns * cuda_.sms) {
+      mapping_.turns *= 2;
+    }
   }
 
   void finish() {
     const int64_t iterations = iterations_of(mapping_.grid);
+    choose_turns(iterations, mapping_.threads / mapping_.team);
     const int64_t teams = mapping_.serial ? 1 : mapping_.threads / mapping_.team;
-    choose_turns(iterations, teams);
     mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX);
     const double whole = work_.bytes / (cuda_.copy_tbps * 1e12);
     const double busy = static_cast<double>(std::min<int64_t>(mapping_.blocks, cuda_.sms));

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <numeric>
 
@@ -10,6 +11,9 @@ namespace {
 constexpr double kWorthStoring = 6;     // cycles above which a value is kept rather than computed twice
 constexpr int64_t kWorthSpreading = 8;  // how often a costly value must be used to get a sweep of its own
 constexpr int64_t kMostSteps = 16;      // of one thread, written out
+constexpr int64_t kAheadSteps = 4;      // of a thread in a sweep whose loads are made ahead
+constexpr int64_t kAheadWords = 48;     // registers for them
+constexpr int64_t kSerialWords = 128;   // registers of a serial loop: running results, a row, what rows share
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -142,8 +146,9 @@ void CudaDrafts::spread_reduction(Draft& d) {
 double CudaDrafts::cycles(ExprId e) {
   const auto [at, is_new] = cycles_.try_emplace(e, 0);
   if (is_new) {
+    // What does not vary within the sweep is computed once, outside of it.
     double sum = 0;
-    visit_exprs(pool_, {e}, [&](ExprId id) { sum += node_cycles(pool_, id); });
+    visit_exprs(pool_, {e}, [&](ExprId id) { sum += inner(pool_.vars(id)) == 0 ? 0 : node_cycles(pool_, id); });
     cycles_[e] = sum;
   }
   return cycles_[e];
@@ -218,12 +223,42 @@ void CudaDrafts::store_shared_columns() {
   drafts_ = std::move(result);
 }
 
-bool CudaDrafts::reads_memory(ExprId e) const {
+// A load of an operand that other iterations of the grid do not read as well; what all of them read stays in the L1.
+bool CudaDrafts::is_streamed(ExprId e) const {
+  if (pool_[e].kind != Expr::Kind::kLoad || pool_[e].id >= first_scratch_) return false;
+  uint64_t grid = mapping_.fixed;
+  for (const GridDim& d : mapping_.grid) grid |= bit(d.var);
+  for (VarId v = 0; v < 64; ++v) {
+    if (pool_.indices.extent(v) == 1) grid &= ~bit(v);
+  }
+  return grid == 0 || (pool_.vars(e) & grid) != 0;
+}
+bool CudaDrafts::reads_stream(ExprId e) const {
   bool reads = false;
-  visit_exprs(pool_, {e}, [&](ExprId id) {
-    reads = reads || (pool_[id].kind == Expr::Kind::kLoad && pool_[id].id < first_scratch_);
-  });
+  visit_exprs(pool_, {e}, [&](ExprId id) { reads = reads || is_streamed(id); });
   return reads;
+}
+
+// Of the values that a sweep may keep, those that are not soon made of the others.
+void CudaDrafts::drop_derived(std::vector<ExprId>& found) const {
+  for (size_t k = found.size(); k-- > 0;) {
+    if (pool_[found[k]].kind != Expr::Kind::kOp) continue;
+    double cost = 0;
+    bool possible = true;
+    std::vector<ExprId> open = pool_[found[k]].args;
+    std::set<ExprId> seen;
+    cost += node_cycles(pool_, found[k]);
+    while (!open.empty() && possible) {
+      const ExprId e = open.back();
+      open.pop_back();
+      if (!seen.insert(e).second || inner(pool_.vars(e)) == 0) continue;
+      if (std::find(found.begin(), found.end(), e) != found.end()) continue;
+      possible = !is_streamed(e);
+      cost += node_cycles(pool_, e);
+      for (ExprId arg : pool_[e].args) open.push_back(arg);
+    }
+    if (possible && cost < kWorthStoring) found.erase(found.begin() + static_cast<ptrdiff_t>(k));
+  }
 }
 
 int64_t CudaDrafts::register_words() const {
@@ -233,7 +268,8 @@ int64_t CudaDrafts::register_words() const {
 // What a sweep has read from memory or computed at some cost stays with the threads for later sweeps over the same
 // points.
 void CudaDrafts::keep_between_stages() {
-  std::vector<int64_t> words(drafts_.size(), 0);
+  std::vector<int64_t>& words = words_;
+  words.assign(drafts_.size(), 0);
   for (const Draft& d : drafts_) {
     for (const CudaReduction& r : d.reductions) {
       if (r.over != CudaReduction::Over::kCarried) continue;
@@ -250,12 +286,13 @@ void CudaDrafts::keep_between_stages() {
     const auto take = [&](ExprId e) {
       const Expr::Kind kind = pool_[e].kind;
       if (made.count(e) == 0 || (kind != Expr::Kind::kOp && kind != Expr::Kind::kLoad)) return false;
-      return inner(pool_.vars(e)) == loops && (reads_memory(e) || cycles(e) >= kWorthStoring);
+      return inner(pool_.vars(e)) == loops && (reads_stream(e) || cycles(e) >= kWorthStoring);
     };
     for (size_t later = first + 1; later < drafts_.size(); ++later) {
       if (!shares(first, later)) continue;
       for (ExprId root : roots_of(drafts_[later])) topmost(root, take, seen, found);
     }
+    drop_derived(found);
     for (ExprId e : found) keep(first, e, words);
   }
 }
@@ -297,13 +334,103 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
   }
   schemes_.push_back({text_of(e), registers ? Scheme::kLocal : Scheme::kRegional, false,
                       fmt::format("{} values a thread in {}", elements, registers ? "registers" : "shared memory")});
-  Index varies;
-  for (VarId v : spread.loops) varies = pool_.indices.add(varies, pool_.indices.var(v));
-  const std::map<ExprId, ExprId> with = {{e, pool_.local(keep.dtype, keep.local, varies)}};
+  const std::map<ExprId, ExprId> with = {{e, local_over(spread, keep)}};
   drafts_[first].keeps.push_back(keep);
   for (size_t later = first + 1; later < drafts_.size(); ++later) {
     if (shares(first, later)) replace(drafts_[later], with);
   }
+}
+
+// ---- Loads ahead of their use
+
+// Operands that a sweep reads whatever comes before it, at all of its points.
+std::vector<ExprId> CudaDrafts::plain_loads(const Draft& d) const {
+  std::vector<ExprId> found;
+  std::set<ExprId> sure;
+  for (ExprId root : roots_of(d)) unconditional(root, sure);
+  for (ExprId e : sure) {
+    const Expr& load = pool_[e];
+    if (load.kind != Expr::Kind::kLoad || load.id >= first_scratch_ || inner(pool_.vars(e)) != d.loops) continue;
+    const bool affine = std::all_of(load.index.terms.begin(), load.index.terms.end(), [&](const auto& term) {
+      return pool_.indices.atom(term.first).kind == Atom::Kind::kVar;
+    });
+    if (affine) found.push_back(e);
+  }
+  return found;
+}
+
+ExprId CudaDrafts::local_over(const CudaSpread& spread, const CudaKeep& keep) {
+  Index varies;
+  for (VarId v : spread.loops) varies = pool_.indices.add(varies, pool_.indices.var(v));
+  return pool_.local(keep.dtype, keep.local, varies);
+}
+
+// What later sweeps of few steps read is asked for at the beginning, so that a chain of reductions does not wait for
+// memory several times.
+void CudaDrafts::load_ahead() {
+  if (mapping_.team == 1 || mapping_.serial || mapping_.transposed) return;
+  int64_t budget = kAheadWords;
+  std::vector<Draft> ahead;
+  for (size_t later = 1; later < drafts_.size(); ++later) {
+    const CudaSpread spread = drafts_[later].spread;
+    const int64_t steps = steps_of(spread);
+    if (drafts_[later].scan || drafts_[later].loops == 0 || steps > kAheadSteps) continue;
+    for (ExprId e : plain_loads(drafts_[later])) {
+      const int64_t cost = steps * spread.vector * size_in_words(pool_[e].dtype);
+      if (cost > budget || pool_[e].dtype == DType::kBool) continue;
+      budget -= cost;
+      Draft* first = shares(0, later) ? &drafts_[0] : nullptr;
+      for (Draft& d : ahead) {
+        if (first == nullptr && d.spread == spread) first = &d;
+      }
+      if (first == nullptr) {
+        first = &ahead.emplace_back();
+        first->loops = first->kept = drafts_[later].loops;
+        first->spread = spread;
+        first->placed = true;
+      }
+      const CudaKeep keep{e, next_local_++, pool_[e].dtype};
+      first->keeps.push_back(keep);
+      const std::map<ExprId, ExprId> with = {{e, local_over(spread, keep)}};
+      for (size_t k = 1; k < drafts_.size(); ++k) {
+        if (!drafts_[k].scan && drafts_[k].spread == spread) replace(drafts_[k], with);
+      }
+    }
+  }
+  drafts_.insert(drafts_.begin(), std::make_move_iterator(ahead.begin()), std::make_move_iterator(ahead.end()));
+}
+
+// What all turns of the serial loop read stays in registers while they go by.
+void CudaDrafts::load_before() {
+  if (!mapping_.serial) return;
+  std::vector<Draft> before;
+  for (size_t k = 0; k < drafts_.size(); ++k) {
+    const CudaSpread spread = drafts_[k].spread;
+    if (drafts_[k].scan || drafts_[k].loops == 0 || steps_of(spread) > kMostSteps) continue;
+    for (ExprId e : plain_loads(drafts_[k])) {
+      const int64_t cost = steps_of(spread) * spread.vector * size_in_words(pool_[e].dtype);
+      const int64_t most = *std::max_element(words_.begin(), words_.end());
+      if ((pool_.vars(e) & bit(*mapping_.serial)) != 0 || pool_[e].dtype == DType::kBool ||
+          most + cost > kSerialWords) {
+        continue;
+      }
+      for (int64_t& w : words_) w += cost;
+      auto stage = std::find_if(before.begin(), before.end(), [&](const Draft& d) { return d.spread == spread; });
+      if (stage == before.end()) {
+        stage = before.insert(before.end(), Draft{});
+        stage->loops = stage->kept = drafts_[k].loops;
+        stage->spread = spread;
+        stage->placed = true;
+      }
+      const CudaKeep keep{e, next_local_++, pool_[e].dtype};
+      stage->keeps.push_back(keep);
+      const std::map<ExprId, ExprId> with = {{e, local_over(spread, keep)}};
+      for (Draft& d : drafts_) {
+        if (!d.scan && d.spread == spread) replace(d, with);
+      }
+    }
+  }
+  before_ = std::move(before);
 }
 
 }  // namespace heddle::schedule

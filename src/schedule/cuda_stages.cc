@@ -37,6 +37,9 @@ class CudaStageBuilder : public CudaDrafts {
     choose_spreads();
     store_shared_columns();
     keep_between_stages();
+    load_ahead();
+    load_before();
+    for (Draft& draft : before_) desc_->before.push_back(finish(draft));
     for (Draft& draft : drafts_) desc_->stages.push_back(finish(draft));
     for (Draft& draft : after_) desc_->after.push_back(finish(draft));
     mark_barriers(desc_->stages);

@@ -78,7 +78,8 @@ struct CudaStitchDesc {
   std::optional<VarId> serial;  // the teams of a block share an iteration and take the values of this variable in turn
   std::vector<Scratch> scratch;
   std::vector<CudaStage> stages;
-  std::vector<CudaStage> after;  // when the serial loop has ended, by the block as one team
+  std::vector<CudaStage> before;  // ahead of the serial loop: what all its turns keep
+  std::vector<CudaStage> after;   // when the serial loop has ended, by the block as one team
   std::vector<SchemeChoice> schemes;
   bool wide_index = false;  // some index does not fit 32 bits
   std::string title;
