@@ -74,12 +74,9 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
   schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda, kCounters);
   const auto own = static_cast<uint32_t>(desc.operands.size());
   const std::array<uint32_t, 5> operands = {d.a.operand, d.b.operand, c.epilogue.stores.front().operand, own, own + 1};
-  const std::array<int64_t, 5> offsets = {d.a.offset, d.b.offset, 0, 0, 0};
   for (CudaLaunch& launch : made.launches) {
     for (TensorMapDesc& map : launch.maps) {
-      const auto which = static_cast<size_t>(map.operand);
-      map.offset += static_cast<uint64_t>(offsets[which] * static_cast<int64_t>(size_of(problem->in)));
-      map.operand = static_cast<int>(operands[which]);
+      map.operand = static_cast<int>(operands[size_t(map.operand)]);
     }
     for (PointerPatch& patch : launch.pointers) patch.operand = static_cast<int>(operands[size_t(patch.operand)]);
   }

@@ -169,7 +169,7 @@ class EpilogueWriter {
     for (const auto& [id, buffer] : loaded_) {
       const Expr& e = e_.pool[id];
       out_.line("{} {}[W];", storage_type(operands_[e.id].dtype), buffer);
-      out_.line("tile::cuda::load_row<{}>({}, p{} + {}, {});", members_.alignment(e.id, e.index, e_.col), buffer, e.id,
+      out_.line("tile::cuda::load_row<{}>({}, p{} + {}, {});", alignment(e.id, e.index), buffer, e.id,
                 emitter.index(e.index), count());
     }
   }
@@ -181,6 +181,10 @@ class EpilogueWriter {
     for (ExprId arg : e.args) find_loads(arg);
   }
   const char* count() const { return whole() ? "W" : "n"; }
+  // Of row.h: kernels may begin at any column of rows that end between multiples.
+  std::string alignment(uint32_t operand, const Index& at) const {
+    return fmt::format("{}{}", members_.alignment(operand, at, e_.col), whole() ? "" : ", true");
+  }
 
   // What is stored, without a last rounding to the type in memory: the store rounds.
   ExprId stored(size_t i) const {
@@ -217,8 +221,8 @@ class EpilogueWriter {
     for (size_t i = 0; i < e_.stores.size(); ++i) {
       const Epilogue::Store& store = e_.stores[i];
       if (returned_ == i || !in_row(i)) continue;
-      out_.line("tile::cuda::store_row<{}>(p{} + {}, r{}, {});", members_.alignment(store.operand, store.at, e_.col),
-                store.operand, emitter.index(store.at), i, count());
+      out_.line("tile::cuda::store_row<{}>(p{} + {}, r{}, {});", alignment(store.operand, store.at), store.operand,
+                emitter.index(store.at), i, count());
     }
   }
 

@@ -92,13 +92,12 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   if (p.k > 0) text += multiply_text(c, symbol);
   if (partial) text += reduce_text(p, symbol);
   if (repack) {
-    const size_t bytes = size_of(p.in);
     text += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(256)\n"
-        "    {0}_repack_{1}(const __grid_constant__ tile::GemmRepackArgs args) {{\n"
-        "  tile::gemm_repack<uint{2}_t>(args);\n"
+        "extern \"C\" __global__ void __launch_bounds__(tile::kGemmRepackThreads)\n"
+        "    {}_repack(const __grid_constant__ tile::GemmRepackArgs args) {{\n"
+        "  tile::gemm_repack(args);\n"
         "}}\n",
-        symbol, bytes, bytes * 8);
+        symbol);
   }
   return unit;
 }

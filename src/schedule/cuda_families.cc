@@ -117,9 +117,9 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const char* name, const 
   }
 }
 
-// An operand for the copy engine: contiguous along k or along its rows, the rest in steps of 16 bytes or repacked.
+// An operand for the copy engine: contiguous along k or along its rows.
 bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
-                    int64_t& stride, std::string* why) {
+                    int64_t& stride, int64_t& offset, std::string* why) {
   const auto refuse = [&](const char* text) {
     *why = text;
     return false;
@@ -138,10 +138,7 @@ bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType mult
   stride = o.batch.empty() ? 0 : o.batch[0].second;
   if (!o.batch.empty() && stride == 0) return refuse("one operand serves all batches");
   if (stride < 0) return refuse("batches in descending order");
-  const bool repack = needs_repack(multiply, leading, stride, o.batch.empty() ? 1 : o.batch[0].first);
-  if (repack || o.offset * element % kCopyBytes != 0) {
-    return refuse("rows of an operand do not begin at multiples of 16 bytes");
-  }
+  offset = o.offset;
   return true;
 }
 
@@ -234,7 +231,8 @@ std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilog
   p.epilogue_stores = !fits || !matrix;
   if (p.epilogue_stores) {
     p.out = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
-  } else {
+  }
+  if (matrix) {
     p.ldd = d.m == 1 ? 0 : (*place)[1];
     p.stride_d = d.batch == 1 ? 0 : (*place)[0];
   }
@@ -246,8 +244,8 @@ std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilog
 std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
                                             const std::vector<Operand>& operands, std::string* why) {
   auto p = wgmma_problem(d, epilogue, operands, why);
-  if (!p || !read_by_copies(d.a, d.m, d.k, p->in, p->a_k_major, p->lda, p->stride_a, why) ||
-      !read_by_copies(d.b, d.n, d.k, p->in, p->b_k_major, p->ldb, p->stride_b, why)) {
+  if (!p || !read_by_copies(d.a, d.m, d.k, p->in, p->a_k_major, p->lda, p->stride_a, p->offset_a, why) ||
+      !read_by_copies(d.b, d.n, d.k, p->in, p->b_k_major, p->ldb, p->stride_b, p->offset_b, why)) {
     return std::nullopt;
   }
   return p->resolved();

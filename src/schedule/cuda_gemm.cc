@@ -66,6 +66,20 @@ double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major
   return std::max({multiply + kBarriers, shared, fill});
 }
 
+// Copies of operands to padded rows: one launch, read and written at the speed of memory.
+double repack_us(const CudaGemmProblem& p) {
+  const auto element = static_cast<double>(size_of(p.in));
+  double bytes = 0;
+  if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
+  if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
+  constexpr double kLaunchUs = 1.8, kCopiedBytesPerUs = 3.9e6;
+  return bytes == 0 ? 0 : kLaunchUs + 2 * bytes / kCopiedBytesPerUs;
+}
+
+bool begins_aligned(DType type, int64_t offset) {
+  return offset * static_cast<int64_t>(size_of(type)) % 16 == 0;
+}
+
 }  // namespace
 
 CudaGemmProblem CudaGemmProblem::resolved() const {
@@ -134,8 +148,14 @@ bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t bat
   return leading * bytes % 16 != 0 || (batch > 1 && (batch_stride * bytes % 16 != 0 || batch_stride == 0));
 }
 
+bool repacks_a(const CudaGemmProblem& p) {
+  return !p.views && (needs_repack(p.in, p.lda, p.stride_a, p.batch) || !begins_aligned(p.in, p.offset_a));
+}
+bool repacks_b(const CudaGemmProblem& p) {
+  return !p.views && (needs_repack(p.in, p.ldb, p.stride_b, p.batch) || !begins_aligned(p.in, p.offset_b));
+}
 bool needs_repack(const CudaGemmProblem& p) {
-  return !p.views && (needs_repack(p.in, p.lda, p.stride_a, p.batch) || needs_repack(p.in, p.ldb, p.stride_b, p.batch));
+  return repacks_a(p) || repacks_b(p);
 }
 
 std::string CudaGemmConfig::name() const {
@@ -176,7 +196,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
     const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / kL2BytesPerCycle + kHandOnCycles);
     const double cycles = each * cycles_per_k_tile(c, a_k, b_k) + hand_on +
                           std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
-    return kFirstLoadUs + std::max({cycles / (kClockGhz * 1e3), p.bytes() / 4.3e6, floor_us(p, target)});
+    return repack_us(p) + kFirstLoadUs + std::max({cycles / (kClockGhz * 1e3), p.bytes() / 4.3e6, floor_us(p, target)});
   }
   const double cycles =
       c.ping_pong ? waves * std::max(k_cycles, store_cycles) + store_cycles : waves * (k_cycles + store_cycles);
@@ -184,7 +204,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
   const double share = static_cast<double>(running) * cluster / target.sms;
   const double memory_us = p.bytes() / (4.3e6 * std::min(1.0, 0.15 + share));
-  double us = kFirstLoadUs + std::max({compute_us, memory_us, floor_us(p, target)});
+  double us = repack_us(p) + kFirstLoadUs + std::max({compute_us, memory_us, floor_us(p, target)});
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
     us += kReduceUs + 2 * partial / 5.5e6;

@@ -21,6 +21,7 @@ struct CudaGemmProblem {
   bool b_k_major = true;                             // B is stored n x k; else k x n
   int64_t lda = 0, ldb = 0, ldd = 0;                 // of a row in memory; 0: dense
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of a batch; 0: dense
+  int64_t offset_a = 0, offset_b = 0;                // of the first element in its buffer, which is aligned to 16 bytes
   bool epilogue_stores = false;                      // D is not written by the kernel but by its epilogue alone
   bool views = false;  // threads load both operands through views (gemm_sm90_views.h): their strides above are void
 
@@ -65,20 +66,22 @@ double floor_us(const CudaGemmProblem& problem, const CudaTarget& target);
 std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& problem, const CudaTarget& target,
                                          bool counters = false);
 
-// Whether the copy engine reads an operand in place: base (assumed), row and batch aligned to 16 bytes. Others are
-// copied to padded rows first.
+// Whether the copy engine does not read an operand in place, or write D: base (assumed), row and batch are not all
+// aligned to 16 bytes. Such operands are copied to padded rows first.
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch);
 
 // How the accumulators of a configuration leave.
 tile::GemmStore store_of(const CudaGemmProblem& problem, int splits, bool swapped);
 
-// Whether operands are copied to padded rows first.
+// Whether A, B, or one of them is copied to padded rows first.
+bool repacks_a(const CudaGemmProblem& problem);
+bool repacks_b(const CudaGemmProblem& problem);
 bool needs_repack(const CudaGemmProblem& problem);
 
-// The kernels of one problem, in order: repack A, repack B (where needed), multiply, reduce (where k is split or
-// empty). Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`; the epilogue's own operands follow from 4 on and
-// are patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`.
-// With `views` the blocks of A and B follow the first argument of the first launch, added by the caller, too.
+// The kernels of one problem, in order: repack A and B (where needed), multiply, reduce (where k is split or empty).
+// Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`; the epilogue's own operands follow from 4 on and are
+// patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`. With `views` the blocks
+// of A and B follow the first argument of the first launch, added by the caller, too.
 struct CudaGemmLaunches {
   std::vector<CudaLaunch> launches;
   int epilogue_launch = 0;

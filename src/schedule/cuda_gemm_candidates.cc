@@ -51,6 +51,20 @@ int most_stages(CudaGemmConfig config, const CudaGemmProblem& problem, int64_t l
   return config.stages;
 }
 
+// Bytes of a padded copy.
+int64_t padded_bytes(int64_t lines, int64_t row, const CudaGemmProblem& p) {
+  return round_up(round_up(row * static_cast<int64_t>(size_of(p.in)), 16) * lines * p.batch, 256);
+}
+
+// Copies count their pieces in 32 bits.
+std::string reject_repack(const CudaGemmProblem& p) {
+  constexpr int64_t kMostCopied = int64_t{1} << 30;
+  const int64_t a = p.a_k_major ? padded_bytes(p.m, p.k, p) : padded_bytes(p.k, p.m, p);
+  const int64_t b = p.b_k_major ? padded_bytes(p.n, p.k, p) : padded_bytes(p.k, p.n, p);
+  const bool fits = (!repacks_a(p) || a <= kMostCopied) && (!repacks_b(p) || b <= kMostCopied);
+  return fits ? std::string() : "a padded copy of an operand takes more than 1 GiB";
+}
+
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
@@ -59,6 +73,7 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
     return "rows along memory come in strips of 64";
   }
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
+  if (std::string why = reject_repack(p); !why.empty()) return why;
   if (c.cluster_m == 2 && m <= c.tile_m) return "one row of tiles: nothing to share";
   if (c.cluster_n == 2 && n <= c.tile_n) return "one column of tiles: nothing to share";
   const int64_t units =
@@ -151,32 +166,49 @@ TensorMapDesc output_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   return map;
 }
 
-// Rows of `leading` elements to rows of a multiple of 16 bytes, at `offset` of the workspace. Arguments:
-// GemmRepackArgs.
-CudaLaunch repack_launch(Operand& o, DType type, int64_t batch, int64_t offset) {
+// Rows of `leading` elements to rows of a multiple of 16 bytes, at `offset` of the workspace.
+tile::GemmRepackPart repack_part(Operand& o, DType type, int64_t batch, int64_t offset) {
   const auto element = static_cast<int64_t>(size_of(type));
-  tile::GemmRepackArgs args{};
-  args.row = o.k_major ? o.k : o.rows;
-  args.rows = o.k_major ? o.rows : o.k;
-  args.batch = batch;
-  args.from_row = o.leading;
-  args.from_batch = o.stride;
-  args.to_row = round_up(args.row, 16 / element);
-  args.to_batch = args.to_row * args.rows;
-  args.offset = offset;
-  CudaLaunch launch;
-  launch.symbol = fmt::format("gemm_repack_{}", element);
-  launch.block = 256;
-  launch.grid[0] =
-      static_cast<uint32_t>(std::clamp<int64_t>(ceil_div(args.row * args.rows * batch, int64_t{256} * 8), 1, 132 * 8));
-  launch.arguments = {bytes_of(args)};
-  launch.pointers = {{0, offsetof(tile::GemmRepackArgs, from), o.index},
-                     {0, offsetof(tile::GemmRepackArgs, to), kWorkspace}};
+  const int64_t row = o.k_major ? o.k : o.rows, rows = o.k_major ? o.rows : o.k;
+  tile::GemmRepackPart part{};
+  part.from_offset = o.offset;
+  part.from_row = o.leading * element;
+  part.from_batch = o.stride * element;
+  part.end = o.offset + (batch - 1) * part.from_batch + (rows - 1) * part.from_row + row * element;
+  part.to_offset = offset;
+  part.rows = static_cast<uint32_t>(rows);
+  part.chunks = static_cast<uint32_t>(ceil_div(row * element, 16));
+  part.total = static_cast<uint32_t>(batch * rows * part.chunks);
+  part.blocks =
+      static_cast<uint32_t>(ceil_div(part.total, int64_t{tile::kGemmRepackThreads} * tile::kGemmRepackChunks));
   o.index = kWorkspace;
   o.offset = offset;
-  o.leading = args.to_row;
-  o.stride = args.to_batch;
-  return launch;
+  o.leading = int64_t{part.chunks} * 16 / element;
+  o.stride = o.leading * rows;
+  return part;
+}
+
+// One launch for both operands, where they need it; adds to the bytes of the workspace. Arguments: GemmRepackArgs.
+void add_repack(CudaGemmLaunches& result, const CudaGemmProblem& p, Operand& a, Operand& b) {
+  tile::GemmRepackArgs args{};
+  CudaLaunch launch;
+  launch.grid[0] = 0;
+  int parts = 0;
+  for (Operand* o : {&a, &b}) {
+    if (!(o == &a ? repacks_a(p) : repacks_b(p))) continue;
+    const int at = parts * static_cast<int>(sizeof(tile::GemmRepackPart));
+    launch.pointers.push_back({0, at + static_cast<int>(offsetof(tile::GemmRepackPart, from)), o->index});
+    launch.pointers.push_back({0, at + static_cast<int>(offsetof(tile::GemmRepackPart, to)), kWorkspace});
+    args.part[parts] = repack_part(*o, p.in, p.batch, result.workspace_bytes);
+    launch.grid[0] += args.part[parts].blocks;
+    result.workspace_bytes += o->k_major ? padded_bytes(o->rows, o->k, p) : padded_bytes(o->k, o->rows, p);
+    ++parts;
+  }
+  if (parts == 0) return;
+  launch.symbol = "gemm_repack";
+  launch.block = tile::kGemmRepackThreads;
+  launch.arguments = {bytes_of(args)};
+  result.launches.push_back(std::move(launch));
 }
 
 // The product of operands as they lie after repacking. `a` has the kernel's own rows.
@@ -199,6 +231,8 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   args.p_row = sums.row();
   args.p_batch = sums.matrix();
   args.p_split = sums.part();
+  args.d_row = static_cast<int32_t>(p.ldd % tile::kGemmNeighbours);
+  args.d_batch = static_cast<int32_t>(p.stride_d % tile::kGemmNeighbours);
   CudaLaunch launch;
   launch.symbol = "gemm";
   const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
@@ -284,8 +318,8 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   const auto element = static_cast<int64_t>(size_of(p.in));
   const PartialSums sums{p.m, p.n, p.batch};
-  Operand a{kOperandA, p.m, p.k, p.lda, p.stride_a, p.a_k_major};
-  Operand b{kOperandB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major};
+  Operand a{kOperandA, p.m, p.k, p.lda, p.stride_a, p.a_k_major, p.offset_a * element};
+  Operand b{kOperandB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major, p.offset_b * element};
   // The workspace holds the partial sums, then repacked operands.
   const bool partial = c.store == GemmStore::kPartial;
   if (partial && p.k > 0) result.workspace_bytes = round_up(4 * sums.part() * c.splits, 256);
@@ -293,11 +327,7 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     result.workspace_bytes = int64_t{4} * c.tile_m * c.tile_n * target.sms;
     result.counter_bytes = int64_t{target.sms} * c.consumers * 4 * static_cast<int64_t>(sizeof(uint32_t));
   }
-  for (Operand* o : {&a, &b}) {
-    if (p.k == 0 || p.views || !needs_repack(p.in, o->leading, o->stride, p.batch)) continue;
-    result.launches.push_back(repack_launch(*o, p.in, p.batch, result.workspace_bytes));
-    result.workspace_bytes += round_up(o->stride * p.batch * element, 256);
-  }
+  if (p.k > 0 && !p.views) add_repack(result, p, a, b);
   if (p.k > 0) {
     if (c.swapped) std::swap(a, b);
     result.launches.push_back(multiply_launch(p, c, target, a, b, counters));

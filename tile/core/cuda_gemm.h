@@ -25,8 +25,11 @@ struct GemmArgs {
   int64_t p_row, p_batch;  // strides in elements
   int64_t p_split;         // stride of the partial sums of one part
   uint32_t* flags;         // stream-K: one for each warp of each block, zero before and after
+  // kEpilogue: where the elements of D lie, modulo 8: (batch * d_batch + row * d_row + column + d_first) mod 8 is 0
+  // where 8 columns begin that fill whole sectors of memory.
+  int32_t d_first, d_row, d_batch, unused;
 };
-static_assert(sizeof(GemmArgs) == 80);
+static_assert(sizeof(GemmArgs) == 96);
 
 // Stream-K. The k-tiles of the last tiles of D lie side by side, and each block takes an equal share of them: perhaps
 // the end of a tile, whole tiles, the beginning of another. Who has a tile's beginning has its result; the others
@@ -48,20 +51,28 @@ struct GemmReduceArgs {
 };
 static_assert(sizeof(GemmReduceArgs) == 48);
 
-// Copies rows to rows that the copy engine can read: a multiple of 16 bytes long. Lengths and strides in elements.
-struct GemmRepackArgs {
-  int64_t row, rows;  // elements of a row, rows of a batch
-  int64_t batch;
+// Copies the rows of one or two operands to rows that the copy engine can read: each begins at a multiple of 16 bytes.
+// Sizes and strides in bytes; `from` is a multiple of 16.
+struct GemmRepackPart {
   const void* from;
-  int64_t from_row, from_batch;
   void* to;
-  int64_t to_row, to_batch;
-  int64_t offset;  // of the copy behind `to`, in bytes
+  int64_t from_offset, from_row, from_batch;  // of the first element; from row to row, batch to batch
+  int64_t end;                                // behind the last element, from `from` on
+  int64_t to_offset;                          // of the copy behind `to`
+  uint32_t rows;                              // of a batch
+  uint32_t chunks;                            // pieces of 16 bytes of a row
+  uint32_t total;                             // of all rows of all batches
+  uint32_t blocks;                            // that copy this part
 };
-static_assert(sizeof(GemmRepackArgs) == 80);
+static_assert(sizeof(GemmRepackPart) == 72);
+struct GemmRepackArgs {
+  GemmRepackPart part[2];
+};
+inline constexpr int kGemmRepackThreads = 256, kGemmRepackChunks = 4;  // of a block; of a thread
 
 inline constexpr int kGemmRowBytes = 128;       // of k in one stage, whatever the type: the widest swizzle
 inline constexpr int kGemmStagingBytes = 2048;  // of one warp's store, twice
+inline constexpr int kGemmNeighbours = 8;       // columns of D that an epilogue sees at once where it stores them
 
 // Bytes of one operand in one stage. K-major operands hold rows of 128 bytes of k; the others hold strips of 64 rows.
 TILE_HD constexpr int gemm_operand_bytes(int rows, bool k_major) {
@@ -71,7 +82,7 @@ TILE_HD constexpr int gemm_operand_bytes(int rows, bool k_major) {
 TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
                                         int consumers, GemmStore store) {
   const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
-  const int staging = store == GemmStore::kTma ? consumers * 4 * 2 * kGemmStagingBytes : 0;
+  const int staging = store != GemmStore::kPartial ? consumers * 4 * 2 * kGemmStagingBytes : 0;
   return 1024 + ring + staging + stages * 16 + 16;  // 1024 to align the base; two barriers a stage, two for turns
 }
 

@@ -32,6 +32,7 @@
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/gemm_reduce.h"
 #include "tile/kernel/cuda/gemm_store.h"
+#include "tile/kernel/cuda/gemm_store_rows.h"
 #include "tile/kernel/cuda/gemm_walk.h"
 
 namespace heddle::tile::sm90 {
@@ -77,7 +78,7 @@ struct GemmShared {
     a = raw + skew;
     b = a + Traits::kStages * Traits::kABytes;
     staging = b + Traits::kStages * Traits::kBBytes;
-    constexpr int kStaging = Config::kStore == GemmStore::kTma ? Traits::kConsumers * 4 * 2 * kGemmStagingBytes : 0;
+    constexpr int kStaging = Config::kStore != GemmStore::kPartial ? Traits::kConsumers * 4 * 2 * kGemmStagingBytes : 0;
     full = reinterpret_cast<Barrier*>(staging + kStaging);
     empty = full + Traits::kStages;
     turn = empty + Traits::kStages;
@@ -291,7 +292,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
         auto* to = static_cast<typename Traits::Acc*>(args.partial) + unit.split * args.p_split;
         store_partial<Config::kSwapped, Config::kTileN>(acc[block], args, to + unit.batch * args.p_batch, row, unit.n);
       } else if constexpr (Config::kStore == GemmStore::kEpilogue) {
-        store_epilogue<Config::kSwapped, Config::kTileN>(acc[block], epilogue, args, unit.batch, row, unit.n);
+        store_epilogue<Config::kSwapped, Config::kTileN>(acc[block], epilogue, args, staging, unit.batch, row, unit.n);
       } else if constexpr (Config::kSwapped) {
         store_columns<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
       } else {

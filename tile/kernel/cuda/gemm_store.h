@@ -69,21 +69,6 @@ __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& ar
   }
 }
 
-// The epilogue stores what it makes of the accumulators.
-template <bool Swapped, int N, typename Acc, typename Epilogue>
-__device__ inline void store_epilogue(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
-                                      int batch, int row, int col) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int j = 0; j < N / 8; ++j) {
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      Acc v[2] = {acc[4 * j + 2 * h], acc[4 * j + 2 * h + 1]};
-      apply_pair<Swapped>(v, epilogue, args, batch, row + lane / 4 + 8 * h, col + 8 * j + 2 * (lane % 4));
-    }
-  }
-}
-
 // Through the warp's two staging buffers by the copy engine, a piece of 16 rows and at most 128 bytes at a time.
 // `row`: first of the warp's 16 rows. The map's box is {kBytes / sizeof(Out), 16, 1}, swizzled over kBytes.
 template <int N, typename Out, typename Acc, typename Epilogue>

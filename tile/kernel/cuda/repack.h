@@ -1,23 +1,35 @@
-// Copies a matrix with rows of any length and place to rows that start at multiples of 16 bytes.
+// Copies matrices with rows of any length and place to rows that start at multiples of 16 bytes, at the speed of
+// memory.
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/shifted.h"
 
 namespace heddle::tile {
 
-// T: an unsigned integer of the element's size. What pads a row is left as it is: the tensor map ends before it.
-template <typename T>
+// Every thread makes kGemmRepackChunks pieces of 16 bytes, all of whose reads are under way at once. What pads a row is
+// whatever lies behind it: the tensor map ends before it.
 __device__ inline void gemm_repack(const GemmRepackArgs& args) {
-  const T* from = static_cast<const T*>(args.from);
-  T* to = reinterpret_cast<T*>(static_cast<uint8_t*>(args.to) + args.offset);
-  const int64_t lines = args.rows * args.batch, pieces = (args.row + 255) / 256;
-  for (int64_t i = blockIdx.x; i < lines * pieces; i += gridDim.x) {
-    const int64_t line = i / pieces, column = (i - line * pieces) * 256 + threadIdx.x;
-    const int64_t batch = line / args.rows, row = line - batch * args.rows;
-    if (column < args.row) {
-      to[batch * args.to_batch + row * args.to_row + column] =
-          from[batch * args.from_batch + row * args.from_row + column];
-    }
+  const bool second = blockIdx.x >= args.part[0].blocks;
+  const GemmRepackPart& part = args.part[second ? 1 : 0];
+  const uint32_t first =
+      (blockIdx.x - (second ? args.part[0].blocks : 0)) * (kGemmRepackThreads * kGemmRepackChunks) + threadIdx.x;
+  const uint8_t* from = static_cast<const uint8_t*>(part.from);
+  uint8_t* to = static_cast<uint8_t*>(part.to) + part.to_offset;
+  cuda::ShiftedChunk chunks[kGemmRepackChunks];
+#pragma unroll
+  for (int i = 0; i < kGemmRepackChunks; ++i) {
+    const uint32_t at = first + i * kGemmRepackThreads;
+    if (at >= part.total) continue;
+    const uint32_t line = at / part.chunks, column = at - line * part.chunks;
+    const uint32_t batch = line / part.rows, row = line - batch * part.rows;
+    chunks[i].fetch(from, part.from_offset + batch * part.from_batch + row * part.from_row + int64_t{column} * 16,
+                    part.end);
+  }
+#pragma unroll
+  for (int i = 0; i < kGemmRepackChunks; ++i) {
+    const uint32_t at = first + i * kGemmRepackThreads;
+    if (at < part.total) *reinterpret_cast<cuda::Chunk*>(to + int64_t{at} * 16) = chunks[i].value();
   }
 }
 

@@ -11,36 +11,63 @@ struct alignas(sizeof(T) * W) Neighbours {
   T x[W];
 };
 
-// v[0..n) from p, 1 <= n <= W; the others stay undefined. p is a multiple of Alignment elements where n = W.
-template <int Alignment, int W, typename T>
+namespace detail {
+
+// Neighbours of 16 bytes.
+template <typename T, int W>
+inline constexpr int sixteen_bytes = W* int(sizeof(T)) >= 16 && 16 % sizeof(T) == 0 ? 16 / int(sizeof(T)) : 1;
+
+template <int N, typename T>
+__device__ inline bool is_multiple(const T* p) {
+  return reinterpret_cast<uint64_t>(p) % (N * sizeof(T)) == 0;
+}
+
+template <int N, int W, typename T>
+__device__ inline void load_parts(T (&v)[W], const T* p) {
+#pragma unroll
+  for (int i = 0; i < W; i += N) {
+    const auto part = *reinterpret_cast<const Neighbours<T, N>*>(p + i);
+#pragma unroll
+    for (int j = 0; j < N; ++j) v[i + j] = part.x[j];
+  }
+}
+template <int N, int W, typename T>
+__device__ inline void store_parts(T* p, const T (&v)[W]) {
+#pragma unroll
+  for (int i = 0; i < W; i += N) {
+    Neighbours<T, N> part;
+#pragma unroll
+    for (int j = 0; j < N; ++j) part.x[j] = v[i + j];
+    *reinterpret_cast<Neighbours<T, N>*>(p + i) = part;
+  }
+}
+
+}  // namespace detail
+
+// v[0..n) from p, 1 <= n <= W; the others stay undefined. Where n = W, p is a multiple of Alignment elements, or with
+// Anywhere may be one.
+template <int Alignment, bool Anywhere = false, int W, typename T>
 __device__ inline void load_row(T (&v)[W], const T* p, int n) {
-  constexpr int N = Alignment < W ? Alignment : W;
-  if (N > 1 && n == W) {
-#pragma unroll
-    for (int i = 0; i < W; i += N) {
-      const auto part = *reinterpret_cast<const Neighbours<T, N>*>(p + i);
-#pragma unroll
-      for (int j = 0; j < N; ++j) v[i + j] = part.x[j];
-    }
-    return;
+  constexpr int N = Alignment < W ? Alignment : W, kWide = detail::sixteen_bytes<T, W>;
+  if constexpr (Anywhere && kWide > N) {
+    if (n == W && detail::is_multiple<kWide>(p)) return detail::load_parts<kWide>(v, p);
+  }
+  if constexpr (N > 1) {
+    if (n == W && (!Anywhere || detail::is_multiple<N>(p))) return detail::load_parts<N>(v, p);
   }
 #pragma unroll
   for (int i = 0; i < W; ++i) v[i] = p[i < n ? i : 0];
 }
 
 // p[0..n) from v.
-template <int Alignment, int W, typename T>
+template <int Alignment, bool Anywhere = false, int W, typename T>
 __device__ inline void store_row(T* p, const T (&v)[W], int n) {
-  constexpr int N = Alignment < W ? Alignment : W;
-  if (N > 1 && n == W) {
-#pragma unroll
-    for (int i = 0; i < W; i += N) {
-      Neighbours<T, N> part;
-#pragma unroll
-      for (int j = 0; j < N; ++j) part.x[j] = v[i + j];
-      *reinterpret_cast<Neighbours<T, N>*>(p + i) = part;
-    }
-    return;
+  constexpr int N = Alignment < W ? Alignment : W, kWide = detail::sixteen_bytes<T, W>;
+  if constexpr (Anywhere && kWide > N) {
+    if (n == W && detail::is_multiple<kWide>(p)) return detail::store_parts<kWide>(p, v);
+  }
+  if constexpr (N > 1) {
+    if (n == W && (!Anywhere || detail::is_multiple<N>(p))) return detail::store_parts<N>(p, v);
   }
 #pragma unroll
   for (int i = 0; i < W; ++i) {
