@@ -13,7 +13,7 @@ using schedule::tile_type;
 using tile::GemmStore;
 
 std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  constexpr const char* kStores[] = {"kTma", "kEpilogue", "kPartial"};
+  constexpr const char* kStores[] = {"kTma", "kRows", "kEpilogue", "kPartial"};
   return fmt::format(
       "struct Config {{\n"
       "  using In = {};\n"
@@ -28,6 +28,11 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       tile_type(p.in, true), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong,
       c.cluster_m, c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped,
       c.stream, kStores[static_cast<int>(c.store)]);
+}
+
+// Whether the first result comes back from the epilogue.
+bool returns(GemmStore store) {
+  return store == GemmStore::kTma || store == GemmStore::kRows;
 }
 
 std::string multiply_text(const CudaGemmConfig& c, const std::string& symbol) {
@@ -83,8 +88,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   unit.includes = {"tile/kernel/cuda/gemm_sm90.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
   if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
   if (repack) unit.includes.emplace_back("tile/kernel/cuda/repack.h");
-  unit.epilogue =
-      cuda_epilogue(epilogue, operands, c.store == GemmStore::kTma ? std::optional<size_t>(0) : std::nullopt);
+  unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
   std::string& text = unit.text;
   text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
   if (p.k > 0) text += config_text(p, c);
@@ -110,8 +114,7 @@ CudaGemmUnit gemm_views_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, 
   unit.includes = {"tile/kernel/cuda/gemm_sm90_views.h", "tile/kernel/cuda/operand.h", "tile/kernel/cuda/row.h",
                    "tile/op/cuda/stitch.h"};
   if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
-  unit.epilogue =
-      cuda_epilogue(epilogue, operands, c.store == GemmStore::kTma ? std::optional<size_t>(0) : std::nullopt);
+  unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
   unit.text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
   if (p.k > 0) {
     unit.text += views.a.text + views.b.text;

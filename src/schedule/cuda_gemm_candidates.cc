@@ -231,8 +231,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   args.p_row = sums.row();
   args.p_batch = sums.matrix();
   args.p_split = sums.part();
-  args.d_row = static_cast<int32_t>(p.ldd % tile::kGemmNeighbours);
-  args.d_batch = static_cast<int32_t>(p.stride_d % tile::kGemmNeighbours);
+  args.d_row = p.ldd, args.d_batch = p.stride_d;
   CudaLaunch launch;
   launch.symbol = "gemm";
   const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
@@ -258,6 +257,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
     launch.maps.push_back(launch.maps[0]);
   }
   launch.arguments = {bytes_of(args)};
+  if (c.store == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), kOperandD});
   if (c.store == GemmStore::kPartial || c.stream)
     launch.pointers.push_back({0, offsetof(GemmArgs, partial), kWorkspace});
   return launch;
@@ -267,8 +267,8 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
 
 GemmStore store_of(const CudaGemmProblem& p, int splits, bool swapped) {
   if (splits > 1 || p.k == 0) return GemmStore::kPartial;
-  const bool aligned = !needs_repack(p.out, p.ldd, p.stride_d, p.batch);
-  return aligned && !p.epilogue_stores && !(swapped && size_of(p.out) != 2) ? GemmStore::kTma : GemmStore::kEpilogue;
+  if (p.epilogue_stores || (swapped && size_of(p.out) != 2)) return GemmStore::kEpilogue;
+  return needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kRows : GemmStore::kTma;
 }
 
 std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTarget& target, bool counters) {

@@ -10,6 +10,7 @@ namespace heddle::tile {
 // How a block hands its accumulators on.
 enum class GemmStore : int32_t {
   kTma,       // what the epilogue returns, through shared memory, by the copy engine: D aligned to 16 bytes
+  kRows,      // what the epilogue returns, through shared memory, by threads: any matrix D
   kEpilogue,  // the epilogue stores it: any D
   kPartial,   // f32 (or s32) sums of one part of k, for gemm_reduce()
 };
@@ -25,11 +26,10 @@ struct GemmArgs {
   int64_t p_row, p_batch;  // strides in elements
   int64_t p_split;         // stride of the partial sums of one part
   uint32_t* flags;         // stream-K: one for each warp of each block, zero before and after
-  // kEpilogue: where the elements of D lie, modulo 8: (batch * d_batch + row * d_row + column + d_first) mod 8 is 0
-  // where 8 columns begin that fill whole sectors of memory.
-  int32_t d_first, d_row, d_batch, unused;
+  void* d;                 // kRows
+  int64_t d_row, d_batch;  // strides of D; kEpilogue: of its first result, where that is a matrix (0: is none)
 };
-static_assert(sizeof(GemmArgs) == 96);
+static_assert(sizeof(GemmArgs) == 104);
 
 // Stream-K. The k-tiles of the last tiles of D lie side by side, and each block takes an equal share of them: perhaps
 // the end of a tile, whole tiles, the beginning of another. Who has a tile's beginning has its result; the others

@@ -17,7 +17,7 @@
 //   };
 //
 // and an epilogue, called for every W neighbours of a row of D: v[0..n) are columns col .. col + n - 1. With
-// GemmStore::kTma it returns in v what D gets; else it stores D itself, and Out is not used.
+// GemmStore::kTma and kRows it returns in v what D gets; else it stores D itself, and Out is not used.
 //
 //   struct Epilogue {
 //     template <typename T, int W>
@@ -293,6 +293,9 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
         store_partial<Config::kSwapped, Config::kTileN>(acc[block], args, to + unit.batch * args.p_batch, row, unit.n);
       } else if constexpr (Config::kStore == GemmStore::kEpilogue) {
         store_epilogue<Config::kSwapped, Config::kTileN>(acc[block], epilogue, args, staging, unit.batch, row, unit.n);
+      } else if constexpr (Config::kStore == GemmStore::kRows) {
+        store_any_rows<Config::kSwapped, Config::kTileN, Out>(acc[block], epilogue, args, staging, unit.batch, row,
+                                                              unit.n);
       } else if constexpr (Config::kSwapped) {
         store_columns<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
       } else {

@@ -7,6 +7,9 @@
 
 #include "tile/core/cuda_gemm.h"
 #include "tile/core/types.h"
+#include "tile/kernel/cuda/gemm_store.h"
+#include "tile/kernel/cuda/row.h"
+#include "tile/kernel/cuda/shifted.h"
 #include "tile/kernel/cuda/store.h"
 
 namespace heddle::tile::sm90 {
@@ -34,31 +37,27 @@ __device__ inline void store_piece(const StagedPiece<Rows, Columns, Acc>& piece,
   const int lane = threadIdx.x % 32;
   const bool shifts = columns % W != 0;  // else the epilogue counts on 8 columns wherever it is called
   const auto first_of = [&](int r) {
-    return shifts ? -(args.d_first + batch * args.d_batch + (row + r) * args.d_row + column) & (W - 1) : 0;
+    return shifts ? static_cast<int>(-(batch * args.d_batch + (row + r) * args.d_row + column) & (W - 1)) : 0;
   };
-  const auto hand_over = [&](int r, int c, int count) {
+  // First the groups of 8, then what is left at both ends of each row.
+#pragma unroll 1
+  for (int i = lane; i < Rows * (kGroups + (shifts ? 2 : 0)); i += 32) {
+    const bool whole = i < Rows * kGroups;
+    const int edge = i - Rows * kGroups, r = whole ? i / kGroups : edge / 2;
+    const int first = first_of(r);
+    int c = first + i % kGroups * W, count = W;
+    if (!whole) {
+      c = edge % 2 == 0 ? 0 : Columns - W + first;
+      count = first == 0 ? 0 : edge % 2 == 0 ? first : W - first;
+    } else if (c + W > Columns) {
+      count = 0;
+    }
     const int left = columns - column - c, n = count < left ? count : left;
-    if (row + r >= rows || n <= 0) return;
+    if (row + r >= rows || n <= 0) continue;
     Acc v[W];
 #pragma unroll
-    for (int i = 0; i < W; ++i) v[i] = i < count ? piece.at(r, c + i) : Acc{};
+    for (int k = 0; k < W; ++k) v[k] = piece.at(r, c + k < Columns ? c + k : c);
     epilogue(v, batch, row + r, column + c, n);
-  };
-#pragma unroll 1
-  for (int i = lane; i < Rows * kGroups; i += 32) {
-    const int r = i / kGroups, c = first_of(r) + i % kGroups * W;
-    if (c + W <= Columns) hand_over(r, c, W);
-  }
-  if (!shifts) return;
-#pragma unroll 1
-  for (int i = lane; i < Rows * 2; i += 32) {
-    const int r = i / 2, first = first_of(r);
-    if (first == 0) continue;
-    if (i % 2 == 0) {
-      hand_over(r, 0, first);
-    } else {
-      hand_over(r, Columns - W + first, W - first);
-    }
   }
 }
 
@@ -88,6 +87,97 @@ __device__ inline void store_epilogue(const Acc (&acc)[N / 2], const Epilogue& e
     } else {
       store_piece(piece, epilogue, args, args.m, args.n, batch, row, first);
     }
+  }
+}
+
+// Rows of D as bytes in a warp's staging buffers, 4 KiB. Pieces of 16 bytes change places from row to row.
+template <int RowBytes, int Turn>
+struct StagedRows {
+  static constexpr int kChunks = RowBytes / 16, kRows = 2 * kGemmStagingBytes / RowBytes;
+  uint8_t* buffer;
+
+  __device__ uint8_t* at(int row, int byte) const {
+    return buffer + row * RowBytes + (byte ^ ((row * Turn) & (kChunks - 1)) * 16);
+  }
+  __device__ cuda::Chunk chunk(int row, int number) const {
+    return *reinterpret_cast<const cuda::Chunk*>(at(row, number * 16));
+  }
+};
+
+// Writes `bytes` bytes of each of `rows` staged rows to rows `pitch` bytes apart in memory.
+template <typename Out, int RowBytes, int Turn>
+__device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint8_t* to, int64_t pitch, int rows,
+                                  int bytes) {
+  using Rows = StagedRows<RowBytes, Turn>;
+  const int lane = threadIdx.x % 32;
+  const auto head_of = [&](const uint8_t* row) { return static_cast<int>(-reinterpret_cast<uint64_t>(row) & 15); };
+#pragma unroll 4
+  for (int i = lane; i < Rows::kRows * Rows::kChunks; i += 32) {
+    const int r = i / Rows::kChunks, chunk = i % Rows::kChunks;
+    uint8_t* row = to + r * pitch;
+    const int head = head_of(row), at = head + 16 * chunk;
+    if (r < rows && at + 16 <= bytes) {
+      const cuda::Chunk low = staged.chunk(r, chunk), high = staged.chunk(r, head == 0 ? chunk : chunk + 1);
+      *reinterpret_cast<cuda::Chunk*>(row + at) = cuda::shifted(low, high, static_cast<uint32_t>(head));
+    }
+  }
+  // What is left at both ends of each row.
+#pragma unroll 1
+  for (int i = lane; i < 2 * rows; i += 32) {
+    const int r = i / 2;
+    uint8_t* row = to + r * pitch;
+    const int head = head_of(row), tail = bytes < head ? bytes : head + (bytes - head) / 16 * 16;
+    const int first = i % 2 == 0 ? 0 : tail, last = i % 2 == 0 ? (head < bytes ? head : bytes) : bytes;
+    constexpr int kSize = sizeof(Out);
+#pragma unroll
+    for (int k = 0; k < 16 / kSize; ++k) {
+      const int at = first + k * kSize;
+      if (at < last) *reinterpret_cast<Out*>(row + at) = *reinterpret_cast<const Out*>(staged.at(r, at));
+    }
+  }
+}
+
+// One warp's 16 rows of the kernel's own D, from (row, col), as the epilogue returns them. With swapped operands they
+// are 16 columns of D.
+template <bool Swapped, int N, typename Out, typename Acc, typename Epilogue>
+__device__ inline void store_any_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
+                                      uint8_t* staging, int batch, int row, int col) {
+  constexpr int kSize = sizeof(Out), kRowBytes = Swapped ? 16 * kSize : 256, kPiece = Swapped ? 128 : 256 / kSize;
+  static_assert(!Swapped || kSize == 2);
+  using Value = epilogue_value_t<Acc, Out>;
+  using Staged = StagedRows<kRowBytes, kSize / 2>;
+  const Staged staged{staging};
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int p = 0; p < (N + kPiece - 1) / kPiece; ++p) {
+    const int first = col + p * kPiece;
+    __syncwarp();  // the piece before is read
+#pragma unroll
+    for (int j = p * (kPiece / 8); j < N / 8 && j < (p + 1) * (kPiece / 8); ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
+        const int m = lane / 4 + 8 * h, n = 8 * j + 2 * (lane % 4), at = n - p * kPiece;
+        apply_pair<Swapped>(v, epilogue, args, batch, row + m, col + n);
+        if constexpr (Swapped) {
+#pragma unroll
+          for (int i = 0; i < 2; ++i) *reinterpret_cast<Out*>(staged.at(at + i, m * kSize)) = convert<Out>(v[i]);
+        } else if constexpr (kSize == 2) {
+          *reinterpret_cast<uint32_t*>(staged.at(m, at * kSize)) = pack<Out>(to_float(v[0]), to_float(v[1]));
+        } else {
+          *reinterpret_cast<cuda::Neighbours<Out, 2>*>(staged.at(m, at * kSize)) = {
+              {convert<Out>(v[0]), convert<Out>(v[1])}};
+        }
+      }
+    }
+    __syncwarp();
+    const int inside = N - p * kPiece < kPiece ? N - p * kPiece : kPiece;
+    const auto within = [](int size, int left) { return left < 0 ? 0 : left < size ? left : size; };
+    const int rows = Swapped ? within(inside, args.n - first) : within(16, args.m - row);
+    const int columns = Swapped ? within(16, args.m - row) : within(inside, args.n - first);
+    auto* to = static_cast<Out*>(args.d) + batch * args.d_batch;
+    to += Swapped ? first * args.d_row + row : row * args.d_row + first;
+    write_rows<Out>(staged, reinterpret_cast<uint8_t*>(to), args.d_row * kSize, rows, columns * kSize);
   }
 }
 
