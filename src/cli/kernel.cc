@@ -175,7 +175,7 @@ int list_candidates(const ops::GemmProblem& problem, const Arguments& arguments)
   nlohmann::json list = nlohmann::json::array();
   int failures = 0;
   std::vector<schedule::CudaCandidate> candidates =
-      k.all ? ops::all_candidates(gemm, target) : ops::worthwhile(gemm, target, k.most);
+      k.all ? ops::all_candidates(gemm, target) : ops::worthwhile(gemm, target, k.most, k.family);
   for (const schedule::CudaCandidate& c : candidates) {
     std::string what = c.rejected;
     if (what.empty() && !gemm.is_empty()) {
@@ -206,6 +206,7 @@ driver::GemmBenchOptions options_of(const Arguments& arguments) {
   driver::GemmBenchOptions options;
   options.device = k.device;
   options.most = k.all ? 0 : k.most;
+  options.family = k.family;
   options.verify = k.verify;
   options.use_cache = arguments.options.use_cache;
   options.seed = arguments.seed + 1;

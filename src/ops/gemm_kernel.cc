@@ -191,13 +191,15 @@ std::vector<CudaCandidate> all_candidates(const ResolvedGemm& gemm, const CudaTa
   return schedule::cuda_candidates(gemm.gemm(), gemm.contraction().epilogue, gemm.desc.operands, target_of(target));
 }
 
-std::vector<CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most) {
+std::vector<CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most,
+                                      const std::string& family) {
   constexpr int kOfOneTile = 2;
   std::vector<CudaCandidate> found;
   std::map<std::tuple<std::string, int64_t, int64_t, int64_t, bool, bool>, int> taken;
   for (CudaCandidate& candidate : all_candidates(gemm, target)) {
     if (!candidate.rejected.empty()) continue;
     const schedule::Config& c = candidate.config;
+    if (!family.empty() && c.algorithm != family) continue;
     if (most > 0) {
       if (static_cast<int>(found.size()) == most) break;
       if (taken[{c.algorithm, c.tile_m, c.tile_n, c.micro_m, c.ping_pong, c.swapped}]++ >= kOfOneTile) continue;

@@ -39,8 +39,10 @@ int64_t extent_of(int64_t rows, int64_t columns, int64_t leading, int64_t stride
 Target target_of(const CudaTarget& target);
 
 // Configurations that are worth compiling, best prediction first: at most `most` of those that can run (0: all), and at
-// most two of each tile among them, since the model errs most between clusters and parts of one tile.
-std::vector<schedule::CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most);
+// most two of each tile among them, since the model errs most between clusters and parts of one tile. `family`: only of
+// this algorithm.
+std::vector<schedule::CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most,
+                                              const std::string& family = {});
 // All of them, those that cannot run last.
 std::vector<schedule::CudaCandidate> all_candidates(const ResolvedGemm& gemm, const CudaTarget& target);
 

@@ -20,6 +20,7 @@ struct Case {
   const char* epilogue = "";
   bool a_k_major = true, b_k_major = true;
   int64_t batch = 1, pad = 0;  // pad: added to every leading dimension
+  const char* family = "";     // only candidates of this one
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -68,6 +69,7 @@ TEST_P(GemmOnGpu, EveryCandidateIsRight) {
   GemmBenchOptions options;
   options.verify = true;
   options.library = false;
+  options.family = c.family;
   options.most = emulated ? 2 : 24;
   if (const char* most = std::getenv("HEDDLE_TEST_CANDIDATES")) options.most = std::atoi(most);
   options.repeats = 1;
@@ -115,6 +117,27 @@ INSTANTIATE_TEST_SUITE_P(Epilogues, GemmOnGpu,
                                          Case{512, 384, 640, DType::kI8, kF16, "relu(x * 0.001)"},
                                          Case{16, 2048, 2048, DType::kI8, kBF16, "x * 0.001 + bias"},
                                          Case{64, 48, 80, kF16, kF16, "x + bias + residual", true, true, 3}));
+
+// Rows that do not begin at multiples of 16 bytes, of the operands and of D.
+INSTANTIATE_TEST_SUITE_P(Unaligned, GemmOnGpu,
+                         testing::Values(Case{143, 451, 211, kF16, kF16, "", true, true, 1, 0, "sm90"},
+                                         Case{301, 259, 67, kF16, kF16, "", true, true, 1, 0, "sm90"},
+                                         Case{67, 523, 131, kBF16, kF16, "relu(x + bias)", true, false, 1, 0, "sm90"},
+                                         Case{129, 77, 201, kF16, kF32, "", false, true, 1, 0, "sm90"},
+                                         Case{75, 141, 203, kF16, kBF16, "gelu(x + bias + residual)", false, false, 1,
+                                              0, "sm90"},
+                                         Case{61, 83, 45, kF16, kF16, "x + row_bias", true, true, 5, 0, "sm90"},
+                                         Case{130, 134, 98, kF16, kF16, "", true, true, 2, 2, "sm90"},
+                                         Case{128, 136, 64, kF16, kF16, "x + residual", true, true, 3, 5, "sm90"},
+                                         Case{101, 69, 333, DType::kI8, DType::kI32, "", true, true, 1, 0, "sm90"},
+                                         Case{101, 69, 77, kF32, kF32, "x + bias", true, true, 3, 0, "sm90"},
+                                         Case{101, 69, 133, DType::kF8E4M3, kBF16, "", true, true, 1, 0, "sm90"},
+                                         Case{71, 211, 67, kF16, kF16, "", true, true, 1, 0, "mma"},
+                                         Case{71, 211, 67, kF16, kF16, "x + bias", false, false, 3, 1, "mma"},
+                                         Case{93, 111, 1031, kBF16, kBF16, "", false, true, 1, 0, "mma"},
+                                         Case{93, 111, 131, kF16, kF16, "x + residual", true, false, 1, 3, "mma"},
+                                         Case{71, 211, 67, kF16, kF16, "", true, true, 1, 0, "sm90v"},
+                                         Case{77, 121, 131, kF16, kF16, "x + bias", false, false, 3, 1, "sm90v"}));
 
 TEST(Cuda, NoDeviceIsACleanError) {
   if (!cuda_devices().empty()) GTEST_SKIP() << "there is a GPU";

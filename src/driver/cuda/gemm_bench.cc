@@ -101,7 +101,7 @@ void compile_ahead(const std::vector<ops::GemmProblem>& problems, const GemmBenc
   for (const ops::GemmProblem& problem : problems) {
     const ops::ResolvedGemm gemm = ops::resolve(problem);
     if (gemm.is_empty()) continue;
-    for (const schedule::CudaCandidate& c : ops::worthwhile(gemm, target, options.most)) {
+    for (const schedule::CudaCandidate& c : ops::worthwhile(gemm, target, options.most, options.family)) {
       distinct.insert(ops::make_kernel(gemm, c.config, target).unit);
     }
   }
@@ -125,7 +125,7 @@ GemmBenchResult bench_gemm(const ops::GemmProblem& given, const GemmBenchOptions
   result.floor_us = gemm.floor_us(target);
   if (gemm.is_empty()) return result;  // nothing to do
 
-  ops::GemmTrial trial(*context, gemm, ops::worthwhile(gemm, target, options.most),
+  ops::GemmTrial trial(*context, gemm, ops::worthwhile(gemm, target, options.most, options.family),
                        {options.verify, options.use_cache, options.seed});
   result.empty_graph_us = time_empty_graph(*context, trial.timer(), options.repeats);
   tune::TunerOptions tuner;
