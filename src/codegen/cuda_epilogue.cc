@@ -104,41 +104,48 @@ class EpilogueWriter {
   }
 
   // What a kernel that takes the first result as a return value may know: that nothing else is stored, so that it may
-  // call for any element of D; and where the matrices lie that are read beside D, to ask for their rows ahead of time.
+  // call for any element of D; and where it reads vectors along a row of D and matrices beside D, to have them near.
   void write_streamed() {
     out_.line("static constexpr bool kReturnsOnly = {};", returned_ && e_.stores.size() == 1 && whole());
-    std::vector<const Expr*> matrices;
     std::set<ExprId> seen;
-    for (size_t i = 0; i < e_.stores.size(); ++i) find_matrices(stored(i), seen, matrices);
-    out_.line("static constexpr bool kReadsMatrices = {};", !matrices.empty());
+    std::vector<const Expr*> vectors, matrices;
+    for (size_t i = 0; i < e_.stores.size(); ++i) find_rows(stored(i), seen, vectors, matrices);
+    write_places("kReadsVectors", "vectors", vectors);
+    write_places("kReadsMatrices", "matrices", matrices);
+  }
+  void write_places(const char* flag, const char* function, const std::vector<const Expr*>& loads) {
+    out_.line("static constexpr bool {} = {};", flag, !loads.empty());
     out_.raw("template <typename F>");
     out_.open(
-        "__device__ void rows([[maybe_unused]] F f, [[maybe_unused]] int batch, [[maybe_unused]] int row, "
-        "[[maybe_unused]] int col) const {");
+        fmt::format("__device__ void {}([[maybe_unused]] F f, [[maybe_unused]] int batch, [[maybe_unused]] int row, "
+                    "[[maybe_unused]] int col) const {{",
+                    function));
     Names names = members_.names();
     names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)", names.vars[e_.col] = "int64_t(col)";
     names.vars[e_.col_outer] = "int64_t(0)";
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
-    for (const Expr* e : matrices) out_.line("f(p{} + {});", e->id, emitter.index(e->index));
+    for (const Expr* e : loads) out_.line("f(p{} + {});", e->id, emitter.index(e->index));
     out_.close();
   }
-  // Loads of whole rows beside those of D, which begin at multiples of 16 bytes.
-  void find_matrices(ExprId id, std::set<ExprId>& seen, std::vector<const Expr*>& matrices) {
+  // Loads of neighbours that are the same in all rows, and those of whole rows that begin at multiples of 16 bytes.
+  void find_rows(ExprId id, std::set<ExprId>& seen, std::vector<const Expr*>& vectors,
+                 std::vector<const Expr*>& matrices) {
     if (!seen.insert(id).second) return;
     const Expr& e = e_.pool[id];
     if (e.kind == Expr::Kind::kGuard) return;
     const bool split = e_.pool.indices.extent(e_.col_outer) > 1;
-    const bool is_row = e.kind == Expr::Kind::kLoad && !split && lanes_adjoin(e.index) &&
-                        (e_.pool.vars(e.index) & uint64_t{1} << e_.row) != 0;
-    constexpr size_t kPiece = 16;
-    if (is_row &&
-        static_cast<size_t>(members_.alignment(e.id, e.index, e_.col)) * size_of(operands_[e.id].dtype) == kPiece) {
-      const bool affine = std::all_of(e.index.terms.begin(), e.index.terms.end(), [&](const auto& term) {
-        return e_.pool.indices.atom(term.first).kind == schedule::Atom::Kind::kVar;
-      });
-      if (affine) matrices.push_back(&e);
+    const bool affine = std::all_of(e.index.terms.begin(), e.index.terms.end(), [&](const auto& term) {
+      return e_.pool.indices.atom(term.first).kind == schedule::Atom::Kind::kVar;
+    });
+    if (e.kind == Expr::Kind::kLoad && affine && !split && lanes_adjoin(e.index)) {
+      constexpr size_t kPiece = 16;
+      const auto piece =
+          static_cast<size_t>(members_.alignment(e.id, e.index, e_.col)) * size_of(operands_[e.id].dtype);
+      const bool by_row = (e_.pool.vars(e.index) & uint64_t{1} << e_.row) != 0;
+      if (!by_row) vectors.push_back(&e);
+      if (by_row && piece == kPiece) matrices.push_back(&e);
     }
-    for (ExprId arg : e.args) find_matrices(arg, seen, matrices);
+    for (ExprId arg : e.args) find_rows(arg, seen, vectors, matrices);
   }
 
   // Whether a store's lanes lie side by side.

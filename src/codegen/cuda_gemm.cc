@@ -23,11 +23,12 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       "  static constexpr int kClusterM = {}, kClusterN = {};\n"
       "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {};\n"
       "  static constexpr bool kStream = {};\n"
+      "  static constexpr bool kWholeColumns = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
       tile_type(p.in, true), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong,
       c.cluster_m, c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped,
-      c.stream, kStores[static_cast<int>(c.store)]);
+      c.stream, !c.swapped && p.n % c.tile_n == 0, kStores[static_cast<int>(c.store)]);
 }
 
 // Whether the first result comes back from the epilogue.

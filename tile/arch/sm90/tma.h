@@ -20,6 +20,10 @@ __device__ inline void prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
 }
 
+// Makes the compiler keep the load of `x`.
+__device__ inline void in_use(uint32_t x) {
+  asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, %0, 0x12345678;\n@p nanosleep.u32 1;\n}" ::"r"(x));
+}
 // Asks for `bytes` from `from`, a multiple of 16, to be in the L2 soon; what is beyond a multiple of 16 is left out.
 __device__ inline void prefetch_global(const void* from, uint32_t bytes) {
   if (bytes < 16) return;

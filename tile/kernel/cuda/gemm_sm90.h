@@ -13,6 +13,7 @@
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
 //     static constexpr bool kStream = false;      // stream-K: without clusters, ping-pong and kPartial
+//     static constexpr bool kWholeColumns = true; // may be left out: the columns of D are a multiple of kTileN
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
@@ -112,23 +113,54 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
   }
 }
 
-// Brings rows that the epilogue will read beside D into the L2, a few with each k-tile.
+// The other lanes of the loading warp ask for rows that the epilogue reads.
 template <typename Config, typename Epilogue>
-__device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmUnit& unit, int32_t k) {
+inline constexpr uint32_t kLoadingThreads =
+    Config::kStore != GemmStore::kPartial&& ReadsMatrices<Epilogue>::value ? 32 : 1;
+
+// Whether D's columns are known to be a multiple of the tile's.
+template <typename Config, typename = void>
+struct WholeColumns {
+  static constexpr bool value = false;
+};
+template <typename Config>
+struct WholeColumns<Config, decltype(void(Config::kWholeColumns))> {
+  static constexpr bool value = Config::kWholeColumns;
+};
+
+// Brings rows that the epilogue will read beside D into the L2. By a warp.
+template <typename Config, typename Epilogue>
+__device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmUnit& unit) {
   constexpr int32_t kRows = Config::kSwapped ? Config::kTileN : Config::kTileM;
   constexpr int32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
   const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
   const int32_t rows = Config::kSwapped ? args.n : args.m, columns = Config::kSwapped ? args.m : args.n;
-  const int32_t steps = unit.k.last - unit.k.first, each = (kRows + steps - 1) / steps;
-  const int32_t first = row + (k - unit.k.first) * each;
   const int32_t some = columns - col < kColumns ? columns - col : kColumns;
-  for (int32_t r = first; r < first + each && r < row + kRows && r < rows; ++r) {
-    epilogue.rows([&](const auto* from) { prefetch_global(from, static_cast<uint32_t>(some) * sizeof(*from)); },
-                  unit.batch, r, col);
+  for (int32_t r = row + static_cast<int32_t>(threadIdx.x % 32); r < row + kRows && r < rows; r += 32) {
+    epilogue.matrices([&](const auto* from) { prefetch_global(from, static_cast<uint32_t>(some) * sizeof(*from)); },
+                      unit.batch, r, col);
   }
 }
 
-// One thread fills the ring.
+// Reads a byte of every 32 of the vectors that the epilogue will read, long before it does: from then on they are in
+// the L1, where the copy engine's traffic does not pass. The result has to be used, by in_use().
+template <typename Config, typename Epilogue>
+__device__ inline uint32_t touch_vectors(const Epilogue& epilogue, const GemmArgs& args, const GemmUnit& unit) {
+  constexpr uint32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
+  const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+  const int32_t columns = Config::kSwapped ? args.m : args.n;
+  uint32_t read = 0;
+  epilogue.vectors(
+      [&](const auto* from) {
+        const uint32_t at = threadIdx.x % 32 * (32 / sizeof(*from));
+        const bool inside = at < kColumns && col + static_cast<int32_t>(at) < columns;
+        if (inside) read ^= *reinterpret_cast<const uint8_t*>(from + at);
+      },
+      unit.batch, row, col);
+  return read;
+}
+
+// One thread fills the ring, of a warp where the epilogue reads matrices.
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
                                     const GemmShared<Config>& shared, [[maybe_unused]] const Epilogue& epilogue) {
@@ -136,17 +168,16 @@ __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map
   RingPosition<Traits::kStages> at;
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
+    if constexpr (kLoadingThreads < Config, Epilogue >> 1) prefetch_rows<Config>(epilogue, args, unit);
     for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
       shared.empty[at.stage].wait(at.phase ^ 1);
+      if (threadIdx.x != 0) continue;
       Barrier& full = shared.full[at.stage];
       full.arrive_expect(Traits::kABytes + Traits::kBBytes);
       load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN>(
           map_a, full, shared.a + at.stage * Traits::kABytes, unit.m, k * Traits::kTileK, unit.batch, walk.rank);
       load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM>(
           map_b, full, shared.b + at.stage * Traits::kBBytes, unit.n, k * Traits::kTileK, unit.batch, walk.rank);
-      if constexpr (Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value) {
-        prefetch_rows<Config>(epilogue, args, unit, k);
-      }
     }
   }
 }
@@ -277,7 +308,11 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
     // A barrier tells a phase from the next, not from the one after that: whoever waits for a stage must have seen all
     // that came before, so the warpgroups take turns. Turn 0 of the first waits for nobody.
     if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
+    constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value;
+    [[maybe_unused]] uint32_t read = 0;
+    if constexpr (kTouch) read = touch_vectors<Config>(epilogue, args, unit);
     gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group);
+    if constexpr (kTouch) in_use(read);
     if constexpr (Config::kStream) {
       if (unit.k.first > 0) {
         give_sums<Config>(acc, args, group);
@@ -299,7 +334,8 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       } else if constexpr (Config::kSwapped) {
         store_columns<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
       } else {
-        store_rows<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
+        store_rows<Config::kTileN, Out, WholeColumns<Config>::value>(acc[block], epilogue, args, map_d, staging, turn,
+                                                                     unit.batch, row, unit.n);
       }
     }
   }
@@ -337,7 +373,7 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
   if (threadIdx.x < 128) {
     if constexpr (kMoveRegisters) give_registers<40>();
-    if (threadIdx.x == 0) gemm_produce<Config>(map_a, map_b, args, shared, epilogue);
+    if (threadIdx.x < kLoadingThreads<Config, Epilogue>) gemm_produce<Config>(map_a, map_b, args, shared, epilogue);
   } else {
     if constexpr (kMoveRegisters) take_registers<232>();
     gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);

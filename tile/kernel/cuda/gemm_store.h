@@ -23,8 +23,8 @@ struct ReturnsOnly<Epilogue, decltype(void(Epilogue::kReturnsOnly))> {
   static constexpr bool value = Epilogue::kReturnsOnly;
 };
 
-// Whether it says that it reads matrices whose rows lie beside those of D: rows(f, batch, row, col) calls f with the
-// address of each, a multiple of 16 bytes.
+// Whether it says that it reads matrices whose rows lie beside those of D: matrices(f, batch, row, col) calls f with
+// the address of each, a multiple of 16 bytes.
 template <typename Epilogue, typename = void>
 struct ReadsMatrices {
   static constexpr bool value = false;
@@ -34,10 +34,21 @@ struct ReadsMatrices<Epilogue, decltype(void(Epilogue::kReadsMatrices))> {
   static constexpr bool value = Epilogue::kReadsMatrices;
 };
 
+// The same of vectors that lie beside every row of D, by vectors(f, batch, row, col).
+template <typename Epilogue, typename = void>
+struct ReadsVectors {
+  static constexpr bool value = false;
+};
+template <typename Epilogue>
+struct ReadsVectors<Epilogue, decltype(void(Epilogue::kReadsVectors))> {
+  static constexpr bool value = Epilogue::kReadsVectors;
+};
+
 // A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
 // in one column of D. Pairs outside of D become something; nothing reads them. Where the epilogue only returns values
 // it gets the last pair of D for them, since branches around each pair cost more than the epilogue.
-template <bool Swapped, typename T, typename Epilogue>
+// `Inside`: the columns are known to be D's.
+template <bool Swapped, bool Inside = false, typename T, typename Epilogue>
 __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n) {
   constexpr bool kAlways = ReturnsOnly<Epilogue>::value;
   if (!kAlways && (m >= args.m || n >= args.n)) return;
@@ -51,7 +62,8 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
       v[i] = one[0];
     }
   } else {
-    epilogue(v, batch, kAlways && m >= args.m ? args.m - 1 : m, kAlways && n >= args.n ? args.n - 2 : n, valid);
+    const int column = !Inside && kAlways && n >= args.n ? args.n - 2 : n;
+    epilogue(v, batch, kAlways && m >= args.m ? args.m - 1 : m, column, valid);
   }
 }
 
@@ -71,7 +83,7 @@ __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& ar
 
 // Through the warp's two staging buffers by the copy engine, a piece of 16 rows and at most 128 bytes at a time.
 // `row`: first of the warp's 16 rows. The map's box is {kBytes / sizeof(Out), 16, 1}, swizzled over kBytes.
-template <int N, typename Out, typename Acc, typename Epilogue>
+template <int N, typename Out, bool Inside, typename Acc, typename Epilogue>
 __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row, int col) {
   constexpr int kBytes = swizzle_width(N * static_cast<int>(sizeof(Out))), kColumns = kBytes / sizeof(Out);
@@ -90,8 +102,8 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
         const int from = 4 * (piece * (kColumns / 8) + j) + 2 * h;
         v[j][h][0] = static_cast<Value>(acc[from]);
         v[j][h][1] = static_cast<Value>(acc[from + 1]);
-        apply_pair<false>(v[j][h], epilogue, args, batch, row + lane / 4 + 8 * h,
-                          col + piece * kColumns + 8 * j + 2 * (lane % 4));
+        apply_pair<false, Inside>(v[j][h], epilogue, args, batch, row + lane / 4 + 8 * h,
+                                  col + piece * kColumns + 8 * j + 2 * (lane % 4));
       }
     }
     if (lane == 0) wait_stores_read<1>();
