@@ -114,16 +114,21 @@ TEST_F(NvrtcTest, ALogTravelsInTheErrorAndASecondCompileComesFromTheCache) {
   EXPECT_EQ(first.log, second.log);
 }
 
+// Moves 64 floats a thread at once, each to another place.
+std::string moving(const std::string& name, const std::string& bounds) {
+  return "extern \"C\" __global__ void __launch_bounds__(" + bounds + ") " + name +
+         "(float* p) {\n"
+         "  float x[64];\n"
+         "#pragma unroll\n"
+         "  for (int i = 0; i < 64; ++i) x[i] = p[i * 1024 + threadIdx.x];\n"
+         "  __syncthreads();\n"
+         "#pragma unroll\n"
+         "  for (int i = 0; i < 64; ++i) p[(i * 7 % 64) * 1024 + threadIdx.x] = x[i] * x[(i + 5) % 64];\n"
+         "}\n";
+}
+
 TEST_F(NvrtcTest, ASpillIsAnError) {
-  const std::string unit =
-      "extern \"C\" __global__ void __launch_bounds__(1024, 2) spilling(float* p) {\n"
-      "  float x[64];\n"
-      "#pragma unroll\n"
-      "  for (int i = 0; i < 64; ++i) x[i] = p[i * 1024 + threadIdx.x];\n"
-      "  __syncthreads();\n"
-      "#pragma unroll\n"
-      "  for (int i = 0; i < 64; ++i) p[(i * 7 % 64) * 1024 + threadIdx.x] = x[i] * x[(i + 5) % 64];\n"
-      "}";
+  const std::string unit = moving("spilling", "1024, 1");
   try {
     compile_cubin(unit, "sm_90a", false);
     FAIL() << "the compiler's report was not understood";
@@ -133,6 +138,31 @@ TEST_F(NvrtcTest, ASpillIsAnError) {
   }
   EXPECT_FALSE(compile_cubin(unit, "sm_90a", true, true).bytes.empty());
   EXPECT_THROW(compile_cubin(unit, "sm_90a", true), Error) << "the cache has it, but not as a good one";
+}
+
+TEST_F(NvrtcTest, WhatSpillsGetsAMultiprocessorForEachBlock) {
+  const std::string unit = moving("first", "256, 4") + moving("second", "128");
+  const CompiledCubin compiled = compile_cubin(unit, "sm_90a", false);
+  EXPECT_EQ(find_defect(compiled.log), "");
+  EXPECT_NE(compiled.log.find("'first'"), std::string::npos);
+}
+
+TEST(NvrtcLog, BoundsOfWhatSpilledAreRelaxed) {
+  const auto spill = [](const std::string& name) {
+    return "ptxas warning : Registers are spilled to local memory in function '" + name +
+           "', 4 bytes spill stores, 4 bytes spill loads\nptxas    . 8 bytes stack frame, 4 bytes spill stores\n";
+  };
+  const std::string unit =
+      "extern \"C\" __global__ void __launch_bounds__(64) a(int* p) { b(p); }\n"
+      "extern \"C\" __global__ void __launch_bounds__(T<1, 2>::k, 3)\n    b(int* p) { }\n"
+      "extern \"C\" __global__ void none(int* p) { }\n";
+  EXPECT_EQ(relax_bounds(unit, "0 bytes spill stores"), unit);
+  EXPECT_EQ(relax_bounds(unit, spill("none") + spill("unknown")), unit);
+  const std::string a = relax_bounds(unit, spill("a")), both = relax_bounds(a, spill("b"));
+  EXPECT_NE(a.find("__launch_bounds__(64, 1) a("), std::string::npos) << a;
+  EXPECT_NE(a.find("__launch_bounds__(T<1, 2>::k, 3)"), std::string::npos) << a;
+  EXPECT_NE(both.find("__launch_bounds__(T<1, 2>::k, 1)\n    b("), std::string::npos) << both;
+  EXPECT_EQ(relax_bounds(both, spill("a") + spill("b")), both);
 }
 
 TEST(NvrtcLog, Defects) {

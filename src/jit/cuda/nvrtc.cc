@@ -2,8 +2,12 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -115,8 +119,8 @@ std::string read_log(const Program& program) {
   fail(ErrorCode::kCompilerFailed, nvrtc.info.path, fmt::format("{}:\n{}", why, log.substr(0, kShown)));
 }
 
-void build(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::string>& options,
-           CompiledCubin& compiled) {
+void build_once(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::string>& options,
+                CompiledCubin& compiled) {
   std::vector<const char*> texts = {kStdint, kStddef}, names = {"stdint.h", "stddef.h"}, values;
   // Views of string literals: they end with a zero.
   for (const EmbeddedHeader& header : embedded_headers()) {
@@ -138,6 +142,59 @@ void build(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::s
   if (result != 0) compiler_failed(nvrtc, "no machine code", nvrtc.error_text(result));
 }
 
+// Calls found(line, bytes) for each line of a log that tells of registers in memory.
+template <typename Found>
+void each_spill(std::string_view log, const Found& found) {
+  constexpr std::string_view kMark = " bytes spill stores";
+  while (!log.empty()) {
+    const size_t end = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, end);
+    log.remove_prefix(std::min(end + 1, log.size()));
+    const size_t mark = line.find(kMark);
+    if (mark == std::string_view::npos) continue;
+    size_t first = mark;
+    while (first > 0 && line[first - 1] >= '0' && line[first - 1] <= '9') --first;
+    int64_t bytes = 0;
+    std::from_chars(line.data() + first, line.data() + mark, bytes);
+    if (bytes > 0) found(line, bytes);
+  }
+}
+
+// Of all kernels, for comparison: a log may give each several times.
+int64_t spilled_bytes(std::string_view log) {
+  int64_t sum = 0;
+  each_spill(log, [&](std::string_view, int64_t bytes) { sum += bytes; });
+  return sum;
+}
+
+// Where the argument list of a kernel's __launch_bounds__ begins and ends; no characters where it has none. The name
+// follows it, on the next line perhaps.
+std::pair<size_t, size_t> find_bounds(std::string_view unit, std::string_view name) {
+  constexpr std::string_view kBounds = "__launch_bounds__(", kSpace = " \n";
+  for (size_t at = unit.find(name); at != std::string_view::npos; at = unit.find(name, at + 1)) {
+    if (at == 0 || !unit.substr(at + name.size()).starts_with('(')) continue;
+    const size_t end = unit.find_last_not_of(kSpace, at - 1);
+    if (end == std::string_view::npos || end + 1 == at || unit[end] != ')') continue;
+    const size_t begin = unit.rfind(kBounds, end);
+    if (begin == std::string_view::npos) continue;
+    const size_t first = begin + kBounds.size();
+    if (unit.substr(first, end - first).find_first_of(";{}") != std::string_view::npos) continue;  // another kernel's
+    return {first, end};
+  }
+  return {0, 0};
+}
+
+// Kernels that spill get a second chance.
+void build(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::string>& options,
+           CompiledCubin& compiled) {
+  build_once(nvrtc, unit, options, compiled);
+  const std::string relaxed = relax_bounds(unit, compiled.log);
+  if (relaxed == unit) return;
+  CompiledCubin again;
+  build_once(nvrtc, relaxed, options, again);
+  if (spilled_bytes(again.log) < spilled_bytes(compiled.log)) compiled = std::move(again);
+}
+
 }  // namespace
 
 std::string find_defect(std::string_view log) {
@@ -145,15 +202,26 @@ std::string find_defect(std::string_view log) {
     if (log.find(code) != std::string_view::npos) return fmt::format("the compiler gave warning {}", code);
   }
   if (log.find("serialized") != std::string_view::npos) return "the compiler serialised tensor core instructions";
-  constexpr std::string_view kMark = " bytes spill stores";
-  for (size_t at = log.find(kMark); at != std::string_view::npos; at = log.find(kMark, at + 1)) {
-    size_t first = at;
-    while (first > 0 && log[first - 1] >= '0' && log[first - 1] <= '9') --first;
-    if (log.substr(first, at - first) != "0") {
-      return fmt::format("registers spill: {} bytes", log.substr(first, at - first));
-    }
-  }
+  if (const int64_t bytes = spilled_bytes(log); bytes > 0) return fmt::format("registers spill: {} bytes", bytes);
   return {};
+}
+
+std::string relax_bounds(const std::string& unit, std::string_view log) {
+  std::string relaxed = unit;
+  each_spill(log, [&](std::string_view line, int64_t) {
+    constexpr std::string_view kFunction = "in function '";
+    const size_t quote = line.find(kFunction);
+    if (quote == std::string_view::npos) return;  // the same figures again, without the name
+    const std::string_view rest = line.substr(quote + kFunction.size());
+    const auto [first, end] = find_bounds(relaxed, rest.substr(0, rest.find('\'')));
+    std::string threads = relaxed.substr(first, end - first);
+    const size_t comma = threads.rfind(',');
+    if (comma != std::string::npos && threads.find_first_not_of(" 0123456789", comma + 1) == std::string::npos) {
+      threads.resize(comma);
+    }
+    if (!threads.empty()) relaxed.replace(first, end - first, threads + ", 1");
+  });
+  return relaxed;
 }
 
 NvrtcInfo find_nvrtc() {
@@ -167,7 +235,7 @@ CompiledCubin compile_cubin(const std::string& unit, const std::string& architec
   const std::vector<std::string> options = options_for(architecture);
 
   Hasher hasher;
-  hasher.add("cubin 1").add(nvrtc.info.major).add(nvrtc.info.minor).add(headers_hash()).add(unit);
+  hasher.add("cubin 2").add(nvrtc.info.major).add(nvrtc.info.minor).add(headers_hash()).add(unit);
   for (const std::string& option : options) hasher.add(option);
   const Hash128 key = hasher.finish();
 

@@ -33,4 +33,10 @@ CompiledCubin compile_cubin(const std::string& unit, const std::string& architec
 // What makes a compiler's log a failure; "" for nothing. Exposed for tests.
 std::string find_defect(std::string_view log);
 
+// `unit` with __launch_bounds__(threads, 1) in place of __launch_bounds__(threads) or (threads, blocks) at the kernels
+// that spill according to `log`; the same text where nothing can be relaxed. Without the 1 the compiler stops at a
+// number of registers that leaves room for more blocks, and prefers a spill of a few bytes to passing it. Exposed for
+// tests.
+std::string relax_bounds(const std::string& unit, std::string_view log);
+
 }  // namespace heddle::jit
