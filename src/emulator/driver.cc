@@ -160,7 +160,7 @@ bool Driver::is_pinned(const void* pointer) const {
 
 Result Call::ready() const {
   if (!driver.initialised) return driver.error(kNotInitialised, "cuInit was not called");
-  // A device that is no longer to be lost is back, as for the next process.
+  // A lost device stays lost as long as HEDDLE_EMULATED_FAULT says so; without it, it is back as for the next process.
   if (driver.lost && !Settings::now().fault.starts_with("lost")) driver.lost = false;
   if (driver.lost) return driver.error(kLaunchFailed, "the device is lost");
   return kSuccess;
@@ -247,8 +247,7 @@ HEDDLE_EXPORT Result cuDevicePrimaryCtxRetain(void** context, int) {
 HEDDLE_EXPORT Result cuDevicePrimaryCtxRelease_v2(int) {
   const Call call;
   if (call.driver.contexts == 0) return call.driver.error(kInvalidContext, "it was not retained");
-  // A lost device works again in a new context.
-  if (--call.driver.contexts == 0) call.driver.lost = false;
+  --call.driver.contexts;  // a lost device stays lost for the process, as on hardware
   return kSuccess;
 }
 HEDDLE_EXPORT Result cuCtxSetCurrent(void*) {

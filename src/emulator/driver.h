@@ -72,7 +72,7 @@ struct Event {
 struct Driver {
   std::recursive_mutex mutex;
   bool initialised = false;
-  bool lost = false;  // every later call fails
+  bool lost = false;  // every later call fails, that for another context too
   int contexts = 0;   // that were retained and not released
   int launches = 0;
   Memory memory;

@@ -321,25 +321,34 @@ TEST_F(CudaExecutorTest, RunsWaitForMemoryThatOthersHold) {
   error_of([&] { executor(large_plan(24 << 20)); }, ErrorCode::kOutOfMemory);
 }
 
-// Last: on a GPU the context of the process is lost.
-TEST_F(CudaExecutorTest, ZLostInTheMiddleOfARun) {
+// On a GPU the driver gives a process no context any more after this.
+void lose_the_gpu() {
+  const auto executor = [](const std::shared_ptr<const Plan>& plan) { return CudaExecutor(plan, pool(), nullptr, 0); };
   Plan plan = *on_gpu(*small_plan());
+  std::optional<Variable> fault;
   if (!is_emulated()) std::get<CudaStep>(plan.steps[1].action).launches = {launch_of("crash", 1, 1)};
   {
     const CudaExecutor good = executor(on_gpu(*small_plan())), bad = executor(std::make_shared<const Plan>(plan));
     const Tensor x = floats(std::vector<float>(kSize, 1));
-    {
-      std::optional<Variable> fault;
-      if (is_emulated()) fault.emplace("HEDDLE_EMULATED_FAULT", "lost");
-      EXPECT_THAT(error_of([&] { bad.run(std::span(&x, 1)); }, ErrorCode::kDevice), HasSubstr("lost"));
-    }
-    EXPECT_THAT(error_of([&] { good.run(std::span(&x, 1)); }, ErrorCode::kDevice), HasSubstr("lost"));
-    EXPECT_THAT(error_of([&] { executor(on_gpu(*small_plan())); }, ErrorCode::kDevice), HasSubstr("lost"));
+    EXPECT_EQ(values_of(good.run(std::span(&x, 1))[0])[0], 4);
+    if (is_emulated()) fault.emplace("HEDDLE_EMULATED_FAULT", "lost");
+    EXPECT_THAT(error_of([&] { bad.run(std::span(&x, 1)); }, ErrorCode::kDevice), HasSubstr("lost in"));
+    EXPECT_THAT(error_of([&] { good.run(std::span(&x, 1)); }, ErrorCode::kDevice), HasSubstr("lost earlier"));
+    EXPECT_THAT(error_of([&] { executor(on_gpu(*small_plan())); }, ErrorCode::kDevice), HasSubstr("lost earlier"));
   }
-  // When nothing holds the context any more, the next model gets a new one.
-  const CudaExecutor again = executor(on_gpu(*small_plan()));
-  const Tensor x = floats(std::vector<float>(kSize, 1));
-  EXPECT_EQ(values_of(again.run(std::span(&x, 1))[0])[0], 4);
+  const std::string why = error_of([&] { executor(on_gpu(*small_plan())); }, ErrorCode::kDevice);
+  EXPECT_THAT(why, HasSubstr("lost earlier in this process"));
+  EXPECT_THAT(why, HasSubstr("Start the process again"));
+}
+
+TEST_F(CudaExecutorTest, LostInTheMiddleOfARun) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process of its own
+  EXPECT_EXIT(
+      {
+        lose_the_gpu();
+        std::exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

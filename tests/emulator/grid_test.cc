@@ -91,17 +91,21 @@ TEST_F(Grids, ALostDeviceFailsEveryCall) {
   constexpr const char* kFill = "extern \"C\" __global__ void fill(int* p) { p[threadIdx.x] = 1; }";
   load(kFill);
   {
-    auto out = buffer(128);
     const Variable lost("HEDDLE_EMULATED_FAULT", "lost");
-    EXPECT_NE(failure("fill", 1, 32, 0, out.address()).find("the device is lost"), std::string::npos);
-    EXPECT_NE(failure("fill", 1, 32, 0, out.address()), "");
-    EXPECT_THROW(buffer(16), Error);
+    {
+      auto out = buffer(128);
+      EXPECT_NE(failure("fill", 1, 32, 0, out.address()).find("the device is lost"), std::string::npos);
+      EXPECT_NE(failure("fill", 1, 32, 0, out.address()), "");
+      EXPECT_THROW(buffer(16), Error);
+    }
+    module.reset();
+    context.reset();
+    EXPECT_THROW(SetUp(), Error) << "another context does not bring it back";
   }
-  module.reset();
   SetUp();
   load(kFill);
   auto out = buffer(128);
-  EXPECT_EQ(failure("fill", 1, 32, 0, out.address()), "") << "another context has a device again";
+  EXPECT_EQ(failure("fill", 1, 32, 0, out.address()), "") << "as in the next process";
 }
 
 TEST_F(Grids, WhatIsEnqueuedMayRunLate) {

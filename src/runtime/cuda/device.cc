@@ -8,7 +8,7 @@ namespace heddle::runtime {
 namespace {
 
 // Numbers of the driver's interface.
-constexpr int kMaxDynamicShared = 8, kNonPortableClusters = 14, kOutOfMemory = 2;
+constexpr int kMaxDynamicShared = 8, kNonPortableClusters = 14, kOutOfMemory = 2, kDeviceUnavailable = 46;
 constexpr unsigned kNonBlocking = 1;
 constexpr uint32_t kPortableCluster = 8;
 
@@ -23,7 +23,7 @@ CudaDevice find_device(int ordinal) {
 // Errors after which a context answers every call with an error.
 bool ends_context(CudaDriver::Result result) {
   switch (result) {
-    case 46:   // device unavailable
+    case kDeviceUnavailable:
     case 214:  // uncorrectable ECC error
     case 220:  // uncorrectable NVLink error
     case 700:  // illegal address
@@ -42,6 +42,11 @@ bool ends_context(CudaDriver::Result result) {
   }
 }
 
+constexpr const char* kStartAgain =
+    "Start the process again: no driver call brings the GPU back in this one. If it comes again, the driver's log "
+    "(dmesg) "
+    "may tell why";
+
 double gigabytes(size_t bytes) {
   return static_cast<double>(bytes) * 1e-9;
 }
@@ -50,8 +55,13 @@ double gigabytes(size_t bytes) {
 
 CudaContext::CudaContext(int ordinal) : driver_(CudaDriver::get()), device_(find_device(ordinal)) {
   driver_.check(driver_.device_get(&handle_, ordinal), "cuDeviceGet");
-  driver_.check(driver_.primary_retain(&context_, handle_), "cuDevicePrimaryCtxRetain");
-  int result = driver_.context_set(context_);
+  int result = driver_.primary_retain(&context_, handle_);
+  if (ends_context(result) && result != kDeviceUnavailable) {
+    fail(ErrorCode::kDevice, device_.name, fmt::format("the GPU was lost earlier in this process (error {})", result),
+         kStartAgain);
+  }
+  driver_.check(result, "cuDevicePrimaryCtxRetain");
+  result = driver_.context_set(context_);
   if (result == 0) result = driver_.stream_create(&stream_, kNonBlocking);
   if (result != 0) {
     driver_.primary_release(handle_);
@@ -88,8 +98,7 @@ void CudaContext::synchronize() const {
 void CudaContext::check(CudaDriver::Result result, const char* what) const {
   const std::lock_guard lock(mutex_);
   if (!lost_.empty()) {
-    fail(ErrorCode::kDevice, device_.name, fmt::format("the GPU was lost earlier: {}", lost_),
-         "Close every model on this GPU and load them again, or start the process again");
+    fail(ErrorCode::kDevice, device_.name, fmt::format("the GPU was lost earlier: {}", lost_), kStartAgain);
   }
   if (!ends_context(result)) return driver_.check(result, what);
   try {
@@ -97,9 +106,7 @@ void CudaContext::check(CudaDriver::Result result, const char* what) const {
   } catch (const Error& error) {
     lost_ = fmt::format("{}: {}", what, error.why());
   }
-  fail(ErrorCode::kDevice, device_.name, fmt::format("the GPU was lost in {}", lost_),
-       "Close every model on this GPU and load them again, or start the process again; if it comes again, the driver's "
-       "log (dmesg) may tell why");
+  fail(ErrorCode::kDevice, device_.name, fmt::format("the GPU was lost in {}", lost_), kStartAgain);
 }
 
 CudaStream::CudaStream(const CudaContext& context) : context_(context) {

@@ -30,7 +30,7 @@ class CudaContext {
   void synchronize() const;
 
   // As CudaDriver::check(). After an error that ends the context (an illegal address, a GPU that fell off the bus)
-  // every later call says so, until nobody holds the context any more.
+  // every later call says so. The driver gives the process no other one then: neither a new nor a reset context works.
   void check(CudaDriver::Result result, const char* what) const;
 
  private:
