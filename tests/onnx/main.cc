@@ -23,9 +23,10 @@ constexpr int kSkipped = 77;  // for CTest: the data is not there
 struct Options {
   std::string data = HEDDLE_NODE_TEST_DATA, filter, mode = "reference", table;
   int percent = 100;  // of the tests, chosen by seed
+  std::pair<size_t, size_t> part = {1, 1};
   unsigned seed = 1;
   int timeout_s = 60;
-  size_t batch = 48;  // tests that share a process, and with mode cpu a library
+  size_t batch = 48;  // tests that share a process, and where they are compiled a library
   bool verbose = false;
 };
 
@@ -89,7 +90,11 @@ std::vector<Row> run_batch(const Options& options, std::span<const std::string> 
     const Report report = [&](size_t index, const std::string& op, const Verdict& verdict) {
       send(ends[1], index, op, verdict);
     };
-    (options.mode == "cpu" ? run_cpu : run_reference)(options.data, folders, report);
+    if (options.mode == "reference") {
+      run_reference(options.data, folders, report);
+    } else {
+      run_compiled(options.data, folders, options.mode == "cpu" ? -1 : 0, report);
+    }
     _exit(0);
   }
   close(ends[1]);
@@ -125,6 +130,10 @@ int run_all(const Options& options) {
     const bool chosen = static_cast<int>(rng() % 100) < options.percent;
     if (chosen && folder.find(options.filter) != std::string::npos) folders.push_back(folder);
   }
+  const auto [part, parts] = options.part;
+  const size_t begin = folders.size() * (part - 1) / parts, end = folders.size() * part / parts;
+  folders = std::vector<std::string>(folders.begin() + static_cast<ptrdiff_t>(begin),
+                                     folders.begin() + static_cast<ptrdiff_t>(end));
   std::vector<Row> rows;
   for (size_t at = 0; at < folders.size(); at += options.batch) {
     const std::span<const std::string> batch(folders.data() + at, std::min(options.batch, folders.size() - at));
@@ -163,17 +172,20 @@ int main(int argc, char** argv) {
   CLI::App app("Runs the official ONNX node tests (onnx/backend/test/data/node of the package onnx 1.22.0)");
   app.add_option("--data", options.data, "folder of the tests (where CMake found them: " HEDDLE_NODE_TEST_DATA ")");
   app.add_option("--filter", options.filter, "only folders whose name contains this");
-  app.add_option("--mode", options.mode, "reference: float64 evaluator; cpu: compiled kernels")
-      ->check(CLI::IsMember({"reference", "cpu"}));
+  app.add_option("--mode", options.mode, "reference: float64 evaluator; cpu, cuda: compiled kernels")
+      ->check(CLI::IsMember({"reference", "cpu", "cuda"}));
   app.add_option("--table", options.table, "write the table by operator to this file");
   app.add_option("--percent", options.percent, "run this share of the tests, chosen by --seed")
       ->check(CLI::Range(1, 100));
   app.add_option("--seed", options.seed, "of --percent");
+  app.add_option("--part", options.part, "K N: the K-th of N parts of them, for several processes at once")
+      ->check(CLI::Range(1, 1000));
   app.add_option("--batch", options.batch, "tests that share a process (and a compiled library)")
       ->check(CLI::Range(1, 1000));
   app.add_option("--timeout", options.timeout_s, "seconds that one test may take");
   app.add_flag("--verbose", options.verbose, "print tests that pass too");
   CLI11_PARSE(app, argc, argv);
+  if (options.part.first > options.part.second) return app.exit(CLI::ValidationError("--part", "K is above N"));
   try {
     return heddle::node_tests::run_all(options);
   } catch (const std::exception& error) {

@@ -2,9 +2,13 @@
 
 Prints a line per model and combination with the largest error as a share of its bound. Small sizes by default; --full
 takes the models at their own (sd-unet: a latent of 16x16 at full width). --quick runs f16 and bf16 on
-two threads only, for time. --target cuda: on a GPU, with tf32 as well and without the choice of threads."""
+two threads only, for time. --target cuda: on a GPU, with tf32 as well and without the choice of threads. --jobs takes
+several models at a time. --data names the folder of scripts/fetch_test_data.py: its trained models are verified, too,
+under the names of their files (NAME: magika/model)."""
 import argparse
+import concurrent.futures
 import json
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -15,15 +19,46 @@ PRECISIONS = ("f32", "f16", "bf16")
 THREADS = (1, 2)
 
 
-def verify(heddle, path, target, precision, threads):
+def verify(heddle, path, target, precision, threads, options):
     """(passed, text of the line)."""
-    command = [heddle, "verify", path, "--target", target, "--precision", precision, "--threads", str(threads), "--json"]
+    command = [heddle, "verify", path, *options, "--target", target, "--precision", precision, "--threads", str(threads),
+               "--json"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in (0, 1):
         return False, f"exit code {done.returncode}: {done.stderr.strip()}"
     result = json.loads(done.stdout)
     share = max((o["error"] / o["bound"] for o in result["outputs"] if o["bound"]), default=0.0)
     return result["ok"], f"error {share:5.1%} of its bound" + ("" if result["ok"] else f": {done.stdout}")
+
+
+# Trained models below --data, at sizes that the reference takes a second for: input and shape.
+TRAINED = {
+    "magika/model": "bytes=2,2048",
+    "rapidocr/cls": "x=2,3,48,192",
+    "rapidocr/det": "x=1,3,96,64",
+    "rapidocr/rec": "x=1,3,48,64",
+}
+
+
+def verify_model(name, arguments):
+    """Lines of one model, each with whether it passed."""
+    gpu = arguments.target != "cpu"
+    precisions = arguments.precisions or (("f32", "tf32", "f16", "bf16") if gpu else PRECISIONS)
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        if name in TRAINED:
+            path, shape = arguments.data / f"{name}.onnx", ("--shape", TRAINED[name])
+        else:
+            sizes = SMALL[name]
+            if arguments.full:
+                sizes = (0, 16, 0) if name == "sd-unet" else DEFAULT
+            path, shape = write_model(arguments.heddle, name, sizes, folder), ()
+        for precision in precisions:
+            for threads in THREADS[1:] if gpu or arguments.quick and precision != "f32" else THREADS:
+                passed, text = verify(arguments.heddle, path, arguments.target, precision, threads, shape)
+                verdict = "ok  " if passed else "FAIL"
+                lines.append((passed, f"{name:14} {precision:5} {threads} threads  {verdict}  {text}"))
+    return lines
 
 
 def main():
@@ -34,21 +69,18 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--target", default="cpu")
     parser.add_argument("--precisions", type=lambda text: text.split(","))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--data", type=pathlib.Path)
     arguments = parser.parse_intermixed_args()
+    names = arguments.names or [*SMALL, *(TRAINED if arguments.data else ())]
+    if arguments.data is None and any(name in TRAINED for name in names):
+        parser.error("trained models need --data")
     failures = 0
-    gpu = arguments.target != "cpu"
-    precisions = arguments.precisions or (("f32", "tf32", "f16", "bf16") if gpu else PRECISIONS)
-    for name in arguments.names or SMALL:
-        sizes = SMALL[name]
-        if arguments.full:
-            sizes = (0, 16, 0) if name == "sd-unet" else DEFAULT
-        with tempfile.TemporaryDirectory() as folder:
-            path = write_model(arguments.heddle, name, sizes, folder)
-            for precision in precisions:
-                for threads in THREADS[1:] if gpu or arguments.quick and precision != "f32" else THREADS:
-                    passed, text = verify(arguments.heddle, path, arguments.target, precision, threads)
-                    failures += not passed
-                    print(f"{name:14} {precision:5} {threads} threads  {'ok  ' if passed else 'FAIL'}  {text}", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for lines in pool.map(lambda name: verify_model(name, arguments), names):
+            for passed, line in lines:
+                failures += not passed
+                print(line, flush=True)
     print(f"{failures} failed")
     sys.exit(bool(failures))
 

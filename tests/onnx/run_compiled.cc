@@ -16,10 +16,10 @@ struct Prepared {
   Verdict verdict;  // where there is no plan
 };
 
-Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& pool) {
+Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& pool, int device) {
   const runtime::Plan& plan = *prepared.plan;
   runtime::validate(plan);
-  const auto executor = runtime::make_executor(prepared.plan, pool, driver::reference_interpreter());
+  const auto executor = runtime::make_executor(prepared.plan, pool, driver::reference_interpreter(), device);
   std::vector<Tensor> inputs;
   for (const runtime::Port& port : plan.inputs) inputs.push_back(prepared.imported.options.values.at(port.name));
   const std::vector<Tensor> results = executor->run(inputs);
@@ -30,8 +30,8 @@ Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& po
 
 }  // namespace
 
-void run_cpu(const std::string& data, std::span<const std::string> folders, const Report& report) {
-  const Target target = Target::host_cpu();
+void run_compiled(const std::string& data, std::span<const std::string> folders, int device, const Report& report) {
+  const Target target = device < 0 ? Target::host_cpu() : Target::cuda_device(device);
   driver::KernelSet kernels;
   driver::CompileReport remarks;
   std::vector<Prepared> all(folders.size());
@@ -48,9 +48,9 @@ void run_cpu(const std::string& data, std::span<const std::string> folders, cons
       return {};
     });
   }
-  std::string library;
+  driver::MachineCode code;
   const Verdict compiled = guarded([&]() -> Verdict {
-    library = driver::compile_kernels(kernels, target, 1, true).library;
+    code = driver::compile_kernels(kernels, target, 1, true);
     return {};
   });
   const auto pool = std::make_shared<ThreadPool>(2);
@@ -60,8 +60,9 @@ void run_cpu(const std::string& data, std::span<const std::string> folders, cons
       if (folders.size() > 1) continue;  // not reported: it gets a library of its own
       prepared.verdict = compiled;
     } else if (prepared.plan) {
-      prepared.plan->library = library;
-      prepared.verdict = guarded([&] { return run_plan(prepared, pool); });
+      prepared.plan->library = code.library;
+      prepared.plan->cubins = code.cubins;
+      prepared.verdict = guarded([&] { return run_plan(prepared, pool, device); });
     }
     report(i, prepared.imported.test.op, prepared.verdict);
   }

@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""GoogleTest binaries, one process a test and many at a time: run_tests.py [OPTIONS] BINARY[@FILTER]...
+
+FILTER is that of --gtest_filter. A line for each failure, then the counts; --log keeps what the tests wrote. With --tool
+each test runs under compute-sanitizer (memcheck, racecheck, initcheck or synccheck), and what that reports is a failure.
+Exit status 1 where anything failed or no test was found."""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+SANITIZER_FOUND = 99  # exit code for what the sanitizer reports; a failing test has 1
+KEPT = 4000  # characters from either end of a test's output
+
+
+def shorten(text):
+    return text if len(text) <= 2 * KEPT else text[:KEPT] + "\n[...]\n" + text[-KEPT:]
+
+
+def list_tests(binary, pattern):
+    command = [binary, "--gtest_list_tests"] + ([f"--gtest_filter={pattern}"] if pattern else [])
+    suite, tests = "", []
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+        if line.startswith("  "):
+            tests.append(suite + line.split()[0])
+        elif line.split(" ")[0].endswith("."):
+            suite = line.split()[0]
+    return tests
+
+
+def run_test(job, arguments):
+    """(result, output, seconds); the result is "ok", "skipped" or what is wrong."""
+    binary, test = job
+    command = [binary, "--gtest_brief=1", f"--gtest_filter={test}"]
+    if arguments.tool:
+        command = ["compute-sanitizer", "--tool", arguments.tool, "--error-exitcode", str(SANITIZER_FOUND),
+                   "--print-limit", "10", *command]
+    start = time.monotonic()
+    # In a session of its own, so that a time-out ends what the sanitizer started as well.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          start_new_session=True) as process:
+        try:
+            output, _ = process.communicate(timeout=arguments.limit)
+            result = "ok" if process.returncode == 0 else f"exit code {process.returncode}"
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            result = f"no end after {arguments.limit} s"
+    if process.returncode == SANITIZER_FOUND:
+        result = f"reported by {arguments.tool}"
+    elif result == "ok" and "[  SKIPPED ]" in output:
+        result = "skipped"
+    return result, output, time.monotonic() - start
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("binaries", nargs="+", metavar="BINARY[@FILTER]")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--limit", type=float, default=120, help="seconds for one test")
+    parser.add_argument("--tool", choices=("memcheck", "racecheck", "initcheck", "synccheck"))
+    parser.add_argument("--log", type=pathlib.Path, help="file for the output of tests that fail")
+    parser.add_argument("--slowest", type=int, default=0, help="name so many tests that took longest")
+    arguments = parser.parse_args()
+    jobs = []
+    for text in arguments.binaries:
+        binary, _, pattern = text.partition("@")
+        jobs += [(os.path.abspath(binary), test) for test in list_tests(os.path.abspath(binary), pattern)]
+    start = time.monotonic()
+    counts, times = {"ok": 0, "skipped": 0, "failed": 0}, []
+    log = arguments.log.open("w") if arguments.log else open(os.devnull, "w")
+    with log, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        running = {pool.submit(run_test, job, arguments): job for job in jobs}
+        for done in concurrent.futures.as_completed(running):
+            (binary, test), (result, output, seconds) = running[done], done.result()
+            name = f"{os.path.basename(binary)} {test}"
+            times.append((seconds, name))
+            counts[result if result in counts else "failed"] += 1
+            if result not in counts:
+                print(f"FAILED {name} after {seconds:.1f} s: {result}", flush=True)
+                log.write(f"=== {name}: {result}\n{shorten(output)}\n")
+                log.flush()
+    for seconds, name in sorted(times, reverse=True)[: arguments.slowest]:
+        print(f"  {seconds:6.1f} s {name}")
+    what = f" under {arguments.tool}" if arguments.tool else ""
+    print(f"{len(jobs)} tests{what}: {counts['ok']} passed, {counts['skipped']} skipped, {counts['failed']} failed, "
+          f"{time.monotonic() - start:.0f} s", flush=True)
+    sys.exit(counts["failed"] > 0 or not jobs)
+
+
+if __name__ == "__main__":
+    main()
