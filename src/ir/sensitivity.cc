@@ -142,7 +142,8 @@ Spread spread_of(const Lanes& lanes) {
   return spread;
 }
 
-std::vector<double> slack_of(const Lanes& lanes) {
+// `most`: what is forgiven, relative to the larger of the element and the tensor's root mean square.
+std::vector<double> slack_of(const Lanes& lanes, double most) {
   std::vector<double> slack(static_cast<size_t>(lanes.exact->size()), 0);
   if (!lanes.exact->real()) {
     for (const Shared& noisy : lanes.noisy) {
@@ -162,7 +163,7 @@ std::vector<double> slack_of(const Lanes& lanes) {
       const double distance = std::fabs(noisy->f()[i] - exact);
       if (std::isfinite(distance)) deviation = std::max(deviation, distance);
     }
-    slack[i] = std::min(kMeasuredSafety * deviation, kMostForgiven * std::max(std::fabs(exact), spread.scale));
+    slack[i] = std::min(kMeasuredSafety * deviation, most * std::max(std::fabs(exact), spread.scale));
   }
   return slack;
 }
@@ -189,6 +190,8 @@ Sensitivity measure_sensitivity(const Graph& graph, const std::vector<Array>& in
     lanes.exact = std::make_shared<const Array>(inputs[i]);
     lanes.noisy.fill(lanes.exact);
   }
+  const std::vector<double> expected = error_bounds(graph);
+  const auto most_forgiven = [&](ValueId v) { return std::max(kMostForgiven, expected[v] / 2); };
   Noise noise(seed);
   std::vector<size_t> uses = use_counts(graph);
   for (const Node& node : graph.nodes()) {
@@ -199,7 +202,7 @@ Sensitivity measure_sensitivity(const Graph& graph, const std::vector<Array>& in
       if (lanes.exact->real()) {
         const Spread spread = spread_of(lanes);
         const double relative = spread.scale > 0 ? spread.deviation / spread.scale : 0;
-        sensitivity.bounds[v] = std::min(kMostForgiven, kMeasuredSafety * relative);
+        sensitivity.bounds[v] = std::min(most_forgiven(v), kMeasuredSafety * relative);
       }
       if (uses[v] == 0) values[v] = {};
     }
@@ -207,7 +210,9 @@ Sensitivity measure_sensitivity(const Graph& graph, const std::vector<Array>& in
       if (--uses[v] == 0) values[v] = {};
     }
   }
-  for (const Graph::Port& port : graph.outputs()) sensitivity.slack.push_back(slack_of(values[port.value]));
+  for (const Graph::Port& port : graph.outputs()) {
+    sensitivity.slack.push_back(slack_of(values[port.value], most_forgiven(port.value)));
+  }
   return sensitivity;
 }
 

@@ -15,11 +15,12 @@ namespace heddle::ir {
 // in float64 once as it is and a few times with each node's own rounding error (rounding_error()) put in at random,
 // and the results are compared. On models that magnify nothing the outcome is as small as error_bounds().
 struct Sensitivity {
-  // Per value: root mean square of its deviations over that of the value, times six; never above kMostForgiven.
+  // Per value: root mean square of its deviations over that of the value, times six; never above the most that
+  // is forgiven: kMostForgiven, or half the value's error bound where that is more (types of 16 bits, deep models).
   std::vector<double> bounds;
   // Per output and element: an absolute error for compare()'s `slack`. Floats: six times the larger of the
-  // element's own deviation and the root mean square over the tensor, at most kMostForgiven of the element or of the
-  // tensor's root mean square, so that nothing is accepted that does not resemble the reference. Integers: by how
+  // element's own deviation and the root mean square over the tensor, at most what is forgiven of the element or of
+  // the tensor's root mean square, so that nothing is accepted that does not resemble the reference. Integers: by how
   // much noise moved the element.
   std::vector<std::vector<double>> slack;
 };
