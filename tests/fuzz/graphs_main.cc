@@ -203,6 +203,8 @@ int main(int argc, char** argv) {
   app.add_flag("!--no-reduce", options.reduce, "print failing graphs as they are");
   app.add_flag("--print", options.print, "print every graph");
   app.add_flag("!--no-passes", options.checks.passes, "leave the pass pipeline out");
+  app.add_flag("--cache", options.checks.use_cache,
+               "take kernels from the cache of HEDDLE_CACHE_DIR, and keep them there");
   app.add_flag("!--no-plan", options.checks.plan, "leave the compiled plan out");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -26,8 +26,11 @@ const Target& small_target() {
 
 }  // namespace
 
-PlanSet::PlanSet(passes::FusionPolicy fusion, int device)
-    : fusion_(fusion), device_(device), target_(device < 0 ? host() : Target::cuda_device(device)) {}
+PlanSet::PlanSet(passes::FusionPolicy fusion, int device, bool use_cache)
+    : fusion_(fusion),
+      device_(device),
+      use_cache_(use_cache),
+      target_(device < 0 ? host() : Target::cuda_device(device)) {}
 
 size_t PlanSet::add(const ir::Graph& graph, bool small) {
   const Target& machine = small && device_ < 0 ? small_target() : target_;
@@ -41,7 +44,7 @@ size_t PlanSet::add(const ir::Graph& graph, bool small) {
 void PlanSet::compile() {
   if (kernels_.size() > 0) {
     const int jobs = host().cpu.threads;
-    const driver::MachineCode code = driver::compile_kernels(kernels_, target_, jobs, /*use_cache=*/false);
+    const driver::MachineCode code = driver::compile_kernels(kernels_, target_, jobs, use_cache_);
     for (const auto& plan : plans_) {
       plan->library = code.library;
       plan->cubins = code.cubins;

@@ -14,8 +14,8 @@ namespace heddle::fuzz {
 // headers costs more than the kernels of a small graph.
 class PlanSet {
  public:
-  // `device`: number of a GPU; -1: this machine's CPU.
-  explicit PlanSet(passes::FusionPolicy fusion, int device = -1);
+  // `device`: number of a GPU; -1: this machine's CPU. `use_cache`: of compiled kernels, the user's.
+  explicit PlanSet(passes::FusionPolicy fusion, int device = -1, bool use_cache = false);
   // Runs the passes and schedules the graph, for this machine or (`small`) for one like it with four threads, tiny
   // caches and slow memory, to which small graphs are large. Returns its index. Throws what the stages throw.
   size_t add(const ir::Graph& graph, bool small = false);
@@ -31,6 +31,7 @@ class PlanSet {
  private:
   passes::FusionPolicy fusion_;
   int device_;
+  bool use_cache_;
   Target target_;
   driver::KernelSet kernels_;
   driver::CompileReport report_;

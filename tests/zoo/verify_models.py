@@ -46,7 +46,7 @@ def trained_input(name, data, folder):
     from text_reader import fit_line, to_network
 
     page = Image.open(data / "pictures/page.png").crop((0, 0, PIECE[1], PIECE[0]))
-    image = to_network(page) if name == "rapidocr/det" else fit_line(page.crop((0, 0, PIECE[1], 24)), PIECE[1])
+    image = to_network(page) if name == "rapidocr/det" else fit_line(page.crop((0, 12, PIECE[1], 40)), PIECE[1])
     path = pathlib.Path(folder) / "x.npy"
     np.save(path, image[np.newaxis])
     return "--input", f"x={path}"
