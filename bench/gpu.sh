@@ -1,52 +1,80 @@
 #!/bin/sh
-# Everything that needs a GPU, in one command: builds, runs the GPU tests, once more under compute-sanitizer, then the tables
-# of matrix products beside cuBLASLt and of models beside PyTorch.
+# Everything that needs a GPU, in one command: builds, runs the GPU tests (one process a test, many at a time), random graphs
+# and the ONNX node tests on the GPU, a part of the tests under compute-sanitizer's four tools, then the tables of matrix
+# products beside cuBLASLt and of models beside PyTorch, and verifies the zoo.
 # usage: bench/gpu.sh [OUTPUT_FOLDER]
 #   HEDDLE_BUILD     a build folder to use (default build/release); what it has already is not built again
-#   STAGES           "tests sanitize gemm models verify" or a part of it
+#   STAGES           "tests fuzz nodes sanitize gemm models verify" or a part of it
+#   JOBS             processes at a time: as many as cores by default
+#   FUZZ, SECONDS_OF_FUZZ   random graphs (2000), and after how long no more are begun (600)
+#   NODE_DATA        folder onnx/backend/test/data/node, default: that of Python's package onnx
+#   TOOLS            of compute-sanitizer: "memcheck,racecheck,initcheck,synccheck" by default
 #   GEMM_TYPES       "f16 bf16" by default
 #   MODELS           of bench/gpu_models.py; default: its table
 #   PRECISIONS       of the models: "f16" by default
+#   TEST_DATA        folder of scripts/fetch_test_data.py: its trained models are verified, too
 # Leaves a log of each stage, gemm_<type>.jsonl (one object per shape) and models_<precision>.jsonl (one per model) in the
 # output folder. Exit status 1 where a test, a sanitizer or a verification failed.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 out=${1:-build/gpu}
 build=${HEDDLE_BUILD:-build/release}
-stages=${STAGES:-tests sanitize gemm models verify}
-tests="gpu_tests cuda_runtime_tests"
+stages=${STAGES:-tests fuzz nodes sanitize gemm models verify}
+jobs=${JOBS:-$(nproc)}
+suites="gpu/gpu_tests cuda_runtime/cuda_runtime_tests cuda_stitch/cuda_stitch_tests tile_cuda/tile_cuda_tests
+  cuda_contraction/cuda_contraction_tests ops/emulated/ops_emulated_tests"
 mkdir -p "$out"
 if [ ! -x "$build/tests/cuda_runtime/cuda_runtime_tests" ]; then
   cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release &&
-    cmake --build "$build" -j "$(nproc)" --target heddle heddle_fuzz_graphs $tests || exit 2
+    cmake --build "$build" -j "$(nproc)" --target heddle heddle_fuzz_graphs heddle_node_tests \
+      $(for suite in $suites; do basename "$suite"; done) || exit 2
 fi
+export HEDDLE_CUDA_DRIVER="${HEDDLE_CUDA_DRIVER:-libcuda.so.1}" # suites for the emulator take it unless told otherwise
 heddle=$build/heddle
 "$heddle" devices
 status=0
 
 wanted() { case " $stages " in *" $1 "*) echo "== $1" ;; *) return 1 ;; esac; }
 
+# Tests by ctest would need the paths of the machine that built them.
+run_tests() { python3 scripts/run_tests.py --jobs "$jobs" "$@" || status=1; }
+
 if wanted tests; then
-  # Not by ctest: a build folder that was carried here has the paths of another machine in it.
-  for test in "$build"/tests/gpu/gpu_tests "$build"/tests/cuda_runtime/cuda_runtime_tests; do
-    timeout 600 "$test" --gtest_brief=1 >"$out/$(basename "$test").log" 2>&1 || status=1
-    tail -n 8 "$out/$(basename "$test").log"
-  done
-  timeout 600 "$build/tests/fuzz/heddle_fuzz_graphs" --target cuda --count "${FUZZ:-200}" --seed 1 >"$out/fuzz.log" 2>&1 || status=1
-  tail -n 5 "$out/fuzz.log"
+  run_tests --limit "${LIMIT:-120}" --slowest 5 --log "$out/tests.log" $(for suite in $suites; do echo "$build/tests/$suite"; done)
 fi
 
+# A core for each process: its NVRTC then compiles few units with many kernels, and parses the headers less often.
+if wanted fuzz; then
+  each=$(((${FUZZ:-2000} + jobs - 1) / jobs))
+  seq 0 $((jobs - 1)) | xargs -P "$jobs" -I{} sh -c "taskset -c \$(({} % $(nproc))) '$build/tests/fuzz/heddle_fuzz_graphs' \
+    --target cuda --batch 25 --seconds ${SECONDS_OF_FUZZ:-600} --seed \$((1 + {} * $each)) --count $each >'$out/fuzz_{}.txt' 2>&1" ||
+    status=1
+  cat "$out"/fuzz_*.txt >"$out/fuzz.log"
+  rm -f "$out"/fuzz_*.txt
+  grep '^FAILED' "$out/fuzz.log" | cut -c 1-300
+  awk '/ graphs, .* failures$/ {n += $1; k += $5; f += $(NF - 1)} END {print n + 0 " random graphs, " k + 0 " kernels, " f + 0 " failures"}' \
+    "$out/fuzz.log"
+fi
+
+if wanted nodes; then
+  data=${NODE_DATA:-$(python3 -c 'import onnx, os; print(os.path.dirname(onnx.__file__) + "/backend/test/data/node")')}
+  parts=37 # of 48 tests, which share a compilation
+  seq 1 $parts | xargs -P "$jobs" -I{} sh -c "taskset -c \$(({} % $(nproc))) '$build/tests/onnx/heddle_node_tests' \
+    --data '$data' --mode cuda --part {} $parts >'$out/nodes_{}.txt' 2>&1" || true
+  cat "$out"/nodes_*.txt >"$out/nodes.log"
+  rm -f "$out"/nodes_*.txt
+  grep '^[wec] ' "$out/nodes.log" | cut -c 1-300 && status=1
+  awk '/ tests \(cuda\): / {n += $1; p += $4} END {print n + 0 " node tests, " p + 0 " passed"}' "$out/nodes.log"
+fi
+
+# Of each family of kernels something; what provokes errors on purpose is left out.
 if wanted sanitize; then
   if command -v compute-sanitizer >/dev/null; then
-    # What provokes errors on purpose is left out.
-    for tool in memcheck racecheck initcheck synccheck; do
-      timeout 900 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
-        "$build/tests/cuda_runtime/cuda_runtime_tests" --gtest_brief=1 --gtest_filter='-*Lost*:*TooLittle*' \
-        >"$out/$tool.log" 2>&1 || status=1
-      timeout 900 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 \
-        "$build/tests/gpu/gpu_tests" --gtest_brief=1 >>"$out/$tool.log" 2>&1 || status=1
-      echo "$tool: $(grep -h 'ERROR SUMMARY\|RACECHECK SUMMARY' "$out/$tool.log" | tr '\n' ' ')"
-    done
+    run_tests --tools "${TOOLS:-memcheck,racecheck,initcheck,synccheck}" --limit "${LIMIT:-300}" --log "$out/sanitize.log" \
+      "$build/tests/cuda_stitch/cuda_stitch_tests@-*SuiteCompiles*" "$build/tests/tile_cuda/tile_cuda_tests" \
+      "$build/tests/cuda_contraction/cuda_contraction_tests@-*AtRandom*:*Refusal*" \
+      "$build/tests/cuda_runtime/cuda_runtime_tests@-*Lost*:*TooLittle*:*NotThere*:*TwoModels*" \
+      "$build/tests/ops/emulated/ops_emulated_tests@-*Refuses*:*Instances*"
   else
     echo "no compute-sanitizer on PATH"
     status=1
@@ -64,7 +92,8 @@ if wanted models; then
 fi
 
 if wanted verify; then
-  python3 tests/zoo/verify_models.py "$heddle" --target cuda >"$out/verify.log" 2>&1 || status=1
-  tail -n 60 "$out/verify.log"
+  python3 tests/zoo/verify_models.py "$heddle" --target cuda --jobs "$jobs" ${TEST_DATA:+--data "$TEST_DATA"} \
+    >"$out/verify.log" 2>&1 || status=1
+  tail -n 80 "$out/verify.log"
 fi
 exit $status

@@ -39,6 +39,18 @@ function(heddle_library NAME)
   target_link_libraries(heddle_${NAME} PUBLIC ${ARG_EXTERNAL})
 endfunction()
 
+# heddle_gpu_test(TARGET): the tests of a binary for the emulator once more with label "gpu", on the GPU of this machine.
+if(EXISTS /dev/nvidia0)
+  set(HEDDLE_HAS_GPU ON)
+endif()
+option(HEDDLE_GPU_TESTS "Run the tests of emulated suites on this machine's GPU as well" ${HEDDLE_HAS_GPU})
+function(heddle_gpu_test TARGET)
+  if(HEDDLE_GPU_TESTS)
+    gtest_discover_tests(${TARGET} TEST_PREFIX "gpu/" TEST_LIST ${TARGET}_gpu DISCOVERY_TIMEOUT 60
+                         PROPERTIES LABELS gpu TIMEOUT 600 ENVIRONMENT "HEDDLE_CUDA_DRIVER=libcuda.so.1")
+  endif()
+endfunction()
+
 # heddle_test(NAME [DEPS lib...] [LABELS label...]): one GoogleTest binary from every *_test.cc in the calling folder.
 function(heddle_test NAME)
   cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})

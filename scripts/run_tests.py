@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """GoogleTest binaries, one process a test and many at a time: run_tests.py [OPTIONS] BINARY[@FILTER]...
 
-FILTER is that of --gtest_filter. A line for each failure, then the counts; --log keeps what the tests wrote. With --tool
-each test runs under compute-sanitizer (memcheck, racecheck, initcheck or synccheck), and what that reports is a failure.
-Exit status 1 where anything failed or no test was found."""
+FILTER is that of --gtest_filter. A line for each failure, then the counts; --log keeps what the tests wrote. With --tools
+each test runs under each of these tools of compute-sanitizer (memcheck,racecheck,initcheck,synccheck), and what they report
+is a failure. Exit status 1 where anything failed or did not run, or no test was found."""
 import argparse
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -32,12 +33,14 @@ def list_tests(binary, pattern):
     return tests
 
 
-def run_test(job, arguments):
-    """(result, output, seconds); the result is "ok", "skipped" or what is wrong."""
-    binary, test = job
+def run_test(job, arguments, deadline):
+    """(result, output, seconds); the result is "passed", "skipped", "not run" or what is wrong."""
+    binary, test, tool = job
+    if time.monotonic() > deadline:
+        return "not run", "", 0
     command = [binary, "--gtest_brief=1", f"--gtest_filter={test}"]
-    if arguments.tool:
-        command = ["compute-sanitizer", "--tool", arguments.tool, "--error-exitcode", str(SANITIZER_FOUND),
+    if tool:
+        command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", str(SANITIZER_FOUND),
                    "--print-limit", "10", *command]
     start = time.monotonic()
     # In a session of its own, so that a time-out ends what the sanitizer started as well.
@@ -45,14 +48,14 @@ def run_test(job, arguments):
                           start_new_session=True) as process:
         try:
             output, _ = process.communicate(timeout=arguments.limit)
-            result = "ok" if process.returncode == 0 else f"exit code {process.returncode}"
+            result = "passed" if process.returncode == 0 else f"exit code {process.returncode}"
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             output, _ = process.communicate()
             result = f"no end after {arguments.limit} s"
     if process.returncode == SANITIZER_FOUND:
-        result = f"reported by {arguments.tool}"
-    elif result == "ok" and "[  SKIPPED ]" in output:
+        result = f"reported by {tool}"
+    elif result == "passed" and "[  SKIPPED ]" in output:
         result = "skipped"
     return result, output, time.monotonic() - start
 
@@ -62,34 +65,38 @@ def main():
     parser.add_argument("binaries", nargs="+", metavar="BINARY[@FILTER]")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, default=120, help="seconds for one test")
-    parser.add_argument("--tool", choices=("memcheck", "racecheck", "initcheck", "synccheck"))
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no test after this time")
+    parser.add_argument("--tools", default="", help="of compute-sanitizer, with commas between them")
     parser.add_argument("--log", type=pathlib.Path, help="file for the output of tests that fail")
     parser.add_argument("--slowest", type=int, default=0, help="name so many tests that took longest")
     arguments = parser.parse_args()
     jobs = []
     for text in arguments.binaries:
         binary, _, pattern = text.partition("@")
-        jobs += [(os.path.abspath(binary), test) for test in list_tests(os.path.abspath(binary), pattern)]
+        binary = os.path.abspath(binary)
+        jobs += [(binary, test, tool) for test in list_tests(binary, pattern) for tool in arguments.tools.split(",")]
     start = time.monotonic()
-    counts, times = {"ok": 0, "skipped": 0, "failed": 0}, []
+    counts, times = collections.Counter(), []
     log = arguments.log.open("w") if arguments.log else open(os.devnull, "w")
     with log, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        running = {pool.submit(run_test, job, arguments): job for job in jobs}
+        running = {pool.submit(run_test, job, arguments, start + arguments.seconds): job for job in jobs}
         for done in concurrent.futures.as_completed(running):
-            (binary, test), (result, output, seconds) = running[done], done.result()
-            name = f"{os.path.basename(binary)} {test}"
+            (binary, test, tool), (result, output, seconds) = running[done], done.result()
+            name = f"{os.path.basename(binary)} {test}" + (f" under {tool}" if tool else "")
             times.append((seconds, name))
-            counts[result if result in counts else "failed"] += 1
-            if result not in counts:
+            fine = result in ("passed", "skipped", "not run")
+            counts[tool, result if fine else "failed"] += 1
+            if not fine:
                 print(f"FAILED {name} after {seconds:.1f} s: {result}", flush=True)
                 log.write(f"=== {name}: {result}\n{shorten(output)}\n")
                 log.flush()
     for seconds, name in sorted(times, reverse=True)[: arguments.slowest]:
         print(f"  {seconds:6.1f} s {name}")
-    what = f" under {arguments.tool}" if arguments.tool else ""
-    print(f"{len(jobs)} tests{what}: {counts['ok']} passed, {counts['skipped']} skipped, {counts['failed']} failed, "
-          f"{time.monotonic() - start:.0f} s", flush=True)
-    sys.exit(counts["failed"] > 0 or not jobs)
+    for tool in arguments.tools.split(","):
+        parts = [f"{counts[tool, result]} {result}" for result in ("passed", "skipped", "not run", "failed")]
+        print(f"{tool or 'tests'}: {', '.join(parts)}", flush=True)
+    print(f"{time.monotonic() - start:.0f} s with {arguments.jobs} processes", flush=True)
+    sys.exit(not jobs or any(result in ("not run", "failed") for _, result in counts))
 
 
 if __name__ == "__main__":

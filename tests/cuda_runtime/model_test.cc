@@ -1,6 +1,10 @@
 #include <gmock/gmock.h>
+#include <spawn.h>
+#include <sys/wait.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -10,6 +14,7 @@
 #include "driver/verify.h"
 #include "heddle/c_api.h"
 #include "tests/driver/models.h"
+#include "zoo/zoo.h"
 
 namespace heddle {
 namespace {
@@ -56,6 +61,55 @@ TEST_F(CudaModelTest, ConcurrentRunsInSeveralShapesAgreeWithTheCpu) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+// Runs the tests of this binary that `filter` names in another process; wait() gives its exit code.
+class OtherProcess {
+ public:
+  explicit OtherProcess(const std::string& filter) {
+    std::string name = "/proc/self/exe", filtered = "--gtest_filter=" + filter;
+    char* arguments[] = {name.data(), filtered.data(), nullptr};
+    if (::posix_spawn(&pid_, name.c_str(), nullptr, nullptr, arguments, environ) != 0) pid_ = -1;
+  }
+  int wait() const {
+    int status = -1;
+    if (pid_ < 0 || ::waitpid(pid_, &status, 0) != pid_ || !WIFEXITED(status)) return -1;
+    return WEXITSTATUS(status);
+  }
+
+ private:
+  pid_t pid_ = -1;
+};
+
+// Recurrent layers, whose kernels may need all their blocks at once, from two threads beside another process: every run
+// ends, and gives what a run by itself gave.
+TEST_F(CudaModelTest, TwoModelsAtOnceWhileAnotherProcessRuns) {
+  const int rounds = runtime::is_emulated() ? 2 : 200;
+  zoo::Options options;
+  options.seq = 5;
+  zoo::write("dien", options, path("dien.onnx"));
+  const OtherProcess other("CudaModelTest.ConcurrentRunsInSeveralShapesAgreeWithTheCpu:CudaExecutorTest.Concurrent*");
+  const Model one = Model::load(path("dien.onnx"), options_), two = Model::load(path("dien.onnx"), options_);
+  std::map<std::string, Tensor> inputs;
+  for (const auto& port : one.inputs()) {
+    Tensor x(port.dtype, port.shape);
+    if (port.dtype == DType::kF32) x = random_floats(port.shape, 7);
+    inputs[port.name] = x;  // indices of zero
+  }
+  const std::vector<Tensor> expected = one.run(inputs);
+  std::vector<std::thread> threads;
+  for (const Model* model : {&one, &two, &one}) {
+    threads.emplace_back([&, model] {
+      for (int round = 0; round < rounds; ++round) {
+        const std::vector<Tensor> outputs = model->run(inputs);
+        for (size_t i = 0; i < outputs.size(); ++i) {
+          ASSERT_EQ(std::memcmp(outputs[i].data(), expected[i].data(), expected[i].bytes()), 0) << i;
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(other.wait(), 0);
 }
 
 TEST_F(CudaModelTest, PlansAreSavedAndTakenFromTheCache) {

@@ -22,6 +22,7 @@ struct Options {
   uint64_t count = 200, seed = 1, batch = 40;
   std::string ops;
   bool reduce = true, print = false;
+  double seconds = 1e9;
   int max_failures = 5, timeout = 300, reduce_budget = 300;
   passes::Precision precision = passes::Precision::kF32;
   Checks checks;
@@ -157,17 +158,18 @@ int run(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   Tally tally;
   int failed = 0;
+  const auto passed = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
   const uint64_t end = options.seed + options.count;
-  for (uint64_t seed = options.seed; seed < end && failed < options.max_failures;) {
+  uint64_t seed = options.seed;
+  while (seed < end && failed < options.max_failures && passed() < options.seconds) {
     std::vector<std::pair<uint64_t, std::string>> failures;
     seed = run_batch(seed, std::min(end, seed + options.batch), options, tally, failures);
     for (const auto& [bad, why] : failures) {
       if (failed++ < options.max_failures) report(bad, why, options);
     }
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  fmt::print("{} graphs, {} nodes, {} kernels, {} reference steps, {:.1f} s; ", options.count, tally.nodes,
-             tally.kernels, tally.references, seconds);
+  fmt::print("{} graphs, {} nodes, {} kernels, {} reference steps, {:.1f} s; ", seed - options.seed, tally.nodes,
+             tally.kernels, tally.references, passed());
   fmt::print("{} elements compared, {} left to rounding; {} failures\n", tally.judged, tally.skipped, failed);
   return failed == 0 ? 0 : 1;
 }
@@ -186,6 +188,7 @@ int main(int argc, char** argv) {
   app.add_option("--ops", options.ops, "only these primitives (and the plumbing they need): add,reduce,...");
   app.add_option("--max-nodes", options.generator.max_nodes, "steps of the generator")->check(CLI::Range(2, 500));
   app.add_option("--max-failures", options.max_failures, "stop after so many");
+  app.add_option("--seconds", options.seconds, "begin no batch of graphs after this time");
   app.add_option("--timeout", options.timeout, "seconds without progress that count as a hang");
   app.add_option("--reduce-budget", options.reduce_budget, "attempts to make a failing graph smaller");
   const std::map<std::string, FusionPolicy> policies = {

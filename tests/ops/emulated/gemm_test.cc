@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <limits>
 #include <thread>
 
 #include "base/file.h"
@@ -199,6 +201,59 @@ TEST_F(OpsGemm, EmptyProductsAndEmptySums) {
     const Gemm gemm = Gemm::prepare(none);
     gemm(nullptr, nullptr, nullptr, stream_);
     EXPECT_EQ(gemm.config(), "nothing to compute");
+  }
+}
+
+// A NaN or an infinity is seen in its own row and nowhere else: what fills up tiles is neither.
+TEST_F(OpsGemm, NaNAndInfinityStayInTheirRows) {
+  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
+  struct Case {
+    int64_t m, n, k;
+    DType in, out;
+    bool tf32;
+  };
+  for (const Case& t :
+       {Case{37, 41, 72, DType::kF16, DType::kF16, false}, Case{64, 64, 64, DType::kBF16, DType::kF32, false},
+        Case{3, 33, 1000, DType::kBF16, DType::kBF16, false}, Case{130, 24, 33, DType::kF32, DType::kF32, true},
+        Case{19, 65, 47, DType::kF32, DType::kF32, false}, Case{16, 16, 4096, DType::kF16, DType::kF32, false},
+        Case{9, 17, 5, DType::kF64, DType::kF64, false}}) {
+    GemmProblem p;
+    p.m = t.m, p.n = t.n, p.k = t.k;
+    p.in = t.in, p.out = t.out, p.tf32 = t.tf32;
+    p.transpose_b = true;
+    Call c = make_call(p);
+    const auto put = [&](int64_t row, int64_t k, double value) {
+      const auto at = static_cast<size_t>(row * c.problem.lda + k);
+      c.a.values[at] = value;
+      uint8_t bytes[sizeof(double)] = {};
+      if (t.in == DType::kF64) {
+        std::memcpy(bytes, &value, sizeof(double));
+      } else if (t.in == DType::kF32) {
+        const auto single = static_cast<float>(value);
+        std::memcpy(bytes, &single, sizeof(float));
+      } else {
+        const auto bits = static_cast<uint16_t>(encode_float(t.in, value));
+        std::memcpy(bytes, &bits, sizeof(bits));
+      }
+      c.a.buffer->write(bytes, size_of(t.in), at * size_of(t.in));
+    };
+    put(1, t.k - 1, kNaN);
+    put(t.m - 1, 0, kInf);
+    const Gemm gemm = Gemm::prepare(p);
+    gemm(c.a.address(), c.b.address(), c.d.address(), stream_);
+    SCOPED_TRACE(gemm.config());
+    const std::vector<double> got = read(*c.d.buffer, t.out, static_cast<int64_t>(c.d.values.size()));
+    for (int64_t row = 0; row < t.m; ++row) {
+      for (int64_t column = 0; column < t.n; ++column) {
+        const double sum = sum_at(c, 0, row, column), d = got[static_cast<size_t>(row * c.problem.ldd + column)];
+        if (!std::isfinite(sum)) {
+          ASSERT_TRUE(std::isnan(sum) ? std::isnan(d) : d == sum)
+              << row << ", " << column << ": " << d << ", not " << sum;
+        } else {
+          ASSERT_NEAR(d, sum, 0.02 * (1 + std::abs(sum))) << row << ", " << column;
+        }
+      }
+    }
   }
 }
 

@@ -19,14 +19,24 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
     const int n = args.columns - col < W ? args.columns - col : W;
     const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row + col;
     Acc sums[W] = {};
+    if (n == W) {
 #pragma unroll 8
-    for (int split = 0; split < args.splits; ++split) {  // rows of partial sums are padded to 16 bytes
-      struct alignas(16) Four {
-        Acc x[W];
-      };
-      const Four part = *reinterpret_cast<const Four*>(from + split * args.p_split);
+      for (int split = 0; split < args.splits; ++split) {  // rows of partial sums are aligned to 16 bytes
+        struct alignas(16) Four {
+          Acc x[W];
+        };
+        const Four part = *reinterpret_cast<const Four*>(from + split * args.p_split);
 #pragma unroll
-      for (int c = 0; c < W; ++c) sums[c] += part.x[c];
+        for (int c = 0; c < W; ++c) sums[c] += part.x[c];
+      }
+    } else {  // what lies behind the columns was not written
+#pragma unroll 8
+      for (int split = 0; split < args.splits; ++split) {
+#pragma unroll
+        for (int c = 0; c < W - 1; ++c) {
+          if (c < n) sums[c] += from[split * args.p_split + c];
+        }
+      }
     }
     epilogue(sums, batch, row, col, n);
   }
