@@ -33,10 +33,10 @@ class EpilogueWriter {
     out_.open(fmt::format("struct {} {{", name));
     members_.declare(out_);
     write_streamed();
-    out_.raw("template <typename T, int W>");
+    out_.raw("template <typename T, int W, typename Near = tile::cuda::FromMemory>");
     out_.open(
         "__device__ void operator()(T (&v)[W], [[maybe_unused]] int batch, [[maybe_unused]] int row, "
-        "[[maybe_unused]] int col, [[maybe_unused]] int n) const {");
+        "[[maybe_unused]] int col, [[maybe_unused]] int n, [[maybe_unused]] const Near& near = {}) const {");
     write_body();
     out_.close();
     out_.close("};");
@@ -104,7 +104,8 @@ class EpilogueWriter {
   }
 
   // What a kernel that takes the first result as a return value may know: that nothing else is stored, so that it may
-  // call for any element of D; and where it reads vectors along a row of D and matrices beside D, to have them near.
+  // call for any element of D; where it reads vectors along a row of D and matrices beside D, to have them near; and
+  // the size of the first matrix's elements, which the kernel may hand over as `near` (0: it may not).
   void write_streamed() {
     out_.line("static constexpr bool kReturnsOnly = {};", returned_ && e_.stores.size() == 1 && whole());
     std::set<ExprId> seen;
@@ -112,6 +113,9 @@ class EpilogueWriter {
     for (size_t i = 0; i < e_.stores.size(); ++i) find_rows(stored(i), seen, vectors, matrices);
     write_places("kReadsVectors", "vectors", vectors);
     write_places("kReadsMatrices", "matrices", matrices);
+    if (!matrices.empty()) near_ = {matrices[0]->id, matrices[0]->index};
+    out_.line("static constexpr int kNearBytes = {};",
+              near_ && whole() ? size_of(operands_[near_->first].dtype) : size_t{0});
   }
   void write_places(const char* flag, const char* function, const std::vector<const Expr*>& loads) {
     out_.line("static constexpr bool {} = {};", flag, !loads.empty());
@@ -240,6 +244,7 @@ class EpilogueWriter {
   const uint64_t columns_;
   Writer out_;
   std::map<ExprId, std::string> loaded_;
+  std::optional<std::pair<uint32_t, Index>> near_;  // the matrix whose elements a kernel may bring itself
   std::set<ExprId> visited_;
 };
 

@@ -30,6 +30,10 @@ bool near(double x, double y) {
   return std::abs(x - y) <= 1e-3 * std::abs(y);  // as f16 or bf16 may have written it
 }
 
+bool near_exactly(double x, double y) {
+  return std::abs(x - y) <= 1e-7 * std::abs(y);
+}
+
 // The other term of a sum that adds 1 to an `op`.
 const Expr* beside_one(const ExprPool& pool, ExprId id, Op op) {
   const Expr* sum = as_op(pool, id, Op::kAdd);
@@ -76,6 +80,63 @@ std::optional<ExprId> gelu_of(const ExprPool& pool, ExprId id) {
   return std::nullopt;
 }
 
+// 1 / (1 + e^-y): y.
+std::optional<ExprId> sigmoid_of(const ExprPool& pool, ExprId id) {
+  const Expr* div = as_op(pool, id, Op::kDiv);
+  if (div == nullptr || as_number(pool, div->args[0]) != 1.0) return std::nullopt;
+  const Expr* exp = beside_one(pool, div->args[1], Op::kExp);
+  const Expr* minus = exp != nullptr ? as_op(pool, exp->args[0], Op::kNeg) : nullptr;
+  return minus != nullptr ? std::optional(minus->args[0]) : std::nullopt;
+}
+
+// y where a product is y / (1 + e^-y).
+std::optional<ExprId> silu_of(const ExprPool& pool, ExprId id) {
+  const Product product(pool, id);
+  if (product.others.size() != 2 || product.constant != 1) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    if (const auto y = sigmoid_of(pool, product.others[i]); y && *y == product.others[1 - i]) return y;
+  }
+  return std::nullopt;
+}
+
+// high clamp(slope y + offset, 0, 1): the smaller and the larger of either order, about a sum with a number.
+struct Ramp {
+  ExprId y;
+  double slope, offset, high;
+};
+std::optional<Ramp> ramp_of(const ExprPool& pool, ExprId id) {
+  std::optional<double> low, high;
+  for (int i = 0; i < 2; ++i) {
+    const Expr& e = pool[id];
+    if (e.kind != Expr::Kind::kOp || (e.op != Op::kMin && e.op != Op::kMax)) return std::nullopt;
+    const size_t at = as_number(pool, e.args[0]) ? 0 : 1;
+    (e.op == Op::kMax ? low : high) = as_number(pool, e.args[at]);
+    id = e.args[1 - at];
+  }
+  const Expr* sum = as_op(pool, id, Op::kAdd);
+  if (low != 0.0 || !high || *high <= 0 || sum == nullptr) return std::nullopt;
+  const size_t at = as_number(pool, sum->args[0]) ? 0 : 1;
+  const auto offset = as_number(pool, sum->args[at]);
+  const Product line(pool, sum->args[1 - at]);
+  if (!offset || line.others.size() != 1) return std::nullopt;
+  return Ramp{line.others[0], line.constant / *high, *offset / *high, *high};
+}
+
+// A product of y and a ramp of y, times a factor.
+struct RampProduct {
+  Ramp ramp;
+  double factor;
+};
+std::optional<RampProduct> ramp_product_of(const ExprPool& pool, ExprId id) {
+  const Product product(pool, id);
+  if (product.others.size() != 2) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto ramp = ramp_of(pool, product.others[i]);
+    if (ramp && ramp->y == product.others[1 - i]) return RampProduct{*ramp, product.constant * ramp->high};
+  }
+  return std::nullopt;
+}
+
 struct Form {
   const char* function;
   ExprId argument;
@@ -90,16 +151,13 @@ std::optional<Form> form_of(const ExprPool& pool, ExprId id) {
       return Form{"tanh", e.args[0]};
     case Op::kMul:
       if (const auto y = gelu_of(pool, id)) return Form{"gelu", *y};
+      if (const auto y = silu_of(pool, id)) return Form{"silu", *y};
       return std::nullopt;
     case Op::kAdd:
       if (const Expr* tanh = beside_one(pool, id, Op::kTanh)) return Form{"tanh_plus_one", tanh->args[0]};
       return std::nullopt;
     case Op::kDiv:
-      if (as_number(pool, e.args[0]) == 1.0) {
-        const Expr* exp = beside_one(pool, e.args[1], Op::kExp);
-        const Expr* minus = exp != nullptr ? as_op(pool, exp->args[0], Op::kNeg) : nullptr;
-        if (minus != nullptr) return Form{"sigmoid", minus->args[0]};
-      }
+      if (const auto y = sigmoid_of(pool, id)) return Form{"sigmoid", *y};
       return std::nullopt;
     case Op::kLog1p: {
       const Expr* exp = as_op(pool, e.args[0], Op::kExp);
@@ -121,6 +179,13 @@ std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
   if (const auto form = form_of(pool_, e)) {
     const std::string argument = widened(value(form->argument), is_wide);
     return keep(e, {declare(e, fmt::format("tile::fast::{}({})", form->function, argument)), expr.dtype, is_wide});
+  }
+  if (const auto p = expr.op == Op::kMul ? ramp_product_of(pool_, e) : std::nullopt) {
+    const std::string y = widened(value(p->ramp.y), is_wide);
+    std::string text = fmt::format("tile::fast::times_ramp({}, {:.9e}f, {:.9e}f)", y, p->ramp.slope, p->ramp.offset);
+    if (!near_exactly(p->factor, 1))
+      text = fmt::format("{} * tile::splat<{}>({:.9e}f)", text, width(is_wide), p->factor);
+    return keep(e, {declare(e, text), expr.dtype, is_wide});
   }
   if (expr.op != Op::kDiv || divisors_.count(expr.args[1]) != 0) return std::nullopt;
   const std::string a = widened(value(expr.args[0]), is_wide), b = widened(value(expr.args[1]), is_wide);

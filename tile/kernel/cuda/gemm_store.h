@@ -1,10 +1,12 @@
 // The last part of a GEMM block: the epilogue over the accumulators and their way to memory.
 #pragma once
 
+#include "tile/arch/sm80/ldmatrix.h"
 #include "tile/arch/sm90/convert.h"
 #include "tile/arch/sm90/stmatrix.h"
 #include "tile/arch/sm90/tma.h"
 #include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/row.h"
 #include "tile/kernel/cuda/store.h"
 
 namespace heddle::tile::sm90 {
@@ -34,6 +36,16 @@ struct ReadsMatrices<Epilogue, decltype(void(Epilogue::kReadsMatrices))> {
   static constexpr bool value = Epilogue::kReadsMatrices;
 };
 
+// The size of its elements where the kernel may hand over those of the first matrix.
+template <typename Epilogue, typename = void>
+struct NearBytes {
+  static constexpr int value = 0;
+};
+template <typename Epilogue>
+struct NearBytes<Epilogue, decltype(void(Epilogue::kNearBytes))> {
+  static constexpr int value = Epilogue::kNearBytes;
+};
+
 // The same of vectors that lie beside every row of D, by vectors(f, batch, row, col).
 template <typename Epilogue, typename = void>
 struct ReadsVectors {
@@ -47,9 +59,10 @@ struct ReadsVectors<Epilogue, decltype(void(Epilogue::kReadsVectors))> {
 // A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
 // in one column of D. Pairs outside of D become something; nothing reads them. Where the epilogue only returns values
 // it gets the last pair of D for them, since branches around each pair cost more than the epilogue.
-// `Inside`: the columns are known to be D's.
-template <bool Swapped, bool Inside = false, typename T, typename Epilogue>
-__device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n) {
+// `Inside`: the columns are known to be D's. `near`: what else the epilogue gets.
+template <bool Swapped, bool Inside = false, typename T, typename Epilogue, typename... Near>
+__device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n,
+                                  const Near&... near) {
   constexpr bool kAlways = ReturnsOnly<Epilogue>::value;
   if (!kAlways && (m >= args.m || n >= args.n)) return;
   const int valid = kAlways || args.n - n >= 2 ? 2 : args.n - n;
@@ -63,9 +76,80 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
     }
   } else {
     const int column = !Inside && kAlways && n >= args.n ? args.n - 2 : n;
-    epilogue(v, batch, kAlways && m >= args.m ? args.m - 1 : m, column, valid);
+    epilogue(v, batch, kAlways && m >= args.m ? args.m - 1 : m, column, valid, near...);
   }
 }
+
+// Pieces of 16 rows and 64 columns of a matrix of 16-bit elements that lies beside D, as fragments of accumulators lie.
+// Loads of 16 bytes and a turn through shared memory: pairs of elements loaded as fragments have them take eight lines
+// an access. By a warp.
+template <typename Epilogue>
+class NearPieces {
+ public:
+  __device__ NearPieces(const Epilogue& epilogue, const GemmArgs& args, int batch, int row, int col)
+      : epilogue_(epilogue), args_(args), batch_(batch), row_(row), col_(col) {
+    fetch(0);
+  }
+  // Asks for a piece; what is outside of D becomes something.
+  __device__ void fetch(int piece) {
+    const int lane = threadIdx.x % 32;
+    int col = col_ + piece * 64 + lane % 8 * 8;
+    if (col >= args_.n) col = args_.n - 8;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = row_ + 4 * i + lane / 8;
+      bool first = true;
+      epilogue_.matrices(
+          [&](const auto* from) {
+            if (first) ahead_[i] = *reinterpret_cast<const Chunk*>(from);
+            first = false;
+          },
+          batch_, row < args_.m ? row : args_.m - 1, col);
+    }
+  }
+  // What was asked for, through 2 KiB that are free: pair[j][h] belongs to accumulators 2 h, 2 h + 1 of columns 8 j.
+  __device__ void take(uint8_t* buffer, uint32_t (&pair)[8][2]) const {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      *reinterpret_cast<Chunk*>(buffer + swizzle<128>((4 * i + lane / 8) * 128 + lane % 8 * 16)) = ahead_[i];
+    }
+    __syncwarp();
+#pragma unroll
+    for (int j = 0; j < 8; j += 2) {
+      uint32_t r[4];
+      const uint32_t at = (lane % 8 + lane / 8 % 2 * 8) * 128 + (j + lane / 16) * 16;
+      sm80::load_matrices<false>(r, shared_address(buffer) + swizzle<128>(at));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) pair[j + i / 2][i % 2] = r[i];
+    }
+    __syncwarp();
+  }
+
+ private:
+  struct alignas(16) Chunk {
+    uint32_t words[4];
+  };
+  const Epilogue& epilogue_;
+  const GemmArgs& args_;
+  const int batch_, row_, col_;
+  Chunk ahead_[4];
+};
+
+struct NoPieces {
+  template <typename... T>
+  __device__ explicit NoPieces(const T&...) {}
+};
+template <bool Near, typename Epilogue>
+struct ChoosePieces {
+  using type = NoPieces;
+};
+template <typename Epilogue>
+struct ChoosePieces<true, Epilogue> {
+  using type = NearPieces<Epilogue>;
+};
+template <bool Near, typename Epilogue>
+using PiecesOf = typename ChoosePieces<Near, Epilogue>::type;
 
 // Sums of one part of k, row-major; with swapped operands D lies transposed in the accumulators.
 template <bool Swapped, int N, typename Acc>
@@ -89,9 +173,19 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
   constexpr int kBytes = swizzle_width(N * static_cast<int>(sizeof(Out))), kColumns = kBytes / sizeof(Out);
   using Value = epilogue_value_t<Acc, Out>;
   const int lane = threadIdx.x % 32;
+  constexpr bool kNear =
+      sizeof(Out) == 2 && kBytes == 128 && ReturnsOnly<Epilogue>::value && NearBytes<Epilogue>::value == 2;
+  [[maybe_unused]] uint32_t near[8][2];
+  PiecesOf<kNear, Epilogue> pieces(epilogue, args, batch, row, col);
 #pragma unroll
   for (int piece = 0; piece < N / kColumns; ++piece, turn ^= 1) {
     uint8_t* buffer = staging + turn * kGemmStagingBytes;
+    if constexpr (kNear) {
+      if (lane == 0) wait_stores_read<1>();
+      __syncwarp();
+      pieces.take(buffer, near);
+      if (piece + 1 < N / kColumns) pieces.fetch(piece + 1);
+    }
     // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
     // share what columns have.
     Value v[kColumns / 8][2][2];
@@ -102,11 +196,15 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
         const int from = 4 * (piece * (kColumns / 8) + j) + 2 * h;
         v[j][h][0] = static_cast<Value>(acc[from]);
         v[j][h][1] = static_cast<Value>(acc[from + 1]);
-        apply_pair<false, Inside>(v[j][h], epilogue, args, batch, row + lane / 4 + 8 * h,
-                                  col + piece * kColumns + 8 * j + 2 * (lane % 4));
+        const int r = row + lane / 4 + 8 * h, c = col + piece * kColumns + 8 * j + 2 * (lane % 4);
+        if constexpr (kNear) {
+          apply_pair<false, Inside>(v[j][h], epilogue, args, batch, r, c, cuda::FromRegister{near[j][h]});
+        } else {
+          apply_pair<false, Inside>(v[j][h], epilogue, args, batch, r, c);
+        }
       }
     }
-    if (lane == 0) wait_stores_read<1>();
+    if (!kNear && lane == 0) wait_stores_read<1>();
     __syncwarp();
 #pragma unroll
     for (int jj = 0; jj < kColumns / 8; jj += 2) {
