@@ -180,8 +180,9 @@ class EpilogueWriter {
     for (const auto& [id, buffer] : loaded_) {
       const Expr& e = e_.pool[id];
       out_.line("{} {}[W];", storage_type(operands_[e.id].dtype), buffer);
-      out_.line("tile::cuda::load_row<{}>({}, p{} + {}, {});", alignment(e.id, e.index), buffer, e.id,
-                emitter.index(e.index), count());
+      const bool near = near_ && near_->first == e.id && near_->second == e.index;
+      out_.line("{}<{}>({}, p{} + {}, {});", near ? "near.template load" : "tile::cuda::load_row",
+                alignment(e.id, e.index), buffer, e.id, emitter.index(e.index), count());
     }
   }
   void find_loads(ExprId id) {

@@ -37,18 +37,26 @@ struct Barrier {
   }
   // Until the phase of this parity has ended. Parity 1 of a fresh barrier counts as ended.
   __device__ void wait(uint32_t parity) {
+    while (!try_wait(parity)) {
+    }
+  }
+  // The same for some microseconds at most, by who only wants to keep pace.
+  __device__ void wait_briefly(uint32_t parity) {
+    for (int i = 0; i < 64 && !try_wait(parity); ++i) {
+    }
+  }
+  __device__ bool try_wait(uint32_t parity) {
     uint32_t done;
-    do {
-      asm volatile(
-          "{\n"
-          ".reg .pred p;\n"
-          "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
-          "selp.b32 %0, 1, 0, p;\n"
-          "}"
-          : "=r"(done)
-          : "r"(shared_address(this)), "r"(parity)
-          : "memory");
-    } while (done == 0);
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.b32 %0, 1, 0, p;\n"
+        "}"
+        : "=r"(done)
+        : "r"(shared_address(this)), "r"(parity)
+        : "memory");
+    return done != 0;
   }
 };
 

@@ -24,7 +24,8 @@ __device__ inline void prefetch(const TensorMap& map) {
 __device__ inline void in_use(uint32_t x) {
   asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, %0, 0x12345678;\n@p nanosleep.u32 1;\n}" ::"r"(x));
 }
-// Asks for `bytes` from `from`, a multiple of 16, to be in the L2 soon; what is beyond a multiple of 16 is left out.
+// Asks for `bytes` from `from`, a multiple of 16, to be in the L2 soon; what is beyond a multiple of 16 is left out. One
+// lane after another does it.
 __device__ inline void prefetch_global(const void* from, uint32_t bytes) {
   if (bytes < 16) return;
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes & ~15u));

@@ -113,11 +113,6 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
   }
 }
 
-// The other lanes of the loading warp ask for rows that the epilogue reads.
-template <typename Config, typename Epilogue>
-inline constexpr uint32_t kLoadingThreads =
-    Config::kStore != GemmStore::kPartial&& ReadsMatrices<Epilogue>::value ? 32 : 1;
-
 // Whether D's columns are known to be a multiple of the tile's.
 template <typename Config, typename = void>
 struct WholeColumns {
@@ -128,17 +123,25 @@ struct WholeColumns<Config, decltype(void(Config::kWholeColumns))> {
   static constexpr bool value = Config::kWholeColumns;
 };
 
-// Brings rows that the epilogue will read beside D into the L2. By a warp.
+// Brings rows that the epilogue will read beside D into the L2, tile after tile at the pace of the loads. By the warps
+// of the loading warpgroup that load nothing.
 template <typename Config, typename Epilogue>
-__device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmUnit& unit) {
+__device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmShared<Config>& shared) {
   constexpr int32_t kRows = Config::kSwapped ? Config::kTileN : Config::kTileM;
   constexpr int32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
-  const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+  constexpr int32_t kThreads = 96;
   const int32_t rows = Config::kSwapped ? args.n : args.m, columns = Config::kSwapped ? args.m : args.n;
-  const int32_t some = columns - col < kColumns ? columns - col : kColumns;
-  for (int32_t r = row + static_cast<int32_t>(threadIdx.x % 32); r < row + kRows && r < rows; r += 32) {
-    epilogue.matrices([&](const auto* from) { prefetch_global(from, static_cast<uint32_t>(some) * sizeof(*from)); },
-                      unit.batch, r, col);
+  RingPosition<Config::kStages> at;
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+    const GemmUnit unit = walk.get();
+    shared.empty[at.stage].wait_briefly(at.phase ^ 1);
+    at.skip(unit.k.last - unit.k.first);
+    const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+    const int32_t some = columns - col < kColumns ? columns - col : kColumns;
+    for (int32_t r = row + static_cast<int32_t>(threadIdx.x) - 32; r < row + kRows && r < rows; r += kThreads) {
+      epilogue.matrices([&](const auto* from) { prefetch_global(from, static_cast<uint32_t>(some) * sizeof(*from)); },
+                        unit.batch, r, col);
+    }
   }
 }
 
@@ -160,18 +163,16 @@ __device__ inline uint32_t touch_vectors(const Epilogue& epilogue, const GemmArg
   return read;
 }
 
-// One thread fills the ring, of a warp where the epilogue reads matrices.
-template <typename Config, typename Epilogue>
+// One thread fills the ring.
+template <typename Config>
 __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
-                                    const GemmShared<Config>& shared, [[maybe_unused]] const Epilogue& epilogue) {
+                                    const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
   RingPosition<Traits::kStages> at;
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
-    if constexpr (kLoadingThreads < Config, Epilogue >> 1) prefetch_rows<Config>(epilogue, args, unit);
     for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
       shared.empty[at.stage].wait(at.phase ^ 1);
-      if (threadIdx.x != 0) continue;
       Barrier& full = shared.full[at.stage];
       full.arrive_expect(Traits::kABytes + Traits::kBBytes);
       load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN>(
@@ -373,7 +374,10 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
   if (threadIdx.x < 128) {
     if constexpr (kMoveRegisters) give_registers<40>();
-    if (threadIdx.x < kLoadingThreads<Config, Epilogue>) gemm_produce<Config>(map_a, map_b, args, shared, epilogue);
+    if (threadIdx.x == 0) gemm_produce<Config>(map_a, map_b, args, shared);
+    if constexpr (Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value) {
+      if (threadIdx.x >= 32) prefetch_rows<Config>(epilogue, args, shared);
+    }
   } else {
     if constexpr (kMoveRegisters) take_registers<232>();
     gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);

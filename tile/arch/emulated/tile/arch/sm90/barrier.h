@@ -22,6 +22,7 @@ struct Barrier {
   void arrive_at(uint32_t block, HEDDLE_PLACE) {
     heddle_emulated_api->barrier_arrive(shared_address(this), block, 0, place);
   }
+  void wait_briefly(uint32_t) {}
   void wait(uint32_t parity, HEDDLE_PLACE) { heddle_emulated_api->barrier_wait(shared_address(this), parity, place); }
 };
 
