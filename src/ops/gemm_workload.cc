@@ -134,6 +134,8 @@ void GemmWorkload::take_samples() {
   const double sum = size_of(p.in) == 2 || (p.in == DType::kF32 && !p.tf32) ? 0x1p-16
                      : integers || p.in == DType::kF64                      ? 0x1p-22
                                                                             : 0x1p-9;
+  // Functions before a result of 16 bits: a part of their argument (tile/op/cuda/fast.h).
+  const double function = !p.epilogue.empty() && (p.out == DType::kF16 || p.out == DType::kBF16) ? 0x1p-13 : 0;
   const int64_t taken = std::min(count, most);
   for (int64_t i = 0; i < taken; ++i) {
     int64_t at = count <= most ? i : static_cast<int64_t>(random() % static_cast<uint64_t>(count));
@@ -143,7 +145,7 @@ void GemmWorkload::take_samples() {
     const double value = reference_at(row / p.m, row % p.m, column, magnitude);
     // An integer result of an epilogue may fall on the other side of a whole number.
     const double whole = is_int(p.out) && !p.epilogue.empty() ? 1.0 : 1e-6;
-    samples_.push_back({at, value, round * std::abs(value) + sum * magnitude + whole});
+    samples_.push_back({at, value, round * std::abs(value) + std::max(sum, function) * magnitude + whole});
   }
 }
 
