@@ -66,7 +66,8 @@ KernelSource tile_source(const KernelDesc& desc, const ContractionDesc& c, const
 KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
                          const Target& target, const std::string& symbol) {
   std::string why;
-  const auto problem = schedule::sm90_problem(d, c.epilogue, desc.operands, &why);
+  const auto problem_of = config.algorithm == "sm90w" ? schedule::sm90_windows_problem : schedule::sm90_problem;
+  const auto problem = problem_of(d, c.epilogue, desc.operands, &why);
   HEDDLE_CHECK(problem.has_value(), "sm90 for a product that it does not serve: {}", why);
   const schedule::CudaGemmConfig g = schedule::sm90_config(config, *problem);
   const CudaGemmUnit unit = gemm_unit(*problem, g, c.epilogue, desc.operands, symbol);
@@ -170,9 +171,9 @@ KernelSource write(const KernelDesc& desc, const ContractionDesc& c, const Confi
                    const std::string& symbol) {
   KernelSource source;
   if (const auto* gemm = std::get_if<CudaGemmDesc>(&c.problem)) {
-    const auto make = config.algorithm == "sm90"    ? sm90_source
-                      : config.algorithm == "sm90v" ? sm90_views_source
-                                                    : tile_source;
+    const auto make = config.algorithm == "sm90" || config.algorithm == "sm90w" ? sm90_source
+                      : config.algorithm == "sm90v"                             ? sm90_views_source
+                                                                                : tile_source;
     source = make(desc, c, *gemm, config, target, symbol);
   } else {
     source = window_source(desc, c, std::get<WindowDesc>(c.problem), config, symbol);

@@ -36,18 +36,20 @@ bool returns(GemmStore store) {
   return store == GemmStore::kTma || store == GemmStore::kRows;
 }
 
-std::string multiply_text(const CudaGemmConfig& c, const std::string& symbol) {
+std::string multiply_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const std::string& symbol) {
   const int cluster = c.cluster_m * c.cluster_n;
   const bool partial = c.store == GemmStore::kPartial;
   return fmt::format(
       "extern \"C\" __global__ void {0}__launch_bounds__(tile::sm90::GemmTraits<{1}_parts::Config>::kThreads, 1)\n"
       "    {1}(const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b,\n"
       "        const __grid_constant__ tile::sm90::TensorMap d, const __grid_constant__ tile::GemmArgs args{2}) {{\n"
-      "  tile::sm90::gemm<{1}_parts::Config>(a, b, d, args, {3});\n"
+      "  tile::sm90::{4}<{1}_parts::Config>(a, b, d, args, {3});\n"
       "}}\n",
       cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster) : "", symbol,
-      partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
-      partial ? "tile::sm90::NoEpilogue{}" : "epilogue");
+      (p.windows ? ",\n        const __grid_constant__ tile::GemmWindowsArgs windows" : "") +
+          (partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol)),
+      std::string(p.windows ? "windows, " : "") + (partial ? "tile::sm90::NoEpilogue{}" : "epilogue"),
+      p.windows ? "gemm_windows" : "gemm");
 }
 
 std::string reduce_text(const CudaGemmProblem& p, const std::string& symbol) {
@@ -87,6 +89,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   const bool repack = schedule::needs_repack(p);
   CudaGemmUnit unit;
   unit.includes = {"tile/kernel/cuda/gemm_sm90.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+  if (p.windows) unit.includes.emplace_back("tile/kernel/cuda/gemm_sm90_windows.h");
   if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
   if (repack) unit.includes.emplace_back("tile/kernel/cuda/repack.h");
   unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
@@ -94,7 +97,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
   if (p.k > 0) text += config_text(p, c);
   text += fmt::format("}}  // namespace {}_parts\n", symbol);
-  if (p.k > 0) text += multiply_text(c, symbol);
+  if (p.k > 0) text += multiply_text(p, c, symbol);
   if (partial) text += reduce_text(p, symbol);
   if (repack) {
     text += fmt::format(

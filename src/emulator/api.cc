@@ -13,8 +13,11 @@ Box make_box(const void* map, bool store, uint32_t shared_address, const int32_t
   Scheduler& s = scheduler();
   Box box{};
   std::memcpy(&box.map, map, sizeof box.map);
-  if (box.map.magic != TensorMap::kMagic) s.fail("a tensor map that cuTensorMapEncodeTiled did not make");
-  if (box.map.rank != rank) s.fail("a tensor map of rank {} is used with {} coordinates", box.map.rank, rank);
+  const bool windows = box.map.magic == TensorMap::kWindows;
+  if (!windows && box.map.magic != TensorMap::kMagic) s.fail("a tensor map that the driver did not encode");
+  if (windows && store) s.fail("a store of windows");
+  if (box.map.rank + (windows ? box.map.rank - 2 : 0) != static_cast<int>(rank))
+    s.fail("a tensor map of rank {} is used with {} coordinates", box.map.rank, rank);
   box.store = store;
   std::copy_n(coordinates, rank, box.at);
   box.shared_address = shared_address;

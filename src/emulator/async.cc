@@ -31,6 +31,16 @@ TransactionBarrier load_barrier(const uint8_t* at) {
   return barrier;
 }
 
+// The windows lie in a rectangle of each image, line by line.
+void next_window(const TensorMap& map, int64_t (&at)[4]) {
+  for (int i = 1; i < 3; ++i) {
+    at[i] += map.element_strides[i];
+    if (at[i] < static_cast<int64_t>(map.extents[i]) + map.last[i - 1]) return;
+    at[i] = map.first[i - 1];
+  }
+  ++at[3];
+}
+
 void run_copy(const Copy& copy) {
   if (copy.valid > 0) std::memcpy(copy.to, copy.from, copy.valid);
   std::memset(copy.to + copy.valid, 0, copy.bytes - copy.valid);
@@ -176,7 +186,8 @@ void Scheduler::add_box(Box box) {
   }
   shared_at(block, box.shared_address, bytes, 128, box.store ? "a store of a box" : "a load of a box", box.place);
   for (int i = 0; i < box.map.rank; ++i) {
-    if (box.map.element_strides[i] != 1) fail("boxes with element strides are not emulated");
+    if (box.map.magic != TensorMap::kWindows && box.map.element_strides[i] != 1)
+      fail("boxes with element strides are not emulated");
   }
   if (!box.store && (box.blocks >> block.cluster_blocks) != 0) {
     fail("a load of a box for blocks {:#x} of a cluster of {} ({}:{})", box.blocks, block.cluster_blocks,
@@ -223,14 +234,18 @@ void Scheduler::copy_box(const Box& box, Block& block) {
   const int64_t first = std::clamp<int64_t>(-int64_t{box.at[0]}, 0, map.box[0]);
   const int64_t last = std::clamp<int64_t>(static_cast<int64_t>(map.extents[0]) - box.at[0], 0, map.box[0]);
   uint8_t line[2048 * 8];
+  const bool windows = map.magic == TensorMap::kWindows;
+  int64_t window[4] = {0, box.at[1], box.at[2], box.at[3]};  // of this row
   for (uint32_t row = 0; row < rows; ++row) {
     bool inside = first < last;
     int64_t offset = (box.at[0] + first) * map.element_bytes;
     for (uint32_t i = 1, rest = row; i < map.rank; rest /= map.box[i], ++i) {
-      const int64_t index = int64_t{box.at[i]} + rest % map.box[i];
+      int64_t index = int64_t{box.at[i]} + rest % map.box[i];
+      if (windows) index = window[i] + (i < 3 ? box.at[3 + i] : 0);
       inside = inside && index >= 0 && index < static_cast<int64_t>(map.extents[i]);
       offset += index * static_cast<int64_t>(map.strides[i]);
     }
+    if (windows) next_window(map, window);
     uint8_t* global = reinterpret_cast<uint8_t*>(map.base) + offset;
     const size_t bytes = inside ? static_cast<size_t>(last - first) * map.element_bytes : 0;
     if (bytes > 0 && !memory_->contains(reinterpret_cast<uint64_t>(global), bytes)) {

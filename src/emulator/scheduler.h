@@ -29,7 +29,7 @@ struct LaunchShape {
 struct Box {
   TensorMap map;
   bool store;
-  int32_t at[5];
+  int32_t at[6];  // of windows: four coordinates, then the tap in width and height
   uint32_t shared_address, barrier;
   Thread* owner;
   uint32_t blocks;  // that receive it

@@ -6,9 +6,10 @@ namespace heddle::emulator {
 
 enum class Swizzle : uint8_t { kNone, k32, k64, k128 };
 
-// What cuTensorMapEncodeTiled() writes into the 128 bytes that are opaque to everybody else.
+// What cuTensorMapEncodeTiled() and cuTensorMapEncodeIm2col() write into the 128 bytes that are opaque to everybody
+// else.
 struct TensorMap {
-  static constexpr uint32_t kMagic = 0x48444c4d;
+  static constexpr uint32_t kMagic = 0x48444c4d, kWindows = 0x48444c57;
   uint32_t magic;
   uint8_t rank, element_bytes, fill_nan;
   Swizzle swizzle;
@@ -18,6 +19,8 @@ struct TensorMap {
   uint16_t box[5];      // in elements
   uint16_t element_strides[5];
   int32_t type;  // the driver's number
+  // Im2col (kWindows), of width and height: the box is channels and pixels then.
+  int16_t first[2], last[2];
 };
 static_assert(sizeof(TensorMap) <= 128);
 

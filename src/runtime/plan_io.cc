@@ -13,7 +13,7 @@ namespace heddle::runtime {
 namespace {
 
 // Raised whenever the description changes. 1: first; 2: steps and machine code of GPUs.
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
 constexpr int kMaxDepth = 32;
 constexpr int64_t kPage = 4096;
@@ -113,6 +113,15 @@ void describe(A& a, TensorMapDesc& map) {
   describe(a, map.strides);
   describe(a, map.box);
   a.number(map.swizzle_bytes);
+  bool windows = map.windows.has_value();
+  a.flag(windows);
+  if (!windows) return;
+  if (!map.windows) map.windows.emplace();
+  describe(a, map.windows->size);
+  a.number(map.windows->line);
+  describe(a, map.windows->first);
+  describe(a, map.windows->last);
+  describe(a, map.windows->steps);
 }
 
 template <typename A>

@@ -24,8 +24,8 @@ struct CudaCandidate {
   std::string rejected;  // empty: it can
 };
 
-// Every instance of every family ("sm90", "sm90v"; "mma", "simt" and "few" of cuda_tile.h) for a product, the fastest
-// by the model first, those that cannot run last, each with its reason.
+// Every instance of every family ("sm90", "sm90w", "sm90v"; "mma", "simt" and "few" of cuda_tile.h) for a product, the
+// fastest by the model first, those that cannot run last, each with its reason.
 std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                            const std::vector<Operand>& operands, const Target& target);
 
@@ -36,6 +36,9 @@ std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& desc, const Epil
 // The same with operands that threads load ("sm90v"); nullopt where wgmma does not multiply the types.
 std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                                   const std::vector<Operand>& operands, std::string* why);
+// The same with the windows of a convolution ("sm90w"); nullopt where the copy engine does not gather them.
+std::optional<CudaGemmProblem> sm90_windows_problem(const CudaGemmDesc& desc, const Epilogue& epilogue,
+                                                    const std::vector<Operand>& operands, std::string* why);
 CudaGemmConfig sm90_config(const Config& config, const CudaGemmProblem& problem);
 
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.

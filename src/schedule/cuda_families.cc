@@ -266,6 +266,50 @@ std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& d, const E
   return p->resolved();
 }
 
+std::optional<CudaGemmProblem> sm90_windows_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
+                                                    const std::vector<Operand>& operands, std::string* why) {
+  auto p = wgmma_problem(d, epilogue, operands, why);
+  if (!p) return p;
+  const auto refuse = [&](const char* text) {
+    *why = text;
+    return std::nullopt;
+  };
+  const tile::GemmImageArgs& i = d.a.image;
+  const auto element = static_cast<int64_t>(size_of(p->in));
+  if (d.a.form != Form::kImage) return refuse("no windows over images in memory");
+  if (element != 2 || d.a.dtype != p->in || d.b.dtype != p->in) return refuse("windows are gathered of 16-bit numbers");
+  if (d.batch != 1) return refuse("groups of channels");
+  if (i.size[0] != 1 || i.window[0] != 1 || i.out[0] != 1 || i.before[0] != 0)
+    return refuse("windows of three dimensions");
+  const bool along_k = d.b.form == Form::kMatrix && d.b.batch.empty() && (d.b.k == 1 || d.k == 1);
+  if (!along_k || d.b.offset != 0 || d.b.row * element % kCopyBytes != 0)
+    return refuse("filters are no rows of whole 16 bytes");
+  if (i.channels * element % kCopyBytes != 0 || i.pixel * element % kCopyBytes != 0) {
+    return refuse("pixels are no whole 16 bytes long");
+  }
+  CudaGemmWindows w;
+  w.images = i.images, w.channels = i.channels, w.pixel = i.pixel;
+  for (size_t at = 0; at < 2; ++at) {
+    const size_t from = 2 - at;
+    w.size[at] = i.size[from], w.out[at] = i.out[from], w.window[at] = i.window[from];
+    w.stride[at] = i.stride[from], w.dilation[at] = i.dilation[from], w.before[at] = i.before[from];
+    // What fits into the copy engine's maps.
+    constexpr int64_t kMostPlace = 127, kMostStride = 8;
+    const int64_t last = (w.out[at] - 1) * w.stride[at] - w.before[at] - (w.size[at] - 1);
+    if (w.before[at] > kMostPlace || std::abs(last) > kMostPlace || w.stride[at] > kMostStride ||
+        (w.window[at] - 1) * w.dilation[at] > kMostPlace) {
+      return refuse("strides, padding or windows beyond the copy engine's");
+    }
+  }
+  const int64_t depth = tile::kGemmRowBytes / element;
+  p->k = w.window[0] * w.window[1] * ((w.channels + depth - 1) / depth) * depth;
+  p->ldb = std::max(d.b.row, p->k);  // of the maps only
+  p->windows = w;
+  *p = p->resolved();
+  p->ldb = d.b.row;
+  return p;
+}
+
 CudaGemmConfig sm90_config(const Config& c, const CudaGemmProblem& problem) {
   CudaGemmConfig g;
   g.tile_m = static_cast<int>(c.tile_m), g.tile_n = static_cast<int>(c.tile_n);
@@ -287,11 +331,13 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
     return o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes;
   };
   const bool fast = whole(views.a, desc.multiply_a) && whole(views.b, desc.multiply_b);
-  std::string why = "the device is older", why_views = why;
+  std::string why = "the device is older", why_views = why, why_windows = why;
   const bool wgmma = target.cuda.sm == 90;
   const auto copied = wgmma ? sm90_problem(desc, epilogue, operands, &why) : std::nullopt;
   const auto loaded = wgmma ? sm90_views_problem(desc, epilogue, operands, &why_views) : std::nullopt;
+  const auto gathered = wgmma ? sm90_windows_problem(desc, epilogue, operands, &why_windows) : std::nullopt;
   add_sm90_family(found, "sm90", copied, nullptr, why, 1, target.cuda);
+  add_sm90_family(found, "sm90w", gathered, nullptr, why_windows, 1, target.cuda);
   add_sm90_family(found, "sm90v", loaded, &views, why_views, fast ? kWholePieces : kSmallPieces, target.cuda);
   add_tile_family(found, views, target.cuda);
   std::stable_sort(found.begin(), found.end(), [](const CudaCandidate& a, const CudaCandidate& b) {

@@ -119,6 +119,10 @@ CudaGemmProblem CudaGemmProblem::resolved() const {
 
 double CudaGemmProblem::bytes() const {
   const auto d = [](int64_t x) { return static_cast<double>(x); };
+  if (windows) {
+    const double image = d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(windows->channels);
+    return (image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * d(size_of(out));
+  }
   return d(batch) * ((d(m) * d(k) + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * d(size_of(out)));
 }
 
@@ -149,10 +153,12 @@ bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t bat
 }
 
 bool repacks_a(const CudaGemmProblem& p) {
-  return !p.views && (needs_repack(p.in, p.lda, p.stride_a, p.batch) || !begins_aligned(p.in, p.offset_a));
+  return !p.views && !p.windows &&
+         (needs_repack(p.in, p.lda, p.stride_a, p.batch) || !begins_aligned(p.in, p.offset_a));
 }
 bool repacks_b(const CudaGemmProblem& p) {
-  return !p.views && (needs_repack(p.in, p.ldb, p.stride_b, p.batch) || !begins_aligned(p.in, p.offset_b));
+  return !p.views && !p.windows &&
+         (needs_repack(p.in, p.ldb, p.stride_b, p.batch) || !begins_aligned(p.in, p.offset_b));
 }
 bool needs_repack(const CudaGemmProblem& p) {
   return repacks_a(p) || repacks_b(p);

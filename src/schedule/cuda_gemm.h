@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,12 @@
 #include "tile/core/cuda_gemm.h"
 
 namespace heddle::schedule {
+
+// A as the windows of a convolution over images, channels last: (width, height) each.
+struct CudaGemmWindows {
+  int64_t images = 0, channels = 0, pixel = 0;  // pixel: elements from one to the next
+  std::array<int64_t, 2> size{}, out{}, window{}, stride{}, dilation{}, before{};
+};
 
 // D[b] = epilogue(A[b] B[b]) with A of m x k, B of k x n, D row-major m x n. Strides are in elements.
 struct CudaGemmProblem {
@@ -24,6 +32,9 @@ struct CudaGemmProblem {
   int64_t offset_a = 0, offset_b = 0;                // of the first element in its buffer, which is aligned to 16 bytes
   bool epilogue_stores = false;                      // D is not written by the kernel but by its epilogue alone
   bool views = false;  // threads load both operands through views (gemm_sm90_views.h): their strides above are void
+  // A is gathered by the copy engine (gemm_sm90_windows.h); k counts the k-tiles' elements of all taps, lda is void,
+  // ldb the elements of a filter.
+  std::optional<CudaGemmWindows> windows{};
 
   // With every 0 above replaced. Throws kInvalidArgument on a leading dimension smaller than the row, a negative size
   // or one beyond 2^31 - 1, kUnsupportedType on types or layouts that the tensor cores do not read.
@@ -81,7 +92,8 @@ bool needs_repack(const CudaGemmProblem& problem);
 // The kernels of one problem, in order: repack A and B (where needed), multiply, reduce (where k is split or empty).
 // Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`; the epilogue's own operands follow from 4 on and are
 // patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`. With `views` the blocks
-// of A and B follow the first argument of the first launch, added by the caller, too.
+// of A and B follow the first argument of the first launch, added by the caller, too; with `windows` a block of
+// GemmWindowsArgs follows it.
 struct CudaGemmLaunches {
   std::vector<CudaLaunch> launches;
   int epilogue_launch = 0;

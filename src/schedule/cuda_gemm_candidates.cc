@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "schedule/cuda_gemm.h"
 #include "schedule/cuda_reduce.h"
+#include "tile/core/cuda_operand.h"
 
 namespace heddle::schedule {
 namespace {
@@ -68,6 +69,7 @@ std::string reject_repack(const CudaGemmProblem& p) {
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
+  if (p.windows && c.swapped) return "windows are rows of A";
   if (p.views && (c.cluster_m * c.cluster_n > 1 || c.swapped)) return "threads load for their own block, A first";
   if (p.views && ((!p.a_k_major && c.tile_m % 64 != 0) || (!p.b_k_major && c.tile_n % 64 != 0))) {
     return "rows along memory come in strips of 64";
@@ -166,6 +168,57 @@ TensorMapDesc output_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   return map;
 }
 
+// Of A, a box for each block that loads one of `shares` of a tile's windows.
+TensorMapDesc windows_map(const CudaGemmProblem& p, int tile, int shares) {
+  const CudaGemmWindows& w = *p.windows;
+  const auto element = static_cast<uint64_t>(size_of(p.in));
+  const auto pixel = static_cast<uint64_t>(w.pixel) * element;
+  TensorMapDesc map;
+  map.element = element_of(p.in);
+  map.operand = kOperandA;
+  map.extents = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(w.size[0]), static_cast<uint64_t>(w.images)};
+  TensorMapWindows windows;
+  windows.line = pixel * static_cast<uint64_t>(w.size[0]);
+  map.strides = {pixel, windows.line * static_cast<uint64_t>(w.size[1])};
+  map.box = {static_cast<uint32_t>(tile::kGemmRowBytes / element), static_cast<uint32_t>(tile / shares)};
+  for (size_t d = 0; d < 2; ++d) {
+    windows.size[d] = static_cast<uint64_t>(w.size[d]);
+    windows.first[d] = static_cast<int32_t>(-w.before[d]);
+    windows.last[d] = static_cast<int32_t>((w.out[d] - 1) * w.stride[d] - w.before[d] - (w.size[d] - 1));
+    windows.steps[d] = static_cast<uint32_t>(w.stride[d]);
+  }
+  map.windows = windows;
+  return map;
+}
+
+// Of B: a batch for each tap.
+TensorMapDesc filters_map(const CudaGemmProblem& p, int tile, int shares) {
+  const CudaGemmWindows& w = *p.windows;
+  const auto element = static_cast<uint64_t>(size_of(p.in));
+  TensorMapDesc map;
+  map.element = element_of(p.in);
+  map.operand = kOperandB;
+  map.extents = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(p.n),
+                 static_cast<uint64_t>(w.window[0] * w.window[1])};
+  map.strides = {static_cast<uint64_t>(p.ldb) * element, static_cast<uint64_t>(w.channels) * element};
+  map.box = {static_cast<uint32_t>(tile::kGemmRowBytes / element), static_cast<uint32_t>(tile / shares)};
+  return map;
+}
+
+tile::GemmWindowsArgs windows_args(const CudaGemmProblem& p) {
+  const CudaGemmWindows& w = *p.windows;
+  const auto narrow = [](int64_t v) { return static_cast<int32_t>(v); };
+  tile::GemmWindowsArgs args{};
+  for (int d = 0; d < 2; ++d) {
+    const auto at = static_cast<size_t>(d);
+    args.out[d] = narrow(w.out[at]), args.first[d] = narrow(-w.before[at]);
+    args.stride[d] = narrow(w.stride[at]), args.dilation[d] = narrow(w.dilation[at]);
+  }
+  args.taps = narrow(w.window[0]);
+  args.channel_tiles = narrow(ceil_div(w.channels * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes));
+  return args;
+}
+
 // Rows of `leading` elements to rows of a multiple of 16 bytes, at `offset` of the workspace.
 tile::GemmRepackPart repack_part(Operand& o, DType type, int64_t batch, int64_t offset) {
   const auto element = static_cast<int64_t>(size_of(type));
@@ -246,7 +299,9 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   launch.cluster = static_cast<uint32_t>(cluster);
   launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
-  if (!p.views) {
+  if (p.windows) {
+    launch.maps = {windows_map(p, c.tile_m, c.cluster_n), filters_map(p, c.tile_n, c.cluster_m)};
+  } else if (!p.views) {
     launch.maps = {operand_map(a, p.in, p.batch, c.tile_m, c.cluster_n),
                    operand_map(b, p.in, p.batch, c.tile_n, c.cluster_m)};
   }
@@ -258,6 +313,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   }
   launch.arguments = {bytes_of(args)};
   if (c.store == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), kOperandD});
+  if (p.windows) launch.arguments.push_back(bytes_of(windows_args(p)));
   if (c.store == GemmStore::kPartial || c.stream)
     launch.pointers.push_back({0, offsetof(GemmArgs, partial), kWorkspace});
   return launch;

@@ -75,6 +75,7 @@ std::string load_all(void* library, CudaDriver& d) {
   need("cuEventSynchronize", d.event_synchronize);
   need("cuEventElapsedTime", d.event_elapsed);
   need("cuTensorMapEncodeTiled", d.tensor_map);
+  need("cuTensorMapEncodeIm2col", d.tensor_map_windows);
   return missing;
 }
 

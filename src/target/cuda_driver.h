@@ -82,6 +82,10 @@ struct CudaDriver {
   Result (*tensor_map)(void* map, int type, unsigned rank, void* base, const uint64_t* extents, const uint64_t* strides,
                        const uint32_t* box, const uint32_t* element_strides, int interleave, int swizzle, int promotion,
                        int fill);
+  Result (*tensor_map_windows)(void* map, int type, unsigned rank, void* base, const uint64_t* extents,
+                               const uint64_t* strides, const int* first, const int* last, uint32_t channels,
+                               uint32_t pixels, const uint32_t* element_strides, int interleave, int swizzle,
+                               int promotion, int fill);
 
   bool emulated = false;
 

@@ -3,12 +3,25 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace heddle {
 
-// How the copy engine sees an operand, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes.
+// The pixels under one tap of a convolution's windows: (width, height) each.
+struct TensorMapWindows {
+  std::array<uint64_t, 2> size{};   // of an image, in pixels
+  uint64_t line = 0;                // from a line of pixels to the next, in bytes; a multiple of 16
+  std::array<int32_t, 2> first{};   // the tap of the first window: -padding
+  std::array<int32_t, 2> last{};    // that of the last window, counted from the last pixel
+  std::array<uint32_t, 2> steps{};  // from window to window
+  bool operator==(const TensorMapWindows&) const = default;
+};
+
+// How the copy engine sees an operand, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes. With
+// `windows` it is (channel, pixel of a line, image), and a box holds that many channels of so many windows' pixels, the windows
+// of all images one behind another.
 struct TensorMapDesc {
   enum class Element : uint8_t { kBits8, kBits16, kBits32, kTf32 };
   Element element = Element::kBits16;
@@ -18,6 +31,7 @@ struct TensorMapDesc {
   std::array<uint64_t, 2> strides{};  // of row and batch, in bytes; multiples of 16
   std::array<uint32_t, 2> box{};      // of inner and row
   int swizzle_bytes = 128;            // 16: none
+  std::optional<TensorMapWindows> windows{};
   bool operator==(const TensorMapDesc&) const = default;
 };
 

@@ -116,6 +116,44 @@ TEST(CudaConv, WgmmaOnViews) {
   batch.compile();
 }
 
+TEST(CudaConv, WindowsByTheCopyEngine) {
+  CudaBatch batch;
+  const auto add = [&](const char* name, const std::string& x, const std::string& w, const std::string& attrs,
+                       const std::string& y, unsigned skip = 0) {
+    batch.add(name, conv_text("f16" + x, "f16" + w, attrs, "f16" + y),
+              {.tolerance = 3e-3, .algorithm = "sm90w", .skip = skip});
+  };
+  const std::string padded = attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 1);
+  add("padded", "[3,6,7,8]", "[16,8,3,3]", padded, "[3,6,7,16]");
+  add("channels that end within a k-tile", "[2,6,7,72]", "[24,72,3,3]", padded, "[2,6,7,24]");
+  add("strided, the end of a line left out", "[2,8,10,16]", "[40,16,3,2]",
+      attributes("[2,3]", "[1,0]", "[1,0]", "[1,1]", "[1,1]", 1), "[2,4,3,40]");
+  add("dilated", "[1,9,9,64]", "[8,64,3,3]", attributes("[1,1]", "[2,2]", "[2,2]", "[2,2]", "[1,1]", 1), "[1,9,9,8]");
+  add("padded unevenly", "[2,5,6,8]", "[8,8,3,4]", attributes("[1,1]", "[0,3]", "[2,1]", "[1,1]", "[1,1]", 1),
+      "[2,5,7,8]");
+  add("a sequence", "[2,50,8]", "[16,8,5]", attributes("[2]", "[2]", "[2]", "[1]", "[1]", 1), "[2,25,16]");
+  for (unsigned skip = 2; skip < 50; skip += 6) {  // clusters, ping-pong, stream-K
+    add("many windows", "[5,11,13,16]", "[136,16,3,3]", padded, "[5,11,13,136]", skip);
+  }
+  batch.add("split", conv_text("f16[1,5,6,320]", "f16[16,320,3,3]", padded, "f16[1,5,6,16]"),
+            {.tolerance = 3e-3, .algorithm = "sm90w", .split = true});
+  batch.add("bias, residual, relu", R"(graph g(%x: bf16[2,5,6,8], %r: bf16[2,5,6,16]) {
+      %w = constant {value = bf16[16,8,3,3]{1}}
+      %b = constant {value = bf16[16]{1}}
+      %z = constant {value = bf16[]{0}}
+      %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : bf16[2,5,6,16]
+      %1 = broadcast(%b) {shape = [2,5,6,16], dims = [3]} : bf16[2,5,6,16]
+      %2 = add(%0, %1) : bf16[2,5,6,16]
+      %3 = add(%2, %r) : bf16[2,5,6,16]
+      %4 = broadcast(%z) {shape = [2,5,6,16], dims = []} : bf16[2,5,6,16]
+      %5 = max(%3, %4) : bf16[2,5,6,16]
+      return "y" = %5
+    })",
+            {.tolerance = 3e-2, .algorithm = "sm90w"});
+  batch.run();
+  batch.compile();
+}
+
 TEST(CudaWindow, Pooling) {
   CudaBatch batch;
   batch.add("max", R"(graph g(%x: f32[2,13,15,24]) {

@@ -107,4 +107,5 @@ HEDDLE_STUB(cuEventRecordWithFlags)
 HEDDLE_STUB(cuEventSynchronize)
 HEDDLE_STUB(cuEventElapsedTime)
 HEDDLE_STUB(cuTensorMapEncodeTiled)
+HEDDLE_STUB(cuTensorMapEncodeIm2col)
 }

@@ -26,4 +26,14 @@ struct GemmImageArgs {
 };
 static_assert(sizeof(GemmImageArgs) == 112);
 
+// The windows of a convolution for gemm_sm90_windows.h: (width, height) each.
+struct GemmWindowsArgs {
+  int32_t out[2];    // windows of an image
+  int32_t first[2];  // where the first window begins: -padding
+  int32_t stride[2], dilation[2];
+  int32_t taps;           // along the width
+  int32_t channel_tiles;  // k-tiles of a tap
+};
+static_assert(sizeof(GemmWindowsArgs) == 40);
+
 }  // namespace heddle::tile

@@ -34,6 +34,18 @@ int map_swizzle(int bytes) {
 }  // namespace
 
 void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, uint64_t base, void* map) {
+  if (desc.windows) {
+    const TensorMapWindows& w = *desc.windows;
+    const uint64_t extents[4] = {desc.extents[0], w.size[0], w.size[1], desc.extents[2]};
+    const uint64_t strides[3] = {desc.strides[0], w.line, desc.strides[1]};
+    const uint32_t steps[4] = {1, w.steps[0], w.steps[1], 1};
+    context.check(
+        context.driver().tensor_map_windows(map, map_type(desc.element), 4, reinterpret_cast<void*>(base), extents,
+                                            strides, w.first.data(), w.last.data(), desc.box[0], desc.box[1], steps, 0,
+                                            map_swizzle(desc.swizzle_bytes), kPromoteL2To256, 0),
+        "cuTensorMapEncodeIm2col");
+    return;
+  }
   const uint32_t box[3] = {desc.box[0], desc.box[1], 1}, ones[3] = {1, 1, 1};
   context.check(context.driver().tensor_map(map, map_type(desc.element), 3, reinterpret_cast<void*>(base),
                                             desc.extents.data(), desc.strides.data(), box, ones, 0,

@@ -51,6 +51,29 @@ __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, v
       : "memory");
 }
 
+// Pixels of images (channels, width, height, image) under one tap of a convolution's windows, as rows: of so many
+// windows as the map says, from the one whose first tap is at (x, y) of `image`, so many channels from `channel`.
+__device__ inline void load_windows(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x,
+                                    int32_t y, int32_t image, int32_t tap_x, int32_t tap_y, Keep keep) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, "
+      "{%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&full)), "r"(channel), "r"(x), "r"(y), "r"(image),
+      "h"(static_cast<uint16_t>(tap_x)), "h"(static_cast<uint16_t>(tap_y)), "l"(static_cast<uint64_t>(keep))
+      : "memory");
+}
+__device__ inline void load_windows_multicast(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x,
+                                              int32_t y, int32_t image, int32_t tap_x, int32_t tap_y, uint16_t blocks,
+                                              Keep keep) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
+      "hint [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9, %10;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&full)), "r"(channel), "r"(x), "r"(y), "r"(image),
+      "h"(static_cast<uint16_t>(tap_x)), "h"(static_cast<uint16_t>(tap_y)), "h"(blocks),
+      "l"(static_cast<uint64_t>(keep))
+      : "memory");
+}
+
 __device__ inline void store_box(const TensorMap& map, const void* from, int32_t inner, int32_t row, int32_t batch) {
   asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(&map),
                "r"(shared_address(from)), "r"(inner), "r"(row), "r"(batch)

@@ -29,6 +29,17 @@ inline void load_box_multicast(const TensorMap& map, Barrier& full, void* to, in
   heddle_emulated_api->load_box(&map, shared_address(to), shared_address(&full), at, 3, blocks, place);
 }
 
+inline void load_windows(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x, int32_t y,
+                         int32_t image, int32_t tap_x, int32_t tap_y, Keep, HEDDLE_PLACE) {
+  const int32_t at[6] = {channel, x, y, image, tap_x, tap_y};
+  heddle_emulated_api->load_box(&map, shared_address(to), shared_address(&full), at, 6, 0, place);
+}
+inline void load_windows_multicast(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x, int32_t y,
+                                   int32_t image, int32_t tap_x, int32_t tap_y, uint16_t blocks, Keep, HEDDLE_PLACE) {
+  const int32_t at[6] = {channel, x, y, image, tap_x, tap_y};
+  heddle_emulated_api->load_box(&map, shared_address(to), shared_address(&full), at, 6, blocks, place);
+}
+
 inline void store_box(const TensorMap& map, const void* from, int32_t inner, int32_t row, int32_t batch, HEDDLE_PLACE) {
   const int32_t at[3] = {inner, row, batch};
   heddle_emulated_api->store_box(&map, shared_address(from), at, 3, place);

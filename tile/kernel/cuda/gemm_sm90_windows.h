@@ -1,0 +1,98 @@
+// gemm_sm90.h for convolutions: the copy engine gathers the pixels under a tap of so many windows as rows of A. k is
+// (tap, channel), channels of a tap filled up with zeros to whole k-tiles; filters are B as rows of (channel), one
+// batch a tap.
+//
+// Config is gemm_sm90.h's, with 16-bit operands along k, not swapped; D has one batch.
+#pragma once
+
+#include "tile/core/cuda_operand.h"
+#include "tile/kernel/cuda/gemm_sm90.h"
+
+namespace heddle::tile::sm90 {
+
+// One thread fills the ring.
+template <typename Config, typename Epilogue>
+__device__ inline void gemm_produce_windows(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
+                                            const GemmWindowsArgs& windows, const GemmShared<Config>& shared,
+                                            [[maybe_unused]] const Epilogue& epilogue) {
+  using Traits = GemmTraits<Config>;
+  constexpr int kShares = Config::kClusterN, kRows = Config::kTileM / kShares;
+  static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
+  RingPosition<Traits::kStages> at;
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+    const GemmUnit unit = walk.get();
+    // The first window of this block's share of the rows; behind the last image there are only zeros.
+    const int32_t share = kShares == 1 ? 0 : walk.rank * kRows;
+    const int32_t first = unit.m + share, line = first / windows.out[0];
+    const int32_t image = line / windows.out[1];
+    const int32_t x = (first - line * windows.out[0]) * windows.stride[0] + windows.first[0];
+    const int32_t y = (line - image * windows.out[1]) * windows.stride[1] + windows.first[1];
+    int32_t tap = unit.k.first / windows.channel_tiles, tile = unit.k.first - tap * windows.channel_tiles;
+    int32_t row = tap / windows.taps, column = tap - row * windows.taps;
+    for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
+      shared.empty[at.stage].wait(at.phase ^ 1);
+      Barrier& full = shared.full[at.stage];
+      full.arrive_expect(Traits::kABytes + Traits::kBBytes);
+      uint8_t* to = shared.a + at.stage * Traits::kABytes + share * kGemmRowBytes;
+      const int32_t channel = tile * Traits::kTileK;
+      if constexpr (kShares == 1) {
+        load_windows(map_a, full, to, channel, x, y, image, column * windows.dilation[0], row * windows.dilation[1],
+                     Keep::kNormal);
+      } else {
+        load_windows_multicast(map_a, full, to, channel, x, y, image, column * windows.dilation[0],
+                               row * windows.dilation[1], (1 << kShares) - 1, Keep::kNormal);
+      }
+      load_operand<Config::kTileN, Traits::kTileK, true, Config::kClusterM>(
+          map_b, full, shared.b + at.stage * Traits::kBBytes, unit.n, channel, tap, walk.rank);
+      if constexpr (Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value) {
+        prefetch_rows<Config>(epilogue, args, unit, k);
+      }
+      if (++tile == windows.channel_tiles) {
+        tile = 0, ++tap;
+        if (++column == windows.taps) column = 0, ++row;
+      }
+    }
+  }
+}
+
+// The kernel. Launched as gemm() is.
+template <typename Config, typename Epilogue>
+__device__ inline void gemm_windows(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
+                                    const GemmArgs& args, const GemmWindowsArgs& windows, const Epilogue& epilogue) {
+  using Traits = GemmTraits<Config>;
+  extern __shared__ uint8_t raw_shared[];
+  const GemmShared<Config> shared(raw_shared);
+  if (threadIdx.x == 0) {
+    prefetch(map_a);
+    prefetch(map_b);
+    if (Config::kStore == GemmStore::kTma) prefetch(map_d);
+    for (int stage = 0; stage < Traits::kStages; ++stage) {
+      shared.full[stage].init(1);
+      shared.empty[stage].init(Traits::kReaders);
+    }
+    if constexpr (Config::kPingPong) {
+      for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
+    }
+    fence_barrier_init();
+  }
+  if constexpr (Traits::kCluster == 1) {
+    __syncthreads();
+  } else {
+    cluster_sync();
+  }
+  constexpr bool kMoveRegisters = Traits::kConsumers == 2;
+  if (threadIdx.x < 128) {
+    if constexpr (kMoveRegisters) give_registers<40>();
+    if (threadIdx.x == 0) gemm_produce_windows<Config>(map_a, map_b, args, windows, shared, epilogue);
+  } else {
+    if constexpr (kMoveRegisters) take_registers<232>();
+    gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
+  }
+  // A block stays until the others no longer write into it.
+  if constexpr (Traits::kCluster > 1) {
+    __syncwarp();
+    cluster_sync();
+  }
+}
+
+}  // namespace heddle::tile::sm90
