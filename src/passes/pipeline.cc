@@ -9,6 +9,7 @@
 #include "passes/fold.h"
 #include "passes/fold_batch_norm.h"
 #include "passes/layout.h"
+#include "passes/merge_products.h"
 #include "passes/pass.h"
 #include "passes/precision.h"
 #include "passes/sink_transposes.h"
@@ -29,6 +30,8 @@ constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the
                               fold_batch_norm};
 constexpr Pass kUnshare{"unshare", "a copy of each broadcast for each of its readers", unshare};
 constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout};
+constexpr Pass kMergeProducts{"merge_products", "products of one value with several matrices as one (GPU)",
+                              merge_products};
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes};
 
@@ -43,6 +46,7 @@ constexpr Pass kPipeline[] = {
     kFoldBatchNorm,
     kLayout,
     kSinkTransposes,
+    kMergeProducts,
     kPrecision,
     // What those left behind.
     kCanonicalize,
