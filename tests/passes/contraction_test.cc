@@ -89,5 +89,35 @@ TEST(Unshare, EachReaderHasItsOwnBroadcast) {
     })");
 }
 
+TEST(MergeProducts, QueriesKeysAndValuesAreOneProduct) {
+  const ir::Graph graph = ir::parse(R"(graph(%x: f32[2,5,16]) {
+      %wq = constant {value = f32[16,8]{1}}
+      %wk = constant {value = f32[16,16]{1}}
+      %wv = constant {value = f32[16,8]{1}}
+      %bq = constant {value = f32[8]{1}}
+      %half = constant {value = f32[]{0.5}}
+      %0 = dot(%x, %wq) {lhs_batch = [], rhs_batch = [], lhs_contract = [2], rhs_contract = [0]}
+      %1 = broadcast(%bq) {shape = [2,5,8], dims = [2]}
+      %2 = add(%0, %1)
+      %3 = broadcast(%half) {shape = [2,5,8], dims = []}
+      %4 = mul(%2, %3)
+      %5 = reshape(%4) {shape = [2,5,2,4]}
+      %6 = dot(%x, %wk) {lhs_batch = [], rhs_batch = [], lhs_contract = [2], rhs_contract = [0]}
+      %7 = reshape(%6) {shape = [2,5,4,4]}
+      %8 = dot(%x, %wv) {lhs_batch = [], rhs_batch = [], lhs_contract = [2], rhs_contract = [0]}
+      %9 = exp(%8)
+      return "q" = %5, "k" = %7, "v" = %9
+    })");
+  const Target gpu = Target::cuda_h200();
+  const ir::Graph merged = run_passes(graph, std::vector<std::string>{"merge_products"}, PassContext{gpu});
+  const auto products = std::count_if(merged.nodes().begin(), merged.nodes().end(),
+                                      [](const ir::Node& node) { return node.op == ir::Op::kDot; });
+  EXPECT_EQ(products, 2) << "exp would be a kernel of its own behind a slice\n" << ir::print(merged);
+  expect_same(graph, merged);
+  const Target cpu = Target::host_cpu(1);
+  const ir::Graph same = run_passes(graph, std::vector<std::string>{"merge_products"}, PassContext{cpu});
+  EXPECT_EQ(ir::print(same), ir::print(graph));
+}
+
 }  // namespace
 }  // namespace heddle::passes

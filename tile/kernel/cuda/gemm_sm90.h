@@ -345,9 +345,10 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
 
 // The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
 // kCluster blocks along x; the grid is a multiple of that and at most the units of work times it.
-template <typename Config, typename Epilogue>
-__device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
-                            const GemmArgs& args, const Epilogue& epilogue) {
+// `produce` fills the ring, by one thread.
+template <typename Config, typename Epilogue, typename Produce>
+__device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
+                                 const GemmArgs& args, const Epilogue& epilogue, const Produce& produce) {
   using Traits = GemmTraits<Config>;
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
@@ -374,7 +375,7 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
   if (threadIdx.x < 128) {
     if constexpr (kMoveRegisters) give_registers<40>();
-    if (threadIdx.x == 0) gemm_produce<Config>(map_a, map_b, args, shared);
+    if (threadIdx.x == 0) produce(shared);
     if constexpr (Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value) {
       if (threadIdx.x >= 32) prefetch_rows<Config>(epilogue, args, shared);
     }
@@ -387,6 +388,13 @@ __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, cons
     __syncwarp();
     cluster_sync();
   }
+}
+
+template <typename Config, typename Epilogue>
+__device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
+                            const GemmArgs& args, const Epilogue& epilogue) {
+  gemm_with<Config>(map_a, map_b, map_d, args, epilogue,
+                    [&](const GemmShared<Config>& shared) { gemm_produce<Config>(map_a, map_b, args, shared); });
 }
 
 }  // namespace heddle::tile::sm90

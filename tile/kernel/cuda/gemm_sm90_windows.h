@@ -11,10 +11,9 @@
 namespace heddle::tile::sm90 {
 
 // One thread fills the ring.
-template <typename Config, typename Epilogue>
+template <typename Config>
 __device__ inline void gemm_produce_windows(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
-                                            const GemmWindowsArgs& windows, const GemmShared<Config>& shared,
-                                            [[maybe_unused]] const Epilogue& epilogue) {
+                                            const GemmWindowsArgs& windows, const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
   constexpr int kShares = Config::kClusterN, kRows = Config::kTileM / kShares;
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
@@ -44,9 +43,6 @@ __device__ inline void gemm_produce_windows(const TensorMap& map_a, const Tensor
       }
       load_operand<Config::kTileN, Traits::kTileK, true, Config::kClusterM>(
           map_b, full, shared.b + at.stage * Traits::kBBytes, unit.n, channel, tap, walk.rank);
-      if constexpr (Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value) {
-        prefetch_rows<Config>(epilogue, args, unit, k);
-      }
       if (++tile == windows.channel_tiles) {
         tile = 0, ++tap;
         if (++column == windows.taps) column = 0, ++row;
@@ -59,40 +55,9 @@ __device__ inline void gemm_produce_windows(const TensorMap& map_a, const Tensor
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_windows(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                     const GemmArgs& args, const GemmWindowsArgs& windows, const Epilogue& epilogue) {
-  using Traits = GemmTraits<Config>;
-  extern __shared__ uint8_t raw_shared[];
-  const GemmShared<Config> shared(raw_shared);
-  if (threadIdx.x == 0) {
-    prefetch(map_a);
-    prefetch(map_b);
-    if (Config::kStore == GemmStore::kTma) prefetch(map_d);
-    for (int stage = 0; stage < Traits::kStages; ++stage) {
-      shared.full[stage].init(1);
-      shared.empty[stage].init(Traits::kReaders);
-    }
-    if constexpr (Config::kPingPong) {
-      for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
-    }
-    fence_barrier_init();
-  }
-  if constexpr (Traits::kCluster == 1) {
-    __syncthreads();
-  } else {
-    cluster_sync();
-  }
-  constexpr bool kMoveRegisters = Traits::kConsumers == 2;
-  if (threadIdx.x < 128) {
-    if constexpr (kMoveRegisters) give_registers<40>();
-    if (threadIdx.x == 0) gemm_produce_windows<Config>(map_a, map_b, args, windows, shared, epilogue);
-  } else {
-    if constexpr (kMoveRegisters) take_registers<232>();
-    gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
-  }
-  // A block stays until the others no longer write into it.
-  if constexpr (Traits::kCluster > 1) {
-    __syncwarp();
-    cluster_sync();
-  }
+  gemm_with<Config>(map_a, map_b, map_d, args, epilogue, [&](const GemmShared<Config>& shared) {
+    gemm_produce_windows<Config>(map_a, map_b, args, windows, shared);
+  });
 }
 
 }  // namespace heddle::tile::sm90
