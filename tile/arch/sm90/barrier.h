@@ -40,10 +40,23 @@ struct Barrier {
     while (!try_wait(parity)) {
     }
   }
-  // The same for some microseconds at most, by who only wants to keep pace.
+  // The same for about two microseconds at most, by who only wants to keep pace. Not by try_wait, which may itself wait
+  // for as long as that and more.
   __device__ void wait_briefly(uint32_t parity) {
-    for (int i = 0; i < 64 && !try_wait(parity); ++i) {
-    }
+    for (int i = 0; i < 32 && !test_wait(parity); ++i) __nanosleep(40);
+  }
+  __device__ bool test_wait(uint32_t parity) {
+    uint32_t done;
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.b32 %0, 1, 0, p;\n"
+        "}"
+        : "=r"(done)
+        : "r"(shared_address(this)), "r"(parity)
+        : "memory");
+    return done != 0;
   }
   __device__ bool try_wait(uint32_t parity) {
     uint32_t done;

@@ -377,7 +377,10 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
     if constexpr (kMoveRegisters) give_registers<40>();
     if (threadIdx.x == 0) produce(shared);
     if constexpr (Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value) {
-      if (threadIdx.x >= 32) prefetch_rows<Config>(epilogue, args, shared);
+      // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
+      if (threadIdx.x >= 32 && args.k_tiles >= Config::kStages * args.splits) {
+        prefetch_rows<Config>(epilogue, args, shared);
+      }
     }
   } else {
     if constexpr (kMoveRegisters) take_registers<232>();
