@@ -62,16 +62,16 @@ __device__ inline void load_row(T (&v)[W], const T* p, int n) {
 // Where an epilogue has the elements of the first matrix that it reads beside D from: memory, unless a kernel says
 // otherwise.
 struct FromMemory {
-  template <int Alignment, int W, typename T>
+  template <int Alignment, bool Anywhere = false, int W, typename T>
   __device__ void load(T (&v)[W], const T* p, int n) const {
-    load_row<Alignment>(v, p, n);
+    load_row<Alignment, Anywhere>(v, p, n);
   }
 };
 
 // A pair that a kernel has in a register already.
 struct FromRegister {
   uint32_t pair;
-  template <int Alignment, typename T>
+  template <int Alignment, bool Anywhere = false, typename T>
   __device__ void load(T (&v)[2], const T*, int) const {
     v[0].bits = static_cast<uint16_t>(pair);
     v[1].bits = static_cast<uint16_t>(pair >> 16);
