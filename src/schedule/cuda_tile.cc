@@ -52,7 +52,9 @@ double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, D
   const double addresses = !o.image ? 0 : pieces <= 8 ? 12 + 3 * pieces : 46;
   if (copied(o, in, c.engine)) return addresses + 0.6 * std::max(pieces - 8, 0.0);
   const bool transposed = c.engine == Engine::kMma && !o.along_k && size_of(in) == 1;
-  return addresses + pieces * std::max(1.4, o.width * static_cast<double>(size_of(o.element)) / 4) +
+  // Beyond a mask of 32 each has its condition in a register.
+  const double conditions = std::max(pieces - 32, 0.0);
+  return addresses + conditions + pieces * std::max(1.4, o.width * static_cast<double>(size_of(o.element)) / 4) +
          (transposed ? 35 * pieces : 4);
 }
 
