@@ -2,11 +2,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+#include <thread>
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/thread_pool.h"
 #include "cli/support.h"
 #include "driver/cuda/gemm_bench.h"
 #include "jit/cuda/nvrtc.h"
@@ -163,32 +167,70 @@ void print_result(const GemmBenchResult& r) {
   }
 }
 
-// Without a GPU: what would be tried on an H200 (--sm 80: on an A100), why others cannot run, and whether it compiles.
-int list_candidates(const ops::GemmProblem& problem, const Arguments& arguments) {
-  const KernelArguments& k = arguments.kernel;
+CudaTarget compile_target(const KernelArguments& k) {
+  if (k.sm != 90 && k.sm != 80) fail(ErrorCode::kInvalidArgument, "--sm", fmt::format("{} is not 80 or 90", k.sm));
   CudaTarget target;
   target.sm = k.sm;
-  if (k.sm != 90 && k.sm != 80) fail(ErrorCode::kInvalidArgument, "--sm", fmt::format("{} is not 80 or 90", k.sm));
   if (k.sm == 80) target.shared_bytes_per_block = 166912, target.sms = 108;
-  const ops::ResolvedGemm gemm = ops::resolve(problem);
+  return target;
+}
+
+// What came of compiling one unit.
+struct Compiled {
+  std::string what;
+  bool failed = false;
+};
+
+// Each distinct unit once, on all cores.
+std::map<std::string, Compiled> compile_all(const std::set<std::string>& distinct, const CudaTarget& target,
+                                            bool use_cache) {
+  const std::vector<std::string> units(distinct.begin(), distinct.end());
+  std::vector<Compiled> results(units.size());
+  ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      try {
+        const jit::CompiledCubin cubin = jit::compile_cubin(units[i], target.architecture(), use_cache);
+        results[i].what = cubin.from_cache ? "compiled (cache)" : fmt::format("compiled in {:.2f} s", cubin.seconds);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::kCompilerFailed) throw;
+        results[i] = {error.why().substr(0, error.why().find('\n')), true};
+      }
+    }
+  });
+  std::map<std::string, Compiled> found;
+  for (size_t i = 0; i < units.size(); ++i) found.emplace(units[i], std::move(results[i]));
+  return found;
+}
+
+// Without a GPU: what would be tried on an H200 (--sm 80: on an A100), why others cannot run, and whether it compiles.
+int list_candidates(const std::vector<ops::GemmProblem>& problems, const Arguments& arguments) {
+  const KernelArguments& k = arguments.kernel;
+  const CudaTarget target = compile_target(k);
+  struct Row {
+    schedule::CudaCandidate candidate;
+    std::string unit;
+  };
+  std::vector<Row> rows;
+  std::set<std::string> units;
+  for (const ops::GemmProblem& problem : problems) {
+    const ops::ResolvedGemm gemm = ops::resolve(problem);
+    for (schedule::CudaCandidate& c :
+         k.all ? ops::all_candidates(gemm, target) : ops::worthwhile(gemm, target, k.most)) {
+      Row& row = rows.emplace_back(Row{std::move(c), {}});
+      if (!row.candidate.rejected.empty() || gemm.is_empty()) continue;
+      row.unit = ops::make_kernel(gemm, row.candidate.config, target).unit;
+      units.insert(row.unit);
+    }
+  }
+  const auto compiled = compile_all(units, target, arguments.options.use_cache);
   Table table({"candidate", "predicted", "what"});
   nlohmann::json list = nlohmann::json::array();
   int failures = 0;
-  std::vector<schedule::CudaCandidate> candidates =
-      k.all ? ops::all_candidates(gemm, target) : ops::worthwhile(gemm, target, k.most, k.family);
-  for (const schedule::CudaCandidate& c : candidates) {
-    std::string what = c.rejected;
-    if (what.empty() && !gemm.is_empty()) {
-      try {
-        const jit::CompiledCubin cubin = jit::compile_cubin(ops::make_kernel(gemm, c.config, target).unit,
-                                                            target.architecture(), arguments.options.use_cache);
-        what = cubin.from_cache ? "compiled (cache)" : fmt::format("compiled in {:.2f} s", cubin.seconds);
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::kCompilerFailed) throw;
-        what = error.why().substr(0, error.why().find('\n'));
-        ++failures;
-      }
-    }
+  for (const auto& [c, unit] : rows) {
+    const auto found = compiled.find(unit);
+    const std::string what = found != compiled.end() ? found->second.what : c.rejected;
+    if (found != compiled.end() && found->second.failed) ++failures;
     const std::string name = schedule::name_of(c.config);
     table.add({name, c.rejected.empty() ? fmt::format("{:.1f} us", c.predicted_us) : "-", what});
     list.push_back({{"config", name}, {"predicted_us", c.predicted_us}, {"rejected", c.rejected}, {"what", what}});
@@ -197,6 +239,7 @@ int list_candidates(const ops::GemmProblem& problem, const Arguments& arguments)
     print_json({{"candidates", std::move(list)}, {"failures", failures}});
   } else {
     table.print();
+    print_line(fmt::format("{} units, {} candidates that cannot be compiled", compiled.size(), failures));
   }
   return failures == 0 ? 0 : 1;
 }
@@ -235,6 +278,7 @@ int bench_list(const Arguments& arguments) {
   const std::vector<KernelArguments> list = read_list(arguments.kernel);
   std::vector<ops::GemmProblem> problems;
   for (const KernelArguments& k : list) problems.push_back(problem_of(k));
+  if (arguments.kernel.compile_only) return list_candidates(problems, arguments);
   if (options.use_cache) driver::compile_ahead(problems, options);
   bool verified = true;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -262,7 +306,7 @@ int kernel_command(const Arguments& arguments) {
   const KernelArguments& k = arguments.kernel;
   if (!k.list.empty()) return bench_list(arguments);
   const ops::GemmProblem problem = problem_of(k);
-  if (k.compile_only) return list_candidates(problem, arguments);
+  if (k.compile_only) return list_candidates({problem}, arguments);
   const driver::GemmBenchOptions options = options_of(arguments);
   const GemmBenchResult result = driver::bench_gemm(problem, options);
   if (arguments.json) {
