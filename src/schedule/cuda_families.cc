@@ -118,8 +118,9 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const char* name, const 
 }
 
 // An operand for the copy engine: contiguous along k or along its rows.
+// Batches in two dimensions have one stride, or the inner ones lie within the rows (`step`).
 bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
-                    int64_t& stride, int64_t& offset, std::string* why) {
+                    int64_t& stride, int64_t& offset, int64_t& step, std::string* why) {
   const auto refuse = [&](const char* text) {
     *why = text;
     return false;
@@ -127,7 +128,7 @@ bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType mult
   const auto element = static_cast<int64_t>(size_of(multiply));
   if (o.form != Form::kMatrix) return refuse("an operand is no matrix in memory");
   if (o.dtype != multiply) return refuse("an operand is converted on its way");
-  if (o.batch.size() > 1) return refuse("batches have several strides");
+  if (o.batch.size() > 2) return refuse("batches have several strides");
   k_major = o.k == 1 || (k == 1 && o.row != 1);
   if (!k_major && o.row != 1 && rows != 1) return refuse("an operand is contiguous along neither of its dimensions");
   if (!k_major && element != 2) return refuse("operands of this type are read along k only");
@@ -135,7 +136,17 @@ bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType mult
   const int64_t row = k_major ? k : rows, lines = k_major ? rows : k;
   if (lines == 1) leading = (row * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
   if (leading < row) return refuse("rows of an operand overlap");
-  stride = o.batch.empty() ? 0 : o.batch[0].second;
+  stride = o.batch.empty() ? 0 : o.batch.back().second;
+  if (o.batch.size() == 2 && o.batch[0].second != stride * o.batch[1].first) {
+    const int64_t heads = o.batch[1].first, outer = o.batch[0].second, depth = tile::kGemmRowBytes / element;
+    step = stride, stride = outer;
+    // What is read beyond the end of one head is the next one's.
+    const bool whole = !k_major || k % depth == 0;
+    if (step <= 0 || !whole || (heads - 1) * step + row > leading ||
+        needs_repack(multiply, leading, outer, o.batch[0].first) || o.offset * element % kCopyBytes != 0) {
+      return refuse("batches have several strides");
+    }
+  }
   if (!o.batch.empty() && stride == 0) return refuse("one operand serves all batches");
   if (stride < 0) return refuse("batches in descending order");
   offset = o.offset;
@@ -244,10 +255,12 @@ std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilog
 std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
                                             const std::vector<Operand>& operands, std::string* why) {
   auto p = wgmma_problem(d, epilogue, operands, why);
-  if (!p || !read_by_copies(d.a, d.m, d.k, p->in, p->a_k_major, p->lda, p->stride_a, p->offset_a, why) ||
-      !read_by_copies(d.b, d.n, d.k, p->in, p->b_k_major, p->ldb, p->stride_b, p->offset_b, why)) {
+  if (!p || !read_by_copies(d.a, d.m, d.k, p->in, p->a_k_major, p->lda, p->stride_a, p->offset_a, p->step_a, why) ||
+      !read_by_copies(d.b, d.n, d.k, p->in, p->b_k_major, p->ldb, p->stride_b, p->offset_b, p->step_b, why)) {
     return std::nullopt;
   }
+  if (d.a.batch.size() == 2) p->heads = d.a.batch[1].first;
+  if (p->step_a == 0 && p->step_b == 0) p->heads = 1;
   return p->resolved();
 }
 

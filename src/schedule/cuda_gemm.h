@@ -30,7 +30,10 @@ struct CudaGemmProblem {
   int64_t lda = 0, ldb = 0, ldd = 0;                 // of a row in memory; 0: dense
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of a batch; 0: dense
   int64_t offset_a = 0, offset_b = 0;                // of the first element in its buffer, which is aligned to 16 bytes
-  bool epilogue_stores = false;                      // D is not written by the kernel but by its epilogue alone
+  // Batches in two dimensions, the inner of `heads`: operands with a step have it within their rows, so many elements
+  // apart, and stride_* is that of the outer one.
+  int64_t heads = 1, step_a = 0, step_b = 0;
+  bool epilogue_stores = false;  // D is not written by the kernel but by its epilogue alone
   bool views = false;  // threads load both operands through views (gemm_sm90_views.h): their strides above are void
   // A is gathered by the copy engine (gemm_sm90_windows.h); k counts the k-tiles' elements of all taps, lda is void,
   // ldb the elements of a filter.

@@ -130,17 +130,19 @@ struct Operand {
   int64_t rows, k, leading, stride;  // rows: of m or n
   bool k_major;
   int64_t offset = 0;  // in the buffer, in bytes
+  int64_t step = 0;    // of heads within rows
 };
 
 // The map of an operand whose tile has `tile` rows, of which each block of the cluster loads one of `shares`.
-TensorMapDesc operand_map(const Operand& o, DType type, int64_t batch, int tile, int shares) {
+TensorMapDesc operand_map(const Operand& o, DType type, const CudaGemmProblem& p, int tile, int shares) {
+  const int64_t batch = o.step == 0 ? p.batch : p.batch / p.heads;
   const auto element = static_cast<int64_t>(size_of(type));
   const auto depth = static_cast<uint32_t>(tile::kGemmRowBytes / element);
   TensorMapDesc map;
   map.element = element_of(type);
   map.operand = o.index;
   map.offset = static_cast<uint64_t>(o.offset);
-  const int64_t inner = o.k_major ? o.k : o.rows, outer = o.k_major ? o.rows : o.k;
+  const int64_t inner = (o.k_major ? o.k : o.rows) + (p.heads - 1) * o.step, outer = o.k_major ? o.rows : o.k;
   map.extents = {static_cast<uint64_t>(inner), static_cast<uint64_t>(outer), static_cast<uint64_t>(batch)};
   const int64_t row = o.leading * element;
   map.strides = {static_cast<uint64_t>(row),
@@ -285,6 +287,8 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   args.p_batch = sums.matrix();
   args.p_split = sums.part();
   args.d_row = p.ldd, args.d_batch = p.stride_d;
+  args.heads = static_cast<int32_t>(p.heads);
+  args.a_step = static_cast<int32_t>(a.step), args.b_step = static_cast<int32_t>(b.step);
   CudaLaunch launch;
   launch.symbol = "gemm";
   const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
@@ -302,8 +306,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   if (p.windows) {
     launch.maps = {windows_map(p, c.tile_m, c.cluster_n), filters_map(p, c.tile_n, c.cluster_m)};
   } else if (!p.views) {
-    launch.maps = {operand_map(a, p.in, p.batch, c.tile_m, c.cluster_n),
-                   operand_map(b, p.in, p.batch, c.tile_n, c.cluster_m)};
+    launch.maps = {operand_map(a, p.in, p, c.tile_m, c.cluster_n), operand_map(b, p.in, p, c.tile_n, c.cluster_m)};
   }
   // Other stores read no map of D; a copy of A's keeps the argument valid.
   if (c.store == GemmStore::kTma) {
@@ -374,8 +377,8 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   const auto element = static_cast<int64_t>(size_of(p.in));
   const PartialSums sums{p.m, p.n, p.batch};
-  Operand a{kOperandA, p.m, p.k, p.lda, p.stride_a, p.a_k_major, p.offset_a * element};
-  Operand b{kOperandB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major, p.offset_b * element};
+  Operand a{kOperandA, p.m, p.k, p.lda, p.stride_a, p.a_k_major, p.offset_a * element, p.step_a};
+  Operand b{kOperandB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major, p.offset_b * element, p.step_b};
   // The workspace holds the partial sums, then repacked operands.
   const bool partial = c.store == GemmStore::kPartial;
   if (partial && p.k > 0) result.workspace_bytes = round_up(4 * sums.part() * c.splits, 256);

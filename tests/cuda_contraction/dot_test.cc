@@ -298,5 +298,39 @@ TEST(CudaDot, EveryRefusalSaysWhy) {
   }
 }
 
+// Heads of an attention lie within the rows that a projection made.
+TEST(CudaDot, HeadsWithinRowsByTheCopyEngine) {
+  CudaBatch batch;
+  const auto scores = [](int64_t columns) {
+    return fmt::format(R"(graph g(%x: f16[2,21,{0}], %y: f16[2,37,{0}]) {{
+      %0 = slice(%x) {{starts = [0,0,64], limits = [2,21,256], strides = [1,1,1]}} : f16[2,21,192]
+      %1 = reshape(%0) {{shape = [2,21,3,64]}} : f16[2,21,3,64]
+      %2 = slice(%y) {{starts = [0,0,0], limits = [2,37,192], strides = [1,1,1]}} : f16[2,37,192]
+      %3 = reshape(%2) {{shape = [2,37,3,64]}} : f16[2,37,3,64]
+      %4 = dot(%1, %3) {{lhs_batch = [0,2], rhs_batch = [0,2], lhs_contract = [3], rhs_contract = [3]}} : f16[2,3,21,37]
+      return "y" = %4
+    }})",
+                       columns);
+  };
+  const auto values = [](int64_t length) {
+    return fmt::format(R"(graph g(%p: f16[2,3,21,{0}], %x: f16[2,{0},576]) {{
+      %0 = slice(%x) {{starts = [0,0,384], limits = [2,{0},576], strides = [1,1,1]}} : f16[2,{0},192]
+      %1 = reshape(%0) {{shape = [2,{0},3,64]}} : f16[2,{0},3,64]
+      %2 = dot(%p, %1) {{lhs_batch = [0,1], rhs_batch = [0,2], lhs_contract = [3], rhs_contract = [1]}} : f16[2,3,21,64]
+      %3 = transpose(%2) {{perm = [0,2,1,3]}} : f16[2,21,3,64]
+      return "y" = %3
+    }})",
+                       length);
+  };
+  for (unsigned skip = 0; skip < 40; skip += 9) {
+    const CudaBatch::Options options{.tolerance = 3e-3, .algorithm = "sm90", .skip = skip};
+    batch.add(fmt::format("scores {}", skip), scores(576), options);
+    batch.add(fmt::format("values {}", skip), values(40), options);
+  }
+  batch.add("rows of no whole 16 bytes", values(37), {.tolerance = 3e-3, .algorithm = "sm90"});
+  batch.run();
+  batch.compile();
+}
+
 }  // namespace
 }  // namespace heddle

@@ -28,8 +28,11 @@ struct GemmArgs {
   uint32_t* flags;         // stream-K: one for each warp of each block, zero before and after
   void* d;                 // kRows
   int64_t d_row, d_batch;  // strides of D; kEpilogue: of its first result, where that is a matrix (0: is none)
+  // Batches in two dimensions, of which the inner one (heads, 1: there is none) lies within the rows of an operand: so
+  // many elements apart; 0: that operand has one stride for all batches.
+  int32_t heads, a_step, b_step, unused;
 };
-static_assert(sizeof(GemmArgs) == 104);
+static_assert(sizeof(GemmArgs) == 120);
 
 // Stream-K. The k-tiles of the last tiles of D lie side by side, and each block takes an equal share of them: perhaps
 // the end of a tile, whole tiles, the beginning of another. Who has a tile's beginning has its result; the others

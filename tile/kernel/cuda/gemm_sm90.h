@@ -163,6 +163,16 @@ __device__ inline uint32_t touch_vectors(const Epilogue& epilogue, const GemmArg
   return read;
 }
 
+// Where an operand's tile begins in its map: heads within rows are an offset along them.
+struct OperandPlace {
+  int32_t row, k, batch;
+};
+template <bool KMajor>
+__device__ inline OperandPlace place_of(const GemmUnit& unit, int32_t row, int32_t outer, int32_t head, int32_t step) {
+  if (step == 0) return {row, 0, unit.batch};
+  return {KMajor ? row : row + head * step, KMajor ? head * step : 0, outer};
+}
+
 // One thread fills the ring.
 template <typename Config>
 __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
@@ -171,14 +181,17 @@ __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map
   RingPosition<Traits::kStages> at;
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
+    const int32_t outer = args.heads > 1 ? unit.batch / args.heads : unit.batch, head = unit.batch - outer * args.heads;
+    const OperandPlace a = place_of<Config::kAKMajor>(unit, unit.m, outer, head, args.a_step);
+    const OperandPlace b = place_of<Config::kBKMajor>(unit, unit.n, outer, head, args.b_step);
     for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
       shared.empty[at.stage].wait(at.phase ^ 1);
       Barrier& full = shared.full[at.stage];
       full.arrive_expect(Traits::kABytes + Traits::kBBytes);
       load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN>(
-          map_a, full, shared.a + at.stage * Traits::kABytes, unit.m, k * Traits::kTileK, unit.batch, walk.rank);
+          map_a, full, shared.a + at.stage * Traits::kABytes, a.row, a.k + k * Traits::kTileK, a.batch, walk.rank);
       load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM>(
-          map_b, full, shared.b + at.stage * Traits::kBBytes, unit.n, k * Traits::kTileK, unit.batch, walk.rank);
+          map_b, full, shared.b + at.stage * Traits::kBBytes, b.row, b.k + k * Traits::kTileK, b.batch, walk.rank);
     }
   }
 }
