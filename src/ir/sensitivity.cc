@@ -142,7 +142,8 @@ Spread spread_of(const Lanes& lanes) {
   return spread;
 }
 
-// `most`: what is forgiven, relative to the larger of the element and the tensor's root mean square.
+// `most`: what is forgiven of a tensor, relative to its root mean square. Where noise moves the tensor as a whole by
+// less, elements that it moves by more (a probability between no and yes) are few, and forgiven.
 std::vector<double> slack_of(const Lanes& lanes, double most) {
   std::vector<double> slack(static_cast<size_t>(lanes.exact->size()), 0);
   if (!lanes.exact->real()) {
@@ -155,6 +156,7 @@ std::vector<double> slack_of(const Lanes& lanes, double most) {
     return slack;
   }
   const Spread spread = spread_of(lanes);
+  const bool few = kMeasuredSafety * spread.deviation <= most * spread.scale;
   for (size_t i = 0; i < slack.size(); ++i) {
     const double exact = lanes.exact->f()[i];
     if (!std::isfinite(exact)) continue;
@@ -163,7 +165,8 @@ std::vector<double> slack_of(const Lanes& lanes, double most) {
       const double distance = std::fabs(noisy->f()[i] - exact);
       if (std::isfinite(distance)) deviation = std::max(deviation, distance);
     }
-    slack[i] = std::min(kMeasuredSafety * deviation, most * std::max(std::fabs(exact), spread.scale));
+    slack[i] = kMeasuredSafety * deviation;
+    if (!few) slack[i] = std::min(slack[i], most * std::max(std::fabs(exact), spread.scale));
   }
   return slack;
 }

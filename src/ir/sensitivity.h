@@ -19,9 +19,9 @@ struct Sensitivity {
   // is forgiven: kMostForgiven, or half the value's error bound where that is more (types of 16 bits, deep models).
   std::vector<double> bounds;
   // Per output and element: an absolute error for compare()'s `slack`. Floats: six times the larger of the
-  // element's own deviation and the root mean square over the tensor, at most what is forgiven of the element or of
-  // the tensor's root mean square, so that nothing is accepted that does not resemble the reference. Integers: by how
-  // much noise moved the element.
+  // element's own deviation and the root mean square over the tensor; where that root mean square is above what is
+  // forgiven, at most this part of the element or of the tensor's root mean square, so that nothing is accepted that
+  // does not resemble the reference. Integers: by how much noise moved the element.
   std::vector<std::vector<double>> slack;
 };
 constexpr double kMostForgiven = 0.1;

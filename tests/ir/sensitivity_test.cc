@@ -79,6 +79,31 @@ TEST(Sensitivity, AModelThatMagnifiesNothingGainsNothing) {
   }
 }
 
+// Nearly all elements are -1 or 1, and rounding to 16 bits decides on which side the others are.
+TEST(Sensitivity, AFewElementsMayMoveWhereTheTensorStays) {
+  constexpr int64_t kCount = 4000;
+  Graph graph;
+  Builder g(graph);
+  const ValueId x = graph.parameter("x", {DType::kF32, {kCount}});
+  const ValueId rounded = g.cast(g.cast(x, DType::kBF16), DType::kF32);
+  graph.output("y", g.unary(Op::kTanh, g.binary(Op::kMul, g.binary(Op::kSub, rounded, 1.0), 300.0)));
+  Array values = normal({kCount}, 0, 6);
+  for (double& v : values.f()) v += v < 0 ? 0.9 : 1.1;
+  for (size_t i = 0; i < 4; ++i) values.f()[100 * i] = 1 + 0.0013 * static_cast<double>(i);
+  const std::vector<Array> inputs = {values};
+  const Array expected = evaluate(graph, inputs)[0];
+  const Array actual = evaluate(graph, inputs, {.round = true, .observe = {}})[0];
+  const double bound = error_bounds(graph)[graph.outputs()[0].value];
+  EXPECT_FALSE(compare(expected, actual, bound).ok);
+  const Sensitivity sensitivity = measure_sensitivity(graph, inputs, 5);
+  EXPECT_TRUE(compare(expected, actual, bound, sensitivity.slack[0]).ok);
+  for (size_t i = 1; i < actual.f().size(); i += 100) {
+    Array wrong = actual;
+    wrong.f()[i] = -wrong.f()[i];
+    EXPECT_FALSE(compare(expected, wrong, bound, sensitivity.slack[0]).ok) << i;
+  }
+}
+
 TEST(Sensitivity, NotANumberAndInfinityForgiveNothing) {
   const Graph graph = layers();
   std::vector<Array> inputs = {normal({4, 64}, 0, 4), normal({64, 64}, 0, 5)};
