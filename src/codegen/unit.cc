@@ -4,6 +4,7 @@
 #include "codegen/codegen.h"
 #include "codegen/contraction.h"
 #include "codegen/cuda_contraction.h"
+#include "codegen/cuda_recurrent.h"
 #include "codegen/cuda_stitch.h"
 #include "codegen/separate.h"
 #include "codegen/stitch.h"
@@ -19,6 +20,9 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
     return emit_cuda_stitch(desc, **stitch);
+  }
+  if (const auto* loops = std::get_if<std::shared_ptr<const schedule::RecurrentDesc>>(&desc.body)) {
+    return emit_cuda_recurrence(desc, **loops, target);
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::SeparateDesc>>(&desc.body)) {
     return emit_separate(**separate, config);

@@ -11,6 +11,7 @@
 #include "runtime/arena.h"
 #include "schedule/bundle.h"
 #include "schedule/packing.h"
+#include "schedule/recurrent.h"
 
 namespace heddle::driver {
 namespace {
@@ -111,6 +112,7 @@ class PlanBuilder {
     decisions.insert(decisions.end(), result_.grouping.decisions.begin(), result_.grouping.decisions.end());
     add_inputs();
     choose_ports();
+    join_loops();
     for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) add_group(result_.grouping.groups[group_]);
     add_outputs();
     place_buffers();
@@ -404,12 +406,73 @@ class PlanBuilder {
   uint32_t operand(const schedule::Operand& operand, const schedule::Binding& binding,
                    const std::vector<uint32_t>& workspaces) {
     if (binding.kind == schedule::Binding::Kind::kWorkspace) return touch(workspaces.at(binding.workspace));
+    if (binding.kind == schedule::Binding::Kind::kTensor) {
+      return add_constant(binding.tensor, {operand.dtype, operand.shape});
+    }
     if (operand.role == schedule::Operand::Role::kOutput) return write(binding.value);
     if (!operand.packing.kind.empty()) return packed_constant(binding.value, operand.packing);
     return read(binding.value);
   }
 
   // --- control ---------------------------------------------------------------------------------------------------
+
+  // Loops that one kernel runs go where the last of them is: nothing in between reads what the others make.
+  void join_loops() {
+    if (context_.target.kind != TargetKind::kCuda || context_.fusion != passes::FusionPolicy::kStitch) return;
+    const auto& groups = result_.grouping.groups;
+    const auto is_loop = [&](const ir::Group& group) {
+      return group.kind == ir::GroupKind::kControl && graph_.node(group.anchor).op == ir::Op::kLoop;
+    };
+    std::set<size_t> taken;
+    for (size_t first = 0; first < groups.size(); ++first) {
+      if (!is_loop(groups[first]) || taken.contains(first)) continue;
+      std::vector<size_t> members{first};
+      std::vector<ir::NodeId> loops{groups[first].anchor};
+      JoinedLoops joined;
+      joined.kernel = schedule::schedule_recurrence(graph_, loops, context_.target, &joined.why);
+      std::set<ValueId> made(groups[first].outputs.begin(), groups[first].outputs.end());
+      for (size_t other = first + 1; joined.kernel && other < groups.size(); ++other) {
+        const auto& inputs = groups[other].inputs;
+        if (std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return made.contains(v); })) break;
+        if (!is_loop(groups[other]) || taken.contains(other)) continue;
+        loops.push_back(groups[other].anchor);
+        std::string why;
+        if (auto more = schedule::schedule_recurrence(graph_, loops, context_.target, &why)) {
+          joined.kernel = std::move(more);
+          members.push_back(other);
+          made.insert(groups[other].outputs.begin(), groups[other].outputs.end());
+        } else {
+          loops.pop_back();
+        }
+      }
+      taken.insert(members.begin(), members.end());
+      for (const size_t member : members) joined_[member].runs_at = members.back();
+      joined_[members.back()] = std::move(joined);
+      joined_[members.back()].runs_at = members.back();
+    }
+  }
+
+  // The loop as part of a kernel that runs all its steps.
+  bool add_joined_loop(GroupReport& report) {
+    const auto found = joined_.find(group_);
+    if (found == joined_.end()) return false;
+    const JoinedLoops& joined = found->second;
+    if (joined.runs_at != group_) {
+      report.notes.push_back("runs side by side with a later loop, in its kernel");
+      return true;
+    }
+    if (!joined.kernel) {
+      report.notes.push_back("launches in every step: " + joined.why);
+      return false;
+    }
+    std::vector<codegen::KernelSource> sources;
+    for (const schedule::ScheduledKernel& kernel : joined.kernel->kernels) {
+      sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target));
+    }
+    report.notes = joined.kernel->notes;
+    add_kernels(*joined.kernel, std::move(sources), report);
+    return true;
+  }
 
   std::shared_ptr<const runtime::Plan> body_plan(const ir::Graph& body, int64_t loop_states) {
     return build_plan(body, context_, depth_ + 1, loop_states).plan;
@@ -425,6 +488,7 @@ class PlanBuilder {
   }
 
   void add_loop(const ir::Node& node, GroupReport& report) {
+    if (add_joined_loop(report)) return;
     runtime::LoopStep action;
     const auto states = static_cast<size_t>(node.attrs.integer("states"));
     action.body = body_plan(node.attrs.graph("body"), static_cast<int64_t>(states));
@@ -455,6 +519,11 @@ class PlanBuilder {
     add_step(std::move(action), "branch", report.origins);
   }
 
+  struct JoinedLoops {
+    std::optional<schedule::ScheduledGroup> kernel;
+    std::string why;     // there is none
+    size_t runs_at = 0;  // the group with which it runs
+  };
   struct PackedConstant {
     ValueId value;
     schedule::Packing packing;
@@ -472,6 +541,7 @@ class PlanBuilder {
   std::vector<runtime::Lifetime> lifetimes_;
   std::vector<uint32_t> port_of_;  // by value
   std::vector<PackedConstant> packed_;
+  std::map<size_t, JoinedLoops> joined_;  // by group; the last of those that run together has the kernel
 };
 
 }  // namespace

@@ -54,6 +54,8 @@ const emulated::Api& api() {
                            Place place) { scheduler().barrier_arrive(address, block, expect_bytes, place); },
       .barrier_wait = [](uint32_t address, uint32_t parity,
                          Place place) { scheduler().barrier_wait(address, parity, place); },
+      .store_async = [](uint32_t to, uint32_t block, const void* from, uint32_t bytes, uint32_t barrier,
+                        Place place) { scheduler().store_async(to, block, from, bytes, barrier, place); },
       .fence_barrier_init = [] { scheduler().current().owner->unfenced_init = false; },
       .fence_async = [] { ++scheduler().current().owner->async_fences; },
       .load_box =

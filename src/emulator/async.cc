@@ -173,6 +173,35 @@ void Scheduler::barrier_wait(uint32_t address, uint32_t parity, Place place) {
   }
 }
 
+// ---- Stores into other blocks
+
+void Scheduler::store_async(uint32_t to, uint32_t rank, const void* from, uint32_t bytes, uint32_t barrier,
+                            Place place) {
+  Block& block = block_of_cluster(rank);
+  RemoteStore store{&block, shared_at(block, to, bytes, bytes, "st.async", place), {}, bytes, barrier, place};
+  std::memcpy(store.value.data(), from, bytes);
+  remote_.push_back(store);
+  give_way(8);
+}
+
+void Scheduler::complete_remote() {
+  const uint32_t which = random_.below(static_cast<uint32_t>(remote_.size()));
+  const RemoteStore store = remote_[which];
+  remote_[which] = remote_.back();
+  remote_.pop_back();
+  stale_polls_ = 0;
+  std::memcpy(store.to, store.value.data(), store.bytes);
+  complete_bytes(*store.block, store.barrier, store.bytes, store.place);
+}
+
+// A block stays until everything that others store into it is there.
+void Scheduler::check_remote(const Block& block) {
+  for (const RemoteStore& store : remote_) {
+    if (store.block != &block) continue;
+    fail("a block ends while a store into it is on its way ({}:{})", name_of(store.place), store.place.line);
+  }
+}
+
 // ---- The copy engine
 
 void Scheduler::add_box(Box box) {

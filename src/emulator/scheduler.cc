@@ -34,6 +34,7 @@ void Scheduler::select(Thread* thread) {
 // The next thread that can run, null where none can. Threads that poll run when nobody else can, in turn.
 Thread* Scheduler::pick() {
   while (!boxes_.empty() && (ready_.empty() || random_.one_in(8))) complete_box(!ready_.empty());
+  while (!remote_.empty() && (ready_.empty() || random_.one_in(4))) complete_remote();
   if (!ready_.empty()) {
     stale_polls_ = 0;
     const uint32_t which = random_.below(static_cast<uint32_t>(ready_.size()));
@@ -238,6 +239,7 @@ void Scheduler::finish_block(Block& block) {
          block.block_index.y, block.block_index.z, block.shared_bytes);
   }
   check_copies(block);
+  check_remote(block);
   Group& group = *block.group;
   --live_blocks_;
   if (--group.live_blocks > 0) return;
@@ -254,6 +256,7 @@ void Scheduler::reset() {
   ready_.clear();
   pollers_.clear();
   boxes_.clear();
+  remote_.clear();
   barrier_waiters_.clear();
   unstarted_.clear();
   live_groups_.clear();

@@ -38,6 +38,15 @@ struct Box {
   Place place;
 };
 
+// A store of st.async that has not happened yet.
+struct RemoteStore {
+  Block* block;  // into which
+  uint8_t* to;
+  std::array<uint8_t, 16> value;
+  uint32_t bytes, barrier;
+  Place place;
+};
+
 // Runs the threads of one launch, one at a time and each until it waits, in an order that the seed decides. Blocks
 // start when others end, or when no thread of those that run can go on, up to what fits on the device.
 class Scheduler {
@@ -72,6 +81,7 @@ class Scheduler {
   void barrier_init(uint32_t address, uint32_t arrivals, Place place);
   void barrier_arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, Place place);
   void barrier_wait(uint32_t address, uint32_t parity, Place place);
+  void store_async(uint32_t to, uint32_t rank, const void* from, uint32_t bytes, uint32_t barrier, Place place);
   void add_box(Box box);
   void store_commit();
   void store_wait(uint32_t pending, Place place);
@@ -113,6 +123,8 @@ class Scheduler {
   void check_init_fence(const Block& block, Place place);
   void complete_bytes(Block& block, uint32_t barrier, uint32_t bytes, Place place);
   void complete_box(bool only_early);
+  void complete_remote();
+  void check_remote(const Block& block);
   void copy_box(const Box& box, Block& block);
   void check_copies(const Block& block);
   void reset();
@@ -139,6 +151,7 @@ class Scheduler {
   uint64_t barrier_stamp_ = 0;
 
   std::vector<Box> boxes_;
+  std::vector<RemoteStore> remote_;
   std::unordered_map<uint8_t*, std::vector<Thread*>> barrier_waiters_;
 
   std::vector<uint32_t> unstarted_;  // numbers of groups, the next one last

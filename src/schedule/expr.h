@@ -48,6 +48,8 @@ class ExprPool {
 
   const Expr& operator[](ExprId id) const { return exprs_[id]; }
   size_t size() const { return exprs_.size(); }
+  // Whether equal ids are equal expressions in both.
+  bool same_as(const ExprPool& other) const { return interned_ == other.interned_ && indices.same_as(other.indices); }
 
   // Loop variables that an expression depends on, as bits (kernels have fewer than 64 variables).
   uint64_t vars(ExprId id) const { return vars_[id]; }
@@ -99,6 +101,7 @@ class Inliner {
   ExprId pad(const ir::Node& node, const std::vector<Index>& index);
   ExprId concat(const ir::Node& node, const std::vector<Index>& index);
   ExprId indexed(const ir::Node& node, const std::vector<Index>& index);
+  Index position(ExprId value, int64_t extent);
 
   const ir::Graph& graph_;
   ExprPool& pool_;

@@ -55,6 +55,8 @@ class IndexPool {
   VarId new_var(int64_t extent);
   int64_t extent(VarId var) const { return extents_[var]; }
   size_t var_count() const { return extents_.size(); }
+  // Whether equal ids are equal atoms and variables in both.
+  bool same_as(const IndexPool& other) const { return extents_ == other.extents_ && interned_ == other.interned_; }
 
   static Index constant(int64_t value) { return {value, {}}; }
   Index var(VarId id);

@@ -179,23 +179,33 @@ ExprId Inliner::concat(const ir::Node& node, const std::vector<Index>& index) {
   return result;
 }
 
+// The index that an expression yields, where it is one that needs no computation and lies inside.
+Index Inliner::position(ExprId value, int64_t extent) {
+  IndexPool& indices = pool_.indices;
+  const Expr& e = pool_[value];
+  if (e.kind == Expr::Kind::kIndex && !is_float(e.dtype)) {
+    const Range range = indices.range(e.index);
+    if (range.lo >= 0 && range.hi < extent) return e.index;
+  }
+  return indices.dynamic(value, extent);
+}
+
 ExprId Inliner::indexed(const ir::Node& node, const std::vector<Index>& index) {
   const ir::ValueId data = node.inputs[0], positions = node.inputs[1];
   const Shape& shape = graph_.shape(data);
   const size_t rank = graph_.shape(positions).size();
-  IndexPool& indices = pool_.indices;
   if (node.op == Op::kGather) {
     const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
     const auto middle = index.begin() + static_cast<int64_t>(dim), tail = middle + static_cast<int64_t>(rank);
     std::vector<Index> to(index.begin(), middle);
-    to.push_back(indices.dynamic(at(positions, {middle, tail}), shape[dim]));
+    to.push_back(position(at(positions, {middle, tail}), shape[dim]));
     to.insert(to.end(), tail, index.end());
     return at(data, to);
   }
   if (node.op == Op::kGatherElements) {
     const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
     std::vector<Index> to = index;
-    to[dim] = indices.dynamic(at(positions, index), shape[dim]);
+    to[dim] = position(at(positions, index), shape[dim]);
     return at(data, to);
   }
   // gather_nd: positions [batch..., outer..., depth] select data[batch..., depth indices..., rest...].
@@ -205,7 +215,7 @@ ExprId Inliner::indexed(const ir::Node& node, const std::vector<Index>& index) {
   std::vector<Index> to(index.begin(), index.begin() + static_cast<int64_t>(batch));
   for (size_t i = 0; i < depth; ++i) {
     from.push_back(IndexPool::constant(static_cast<int64_t>(i)));
-    to.push_back(indices.dynamic(at(positions, from), shape[batch + i]));
+    to.push_back(position(at(positions, from), shape[batch + i]));
     from.pop_back();
   }
   to.insert(to.end(), index.begin() + static_cast<int64_t>(rank) - 1, index.end());

@@ -31,6 +31,7 @@ struct StitchDesc;       // schedule/stitch.h: generated loop nest over memory-b
 struct CudaStitchDesc;   // schedule/cuda_stitch.h: the same for a GPU, as sweeps of teams of threads
 struct BundleDesc;       // schedule/bundle.h: several stitch kernels as one
 struct ContractionDesc;  // schedule/contraction.h: template + epilogue (dot, conv, window)
+struct RecurrentDesc;    // schedule/recurrent.h: all steps of a loop on a GPU
 struct SeparateDesc;     // schedule/separate.h: a node with a kernel of its own (scatter, top-k)
 
 // Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
@@ -39,7 +40,7 @@ struct KernelDesc {
   std::vector<Operand> operands;
   std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>,
                std::shared_ptr<const ContractionDesc>, std::shared_ptr<const SeparateDesc>,
-               std::shared_ptr<const BundleDesc>>
+               std::shared_ptr<const BundleDesc>, std::shared_ptr<const RecurrentDesc>>
       body;
 };
 
@@ -59,10 +60,11 @@ struct Config {
 
 // Where an operand of a scheduled kernel comes from.
 struct Binding {
-  enum class Kind : uint8_t { kValue, kWorkspace };
+  enum class Kind : uint8_t { kValue, kWorkspace, kTensor };
   Kind kind = Kind::kValue;
   ir::ValueId value = 0;   // kValue: a value of the graph (a constant with packing is packed at compile time)
   uint32_t workspace = 0;  // kWorkspace: index into ScheduledGroup::workspaces
+  Tensor tensor = {};      // kTensor: a constant that is no value of the graph
 };
 
 struct ScheduledKernel {

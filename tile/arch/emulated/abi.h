@@ -7,7 +7,7 @@
 
 namespace heddle::emulated {
 
-inline constexpr uint32_t kAbi = 3;
+inline constexpr uint32_t kAbi = 4;
 
 struct Dim {
   uint32_t x, y, z;
@@ -106,6 +106,8 @@ struct Api {
   void (*barrier_init)(uint32_t address, uint32_t arrivals, Place place);
   void (*barrier_arrive)(uint32_t address, uint32_t block, uint32_t expect_bytes, Place place);
   void (*barrier_wait)(uint32_t address, uint32_t parity, Place place);
+  // st.async: stores into a block of the cluster and reports the bytes to an mbarrier there.
+  void (*store_async)(uint32_t to, uint32_t block, const void* from, uint32_t bytes, uint32_t barrier, Place place);
 
   // fence.mbarrier_init, fence.proxy.async.
   void (*fence_barrier_init)();

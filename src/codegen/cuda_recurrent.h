@@ -1,0 +1,12 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/recurrent.h"
+
+namespace heddle::codegen {
+
+// The text of a kernel that runs all steps of its loops, of the pieces of tile/kernel/cuda/recurrent.h, and its launch.
+KernelSource emit_cuda_recurrence(const schedule::KernelDesc& desc, const schedule::RecurrentDesc& body,
+                                  const Target& target);
+
+}  // namespace heddle::codegen
