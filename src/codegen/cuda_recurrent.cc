@@ -140,7 +140,7 @@ class RecurrenceWriter {
       const int64_t pitch = m_.pitch(d_.vectors[v].length);
       out_.line("constexpr int kPitch{} = {};", v, pitch);
       out_.line("auto* const v{} = reinterpret_cast<float*>(raw_shared + {});  // two buffers", v, at);
-      at += 2 * m_.rows * pitch * 4;
+      at += m_.vector_bytes(d_.vectors[v].length);
     }
     vector_words_ = (at - vectors) / 4;
     vectors_at_ = vectors;

@@ -29,7 +29,7 @@ constexpr double kCyclesPerUs = 1755;
 Load load_of(const RecurrentDesc& d, const RecurrentMapping& m) {
   Load load;
   const double warps = m.threads / 32.0, schedulers = std::min(warps, 4.0);
-  for (const RecurrentVector& v : d.vectors) load.vector_bytes += 2 * m.rows * m.pitch(v.length) * 4;
+  for (const RecurrentVector& v : d.vectors) load.vector_bytes += m.vector_bytes(v.length);
   load.vector_bytes += static_cast<int64_t>(d.phases.size()) * 16;
   for (const RecurrentPhase& phase : d.phases) {
     int64_t sums = 0;
