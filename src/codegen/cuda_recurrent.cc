@@ -1,5 +1,7 @@
 #include "codegen/cuda_recurrent.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
@@ -192,6 +194,7 @@ class RecurrenceWriter {
       write_ahead(p, "Fixed", "f", ahead_[p].fixed, false);
       write_ahead(p, "Moving", "m", ahead_[p].moving, true);
     }
+    if (m_.cluster > 1 && !needs_barrier()) declare_waits();
     for (size_t s = 0; s < d_.states.size(); ++s) {
       if (!d_.states[s].local) continue;
       const size_t p = phase_of_state(s);
@@ -207,6 +210,16 @@ class RecurrenceWriter {
       out_.close();
     }
     out_.raw(m_.cluster > 1 ? "tile::sm90::cluster_sync();" : "__syncthreads();");
+  }
+
+  // Who sends in every step cannot fall two steps behind, and the first warp cannot since the exchanges count on it.
+  // Warps that only pad the block, which could, do not wait: a barrier that has gone round twice tells nothing.
+  void declare_waits() {
+    std::string sending = "false";
+    for (size_t p = 0; p < d_.phases.size(); ++p) {
+      if (sends(d_.phases[p])) sending += fmt::format(" || active{}", p);
+    }
+    out_.line("[[maybe_unused]] const bool waits = __any_sync(0xffffffffu, team.thread < 32 || {});", sending);
   }
 
   void each_row() {
@@ -310,8 +323,11 @@ class RecurrenceWriter {
     out_.close();
     out_.close();
     if (sends(phase)) {
-      const std::string wait = "exchange.wait(t >> 1 & 1);";
-      out_.raw(last_too ? wait : fmt::format("if (t + 1 < {}) {}", d_.steps, wait));
+      std::vector<std::string> conditions;
+      if (!last_too) conditions.push_back(fmt::format("t + 1 < {}", d_.steps));
+      if (m_.cluster > 1 && !needs_barrier()) conditions.emplace_back("waits");
+      const std::string when = fmt::format("{}", fmt::join(conditions, " && "));
+      out_.raw((when.empty() ? "" : "if (" + when + ") ") + "exchange.wait(t >> 1 & 1);");
     }
     out_.close();
   }

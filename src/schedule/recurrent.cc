@@ -65,8 +65,10 @@ class RecurrenceReader {
     const ValueId again = body_.outputs()[0].value;
     if (again != body_.inputs()[1].value && !is_true(body_.constant_of(again))) refuse("its data decide when it ends");
     d_.steps = trip->values<int64_t>()[0];
-    if (const ir::Attr* bound = loop_.attrs.find("trip")) {
-      if (loop_.attrs.integer("scans") > 0 && std::get<int64_t>(*bound) != d_.steps) refuse("it may end early");
+    if (loop_.attrs.has("trip")) {
+      const int64_t bound = loop_.attrs.integer("trip");
+      if (loop_.attrs.integer("scans") > 0 && bound > d_.steps) refuse("it ends early");
+      d_.steps = std::min(d_.steps, bound);
     }
     if (d_.steps < 1 || d_.steps > INT32_MAX / 2) refuse("it has no steps, or too many");
   }
@@ -321,6 +323,11 @@ class RecurrenceReader {
   uint32_t locals_ = 0;
 };
 
+bool same_operands(const Recurrence& a, const Recurrence& b) {
+  return std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(),
+                    [](const Operand& x, const Operand& y) { return x.role == y.role && x.dtype == y.dtype; });
+}
+
 bool same_text(const RecurrentDesc& a, const RecurrentDesc& b) {
   const auto same_products = [](const RecurrentPhase& p, const RecurrentPhase& q) {
     return std::equal(p.products.begin(), p.products.end(), q.products.begin(), q.products.end(),
@@ -367,9 +374,13 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
     return std::nullopt;
   }
   const RecurrentDesc& first = *read.front().desc;
+  // Addresses of operands are arguments of the kernel, of which it has 4 KB.
+  constexpr size_t kMostOperands = 400;
+  size_t operands = 0;
   for (const Recurrence& other : read) {
-    if (!same_text(first, *other.desc)) {
-      *why = "the loops differ";
+    operands += other.operands.size();
+    if (!same_operands(read.front(), other) || !same_text(first, *other.desc) || operands > kMostOperands) {
+      *why = operands > kMostOperands ? "it has too many operands" : "the loops differ";
       return std::nullopt;
     }
   }
@@ -377,10 +388,12 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
   const auto mapping = map_recurrence(first, count, target.cuda, why);
   if (!mapping) return std::nullopt;
   // What a step costs as launches: a product and what follows it are kernels of 2 us, boundary included.
-  constexpr double kLaunchUs = 2.0, kTflops = 20, kStartUs = 2;
+  constexpr double kLaunchUs = 2.0, kStartUs = 2;
+  const bool wide = first.vectors.empty() || first.vectors[0].dtype == DType::kF32;
+  const double tflops = wide ? 30 : 200;
   const double launches = static_cast<double>(1 + read.front().products + read.front().casts / 2);
   const double steps = static_cast<double>(first.steps);
-  const double unrolled = count * (std::max(steps * launches * kLaunchUs, read.front().operations / kTflops * 1e-6));
+  const double unrolled = count * (std::max(steps * launches * kLaunchUs, read.front().operations / tflops * 1e-6));
   const double persistent = steps * mapping->step_us + kStartUs;
   const std::string numbers =
       fmt::format("{:.1f} us predicted against {:.1f} us as launches of every step", persistent, unrolled);

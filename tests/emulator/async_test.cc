@@ -302,5 +302,69 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(64) meet(
   EXPECT_NE(failure("meet", 6, 64, 64, out.address(), seen.address()), "") << "6 is no multiple of 4";
 }
 
+constexpr const char* kStores = R"(
+#include "tile/arch/sm90/cluster.h"
+namespace tile = heddle::tile;
+using namespace tile::sm90;
+// Every thread tells every block its number; the blocks add up what they heard, in two rounds.
+extern "C" __global__ void __cluster_dims__(4, 1, 1) __launch_bounds__(32) tell(float* sums, int defect) {
+  extern __shared__ uint64_t words[];
+  Barrier* barriers = reinterpret_cast<Barrier*>(words);
+  float* heard = reinterpret_cast<float*>(words + 2);
+  const int thread = threadIdx.x, rank = cluster_rank();
+  if (thread < 2) barriers[thread].init(1);
+  if (defect != 1) fence_barrier_init();
+  cluster_sync();
+  for (int round = 0; round < 2; ++round) {
+    if (thread == 0) barriers[round].arrive_expect(128 * 4);
+    const float number = rank * 32 + thread + round;
+    for (int to = 0; to < 4; ++to) {
+      store_async(heard + round * 128 + rank * 32 + thread + (defect == 2 ? 300 : 0), number, &barriers[round], to);
+    }
+    if (defect == 3) return;
+    barriers[round].wait(0);
+    float sum = 0;
+    for (int i = 0; i < 128; ++i) sum += heard[round * 128 + i];
+    sums[(blockIdx.x * 32 + thread) * 2 + round] = sum;
+  }
+  cluster_sync();
+}
+)";
+
+TEST_F(Async, StoresIntoBlocksOfACluster) {
+  load(kStores);
+  auto sums = buffer(8 * 32 * 2 * 4);
+  launch("tell", 8, 32, 16 + 2 * 128 * 4, sums.address(), 0);
+  const auto got = read<float>(sums);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], 127.0f * 64 + 128.0f * static_cast<float>(i % 2)) << i;
+}
+
+TEST_F(Async, DefectsOfStoresAreNamed) {
+  load(kStores);
+  auto sums = buffer(8 * 32 * 2 * 4);
+  const auto defect = [&](int which) { return failure("tell", 8, 32, 16 + 2 * 128 * 4, sums.address(), which); };
+  EXPECT_NE(defect(1).find("without fence_barrier_init()"), std::string::npos) << defect(1);
+  EXPECT_NE(defect(2).find("outside of the block's"), std::string::npos) << defect(2);
+  const std::string early = defect(3);
+  EXPECT_TRUE(early.find("on its way") != std::string::npos || early.find("after its end") != std::string::npos)
+      << early;
+}
+
+TEST_F(Async, MisalignedAccessesAreRefused) {
+  load(R"(
+#include "tile/op/cuda/stitch.h"
+namespace tile = heddle::tile;
+extern "C" __global__ void copy(const float* from, float* to, int in, int out) {
+  tile::store<4>(to + out, tile::load<4, 4>(from + in));
+}
+)");
+  auto memory = buffer(64), other = buffer(64);
+  launch("copy", 1, 1, 0, memory.address(), other.address(), 4, 8);
+  for (const auto& [in, out] : {std::array{1, 0}, std::array{0, 2}}) {
+    const std::string why = failure("copy", 1, 1, 0, memory.address(), other.address(), in, out);
+    EXPECT_NE(why.find("misaligned"), std::string::npos) << why;
+  }
+}
+
 }  // namespace
 }  // namespace heddle::emulator
