@@ -18,7 +18,7 @@ struct KernelArguments {
   std::string list;                   // a file of problems instead of one
   int device = 0, most = 8, sm = 90;
   std::string family;
-  bool verify = false, all = false, compile_only = false;
+  bool verify = false, all = false, compile_only = false, predict = false;
 };
 
 // What the command line said, over all commands; each command reads what concerns it.

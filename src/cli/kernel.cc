@@ -210,15 +210,17 @@ int list_candidates(const std::vector<ops::GemmProblem>& problems, const Argumen
   struct Row {
     schedule::CudaCandidate candidate;
     std::string unit;
+    size_t problem = 0;
   };
   std::vector<Row> rows;
   std::set<std::string> units;
-  for (const ops::GemmProblem& problem : problems) {
-    const ops::ResolvedGemm gemm = ops::resolve(problem);
+  for (size_t index = 0; index < problems.size(); ++index) {
+    const ops::ResolvedGemm gemm = ops::resolve(problems[index]);
     for (schedule::CudaCandidate& c :
          k.all ? ops::all_candidates(gemm, target) : ops::worthwhile(gemm, target, k.most)) {
       Row& row = rows.emplace_back(Row{std::move(c), {}});
-      if (!row.candidate.rejected.empty() || gemm.is_empty()) continue;
+      row.problem = index;
+      if (k.predict || !row.candidate.rejected.empty() || gemm.is_empty()) continue;
       row.unit = ops::make_kernel(gemm, row.candidate.config, target).unit;
       units.insert(row.unit);
     }
@@ -227,13 +229,17 @@ int list_candidates(const std::vector<ops::GemmProblem>& problems, const Argumen
   Table table({"candidate", "predicted", "what"});
   nlohmann::json list = nlohmann::json::array();
   int failures = 0;
-  for (const auto& [c, unit] : rows) {
+  for (const auto& [c, unit, problem] : rows) {
     const auto found = compiled.find(unit);
     const std::string what = found != compiled.end() ? found->second.what : c.rejected;
     if (found != compiled.end() && found->second.failed) ++failures;
     const std::string name = schedule::name_of(c.config);
     table.add({name, c.rejected.empty() ? fmt::format("{:.1f} us", c.predicted_us) : "-", what});
-    list.push_back({{"config", name}, {"predicted_us", c.predicted_us}, {"rejected", c.rejected}, {"what", what}});
+    list.push_back({{"problem", problem},
+                    {"config", name},
+                    {"predicted_us", c.predicted_us},
+                    {"rejected", c.rejected},
+                    {"what", what}});
   }
   if (arguments.json) {
     print_json({{"candidates", std::move(list)}, {"failures", failures}});
@@ -278,7 +284,7 @@ int bench_list(const Arguments& arguments) {
   const std::vector<KernelArguments> list = read_list(arguments.kernel);
   std::vector<ops::GemmProblem> problems;
   for (const KernelArguments& k : list) problems.push_back(problem_of(k));
-  if (arguments.kernel.compile_only) return list_candidates(problems, arguments);
+  if (arguments.kernel.compile_only || arguments.kernel.predict) return list_candidates(problems, arguments);
   if (options.use_cache) driver::compile_ahead(problems, options);
   bool verified = true;
   for (size_t i = 0; i < list.size(); ++i) {
@@ -306,7 +312,7 @@ int kernel_command(const Arguments& arguments) {
   const KernelArguments& k = arguments.kernel;
   if (!k.list.empty()) return bench_list(arguments);
   const ops::GemmProblem problem = problem_of(k);
-  if (k.compile_only) return list_candidates({problem}, arguments);
+  if (k.compile_only || k.predict) return list_candidates({problem}, arguments);
   const driver::GemmBenchOptions options = options_of(arguments);
   const GemmBenchResult result = driver::bench_gemm(problem, options);
   if (arguments.json) {

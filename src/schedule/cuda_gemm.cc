@@ -48,22 +48,32 @@ int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
 constexpr double kClockGhz = 1.7;
 constexpr double kOperationsPerCycle16 = 4096;  // one SM, 16-bit operands
 constexpr double kSustained16 = 790e12;         // whole chip, limited by power
-constexpr double kSharedBytesPerCycle = 128;
-constexpr double kL2BytesPerCycle = 48;  // into one SM, all SMs at once
-constexpr double kFirstLoadUs = 1.3;     // launch to first multiplication: barriers, tensor maps, a read of memory
-constexpr double kReduceUs = 1.1;        // boundary and latency of the second kernel
+// Fitted to 850 measured candidates of f16, tf32, e4m3 and int8 on an H200 (bench/gemm_model.py says how good the first
+// choice is).
+constexpr double kSharedBytesPerCycle = 126;
+constexpr double kL2BytesPerCycle =
+    45;                               // out of the L2 for one SM, all SMs at once; what a cluster shares is read once
+constexpr double kAloneShare = 0.62;  // of that time where one SM alone loads
+constexpr double kArrivingBytesPerCycle = 120;  // into one SM
+constexpr double kLeastTileCycles = 310;        // of a k-tile: barrier to barrier
+constexpr double kFirstLoadUs = 2.4;  // launch to first multiplication: barriers, tensor maps, a read of memory
+constexpr double kClusterUs = 1.2;    // blocks that wait for each other
+constexpr double kReduceUs = 2.5;     // boundary and latency of the second kernel
+constexpr double kStreamUs = 3.8;     // stream-K: flags and sums through the L2, whatever their number
 
-// Cycles for one k-tile of one block, whatever limits.
-double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major) {
+// Cycles for one k-tile of one block, whatever limits. `active`: share of the multiprocessors that load.
+double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major, double active) {
   // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
   const double blocks = c.tile_m / 64.0;
   const double multiply = 4 * blocks * c.tile_n / 2.0;
   const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
   const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
   const double shared = (a_bytes + blocks * b_bytes + a_bytes + b_bytes) / kSharedBytesPerCycle;
-  const double fill = (a_bytes / c.cluster_n + b_bytes / c.cluster_m) / kL2BytesPerCycle;
-  constexpr double kBarriers = 20;
-  return std::max({multiply + kBarriers, shared, fill});
+  const double fill =
+      (a_bytes / c.cluster_n + b_bytes / c.cluster_m) / kL2BytesPerCycle * (kAloneShare + (1 - kAloneShare) * active);
+  const double arriving = (a_bytes + b_bytes) / kArrivingBytesPerCycle;
+  constexpr double kBarriers = 27;
+  return std::max({multiply + kBarriers, shared, fill, arriving, kLeastTileCycles});
 }
 
 // Copies of operands to padded rows: one launch, read and written at the speed of memory.
@@ -72,7 +82,7 @@ double repack_us(const CudaGemmProblem& p) {
   double bytes = 0;
   if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
   if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
-  constexpr double kLaunchUs = 1.8, kCopiedBytesPerUs = 3.9e6;
+  constexpr double kLaunchUs = 1.1, kCopiedBytesPerUs = 3.9e6;
   return bytes == 0 ? 0 : kLaunchUs + 2 * bytes / kCopiedBytesPerUs;
 }
 
@@ -189,28 +199,33 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const int64_t clusters = target.sms / cluster;
   const int64_t units = ceil_div(m, c.tile_m * c.cluster_m) * ceil_div(n, c.tile_n * c.cluster_n) * p.batch * c.splits;
   const int64_t running = std::min(units, clusters);
-  // A ping-pong block hides the store of one tile under the multiplication of the next; a cooperative one does not.
-  const double k_cycles = cycles_per_k_tile(c, a_k, b_k) * static_cast<double>(ceil_div(k_tiles, c.splits));
+  const double share = static_cast<double>(running) * cluster / target.sms;
+  const double tile_cycles = cycles_per_k_tile(c, a_k, b_k, std::min(share, 1.0));
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
-  const double store_cycles = 400 + c.tile_m * c.tile_n * (1.0 / c.consumers / 64 * 8 + out_bytes / 32);
-  const auto waves = static_cast<double>(ceil_div(units, running));
+  const double store_cycles = 1900 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / 29);
   if (c.stream) {
     // As many k-tiles for each block. Who has a tile adds the sums of all others, one after another, through L2.
     const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
     const auto others = static_cast<double>(ceil_div(target.sms, std::min<int64_t>(units, target.sms)));
-    constexpr double kHandOnCycles = 900;
+    constexpr double kHandOnCycles = 4400;
     const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / kL2BytesPerCycle + kHandOnCycles);
-    const double cycles = each * cycles_per_k_tile(c, a_k, b_k) + hand_on +
-                          std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
-    return repack_us(p) + kFirstLoadUs + std::max({cycles / (kClockGhz * 1e3), p.bytes() / 4.3e6, floor_us(p, target)});
+    const double cycles =
+        each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
+    return repack_us(p) + kFirstLoadUs + kStreamUs +
+           std::max({cycles / (kClockGhz * 1e3), p.bytes() / 4.3e6, floor_us(p, target)});
   }
-  const double cycles =
-      c.ping_pong ? waves * std::max(k_cycles, store_cycles) + store_cycles : waves * (k_cycles + store_cycles);
+  // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
+  // cooperative one does not.
+  constexpr double kTurnCycles = 170;
+  const auto waves = static_cast<double>(ceil_div(units, running));
+  const double k_cycles = tile_cycles * static_cast<double>(ceil_div(k_tiles, c.splits));
+  const double cycles = c.ping_pong ? waves * std::max(k_cycles + kTurnCycles, store_cycles) + store_cycles
+                                    : waves * (k_cycles + store_cycles);
   const double compute_us = cycles / (kClockGhz * 1e3);
   // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
-  const double share = static_cast<double>(running) * cluster / target.sms;
-  const double memory_us = p.bytes() / (4.3e6 * std::min(1.0, 0.15 + share));
+  const double memory_us = p.bytes() / (4.3e6 * std::min(1.0, 0.39 + share));
   double us = repack_us(p) + kFirstLoadUs + std::max({compute_us, memory_us, floor_us(p, target)});
+  if (cluster > 1) us += kClusterUs;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
     us += kReduceUs + 2 * partial / 5.5e6;
