@@ -339,7 +339,7 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
   std::vector<CudaCandidate> found;
   // Pieces of 16 bytes keep up with wgmma; each that is smaller, computed or converted costs instructions.
   const CudaTileProblem views = tile_problem(desc, epilogue, operands);
-  constexpr double kWholePieces = 1.27, kSmallPieces = 2.5;
+  constexpr double kWholePieces = 1.4, kSmallPieces = 2.5;
   const auto whole = [](const CudaOperand& o, DType in) {
     return o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes;
   };

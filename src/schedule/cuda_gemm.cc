@@ -48,18 +48,17 @@ int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
 constexpr double kClockGhz = 1.7;
 constexpr double kOperationsPerCycle16 = 4096;  // one SM, 16-bit operands
 constexpr double kSustained16 = 790e12;         // whole chip, limited by power
-// Fitted to 850 measured candidates of f16, tf32, e4m3 and int8 on an H200 (bench/gemm_model.py says how good the first
-// choice is).
-constexpr double kSharedBytesPerCycle = 126;
-constexpr double kL2BytesPerCycle =
-    45;                               // out of the L2 for one SM, all SMs at once; what a cluster shares is read once
-constexpr double kAloneShare = 0.62;  // of that time where one SM alone loads
-constexpr double kArrivingBytesPerCycle = 120;  // into one SM
-constexpr double kLeastTileCycles = 310;        // of a k-tile: barrier to barrier
-constexpr double kFirstLoadUs = 2.4;  // launch to first multiplication: barriers, tensor maps, a read of memory
-constexpr double kClusterUs = 1.2;    // blocks that wait for each other
-constexpr double kReduceUs = 2.5;     // boundary and latency of the second kernel
-constexpr double kStreamUs = 3.8;     // stream-K: flags and sums through the L2, whatever their number
+// Fitted to 1700 measured candidates of f16, tf32, e4m3 and int8 on an H200 (bench/gemm_model.py says how good the
+// first choice is).
+constexpr double kSharedBytesPerCycle = 125;
+constexpr double kL2BytesPerCycle = 46;  // out of the L2 for one SM, all at once; what a cluster shares counts once
+constexpr double kAloneShare = 0.44;     // of that time where one SM alone loads
+constexpr double kArrivingBytesPerCycle = 98;  // into one SM
+constexpr double kLeastTileCycles = 340;       // of a k-tile: barrier to barrier
+constexpr double kFirstLoadUs = 1.95;  // launch to first multiplication: barriers, tensor maps, a read of memory
+constexpr double kClusterUs = 0.8;     // blocks that wait for each other
+constexpr double kReduceUs = 2.8;      // boundary and latency of the second kernel
+constexpr double kStreamUs = 3.5;      // stream-K: flags and sums through the L2, whatever their number
 
 // Cycles for one k-tile of one block, whatever limits. `active`: share of the multiprocessors that load.
 double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major, double active) {
@@ -72,7 +71,7 @@ double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major
   const double fill =
       (a_bytes / c.cluster_n + b_bytes / c.cluster_m) / kL2BytesPerCycle * (kAloneShare + (1 - kAloneShare) * active);
   const double arriving = (a_bytes + b_bytes) / kArrivingBytesPerCycle;
-  constexpr double kBarriers = 27;
+  constexpr double kBarriers = 16;
   return std::max({multiply + kBarriers, shared, fill, arriving, kLeastTileCycles});
 }
 
@@ -82,7 +81,7 @@ double repack_us(const CudaGemmProblem& p) {
   double bytes = 0;
   if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
   if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
-  constexpr double kLaunchUs = 1.1, kCopiedBytesPerUs = 3.9e6;
+  constexpr double kLaunchUs = 1.7, kCopiedBytesPerUs = 3.9e6;
   return bytes == 0 ? 0 : kLaunchUs + 2 * bytes / kCopiedBytesPerUs;
 }
 
@@ -202,12 +201,12 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const double share = static_cast<double>(running) * cluster / target.sms;
   const double tile_cycles = cycles_per_k_tile(c, a_k, b_k, std::min(share, 1.0));
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
-  const double store_cycles = 1900 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / 29);
+  const double store_cycles = 2030 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / 21);
   if (c.stream) {
     // As many k-tiles for each block. Who has a tile adds the sums of all others, one after another, through L2.
     const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
     const auto others = static_cast<double>(ceil_div(target.sms, std::min<int64_t>(units, target.sms)));
-    constexpr double kHandOnCycles = 4400;
+    constexpr double kHandOnCycles = 4500;
     const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / kL2BytesPerCycle + kHandOnCycles);
     const double cycles =
         each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
@@ -216,14 +215,14 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   }
   // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
   // cooperative one does not.
-  constexpr double kTurnCycles = 170;
+  constexpr double kTurnCycles = 680;
   const auto waves = static_cast<double>(ceil_div(units, running));
   const double k_cycles = tile_cycles * static_cast<double>(ceil_div(k_tiles, c.splits));
   const double cycles = c.ping_pong ? waves * std::max(k_cycles + kTurnCycles, store_cycles) + store_cycles
                                     : waves * (k_cycles + store_cycles);
   const double compute_us = cycles / (kClockGhz * 1e3);
   // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
-  const double memory_us = p.bytes() / (4.3e6 * std::min(1.0, 0.39 + share));
+  const double memory_us = p.bytes() / (4.3e6 * std::min(1.0, 0.36 + 0.9 * share));
   double us = repack_us(p) + kFirstLoadUs + std::max({compute_us, memory_us, floor_us(p, target)});
   if (cluster > 1) us += kClusterUs;
   if (c.splits > 1) {

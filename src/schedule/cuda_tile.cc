@@ -17,8 +17,8 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) {
 constexpr double kClockGhz = 1.7;
 constexpr double kSharedBytesPerCycle = 128, kL2BytesPerCycle = 48;  // of one SM
 constexpr double kBytesPerUs = 4.3e6;                                // memory, whole chip
-// Fitted, as in cuda_gemm.cc; kTileSlower: what the sums below leave out, of kernels with tiles.
-constexpr double kFirstLoadUs = 2.4, kReduceUs = 2.5, kTileSlower = 1.58;
+// Fitted, as in cuda_gemm.cc. What the sums below leave out of kernels with tiles: some time, and a factor.
+constexpr double kFirstLoadUs = 2.2, kReduceUs = 2.8, kTileUs = 1.5, kTileSlower = 1.52;
 
 bool is_integer(DType type) {
   return type != DType::kF64 && type != DType::kF32 && type != DType::kF16 && type != DType::kBF16 &&
@@ -208,7 +208,8 @@ double floor_us(const CudaTileProblem& p, const CudaTarget& target) {
 }
 
 double predict_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
-  double us = kFirstLoadUs + (c.engine == Engine::kFew ? few_us(p, c, target) : kTileSlower * tile_us(p, c, target));
+  double us =
+      kFirstLoadUs + (c.engine == Engine::kFew ? few_us(p, c, target) : kTileUs + kTileSlower * tile_us(p, c, target));
   if (c.splits > 1) {
     const double partial = sum_bytes(p) * static_cast<double>(p.m) * p.n * p.batch * c.splits;
     us += kReduceUs + 2 * partial / 5.5e6;
