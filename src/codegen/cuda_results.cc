@@ -16,8 +16,14 @@ using Over = CudaReduction::Over;
 void CudaSweepWriter::finish_team(const CudaReduction& r) {
   const std::string from = fmt::format("a{}.row()", r.local);
   const std::string type = is_arg(r.combine) ? fmt::format("decltype({})", from) : value_type(r);
-  const std::string reduced =
-      fmt::format("tile::team_reduce<{}, {}>({}, {})", combiner(r), body_.team, from, slot(next_slot_++, type));
+  std::string reduced;
+  if (body_.gang > 1) {
+    begin_gang();
+    reduced = fmt::format("tile::gang_reduce<{}, {}, {}>({}, raw_shared + {})", combiner(r), body_.threads, body_.gang,
+                          from, slots_offset + static_cast<int64_t>(next_slot_++) * kSlotBytes);
+  } else {
+    reduced = fmt::format("tile::team_reduce<{}, {}>({}, {})", combiner(r), body_.team, from, slot(next_slot_++, type));
+  }
   if (is_arg(r.combine)) {
     out_.line("r{}.v = int64_t({}.where);", r.local, reduced);
   } else if (r.dtype == DType::kBool) {
@@ -25,6 +31,12 @@ void CudaSweepWriter::finish_team(const CudaReduction& r) {
   } else {
     out_.line("r{}.v = {};", r.local, reduced);
   }
+}
+
+// The first exchange waits until all blocks of the cluster have begun.
+void CudaSweepWriter::begin_gang() {
+  if (!gang_began_) out_.line("tile::sm90::cluster_wait();");
+  gang_began_ = true;
 }
 
 void CudaSweepWriter::finish_group(const CudaStage& stage, const CudaReduction& r, const Point& p) {
@@ -44,12 +56,21 @@ void CudaSweepWriter::finish_group(const CudaStage& stage, const CudaReduction& 
 
 void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction& r, const Point& p) {
   const CudaSpread& s = stage.spread;
-  const int64_t columns = body_.columns(s), groups = columns <= s.active ? s.active / columns : 1;
+  const int64_t columns = body_.columns(s);
+  const int team = body_.gang > 1 ? body_.threads : p.team;
+  const int64_t active = body_.gang > 1 ? team : s.active, groups = columns <= active ? active / columns : 1;
+  const char* lane = body_.gang > 1 ? "own" : "lane";
   if (groups > 1) {
-    out_.line("tile::columns_reduce<{}, {}, {}, {}>(a{}, raw_shared + {} + team * {}, lane);", combiner(r), p.team,
-              columns, groups, r.local, columns_offset, column_bytes());
+    out_.line("tile::columns_reduce<{}, {}, {}, {}>(a{}, raw_shared + {} + team * {}, {});", combiner(r), team, columns,
+              groups, r.local, columns_offset, column_bytes(), lane);
   }
-  std::string condition = columns < p.team ? fmt::format("lane < {}", columns) : "";
+  if (body_.gang > 1) {
+    begin_gang();
+    out_.line("tile::gang_columns<{}, {}, {}>(a{}, raw_shared + {});", combiner(r), columns, body_.gang, r.local,
+              gang_offset + gang_used_);
+    gang_used_ += gang_bytes(stage.spread, r);
+  }
+  std::string condition = columns < team ? fmt::format("{} < {}", lane, columns) : "";
   if (groups == 1 && !p.outer_valid.empty()) condition = p.outer_valid;
   out_.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));
   decode(s, p.outer_first, p.outer_last, "q0");

@@ -21,14 +21,41 @@ class CudaStitchWriter {
   CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body)
       : desc_(desc), body_(body), sweeps_(body, out_) {}
 
+  CudaPart run_part() {
+    block_ = "block", blocks_ = "blocks";
+    lay_out_shared();
+    HEDDLE_CHECK(shared_bytes_ == 0 && body_.gang == 1, "a part has no shared memory");
+    CudaPart part;
+    out_.open(
+        fmt::format("__device__ __forceinline__ void {}({}, [[maybe_unused]] const unsigned block, "
+                    "[[maybe_unused]] const unsigned blocks) {{",
+                    kPartName, parameters()));
+    declare_threads();
+    write_grid();
+    out_.close();
+    KernelSource source;
+    source.text = out_.text();
+    source.includes = {"tile/op/cuda/stitch.h"};
+    add_named_headers(source);
+    part.text = source.text;
+    part.includes = source.includes;
+    for (const schedule::Operand& o : desc_.operands) {
+      const bool input = o.role == schedule::Operand::Role::kInput;
+      part.types.push_back(fmt::format("{}{}*", input ? "const " : "", storage_type(o.dtype)));
+    }
+    return part;
+  }
+
   KernelSource run() {
     lay_out_shared();
     out_.comment(body_.title);
     for (const auto& choice : body_.schemes) {
       out_.comment(fmt::format("  {}: {}, {}", choice.value, to_string(choice.scheme), choice.reason));
     }
-    out_.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL_NAME({}) {{", body_.threads,
-                          parameters()));
+    const std::string cluster = body_.gang > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
+    out_.open(fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME({}) {{", cluster,
+                          body_.threads, parameters()));
+    if (body_.gang > 1) out_.line("tile::sm90::cluster_arrive();");
     if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
     declare_threads();
     declare_scratch();
@@ -38,6 +65,7 @@ class CudaStitchWriter {
     source.text = out_.text();
     source.symbol = name_kernel(source.text, "stitch");
     source.includes = {"tile/op/cuda/stitch.h"};
+    if (body_.gang > 1) source.includes.emplace_back("tile/op/cuda/gang.h");
     add_named_headers(source);
     source.tasks = body_.blocks;
     source.launches.push_back(launch(source.symbol));
@@ -67,12 +95,20 @@ class CudaStitchWriter {
     at += sweeps_.slot_count() * CudaSweepWriter::kSlotBytes;
     sweeps_.columns_offset = at;
     at += sweeps_.column_bytes() * body_.teams();
+    sweeps_.gang_offset = at;
+    at += sweeps_.all_gang_bytes();
     shared_bytes_ = std::max(at, sweeps_.carried_bytes());
   }
 
   void declare_threads() {
     const int team = body_.team;
     const bool one = team == body_.threads;
+    if (body_.gang > 1) {
+      out_.line("[[maybe_unused]] const int own = int(threadIdx.x);");
+      out_.line("[[maybe_unused]] const int lane = int(tile::sm90::cluster_rank()) * {} + own;", body_.threads);
+      out_.line("[[maybe_unused]] const int team = 0;");
+      return;
+    }
     out_.line("[[maybe_unused]] const int lane = {};", team == 1 ? "0"
                                                        : one     ? "int(threadIdx.x)"
                                                                  : fmt::format("int(threadIdx.x) % {}", team));
@@ -98,13 +134,15 @@ class CudaStitchWriter {
   void write_grid() {
     const std::string type = index_type();
     const int64_t total = body_.iterations(), teams = body_.serial ? 1 : body_.teams(), units = teams * body_.turns;
-    const bool loop = body_.blocks * units < total;
-    const std::string block = fmt::format("{}(blockIdx.x)", type);
+    const bool loop = body_.blocks / body_.gang * units < total;
+    HEDDLE_CHECK(!loop || body_.gang == 1, "what a gang hands over is used once");
+    const std::string block =
+        body_.gang > 1 ? fmt::format("{}({}) / {}", type, block_, body_.gang) : fmt::format("{}({})", type, block_);
     const std::string start = units > 1 ? fmt::format("{} * {}", block, units) : block;
     if (body_.serial) sweeps_.declare_carried();
     if (loop) {
-      out_.open(fmt::format("for ({0} first = {1}; first < {2}; first += {0}(gridDim.x) * {3}) {{", type, start, total,
-                            units));
+      out_.open(fmt::format("for ({0} first = {1}; first < {2}; first += {0}({4}) * {3}) {{", type, start, total, units,
+                            blocks_));
     } else {
       out_.line("const {} first = {};", type, start);
     }
@@ -204,6 +242,7 @@ class CudaStitchWriter {
     l.symbol = symbol;
     l.grid = {static_cast<uint32_t>(body_.blocks), 1, 1};
     l.block = static_cast<uint32_t>(body_.threads);
+    l.cluster = static_cast<uint32_t>(body_.gang);
     l.shared_bytes = static_cast<uint32_t>(shared_bytes_);
     for (size_t i = 0; i < desc_.operands.size(); ++i) {
       l.arguments.emplace_back(sizeof(uint64_t), uint8_t{0});
@@ -217,12 +256,17 @@ class CudaStitchWriter {
   Writer out_;
   CudaSweepWriter sweeps_;
   int64_t shared_bytes_ = 0;
+  std::string block_ = "blockIdx.x", blocks_ = "gridDim.x";
 };
 
 }  // namespace
 
 KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body) {
   return CudaStitchWriter(desc, body).run();
+}
+
+CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body) {
+  return CudaStitchWriter(desc, body).run_part();
 }
 
 }  // namespace heddle::codegen

@@ -65,12 +65,28 @@ int64_t CudaSweepWriter::column_bytes() const {
   int64_t most = 0;
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions) {
-      if (r.over != Over::kColumn || body_.columns(stage.spread) >= stage.spread.active) continue;
+      const int64_t active = std::min(stage.spread.active, body_.threads);
+      if (r.over != Over::kColumn || body_.columns(stage.spread) >= active) continue;
       const int64_t element = is_arg(r.combine) ? 16 : computed_bytes(r.dtype);
-      most = std::max(most, element * stage.spread.active * stage.spread.vector);
+      most = std::max(most, element * active * stage.spread.vector);
     }
   }
   return (most + 15) / 16 * 16;
+}
+
+int64_t CudaSweepWriter::gang_bytes(const CudaSpread& spread, const CudaReduction& r) const {
+  const int64_t element = is_arg(r.combine) ? 16 : computed_bytes(r.dtype);
+  return (element * body_.columns(spread) * spread.vector * body_.gang + 15) / 16 * 16;
+}
+
+int64_t CudaSweepWriter::all_gang_bytes() const {
+  int64_t bytes = 0;
+  for (const CudaStage& stage : body_.stages) {
+    for (const CudaReduction& r : stage.reductions) {
+      if (body_.gang > 1 && r.over == Over::kColumn) bytes += gang_bytes(stage.spread, r);
+    }
+  }
+  return bytes;
 }
 
 int64_t CudaSweepWriter::carried_bytes() const {
@@ -224,7 +240,8 @@ void CudaSweepWriter::write(const CudaStage& stage) {
   if (stage.scan) {
     write_scan(stage);
   } else {
-    write_walks(stage, body_.team);
+    if (stage.spread.everywhere) out_.line("const int lane = own;");
+    write_walks(stage, stage.spread.everywhere ? body_.threads : body_.team);
   }
   emitter_.pop_scope();
   out_.close();
@@ -399,8 +416,8 @@ void CudaSweepWriter::write_body(const CudaStage& stage) {
   for (const CudaKeep& k : stage.keeps) {
     const std::string value = emitter_.vector(k.value);
     if (k.shared) {
-      out_.line("tile::store<{0}>({1} + (k * {2} + lane) * {0}, {3});", s.vector, emitter_.names().buffers[k.buffer],
-                s.active, value);
+      out_.line("tile::store<{0}>({1} + (k * {2} + {3}) * {0}, {4});", s.vector, emitter_.names().buffers[k.buffer],
+                std::min(s.active, body_.threads), body_.gang > 1 ? "own" : "lane", value);
     } else if (k.dtype == DType::kBool) {
       out_.line("h{}[k] = tile::convert_mask<1>({});", k.local, value);
     } else {
@@ -469,8 +486,9 @@ void CudaSweepWriter::name_keeps(const CudaStage& stage) {
   for (const CudaStage& from : body_.stages) {
     for (const CudaKeep& k : from.keeps) {
       if (!k.shared || used.count(k.local) == 0) continue;
-      out_.line("const auto h{0} = tile::load<{1}, {1}>({2} + (k * {3} + lane) * {1});", k.local, stage.spread.vector,
-                emitter_.names().buffers[k.buffer], stage.spread.active);
+      out_.line("const auto h{0} = tile::load<{1}, {1}>({2} + (k * {3} + {4}) * {1});", k.local, stage.spread.vector,
+                emitter_.names().buffers[k.buffer], std::min(stage.spread.active, body_.threads),
+                body_.gang > 1 ? "own" : "lane");
     }
   }
 }

@@ -22,6 +22,8 @@ class CudaSweepWriter {
   int64_t slots_offset = 0;    // one slot of kSlotBytes for each reduction of a block
   int64_t columns_offset = 0;  // the team's own, of column_bytes()
   static constexpr int64_t kSlotBytes = 512;
+  int64_t gang_offset = 0;  // where the blocks of a gang hand columns over, of all_gang_bytes()
+  int64_t all_gang_bytes() const;
   int64_t slot_count() const;
   int64_t column_bytes() const;
   int64_t carried_bytes() const;
@@ -63,6 +65,8 @@ class CudaSweepWriter {
   void write_body(const schedule::CudaStage& stage);
   void write_tail(const schedule::CudaStage& stage);
   void write_stores(const schedule::CudaStage& stage);
+  void begin_gang();
+  int64_t gang_bytes(const schedule::CudaSpread& spread, const schedule::CudaReduction& r) const;
   void finish_team(const schedule::CudaReduction& r);
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
@@ -78,6 +82,8 @@ class CudaSweepWriter {
   Writer& out_;
   ScalarEmitter emitter_;
   size_t next_slot_ = 0;
+  int64_t gang_used_ = 0;
+  bool gang_began_ = false;
 };
 
 // How a team's shared memory is called, and how large its scratch is.

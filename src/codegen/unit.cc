@@ -3,6 +3,7 @@
 #include "codegen/bundle.h"
 #include "codegen/codegen.h"
 #include "codegen/contraction.h"
+#include "codegen/cuda_bundle.h"
 #include "codegen/cuda_contraction.h"
 #include "codegen/cuda_recurrent.h"
 #include "codegen/cuda_stitch.h"
@@ -23,6 +24,9 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
   }
   if (const auto* loops = std::get_if<std::shared_ptr<const schedule::RecurrentDesc>>(&desc.body)) {
     return emit_cuda_recurrence(desc, **loops, target);
+  }
+  if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::CudaBundleDesc>>(&desc.body)) {
+    return emit_cuda_bundle(**bundle);
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::SeparateDesc>>(&desc.body)) {
     return emit_separate(**separate, config);

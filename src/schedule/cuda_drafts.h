@@ -80,11 +80,11 @@ class CudaDrafts {
   int64_t scratch_bytes() const {
     int64_t bytes = 0;
     for (const Scratch& s : scratch_) bytes += (s.elements * static_cast<int64_t>(size_of(s.dtype)) + 15) / 16 * 16;
-    return bytes * (mapping_.threads / mapping_.team);
+    return bytes * mapping_.teams();
   }
   bool fits_shared(int64_t bytes_of_team) const {
     constexpr int64_t kReserve = 16 << 10;  // combining across warps
-    return scratch_bytes() + bytes_of_team * (mapping_.threads / mapping_.team) <=
+    return scratch_bytes() + bytes_of_team * mapping_.teams() <=
            cuda_.shared_bytes_per_block - kReserve;
   }
 

@@ -3,6 +3,8 @@
 #include <set>
 
 #include "base/check.h"
+#include "schedule/cuda_bundle.h"
+#include "schedule/cuda_gang.h"
 #include "schedule/cuda_kernel.h"
 #include "schedule/cut.h"
 #include "schedule/statistics.h"
@@ -34,7 +36,7 @@ class CudaGroupScheduler {
         cut_.clear();
       } else if (!again_) {
         result_.boundaries = std::move(boundaries_);
-        return std::move(result_);
+        return bundle_cuda_kernels(std::move(result_));
       }
     }
     HEDDLE_CHECK(false, "no end of splitting reductions");
@@ -113,6 +115,8 @@ class CudaGroupScheduler {
     for (ir::ValueId other : pending_) {
       if (other == first || roots.size() >= kMostRoots || is_scan(first) || is_scan(other)) continue;
       if (reads_forced(other, roots) || !worth_joining(roots, other)) continue;
+      // What shares no operand goes beside it (cuda_bundle.h) instead of after it on the same threads.
+      if (outcome.mapping->team == 1 && !sources_.related(roots, other)) continue;
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
       try {
@@ -149,6 +153,22 @@ class CudaGroupScheduler {
 
   // ---- Statistics of columns in one pass
 
+  // Whether a cluster keeps the columns for an output that spans them again.
+  bool stays_on_chip(const Deviation& deviation) const {
+    const int64_t size = element_count(local_.graph.shape(deviation.x));
+    const auto& outputs = local_.graph.outputs();
+    const bool again = std::any_of(outputs.begin(), outputs.end(), [&](const auto& port) {
+      return element_count(local_.graph.shape(port.value)) >= size;
+    });
+    const auto bytes = static_cast<int64_t>(size_of(local_.graph.dtype(source_of(deviation.x))));
+    return again && gang_for_columns(cuda_, deviation.rows, size / deviation.rows, 1, bytes).has_value();
+  }
+  // What is read for a value that casts alone make of it.
+  ir::ValueId source_of(ir::ValueId v) const {
+    while (local_.graph.producer(v).op == ir::Op::kCast) v = local_.graph.producer(v).inputs[0];
+    return v;
+  }
+
   void split_statistics() {
     constexpr int64_t kWorthwhile = 1 << 18;  // elements; fewer are read twice at no cost
     constexpr int kMost = 8;
@@ -158,6 +178,7 @@ class CudaGroupScheduler {
         const auto deviation = find_deviation(local_.graph, id);
         if (!deviation || local_.whole.count(deviation->value) != 0) continue;
         const int64_t size = element_count(local_.graph.shape(deviation->x)), rows = deviation->rows;
+        if (stays_on_chip(*deviation)) continue;
         const int64_t blocks = (size / rows + 31) / 32;
         const int64_t wanted = std::max<int64_t>(2, 4 * cuda_.sms / blocks);
         int64_t parts = std::min(wanted, rows / 16);

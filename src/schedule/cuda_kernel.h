@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,7 +19,9 @@ struct CudaMapping {
   std::optional<VarId> transposed;
   std::optional<VarId> serial;
   int team = 32, threads = 256, turns = 1;
+  int gang = 1;  // blocks of a cluster that are one team, of `team` threads together
   int64_t blocks = 1;
+  int teams() const { return std::max(1, threads / team); }  // of a block
   std::string reason;
 };
 

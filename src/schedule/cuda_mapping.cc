@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "schedule/cuda_gang.h"
 #include "schedule/cuda_kernel.h"
 
 namespace heddle::schedule {
@@ -260,6 +261,7 @@ class CudaMapper {
       mapping_.reason = fmt::format("{} columns a thread", vector);
       return;
     }
+    if (gang_of_columns(v)) return;
     const int64_t wanted = kSegment / widest_element();
     // A block that divides the row leaves no thread without work.
     int64_t block = std::min(extent(v), wanted);
@@ -280,6 +282,41 @@ class CudaMapper {
     int64_t widest = 1;
     for (const LeafOperand& leaf : probe_.leaves) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
     return widest;
+  }
+
+  // What an output spans again after its columns are reduced stays on the chip where a cluster can hold it.
+  bool gang_of_columns(VarId v) {
+    if (has_scan()) return false;
+    uint64_t reduced = 0;
+    for (const Instance& i : probe_.instances) {
+      if (reduced != 0 && i.reduced != reduced) return false;
+      if ((i.kept & ~parallel_) != 0) return false;
+      reduced = i.reduced;
+    }
+    const bool again = std::any_of(probe_.roots.begin(), probe_.roots.end(),
+                                   [&](const Root& root) { return (vars_of(root) & reduced) == reduced; });
+    const bool whole = std::all_of(probe_.roots.begin(), probe_.roots.end(), [&](const Root& root) {
+      const uint64_t own = vars_of(root) & ~parallel_;
+      return own == 0 || own == reduced;
+    });
+    if (!again || !whole) return false;
+    const auto gang = gang_for_columns(cuda_, probe_.volume(reduced), extent(v), probe_.volume(parallel_ & ~bit(v)),
+                                       widest_element());
+    if (!gang) return false;
+    add_blocked(v, gang->columns);
+    mapping_.gang = gang->blocks;
+    mapping_.threads = gang->threads;
+    mapping_.team = gang->threads * gang->blocks;
+    mapping_.reason =
+        fmt::format("{} columns of {} rows in {} blocks", gang->columns, probe_.volume(reduced), gang->blocks);
+    return true;
+  }
+
+  // Whether all that is reduced is one value an iteration, known to every thread.
+  bool one_value_each() const {
+    return std::all_of(probe_.instances.begin(), probe_.instances.end(), [&](const Instance& i) {
+      return i.node->op != ir::Op::kScan && probe_.volume(i.kept & ~mapping_.fixed) == 1;
+    });
   }
 
   // Threads for an iteration of so many vectors. Two or three vectors a thread keep enough loads in flight at the
@@ -321,6 +358,16 @@ class CudaMapper {
       outcome_.reason = "running results of its columns do not fit registers";
       failed_ = true;
     }
+    if (!mapping_.serial && one_value_each()) {
+      if (const auto gang = gang_for_rows(cuda_, iterations, steps, vector)) {
+        steps_ = ceil_div(steps, gang->threads * gang->blocks);
+        mapping_.gang = gang->blocks;
+        mapping_.threads = gang->threads;
+        mapping_.team = gang->threads * gang->blocks;
+        mapping_.reason = fmt::format("{} points an iteration in {} blocks", points, gang->blocks);
+        return;
+      }
+    }
     steps_ = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
     mapping_.threads = static_cast<int>(team > 32 ? team : kRowThreads);
@@ -338,7 +385,7 @@ class CudaMapper {
       const int64_t kept = probe_.volume(i.kept & ~mapping_.fixed);
       if (kept > 1 && !is_carried(i)) bytes += kept * 8;
     }
-    const auto blocks_bytes = [&] { return bytes * (mapping_.threads / mapping_.team); };
+    const auto blocks_bytes = [&] { return bytes * mapping_.teams(); };
     while (blocks_bytes() > kSharedPerBlock && mapping_.threads > std::max(mapping_.team, 32)) mapping_.threads /= 2;
     if (blocks_bytes() <= cuda_.shared_bytes_per_block - 8192) return;
     for (const Instance& i : probe_.instances) {
@@ -379,9 +426,9 @@ class CudaMapper {
 
   void finish() {
     const int64_t iterations = iterations_of(mapping_.grid);
-    choose_turns(iterations, mapping_.threads / mapping_.team);
-    const int64_t teams = mapping_.serial ? 1 : mapping_.threads / mapping_.team;
-    mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX);
+    choose_turns(iterations, mapping_.teams());
+    const int64_t teams = mapping_.serial ? 1 : mapping_.teams();
+    mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.gang;
     const double whole = work_.bytes / (cuda_.copy_tbps * 1e12);
     const double busy = static_cast<double>(std::min<int64_t>(mapping_.blocks, cuda_.sms));
     outcome_.seconds = std::max(whole, work_.bytes / (busy * cuda_.sm_gbps * 1e9)) + cuda_.graph_boundary_us * 1e-6;

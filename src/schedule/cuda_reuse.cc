@@ -211,7 +211,8 @@ void CudaDrafts::store_shared_columns() {
         stage = &result.emplace_back();
         stage->level = drafts_[k].level;
         stage->loops = stage->kept = own;
-        spread_points(*stage, mapping_.team);
+        spread_points(*stage, mapping_.gang > 1 ? mapping_.threads : mapping_.team);
+        stage->spread.everywhere = mapping_.gang > 1;
       }
       stage->stores.push_back({buffer, scratch_.back().dtype, at, e, false});
       stage->spread.vector = std::min(stage->spread.vector, vector_for(*stage, stage->spread.loops.back()));
@@ -318,7 +319,8 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
   const int64_t cost = elements * size_in_words(pool_[e].dtype);
   bool registers = steps <= kMostSteps;
   for (size_t s = first; s < last; ++s) registers = registers && words[s] + cost <= register_words();
-  const int64_t bytes = elements * spread.active * static_cast<int64_t>(size_of(compute_dtype(pool_[e].dtype)));
+  const int64_t lanes = std::min(spread.active, mapping_.threads);  // of a block
+  const int64_t bytes = elements * lanes * static_cast<int64_t>(size_of(compute_dtype(pool_[e].dtype)));
   if (!registers && (mapping_.team == 1 || pool_[e].dtype == DType::kBool || !fits_shared(bytes))) {
     schemes_.push_back({text_of(e), Scheme::kIndependent, false,
                         fmt::format("read or computed in each sweep: {} values a thread do not stay", elements)});
@@ -329,7 +331,7 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
     for (size_t s = first; s < last; ++s) words[s] += cost;
   } else {
     keep.shared = true;
-    new_scratch(keep.dtype, elements * spread.active);
+    new_scratch(keep.dtype, elements * lanes);
     keep_buffers_[keep.local] = first_scratch_ + static_cast<uint32_t>(scratch_.size()) - 1;
   }
   schemes_.push_back({text_of(e), registers ? Scheme::kLocal : Scheme::kRegional, false,

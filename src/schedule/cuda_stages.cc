@@ -24,6 +24,7 @@ class CudaStageBuilder : public CudaDrafts {
     desc_->threads = mapping_.threads;
     desc_->blocks = mapping_.blocks;
     desc_->turns = mapping_.turns;
+    desc_->gang = mapping_.gang;
     desc_->serial = mapping_.serial;
     first_scratch_ = static_cast<uint32_t>(probe_.leaves.size() + probe_.roots.size());
     next_local_ = static_cast<uint32_t>(probe_.instances.size());
@@ -86,7 +87,12 @@ class CudaStageBuilder : public CudaDrafts {
           in_scratch_[local] = pool_.load(compute_dtype(result), *r.scratch, r.at);
         }
       }
-      schemes_.push_back({name_of(i), r.scratch ? Scheme::kRegional : Scheme::kLocal, true, reason});
+      Scheme scheme = r.scratch ? Scheme::kRegional : Scheme::kLocal;
+      if (mapping_.gang > 1) {
+        scheme = Scheme::kCluster;
+        reason += fmt::format(", of {} blocks", mapping_.gang);
+      }
+      schemes_.push_back({name_of(i), scheme, true, reason});
       results_.push_back(std::move(r));
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct CudaSpread {
   std::vector<VarId> loops;  // outermost first
   size_t lead = 0;
   bool by_columns = false;
+  bool everywhere = false;  // in a gang: each of its blocks walks over all points by itself
   int vector = 1;
   int group = 1;
   int active = 1;  // threads that take part: the team, or a multiple of the number of columns
@@ -71,9 +73,10 @@ struct CudaStage {
 struct CudaStitchDesc {
   ExprPool pool;
   std::vector<GridDim> grid;
-  int team = 32;                // threads: a power of two up to 32, or the block
+  int team = 32;                // threads: a power of two up to 32, or the block, or all blocks of a gang
   int threads = 256;            // of a block
   int64_t blocks = 1;           // launched; they walk over the grid in turns
+  int gang = 1;                 // blocks of a cluster that are one team
   int turns = 1;                // iterations that a team does at a time, for more loads in flight
   std::optional<VarId> serial;  // the teams of a block share an iteration and take the values of this variable in turn
   std::vector<Scratch> scratch;
@@ -84,7 +87,7 @@ struct CudaStitchDesc {
   bool wide_index = false;  // some index does not fit 32 bits
   std::string title;
 
-  int teams() const { return threads / team; }
+  int teams() const { return std::max(1, threads / team); }
   int64_t iterations() const;
   int64_t extent(VarId v) const;  // of a loop within an iteration
   int64_t rows(const CudaSpread& spread) const;

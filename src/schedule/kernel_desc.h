@@ -29,6 +29,7 @@ struct Operand {
 
 struct StitchDesc;       // schedule/stitch.h: generated loop nest over memory-bound nodes
 struct CudaStitchDesc;   // schedule/cuda_stitch.h: the same for a GPU, as sweeps of teams of threads
+struct CudaBundleDesc;   // schedule/cuda_bundle.h: several of those as one launch
 struct BundleDesc;       // schedule/bundle.h: several stitch kernels as one
 struct ContractionDesc;  // schedule/contraction.h: template + epilogue (dot, conv, window)
 struct RecurrentDesc;    // schedule/recurrent.h: all steps of a loop on a GPU
@@ -40,7 +41,8 @@ struct KernelDesc {
   std::vector<Operand> operands;
   std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>,
                std::shared_ptr<const ContractionDesc>, std::shared_ptr<const SeparateDesc>,
-               std::shared_ptr<const BundleDesc>, std::shared_ptr<const RecurrentDesc>>
+               std::shared_ptr<const BundleDesc>, std::shared_ptr<const CudaBundleDesc>,
+               std::shared_ptr<const RecurrentDesc>>
       body;
 };
 

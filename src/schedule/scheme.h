@@ -11,6 +11,7 @@ enum class Scheme : uint8_t {
   kIndependent,  // nothing passes: computed beside the others in one kernel
   kLocal,        // in a register
   kRegional,     // in the scratch of the thread, within one iteration of the grid
+  kCluster,      // between the blocks of a cluster, through their shared memory
   kGlobal,       // in a workspace, between two kernels; the step boundary is the barrier
 };
 

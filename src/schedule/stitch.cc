@@ -19,6 +19,8 @@ std::string_view to_string(Scheme scheme) {
       return "local";
     case Scheme::kRegional:
       return "regional";
+    case Scheme::kCluster:
+      return "cluster";
     case Scheme::kGlobal:
       return "global";
   }

@@ -50,6 +50,44 @@ void layer_norm_gradient(Builder& b, int64_t m, int64_t n, DType dtype) {
   b.graph().output("db", b.reduce("sum", dy, {0}, false));
 }
 
+// Few long rows: each lies in several blocks of a cluster.
+TEST(CudaStitch, RowsOfAGang) {
+  Batch batch;
+  for (int64_t n : {4096, 9000, 40960}) {
+    for (DType dtype : {DType::kF32, DType::kF16}) {
+      batch.add(
+          "norm" + std::to_string(n) + std::string(to_string(dtype)),
+          [&, n = n, dtype = dtype](Builder& b) {
+            const auto x = b.cast(input(b, "x", dtype, {6, n}), DType::kF32);
+            const auto centred = b.sub(x, b.mean(x, {1}, true));
+            const auto variance = b.mean(b.mul(centred, centred), {1}, true);
+            b.graph().output("y", b.mul(centred, b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5))));
+            b.graph().output("most", b.reduce("max", x, {1}, false));
+          },
+          1e-3);
+    }
+    batch.add("best" + std::to_string(n), [&, n = n](Builder& b) {
+      const auto x = input(b, "x", DType::kF32, {3, n});
+      b.graph().output("at", b.emit(Op::kArgReduce, {x}, {{"kind", std::string("max")}, {"dim", int64_t{1}}, {"last", true}}));
+    });
+  }
+  batch.run();
+}
+
+// Updates that share nothing but a launch.
+TEST(CudaStitch, SmallKernelsSideBySide) {
+  Batch batch;
+  batch.add("updates", [&](Builder& b) {
+    for (int i = 0; i < 12; ++i) {
+      const Shape shape = i % 3 == 0 ? Shape{40, 24} : i % 3 == 1 ? Shape{17} : Shape{768};
+      const auto p = input(b, "p" + std::to_string(i), DType::kF32, shape);
+      const auto g = input(b, "g" + std::to_string(i), i % 2 == 0 ? DType::kF32 : DType::kF16, shape);
+      b.graph().output("y" + std::to_string(i), b.sub(p, b.binary(Op::kMul, b.cast(g, DType::kF32), 0.1)));
+    }
+  });
+  batch.run();
+}
+
 TEST(CudaStitch, ColumnSumsRideAlong) {
   Batch batch;
   for (const auto& [m, n] : {std::pair<int64_t, int64_t>{4096, 64}, {2112, 96}, {2048, 33}, {1031, 100}, {640, 1500}}) {
@@ -82,6 +120,20 @@ TEST(CudaStitch, ColumnsAndBatchStatistics) {
           const auto variance = b.mean(b.mul(centred, centred), {0}, true);
           const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5));
           b.graph().output("y", b.binary(Op::kMax, b.mul(b.mul(centred, r), g), 0.0));
+        },
+        1e-3);
+  }
+  // Columns that a cluster keeps on the chip.
+  for (DType dtype : {DType::kF32, DType::kF16}) {
+    batch.add(
+        "cluster" + std::string(to_string(dtype)),
+        [&, dtype = dtype](Builder& b) {
+          const auto x = b.cast(input(b, "x", dtype, {1100, 256}), DType::kF32), g = input(b, "g", DType::kF32, {256});
+          const auto centred = b.sub(x, b.mean(x, {0}, true));
+          const auto variance = b.mean(b.mul(centred, centred), {0}, false);
+          const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5));
+          b.graph().output("y", b.mul(b.mul(centred, b.broadcast(r, {1100, 256}, {1})), b.broadcast(g, {1100, 256}, {1})));
+          b.graph().output("v", variance);
         },
         1e-3);
   }

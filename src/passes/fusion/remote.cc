@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <map>
+#include <optional>
 
 #include "passes/fusion/context.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kWorthSharing = 1 << 14;  // elements of a value that two kernels would read twice
 constexpr int64_t kSmall = 4 << 20;         // elements beyond which a launch does not show
-constexpr size_t kMostOutputs = 48;         // of one kernel
+constexpr size_t kMostOutputs = 192;        // of one launch
 
 // Groups that read the same value, without a path between them, read it once.
 void join_readers(FusionContext& c) {
@@ -51,25 +51,23 @@ const Shape* elementwise_shape(const FusionContext& c, Partition::Cluster cluste
   return shape;
 }
 
-// Small elementwise groups over equal shapes share a launch, as the updates of an optimiser's many tensors.
+// Small elementwise groups share a launch, as the updates of an optimiser's many tensors.
 void join_alike(FusionContext& c) {
   struct Open {
     NodeId node;
     size_t outputs;
   };
-  std::map<Shape, Open> open;
+  std::optional<Open> open;
   for (Partition::Cluster cluster : c.partition.order()) {
     size_t outputs = 0;
     const Shape* shape = elementwise_shape(c, cluster, outputs);
     if (shape == nullptr || element_count(*shape) > kSmall) continue;
     const NodeId node = c.partition.nodes(cluster)[0];
-    const auto [at, is_new] = open.try_emplace(*shape, Open{node, outputs});
-    if (is_new) continue;
-    if (at->second.outputs + outputs <= kMostOutputs && c.partition.merge(at->second.node, node)) {
-      at->second.outputs += outputs;
-      c.decide(true, "remote", node, at->second.node, "equal shapes share a launch");
+    if (open && open->outputs + outputs <= kMostOutputs && c.partition.merge(open->node, node)) {
+      open->outputs += outputs;
+      c.decide(true, "remote", node, open->node, "small groups share a launch");
     } else {
-      at->second = {node, outputs};
+      open = {node, outputs};
     }
   }
 }

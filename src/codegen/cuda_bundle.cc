@@ -1,0 +1,98 @@
+#include "codegen/cuda_bundle.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/hash.h"
+#include "codegen/cuda_stitch.h"
+#include "codegen/writer.h"
+
+namespace heddle::codegen {
+
+using schedule::CudaBundleDesc;
+
+// Parts of one text are one function, whose pointers come from a table: the first part's, then the second's, and so on.
+KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle) {
+  struct Kind {
+    CudaPart part;
+    std::vector<const CudaBundleDesc::Part*> members;
+  };
+  std::vector<Kind> kinds;
+  std::map<std::pair<std::string, int64_t>, size_t> known;
+  KernelSource source;
+  for (const CudaBundleDesc::Part& part : bundle.parts) {
+    CudaPart text = emit_cuda_part({part.operands, part.body}, *part.body);
+    const auto [at, is_new] = known.try_emplace({text.text, part.body->blocks}, kinds.size());
+    if (is_new) kinds.push_back({std::move(text), {}});
+    kinds[at->second].members.push_back(&part);
+  }
+  // Long ones first, so that the short ones fill what is left.
+  std::stable_sort(kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) {
+    return a.members[0]->body->blocks < b.members[0]->body->blocks;
+  });
+  size_t pointers = 0;
+  for (const Kind& kind : kinds) pointers += kind.members.size() * kind.members[0]->operands.size();
+  Writer out;
+  out.raw("namespace KERNEL_NAME_parts {");
+  out.line("struct Pointers {{ void* at[{}]; }};", pointers);
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    std::string text = kinds[k].part.text;
+    text.replace(text.find(kPartName), kPartName.size(), fmt::format("part{}", k));
+    out.raw(text);
+  }
+  out.raw("}");
+  const int threads = bundle.parts[0].body->threads;
+  out.open(
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL_NAME(const __grid_constant__ "
+                  "KERNEL_NAME_parts::Pointers pointers) {{",
+                  threads));
+  out.line("unsigned block = blockIdx.x;");
+  int64_t blocks = 0;
+  size_t first = 0;
+  CudaLaunch launch;
+  launch.arguments.emplace_back(pointers * sizeof(uint64_t), uint8_t{0});
+  for (size_t k = 0; k < kinds.size(); ++k) {
+    const Kind& kind = kinds[k];
+    const int64_t each = kind.members[0]->body->blocks, all = each * static_cast<int64_t>(kind.members.size());
+    const size_t operands = kind.members[0]->operands.size();
+    if (k + 1 < kinds.size()) out.open(fmt::format("if (block < {}) {{", all));
+    out.line("void* const* at = pointers.at + {} + block / {} * {};", first, each, operands);
+    std::string arguments;
+    for (size_t i = 0; i < operands; ++i) arguments += fmt::format("static_cast<{}>(at[{}]), ", kind.part.types[i], i);
+    out.line("KERNEL_NAME_parts::part{}({}block % {}, {});", k, arguments, each, each);
+    if (k + 1 < kinds.size()) {
+      out.line("return;");
+      out.close();
+      out.line("block -= {};", all);
+    }
+    for (const CudaBundleDesc::Part* member : kind.members) {
+      for (size_t i = 0; i < operands; ++i) {
+        launch.pointers.push_back(
+            {0, static_cast<int>((first + i) * sizeof(uint64_t)), static_cast<int>(member->first + i)});
+      }
+      first += operands;
+    }
+    blocks += all;
+    for (const std::string& include : kind.part.includes) {
+      if (std::find(source.includes.begin(), source.includes.end(), include) == source.includes.end()) {
+        source.includes.push_back(include);
+      }
+    }
+  }
+  out.close();
+  source.text = out.text();
+  const std::string symbol = fmt::format("bundle_{}", hash_text(source.text).hex().substr(0, 16));
+  constexpr std::string_view kName = "KERNEL_NAME";
+  for (size_t at = source.text.find(kName); at != std::string::npos; at = source.text.find(kName, at)) {
+    source.text.replace(at, kName.size(), symbol);
+  }
+  source.symbol = symbol;
+  source.tasks = blocks;
+  launch.symbol = symbol;
+  launch.grid = {static_cast<uint32_t>(blocks), 1, 1};
+  launch.block = static_cast<uint32_t>(threads);
+  source.launches.push_back(std::move(launch));
+  return source;
+}
+
+}  // namespace heddle::codegen

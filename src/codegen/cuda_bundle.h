@@ -1,0 +1,10 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/cuda_bundle.h"
+
+namespace heddle::codegen {
+
+KernelSource emit_cuda_bundle(const schedule::CudaBundleDesc& bundle);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "target/target.h"
+
+namespace heddle::schedule {
+
+// Blocks of a cluster that share an iteration, so that what one block could not keep stays on the chip and more
+// multiprocessors have work.
+struct CudaGang {
+  int blocks = 1, threads = 512;
+  int64_t columns = 0;  // of a gang that reduces columns: how many
+};
+
+// For rows of `steps` vectors, each thread's part in registers or shared memory; nullopt: a block does as well.
+std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector);
+
+// For reductions down `rows` elements of each of `columns` neighbouring columns, `others` times, whose elements are
+// needed again afterwards; `bytes` of one in memory. nullopt: they do not stay on the chip, or too few blocks have
+// work.
+std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+                                         int64_t bytes);
+
+}  // namespace heddle::schedule
