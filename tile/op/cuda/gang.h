@@ -17,6 +17,7 @@ TILE_INLINE T gang_reduce(T x, uint8_t* slot) {
   x = team_reduce<C, Threads>(x, reinterpret_cast<T*>(slot));
   T* all = reinterpret_cast<T*>(slot + gang_slot_offset);
   if (threadIdx.x < Blocks) *sm90::in_block(all + sm90::cluster_rank(), threadIdx.x) = x;
+  __syncwarp();  // the cluster's barrier wants whole warps
   sm90::cluster_sync();
   T r = all[0];
 #pragma unroll
@@ -39,6 +40,7 @@ TILE_INLINE void gang_columns(A& own, uint8_t* all) {
       each_lane<W>([&](int i) { there[i] = element_of(own, i); });
     }
   }
+  __syncwarp();
   sm90::cluster_sync();
   if (column < Columns) {
 #pragma unroll
