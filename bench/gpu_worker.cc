@@ -1,6 +1,6 @@
 // Device times of plans, for scripts that alternate them with a rival's. Each line on stdin is RUNS, a space and the
 // path of a plan file; the answer is one line of JSON: medians in microseconds of its graph with the L2 flushed before
-// each run (cold_us) and not (warm_us), and the same of a graph that writes four bytes (empty_us, flushed). A plan
+// each run (cold_us) and not (warm_us), and the same of a graph whose kernel does nothing (empty_us, flushed). A plan
 // stays loaded until a line names another one. With 0 RUNS it runs once, for a profiler.
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "driver/model_impl.h"
 #include "driver/random_inputs.h"
+#include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/launch.h"
 
 using namespace heddle;
@@ -68,13 +69,18 @@ class Loaded {
   std::vector<Tensor> inputs_;
 };
 
+// What a graph takes whose one kernel does nothing.
 double empty_us(int runs) {
   const auto context = runtime::CudaContext::of_device(0);
-  const runtime::CudaBuffer word(*context, 4);
+  const std::string text = "extern \"C\" __global__ void __launch_bounds__(32) nothing() {}\n";
+  const auto compiled = jit::compile_cubin(text, context->device().target.architecture(), true);
+  const runtime::CudaModule module(*context, compiled.bytes);
+  CudaLaunch launch;
+  launch.symbol = "nothing";
+  launch.block = 32;
+  const runtime::CudaSequence sequence(*context, module, {launch}, {});
   runtime::CudaBuffer flush(*context, runtime::flush_bytes(context->device().target));
-  const runtime::CudaGraph graph(*context, [&] {
-    context->check(context->driver().set_d32_async(word.address(), 0, 1, context->stream()), "cuMemsetD32Async");
-  });
+  const runtime::CudaGraph graph(*context, [&] { sequence.enqueue(); });
   runtime::CudaTimer timer(*context, flush);
   std::vector<double> times;
   for (int i = 0; i < runs + 3; ++i) times.push_back(timer.time_us(graph) * 1e-6);

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""One case of the stitch suite in torch.compile or XLA for stitch_gpu.py: stitch_worker.py CASE TYPE torch|eager|xla.
+"""Cases of the stitch suite in torch.compile or XLA for stitch_gpu.py and rows_gpu.py.
 
-Says on stdout what it prepared, then answers each line on stdin (a number of runs) with medians in microseconds. torch and
-eager: a CUDA graph, the L2 flushed before each run, by events; empty_us is a graph that writes four bytes, the same way.
+usage: stitch_worker.py CASE[,CASE...] TYPE torch|eager|xla
+
+Says on stdout what it prepared, a line for each case, then answers each line on stdin (a number of runs and, of several
+cases, which) with medians in microseconds. torch and
+eager: a CUDA graph, the L2 flushed before each run, by events; empty_us is a graph whose kernel writes four bytes, the same way.
 xla: the time between the beginnings of runs that are dispatched one after the other, caches warm."""
 
 import json
@@ -80,16 +83,24 @@ def adam(np, *tensors):
 
 
 def shapes(name):
-    build, *extents = make_cases.CASES[name]
-    graph = make_cases.Graph("f32")
-    build(graph, *extents)
+    graph = make_cases.build_case(name, "f32")
     return [(text[1 : text.index(":")], [int(n) for n in text[text.index("[") + 1 : -1].split(",")]) for text in graph.parameters]
 
 
+def row_layer_norm(np, x, g, b):
+    return normalised(np, x) * g + b
+
+
 FUNCTIONS = {
+    "softmax:": lambda np, x: np.softmax(x), "layer_norm:": row_layer_norm,
+    "row_sum:": lambda np, x: x.sum(-1), "column_sum:": lambda np, x: x.sum(0),
     "fig7": fig7, "lnx2": layer_norms, "lnbwd": layer_norm_gradient, "bnstat": batch_statistics, "softmax": masked_softmax,
     "groupnorm": group_norm_silu, "dien": dien_attention, "adam": adam,
 }
+
+
+def function_of(name):
+    return FUNCTIONS[name[: name.index(":") + 1] if ":" in name else name.split("_")[0]]
 
 
 def prepare_torch(name, dtype, compiled):
@@ -107,9 +118,11 @@ def prepare_torch(name, dtype, compiled):
     arguments = [torch.randn(*shape, device="cuda", dtype=kind) for _, shape in shapes(name)]
     if name.startswith("adam"):
         arguments = [abs(a) if i % 4 == 3 else a for i, a in enumerate(arguments)]
-    function = group_norm_silu_torch if name.startswith("groupnorm") else FUNCTIONS[name.split("_")[0]]
+    function = group_norm_silu_torch if name.startswith("groupnorm") else function_of(name)
+    layer = lambda x, g, b: F.layer_norm(x, (x.shape[-1],), g, b)
+    if name.startswith("layer_norm:"):
+        function = lambda np, x, g, b: layer(x, g, b)
     if name.startswith("lnx2"):
-        layer = lambda x, g, b: F.layer_norm(x, (x.shape[-1],), g, b)
         function = lambda np, x, r, g, b: layer(np.gelu(layer(x + r, g, b)) + x, g, b)
     call = lambda *values: function(Names, *values)
     start = time.time()
@@ -165,7 +178,7 @@ def prepare_xla(name, dtype):
     arguments = [jnp.asarray(random.standard_normal(shape, dtype=numpy.float32), dtype=kind) for _, shape in shapes(name)]
     if name.startswith("adam"):
         arguments = [abs(a) if i % 4 == 3 else a for i, a in enumerate(arguments)]
-    call = jax.jit(lambda *values: FUNCTIONS[name.split("_")[0]](Names, *values))
+    call = jax.jit(lambda *values: function_of(name)(Names, *values))
     start = time.time()
     jax.block_until_ready(call(*arguments))
     ready = {"version": jax.__version__, "compile_s": round(time.time() - start, 1)}
@@ -184,14 +197,18 @@ def prepare_xla(name, dtype):
 
 
 def main():
-    name, dtype, rival = sys.argv[1:4]
-    try:
-        ready, burst = prepare_xla(name, dtype) if rival == "xla" else prepare_torch(name, dtype, rival == "torch")
-    except Exception as error:  # what a rival cannot do is a result, too
-        ready, burst = {"failure": repr(error)[:300]}, lambda runs: {}
-    print(json.dumps(ready), flush=True)
+    names, dtype, rival = sys.argv[1:4]
+    bursts = []
+    for name in names.split(","):
+        try:
+            ready, burst = prepare_xla(name, dtype) if rival == "xla" else prepare_torch(name, dtype, rival == "torch")
+        except Exception as error:  # what a rival cannot do is a result, too
+            ready, burst = {"failure": repr(error)[:300]}, lambda runs: {}
+        bursts.append(burst)
+        print(json.dumps(ready), flush=True)
     for line in sys.stdin:
-        print(json.dumps({key: round(us, 3) for key, us in burst(int(line)).items()}), flush=True)
+        runs, which = (line.split() + ["0"])[:2]
+        print(json.dumps({key: round(us, 3) for key, us in bursts[int(which)](int(runs)).items()}), flush=True)
 
 
 if __name__ == "__main__":

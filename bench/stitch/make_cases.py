@@ -217,11 +217,41 @@ CASES = {
 }
 
 
-def text_of(name, dtype):
+def row_softmax(graph, rows, columns):
+    graph.output("y", softmax(graph.parameter("x", rows, columns)))
+
+
+def row_layer_norm(graph, rows, columns):
+    x, g, b = graph.parameter("x", rows, columns), graph.parameter("g", columns), graph.parameter("b", columns)
+    graph.output("y", layer_norm(x, g, b))
+
+
+def row_sum(graph, rows, columns):
+    graph.output("y", graph.parameter("x", rows, columns).reduce("sum", 1))
+
+
+def column_sum(graph, rows, columns):
+    graph.output("y", graph.parameter("x", rows, columns).reduce("sum", 0))
+
+
+# Of any extents: "softmax:ROWSxCOLUMNS".
+ROWS = {"softmax": row_softmax, "layer_norm": row_layer_norm, "row_sum": row_sum, "column_sum": column_sum}
+
+
+def build_case(name, dtype):
+    """A case of the suite by its name, or one of ROWS."""
     graph = Graph(dtype)
-    build, *extents = CASES[name]
-    build(graph, *extents)
-    return graph.text(name)
+    if ":" in name:
+        kind, extents = name.split(":")
+        ROWS[kind](graph, *map(int, extents.split("x")))
+    else:
+        build, *extents = CASES[name]
+        build(graph, *extents)
+    return graph
+
+
+def text_of(name, dtype):
+    return build_case(name, dtype).text(name.replace(":", "_"))
 
 
 def main():

@@ -60,11 +60,16 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
   const int team = body_.gang > 1 ? body_.threads : p.team;
   const int64_t active = body_.gang > 1 ? team : s.active, groups = columns <= active ? active / columns : 1;
   const char* lane = body_.gang > 1 ? "own" : "lane";
+  HEDDLE_CHECK(body_.gang == 1 || team % columns == 0);
   if (groups > 1) {
     out_.line("tile::columns_reduce<{}, {}, {}, {}>(a{}, raw_shared + {} + team * {}, {});", combiner(r), team, columns,
               groups, r.local, columns_offset, column_bytes(), lane);
   }
-  if (body_.gang > 1) {
+  if (body_.whole_grid) {
+    out_.line("tile::grid_columns<{}, {}, {}, {}>(a{}, workspace + {}, raw_shared + {}, across);", combiner(r), team,
+              columns, groups, r.local, gang_used_, columns_offset);
+    gang_used_ += gang_bytes(stage.spread, r);
+  } else if (body_.gang > 1) {
     begin_gang();
     out_.line("tile::gang_columns<{}, {}, {}>(a{}, raw_shared + {});", combiner(r), columns, body_.gang, r.local,
               gang_offset + gang_used_);

@@ -16,6 +16,8 @@ using schedule::VarId;
 
 namespace {
 
+constexpr int64_t kGridCounters = 256;  // bytes of tile::grid_barrier
+
 class CudaStitchWriter {
  public:
   CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body)
@@ -52,20 +54,30 @@ class CudaStitchWriter {
     for (const auto& choice : body_.schemes) {
       out_.comment(fmt::format("  {}: {}, {}", choice.value, to_string(choice.scheme), choice.reason));
     }
-    const std::string cluster = body_.gang > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
+    const std::string cluster =
+        body_.gang > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
     out_.open(fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME({}) {{", cluster,
                           body_.threads, parameters()));
-    if (body_.gang > 1) out_.line("tile::sm90::cluster_arrive();");
+    if (body_.whole_grid) {
+      out_.line("tile::grid_barrier across{{counters}};");
+    } else if (body_.gang > 1) {
+      out_.line("tile::sm90::cluster_arrive();");
+    }
     if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
     declare_threads();
     declare_scratch();
     write_grid();
+    if (body_.whole_grid) out_.line("across.leave();");
     out_.close();
     KernelSource source;
     source.text = out_.text();
     source.symbol = name_kernel(source.text, "stitch");
     source.includes = {"tile/op/cuda/stitch.h"};
-    if (body_.gang > 1) source.includes.emplace_back("tile/op/cuda/gang.h");
+    if (body_.gang > 1) source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/gang.h");
+    if (body_.whole_grid) {
+      source.workspace_bytes = sweeps_.all_gang_bytes();
+      source.counter_bytes = kGridCounters;
+    }
     add_named_headers(source);
     source.tasks = body_.blocks;
     source.launches.push_back(launch(source.symbol));
@@ -85,6 +97,7 @@ class CudaStitchWriter {
                           name);
       sweeps_.emitter().names().buffers.push_back(name);
     }
+    if (body_.whole_grid) text += ", uint8_t* workspace, uint32_t* counters";
     return text;
   }
 
@@ -96,7 +109,7 @@ class CudaStitchWriter {
     sweeps_.columns_offset = at;
     at += sweeps_.column_bytes() * body_.teams();
     sweeps_.gang_offset = at;
-    at += sweeps_.all_gang_bytes();
+    if (!body_.whole_grid) at += sweeps_.all_gang_bytes();
     shared_bytes_ = std::max(at, sweeps_.carried_bytes());
   }
 
@@ -105,7 +118,8 @@ class CudaStitchWriter {
     const bool one = team == body_.threads;
     if (body_.gang > 1) {
       out_.line("[[maybe_unused]] const int own = int(threadIdx.x);");
-      out_.line("[[maybe_unused]] const int lane = int(tile::sm90::cluster_rank()) * {} + own;", body_.threads);
+      out_.line("[[maybe_unused]] const int lane = int({}) * {} + own;",
+                body_.whole_grid ? "blockIdx.x" : "tile::sm90::cluster_rank()", body_.threads);
       out_.line("[[maybe_unused]] const int team = 0;");
       return;
     }
@@ -242,9 +256,11 @@ class CudaStitchWriter {
     l.symbol = symbol;
     l.grid = {static_cast<uint32_t>(body_.blocks), 1, 1};
     l.block = static_cast<uint32_t>(body_.threads);
-    l.cluster = static_cast<uint32_t>(body_.gang);
+    l.cluster = body_.whole_grid ? 1 : static_cast<uint32_t>(body_.gang);
+    l.cooperative = body_.whole_grid;
     l.shared_bytes = static_cast<uint32_t>(shared_bytes_);
-    for (size_t i = 0; i < desc_.operands.size(); ++i) {
+    const size_t operands = desc_.operands.size() + (body_.whole_grid ? 2 : 0);
+    for (size_t i = 0; i < operands; ++i) {
       l.arguments.emplace_back(sizeof(uint64_t), uint8_t{0});
       l.pointers.push_back({static_cast<int>(i), 0, static_cast<int>(i)});
     }

@@ -23,4 +23,8 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
 std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                          int64_t bytes);
 
+// The same by all blocks of the device at once, one on each multiprocessor, with barriers across the grid; `vector`:
+// elements of an access. nullopt: it does not stay on the chip, or is too little to spread.
+std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int vector);
+
 }  // namespace heddle::schedule

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -161,7 +162,10 @@ class CudaGroupScheduler {
       return element_count(local_.graph.shape(port.value)) >= size;
     });
     const auto bytes = static_cast<int64_t>(size_of(local_.graph.dtype(source_of(deviation.x))));
-    return again && gang_for_columns(cuda_, deviation.rows, size / deviation.rows, 1, bytes).has_value();
+    const int64_t columns = size / deviation.rows;
+    const int vector = static_cast<int>(std::gcd(columns, 16 / bytes));
+    return again && (gang_for_columns(cuda_, deviation.rows, columns, 1, bytes).has_value() ||
+                     grid_for_columns(cuda_, deviation.rows, columns, vector).has_value());
   }
   // What is read for a value that casts alone make of it.
   ir::ValueId source_of(ir::ValueId v) const {

@@ -20,6 +20,7 @@ struct CudaMapping {
   std::optional<VarId> serial;
   int team = 32, threads = 256, turns = 1;
   int gang = 1;  // blocks of a cluster that are one team, of `team` threads together
+  bool whole_grid = false;  // the gang is the grid
   int64_t blocks = 1;
   int teams() const { return std::max(1, threads / team); }  // of a block
   std::string reason;

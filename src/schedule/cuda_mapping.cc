@@ -300,8 +300,12 @@ class CudaMapper {
       return own == 0 || own == reduced;
     });
     if (!again || !whole) return false;
-    const auto gang = gang_for_columns(cuda_, probe_.volume(reduced), extent(v), probe_.volume(parallel_ & ~bit(v)),
-                                       widest_element());
+    const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = probe_.volume(reduced);
+    auto gang = gang_for_columns(cuda_, rows, extent(v), others, widest_element());
+    if (!gang && others == 1) {
+      gang = grid_for_columns(cuda_, rows, extent(v), vector_of_kernel(false));
+      mapping_.whole_grid = gang.has_value();
+    }
     if (!gang) return false;
     add_blocked(v, gang->columns);
     mapping_.gang = gang->blocks;

@@ -25,6 +25,7 @@ class CudaStageBuilder : public CudaDrafts {
     desc_->blocks = mapping_.blocks;
     desc_->turns = mapping_.turns;
     desc_->gang = mapping_.gang;
+    desc_->whole_grid = mapping_.whole_grid;
     desc_->serial = mapping_.serial;
     first_scratch_ = static_cast<uint32_t>(probe_.leaves.size() + probe_.roots.size());
     next_local_ = static_cast<uint32_t>(probe_.instances.size());
@@ -89,7 +90,7 @@ class CudaStageBuilder : public CudaDrafts {
       }
       Scheme scheme = r.scratch ? Scheme::kRegional : Scheme::kLocal;
       if (mapping_.gang > 1) {
-        scheme = Scheme::kCluster;
+        scheme = mapping_.whole_grid ? Scheme::kGlobal : Scheme::kCluster;
         reason += fmt::format(", of {} blocks", mapping_.gang);
       }
       schemes_.push_back({name_of(i), scheme, true, reason});

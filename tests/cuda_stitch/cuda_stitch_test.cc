@@ -50,6 +50,30 @@ void layer_norm_gradient(Builder& b, int64_t m, int64_t n, DType dtype) {
   b.graph().output("db", b.reduce("sum", dy, {0}, false));
 }
 
+// A grid that runs at once, with barriers: for a device so small that it does not take an emulator all day.
+TEST(CudaStitch, StatisticsOfTheWholeGrid) {
+  for (int sms : {5, 24}) {
+    Target target = test_target();
+    target.cuda.sms = sms;
+    Batch batch(target);
+    for (DType dtype : {DType::kF32, DType::kF16}) {
+      const int64_t columns = sms == 24 ? 16 : dtype == DType::kF32 ? 4 : 8;
+      for (int64_t rows : {20000, 19999}) {
+        batch.add(
+            "grid" + std::to_string(rows) + std::string(to_string(dtype)),
+            [&, rows = rows, dtype = dtype](Builder& b) {
+              const auto x = b.cast(input(b, "x", dtype, {rows, columns}), DType::kF32);
+              const auto centred = b.sub(x, b.mean(x, {0}, true));
+              const auto variance = b.mean(b.mul(centred, centred), {0}, true);
+              b.graph().output("y", b.mul(centred, b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5))));
+            },
+            1e-3);
+      }
+    }
+    batch.run();
+  }
+}
+
 // Few long rows: each lies in several blocks of a cluster.
 TEST(CudaStitch, RowsOfAGang) {
   Batch batch;
@@ -68,7 +92,8 @@ TEST(CudaStitch, RowsOfAGang) {
     }
     batch.add("best" + std::to_string(n), [&, n = n](Builder& b) {
       const auto x = input(b, "x", DType::kF32, {3, n});
-      b.graph().output("at", b.emit(Op::kArgReduce, {x}, {{"kind", std::string("max")}, {"dim", int64_t{1}}, {"last", true}}));
+      b.graph().output(
+          "at", b.emit(Op::kArgReduce, {x}, {{"kind", std::string("max")}, {"dim", int64_t{1}}, {"last", true}}));
     });
   }
   batch.run();
@@ -132,7 +157,8 @@ TEST(CudaStitch, ColumnsAndBatchStatistics) {
           const auto centred = b.sub(x, b.mean(x, {0}, true));
           const auto variance = b.mean(b.mul(centred, centred), {0}, false);
           const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5));
-          b.graph().output("y", b.mul(b.mul(centred, b.broadcast(r, {1100, 256}, {1})), b.broadcast(g, {1100, 256}, {1})));
+          b.graph().output("y",
+                           b.mul(b.mul(centred, b.broadcast(r, {1100, 256}, {1})), b.broadcast(g, {1100, 256}, {1})));
           b.graph().output("v", variance);
         },
         1e-3);

@@ -1,7 +1,9 @@
 #include "machine.h"
 
+#include <algorithm>
 #include <cstdlib>
 
+#include "base/check.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
@@ -46,8 +48,16 @@ RunKernels compile_for_cuda(const std::vector<const codegen::KernelSource*>& ker
         Guarded* host = is_value ? memory.values.at(b.value).get() : memory.workspaces[b.workspace].get();
         operands.push_back(buffers.at(host)->address());
       }
+      // What the driver supplies behind a kernel's operands; counters are left at zero.
+      runtime::CudaBuffer workspace(loaded->context, std::max<size_t>(sources[k].workspace_bytes, 1));
+      runtime::CudaBuffer counters(loaded->context, std::max<size_t>(sources[k].counter_bytes, 4));
+      std::vector<uint8_t> zeros(counters.size());
+      counters.write(zeros.data(), zeros.size());
+      if (sources[k].workspace_bytes > 0) operands.insert(operands.end(), {workspace.address(), counters.address()});
       runtime::CudaSequence(loaded->context, *loaded->module, sources[k].launches, operands).enqueue();
       loaded->context.synchronize();
+      counters.read(zeros.data(), zeros.size());
+      HEDDLE_CHECK(std::count(zeros.begin(), zeros.end(), 0) == static_cast<ptrdiff_t>(zeros.size()));
     }
     for (auto& [id, host] : memory.values) {
       if (host->size() > 0) buffers.at(host.get())->read(host->data(), static_cast<size_t>(host->size()));
