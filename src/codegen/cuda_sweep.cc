@@ -364,20 +364,48 @@ void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
   if (s.by_columns) begin_lanes(s);
   emitter_.push_scope();
   hoist(stage, known);
-  if (inner > 1) {
+  const int64_t full = full_steps(s);
+  if (inner > 1 && !p.inner_valid.empty() && full > 0) {
+    // What all threads have goes without a question, so that the loads of several steps are in flight together.
+    write_steps(stage, p, 0, full);
+    write_steps(stage, p, full, inner);
+  } else {
+    write_steps(stage, p, 0, inner);
+  }
+  emitter_.pop_scope();
+  end_lanes();
+  if (!outer_bounds.empty()) out_.close();
+  forget(s, p.outer_first, p.outer_last);
+}
+
+// Steps of the inner walk in which every thread has a point.
+int64_t CudaSweepWriter::full_steps(const CudaSpread& s) const {
+  if (!s.by_columns) return body_.columns(s) / s.group;
+  return body_.columns(s) <= s.active ? body_.rows(s) / (s.active / body_.columns(s)) : body_.rows(s);
+}
+
+// The steps [from, to) of the inner walk.
+void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_t from, int64_t to) {
+  const CudaSpread& s = stage.spread;
+  const int64_t outer = body_.outer_steps(s), inner = body_.inner_steps(s);
+  const bool guarded = !p.inner_valid.empty() && to > full_steps(s);
+  if (to - from > 1) {
     if (stage.unrolled) {
       out_.raw("#pragma unroll");
     } else if (inner >= 4) {
       out_.raw("#pragma unroll 4");
     }
-    out_.open(fmt::format("for (int k1 = 0; k1 < {}; ++k1) {{", inner));
+    out_.open(fmt::format("for (int k1 = {}; k1 < {}; ++k1) {{", from, to));
+  } else if (inner > 1) {
+    out_.open("{");
+    out_.line("constexpr int k1 = {};", from);
   }
   if (inner > 1) {
     out_.line("[[maybe_unused]] const int k = {};",
               outer == 1 ? std::string("k1") : fmt::format("k0 * {} + k1", inner));
   }
   out_.line("[[maybe_unused]] const {} q1 = {};", index_type(), p.inner);
-  if (!p.inner_valid.empty()) out_.open(fmt::format("if ({}) {{", p.inner_valid));
+  if (guarded) out_.open(fmt::format("if ({}) {{", p.inner_valid));
   emitter_.push_scope();
   decode(s, p.inner_first, p.inner_last, "q1");
   const std::string inner_bounds = bounds_of(s, p.inner_first, p.inner_last);
@@ -402,12 +430,8 @@ void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
   if (cut || !inner_bounds.empty()) out_.close();
   forget(s, p.inner_first, p.inner_last);
   emitter_.pop_scope();
-  if (!p.inner_valid.empty()) out_.close();
+  if (guarded) out_.close();
   if (inner > 1) out_.close();
-  emitter_.pop_scope();
-  end_lanes();
-  if (!outer_bounds.empty()) out_.close();
-  forget(s, p.outer_first, p.outer_last);
 }
 
 void CudaSweepWriter::write_body(const CudaStage& stage) {

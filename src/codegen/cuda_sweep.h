@@ -62,6 +62,8 @@ class CudaSweepWriter {
   void declare_results(const schedule::CudaStage& stage);
   void write_walks(const schedule::CudaStage& stage, int team);
   void write_inner(const schedule::CudaStage& stage, const Point& point);
+  int64_t full_steps(const schedule::CudaSpread& spread) const;
+  void write_steps(const schedule::CudaStage& stage, const Point& point, int64_t from, int64_t to);
   void write_body(const schedule::CudaStage& stage);
   void write_tail(const schedule::CudaStage& stage);
   void write_stores(const schedule::CudaStage& stage);
