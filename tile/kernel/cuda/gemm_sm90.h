@@ -247,17 +247,20 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
   using Traits = GemmTraits<Config>;
   const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
   uint32_t before = at.stage;
-  for (int32_t k = 0; k < k_tiles; ++k, at.step()) {
+  // At least one k-tile, no copies of the body, no wait in a branch: else ptxas finds other instructions than wgmma at
+  // work on the accumulators of some instances, and serialises them.
+  int32_t k = 0;
+#pragma unroll 1
+  do {
     shared.full[at.stage].wait(at.phase);
     wgmma_fence();
     multiply_stage<Config>(acc, a + at.stage * Traits::kABytes, b + at.stage * Traits::kBBytes, k == 0);
     wgmma_commit();
-    if (k > 0) {
-      wgmma_wait<1>();  // the stage before is read
-      release_stage<Config>(shared.empty[before]);
-    }
+    wgmma_wait<1>();  // the stage before is read
+    if (k > 0) release_stage<Config>(shared.empty[before]);
     before = at.stage;
-  }
+    at.step();
+  } while (++k < k_tiles);
   if (Config::kPingPong && threadIdx.x % 32 == 0) shared.turn[1 - group].arrive();
   wgmma_wait<0>();
   pin_all<Config>(acc);
