@@ -69,6 +69,10 @@ std::string reject_repack(const CudaGemmProblem& p) {
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
+  // C7514: it reads accumulators before it waits for them.
+  if (c.swapped && c.store == GemmStore::kRows && (c.consumers > 1 || c.tile_n > 32)) {
+    return "the compiler serialises its multiplications";
+  }
   if (p.windows && c.swapped) return "windows are rows of A";
   if (p.views && (c.cluster_m * c.cluster_n > 1 || c.swapped)) return "threads load for their own block, A first";
   if (p.views && ((!p.a_k_major && c.tile_m % 64 != 0) || (!p.b_k_major && c.tile_n % 64 != 0))) {
