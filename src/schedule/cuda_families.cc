@@ -216,6 +216,19 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
 
 namespace {
 
+// Whether an epilogue needs registers for more than a few values of each element: it reads matrices beside D, whose
+// loads are under way for many elements at once, or is long.
+bool holds_many_values(const Epilogue& e) {
+  constexpr size_t kLong = 40;
+  if (e.stores.size() > 1 || e.pool.size() > kLong) return true;
+  for (ExprId id = 0; id < static_cast<ExprId>(e.pool.size()); ++id) {
+    if (e.pool[id].kind != Expr::Kind::kLoad) continue;
+    const auto place = affine_place(e, e.pool[id].index);
+    if (!place || (*place)[1] != 0) return true;
+  }
+  return false;
+}
+
 // What wgmma multiplies, and the first result as a matrix.
 std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
                                              const std::vector<Operand>& operands, std::string* why) {
@@ -240,6 +253,7 @@ std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilog
   const bool matrix = place && (*place)[3] == 0 && ((*place)[2] == 1 || d.n == 1) && ((*place)[1] >= d.n || d.m == 1) &&
                       ((*place)[0] >= (*place)[1] * d.m || d.batch == 1);
   p.epilogue_stores = !fits || !matrix;
+  p.heavy_epilogue = holds_many_values(epilogue);
   if (p.epilogue_stores) {
     p.out = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
   }

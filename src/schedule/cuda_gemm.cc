@@ -179,8 +179,9 @@ std::string CudaGemmConfig::name() const {
 }
 
 int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
-  return tile::gemm_shared_bytes(tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
-                                 swapped ? problem.a_k_major : problem.b_k_major, stages, consumers, store);
+  return tile::gemm_shared_bytes(
+      tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major, swapped ? problem.a_k_major : problem.b_k_major,
+      stages, consumers, tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
 }
 
 double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {

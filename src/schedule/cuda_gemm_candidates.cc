@@ -28,17 +28,26 @@ constexpr int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
 }
 
+// Sums of a thread: more leave few of a consumer's 240 registers to what comes after.
+constexpr int kManySums = 128, kManySumsForRows = 160;
+
 struct Tile {
   int m, n, consumers;
   bool ping_pong;
 };
-// At most 128 accumulator registers a thread: more spills beside the epilogue.
-constexpr Tile kTiles[] = {{128, 256, 2, false}, {256, 128, 2, false}, {128, 192, 2, false}, {128, 160, 2, false},
-                           {128, 128, 2, false}, {128, 112, 2, false}, {128, 96, 2, false},  {128, 64, 2, false},
-                           {128, 128, 2, true},  {128, 96, 2, true},   {64, 256, 2, true},   {64, 192, 2, true},
-                           {64, 128, 2, true},   {64, 64, 2, true},    {64, 256, 1, false},  {64, 128, 1, false},
-                           {64, 64, 1, false},   {128, 32, 2, false},  {128, 16, 2, false},  {64, 32, 1, false},
-                           {64, 16, 1, false}};
+// Two warpgroups that each have a tile of their own (true) hide the store of one under the multiplication of the other.
+// At most 192 accumulator registers a thread. Widths between the powers of two fill the last wave of tiles.
+constexpr Tile kTiles[] = {
+    {128, 256, 2, false}, {128, 240, 2, false}, {128, 224, 2, false}, {128, 208, 2, false}, {128, 192, 2, false},
+    {128, 176, 2, false}, {128, 160, 2, false}, {128, 144, 2, false}, {128, 128, 2, false}, {128, 112, 2, false},
+    {128, 96, 2, false},  {128, 64, 2, false},  {128, 32, 2, false},  {128, 16, 2, false},  {256, 192, 2, false},
+    {256, 176, 2, false}, {256, 168, 2, false}, {256, 160, 2, false}, {256, 152, 2, false}, {256, 144, 2, false},
+    {256, 128, 2, false}, {256, 112, 2, false}, {256, 96, 2, false},  {192, 128, 2, true},  {192, 112, 2, true},
+    {192, 96, 2, true},   {192, 64, 2, true},   {128, 192, 2, true},  {128, 176, 2, true},  {128, 168, 2, true},
+    {128, 160, 2, true},  {128, 144, 2, true},  {128, 128, 2, true},  {128, 112, 2, true},  {128, 96, 2, true},
+    {128, 64, 2, true},   {64, 256, 2, true},   {64, 192, 2, true},   {64, 128, 2, true},   {64, 64, 2, true},
+    {64, 256, 1, false},  {64, 192, 1, false},  {64, 160, 1, false},  {64, 144, 1, false},  {64, 128, 1, false},
+    {64, 112, 1, false},  {64, 96, 1, false},   {64, 64, 1, false},   {64, 32, 1, false},   {64, 16, 1, false}};
 
 // Tiles wider than a narrow side waste the tensor cores, and no other reason needs them.
 bool too_wide(const Tile& tile, int64_t m, int64_t n) {
@@ -74,6 +83,21 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
     return "the compiler serialises its multiplications";
   }
   if (p.windows && c.swapped) return "windows are rows of A";
+  const bool pieces = c.store == GemmStore::kTma && !c.swapped;
+  if (c.tile_n % 16 != 0 && !(pieces && size_of(p.in) == 2 && size_of(p.out) == 2)) {
+    return "odd multiples of 8 columns are for 16-bit types that the copy engine stores";
+  }
+  const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;  // of one thread
+  constexpr int kFewSums = 80;
+  if (p.heavy_epilogue && pieces && sums > kFewSums &&
+      tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out))).bytes % 64 != 0) {
+    return "the epilogue of so wide pieces of rows exceeds the registers";
+  }
+  const bool rows = c.store == GemmStore::kRows && !c.swapped && sums <= kManySumsForRows;
+  const bool slow = !p.a_k_major || !p.b_k_major || c.stream || p.windows;  // whose loads keep more registers
+  if (sums > kManySums && (p.views || p.heavy_epilogue || slow || !(pieces || rows))) {
+    return "sums and what is computed from them exceed the registers";
+  }
   if (p.views && (c.cluster_m * c.cluster_n > 1 || c.swapped)) return "threads load for their own block, A first";
   if (p.views && ((!p.a_k_major && c.tile_m % 64 != 0) || (!p.b_k_major && c.tile_n % 64 != 0))) {
     return "rows along memory come in strips of 64";
@@ -168,8 +192,10 @@ TensorMapDesc output_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
     map.swizzle_bytes = 32;
     map.box = {16, c.tile_n % 64 == 0 ? 64u : c.tile_n % 32 == 0 ? 32u : 16u};
   } else {
-    map.swizzle_bytes = tile::swizzle_width(c.tile_n * static_cast<int>(element));
-    map.box = {static_cast<uint32_t>(map.swizzle_bytes / element), 16};
+    constexpr int kNoSwizzle = 16;
+    const tile::GemmPiece piece = tile::gemm_piece(c.tile_n, static_cast<int>(element));
+    map.swizzle_bytes = piece.swizzled ? piece.bytes : kNoSwizzle;
+    map.box = {static_cast<uint32_t>(piece.bytes / element), 16};
   }
   return map;
 }
@@ -318,6 +344,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   } else if (!p.views) {
     launch.maps.push_back(launch.maps[0]);
   }
+  set_divisors(args);
   launch.arguments = {bytes_of(args)};
   if (c.store == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), kOperandD});
   if (p.windows) launch.arguments.push_back(bytes_of(windows_args(p)));

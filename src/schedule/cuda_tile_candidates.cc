@@ -188,6 +188,7 @@ CudaLaunch multiply_launch(const CudaTileProblem& p, const CudaTileConfig& c, in
   args.splits = c.splits;
   HEDDLE_CHECK(c.splits <= args.k_tiles);
   args.raster_group = c.raster_group;
+  tile::set_divisors(args);
   args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
   CudaLaunch launch;
   launch.symbol = "gemm";

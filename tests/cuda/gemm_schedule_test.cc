@@ -80,7 +80,8 @@ TEST(CudaGemm, LaunchesKeepTheRulesOfTheCopyEngine) {
           const int element = map.element == TensorMapDesc::Element::kBits16  ? 2
                               : map.element == TensorMapDesc::Element::kBits8 ? 1
                                                                               : 4;
-          EXPECT_LE(static_cast<int>(map.box[0]) * element, map.swizzle_bytes);
+          EXPECT_TRUE(map.swizzle_bytes == 16 || static_cast<int>(map.box[0]) * element <= map.swizzle_bytes);
+          EXPECT_EQ(static_cast<int>(map.box[0]) * element % 16, 0);
         }
         if (launch.symbol != "gemm") continue;
         const auto cluster = static_cast<uint32_t>(c.config.cluster_m * c.config.cluster_n);

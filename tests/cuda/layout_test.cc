@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
+#include <random>
 #include <set>
+#include <tuple>
 #include <vector>
 
 #include "tile/core/cuda_gemm.h"
@@ -43,32 +46,59 @@ TEST(Swizzle, WidthDividesTheRow) {
   EXPECT_EQ(swizzle_width(32), 32);
 }
 
-TEST(Raster, VisitsEveryTileOnce) {
+GemmArgs walk_of(int32_t m, int32_t n, int32_t group, int32_t k_tiles, int32_t splits, int32_t batch) {
+  GemmArgs args{};
+  args.tiles_m = m, args.tiles_n = n, args.raster_group = group;
+  args.k_tiles = k_tiles, args.splits = splits, args.batch = batch;
+  set_divisors(args);
+  return args;
+}
+
+TEST(Divisor, DividesLikeTheHost) {
+  std::mt19937 random(std::random_device{}());
+  constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+  const auto check = [](int32_t n, int32_t d) { EXPECT_EQ(GemmDivisor::of(d).divide(n), n / d) << n << " / " << d; };
+  for (const int32_t d : {1, 2, 3, 7, 8, 127, 128, 65535, 65537, 1 << 30, kMost - 1, kMost}) {
+    for (const int32_t n : {0, 1, d - 1, d, d < kMost / 2 ? 2 * d - 1 : d, kMost - 1, kMost}) check(n, d);
+  }
+  for (int i = 0; i < 100000; ++i) {
+    const auto n = static_cast<int32_t>(random() & kMost), d = static_cast<int32_t>(random() % kMost) + 1;
+    check(n, d);
+    check(n, d >> random() % 31 | 1);
+  }
+}
+
+TEST(Units, VisitEveryTileOnce) {
   for (const int32_t m : {1, 2, 7, 16, 33}) {
     for (const int32_t n : {1, 3, 8, 31}) {
       for (const int32_t group : {1, 4, 8, 100}) {
-        std::set<std::pair<int32_t, int32_t>> seen;
-        for (int32_t i = 0; i < m * n; ++i) {
-          const TileIndex tile = raster(i, m, n, group);
-          EXPECT_TRUE(tile.m >= 0 && tile.m < m && tile.n >= 0 && tile.n < n);
-          seen.insert({tile.m, tile.n});
+        const GemmArgs args = walk_of(m, n, group, 5, 1, 2);
+        std::set<std::tuple<int32_t, int32_t, int32_t>> seen;
+        for (int32_t i = 0; i < 2 * m * n; ++i) {
+          const GemmUnit unit = gemm_unit(args, i, 64, 32);
+          EXPECT_TRUE(unit.m % 64 == 0 && unit.m < 64 * m && unit.n % 32 == 0 && unit.n < 32 * n)
+              << unit.m << " " << unit.n;
+          EXPECT_TRUE(unit.batch == i / (m * n) && unit.split == 0 && unit.k.first == 0 && unit.k.last == 5);
+          seen.insert({unit.m, unit.n, unit.batch});
         }
-        EXPECT_EQ(seen.size(), static_cast<size_t>(m) * n) << m << " " << n << " " << group;
+        EXPECT_EQ(seen.size(), static_cast<size_t>(2) * m * n) << m << " " << n << " " << group;
       }
     }
   }
 }
 
-TEST(Parts, CoverEverythingInOrderAndEvenly) {
+TEST(Units, PartsOfKCoverEverythingInOrderAndEvenly) {
   for (const int32_t count : {1, 5, 64, 1021}) {
     for (int32_t parts = 1; parts <= count && parts < 140; ++parts) {
+      const GemmArgs args = walk_of(1, 2, 8, count, parts, 1);
       int32_t next = 0;
       for (int32_t part = 0; part < parts; ++part) {
-        const Range range = part_of(count, parts, part);
-        EXPECT_EQ(range.first, next);
-        EXPECT_GE(range.last - range.first, count / parts);
-        EXPECT_LE(range.last - range.first, count / parts + 1);
-        next = range.last;
+        const GemmUnit unit = gemm_unit(args, 2 * part + 1, 64, 32);
+        EXPECT_TRUE(unit.split == part && unit.n == 32 && unit.batch == 0);
+        EXPECT_EQ(unit.k.first, next);
+        EXPECT_GE(unit.k.last - unit.k.first, count / parts);
+        EXPECT_LE(unit.k.last - unit.k.first, count / parts + 1);
+        next = unit.k.last;
       }
       EXPECT_EQ(next, count);
     }

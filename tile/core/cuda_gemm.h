@@ -15,6 +15,22 @@ enum class GemmStore : int32_t {
   kPartial,   // f32 (or s32) sums of one part of k, for gemm_reduce()
 };
 
+// Division of 0 <= n < 2^31 by a number that the launch knows: a multiplication and a shift in place of some forty
+// instructions.
+struct GemmDivisor {
+  uint32_t multiplier, shift;
+
+  static TILE_HD constexpr GemmDivisor of(int32_t divisor) {
+    uint32_t log = 0;  // of the divisor, rounded up
+    while (uint64_t{1} << log < static_cast<uint64_t>(divisor)) ++log;
+    const uint64_t power = uint64_t{1} << (31 + log), d = static_cast<uint64_t>(divisor);
+    return {static_cast<uint32_t>((power + d - 1) / d), 31 + log};
+  }
+  TILE_HD constexpr int32_t divide(int32_t n) const {
+    return static_cast<int32_t>((static_cast<uint64_t>(static_cast<uint32_t>(n)) * multiplier) >> shift);
+  }
+};
+
 // Arguments of one launch. m, n and k are the kernel's own view: with swapped operands m counts columns of D.
 struct GemmArgs {
   int32_t m, n, k, batch;
@@ -31,8 +47,21 @@ struct GemmArgs {
   // Batches in two dimensions, of which the inner one (heads, 1: there is none) lies within the rows of an operand: so
   // many elements apart; 0: that operand has one stride for all batches.
   int32_t heads, a_step, b_step, unused;
+  GemmDivisor by_tiles, by_splits, by_heads, by_band, by_group, by_last;  // set_divisors()
 };
-static_assert(sizeof(GemmArgs) == 120);
+static_assert(sizeof(GemmArgs) == 168);
+
+// The divisors by which blocks find their tiles, from the counts. At least one tile.
+TILE_HD constexpr void set_divisors(GemmArgs& args) {
+  if (args.raster_group > args.tiles_m) args.raster_group = args.tiles_m;
+  const int32_t last = args.tiles_m % args.raster_group;  // height of the last band of tiles
+  args.by_tiles = GemmDivisor::of(args.tiles_m * args.tiles_n);
+  args.by_splits = GemmDivisor::of(args.splits);
+  args.by_heads = GemmDivisor::of(args.heads > 1 ? args.heads : 1);
+  args.by_band = GemmDivisor::of(args.raster_group * args.tiles_n);
+  args.by_group = GemmDivisor::of(args.raster_group);
+  args.by_last = GemmDivisor::of(last == 0 ? args.raster_group : last);
+}
 
 // Stream-K. The k-tiles of the last tiles of D lie side by side, and each block takes an equal share of them: perhaps
 // the end of a tile, whole tiles, the beginning of another. Who has a tile's beginning has its result; the others
@@ -74,20 +103,54 @@ struct GemmRepackArgs {
 inline constexpr int kGemmRepackThreads = 256, kGemmRepackChunks = 4;  // of a block; of a thread
 
 inline constexpr int kGemmRowBytes = 128;       // of k in one stage, whatever the type: the widest swizzle
-inline constexpr int kGemmStagingBytes = 2048;  // of one warp's store, twice
 inline constexpr int kGemmNeighbours = 8;       // columns of D that an epilogue sees at once where it stores them
+inline constexpr int kGemmStagingBytes = 2048;  // of one warp's store, twice, where it is not in pieces
+
+// What a warp stores at once: 16 rows of D, `bytes` of each, from one of `buffers` buffers in turn. Eight rows of 16
+// bytes are written at once and meet no bank twice: rows are swizzled, or an odd multiple of 16 bytes long.
+struct GemmPiece {
+  int bytes;
+  bool swizzled;
+  int buffers;
+
+  TILE_HD constexpr int buffer_bytes() const { return 16 * bytes; }
+};
+TILE_HD constexpr GemmPiece gemm_piece(int tile_n, int element) {
+  constexpr int kMostOdd = 13;
+  const int row = tile_n * element;
+  const int swizzled = row % 32 == 0 ? swizzle_width(row) : 0;
+  int odd = 1;
+  for (int i = 3; element == 2 && i <= kMostOdd; i += 2) {
+    if (row % (i * 16) == 0) odd = i;
+  }
+  if (odd == 1 && swizzled == 0) odd = row / 16;
+  const int bytes = odd * 16 > swizzled ? odd * 16 : swizzled;
+  return {bytes, bytes == swizzled, bytes == row ? 1 : 2};
+}
 
 // Bytes of one operand in one stage. K-major operands hold rows of 128 bytes of k; the others hold strips of 64 rows.
 TILE_HD constexpr int gemm_operand_bytes(int rows, bool k_major) {
   return (k_major ? rows : (rows + 63) / 64 * 64) * kGemmRowBytes;
 }
 
+// Of one warp. `element`: bytes of one of D.
+TILE_HD constexpr int gemm_staging_bytes(GemmStore store, bool swapped, int tile_n, int element) {
+  if (store == GemmStore::kPartial) return 0;
+  if (store != GemmStore::kTma || swapped) return 2 * kGemmStagingBytes;
+  const GemmPiece piece = gemm_piece(tile_n, element);
+  return piece.buffers * piece.buffer_bytes();
+}
+
 TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
-                                        int consumers, GemmStore store) {
+                                        int consumers, int staging_bytes) {
   const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
-  const int staging = store != GemmStore::kPartial ? consumers * 4 * 2 * kGemmStagingBytes : 0;
+  const int staging = consumers * 4 * staging_bytes;
   return 1024 + ring + staging + stages * 16 + 16;  // 1024 to align the base; two barriers a stage, two for turns
 }
+
+struct Range {
+  int32_t first, last;  // without last
+};
 
 // One unit of work of a block: a tile of D and a part of k.
 struct GemmUnit {
@@ -96,18 +159,36 @@ struct GemmUnit {
   Range k;  // in k-tiles
 };
 
-// Unit number `unit` of tiles_m * tiles_n * splits * batch, where a tile is one block's.
+struct TileIndex {
+  int32_t m, n;
+};
+
+// Tile number `linear` of a batch: bands of raster_group rows of tiles, column by column inside a band, so that tiles
+// that run together share operands in L2.
+TILE_HD constexpr TileIndex gemm_tile(const GemmArgs& args, int32_t linear) {
+  const int32_t band = args.by_band.divide(linear), first = band * args.raster_group;
+  const int32_t inside = linear - first * args.tiles_n, left = args.tiles_m - first;
+  const bool whole = left >= args.raster_group;
+  const int32_t height = whole ? args.raster_group : left;
+  const int32_t column = (whole ? args.by_group : args.by_last).divide(inside);
+  return {first + inside - column * height, column};
+}
+
+// K-tiles of part `split`; parts differ by at most one.
+TILE_HD constexpr Range gemm_part(const GemmArgs& args, int32_t split) {
+  const int32_t each = args.by_splits.divide(args.k_tiles), more = args.k_tiles - each * args.splits;
+  const int32_t first = each * split + (split < more ? split : more);
+  return {first, first + each + (split < more ? 1 : 0)};
+}
+
+// Unit number `unit` of tiles_m * tiles_n * splits * batch, where a tile is one block's. Splits: there may be several.
+template <bool Splits = true>
 TILE_HD constexpr GemmUnit gemm_unit(const GemmArgs& args, int32_t unit, int32_t tile_m, int32_t tile_n) {
-  const int32_t tiles = args.tiles_m * args.tiles_n;
-  int32_t outer = 0, batch = 0;  // divisions before the first load cost: most problems need none of these
-  if (args.splits > 1 || args.batch > 1) {
-    outer = static_cast<int32_t>(static_cast<uint32_t>(unit) / static_cast<uint32_t>(tiles));
-    unit -= outer * tiles;
-    batch = args.splits == 1 ? outer : static_cast<int32_t>(static_cast<uint32_t>(outer) / args.splits);
-  }
-  const TileIndex tile = raster(unit, args.tiles_m, args.tiles_n, args.raster_group);
-  const int32_t split = outer - batch * args.splits;
-  return {tile.m * tile_m, tile.n * tile_n, batch, split, part_of(args.k_tiles, args.splits, split)};
+  const int32_t tiles = args.tiles_m * args.tiles_n, outer = args.by_tiles.divide(unit);
+  const TileIndex tile = gemm_tile(args, unit - outer * tiles);
+  if (!Splits || args.splits == 1) return {tile.m * tile_m, tile.n * tile_n, outer, 0, {0, args.k_tiles}};
+  const int32_t batch = args.by_splits.divide(outer), split = outer - batch * args.splits;
+  return {tile.m * tile_m, tile.n * tile_n, batch, split, gemm_part(args, split)};
 }
 
 inline constexpr int kGemmStagePad = 8;  // words between the rows of a warp's staging buffer

@@ -11,7 +11,7 @@ namespace {
 // Numbers of the driver's interface.
 constexpr int kCaptureThreadLocal = 1;
 constexpr int kMapU8 = 0, kMapU16 = 1, kMapU32 = 2, kMapTf32 = 11;
-constexpr int kPromoteL2To256 = 3;
+constexpr int kPromoteL2To128 = 2;  // 256 costs a fifth where rows begin between the L2's sectors
 
 int map_type(TensorMapDesc::Element element) {
   switch (element) {
@@ -42,14 +42,14 @@ void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, ui
     context.check(
         context.driver().tensor_map_windows(map, map_type(desc.element), 4, reinterpret_cast<void*>(base), extents,
                                             strides, w.first.data(), w.last.data(), desc.box[0], desc.box[1], steps, 0,
-                                            map_swizzle(desc.swizzle_bytes), kPromoteL2To256, 0),
+                                            map_swizzle(desc.swizzle_bytes), kPromoteL2To128, 0),
         "cuTensorMapEncodeIm2col");
     return;
   }
   const uint32_t box[3] = {desc.box[0], desc.box[1], 1}, ones[3] = {1, 1, 1};
   context.check(context.driver().tensor_map(map, map_type(desc.element), 3, reinterpret_cast<void*>(base),
                                             desc.extents.data(), desc.strides.data(), box, ones, 0,
-                                            map_swizzle(desc.swizzle_bytes), kPromoteL2To256, 0),
+                                            map_swizzle(desc.swizzle_bytes), kPromoteL2To128, 0),
                 "cuTensorMapEncodeTiled");
 }
 

@@ -90,6 +90,24 @@ __device__ inline uint32_t cluster_rank() {
 __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+// The two halves of a barrier of the cluster after fence_barrier_init(); of ordinary writes they order none. All
+// threads arrive; who needs to know that they have waits.
+__device__ inline void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
+}
+__device__ inline void cluster_wait() {
+  asm volatile("barrier.cluster.wait;" ::: "memory");
+}
+
+// Barrier Id (1 to 15) of `threads` threads of the block, whole warps: some arrive and go on, the others wait for all.
+template <int Id>
+__device__ inline void group_arrive(uint32_t threads) {
+  asm volatile("bar.arrive %0, %1;" ::"n"(Id), "r"(threads) : "memory");
+}
+template <int Id>
+__device__ inline void group_wait(uint32_t threads) {
+  asm volatile("bar.sync %0, %1;" ::"n"(Id), "r"(threads) : "memory");
+}
 
 // Moves registers between the warpgroups of a block; all four warps execute it.
 template <int Registers>

@@ -20,4 +20,15 @@ __device__ inline void store_matrices(uint32_t address, uint32_t a, uint32_t b, 
   }
 }
 
+// Stores two of them; lanes 0 .. 15 give the addresses.
+template <bool Transposed>
+__device__ inline void store_matrices(uint32_t address, uint32_t a, uint32_t b) {
+  if constexpr (Transposed) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b)
+                 : "memory");
+  } else {
+    asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
+  }
+}
+
 }  // namespace heddle::tile::sm90

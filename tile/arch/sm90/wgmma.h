@@ -49,7 +49,12 @@ struct Wgmma;
 #define HEDDLE_R13 "%104, %105, %106, %107, %108, %109, %110, %111"
 #define HEDDLE_R14 "%112, %113, %114, %115, %116, %117, %118, %119"
 #define HEDDLE_R15 "%120, %121, %122, %123, %124, %125, %126, %127"
+#define HEDDLE_H8 "%64, %65, %66, %67"
+#define HEDDLE_H9 "%72, %73, %74, %75"
+#define HEDDLE_H10 "%80, %81, %82, %83"
+#define HEDDLE_H11 "%88, %89, %90, %91"
 #define HEDDLE_O(c, i) c(d[8*i]), c(d[8*i+1]), c(d[8*i+2]), c(d[8*i+3]), c(d[8*i+4]), c(d[8*i+5]), c(d[8*i+6]), c(d[8*i+7])
+#define HEDDLE_P(c, i) c(d[8*i]), c(d[8*i+1]), c(d[8*i+2]), c(d[8*i+3])
 #define HEDDLE_REGS_16 HEDDLE_R0
 #define HEDDLE_OUT_16(c) HEDDLE_O(c, 0)
 #define HEDDLE_REGS_32 HEDDLE_REGS_16 ", " HEDDLE_R1
@@ -66,16 +71,30 @@ struct Wgmma;
 #define HEDDLE_OUT_112(c) HEDDLE_OUT_96(c), HEDDLE_O(c, 6)
 #define HEDDLE_REGS_128 HEDDLE_REGS_112 ", " HEDDLE_R7
 #define HEDDLE_OUT_128(c) HEDDLE_OUT_112(c), HEDDLE_O(c, 7)
-#define HEDDLE_REGS_160 HEDDLE_REGS_128 ", " HEDDLE_R8 ", " HEDDLE_R9
-#define HEDDLE_OUT_160(c) HEDDLE_OUT_128(c), HEDDLE_O(c, 8), HEDDLE_O(c, 9)
-#define HEDDLE_REGS_192 HEDDLE_REGS_160 ", " HEDDLE_R10 ", " HEDDLE_R11
-#define HEDDLE_OUT_192(c) HEDDLE_OUT_160(c), HEDDLE_O(c, 10), HEDDLE_O(c, 11)
+#define HEDDLE_REGS_136 HEDDLE_REGS_128 ", " HEDDLE_H8
+#define HEDDLE_OUT_136(c) HEDDLE_OUT_128(c), HEDDLE_P(c, 8)
+#define HEDDLE_REGS_144 HEDDLE_REGS_128 ", " HEDDLE_R8
+#define HEDDLE_OUT_144(c) HEDDLE_OUT_128(c), HEDDLE_O(c, 8)
+#define HEDDLE_REGS_152 HEDDLE_REGS_144 ", " HEDDLE_H9
+#define HEDDLE_OUT_152(c) HEDDLE_OUT_144(c), HEDDLE_P(c, 9)
+#define HEDDLE_REGS_160 HEDDLE_REGS_144 ", " HEDDLE_R9
+#define HEDDLE_OUT_160(c) HEDDLE_OUT_144(c), HEDDLE_O(c, 9)
+#define HEDDLE_REGS_168 HEDDLE_REGS_160 ", " HEDDLE_H10
+#define HEDDLE_OUT_168(c) HEDDLE_OUT_160(c), HEDDLE_P(c, 10)
+#define HEDDLE_REGS_176 HEDDLE_REGS_160 ", " HEDDLE_R10
+#define HEDDLE_OUT_176(c) HEDDLE_OUT_160(c), HEDDLE_O(c, 10)
+#define HEDDLE_REGS_184 HEDDLE_REGS_176 ", " HEDDLE_H11
+#define HEDDLE_OUT_184(c) HEDDLE_OUT_176(c), HEDDLE_P(c, 11)
+#define HEDDLE_REGS_192 HEDDLE_REGS_176 ", " HEDDLE_R11
+#define HEDDLE_OUT_192(c) HEDDLE_OUT_176(c), HEDDLE_O(c, 11)
 #define HEDDLE_REGS_208 HEDDLE_REGS_192 ", " HEDDLE_R12
 #define HEDDLE_OUT_208(c) HEDDLE_OUT_192(c), HEDDLE_O(c, 12)
 #define HEDDLE_REGS_224 HEDDLE_REGS_208 ", " HEDDLE_R13
 #define HEDDLE_OUT_224(c) HEDDLE_OUT_208(c), HEDDLE_O(c, 13)
-#define HEDDLE_REGS_256 HEDDLE_REGS_224 ", " HEDDLE_R14 ", " HEDDLE_R15
-#define HEDDLE_OUT_256(c) HEDDLE_OUT_224(c), HEDDLE_O(c, 14), HEDDLE_O(c, 15)
+#define HEDDLE_REGS_240 HEDDLE_REGS_224 ", " HEDDLE_R14
+#define HEDDLE_OUT_240(c) HEDDLE_OUT_224(c), HEDDLE_O(c, 14)
+#define HEDDLE_REGS_256 HEDDLE_REGS_240 ", " HEDDLE_R15
+#define HEDDLE_OUT_256(c) HEDDLE_OUT_240(c), HEDDLE_O(c, 15)
 
 // A, B, P, TA, TB: the numbers of the operands after the accumulators.
 #define HEDDLE_WGMMA_16(IN, PTX, N, A, B, P, TA, TB)                                                            \
@@ -115,10 +134,17 @@ HEDDLE_WGMMA_F(80, "%40", "%41", "%42", "%43", "%44")
 HEDDLE_WGMMA_F(96, "%48", "%49", "%50", "%51", "%52")
 HEDDLE_WGMMA_F(112, "%56", "%57", "%58", "%59", "%60")
 HEDDLE_WGMMA_F(128, "%64", "%65", "%66", "%67", "%68")
+HEDDLE_WGMMA_F(136, "%68", "%69", "%70", "%71", "%72")
+HEDDLE_WGMMA_F(144, "%72", "%73", "%74", "%75", "%76")
+HEDDLE_WGMMA_F(152, "%76", "%77", "%78", "%79", "%80")
 HEDDLE_WGMMA_F(160, "%80", "%81", "%82", "%83", "%84")
+HEDDLE_WGMMA_F(168, "%84", "%85", "%86", "%87", "%88")
+HEDDLE_WGMMA_F(176, "%88", "%89", "%90", "%91", "%92")
+HEDDLE_WGMMA_F(184, "%92", "%93", "%94", "%95", "%96")
 HEDDLE_WGMMA_F(192, "%96", "%97", "%98", "%99", "%100")
 HEDDLE_WGMMA_F(208, "%104", "%105", "%106", "%107", "%108")
 HEDDLE_WGMMA_F(224, "%112", "%113", "%114", "%115", "%116")
+HEDDLE_WGMMA_F(240, "%120", "%121", "%122", "%123", "%124")
 HEDDLE_WGMMA_F(256, "%128", "%129", "%130", "%131", "%132")
 // The integer instruction has fewer widths.
 HEDDLE_WGMMA_I(16, "%8", "%9", "%10")
@@ -129,10 +155,13 @@ HEDDLE_WGMMA_I(80, "%40", "%41", "%42")
 HEDDLE_WGMMA_I(96, "%48", "%49", "%50")
 HEDDLE_WGMMA_I(112, "%56", "%57", "%58")
 HEDDLE_WGMMA_I(128, "%64", "%65", "%66")
+HEDDLE_WGMMA_I(144, "%72", "%73", "%74")
 HEDDLE_WGMMA_I(160, "%80", "%81", "%82")
+HEDDLE_WGMMA_I(176, "%88", "%89", "%90")
 HEDDLE_WGMMA_I(192, "%96", "%97", "%98")
 HEDDLE_WGMMA_I(208, "%104", "%105", "%106")
 HEDDLE_WGMMA_I(224, "%112", "%113", "%114")
+HEDDLE_WGMMA_I(240, "%120", "%121", "%122")
 HEDDLE_WGMMA_I(256, "%128", "%129", "%130")
 
 #undef HEDDLE_R0
@@ -151,7 +180,12 @@ HEDDLE_WGMMA_I(256, "%128", "%129", "%130")
 #undef HEDDLE_R13
 #undef HEDDLE_R14
 #undef HEDDLE_R15
+#undef HEDDLE_H8
+#undef HEDDLE_H9
+#undef HEDDLE_H10
+#undef HEDDLE_H11
 #undef HEDDLE_O
+#undef HEDDLE_P
 #undef HEDDLE_REGS_16
 #undef HEDDLE_OUT_16
 #undef HEDDLE_REGS_32
@@ -168,14 +202,28 @@ HEDDLE_WGMMA_I(256, "%128", "%129", "%130")
 #undef HEDDLE_OUT_112
 #undef HEDDLE_REGS_128
 #undef HEDDLE_OUT_128
+#undef HEDDLE_REGS_136
+#undef HEDDLE_OUT_136
+#undef HEDDLE_REGS_144
+#undef HEDDLE_OUT_144
+#undef HEDDLE_REGS_152
+#undef HEDDLE_OUT_152
 #undef HEDDLE_REGS_160
 #undef HEDDLE_OUT_160
+#undef HEDDLE_REGS_168
+#undef HEDDLE_OUT_168
+#undef HEDDLE_REGS_176
+#undef HEDDLE_OUT_176
+#undef HEDDLE_REGS_184
+#undef HEDDLE_OUT_184
 #undef HEDDLE_REGS_192
 #undef HEDDLE_OUT_192
 #undef HEDDLE_REGS_208
 #undef HEDDLE_OUT_208
 #undef HEDDLE_REGS_224
 #undef HEDDLE_OUT_224
+#undef HEDDLE_REGS_240
+#undef HEDDLE_OUT_240
 #undef HEDDLE_REGS_256
 #undef HEDDLE_OUT_256
 #undef HEDDLE_WGMMA_16

@@ -40,6 +40,9 @@ namespace heddle::tile::sm90 {
 
 using cuda::gemm_reduce;
 
+inline constexpr int kBarriersMade = 1;  // the block's barrier of that name
+inline constexpr uint32_t kMaker = 1;    // the warp that makes barriers
+
 template <typename Config>
 struct GemmTraits {
   using In = typename Config::In;
@@ -53,11 +56,13 @@ struct GemmTraits {
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
   static constexpr int kStripBytes = kTileK * kGemmRowBytes;
+  static constexpr int kStagingBytes =
+      gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
   static constexpr int kSharedBytes =
-      gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, Config::kStore);
+      gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes);
   // Arrivals that free a stage: a warpgroup reads it in every block of the cluster.
   static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster;
-  static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256);
+  static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
   static_assert(kCluster == 1 || kCluster == 2);
   static_assert(!Config::kPingPong || kConsumers == 2);
   static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
@@ -79,8 +84,7 @@ struct GemmShared {
     a = raw + skew;
     b = a + Traits::kStages * Traits::kABytes;
     staging = b + Traits::kStages * Traits::kBBytes;
-    constexpr int kStaging = Config::kStore != GemmStore::kPartial ? Traits::kConsumers * 4 * 2 * kGemmStagingBytes : 0;
-    full = reinterpret_cast<Barrier*>(staging + kStaging);
+    full = reinterpret_cast<Barrier*>(staging + Traits::kConsumers * 4 * Traits::kStagingBytes);
     empty = full + Traits::kStages;
     turn = empty + Traits::kStages;
   }
@@ -100,7 +104,7 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
   };
   if constexpr (KMajor) {
     constexpr int kRows = Rows / Shares;
-    static_assert(kRows % 8 == 0);
+    static_assert(kRows % 4 == 0);  // the swizzle is one of addresses
     const int32_t first = Shares == 1 ? 0 : rank * kRows;
     load(to + first * kGemmRowBytes, k, row + first);
   } else {
@@ -110,6 +114,16 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
     for (int strip = 0; strip < (Rows + 63) / 64; ++strip) {
       load(to + (strip * TileK + first) * kGemmRowBytes, row + strip * 64, k + first);
     }
+  }
+}
+
+// Until the barriers are made, of all blocks of the cluster. Other threads may only arrive.
+template <typename Config>
+__device__ inline void wait_for_barriers() {
+  if constexpr (GemmTraits<Config>::kCluster > 1) {
+    cluster_wait();
+  } else {
+    group_wait<kBarriersMade>(GemmTraits<Config>::kThreads);
   }
 }
 
@@ -173,15 +187,16 @@ __device__ inline OperandPlace place_of(const GemmUnit& unit, int32_t row, int32
   return {KMajor ? row : row + head * step, KMajor ? head * step : 0, outer};
 }
 
-// One thread fills the ring.
+// One thread fills the ring, from the first of the walk's units on; the place behind the last stage.
 template <typename Config>
-__device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
-                                    const GemmShared<Config>& shared) {
+__device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
+                                                             const GemmShared<Config>& shared, GemmWalk<Config>& walk,
+                                                             GemmUnit unit) {
   using Traits = GemmTraits<Config>;
+  const GemmArgs& args = walk.args;
   RingPosition<Traits::kStages> at;
-  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
-    const GemmUnit unit = walk.get();
-    const int32_t outer = args.heads > 1 ? unit.batch / args.heads : unit.batch, head = unit.batch - outer * args.heads;
+  while (true) {
+    const int32_t outer = args.by_heads.divide(unit.batch), head = unit.batch - outer * args.heads;
     const OperandPlace a = place_of<Config::kAKMajor>(unit, unit.m, outer, head, args.a_step);
     const OperandPlace b = place_of<Config::kBKMajor>(unit, unit.n, outer, head, args.b_step);
     for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
@@ -193,6 +208,9 @@ __device__ inline void gemm_produce(const TensorMap& map_a, const TensorMap& map
       load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM>(
           map_b, full, shared.b + at.stage * Traits::kBBytes, b.row, b.k + k * Traits::kTileK, b.batch, walk.rank);
     }
+    walk.next();
+    if (!walk.valid()) return at;
+    unit = walk.get();
   }
 }
 
@@ -311,7 +329,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   using Traits = GemmTraits<Config>;
   using Out = typename Config::Out;
   const int32_t warp = threadIdx.x / 32 % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
-  uint8_t* staging = shared.staging + (group * 4 + warp) * 2 * kGemmStagingBytes;
+  uint8_t* staging = shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
   uint32_t turn = 0;
   RingPosition<Traits::kStages> at;
   int32_t number = 0;
@@ -359,61 +377,80 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   if (Config::kStore == GemmStore::kTma && threadIdx.x % 32 == 0) wait_stores_read<0>();
 }
 
+// One thread makes the barriers. `loaders`: arrivals that fill a stage.
+template <typename Config>
+__device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t loaders) {
+  using Traits = GemmTraits<Config>;
+#pragma unroll
+  for (int stage = 0; stage < Traits::kStages; ++stage) {
+    shared.full[stage].init(loaders);
+    shared.empty[stage].init(Traits::kReaders);
+  }
+  if constexpr (Config::kPingPong) {
+    for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
+  }
+  fence_barrier_init();
+  fence_async_shared();
+}
+
 // The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
 // kCluster blocks along x; the grid is a multiple of that and at most the units of work times it.
-// `produce` fills the ring, by one thread.
-template <typename Config, typename Epilogue, typename Produce>
+// `produce` fills the ring, by one thread, as gemm_produce() does. LightLoads: 24 registers are enough for it.
+template <typename Config, bool LightLoads, typename Epilogue, typename Produce>
 __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                  const GemmArgs& args, const Epilogue& epilogue, const Produce& produce) {
   using Traits = GemmTraits<Config>;
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
-  if (threadIdx.x == 0) {
+  // One warp makes the barriers while another finds its first tile.
+  if (threadIdx.x == kMaker * 32) {
     prefetch(map_a);
     prefetch(map_b);
-    if (Config::kStore == GemmStore::kTma) prefetch(map_d);
-    for (int stage = 0; stage < Traits::kStages; ++stage) {
-      shared.full[stage].init(1);
-      shared.empty[stage].init(Traits::kReaders);
-    }
-    if constexpr (Config::kPingPong) {
-      for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
-    }
-    fence_barrier_init();
+    init_barriers<Config>(shared, 1);
   }
-  if constexpr (Traits::kCluster == 1) {
-    __syncthreads();
-  } else {
-    cluster_sync();
-  }
+  __syncwarp();
+  if constexpr (Traits::kCluster > 1) cluster_arrive();
 
   // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
+  constexpr bool kPrefetchRows = Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value;
+  constexpr bool kLight = LightLoads && !kPrefetchRows;
   if (threadIdx.x < 128) {
-    if constexpr (kMoveRegisters) give_registers<40>();
-    if (threadIdx.x == 0) produce(shared);
-    if constexpr (Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value) {
-      // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
-      if (threadIdx.x >= 32 && args.k_tiles >= Config::kStages * args.splits) {
-        prefetch_rows<Config>(epilogue, args, shared);
+    if constexpr (kMoveRegisters) give_registers<kLight ? 24 : 40>();
+    if (threadIdx.x < 32) {
+      GemmWalk<Config> walk(args);
+      const GemmUnit first = walk.get();
+      wait_for_barriers<Config>();
+      if (threadIdx.x == 0) {
+        auto at = produce(shared, walk, first);
+        // A block stays until the others no longer arrive at its barriers.
+        for (int stage = 0; Traits::kCluster > 1 && stage < Traits::kStages; ++stage, at.step()) {
+          shared.empty[at.stage].wait(at.phase ^ 1);
+        }
       }
+    } else if constexpr (kPrefetchRows) {
+      wait_for_barriers<Config>();
+      // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
+      if (args.k_tiles >= Config::kStages * args.splits) prefetch_rows<Config>(epilogue, args, shared);
+    } else if constexpr (Traits::kCluster == 1) {
+      group_arrive<kBarriersMade>(Traits::kThreads);
     }
   } else {
-    if constexpr (kMoveRegisters) take_registers<232>();
+    if constexpr (kMoveRegisters) take_registers<kLight ? 240 : 232>();
+    wait_for_barriers<Config>();
     gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
-  }
-  // A block stays until the others no longer write into it.
-  if constexpr (Traits::kCluster > 1) {
-    __syncwarp();
-    cluster_sync();
   }
 }
 
 template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                             const GemmArgs& args, const Epilogue& epilogue) {
-  gemm_with<Config>(map_a, map_b, map_d, args, epilogue,
-                    [&](const GemmShared<Config>& shared) { gemm_produce<Config>(map_a, map_b, args, shared); });
+  // Strips and shares need more registers to load.
+  constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && !Config::kStream;
+  gemm_with<Config, kLightLoads>(map_a, map_b, map_d, args, epilogue,
+                                 [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
+                                   return gemm_produce<Config>(map_a, map_b, shared, walk, first);
+                                 });
 }
 
 }  // namespace heddle::tile::sm90

@@ -10,16 +10,17 @@
 
 namespace heddle::tile::sm90 {
 
-// One thread fills the ring.
+// One thread fills the ring, as gemm_produce() does.
 template <typename Config>
-__device__ inline void gemm_produce_windows(const TensorMap& map_a, const TensorMap& map_b, const GemmArgs& args,
-                                            const GemmWindowsArgs& windows, const GemmShared<Config>& shared) {
+__device__ inline RingPosition<Config::kStages> gemm_produce_windows(const TensorMap& map_a, const TensorMap& map_b,
+                                                                     const GemmWindowsArgs& windows,
+                                                                     const GemmShared<Config>& shared,
+                                                                     GemmWalk<Config>& walk, GemmUnit unit) {
   using Traits = GemmTraits<Config>;
   constexpr int kShares = Config::kClusterN, kRows = Config::kTileM / kShares;
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
   RingPosition<Traits::kStages> at;
-  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
-    const GemmUnit unit = walk.get();
+  while (true) {
     // The first window of this block's share of the rows; behind the last image there are only zeros.
     const int32_t share = kShares == 1 ? 0 : walk.rank * kRows;
     const int32_t first = unit.m + share, line = first / windows.out[0];
@@ -48,6 +49,9 @@ __device__ inline void gemm_produce_windows(const TensorMap& map_a, const Tensor
         if (++column == windows.taps) column = 0, ++row;
       }
     }
+    walk.next();
+    if (!walk.valid()) return at;
+    unit = walk.get();
   }
 }
 
@@ -55,9 +59,10 @@ __device__ inline void gemm_produce_windows(const TensorMap& map_a, const Tensor
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_windows(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                     const GemmArgs& args, const GemmWindowsArgs& windows, const Epilogue& epilogue) {
-  gemm_with<Config>(map_a, map_b, map_d, args, epilogue, [&](const GemmShared<Config>& shared) {
-    gemm_produce_windows<Config>(map_a, map_b, args, windows, shared);
-  });
+  gemm_with<Config, false>(map_a, map_b, map_d, args, epilogue,
+                           [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
+                             return gemm_produce_windows<Config>(map_a, map_b, windows, shared, walk, first);
+                           });
 }
 
 }  // namespace heddle::tile::sm90

@@ -165,35 +165,37 @@ __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& ar
   }
 }
 
-// Through the warp's two staging buffers by the copy engine, a piece of 16 rows and at most 128 bytes at a time.
-// `row`: first of the warp's 16 rows. The map's box is {kBytes / sizeof(Out), 16, 1}, swizzled over kBytes.
+// Through the warp's staging buffers by the copy engine, piece by piece. `row`: first of the warp's 16 rows. The map's
+// box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}.
 template <int N, typename Out, bool Inside, typename Acc, typename Epilogue>
 __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row, int col) {
-  constexpr int kBytes = swizzle_width(N * static_cast<int>(sizeof(Out))), kColumns = kBytes / sizeof(Out);
+  constexpr GemmPiece kPiece = gemm_piece(N, sizeof(Out));
+  constexpr int kSwizzle = kPiece.swizzled ? kPiece.bytes : 16;
+  constexpr int kColumns = kPiece.bytes / sizeof(Out), kMatrices = kColumns / 8;
   using Value = epilogue_value_t<Acc, Out>;
   const int lane = threadIdx.x % 32;
-  constexpr bool kNear =
-      sizeof(Out) == 2 && kBytes == 128 && ReturnsOnly<Epilogue>::value && NearBytes<Epilogue>::value == 2;
+  constexpr bool kNear = sizeof(Out) == 2 && kPiece.swizzled && kPiece.bytes == 128 && ReturnsOnly<Epilogue>::value &&
+                         NearBytes<Epilogue>::value == 2;
   [[maybe_unused]] uint32_t near[8][2];
   PiecesOf<kNear, Epilogue> pieces(epilogue, args, batch, row, col);
 #pragma unroll
-  for (int piece = 0; piece < N / kColumns; ++piece, turn ^= 1) {
-    uint8_t* buffer = staging + turn * kGemmStagingBytes;
+  for (int piece = 0; piece < N / kColumns; ++piece) {
+    uint8_t* buffer = staging + turn * kPiece.buffer_bytes();
     if constexpr (kNear) {
-      if (lane == 0) wait_stores_read<1>();
+      if (lane == 0) wait_stores_read<kPiece.buffers - 1>();
       __syncwarp();
       pieces.take(buffer, near);
       if (piece + 1 < N / kColumns) pieces.fetch(piece + 1);
     }
     // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
     // share what columns have.
-    Value v[kColumns / 8][2][2];
+    Value v[kMatrices][2][2];
 #pragma unroll
-    for (int j = 0; j < kColumns / 8; ++j) {
+    for (int j = 0; j < kMatrices; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const int from = 4 * (piece * (kColumns / 8) + j) + 2 * h;
+        const int from = 4 * (piece * kMatrices + j) + 2 * h;
         v[j][h][0] = static_cast<Value>(acc[from]);
         v[j][h][1] = static_cast<Value>(acc[from + 1]);
         const int r = row + lane / 4 + 8 * h, c = col + piece * kColumns + 8 * j + 2 * (lane % 4);
@@ -204,25 +206,29 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
         }
       }
     }
-    if (!kNear && lane == 0) wait_stores_read<1>();
+    if (!kNear && lane == 0) wait_stores_read<kPiece.buffers - 1>();
     __syncwarp();
 #pragma unroll
-    for (int jj = 0; jj < kColumns / 8; jj += 2) {
+    for (int jj = 0; jj < kMatrices; jj += 2) {
       if constexpr (sizeof(Out) == 2) {
         uint32_t packed[4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
+        for (int i = 0; i < 4 && jj + i / 2 < kMatrices; ++i) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
           const Value(&pair)[2] = v[jj + i / 2][i % 2];
           packed[i] = pack<Out>(to_float(pair[0]), to_float(pair[1]));
         }
         const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
-        store_matrices<false>(shared_address(buffer) + swizzle<kBytes>(r * kBytes + j * 16), packed[0], packed[1],
-                              packed[2], packed[3]);
+        const uint32_t to = shared_address(buffer) + swizzle<kSwizzle>(r * kPiece.bytes + j * 16);
+        if (jj + 1 < kMatrices) {
+          store_matrices<false>(to, packed[0], packed[1], packed[2], packed[3]);
+        } else {
+          store_matrices<false>(to, packed[0], packed[1]);
+        }
       } else {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < 4 && jj + i / 2 < kMatrices; ++i) {
           const int r = lane / 4 + 8 * (i % 2), c = 8 * (jj + i / 2) + 2 * (lane % 4);
-          Out* to = reinterpret_cast<Out*>(buffer + swizzle<kBytes>(r * kBytes + c * sizeof(Out)));
+          Out* to = reinterpret_cast<Out*>(buffer + swizzle<kSwizzle>(r * kPiece.bytes + c * sizeof(Out)));
           to[0] = convert<Out>(v[jj + i / 2][i % 2][0]);
           to[1] = convert<Out>(v[jj + i / 2][i % 2][1]);
         }
@@ -234,6 +240,7 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
       store_box(map, buffer, col + piece * kColumns, row, batch);
       commit_stores();
     }
+    if constexpr (kPiece.buffers == 2) turn ^= 1;
   }
 }
 

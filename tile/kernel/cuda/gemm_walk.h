@@ -76,7 +76,8 @@ struct GemmWalk {
     return {first, first + static_cast<int32_t>(left < rest ? left : rest)};
   }
   __device__ GemmUnit place(int32_t number) const {
-    GemmUnit u = gemm_unit(args, number, Config::kTileM * Config::kClusterM, Config::kTileN * Config::kClusterN);
+    GemmUnit u = gemm_unit<Config::kStore == GemmStore::kPartial>(args, number, Config::kTileM * Config::kClusterM,
+                                                                  Config::kTileN * Config::kClusterN);
     if constexpr (Config::kClusterM == 2) u.m += rank * Config::kTileM;
     if constexpr (Config::kClusterN == 2) u.n += rank * Config::kTileN;
     return u;

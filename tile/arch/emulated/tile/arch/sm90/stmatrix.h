@@ -11,4 +11,10 @@ inline void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c,
   heddle_emulated_api->store_matrices(words, 4, Transposed, address, place);
 }
 
+template <bool Transposed>
+inline void store_matrices(uint32_t address, uint32_t a, uint32_t b, HEDDLE_PLACE) {
+  const uint32_t words[2] = {a, b};
+  heddle_emulated_api->store_matrices(words, 2, Transposed, address, place);
+}
+
 }  // namespace heddle::tile::sm90
