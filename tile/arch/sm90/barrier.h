@@ -92,10 +92,10 @@ __device__ inline void cluster_sync() {
 }
 // The two halves of a barrier of the cluster after fence_barrier_init(); of ordinary writes they order none. All
 // threads arrive; who needs to know that they have waits.
-__device__ inline void cluster_arrive() {
+__device__ inline void begun_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
-__device__ inline void cluster_wait() {
+__device__ inline void begun_wait() {
   asm volatile("barrier.cluster.wait;" ::: "memory");
 }
 

@@ -121,7 +121,7 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
 template <typename Config>
 __device__ inline void wait_for_barriers() {
   if constexpr (GemmTraits<Config>::kCluster > 1) {
-    cluster_wait();
+    begun_wait();
   } else {
     group_wait<kBarriersMade>(GemmTraits<Config>::kThreads);
   }
@@ -409,7 +409,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
     init_barriers<Config>(shared, 1);
   }
   __syncwarp();
-  if constexpr (Traits::kCluster > 1) cluster_arrive();
+  if constexpr (Traits::kCluster > 1) begun_arrive();
 
   // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;

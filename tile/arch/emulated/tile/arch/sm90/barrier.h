@@ -41,10 +41,10 @@ inline void cluster_sync(HEDDLE_PLACE) {
   heddle_emulated_api->cluster_wait(place);
 }
 
-inline void cluster_arrive(HEDDLE_PLACE) {
+inline void begun_arrive(HEDDLE_PLACE) {
   heddle_emulated_api->cluster_arrive(place);
 }
-inline void cluster_wait(HEDDLE_PLACE) {
+inline void begun_wait(HEDDLE_PLACE) {
   heddle_emulated_api->cluster_wait(place);
 }
 
