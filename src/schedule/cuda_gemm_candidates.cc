@@ -357,7 +357,9 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
 GemmStore store_of(const CudaGemmProblem& p, int splits, bool swapped) {
   if (splits > 1 || p.k == 0) return GemmStore::kPartial;
   if (p.epilogue_stores || (swapped && size_of(p.out) != 2)) return GemmStore::kEpilogue;
-  return needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kRows : GemmStore::kTma;
+  // The copy engine writes rows in whole pieces of 16 bytes, the last one too, over what lies behind it.
+  const bool whole = p.n * static_cast<int64_t>(size_of(p.out)) % 16 == 0;
+  return whole && !needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kTma : GemmStore::kRows;
 }
 
 std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTarget& target, bool counters) {
