@@ -93,7 +93,8 @@ __device__ inline void store_epilogue(const Acc (&acc)[N / 2], const Epilogue& e
 // Rows of D as bytes in a warp's staging buffers, 4 KiB. Pieces of 16 bytes change places from row to row.
 template <int RowBytes, int Turn>
 struct StagedRows {
-  static constexpr int kChunks = RowBytes / 16, kRows = 2 * kGemmStagingBytes / RowBytes;
+  static constexpr int kChunks = RowBytes / 16, kMost = 2 * kGemmStagingBytes / RowBytes;
+  static constexpr int kRows = RowBytes > 32 && kMost > 16 ? 16 : kMost;
   uint8_t* buffer;
 
   __device__ uint8_t* at(int row, int byte) const {
@@ -104,36 +105,64 @@ struct StagedRows {
   }
 };
 
+// The first or the last bytes of a row, less than 16, in as few stores as their addresses allow: `frame` lies at
+// `to`, a multiple of 16; its last `count` bytes are stored, or its first.
+template <int Size>
+__device__ inline void write_edge(uint8_t* to, const cuda::Chunk& frame, int count, bool last) {
+  const int eight = last ? 8 : 0, four = last ? 12 - (count & 8) : count & 8;
+  if ((count & 8) != 0) {
+    *reinterpret_cast<cuda::Neighbours<uint32_t, 2>*>(to + eight) = {
+        {last ? frame.x[2] : frame.x[0], last ? frame.x[3] : frame.x[1]}};
+  }
+  if ((count & 4) != 0) {
+    *reinterpret_cast<uint32_t*>(to + four) =
+        four >= 8 ? (four == 12 ? frame.x[3] : frame.x[2]) : (four == 4 ? frame.x[1] : frame.x[0]);
+  }
+  if (Size == 2 && (count & 2) != 0) {
+    const int two = last ? 16 - count : count & 12;
+    const uint32_t word = two >= 8 ? (two >= 12 ? frame.x[3] : frame.x[2]) : (two >= 4 ? frame.x[1] : frame.x[0]);
+    *reinterpret_cast<uint16_t*>(to + two) = static_cast<uint16_t>(last ? word >> 16 : word);
+  }
+}
+
 // Writes `bytes` bytes of each of `rows` staged rows to rows `pitch` bytes apart in memory.
 template <typename Out, int RowBytes, int Turn>
 __device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint8_t* to, int64_t pitch, int rows,
                                   int bytes) {
   using Rows = StagedRows<RowBytes, Turn>;
+  constexpr int kSize = sizeof(Out);
   const int lane = threadIdx.x % 32;
   const auto head_of = [&](const uint8_t* row) { return static_cast<int>(-reinterpret_cast<uint64_t>(row) & 15); };
+  const auto moved = [&](int r, int chunk, int by) {
+    const int next = chunk + 1 < Rows::kChunks ? chunk + 1 : chunk;
+    return cuda::shifted(staged.chunk(r, chunk), staged.chunk(r, next), static_cast<uint32_t>(by));
+  };
 #pragma unroll 4
   for (int i = lane; i < Rows::kRows * Rows::kChunks; i += 32) {
     const int r = i / Rows::kChunks, chunk = i % Rows::kChunks;
     uint8_t* row = to + r * pitch;
     const int head = head_of(row), at = head + 16 * chunk;
-    if (r < rows && at + 16 <= bytes) {
-      const cuda::Chunk low = staged.chunk(r, chunk), high = staged.chunk(r, head == 0 ? chunk : chunk + 1);
-      *reinterpret_cast<cuda::Chunk*>(row + at) = cuda::shifted(low, high, static_cast<uint32_t>(head));
-    }
+    if (r < rows && at + 16 <= bytes) *reinterpret_cast<cuda::Chunk*>(row + at) = moved(r, chunk, head);
   }
   // What is left at both ends of each row.
 #pragma unroll 1
   for (int i = lane; i < 2 * rows; i += 32) {
     const int r = i / 2;
     uint8_t* row = to + r * pitch;
-    const int head = head_of(row), tail = bytes < head ? bytes : head + (bytes - head) / 16 * 16;
-    const int first = i % 2 == 0 ? 0 : tail, last = i % 2 == 0 ? (head < bytes ? head : bytes) : bytes;
-    constexpr int kSize = sizeof(Out);
-#pragma unroll
-    for (int k = 0; k < 16 / kSize; ++k) {
-      const int at = first + k * kSize;
-      if (at < last) *reinterpret_cast<Out*>(row + at) = *reinterpret_cast<const Out*>(staged.at(r, at));
+    const int head = head_of(row);
+    if (bytes < head) {  // within 16 bytes
+      for (int at = i % 2 * kSize; at < bytes; at += 2 * kSize) {
+        *reinterpret_cast<Out*>(row + at) = *reinterpret_cast<const Out*>(staged.at(r, at));
+      }
+      continue;
     }
+    const bool first = i % 2 == 0;
+    const int whole = (bytes - head) / 16, count = first ? head : bytes - head - 16 * whole;
+    const int chunk = first || whole == Rows::kChunks ? 0 : whole;
+    const cuda::Chunk low = staged.chunk(r, chunk);
+    const cuda::Chunk high = staged.chunk(r, first ? 0 : chunk + 1 < Rows::kChunks ? chunk + 1 : chunk);
+    write_edge<kSize>(row + head + (first ? -16 : 16 * whole), cuda::shifted(low, high, static_cast<uint32_t>(head)),
+                      count, first);
   }
 }
 
@@ -142,41 +171,45 @@ __device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint
 template <bool Swapped, int N, typename Out, typename Acc, typename Epilogue>
 __device__ inline void store_any_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                       uint8_t* staging, int batch, int row, int col) {
-  constexpr int kSize = sizeof(Out), kRowBytes = Swapped ? 16 * kSize : 256, kPiece = Swapped ? 128 : 256 / kSize;
+  constexpr int kSize = sizeof(Out);
+  constexpr int kRowBytes = Swapped ? 16 * kSize : N * kSize > 256 ? 512 : N * kSize > 128 ? 256 : 128;
+  constexpr int kPiece = Swapped ? 128 : kRowBytes / kSize;      // of N
+  constexpr int kHalves = !Swapped && kRowBytes == 512 ? 2 : 1;  // 8 rows at a time
   static_assert(!Swapped || kSize == 2);
   using Value = epilogue_value_t<Acc, Out>;
   using Staged = StagedRows<kRowBytes, kSize / 2>;
   const Staged staged{staging};
   const int lane = threadIdx.x % 32;
+  const auto within = [](int size, int left) { return left < 0 ? 0 : left < size ? left : size; };
 #pragma unroll
-  for (int p = 0; p < (N + kPiece - 1) / kPiece; ++p) {
-    const int first = col + p * kPiece;
+  for (int step = 0; step < (N + kPiece - 1) / kPiece * kHalves; ++step) {
+    const int p = step / kHalves, half = step % kHalves, first = col + p * kPiece;
     __syncwarp();  // the piece before is read
 #pragma unroll
     for (int j = p * (kPiece / 8); j < N / 8 && j < (p + 1) * (kPiece / 8); ++j) {
 #pragma unroll
-      for (int h = 0; h < 2; ++h) {
+      for (int h = half; h < (kHalves == 2 ? half + 1 : 2); ++h) {
         Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
         const int m = lane / 4 + 8 * h, n = 8 * j + 2 * (lane % 4), at = n - p * kPiece;
         apply_pair<Swapped>(v, epilogue, args, batch, row + m, col + n);
+        const int line = m - half * 8;
         if constexpr (Swapped) {
 #pragma unroll
           for (int i = 0; i < 2; ++i) *reinterpret_cast<Out*>(staged.at(at + i, m * kSize)) = convert<Out>(v[i]);
         } else if constexpr (kSize == 2) {
-          *reinterpret_cast<uint32_t*>(staged.at(m, at * kSize)) = pack<Out>(to_float(v[0]), to_float(v[1]));
+          *reinterpret_cast<uint32_t*>(staged.at(line, at * kSize)) = pack<Out>(to_float(v[0]), to_float(v[1]));
         } else {
-          *reinterpret_cast<cuda::Neighbours<Out, 2>*>(staged.at(m, at * kSize)) = {
+          *reinterpret_cast<cuda::Neighbours<Out, 2>*>(staged.at(line, at * kSize)) = {
               {convert<Out>(v[0]), convert<Out>(v[1])}};
         }
       }
     }
     __syncwarp();
-    const int inside = N - p * kPiece < kPiece ? N - p * kPiece : kPiece;
-    const auto within = [](int size, int left) { return left < 0 ? 0 : left < size ? left : size; };
-    const int rows = Swapped ? within(inside, args.n - first) : within(16, args.m - row);
+    const int inside = N - p * kPiece < kPiece ? N - p * kPiece : kPiece, top = row + half * 8;
+    const int rows = Swapped ? within(inside, args.n - first) : within(16 / kHalves, args.m - top);
     const int columns = Swapped ? within(16, args.m - row) : within(inside, args.n - first);
     auto* to = static_cast<Out*>(args.d) + batch * args.d_batch;
-    to += Swapped ? first * args.d_row + row : row * args.d_row + first;
+    to += Swapped ? first * args.d_row + row : top * args.d_row + first;
     write_rows<Out>(staged, reinterpret_cast<uint8_t*>(to), args.d_row * kSize, rows, columns * kSize);
   }
 }
