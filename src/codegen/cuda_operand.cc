@@ -21,7 +21,7 @@ std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {
   return bytes;
 }
 
-CudaFunctor matrix(const ProductOperand& o, int64_t lines, const char* name) {
+CudaFunctor matrix(const ProductOperand& o, int64_t lines, DType multiply, const char* name) {
   const bool along_k = o.along_k(), along_rows = !along_k && (o.row == 1 || lines <= 1);
   const int align = o.width(lines);
   std::vector<int64_t> words = {0, o.offset, lines, o.depth, o.row, o.k};
@@ -58,6 +58,13 @@ CudaFunctor matrix(const ProductOperand& o, int64_t lines, const char* name) {
   out.line("                     tile::make_tuple({}, {})));", along_rows ? "tile::fixed<1>()" : stride("row"),
            along_k ? "tile::fixed<1>()" : stride("k"));
   out.close();
+  if (o.shifted(lines, multiply)) {
+    out.line("static constexpr bool kLinesAlongK = {};", along_k);
+    out.open("__device__ tile::cuda::MatrixLines<Element> lines([[maybe_unused]] int batch) const {");
+    out.line("return {{data + {}, {}, static_cast<int32_t>({}), static_cast<int32_t>({})}};", place,
+             along_k ? "row" : "k", along_k ? "rows" : "depth", along_k ? "depth" : "rows");
+    out.close();
+  }
   out.close("};");
   return {out.text(), block_of(words), {{0, 0, static_cast<int>(o.operand)}}};
 }
@@ -109,7 +116,7 @@ schedule::CudaTileProblem written_problem(const KernelDesc& desc, const schedule
                         const char* name) {
     if (from.form == ProductOperand::Form::kImage) return;
     CudaFunctor functor = from.form == ProductOperand::Form::kMatrix
-                              ? matrix(from, lines, name)
+                              ? matrix(from, lines, multiply, name)
                               : computed(desc, gemm, from, lines, multiply, name);
     to.type = name;
     to.text = std::move(functor.text);

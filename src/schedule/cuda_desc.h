@@ -32,6 +32,10 @@ struct ProductOperand {
   // rows of A or columns of B.
   int width(int64_t lines) const;
 
+  // Whether no piece of more than 4 bytes is aligned, but lines of the elements that are multiplied are contiguous:
+  // pieces of 16 bytes are made of the words around them.
+  bool shifted(int64_t lines, DType multiply) const;
+
   tile::GemmImageArgs image{};  // kImage
 
   ExprId element = 0;  // kComputed: over the variables of batch, row (or column) and k

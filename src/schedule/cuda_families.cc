@@ -48,7 +48,7 @@ CudaOperand image_of(const ProductOperand& o, int64_t groups) {
 }
 
 // `lines`: rows of A or columns of B.
-CudaOperand view_of(const ProductOperand& o, int64_t lines, int64_t batch) {
+CudaOperand view_of(const ProductOperand& o, int64_t lines, int64_t batch, DType multiply) {
   if (o.form == Form::kImage) return image_of(o, batch);
   CudaOperand v;
   v.element = o.dtype;
@@ -58,7 +58,8 @@ CudaOperand view_of(const ProductOperand& o, int64_t lines, int64_t batch) {
   for (const auto& [extent, stride] : o.batch) v.bytes *= stride != 0 ? static_cast<double>(extent) : 1;
   v.along_k = o.form == Form::kComputed || o.along_k();
   v.width = o.form == Form::kComputed ? (size_of(o.dtype) == 8 ? 2 : 4) : o.width(lines);
-  if (v.width == 1) v.along_k = true;  // what the kernels take where neither is wide
+  v.shifted = o.shifted(lines, multiply);
+  if (v.width == 1 && !v.shifted) v.along_k = true;  // what the kernels take where neither is wide
   return v;
 }
 
@@ -81,6 +82,8 @@ void add_tile_family(std::vector<CudaCandidate>& found, const CudaTileProblem& p
 int64_t held_registers(const CudaOperand& o, DType in, bool k_major, int64_t rows, int64_t tile_k) {
   constexpr int64_t kLoaders = 128, kWord = 4;
   const auto element = static_cast<int64_t>(size_of(in));
+  if (o.shifted)
+    return std::max<int64_t>(rows * tile_k * element / (kCopyBytes * kLoaders), 1) * 2 * kCopyBytes / kWord;
   if (o.view && o.element == in && k_major == o.along_k && o.width * element >= kWord) return 0;
   const int64_t pieces = std::max<int64_t>(rows * tile_k / (o.width * kLoaders), 1);
   return pieces * std::max<int64_t>(o.width * static_cast<int64_t>(size_of(o.element)) / kWord, 1);
@@ -180,14 +183,23 @@ int ProductOperand::width(int64_t lines) const {
   return result;
 }
 
+bool ProductOperand::shifted(int64_t lines, DType multiply) const {
+  const auto size = static_cast<int64_t>(size_of(dtype));
+  if (form != Form::kMatrix || dtype != multiply || size > 2 || width(lines) * size > 4) return false;
+  const bool k_first = along_k();
+  if (!k_first && row != 1) return false;
+  const int64_t length = k_first ? depth : lines, others = k_first ? lines : depth;
+  return others <= 1 || (k_first ? row : k) >= length;
+}
+
 CudaTileProblem tile_problem(const CudaGemmDesc& d, const Epilogue& epilogue, const std::vector<Operand>& operands) {
   CudaTileProblem p;
   p.a_in = d.multiply_a, p.b_in = d.multiply_b;
   p.tf32 = d.tf32;
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
   p.out_bytes = static_cast<int>(std::max<size_t>(size_of(operands[epilogue.stores.front().operand].dtype), 1));
-  p.a = view_of(d.a, d.m, d.batch);
-  p.b = view_of(d.b, d.n, d.batch);
+  p.a = view_of(d.a, d.m, d.batch, d.multiply_a);
+  p.b = view_of(d.b, d.n, d.batch, d.multiply_b);
   return p;
 }
 

@@ -8,7 +8,7 @@
 
 #include "tile/kernel/cuda/fragment.h"
 #include "tile/kernel/cuda/gemm_sm90.h"
-#include "tile/kernel/cuda/load.h"
+#include "tile/kernel/cuda/load_shifted.h"
 
 namespace heddle::tile::sm90 {
 

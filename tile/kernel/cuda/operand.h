@@ -7,6 +7,14 @@
 
 namespace heddle::tile::cuda {
 
+// A matrix as lines of contiguous elements: rows, or where memory is contiguous along rows every k.
+template <typename T>
+struct MatrixLines {
+  const T* data;
+  int64_t leading;  // elements from line to line, at least `length`
+  int32_t lines, length;
+};
+
 // The integer in which a view computes offsets.
 template <bool Wide, int Align>
 __device__ inline auto stride_of(int64_t stride) {

@@ -14,7 +14,7 @@ __device__ inline void gemm_repack(const GemmRepackArgs& args) {
   const GemmRepackPart& part = args.part[second ? 1 : 0];
   const uint32_t first =
       (blockIdx.x - (second ? args.part[0].blocks : 0)) * (kGemmRepackThreads * kGemmRepackChunks) + threadIdx.x;
-  const uint8_t* from = static_cast<const uint8_t*>(part.from);
+  const auto from = reinterpret_cast<uint64_t>(part.from);
   uint8_t* to = static_cast<uint8_t*>(part.to) + part.to_offset;
   cuda::ShiftedChunk chunks[kGemmRepackChunks];
 #pragma unroll
@@ -23,8 +23,8 @@ __device__ inline void gemm_repack(const GemmRepackArgs& args) {
     if (at >= part.total) continue;
     const uint32_t line = at / part.chunks, column = at - line * part.chunks;
     const uint32_t batch = line / part.rows, row = line - batch * part.rows;
-    chunks[i].fetch(from, part.from_offset + batch * part.from_batch + row * part.from_row + int64_t{column} * 16,
-                    part.end);
+    const int64_t place = part.from_offset + batch * part.from_batch + row * part.from_row + int64_t{column} * 16;
+    chunks[i].fetch(from + place, from + part.end);
   }
 #pragma unroll
   for (int i = 0; i < kGemmRepackChunks; ++i) {

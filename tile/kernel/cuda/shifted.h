@@ -9,7 +9,7 @@ struct alignas(16) Chunk {
   uint32_t x[4];
 };
 
-// The 16 bytes from `at` on, as words: 4 `words` if at is `shift` = at mod 16 bytes behind the first of them.
+// The 16 bytes that begin `shift` bytes (0 to 15) behind the beginning of `low`; `high` follows it.
 __device__ inline Chunk shifted(const Chunk& low, const Chunk& high, uint32_t shift) {
   uint32_t w[8];
 #pragma unroll
@@ -28,27 +28,41 @@ __device__ inline Chunk shifted(const Chunk& low, const Chunk& high, uint32_t sh
   return result;
 }
 
-// The aligned word at `at`; what lies at `end` or behind it is not read.
-__device__ inline Chunk load_before(const uint8_t* base, int64_t at, int64_t end) {
+// The aligned word at address `at`; what lies at `end` or behind it is not read.
+__device__ inline Chunk load_until(uint64_t at, uint64_t end) {
   Chunk chunk{};
   if (at + 16 <= end) {
-    chunk = *reinterpret_cast<const Chunk*>(base + at);
+    chunk = *reinterpret_cast<const Chunk*>(at);
   } else {
 #pragma unroll 1
-    for (int i = 0; at + i < end; ++i) chunk.x[i / 4] |= static_cast<uint32_t>(base[at + i]) << (i % 4 * 8);
+    for (uint32_t i = 0; at + i < end; ++i) {
+      const uint32_t byte = static_cast<uint32_t>(*reinterpret_cast<const uint8_t*>(at + i)) << (i % 4 * 8);
+#pragma unroll
+      for (uint32_t word = 0; word < 4; ++word) chunk.x[word] |= i / 4 == word ? byte : 0;
+    }
   }
   return chunk;
+}
+
+// The first `count` bytes, zeros behind them.
+__device__ inline Chunk before(const Chunk& chunk, int count) {
+  Chunk result;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const int bytes = count - 4 * i;
+    result.x[i] = bytes >= 4 ? chunk.x[i] : bytes <= 0 ? 0 : chunk.x[i] & ((1u << (8 * bytes)) - 1);
+  }
+  return result;
 }
 
 // One such piece between its reads and its use.
 class ShiftedChunk {
  public:
-  // From byte `at` >= 0 of `base`, a multiple of 16; bytes at `end` or behind it are not read.
-  __device__ void fetch(const uint8_t* base, int64_t at, int64_t end) {
+  // Bytes at `end` or behind it are not read.
+  __device__ void fetch(uint64_t at, uint64_t end) {
     shift_ = static_cast<uint32_t>(at) & 15;
-    const int64_t word = at - shift_;
-    low_ = load_before(base, word, end);
-    if (shift_ != 0) high_ = load_before(base, word + 16, end);
+    low_ = load_until(at - shift_, end);
+    if (shift_ != 0) high_ = load_until(at - shift_ + 16, end);
   }
   __device__ Chunk value() const { return shifted(low_, high_, shift_); }
 
