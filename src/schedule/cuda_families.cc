@@ -82,8 +82,7 @@ void add_tile_family(std::vector<CudaCandidate>& found, const CudaTileProblem& p
 int64_t held_registers(const CudaOperand& o, DType in, bool k_major, int64_t rows, int64_t tile_k) {
   constexpr int64_t kLoaders = 128, kWord = 4;
   const auto element = static_cast<int64_t>(size_of(in));
-  if (o.shifted)
-    return std::max<int64_t>(rows * tile_k * element / (kCopyBytes * kLoaders), 1) * 2 * kCopyBytes / kWord;
+  if (o.shifted) return 0;
   if (o.view && o.element == in && k_major == o.along_k && o.width * element >= kWord) return 0;
   const int64_t pieces = std::max<int64_t>(rows * tile_k / (o.width * kLoaders), 1);
   return pieces * std::max<int64_t>(o.width * static_cast<int64_t>(size_of(o.element)) / kWord, 1);
@@ -187,7 +186,7 @@ bool ProductOperand::shifted(int64_t lines, DType multiply) const {
   const auto size = static_cast<int64_t>(size_of(dtype));
   if (form != Form::kMatrix || dtype != multiply || size > 2 || width(lines) * size > 4) return false;
   const bool k_first = along_k();
-  if (!k_first && row != 1) return false;
+  if (!k_first && (row != 1 || size == 1)) return false;  // bytes are read along k only
   const int64_t length = k_first ? depth : lines, others = k_first ? lines : depth;
   return others <= 1 || (k_first ? row : k) >= length;
 }
@@ -302,6 +301,7 @@ std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& d, const E
   p->views = true;
   p->a_k_major = views.a.along_k || size_of(p->in) == 1;
   p->b_k_major = views.b.along_k || size_of(p->in) == 1;
+  p->shifted_a = views.a.shifted, p->shifted_b = views.b.shifted;
   return p->resolved();
 }
 
@@ -367,7 +367,7 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
   const CudaTileProblem views = tile_problem(desc, epilogue, operands);
   constexpr double kWholePieces = 1.4, kSmallPieces = 2.5;
   const auto whole = [](const CudaOperand& o, DType in) {
-    return o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes;
+    return o.shifted || (o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes);
   };
   const bool fast = whole(views.a, desc.multiply_a) && whole(views.b, desc.multiply_b);
   std::string why = "the device is older", why_views = why, why_windows = why;

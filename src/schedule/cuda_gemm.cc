@@ -75,6 +75,14 @@ double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major
   return std::max({multiply + kBarriers, shared, fill, arriving, kLeastTileCycles});
 }
 
+// Cycles in which the warpgroup that loads puts the pieces of a k-tile together, one instruction of each of its four
+// warps at a time.
+double shift_cycles(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  constexpr double kPieces = tile::kGemmRowBytes / 16, kInstructions = 42;
+  const double rows = (p.shifted_a ? c.tile_m : 0) + (p.shifted_b ? c.tile_n : 0);
+  return rows * kPieces / 128 * kInstructions;
+}
+
 // Copies of operands to padded rows: one launch, read and written at the speed of memory.
 double repack_us(const CudaGemmProblem& p) {
   const auto element = static_cast<double>(size_of(p.in));
@@ -179,7 +187,12 @@ std::string CudaGemmConfig::name() const {
 }
 
 int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
-  return tile::gemm_shared_bytes(
+  const auto element = static_cast<int>(size_of(problem.in));
+  const int shifted = (problem.shifted_a ? 1 : 0) + (problem.shifted_b ? 1 : 0);
+  const int slots = tile::gemm_stages_behind(stages, shifted, tile_m + tile_n) + 1;
+  const int raw = (problem.shifted_a ? tile::gemm_raw_bytes(tile_m, problem.a_k_major, element, slots) : 0) +
+                  (problem.shifted_b ? tile::gemm_raw_bytes(tile_n, problem.b_k_major, element, slots) : 0);
+  return raw + tile::gemm_shared_bytes(
       tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major, swapped ? problem.a_k_major : problem.b_k_major,
       stages, consumers, tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
 }
@@ -200,7 +213,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const int64_t units = ceil_div(m, c.tile_m * c.cluster_m) * ceil_div(n, c.tile_n * c.cluster_n) * p.batch * c.splits;
   const int64_t running = std::min(units, clusters);
   const double share = static_cast<double>(running) * cluster / target.sms;
-  const double tile_cycles = cycles_per_k_tile(c, a_k, b_k, std::min(share, 1.0));
+  const double tile_cycles = std::max(cycles_per_k_tile(c, a_k, b_k, std::min(share, 1.0)), shift_cycles(p, c));
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
   const double store_cycles = 2030 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / 21);
   if (c.stream) {

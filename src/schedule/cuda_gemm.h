@@ -40,6 +40,8 @@ struct CudaGemmProblem {
   // ldb the elements of a filter.
   std::optional<CudaGemmWindows> windows{};
 
+  bool shifted_a = false, shifted_b = false;  // of views: pieces of 16 bytes are put together from aligned words
+
   // With every 0 above replaced. Throws kInvalidArgument on a leading dimension smaller than the row, a negative size
   // or one beyond 2^31 - 1, kUnsupportedType on types or layouts that the tensor cores do not read.
   CudaGemmProblem resolved() const;

@@ -152,6 +152,22 @@ struct Range {
   int32_t first, last;  // without last
 };
 
+// Stages whose copies threads have under way when they ask for the next one. `shifted`: how many of the operands pass
+// through words as they lie in memory (load_shifted.h), which need no place in the ring yet; `rows` of both tiles. A
+// stage is free when the one after it multiplies, so that others leave two of the ring.
+TILE_HD constexpr int gemm_stages_behind(int stages, int shifted, int rows) {
+  if (shifted == 0) return stages > 3 ? 2 : 1;
+  const int wanted = rows <= 96 ? 6 : rows <= 160 ? 4 : 2;
+  return shifted == 2 || stages - 2 > wanted ? wanted : stages - 2;
+}
+
+// Shared memory for the words of an operand whose lines begin at any byte, behind that of the ring; `slots`: one more
+// than there are stages under way.
+TILE_HD constexpr int gemm_raw_bytes(int rows, bool k_major, int element, int slots) {
+  const int depth = kGemmRowBytes / element;
+  return (k_major ? rows * (kGemmRowBytes + 16) : depth * (rows * element + 16)) * slots;
+}
+
 // One unit of work of a block: a tile of D and a part of k.
 struct GemmUnit {
   int32_t m, n;  // of this block's tile, in elements

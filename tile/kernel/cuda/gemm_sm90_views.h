@@ -27,15 +27,40 @@ struct ViewLoaders {
   static_assert((Config::kAKMajor || Traits::kTileM % 64 == 0) && (Config::kBKMajor || Traits::kTileN % 64 == 0));
 };
 
+// Bytes of a stage of words as they lie in memory, for operands that are shifted to their tiles (load_shifted.h).
 template <typename Loader>
-__device__ inline void load_stage(Loader& loader, uint8_t* to) {
-  if constexpr (Loader::kAsync) {
+constexpr int raw_bytes() {
+  if constexpr (requires { Loader::kRawBytes; }) {
+    return Loader::kRawBytes;
+  } else {
+    return 0;
+  }
+}
+
+// What a stage under way leaves to be done.
+template <typename Loader, bool Raw = (raw_bytes<Loader>() > 0)>
+struct UnderWay {
+  typename Loader::Copied copied;
+  __device__ void finish(const uint8_t* raw, uint8_t* to) const { Loader::finish(copied, raw, to); }
+};
+template <typename Loader>
+struct UnderWay<Loader, false> {
+  __device__ void finish(const uint8_t*, uint8_t*) const {}
+};
+
+template <typename Loader>
+__device__ inline UnderWay<Loader> load_stage(Loader& loader, uint8_t* to, uint8_t* raw) {
+  UnderWay<Loader> stage;
+  if constexpr (raw_bytes<Loader>() > 0) {
+    stage.copied = loader.copy(shared_address(raw));
+  } else if constexpr (Loader::kAsync) {
     loader.copy(shared_address(to));
   } else {
     loader.fetch();
     loader.put(to);
   }
   loader.next();
+  return stage;
 }
 
 // The warpgroup that fills the ring. Copies of kBehind stages are under way while the next one is asked for.
@@ -44,23 +69,50 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
                                  const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
   using Loaders = ViewLoaders<Config, A, B>;
-  constexpr int kBehind = Traits::kStages > 3 ? 2 : 1;
+  using LoaderA = typename Loaders::LoaderA;
+  using LoaderB = typename Loaders::LoaderB;
+  constexpr int kRawA = raw_bytes<LoaderA>(), kRaw = kRawA + raw_bytes<LoaderB>();
+  constexpr int kShifted = (kRawA > 0 ? 1 : 0) + (kRaw > kRawA ? 1 : 0);
+  constexpr int kBehind = gemm_stages_behind(Traits::kStages, kShifted, Config::kTileM + Config::kTileN);
+  struct Stage {
+    UnderWay<LoaderA> a;
+    UnderWay<LoaderB> b;
+  } under_way[kBehind + 1];  // the last one is the newest
+  uint8_t* const raw = reinterpret_cast<uint8_t*>(shared.turn + 2);
   RingPosition<Traits::kStages> at, arrived;
+  RingPosition<kBehind + 1> raw_at, raw_arrived;
   int32_t behind = 0;
-  const auto complete = [&] {
+  const auto advance = [&] {
+    if constexpr (kRaw > 0) {
+#pragma unroll
+      for (int i = 0; i < kBehind; ++i) under_way[i] = under_way[i + 1];
+    }
+  };
+  const auto complete = [&] {  // the oldest
+    if constexpr (kRaw > 0) {
+      const uint8_t* from = raw + raw_arrived.stage * kRaw;
+      if constexpr (kShifted == 2) shared.empty[arrived.stage].wait(arrived.phase ^ 1);
+      __syncwarp();
+      under_way[0].a.finish(from, shared.a + arrived.stage * Traits::kABytes);
+      under_way[0].b.finish(from + kRawA, shared.b + arrived.stage * Traits::kBBytes);
+      __syncwarp();
+      raw_arrived.step();
+    }
     fence_async_shared();
     shared.full[arrived.stage].arrive();
     arrived.step();
   };
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
-    typename Loaders::LoaderA a(operand_a, unit.batch, unit.m, unit.k.first * Traits::kTileK);
-    typename Loaders::LoaderB b(operand_b, unit.batch, unit.n, unit.k.first * Traits::kTileK);
+    LoaderA a(operand_a, unit.batch, unit.m, unit.k.first * Traits::kTileK);
+    LoaderB b(operand_b, unit.batch, unit.n, unit.k.first * Traits::kTileK);
 #pragma unroll 1
-    for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
-      shared.empty[at.stage].wait(at.phase ^ 1);
-      load_stage(a, shared.a + at.stage * Traits::kABytes);
-      load_stage(b, shared.b + at.stage * Traits::kBBytes);
+    for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step(), raw_at.step()) {
+      if constexpr (kShifted < 2) shared.empty[at.stage].wait(at.phase ^ 1);
+      advance();
+      uint8_t* to = raw + raw_at.stage * kRaw;
+      under_way[kBehind].a = load_stage(a, shared.a + at.stage * Traits::kABytes, to);
+      under_way[kBehind].b = load_stage(b, shared.b + at.stage * Traits::kBBytes, to + kRawA);
       sm80::commit_copies();
       if (behind == kBehind) {
         sm80::wait_copies<kBehind>();
@@ -71,7 +123,11 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
     }
   }
   sm80::wait_copies<0>();
-  for (; behind > 0; --behind) complete();
+  for (int32_t missing = kBehind; missing > behind; --missing) advance();
+  for (; behind > 0; --behind) {
+    advance();
+    complete();
+  }
 }
 
 // The kernel. Launched as gemm() is.

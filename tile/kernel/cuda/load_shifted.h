@@ -25,10 +25,17 @@ struct OperandTraits<Operand, In> {
   static constexpr bool kRaw = true;
 };
 
-// The words are asked for by fetch() and shifted by put(). What lies behind the matrix is not read.
+// Either through registers: the words are asked for by fetch() and shifted by put(). Or by cp.async: copy() brings the
+// words of every line to shared memory as they lie, and when they have come, finish() shifts them to the tile. What
+// lies behind the matrix is not read.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 requires ShiftedAs<Operand, In>
 class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
+ private:
+  static constexpr bool kAlongK = Operand::kLinesAlongK;
+  static constexpr int W = 16 / sizeof(In);
+  using D = Deal<(kAlongK ? Rows : TileK), (kAlongK ? TileK : Rows) / W, Threads>;
+
  public:
   using Tile = SharedTile;
   static constexpr bool kAsync = false;
@@ -42,10 +49,47 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     leading_ = lines.leading * int(sizeof(In));
     const auto data = reinterpret_cast<uint64_t>(lines.data);
     end_ = data + (lines.lines - 1) * leading_ + lines.length * int(sizeof(In));
+    begin_ = data & ~uint64_t{15};
     at_ = data + ((kAlongK ? row : k) + place_) * leading_ + ((kAlongK ? k : row) + inside_) * int(sizeof(In));
   }
 
-  __device__ void copy(uint32_t) {}
+  // Words in shared memory, of lines with one more than they have pieces.
+  static constexpr int kPieces = (kAlongK ? TileK : Rows) / W, kPitch = (kPieces + 1) * 16;
+  static constexpr int kRawBytes = (kAlongK ? Rows : TileK) * kPitch;
+
+  // What finish() must know of the tile that was copied.
+  struct Copied {
+    int left;
+    uint32_t at, leading;
+  };
+
+  // To `raw`, a shared address. Lines belong to warps: a barrier of the warp lies between copy() and finish().
+  __device__ Copied copy(uint32_t raw) const {
+    if (!D::kIdle || !idle()) {
+#pragma unroll
+      for (int i = 0; i < D::kCount; ++i) {
+        const uint64_t at = at_ + line_of(i) * leading_ + pos_of(i) * int(sizeof(In)), word = at & ~uint64_t{15};
+        const int bytes = line_of(i) < lines_ ? (left_ - pos_of(i)) * int(sizeof(In)) + static_cast<int>(at & 15) : 0;
+        const uint32_t to = raw + (place_ + line_of(i)) * kPitch + (inside_ + pos_of(i)) * int(sizeof(In));
+        copy_word(to, word, bytes > 0);
+        if (inside_ + pos_of(i) == (kPieces - 1) * W) copy_word(to + 16, word + 16, bytes > 16);
+      }
+    }
+    return {left_, static_cast<uint32_t>(at_), static_cast<uint32_t>(leading_)};
+  }
+  __device__ static void finish(const Copied& copied, const uint8_t* raw, uint8_t* to) {
+    const int place = static_cast<int>(threadIdx.x) / D::kAcross;
+    const int inside = static_cast<int>(threadIdx.x) % D::kAcross * W;
+    if (D::kIdle && place >= (kAlongK ? Rows : TileK)) return;
+#pragma unroll
+    for (int i = 0; i < D::kCount; ++i) {
+      const int line = place + line_of(i), pos = inside + pos_of(i);
+      const auto* word = reinterpret_cast<const Chunk*>(raw + line * kPitch + pos * int(sizeof(In)));
+      const Chunk chunk = shifted(word[0], word[1], (copied.at + line_of(i) * copied.leading) & 15);
+      put_piece(to, line, pos, before(chunk, (copied.left - pos_of(i)) * int(sizeof(In))));
+    }
+  }
+
   __device__ void fetch() {
     held_left_ = left_;
     held_at_ = static_cast<uint32_t>(at_);
@@ -64,14 +108,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     for (int i = 0; i < D::kCount; ++i) {
       const uint32_t shift = (held_at_ + line_of(i) * static_cast<uint32_t>(leading_)) & 15;  // pieces add multiples
       const Chunk chunk = before(shifted(low_[i], high_[i], shift), (held_left_ - pos_of(i)) * int(sizeof(In)));
-      const int line = place_ + line_of(i), pos = inside_ + pos_of(i);
-      if constexpr (Tile::kAlongK == kAlongK) {
-        *reinterpret_cast<Chunk*>(to + place_of(line, pos)) = chunk;
-      } else {
-        const auto piece = __builtin_bit_cast(Held, chunk);
-#pragma unroll
-        for (int j = 0; j < W; ++j) *reinterpret_cast<In*>(to + place_of(line, pos + j)) = piece.x[j];
-      }
+      put_piece(to, place_ + line_of(i), inside_ + pos_of(i), chunk);
     }
   }
   __device__ void next() {
@@ -85,10 +122,24 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   }
 
  private:
-  static constexpr bool kAlongK = Operand::kLinesAlongK;
-  static constexpr int W = 16 / sizeof(In);
-  using D = Deal<(kAlongK ? Rows : TileK), (kAlongK ? TileK : Rows) / W, Threads>;
   using Held = Piece<In, W>;
+
+  __device__ void copy_word(uint32_t to, uint64_t word, bool valid) const {
+    const uint64_t behind = end_ - word;  // more than 0 where valid
+    sm80::copy_async<16>(to, reinterpret_cast<const void*>(valid ? word : begin_),
+                         !valid        ? 0
+                         : behind < 16 ? static_cast<uint32_t>(behind)
+                                       : 16);
+  }
+  __device__ static void put_piece(uint8_t* to, int line, int pos, const Chunk& chunk) {
+    if constexpr (Tile::kAlongK == kAlongK) {
+      *reinterpret_cast<Chunk*>(to + place_of(line, pos)) = chunk;
+    } else {
+      const auto piece = __builtin_bit_cast(Held, chunk);
+#pragma unroll
+      for (int j = 0; j < W; ++j) *reinterpret_cast<In*>(to + place_of(line, pos + j)) = piece.x[j];
+    }
+  }
 
   __device__ static constexpr int line_of(int i) {
     return i / D::kPos * D::kLinesAtOnce;
@@ -103,8 +154,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return place_ >= (kAlongK ? Rows : TileK);
   }
 
-  uint64_t at_, end_;  // of the thread's first piece; behind the matrix
-  int64_t leading_;    // in bytes
+  uint64_t begin_, at_, end_;  // of the matrix, of the thread's first piece; behind the matrix
+  int64_t leading_;            // in bytes
   int place_, inside_;
   int lines_, left_;  // lines and elements from the thread's first piece on
   int held_left_;
