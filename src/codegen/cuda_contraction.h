@@ -11,8 +11,9 @@ namespace heddle::codegen {
 KernelSource emit_cuda_contraction(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
                                    const schedule::Config& config, const Target& target);
 
-// A product as the kernels over views take it, with the text and blocks of its operands.
+// A product as the kernels over views take it, with the text and blocks of its operands. `shifted`: those whose lines
+// begin at any element say so, for kernels that shift them (load_shifted.h).
 schedule::CudaTileProblem written_problem(const schedule::KernelDesc& desc, const schedule::Epilogue& epilogue,
-                                          const schedule::CudaGemmDesc& gemm);
+                                          const schedule::CudaGemmDesc& gemm, bool shifted);
 
 }  // namespace heddle::codegen

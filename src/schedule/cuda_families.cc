@@ -13,7 +13,7 @@ namespace {
 using Form = ProductOperand::Form;
 using Engine = CudaTileConfig::Engine;
 
-constexpr int64_t kCopyBytes = 16;
+constexpr int64_t kCopyBytes = 16, kSectorBytes = 8;
 
 bool is_tensor(const CudaGemmDesc& d) {
   const auto narrow = [](DType t) { return t == DType::kF16 || t == DType::kBF16 || size_of(t) == 1; };
@@ -59,7 +59,7 @@ CudaOperand view_of(const ProductOperand& o, int64_t lines, int64_t batch, DType
   v.along_k = o.form == Form::kComputed || o.along_k();
   v.width = o.form == Form::kComputed ? (size_of(o.dtype) == 8 ? 2 : 4) : o.width(lines);
   v.shifted = o.shifted(lines, multiply);
-  if (v.width == 1 && !v.shifted) v.along_k = true;  // what the kernels take where neither is wide
+  if (v.width == 1) v.along_k = true;  // what the kernels take where neither is wide
   return v;
 }
 
@@ -197,6 +197,8 @@ CudaTileProblem tile_problem(const CudaGemmDesc& d, const Epilogue& epilogue, co
   p.tf32 = d.tf32;
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
   p.out_bytes = static_cast<int>(std::max<size_t>(size_of(operands[epilogue.stores.front().operand].dtype), 1));
+  const auto place = affine_place(epilogue, epilogue.stores.front().at);
+  p.scattered = d.m > 1 && place && (*place)[2] == 1 && (*place)[1] * p.out_bytes % kSectorBytes != 0;
   p.a = view_of(d.a, d.m, d.batch, d.multiply_a);
   p.b = view_of(d.b, d.n, d.batch, d.multiply_b);
   return p;
@@ -299,8 +301,8 @@ std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& d, const E
   }
   const CudaTileProblem views = tile_problem(d, epilogue, operands);
   p->views = true;
-  p->a_k_major = views.a.along_k || size_of(p->in) == 1;
-  p->b_k_major = views.b.along_k || size_of(p->in) == 1;
+  p->a_k_major = (views.a.shifted ? d.a.along_k() : views.a.along_k) || size_of(p->in) == 1;
+  p->b_k_major = (views.b.shifted ? d.b.along_k() : views.b.along_k) || size_of(p->in) == 1;
   p->shifted_a = views.a.shifted, p->shifted_b = views.b.shifted;
   return p->resolved();
 }
@@ -365,11 +367,13 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
   std::vector<CudaCandidate> found;
   // Pieces of 16 bytes keep up with wgmma; each that is smaller, computed or converted costs instructions.
   const CudaTileProblem views = tile_problem(desc, epilogue, operands);
-  constexpr double kWholePieces = 1.4, kSmallPieces = 2.5;
-  const auto whole = [](const CudaOperand& o, DType in) {
-    return o.shifted || (o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes);
+  constexpr double kWholePieces = 1.4, kSmallPieces = 2.5, kShiftedPieces = 2.5;
+  const auto factor = [](const CudaOperand& o, DType in) {
+    if (o.shifted) return kShiftedPieces;
+    const bool whole = o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes;
+    return whole ? kWholePieces : kSmallPieces;
   };
-  const bool fast = whole(views.a, desc.multiply_a) && whole(views.b, desc.multiply_b);
+  const double slower = std::max(factor(views.a, desc.multiply_a), factor(views.b, desc.multiply_b));
   std::string why = "the device is older", why_views = why, why_windows = why;
   const bool wgmma = target.cuda.sm == 90;
   const auto copied = wgmma ? sm90_problem(desc, epilogue, operands, &why) : std::nullopt;
@@ -377,7 +381,7 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
   const auto gathered = wgmma ? sm90_windows_problem(desc, epilogue, operands, &why_windows) : std::nullopt;
   add_sm90_family(found, "sm90", copied, nullptr, why, 1, target.cuda);
   add_sm90_family(found, "sm90w", gathered, nullptr, why_windows, 1, target.cuda);
-  add_sm90_family(found, "sm90v", loaded, &views, why_views, fast ? kWholePieces : kSmallPieces, target.cuda);
+  add_sm90_family(found, "sm90v", loaded, &views, why_views, slower, target.cuda);
   add_tile_family(found, views, target.cuda);
   std::stable_sort(found.begin(), found.end(), [](const CudaCandidate& a, const CudaCandidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();

@@ -22,7 +22,7 @@ struct CudaOperand {
   bool along_k = true;                 // memory is contiguous along k, else along rows
   int width = 1;                       // elements of a piece that is loaded at once: at most 16 bytes
   bool view = true;                    // false: computed element by element
-  bool shifted = false;                // tensor cores get pieces of 16 bytes at any address (load_shifted.h)
+  bool shifted = false;                // sm90v takes pieces of 16 bytes from any address (load_shifted.h)
   bool prologue = false;               // values change on their way
   bool image = false;                  // addresses are computed for every piece
   double bytes = 0;                    // one read of all that it has

@@ -43,20 +43,12 @@ double sum_bytes(const CudaTileProblem& p) {
 
 // Whether cp.async brings an operand to shared memory as it is.
 bool copied(const CudaOperand& o, DType in, Engine engine) {
-  if (!o.view || o.prologue || o.shifted || o.element != in || o.width * size_of(in) < 4) return false;
+  if (!o.view || o.prologue || o.element != in || o.width * size_of(in) < 4) return false;
   return engine == Engine::kMma ? o.along_k || size_of(in) > 1 : !o.along_k;
-}
-
-// Whether its pieces of 16 bytes are put together from aligned words.
-bool shifts(const CudaOperand& o, Engine engine) {
-  return o.shifted && engine == Engine::kMma;
 }
 
 // Registers for the pieces of an operand that a thread loads at a time.
 double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, DType in) {
-  if (shifts(o, c.engine)) {
-    return 14 + 8.0 * std::max(1.0, rows * c.tile_k * static_cast<double>(size_of(in)) / 16 / c.threads());
-  }
   const double pieces = std::max(1.0, static_cast<double>(rows) * c.tile_k / o.width / c.threads());
   const double addresses = !o.image ? 0 : pieces <= 8 ? 12 + 3 * pieces : 46;
   if (copied(o, in, c.engine)) return addresses + 0.6 * std::max(pieces - 8, 0.0);
@@ -115,10 +107,13 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
       k / kL2BytesPerCycle;
   // Addresses, predicates and, through registers, conversions and stores: instructions of 4 schedulers, 32 lanes each.
   const auto issue = [&](const CudaOperand& o, double rows) {
-    const DType in = mma ? p.a_in : p.accumulator();
-    constexpr double kShift = 26;  // two reads and a word from four shifts
-    if (shifts(o, c.engine)) return rows * k * element / 16 * kShift / 128;
     const double pieces = rows * k / o.width;
+    const DType in = mma ? p.a_in : p.accumulator();
+    // Measured on an H200: 16 bytes that go by elements through registers take 2.2 cycles of a multiprocessor.
+    constexpr double kElementwise = 2.2;
+    if (mma && o.view && !copied(o, in, c.engine)) {
+      return std::max(kElementwise * rows * k * element / 16, pieces * (8 + 2.0 * o.width) / 128);
+    }
     return pieces * (4 + (o.image ? 6 : 0) + (copied(o, in, c.engine) ? 0 : 4 + 2 * o.width)) / 128;
   };
   const double instructions =
@@ -135,7 +130,10 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
   const double compute =
       static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) / (kClockGhz * 1e3);
   const double share = std::min(1.0, 0.15 + static_cast<double>(units) / target.sms);
-  return std::max(compute, p.bytes() / (kBytesPerUs * share));
+  constexpr double kScattered = 11;  // times as long as whole sectors, on an H200
+  const double stored =
+      static_cast<double>(p.m) * p.n * p.batch * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
+  return std::max(compute, (p.bytes() + stored) / (kBytesPerUs * share));
 }
 
 }  // namespace

@@ -16,8 +16,9 @@ struct CudaTileProblem {
   DType a_in = DType::kF16, b_in = DType::kF16;
   bool tf32 = false;  // kF32 may be rounded to tf32
   int64_t m = 0, n = 0, k = 0, batch = 1;
-  int out_bytes = 2;  // of what the epilogue stores for each element
-  CudaOperand a, b;   // as [m][k] and [n][k]
+  int out_bytes = 2;       // of what the epilogue stores for each element
+  bool scattered = false;  // rows of D begin at addresses that no piece of 8 bytes allows: stored by elements
+  CudaOperand a, b;        // as [m][k] and [n][k]
 
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
   double bytes() const;  // each operand read once, D written once

@@ -17,12 +17,12 @@ namespace heddle::tile::sm90 {
 // Accumulators of Rows rows by Columns columns of D in a warp's staging buffers, 4 KiB.
 template <int Rows, int Columns, typename Acc>
 struct StagedPiece {
-  static_assert(Rows * Columns * sizeof(Acc) <= 2 * kGemmStagingBytes && Columns % 16 == 0);
+  static_assert(Rows * Columns * sizeof(Acc) <= 2 * kGemmStagingBytes && Columns % 8 == 0);
   Acc* buffer;
 
   // Groups of 8 columns change places from row to row, so that fragments of 8 rows meet no bank twice.
   __device__ Acc& at(int row, int column) const {
-    constexpr int kGroups = Columns % 64 == 0 ? 8 : Columns % 32 == 0 ? 4 : 2;
+    constexpr int kGroups = Columns % 64 == 0 ? 8 : Columns % 32 == 0 ? 4 : Columns % 16 == 0 ? 2 : 1;
     return buffer[row * Columns + (column ^ (row % kGroups * 8))];
   }
 };
@@ -65,7 +65,7 @@ __device__ inline void store_piece(const StagedPiece<Rows, Columns, Acc>& piece,
 template <bool Swapped, int N, typename Acc, typename Epilogue>
 __device__ inline void store_epilogue(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                       uint8_t* staging, int batch, int row, int col) {
-  constexpr int kPiece = N % 64 == 0 ? 64 : N % 32 == 0 ? 32 : 16;
+  constexpr int kPiece = N % 64 == 0 ? 64 : N % 32 == 0 ? 32 : N % 16 == 0 ? 16 : 8;
   const int lane = threadIdx.x % 32;
   using Piece = StagedPiece<Swapped ? kPiece : 16, Swapped ? 16 : kPiece, Acc>;
   const Piece piece{reinterpret_cast<Acc*>(staging)};

@@ -25,9 +25,8 @@ struct OperandTraits<Operand, In> {
   static constexpr bool kRaw = true;
 };
 
-// Either through registers: the words are asked for by fetch() and shifted by put(). Or by cp.async: copy() brings the
-// words of every line to shared memory as they lie, and when they have come, finish() shifts them to the tile. What
-// lies behind the matrix is not read.
+// By cp.async: copy() brings the words of every line to shared memory as they lie, and when they have come, finish()
+// shifts them to the tile. What lies behind the matrix is not read.
 template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
 requires ShiftedAs<Operand, In>
 class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
@@ -69,7 +68,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
 #pragma unroll
       for (int i = 0; i < D::kCount; ++i) {
         const uint64_t at = at_ + line_of(i) * leading_ + pos_of(i) * int(sizeof(In)), word = at & ~uint64_t{15};
-        const int bytes = line_of(i) < lines_ ? (left_ - pos_of(i)) * int(sizeof(In)) + static_cast<int>(at & 15) : 0;
+        const int bytes = line_of(i) < lines_ ? bytes_of(left_ - pos_of(i)) + static_cast<int>(at & 15) : 0;
         const uint32_t to = raw + (place_ + line_of(i)) * kPitch + (inside_ + pos_of(i)) * int(sizeof(In));
         copy_word(to, word, bytes > 0);
         if (inside_ + pos_of(i) == (kPieces - 1) * W) copy_word(to + 16, word + 16, bytes > 16);
@@ -86,31 +85,10 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
       const int line = place + line_of(i), pos = inside + pos_of(i);
       const auto* word = reinterpret_cast<const Chunk*>(raw + line * kPitch + pos * int(sizeof(In)));
       const Chunk chunk = shifted(word[0], word[1], (copied.at + line_of(i) * copied.leading) & 15);
-      put_piece(to, line, pos, before(chunk, (copied.left - pos_of(i)) * int(sizeof(In))));
+      put_piece(to, line, pos, before(chunk, bytes_of(copied.left - pos_of(i))));
     }
   }
 
-  __device__ void fetch() {
-    held_left_ = left_;
-    held_at_ = static_cast<uint32_t>(at_);
-#pragma unroll
-    for (int i = 0; i < D::kCount; ++i) {
-      low_[i] = high_[i] = Chunk{};
-      if (line_of(i) >= lines_ || pos_of(i) >= left_ || (D::kIdle && idle())) continue;
-      const uint64_t at = at_ + line_of(i) * leading_ + pos_of(i) * int(sizeof(In)), word = at & ~uint64_t{15};
-      low_[i] = load_until(word, end_);
-      if (at != word) high_[i] = load_until(word + 16, end_);
-    }
-  }
-  __device__ void put(uint8_t* to) const {
-    if (D::kIdle && idle()) return;
-#pragma unroll
-    for (int i = 0; i < D::kCount; ++i) {
-      const uint32_t shift = (held_at_ + line_of(i) * static_cast<uint32_t>(leading_)) & 15;  // pieces add multiples
-      const Chunk chunk = before(shifted(low_[i], high_[i], shift), (held_left_ - pos_of(i)) * int(sizeof(In)));
-      put_piece(to, place_ + line_of(i), inside_ + pos_of(i), chunk);
-    }
-  }
   __device__ void next() {
     if constexpr (kAlongK) {
       at_ += TileK * sizeof(In);
@@ -154,13 +132,15 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     return place_ >= (kAlongK ? Rows : TileK);
   }
 
+  // Bytes of what is left of a line, as far as a piece and its shift reach.
+  __device__ static int bytes_of(int left) {
+    return (left < 2 * W ? left : 2 * W) * int(sizeof(In));
+  }
+
   uint64_t begin_, at_, end_;  // of the matrix, of the thread's first piece; behind the matrix
   int64_t leading_;            // in bytes
   int place_, inside_;
   int lines_, left_;  // lines and elements from the thread's first piece on
-  int held_left_;
-  uint32_t held_at_;
-  Chunk low_[D::kCount], high_[D::kCount];
 };
 
 }  // namespace heddle::tile::cuda

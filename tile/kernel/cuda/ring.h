@@ -1,7 +1,7 @@
 // A ring of stages in shared memory that runs ahead of the multiplication: Stages - 1 tiles of both operands.
 #pragma once
 
-#include "tile/kernel/cuda/load_shifted.h"
+#include "tile/kernel/cuda/load.h"
 
 namespace heddle::tile::cuda {
 
