@@ -142,8 +142,9 @@ bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType mult
   if (o.batch.size() == 2 && o.batch[0].second != stride * o.batch[1].first) {
     const int64_t heads = o.batch[1].first, outer = o.batch[0].second, depth = tile::kGemmRowBytes / element;
     step = stride, stride = outer;
-    // What is read beyond the end of one head is the next one's.
-    const bool whole = !k_major || k % depth == 0;
+    // What is read beyond the end of one head is the next one's. A coordinate along memory that is no multiple of 16
+    // bytes is an illegal instruction.
+    const bool whole = (!k_major || k % depth == 0) && step * element % kCopyBytes == 0;
     if (step <= 0 || !whole || (heads - 1) * step + row > leading ||
         needs_repack(multiply, leading, outer, o.batch[0].first) || o.offset * element % kCopyBytes != 0) {
       return refuse("batches have several strides");
