@@ -100,7 +100,7 @@ KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c,
     for (PointerPatch& patch : launch.pointers) patch.operand = static_cast<int>(operands[size_t(patch.operand)]);
   }
   if (d.k > 0 && !made.launches.empty()) {
-    for (const schedule::CudaOperand* o : {&views.a, &views.b}) {
+    for (const schedule::CudaOperand* o : {g.swapped ? &views.b : &views.a, g.swapped ? &views.a : &views.b}) {
       add_argument(made.launches[0], {o->text, o->block, o->pointers});
     }
   }
@@ -171,9 +171,9 @@ KernelSource write(const KernelDesc& desc, const ContractionDesc& c, const Confi
                    const std::string& symbol) {
   KernelSource source;
   if (const auto* gemm = std::get_if<CudaGemmDesc>(&c.problem)) {
-    const auto make = config.algorithm == "sm90" || config.algorithm == "sm90w" ? sm90_source
-                      : config.algorithm == "sm90v"                             ? sm90_views_source
-                                                                                : tile_source;
+    const bool views = config.algorithm == "sm90v" || config.algorithm == "sm90vp";
+    const bool copied = config.algorithm.starts_with("sm90") && !views;
+    const auto make = copied ? sm90_source : views ? sm90_views_source : tile_source;
     source = make(desc, c, *gemm, config, target, symbol);
   } else {
     source = window_source(desc, c, std::get<WindowDesc>(c.problem), config, symbol);

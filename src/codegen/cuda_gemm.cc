@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "schedule/cuda_gemm_parts.h"
 
 namespace heddle::codegen {
 namespace {
@@ -34,6 +35,41 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
 // Whether the first result comes back from the epilogue.
 bool returns(GemmStore store) {
   return store == GemmStore::kTma || store == GemmStore::kRows;
+}
+
+std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  const auto stream = [&](bool is_a) { return !p.views && schedule::streams_operand(p, c, is_a); };
+  return fmt::format(
+      "struct Config {{\n"
+      "  using In = {};\n"
+      "  static constexpr int kTileM = {}, kTileN = {}, kStages = {}, kConsumers = {}, kParts = {};\n"
+      "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {}, kViews = {};\n"
+      "  static constexpr bool kStreamA = {}, kStreamB = {};\n"
+      "  static constexpr auto kStore = tile::GemmStore::{};\n"
+      "}};\n",
+      tile_type(p.in, true), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
+      c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, stream(true), stream(false),
+      c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue");
+}
+
+// The kernel of gemm_sm90_parts.h.
+std::string parts_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const std::string& symbol) {
+  const bool partial = c.store == GemmStore::kPartial;
+  const std::string maps =
+      "const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b,\n        ";
+  const std::string views =
+      fmt::format(",\n        const __grid_constant__ {0}_parts::A a, const __grid_constant__ {0}_parts::B b", symbol);
+  return fmt::format(
+      "extern \"C\" __global__ void {0}__launch_bounds__(tile::sm90::PartsTraits<{1}_parts::Config>::kThreads,\n"
+      "    tile::sm90::PartsTraits<{1}_parts::Config>::kResident)\n"
+      "    {1}({2}const __grid_constant__ tile::GemmPartsArgs args{3}{4}) {{\n"
+      "  tile::sm90::gemm_parts{5}<{1}_parts::Config>({6}, {7});\n"
+      "}}\n",
+      c.parts > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", c.parts) : "", symbol, p.views ? "" : maps,
+      p.views ? views : "",
+      partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
+      p.views ? "_views" : "", p.views ? "args, a, b" : "a, b, args",
+      partial ? "tile::sm90::NoEpilogue{}" : "epilogue");
 }
 
 std::string multiply_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const std::string& symbol) {
@@ -88,16 +124,17 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   const bool partial = c.store == GemmStore::kPartial;
   const bool repack = schedule::needs_repack(p);
   CudaGemmUnit unit;
-  unit.includes = {"tile/kernel/cuda/gemm_sm90.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+  unit.includes = {c.parts > 0 ? "tile/kernel/cuda/gemm_sm90_parts.h" : "tile/kernel/cuda/gemm_sm90.h",
+                   "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
   if (p.windows) unit.includes.emplace_back("tile/kernel/cuda/gemm_sm90_windows.h");
   if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
   if (repack) unit.includes.emplace_back("tile/kernel/cuda/repack.h");
   unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
   std::string& text = unit.text;
   text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
-  if (p.k > 0) text += config_text(p, c);
+  if (p.k > 0) text += c.parts > 0 ? parts_config_text(p, c) : config_text(p, c);
   text += fmt::format("}}  // namespace {}_parts\n", symbol);
-  if (p.k > 0) text += multiply_text(p, c, symbol);
+  if (p.k > 0) text += c.parts > 0 ? parts_text(p, c, symbol) : multiply_text(p, c, symbol);
   if (partial) text += reduce_text(p, symbol);
   if (repack) {
     text += fmt::format(
@@ -115,17 +152,26 @@ CudaGemmUnit gemm_views_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, 
                              const std::string& symbol) {
   const bool partial = c.store == GemmStore::kPartial;
   CudaGemmUnit unit;
-  unit.includes = {"tile/kernel/cuda/gemm_sm90_views.h", "tile/kernel/cuda/operand.h", "tile/kernel/cuda/row.h",
-                   "tile/op/cuda/stitch.h"};
+  unit.includes = {c.parts > 0 ? "tile/kernel/cuda/gemm_sm90_parts.h" : "tile/kernel/cuda/gemm_sm90_views.h",
+                   "tile/kernel/cuda/operand.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
   if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
   unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
   unit.text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
   if (p.k > 0) {
     unit.text += views.a.text + views.b.text;
-    unit.text += fmt::format("using A = {};\nusing B = {};\n", views.a.type, views.b.type) + config_text(p, c);
+    if (c.parts > 0) {
+      const auto& a = c.swapped ? views.b : views.a;
+      const auto& b = c.swapped ? views.a : views.b;
+      const auto stream = [&](bool is_a) { return schedule::streams_operand(p, c, is_a); };
+      unit.text += fmt::format("struct A : {} {{\n  static constexpr bool kStream = {};\n}};\n", a.type, stream(true));
+      unit.text += fmt::format("struct B : {} {{\n  static constexpr bool kStream = {};\n}};\n", b.type, stream(false));
+      unit.text += parts_config_text(p, c);
+    } else {
+      unit.text += fmt::format("using A = {};\nusing B = {};\n", views.a.type, views.b.type) + config_text(p, c);
+    }
   }
   unit.text += fmt::format("}}  // namespace {}_parts\n", symbol);
-  if (p.k > 0) unit.text += multiply_views_text(c, symbol);
+  if (p.k > 0) unit.text += c.parts > 0 ? parts_text(p, c, symbol) : multiply_views_text(c, symbol);
   if (partial) unit.text += reduce_text(p, symbol);
   return unit;
 }

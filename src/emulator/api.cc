@@ -58,6 +58,8 @@ const emulated::Api& api() {
                         Place place) { scheduler().store_async(to, block, from, bytes, barrier, place); },
       .fence_barrier_init = [] { scheduler().current().owner->unfenced_init = false; },
       .fence_async = [] { ++scheduler().current().owner->async_fences; },
+      .copy_shared = [](uint32_t to, uint32_t from, uint32_t bytes, uint32_t barrier, uint32_t block,
+                        Place place) { scheduler().copy_shared(to, from, bytes, barrier, block, place); },
       .load_box =
           [](const void* map, uint32_t to, uint32_t barrier, const int32_t* coordinates, uint32_t rank, uint32_t blocks,
              Place place) {

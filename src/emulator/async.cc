@@ -204,6 +204,20 @@ void Scheduler::check_remote(const Block& block) {
 
 // ---- The copy engine
 
+// At once: the latest that a barrier could report is when somebody waits for it.
+void Scheduler::copy_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t barrier, uint32_t rank, Place place) {
+  Block& own = *current_->owner;
+  Block& other = block_of_cluster(rank);
+  if (bytes % 16 != 0) fail("a copy between blocks of {} bytes ({}:{})", bytes, name_of(place), place.line);
+  if (own.async_fences == 0) {
+    fail("a copy between blocks without fence_async_shared() ({}:{})", name_of(place), place.line);
+  }
+  const uint8_t* source = shared_at(own, from, bytes, 16, "a copy between blocks", place);
+  std::memcpy(shared_at(other, to, bytes, 16, "a copy between blocks", place), source, bytes);
+  complete_bytes(other, barrier, bytes, place);
+  give_way(8);
+}
+
 void Scheduler::add_box(Box box) {
   Block& block = *box.owner->owner;
   uint32_t bytes = box.map.element_bytes;

@@ -82,6 +82,7 @@ class Scheduler {
   void barrier_arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, Place place);
   void barrier_wait(uint32_t address, uint32_t parity, Place place);
   void store_async(uint32_t to, uint32_t rank, const void* from, uint32_t bytes, uint32_t barrier, Place place);
+  void copy_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t barrier, uint32_t rank, Place place);
   void add_box(Box box);
   void store_commit();
   void store_wait(uint32_t pending, Place place);

@@ -23,6 +23,7 @@ std::string name_of(const Config& config) {
   if (config.ping_pong) text += " ping-pong";
   if (config.swapped) text += " swapped";
   if (config.stream) text += " stream-K";
+  if (config.parts > 0) text += fmt::format(" parts {}", config.parts);
   return text;
 }
 

@@ -100,7 +100,8 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const char* name, const 
   for (const CudaGemmCandidate& candidate : enumerate(*problem, target, true)) {
     const CudaGemmConfig& g = candidate.config;
     Config c;
-    c.algorithm = name;
+    c.algorithm = g.parts > 0 ? fmt::format("{}p", name) : name;
+    c.parts = g.parts;
     c.tile_m = g.tile_m, c.tile_n = g.tile_n;
     c.tile_k = tile::kGemmRowBytes / static_cast<int64_t>(size_of(problem->in));
     c.micro_m = g.consumers, c.micro_n = 1;
@@ -112,7 +113,7 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const char* name, const 
     if (views != nullptr && mine.rejected.empty() &&
         held_registers(views->a, problem->in, problem->a_k_major, c.tile_m, c.tile_k) +
                 held_registers(views->b, problem->in, problem->b_k_major, c.tile_n, c.tile_k) >
-            kMostHeld) {
+            (g.parts > 0 ? 0 : kMostHeld)) {
       mine = {c, 0, "more passes through registers than a loading thread has"};
     }
     found.push_back(std::move(mine));
@@ -359,7 +360,10 @@ CudaGemmConfig sm90_config(const Config& c, const CudaGemmProblem& problem) {
   g.stages = static_cast<int>(c.stages), g.splits = static_cast<int>(c.splits);
   g.cluster_m = static_cast<int>(c.cluster_m), g.cluster_n = static_cast<int>(c.cluster_n);
   g.ping_pong = c.ping_pong, g.swapped = c.swapped, g.stream = c.stream;
-  g.store = store_of(problem, g.splits, g.swapped);
+  g.parts = static_cast<int>(c.parts);
+  g.store = g.parts == 0   ? store_of(problem, g.splits, g.swapped)
+            : g.splits > 1 ? tile::GemmStore::kPartial
+                           : tile::GemmStore::kEpilogue;
   return g;
 }
 

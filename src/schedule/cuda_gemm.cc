@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/check.h"
+#include "schedule/cuda_gemm_parts.h"
 
 namespace heddle::schedule {
 namespace {
@@ -183,10 +184,17 @@ bool needs_repack(const CudaGemmProblem& p) {
 
 std::string CudaGemmConfig::name() const {
   return fmt::format("{}x{} {}{} s{} c{}x{} k/{} g{}{}{}", tile_m, tile_n, ping_pong ? "pp" : "co", consumers, stages,
-                     cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "", stream ? " stream" : "");
+                     cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "",
+                     parts > 0 ? fmt::format(" parts {}", parts)
+                     : stream  ? " stream"
+                               : "");
 }
 
 int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
+  if (parts > 0) {
+    return tile::gemm_parts_shared_bytes(tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
+                                         swapped ? problem.a_k_major : problem.b_k_major, stages, parts, swapped);
+  }
   const auto element = static_cast<int>(size_of(problem.in));
   const int shifted = (problem.shifted_a ? 1 : 0) + (problem.shifted_b ? 1 : 0);
   const int slots = tile::gemm_stages_behind(stages, shifted, tile_m + tile_n) + 1;
@@ -204,6 +212,7 @@ double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
 }
 
 double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
+  if (c.parts > 0) return predict_parts_us(p, c, target);
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   const bool a_k = c.swapped ? p.b_k_major : p.a_k_major, b_k = c.swapped ? p.a_k_major : p.b_k_major;
   const auto element = static_cast<int64_t>(size_of(p.in));

@@ -57,6 +57,7 @@ struct CudaGemmConfig {
   int cluster_m = 1, cluster_n = 1;
   bool swapped = false;  // D^T = B^T A^T: the long side of D goes along the instruction's 64 rows
   int splits = 1;        // parts of k, summed in order by a second kernel
+  int parts = 0;         // not 0: gemm_sm90_parts.h, whose clusters of so many blocks share a tile's k
   bool stream = false;   // stream-K: the last tiles are dealt to all blocks evenly, sums handed on in order
   int raster_group = 8;
   tile::GemmStore store = tile::GemmStore::kTma;

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "schedule/cuda_gemm.h"
+#include "schedule/cuda_gemm_parts.h"
 #include "schedule/cuda_reduce.h"
 #include "tile/core/cuda_operand.h"
 
@@ -76,6 +77,12 @@ std::string reject_repack(const CudaGemmProblem& p) {
 }
 
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+  if (c.parts > 0) {
+    if (c.splits > 1 && 4 * p.m * round_up(p.n, 4) * p.batch * c.splits > kMaxWorkspace) {
+      return "the partial sums exceed the workspace";
+    }
+    return reject_parts(c, p, target);
+  }
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
   if (c.swapped && c.store == GemmStore::kRows && c.consumers == 1 && c.tile_n > 64) {
@@ -396,6 +403,13 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
       }
     }
   }
+  for (CudaGemmConfig& c : parts_configs(p, target)) {
+    c.store = c.splits > 1 ? GemmStore::kPartial : GemmStore::kEpilogue;
+    // Two blocks of a multiprocessor where both have enough under way.
+    c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
+    if (c.stages < 4) c.stages = most_stages(c, p, target.shared_bytes_per_block);
+    add(c);
+  }
   std::stable_sort(found.begin(), found.end(), [](const CudaGemmCandidate& a, const CudaGemmCandidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
     return a.predicted_us < b.predicted_us;
@@ -422,6 +436,11 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
   if (p.k > 0) {
     if (c.swapped) std::swap(a, b);
     result.launches.push_back(multiply_launch(p, c, target, a, b, counters));
+    if (c.parts > 0) {
+      CudaLaunch& launch = result.launches.back();
+      if (!p.views) launch.maps.resize(2);
+      set_parts_launch(launch, p, c, kWorkspace);
+    }
   }
   if (partial) result.launches.push_back(reduce_launch(sums, p.k > 0 ? c.splits : 0, target, kWorkspace));
   result.epilogue_launch = static_cast<int>(result.launches.size()) - 1;

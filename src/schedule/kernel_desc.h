@@ -55,6 +55,7 @@ struct Config {
   // On a GPU, where micro_m and micro_n are the warps of a block along rows and columns (sm_90: micro_m warpgroups).
   int64_t stages = 0, splits = 0;                           // of the ring in shared memory; parts of k
   int64_t cluster_m = 0, cluster_n = 0;                     // blocks of a cluster
+  int64_t parts = 0;                                        // blocks that share a tile's k: gemm_sm90_parts.h
   bool ping_pong = false, swapped = false, stream = false;  // tile/kernel/cuda/gemm_sm90.h
   std::string algorithm;  // "gemm", "gemv", "direct", "winograd", "sm90", "sm80", "simt", ...
   std::string reason;     // why the cost model chose this, with its numbers

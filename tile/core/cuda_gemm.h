@@ -151,6 +151,43 @@ TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, 
 struct Range {
   int32_t first, last;  // without last
 };
+// Arguments of gemm_sm90_parts.h. Part p of k begins at k-tile p * k_each + min(p, k_more).
+struct GemmPartsArgs {
+  int32_t m, n;
+  int32_t k_each, k_more;
+  int32_t splits;          // parts of k beyond the cluster
+  void* partial;           // kPartial: as GemmArgs has it
+  int64_t p_row, p_batch;  // strides in elements
+  int64_t p_split;
+};
+static_assert(sizeof(GemmPartsArgs) == 56);
+
+// Where the blocks of a cluster share a tile's k (gemm_sm90_parts.h), each adds up and finishes this many of the tile's
+// rows in D.
+TILE_HD constexpr int gemm_parts_slice(int rows, int parts) {
+  return (rows + parts - 1) / parts;
+}
+// Words between rows of sums: a warp that writes accumulators as they lie, or transposed, meets no bank twice.
+TILE_HD constexpr int gemm_parts_pitch(int columns, bool swapped) {
+  return (columns + 31) / 32 * 32 + (swapped ? 4 : 8);
+}
+// The ring of stages, where the tile lies in the order of D when it is done.
+TILE_HD constexpr int gemm_parts_ring_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
+                                            int parts, bool swapped) {
+  const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
+  const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
+  const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
+  return ring > sums ? ring : sums;
+}
+// With what the blocks of a cluster send each other, and the barriers.
+TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
+                                              int parts, bool swapped) {
+  const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
+  const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
+  return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped) +
+         (parts > 1 ? sums : 0) + stages * 16 + 8;
+}
+inline constexpr int kGemmHalfOfShared = 113 << 10;  // of a multiprocessor's 228 KiB, of which each block costs 1
 
 // Stages whose copies threads have under way when they ask for the next one. `shifted`: how many of the operands pass
 // through words as they lie in memory (load_shifted.h), which need no place in the ring yet; `rows` of both tiles. A

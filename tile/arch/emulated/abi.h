@@ -113,6 +113,9 @@ struct Api {
   void (*fence_barrier_init)();
   void (*fence_async)();
 
+  // Shared memory to a block of the cluster, whose barrier there counts the bytes.
+  void (*copy_shared)(uint32_t to, uint32_t from, uint32_t bytes, uint32_t barrier, uint32_t block, Place place);
+
   // Boxes of a tensor map. `blocks`: mask of those of the cluster that receive the box; 0: this one.
   void (*load_box)(const void* map, uint32_t to, uint32_t barrier, const int32_t* coordinates, uint32_t rank,
                    uint32_t blocks, Place place);

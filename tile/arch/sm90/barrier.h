@@ -22,6 +22,10 @@ struct Barrier {
   __device__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
   }
+  // Arrives when this thread's cp.async so far have come.
+  __device__ void arrive_behind_copies() {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(this)) : "memory");
+  }
   // On the barrier at the same place in another block of the cluster (or in this one). It orders nothing between the
   // blocks' ordinary accesses: at cluster scope the release and its acquire reach the L2, which costs 0.7 us on an
   // H200. What the copy engine and the tensor cores read and write is ordered by their own completion.
@@ -86,6 +90,27 @@ __device__ inline uint32_t cluster_rank() {
   uint32_t rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
+}
+// The two halves of a barrier that orders no memory accesses: blocks have come so far.
+__device__ inline void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ inline void cluster_wait() {
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
+// Copies shared memory to a place in another block of the cluster (or in this one), whose barrier at the place of
+// `full` counts the bytes. Pointers are those of this block; 16 bytes aligned, a multiple of 16 bytes. That block must
+// have begun, and this one stays until the bytes are there.
+__device__ inline void copy_to_block(void* to, const void* from, uint32_t bytes, Barrier& full, uint32_t block) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 there, barrier;\n"
+      "mapa.shared::cluster.u32 there, %0, %4;\n"
+      "mapa.shared::cluster.u32 barrier, %3, %4;\n"
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [%1], %2, [barrier];\n"
+      "}" ::"r"(shared_address(to)),
+      "r"(shared_address(from)), "r"(bytes), "r"(shared_address(&full)), "r"(block)
+      : "memory");
 }
 __device__ inline void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");

@@ -41,6 +41,13 @@ concept HasPrologue = requires(const Operand& o, float (&v)[1]) {
   o.apply(v, 0, 0, 0);
 };
 
+// Operands that few blocks read say `static constexpr bool kStream = true`: the L2 forgets them first.
+template <typename Operand>
+inline constexpr bool is_stream = false;
+template <typename Operand>
+requires requires { Operand::kStream; }
+inline constexpr bool is_stream<Operand> = Operand::kStream;
+
 // How an operand is loaded, as its type tells.
 template <typename Operand, typename In>
 struct OperandTraits {  // computed
@@ -109,7 +116,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   __device__ void copy(uint32_t to) {
     for_pieces([&](const auto& at, int row, int k) {
       const uint32_t valid = is_valid(at) ? W * sizeof(In) : 0;
-      sm80::copy_async<W * sizeof(In)>(to + Tile::place(row_ + row, k_ + k), address(at), valid);
+      sm80::copy_async<W * sizeof(In), is_stream<Operand>>(to + Tile::place(row_ + row, k_ + k), address(at), valid);
     });
   }
 

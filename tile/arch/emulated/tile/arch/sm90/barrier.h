@@ -19,6 +19,11 @@ struct Barrier {
   void arrive(HEDDLE_PLACE) {
     heddle_emulated_api->barrier_arrive(shared_address(this), emulated::kOwnBlock, 0, place);
   }
+  void arrive_behind_copies(HEDDLE_PLACE) {
+    heddle_emulated_api->copy_commit();
+    heddle_emulated_api->copy_wait(0);
+    arrive(place);
+  }
   void arrive_at(uint32_t block, HEDDLE_PLACE) {
     heddle_emulated_api->barrier_arrive(shared_address(this), block, 0, place);
   }
@@ -35,6 +40,16 @@ inline void fence_async_shared() {
 
 inline uint32_t cluster_rank() {
   return heddle_emulated_thread->block->cluster_rank;
+}
+inline void cluster_arrive(HEDDLE_PLACE) {
+  heddle_emulated_api->cluster_arrive(place);
+}
+inline void cluster_wait(HEDDLE_PLACE) {
+  heddle_emulated_api->cluster_wait(place);
+}
+inline void copy_to_block(void* to, const void* from, uint32_t bytes, Barrier& full, uint32_t block, HEDDLE_PLACE) {
+  heddle_emulated_api->copy_shared(shared_address(to), shared_address(from), bytes, shared_address(&full), block,
+                                   place);
 }
 inline void cluster_sync(HEDDLE_PLACE) {
   heddle_emulated_api->cluster_arrive(place);

@@ -1,0 +1,156 @@
+// Which configurations of the kernel for small sides a problem may take, and what they are expected to cost.
+#include "schedule/cuda_gemm_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "schedule/cuda_reduce.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+struct Tile {
+  int m, n, consumers;
+};
+constexpr Tile kTiles[] = {{64, 16, 1},  {64, 32, 1},  {64, 48, 1},  {64, 64, 1},  {64, 96, 1},
+                           {64, 128, 1}, {128, 32, 2}, {128, 64, 2}, {128, 128, 2}};
+constexpr int kMostParts = 8;  // a portable cluster
+
+// The problem as the kernel sees it.
+struct View {
+  int64_t m, n;
+  bool a_k, b_k;
+  int64_t k_tiles;
+};
+View view_of(const CudaGemmProblem& p, bool swapped) {
+  const auto element = static_cast<int64_t>(size_of(p.in));
+  const int64_t k_tiles = ceil_div(p.k * element, tile::kGemmRowBytes);
+  return swapped ? View{p.n, p.m, p.b_k_major, p.a_k_major, k_tiles}
+                 : View{p.m, p.n, p.a_k_major, p.b_k_major, k_tiles};
+}
+
+int64_t tiles_of(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  const View v = view_of(p, c.swapped);
+  return ceil_div(v.m, c.tile_m) * ceil_div(v.n, c.tile_n) * p.batch;
+}
+
+// Blocks that run at once, as measured: clusters leave multiprocessors of some groups idle.
+int64_t capacity(const CudaGemmConfig& c, int resident, const CudaTarget& target) {
+  constexpr double kShare[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};
+  return static_cast<int64_t>(target.sms * resident * kShare[c.parts]);
+}
+
+int resident(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  return c.shared_bytes(p) <= tile::kGemmHalfOfShared ? 2 : 1;
+}
+
+}  // namespace
+
+std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTarget& target) {
+  std::vector<CudaGemmConfig> found;
+  if (p.k == 0) return found;
+  for (const bool swapped : {false, true}) {
+    const View v = view_of(p, swapped);
+    for (const Tile& tile : kTiles) {
+      if (tile.n >= v.n + 32 || (tile.m > 64 && tile.m >= 2 * v.m)) continue;
+      for (const int parts : {1, 2, 3, 4, 6, 8}) {
+        CudaGemmConfig c;
+        c.tile_m = tile.m, c.tile_n = tile.n, c.consumers = tile.consumers;
+        c.swapped = swapped;
+        c.parts = parts;
+        const int64_t tiles = tiles_of(p, c);
+        // Two waves at most: more tiles are the other kernel's, whose blocks stay.
+        if (tiles * parts > 4 * int64_t{target.sms} || v.k_tiles < parts) continue;
+        found.push_back(c);
+        // Long k: as many clusters as fit at once.
+        const int64_t splits = std::min<int64_t>(int64_t{target.sms} / (tiles * parts), v.k_tiles / (4 * parts));
+        if (parts < 4 || splits < 2) continue;
+        c.splits = static_cast<int>(splits);
+        found.push_back(c);
+      }
+    }
+  }
+  return found;
+}
+
+std::string reject_parts(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+  constexpr int64_t kMostGrid = 65535;
+  const View v = view_of(p, c.swapped);
+  if (c.stages < 1) return "not one stage fits in shared memory";
+  if (c.parts > kMostParts || c.parts > target.sms) return "more blocks than a cluster has";
+  if (p.views && ((!v.a_k && c.tile_m % 64 != 0) || (!v.b_k && c.tile_n % 64 != 0))) {
+    return "rows along memory come in strips of 64";
+  }
+  if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
+  if (v.k_tiles < int64_t{c.parts} * c.splits) return "fewer k-tiles than parts";
+  return {};
+}
+
+bool streams_operand(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
+  constexpr double kLarge = 8 << 20;
+  const View v = view_of(p, c.swapped);
+  const int64_t readers = is_a ? ceil_div(v.n, c.tile_n) : ceil_div(v.m, c.tile_m);
+  const double bytes = static_cast<double>(is_a ? v.m : v.n) * static_cast<double>(p.k) * static_cast<double>(p.batch) *
+                       static_cast<double>(size_of(p.in));
+  return readers == 1 && bytes > kLarge;
+}
+
+double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
+  constexpr double kCyclesPerUs = 1850;
+  constexpr double kBytesPerUs = 4.1e6, kL2BytesPerUs = 6e6;
+  const View v = view_of(p, c.swapped);
+  const int at_once = resident(p, c);
+  const auto blocks = static_cast<double>(tiles_of(p, c) * c.parts * c.splits);
+  const auto element = static_cast<double>(size_of(p.in));
+  const auto each = static_cast<double>(ceil_div(v.k_tiles, int64_t{c.parts} * c.splits));
+  // Launch to first tile, as measured: arguments, addresses, a read of memory; the copy engine's map comes before that.
+  double us = p.views ? 2.0 : 2.35;
+  if (c.parts > 1) us += 0.2;
+  // A k-tile of a block: the multiplication's latency, or the asking.
+  const double asking = p.views ? 60 + (c.tile_m + c.tile_n) / 16.0 * 9 : 200;
+  const double tile_cycles = std::max({asking, 120 + c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers)});
+  const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
+  const double consume = waves * each * tile_cycles / kCyclesPerUs;
+  const double memory = p.bytes() / kBytesPerUs;
+  const double l2 = blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / kL2BytesPerUs;
+  us += std::max({consume, memory, l2, p.operations() / (790e12 * 2 / element) * 1e6});
+  us += std::min<double>(each, c.stages) * tile_cycles / kCyclesPerUs * 0.5;  // what has come at last
+  const double area = static_cast<double>(c.tile_m) * c.tile_n;
+  us += 0.2 + waves * area / c.parts / (128.0 * c.consumers) * 8 / kCyclesPerUs;
+  if (c.parts > 1) us += 0.4 + area * 4 / 60 / kCyclesPerUs;
+  if (c.splits > 1) {
+    const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
+    us += 1.8 + 2 * partial * c.splits / 5.5e6;
+  }
+  return us;
+}
+
+void set_parts_launch(CudaLaunch& launch, const CudaGemmProblem& p, const CudaGemmConfig& c, int workspace) {
+  const View v = view_of(p, c.swapped);
+  const PartialSums sums{p.m, p.n, p.batch};
+  tile::GemmPartsArgs args{};
+  args.m = static_cast<int32_t>(v.m);
+  args.n = static_cast<int32_t>(v.n);
+  args.k_each = static_cast<int32_t>(v.k_tiles / (c.parts * c.splits));
+  args.k_more = static_cast<int32_t>(v.k_tiles % (c.parts * c.splits));
+  args.splits = c.splits;
+  args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
+  launch.symbol = "gemm";
+  launch.grid = {static_cast<uint32_t>(ceil_div(v.m, c.tile_m) * c.parts),
+                 static_cast<uint32_t>(ceil_div(v.n, c.tile_n)), static_cast<uint32_t>(p.batch * c.splits)};
+  launch.cluster = static_cast<uint32_t>(c.parts);
+  launch.block = static_cast<uint32_t>(128 * c.consumers + (p.views ? 128 : 32));
+  launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
+  launch.arguments = {std::vector<uint8_t>(sizeof(args))};
+  std::memcpy(launch.arguments[0].data(), &args, sizeof(args));
+  launch.pointers.clear();
+  if (c.splits > 1) launch.pointers = {{0, offsetof(tile::GemmPartsArgs, partial), workspace}};
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/cuda_gemm.h"
+
+namespace heddle::schedule {
+
+// The configurations of tile/kernel/cuda/gemm_sm90_parts.h (CudaGemmConfig::parts > 0) that a resolved problem may
+// take, without their store and stages; for enumerate().
+std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& problem, const CudaTarget& target);
+
+// Why one cannot run; empty: it can.
+std::string reject_parts(const CudaGemmConfig& config, const CudaGemmProblem& problem, const CudaTarget& target);
+
+double predict_parts_us(const CudaGemmProblem& problem, const CudaGemmConfig& config, const CudaTarget& target);
+
+// Turns the launch of gemm_sm90.h, whose maps are set, into that of the other kernel: grid and arguments.
+void set_parts_launch(CudaLaunch& launch, const CudaGemmProblem& problem, const CudaGemmConfig& config, int workspace);
+
+// Whether A's tiles (else B's; the kernel's own) are read once and are so many bytes that the L2 had better keep
+// others.
+bool streams_operand(const CudaGemmProblem& problem, const CudaGemmConfig& config, bool is_a);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,402 @@
+// D = epilogue(A B) on sm_90a where memory or latency is the limit: a side of D is small, or all of D is. Every block
+// has one tile and leaves; the blocks of a cluster have parts of its k, and each of them adds up and finishes a part of
+// its rows. The host has divided what is to be divided, all warps ask for the ring's first tiles, so that they are on
+// their way 0.3 us after the block begins; then one warp loads, one or two warpgroups multiply.
+//
+// A generated unit gives a configuration with named fields,
+//
+//   struct Config {
+//     using In = tile::half;                      // half, bfloat; tf32, e4m3, e5m2, int8_t along k only
+//     static constexpr int kTileM = 64, kTileN = 16, kStages = 8;
+//     static constexpr int kConsumers = 1;        // warpgroups that multiply, side by side along m
+//     static constexpr int kParts = 4;            // of k: the blocks of a cluster
+//     static constexpr bool kAKMajor = true, kBKMajor = true;
+//     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
+//     static constexpr bool kViews = false;       // operands come as views (load.h), not as tensor maps
+//     static constexpr bool kStreamA = true, kStreamB = false;  // tensor maps: read once, leaves the L2 first
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
+//   };
+//
+// and an epilogue that stores D, as for gemm_reduce(). On an H200 a tensor map costs 0.7 us before its first tile
+// comes, and the copy engine's one thread 0.1 us for a k-tile; views load with 128 threads at once.
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/tma.h"
+#include "tile/arch/sm90/wgmma.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/fragment.h"
+#include "tile/kernel/cuda/gemm_reduce.h"
+#include "tile/kernel/cuda/load.h"
+#include "tile/kernel/cuda/row.h"
+#include "tile/kernel/cuda/store.h"
+
+namespace heddle::tile::sm90 {
+
+using cuda::gemm_reduce;
+using cuda::NoEpilogue;
+
+template <typename Config>
+struct PartsTraits {
+  using In = typename Config::In;
+  using Acc = accumulator_t<In>;
+  static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
+  static constexpr int kParts = Config::kParts, kConsumerThreads = 128 * Config::kConsumers;
+  static constexpr int kThreads = kConsumerThreads + (Config::kViews ? 128 : 32);
+  static constexpr int kFinishers = Config::kViews ? kThreads : kConsumerThreads;
+  static constexpr int kTileK = kGemmRowBytes / sizeof(In);
+  static constexpr int kRowsPerGroup = kTileM / Config::kConsumers, kBlocksM = kRowsPerGroup / 64;
+  static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
+  static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
+  static constexpr int kStageBytes = kABytes + kBBytes;
+  // An instruction on few columns takes longer than its work: several sums side by side do not wait for each other.
+  static constexpr int kChains = kBlocksM * kTileN <= 32 ? 4 : kBlocksM * kTileN <= 64 ? 2 : 1;
+  // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
+  static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
+  static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
+  static constexpr int kPitch = gemm_parts_pitch(kColumns, Config::kSwapped);
+  static constexpr int kSlice = kSliceRows * kPitch;
+  static constexpr int kRingBytes =
+      gemm_parts_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kParts, Config::kSwapped);
+  static constexpr int kSharedBytes =
+      gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kParts, Config::kSwapped);
+  // Two blocks of one multiprocessor where they fit: one loads while the other finishes.
+  static constexpr int kResident = kSharedBytes <= kGemmHalfOfShared ? 2 : 1;
+  static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kParts >= 1 && kParts <= 8);
+  static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
+  static_assert(kStages <= 31);
+};
+
+template <typename Config>
+struct PartsShared {
+  using Traits = PartsTraits<Config>;
+  using Acc = typename Traits::Acc;
+  uint8_t* ring;  // stages: a tile of A, one of B
+  Acc* sums;      // in place of the ring, when it is done: [owner][row of its slice][column], rows of kPitch
+  Acc* received;  // [part][row of the slice][column]
+  Barrier* full;
+  Barrier* empty;
+  Barrier* all_here;  // what the blocks of the cluster send
+
+  __device__ explicit PartsShared(uint8_t* raw) {
+    const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
+    ring = raw + skew;
+    sums = reinterpret_cast<Acc*>(ring);
+    received = Traits::kParts == 1 ? sums : reinterpret_cast<Acc*>(ring + Traits::kRingBytes);
+    full = reinterpret_cast<Barrier*>(ring + Traits::kRingBytes +
+                                      (Traits::kParts == 1 ? 0 : Traits::kParts * Traits::kSlice * 4));
+    empty = full + Traits::kStages;
+    all_here = empty + Traits::kStages;
+  }
+};
+
+// What this block multiplies.
+struct PartsUnit {
+  int32_t m, n, batch, split, k, count;  // k and count in k-tiles
+};
+
+template <int Rows, int TileK, bool KMajor, bool Stream>
+__device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
+                                 int32_t batch) {
+  constexpr Keep kKeep = Stream ? Keep::kFirst : Keep::kNormal;
+  if constexpr (KMajor) {
+    load_box(map, full, to, k, row, batch, kKeep);
+  } else {
+#pragma unroll
+    for (int strip = 0; strip < (Rows + 63) / 64; ++strip) {
+      load_box(map, full, to + strip * TileK * kGemmRowBytes, row + strip * 64, k, batch, kKeep);
+    }
+  }
+}
+
+// K-tile number `i` of this block.
+template <typename Config>
+__device__ inline void parts_load(const TensorMap& map_a, const TensorMap& map_b, const PartsUnit& unit, int32_t i,
+                                  const PartsShared<Config>& shared, uint32_t stage) {
+  using Traits = PartsTraits<Config>;
+  Barrier& full = shared.full[stage];
+  uint8_t* to = shared.ring + stage * Traits::kStageBytes;
+  const int32_t k = (unit.k + i) * Traits::kTileK;
+  full.arrive_expect(Traits::kStageBytes);
+  load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.m, k, unit.batch);
+  load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(map_b, full, to + Traits::kABytes,
+                                                                                unit.n, k, unit.batch);
+}
+
+template <typename Config>
+using PartsAccumulators = typename PartsTraits<Config>::Acc[PartsTraits<Config>::kBlocksM][Config::kTileN / 2];
+
+// All k-tiles of this block. Stages that no load waits for are not released.
+template <typename Config>
+__device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTraits<Config>::kChains],
+                                      const PartsShared<Config>& shared, int32_t count, int32_t group) {
+  using Traits = PartsTraits<Config>;
+  using Instruction = Wgmma<typename Config::In, Config::kTileN>;
+  constexpr int kChains = Traits::kChains;
+  constexpr uint32_t kStrip = Traits::kTileK * kGemmRowBytes;
+  constexpr uint64_t kStepA = (Config::kAKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
+  constexpr uint64_t kStepB = (Config::kBKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
+  constexpr uint64_t kStepM = (64 * kGemmRowBytes) >> 4;  // 64 rows: eight groups of eight, or a strip
+  const uint32_t ring = shared_address(shared.ring), row = group * Traits::kRowsPerGroup * kGemmRowBytes;
+  uint32_t stage = 0, phase = 0, before = 0;
+#pragma unroll 1
+  for (int32_t i = 0; i < count; ++i) {
+    shared.full[stage].wait(phase);
+    if constexpr (Config::kViews) fence_async_shared();
+    wgmma_fence();
+    const uint32_t at = ring + stage * Traits::kStageBytes;
+    const uint64_t of_a = describe(at + row, Config::kAKMajor, kStrip);
+    const uint64_t of_b = describe(at + Traits::kABytes, Config::kBKMajor, kStrip);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+#pragma unroll
+      for (int block = 0; block < Traits::kBlocksM; ++block) {
+        Instruction::template issue<!Config::kAKMajor, !Config::kBKMajor>(
+            acc[step % kChains][block], of_a + step * kStepA + block * kStepM, of_b + step * kStepB,
+            i != 0 || step >= kChains);
+      }
+    }
+    wgmma_commit();
+    if (i > 0) {
+      wgmma_wait<1>();
+      if (i - 1 + Traits::kStages < count && threadIdx.x % 128 == 0) shared.empty[before].arrive();
+    }
+    before = stage;
+    if (++stage == Traits::kStages) {
+      stage = 0;
+      phase ^= 1;
+    }
+  }
+  wgmma_wait<0>();
+#pragma unroll
+  for (int chain = 0; chain < kChains; ++chain) {
+#pragma unroll
+    for (int block = 0; block < Traits::kBlocksM; ++block) {
+#pragma unroll
+      for (int i = 0; i < Config::kTileN / 2; ++i) {
+        pin(acc[chain][block][i]);
+        if (chain > 0) acc[0][block][i] += acc[chain][block][i];
+      }
+    }
+  }
+}
+
+// Lays the tile down in the order of D.
+template <typename Config>
+__device__ inline void parts_lay(const PartsAccumulators<Config>& acc, const PartsShared<Config>& shared,
+                                 int32_t group) {
+  using Traits = PartsTraits<Config>;
+  using Acc = typename Traits::Acc;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+#pragma unroll
+  for (int block = 0; block < Traits::kBlocksM; ++block) {
+    const int m = group * Traits::kRowsPerGroup + block * 64 + warp * 16 + lane / 4, n = 2 * (lane % 4);
+#pragma unroll
+    for (int j = 0; j < Config::kTileN / 8; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const Acc x = acc[block][4 * j + 2 * h], y = acc[block][4 * j + 2 * h + 1];
+        if constexpr (Config::kSwapped) {
+          Acc* to = shared.sums + (8 * j + n) * Traits::kPitch + m + 8 * h;
+          to[0] = x;
+          to[Traits::kPitch] = y;
+        } else {
+          Acc* to = shared.sums + (m + 8 * h) * Traits::kPitch + 8 * j + n;
+          *reinterpret_cast<cuda::Neighbours<Acc, 2>*>(to) = {{x, y}};
+        }
+      }
+    }
+  }
+}
+
+// Adds the parts of this block's rows in order, and finishes them.
+template <typename Config, typename Epilogue>
+__device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& epilogue,
+                                    const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank) {
+  using Traits = PartsTraits<Config>;
+  using Acc = typename Traits::Acc;
+  // As many neighbours at a time as leave no thread without some.
+  constexpr int kElements = Traits::kSliceRows * Traits::kColumns;
+  constexpr int W = Traits::kColumns % 8 == 0 && kElements >= 8 * Traits::kFinishers ? 8 : 4;
+  constexpr int kAcross = Traits::kColumns / W, kCount = kElements / W;
+  const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first;
+  const int32_t col0 = Config::kSwapped ? unit.m : unit.n, columns = Config::kSwapped ? args.m : args.n;
+  int32_t rows = (Config::kSwapped ? args.n : args.m) - row0;  // of the slice inside of D
+  if (rows > Traits::kRows - first) rows = Traits::kRows - first;
+#pragma unroll 2
+  for (int i = threadIdx.x; i < kCount; i += Traits::kFinishers) {
+    const int r = i / kAcross, c = i % kAcross * W, row = row0 + r, col = col0 + c;
+    if (r >= rows || col >= columns) continue;
+    Acc v[W] = {};
+#pragma unroll
+    for (int part = 0; part < Traits::kParts; ++part) {
+      Acc x[W];
+      cuda::load_row<4>(x, shared.received + part * Traits::kSlice + r * Traits::kPitch + c, W);
+#pragma unroll
+      for (int j = 0; j < W; ++j) v[j] += x[j];
+    }
+    const int n = columns - col < W ? columns - col : W;
+    if constexpr (Config::kStore == GemmStore::kPartial) {
+      Acc* to = static_cast<Acc*>(args.partial) + unit.split * args.p_split + unit.batch * args.p_batch;
+      cuda::store_row<4>(to + row * args.p_row + col, v, n);
+    } else {
+      epilogue(v, unit.batch, row, col, n);
+    }
+  }
+}
+
+template <typename Config>
+__device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
+  PartsUnit unit;
+  unit.m = static_cast<int32_t>(blockIdx.x / Config::kParts) * Config::kTileM;
+  unit.n = static_cast<int32_t>(blockIdx.y) * Config::kTileN;
+  unit.batch = static_cast<int32_t>(blockIdx.z);
+  unit.split = 0;
+  if constexpr (Config::kStore == GemmStore::kPartial) {
+    unit.batch = static_cast<int32_t>(blockIdx.z / static_cast<uint32_t>(args.splits));
+    unit.split = static_cast<int32_t>(blockIdx.z) - unit.batch * args.splits;
+  }
+  const int32_t part = unit.split * Config::kParts + rank;
+  unit.k = part * args.k_each + (part < args.k_more ? part : args.k_more);
+  unit.count = args.k_each + (part < args.k_more ? 1 : 0);
+  return unit;
+}
+
+// Behind the loads: multiplies, exchanges, finishes. `group`: number of this warpgroup among those that multiply.
+template <typename Config, typename Epilogue>
+__device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epilogue,
+                                  const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank,
+                                  int32_t group) {
+  using Traits = PartsTraits<Config>;
+  constexpr int kParts = Traits::kParts;
+  const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
+  PartsAccumulators<Config> acc[Traits::kChains];
+  const bool multiplies = group >= 0 && group < Config::kConsumers;
+  if (multiplies) parts_multiply<Config>(acc, shared, unit.count, group);
+  __syncthreads();  // the ring is done
+  if (multiplies) parts_lay<Config>(acc[0], shared, group);
+  if constexpr (kParts > 1) {
+    fence_async_shared();
+    cluster_wait();  // the others have begun
+  }
+  __syncthreads();
+  if constexpr (kParts > 1) {
+    if (warp == 0 && lane < kParts) {
+      copy_to_block(shared.received + rank * Traits::kSlice, shared.sums + lane * Traits::kSlice, Traits::kSlice * 4,
+                    *shared.all_here, lane);
+    }
+    __syncwarp();
+    shared.all_here->wait(0);
+    cluster_arrive();
+  }
+  if (threadIdx.x < Traits::kFinishers) parts_finish<Config>(args, epilogue, shared, unit, rank);
+  if constexpr (kParts > 1) cluster_wait();  // the others have what this block sent
+}
+
+// The kernel. Launched with PartsTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
+// kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts beyond the cluster.
+template <typename Config, typename Epilogue>
+__device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b, const GemmPartsArgs& args,
+                                  const Epilogue& epilogue) {
+  using Traits = PartsTraits<Config>;
+  constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kWarps = Traits::kThreads / 32;
+  extern __shared__ uint8_t raw_shared[];
+  const PartsShared<Config> shared(raw_shared);
+  const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
+  const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
+  const PartsUnit unit = parts_unit<Config>(args, rank);
+  if (lane == 0) {
+    if (warp == 0) prefetch(map_a);
+    if (warp == 1) prefetch(map_b);
+    for (int32_t i = warp; i < kStages && i < unit.count; i += kWarps) {
+      shared.full[i].init(1);
+      if (unit.count > kStages) shared.empty[i].init(Config::kConsumers);
+      fence_barrier_init();
+      parts_load<Config>(map_a, map_b, unit, i, shared, i);
+    }
+    if (kParts > 1 && warp == kWarps - 1) {
+      shared.all_here->init(1);
+      fence_barrier_init();
+      shared.all_here->arrive_expect(kParts * Traits::kSlice * 4);
+    }
+  }
+  __syncthreads();
+  if constexpr (kParts > 1) cluster_arrive();
+  if (warp == kWarps - 1) {
+    if (lane == 0) {
+      uint32_t stage = 0, phase = 0;
+      for (int32_t i = kStages; i < unit.count; ++i) {
+        shared.empty[stage].wait(phase);
+        parts_load<Config>(map_a, map_b, unit, i, shared, stage);
+        if (++stage == kStages) {
+          stage = 0;
+          phase ^= 1;
+        }
+      }
+    }
+    __syncwarp();
+  }
+  parts_rest<Config>(args, epilogue, shared, unit, rank, warp / 4);
+}
+
+// The same with operands that threads load through views (load.h), by cp.async: no tensor map is fetched first.
+template <typename Config, typename A, typename B, typename Epilogue>
+__device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
+                                        const Epilogue& epilogue) {
+  using Traits = PartsTraits<Config>;
+  using In = typename Config::In;
+  constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kLoaders = 128;
+  using LoaderA = cuda::TileLoader<A, In, sm80::SwizzledTile<In, Config::kTileM, Traits::kTileK, Config::kAKMajor>,
+                                   Config::kTileM, Traits::kTileK, kLoaders>;
+  using LoaderB = cuda::TileLoader<B, In, sm80::SwizzledTile<In, Config::kTileN, Traits::kTileK, Config::kBKMajor>,
+                                   Config::kTileN, Traits::kTileK, kLoaders>;
+  static_assert(LoaderA::kAsync && LoaderB::kAsync);
+  extern __shared__ uint8_t raw_shared[];
+  const PartsShared<Config> shared(raw_shared);
+  const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
+  const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
+  const PartsUnit unit = parts_unit<Config>(args, rank);
+  const bool loader = threadIdx.x < kLoaders;
+  const auto load = [&](LoaderA& a, LoaderB& b, uint32_t stage) {
+    const uint32_t at = shared_address(shared.ring) + stage * Traits::kStageBytes;
+    a.copy(at);
+    b.copy(at + Traits::kABytes);
+    a.next();
+    b.next();
+  };
+  if (!loader) {
+    for (int32_t i = warp - 4; lane == 0 && i < kStages && i < unit.count; i += 4 * Config::kConsumers) {
+      shared.full[i].init(kLoaders);
+      if (unit.count > kStages) shared.empty[i].init(Config::kConsumers);
+    }
+    if (kParts > 1 && warp == 4 && lane == 0) {
+      shared.all_here->init(1);
+      shared.all_here->arrive_expect(kParts * Traits::kSlice * 4);
+    }
+    fence_barrier_init();
+    __syncthreads();
+    if constexpr (kParts > 1) cluster_arrive();
+  } else {
+    LoaderA a(operand_a, unit.batch, unit.m, unit.k * Traits::kTileK);
+    LoaderB b(operand_b, unit.batch, unit.n, unit.k * Traits::kTileK);
+    load(a, b, 0);
+    __syncthreads();
+    if constexpr (kParts > 1) cluster_arrive();
+    shared.full[0].arrive_behind_copies();
+    uint32_t stage = 1 % kStages, phase = 1;
+#pragma unroll 1
+    for (int32_t i = 1; i < unit.count; ++i) {
+      if (i >= kStages) shared.empty[stage].wait(phase);
+      load(a, b, stage);
+      shared.full[stage].arrive_behind_copies();
+      if (++stage == kStages) {
+        stage = 0;
+        phase ^= 1;
+      }
+    }
+  }
+  parts_rest<Config>(args, epilogue, shared, unit, rank, warp / 4 - 1);
+}
+
+}  // namespace heddle::tile::sm90
