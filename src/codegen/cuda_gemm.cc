@@ -159,16 +159,10 @@ CudaGemmUnit gemm_views_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, 
   unit.text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
   if (p.k > 0) {
     unit.text += views.a.text + views.b.text;
-    if (c.parts > 0) {
-      const auto& a = c.swapped ? views.b : views.a;
-      const auto& b = c.swapped ? views.a : views.b;
-      const auto stream = [&](bool is_a) { return schedule::streams_operand(p, c, is_a); };
-      unit.text += fmt::format("struct A : {} {{\n  static constexpr bool kStream = {};\n}};\n", a.type, stream(true));
-      unit.text += fmt::format("struct B : {} {{\n  static constexpr bool kStream = {};\n}};\n", b.type, stream(false));
-      unit.text += parts_config_text(p, c);
-    } else {
-      unit.text += fmt::format("using A = {};\nusing B = {};\n", views.a.type, views.b.type) + config_text(p, c);
-    }
+    const auto& a = c.swapped ? views.b : views.a;
+    const auto& b = c.swapped ? views.a : views.b;
+    unit.text += fmt::format("using A = {};\nusing B = {};\n", a.type, b.type);
+    unit.text += c.parts > 0 ? parts_config_text(p, c) : config_text(p, c);
   }
   unit.text += fmt::format("}}  // namespace {}_parts\n", symbol);
   if (p.k > 0) unit.text += c.parts > 0 ? parts_text(p, c, symbol) : multiply_views_text(c, symbol);

@@ -78,7 +78,12 @@ CudaGemmUnit tile_unit(const CudaTileProblem& p, const CudaTileConfig& c, const 
   if (p.k > 0) {
     const schedule::CudaOperand& a = c.swapped ? p.b : p.a;
     const schedule::CudaOperand& b = c.swapped ? p.a : p.b;
-    text += a.text + b.text + fmt::format("using A = {};\nusing B = {};\n", a.type, b.type) + config_text(p, c);
+    text += a.text + b.text + fmt::format("using A = {};\n", a.type);
+    constexpr double kLarge = 8 << 20;
+    const bool once = c.engine == CudaTileConfig::Engine::kFew && b.bytes > kLarge;
+    text += once ? fmt::format("struct B : {} {{\n  static constexpr bool kStream = true;\n}};\n", b.type)
+                 : fmt::format("using B = {};\n", b.type);
+    text += config_text(p, c);
   }
   text += fmt::format("}}  // namespace {}_parts\n", symbol);
   if (p.k > 0) text += multiply_text(c, symbol);

@@ -187,8 +187,9 @@ void add_product(Scheduler& s, const uint64_t* lanes, Place place) {
 }  // namespace
 
 void Scheduler::wgmma(const WgmmaCall& call, Place place) {
-  if (current_->owner->threads.size() % 128 != 0) {
-    fail("wgmma in a block of {} threads, no multiple of 128 ({}:{})", current_->owner->threads.size(), place.file,
+  const size_t threads = current_->owner->threads.size();
+  if (current_->linear / 128 * 128 + 128 > threads) {
+    fail("wgmma of the last {} threads of a block, which are no warpgroup ({}:{})", threads % 128, place.file,
          place.line);
   }
   whole_warp(Collective::kWgmma, reinterpret_cast<uint64_t>(&call), place, &add_product);

@@ -212,7 +212,7 @@ double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
 }
 
 double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
-  if (c.parts > 0) return predict_parts_us(p, c, target);
+  if (c.parts > 0) return repack_us(p) + predict_parts_us(p, c, target);
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   const bool a_k = c.swapped ? p.b_k_major : p.a_k_major, b_k = c.swapped ? p.a_k_major : p.b_k_major;
   const auto element = static_cast<int64_t>(size_of(p.in));

@@ -77,6 +77,7 @@ std::string reject_repack(const CudaGemmProblem& p) {
 }
 
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+  if (std::string why = reject_repack(p); !why.empty()) return why;
   if (c.parts > 0) {
     if (c.splits > 1 && 4 * p.m * round_up(p.n, 4) * p.batch * c.splits > kMaxWorkspace) {
       return "the partial sums exceed the workspace";
@@ -109,7 +110,6 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
     return "rows along memory come in strips of 64";
   }
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
-  if (std::string why = reject_repack(p); !why.empty()) return why;
   if (c.cluster_m == 2 && m <= c.tile_m) return "one row of tiles: nothing to share";
   if (c.cluster_n == 2 && n <= c.tile_n) return "one column of tiles: nothing to share";
   const int64_t units =
@@ -407,7 +407,8 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
     c.store = c.splits > 1 ? GemmStore::kPartial : GemmStore::kEpilogue;
     // Two blocks of a multiprocessor where both have enough under way.
     c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
-    if (c.stages < 4) c.stages = most_stages(c, p, target.shared_bytes_per_block);
+    if (c.stages < 4 || parts_threads(c, p) > tile::kGemmHalfOfThreads)
+      c.stages = most_stages(c, p, target.shared_bytes_per_block);
     add(c);
   }
   std::stable_sort(found.begin(), found.end(), [](const CudaGemmCandidate& a, const CudaGemmCandidate& b) {

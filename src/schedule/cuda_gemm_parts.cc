@@ -47,7 +47,8 @@ int64_t capacity(const CudaGemmConfig& c, int resident, const CudaTarget& target
 }
 
 int resident(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  return c.shared_bytes(p) <= tile::kGemmHalfOfShared ? 2 : 1;
+  const bool two = c.shared_bytes(p) <= tile::kGemmHalfOfShared && parts_threads(c, p) <= tile::kGemmHalfOfThreads;
+  return two ? 2 : 1;
 }
 
 }  // namespace
@@ -68,11 +69,14 @@ std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTa
         // Two waves at most: more tiles are the other kernel's, whose blocks stay.
         if (tiles * parts > 4 * int64_t{target.sms} || v.k_tiles < parts) continue;
         found.push_back(c);
-        // Long k: as many clusters as fit at once.
-        const int64_t splits = std::min<int64_t>(int64_t{target.sms} / (tiles * parts), v.k_tiles / (4 * parts));
-        if (parts < 4 || splits < 2) continue;
-        c.splits = static_cast<int>(splits);
-        found.push_back(c);
+        // Long k: as many clusters as fit at once, a block or two on each multiprocessor.
+        if (parts < 4) continue;
+        for (const int64_t blocks : {target.sms, 2 * target.sms}) {
+          const int64_t splits = std::min<int64_t>(blocks * 9 / 10 / (tiles * parts), v.k_tiles / (3 * parts));
+          if (splits < 2 || splits == c.splits) continue;
+          c.splits = static_cast<int>(splits);
+          found.push_back(c);
+        }
       }
     }
   }
@@ -92,18 +96,25 @@ std::string reject_parts(const CudaGemmConfig& c, const CudaGemmProblem& p, cons
   return {};
 }
 
+int parts_threads(const CudaGemmConfig& c, const CudaGemmProblem& p) {
+  return 128 * c.consumers + (p.views ? 128 : 32);
+}
+
 bool streams_operand(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
   constexpr double kLarge = 8 << 20;
   const View v = view_of(p, c.swapped);
   const int64_t readers = is_a ? ceil_div(v.n, c.tile_n) : ceil_div(v.m, c.tile_m);
   const double bytes = static_cast<double>(is_a ? v.m : v.n) * static_cast<double>(p.k) * static_cast<double>(p.batch) *
                        static_cast<double>(size_of(p.in));
-  return readers == 1 && bytes > kLarge;
+  return readers <= 2 && bytes > kLarge;
 }
 
 double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
   constexpr double kCyclesPerUs = 1850;
-  constexpr double kBytesPerUs = 4.1e6, kL2BytesPerUs = 6e6;
+  // Operands that leave the L2 first need no write-back of what others left there.
+  const bool streams = !p.views && (streams_operand(p, c, true) || streams_operand(p, c, false));
+  const double bytes_per_us = streams ? 4.1e6 : 3.6e6;
+  constexpr double kL2BytesPerUs = 6e6;
   const View v = view_of(p, c.swapped);
   const int at_once = resident(p, c);
   const auto blocks = static_cast<double>(tiles_of(p, c) * c.parts * c.splits);
@@ -112,18 +123,19 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   // Launch to first tile, as measured: arguments, addresses, a read of memory; the copy engine's map comes before that.
   double us = p.views ? 2.0 : 2.35;
   if (c.parts > 1) us += 0.2;
-  // A k-tile of a block: the multiplication's latency, or the asking.
-  const double asking = p.views ? 60 + (c.tile_m + c.tile_n) / 16.0 * 9 : 200;
-  const double tile_cycles = std::max({asking, 120 + c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers)});
+  // A k-tile of a block, as measured: what asking for it takes, or its multiplication.
+  const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : 280;
+  const double tile_cycles = std::max(asking, 120 + c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers));
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
   const double consume = waves * each * tile_cycles / kCyclesPerUs;
-  const double memory = p.bytes() / kBytesPerUs;
+  const double memory = p.bytes() / bytes_per_us;
   const double l2 = blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / kL2BytesPerUs;
   us += std::max({consume, memory, l2, p.operations() / (790e12 * 2 / element) * 1e6});
   us += std::min<double>(each, c.stages) * tile_cycles / kCyclesPerUs * 0.5;  // what has come at last
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
   us += 0.2 + waves * area / c.parts / (128.0 * c.consumers) * 8 / kCyclesPerUs;
-  if (c.parts > 1) us += 0.4 + area * 4 / 60 / kCyclesPerUs;
+  if (c.parts > 1) us += 0.4 + area * 4 / 12 / kCyclesPerUs;  // 12 bytes a cycle between blocks
+  us += (waves - 1) * 2.5;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     us += 1.8 + 2 * partial * c.splits / 5.5e6;
@@ -145,7 +157,7 @@ void set_parts_launch(CudaLaunch& launch, const CudaGemmProblem& p, const CudaGe
   launch.grid = {static_cast<uint32_t>(ceil_div(v.m, c.tile_m) * c.parts),
                  static_cast<uint32_t>(ceil_div(v.n, c.tile_n)), static_cast<uint32_t>(p.batch * c.splits)};
   launch.cluster = static_cast<uint32_t>(c.parts);
-  launch.block = static_cast<uint32_t>(128 * c.consumers + (p.views ? 128 : 32));
+  launch.block = static_cast<uint32_t>(parts_threads(c, p));
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
   launch.arguments = {std::vector<uint8_t>(sizeof(args))};
   std::memcpy(launch.arguments[0].data(), &args, sizeof(args));

@@ -19,8 +19,10 @@ double predict_parts_us(const CudaGemmProblem& problem, const CudaGemmConfig& co
 // Turns the launch of gemm_sm90.h, whose maps are set, into that of the other kernel: grid and arguments.
 void set_parts_launch(CudaLaunch& launch, const CudaGemmProblem& problem, const CudaGemmConfig& config, int workspace);
 
-// Whether A's tiles (else B's; the kernel's own) are read once and are so many bytes that the L2 had better keep
-// others.
+int parts_threads(const CudaGemmConfig& config, const CudaGemmProblem& problem);  // of a block
+
+// Whether A's tiles (else B's; the kernel's own) are read by one or two blocks and are so many bytes that the L2 had
+// better keep others.
 bool streams_operand(const CudaGemmProblem& problem, const CudaGemmConfig& config, bool is_a);
 
 }  // namespace heddle::schedule

@@ -187,6 +187,7 @@ TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_m
   return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped) +
          (parts > 1 ? sums : 0) + stages * 16 + 8;
 }
+inline constexpr int kGemmHalfOfThreads = 320;       // that leave registers for as many sums
 inline constexpr int kGemmHalfOfShared = 113 << 10;  // of a multiprocessor's 228 KiB, of which each block costs 1
 
 // Stages whose copies threads have under way when they ask for the next one. `shifted`: how many of the operands pass

@@ -7,15 +7,10 @@ namespace heddle::tile::sm80 {
 
 // Copies `valid` bytes (0 .. Bytes) from `from` and fills what is left of the Bytes at `to` with zeros; nothing is read
 // where valid is 0. `to` is a shared address; both are aligned to Bytes: 4, 8 or 16 (the last passes by L1).
-// Stream: the L2 may forget it first.
-template <int Bytes, bool Stream = false>
+template <int Bytes>
 __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
-  if constexpr (Bytes == 16 && Stream) {
-    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(to), "l"(from), "r"(valid),
-                 "l"(0x12F0000000000000ull)
-                 : "memory");
-  } else if constexpr (Bytes == 16) {
+  if constexpr (Bytes == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid) : "memory");
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(Bytes), "r"(valid)

@@ -15,6 +15,7 @@
 // rows, tiles_m is 1, and FewTraits says how large a tile is along n and k.
 #pragma once
 
+#include "tile/arch/sm80/stream.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/load.h"
 #include "tile/kernel/cuda/store.h"
@@ -57,7 +58,12 @@ class ElementReader {
     if constexpr (kWhole || W == 1) {
       Piece<Element, W> piece{};
       const bool valid = at.is_valid();
-      if (valid) piece = *reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset());
+      const auto* from = reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset());
+      if constexpr (is_stream<Operand> && sizeof(piece) == 16) {
+        if (valid) piece = sm80::load_stream(from);
+      } else {
+        if (valid) piece = *from;
+      }
       convert_piece(v, piece, valid, at.template index<0>(), at.template index<1>());
     } else {
       Coordinate<Chain> one = at;
@@ -123,7 +129,8 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   const ElementReader<Wide, In> b(wide, unit.batch);
 
   In sums[kFew][kRows] = {};
-#pragma unroll 2
+  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // what is under way at once: all of the bandwidth needs 64 KiB
+#pragma unroll kUnrolled
   for (int32_t tile = unit.k.first; tile < unit.k.last; ++tile) {
     const int k = tile * Traits::kTileK + lane * W;
     In x[kRows][W];

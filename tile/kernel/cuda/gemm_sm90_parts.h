@@ -62,7 +62,7 @@ struct PartsTraits {
   static constexpr int kSharedBytes =
       gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kParts, Config::kSwapped);
   // Two blocks of one multiprocessor where they fit: one loads while the other finishes.
-  static constexpr int kResident = kSharedBytes <= kGemmHalfOfShared ? 2 : 1;
+  static constexpr int kResident = kSharedBytes <= kGemmHalfOfShared && kThreads <= kGemmHalfOfThreads ? 2 : 1;
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kParts >= 1 && kParts <= 8);
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
   static_assert(kStages <= 31);

@@ -41,11 +41,14 @@ concept HasPrologue = requires(const Operand& o, float (&v)[1]) {
   o.apply(v, 0, 0, 0);
 };
 
-// Operands that few blocks read say `static constexpr bool kStream = true`: the L2 forgets them first.
+// Operands that one block reads may say `static constexpr bool kStream = true`: the L2 forgets them first. For plain
+// loads: ptxas 13.0 makes an illegal instruction of a cp.async whose hint meets an address in a uniform register.
 template <typename Operand>
 inline constexpr bool is_stream = false;
 template <typename Operand>
-requires requires { Operand::kStream; }
+requires requires {
+  Operand::kStream;
+}
 inline constexpr bool is_stream<Operand> = Operand::kStream;
 
 // How an operand is loaded, as its type tells.
@@ -116,7 +119,7 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
   __device__ void copy(uint32_t to) {
     for_pieces([&](const auto& at, int row, int k) {
       const uint32_t valid = is_valid(at) ? W * sizeof(In) : 0;
-      sm80::copy_async<W * sizeof(In), is_stream<Operand>>(to + Tile::place(row_ + row, k_ + k), address(at), valid);
+      sm80::copy_async<W * sizeof(In)>(to + Tile::place(row_ + row, k_ + k), address(at), valid);
     });
   }
 
