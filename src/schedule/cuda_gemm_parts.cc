@@ -138,7 +138,7 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   us += (waves - 1) * 2.5;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
-    us += 1.8 + 2 * partial * c.splits / 5.5e6;
+    us += 2.8 + 2 * partial * c.splits / 5.5e6;
   }
   return us;
 }

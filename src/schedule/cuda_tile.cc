@@ -212,7 +212,7 @@ std::string CudaTileConfig::name() const {
 
 double floor_us(const CudaTileProblem& p, const CudaTarget& target) {
   const double per_sm = rate(p, p.on_tensor_cores(target) ? Engine::kMma : Engine::kSimt, target);
-  return std::max(p.operations() / 2 / (per_sm * target.sms * kClockGhz * 1e3), p.bytes() / 4.3e6);
+  return std::max(p.operations() / 2 / (per_sm * target.sms * kClockGhz * 1e3), p.bytes() / kBytesPerUs);
 }
 
 double predict_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {

@@ -7,7 +7,7 @@
 
 namespace heddle::emulated {
 
-inline constexpr uint32_t kAbi = 4;
+inline constexpr uint32_t kAbi = 5;
 
 struct Dim {
   uint32_t x, y, z;
