@@ -91,13 +91,6 @@ __device__ inline uint32_t cluster_rank() {
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
-// The two halves of a barrier that orders no memory accesses: blocks have come so far.
-__device__ inline void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
-__device__ inline void cluster_wait() {
-  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
-}
 // Copies shared memory to a place in another block of the cluster (or in this one), whose barrier at the place of
 // `full` counts the bytes. Pointers are those of this block; 16 bytes aligned, a multiple of 16 bytes. That block must
 // have begun, and this one stays until the bytes are there.

@@ -278,7 +278,7 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
   if (multiplies) parts_lay<Config>(acc[0], shared, group);
   if constexpr (kParts > 1) {
     fence_async_shared();
-    cluster_wait();  // the others have begun
+    begun_wait();  // the others have begun
   }
   __syncthreads();
   if constexpr (kParts > 1) {
@@ -288,10 +288,10 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
     }
     __syncwarp();
     shared.all_here->wait(0);
-    cluster_arrive();
+    begun_arrive();
   }
   if (threadIdx.x < Traits::kFinishers) parts_finish<Config>(args, epilogue, shared, unit, rank);
-  if constexpr (kParts > 1) cluster_wait();  // the others have what this block sent
+  if constexpr (kParts > 1) begun_wait();  // the others have what this block sent
 }
 
 // The kernel. Launched with PartsTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
@@ -322,7 +322,7 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
     }
   }
   __syncthreads();
-  if constexpr (kParts > 1) cluster_arrive();
+  if constexpr (kParts > 1) begun_arrive();
   if (warp == kWarps - 1) {
     if (lane == 0) {
       uint32_t stage = 0, phase = 0;
@@ -376,13 +376,13 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
     }
     fence_barrier_init();
     __syncthreads();
-    if constexpr (kParts > 1) cluster_arrive();
+    if constexpr (kParts > 1) begun_arrive();
   } else {
     LoaderA a(operand_a, unit.batch, unit.m, unit.k * Traits::kTileK);
     LoaderB b(operand_b, unit.batch, unit.n, unit.k * Traits::kTileK);
     load(a, b, 0);
     __syncthreads();
-    if constexpr (kParts > 1) cluster_arrive();
+    if constexpr (kParts > 1) begun_arrive();
     shared.full[0].arrive_behind_copies();
     uint32_t stage = 1 % kStages, phase = 1;
 #pragma unroll 1

@@ -41,12 +41,6 @@ inline void fence_async_shared() {
 inline uint32_t cluster_rank() {
   return heddle_emulated_thread->block->cluster_rank;
 }
-inline void cluster_arrive(HEDDLE_PLACE) {
-  heddle_emulated_api->cluster_arrive(place);
-}
-inline void cluster_wait(HEDDLE_PLACE) {
-  heddle_emulated_api->cluster_wait(place);
-}
 inline void copy_to_block(void* to, const void* from, uint32_t bytes, Barrier& full, uint32_t block, HEDDLE_PLACE) {
   heddle_emulated_api->copy_shared(shared_address(to), shared_address(from), bytes, shared_address(&full), block,
                                    place);
