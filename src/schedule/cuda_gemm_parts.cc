@@ -55,7 +55,7 @@ int resident(const CudaGemmProblem& p, const CudaGemmConfig& c) {
 
 std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTarget& target) {
   std::vector<CudaGemmConfig> found;
-  if (p.k == 0 || p.windows || p.heads > 1) return found;
+  if (p.k == 0 || p.windows || p.heads > 1 || p.shifted_a || p.shifted_b) return found;
   for (const bool swapped : {false, true}) {
     const View v = view_of(p, swapped);
     for (const Tile& tile : kTiles) {
