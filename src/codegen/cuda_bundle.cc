@@ -11,25 +11,45 @@ namespace heddle::codegen {
 
 using schedule::CudaBundleDesc;
 
-// Parts of one text are one function, whose pointers come from a table: the first part's, then the second's, and so on.
-KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle) {
-  struct Kind {
-    CudaPart part;
-    std::vector<const CudaBundleDesc::Part*> members;
-  };
+namespace {
+
+// Parts of one text.
+struct Kind {
+  CudaPart part;
+  std::vector<const CudaBundleDesc::Part*> members;
+};
+
+// Long ones first, so that the short ones fill what is left.
+std::vector<Kind> kinds_of(const CudaBundleDesc& bundle) {
   std::vector<Kind> kinds;
   std::map<std::pair<std::string, int64_t>, size_t> known;
-  KernelSource source;
   for (const CudaBundleDesc::Part& part : bundle.parts) {
     CudaPart text = emit_cuda_part({part.operands, part.body}, *part.body);
     const auto [at, is_new] = known.try_emplace({text.text, part.body->blocks}, kinds.size());
     if (is_new) kinds.push_back({std::move(text), {}});
     kinds[at->second].members.push_back(&part);
   }
-  // Long ones first, so that the short ones fill what is left.
   std::stable_sort(kinds.begin(), kinds.end(), [](const Kind& a, const Kind& b) {
     return a.members[0]->body->blocks < b.members[0]->body->blocks;
   });
+  return kinds;
+}
+
+// The kernel is named after its text.
+void name_kernel(KernelSource& source) {
+  source.symbol = fmt::format("bundle_{}", hash_text(source.text).hex().substr(0, 16));
+  constexpr std::string_view kName = "KERNEL_NAME";
+  for (size_t at = source.text.find(kName); at != std::string::npos; at = source.text.find(kName, at)) {
+    source.text.replace(at, kName.size(), source.symbol);
+  }
+}
+
+}  // namespace
+
+// Parts of one text are one function, whose pointers come from a table: the first part's, then the second's, and so on.
+KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle) {
+  const std::vector<Kind> kinds = kinds_of(bundle);
+  KernelSource source;
   size_t pointers = 0;
   for (const Kind& kind : kinds) pointers += kind.members.size() * kind.members[0]->operands.size();
   Writer out;
@@ -81,14 +101,9 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle) {
   }
   out.close();
   source.text = out.text();
-  const std::string symbol = fmt::format("bundle_{}", hash_text(source.text).hex().substr(0, 16));
-  constexpr std::string_view kName = "KERNEL_NAME";
-  for (size_t at = source.text.find(kName); at != std::string::npos; at = source.text.find(kName, at)) {
-    source.text.replace(at, kName.size(), symbol);
-  }
-  source.symbol = symbol;
+  name_kernel(source);
   source.tasks = blocks;
-  launch.symbol = symbol;
+  launch.symbol = source.symbol;
   launch.grid = {static_cast<uint32_t>(blocks), 1, 1};
   launch.block = static_cast<uint32_t>(threads);
   source.launches.push_back(std::move(launch));
