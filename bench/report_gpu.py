@@ -22,7 +22,8 @@ def geometric_mean(values):
 
 
 def origin(result):
-    return f"{result['device']}; {result['date']}, commit {result['commit']}.\n\n"
+    note = f"\n{result['note']}" if result.get("note") else ""
+    return f"{result['device']}; {result['date']}, commit {result['commit']}.{note}\n\n"
 
 
 def gemm_section(name, result):
@@ -77,7 +78,24 @@ def models_section(name, result):
     return text
 
 
-SECTIONS = {"gpu_gemm": gemm_section, "gpu_models": models_section}
+def stitch_section(name, result):
+    text = f"## Stitch suite: {name}\n\n" + origin(result)
+    text += "Microseconds of CUDA graphs with nothing in the L2, medians of alternating bursts. Over torch.compile: its time over Heddle's.\n"
+    text += f"Of the floor: inputs and outputs once at {result['tbps']} TB/s over Heddle's time less that of an empty graph.\n\n"
+    keys = ["floor_us", "heddle_cold_us", "torch_cold_us", "xla_dispatch_us", "over_torch", "of_floor"]
+    rows = [
+        [row["case"], row["type"], *(f"{row[key]:.2f}" if row.get(key) else "-" for key in keys)] for row in result["rows"]
+    ]
+    headings = ["case", "type", "floor us", "Heddle", "torch.compile", "XLA, with dispatch", "over torch.compile", "of the floor"]
+    text += table(headings, rows)
+    for dtype in dict.fromkeys(row["type"] for row in result["rows"]):
+        ratios = [row["over_torch"] for row in result["rows"] if row["type"] == dtype and row.get("over_torch")]
+        if ratios:
+            text += f"\n{dtype}: geometric mean over torch.compile {geometric_mean(ratios):.3f}, lowest {min(ratios):.3f}.\n"
+    return text
+
+
+SECTIONS = {"gpu_gemm": gemm_section, "gpu_models": models_section, "stitch_gpu": stitch_section}
 
 
 def read_lines(path):
@@ -89,9 +107,12 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("name")
     parser.add_argument("--commit", help="of what was measured; default: this checkout's")
+    parser.add_argument("--note", help="what a reader of the figures has to know")
     options = parser.parse_args()
     head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, cwd=ROOT)
     facts = {"date": datetime.date.today().isoformat(), "commit": options.commit or head.stdout.strip()}
+    if options.note:
+        facts["note"] = options.note
     types = {path.stem.split("_")[1]: read_lines(path) for path in sorted(options.folder.rglob("gemm_*.jsonl"))}
     if types:
         rows = [row for rows in types.values() for row in rows]
