@@ -102,6 +102,7 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
   }
   const bool rows = c.store == GemmStore::kRows && !c.swapped && sums <= kManySumsForRows;
   const bool slow = !p.a_k_major || !p.b_k_major || c.stream || p.windows;  // whose loads keep more registers
+  if (c.stream && p.heavy_epilogue && sums >= kManySums) return "sums of other blocks exceed the registers";
   if (sums > kManySums && (p.views || p.heavy_epilogue || slow || !(pieces || rows))) {
     return "sums and what is computed from them exceed the registers";
   }

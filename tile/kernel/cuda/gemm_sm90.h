@@ -446,7 +446,8 @@ template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                             const GemmArgs& args, const Epilogue& epilogue) {
   // Strips and shares need more registers to load.
-  constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && !Config::kStream;
+  constexpr bool kWholeTiles = !Config::kStream && Config::kStore != GemmStore::kPartial;
+  constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
   gemm_with<Config, kLightLoads>(map_a, map_b, map_d, args, epilogue,
                                  [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
                                    return gemm_produce<Config>(map_a, map_b, shared, walk, first);
