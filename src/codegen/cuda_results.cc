@@ -80,8 +80,18 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
   out_.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));
   decode(s, p.outer_first, p.outer_last, "q0");
   const std::string bounds = bounds_of(s, p.outer_first, p.outer_last);
-  out_.line("{}tile::store<1>({} + {}, a{}.columns());", bounds.empty() ? "" : fmt::format("if ({}) ", bounds),
-            emitter_.names().buffers[*r.scratch], emitter_.index(r.at), r.local);
+  // A vector's columns lie side by side where they are reduced, not necessarily where the result is kept.
+  begin_lanes(s);
+  const std::optional<int64_t> stride = s.vector > 1 ? emitter_.lane_stride(r.at) : 1;
+  end_lanes();
+  HEDDLE_CHECK(stride.has_value(), "a result that is not affine in its columns");
+  const std::string to = fmt::format("{} + {}", emitter_.names().buffers[*r.scratch], emitter_.index(r.at));
+  if (!bounds.empty()) out_.line("if ({})", bounds);
+  if (*stride == 1) {
+    out_.line("tile::store<1>({}, a{}.columns());", to, r.local);
+  } else {
+    out_.line("tile::store_strided({}, {}, a{}.columns());", to, *stride, r.local);
+  }
   forget(s, p.outer_first, p.outer_last);
   out_.close();
 }

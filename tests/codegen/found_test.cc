@@ -76,6 +76,22 @@ TEST(Found, ScanOfAReductionOfAReduction) {
   batch.run();
 }
 
+TEST(Found, ColumnsThatAreKeptInAnotherOrderThanTheyAreReduced) {
+  Batch batch;
+  batch.add_text("columns", R"(graph(%x: f32[3,2,6]) {
+    %0 = transpose(%x) {perm = [1,2,0]} : f32[2,6,3]
+    %1 = reduce(%0) {dims = [1,2], kind = "min"} : f32[2]
+    %2 = reduce(%0) {dims = [0], kind = "max"} : f32[6,3]
+    %3 = reduce(%2) {dims = [1], kind = "max"} : f32[6]
+    %4 = slice(%3) {starts = [0], limits = [2], strides = [1]} : f32[2]
+    %5 = broadcast(%4) {dims = [1], shape = [2,2]} : f32[2,2]
+    %6 = broadcast(%1) {dims = [0], shape = [2,2]} : f32[2,2]
+    %7 = mul(%5, %6) : f32[2,2]
+    return "y" = %7
+  })");
+  batch.run();
+}
+
 TEST(Found, NarrowSumsThatOverflowAreReadWithoutTheirCarry) {
   Batch batch;
   for (const char* t : {"i4", "u4", "i2", "u2"}) {
