@@ -19,7 +19,7 @@ struct Kind {
   std::vector<const CudaBundleDesc::Part*> members;
 };
 
-// Long ones first, so that the short ones fill what is left.
+// Those of fewest blocks come first.
 std::vector<Kind> kinds_of(const CudaBundleDesc& bundle) {
   std::vector<Kind> kinds;
   std::map<std::pair<std::string, int64_t>, size_t> known;

@@ -49,7 +49,7 @@ int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
 constexpr double kClockGhz = 1.7;
 constexpr double kOperationsPerCycle16 = 4096;  // one SM, 16-bit operands
 constexpr double kSustained16 = 790e12;         // whole chip, limited by power
-// Fitted to 1700 measured candidates of f16, tf32, e4m3 and int8 on an H200 (bench/gemm_model.py says how good the
+// Fitted to measured candidates of f16, tf32, e4m3 and int8 on an H200 (bench/gemm_model.py says how good the
 // first choice is).
 constexpr double kSharedBytesPerCycle = 125;
 constexpr double kL2BytesPerCycle = 46;  // out of the L2 for one SM, all at once; what a cluster shares counts once
@@ -201,8 +201,9 @@ int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
   const int raw = (problem.shifted_a ? tile::gemm_raw_bytes(tile_m, problem.a_k_major, element, slots) : 0) +
                   (problem.shifted_b ? tile::gemm_raw_bytes(tile_n, problem.b_k_major, element, slots) : 0);
   return raw + tile::gemm_shared_bytes(
-      tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major, swapped ? problem.a_k_major : problem.b_k_major,
-      stages, consumers, tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
+                   tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
+                   swapped ? problem.a_k_major : problem.b_k_major, stages, consumers,
+                   tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
 }
 
 double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
