@@ -75,7 +75,7 @@ class Merger {
   std::optional<Product> product_at(const Node& dot) const {
     if (dot.op != Op::kDot || graph_.dtype(dot.outputs[0]) != DType::kF32) return std::nullopt;
     const Tensor* weights = graph_.constant_of(dot.inputs[1]);
-    if (weights == nullptr || weights->dtype() != DType::kF32 || weights->rank() != 2 ||
+    if (weights == nullptr || weights->dtype() != DType::kF32 || weights->rank() != 2 || weights->size() == 0 ||
         !dot.attrs.ints("rhs_batch").empty() || dot.attrs.ints("rhs_contract").size() != 1) {
       return std::nullopt;
     }
