@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What each part of stitching brings, on the CPU: kernels of zoo models under --fusion none, basic and stitch, and the
+"""What each part of stitching brings, on the CPU or a GPU (--target cuda): kernels of zoo models under --fusion none, basic and stitch, and the
 time of a run as the parts are added one by one (the table of AStitch's ablation).
 
 Counts are of the plan and, with loop bodies counted as often as they run, of one run. A memory-bound kernel is one of
@@ -18,6 +18,7 @@ sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
 
 from cpu_models import commit, device, spread  # noqa: E402
 from heddle_command import Heddle  # noqa: E402
+from stitch_gpu import device as gpu  # noqa: E402
 
 MODELS = ["crnn", "asr", "bert-base", "transformer", "dien"]
 MOVES = {"reshape", "transpose", "slice", "broadcast", "reverse", "pad", "concat", "gather", "gather_elements", "gather_nd"}
@@ -54,10 +55,10 @@ def count(report):
     return plan, run
 
 
-def count_model(heddle, name, model, threads):
+def count_model(heddle, name, model, target):
     rows = []
     for policy in ("none", "basic", "stitch"):
-        report = json.loads(heddle("explain", model, "--fusion", policy, "--threads", threads, "--json").output)
+        report = json.loads(heddle("explain", model, "--fusion", policy, *target, "--json").output)
         plan, run = count(report)
         rows.append(
             {"model": name, "policy": policy, "memory": plan[0], "copies": plan[1], "contractions": plan[2],
@@ -73,21 +74,22 @@ def count_model(heddle, name, model, threads):
     return rows, fewer
 
 
-def time_steps(heddle, name, model, threads, bursts, seconds):
+def time_steps(heddle, name, model, target, bursts, seconds):
+    """On a GPU the device's work alone: inputs and outputs stay in its memory."""
     times = {step: [] for step in STEPS}
+    time_of = "device_p50_ms" if "cuda" in target else "p50_ms"
     with tempfile.TemporaryDirectory() as folder:
         plans = {}
         for number, (step, options) in enumerate(STEPS.items()):
             plans[step] = pathlib.Path(folder) / f"{number}.plan"
-            heddle("compile", model, *options, "--threads", threads, "-o", plans[step])
+            heddle("compile", model, *options, *target, "-o", plans[step])
         for _ in range(bursts):
             for step, plan in plans.items():
-                times[step].append(heddle.bench(plan, threads, seconds)["p50_ms"])
+                report = heddle("bench", plan, *target, "--seconds", seconds, "--json").output
+                times[step].append(json.loads(report)[time_of])
     rows = []
     for step, values in times.items():
-        rows.append(
-            {"model": name, "step": step, "threads": threads, "ms": statistics.median(values), "spread": spread(values)}
-        )
+        rows.append({"model": name, "step": step, "ms": statistics.median(values), "spread": spread(values)})
         print(f"{name:12} {step:30} {rows[-1]['ms']:9.3f} ms (spread {rows[-1]['spread']:.0%})", flush=True)
     return rows
 
@@ -97,32 +99,38 @@ def parse_arguments():
     parser.add_argument("--heddle", type=pathlib.Path, default=ROOT / "build/release/heddle")
     parser.add_argument("--models", type=pathlib.Path, default=ROOT / "build/bench/models", help="folder of the zoo's files")
     parser.add_argument("--only", nargs="+", choices=MODELS, default=MODELS)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--target", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", default="f32", choices=["f32", "tf32", "f16", "bf16"])
+    parser.add_argument("--threads", type=int, default=2, help="of the CPU")
     parser.add_argument("--bursts", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=1, help="length of a burst; 0: count kernels only")
     parser.add_argument("--keep", metavar="NAME", help="write bench/results/NAME.json instead of a file in build/bench")
+    parser.add_argument("--output", type=pathlib.Path, help="write this file")
     return parser.parse_args()
 
 
 def main():
     arguments = parse_arguments()
     heddle = Heddle(arguments.heddle)
+    target = ["--target", arguments.target, "--precision", arguments.precision]
+    target += ["--threads", arguments.threads] if arguments.target == "cpu" else []
     result = {
         "kind": "ablation",
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
-        "device": device(),
+        "device": device() if arguments.target == "cpu" else {"gpu": gpu()},
+        "precision": arguments.precision,
         "kernels": [],
         "times": [],
     }
     fewer = []
     for name in arguments.only:
         model = heddle.zoo_model(name, arguments.models)
-        rows, saved = count_model(heddle, name, model, arguments.threads)
+        rows, saved = count_model(heddle, name, model, target)
         result["kernels"] += rows
         fewer.append(saved)
         if arguments.seconds > 0:
-            result["times"] += time_steps(heddle, name, model, arguments.threads, arguments.bursts, arguments.seconds)
+            result["times"] += time_steps(heddle, name, model, target, arguments.bursts, arguments.seconds)
     for key, what in (("memory", "the plan"), ("memory_run", "a run")):
         mean = statistics.mean(saved[key] for saved in fewer)
         result[f"fewer_{key}"] = mean
@@ -130,7 +138,7 @@ def main():
 
     path = ROOT / "bench/results" / f"{arguments.keep}.json"
     if not arguments.keep:
-        path = ROOT / "build/bench" / f"ablation-{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
+        path = arguments.output or ROOT / "build/bench" / f"ablation-{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(result, indent=1) + "\n")
     print(f"written: {path}")

@@ -168,6 +168,10 @@ def device():
 
 
 def commit():
+    """Of this checkout, `+` where it was changed; HEDDLE_COMMIT says it on a machine that has the files alone."""
+    if os.environ.get("HEDDLE_COMMIT"):
+        return os.environ["HEDDLE_COMMIT"]
+
     def git(*arguments):
         return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True, check=True).stdout
 

@@ -30,7 +30,7 @@ def main():
     print(f"{options.dtype}: M,N,K epilogue | heddle us | over plain | configuration")
     for (_, (m, n, rest)), row in gemm_table.measure(options.heddle, problems, options.candidates):
         k, _, epilogue = rest.partition(" ")
-        rows.append(row)
+        rows.append({**row, "epilogue": epilogue})
         failed |= not row["verified"]
         if row.get("us", 0) == 0:
             print(f"{m},{n},{k} {epilogue}: {row.get('failure') or 'no candidate is right'}", flush=True)
@@ -40,7 +40,7 @@ def main():
         over = f"{row['us'] / plain - 1:+.1%}" if plain else "-"
         print(f"{m},{n},{k} {epilogue or 'plain'} | {row['us']:.2f} | {over} | {row['best']}"
               f"{'' if row['verified'] else ' NOT VERIFIED'}", flush=True)
-    path = pathlib.Path(options.output) / f"gemm_epilogues_{options.dtype}.jsonl"
+    path = pathlib.Path(options.output) / f"epilogues_{options.dtype}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return 1 if failed else 0

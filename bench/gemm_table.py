@@ -8,13 +8,14 @@ shape; both sides are timed in it, alternating, with a cold L2 and as CUDA graph
 """
 import argparse
 import json
-import math
 import pathlib
 import random
 import subprocess
 import sys
 import tempfile
 import threading
+
+from report_gpu import geometric_mean
 
 SHAPES = [(1280, 3072, 768), (1280, 768, 768), (1280, 768, 3072), (1280, 2304, 768), (1024, 1024, 1024),
           (2048, 2048, 2048), (4096, 4096, 4096), (8192, 8192, 8192), (4096, 16384, 4096), (16, 4096, 4096),
@@ -30,10 +31,6 @@ def random_shapes(count, seed=5):
         shape = [round(2 ** draw.uniform(4, 14)) for _ in range(3)]
         shapes.append(tuple(x | 1 if i % 3 == 0 else max(8, x // 8 * 8) for x in shape))
     return shapes
-
-
-def geomean(values):
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
 def measure(heddle, problems, candidates):
@@ -70,10 +67,10 @@ def print_row(shape, row):
 def print_means(dtype, rows):
     timed = [r for r in rows if r.get("us", 0) > 0 and r["library_us"] > 0]
     small = [r for r in timed if min(r["m"], r["n"]) <= 128]
-    print(f"{dtype}: geometric mean of cuBLASLt / heddle {geomean([r['library_us'] / r['us'] for r in timed]):.3f} "
-          f"over {len(timed)} shapes, {geomean([r['library_us'] / r['us'] for r in small]):.3f} over {len(small)} "
+    print(f"{dtype}: geometric mean of cuBLASLt / heddle {geometric_mean([r['library_us'] / r['us'] for r in timed]):.3f} "
+          f"over {len(timed)} shapes, {geometric_mean([r['library_us'] / r['us'] for r in small]):.3f} over {len(small)} "
           f"with a side of at most 128; first choice at "
-          f"{geomean([r['best_quick_us'] / r['pick_us'] for r in timed]):.1%} of the best", flush=True)
+          f"{geometric_mean([r['best_quick_us'] / r['pick_us'] for r in timed]):.1%} of the best", flush=True)
 
 
 def main():

@@ -1,33 +1,35 @@
 #!/bin/sh
 # Everything that needs a GPU, in one command: builds, runs the GPU tests (one process a test, many at a time), random graphs
 # and the ONNX node tests on the GPU, a part of the tests under compute-sanitizer's four tools, then the tables of matrix
-# products beside cuBLASLt and of models beside PyTorch, and verifies the zoo.
+# products beside cuBLASLt, of epilogues, of models and the stitch suite beside PyTorch, of the parts of stitching (ablation),
+# and verifies the zoo.
 # usage: bench/gpu.sh [OUTPUT_FOLDER]
 #   HEDDLE_BUILD     a build folder to use (default build/release); what it has already is not built again
-#   STAGES           "tests fuzz nodes sanitize gemm models verify" or a part of it
+#   STAGES           "tests fuzz nodes sanitize gemm epilogues models stitch rows ablation verify" or a part of it
 #   JOBS             processes at a time: as many as cores by default
 #   FUZZ, SECONDS_OF_FUZZ   random graphs (2000), and after how long no more are begun (600)
 #   NODE_DATA        folder onnx/backend/test/data/node, default: that of Python's package onnx
 #   TOOLS            of compute-sanitizer: "memcheck,racecheck,initcheck,synccheck" by default
 #   SECONDS_OF_SANITIZERS   after how long no test is begun under them (3600)
-#   GEMM_TYPES       "f16 bf16" by default
+#   GEMM_TYPES       "f16 bf16" by default; GEMM_RANDOM random shapes beside the fixed ones (30)
 #   MODELS           of bench/gpu_models.py; default: its table
 #   PRECISIONS       of the models: "f16" by default
+#   RIVALS, ROWS     of the stitch suite ("torch xla"); more options for bench/rows_gpu.py
 #   TEST_DATA        folder of scripts/fetch_test_data.py: its trained models are verified, too
-# Leaves a log of each stage, gemm_<type>.jsonl (one object per shape) and models_<precision>.jsonl (one per model) in the
-# output folder. Exit status 1 where a test, a sanitizer or a verification failed.
+# Leaves a log of each stage, gemm_<type>.jsonl (one object per shape), epilogues_<type>.jsonl, models_<precision>.jsonl (one
+# per model), stitch.json, rows.json and ablation_<precision>.json in the output folder. Exit status 1 where a test, a sanitizer or a verification failed.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 out=${1:-build/gpu}
 build=${HEDDLE_BUILD:-build/release}
-stages=${STAGES:-tests fuzz nodes sanitize gemm models verify}
+stages=${STAGES:-tests fuzz nodes sanitize gemm epilogues models stitch rows ablation verify}
 jobs=${JOBS:-$(nproc)}
 suites="gpu/gpu_tests cuda_runtime/cuda_runtime_tests cuda_stitch/cuda_stitch_tests tile_cuda/tile_cuda_tests
   cuda_contraction/cuda_contraction_tests ops/emulated/ops_emulated_tests"
 mkdir -p "$out"
 if [ ! -x "$build/tests/cuda_runtime/cuda_runtime_tests" ]; then
-  cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release &&
-    cmake --build "$build" -j "$(nproc)" --target heddle heddle_fuzz_graphs heddle_node_tests \
+  cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DHEDDLE_BENCH=ON &&
+    cmake --build "$build" -j "$(nproc)" --target heddle heddle_fuzz_graphs heddle_node_tests gpu_worker \
       $(for suite in $suites; do basename "$suite"; done) || exit 2
 fi
 export HEDDLE_CUDA_DRIVER="${HEDDLE_CUDA_DRIVER:-libcuda.so.1}" # suites for the emulator take it unless told otherwise
@@ -87,13 +89,35 @@ if wanted sanitize; then
 fi
 
 if wanted gemm; then
-  python3 bench/gemm_table.py --heddle "$heddle" --output "$out" ${GEMM_TYPES:-f16 bf16} || status=1
+  python3 bench/gemm_table.py --heddle "$heddle" --output "$out" --random "${GEMM_RANDOM:-30}" ${GEMM_TYPES:-f16 bf16} || status=1
+fi
+
+if wanted epilogues; then
+  python3 bench/gemm_epilogues.py --heddle "$heddle" --output "$out" || status=1
 fi
 
 if wanted models; then
   for precision in ${PRECISIONS:-f16}; do
     python3 bench/gpu_models.py --heddle "$heddle" --output "$out" --precision "$precision" ${MODELS:-} || status=1
   done
+fi
+
+worker=$build/bench/gpu_worker
+if wanted stitch; then
+  python3 bench/stitch_gpu.py --heddle "$heddle" --worker "$worker" --types f32 f16 --rivals ${RIVALS:-torch xla} \
+    --output "$out/stitch.json" || status=1
+fi
+
+if wanted rows; then
+  python3 bench/rows_gpu.py --heddle "$heddle" --worker "$worker" --output "$out/rows.json" ${ROWS:-} || status=1
+fi
+
+if wanted ablation; then
+  for precision in ${PRECISIONS:-f16}; do
+    python3 bench/ablation.py --heddle "$heddle" --models "$out/zoo" --target cuda --precision "$precision" --bursts 3 \
+      --seconds 0.2 --output "$out/ablation_$precision.json" || status=1
+  done
+  rm -rf "$out/zoo"
 fi
 
 if wanted verify; then

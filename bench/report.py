@@ -118,7 +118,9 @@ def stitch_section(name, result):
 
 
 def ablation_section(name, result):
-    text = f"## What stitching brings: {name}\n\n{result['device']['cpu']}; {result['date']}, commit {result['commit']}.\n\n"
+    device = result["device"].get("gpu") or result["device"]["cpu"]
+    text = f"## What stitching brings: {name}\n\n{device}; {result.get('precision', 'f32')}; "
+    text += f"{result['date']}, commit {result['commit']}.\n\n"
     rows = [
         [row["model"], row["policy"], *(str(row[key]) for key in ("memory", "memory_run", "copies", "copies_run"))]
         for row in result["kernels"]

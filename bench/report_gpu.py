@@ -1,12 +1,13 @@
 """The GPU's sections of docs/performance.md (report.py), and what they are made of.
 
-usage: report_gpu.py FOLDER NAME [--commit C]: keeps what gpu.sh left in FOLDER as bench/results/NAME-{gemm,models}.json."""
+usage: report_gpu.py FOLDER NAME [--commit C]: keeps what gpu.sh left in FOLDER as bench/results/NAME-*.json."""
 
 import argparse
 import datetime
 import json
 import math
 import pathlib
+import statistics
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -18,7 +19,8 @@ def table(headings, rows):
 
 
 def geometric_mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
+    """Not a number where there are none, so that a table without rivals still prints."""
+    return statistics.geometric_mean(values) if values else math.nan
 
 
 def origin(result):
@@ -54,6 +56,22 @@ def gemm_section(name, result):
         text += f"{geometric_mean(small):.3f} over {len(small)} with a side of at most 128; first choice {geometric_mean(choice):.1%}.\n"
         failed = [f"{row['m']}, {row['n']}, {row['k']}" for row in rows if row not in timed]
         text += ("Not measured: " + "; ".join(failed) + ".\n" if failed else "") + "\n"
+    return text
+
+
+def epilogues_section(name, result):
+    text = f"## Epilogues: {name}\n\n" + origin(result)
+    text += "D = epilogue(A B^T), timed as the products above; over plain: the time over that of the same product without one.\n"
+    for dtype, rows in result["types"].items():
+        body, plain = [], {}
+        for row in rows:
+            shape = f"{row['m']}, {row['n']}, {row['k']}"
+            if not row["epilogue"]:
+                plain[shape] = row.get("us")
+            timed = row.get("us") and plain.get(shape)
+            cells = [f"{row['us']:.2f}", f"{row['us'] / plain[shape] - 1:+.1%}", row["best"]] if timed else ["-", "-", "failed"]
+            body.append([shape, row["epilogue"] or "none", *cells])
+        text += f"\n### {dtype}\n\n" + table(["M, N, K", "epilogue", "us", "over plain", "configuration"], body)
     return text
 
 
@@ -95,11 +113,39 @@ def stitch_section(name, result):
     return text
 
 
-SECTIONS = {"gpu_gemm": gemm_section, "gpu_models": models_section, "stitch_gpu": stitch_section}
+def rows_section(name, result):
+    text = f"## Rows of all lengths: {name}\n\n" + origin(result)
+    text += "Timed as the stitch suite. Of the copy bandwidth: bytes that have to be moved, above 64 MB, at "
+    text += f"{result['tbps']} TB/s over Heddle's time less an empty graph's.\n\n"
+    body = [
+        [row["case"], row["type"], f"{row['bytes'] * 1e-6:.2f}"]
+        + [f"{row[key]:.2f}" if row.get(key) else "-" for key in ("heddle_cold_us", "torch_cold_us", "over_torch", "of_copy")]
+        for row in result["rows"]
+    ]
+    headings = ["rows x columns", "type", "MB", "Heddle us", "torch.compile us", "over torch.compile", "of the copy bandwidth"]
+    return text + table(headings, body)
+
+
+SECTIONS = {
+    "gpu_gemm": gemm_section,
+    "gpu_epilogues": epilogues_section,
+    "gpu_models": models_section,
+    "stitch_gpu": stitch_section,
+    "rows_gpu": rows_section,
+}
 
 
 def read_lines(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def read_types(folder, stem):
+    """Rows by what follows `stem` in the names of files."""
+    return {path.stem.split("_")[1]: read_lines(path) for path in sorted(folder.rglob(f"{stem}_*.jsonl"))}
+
+
+def without_candidates(types):
+    return {dtype: [{k: v for k, v in row.items() if k != "candidates"} for row in rows] for dtype, rows in types.items()}
 
 
 def main():
@@ -113,16 +159,23 @@ def main():
     facts = {"date": datetime.date.today().isoformat(), "commit": options.commit or head.stdout.strip()}
     if options.note:
         facts["note"] = options.note
-    types = {path.stem.split("_")[1]: read_lines(path) for path in sorted(options.folder.rglob("gemm_*.jsonl"))}
+    types = read_types(options.folder, "gemm")
     if types:
         rows = [row for rows in types.values() for row in rows]
         facts["device"] = next(row["device"] for row in rows if "device" in row)
-        kept = {dtype: [{k: v for k, v in row.items() if k != "candidates"} for row in rows] for dtype, rows in types.items()}
         empty = next(row["empty_graph_us"] for row in rows if "empty_graph_us" in row)
+        kept = without_candidates(types)
         write(options.name + "-gemm", {"kind": "gpu_gemm", **facts, "empty_graph_us": empty, "types": kept})
-    precisions = {path.stem.split("_")[1]: read_lines(path) for path in sorted(options.folder.rglob("models_*.jsonl"))}
+    facts.setdefault("device", "NVIDIA H200")
+    epilogues = read_types(options.folder, "epilogues")
+    if epilogues:
+        write(options.name + "-epilogues", {"kind": "gpu_epilogues", **facts, "types": without_candidates(epilogues)})
+    precisions = read_types(options.folder, "models")
     if precisions:
-        write(options.name + "-models", {"kind": "gpu_models", "device": "NVIDIA H200", **facts, "precisions": precisions})
+        write(options.name + "-models", {"kind": "gpu_models", **facts, "precisions": precisions})
+    for path in sorted(p for stem in ("stitch", "rows", "ablation_*") for p in options.folder.rglob(f"{stem}.json")):
+        note = {"note": options.note} if options.note else {}
+        write(f"{options.name}-{path.stem.replace('_', '-')}", json.loads(path.read_text()) | note)
 
 
 def write(name, result):

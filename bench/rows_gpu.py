@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Softmax, layer norm, row sums and column sums on a GPU over rows of 1 to 4,000,000 elements, beside torch.compile.
 
-usage: rows_gpu.py [--types f32 f16] [--kinds softmax ...] [--rows N...] [--columns N...] [--alone] [--keep NAME]
+usage: rows_gpu.py [--types f32 f16] [--kinds softmax ...] [--rows N...] [--columns N...] [--alone] [--output FILE]
 
 Timed as stitch_gpu.py does. A point is left out where it has fewer than 1,000 or more than --most elements. `over` is
 torch.compile's time over Heddle's, `copy` the part of --tbps that the bytes which have to be moved came to, without what
@@ -36,7 +36,7 @@ def parse_arguments():
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--tbps", type=float, default=4.27)
     parser.add_argument("--processes", type=int, default=12, help="that prepare PyTorch's side")
-    parser.add_argument("--keep", metavar="NAME")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench/rows_gpu.json")
     return parser.parse_args()
 
 
@@ -91,10 +91,9 @@ def main():
     print(f"{len(rows)} points; lowest over torch.compile {worst}, lowest part of the copy bandwidth {slow}")
     result = {"kind": "rows_gpu", "date": datetime.date.today().isoformat(), "commit": stitch_gpu.commit(),
               "device": stitch_gpu.device(), "tbps": options.tbps, "rows": rows}
-    path = ROOT / "bench/results" / f"{options.keep}.json" if options.keep else ROOT / "build/bench" / "rows_gpu.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"written: {path}")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"written: {options.output}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The stitch suite on a GPU: Heddle against torch.compile in a CUDA graph, PyTorch's eager mode in one, and XLA.
 
-usage: stitch_gpu.py [--types f32 f16] [--only CASE...] [--rivals torch eager xla] [--keep NAME]
+usage: stitch_gpu.py [--types f32 f16] [--only CASE...] [--rivals torch eager xla] [--output FILE]
 
 Every figure but XLA's is the median over bursts of a burst's median: one replay of a CUDA graph between two events, after
 256 MB of other memory were written; bursts of the contestants alternate, each lives in a process of its own. `empty` is a
@@ -20,9 +20,10 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "bench/stitch")]
+sys.path[:0] = [str(ROOT / "bench/stitch"), str(ROOT / "scripts"), str(ROOT / "bench")]
 
 import make_cases  # noqa: E402
+from cpu_models import commit  # noqa: E402
 
 
 class Worker:
@@ -116,13 +117,8 @@ def parse_arguments():
     parser.add_argument("--runs", type=int, default=40, help="of a burst")
     parser.add_argument("--tbps", type=float, default=4.2, help="copy bandwidth, bytes read and written, TB/s")
     parser.add_argument("--together", type=int, default=12, help="cases whose rivals are prepared at the same time")
-    parser.add_argument("--keep", metavar="NAME", help="write bench/results/NAME.json instead of a file in build/bench")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build/bench/stitch_gpu.json")
     return parser.parse_args()
-
-
-def commit():
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    return done.stdout.strip()
 
 
 def device():
@@ -163,12 +159,9 @@ def main():
         if ratios:
             result[f"geometric_mean_{dtype}"] = statistics.geometric_mean(ratios)
             print(f"{dtype}: geometric mean over torch.compile {statistics.geometric_mean(ratios):.3f}, lowest {min(ratios):.3f}")
-    path = ROOT / "bench/results" / f"{options.keep}.json"
-    if not options.keep:
-        path = ROOT / "build/bench" / f"stitch_gpu-{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
-    print(f"written: {path}")
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"written: {options.output}")
 
 
 if __name__ == "__main__":
