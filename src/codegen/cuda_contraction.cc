@@ -1,17 +1,13 @@
 #include "codegen/cuda_contraction.h"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstring>
-
 #include "base/check.h"
 #include "base/hash.h"
 #include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_gemm.h"
 #include "codegen/cuda_tile.h"
+#include "codegen/cuda_window.h"
 #include "codegen/includes.h"
 #include "schedule/cuda_contraction.h"
-#include "tile/core/cuda_window.h"
 
 namespace heddle::codegen {
 namespace {
@@ -21,17 +17,6 @@ using schedule::ContractionDesc;
 using schedule::CudaGemmDesc;
 using schedule::KernelDesc;
 using schedule::WindowDesc;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-template <typename T>
-std::vector<uint8_t> bytes_of(const T& value) {
-  std::vector<uint8_t> bytes(sizeof(T));
-  std::memcpy(bytes.data(), &value, sizeof(T));
-  return bytes;
-}
 
 // Appends a functor's block to a launch.
 void add_argument(CudaLaunch& launch, const CudaFunctor& functor) {
@@ -107,66 +92,6 @@ KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c,
   return finish(unit, std::move(made), symbol);
 }
 
-// In what a window is folded: integers in 32 bits at least, their result wraps where it is stored.
-std::string_view folded_type(DType dtype) {
-  if (is_float(dtype) || size_of(dtype) == 8) return computed_type(dtype);
-  return computed_type(dtype).starts_with('u') ? "uint32_t" : "int32_t";
-}
-
-std::string_view fold_name(const WindowDesc& w) {
-  if (w.filters) return "kDot";
-  return w.kind == "sum" ? "kSum" : w.kind == "prod" ? "kProd" : w.kind == "max" ? "kMax" : "kMin";
-}
-
-KernelSource window_source(const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& w, const Config& config,
-                           const std::string& symbol) {
-  const CudaFunctor epilogue = cuda_epilogue(c.epilogue, desc.operands);
-  KernelSource source;
-  source.includes = {"tile/kernel/cuda/row.h", "tile/kernel/cuda/window.h", "tile/op/cuda/stitch.h"};
-  Writer out;
-  out.raw(fmt::format("namespace {}_parts {{", symbol));
-  out.raw(epilogue.text);
-  out.open("struct Config {");
-  out.line("using X = {};", storage_type(w.x));
-  out.line("using Filter = {};", storage_type(w.filters ? w.w : w.x));
-  out.line("using Acc = {};", w.filters ? computed_type(c.compute) : folded_type(w.x));
-  out.line("using Limits = {};", computed_type(w.x));
-  out.line("static constexpr int kWidth = {};", config.lanes);
-  out.line("static constexpr auto kFold = tile::WindowFold::{};", fold_name(w));
-  out.close("};");
-  out.raw(fmt::format("}}  // namespace {}_parts", symbol));
-  out.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", config.tile_m);
-  out.line("    {}(const __grid_constant__ tile::WindowArgs args,", symbol);
-  out.open(fmt::format("    const __grid_constant__ {}_parts::Epilogue epilogue) {{", symbol));
-  out.line("tile::cuda::window<{}_parts::Config>(args, epilogue);", symbol);
-  out.close();
-  source.text = out.text();
-
-  const tile::WindowShape& s = w.shape;
-  tile::WindowArgs args{};
-  const int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2], pieces = s.c / config.lanes;
-  args.filter_tap = w.packed ? s.c : 1, args.filter_channel = w.packed ? 1 : taps;
-  args.items = s.batch * s.out[0] * s.out[1] * s.out[2] * pieces;
-  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(pieces);
-  for (int d = 0; d < 3; ++d) {
-    args.in[d] = static_cast<int32_t>(s.in[d]), args.out[d] = static_cast<int32_t>(s.out[d]);
-    args.window[d] = static_cast<int32_t>(s.kernel[d]), args.stride[d] = static_cast<int32_t>(s.stride[d]);
-    args.dilation[d] = static_cast<int32_t>(s.dilation[d]), args.low[d] = static_cast<int32_t>(s.low[d]);
-  }
-  CudaLaunch launch;
-  launch.symbol = symbol;
-  launch.block = static_cast<uint32_t>(config.tile_m);
-  launch.grid[0] = static_cast<uint32_t>(ceil_div(args.items, config.tile_m));
-  launch.arguments = {bytes_of(args)};
-  launch.pointers = {{0, offsetof(tile::WindowArgs, x), 0}};
-  if (w.filters) {
-    launch.pointers.push_back({0, offsetof(tile::WindowArgs, filters), static_cast<int>(w.filter_operand)});
-  }
-  add_argument(launch, epilogue);
-  source.launches.push_back(std::move(launch));
-  return source;
-}
-
 KernelSource write(const KernelDesc& desc, const ContractionDesc& c, const Config& config, const Target& target,
                    const std::string& symbol) {
   KernelSource source;
@@ -176,7 +101,7 @@ KernelSource write(const KernelDesc& desc, const ContractionDesc& c, const Confi
     const auto make = copied ? sm90_source : views ? sm90_views_source : tile_source;
     source = make(desc, c, *gemm, config, target, symbol);
   } else {
-    source = window_source(desc, c, std::get<WindowDesc>(c.problem), config, symbol);
+    source = cuda_window_source(desc, c, std::get<WindowDesc>(c.problem), config, symbol);
   }
   source.symbol = symbol;
   add_named_headers(source);

@@ -185,41 +185,4 @@ ScheduledGroup schedule_cuda_conv(ContractionBuilder& builder) {
   return CudaConvScheduler(builder).run();
 }
 
-ScheduledGroup schedule_cuda_window(ContractionBuilder& builder) {
-  const ir::Graph& graph = builder.graph();
-  const ir::Node& node = builder.anchor();
-  const Shape& y = graph.shape(node.outputs[0]);
-  WindowProblem problem = window_problem(graph, node);
-  builder.desc().compute = compute_dtype(problem.desc.x);
-  builder.input(node.inputs[0]);
-  const std::string label = problem.label();
-  const double operations = problem.operations(element_count(y));
-  return finish_cuda_window(builder, problem.desc, label, operations,
-                            [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
-                              return problem.coordinates(pool, y, image, pixel, channel);
-                            });
-}
-
-// Neighbouring threads have neighbouring channels, as many each as 16 bytes hold and their number divides.
-ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,
-                                  const ContractionBuilder::Coordinates& coordinates) {
-  constexpr int64_t kThreads = 256, kMostChannels = 8;
-  const tile::WindowShape& s = desc.shape;
-  builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, kMostChannels, coordinates);
-  Config config;
-  config.algorithm = desc.filters ? "depthwise" : "window";
-  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
-  int64_t width = std::min<int64_t>(kMostChannels, kCopyBytes / element);
-  while (width > 1 && s.c % width != 0) width /= 2;
-  config.lanes = width;
-  config.tile_m = kThreads;
-  config.reason = fmt::format("{} channels a thread, neighbouring threads along the channels", width);
-  label += builder.epilogue_label();
-  ScheduledGroup result;
-  result.notes.push_back(label + ": " + config.reason);
-  builder.desc().problem = std::move(desc);
-  result.kernels.push_back(builder.finish(config, std::move(label), operations));
-  return result;
-}
-
 }  // namespace heddle::schedule

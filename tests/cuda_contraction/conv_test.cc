@@ -68,6 +68,27 @@ TEST(CudaConv, Threads) {
       %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : i32[1,7,9,6]
       return "y" = %0
     })");
+  // Threads with several outputs each: parts of tiles at the edges, windows that do not overlap, padding on one side.
+  for (const char* t : {"f16", "f32"}) {
+    const CudaBatch::Options options{.tolerance = 3e-3};
+    const auto add = [&](const char* name, const std::string& x, const std::string& w, const std::string& attrs,
+                         const std::string& y) {
+      batch.add(fmt::format("{} {}", t, name), conv_text(t + x, t + w, attrs, t + y), options);
+    };
+    add("depthwise, large", "[3,29,31,40]", "[40,1,3,3]", attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 40),
+        "[3,29,31,40]");
+    add("depthwise, every second", "[2,27,30,24]", "[24,1,3,3]",
+        attributes("[2,2]", "[0,1]", "[1,1]", "[1,1]", "[1,1]", 24), "[2,13,15,24]");
+    add("depthwise 5x5", "[1,13,11,6]", "[6,1,5,5]", attributes("[1,1]", "[2,2]", "[2,2]", "[1,1]", "[1,1]", 6),
+        "[1,13,11,6]");
+    add("depthwise 7x7", "[1,15,14,12]", "[12,1,7,7]", attributes("[1,1]", "[3,3]", "[3,3]", "[1,1]", "[1,1]", 12),
+        "[1,15,14,12]");
+    add("depthwise 2x2 apart", "[1,17,17,8]", "[8,1,2,2]", attributes("[3,3]", "[0,0]", "[0,0]", "[1,1]", "[1,1]", 8),
+        "[1,6,6,8]");
+    add("depthwise, cropped", "[2,9,10,4]", "[4,1,3,3]", attributes("[1,1]", "[-1,-2]", "[2,0]", "[1,1]", "[1,1]", 4),
+        "[2,8,6,4]");
+    add("depthwise of a sequence", "[2,50,6]", "[6,1,9]", attributes("[1]", "[8]", "[0]", "[1]", "[1]", 6), "[2,50,6]");
+  }
   batch.add("depthwise filters that are no constants", R"(graph g(%x: f32[1,7,9,8], %w: f32[8,1,3,3]) {
       %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 8, layout = "nhwc"} : f32[1,7,9,8]
       return "y" = %0
@@ -165,6 +186,14 @@ TEST(CudaWindow, Pooling) {
       %1 = broadcast(%c) {shape = [2,13,15,3], dims = [1,2]} : f32[2,13,15,3]
       %2 = mul(%0, %1) : f32[2,13,15,3]
       return "y" = %2
+    })");
+  batch.add("max of halves", R"(graph g(%x: f16[3,26,29,40]) {
+      %0 = window_reduce(%x) {kind = "max", window = [1,3,3,1], strides = [1,2,2,1], low = [0,1,1,0], high = [0,0,1,0], dilations = [1,1,1,1]} : f16[3,13,15,40]
+      return "y" = %0
+    })");
+  batch.add("max of halves, apart", R"(graph g(%x: f16[2,28,30,64]) {
+      %0 = window_reduce(%x) {kind = "max", window = [1,2,2,1], strides = [1,2,2,1], low = [0,0,0,0], high = [0,0,0,0], dilations = [1,1,1,1]} : f16[2,14,15,64]
+      return "y" = %0
     })");
   batch.add("min of halves, channels first", R"(graph g(%x: f16[2,3,13,15]) {
       %0 = window_reduce(%x) {kind = "min", window = [1,1,3,3], strides = [1,1,2,2], low = [0,0,0,0], high = [0,0,0,0], dilations = [1,1,2,1]} : f16[2,3,5,7]

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tile/core/config.h"
+#include "tile/core/cuda_gemm.h"
 
 namespace heddle::tile {
 
@@ -17,5 +18,19 @@ struct WindowArgs {
   int32_t stride[3], dilation[3], low[3];
 };
 static_assert(sizeof(WindowArgs) == 120);
+
+// The same for windows of two dimensions without dilation whose size the kernel knows (slide.h). Pointers and distances
+// as above; all else counts fewer than 2^31.
+struct SlideArgs {
+  const void* x;
+  const void* filters;
+  int64_t filter_tap, filter_channel;
+  int32_t items;                  // threads: images * down * across * pieces
+  int32_t channels, pieces;       // pieces: of kWidth channels
+  int32_t across, down;           // threads along a row of outputs and along a column
+  int32_t in[2], out[2], low[2];  // of one image: rows, columns
+  GemmDivisor by_pieces, by_across, by_down;
+};
+static_assert(sizeof(SlideArgs) == 104);
 
 }  // namespace heddle::tile

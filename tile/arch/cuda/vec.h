@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
+#include "tile/arch/sm80/approx.h"
 #include "tile/arch/sm80/convert.h"
 #include "tile/core/static_for.h"
 #include "tile/core/types.h"
@@ -325,11 +326,23 @@ TILE_INLINE vec<T, W> abs(vec<T, W> a) {
 // NaN in either gives NaN.
 template <typename T, int W>
 TILE_INLINE vec<T, W> max(vec<T, W> a, vec<T, W> b) {
-  return map_lanes(a, b, [](T x, T y) -> T { return x > y || x != x ? x : y; });
+  return map_lanes(a, b, [](T x, T y) -> T {
+    if constexpr (is_same<T, float>) {
+      return cuda::max_or_nan(x, y);
+    } else {
+      return x > y || x != x ? x : y;
+    }
+  });
 }
 template <typename T, int W>
 TILE_INLINE vec<T, W> min(vec<T, W> a, vec<T, W> b) {
-  return map_lanes(a, b, [](T x, T y) -> T { return x < y || x != x ? x : y; });
+  return map_lanes(a, b, [](T x, T y) -> T {
+    if constexpr (is_same<T, float>) {
+      return cuda::min_or_nan(x, y);
+    } else {
+      return x < y || x != x ? x : y;
+    }
+  });
 }
 
 template <typename T, int W>

@@ -29,10 +29,15 @@ __device__ inline float fma_saturated(float x, float y, float z) {
   asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(r) : "f"(x), "f"(y), "f"(z));
   return r;
 }
-// The smaller; NaN where either is.
+// The smaller or larger; NaN where either is.
 __device__ inline float min_or_nan(float x, float y) {
   float r;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+  return r;
+}
+__device__ inline float max_or_nan(float x, float y) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
   return r;
 }
 

@@ -13,6 +13,7 @@
 // The epilogue is that of gemm_sm90.h: batch is the image, row the output pixel, col the first channel.
 #pragma once
 
+#include "tile/arch/sm80/approx.h"
 #include "tile/arch/sm80/convert.h"
 #include "tile/core/cuda_window.h"
 #include "tile/kernel/cuda/row.h"
@@ -28,6 +29,10 @@ template <WindowFold Fold, typename Acc>
 __device__ inline Acc fold_window(Acc acc, Acc x) {
   if constexpr (Fold == WindowFold::kProd) {
     return acc * x;
+  } else if constexpr (Fold == WindowFold::kMax && is_same<Acc, float>) {
+    return max_or_nan(x, acc);
+  } else if constexpr (Fold == WindowFold::kMin && is_same<Acc, float>) {
+    return min_or_nan(x, acc);
   } else if constexpr (Fold == WindowFold::kMax) {
     return x > acc || x != x ? x : acc;
   } else if constexpr (Fold == WindowFold::kMin) {

@@ -21,5 +21,8 @@ inline float fma_saturated(float x, float y, float z) {
 inline float min_or_nan(float x, float y) {
   return x != x || y != y ? __builtin_nanf("") : x < y ? x : y;
 }
+inline float max_or_nan(float x, float y) {
+  return x != x || y != y ? __builtin_nanf("") : x > y ? x : y;
+}
 
 }  // namespace heddle::tile::cuda
