@@ -14,6 +14,7 @@
 #include "passes/precision.h"
 #include "passes/sink_transposes.h"
 #include "passes/unshare.h"
+#include "passes/wide_pixels.h"
 
 namespace heddle::passes {
 namespace {
@@ -35,6 +36,8 @@ constexpr Pass kMergeProducts{"merge_products", "products of one value with seve
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes};
 
+constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels};
+
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
@@ -48,6 +51,7 @@ constexpr Pass kPipeline[] = {
     kSinkTransposes,
     kMergeProducts,
     kPrecision,
+    kWidePixels,
     // What those left behind.
     kCanonicalize,
     kFold,

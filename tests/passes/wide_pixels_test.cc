@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include "pass_test_util.h"
+
+namespace heddle::passes {
+namespace {
+
+ir::Graph widened(const ir::Graph& graph) {
+  const Target target = Target::cuda_h200();
+  const std::vector<std::string> names = {"wide_pixels", "canonicalize", "fold"};
+  return run_passes(graph, names, {target, Precision::kF16});
+}
+
+const ir::Node* convolution(const ir::Graph& graph) {
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op == ir::Op::kConv) return &node;
+  }
+  return nullptr;
+}
+
+std::string conv_of(const std::string& x, const std::string& w, int stride, int low, int high, int dilation = 1) {
+  return fmt::format(
+      "graph(%x: {}) {{ %w = constant {{value = {}{{1}}}}\n %y = conv(%x, %w) {{strides = [{},{}], low = [{},{}], high "
+      "= "
+      "[{},{}], dilations = [{},{}], lhs_dilations = [1,1], groups = 1, layout = \"nhwc\"}}\n return \"y\" = %y }}",
+      x, w, stride, stride, low, low, high, high, dilation, dilation);
+}
+
+struct Case {
+  const char *x, *w;
+  int stride, low, high, dilation;
+  int64_t channels, window;  // afterwards; 0: stays as it is
+};
+
+TEST(WidePixels, ComputeTheSame) {
+  const Case cases[] = {
+      {"f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3, 1, 8, 4},      // the first layer of a ResNet
+      {"f16[1,12,13,3]", "f16[4,3,3,3]", 2, 1, 1, 1, 8, 2},      // an odd size
+      {"f16[1,12,14,3]", "f16[4,3,3,3]", 2, 0, 1, 1, 8, 2},      // padding on one side
+      {"f16[2,9,11,3]", "f16[4,3,3,3]", 1, 1, 1, 1, 8, 3},       // no stride: zero channels
+      {"bf16[1,9,8,4]", "bf16[6,4,3,3]", 1, 0, 0, 2, 8, 3},      // dilated
+      {"f16[2,32,48,3]", "f16[7,3,16,16]", 16, 0, 0, 1, 48, 1},  // patches
+      {"f16[1,11,9,5]", "f16[4,5,4,4]", 3, 2, 0, 1, 8, 4},      {"f16[1,23,21,2]", "f16[4,2,11,11]", 4, 2, 2, 1, 8, 4},
+      {"f16[1,11,12,3]", "f16[4,3,3,3]", 2, -1, -2, 1, 8, 3},  // cropped
+      {"f16[1,9,9,1]", "f16[4,1,3,3]", 1, 1, 1, 1, 0, 0},      // one channel
+      {"f16[1,9,9,8]", "f16[4,8,3,3]", 1, 1, 1, 1, 0, 0},      // whole pieces already
+      {"f32[1,9,9,3]", "f32[4,3,3,3]", 1, 1, 1, 1, 0, 0},      // threads multiply
+  };
+  for (const Case& c : cases) {
+    const std::string text = conv_of(c.x, c.w, c.stride, c.low, c.high, c.dilation);
+    SCOPED_TRACE(text);
+    const ir::Graph before = ir::parse(text), after = widened(before);
+    const ir::Node* conv = convolution(after);
+    ASSERT_NE(conv, nullptr);
+    const Shape& filters = after.shape(conv->inputs[1]);
+    if (c.channels == 0) {
+      EXPECT_EQ(filters, before.shape(convolution(before)->inputs[1]));
+    } else {
+      EXPECT_EQ(filters[1], c.channels);
+      EXPECT_EQ(filters.back(), c.window);
+      EXPECT_NE(after.constant_of(conv->inputs[1]), nullptr) << "filters are made at compile time";
+    }
+    expect_same(before, after, 2e-3);
+  }
+}
+
+TEST(WidePixels, OnlyForTensorCoresOfAGpu) {
+  const ir::Graph before = ir::parse(conv_of("f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3));
+  const std::vector<std::string> names = {"wide_pixels"};
+  EXPECT_EQ(ir::print(run_passes(before, names, {test_target(), Precision::kF16})), ir::print(before));
+}
+
+}  // namespace
+}  // namespace heddle::passes
