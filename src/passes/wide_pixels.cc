@@ -20,8 +20,11 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// How the last spatial dimension and the channels become wider pixels.
+// How the last spatial dimension and the channels become wider pixels: [pixels][channels], or, where many pixels become
+// one, [channels][pixels], so that pictures that have their channels first are moved in runs.
 struct Widening {
+  bool channels_first() const { return pixels >= 8; }
+
   int64_t pixels = 1;                         // neighbours that become one
   int64_t channels = 0;                       // of each of them, with zeros
   int64_t before = 0, after = 0, stride = 1;  // padding and stride in wide pixels
@@ -68,12 +71,19 @@ ValueId widen_image(Emitter& e, ValueId x, const Widening& wide) {
   const size_t row = shape.size() - 2;
   Ints high(shape.size(), 0);
   high[row] = wide.size * wide.pixels - shape[row], high.back() = wide.channels - shape.back();
-  const ValueId filled = padded(e, x, high);
-  shape[row] = wide.size, shape.back() = wide.pixels * wide.channels;
-  return e.reshape(filled, shape);
+  ValueId filled = padded(e, x, high);
+  Shape wider = shape;
+  wider[row] = wide.size, wider.back() = wide.pixels * wide.channels;
+  if (wide.channels_first()) {
+    shape[row] = wide.size, shape.back() = wide.pixels, shape.push_back(wide.channels);
+    Ints perm = counting(shape.size());
+    std::swap(perm[row + 1], perm[row + 2]);
+    filled = e.transpose(e.reshape(filled, shape), perm);
+  }
+  return e.reshape(filled, wider);
 }
 
-// [O, C, ..., length] -> [O, pixels * channels, ..., window]
+// [O, C, ..., length] -> [O, wide channels, ..., window]
 ValueId widen_filters(Emitter& e, ValueId w, const Widening& wide) {
   Shape shape = e.shape(w);
   const size_t rank = shape.size();
@@ -83,8 +93,8 @@ ValueId widen_filters(Emitter& e, ValueId w, const Widening& wide) {
   ValueId result = padded(e, w, high, wide.skipped);
   shape[1] = wide.channels, shape.back() = wide.window;
   shape.push_back(wide.pixels);
-  Ints perm = {0, static_cast<int64_t>(rank)};
-  for (size_t d = 1; d < rank; ++d) perm.push_back(static_cast<int64_t>(d));
+  Ints perm = counting(rank);
+  perm.insert(perm.begin() + (wide.channels_first() ? 2 : 1), static_cast<int64_t>(rank));
   result = e.transpose(e.reshape(result, shape), perm);
   shape.pop_back();
   shape[1] = wide.pixels * wide.channels;

@@ -158,8 +158,10 @@ class CudaMapper {
       access(expr.index, static_cast<double>(probe_.volume(probe_.pool.vars(id)) * size_of(expr.dtype)));
     });
     for (const Store& s : stores()) {
-      // A store with a stride costs more than a load with one: it also reads the line.
-      access(s.at, 1.5 * static_cast<double>(probe_.volume(probe_.pool.vars(s.at)) * size_of(s.dtype)));
+      // A store with a stride costs more than a load with one: it also reads the line. Where nothing is reduced, what
+      // jumps along the vector may still lie side by side for neighbouring threads, which serves loads only.
+      const double factor = probe_.instances.empty() ? 3 : 1.5;
+      access(s.at, factor * static_cast<double>(probe_.volume(probe_.pool.vars(s.at)) * size_of(s.dtype)));
     }
     double most = 0;
     for (const auto& [var, bytes] : weight) {
@@ -187,7 +189,12 @@ class CudaMapper {
     });
     const auto best =
         std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
-    if (best != votes.end() && extent(vector) >= kTileMinimum) mapping_.transposed = best->first;
+    if (best == votes.end() || extent(vector) < kTileMinimum) return;
+    // Few elements along the vector: where neighbouring threads lie along the loads, these need no tile.
+    const auto other =
+        std::find_if(probe_.space.vars.rbegin(), probe_.space.vars.rend(), [&](VarId v) { return v != vector; });
+    if (extent(vector) < kTile && *other == best->first && extent(best->first) >= kTile) return;
+    mapping_.transposed = best->first;
   }
 
   bool has_scan() const {

@@ -100,6 +100,8 @@ class VectorCost {
   double guard(const Expr& e) const {
     const auto stride = lane_stride(e.index);
     if (lanes_ == 1 || stride == 0) return 0;
+    // Known for each lane where a vector is all there is.
+    if (lanes_ == pool_.indices.extent(lane_) && pool_.vars(e.index) == uint64_t{1} << lane_) return 0;
     const int64_t d = pool_.indices.divisor(e.index, multiples_);
     const bool whole = stride == 1 && d % lanes_ == 0 && e.lo % lanes_ == 0 && e.hi % lanes_ == 0;
     return whole ? 0 : 2.0;  // lane by lane, with branches
@@ -140,7 +142,9 @@ int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId 
   const auto touches = [&](const Index& at) { return (pool.vars(at) >> lane & 1) != 0; };
   visit_exprs(pool, roots, [&](ExprId e) {
     const Expr& expr = pool[e];
-    if (expr.kind == Expr::Kind::kLoad && touches(expr.index)) widest = std::max(widest, size_of(expr.dtype));
+    // What jumps along the lanes is loaded lane by lane in any case.
+    const bool beside = expr.kind == Expr::Kind::kLoad && stride_along(pool, expr.index, lane).value_or(1) <= 1;
+    if (beside && touches(expr.index)) widest = std::max(widest, size_of(expr.dtype));
     if (expr.kind == Expr::Kind::kOp && expr.dtype == DType::kF64) widest = std::max(widest, size_of(expr.dtype));
   });
   for (const Store& s : stores) {

@@ -33,10 +33,16 @@ void add_convolutions(CudaBatch& batch, const std::string& t, const CudaBatch::O
       "[1,5,3,7,6]");
   add("cropped", "[1,9,9,16]", "[6,16,3,3]", attributes("[1,1]", "[-1,-1]", "[-1,0]", "[1,1]", "[1,1]", 1),
       "[1,5,6,6]");
-  add("depthwise", "[1,7,19,37]", "[37,1,3,3]", attributes("[2,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 37),
-      "[1,4,19,37]");
-  add("depthwise of 16", "[2,7,9,16]", "[16,1,3,5]", attributes("[1,2]", "[1,2]", "[1,2]", "[1,1]", "[1,1]", 16),
-      "[2,7,5,16]");
+  CudaBatch::Options windows = options;  // which are no products
+  windows.algorithm.clear(), windows.skip = 0;
+  const auto add_windows = [&](const char* name, const std::string& x, const std::string& w, const std::string& attrs,
+                               const std::string& y) {
+    batch.add(t + " " + name, conv_text(t + x, t + w, attrs, t + y), windows);
+  };
+  add_windows("depthwise", "[1,7,19,37]", "[37,1,3,3]", attributes("[2,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 37),
+              "[1,4,19,37]");
+  add_windows("depthwise of 16", "[2,7,9,16]", "[16,1,3,5]",
+              attributes("[1,2]", "[1,2]", "[1,2]", "[1,1]", "[1,1]", 16), "[2,7,5,16]");
 }
 
 TEST(CudaConv, Threads) {
