@@ -3,6 +3,7 @@
 #include "codegen/bundle.h"
 #include "codegen/codegen.h"
 #include "codegen/contraction.h"
+#include "codegen/cuda_attention.h"
 #include "codegen/cuda_bundle.h"
 #include "codegen/cuda_contraction.h"
 #include "codegen/cuda_recurrent.h"
@@ -27,6 +28,9 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
   }
   if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::CudaBundleDesc>>(&desc.body)) {
     return emit_cuda_bundle(**bundle);
+  }
+  if (const auto* attention = std::get_if<std::shared_ptr<const schedule::AttentionDesc>>(&desc.body)) {
+    return emit_cuda_attention(desc, **attention, config, target);
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::SeparateDesc>>(&desc.body)) {
     return emit_separate(**separate, config);

@@ -9,6 +9,7 @@
 #include "base/thread_pool.h"
 #include "driver/reference.h"
 #include "runtime/arena.h"
+#include "schedule/attention.h"
 #include "schedule/bundle.h"
 #include "schedule/packing.h"
 #include "schedule/recurrent.h"
@@ -547,11 +548,17 @@ class PlanBuilder {
 }  // namespace
 
 ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy) {
-  const passes::FusionOptions options = {
+  passes::FusionOptions options = {
       .policy = policy,
       .can_compile = [&](const ir::Node& node,
                          std::string* reason) { return schedule::can_compile(graph, node, target, reason); },
+      .can_attend = {},
   };
+  if (target.kind == TargetKind::kCuda) {
+    options.can_attend = [&](const ir::Group& group, std::string* reason) {
+      return schedule::can_attend(graph, group, target, reason);
+    };
+  }
   return passes::fuse(graph, target, options);
 }
 

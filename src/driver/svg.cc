@@ -61,6 +61,7 @@ const char* colour(const GroupReport& group) {
   if (group.kind == ir::GroupKind::kReference || !group.fallback.empty()) return "#f6c7c7";
   switch (group.kind) {
     case ir::GroupKind::kContraction:
+    case ir::GroupKind::kAttention:
       return "#cfe3f7";
     case ir::GroupKind::kControl:
       return "#e6d6f5";

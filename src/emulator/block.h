@@ -55,8 +55,9 @@ struct Copy {
 // A wgmma that has not happened yet. It happens when all four warps have asked for it, for all of them at once.
 struct Product {
   emulated::WgmmaCall call;
-  std::array<void*, 128> sums;  // of each thread of the warpgroup
-  uint32_t warps = 0;           // how many asked
+  std::array<void*, 128> sums;             // of each thread of the warpgroup
+  std::array<const uint32_t*, 128> words;  // of A, where it is in registers
+  uint32_t warps = 0;                      // how many asked
 };
 
 struct Warpgroup {

@@ -74,6 +74,21 @@ void read_operand(Scheduler& s, Block& block, const WgmmaCall& call, const Opera
   }
 }
 
+// The 16 rows of A that a warp has in registers, as to[k * 16 + row].
+template <typename T>
+void read_words(emulated::Element type, const uint32_t* const* lanes, T* to) {
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    uint8_t bytes[16];
+    T values[16];
+    std::memcpy(bytes, lanes[lane], sizeof bytes);
+    decode(type, bytes, values);
+    for (uint32_t i = 0; i < 8; ++i) {
+      const uint32_t row = lane / 4 + 8 * (i / 2 % 2), k = 2 * (lane % 4) + 8 * (i / 4) + i % 2;
+      to[k * 16 + row] = values[i];
+    }
+  }
+}
+
 // sums[16][n] += a[depth][16] b[depth][n].
 template <typename T>
 inline __attribute__((always_inline)) void multiply_add(T* sums, const T* a, const T* b, uint32_t n, uint32_t depth) {
@@ -116,7 +131,11 @@ void execute(Scheduler& s, Block& block, const Product& product, Place place) {
   sums.resize(16 * n);
   read_operand(s, block, call, parse(s, call.b, place), call.mn_b, 0, n, b.data(), place);
   for (uint32_t warp = 0; warp < 4; ++warp) {
-    read_operand(s, block, call, parse(s, call.a, place), call.mn_a, warp * 16, 16, a.data(), place);
+    if (call.words != nullptr) {
+      read_words(call.type, product.words.data() + warp * 32, a.data());
+    } else {
+      read_operand(s, block, call, parse(s, call.a, place), call.mn_a, warp * 16, 16, a.data(), place);
+    }
     std::fill(sums.begin(), sums.end(), Wide{});
     void* const* lanes = product.sums.data() + warp * 32;
     for (uint32_t i = 0; call.accumulate && i < 16 * n; ++i) {
@@ -166,7 +185,7 @@ void add_product(Scheduler& s, const uint64_t* lanes, Place place) {
   const auto& first = *reinterpret_cast<const WgmmaCall*>(lanes[0]);
   if (!warp.fenced) s.fail("wgmma without a fence before it ({}:{})", place.file, place.line);
   const size_t at = warp.products++ - group.done;
-  if (at == group.products.size()) group.products.push_back({first, {}});
+  if (at == group.products.size()) group.products.push_back({first, {}, {}});
   Product& product = group.products[at];
   for (uint32_t lane = 0; lane < 32; ++lane) {
     const auto& call = *reinterpret_cast<const WgmmaCall*>(lanes[lane]);
@@ -175,6 +194,7 @@ void add_product(Scheduler& s, const uint64_t* lanes, Place place) {
       s.fail("wgmma: the threads of a warpgroup give different operands ({}:{})", place.file, place.line);
     }
     product.sums[number * 32 + lane] = call.d;
+    product.words[number * 32 + lane] = call.words;
   }
   if (++product.warps < 4) return;
   constexpr uint64_t kAll = ~uint64_t{0};

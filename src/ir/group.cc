@@ -10,6 +10,8 @@ std::string_view to_string(GroupKind kind) {
       return "stitch";
     case GroupKind::kContraction:
       return "contraction";
+    case GroupKind::kAttention:
+      return "attention";
     case GroupKind::kControl:
       return "control";
     case GroupKind::kReference:

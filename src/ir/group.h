@@ -11,6 +11,7 @@ namespace heddle::ir {
 enum class GroupKind : uint8_t {
   kStitch,       // memory-bound nodes in one generated kernel
   kContraction,  // prologue + template (dot, conv, window) + epilogue
+  kAttention,    // product, elementwise, softmax, product (ir/attention.h); the anchor is the second product
   kControl,      // a loop or an if, whose bodies are grouped in turn
   kReference,    // runs through the reference evaluator
 };
@@ -19,7 +20,7 @@ std::string_view to_string(GroupKind kind);
 struct Group {
   GroupKind kind;
   std::vector<NodeId> nodes;     // topological; constants and parameters belong to no group
-  NodeId anchor = 0;             // the contraction, or the control node
+  NodeId anchor = 0;             // the contraction (of an attention the second one), or the control node
   std::vector<ValueId> inputs;   // values made outside, in order of first use (constants included)
   std::vector<ValueId> outputs;  // values used outside
 };

@@ -153,6 +153,10 @@ class Validator {
       fits = !__builtin_mul_overflow(map.extents[d + 1] - 1, map.strides[d], &span) &&
              !__builtin_add_overflow(end, span, &end);
     }
+    if (fits && map.outer[0] > 0) {
+      fits = !map.windows && !__builtin_mul_overflow(map.outer[0] - 1, map.outer[1], &span) &&
+             !__builtin_add_overflow(end, span, &end);
+    }
     if (fits && map.windows) {  // extents[1] is a line of pixels
       const TensorMapWindows& w = *map.windows;
       fits = w.size[0] == map.extents[1] && w.size[1] > 0 && !__builtin_mul_overflow(w.size[1] - 1, w.line, &span) &&

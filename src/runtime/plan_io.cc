@@ -13,7 +13,7 @@ namespace heddle::runtime {
 namespace {
 
 // Raised whenever the description changes. 1: first; 2: steps and machine code of GPUs.
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
 constexpr int kMaxDepth = 32;
 constexpr int64_t kPage = 4096;
@@ -113,6 +113,7 @@ void describe(A& a, TensorMapDesc& map) {
   describe(a, map.strides);
   describe(a, map.box);
   a.number(map.swizzle_bytes);
+  describe(a, map.outer);
   bool windows = map.windows.has_value();
   a.flag(windows);
   if (!windows) return;

@@ -33,6 +33,7 @@ struct CudaBundleDesc;   // schedule/cuda_bundle.h: several of those as one laun
 struct BundleDesc;       // schedule/bundle.h: several stitch kernels as one
 struct ContractionDesc;  // schedule/contraction.h: template + epilogue (dot, conv, window)
 struct RecurrentDesc;    // schedule/recurrent.h: all steps of a loop on a GPU
+struct AttentionDesc;    // schedule/attention.h: product, softmax, product on a GPU
 struct SeparateDesc;     // schedule/separate.h: a node with a kernel of its own (scatter, top-k)
 
 // Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
@@ -42,7 +43,7 @@ struct KernelDesc {
   std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>,
                std::shared_ptr<const ContractionDesc>, std::shared_ptr<const SeparateDesc>,
                std::shared_ptr<const BundleDesc>, std::shared_ptr<const CudaBundleDesc>,
-               std::shared_ptr<const RecurrentDesc>>
+               std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>>
       body;
 };
 

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "schedule/attention.h"
 #include "schedule/contraction.h"
 #include "schedule/kernel_desc.h"
 #include "schedule/stitch.h"
@@ -12,6 +13,8 @@ ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Ta
       return schedule_stitch(graph, group, target, stitch);
     case ir::GroupKind::kContraction:
       return schedule_contraction(graph, group, target, configs);
+    case ir::GroupKind::kAttention:
+      return schedule_attention(graph, group, target);
     default:
       fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(group.kind)) + " group",
            "no kernels are made for it");

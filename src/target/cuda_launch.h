@@ -19,7 +19,8 @@ struct TensorMapWindows {
   bool operator==(const TensorMapWindows&) const = default;
 };
 
-// How the copy engine sees an operand, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes. With
+// How the copy engine sees an operand, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes, or one of
+// rank 4 where `outer` has an extent. With
 // `windows` it is (channel, pixel of a line, image), and a box holds that many channels of so many windows' pixels, the windows
 // of all images one behind another.
 struct TensorMapDesc {
@@ -32,6 +33,7 @@ struct TensorMapDesc {
   std::array<uint32_t, 2> box{};      // of inner and row
   int swizzle_bytes = 128;            // 16: none
   std::optional<TensorMapWindows> windows{};
+  std::array<uint64_t, 2> outer{};  // extent and stride (bytes, a multiple of 16) of a fourth dimension; 0: there is none
   bool operator==(const TensorMapDesc&) const = default;
 };
 

@@ -28,7 +28,7 @@ ir::Group whole_graph(const ir::Graph& graph, ir::GroupKind kind) {
     group.nodes.push_back(id);
     const ir::OpClass op_class = ir::class_of(node.op);
     const bool is_anchor = op_class == ir::OpClass::kContraction || op_class == ir::OpClass::kWindow;
-    if (kind == ir::GroupKind::kContraction && is_anchor) group.anchor = id;
+    if (kind != ir::GroupKind::kStitch && is_anchor) group.anchor = id;
     for (ir::ValueId input : node.inputs) {
       if (is_source(graph.producer(input).op)) append_new(group.inputs, input);
     }

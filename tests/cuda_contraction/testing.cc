@@ -95,10 +95,10 @@ class CudaRun {
 void CudaBatch::add(std::string name, const std::string& text, const Options& options) {
   Case c{std::move(name), parse_with_random_weights(text, 5), options, {}, {}};
   const Target target = target_of(options.sm);
-  const ir::Group group = whole_graph(c.graph, ir::GroupKind::kContraction);
+  const ir::Group group = whole_graph(c.graph, options.kind);
   Wanted wanted(options);
   try {
-    c.scheduled = schedule::schedule_contraction(c.graph, group, target, &wanted);
+    c.scheduled = schedule::schedule(c.graph, group, target, &wanted);
     for (const auto& kernel : c.scheduled.kernels) {
       c.sources.push_back(codegen::emit(kernel.desc, kernel.config, target));
       EXPECT_EQ(c.sources.back().text, codegen::emit(kernel.desc, kernel.config, target).text);
@@ -169,7 +169,7 @@ void CudaBatch::run() {
 
 void CudaBatch::run(const Case& c, const CudaRun& device) const {
   const ir::Graph& graph = c.graph;
-  const ir::Group group = whole_graph(graph, ir::GroupKind::kContraction);
+  const ir::Group group = whole_graph(graph, c.options.kind);
   std::mt19937 random(17);
   std::map<ir::ValueId, Tensor> values;
   std::vector<ir::Array> inputs;

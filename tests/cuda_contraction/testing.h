@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "codegen/codegen.h"
-#include "ir/graph.h"
+#include "ir/group.h"
 #include "schedule/kernel_desc.h"
 
 namespace heddle::testing {
 
-// Contraction groups on the emulated GPU: each graph is one group, scheduled, emitted and run between sentinels on
-// random inputs, every output compared with the reference evaluation in float64. All kernels of a batch are one unit.
+// Contraction and attention groups on the emulated GPU: each graph is one group, scheduled, emitted and run between
+// sentinels on random inputs, every output compared with the reference evaluation in float64. All kernels of a batch
+// are one unit.
 class CudaBatch {
  public:
   struct Options {
@@ -21,7 +22,8 @@ class CudaBatch {
     int sm = 90;
     std::string algorithm = {};  // "": the model's pick, else the first candidate of this family
     bool split = false;          // the first candidate whose k is split
-    unsigned skip = 0;           // so many candidates that would do are passed by, round and round
+    ir::GroupKind kind = ir::GroupKind::kContraction;
+    unsigned skip = 0;  // so many candidates that would do are passed by, round and round
   };
   void add(std::string name, const std::string& text, const Options& options);
   void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }

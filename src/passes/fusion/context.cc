@@ -10,7 +10,13 @@ using ir::NodeId;
 using ir::Op;
 
 FusionContext::FusionContext(const ir::Graph& g, const FusionOptions& o)
-    : graph(g), options(o), partition(g), users(ir::users(g)), is_output(g.value_count()), role(g.nodes().size()) {
+    : graph(g),
+      options(o),
+      partition(g),
+      users(ir::users(g)),
+      is_output(g.value_count()),
+      role(g.nodes().size()),
+      attends(g.nodes().size()) {
   for (const ir::Graph::Port& port : graph.outputs()) is_output[port.value] = true;
   classify();
 }

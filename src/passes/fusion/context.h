@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ class FusionContext {
   const std::vector<std::vector<ir::NodeId>> users;
   std::vector<bool> is_output;  // by value: returned by the graph
   std::vector<Role> role;       // by node; kMemory: a stitch group may have it
+  std::vector<bool> attends;    // by node: an anchor whose group is an attention
   std::vector<ir::Decision> decisions;
 
   // "add (/encoder/Add)"
@@ -37,6 +39,12 @@ class FusionContext {
 
 // Takes elementwise consumers, and layout changes of the store, into the group of an anchor.
 void fuse_epilogue(FusionContext& context, ir::NodeId anchor);
+// Takes all that lies between two products into the group of the second one, with layout changes of its operands and of
+// its result, where that is an attention (ir/attention.h) and one kernel is to run it.
+void fuse_attention(FusionContext& context, ir::NodeId anchor);
+// The layout changes above an operand that one strided view expresses, nearest first; `rest`: what comes then.
+std::vector<ir::NodeId> prologue_of(const FusionContext& context, ir::ValueId operand, ir::NodeId anchor,
+                                    std::optional<ir::NodeId>* rest = nullptr);
 // Takes layout changes of a dot's operands that one strided view expresses into the dot's group.
 void fuse_prologue(FusionContext& context, ir::NodeId anchor);
 // `try_edge(producer, consumer)` for every edge between nodes that stitch groups may have and that are not in one

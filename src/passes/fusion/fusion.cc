@@ -40,6 +40,7 @@ ir::Group make_group(const FusionContext& c, Partition::Cluster cluster) {
   group.anchor = group.nodes[0];
   for (NodeId id : group.nodes) {
     if (c.role[id] == Role::kAnchor) group.anchor = id;
+    if (c.attends[id]) group.kind = GroupKind::kAttention;
     for (ValueId v : c.graph.node(id).inputs) {
       if (c.partition.cluster_of(c.graph.value(v).producer) != cluster) insert(group.inputs, v);
     }
@@ -60,6 +61,9 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
     for (NodeId id = 0; id < graph.nodes().size(); ++id) {
       if (context.role[id] == Role::kAnchor) anchors.push_back(id);
     }
+    for (NodeId anchor : anchors) fuse_attention(context, anchor);
+    const auto taken = [&](NodeId id) { return context.attends[id] || context.role[id] != Role::kAnchor; };
+    anchors.erase(std::remove_if(anchors.begin(), anchors.end(), taken), anchors.end());
     for (NodeId anchor : anchors) fuse_epilogue(context, anchor);
     for (NodeId anchor : anchors) fuse_prologue(context, anchor);
     fuse_stitch(context);

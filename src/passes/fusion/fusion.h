@@ -19,6 +19,8 @@ struct FusionOptions {
   // Whether a node can be compiled as a member of a group; the driver sets it to schedule::can_compile. Empty: all that
   // are memory-bound or anchors of templates.
   std::function<bool(const ir::Node& node, std::string* reason)> can_compile = {};
+  // Whether a group of kind kAttention is to be one kernel; the driver sets it to schedule::can_attend. Empty: none is.
+  std::function<bool(const ir::Group& group, std::string* reason)> can_attend = {};
 };
 
 // Partitions the nodes of a graph into groups. Each rule (fusion/<rule>.h) returns a Decision, and each decision made

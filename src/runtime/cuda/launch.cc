@@ -46,11 +46,13 @@ void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, ui
         "cuTensorMapEncodeIm2col");
     return;
   }
-  const uint32_t box[3] = {desc.box[0], desc.box[1], 1}, ones[3] = {1, 1, 1};
-  context.check(context.driver().tensor_map(map, map_type(desc.element), 3, reinterpret_cast<void*>(base),
-                                            desc.extents.data(), desc.strides.data(), box, ones, 0,
-                                            map_swizzle(desc.swizzle_bytes), kPromoteL2To128, 0),
-                "cuTensorMapEncodeTiled");
+  const uint64_t extents[4] = {desc.extents[0], desc.extents[1], desc.extents[2], desc.outer[0]};
+  const uint64_t strides[3] = {desc.strides[0], desc.strides[1], desc.outer[1]};
+  const uint32_t box[4] = {desc.box[0], desc.box[1], 1, 1}, ones[4] = {1, 1, 1, 1};
+  context.check(
+      context.driver().tensor_map(map, map_type(desc.element), desc.outer[0] > 0 ? 4 : 3, reinterpret_cast<void*>(base),
+                                  extents, strides, box, ones, 0, map_swizzle(desc.swizzle_bytes), kPromoteL2To128, 0),
+      "cuTensorMapEncodeTiled");
 }
 
 unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes) {

@@ -7,7 +7,7 @@
 
 namespace heddle::emulated {
 
-inline constexpr uint32_t kAbi = 5;
+inline constexpr uint32_t kAbi = 6;
 
 struct Dim {
   uint32_t x, y, z;
@@ -69,13 +69,15 @@ struct MmaCall {
   const uint32_t* b;
 };
 
-// wgmma.mma_async m64nN with 32 bytes of k, both operands in shared memory. `d`: n / 2 of f32, for integers of s32.
+// wgmma.mma_async m64nN with 32 bytes of k, B in shared memory, A there or in four words of each lane. `d`: n / 2 of
+// f32, for integers of s32.
 struct WgmmaCall {
   Element type;
   uint32_t n;
   void* d;
   uint64_t a, b;  // descriptors
   bool mn_a, mn_b, accumulate;
+  const uint32_t* words;  // of A; null: it is in shared memory
 };
 
 struct Api {

@@ -40,6 +40,17 @@ __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, i
       : "memory");
 }
 
+// A box of a map of rank 4, whose last dimension is `outer`.
+__device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
+                                int32_t batch, int32_t outer, Keep keep) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, "
+      "%5, %6}], [%2], %7;" ::"r"(shared_address(to)),
+      "l"(&map), "r"(shared_address(&full)), "r"(inner), "r"(row), "r"(batch), "r"(outer),
+      "l"(static_cast<uint64_t>(keep))
+      : "memory");
+}
+
 // The same box into every block of the cluster named in `blocks`, at the same place; each block's barrier there counts.
 __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
                                           int32_t batch, uint16_t blocks, Keep keep) {

@@ -26,6 +26,9 @@ __device__ inline void pin(float& x) {
 __device__ inline void pin(int32_t& x) {
   asm volatile("" : "+r"(x)::"memory");
 }
+__device__ inline void pin(uint32_t& x) {
+  asm volatile("" : "+r"(x)::"memory");
+}
 
 // Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate): MnA, MnB: the operand is contiguous along m or n instead of k
 // (16-bit types only); accumulate = 0 overwrites d.
@@ -33,69 +36,7 @@ template <typename In, int N>
 struct Wgmma;
 
 // clang-format off
-#define HEDDLE_R0 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define HEDDLE_R1 "%8, %9, %10, %11, %12, %13, %14, %15"
-#define HEDDLE_R2 "%16, %17, %18, %19, %20, %21, %22, %23"
-#define HEDDLE_R3 "%24, %25, %26, %27, %28, %29, %30, %31"
-#define HEDDLE_R4 "%32, %33, %34, %35, %36, %37, %38, %39"
-#define HEDDLE_R5 "%40, %41, %42, %43, %44, %45, %46, %47"
-#define HEDDLE_R6 "%48, %49, %50, %51, %52, %53, %54, %55"
-#define HEDDLE_R7 "%56, %57, %58, %59, %60, %61, %62, %63"
-#define HEDDLE_R8 "%64, %65, %66, %67, %68, %69, %70, %71"
-#define HEDDLE_R9 "%72, %73, %74, %75, %76, %77, %78, %79"
-#define HEDDLE_R10 "%80, %81, %82, %83, %84, %85, %86, %87"
-#define HEDDLE_R11 "%88, %89, %90, %91, %92, %93, %94, %95"
-#define HEDDLE_R12 "%96, %97, %98, %99, %100, %101, %102, %103"
-#define HEDDLE_R13 "%104, %105, %106, %107, %108, %109, %110, %111"
-#define HEDDLE_R14 "%112, %113, %114, %115, %116, %117, %118, %119"
-#define HEDDLE_R15 "%120, %121, %122, %123, %124, %125, %126, %127"
-#define HEDDLE_H8 "%64, %65, %66, %67"
-#define HEDDLE_H9 "%72, %73, %74, %75"
-#define HEDDLE_H10 "%80, %81, %82, %83"
-#define HEDDLE_H11 "%88, %89, %90, %91"
-#define HEDDLE_O(c, i) c(d[8*i]), c(d[8*i+1]), c(d[8*i+2]), c(d[8*i+3]), c(d[8*i+4]), c(d[8*i+5]), c(d[8*i+6]), c(d[8*i+7])
-#define HEDDLE_P(c, i) c(d[8*i]), c(d[8*i+1]), c(d[8*i+2]), c(d[8*i+3])
-#define HEDDLE_REGS_16 HEDDLE_R0
-#define HEDDLE_OUT_16(c) HEDDLE_O(c, 0)
-#define HEDDLE_REGS_32 HEDDLE_REGS_16 ", " HEDDLE_R1
-#define HEDDLE_OUT_32(c) HEDDLE_OUT_16(c), HEDDLE_O(c, 1)
-#define HEDDLE_REGS_48 HEDDLE_REGS_32 ", " HEDDLE_R2
-#define HEDDLE_OUT_48(c) HEDDLE_OUT_32(c), HEDDLE_O(c, 2)
-#define HEDDLE_REGS_64 HEDDLE_REGS_48 ", " HEDDLE_R3
-#define HEDDLE_OUT_64(c) HEDDLE_OUT_48(c), HEDDLE_O(c, 3)
-#define HEDDLE_REGS_80 HEDDLE_REGS_64 ", " HEDDLE_R4
-#define HEDDLE_OUT_80(c) HEDDLE_OUT_64(c), HEDDLE_O(c, 4)
-#define HEDDLE_REGS_96 HEDDLE_REGS_80 ", " HEDDLE_R5
-#define HEDDLE_OUT_96(c) HEDDLE_OUT_80(c), HEDDLE_O(c, 5)
-#define HEDDLE_REGS_112 HEDDLE_REGS_96 ", " HEDDLE_R6
-#define HEDDLE_OUT_112(c) HEDDLE_OUT_96(c), HEDDLE_O(c, 6)
-#define HEDDLE_REGS_128 HEDDLE_REGS_112 ", " HEDDLE_R7
-#define HEDDLE_OUT_128(c) HEDDLE_OUT_112(c), HEDDLE_O(c, 7)
-#define HEDDLE_REGS_136 HEDDLE_REGS_128 ", " HEDDLE_H8
-#define HEDDLE_OUT_136(c) HEDDLE_OUT_128(c), HEDDLE_P(c, 8)
-#define HEDDLE_REGS_144 HEDDLE_REGS_128 ", " HEDDLE_R8
-#define HEDDLE_OUT_144(c) HEDDLE_OUT_128(c), HEDDLE_O(c, 8)
-#define HEDDLE_REGS_152 HEDDLE_REGS_144 ", " HEDDLE_H9
-#define HEDDLE_OUT_152(c) HEDDLE_OUT_144(c), HEDDLE_P(c, 9)
-#define HEDDLE_REGS_160 HEDDLE_REGS_144 ", " HEDDLE_R9
-#define HEDDLE_OUT_160(c) HEDDLE_OUT_144(c), HEDDLE_O(c, 9)
-#define HEDDLE_REGS_168 HEDDLE_REGS_160 ", " HEDDLE_H10
-#define HEDDLE_OUT_168(c) HEDDLE_OUT_160(c), HEDDLE_P(c, 10)
-#define HEDDLE_REGS_176 HEDDLE_REGS_160 ", " HEDDLE_R10
-#define HEDDLE_OUT_176(c) HEDDLE_OUT_160(c), HEDDLE_O(c, 10)
-#define HEDDLE_REGS_184 HEDDLE_REGS_176 ", " HEDDLE_H11
-#define HEDDLE_OUT_184(c) HEDDLE_OUT_176(c), HEDDLE_P(c, 11)
-#define HEDDLE_REGS_192 HEDDLE_REGS_176 ", " HEDDLE_R11
-#define HEDDLE_OUT_192(c) HEDDLE_OUT_176(c), HEDDLE_O(c, 11)
-#define HEDDLE_REGS_208 HEDDLE_REGS_192 ", " HEDDLE_R12
-#define HEDDLE_OUT_208(c) HEDDLE_OUT_192(c), HEDDLE_O(c, 12)
-#define HEDDLE_REGS_224 HEDDLE_REGS_208 ", " HEDDLE_R13
-#define HEDDLE_OUT_224(c) HEDDLE_OUT_208(c), HEDDLE_O(c, 13)
-#define HEDDLE_REGS_240 HEDDLE_REGS_224 ", " HEDDLE_R14
-#define HEDDLE_OUT_240(c) HEDDLE_OUT_224(c), HEDDLE_O(c, 14)
-#define HEDDLE_REGS_256 HEDDLE_REGS_240 ", " HEDDLE_R15
-#define HEDDLE_OUT_256(c) HEDDLE_OUT_240(c), HEDDLE_O(c, 15)
-
+#include "tile/arch/sm90/wgmma_lists.h"
 // A, B, P, TA, TB: the numbers of the operands after the accumulators.
 #define HEDDLE_WGMMA_16(IN, PTX, N, A, B, P, TA, TB)                                                            \
   template <>                                                                                                   \
@@ -164,72 +105,11 @@ HEDDLE_WGMMA_I(224, "%112", "%113", "%114")
 HEDDLE_WGMMA_I(240, "%120", "%121", "%122")
 HEDDLE_WGMMA_I(256, "%128", "%129", "%130")
 
-#undef HEDDLE_R0
-#undef HEDDLE_R1
-#undef HEDDLE_R2
-#undef HEDDLE_R3
-#undef HEDDLE_R4
-#undef HEDDLE_R5
-#undef HEDDLE_R6
-#undef HEDDLE_R7
-#undef HEDDLE_R8
-#undef HEDDLE_R9
-#undef HEDDLE_R10
-#undef HEDDLE_R11
-#undef HEDDLE_R12
-#undef HEDDLE_R13
-#undef HEDDLE_R14
-#undef HEDDLE_R15
-#undef HEDDLE_H8
-#undef HEDDLE_H9
-#undef HEDDLE_H10
-#undef HEDDLE_H11
-#undef HEDDLE_O
-#undef HEDDLE_P
-#undef HEDDLE_REGS_16
-#undef HEDDLE_OUT_16
-#undef HEDDLE_REGS_32
-#undef HEDDLE_OUT_32
-#undef HEDDLE_REGS_48
-#undef HEDDLE_OUT_48
-#undef HEDDLE_REGS_64
-#undef HEDDLE_OUT_64
-#undef HEDDLE_REGS_80
-#undef HEDDLE_OUT_80
-#undef HEDDLE_REGS_96
-#undef HEDDLE_OUT_96
-#undef HEDDLE_REGS_112
-#undef HEDDLE_OUT_112
-#undef HEDDLE_REGS_128
-#undef HEDDLE_OUT_128
-#undef HEDDLE_REGS_136
-#undef HEDDLE_OUT_136
-#undef HEDDLE_REGS_144
-#undef HEDDLE_OUT_144
-#undef HEDDLE_REGS_152
-#undef HEDDLE_OUT_152
-#undef HEDDLE_REGS_160
-#undef HEDDLE_OUT_160
-#undef HEDDLE_REGS_168
-#undef HEDDLE_OUT_168
-#undef HEDDLE_REGS_176
-#undef HEDDLE_OUT_176
-#undef HEDDLE_REGS_184
-#undef HEDDLE_OUT_184
-#undef HEDDLE_REGS_192
-#undef HEDDLE_OUT_192
-#undef HEDDLE_REGS_208
-#undef HEDDLE_OUT_208
-#undef HEDDLE_REGS_224
-#undef HEDDLE_OUT_224
-#undef HEDDLE_REGS_240
-#undef HEDDLE_OUT_240
-#undef HEDDLE_REGS_256
-#undef HEDDLE_OUT_256
 #undef HEDDLE_WGMMA_16
 #undef HEDDLE_WGMMA_K
 #undef HEDDLE_WGMMA_F
 #undef HEDDLE_WGMMA_I
+#include "tile/arch/sm90/wgmma_lists_end.h"
 // clang-format on
 
 }  // namespace heddle::tile::sm90

@@ -23,6 +23,11 @@ inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inne
   const int32_t at[3] = {inner, row, batch};
   heddle_emulated_api->load_box(&map, shared_address(to), shared_address(&full), at, 3, 0, place);
 }
+inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row, int32_t batch,
+                     int32_t outer, Keep, HEDDLE_PLACE) {
+  const int32_t at[4] = {inner, row, batch, outer};
+  heddle_emulated_api->load_box(&map, shared_address(to), shared_address(&full), at, 4, 0, place);
+}
 inline void load_box_multicast(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row, int32_t batch,
                                uint16_t blocks, Keep, HEDDLE_PLACE) {
   const int32_t at[3] = {inner, row, batch};

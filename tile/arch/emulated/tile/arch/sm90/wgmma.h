@@ -18,6 +18,7 @@ inline void wgmma_wait(HEDDLE_PLACE) {
 }
 inline void pin(float&) {}
 inline void pin(int32_t&) {}
+inline void pin(uint32_t&) {}
 
 template <typename In, int N>
 struct Wgmma {
@@ -27,7 +28,7 @@ struct Wgmma {
   template <bool MnA, bool MnB>
   static void issue(Acc (&d)[N / 2], uint64_t a, uint64_t b, int accumulate, HEDDLE_PLACE) {
     static_assert(sizeof(In) == 2 || (!MnA && !MnB), "the tensor cores read this type along k only");
-    heddle_emulated_api->wgmma({emulated_element<In>, N, d, a, b, MnA, MnB, accumulate != 0}, place);
+    heddle_emulated_api->wgmma({emulated_element<In>, N, d, a, b, MnA, MnB, accumulate != 0, nullptr}, place);
   }
 };
 

@@ -1,0 +1,148 @@
+#include "ir/attention.h"
+
+#include <algorithm>
+#include <queue>
+#include <set>
+
+#include "base/check.h"
+#include "passes/fusion/context.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+using ir::ValueId;
+using Role = FusionContext::Role;
+
+// Collects the nodes of an attention without changing the partition.
+class AttentionNodes {
+ public:
+  AttentionNodes(const FusionContext& context, const ir::Attention& found)
+      : c_(context), graph_(context.graph), found_(found) {
+    nodes_.insert(found.inside.begin(), found.inside.end());
+    nodes_.insert(found.scores_product);
+    nodes_.insert(found.values_product);
+  }
+
+  // Why these nodes cannot be one kernel; empty where they can.
+  std::string refusal() const {
+    for (const NodeId id : nodes_) {
+      const bool product = id == found_.scores_product || id == found_.values_product;
+      if (c_.role[id] != (product ? Role::kAnchor : Role::kMemory)) return "one of its nodes belongs to another kernel";
+      if (id != found_.values_product && !stays_inside(id)) {
+        return fmt::format("{} is needed outside of it", c_.describe(id));
+      }
+    }
+    return {};
+  }
+
+  void grow() {
+    const Node &first = graph_.node(found_.scores_product), &last = graph_.node(found_.values_product);
+    if (first.inputs[0] != first.inputs[1]) {
+      take(prologue_of(c_, first.inputs[0], found_.scores_product));
+      take(prologue_of(c_, first.inputs[1], found_.scores_product));
+    }
+    take(prologue_of(c_, last.inputs[1], found_.values_product));
+    take_sides();
+    take_stores();
+  }
+
+  ir::Group group() const {
+    ir::Group group{ir::GroupKind::kAttention, {nodes_.begin(), nodes_.end()}, found_.values_product, {}, {}};
+    for (const NodeId id : group.nodes) {
+      for (const ValueId v : graph_.node(id).inputs) {
+        const bool known = std::find(group.inputs.begin(), group.inputs.end(), v) != group.inputs.end();
+        if (!known && !nodes_.contains(graph_.value(v).producer)) group.inputs.push_back(v);
+      }
+    }
+    group.outputs = {result_};
+    return group;
+  }
+
+ private:
+  void take(const std::vector<NodeId>& nodes) { nodes_.insert(nodes.begin(), nodes.end()); }
+
+  bool stays_inside(NodeId id) const {
+    const ValueId v = graph_.node(id).outputs[0];
+    return !c_.is_output[v] &&
+           std::all_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId user) { return nodes_.contains(user); });
+  }
+
+  // What makes operands of the scores for them alone: broadcasts and other changes of layout, and what is computed for
+  // every row and key anyway, from the readers upwards.
+  void take_sides() {
+    const Shape& shape = graph_.shape(found_.scores);
+    std::priority_queue<NodeId> open;
+    const auto open_inputs = [&](NodeId id) {
+      for (const ValueId v : graph_.node(id).inputs) open.push(graph_.value(v).producer);
+    };
+    for (const NodeId id : found_.inside) open_inputs(id);
+    while (!open.empty()) {
+      const NodeId id = open.top();
+      open.pop();
+      if (nodes_.contains(id) || c_.role[id] != Role::kMemory || !is_side(graph_.node(id), shape)) continue;
+      if (!stays_inside(id)) continue;
+      nodes_.insert(id);
+      open_inputs(id);
+    }
+  }
+  bool is_side(const Node& node, const Shape& scores) const {
+    if (node.op == Op::kBroadcast || node.op == Op::kReshape) return true;
+    const Shape& shape = graph_.shape(node.outputs[0]);
+    const bool whole =
+        shape.size() >= 2 && shape.back() == scores.back() && shape[shape.size() - 2] == scores[scores.size() - 2];
+    return whole && (ir::is_elementwise(node.op) || node.op == Op::kIota || node.op == Op::kSlice);
+  }
+
+  // Changes of the result's layout, and a cast to the type of the operands.
+  void take_stores() {
+    const DType type = graph_.dtype(graph_.node(found_.values_product).inputs[1]);
+    result_ = graph_.node(found_.values_product).outputs[0];
+    while (!c_.is_output[result_] && !c_.users[result_].empty()) {
+      const NodeId user = c_.users[result_][0];
+      const Node& node = graph_.node(user);
+      const bool layout = node.op == Op::kReshape || node.op == Op::kTranspose;
+      const bool cast = node.op == Op::kCast && graph_.dtype(node.outputs[0]) == type && graph_.dtype(result_) != type;
+      if (c_.role[user] != Role::kMemory || !(layout || cast) || !c_.only_read_by(result_, user)) return;
+      nodes_.insert(user);
+      result_ = node.outputs[0];
+    }
+  }
+
+  const FusionContext& c_;
+  const ir::Graph& graph_;
+  const ir::Attention& found_;
+  std::set<NodeId> nodes_;
+  ValueId result_ = 0;
+};
+
+}  // namespace
+
+void fuse_attention(FusionContext& c, NodeId anchor) {
+  if (!c.options.can_attend || c.graph.node(anchor).op != Op::kDot || c.role[anchor] != Role::kAnchor) return;
+  const auto found = ir::match_attention(c.graph, anchor);
+  if (!found) return;
+  AttentionNodes nodes(c, *found);
+  std::string reason = nodes.refusal();
+  ir::Group group{};
+  if (reason.empty()) {
+    nodes.grow();
+    group = nodes.group();
+    if (!c.options.can_attend(group, &reason)) group.nodes.clear();
+  }
+  c.decide(!group.nodes.empty(), "attention", found->scores_product, anchor, reason);
+  if (group.nodes.empty()) return;
+  // Every result but the last is read inside, so no path leads out of the group and back. Neighbours first.
+  const auto merge = [&](NodeId id) {
+    HEDDLE_CHECK(c.partition.merge(id, anchor), "{} is not between the products", c.describe(id));
+    c.role[id] = Role::kEpilogue;
+  };
+  const auto at = std::find(group.nodes.begin(), group.nodes.end(), anchor);
+  std::for_each(at + 1, group.nodes.end(), merge);
+  std::for_each(std::make_reverse_iterator(at), group.nodes.rend(), merge);
+  c.attends[anchor] = true;
+}
+
+}  // namespace heddle::passes

@@ -1,0 +1,218 @@
+// Attention as one kernel on the emulated GPU: sizes that fill no tile, layouts, masks.
+#include "schedule/attention.h"
+
+#include <fmt/format.h>
+
+#include "testing.h"
+#include "tests/codegen/harness.h"
+#include "tests/contraction/testing.h"
+
+namespace heddle {
+namespace {
+
+using testing::CudaBatch;
+
+struct Problem {
+  std::string type = "f16";
+  int64_t batch = 1, heads = 2, m = 64, n = 64, depth = 64, width = 64;
+  std::string scores = "scaled";  // "plain", "scaled", "mask", "causal", "rows"
+  std::string layout = "heads";   // "heads", "dense", "sliced" (m = n, depth = width), "keys": K and V along keys
+  bool quotient = false;          // exp / sum in place of exp * (1 / sum)
+};
+
+class Writer {
+ public:
+  explicit Writer(const Problem& problem) : p_(problem) {}
+
+  std::string text() {
+    operands();
+    s_ = fmt::format("[{},{},{},{}]", p_.batch, p_.heads, p_.m, p_.n);
+    line("s", "dot(%q, %k)",
+         fmt::format("lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{}], out = f32",
+                     p_.layout == "keys" ? 2 : 3),
+         "f32" + s_);
+    scores();
+    softmax();
+    const bool keys = p_.layout == "keys";
+    line("o", "dot(%p, %v)",
+         fmt::format("lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{}]", keys ? 3 : 2),
+         type({p_.batch, p_.heads, p_.m, p_.width}));
+    line("t", "transpose(%o)", "perm = [0,2,1,3]", type({p_.batch, p_.m, p_.heads, p_.width}));
+    line("y", "reshape(%t)", fmt::format("shape = [{},{},{}]", p_.batch, p_.m, p_.heads * p_.width),
+         type({p_.batch, p_.m, p_.heads * p_.width}));
+    return "graph g(" + parameters_ + ") {\n" + text_ + "  return \"y\" = %y\n}";
+  }
+
+ private:
+  std::string type(const Shape& shape) const { return fmt::format("{}[{}]", p_.type, fmt::join(shape, ",")); }
+  void line(const std::string& name, const std::string& op, const std::string& attrs, const std::string& type) {
+    text_ += fmt::format("  %{} = {} {{{}}} : {}\n", name, op, attrs, type);
+  }
+  void plain(const std::string& name, const std::string& op, const std::string& type) {
+    text_ += fmt::format("  %{} = {} : {}\n", name, op, type);
+  }
+  void parameter(const std::string& name, const std::string& type) {
+    parameters_ += fmt::format("{}%{}: {}", parameters_.empty() ? "" : ", ", name, type);
+  }
+  void constant(const std::string& name, const std::string& value) {
+    text_ += fmt::format("  %{} = constant {{value = f32[]{{{}}}}}\n", name, value);
+    spread(name + "s", name, "");
+  }
+  void spread(const std::string& name, const std::string& from, const std::string& dims) {
+    line(name, "broadcast(%" + from + ")", fmt::format("shape = {}, dims = [{}]", s_, dims), "f32" + s_);
+  }
+
+  void operands() {
+    const int64_t lines[] = {p_.m, p_.n, p_.n}, depths[] = {p_.depth, p_.depth, p_.width};
+    const std::string names[] = {"q", "k", "v"};
+    if (p_.layout == "sliced") parameter("qkv", type({p_.batch, p_.m, 3 * p_.heads * p_.depth}));
+    for (size_t i = 0; i < 3; ++i) {
+      const int64_t columns = p_.heads * depths[i];
+      const Shape matrix{p_.batch, lines[i], columns}, split{p_.batch, lines[i], p_.heads, depths[i]};
+      const Shape heads{p_.batch, p_.heads, lines[i], depths[i]};
+      if (p_.layout == "dense") {
+        parameter(names[i], type(heads));
+        continue;
+      }
+      if (p_.layout == "keys" && i > 0) {
+        parameter(names[i], type({p_.batch, p_.heads, depths[i], lines[i]}));
+        continue;
+      }
+      const std::string flat = names[i] + "0", apart = names[i] + "1";
+      if (p_.layout == "sliced") {
+        const auto first = static_cast<int64_t>(i) * columns;
+        line(flat, "slice(%qkv)",
+             fmt::format("starts = [0,0,{}], limits = [{},{},{}], strides = [1,1,1]", first, p_.batch, p_.m,
+                         first + columns),
+             type(matrix));
+      } else {
+        parameter(flat, type(matrix));
+      }
+      line(apart, "reshape(%" + flat + ")", fmt::format("shape = [{}]", fmt::join(split, ",")), type(split));
+      line(names[i], "transpose(%" + apart + ")", "perm = [0,2,1,3]", type(heads));
+    }
+  }
+
+  void scores() {
+    const std::string f32 = "f32" + s_, mask = "bool" + s_;
+    if (p_.scores == "plain") return plain("x", "mul(%s, %s)", f32);
+    constant("scale", "0.375");
+    plain("x0", "mul(%s, %scales)", f32);
+    if (p_.scores == "scaled") return plain("x", "cast(%x0) {to = f32}", f32);
+    if (p_.scores == "mask") {
+      parameter("mask", fmt::format("f32[{},1,1,{}]", p_.batch, p_.n));
+      spread("masks", "mask", "0,1,2,3");
+      return plain("x", "add(%x0, %masks)", f32);
+    }
+    constant("far", p_.scores == "rows" ? "-3e38" : "-inf");
+    if (p_.scores == "causal") {
+      line("rows", "iota()", fmt::format("shape = {}, dim = 2, dtype = i32", s_), "i32" + s_);
+      line("columns", "iota()", fmt::format("shape = {}, dim = 3, dtype = i32", s_), "i32" + s_);
+      plain("seen", "ge(%rows, %columns)", mask);
+    } else {
+      parameter("row", fmt::format("f32[{}]", p_.m));
+      constant("zero", "0");
+      spread("rows", "row", "2");
+      plain("seen", "gt(%rows, %zeros)", mask);
+    }
+    plain("x", "select(%seen, %x0, %fars)", f32);
+  }
+
+  void softmax() {
+    const std::string f32 = "f32" + s_, row = fmt::format("f32[{},{},{}]", p_.batch, p_.heads, p_.m);
+    line("top", "reduce(%x)", "kind = \"max\", dims = [3]", row);
+    spread("tops", "top", "0,1,2");
+    plain("difference", "sub(%x, %tops)", f32);
+    plain("e", "exp(%difference)", f32);
+    line("sum", "reduce(%e)", "kind = \"sum\", dims = [3]", row);
+    if (p_.quotient) {
+      spread("sums", "sum", "0,1,2");
+      plain("p32", "div(%e, %sums)", f32);
+    } else {
+      text_ += "  %one = constant {value = f32[]{1}}\n";
+      line("ones", "broadcast(%one)", fmt::format("shape = [{},{},{}], dims = []", p_.batch, p_.heads, p_.m), row);
+      plain("inverse", "div(%ones, %sum)", row);
+      spread("inverses", "inverse", "0,1,2");
+      plain("p32", "mul(%e, %inverses)", f32);
+    }
+    plain("p", fmt::format("cast(%p32) {{to = {}}}", p_.type), p_.type + s_);
+  }
+
+  const Problem& p_;
+  std::string s_, parameters_, text_;
+};
+
+void add(CudaBatch& batch, const Problem& p) {
+  CudaBatch::Options options;
+  options.kind = ir::GroupKind::kAttention;
+  options.tolerance = p.type == "f16" ? 2e-3 : 1.5e-2;
+  batch.add(fmt::format("{} {}x{}x{}x{}x{}x{} {} {}", p.type, p.batch, p.heads, p.m, p.n, p.depth, p.width, p.scores,
+                        p.layout),
+            Writer(p).text(), options);
+}
+
+void run(CudaBatch& batch) {
+  batch.compile();
+  batch.run();
+}
+
+TEST(CudaAttention, Sizes) {
+  CudaBatch batch;
+  for (const int64_t m : {1, 7, 77, 197}) {
+    for (const int64_t n : {1, 7, 64, 200}) {
+      if (m == 197 && n == 7) continue;
+      add(batch, {.heads = m + n < 20 ? 3 : 1, .m = m, .n = n, .depth = 8 * (1 + m % 9), .width = 8 * (1 + n % 8)});
+    }
+  }
+  run(batch);
+}
+
+TEST(CudaAttention, HeadSizes) {
+  CudaBatch batch;
+  for (const int64_t depth : {8, 40, 80, 128, 160, 256}) {
+    add(batch, {.type = depth % 16 == 0 ? "bf16" : "f16", .m = 70, .n = 150, .depth = depth, .width = depth});
+  }
+  add(batch, {.m = 33, .n = 77, .depth = 128, .width = 40, .layout = "dense"});
+  run(batch);
+}
+
+TEST(CudaAttention, Scores) {
+  CudaBatch batch;
+  for (const char* type : {"f16", "bf16"}) {
+    for (const char* scores : {"plain", "mask", "causal", "rows"}) {
+      add(batch, {.type = type, .batch = 2, .m = 77, .n = 77, .depth = 40, .width = 40, .scores = scores});
+      add(batch, {.type = type, .m = 20, .n = 300, .scores = scores, .quotient = true});
+    }
+  }
+  run(batch);
+}
+
+TEST(CudaAttention, Layouts) {
+  CudaBatch batch;
+  for (const char* type : {"f16", "bf16"}) {
+    add(batch, {.type = type, .batch = 3, .m = 77, .n = 77, .layout = "sliced"});
+    add(batch, {.type = type, .batch = 3, .m = 130, .n = 130, .depth = 40, .width = 40, .layout = "sliced"});
+    add(batch, {.type = type, .batch = 2, .m = 9, .n = 136, .depth = 40, .width = 80, .layout = "keys"});
+    add(batch, {.type = type, .batch = 2, .m = 9, .n = 24, .layout = "keys"});
+    add(batch, {.type = type, .batch = 2, .m = 100, .n = 264, .depth = 72, .width = 72, .layout = "dense"});
+  }
+  run(batch);
+}
+
+TEST(CudaAttention, RefusesWhatItCannotRead) {
+  const Target target = Target::cuda_h200(1);
+  std::string reason;
+  const auto attends = [&](const Problem& p) {
+    const ir::Graph graph = testing::parse_with_random_weights(Writer(p).text(), 5);
+    return schedule::can_attend(graph, testing::whole_graph(graph, ir::GroupKind::kAttention), target, &reason);
+  };
+  EXPECT_TRUE(attends({.batch = 32, .heads = 12, .m = 128, .n = 128})) << reason;
+  EXPECT_FALSE(attends({.m = 64, .n = 64, .depth = 20, .width = 20}));
+  EXPECT_NE(reason.find("multiples of 16 bytes"), std::string::npos) << reason;
+  EXPECT_FALSE(attends({.m = 64, .n = 77, .layout = "keys"}));
+  EXPECT_FALSE(attends({.m = 64, .n = 64, .depth = 264, .width = 64}));
+  EXPECT_FALSE(attends({.type = "f32"}));
+}
+
+}  // namespace
+}  // namespace heddle
