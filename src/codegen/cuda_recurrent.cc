@@ -264,7 +264,7 @@ class RecurrenceWriter {
     out_.close("};");
     const std::string now = fmt::format("{}{}", moving ? "now" : "fixed", p);
     out_.line("{} {}[kOwned];", type, now);
-    if (moving) out_.line("{} next{}[kOwned];", type, p);
+    if (moving) out_.line("{} next{}[kOwned] = {{}};", type, p);  // ptxas takes a loop's undefined values for uniform
     out_.raw("#pragma unroll");
     out_.line("for (int o = 0; o < kOwned; ++o) {}[o] = {}({}o);", now, function, moving ? "0, " : "");
   }

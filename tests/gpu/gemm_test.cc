@@ -137,7 +137,8 @@ INSTANTIATE_TEST_SUITE_P(Unaligned, GemmOnGpu,
                                          Case{93, 111, 1031, kBF16, kBF16, "", false, true, 1, 0, "mma"},
                                          Case{93, 111, 131, kF16, kF16, "x + residual", true, false, 1, 3, "mma"},
                                          Case{71, 211, 67, kF16, kF16, "", true, true, 1, 0, "sm90v"},
-                                         Case{77, 121, 131, kF16, kF16, "x + bias", false, false, 3, 1, "sm90v"}));
+                                         Case{77, 121, 131, kF16, kF16, "x + bias", false, false, 3, 1, "sm90v"},
+                                         Case{1201, 21, 4099, kF16, kF16, "", true, true, 1, 0, "sm90v"}));
 
 TEST(Cuda, NoDeviceIsACleanError) {
   if (!cuda_devices().empty()) GTEST_SKIP() << "there is a GPU";

@@ -74,10 +74,12 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
   constexpr int kRawA = raw_bytes<LoaderA>(), kRaw = kRawA + raw_bytes<LoaderB>();
   constexpr int kShifted = (kRawA > 0 ? 1 : 0) + (kRaw > kRawA ? 1 : 0);
   constexpr int kBehind = gemm_stages_behind(Traits::kStages, kShifted, Config::kTileM + Config::kTileN);
+  // The last one is the newest. With a value before the loop: of lanes' values that begin as none at all, ptxas 13.0
+  // assumes that they are the same in all lanes, and keeps them in uniform registers.
   struct Stage {
     UnderWay<LoaderA> a;
     UnderWay<LoaderB> b;
-  } under_way[kBehind + 1];  // the last one is the newest
+  } under_way[kBehind + 1] = {};
   uint8_t* const raw = reinterpret_cast<uint8_t*>(shared.turn + 2);
   RingPosition<Traits::kStages> at, arrived;
   RingPosition<kBehind + 1> raw_at, raw_arrived;
