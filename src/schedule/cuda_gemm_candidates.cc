@@ -86,9 +86,6 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
   }
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
-  if (c.swapped && c.store == GemmStore::kRows && c.consumers == 1 && c.tile_n > 64) {
-    return "the compiler serialises its multiplications";  // C7514
-  }
   if (p.windows && c.swapped) return "windows are rows of A";
   const bool pieces = c.store == GemmStore::kTma && !c.swapped;
   if (c.tile_n % 16 != 0 && !(pieces && size_of(p.in) == 2 && size_of(p.out) == 2)) {
@@ -105,6 +102,11 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
   if (c.stream && p.heavy_epilogue && sums >= kManySums) return "sums of other blocks exceed the registers";
   if (sums > kManySums && (p.views || p.heavy_epilogue || slow || !(pieces || rows))) {
     return "sums and what is computed from them exceed the registers";
+  }
+  constexpr int kManyForHeavyRows = 112;
+  if (c.store == GemmStore::kRows &&
+      ((p.heavy_epilogue && sums > kManyForHeavyRows) || (slow && c.ping_pong && sums >= kManySums))) {
+    return "sums and rows at any address exceed the registers";
   }
   if (p.views && (c.cluster_m * c.cluster_n > 1 || c.swapped)) return "threads load for their own block, A first";
   if (p.views && ((!p.a_k_major && c.tile_m % 64 != 0) || (!p.b_k_major && c.tile_n % 64 != 0))) {

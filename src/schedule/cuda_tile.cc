@@ -56,7 +56,7 @@ double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, D
   // Beyond a mask of 32 each has its condition in a register.
   const double conditions = std::max(pieces - 32, 0.0);
   return addresses + conditions + pieces * std::max(1.4, o.width * static_cast<double>(size_of(o.element)) / 4) +
-         (transposed ? 35 * pieces : 4);
+         (transposed ? 45 * pieces : 4);
 }
 
 // Blocks of one SM, by shared memory, threads and registers.

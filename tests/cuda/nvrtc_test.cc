@@ -3,11 +3,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <thread>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
+#include "base/thread_pool.h"
 #include "heddle/error.h"
 #include "jit/headers.h"
 #include "ops/gemm_kernel.h"
@@ -83,6 +88,47 @@ TEST_F(NvrtcTest, InstancesOfOtherTypes) {
   compile_tiles(problem(64, 128, DType::kF8E5M2, DType::kF16, "sigmoid(x)"), 4);
   compile_tiles(problem(64, 128, DType::kI8, DType::kI32), 4);
   compile_tiles(problem(64, 128, DType::kI8, DType::kF16, "x * 0.01 + bias"), 4);
+}
+
+// What a tuner times of a problem compiles, all of it: rows at any address, every layout and type, all families.
+TEST_F(NvrtcTest, WhatATunerTimes) {
+  const auto odd = [](int64_t m, int64_t n, int64_t k, DType in, DType out, const char* epilogue = "",
+                      bool transpose_a = false, bool transpose_b = true, int64_t batch = 1) {
+    ops::GemmProblem p = problem(m, n, in, out, epilogue, transpose_a, transpose_b);
+    p.k = k;
+    p.batch = batch;
+    return p;
+  };
+  const ops::GemmProblem problems[] = {
+      odd(60, 31, 50, DType::kF16, DType::kF16, "", true, true, 3),
+      odd(77, 121, 131, DType::kF16, DType::kF16, "x + bias", true, false, 3),
+      odd(75, 141, 203, DType::kF16, DType::kBF16, "gelu(x + bias + residual)", true, false),
+      odd(67, 523, 131, DType::kBF16, DType::kF16, "relu(x + bias)", false, false),
+      odd(101, 69, 133, DType::kF8E4M3, DType::kBF16),
+      odd(6195, 21, 11253, DType::kF16, DType::kF16),
+  };
+  constexpr int kMost = 24;
+  std::vector<std::pair<std::string, std::string>> units;
+  std::set<std::string> seen;
+  for (const ops::GemmProblem& p : problems) {
+    const ops::ResolvedGemm gemm = ops::resolve(p);
+    for (const auto& c : ops::worthwhile(gemm, CudaTarget{}, kMost, "")) {
+      std::string unit = ops::make_kernel(gemm, c.config, CudaTarget{}).unit;
+      if (seen.insert(unit).second) units.emplace_back(schedule::name_of(c.config), std::move(unit));
+    }
+  }
+  std::vector<std::string> failures(units.size());
+  ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      try {
+        compile_cubin(units[i].second, "sm_90a", false);
+      } catch (const Error& error) {
+        failures[i] = units[i].first + ": " + error.what();
+      }
+    }
+  });
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
 }
 
 TEST_F(NvrtcTest, EveryHeaderForCudaCompilesAlone) {

@@ -76,6 +76,26 @@ void compile_tiles(const CudaTileProblem& p, Engine engine, DType out, const cha
   EXPECT_GE(seen.size(), 1u);
 }
 
+// What a GPU's tuner and tests take of a problem: the candidates of the best predictions, whatever they are.
+void compile_best(const CudaTileProblem& p, DType out, size_t most) {
+  ops::GemmProblem gemm;
+  gemm.m = p.m, gemm.n = p.n, gemm.k = p.k, gemm.out = out, gemm.ldd = p.n, gemm.stride_d = p.m * p.n;
+  const ops::LoweredEpilogue e = ops::lower_epilogue(gemm, p.accumulator());
+  std::set<std::string> seen;
+  for (const CudaTileCandidate& c : enumerate(p, CudaTarget{})) {
+    if (!c.rejected.empty() || seen.size() == most) break;
+    const std::string unit = codegen::tile_unit(p, c.config, e.epilogue, e.operands).source();
+    if (!seen.insert(unit).second) continue;
+    EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << c.config.name();
+  }
+  EXPECT_GE(seen.size(), 1u);
+}
+
+TEST_F(TileNvrtcTest, BestTilesOfBytesThatAreTurned) {
+  compile_best(problem(128, 80, DType::kI8, true, false, 99), DType::kI32, 12);
+  compile_best(problem(300, 200, DType::kI8, false, false, 111), DType::kI32, 6);
+}
+
 TEST_F(TileNvrtcTest, TensorCoreTilesOfHalf) {
   compile_tiles(problem(4096, 4096, DType::kF16), Engine::kMma, DType::kF16, "sm_80", 8);
 }

@@ -194,8 +194,9 @@ __device__ inline void store_any_rows(const Acc (&acc)[N / 2], const Epilogue& e
         apply_pair<Swapped>(v, epilogue, args, batch, row + m, col + n);
         const int line = m - half * 8;
         if constexpr (Swapped) {
-#pragma unroll
-          for (int i = 0; i < 2; ++i) *reinterpret_cast<Out*>(staged.at(at + i, m * kSize)) = convert<Out>(v[i]);
+          const uint32_t packed = pack<Out>(to_float(v[0]), to_float(v[1]));
+          *reinterpret_cast<uint16_t*>(staged.at(at, m * kSize)) = static_cast<uint16_t>(packed);
+          *reinterpret_cast<uint16_t*>(staged.at(at + 1, m * kSize)) = static_cast<uint16_t>(packed >> 16);
         } else if constexpr (kSize == 2) {
           *reinterpret_cast<uint32_t*>(staged.at(line, at * kSize)) = pack<Out>(to_float(v[0]), to_float(v[1]));
         } else {

@@ -72,16 +72,19 @@ struct alignas(sizeof(T) * W) Piece {
   T x[W];
 };
 
+constexpr int common_divisor(int a, int b) {
+  return b == 0 ? a : common_divisor(b, a % b);
+}
+
 // How the pieces of a tile are dealt to the threads: piece p of a thread lies `line` lines and `pos` pieces from its
 // first. A line is a row, or where memory is contiguous along rows a k.
 template <int Lines, int PiecesPerLine, int Threads>
 struct Deal {
-  static constexpr int kAcross = PiecesPerLine < Threads ? PiecesPerLine : Threads;  // threads along a line
+  static constexpr int kAcross = common_divisor(PiecesPerLine, Threads);  // threads along a line
   static constexpr int kPos = PiecesPerLine / kAcross, kLinesAtOnce = Threads / kAcross;
   static constexpr int kLines = Lines > kLinesAtOnce ? Lines / kLinesAtOnce : 1;
   static constexpr int kCount = kPos * kLines;
   static constexpr bool kIdle = kLinesAtOnce > Lines;  // some threads have nothing to load
-  static_assert(PiecesPerLine % kAcross == 0 && Threads % kAcross == 0);
   static_assert(kIdle || Lines % kLinesAtOnce == 0);
 };
 
