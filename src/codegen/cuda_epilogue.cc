@@ -32,13 +32,10 @@ class EpilogueWriter {
   CudaFunctor write(const char* name) {
     out_.open(fmt::format("struct {} {{", name));
     members_.declare(out_);
+    find_steps();
     write_streamed();
-    out_.raw("template <typename T, int W, typename Near = tile::cuda::FromMemory>");
-    out_.open(
-        "__device__ void operator()(T (&v)[W], [[maybe_unused]] int batch, [[maybe_unused]] int row, "
-        "[[maybe_unused]] int col, [[maybe_unused]] int n, [[maybe_unused]] const Near& near = {}) const {");
-    write_body();
-    out_.close();
+    write_function("operator()", {});
+    if (steps_) write_steps();
     out_.close("};");
     CudaFunctor functor;
     functor.text = out_.text();
@@ -47,6 +44,75 @@ class EpilogueWriter {
   }
 
  private:
+  // What a function of the functor computes: all results; or one value, returned in v.
+  struct Part {
+    std::optional<ExprId> value;
+    std::optional<ExprId> given;  // a value that v holds in place of the accumulators
+  };
+  // The only result, in steps: accumulators may begin with `seed`, which is the same for all rows, and are `sum` in the
+  // end; `inner` is computed from that, rounded to 16 bits by `pack`.
+  struct Steps {
+    std::optional<ExprId> seed, sum;
+    ExprId inner;
+    const char* pack = "tile::fast::pack";
+  };
+
+  void write_function(const char* name, const Part& part) {
+    out_.raw("template <typename T, int W, typename Near = tile::cuda::FromMemory>");
+    out_.open(fmt::format(
+        "__device__ void {}(T (&v)[W], [[maybe_unused]] int batch, [[maybe_unused]] int row, "
+        "[[maybe_unused]] int col, [[maybe_unused]] int n, [[maybe_unused]] const Near& near = {{}}) const {{",
+        name));
+    write_body(part);
+    out_.close();
+  }
+
+  bool returns_only() const { return returned_ && e_.stores.size() == 1 && whole(); }
+
+  void find_steps() {
+    if (!returns_only() || e_.accumulator != DType::kF32 || !rounds_all()) return;
+    const ExprId root = stored(0);
+    if (computed_type(e_.pool[root].dtype) != "float") return;
+    Steps steps{{}, {}, root};
+    if (const auto form = pack_form_of(e_.pool, root)) steps.inner = form->argument, steps.pack = form->function;
+    int uses = 0;
+    std::set<ExprId> seen;
+    find_sum(steps.inner, seen, steps, uses);
+    if (uses != 1) steps.seed.reset(), steps.sum.reset();
+    steps_ = steps;
+  }
+  // Where the accumulators are added to what is the same for all rows, and how often they are used.
+  void find_sum(ExprId id, std::set<ExprId>& seen, Steps& steps, int& uses) const {
+    if (!seen.insert(id).second) return;
+    const Expr& e = e_.pool[id];
+    for (size_t i = 0; i < e.args.size(); ++i) {
+      if (!is_accumulator(e.args[i])) {
+        find_sum(e.args[i], seen, steps, uses);
+        continue;
+      }
+      ++uses;
+      const bool adds = e.kind == Expr::Kind::kOp && e.op == ir::Op::kAdd && computed_type(e.dtype) == "float";
+      if (!adds || is_accumulator(e.args[1 - i])) continue;
+      const ExprId other = e.args[1 - i];
+      const bool same = (e_.pool.vars(other) & uint64_t{1} << e_.row) == 0 && by_column(other);
+      if (same && computed_type(e_.pool[other].dtype) == "float") steps.seed = other, steps.sum = id;
+    }
+  }
+  bool is_accumulator(ExprId id) const {
+    const Expr& e = e_.pool[id];
+    return e.kind == Expr::Kind::kLocal && e.id == 0;
+  }
+
+  void write_steps() {
+    out_.line("static constexpr bool kInSteps = true, kSeeds = {};", steps_->seed.has_value());
+    if (steps_->seed) write_function("seed", {steps_->seed, {}});
+    write_function("inner", {steps_->inner, steps_->sum});
+    out_.raw("template <typename Out>");
+    out_.open("__device__ static uint32_t pack(float low, float high) {");
+    out_.line("return {}<Out>(low, high);", steps_->pack);
+    out_.close();
+  }
+
   bool by_column(ExprId e) const { return (e_.pool.vars(e) & columns_) != 0; }
   bool whole() const { return e_.split % kMostColumns == 0; }
   // Whether every result is rounded to 16 bits or fewer.
@@ -57,7 +123,9 @@ class EpilogueWriter {
     });
   }
 
-  void write_body() {
+  void write_body(const Part& part) {
+    visited_.clear();
+    loaded_.clear();
     Names names = members_.names();
     names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)";
     names.vars[e_.col_outer] = "col_outer", names.vars[e_.col] = "first";
@@ -69,12 +137,18 @@ class EpilogueWriter {
       out_.line("[[maybe_unused]] const int64_t first = col;");
     }
     names.locals[0] = {"acc", e_.accumulator, true};  // another one for each column
+    if (part.given) {
+      names.cached[*part.given] = {"acc", e_.pool[*part.given].dtype, true};
+      visited_.insert(*part.given);
+    }
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
     Style style;
     style.fast = rounds_all();
     emitter.set_style(std::move(style));
-    hoist_shared(emitter);
-    load_neighbours(emitter);
+    std::vector<ExprId> roots;
+    for (size_t i = 0; i < e_.stores.size(); ++i) roots.push_back(part.value ? *part.value : stored(i));
+    hoist_shared(emitter, roots);
+    load_neighbours(emitter, roots);
     for (size_t i = 0; i < e_.stores.size(); ++i) {
       if (returned_ == i || !in_row(i)) continue;
       out_.line("{} r{}[W];", storage_type(operands_[e_.stores[i].operand].dtype), i);
@@ -86,6 +160,7 @@ class EpilogueWriter {
     out_.line("[[maybe_unused]] const auto acc = tile::splat<1>(static_cast<{}>(v[i]));", type);
     Names& inside = emitter.names();
     inside.locals[0] = {"acc", e_.accumulator, false};
+    if (part.given) inside.cached[*part.given].wide = false;
     if (split && !whole()) {
       out_.line("[[maybe_unused]] const int64_t col_outer = (col + i) / {}, at = (col + i) % {};", e_.split, e_.split);
       inside.vars[e_.col] = "at";
@@ -98,7 +173,11 @@ class EpilogueWriter {
       const std::string load = fmt::format("tile::load<1>(&{}[i])", buffer);
       inside.cached[id] = {mask ? fmt::format("tile::to_mask({})", load) : load, dtype, false, mask ? 1 : 0};
     }
-    write_stores(emitter);
+    if (part.value) {
+      write_returned(emitter.vector(*part.value));
+    } else {
+      write_stores(emitter);
+    }
     out_.close();
     store_neighbours(emitter);
   }
@@ -107,7 +186,7 @@ class EpilogueWriter {
   // call for any element of D; where it reads vectors along a row of D and matrices beside D, to have them near; and
   // the size of the first matrix's elements, which the kernel may hand over as `near` (0: it may not).
   void write_streamed() {
-    out_.line("static constexpr bool kReturnsOnly = {};", returned_ && e_.stores.size() == 1 && whole());
+    out_.line("static constexpr bool kReturnsOnly = {};", returns_only());
     std::set<ExprId> seen;
     std::vector<const Expr*> vectors, matrices;
     for (size_t i = 0; i < e_.stores.size(); ++i) find_rows(stored(i), seen, vectors, matrices);
@@ -168,15 +247,15 @@ class EpilogueWriter {
     return (e_.pool.vars(at) & columns_) != 0;
   }
 
-  void hoist_shared(ScalarEmitter& emitter) {
+  void hoist_shared(ScalarEmitter& emitter, const std::vector<ExprId>& roots) {
     uint64_t bound = uint64_t{1} << e_.batch | uint64_t{1} << e_.row;
     if (e_.pool.indices.extent(e_.col_outer) == 1 || whole()) bound |= uint64_t{1} << e_.col_outer;
-    for (size_t i = 0; i < e_.stores.size(); ++i) emitter.hoist(stored(i), bound);
+    for (const ExprId root : roots) emitter.hoist(root, bound);
   }
 
   // Loads that stand whatever guards say, lanes side by side: all neighbours at once.
-  void load_neighbours(ScalarEmitter& emitter) {
-    for (size_t i = 0; i < e_.stores.size(); ++i) find_loads(stored(i));
+  void load_neighbours(ScalarEmitter& emitter, const std::vector<ExprId>& roots) {
+    for (const ExprId root : roots) find_loads(root);
     for (const auto& [id, buffer] : loaded_) {
       const Expr& e = e_.pool[id];
       out_.line("{} {}[W];", storage_type(operands_[e.id].dtype), buffer);
@@ -219,13 +298,17 @@ class EpilogueWriter {
                              : fmt::format("tile::from_mask<uint8_t>({})", text);
       }
       if (returned_ == i) {
-        out_.line("v[i] = static_cast<T>({}.v);", text.find(' ') == std::string::npos ? text : "(" + text + ")");
+        write_returned(text);
       } else if (in_row(i)) {
         out_.line("tile::store(&r{}[i], {});", i, text);
       } else {
         out_.line("tile::store(p{} + ({}), {});", store.operand, emitter.index(store.at), text);
       }
     }
+  }
+
+  void write_returned(const std::string& text) {
+    out_.line("v[i] = static_cast<T>({}.v);", text.find(' ') == std::string::npos ? text : "(" + text + ")");
   }
 
   void store_neighbours(ScalarEmitter& emitter) {
@@ -247,6 +330,7 @@ class EpilogueWriter {
   std::map<ExprId, std::string> loaded_;
   std::optional<std::pair<uint32_t, Index>> near_;  // the matrix whose elements a kernel may bring itself
   std::set<ExprId> visited_;
+  std::optional<Steps> steps_;
 };
 
 }  // namespace

@@ -170,7 +170,38 @@ std::optional<Form> form_of(const ExprPool& pool, ExprId id) {
   }
 }
 
+// max(y, 0): y.
+std::optional<ExprId> relu_of(const ExprPool& pool, ExprId id) {
+  const Expr* max = as_op(pool, id, Op::kMax);
+  if (max == nullptr) return std::nullopt;
+  const size_t at = as_number(pool, max->args[0]) ? 0 : 1;
+  return as_number(pool, max->args[at]) == 0.0 ? std::optional(max->args[1 - at]) : std::nullopt;
+}
+
+// max(y, 0) + log(1 + e^-|y|): y.
+std::optional<ExprId> softplus_of(const ExprPool& pool, ExprId id) {
+  const Expr* sum = as_op(pool, id, Op::kAdd);
+  if (sum == nullptr) return std::nullopt;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto y = relu_of(pool, sum->args[i]);
+    const Expr* log = as_op(pool, sum->args[1 - i], Op::kLog1p);
+    const Expr* exp = y && log != nullptr ? as_op(pool, log->args[0], Op::kExp) : nullptr;
+    const Expr* minus = exp != nullptr ? as_op(pool, exp->args[0], Op::kNeg) : nullptr;
+    const Expr* abs = minus != nullptr ? as_op(pool, minus->args[0], Op::kAbs) : nullptr;
+    if (abs != nullptr && abs->args[0] == *y) return y;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<PackForm> pack_form_of(const ExprPool& pool, ExprId id) {
+  if (computed_type(pool[id].dtype) != "float" || pool[id].kind != Expr::Kind::kOp) return std::nullopt;
+  if (const auto y = relu_of(pool, id)) return PackForm{"tile::fast::pack_relu", *y};
+  if (const auto y = gelu_of(pool, id)) return PackForm{"tile::fast::pack_gelu", *y};
+  if (const auto y = softplus_of(pool, id)) return PackForm{"tile::fast::pack_softplus", *y};
+  return std::nullopt;
+}
 
 std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
   const Expr& expr = pool_[e];

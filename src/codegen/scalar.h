@@ -48,6 +48,13 @@ struct Style {
 std::string_view storage_type(DType dtype);   // "tile::half"
 std::string_view computed_type(DType dtype);  // "float"; bool: "uint8_t"
 
+// A function of one value that has a form which rounds two neighbours to 16 bits: function<Out>(low, high).
+struct PackForm {
+  const char* function;
+  schedule::ExprId argument;
+};
+std::optional<PackForm> pack_form_of(const schedule::ExprPool& pool, schedule::ExprId id);
+
 // Writes expressions as statements on tile vectors (tile/op/lanes.h, math.h, arith.h). Every expression is written once
 // per scope. Without lanes everything is of width 1.
 class ScalarEmitter {

@@ -80,4 +80,15 @@ __device__ inline uint32_t pack(float low, float high) {
   }
 }
 
+// The same of max(low, 0) and max(high, 0); NaN stays.
+template <typename T>
+__device__ inline uint32_t pack_relu(float low, float high) {
+  if constexpr (is_same<T, half>) {
+    return floats_to_halves_relu(low, high);
+  } else {
+    static_assert(is_same<T, bfloat>);
+    return floats_to_bfloats_relu(low, high);
+  }
+}
+
 }  // namespace heddle::tile::cuda

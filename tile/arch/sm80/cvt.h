@@ -38,4 +38,16 @@ __device__ inline uint32_t floats_to_bfloats(float low, float high) {
   return y;
 }
 
+// The same of what is left of negative numbers, zero.
+__device__ inline uint32_t floats_to_halves_relu(float low, float high) {
+  uint32_t y;
+  asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+__device__ inline uint32_t floats_to_bfloats_relu(float low, float high) {
+  uint32_t y;
+  asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+
 }  // namespace heddle::tile::cuda

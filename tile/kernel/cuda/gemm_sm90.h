@@ -42,6 +42,7 @@ using cuda::gemm_reduce;
 
 inline constexpr int kBarriersMade = 1;  // the block's barrier of that name
 inline constexpr uint32_t kMaker = 1;    // the warp that makes barriers
+inline constexpr uint32_t kToucher = 2;  // the warp that has vectors read
 
 template <typename Config>
 struct GemmTraits {
@@ -159,22 +160,26 @@ __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& a
   }
 }
 
-// Reads a byte of every 32 of the vectors that the epilogue will read, long before it does: from then on they are in
-// the L1, where the copy engine's traffic does not pass. The result has to be used, by in_use().
+// Reads a byte of every 32 of the vectors that the epilogue will read: from then on they are in the L1, where the copy
+// engine's traffic does not pass. By one warp of those that load nothing, since all memory is busy with the tiles of
+// the ring at first, and who multiplies would wait for that.
 template <typename Config, typename Epilogue>
-__device__ inline uint32_t touch_vectors(const Epilogue& epilogue, const GemmArgs& args, const GemmUnit& unit) {
+__device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& args) {
   constexpr uint32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
-  const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
   const int32_t columns = Config::kSwapped ? args.m : args.n;
   uint32_t read = 0;
-  epilogue.vectors(
-      [&](const auto* from) {
-        const uint32_t at = threadIdx.x % 32 * (32 / sizeof(*from));
-        const bool inside = at < kColumns && col + static_cast<int32_t>(at) < columns;
-        if (inside) read ^= *reinterpret_cast<const uint8_t*>(from + at);
-      },
-      unit.batch, row, col);
-  return read;
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+    const GemmUnit unit = walk.get();
+    const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+    epilogue.vectors(
+        [&](const auto* from) {
+          const uint32_t at = threadIdx.x % 32 * (32 / sizeof(*from));
+          const bool inside = at < kColumns && col + static_cast<int32_t>(at) < columns;
+          if (inside) read ^= *reinterpret_cast<const uint8_t*>(from + at);
+        },
+        unit.batch, row, col);
+  }
+  in_use(read);
 }
 
 // Where an operand's tile begins in its map: heads within rows are an offset along them.
@@ -218,6 +223,25 @@ __device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& ma
 template <typename Config>
 using GemmAccumulators = typename GemmTraits<Config>::Acc[GemmTraits<Config>::kBlocksM][Config::kTileN / 2];
 
+// What the accumulators of a warpgroup begin with.
+template <typename Config, typename Epilogue>
+__device__ inline void seed_accumulators(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
+                                         const GemmUnit& unit) {
+#pragma unroll
+  for (int j = 0; j < Config::kTileN / 8; ++j) {
+    float v[2] = {0, 0};  // where a tile's sums begin later than its k, they begin with zero
+    const int32_t column = unit.n + 8 * j + 2 * static_cast<int32_t>(threadIdx.x % 4);
+    const bool inside = WholeColumns<Config>::value || column < args.n;
+    if (!Config::kStream || unit.k.first == 0) epilogue.seed(v, unit.batch, 0, inside ? column : args.n - 2, 2);
+#pragma unroll
+    for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) acc[block][4 * j + i] = v[i % 2];
+    }
+  }
+}
+
+// `first`: the accumulators hold nothing yet.
 template <typename Config>
 __device__ inline void multiply_stage(GemmAccumulators<Config>& acc, uint32_t a, uint32_t b, bool first) {
   using Traits = GemmTraits<Config>;
@@ -259,9 +283,10 @@ __device__ inline void release_stage(Barrier& empty) {
   }
 }
 
+// `empty`: the accumulators hold nothing yet.
 template <typename Config>
 __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared, int32_t k_tiles,
-                                     uint32_t row, RingPosition<Config::kStages>& at, int32_t group) {
+                                     uint32_t row, RingPosition<Config::kStages>& at, int32_t group, bool empty) {
   using Traits = GemmTraits<Config>;
   const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
   uint32_t before = at.stage;
@@ -272,7 +297,7 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
   do {
     shared.full[at.stage].wait(at.phase);
     wgmma_fence();
-    multiply_stage<Config>(acc, a + at.stage * Traits::kABytes, b + at.stage * Traits::kBBytes, k == 0);
+    multiply_stage<Config>(acc, a + at.stage * Traits::kABytes, b + at.stage * Traits::kBBytes, empty && k == 0);
     wgmma_commit();
     wgmma_wait<1>();  // the stage before is read
     if (k > 0) release_stage<Config>(shared.empty[before]);
@@ -322,8 +347,9 @@ __device__ inline void take_sums(GemmAccumulators<Config>& acc, const GemmArgs& 
   }
 }
 
-// One warpgroup multiplies and stores its tiles. `group`: its number among the consumers.
-template <typename Config, typename Epilogue>
+// One warpgroup multiplies and stores its tiles. `group`: its number among the consumers. It waits
+// for the barriers unless they are `Made`.
+template <typename Config, bool Made = false, typename Epilogue>
 __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args, const Epilogue& epilogue,
                                     const GemmShared<Config>& shared, int32_t group) {
   using Traits = GemmTraits<Config>;
@@ -333,6 +359,11 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   uint32_t turn = 0;
   RingPosition<Traits::kStages> at;
   int32_t number = 0;
+  constexpr bool kSeeds = kSeeded<Config, Epilogue, typename Traits::Acc>;
+  // Seeds are asked for as early as can be: later memory is busy with the tiles of the whole ring. But where the
+  // loading thread waits for this warpgroup too, it goes first.
+  bool begun = !kSeeds || Traits::kCluster == 1;
+  if (begun && !Made) wait_for_barriers<Config>();
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next(), ++number) {
     const GemmUnit unit = walk.get();
     if (Config::kPingPong && number % 2 != group) {  // the other warpgroup's: its stages pass by
@@ -340,14 +371,15 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       continue;
     }
     GemmAccumulators<Config> acc;
+    if constexpr (kSeeds) {
+      seed_accumulators<Config>(acc, epilogue, args, unit);
+      if (!begun) wait_for_barriers<Config>();
+      begun = true;
+    }
     // A barrier tells a phase from the next, not from the one after that: whoever waits for a stage must have seen all
     // that came before, so the warpgroups take turns. Turn 0 of the first waits for nobody.
     if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
-    constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value;
-    [[maybe_unused]] uint32_t read = 0;
-    if constexpr (kTouch) read = touch_vectors<Config>(epilogue, args, unit);
-    gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group);
-    if constexpr (kTouch) in_use(read);
+    gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group, !kSeeds);
     if constexpr (Config::kStream) {
       if (unit.k.first > 0) {
         give_sums<Config>(acc, args, group);
@@ -374,6 +406,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       }
     }
   }
+  if (!begun) wait_for_barriers<Config>();
   if (Config::kStore == GemmStore::kTma && threadIdx.x % 32 == 0) wait_stores_read<0>();
 }
 
@@ -414,6 +447,8 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
   constexpr bool kPrefetchRows = Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value;
+  constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value &&
+                          !(Config::kPingPong && kSeeded<Config, Epilogue, typename Traits::Acc>);
   constexpr bool kLight = LightLoads && !kPrefetchRows;
   if (threadIdx.x < 128) {
     if constexpr (kMoveRegisters) give_registers<kLight ? 24 : 40>();
@@ -430,14 +465,15 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       }
     } else if constexpr (kPrefetchRows) {
       wait_for_barriers<Config>();
+      if (kTouch && threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
       // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
       if (args.k_tiles >= Config::kStages * args.splits) prefetch_rows<Config>(epilogue, args, shared);
-    } else if constexpr (Traits::kCluster == 1) {
-      group_arrive<kBarriersMade>(Traits::kThreads);
+    } else {
+      if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
+      if (kTouch && threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
     }
   } else {
     if constexpr (kMoveRegisters) take_registers<kLight ? 240 : 232>();
-    wait_for_barriers<Config>();
     gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
   }
 }

@@ -160,7 +160,7 @@ __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, 
     gemm_load<Config>(operand_a, operand_b, args, shared);
   } else {
     if constexpr (kMoveRegisters) take_registers<200>();
-    gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
+    gemm_consume<Config, true>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
   }
 }
 

@@ -56,6 +56,35 @@ struct ReadsVectors<Epilogue, decltype(void(Epilogue::kReadsVectors))> {
   static constexpr bool value = Epilogue::kReadsVectors;
 };
 
+// Whether it comes in steps too, for f32 accumulators and results of 16 bits: with kSeeds accumulators begin with
+// seed(v, batch, row, col, n), which is the same for all rows, in place of zero, or have it added; then inner(v, batch,
+// row, col, n) is what the call is but for a last function, which pack<Out>(low, high) computes and rounds.
+template <typename Epilogue, typename = void>
+struct InSteps {
+  static constexpr bool value = false, seeds = false;
+};
+template <typename Epilogue>
+struct InSteps<Epilogue, decltype(void(Epilogue::kInSteps))> {
+  static constexpr bool value = true, seeds = Epilogue::kSeeds;
+};
+
+// The inner step as an epilogue.
+template <typename Epilogue>
+struct InnerStep {
+  static constexpr bool kReturnsOnly = true;
+  const Epilogue& epilogue;
+
+  template <typename T, int W, typename... Near>
+  __device__ void operator()(T (&v)[W], int batch, int row, int col, int n, const Near&... near) const {
+    epilogue.inner(v, batch, row, col, n, near...);
+  }
+};
+
+// Whether accumulators begin with the epilogue's seed.
+template <typename Config, typename Epilogue, typename Acc>
+inline constexpr bool kSeeded = Config::kStore == GemmStore::kTma && !Config::kSwapped &&
+                                sizeof(typename Config::Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::seeds;
+
 // A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
 // in one column of D. Pairs outside of D become something; nothing reads them. Where the epilogue only returns values
 // it gets the last pair of D for them, since branches around each pair cost more than the epilogue.
@@ -175,6 +204,7 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
   constexpr int kColumns = kPiece.bytes / sizeof(Out), kMatrices = kColumns / 8;
   using Value = epilogue_value_t<Acc, Out>;
   const int lane = threadIdx.x % 32;
+  constexpr bool kInSteps = sizeof(Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::value;
   constexpr bool kNear = sizeof(Out) == 2 && kPiece.swizzled && kPiece.bytes == 128 && ReturnsOnly<Epilogue>::value &&
                          NearBytes<Epilogue>::value == 2;
   [[maybe_unused]] uint32_t near[8][2];
@@ -199,10 +229,17 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
         v[j][h][0] = static_cast<Value>(acc[from]);
         v[j][h][1] = static_cast<Value>(acc[from + 1]);
         const int r = row + lane / 4 + 8 * h, c = col + piece * kColumns + 8 * j + 2 * (lane % 4);
-        if constexpr (kNear) {
-          apply_pair<false, Inside>(v[j][h], epilogue, args, batch, r, c, cuda::FromRegister{near[j][h]});
+        const auto apply = [&](const auto& function) {
+          if constexpr (kNear) {
+            apply_pair<false, Inside>(v[j][h], function, args, batch, r, c, cuda::FromRegister{near[j][h]});
+          } else {
+            apply_pair<false, Inside>(v[j][h], function, args, batch, r, c);
+          }
+        };
+        if constexpr (kInSteps) {
+          apply(InnerStep<Epilogue>{epilogue});
         } else {
-          apply_pair<false, Inside>(v[j][h], epilogue, args, batch, r, c);
+          apply(epilogue);
         }
       }
     }
@@ -215,7 +252,11 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
 #pragma unroll
         for (int i = 0; i < 4 && jj + i / 2 < kMatrices; ++i) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
           const Value(&pair)[2] = v[jj + i / 2][i % 2];
-          packed[i] = pack<Out>(to_float(pair[0]), to_float(pair[1]));
+          if constexpr (kInSteps) {
+            packed[i] = Epilogue::template pack<Out>(pair[0], pair[1]);
+          } else {
+            packed[i] = pack<Out>(to_float(pair[0]), to_float(pair[1]));
+          }
         }
         const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
         const uint32_t to = shared_address(buffer) + swizzle<kSwizzle>(r * kPiece.bytes + j * 16);

@@ -25,4 +25,8 @@ inline float max_or_nan(float x, float y) {
   return x != x || y != y ? __builtin_nanf("") : x > y ? x : y;
 }
 
+inline float max_or_nan(float x, float y) {
+  return x != x || y != y ? __builtin_nanf("") : x > y ? x : y;
+}
+
 }  // namespace heddle::tile::cuda

@@ -50,4 +50,11 @@ inline uint32_t floats_to_bfloats(float low, float high) {
   return float_to_bfloat(low) | static_cast<uint32_t>(float_to_bfloat(high)) << 16;
 }
 
+inline uint32_t floats_to_halves_relu(float low, float high) {
+  return floats_to_halves(low < 0 ? 0 : low, high < 0 ? 0 : high);
+}
+inline uint32_t floats_to_bfloats_relu(float low, float high) {
+  return floats_to_bfloats(low < 0 ? 0 : low, high < 0 ? 0 : high);
+}
+
 }  // namespace heddle::tile::cuda
