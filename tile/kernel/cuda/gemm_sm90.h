@@ -465,12 +465,16 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       }
     } else if constexpr (kPrefetchRows) {
       wait_for_barriers<Config>();
-      if (kTouch && threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
+      if constexpr (kTouch) {
+        if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
+      }
       // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
       if (args.k_tiles >= Config::kStages * args.splits) prefetch_rows<Config>(epilogue, args, shared);
     } else {
       if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
-      if (kTouch && threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
+      if constexpr (kTouch) {
+        if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
+      }
     }
   } else {
     if constexpr (kMoveRegisters) take_registers<kLight ? 240 : 232>();
