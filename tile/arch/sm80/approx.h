@@ -41,10 +41,4 @@ __device__ inline float max_or_nan(float x, float y) {
   return r;
 }
 
-__device__ inline float max_or_nan(float x, float y) {
-  float r;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
-  return r;
-}
-
 }  // namespace heddle::tile::cuda

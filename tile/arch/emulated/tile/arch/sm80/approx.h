@@ -25,8 +25,4 @@ inline float max_or_nan(float x, float y) {
   return x != x || y != y ? __builtin_nanf("") : x > y ? x : y;
 }
 
-inline float max_or_nan(float x, float y) {
-  return x != x || y != y ? __builtin_nanf("") : x > y ? x : y;
-}
-
 }  // namespace heddle::tile::cuda
