@@ -1,5 +1,6 @@
 #include "passes/wide_pixels.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/scalar.h"
@@ -20,85 +21,129 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// How the last spatial dimension and the channels become wider pixels: [pixels][channels], or, where many pixels become
-// one, [channels][pixels], so that pictures that have their channels first are moved in runs.
-struct Widening {
-  bool channels_first() const { return pixels >= 8; }
-
-  int64_t pixels = 1;                         // neighbours that become one
-  int64_t channels = 0;                       // of each of them, with zeros
-  int64_t before = 0, after = 0, stride = 1;  // padding and stride in wide pixels
-  int64_t size = 0, window = 0;               // of the image and of the filters in wide pixels
-  int64_t skipped = 0;                        // pixels of the first wide one that are before the window
+// A spatial dimension of which neighbours become one.
+struct Span {
+  int64_t pixels = 1;  // so many
+  int64_t window = 1;  // of the filters, in wide pixels
+  int64_t needed = 0;  // pixels from the beginning of the padding that windows reach
 };
 
-// The one that makes the fewest products.
-std::optional<Widening> widening(const Node& conv, const Shape& x, const Shape& w, const Shape& y, int64_t bytes) {
-  const int64_t stride = conv.attrs.ints("strides").back(), low = conv.attrs.ints("low").back();
-  const int64_t dilation = conv.attrs.ints("dilations").back(), channels = x.back(), length = w.back();
-  const int64_t size = x[x.size() - 2], out = y[y.size() - 2];
-  std::optional<Widening> best;
+// How the last two spatial dimensions (or the only one) and the channels become wider pixels.
+struct Widening {
+  std::vector<Span> spans;
+  int64_t channels = 0;  // of each pixel, with zeros
+
+  int64_t pixels() const {
+    int64_t all = 1;
+    for (const Span& s : spans) all *= s.pixels;
+    return all;
+  }
+  // Where many pixels of a line become one, their channels come first, so that pictures that have them first are moved
+  // in runs.
+  bool channels_first() const { return spans.back().pixels >= 8; }
+};
+
+std::vector<Span> spans_of(const Attrs& attrs, size_t dim, int64_t out, int64_t length) {
+  const int64_t stride = attrs.ints("strides")[dim], dilation = attrs.ints("dilations")[dim];
+  std::vector<Span> result;
   for (int64_t pixels = 1; pixels <= stride; ++pixels) {
-    if (stride % pixels != 0 || (pixels > 1 && (dilation != 1 || low < 0))) continue;
-    Widening wide;
-    wide.pixels = pixels, wide.channels = channels;
-    while (pixels * wide.channels * bytes % kPieceBytes != 0) ++wide.channels;
-    wide.size = ceil_div(size, pixels), wide.stride = stride / pixels;
-    if (pixels == 1) {
-      wide.before = low, wide.after = conv.attrs.ints("high").back(), wide.window = length;
-    } else {
-      wide.before = ceil_div(low, pixels), wide.skipped = wide.before * pixels - low;
-      wide.window = ceil_div(length + wide.skipped, pixels);
-      wide.after = (out - 1) * wide.stride + wide.window - wide.before - wide.size;
-      if (wide.after < 0) continue;
+    if (stride % pixels != 0 || (pixels > 1 && dilation != 1)) continue;
+    const int64_t reach = pixels == 1 ? (length - 1) * dilation + 1 : ceil_div(length, pixels) * pixels;
+    result.push_back({pixels, ceil_div(length, pixels), (out - 1) * stride + reach});
+  }
+  return result;
+}
+
+// What a convolution costs: a line of a window is one run of memory, of which 128 bytes are read and multiplied at a
+// time.
+int64_t products(const Widening& wide, int64_t bytes) {
+  constexpr int64_t kStepBytes = 128;
+  const Span& line = wide.spans.back();
+  const int64_t run = line.window * wide.pixels() * wide.channels;
+  int64_t lines = 1;
+  for (const Span& s : wide.spans) lines *= &s == &line ? 1 : s.window;
+  return lines * ceil_div(run * bytes, kStepBytes);
+}
+
+std::optional<Widening> widening(const Node& conv, const Shape& x, const Shape& w, const Shape& y, int64_t bytes) {
+  const size_t spatial = x.size() - 2, first = spatial > 1 ? spatial - 2 : 0;
+  std::optional<Widening> best;
+  const std::vector<Span> one = {Span{}};
+  const auto lines = spatial > 1 ? spans_of(conv.attrs, first, y[1 + first], w[2 + first]) : one;
+  for (const Span& along : spans_of(conv.attrs, spatial - 1, y[spatial], w.back())) {
+    for (const Span& across : lines) {
+      Widening wide;
+      if (spatial > 1) wide.spans.push_back(across);
+      wide.spans.push_back(along);
+      wide.channels = x.back();
+      while (wide.pixels() * wide.channels * bytes % kPieceBytes != 0) ++wide.channels;
+      if (!best || products(wide, bytes) <= products(*best, bytes)) best = wide;
     }
-    const auto products = [](const Widening& o) { return o.window * o.pixels * o.channels; };
-    if (!best || products(wide) <= products(*best)) best = wide;
   }
   return best;
 }
 
-// Zeros at the end of each dimension, and `low` of them at the beginning of the last.
-ValueId padded(Emitter& e, ValueId x, const Ints& high, int64_t low = 0) {
-  Ints before(high.size(), 0);
-  before.back() = low;
+ValueId padded(Emitter& e, ValueId x, const Ints& low, const Ints& high) {
   const ValueId zero = e.constant(ir::splat(e.dtype(x), {}, 0));
-  return e.emit(Op::kPad, {x, zero}, {{"low", before}, {"high", high}, {"mode", std::string("constant")}});
+  return e.emit(Op::kPad, {x, zero}, {{"low", low}, {"high", high}, {"mode", std::string("constant")}});
 }
 
-ValueId widen_image(Emitter& e, ValueId x, const Widening& wide) {
-  Shape shape = e.shape(x);
-  const size_t row = shape.size() - 2;
-  Ints high(shape.size(), 0);
-  high[row] = wide.size * wide.pixels - shape[row], high.back() = wide.channels - shape.back();
-  ValueId filled = padded(e, x, high);
-  Shape wider = shape;
-  wider[row] = wide.size, wider.back() = wide.pixels * wide.channels;
-  if (wide.channels_first()) {
-    shape[row] = wide.size, shape.back() = wide.pixels, shape.push_back(wide.channels);
-    Ints perm = counting(shape.size());
-    std::swap(perm[row + 1], perm[row + 2]);
-    filled = e.transpose(e.reshape(filled, shape), perm);
+// Joins pixels of spatial dimensions [first, ...) with the channels. `spatial` and `channel` are the first of these
+// dimensions and the place of the channels, from which the result's channels are made.
+ValueId joined(Emitter& e, ValueId x, const Widening& wide, size_t spatial, size_t channel) {
+  const Shape shape = e.shape(x);
+  Shape split;
+  Ints outer, inner, at_channel;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const auto place = static_cast<int64_t>(split.size());
+    if (d == channel) {
+      at_channel.push_back(place);
+      split.push_back(shape[d]);
+    } else if (d >= spatial && d < spatial + wide.spans.size()) {
+      const int64_t pixels = wide.spans[d - spatial].pixels;
+      outer.push_back(place), inner.push_back(place + 1);
+      split.push_back(shape[d] / pixels), split.push_back(pixels);
+    } else {
+      outer.push_back(place);
+      split.push_back(shape[d]);
+    }
   }
-  return e.reshape(filled, wider);
+  Ints own = inner;
+  own.insert(wide.channels_first() ? own.begin() : own.end(), at_channel[0]);
+  // The channels stand where they did: second (filters) or last (images).
+  Ints perm = outer;
+  perm.insert(channel == 1 ? perm.begin() + 1 : perm.end(), own.begin(), own.end());
+  Shape result = shape;
+  for (size_t i = 0; i < wide.spans.size(); ++i) result[spatial + i] /= wide.spans[i].pixels;
+  result[channel] = wide.pixels() * wide.channels;
+  return e.reshape(e.transpose(e.reshape(x, split), perm), result);
 }
 
-// [O, C, ..., length] -> [O, wide channels, ..., window]
-ValueId widen_filters(Emitter& e, ValueId w, const Widening& wide) {
-  Shape shape = e.shape(w);
-  const size_t rank = shape.size();
-  Ints high(rank, 0);
+// The image with its padding, as far as windows reach.
+ValueId widen_image(Emitter& e, ValueId x, const Attrs& attrs, const Widening& wide, size_t first) {
+  const size_t rank = e.shape(x).size();
+  Ints low(rank, 0), high(rank, 0), limits = e.shape(x);
+  for (size_t i = 0; i < wide.spans.size(); ++i) {
+    const size_t d = 1 + first + i;
+    low[d] = attrs.ints("low")[first + i];
+    const int64_t size = ceil_div(wide.spans[i].needed, wide.spans[i].pixels) * wide.spans[i].pixels - low[d];
+    limits[d] = std::min(limits[d], size);
+    high[d] = size - limits[d];
+  }
+  high.back() = wide.channels - limits.back();
+  const ValueId cut = e.slice(x, Ints(rank, 0), limits, Ints(rank, 1));
+  return joined(e, padded(e, cut, low, high), wide, 1 + first, rank - 1);
+}
+
+// [O, C, ...] -> [O, wide channels, ...]
+ValueId widen_filters(Emitter& e, ValueId w, const Widening& wide, size_t first) {
+  const Shape shape = e.shape(w);
+  Ints high(shape.size(), 0);
   high[1] = wide.channels - shape[1];
-  high.back() = wide.window * wide.pixels - shape.back() - wide.skipped;
-  ValueId result = padded(e, w, high, wide.skipped);
-  shape[1] = wide.channels, shape.back() = wide.window;
-  shape.push_back(wide.pixels);
-  Ints perm = counting(rank);
-  perm.insert(perm.begin() + (wide.channels_first() ? 2 : 1), static_cast<int64_t>(rank));
-  result = e.transpose(e.reshape(result, shape), perm);
-  shape.pop_back();
-  shape[1] = wide.pixels * wide.channels;
-  return e.reshape(result, shape);
+  for (size_t i = 0; i < wide.spans.size(); ++i) {
+    high[2 + first + i] = wide.spans[i].window * wide.spans[i].pixels - shape[2 + first + i];
+  }
+  return joined(e, padded(e, w, Ints(shape.size(), 0), high), wide, 2 + first, 1);
 }
 
 bool is_constant(Emitter& e, ValueId v) {
@@ -106,31 +151,39 @@ bool is_constant(Emitter& e, ValueId v) {
   return e.is(v, Op::kConstant);
 }
 
-std::optional<ValueId> widened(Emitter& e, const std::vector<ValueId>& in, const Node& node, const Shape& y) {
+bool serves(Emitter& e, const std::vector<ValueId>& in, const Node& node, const Shape& y) {
   constexpr int64_t kFewest = 2;  // images of one channel lie as they should already
   const auto& attrs = node.attrs;
   const DType type = e.dtype(in[0]);
   const bool halves = type == DType::kF16 || type == DType::kBF16;
   const bool tf32 = type == DType::kF32 && attrs.has("tf32") && attrs.integer("tf32") != 0;
-  if (!(halves || tf32) || e.dtype(in[1]) != type || attrs.text("layout") != "nhwc") return {};
-  if (attrs.integer("groups") != 1 || !is_constant(e, in[1])) return {};
-  for (const int64_t dilation : attrs.ints("lhs_dilations")) {
-    if (dilation != 1) return {};
-  }
-  const Shape &x = e.shape(in[0]), &w = e.shape(in[1]);
+  if (!(halves || tf32) || e.dtype(in[1]) != type || attrs.text("layout") != "nhwc") return false;
+  if (attrs.integer("groups") != 1 || !is_constant(e, in[1])) return false;
+  const Ints& holes = attrs.ints("lhs_dilations");
+  if (std::any_of(holes.begin(), holes.end(), [](int64_t d) { return d != 1; })) return false;
+  const Ints& low = attrs.ints("low");
+  if (std::any_of(low.begin(), low.end(), [](int64_t l) { return l < 0; })) return false;
+  const Shape& x = e.shape(in[0]);
   const auto bytes = static_cast<int64_t>(size_of(type));
-  if (x.back() < kFewest || x.back() * bytes >= kPieceBytes || element_count(y) == 0 || element_count(x) == 0)
-    return {};
-  const auto wide = widening(node, x, w, y, bytes);
+  return x.back() >= kFewest && x.back() * bytes < kPieceBytes && element_count(y) > 0 && element_count(x) > 0 &&
+         element_count(e.shape(in[1])) > 0;
+}
+
+std::optional<ValueId> widened(Emitter& e, const std::vector<ValueId>& in, const Node& node, const Shape& y) {
+  if (!serves(e, in, node, y)) return {};
+  const Attrs& attrs = node.attrs;
+  const Shape &x = e.shape(in[0]), &w = e.shape(in[1]);
+  const auto wide = widening(node, x, w, y, static_cast<int64_t>(size_of(e.dtype(in[0]))));
   if (!wide) return {};
+  const size_t spatial = x.size() - 2, first = spatial - wide->spans.size();
   Attrs changed = attrs;
-  const auto set_last = [&](const char* name, int64_t value) {
-    Ints values = attrs.ints(name);
-    values.back() = value;
-    changed.set(name, values);
-  };
-  set_last("strides", wide->stride), set_last("low", wide->before), set_last("high", wide->after);
-  const ValueId image = widen_image(e, in[0], *wide), filters = widen_filters(e, in[1], *wide);
+  Ints strides = attrs.ints("strides"), low = attrs.ints("low"), high = attrs.ints("high");
+  for (size_t i = 0; i < wide->spans.size(); ++i) {
+    strides[first + i] /= wide->spans[i].pixels;
+    low[first + i] = high[first + i] = 0;
+  }
+  changed.set("strides", strides), changed.set("low", low), changed.set("high", high);
+  const ValueId image = widen_image(e, in[0], attrs, *wide, first), filters = widen_filters(e, in[1], *wide, first);
   return e.emit(Op::kConv, {image, filters}, changed);
 }
 

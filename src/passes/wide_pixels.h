@@ -5,9 +5,10 @@
 namespace heddle::passes {
 
 // Convolutions of images with few channels (3 of a picture) as convolutions of images whose pixels are whole pieces of
-// 16 bytes, which a GPU loads at once: zero channels are added, and where the stride along a row allows, neighbouring
-// pixels become channels of one. Filters get zeros in those places, so a pixel that is infinite reaches outputs whose
-// window begins or ends beside it, as NaN. For tensor cores: f16 and bf16, and f32 that is multiplied as tf32.
+// 16 bytes, which a GPU loads at once: zero channels are added, where the strides allow neighbouring pixels become
+// channels of one, and the padding becomes part of the image, so that a line of a window is one run of memory. Filters
+// get zeros where pixels joined them, so a pixel that is infinite reaches outputs whose window ends beside it, as NaN.
+// For tensor cores: f16 and bf16, and f32 that is multiplied as tf32.
 ir::Graph wide_pixels(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

@@ -309,6 +309,21 @@ std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& d, const E
   return p->resolved();
 }
 
+namespace {
+
+// Where no padding is in the way, the pixels of a line of a window lie side by side: one tap of so many channels, if
+// that makes fewer k-tiles.
+void join_lines(CudaGemmWindows& w, int64_t depth) {
+  const int64_t joined = w.window[0] * w.channels, tiles = (w.channels + depth - 1) / depth;
+  const bool inside = w.before[0] == 0 && (w.out[0] - 1) * w.stride[0] + w.window[0] <= w.size[0];
+  if (!inside || w.dilation[0] != 1 || w.pixel != w.channels) return;
+  if ((joined + depth - 1) / depth >= w.window[0] * tiles) return;
+  w.size[0] -= w.window[0] - 1;
+  w.channels = joined, w.window[0] = 1;
+}
+
+}  // namespace
+
 std::optional<CudaGemmProblem> sm90_windows_problem(const CudaGemmDesc& d, const Epilogue& epilogue,
                                                     const std::vector<Operand>& operands, std::string* why) {
   auto p = wgmma_problem(d, epilogue, operands, why);
@@ -344,7 +359,9 @@ std::optional<CudaGemmProblem> sm90_windows_problem(const CudaGemmDesc& d, const
       return refuse("strides, padding or windows beyond the copy engine's");
     }
   }
+  w.line = w.pixel * w.size[0];
   const int64_t depth = tile::kGemmRowBytes / element;
+  join_lines(w, depth);
   p->k = w.window[0] * w.window[1] * ((w.channels + depth - 1) / depth) * depth;
   p->ldb = std::max(d.b.row, p->k);  // of the maps only
   p->windows = w;

@@ -138,7 +138,8 @@ CudaGemmProblem CudaGemmProblem::resolved() const {
 double CudaGemmProblem::bytes() const {
   const auto d = [](int64_t x) { return static_cast<double>(x); };
   if (windows) {
-    const double image = d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(windows->channels);
+    const double image =
+        d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(std::min(windows->channels, windows->pixel));
     return (image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * d(size_of(out));
   }
   return d(batch) * ((d(m) * d(k) + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * d(size_of(out)));

@@ -16,7 +16,8 @@ namespace heddle::schedule {
 
 // A as the windows of a convolution over images, channels last: (width, height) each.
 struct CudaGemmWindows {
-  int64_t images = 0, channels = 0, pixel = 0;  // pixel: elements from one to the next
+  int64_t images = 0, channels = 0, pixel = 0;  // pixel: elements from one to the next, which may overlap
+  int64_t line = 0;                             // elements from a line of pixels to the next
   std::array<int64_t, 2> size{}, out{}, window{}, stride{}, dilation{}, before{};
 };
 

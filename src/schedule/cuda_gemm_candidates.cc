@@ -219,7 +219,7 @@ TensorMapDesc windows_map(const CudaGemmProblem& p, int tile, int shares) {
   map.operand = kOperandA;
   map.extents = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(w.size[0]), static_cast<uint64_t>(w.images)};
   TensorMapWindows windows;
-  windows.line = pixel * static_cast<uint64_t>(w.size[0]);
+  windows.line = static_cast<uint64_t>(w.line) * element;
   map.strides = {pixel, windows.line * static_cast<uint64_t>(w.size[1])};
   map.box = {static_cast<uint32_t>(tile::kGemmRowBytes / element), static_cast<uint32_t>(tile / shares)};
   for (size_t d = 0; d < 2; ++d) {

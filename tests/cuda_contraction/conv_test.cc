@@ -159,6 +159,13 @@ TEST(CudaConv, WindowsByTheCopyEngine) {
   add("padded unevenly", "[2,5,6,8]", "[8,8,3,4]", attributes("[1,1]", "[0,3]", "[2,1]", "[1,1]", "[1,1]", 1),
       "[2,5,7,8]");
   add("a sequence", "[2,50,8]", "[16,8,5]", attributes("[2]", "[2]", "[2]", "[1]", "[1]", 1), "[2,25,16]");
+  // Lines of windows as one tap.
+  const std::string inside = attributes("[1,1]", "[0,0]", "[0,0]", "[1,1]", "[1,1]", 1);
+  add("joined lines", "[2,9,11,16]", "[24,16,4,4]", inside, "[2,6,8,24]");
+  add("joined lines that end within a k-tile", "[3,7,10,24]", "[16,24,2,3]",
+      attributes("[2,3]", "[1,0]", "[1,0]", "[1,1]", "[1,1]", 1), "[3,4,3,16]");
+  add("joined lines, the end of a line left out", "[2,7,9,8]", "[8,8,3,3]",
+      attributes("[1,1]", "[0,0]", "[0,-1]", "[1,1]", "[1,1]", 1), "[2,5,6,8]");
   for (unsigned skip = 2; skip < 50; skip += 6) {  // clusters, ping-pong, stream-K
     add("many windows", "[5,11,13,16]", "[136,16,3,3]", padded, "[5,11,13,136]", skip);
   }

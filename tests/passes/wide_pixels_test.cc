@@ -34,14 +34,17 @@ struct Case {
 
 TEST(WidePixels, ComputeTheSame) {
   const Case cases[] = {
-      {"f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3, 1, 8, 4},      // the first layer of a ResNet
-      {"f16[1,12,13,3]", "f16[4,3,3,3]", 2, 1, 1, 1, 8, 2},      // an odd size
-      {"f16[1,12,14,3]", "f16[4,3,3,3]", 2, 0, 1, 1, 8, 2},      // padding on one side
-      {"f16[2,9,11,3]", "f16[4,3,3,3]", 1, 1, 1, 1, 8, 3},       // no stride: zero channels
-      {"bf16[1,9,8,4]", "bf16[6,4,3,3]", 1, 0, 0, 2, 8, 3},      // dilated
-      {"f16[2,32,48,3]", "f16[7,3,16,16]", 16, 0, 0, 1, 48, 1},  // patches
-      {"f16[1,11,9,5]", "f16[4,5,4,4]", 3, 2, 0, 1, 8, 4},      {"f16[1,23,21,2]", "f16[4,2,11,11]", 4, 2, 2, 1, 8, 4},
-      {"f16[1,11,12,3]", "f16[4,3,3,3]", 2, -1, -2, 1, 8, 3},  // cropped
+      {"f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3, 1, 16, 4},      // the first layer of a ResNet
+      {"f16[1,12,13,3]", "f16[4,3,3,3]", 2, 1, 1, 1, 16, 2},      // an odd size
+      {"f16[1,12,14,3]", "f16[4,3,3,3]", 2, 0, 1, 1, 16, 2},      // padding on one side
+      {"f16[1,12,14,3]", "f16[4,3,3,3]", 2, 0, 0, 1, 16, 2},      // a line that no window reads
+      {"f16[2,9,11,3]", "f16[4,3,3,3]", 1, 1, 1, 1, 8, 3},        // no stride: zero channels
+      {"bf16[1,9,8,4]", "bf16[6,4,3,3]", 1, 0, 0, 2, 8, 3},       // dilated
+      {"f16[2,32,48,3]", "f16[7,3,16,16]", 16, 0, 0, 1, 768, 1},  // patches
+      {"f16[1,11,9,5]", "f16[4,5,4,4]", 3, 2, 0, 1, 24, 2},
+      {"f16[1,23,21,2]", "f16[4,2,11,11]", 4, 2, 2, 1, 32, 3},
+      {"f16[1,11,12,3]", "f16[4,3,3,3]", 2, 1, -2, 1, 16, 2},  // cropped at the end
+      {"f16[1,11,12,3]", "f16[4,3,3,3]", 2, -1, 1, 1, 0, 0},   // cropped at the beginning
       {"f16[1,9,9,1]", "f16[4,1,3,3]", 1, 1, 1, 1, 0, 0},      // one channel
       {"f16[1,9,9,8]", "f16[4,8,3,3]", 1, 1, 1, 1, 0, 0},      // whole pieces already
       {"f32[1,9,9,3]", "f32[4,3,3,3]", 1, 1, 1, 1, 0, 0},      // threads multiply
@@ -60,6 +63,21 @@ TEST(WidePixels, ComputeTheSame) {
       EXPECT_EQ(filters.back(), c.window);
       EXPECT_NE(after.constant_of(conv->inputs[1]), nullptr) << "filters are made at compile time";
     }
+    expect_same(before, after, 2e-3);
+  }
+}
+
+TEST(WidePixels, SequencesAndVolumes) {
+  const char* texts[] = {
+      R"(graph(%x: f16[2,50,3]) { %w = constant {value = f16[7,3,5]{1}}
+        %y = conv(%x, %w) {strides = [2], low = [2], high = [2], dilations = [1], lhs_dilations = [1], groups = 1, layout = "nhwc"}
+        return "y" = %y })",
+      R"(graph(%x: f16[1,5,6,8,3]) { %w = constant {value = f16[4,3,3,2,4]{1}}
+        %y = conv(%x, %w) {strides = [1,2,2], low = [1,0,1], high = [1,0,1], dilations = [1,1,1], lhs_dilations = [1,1,1], groups = 1, layout = "nhwc"}
+        return "y" = %y })"};
+  for (const char* text : texts) {
+    const ir::Graph before = ir::parse(text), after = widened(before);
+    EXPECT_GT(after.shape(convolution(after)->inputs[1])[1], 3);
     expect_same(before, after, 2e-3);
   }
 }
