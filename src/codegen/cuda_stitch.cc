@@ -56,8 +56,10 @@ class CudaStitchWriter {
     }
     const std::string cluster =
         body_.gang > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
-    out_.open(fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME({}) {{", cluster,
-                          body_.threads, parameters()));
+    const std::string bounds =
+        body_.resident > 0 ? fmt::format("{}, {}", body_.threads, body_.resident) : fmt::format("{}", body_.threads);
+    out_.open(fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME({}) {{", cluster, bounds,
+                          parameters()));
     if (body_.whole_grid) {
       out_.line("tile::grid_barrier across{{counters}};");
     } else if (body_.gang > 1) {
@@ -88,6 +90,8 @@ class CudaStitchWriter {
   std::string index_type() const { return body_.wide_index ? "int64_t" : "int"; }
 
   std::string parameters() {
+    sweeps_.emitter().names().once = body_.once;
+    sweeps_.emitter().names().repeated = body_.repeated;
     std::string text;
     for (size_t i = 0; i < desc_.operands.size(); ++i) {
       const schedule::Operand& o = desc_.operands[i];
@@ -160,9 +164,9 @@ class CudaStitchWriter {
     } else {
       out_.line("const {} first = {};", type, start);
     }
+    if (body_.turns > 1) sweeps_.declare_ahead();
     if (body_.turns > 1) {
       if (total % units != 0) out_.open(fmt::format("if (first + {} <= {}) {{", units, total));
-      out_.raw("#pragma unroll");
       write_turns(total, teams, true);
       if (total % units != 0) {
         out_.middle("} else {");
@@ -179,6 +183,15 @@ class CudaStitchWriter {
   }
 
   void write_turns(int64_t total, int64_t teams, bool full) {
+    if (!body_.ahead.empty()) {
+      reads_ahead_ = true;
+      write_each_turn(total, teams, full);
+      reads_ahead_ = false;
+    }
+    write_each_turn(total, teams, full);
+  }
+  void write_each_turn(int64_t total, int64_t teams, bool full) {
+    if (full || reads_ahead_) out_.raw("#pragma unroll");
     out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn) {{", body_.turns));
     sweeps_.emitter().push_scope();
     write_team(total, fmt::format("first + turn * {}{}", teams, teams > 1 ? " + team" : ""), full);
@@ -228,12 +241,36 @@ class CudaStitchWriter {
     for (auto line = lines.rbegin(); line != lines.rend(); ++line) out_.raw(*line);
   }
 
+  void write_ahead() {
+    sweeps_.emitter().push_scope();
+    for (const CudaStage& stage : body_.ahead) sweeps_.write(stage);
+    sweeps_.emitter().pop_scope();
+  }
+  // While the team works on a turn of the serial loop.
+  void write_next(VarId v) {
+    const std::string now = sweeps_.emitter().names().vars.at(v), next = fmt::format("({} + {})", now, body_.teams());
+    out_.open(fmt::format("if ({} < {}) {{", next, body_.pool.indices.extent(v)));
+    sweeps_.emitter().names().vars[v] = next;
+    write_ahead();
+    sweeps_.emitter().names().vars[v] = now;
+    out_.close();
+  }
+
   void write_iteration() {
+    if (reads_ahead_) return write_ahead();
     if (body_.serial) {
       sweeps_.declare_keeps(body_.before);
       for (const CudaStage& stage : body_.before) sweeps_.write(stage);
       const VarId v = *body_.serial;
       const std::string name = fmt::format("i{}", v);
+      if (!body_.ahead.empty()) {
+        sweeps_.declare_ahead();
+        sweeps_.emitter().names().vars[v] = "team";
+        sweeps_.bound |= uint64_t{1} << v;
+        out_.open(fmt::format("if (team < {}) {{", body_.pool.indices.extent(v)));
+        write_ahead();
+        out_.close();
+      }
       out_.open(fmt::format("for ({0} {1} = team; {1} < {2}; {1} += {3}) {{", index_type(), name,
                             body_.pool.indices.extent(v), body_.teams()));
       sweeps_.emitter().names().vars[v] = name;
@@ -241,6 +278,7 @@ class CudaStitchWriter {
       sweeps_.emitter().push_scope();
     }
     sweeps_.declare_keeps(body_.stages);
+    if (body_.serial && !body_.ahead.empty()) sweeps_.between = [this] { write_next(*body_.serial); };
     for (const CudaStage& stage : body_.stages) sweeps_.write(stage);
     if (body_.serial) {
       if (shared_bytes_ > 0) out_.line("tile::team_sync<{}>();", body_.team);
@@ -272,6 +310,7 @@ class CudaStitchWriter {
   Writer out_;
   CudaSweepWriter sweeps_;
   int64_t shared_bytes_ = 0;
+  bool reads_ahead_ = false;  // a turn's loads are written, not the turn
   std::string block_ = "blockIdx.x", blocks_ = "gridDim.x";
 };
 

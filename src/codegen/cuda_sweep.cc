@@ -1,6 +1,7 @@
 #include "codegen/cuda_sweep.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "schedule/cost.h"
@@ -167,6 +168,19 @@ void CudaSweepWriter::declare_keeps(const std::vector<CudaStage>& stages) {
   }
 }
 
+void CudaSweepWriter::declare_ahead() {
+  for (const CudaStage& stage : body_.ahead) {
+    const int width = stage.spread.vector;
+    const int64_t each = steps(stage.spread);
+    for (const CudaKeep& k : stage.keeps) {
+      const std::string& buffer = emitter_.names().buffers[body_.pool[k.value].id];
+      out_.line("decltype(tile::load_stored<{}, {}>({})) n{}[{}];", width, 1, buffer, k.local, each * body_.turns);
+      const std::string at = body_.turns > 1 ? fmt::format("turn * {} + k", each) : "k";
+      emitter_.names().locals[k.local] = {fmt::format("tile::decoded(n{}[{}])", k.local, at), k.dtype, width > 1};
+    }
+  }
+}
+
 // ---- Places
 
 void CudaSweepWriter::begin_lanes(const CudaSpread& s) {
@@ -218,7 +232,9 @@ std::string CudaSweepWriter::bounds_of(const CudaSpread& s, size_t first, size_t
 
 void CudaSweepWriter::hoist(const CudaStage& stage, uint64_t known) {
   for (const CudaReduction& r : stage.reductions) emitter_.hoist(r.value, known);
-  for (const CudaKeep& k : stage.keeps) emitter_.hoist(k.value, known);
+  for (const CudaKeep& k : stage.keeps) {
+    if (!k.stored) emitter_.hoist(k.value, known);
+  }
   for (const Store& s : stage.stores) emitter_.hoist(s.value, known);
 }
 
@@ -346,6 +362,7 @@ void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
     emitter_.pop_scope();
     out_.close();
   }
+  if (between) std::exchange(between, nullptr)();
   for (const CudaReduction& r : stage.reductions) {
     if (r.over == Over::kTeam) finish_team(r);
   }
@@ -438,6 +455,11 @@ void CudaSweepWriter::write_body(const CudaStage& stage) {
   const CudaSpread& s = stage.spread;
   name_keeps(stage);
   for (const CudaKeep& k : stage.keeps) {
+    if (k.stored) {
+      const std::string at = body_.turns > 1 ? fmt::format("turn * {} + k", steps(s)) : "k";
+      out_.line("n{}[{}] = {};", k.local, at, emitter_.stored(k.value));
+      continue;
+    }
     const std::string value = emitter_.vector(k.value);
     if (k.shared) {
       out_.line("tile::store<{0}>({1} + (k * {2} + {3}) * {0}, {4});", s.vector, emitter_.names().buffers[k.buffer],

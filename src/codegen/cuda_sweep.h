@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ class CudaSweepWriter {
   ScalarEmitter& emitter() { return emitter_; }
   // Variables that are bound outside of sweeps.
   uint64_t bound = 0;
+  // Written once after a stage's points and before its threads combine what they have.
+  std::function<void()> between;
   bool has_live = false;  // some teams of a warp have no iteration: they compute but do not store
 
   // Where teams combine across warps or columns: offsets into the block's shared memory.
@@ -31,6 +34,7 @@ class CudaSweepWriter {
   // Registers that live across sweeps: running results of the serial loop; kept values.
   void declare_carried();
   void declare_keeps(const std::vector<schedule::CudaStage>& stages);
+  void declare_ahead();
   void write(const schedule::CudaStage& stage);
   // When the serial loop has ended: the block as one team combines what its teams carried.
   void write_after(const schedule::CudaStage& stage);

@@ -272,21 +272,33 @@ std::string ScalarEmitter::index(const Index& at) {
   return text;
 }
 
+std::string ScalarEmitter::pointer(const Expr& load) {
+  HEDDLE_CHECK(load.id < names_.buffers.size(), "buffer {} has no name", load.id);
+  const std::string at = index(load.index), &buffer = names_.buffers[load.id];
+  return at == "0" ? buffer : buffer + " + " + (at.find(' ') == std::string::npos ? at : "(" + at + ")");
+}
+const char* ScalarEmitter::load_kind(uint32_t buffer) const {
+  return names_.once.count(buffer) != 0 ? "_once" : names_.repeated.count(buffer) != 0 ? "_repeated" : "";
+}
+
+std::string ScalarEmitter::stored(ExprId load) {
+  const Expr& expr = pool_[load];
+  const std::string_view lanes = lanes_ ? std::string_view(lanes_->width) : "1";
+  return fmt::format("tile::load_stored{}<{}, {}>({})", load_kind(expr.id), lanes, alignment(expr.index),
+                     pointer(expr));
+}
+
 TextValue ScalarEmitter::write_load(ExprId e) {
   const Expr& expr = pool_[e];
-  HEDDLE_CHECK(expr.id < names_.buffers.size(), "buffer {} has no name", expr.id);
   const bool is_wide = wide(e);
   const auto stride = lane_stride(expr.index);
   if (is_wide && !stride) return per_lane(e);
-  const std::string at = index(expr.index);
-  const std::string& buffer = names_.buffers[expr.id];
-  const std::string pointer =
-      at == "0" ? buffer : buffer + " + " + (at.find(' ') == std::string::npos ? at : "(" + at + ")");
+  const std::string pointer = this->pointer(expr);
   std::string text;
   if (!is_wide) {
     text = fmt::format("tile::load<1>({})", pointer);
   } else if (style_.cuda && *stride == 1) {
-    text = fmt::format("tile::load<{}, {}>({})", lanes_->width, alignment(expr.index), pointer);
+    text = fmt::format("tile::load{}<{}, {}>({})", load_kind(expr.id), lanes_->width, alignment(expr.index), pointer);
   } else if (style_.cuda) {
     text = fmt::format("tile::load_strided<{}>({}, {})", lanes_->width, pointer, *stride);
   } else if (*stride == 1) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Names {
   std::map<uint32_t, TextValue> locals;          // by Expr::id of a kLocal
   std::map<schedule::VarId, std::string> vars;   // an int64_t; for the vector variable, the index of lane 0
   std::map<schedule::ExprId, TextValue> cached;  // values that the surrounding code already has
+  std::set<uint32_t> once, repeated;             // buffers with loads of a kind of their own on a GPU
   std::map<int64_t, std::string> numbers;        // positive strides and offsets that are variables instead of literals
 };
 
@@ -78,6 +80,8 @@ class ScalarEmitter {
   // Writes the parts of `e` that depend on the variables in `bound` only and are computed whatever guards say: the
   // loop-invariant ones, before the loop is opened.
   void hoist(schedule::ExprId e, uint64_t bound);
+  // On a GPU: the elements of a load of the current width as they lie in memory.
+  std::string stored(schedule::ExprId load);
   // Stores `e` as `storage` at element `at` of the pointer called `buffer`; `stream`: past the caches.
   void store(const std::string& buffer, DType storage, const schedule::Index& at, schedule::ExprId e,
              bool stream = false);
@@ -112,6 +116,8 @@ class ScalarEmitter {
   bool same_for_all_lanes(const schedule::Expr& guard) const;
   std::map<schedule::VarId, int64_t> multiples() const;
   int64_t alignment(const schedule::Index& at) const;
+  std::string pointer(const schedule::Expr& load);
+  const char* load_kind(uint32_t buffer) const;
   std::string literal(const schedule::Expr& e) const;
   std::string number(int64_t value) const;
   const std::string& width(bool wide) const;

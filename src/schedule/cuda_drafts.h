@@ -84,8 +84,7 @@ class CudaDrafts {
   }
   bool fits_shared(int64_t bytes_of_team) const {
     constexpr int64_t kReserve = 16 << 10;  // combining across warps
-    return scratch_bytes() + bytes_of_team * mapping_.teams() <=
-           cuda_.shared_bytes_per_block - kReserve;
+    return scratch_bytes() + bytes_of_team * mapping_.teams() <= cuda_.shared_bytes_per_block - kReserve;
   }
 
   static std::vector<ExprId> values_of(const Draft& d) {
@@ -146,11 +145,14 @@ class CudaDrafts {
   void keep_between_stages();
   bool shares(size_t first, size_t later) const;
   static int64_t size_in_words(DType dtype);
+  static int64_t words_of_stored(int64_t elements, DType dtype);
   void keep(size_t first, ExprId e, std::vector<int64_t>& words);
   std::vector<ExprId> plain_loads(const Draft& d) const;
   ExprId local_over(const CudaSpread& spread, const CudaKeep& keep);
   void load_ahead();
   void load_before();
+  void load_next();
+  void find_once();
 
   Probe& probe_;
   ExprPool& pool_;
@@ -162,7 +164,7 @@ class CudaDrafts {
   std::vector<CudaReduction> results_;
   std::map<ExprId, ExprId> in_scratch_;
   std::map<uint32_t, uint32_t> keep_buffers_;
-  std::vector<Draft> drafts_, before_, after_;
+  std::vector<Draft> drafts_, before_, ahead_, after_;
   std::vector<int64_t> words_;  // registers that each draft keeps for others
   std::vector<Scratch> scratch_;
   std::vector<SchemeChoice> schemes_;

@@ -21,7 +21,7 @@ constexpr int64_t kBlockTurns = 8;   // rows that the teams of a block should ha
 class CudaGroupScheduler {
  public:
   CudaGroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target)
-      : target_(target), cuda_(target.cuda), local_(extract(graph, group)) {}
+      : outer_(graph), group_(group), target_(target), cuda_(target.cuda), local_(extract(graph, group)) {}
 
   ScheduledGroup run() {
     constexpr int kMaxSplits = 24;
@@ -37,6 +37,7 @@ class CudaGroupScheduler {
         cut_.clear();
       } else if (!again_) {
         result_.boundaries = std::move(boundaries_);
+        keep_wanted();
         return bundle_cuda_kernels(std::move(result_));
       }
     }
@@ -53,6 +54,7 @@ class CudaGroupScheduler {
 
   void begin() {
     result_ = {};
+    written_.clear();
     pending_.clear();
     made_.clear();
     workspace_.clear();
@@ -250,7 +252,7 @@ class CudaGroupScheduler {
     const ir::ValueId partial = split_rows(local_, value, parts, moved);
     int64_t length = 1;
     for (size_t k = 0; k < reduced; ++k) length *= shape[k];
-    std::vector<int64_t> extents = {parts, length / parts};
+    std::vector<int64_t> extents = {length / parts, parts};
     for (size_t k = reduced; k < shape.size(); ++k) {
       if (shape[k] != 1) extents.push_back(shape[k]);
     }
@@ -347,8 +349,30 @@ class CudaGroupScheduler {
     }
     kernel.stitch.bytes_moved = work.bytes;
     kernel.stitch.predicted_seconds = outcome.seconds;
+    // Where a kernel writes more than the L2 holds, forgetting what it reads saves nothing.
+    if (work.bytes > 1.5 * static_cast<double>(cuda_.l2_bytes)) desc->once.clear();
+    written_.push_back(desc);
     kernel.desc.body = std::shared_ptr<const CudaStitchDesc>(std::move(desc));
     result_.kernels.push_back(std::move(kernel));
+  }
+
+  // The L2 may forget only what the model is given and one kernel alone reads.
+  void keep_wanted() {
+    const std::vector<std::vector<ir::NodeId>> users = ir::users(outer_);
+    const std::set<ir::NodeId> own(group_.nodes.begin(), group_.nodes.end());
+    std::map<ir::ValueId, int> readers;
+    for (const ScheduledKernel& kernel : result_.kernels) {
+      for (const Binding& b : kernel.bindings) readers[b.value] += b.kind == Binding::Kind::kValue;
+    }
+    for (size_t k = 0; k < result_.kernels.size(); ++k) {
+      std::erase_if(written_[k]->once, [&](uint32_t operand) {
+        const Binding& b = result_.kernels[k].bindings[operand];
+        return b.kind != Binding::Kind::kValue || outer_.producer(b.value).op != ir::Op::kParameter ||
+               readers[b.value] > 1 || !std::all_of(users[b.value].begin(), users[b.value].end(), [&](ir::NodeId n) {
+                 return own.count(n) != 0;
+               });
+      });
+    }
   }
 
   Binding binding(ir::ValueId v) {
@@ -361,11 +385,14 @@ class CudaGroupScheduler {
     return {Binding::Kind::kWorkspace, 0, at->second};
   }
 
+  const ir::Graph& outer_;
+  const ir::Group& group_;
   const Target& target_;
   const CudaTarget& cuda_;
   LocalGraph local_;
   ScheduledGroup result_;
   std::vector<Joint> joint_;
+  std::vector<std::shared_ptr<CudaStitchDesc>> written_;  // of the kernels
   std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;
   std::set<ir::ValueId> pending_, made_, cut_;
   std::optional<ir::ValueId> split_;

@@ -19,9 +19,10 @@ struct CudaMapping {
   std::optional<VarId> transposed;
   std::optional<VarId> serial;
   int team = 32, threads = 256, turns = 1;
-  int gang = 1;  // blocks of a cluster that are one team, of `team` threads together
+  int gang = 1;             // blocks of a cluster that are one team, of `team` threads together
   bool whole_grid = false;  // the gang is the grid
   int64_t blocks = 1;
+  int resident = 0;                                          // blocks that a multiprocessor shall have registers for
   int teams() const { return std::max(1, threads / team); }  // of a block
   std::string reason;
 };
@@ -34,6 +35,9 @@ struct CudaOutcome {
   double seconds = 0;  // predicted
   std::string reason;
 };
+
+// Registers of a thread in a serial loop beside those for values that it keeps.
+inline constexpr int64_t kSerialReserve = 48;
 
 using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
 

@@ -364,7 +364,8 @@ class CudaMapper {
     const int64_t steps = ceil_div(points, vector);  // of all threads together
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(mapping_.grid) * turns;
-    int64_t team = mapping_.serial && steps <= 32 * kSteps ? 32 : team_for(steps, iterations);
+    const bool one_warp = mapping_.serial && steps <= 32 * kSteps;
+    int64_t team = one_warp ? 32 : team_for(steps, iterations);
     if (mapping_.serial && steps * vector > team * kCarriedWords) {
       outcome_.reason = "running results of its columns do not fit registers";
       failed_ = true;
@@ -381,12 +382,28 @@ class CudaMapper {
     }
     steps_ = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
-    mapping_.threads = static_cast<int>(team > 32 ? team : kRowThreads);
+    mapping_.threads = static_cast<int>(team > 32 ? team : one_warp ? 32 * warps_of_serial(vector) : kRowThreads);
     if (team <= 32 && mapping_.threads / team > iterations) {
       mapping_.threads = static_cast<int>(std::max<int64_t>(32, power_of_two_from(iterations) * team));
     }
     mapping_.reason = fmt::format("{} points an iteration", points);
     fit_scratch();
+  }
+
+  // As many warps as have registers for a row, the next one, and the running results of its columns.
+  int64_t warps_of_serial(int vector) {
+    constexpr int64_t kRegisters = 65536, kMostWarps = 8;
+    mapping_.resident = 2;
+    const int64_t elements = steps_ * vector;
+    int64_t words = kSerialReserve;
+    for (const Instance& i : probe_.instances) words += is_carried(i) ? elements : 0;
+    visit_exprs(probe_.pool, values(), [&](ExprId e) {
+      const Expr& expr = probe_.pool[e];
+      if (expr.kind != Expr::Kind::kLoad || !(probe_.pool.vars(e) & bit(*mapping_.serial))) return;
+      if ((probe_.pool.vars(e) & ~mapping_.fixed) == 0) return;
+      words += elements + ceil_div(elements * static_cast<int64_t>(size_of(expr.dtype)), 4);
+    });
+    return std::clamp<int64_t>(kRegisters / (32 * words * mapping_.resident) / 2 * 2, 2, kMostWarps);
   }
 
   // Results within an iteration lie in shared memory: fewer teams in a block, or a kernel of their own.

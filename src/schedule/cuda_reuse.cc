@@ -13,7 +13,7 @@ constexpr int64_t kWorthSpreading = 8;  // how often a costly value must be used
 constexpr int64_t kMostSteps = 16;      // of one thread, written out
 constexpr int64_t kAheadSteps = 4;      // of a thread in a sweep whose loads are made ahead
 constexpr int64_t kAheadWords = 48;     // registers for them
-constexpr int64_t kSerialWords = 128;   // registers of a serial loop: running results, a row, what rows share
+constexpr int64_t kNextWords = 48;      // registers for what the next turn reads
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -402,9 +402,68 @@ void CudaDrafts::load_ahead() {
   drafts_.insert(drafts_.begin(), std::make_move_iterator(ahead.begin()), std::make_move_iterator(ahead.end()));
 }
 
-// What all turns of the serial loop read stays in registers while they go by.
+// What the first sweep of a turn streams is asked for before it: by all turns that a team does at a time together, by
+// the turns of a serial loop while the turn before is worked on.
+void CudaDrafts::load_next() {
+  if ((mapping_.turns == 1 && !mapping_.serial) || mapping_.transposed || drafts_.empty()) return;
+  Draft& first = drafts_.front();
+  const CudaSpread& spread = first.spread;
+  if (first.scan || first.loops == 0 || steps_of(spread) > kMostSteps || spread.loops.empty()) return;
+  int64_t budget = kNextWords;
+  for (ExprId e : plain_loads(first)) {
+    const Expr& load = pool_[e];
+    const bool varies = mapping_.serial ? (pool_.vars(e) & bit(*mapping_.serial)) != 0 : is_streamed(e);
+    const bool beside = spread.vector == 1 || stride_along(pool_, load.index, spread.loops.back()) == 1;
+    const int64_t words = words_of_stored(steps_of(spread) * spread.vector, load.dtype) * mapping_.turns;
+    if (!varies || !beside || load.dtype == DType::kBool || words > budget) continue;
+    budget -= words;
+    for (int64_t& w : words_) w += words;
+    if (ahead_.empty()) {
+      Draft& draft = ahead_.emplace_back();
+      draft.loops = draft.kept = first.loops;
+      draft.spread = spread;
+      draft.placed = true;
+    }
+    CudaKeep keep{e, next_local_++, load.dtype};
+    keep.stored = true;
+    ahead_.back().keeps.push_back(keep);
+    replace(first, {{e, local_over(spread, keep)}});
+  }
+}
+int64_t CudaDrafts::words_of_stored(int64_t elements, DType dtype) {
+  return ceil_div(elements * static_cast<int64_t>(size_of(dtype)), 4);
+}
+
+// Operands of which one sweep reads each element once. The caller drops those that are wanted later.
+void CudaDrafts::find_once() {
+  constexpr int64_t kWorthwhile = 1 << 20;  // bytes; less does not push anything out of the L2
+  std::map<uint32_t, std::vector<ExprId>> loads;
+  for (const auto* stages : {&desc_->before, &desc_->ahead, &desc_->stages, &desc_->after}) {
+    for (const CudaStage& stage : *stages) {
+      std::vector<ExprId> roots;
+      for (const CudaReduction& r : stage.reductions) {
+        roots.push_back(r.value);
+        if (is_arg(r.combine)) roots.push_back(r.position);
+      }
+      for (const Store& s : stage.stores) roots.push_back(s.value);
+      for (const CudaKeep& k : stage.keeps) roots.push_back(k.value);
+      for (const TransposedLoad& t : stage.transposed) loads[t.from].resize(2);
+      visit_exprs(pool_, roots, [&](ExprId e) {
+        if (pool_[e].kind == Expr::Kind::kLoad && pool_[e].id < probe_.leaves.size()) loads[pool_[e].id].push_back(e);
+      });
+    }
+  }
+  for (const auto& [buffer, found] : loads) {
+    const int64_t elements = element_count(probe_.leaves[buffer].shape);
+    const bool large = elements * static_cast<int64_t>(size_of(probe_.leaves[buffer].dtype)) >= kWorthwhile;
+    if (found.size() == 1 && large && probe_.volume(pool_.vars(found[0])) == elements) desc_->once.insert(buffer);
+  }
+}
+
+// What all turns of the serial loop read stays in registers while they go by, or in the L1.
 void CudaDrafts::load_before() {
   if (!mapping_.serial) return;
+  const int64_t registers = std::min<int64_t>(65536 / (mapping_.threads * std::max(mapping_.resident, 1)), 255);
   std::vector<Draft> before;
   for (size_t k = 0; k < drafts_.size(); ++k) {
     const CudaSpread spread = drafts_[k].spread;
@@ -412,8 +471,9 @@ void CudaDrafts::load_before() {
     for (ExprId e : plain_loads(drafts_[k])) {
       const int64_t cost = steps_of(spread) * spread.vector * size_in_words(pool_[e].dtype);
       const int64_t most = *std::max_element(words_.begin(), words_.end());
-      if ((pool_.vars(e) & bit(*mapping_.serial)) != 0 || pool_[e].dtype == DType::kBool ||
-          most + cost > kSerialWords) {
+      if ((pool_.vars(e) & bit(*mapping_.serial)) != 0 || pool_[e].dtype == DType::kBool) continue;
+      if (most + cost > registers - kSerialReserve) {
+        desc_->repeated.insert(pool_[e].id);
         continue;
       }
       for (int64_t& w : words_) w += cost;

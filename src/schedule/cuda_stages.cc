@@ -27,6 +27,7 @@ class CudaStageBuilder : public CudaDrafts {
     desc_->gang = mapping_.gang;
     desc_->whole_grid = mapping_.whole_grid;
     desc_->serial = mapping_.serial;
+    desc_->resident = mapping_.resident;
     first_scratch_ = static_cast<uint32_t>(probe_.leaves.size() + probe_.roots.size());
     next_local_ = static_cast<uint32_t>(probe_.instances.size());
     place_results();
@@ -40,10 +41,13 @@ class CudaStageBuilder : public CudaDrafts {
     store_shared_columns();
     keep_between_stages();
     load_ahead();
+    load_next();
     load_before();
+    for (Draft& draft : ahead_) desc_->ahead.push_back(finish(draft));
     for (Draft& draft : before_) desc_->before.push_back(finish(draft));
     for (Draft& draft : drafts_) desc_->stages.push_back(finish(draft));
     for (Draft& draft : after_) desc_->after.push_back(finish(draft));
+    find_once();
     mark_barriers(desc_->stages);
     mark_barriers(desc_->after);
     desc_->scratch = std::move(scratch_);

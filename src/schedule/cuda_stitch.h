@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ struct CudaKeep {
   uint32_t local;
   DType dtype;
   bool shared = false;  // in shared memory of its own, not in registers
+  bool stored = false;  // a load that is kept as it lies in memory; in registers
   uint32_t buffer = 0;  // where shared: a slot for each step of each thread
 };
 
@@ -83,7 +85,13 @@ struct CudaStitchDesc {
   std::vector<Scratch> scratch;
   std::vector<CudaStage> stages;
   std::vector<CudaStage> before;  // ahead of the serial loop: what all its turns keep
-  std::vector<CudaStage> after;   // when the serial loop has ended, by the block as one team
+  // What the first stage reads, by `stored` loads: those of all turns come before them, those of a turn of the serial
+  // loop while the one before it is worked on.
+  std::vector<CudaStage> ahead;
+  std::vector<CudaStage> after;  // when the serial loop has ended, by the block as one team
+  std::set<uint32_t> once;       // operands that are read once and that nothing later wants
+  std::set<uint32_t> repeated;   // operands that each turn of the serial loop reads again, from the L1
+  int resident = 0;              // blocks that a multiprocessor shall have registers for; 0: as it comes
   std::vector<SchemeChoice> schemes;
   bool wide_index = false;  // some index does not fit 32 bits
   std::string title;

@@ -286,16 +286,16 @@ ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, std::map<Val
     if (wide) x = graph.emit(Op::kCast, {x}, {{"to", DType::kF32}}, node.origins);
     const Shape shape = graph.shape(x);
     const size_t reduced = node.attrs.ints("dims").size();
-    Shape cut = {parts, 1};
-    for (size_t k = 0; k < reduced; ++k) cut[1] *= shape[k];
-    cut[1] /= parts;
+    Shape cut = {1, parts};
+    for (size_t k = 0; k < reduced; ++k) cut[0] *= shape[k];
+    cut[0] /= parts;
     cut.insert(cut.end(), shape.begin() + static_cast<int64_t>(reduced), shape.end());
     const std::string kind = node.attrs.text("kind");
     const auto emit = [&](Op op, ValueId input, ir::Attrs attrs) {
       return graph.emit(op, {input}, std::move(attrs), node.origins);
     };
     const ValueId rows = emit(Op::kReshape, x, {{"shape", cut}});
-    partial = emit(Op::kReduce, rows, {{"kind", kind}, {"dims", ir::Ints{1}}});
+    partial = emit(Op::kReduce, rows, {{"kind", kind}, {"dims", ir::Ints{0}}});
     const ValueId total = emit(Op::kReduce, partial, {{"kind", kind}, {"dims", ir::Ints{0}}});
     copier.to.forced.insert(partial);
     copier.to.whole.insert({partial, total});

@@ -71,8 +71,9 @@ void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
 // these parts of it. The reduced dimensions are neighbours. Does nothing but remember it where they are not.
 void fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
 
-// Replaces a reduction of leading dimensions by one over each of `parts` equal runs of rows, forced into a workspace,
-// and one over those. Returns the partial result; `moved` says where the other values are now.
+// Replaces a reduction of leading dimensions by one over every `parts`-th row from each of the first
+// `parts`, forced into a workspace, and one over those: whoever makes the parts side by side reads neighbouring rows.
+// Returns the partial result; `moved` says where the other values are now.
 ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, std::map<ir::ValueId, ir::ValueId>& moved);
 
 // What a kernel computes in a few words, without names of the model.

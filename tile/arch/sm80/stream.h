@@ -1,4 +1,4 @@
-// Loads of what is read once.
+// Loads of what is read once, or again and again.
 #pragma once
 
 #include <stdint.h>
@@ -20,6 +20,20 @@ __device__ inline T load_stream(const T* p) {
                : "l"(p), "l"(0x12F0000000000000ull));
   return __builtin_bit_cast(T, words);
 #endif
+}
+
+// *p, 16 bytes that nothing writes meanwhile, at this place of the program: the compiler neither moves the load out of
+// a loop nor keeps what it brought.
+template <typename T>
+__device__ inline T load_here(const T* p) {
+  static_assert(sizeof(T) == 16 && alignof(T) == 16);
+  struct alignas(16) Words {
+    uint32_t x, y, z, w;
+  } words;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(p));
+  return __builtin_bit_cast(T, words);
 }
 
 }  // namespace heddle::tile::sm80

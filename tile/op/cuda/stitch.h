@@ -7,6 +7,7 @@
 #endif
 
 #include "tile/op/arith.h"
+#include "tile/op/cuda/loads.h"
 #include "tile/op/cuda/math.h"
 #include "tile/op/cuda/team.h"
 #include "tile/op/narrow.h"

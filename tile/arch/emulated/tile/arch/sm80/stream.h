@@ -9,4 +9,10 @@ inline T load_stream(const T* p) {
   return *p;
 }
 
+template <typename T>
+inline T load_here(const T* p) {
+  static_assert(sizeof(T) == 16 && alignof(T) == 16);
+  return *p;
+}
+
 }  // namespace heddle::tile::sm80

@@ -1,0 +1,65 @@
+// Loads of generated kernels that say what becomes of the data: it is wanted in registers as it lies in memory, or
+// never again, or soon.
+#pragma once
+
+#include "tile/arch/sm80/stream.h"
+#include "tile/arch/vec.h"
+
+namespace heddle::tile {
+
+// Neighbours as they lie in memory: half the registers of their values where they have 16 bits.
+template <typename T, int W>
+struct stored {
+  T e[W];
+};
+template <typename T, int W>
+TILE_INLINE vec<compute_t<T>, W> decoded(const stored<T, W>& raw) {
+  vec<compute_t<T>, W> r;
+  each_lane<W>([&](int i) { r.set(i, detail::decode(raw.e[i])); });
+  return r;
+}
+
+namespace detail {
+
+struct alignas(16) sixteen {
+  uint32_t word[4];
+};
+template <int W, int Aligned, typename T>
+inline constexpr bool are_sixteen = W * sizeof(T) == 16 && Aligned >= W;
+
+}  // namespace detail
+
+template <int W, int Aligned = 1, typename T>
+TILE_INLINE stored<T, W> load_stored(const T* p) {
+  return __builtin_bit_cast(stored<T, W>, detail::load_elements<W, Aligned>(p));
+}
+// What nothing reads again: the L2 forgets it before what the kernel writes.
+template <int W, int Aligned = 1, typename T>
+TILE_INLINE stored<T, W> load_stored_once(const T* p) {
+  if constexpr (detail::are_sixteen<W, Aligned, T>) {
+    detail::check_address<16>(p);
+    return __builtin_bit_cast(stored<T, W>, sm80::load_stream(reinterpret_cast<const detail::sixteen*>(p)));
+  } else {
+    return load_stored<W, Aligned>(p);
+  }
+}
+// What each turn of a loop reads from the L1 again, so that it takes no registers in between.
+template <int W, int Aligned = 1, typename T>
+TILE_INLINE stored<T, W> load_stored_repeated(const T* p) {
+  if constexpr (detail::are_sixteen<W, Aligned, T>) {
+    detail::check_address<16>(p);
+    return __builtin_bit_cast(stored<T, W>, sm80::load_here(reinterpret_cast<const detail::sixteen*>(p)));
+  } else {
+    return load_stored<W, Aligned>(p);
+  }
+}
+template <int W, int Aligned = 1, typename T>
+TILE_INLINE vec<compute_t<T>, W> load_once(const T* p) {
+  return decoded(load_stored_once<W, Aligned>(p));
+}
+template <int W, int Aligned = 1, typename T>
+TILE_INLINE vec<compute_t<T>, W> load_repeated(const T* p) {
+  return decoded(load_stored_repeated<W, Aligned>(p));
+}
+
+}  // namespace heddle::tile
