@@ -409,6 +409,8 @@ void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_
   if (to - from > 1) {
     if (stage.unrolled) {
       out_.raw("#pragma unroll");
+    } else if (inner >= 8 && s.by_columns) {
+      out_.raw("#pragma unroll 8");
     } else if (inner >= 4) {
       out_.raw("#pragma unroll 4");
     }

@@ -13,8 +13,11 @@ constexpr int64_t kTile = 32;                  // of a transposed block in both 
 constexpr int64_t kTileMinimum = 8;            // dimensions shorter than this are not worth a transposition
 constexpr int64_t kSegment = 128;              // bytes that neighbouring threads should read side by side
 constexpr int64_t kSteps = 8;                  // vectors that a thread keeps of a row
-constexpr int64_t kRowThreads = 128;           // of a block that has several rows
-constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread
+constexpr int64_t kRowThreads = 128;           // of a block that has several rows, or
+constexpr int64_t kFewRowThreads = 64;         // where they are long enough
+constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread,
+constexpr int64_t kShortAlone = 8;             // where there are few columns, of up to so many
+constexpr double kBlockGbps = 26;              // of a block that walks down a segment of columns, measured on an H200
 constexpr int64_t kThreadsToFill = 512;        // per multiprocessor, to have enough loads in flight
 constexpr int64_t kSharedPerBlock = 96 << 10;  // two blocks on a multiprocessor
 constexpr int64_t kCarriedWords = 32;          // registers for running results across the turns of a serial loop
@@ -261,7 +264,8 @@ class CudaMapper {
     const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = reduced_volume();
     const int64_t threads = others * ceil_div(extent(v), vector);
     fix_others(bit(v));
-    if (has_scan() || rows <= kShortColumn || threads >= cuda_.sms * int64_t{1024}) {
+    const bool many = threads >= cuda_.sms * int64_t{128};
+    if (has_scan() || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024}) {
       add_blocked(v, vector);
       mapping_.team = 1;
       mapping_.threads = threads >= cuda_.sms * int64_t{256} ? 256 : 64;
@@ -269,20 +273,26 @@ class CudaMapper {
       return;
     }
     if (gang_of_columns(v)) return;
-    const int64_t wanted = kSegment / widest_element();
-    // A block that divides the row leaves no thread without work.
-    int64_t block = std::min(extent(v), wanted);
-    for (int64_t b = wanted; b >= wanted / 2; b -= vector) {
-      if (extent(v) % b == 0 && b % vector == 0) {
-        block = b;
-        break;
-      }
-    }
-    if (block % vector != 0) block = ceil_div(block, vector) * vector;
+    const int64_t block = columns_of_block(extent(v), vector);
     add_blocked(v, block);
     const int64_t points = rows * ceil_div(block, vector);
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
+    sm_gbps_ = kBlockGbps * std::max<double>(1, static_cast<double>(iterations_of(mapping_.grid)) / cuda_.sms);
     mapping_.reason = fmt::format("{} columns a block", block);
+  }
+
+  // About a segment of whole sectors; one that divides the row leaves no thread without work.
+  int64_t columns_of_block(int64_t columns, int vector) const {
+    constexpr int64_t kSector = 32;
+    const int64_t bytes = widest_element(), wanted = kSegment / bytes;
+    const auto divides = [&](int64_t b) { return columns % b == 0 && b % vector == 0 && b * bytes % kSector == 0; };
+    for (int64_t b = wanted; b >= wanted / 2; --b) {
+      if (divides(b)) return b;
+    }
+    for (int64_t b = wanted + 1; b <= 2 * wanted; ++b) {
+      if (divides(b)) return b;
+    }
+    return ceil_div(std::min(columns, wanted), vector) * vector;
   }
 
   int64_t widest_element() const {
@@ -440,6 +450,11 @@ class CudaMapper {
     constexpr double kBlockBytes = 4096;
     constexpr int kMostTurns = 4, kMostThreads = 256;
     if (mapping_.team > 32 || mapping_.serial || has_scan() || probe_.roots.size() > kFewRoots) return;
+    if (mapping_.team > 1 && mapping_.threads == kRowThreads &&
+        work_.bytes * kFewRowThreads >= kBlockBytes * static_cast<double>(mapping_.team * iterations)) {
+      mapping_.threads = kFewRowThreads;
+      teams /= 2;
+    }
     const double bytes = work_.bytes / static_cast<double>(std::max<int64_t>(iterations, 1));
     const auto block_bytes = [&] { return bytes * static_cast<double>(teams * mapping_.turns); };
     if (block_bytes() < kBlockBytes && mapping_.threads < kMostThreads && iterations > 64 * teams * cuda_.sms) {
@@ -459,7 +474,8 @@ class CudaMapper {
     mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.gang;
     const double whole = work_.bytes / (cuda_.copy_tbps * 1e12);
     const double busy = static_cast<double>(std::min<int64_t>(mapping_.blocks, cuda_.sms));
-    outcome_.seconds = std::max(whole, work_.bytes / (busy * cuda_.sm_gbps * 1e9)) + cuda_.graph_boundary_us * 1e-6;
+    const double rate = std::min(sm_gbps_ > 0 ? sm_gbps_ : cuda_.sm_gbps, cuda_.sm_gbps);
+    outcome_.seconds = std::max(whole, work_.bytes / (busy * rate * 1e9)) + cuda_.graph_boundary_us * 1e-6;
     mapping_.reason += fmt::format(", {:.3g} MB, {} iterations, {} blocks of {} threads in teams of {}",
                                    work_.bytes * 1e-6, iterations, mapping_.blocks, mapping_.threads, mapping_.team);
     if (!failed_ && !probe_.instances.empty() && !mapping_.serial) more_parallelism(whole);
@@ -507,7 +523,8 @@ class CudaMapper {
   uint64_t parallel_ = 0;
   Work work_;
   bool failed_ = false;
-  int64_t steps_ = 8;  // vectors of an iteration that a thread has
+  double sm_gbps_ = 0;  // that a multiprocessor reaches with this mapping; 0: what it can
+  int64_t steps_ = 8;   // vectors of an iteration that a thread has
 };
 
 }  // namespace
