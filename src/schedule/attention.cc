@@ -88,31 +88,27 @@ std::optional<double> constant_factor(const ExprPool& pool, ExprId id) {
   return e.op == ir::Op::kMul ? *before * *factor : *before / *factor;
 }
 
-// Seconds, in cycles of a multiprocessor at 1.7 GHz. Rates are those of an H200: 2,048 products of 16 bits and 16
-// exponentials a cycle.
-struct Costs {
-  double tile, unit;  // of one key tile of a unit; of what a unit has once
-};
-Costs costs_of(const AttentionDesc& d, int64_t consumers, int64_t tile_n) {
+// Cycles of a multiprocessor at 1.7 GHz. Of the tensor cores 2,048 products of 16 bits a cycle, of which three quarters
+// are reached, and 16 exponentials; the rest was fitted to tiles measured on an H200.
+double predict_cycles(const AttentionDesc& d, const Config& c, int sms) {
   const auto wide = [](int64_t x) { return static_cast<double>(round_up(x, 16)); };
-  const double elements = 64.0 * static_cast<double>(tile_n);
+  const int64_t units = d.batch * ceil_div(d.m, c.tile_m), blocks = std::min<int64_t>(units, sms);
+  const auto tiles = static_cast<double>(ceil_div(d.n, c.tile_n)), groups = static_cast<double>(c.micro_m);
+  const double elements = 64.0 * static_cast<double>(c.tile_n);
   const double multiply = elements * (wide(d.depth) + wide(d.width)) / 2048;
   const double soften = elements / 16 + elements * (d.scaled ? 4 : 9) / 128;
-  const auto groups = static_cast<double>(consumers);
-  constexpr double kWait = 250;  // of a warpgroup, between one instruction's result and the next's begin
-  // A warpgroup alone does one after the other; several fill the gaps of each other.
-  const double alone = multiply + soften + kWait, together = std::max(multiply, soften) * groups * 1.15;
-  return {std::max(alone, together), 1200 + 25.0 * static_cast<double>(d.width)};
-}
-
-double predict_cycles(const AttentionDesc& d, int64_t consumers, int64_t tile_n, int sms) {
-  const auto tile_m = 64 * consumers;
-  const int64_t units = d.batch * ceil_div(d.m, tile_m), blocks = std::min<int64_t>(units, sms);
-  const Costs costs = costs_of(d, consumers, tile_n);
-  const auto tiles = static_cast<double>(ceil_div(d.n, tile_n));
-  const auto rows = static_cast<double>(tile_m * (d.depth + d.width) + 2 * ceil_div(d.n, tile_n) * tile_n * d.depth);
-  const double bytes = rows * 2 / 32;  // through the L2: so many a cycle and multiprocessor
-  return static_cast<double>(ceil_div(units, blocks)) * std::max(tiles * costs.tile + costs.unit, bytes);
+  // A warpgroup does one after the other, and waits between an instruction's result and the next's begin; several fill
+  // each other's gaps.
+  constexpr double kWait = 600, kOthers = 1.15;
+  double tile = std::max(multiply + soften + kWait, std::max(multiply, soften) * groups * kOthers);
+  if (tiles > 2 && c.stages < 3) tile *= 1.2;  // loads come late
+  double unit = tiles * tile + 900 + 20 * wide(d.width);
+  if (tiles == 1) unit += multiply;                // beside which there is no other tile's softmax
+  if (c.splits == 1 && units > sms) unit += 2500;  // for Q
+  const double rows = static_cast<double>(c.tile_m) * (wide(d.depth) + wide(d.width)) +
+                      tiles * static_cast<double>(c.tile_n) * (wide(d.depth) + wide(d.width));
+  constexpr double kBytes = 24;  // from the L2, in a cycle
+  return static_cast<double>(ceil_div(units, blocks)) * std::max(unit, rows * kElement / kBytes);
 }
 
 int64_t shared_bytes(const AttentionDesc& d, const Config& c) {
@@ -137,8 +133,9 @@ AttentionChoice choose(const AttentionDesc& d, const CudaTarget& target) {
   AttentionChoice best;
   double least = 0;
   const int64_t width = round_up(d.width, 16), longest = std::min<int64_t>(round_up(d.n, 16), 256);
-  for (int64_t consumers = 1; consumers <= 3; ++consumers) {
-    for (int64_t tile_n = 16; tile_n <= longest; tile_n += 16) {
+  const int64_t most = d.depth > 64 || d.width > 64 ? 2 : 3;  // warpgroups: three have 160 registers a thread
+  for (int64_t consumers = 1; consumers <= most; ++consumers) {
+    for (int64_t tile_n = longest; tile_n >= 16; tile_n -= 16) {  // of equals the widest
       // Scores, what becomes of them as an operand, results: registers of a thread.
       const int64_t held = tile_n / 2 + tile_n / 4 + width / 2;
       if (held > (consumers == 3 ? 128 : d.scaled ? 200 : 180)) continue;
@@ -147,7 +144,7 @@ AttentionChoice choose(const AttentionDesc& d, const CudaTarget& target) {
       c.algorithm = "attention";
       c.micro_m = consumers, c.tile_m = 64 * consumers, c.tile_n = tile_n, c.micro_n = 1;
       if (!fit_stages(d, c, target.shared_bytes_per_block)) continue;
-      const double cycles = predict_cycles(d, consumers, tile_n, target.sms);
+      const double cycles = predict_cycles(d, c, target.sms);
       if (best.predicted_us != 0 && cycles >= least) continue;
       least = cycles;
       choice.predicted_us = cycles / 1700 + 2;

@@ -178,11 +178,9 @@ TEST(CudaAttention, HeadSizes) {
 
 TEST(CudaAttention, Scores) {
   CudaBatch batch;
-  for (const char* type : {"f16", "bf16"}) {
-    for (const char* scores : {"plain", "mask", "causal", "rows"}) {
-      add(batch, {.type = type, .batch = 2, .m = 77, .n = 77, .depth = 40, .width = 40, .scores = scores});
-      add(batch, {.type = type, .m = 20, .n = 300, .scores = scores, .quotient = true});
-    }
+  for (const char* scores : {"plain", "mask", "causal", "rows"}) {
+    add(batch, {.batch = 2, .m = 77, .n = 77, .depth = 40, .width = 40, .scores = scores});
+    add(batch, {.type = "bf16", .m = 20, .n = 300, .scores = scores, .quotient = true});
   }
   run(batch);
 }

@@ -116,32 +116,36 @@ struct AttentionRegisters {
   float max[2], sum[2];  // of the thread's two rows: maximum of all scores so far; sum of the thread's own columns
 };
 
+// A tile, for a batch, from row `row` and element `at` of the depth on.
+template <typename Tile>
+__device__ inline void load_tile(const TensorMap& map, const AttentionPlace& place, Barrier& full, uint8_t* to,
+                                 int32_t batch, int32_t row, int32_t at) {
+  const int32_t outer = place.by_inner.divide(batch), inner = batch - outer * place.inner;
+  full.arrive_expect(Tile::kPieces.bytes());
+  Tile::load(map, full, to, row, at, inner * place.inner_step, outer * place.outer_step);
+}
+
 // One thread fills Q's buffers and the rings.
 template <typename Config>
-__device__ inline void attention_load(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
-                                      const AttentionArgs& args, const AttentionShared<Config>& shared) {
+__device__ inline void load_tiles(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
+                                  const AttentionArgs& args, const AttentionShared<Config>& shared) {
   using Traits = AttentionTraits<Config>;
   RingPosition<Traits::kQStages> at_q;
   RingPosition<Traits::kStages> at;
   for (auto unit = static_cast<int32_t>(blockIdx.x); unit < args.units; unit += static_cast<int32_t>(gridDim.x)) {
     const int32_t batch = args.by_tiles.divide(unit), row = (unit - batch * args.tiles_m) * Traits::kTileM;
-    const auto load = [&](auto tile, const TensorMap& map, const AttentionPlace& place, Barrier& full, uint8_t* to,
-                          int32_t row, int32_t at) {
-      const int32_t outer = place.by_inner.divide(batch), inner = batch - outer * place.inner;
-      full.arrive_expect(decltype(tile)::kPieces.bytes());
-      decltype(tile)::load(map, full, to, row, at, inner * place.inner_step, outer * place.outer_step);
-    };
     shared.q_empty[at_q.stage].wait(at_q.phase ^ 1);
-    load(typename Traits::Q(), map_q, args.q, shared.q_full[at_q.stage], shared.q + at_q.stage * Traits::kQBytes, row,
-         0);
+    load_tile<typename Traits::Q>(map_q, args.q, shared.q_full[at_q.stage], shared.q + at_q.stage * Traits::kQBytes,
+                                  batch, row, 0);
     at_q.step();
     for (int32_t tile = 0; tile < args.key_tiles; ++tile, at.step()) {
+      const int32_t key = tile * Traits::kTileN;
       shared.k_empty[at.stage].wait(at.phase ^ 1);
-      load(typename Traits::K(), map_k, args.k, shared.k_full[at.stage], shared.k + at.stage * Traits::kKBytes,
-           tile * Traits::kTileN, 0);
+      load_tile<typename Traits::K>(map_k, args.k, shared.k_full[at.stage], shared.k + at.stage * Traits::kKBytes,
+                                    batch, key, 0);
       shared.v_empty[at.stage].wait(at.phase ^ 1);
-      load(typename Traits::V(), map_v, args.v, shared.v_full[at.stage], shared.v + at.stage * Traits::kVBytes, 0,
-           tile * Traits::kTileN);
+      load_tile<typename Traits::V>(map_v, args.v, shared.v_full[at.stage], shared.v + at.stage * Traits::kVBytes,
+                                    batch, 0, key);
     }
   }
 }
@@ -168,63 +172,74 @@ __device__ inline void multiply_values(AttentionRegisters<Config>& r, uint32_t v
   wgmma_commit();
 }
 
-// Scores of products, and minus infinity behind the last key. `row`: the thread's first; `col`: the tile's.
-template <typename Config, typename Scores>
-__device__ inline void finish_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, const Scores& scores,
-                                     int32_t batch, int32_t row, int32_t col) {
-  const int32_t first = col + 2 * static_cast<int32_t>(threadIdx.x % 4);
-  if constexpr (!Config::kScaled) {
+// Scores of products, for a thread's rows `row` and `row` + 8 and the tile's columns from `col` on. `Inside`: there are
+// that many keys.
+template <bool Inside, typename Config, typename Scores>
+__device__ inline void apply_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, const Scores& scores,
+                                    int32_t batch, int32_t row, int32_t col) {
+  const int32_t first = col + 2 * static_cast<int32_t>(threadIdx.x % 4), last = args.m - 1;
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int32_t inside = row + 8 * h < args.m ? row + 8 * h : args.m - 1;
+  for (int j = 0; j < Config::kTileN / 8; ++j) {
 #pragma unroll
-      for (int j = 0; j < Config::kTileN / 8; ++j) {
-        const int32_t at = first + 8 * j, valid = args.n - at;
-        float v[2] = {r.s[4 * j + 2 * h], r.s[4 * j + 2 * h + 1]};
-        if (valid > 0) scores(v, batch, inside, at, valid < 2 ? 1 : 2);
-        r.s[4 * j + 2 * h] = v[0];
-        r.s[4 * j + 2 * h + 1] = v[1];
-      }
-    }
-  }
-  if (col + Config::kTileN > args.n) {
-#pragma unroll
-    for (int i = 0; i < Config::kTileN / 2; ++i) {
-      if (first + 8 * (i / 4) + i % 2 >= args.n) r.s[i] = -__builtin_inff();
+    for (int h = 0; h < 2; ++h) {  // both read the same operands that vary with the key
+      const int32_t at = first + 8 * j, valid = Inside || args.n - at > 2 ? 2 : args.n - at;
+      if (valid <= 0) continue;
+      float v[2] = {r.s[4 * j + 2 * h], r.s[4 * j + 2 * h + 1]};
+      scores(v, batch, row + 8 * h < last ? row + 8 * h : last, at, valid);
+      r.s[4 * j + 2 * h] = v[0];
+      r.s[4 * j + 2 * h + 1] = v[1];
     }
   }
 }
 
-// Scores become exp(score - maximum); `fade` is what sums over earlier keys are to be multiplied by.
+// The same, and minus infinity behind the last key.
+template <typename Config, typename Scores>
+__device__ inline void finish_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, const Scores& scores,
+                                     int32_t batch, int32_t row, int32_t col) {
+  const bool inside = col + Config::kTileN <= args.n;
+  if constexpr (!Config::kScaled) {
+    if (inside) {
+      apply_scores<true>(r, args, scores, batch, row, col);
+    } else {
+      apply_scores<false>(r, args, scores, batch, row, col);
+    }
+  }
+  if (inside) return;
+  const int32_t first = col + 2 * static_cast<int32_t>(threadIdx.x % 4);
+#pragma unroll
+  for (int i = 0; i < Config::kTileN / 2; ++i) {
+    if (first + 8 * (i / 4) + i % 2 >= args.n) r.s[i] = -__builtin_inff();
+  }
+}
+
+// Scores become exp(score - maximum); `fade` is what sums over earlier keys are to be multiplied by. Four chains of
+// maxima and sums: a warpgroup has one warp a scheduler.
 template <typename Config>
 __device__ inline void exponentiate(AttentionRegisters<Config>& r, float scale, float (&fade)[2]) {
+  float top[4] = {r.s[0], r.s[1], r.s[2], r.s[3]}, base[2], shift[2], sum[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int i = 4; i < Config::kTileN / 2; ++i) top[i % 4] = fmaxf(top[i % 4], r.s[i]);
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    float top = r.max[h];
-#pragma unroll
-    for (int j = 0; j < Config::kTileN / 8; ++j) {
-      top = fmaxf(top, fmaxf(r.s[4 * j + 2 * h], r.s[4 * j + 2 * h + 1]));
-    }
-    top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 1));
-    top = fmaxf(top, __shfl_xor_sync(0xffffffffu, top, 2));
+    float most = fmaxf(top[2 * h], top[2 * h + 1]);
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+    most = fmaxf(fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2)), r.max[h]);
     // A row of which all scores are minus infinity so far: their exponentials are 0, not NaN.
-    const float base = top == -__builtin_inff() ? 0.0f : top;
-    fade[h] = cuda::exp2_approx((r.max[h] - base) * scale);
-    r.max[h] = top;
-    const float shift = base * scale;
-    float sum = 0;
-#pragma unroll
-    for (int j = 0; j < Config::kTileN / 8; ++j) {
-#pragma unroll
-      for (int i = 4 * j + 2 * h; i < 4 * j + 2 * h + 2; ++i) {
-        // Scores may be as large as masks are: then the difference comes first.
-        const float x = Config::kScaled ? fmaf(r.s[i], scale, -shift) : (r.s[i] - base) * scale;
-        r.s[i] = cuda::exp2_approx(x);
-        sum += r.s[i];
-      }
-    }
-    r.sum[h] = r.sum[h] * fade[h] + sum;
+    base[h] = most == -__builtin_inff() ? 0.0f : most;
+    shift[h] = base[h] * scale;
+    fade[h] = cuda::exp2_approx((r.max[h] - base[h]) * scale);
+    r.max[h] = most;
   }
+#pragma unroll
+  for (int i = 0; i < Config::kTileN / 2; ++i) {
+    const int h = i / 2 % 2;
+    // Scores may be as large as masks are: then the difference comes first.
+    const float x = Config::kScaled ? fmaf(r.s[i], scale, -shift[h]) : (r.s[i] - base[h]) * scale;
+    r.s[i] = cuda::exp2_approx(x);
+    sum[i % 4] += r.s[i];
+  }
+#pragma unroll
+  for (int h = 0; h < 2; ++h) r.sum[h] = r.sum[h] * fade[h] + (sum[2 * h] + sum[2 * h + 1]);
 }
 
 template <typename Config>
@@ -378,7 +393,7 @@ __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k,
   if (threadIdx.x < 128) {
     if constexpr (Traits::kConsumers == 2) give_registers<24>();
     if constexpr (Traits::kConsumers == 3) give_registers<32>();
-    if (threadIdx.x == 0) attention_load<Config>(map_q, map_k, map_v, args, shared);
+    if (threadIdx.x == 0) load_tiles<Config>(map_q, map_k, map_v, args, shared);
   } else {
     if constexpr (Traits::kConsumers == 2) take_registers<240>();
     if constexpr (Traits::kConsumers == 3) take_registers<160>();
