@@ -75,8 +75,9 @@ class Matcher {
   bool is_one(ValueId v) const {
     while (producer(v).op == Op::kBroadcast || producer(v).op == Op::kReshape) v = producer(v).inputs[0];
     const Tensor* constant = graph_.constant_of(v);
-    if (constant == nullptr || constant->size() != 1) return false;
-    return constant->dtype() == DType::kF32 && *static_cast<const float*>(constant->data()) == 1.0F;
+    if (constant == nullptr || constant->dtype() != DType::kF32) return false;
+    const auto values = constant->values<float>();
+    return std::all_of(values.begin(), values.end(), [](float x) { return x == 1.0F; });
   }
 
   // What is spread over the last dimension to make `v`; `v` where nothing is.

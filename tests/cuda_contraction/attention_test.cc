@@ -197,6 +197,15 @@ TEST(CudaAttention, Layouts) {
   run(batch);
 }
 
+TEST(CudaAttention, LargeOnesDoNotSpill) {
+  CudaBatch batch;
+  for (const int64_t depth : {40, 64, 96, 128, 192, 256}) {
+    add(batch, {.batch = 8, .heads = 16, .m = 2048, .n = 2048, .depth = depth, .width = depth, .layout = "dense"});
+    add(batch, {.batch = 8, .heads = 16, .m = 384, .n = 384, .depth = depth, .width = depth, .scores = "mask"});
+  }
+  batch.compile();
+}
+
 TEST(CudaAttention, RefusesWhatItCannotRead) {
   const Target target = Target::cuda_h200(1);
   std::string reason;

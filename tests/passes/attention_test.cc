@@ -1,0 +1,121 @@
+// Which products, softmaxes and products are one group.
+#include <gmock/gmock.h>
+
+#include "pass_test_util.h"
+#include "passes/fusion/fusion.h"
+
+namespace heddle::passes {
+namespace {
+
+using testing::HasSubstr;
+
+// `scores`: lines between the product %s and the softmax's operand %x; `more`: further outputs.
+std::string attention(const std::string& scores = "%x = mul(%s, %c)", const std::string& more = "") {
+  return R"(graph(%q: f32[3,4,8], %k: f32[3,6,8], %v: f32[3,6,8], %mask: f32[6]) {
+      %c = constant {value = f32[3,4,6]{0.5}}
+      %kt = transpose(%k) {perm = [0,2,1]}
+      %s = dot(%q, %kt) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}
+      )" +
+         scores +
+         R"(
+      %m = reduce(%x) {kind = "max", dims = [2]}
+      %mb = broadcast(%m) {shape = [3,4,6], dims = [0,1]}
+      %u = sub(%x, %mb)
+      %e = exp(%u)
+      %z = reduce(%e) {kind = "sum", dims = [2]}
+      %one = constant {value = f32[3,4]{1}}
+      %r = div(%one, %z)
+      %rb = broadcast(%r) {shape = [3,4,6], dims = [0,1]}
+      %p = mul(%e, %rb)
+      %o = dot(%p, %v) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}
+      %t = transpose(%o) {perm = [1,0,2]}
+      %y = reshape(%t) {shape = [4,24]}
+      return "y" = %y)" +
+         more + " }";
+}
+
+struct Result {
+  std::vector<ir::Group> attentions;
+  std::vector<ir::Decision> decisions;  // of the rule
+};
+Result fuse_text(const std::string& text, FusionPolicy policy = FusionPolicy::kStitch, bool accept = true) {
+  const ir::Graph graph = ir::parse(text);
+  FusionOptions options;
+  options.policy = policy;
+  options.can_attend = [&](const ir::Group& group, std::string* reason) {
+    EXPECT_EQ(group.outputs.size(), 1u);
+    *reason = accept ? "it is faster" : "it is slower";
+    return accept;
+  };
+  const ir::Grouping grouping = fuse(graph, test_target(), options);
+  check_contract(graph, grouping);
+  Result result;
+  for (const ir::Group& group : grouping.groups) {
+    if (group.kind == ir::GroupKind::kAttention) result.attentions.push_back(group);
+  }
+  for (const ir::Decision& decision : grouping.decisions) {
+    if (decision.rule == "attention") result.decisions.push_back(decision);
+  }
+  return result;
+}
+
+TEST(Attention, IsOneGroupWithTheLayoutsOfItsOperandsAndResult) {
+  const Result result = fuse_text(attention());
+  ASSERT_EQ(result.attentions.size(), 1u);
+  EXPECT_EQ(result.attentions[0].nodes.size(), 14u);  // all
+  ASSERT_EQ(result.decisions.size(), 1u);
+  EXPECT_TRUE(result.decisions[0].yes);
+  EXPECT_EQ(result.decisions[0].reason, "it is faster");
+}
+
+TEST(Attention, TakesMasksThatNothingElseReads) {
+  const std::string mask = R"(%sm = mul(%s, %c)
+      %mm = broadcast(%mask) {shape = [3,4,6], dims = [2]}
+      %x = add(%sm, %mm))";
+  const Result result = fuse_text(attention(mask));
+  ASSERT_EQ(result.attentions.size(), 1u);
+  EXPECT_EQ(result.attentions[0].nodes.size(), 16u);
+  EXPECT_EQ(fuse_text(attention(mask, ", \"m\" = %mm")).attentions.at(0).nodes.size(), 15u);
+}
+
+TEST(Attention, LooksThroughReshapesThatKeepTheMatrices) {
+  const Result result =
+      fuse_text(attention("%s4 = reshape(%s) {shape = [3,1,4,6]}\n%n = neg(%s4)\n"
+                          "%x = reshape(%n) {shape = [3,4,6]}"));
+  ASSERT_EQ(result.attentions.size(), 1u);
+  EXPECT_TRUE(fuse_text(attention("%s4 = reshape(%s) {shape = [3,6,4]}\n%n = neg(%s4)\n"
+                                  "%x = reshape(%n) {shape = [3,4,6]}"))
+                  .attentions.empty());
+}
+
+TEST(Attention, KeepsOtherGroupsWhereItsValuesAreNeeded) {
+  for (const char* value : {"%p", "%s", "%e", "%z"}) {
+    const Result result = fuse_text(attention("%x = mul(%s, %c)", std::string(", \"more\" = ") + value));
+    EXPECT_TRUE(result.attentions.empty()) << value;
+    ASSERT_EQ(result.decisions.size(), 1u);
+    EXPECT_FALSE(result.decisions[0].yes);
+    EXPECT_THAT(result.decisions[0].reason, HasSubstr("needed outside"));
+  }
+  EXPECT_TRUE(fuse_text(attention(), FusionPolicy::kStitch, false).attentions.empty());
+}
+
+TEST(Attention, IsLeftApartByOtherPolicies) {
+  EXPECT_TRUE(fuse_text(attention(), FusionPolicy::kBasic).attentions.empty());
+  EXPECT_TRUE(fuse_text(attention(), FusionPolicy::kNone).attentions.empty());
+}
+
+TEST(Attention, IsASoftmaxOverTheKeys) {
+  std::string text = attention();
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    text = attention();
+    text.replace(text.find(from), from.size(), to);
+    return fuse_text(text);
+  };
+  EXPECT_TRUE(replace("%u = sub(%x, %mb)", "%u = add(%x, %mb)").decisions.empty());
+  EXPECT_TRUE(replace("kind = \"sum\"", "kind = \"max\"").decisions.empty());
+  EXPECT_TRUE(
+      replace("%one = constant {value = f32[3,4]{1}}", "%one = constant {value = f32[3,4]{2}}").decisions.empty());
+}
+
+}  // namespace
+}  // namespace heddle::passes
