@@ -1,4 +1,4 @@
-// O = softmax(scores(Q K^T)) V on sm_90a without the scores ever leaving registers: one warp brings tiles of Q and a
+// O = softmax(scores(Q K^T)) V on sm_90a without the scores ever leaving registers: one thread brings tiles of Q and a
 // ring of tiles of K and V to shared memory, each of the other warpgroups has 64 rows of Q. It multiplies them with a
 // tile of keys (wgmma), keeps a running maximum and sum of each row, and multiplies what becomes of the scores, as they
 // lie in registers, with V; the product with the next keys runs beside the exponentials of these. Blocks stay and walk
