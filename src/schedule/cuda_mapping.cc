@@ -263,12 +263,20 @@ class CudaMapper {
     const int vector = vector_of_kernel(false);
     const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = reduced_volume();
     const int64_t threads = others * ceil_div(extent(v), vector);
-    fix_others(bit(v));
     const bool many = threads >= cuda_.sms * int64_t{128};
-    if (has_scan() || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024}) {
+    const bool alone =
+        has_scan() || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024};
+    const int64_t each = alone ? vector : columns_of_block(extent(v), vector),
+                  most = cuda_.shared_bytes_per_block - 8192;
+    int threads_of_block = threads >= cuda_.sms * int64_t{256} ? 256 : 64;
+    const auto bytes = [&] { return has_scan() ? 0 : scratch_of_column() * each * (alone ? threads_of_block : 1); };
+    while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
+    if (bytes() > most) return map_rows();
+    fix_others(bit(v));
+    if (alone) {
       add_blocked(v, vector);
       mapping_.team = 1;
-      mapping_.threads = threads >= cuda_.sms * int64_t{256} ? 256 : 64;
+      mapping_.threads = threads_of_block;
       mapping_.reason = fmt::format("{} columns a thread", vector);
       return;
     }
@@ -279,6 +287,16 @@ class CudaMapper {
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
     sm_gbps_ = kBlockGbps * std::max<double>(1, static_cast<double>(iterations_of(mapping_.grid)) / cuda_.sms);
     mapping_.reason = fmt::format("{} columns a block", block);
+  }
+
+  // Bytes of shared memory for what a column reduces to several values.
+  int64_t scratch_of_column() const {
+    int64_t bytes = 0;
+    for (const Instance& i : probe_.instances) {
+      const int64_t kept = probe_.volume(i.kept & ~parallel_);
+      if (kept > 1) bytes += kept * 8;
+    }
+    return bytes;
   }
 
   // About a segment of whole sectors; one that divides the row leaves no thread without work.

@@ -110,5 +110,23 @@ TEST(Found, NarrowSumsThatOverflowAreReadWithoutTheirCarry) {
   batch.run();
 }
 
+// What a thread's columns reduce to on the way to an output did not fit a block's shared memory.
+TEST(Found, ManyResultsOfFewColumns) {
+  Batch batch;
+  for (const int rows : {257, 4000}) {
+    batch.add_text(fmt::format("{} results a column", rows), fmt::format(R"(graph(%x: f32[2,{0},2], %y: f32[8,2]) {{
+      %0 = reduce(%x) {{dims = [0], kind = "sum"}} : f32[{0},2]
+      %1 = broadcast(%0) {{dims = [1,2], shape = [2,{0},2]}} : f32[2,{0},2]
+      %2 = sub(%x, %1) : f32[2,{0},2]
+      %3 = reduce(%y) {{dims = [0], kind = "sum"}} : f32[2]
+      %4 = broadcast(%3) {{dims = [2], shape = [2,{0},2]}} : f32[2,{0},2]
+      %5 = mul(%2, %4) : f32[2,{0},2]
+      return "z" = %5
+    }})",
+                                                                         rows));
+  }
+  batch.run();
+}
+
 }  // namespace
 }  // namespace heddle::testing
