@@ -1,6 +1,7 @@
 #include "driver/kernel_set.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/thread_pool.h"
@@ -10,19 +11,41 @@
 namespace heddle::driver {
 namespace {
 
-std::vector<runtime::Cubin> compile_cubins(const std::vector<KernelUnit>& units, const CudaTarget& target, int jobs,
+// A kernel that spills is compiled again without its neighbours.
+void add_cubins(const KernelSet& kernels, KernelUnit unit, const Target& target, bool use_cache,
+                std::vector<runtime::Cubin>& cubins, bool& from_cache) {
+  const std::string architecture = target.cuda.architecture();
+  jit::CompiledCubin compiled = jit::compile_cubin(unit.text, architecture, use_cache, jit::Slow::kAcceptAtOnce);
+  from_cache = compiled.from_cache;
+  if (const std::set<std::string> spilling = jit::spilling_kernels(compiled.log); !spilling.empty()) {
+    const KernelUnit alone = kernels.unit_of(spilling, target);
+    HEDDLE_CHECK(!alone.symbols.empty(), "a kernel that spills and nobody launches");
+    jit::CompiledCubin again = jit::compile_cubin(alone.text, architecture, use_cache, jit::Slow::kAccept);
+    from_cache = from_cache && again.from_cache;
+    std::erase_if(unit.symbols, [&](const std::string& symbol) {
+      return std::find(alone.symbols.begin(), alone.symbols.end(), symbol) != alone.symbols.end();
+    });
+    cubins.push_back({std::move(again.bytes), alone.symbols});
+  }
+  if (!unit.symbols.empty()) cubins.push_back({std::move(compiled.bytes), std::move(unit.symbols)});
+}
+
+std::vector<runtime::Cubin> compile_cubins(const KernelSet& kernels, int count, const Target& target, int jobs,
                                            bool use_cache, bool& from_cache) {
-  std::vector<runtime::Cubin> cubins(units.size());
+  std::vector<KernelUnit> units = kernels.units(count, target);
+  std::vector<std::vector<runtime::Cubin>> parts(units.size());
   std::vector<uint8_t> cached(units.size());
   ThreadPool pool(std::clamp(jobs, 1, static_cast<int>(units.size())));
   pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      jit::CompiledCubin compiled = jit::compile_cubin(units[i].text, target.architecture(), use_cache, true);
-      cubins[i] = {std::move(compiled.bytes), units[i].symbols};
-      cached[i] = compiled.from_cache;
+      bool hit = false;
+      add_cubins(kernels, std::move(units[i]), target, use_cache, parts[i], hit);
+      cached[i] = hit;
     }
   });
   from_cache = std::all_of(cached.begin(), cached.end(), [](uint8_t hit) { return hit != 0; });
+  std::vector<runtime::Cubin> cubins;
+  for (auto& part : parts) std::move(part.begin(), part.end(), std::back_inserter(cubins));
   return cubins;
 }
 
@@ -61,6 +84,20 @@ std::vector<KernelUnit> KernelSet::units(int count, const Target& target) const 
   return units;
 }
 
+KernelUnit KernelSet::unit_of(const std::set<std::string>& symbols, const Target& target) const {
+  KernelUnit unit;
+  std::vector<const codegen::KernelSource*> sources;
+  for (const auto& [name, kernel] : kernels_) {
+    const bool named = std::any_of(kernel.symbols.begin(), kernel.symbols.end(),
+                                   [&](const std::string& symbol) { return symbols.contains(symbol); });
+    if (!named) continue;
+    sources.push_back(&kernel.source);
+    unit.symbols.insert(unit.symbols.end(), kernel.symbols.begin(), kernel.symbols.end());
+  }
+  unit.text = codegen::translation_unit(sources, target);
+  return unit;
+}
+
 MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache) {
   MachineCode code;
   if (kernels.size() == 0) return code;
@@ -68,7 +105,7 @@ MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int 
     // NVRTC spends its time in each kernel, the host's compiler (for the emulator) in the headers of each unit.
     constexpr int kUnitsPerJob = 2;
     const int count = target.cuda.emulated ? jobs : jobs * kUnitsPerJob;
-    code.cubins = compile_cubins(kernels.units(count, target), target.cuda, jobs, use_cache, code.from_cache);
+    code.cubins = compile_cubins(kernels, count, target, jobs, use_cache, code.from_cache);
     return code;
   }
   std::vector<std::string> texts;

@@ -23,6 +23,8 @@ class KernelSet {
   size_t size() const { return kernels_.size(); }
   // Cut into at most `count` translation units of similar size.
   std::vector<KernelUnit> units(int count, const Target& target) const;
+  // The kernels that launch any of these, in one unit. On a GPU only.
+  KernelUnit unit_of(const std::set<std::string>& symbols, const Target& target) const;
 
  private:
   struct Kernel {

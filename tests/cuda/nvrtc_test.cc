@@ -182,7 +182,7 @@ TEST_F(NvrtcTest, ASpillIsAnError) {
     EXPECT_EQ(error.code(), ErrorCode::kCompilerFailed);
     EXPECT_NE(error.why().find("spill"), std::string::npos);
   }
-  EXPECT_FALSE(compile_cubin(unit, "sm_90a", true, true).bytes.empty());
+  EXPECT_FALSE(compile_cubin(unit, "sm_90a", true, Slow::kAccept).bytes.empty());
   EXPECT_THROW(compile_cubin(unit, "sm_90a", true), Error) << "the cache has it, but not as a good one";
 }
 
@@ -191,6 +191,13 @@ TEST_F(NvrtcTest, WhatSpillsGetsAMultiprocessorForEachBlock) {
   const CompiledCubin compiled = compile_cubin(unit, "sm_90a", false);
   EXPECT_EQ(find_defect(compiled.log), "");
   EXPECT_NE(compiled.log.find("'first'"), std::string::npos);
+}
+
+TEST_F(NvrtcTest, ASpillIsReportedAtOnceWhereThatIsAsked) {
+  const std::string unit = moving("first", "256, 4") + moving("second", "128");
+  const CompiledCubin compiled = compile_cubin(unit, "sm_90a", false, Slow::kAcceptAtOnce);
+  EXPECT_EQ(spilling_kernels(compiled.log), std::set<std::string>{"first"});
+  EXPECT_TRUE(spilling_kernels(compile_cubin(unit, "sm_90a", false).log).empty());
 }
 
 TEST(NvrtcLog, BoundsOfWhatSpilledAreRelaxed) {

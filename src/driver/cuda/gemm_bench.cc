@@ -109,7 +109,7 @@ void compile_ahead(const std::vector<ops::GemmProblem>& problems, const GemmBenc
   ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      jit::compile_cubin(units[i], target.architecture(), true, true);
+      jit::compile_cubin(units[i], target.architecture(), true, jit::Slow::kAccept);
     }
   });
 }

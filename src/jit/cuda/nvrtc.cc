@@ -184,10 +184,20 @@ std::pair<size_t, size_t> find_bounds(std::string_view unit, std::string_view na
   return {0, 0};
 }
 
+// The function that a line of a log is about, "" where it does not say.
+std::string_view function_of(std::string_view line) {
+  constexpr std::string_view kFunction = "in function '";
+  const size_t quote = line.find(kFunction);
+  if (quote == std::string_view::npos) return {};  // the same figures again, without the name
+  const std::string_view rest = line.substr(quote + kFunction.size());
+  return rest.substr(0, rest.find('\''));
+}
+
 // Kernels that spill get a second chance.
-void build(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::string>& options,
+void build(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::string>& options, bool relax,
            CompiledCubin& compiled) {
   build_once(nvrtc, unit, options, compiled);
+  if (!relax) return;
   const std::string relaxed = relax_bounds(unit, compiled.log);
   if (relaxed == unit) return;
   CompiledCubin again;
@@ -209,11 +219,9 @@ std::string find_defect(std::string_view log) {
 std::string relax_bounds(const std::string& unit, std::string_view log) {
   std::string relaxed = unit;
   each_spill(log, [&](std::string_view line, int64_t) {
-    constexpr std::string_view kFunction = "in function '";
-    const size_t quote = line.find(kFunction);
-    if (quote == std::string_view::npos) return;  // the same figures again, without the name
-    const std::string_view rest = line.substr(quote + kFunction.size());
-    const auto [first, end] = find_bounds(relaxed, rest.substr(0, rest.find('\'')));
+    const std::string_view function = function_of(line);
+    if (function.empty()) return;
+    const auto [first, end] = find_bounds(relaxed, function);
     std::string threads = relaxed.substr(first, end - first);
     const size_t comma = threads.rfind(',');
     if (comma != std::string::npos && threads.find_first_not_of(" 0123456789", comma + 1) == std::string::npos) {
@@ -224,18 +232,31 @@ std::string relax_bounds(const std::string& unit, std::string_view log) {
   return relaxed;
 }
 
+std::set<std::string> spilling_kernels(std::string_view log) {
+  std::set<std::string> names;
+  each_spill(log, [&](std::string_view line, int64_t) {
+    if (const std::string_view function = function_of(line); !function.empty()) names.emplace(function);
+  });
+  return names;
+}
+
 NvrtcInfo find_nvrtc() {
   return nvrtc_of_process().info;
 }
 
-CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache, bool allow_slow) {
+CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache, Slow slow) {
   if (is_emulated(architecture)) return compile_emulated(unit, architecture, use_cache);
   const auto start = std::chrono::steady_clock::now();
   const Nvrtc& nvrtc = nvrtc_of_process();
   const std::vector<std::string> options = options_for(architecture);
 
   Hasher hasher;
-  hasher.add("cubin 2").add(nvrtc.info.major).add(nvrtc.info.minor).add(headers_hash()).add(unit);
+  const bool relax = slow != Slow::kAcceptAtOnce;
+  hasher.add(relax ? "cubin 2" : "cubin 2, one attempt")
+      .add(nvrtc.info.major)
+      .add(nvrtc.info.minor)
+      .add(headers_hash())
+      .add(unit);
   for (const std::string& option : options) hasher.add(option);
   const Hash128 key = hasher.finish();
 
@@ -256,7 +277,7 @@ CompiledCubin compile_cubin(const std::string& unit, const std::string& architec
     }
   }
   if (!compiled.from_cache) {
-    build(nvrtc, unit, options, compiled);
+    build(nvrtc, unit, options, relax, compiled);
     if (use_cache) {
       const uint64_t bytes = compiled.bytes.size();
       std::string payload(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
@@ -266,7 +287,7 @@ CompiledCubin compile_cubin(const std::string& unit, const std::string& architec
     }
   }
   const std::string defect = find_defect(compiled.log);
-  if (!allow_slow && !defect.empty()) compiler_failed(nvrtc, defect, compiled.log);
+  if (slow == Slow::kRefuse && !defect.empty()) compiler_failed(nvrtc, defect, compiled.log);
   compiled.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return compiled;
 }

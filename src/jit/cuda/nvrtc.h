@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -25,10 +27,15 @@ struct CompiledCubin {
 // (CudaTarget::architecture(); that of an emulated GPU is compiled by the host's compiler, cuda/emulated.h). Looks into
 // the user's cache first unless `use_cache` is false. Safe from several threads. Throws kNoCompiler, and
 // kCompilerFailed with the log where the unit does not compile, registers spill or the compiler serialised or ignored
-// what the tensor cores need (C7508, C7510): such a kernel is many times slower than it should be. `allow_slow` takes
+// what the tensor cores need (C7508, C7510): such a kernel is many times slower than it should be. kAccept takes
 // it all the same, for it is right: a model whose epilogue nobody foresaw has to run.
+enum class Slow : uint8_t { kRefuse, kAccept, kAcceptAtOnce };
+// Where kernels spill, the unit is compiled a second time with relaxed bounds, except with kAcceptAtOnce.
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache,
-                            bool allow_slow = false);
+                            Slow slow = Slow::kRefuse);
+
+// The kernels that spill registers according to a compiler's log.
+std::set<std::string> spilling_kernels(std::string_view log);
 
 // What makes a compiler's log a failure; "" for nothing. Exposed for tests.
 std::string find_defect(std::string_view log);
