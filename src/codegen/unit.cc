@@ -1,5 +1,6 @@
 #include <set>
 
+#include "base/check.h"
 #include "codegen/bundle.h"
 #include "codegen/codegen.h"
 #include "codegen/contraction.h"
@@ -10,10 +11,13 @@
 #include "codegen/cuda_stitch.h"
 #include "codegen/separate.h"
 #include "codegen/stitch.h"
+#include "target/cuda_occupancy.h"
 
 namespace heddle::codegen {
 
-KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
+namespace {
+
+KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
     return emit_stitch(desc, **stitch, config);
   }
@@ -38,6 +42,17 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
   if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(desc, contraction, config, target);
   return emit_contraction(desc, contraction, config, target);
+}
+
+}  // namespace
+
+KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
+  KernelSource source = emit_any(desc, config, target);
+  for (const CudaLaunch& launch : source.launches) {
+    const std::string why = reject_waiting(launch, target.cuda);
+    HEDDLE_CHECK(why.empty(), "{}: {}", launch.symbol, why);
+  }
+  return source;
 }
 
 std::string translation_unit(const std::vector<const KernelSource*>& kernels, const Target&) {

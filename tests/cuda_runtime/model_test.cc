@@ -1,18 +1,24 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <random>
+#include <span>
 #include <thread>
 
 #include "base/file.h"
 #include "cuda_plans.h"
+#include "driver/compile.h"
 #include "driver/model_impl.h"
 #include "driver/verify.h"
 #include "heddle/c_api.h"
+#include "jit/cuda/nvrtc.h"
+#include "runtime/cuda/launch.h"
 #include "tests/driver/models.h"
 #include "zoo/zoo.h"
 
@@ -110,6 +116,76 @@ TEST_F(CudaModelTest, TwoModelsAtOnceWhileAnotherProcessRuns) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(other.wait(), 0);
+}
+
+class WholeGridTest : public CudaModelTest {
+  runtime::Variable multiprocessors_{"HEDDLE_EMULATED_SMS", "24"};  // more than the clusters of the columns keep busy
+};
+
+// Statistics that all blocks of the device wait for, in two models at once, while a third stream keeps multiprocessors
+// busy with blocks that leave no shared memory: every barrier ends, and every run gives what the first one gave.
+TEST_F(WholeGridTest, BarriersBesideOtherWork) {
+  const bool emulated = runtime::is_emulated();
+  const int64_t rows = emulated ? 20000 : 100000;
+  const int rounds = emulated ? 2 : 100;
+  write_file(path("g.hir"), fmt::format(R"(graph g(%x: f32[{0},16]) {{
+    %n = constant {{value = f32[]{{{0}}}}}
+    %s = reduce(%x) {{kind = "sum", dims = [0]}}
+    %m = broadcast(%n) {{shape = [16], dims = []}}
+    %a = div(%s, %m)
+    %b = broadcast(%a) {{shape = [{0},16], dims = [1]}}
+    %y = sub(%x, %b)
+    return "y" = %y
+  }})",
+                                        rows));
+  const driver::CompiledModel compiled = driver::compile_model(path("g.hir"), options_);
+  int across = 0;
+  for (const runtime::Step& step : compiled.plan->steps) {
+    const auto* kernels = std::get_if<runtime::CudaStep>(&step.action);
+    if (kernels == nullptr) continue;
+    across += static_cast<int>(std::count_if(kernels->launches.begin(), kernels->launches.end(),
+                                             [](const CudaLaunch& launch) { return launch.cooperative; }));
+  }
+  EXPECT_GE(across, 1) << "no kernel has barriers across the grid";
+
+  const auto context = runtime::CudaContext::of_device(0);
+  const CudaTarget& target = context->device().target;
+  const std::string text =
+      "extern \"C\" __global__ void __launch_bounds__(128) busy(float* y) {\n"
+      "  float x = y[threadIdx.x];\n"
+      "  for (int i = 0; i < " +
+      std::string(emulated ? "10" : "200000") +
+      "; ++i) x = x * 0.5f + 1;\n"
+      "  y[threadIdx.x] = x;\n"
+      "}\n";
+  const runtime::CudaModule module(*context, jit::compile_cubin(text, target.architecture(), true).bytes);
+  CudaLaunch launch = runtime::launch_of("busy", 1, 128);
+  launch.grid[0] = static_cast<uint32_t>(std::max(target.sms / 2, 1));
+  launch.shared_bytes = static_cast<uint32_t>(target.shared_bytes_per_block);
+  const runtime::CudaBuffer buffer(*context, 128 * sizeof(float));
+  const uint64_t operand = buffer.address();
+  const runtime::CudaBoundLaunch busy(*context, module.function("busy", launch.shared_bytes, 1), launch,
+                                      std::span(&operand, 1));
+  const runtime::CudaStream stream(*context);
+
+  const Model one = Model::load(path("g.hir"), options_), two = Model::load(path("g.hir"), options_);
+  const Tensor x = random_floats({rows, 16}, 3);
+  const Tensor expected = one.run({{"x", x}})[0];
+  std::vector<std::thread> threads;
+  for (const Model* model : {&one, &two, &one}) {
+    threads.emplace_back([&, model] {
+      for (int round = 0; round < rounds; ++round) {
+        const Tensor y = model->run({{"x", x}})[0];
+        ASSERT_EQ(std::memcmp(y.data(), expected.data(), expected.bytes()), 0);
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    context->make_current();
+    for (int round = 0; round < 2 * rounds; ++round) busy.enqueue(*context, stream.handle());
+    stream.synchronize();
+  });
+  for (auto& thread : threads) thread.join();
 }
 
 TEST_F(CudaModelTest, PlansAreSavedAndTakenFromTheCache) {

@@ -119,5 +119,39 @@ TEST(MergeProducts, QueriesKeysAndValuesAreOneProduct) {
   EXPECT_EQ(ir::print(same), ir::print(graph));
 }
 
+// No columns is a multiple of any number of columns, and the bias has no value to take.
+TEST(MergeProducts, ProductsOfNothingStay) {
+  const std::string attributes = "{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}";
+  const ir::Graph graph = ir::parse(
+      "graph(%x: f32[2,16], %z: f32[2,0]) {"
+      "%w = constant {value = f32[16,0]{}}\n"
+      "%b = constant {value = f32[0]{}}\n"
+      "%n = constant {value = f32[0,8]{}}\n"
+      "%0 = dot(%x, %w) " +
+      attributes +
+      "\n"
+      "%1 = broadcast(%b) {shape = [2,0], dims = [1]}\n"
+      "%2 = add(%0, %1)\n"
+      "%3 = reshape(%2) {shape = [0]}\n"
+      "%4 = dot(%x, %w) " +
+      attributes +
+      "\n"
+      "%5 = reshape(%4) {shape = [0,2]}\n"
+      "%6 = dot(%z, %n) " +
+      attributes +
+      "\n"
+      "%7 = reshape(%6) {shape = [16]}\n"
+      "%8 = dot(%z, %n) " +
+      attributes +
+      "\n"
+      "%9 = reshape(%8) {shape = [4,4]}\n"
+      "return \"a\" = %3, \"b\" = %5, \"c\" = %7, \"d\" = %9\n"
+      "}");
+  const Target gpu = Target::cuda_h200();
+  const ir::Graph same = run_passes(graph, std::vector<std::string>{"merge_products"}, PassContext{gpu});
+  EXPECT_EQ(ir::print(same), ir::print(graph));
+  expect_same(graph, same);
+}
+
 }  // namespace
 }  // namespace heddle::passes

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "target/cuda_occupancy.h"
 
 namespace heddle::runtime {
 namespace {
@@ -42,6 +43,9 @@ void CudaCode::collect(const Plan& plan, const Interpreter* interpreter, std::ma
     if (const auto* kernels = std::get_if<CudaStep>(&step.action)) {
       counter_bytes_ = std::max(counter_bytes_, kernels->counter_bytes);
       for (const CudaLaunch& launch : kernels->launches) {
+        if (const std::string why = reject_waiting(launch, context_->device().target); !why.empty()) {
+          damaged(fmt::format("{}: {}", launch.symbol, why));
+        }
         Needs& need = needs[launch.symbol];
         need.shared_bytes = std::max(need.shared_bytes, launch.shared_bytes);
         need.cluster = std::max(need.cluster, launch.cluster);

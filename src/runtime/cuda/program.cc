@@ -330,7 +330,12 @@ uint64_t CudaMemory::output(size_t port) {
 }
 
 uint64_t CudaMemory::extra(size_t bytes) {
-  extras_.push_back(std::make_unique<CudaBuffer>(code_.context(), std::max<size_t>(bytes, 1), "the state of a loop"));
+  const CudaContext& context = code_.context();
+  extras_.push_back(std::make_unique<CudaBuffer>(context, std::max<size_t>(bytes, 1), "the state of a loop"));
+  // compute-sanitizer's initcheck reads what a graph copies when the graph is launched, before its kernels have run.
+  context.check(context.driver().set_d8_async(extras_.back()->address(), 0, extras_.back()->size(), context.stream()),
+                "cuMemsetD8Async");
+  context.synchronize();
   return extras_.back()->address();
 }
 
