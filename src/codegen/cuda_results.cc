@@ -19,12 +19,17 @@ void CudaSweepWriter::finish_team(const CudaReduction& r) {
   std::string reduced;
   if (body_.gang > 1) {
     begin_gang();
-    reduced = fmt::format("tile::gang_reduce<{}, {}, {}>({}, raw_shared + {})", combiner(r), body_.threads, body_.gang,
-                          from, slots_offset + static_cast<int64_t>(next_slot_++) * kSlotBytes);
+    reduced =
+        fmt::format("tile::gang_reduce<{}, {}, {}>({}, raw_shared + {}, {})", combiner(r), body_.threads, body_.gang,
+                    from, slots_offset + static_cast<int64_t>(next_slot_++) * kSlotBytes, next_gang_barrier());
   } else {
     reduced = fmt::format("tile::team_reduce<{}, {}>({}, {})", combiner(r), body_.team, from, slot(next_slot_++, type));
   }
-  if (is_arg(r.combine)) {
+  if (r.squares) {
+    out_.line("const auto m{} = {};", r.local, reduced);
+    out_.line("r{0}.v = m{0}.mean * m{0}.n;", r.local);
+    out_.line("r{}.v = m{}.squares;", r.squares->local, r.local);
+  } else if (is_arg(r.combine)) {
     out_.line("r{}.v = int64_t({}.where);", r.local, reduced);
   } else if (r.dtype == DType::kBool) {
     out_.line("r{} = tile::to_mask(tile::vec<uint8_t, 1>{{{}}});", r.local, reduced);
@@ -35,7 +40,7 @@ void CudaSweepWriter::finish_team(const CudaReduction& r) {
 
 // The first exchange waits until all blocks of the cluster have begun.
 void CudaSweepWriter::begin_gang() {
-  if (!gang_began_) out_.line("tile::sm90::cluster_wait();");
+  if (!gang_began_) out_.line("tile::sm90::begun_wait();");
   gang_began_ = true;
 }
 
@@ -56,41 +61,71 @@ void CudaSweepWriter::finish_group(const CudaStage& stage, const CudaReduction& 
 
 void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction& r, const Point& p) {
   const CudaSpread& s = stage.spread;
-  const int64_t columns = body_.columns(s);
+  const int64_t columns = body_.columns(s), elements = columns * s.vector;
   const int team = body_.gang > 1 ? body_.threads : p.team;
   const int64_t active = body_.gang > 1 ? team : s.active, groups = columns <= active ? active / columns : 1;
   const char* lane = body_.gang > 1 ? "own" : "lane";
   HEDDLE_CHECK(body_.gang == 1 || team % columns == 0);
-  if (groups > 1) {
-    out_.line("tile::columns_reduce<{}, {}, {}, {}>(a{}, raw_shared + {} + team * {}, {});", combiner(r), team, columns,
-              groups, r.local, columns_offset, column_bytes(), lane);
+  // A thread for each element of the result, where a block has enough.
+  const bool apart = team > 32 && groups > 1 && elements <= team;
+  std::string from = fmt::format("a{}", r.local);
+  if (apart) {
+    if (columns_dirty_) sync(body_.team);
+    columns_dirty_ = true;
+    from = fmt::format("c{}", r.local);
+    out_.line("auto {} = tile::columns_apart<{}, {}, {}, {}>(a{}{}, raw_shared + {}, {});", from, combiner(r), team,
+              columns, groups, r.local, r.squares ? ".columns()" : "", columns_offset, lane);
+  } else {
+    if (r.squares) {
+      from = fmt::format("c{}", r.local);
+      out_.line("auto {} = a{}.columns();", from, r.local);
+    }
+    if (groups > 1) {
+      out_.line("tile::columns_reduce<{}, {}, {}, {}>({}, raw_shared + {} + team * {}, {});", combiner(r), team,
+                columns, groups, from, columns_offset, column_bytes(), lane);
+    }
   }
+  const int64_t handed = apart ? elements : columns;
   if (body_.whole_grid) {
-    out_.line("tile::grid_columns<{}, {}, {}, {}>(a{}, workspace + {}, raw_shared + {}, across);", combiner(r), team,
-              columns, groups, r.local, gang_used_, columns_offset);
+    out_.line("tile::grid_columns<{}, {}, {}>({}, workspace + {}, raw_shared + {}, across);", combiner(r), team, handed,
+              from, gang_used_, columns_offset);
     gang_used_ += gang_bytes(stage.spread, r);
   } else if (body_.gang > 1) {
     begin_gang();
-    out_.line("tile::gang_columns<{}, {}, {}>(a{}, raw_shared + {});", combiner(r), columns, body_.gang, r.local,
-              gang_offset + gang_used_);
+    out_.line("tile::gang_columns<{}, {}, {}>({}, raw_shared + {}, {});", combiner(r), handed, body_.gang, from,
+              gang_offset + gang_used_, next_gang_barrier());
     gang_used_ += gang_bytes(stage.spread, r);
   }
-  std::string condition = columns < team ? fmt::format("{} < {}", lane, columns) : "";
+  std::string condition = handed < team ? fmt::format("{} < {}", lane, handed) : "";
   if (groups == 1 && !p.outer_valid.empty()) condition = p.outer_valid;
   out_.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));
+  if (apart && s.vector > 1) out_.line("const {} q0 = {} / {};", index_type(), lane, s.vector);
+  const std::string which = apart && s.vector > 1 ? fmt::format("{} % {}", lane, s.vector) : "";
+  store_column(stage, p, r.at, *r.scratch, from + (r.squares ? ".sums()" : ".columns()"), which);
+  if (r.squares) store_column(stage, p, r.squares->at, *r.squares->scratch, from + ".squares()", which);
+  out_.close();
+}
+
+// `which`: the one of a vector's lanes that a thread has; empty: all of them.
+void CudaSweepWriter::store_column(const CudaStage& stage, const Point& p, const schedule::Index& at, uint32_t scratch,
+                                   const std::string& value, const std::string& which) {
+  const CudaSpread& s = stage.spread;
+  out_.open("{");
   decode(s, p.outer_first, p.outer_last, "q0");
   const std::string bounds = bounds_of(s, p.outer_first, p.outer_last);
   // A vector's columns lie side by side where they are reduced, not necessarily where the result is kept.
   begin_lanes(s);
-  const std::optional<int64_t> stride = s.vector > 1 ? emitter_.lane_stride(r.at) : 1;
+  const std::optional<int64_t> stride = s.vector > 1 ? emitter_.lane_stride(at) : 1;
   end_lanes();
   HEDDLE_CHECK(stride.has_value(), "a result that is not affine in its columns");
-  const std::string to = fmt::format("{} + {}", emitter_.names().buffers[*r.scratch], emitter_.index(r.at));
+  const std::string to = fmt::format("{} + {}", emitter_.names().buffers[scratch], emitter_.index(at));
   if (!bounds.empty()) out_.line("if ({})", bounds);
-  if (*stride == 1) {
-    out_.line("tile::store<1>({}, a{}.columns());", to, r.local);
+  if (!which.empty()) {
+    out_.line("tile::store<1>({} + ({}) * {}, {});", to, which, *stride, value);
+  } else if (*stride == 1) {
+    out_.line("tile::store<1>({}, {});", to, value);
   } else {
-    out_.line("tile::store_strided({}, {}, a{}.columns());", to, *stride, r.local);
+    out_.line("tile::store_strided({}, {}, {});", to, *stride, value);
   }
   forget(s, p.outer_first, p.outer_last);
   out_.close();

@@ -62,10 +62,11 @@ class CudaStitchWriter {
                           parameters()));
     if (body_.whole_grid) {
       out_.line("tile::grid_barrier across{{counters}};");
-    } else if (body_.gang > 1) {
-      out_.line("tile::sm90::cluster_arrive();");
     }
     if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
+    if (const int64_t barriers = sweeps_.gang_barriers(); barriers > 0) {
+      out_.line("tile::gang_begin<{}>(raw_shared + {});", barriers, sweeps_.barriers_offset);
+    }
     declare_threads();
     declare_scratch();
     write_grid();
@@ -76,6 +77,7 @@ class CudaStitchWriter {
     source.symbol = name_kernel(source.text, "stitch");
     source.includes = {"tile/op/cuda/stitch.h"};
     if (body_.gang > 1) source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/gang.h");
+    if (sweeps_.has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
     if (body_.whole_grid) {
       source.workspace_bytes = sweeps_.all_gang_bytes();
       source.counter_bytes = kGridCounters;
@@ -114,6 +116,8 @@ class CudaStitchWriter {
     at += sweeps_.column_bytes() * body_.teams();
     sweeps_.gang_offset = at;
     if (!body_.whole_grid) at += sweeps_.all_gang_bytes();
+    sweeps_.barriers_offset = at;
+    at += sweeps_.gang_barriers() * CudaSweepWriter::kBarrierBytes;
     shared_bytes_ = std::max(at, sweeps_.carried_bytes());
   }
 

@@ -62,22 +62,46 @@ int64_t CudaSweepWriter::slot_count() const {
   return body_.team > 32 ? n : 0;
 }
 
+// Of one running result where threads hand it over.
+int64_t CudaSweepWriter::element_bytes(const CudaReduction& r) const {
+  return is_arg(r.combine) ? 16 : r.squares ? 12 : computed_bytes(r.dtype);
+}
+
 int64_t CudaSweepWriter::column_bytes() const {
+  // As tile::columns_apart() and tile::columns_reduce() lay them out.
+  const auto elements = [&](int64_t columns, int64_t vector, int64_t active) {
+    const bool whole = active == body_.threads && active % 32 == 0 && active % columns == 0;
+    const bool together = whole && columns < 32 && 32 % columns == 0;
+    return (together ? active / 32 * columns : active / columns * columns) * vector;
+  };
   int64_t most = 0;
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions) {
-      const int64_t active = std::min(stage.spread.active, body_.threads);
-      if (r.over != Over::kColumn || body_.columns(stage.spread) >= active) continue;
-      const int64_t element = is_arg(r.combine) ? 16 : computed_bytes(r.dtype);
-      most = std::max(most, element * active * stage.spread.vector);
+      const int64_t active = std::min(stage.spread.active, body_.threads), columns = body_.columns(stage.spread);
+      if (r.over != Over::kColumn || columns >= active) continue;
+      const int64_t all = columns * stage.spread.vector, wide = all % 4 == 0 ? 4 : 1;
+      const int64_t element = r.squares && all > active ? 16 : element_bytes(r);
+      most = std::max(most, element * elements(columns, stage.spread.vector, active));
+      if (body_.whole_grid) most = std::max(most, element * elements(all / wide, wide, active));
     }
   }
   return (most + 15) / 16 * 16;
 }
 
 int64_t CudaSweepWriter::gang_bytes(const CudaSpread& spread, const CudaReduction& r) const {
-  const int64_t element = is_arg(r.combine) ? 16 : computed_bytes(r.dtype);
+  // In whole words, as tile::detail::gang_packet has them.
+  const int64_t element = r.squares && !body_.whole_grid ? 16 : (element_bytes(r) + 3) / 4 * 4;
   return (element * body_.columns(spread) * spread.vector * body_.gang + 15) / 16 * 16;
+}
+
+int64_t CudaSweepWriter::gang_barriers() const {
+  int64_t n = 0;
+  for (const CudaStage& stage : body_.stages) n += static_cast<int64_t>(stage.reductions.size());
+  return body_.gang > 1 && !body_.whole_grid ? n : 0;
+}
+std::string CudaSweepWriter::next_gang_barrier() {
+  return fmt::format("reinterpret_cast<tile::gang_barrier*>(raw_shared + {})",
+                     barriers_offset + kBarrierBytes * next_gang_barrier_++);
 }
 
 int64_t CudaSweepWriter::all_gang_bytes() const {
@@ -88,6 +112,15 @@ int64_t CudaSweepWriter::all_gang_bytes() const {
     }
   }
   return bytes;
+}
+
+bool CudaSweepWriter::has_moments() const {
+  for (const CudaStage& stage : body_.stages) {
+    for (const CudaReduction& r : stage.reductions) {
+      if (r.squares) return true;
+    }
+  }
+  return false;
 }
 
 int64_t CudaSweepWriter::carried_bytes() const {
@@ -108,6 +141,7 @@ std::string CudaSweepWriter::value_type(const CudaReduction& r) const {
 }
 
 std::string CudaSweepWriter::combiner(const CudaReduction& r) const {
+  if (r.squares) return "tile::moments_of";
   return is_arg(r.combine) ? "tile::best_of" : fmt::format("tile::{}_of", to_string(r.combine));
 }
 
@@ -116,6 +150,7 @@ std::string CudaSweepWriter::accumulator_type(const CudaReduction& r, int width)
     return fmt::format("tile::arg_accumulator<{}, {}, {}, {}, {}>", r.combine == Combine::kArgMax, r.last,
                        value_type(r), computed_type(body_.pool[r.position].dtype), width);
   }
+  if (r.squares) return fmt::format("tile::moments_accumulator<{}, {}>", value_type(r), width);
   if (r.compensated) return fmt::format("tile::compensated_sum<{}, {}>", value_type(r), width);
   return fmt::format("tile::accumulator<{}, {}, {}>", combiner(r), value_type(r), width);
 }
@@ -134,6 +169,7 @@ std::string CudaSweepWriter::slot(size_t number, const std::string& type) const 
 
 void CudaSweepWriter::sync(int team) {
   if (team > 1) out_.line("tile::team_sync<{}>();", team);
+  if (team == body_.team) columns_dirty_ = false;
 }
 
 // ---- Registers across sweeps
@@ -270,6 +306,10 @@ void CudaSweepWriter::declare_results(const CudaStage& stage) {
     out_.line("{} r{};", result_type(r, width), r.local);
     const DType dtype = is_arg(r.combine) ? DType::kI64 : r.dtype;
     emitter_.names().locals[r.local] = {fmt::format("r{}", r.local), dtype, width > 1, dtype == DType::kBool ? 1 : 0};
+    if (r.squares) {
+      out_.line("{} r{};", result_type(r, width), r.squares->local);
+      emitter_.names().locals[r.squares->local] = {fmt::format("r{}", r.squares->local), dtype, false, 0};
+    }
   }
 }
 

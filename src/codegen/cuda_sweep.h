@@ -24,9 +24,13 @@ class CudaSweepWriter {
   // Where teams combine across warps or columns: offsets into the block's shared memory.
   int64_t slots_offset = 0;    // one slot of kSlotBytes for each reduction of a block
   int64_t columns_offset = 0;  // the team's own, of column_bytes()
-  static constexpr int64_t kSlotBytes = 512;
-  int64_t gang_offset = 0;  // where the blocks of a gang hand columns over, of all_gang_bytes()
+  static constexpr int64_t kSlotBytes = 1024;
+  int64_t gang_offset = 0;      // where the blocks of a gang hand columns over, of all_gang_bytes()
+  int64_t barriers_offset = 0;  // of the exchanges of a cluster, gang_barriers() of kBarrierBytes
+  static constexpr int64_t kBarrierBytes = 8;
   int64_t all_gang_bytes() const;
+  int64_t gang_barriers() const;
+  bool has_moments() const;
   int64_t slot_count() const;
   int64_t column_bytes() const;
   int64_t carried_bytes() const;
@@ -72,10 +76,14 @@ class CudaSweepWriter {
   void write_tail(const schedule::CudaStage& stage);
   void write_stores(const schedule::CudaStage& stage);
   void begin_gang();
+  std::string next_gang_barrier();
   int64_t gang_bytes(const schedule::CudaSpread& spread, const schedule::CudaReduction& r) const;
   void finish_team(const schedule::CudaReduction& r);
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
+  void store_column(const schedule::CudaStage& stage, const Point& point, const schedule::Index& at, uint32_t scratch,
+                    const std::string& value, const std::string& which);
+  int64_t element_bytes(const schedule::CudaReduction& r) const;
   void write_scan(const schedule::CudaStage& stage);
   void name_keeps(const schedule::CudaStage& stage);
   std::string number(schedule::ExprId e, DType dtype);
@@ -88,8 +96,9 @@ class CudaSweepWriter {
   Writer& out_;
   ScalarEmitter emitter_;
   size_t next_slot_ = 0;
-  int64_t gang_used_ = 0;
+  int64_t gang_used_ = 0, next_gang_barrier_ = 0;
   bool gang_began_ = false;
+  bool columns_dirty_ = false;  // a block's columns were combined since the last barrier
 };
 
 // How a team's shared memory is called, and how large its scratch is.

@@ -126,6 +126,10 @@ class CudaDrafts {
     return steps;
   }
 
+  // Sums of squared deviations from the mean of a sum before them join that sum.
+  void merge_moments();
+  bool squares_deviation(ExprId e, const CudaReduction& sum, int64_t count) const;
+
   std::optional<VarId> lane_of(const Draft& d) const;
   int vector_for(const Draft& d, VarId lane) const;
   void choose_spreads();

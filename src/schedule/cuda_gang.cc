@@ -52,11 +52,12 @@ std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows,
 }
 
 std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int vector) {
-  constexpr int kThreads = 512;  // at most 128 registers each: a block is always resident
+  constexpr int kThreads = 512;          // at most 128 registers each: a block is always resident
+  constexpr int64_t kMostColumns = 256;  // every block reads the parts of all
   constexpr int64_t kLeastKept = int64_t{kThreads} * 8, kReserve = 24 << 10;
   const int64_t most = (target.shared_bytes_per_block - kReserve) / 4;
   const int64_t vectors = columns / vector;
-  if (columns % vector != 0 || vectors > kThreads || kThreads % vectors != 0) return std::nullopt;
+  if (columns % vector != 0 || columns > kMostColumns || kThreads % vectors != 0) return std::nullopt;
   const int64_t turns = ceil_div(rows, target.sms * (kThreads / vectors)), kept = turns * kThreads * vector;
   if (kept > most || kept < kLeastKept) return std::nullopt;
   return CudaGang{target.sms, kThreads, columns};

@@ -38,6 +38,7 @@ class CudaStageBuilder : public CudaDrafts {
     });
     // Spreads need the extents of loops, which the description knows by its pool.
     choose_spreads();
+    merge_moments();
     store_shared_columns();
     keep_between_stages();
     load_ahead();

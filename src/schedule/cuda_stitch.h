@@ -43,6 +43,13 @@ struct CudaReduction {
   Over over = Over::kTeam;
   std::optional<uint32_t> scratch;  // buffer id
   Index at;
+  // Of a sum: the sum of the squares of what its values differ from their mean, made in the same pass.
+  struct Squares {
+    uint32_t local = 0;
+    std::optional<uint32_t> scratch;
+    Index at;
+  };
+  std::optional<Squares> squares;
   bool last = false;         // arg reductions: the last among equals wins
   bool compensated = false;  // a long sum that keeps what rounding takes
   std::string comment;

@@ -19,21 +19,27 @@ __device__ inline void store_async(float* at, float value, Barrier* barrier, uin
       : "memory");
 }
 
-// The two halves of cluster_sync(): what is written before the arrival is seen after the wait.
-__device__ inline void cluster_arrive() {
-  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
-__device__ inline void cluster_wait() {
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-// The same place in the shared memory of block `rank` of the cluster. That block must have begun, and must not end
-// before its memory is left alone.
-template <typename T>
-__device__ inline T* in_block(T* own, uint32_t rank) {
-  uint64_t there;
-  asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(reinterpret_cast<uint64_t>(own)), "r"(rank));
-  return reinterpret_cast<T*>(there);
+// Words at once: 1, 2 or 4, as aligned as they are long.
+template <int Words>
+__device__ inline void store_words_async(uint32_t* at, const uint32_t (&w)[Words], Barrier* barrier, uint32_t block) {
+  static_assert(Words == 1 || Words == 2 || Words == 4);
+  uint32_t to, done;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(at)), "r"(block));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(done) : "r"(shared_address(barrier)), "r"(block));
+  if constexpr (Words == 1) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to), "r"(w[0]),
+                 "r"(done)
+                 : "memory");
+  } else if constexpr (Words == 2) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(to),
+                 "r"(w[0]), "r"(w[1]), "r"(done)
+                 : "memory");
+  } else {
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+        "r"(w[0]), "r"(w[1]), "r"(w[2]), "r"(w[3]), "r"(done)
+        : "memory");
+  }
 }
 
 }  // namespace heddle::tile::sm90

@@ -1,55 +1,107 @@
-// Reductions over the blocks of a cluster. Each block hands its result to all of them through their shared memory, and
-// each combines them in the order of the blocks. Before the first of them the cluster has to have begun
-// (cluster_arrive() and cluster_wait()); the memory that is handed over is used once in a kernel.
+// Reductions over the blocks of a cluster. Each block hands its result to all of them by stores that a barrier in their
+// shared memory counts, and each combines them in the order of the blocks. Nobody waits for what else a block has
+// written: a barrier of the cluster would, at the L2. The memory that is handed over is used once in a kernel.
 #pragma once
 
 #include "tile/arch/sm90/cluster.h"
 #include "tile/op/cuda/team.h"
 
+#if defined(__CUDACC_RTC__)
+#define TILE_COPY memcpy
+#else
+#define TILE_COPY __builtin_memcpy
+#endif
+
 namespace heddle::tile {
 
-inline constexpr int gang_slot_offset = 256;  // behind what the warps of a block use of a slot
+using gang_barrier = sm90::Barrier;
 
-// Over all threads of `Blocks` blocks of `Threads`. `slot`: the reduction's own, of 512 bytes.
-template <typename C, int Threads, int Blocks, typename T>
-TILE_INLINE T gang_reduce(T x, uint8_t* slot) {
-  static_assert(Threads / 32 * sizeof(T) <= gang_slot_offset && Blocks * sizeof(T) <= 512 - gang_slot_offset);
-  x = team_reduce<C, Threads>(x, reinterpret_cast<T*>(slot));
-  T* all = reinterpret_cast<T*>(slot + gang_slot_offset);
-  if (threadIdx.x < Blocks) *sm90::in_block(all + sm90::cluster_rank(), threadIdx.x) = x;
-  __syncwarp();  // the cluster's barrier wants whole warps
-  sm90::cluster_sync();
-  T r = all[0];
+// At the beginning of a kernel, by all threads; before the first reduction the cluster has to have begun
+// (sm90::begun_wait()).
+template <int Count>
+TILE_INLINE void gang_begin(uint8_t* barriers) {
+  if (threadIdx.x == 0) {
+    auto* all = reinterpret_cast<gang_barrier*>(barriers);
 #pragma unroll
-  for (int i = 1; i < Blocks; ++i) r = C::apply(r, all[i]);
-  return r;
+    for (int i = 0; i < Count; ++i) all[i].init(1);
+    sm90::fence_barrier_init();
+  }
+  sm90::begun_arrive();
+}
+
+namespace detail {
+
+// A value as words that go to another block: 1, 2 or a multiple of 4.
+template <typename T>
+struct gang_packet {
+  static constexpr int kLeast = (sizeof(T) + 3) / 4;
+  static constexpr int kWords = kLeast <= 2 ? kLeast : (kLeast + 3) / 4 * 4, kPiece = kWords < 4 ? kWords : 4;
+  struct alignas(4 * kPiece) piece {
+    uint32_t words[kPiece];
+  };
+  piece pieces[kWords / kPiece] = {};
+
+  TILE_INLINE explicit gang_packet(const T& value) { TILE_COPY(pieces, &value, sizeof(T)); }
+  TILE_INLINE explicit gang_packet(const uint32_t* at) {
+#pragma unroll
+    for (int k = 0; k < kWords / kPiece; ++k) pieces[k] = reinterpret_cast<const piece*>(at)[k];
+  }
+  TILE_INLINE void send(uint32_t* at, gang_barrier* barrier, int block) const {
+#pragma unroll
+    for (int k = 0; k < kWords / kPiece; ++k) sm90::store_words_async(at + k * kPiece, pieces[k].words, barrier, block);
+  }
+  TILE_INLINE void get(T& value) const {
+    TILE_COPY(&value, pieces, sizeof(T));
+  }
+};
+
+}  // namespace detail
+
+inline constexpr int gang_slot_offset = 512;  // behind what the warps of a block use of a slot
+
+// Over all threads of `Blocks` blocks of `Threads`. `slot`: the reduction's own, of 1024 bytes.
+template <typename C, int Threads, int Blocks, typename T>
+TILE_INLINE T gang_reduce(T x, uint8_t* slot, gang_barrier* barrier) {
+  using Packet = detail::gang_packet<T>;
+  static_assert(Threads / 32 * sizeof(T) <= gang_slot_offset);
+  static_assert(Blocks * sizeof(Packet) <= 1024 - gang_slot_offset);
+  x = team_reduce<C, Threads>(x, reinterpret_cast<T*>(slot));
+  auto* all = reinterpret_cast<uint32_t*>(slot + gang_slot_offset);
+  if (threadIdx.x == 0) barrier->arrive_expect(Blocks * sizeof(Packet));
+  if (threadIdx.x < Blocks) Packet(x).send(all + sm90::cluster_rank() * Packet::kWords, barrier, threadIdx.x);
+  barrier->wait(0);
+  Packet(all).get(x);
+#pragma unroll
+  for (int i = 1; i < Blocks; ++i) {
+    T part;
+    Packet(all + i * Packet::kWords).get(part);
+    x = C::apply(x, part);
+  }
+  return x;
 }
 
 // Columns of running results: the first `Columns` threads of each block have those of its rows, afterwards those of all
-// rows. `all`: room for Blocks * Columns * A::width elements, 16-byte aligned.
+// rows. `all`: room for Blocks * Columns * A::width elements of at least a word, 16-byte
+// aligned.
 template <typename C, int Columns, int Blocks, typename A>
-TILE_INLINE void gang_columns(A& own, uint8_t* all) {
-  using Element = decltype(element_of(own, 0));
-  constexpr int W = A::width;
-  auto* elements = reinterpret_cast<Element*>(all);
+TILE_INLINE void gang_columns(A& own, uint8_t* all, gang_barrier* barrier) {
+  using Packet = detail::gang_packet<decltype(own.part)>;
+  auto* words = reinterpret_cast<uint32_t*>(all);
   const int column = threadIdx.x;
-  if (column < Columns) {
+  if (column == 0) barrier->arrive_expect(Blocks * Columns * sizeof(Packet));
+  if (column >= Columns) return;
+  const Packet mine(own.part);
 #pragma unroll
-    for (int b = 0; b < Blocks; ++b) {
-      Element* there = sm90::in_block(elements + (sm90::cluster_rank() * Columns + column) * W, b);
-      each_lane<W>([&](int i) { there[i] = element_of(own, i); });
-    }
+  for (int b = 0; b < Blocks; ++b) {
+    mine.send(words + (sm90::cluster_rank() * Columns + column) * Packet::kWords, barrier, b);
   }
-  __syncwarp();
-  sm90::cluster_sync();
-  if (column < Columns) {
+  barrier->wait(0);
+  Packet(words + column * Packet::kWords).get(own.part);
 #pragma unroll
-    for (int b = 0; b < Blocks; ++b) {
-      each_lane<W>([&](int i) {
-        const Element part = elements[(b * Columns + column) * W + i];
-        set_element(own, i, b == 0 ? part : C::apply(element_of(own, i), part));
-      });
-    }
+  for (int b = 1; b < Blocks; ++b) {
+    A other;
+    Packet(words + (b * Columns + column) * Packet::kWords).get(other.part);
+    each_lane<A::width>([&](int i) { set_element(own, i, C::apply(element_of(own, i), element_of(other, i))); });
   }
 }
 

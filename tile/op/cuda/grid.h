@@ -33,29 +33,46 @@ struct grid_barrier {
   }
 };
 
+namespace detail {
+
+// Neighbouring elements that a thread asks for at a time.
+template <typename Element, int W>
+struct alignas(sizeof(Element) * W % 16 == 0 ? 16
+               : sizeof(Element) % 4 == 0    ? 4
+                                             : 1) neighbours {
+  static constexpr int width = W;
+  Element part[W];
+};
+
+}  // namespace detail
+
 // Columns of running results: the first `Columns` threads of each block have those of its rows, afterwards those of all
-// rows of the grid. `all`: room in memory for gridDim.x * Columns * A::width elements, used once in a kernel. `shared`:
-// as columns_reduce() wants it for Columns * Groups threads.
-template <typename C, int Threads, int Columns, int Groups, typename A>
+// rows of the grid. `all`: room in memory for gridDim.x * Columns elements of at least a word, 16-byte
+// aligned, used once in a kernel. `shared`: as columns_apart() wants it for vectors of 4
+// elements, where there are as many.
+template <typename C, int Threads, int Columns, typename A>
 TILE_INLINE void grid_columns(A& own, uint8_t* all, uint8_t* shared, grid_barrier& barrier) {
   using Element = decltype(element_of(own, 0));
-  constexpr int W = A::width;
-  auto* elements = reinterpret_cast<Element*>(all);
+  static_assert(A::width == 1, "a block has a thread for each element");
+  constexpr int Wide = Columns % 4 == 0 ? 4 : 1;
+  using Vector = detail::neighbours<Element, Wide>;
+  constexpr int Vectors = Columns / Wide, Groups = Threads / Vectors;
   const int lane = threadIdx.x;
   if (lane < Columns) {
-    each_lane<W>([&](int i) { elements[(int(blockIdx.x) * Columns + lane) * W + i] = element_of(own, i); });
+    reinterpret_cast<Element*>(all)[int(blockIdx.x) * Columns + lane] = own.part[0];
   }
   barrier.sync();
-  A rest;
-  if (lane < Columns * Groups) {
-    for (int b = lane / Columns; b < int(gridDim.x); b += Groups) {
-      each_lane<W>([&](int i) {
-        set_element(rest, i, C::apply(element_of(rest, i), elements[(b * Columns + lane % Columns) * W + i]));
-      });
+  const auto* vectors = reinterpret_cast<const Vector*>(all);
+  Vector some;
+  each_lane<Wide>([&](int i) { some.part[i] = C::template identity<Element>(); });
+  if (lane < Vectors * Groups) {
+#pragma unroll 4
+    for (int b = lane / Vectors; b < int(gridDim.x); b += Groups) {
+      const Vector v = vectors[b * Vectors + lane % Vectors];
+      each_lane<Wide>([&](int i) { some.part[i] = C::apply(some.part[i], v.part[i]); });
     }
   }
-  columns_reduce<C, Threads, Columns, Groups>(rest, shared, lane);
-  own = rest;
+  own.part[0] = columns_apart<C, Threads, Vectors, Groups>(some, shared, lane).part[0];
 }
 
 }  // namespace heddle::tile

@@ -194,6 +194,10 @@ TILE_INLINE best<Max, Last, T, P> shuffle_xor(best<Max, Last, T, P> x, int by) {
 
 struct best_of {
   template <typename B>
+  TILE_INLINE static constexpr B identity() {
+    return {0, -1};
+  }
+  template <typename B>
   TILE_INLINE static B apply(B a, B b) {
     return a.with(b);
   }
@@ -218,6 +222,11 @@ TILE_INLINE T lanes_reduce(T x) {
   return x;
 }
 
+TILE_HD constexpr int log2_of(int n) {
+  int p = 0;
+  while (1 << p < n) ++p;
+  return p;
+}
 TILE_HD constexpr int power_of_two_from(int n) {
   int p = 1;
   while (p < n) p *= 2;
@@ -234,24 +243,51 @@ TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
     x = lanes_reduce<C, 32>(x);
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
     __syncthreads();
+    const int other = threadIdx.x % rounded;
     if constexpr (rounded == warps) {
-      return lanes_reduce<C, rounded>(shared[threadIdx.x % rounded]);
+      x = shared[other];
     } else {
-      T r = shared[0];
-#pragma unroll
-      for (int i = 1; i < warps; ++i) r = C::apply(r, shared[i]);
-      return r;
+      x = other < warps ? shared[other] : C::template identity<T>();
     }
+    return lanes_reduce<C, rounded>(x);
   }
 }
 
+namespace detail {
+
+// The lanes of running results as they lie in memory.
+template <typename A>
+struct alignas(sizeof(element_of(A(), 0)) * A::width > 8 ? 16 : sizeof(element_of(A(), 0)) * A::width) column_vector {
+  using Element = decltype(element_of(A(), 0));
+  Element e[A::width];
+
+  TILE_INLINE static column_vector of(const A& own) {
+    column_vector v;
+    each_lane<A::width>([&](int i) { v.e[i] = element_of(own, i); });
+    return v;
+  }
+  TILE_INLINE void get(A& own) const {
+    const column_vector v = *this;
+    each_lane<A::width>([&](int i) { set_element(own, i, v.e[i]); });
+  }
+  template <typename C>
+  TILE_INLINE void add(A& own) const {
+    const column_vector v = *this;
+    each_lane<A::width>([&](int i) { set_element(own, i, C::apply(element_of(own, i), v.e[i])); });
+  }
+};
+
+}  // namespace detail
+
 // Columns of running results: the thread `lane` < Columns * Groups of a team has the column lane % Columns of one group
-// of rows. Afterwards the first group's threads have the columns of all. `shared` is the team's own.
+// of rows. Afterwards the first group's threads have the columns of all. `shared` is the team's own, 16-byte aligned,
+// and may be used again after the next barrier.
 template <typename C, int Team, int Columns, int Groups, typename A>
 TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   using Element = decltype(element_of(own, 0));
-  auto* all = reinterpret_cast<Element*>(shared);
   constexpr int W = A::width;
+  using Vector = detail::column_vector<A>;
+  auto* all = reinterpret_cast<Vector*>(shared);
   // Threads of a warp with the same column first, by shuffles; then warp by warp.
   constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
   constexpr int Left = together ? Team / 32 : Groups, Active = Columns * Left;
@@ -265,20 +301,108 @@ TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
     }
   }
   if constexpr (Left > 1) {
+    // Many parts in two steps: some threads a column, then one.
+    constexpr int Parts = Left <= 16 ? Left : Left <= 64 ? 8 : 16;
     const int place = together ? lane / 32 * Columns + lane % 32 : lane;
-    if (together ? lane % 32 < Columns : lane < Active) {
-      each_lane<W>([&](int i) { all[i * Active + place] = element_of(own, i); });
-    }
+    if (together ? lane % 32 < Columns : lane < Active) all[place] = Vector::of(own);
     team_sync<Team>();
+    if constexpr (Parts < Left) {
+      if (lane < Columns * Parts) {
+        if constexpr (together) all[lane].get(own);
+#pragma unroll
+        for (int g = Parts; g < Left; g += Parts) {
+          if (g + Parts <= Left || lane < Columns * (Left - g)) all[g * Columns + lane].template add<C>(own);
+        }
+        if (lane >= Columns) all[lane] = Vector::of(own);
+      }
+      team_sync<Team>();
+    }
     if (lane < Columns) {
-#pragma unroll 8
-      for (int g = 1; g < Left; ++g) {
-        each_lane<W>(
-            [&](int i) { set_element(own, i, C::apply(element_of(own, i), all[i * Active + g * Columns + lane])); });
+#pragma unroll
+      for (int g = 1; g < Parts; ++g) all[g * Columns + lane].template add<C>(own);
+    }
+  }
+}
+
+// One result of a column, as an accumulator has them.
+template <typename Element>
+struct single_column {
+  static constexpr int width = 1;
+  Element part[1];
+  TILE_INLINE auto columns() const {
+    if constexpr (requires { part[0].where; }) {
+      return vec<int64_t, 1>{part[0].where};
+    } else {
+      return vec<Element, 1>{part[0]};
+    }
+  }
+};
+
+// The same for a block of more than a warp whose columns are no more than its threads, each on a thread of its own: the
+// thread e < Columns * A::width returns that of lane e % A::width of column e / A::width. `shared` has room for the
+// lanes of Columns * Groups threads.
+template <typename C, int Team, int Columns, int Groups, typename A>
+TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
+  using Element = decltype(element_of(own, 0));
+  constexpr int W = A::width, All = Columns * W;
+  static_assert(Team > 32 && All <= Team);
+  auto* all = reinterpret_cast<Element*>(shared);
+  constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
+  constexpr int Left = together ? Team / 32 : Groups;
+  if constexpr (together) {
+    // Threads of a warp with the same column: as long as they have several lanes, two share them out between them.
+    Element lanes[W];
+    each_lane<W>([&](int i) { lanes[i] = element_of(own, i); });
+    int first = 0;
+    bool writes = true;
+    constexpr int steps = log2_of(32 / Columns), halvings = steps < log2_of(W) ? steps : log2_of(W);
+#pragma unroll
+    for (int step = 0; step < steps; ++step) {
+      const int by = 16 >> step, w = W >> (step < halvings ? step : halvings);
+      const bool upper = (lane & by) != 0;
+      if (step < halvings) {
+#pragma unroll
+        for (int i = 0; i < W / 2; ++i) {
+          if (i >= w / 2) break;
+          const Element kept = upper ? lanes[i + w / 2] : lanes[i], given = upper ? lanes[i] : lanes[i + w / 2];
+          lanes[i] = C::apply(kept, shuffle_xor(given, by));
+        }
+        first += upper ? w / 2 : 0;
+      } else {
+        lanes[0] = C::apply(lanes[0], shuffle_xor(lanes[0], by));
+        writes = writes && !upper;
       }
     }
-    team_sync<Team>();
+    constexpr int w = W >> halvings;
+    const int at = lane / 32 * All + lane % Columns * W + first;
+    if (writes) {
+#pragma unroll
+      for (int i = 0; i < w; ++i) all[at + i] = lanes[i];
+    }
+  } else if (lane < Columns * Groups) {
+    each_lane<W>([&](int i) { all[lane * W + i] = element_of(own, i); });
   }
+  __syncthreads();
+  // Many parts in two steps: several threads for each, then one.
+  constexpr int most = Team / All, wanted = Left > 64 ? 16 : Left > 16 ? 8 : Left > 4 && sizeof(Element) > 8 ? 4 : 1;
+  constexpr int Parts = most >= wanted ? wanted : 1;
+  single_column<Element> r{};
+  if (lane < All * Parts) {
+    r.part[0] = all[lane];
+#pragma unroll
+    for (int g = Parts; g < Left; g += Parts) {
+      if (g + Parts <= Left || lane < All * (Left - g)) r.part[0] = C::apply(r.part[0], all[g * All + lane]);
+    }
+  }
+  if constexpr (Parts > 1) {
+    if (lane >= All && lane < All * Parts) all[lane] = r.part[0];
+    __syncthreads();
+    if (lane < All) {
+#pragma unroll
+      for (int g = 1; g < Parts; ++g) r.part[0] = C::apply(r.part[0], all[g * All + lane]);
+    }
+  }
+  return r;
 }
 
 // What the teams of a block carried, point by point: thread t of the block gets the vectors t, t + threads, ... of all

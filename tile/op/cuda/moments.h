@@ -1,0 +1,94 @@
+// Mean and squared deviations of many values in one pass.
+#pragma once
+
+#include "tile/arch/sm80/approx.h"
+#include "tile/op/cuda/team.h"
+
+namespace heddle::tile {
+
+// Of `n` values: their mean, and the sum of the squares of what they differ from it.
+template <typename T>
+struct moment {
+  T n, mean, squares;
+};
+
+// Of the values of both (Chan, Golub, LeVeque 1979).
+struct moments_of {
+  template <typename M>
+  TILE_INLINE static constexpr M identity() {
+    return {0, 0, 0};
+  }
+  template <typename T>
+  TILE_INLINE static moment<T> apply(moment<T> a, moment<T> b) {
+    const T n = a.n + b.n, share = n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(0), d = b.mean - a.mean;
+    return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
+  }
+};
+
+template <typename T>
+TILE_INLINE moment<T> shuffle_xor(moment<T> x, int by) {
+  return {shuffle_xor(x.n, by), shuffle_xor(x.mean, by), shuffle_xor(x.squares, by)};
+}
+
+// The moments of a thread's columns, for what teams do with columns.
+template <typename T, int W>
+struct column_moments {
+  static constexpr int width = W;
+  moment<T> part[W];
+  TILE_INLINE vec<T, W> sums() const {
+    vec<T, W> r;
+    each_lane<W>([&](int i) { r.set(i, part[i].mean * part[i].n); });
+    return r;
+  }
+  TILE_INLINE vec<T, W> squares() const {
+    vec<T, W> r;
+    each_lane<W>([&](int i) { r.set(i, part[i].squares); });
+    return r;
+  }
+};
+
+// Where each thread has one column.
+template <typename T>
+struct single_column<moment<T>> {
+  static constexpr int width = 1;
+  moment<T> part[1];
+  TILE_INLINE vec<T, 1> sums() const { return {part[0].mean * part[0].n}; }
+  TILE_INLINE vec<T, 1> squares() const { return {part[0].squares}; }
+};
+
+// Those of a thread, lane by lane. What it adds are differences to the first value it has: that one differs from their
+// mean by less than their deviations come to, so that of n values no more than n units in the last place are lost.
+template <typename T, int W>
+struct moments_accumulator {
+  static constexpr int width = W;
+  T n = T(0);
+  vec<T, W> first = zero<T, W>(), sum = zero<T, W>(), squares = zero<T, W>();
+
+  TILE_INLINE void add(vec<T, W> v) {
+    if (n == T(0)) first = v;
+    n += T(1);
+    const vec<T, W> d = v - first;
+    sum = sum + d;
+    squares = fma(d, d, squares);
+  }
+  TILE_INLINE column_moments<T, W> columns() const {
+    column_moments<T, W> r;
+    const T share = n > T(0) ? cuda::reciprocal_approx(n) : T(0);
+    each_lane<W>([&](int i) {
+      const T mean = sum[i] * share, rest = squares[i] - sum[i] * mean;
+      r.part[i] = {n, first[i] + mean, rest > T(0) || rest != rest ? rest : T(0)};
+    });
+    return r;
+  }
+  TILE_INLINE moment<T> row() const {
+    column_moments<T, W> r = columns();
+#pragma unroll
+    for (int half = W / 2; half > 0; half /= 2) {
+#pragma unroll
+      for (int i = 0; i < half; ++i) r.part[i] = moments_of::apply(r.part[i], r.part[i + half]);
+    }
+    return r.part[0];
+  }
+};
+
+}  // namespace heddle::tile
