@@ -126,8 +126,10 @@ class CudaStitchWriter {
     const bool one = team == body_.threads;
     if (body_.gang > 1) {
       out_.line("[[maybe_unused]] const int own = int(threadIdx.x);");
+      out_.line("TILE_ASSUME(own < {});", body_.threads);
       out_.line("[[maybe_unused]] const int lane = int({}) * {} + own;",
-                body_.whole_grid ? "blockIdx.x" : "tile::sm90::cluster_rank()", body_.threads);
+                body_.whole_grid ? "blockIdx.x" : fmt::format("tile::sm90::cluster_rank() % {}", body_.gang),
+                body_.threads);
       out_.line("[[maybe_unused]] const int team = 0;");
       return;
     }

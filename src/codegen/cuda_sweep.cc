@@ -22,6 +22,8 @@ using Over = CudaReduction::Over;
 
 namespace {
 
+constexpr int64_t kFewCopies = 4;  // of a thread; so many loads are in flight at once anyway
+
 int64_t computed_bytes(DType dtype) {
   return static_cast<int64_t>(size_of(schedule::compute_dtype(dtype)));
 }
@@ -422,12 +424,14 @@ void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
   emitter_.push_scope();
   hoist(stage, known);
   const int64_t full = full_steps(s);
-  if (inner > 1 && !p.inner_valid.empty() && full > 0) {
+  if (outer == 1 && inner > kFewCopies && copied(stage) != nullptr) {
+    write_copies(stage, p);
+  } else if (inner > 1 && !p.inner_valid.empty() && full > 0) {
     // What all threads have goes without a question, so that the loads of several steps are in flight together.
-    write_steps(stage, p, 0, full);
-    write_steps(stage, p, full, inner);
+    write_steps(stage, p, 0, full, Pass::kAll);
+    write_steps(stage, p, full, inner, Pass::kAll);
   } else {
-    write_steps(stage, p, 0, inner);
+    write_steps(stage, p, 0, inner, Pass::kAll);
   }
   emitter_.pop_scope();
   end_lanes();
@@ -441,8 +445,44 @@ int64_t CudaSweepWriter::full_steps(const CudaSpread& s) const {
   return body_.columns(s) <= s.active ? body_.rows(s) / (s.active / body_.columns(s)) : body_.rows(s);
 }
 
+// The operand that a sweep keeps in shared memory, where it can be copied there without waiting for it.
+const CudaKeep* CudaSweepWriter::copied(const CudaStage& stage) {
+  if (stage.keeps.size() != 1 || !stage.keeps[0].shared || stage.spread.vector == 1) return nullptr;
+  const CudaKeep& k = stage.keeps[0];
+  const schedule::Expr& e = body_.pool[k.value];
+  const size_t operands = emitter_.names().buffers.size() - body_.scratch.size();
+  const auto bytes = stage.spread.vector * static_cast<int64_t>(size_of(e.dtype));
+  if (e.kind != schedule::Expr::Kind::kLoad || e.id >= operands || e.dtype == DType::kBool) return nullptr;
+  if (bytes != 4 && bytes != 8 && bytes != 16) return nullptr;
+  const bool bound = !emitter_.has_lanes();
+  if (bound) begin_lanes(stage.spread);
+  const bool aligned = emitter_.aligned_at(k.value);
+  if (bound) end_lanes();
+  return aligned ? &k : nullptr;
+}
+
+// All copies are under way before the first of them is waited for.
+void CudaSweepWriter::write_copies(const CudaStage& stage, const Point& p) {
+  constexpr int64_t kGroups = 4;
+  const int64_t inner = body_.inner_steps(stage.spread), each = (inner + kGroups - 1) / kGroups;
+  const int64_t groups = (inner + each - 1) / each, full = full_steps(stage.spread);
+  for (const Pass pass : {Pass::kCopy, Pass::kUse}) {
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t from = g * each, to = std::min(inner, from + each);
+      if (pass == Pass::kUse) out_.line("tile::sm80::wait_copies<{}>();", groups - 1 - g);
+      if (!p.inner_valid.empty() && full > from && full < to) {
+        write_steps(stage, p, from, full, pass);
+        write_steps(stage, p, full, to, pass);
+      } else {
+        write_steps(stage, p, from, to, pass);
+      }
+      if (pass == Pass::kCopy) out_.line("tile::sm80::commit_copies();");
+    }
+  }
+}
+
 // The steps [from, to) of the inner walk.
-void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_t from, int64_t to) {
+void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_t from, int64_t to, Pass pass) {
   const CudaSpread& s = stage.spread;
   const int64_t outer = body_.outer_steps(s), inner = body_.inner_steps(s);
   const bool guarded = !p.inner_valid.empty() && to > full_steps(s);
@@ -479,7 +519,7 @@ void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_
   }
   begin_lanes(s);
   emitter_.push_scope();
-  write_body(stage);
+  write_body(stage, pass);
   emitter_.pop_scope();
   end_lanes();
   if (cut) {
@@ -493,8 +533,26 @@ void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_
   if (inner > 1) out_.close();
 }
 
-void CudaSweepWriter::write_body(const CudaStage& stage) {
+// The slot of this step of this thread.
+std::string CudaSweepWriter::place_of(const CudaStage& stage, const CudaKeep& k) const {
+  return fmt::format("{} + (k * {} + {}) * {}", emitter_.names().buffers[k.buffer],
+                     std::min(stage.spread.active, body_.threads), body_.gang > 1 ? "own" : "lane",
+                     stage.spread.vector);
+}
+
+void CudaSweepWriter::write_body(const CudaStage& stage, Pass pass) {
   const CudaSpread& s = stage.spread;
+  if (pass != Pass::kAll) {
+    const CudaKeep& k = stage.keeps[0];
+    if (pass == Pass::kCopy) {
+      const auto bytes = s.vector * static_cast<int64_t>(size_of(body_.pool[k.value].dtype));
+      out_.line("tile::sm80::copy_async<{0}>(tile::cuda::shared_address({1}), {2}, {0});", bytes, place_of(stage, k),
+                emitter_.place(k.value));
+      return;
+    }
+    out_.line("const auto h{0} = tile::load<{1}, {1}>({2});", k.local, s.vector, place_of(stage, k));
+    emitter_.names().cached[k.value] = {fmt::format("h{}", k.local), k.dtype, true};
+  }
   name_keeps(stage);
   for (const CudaKeep& k : stage.keeps) {
     if (k.stored) {
@@ -502,10 +560,10 @@ void CudaSweepWriter::write_body(const CudaStage& stage) {
       out_.line("n{}[{}] = {};", k.local, at, emitter_.stored(k.value));
       continue;
     }
+    if (pass == Pass::kUse) break;
     const std::string value = emitter_.vector(k.value);
     if (k.shared) {
-      out_.line("tile::store<{0}>({1} + (k * {2} + {3}) * {0}, {4});", s.vector, emitter_.names().buffers[k.buffer],
-                std::min(s.active, body_.threads), body_.gang > 1 ? "own" : "lane", value);
+      out_.line("tile::store<{}>({}, {});", s.vector, place_of(stage, k), value);
     } else if (k.dtype == DType::kBool) {
       out_.line("h{}[k] = tile::convert_mask<1>({});", k.local, value);
     } else {
@@ -522,12 +580,15 @@ void CudaSweepWriter::write_body(const CudaStage& stage) {
     }
   }
   write_stores(stage);
+  if (pass == Pass::kUse) emitter_.names().cached.erase(stage.keeps[0].value);
 }
 
 void CudaSweepWriter::write_stores(const CudaStage& stage) {
   const size_t operands = emitter_.names().buffers.size() - body_.scratch.size();
   for (const Store& s : stage.stores) {
     const bool guarded = has_live && s.buffer < operands;
+    // What only an output of 16 bits needs.
+    emitter_.set_fast(s.buffer < operands && (s.dtype == DType::kF16 || s.dtype == DType::kBF16));
     emitter_.value(s.value);
     if (guarded) {
       out_.open("if (live) {");
@@ -539,6 +600,7 @@ void CudaSweepWriter::write_stores(const CudaStage& stage) {
       out_.close();
     }
   }
+  emitter_.set_fast(false);
 }
 
 void CudaSweepWriter::write_tail(const CudaStage& stage) {
@@ -574,9 +636,7 @@ void CudaSweepWriter::name_keeps(const CudaStage& stage) {
   for (const CudaStage& from : body_.stages) {
     for (const CudaKeep& k : from.keeps) {
       if (!k.shared || used.count(k.local) == 0) continue;
-      out_.line("const auto h{0} = tile::load<{1}, {1}>({2} + (k * {3} + {4}) * {1});", k.local, stage.spread.vector,
-                emitter_.names().buffers[k.buffer], std::min(stage.spread.active, body_.threads),
-                body_.gang > 1 ? "own" : "lane");
+      out_.line("const auto h{0} = tile::load<{1}, {1}>({2});", k.local, stage.spread.vector, place_of(stage, k));
     }
   }
 }

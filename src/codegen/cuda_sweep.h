@@ -71,8 +71,12 @@ class CudaSweepWriter {
   void write_walks(const schedule::CudaStage& stage, int team);
   void write_inner(const schedule::CudaStage& stage, const Point& point);
   int64_t full_steps(const schedule::CudaSpread& spread) const;
-  void write_steps(const schedule::CudaStage& stage, const Point& point, int64_t from, int64_t to);
-  void write_body(const schedule::CudaStage& stage);
+  enum class Pass : uint8_t { kAll, kCopy, kUse };  // kCopy: only what goes to shared memory by itself
+  void write_steps(const schedule::CudaStage& stage, const Point& point, int64_t from, int64_t to, Pass pass);
+  const schedule::CudaKeep* copied(const schedule::CudaStage& stage);
+  void write_copies(const schedule::CudaStage& stage, const Point& point);
+  std::string place_of(const schedule::CudaStage& stage, const schedule::CudaKeep& keep) const;
+  void write_body(const schedule::CudaStage& stage, Pass pass);
   void write_tail(const schedule::CudaStage& stage);
   void write_stores(const schedule::CudaStage& stage);
   void begin_gang();

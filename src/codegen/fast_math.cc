@@ -193,6 +193,15 @@ std::optional<ExprId> softplus_of(const ExprPool& pool, ExprId id) {
   return std::nullopt;
 }
 
+// 1 / (1 + e^-y) or y / (1 + e^-y): neither needs a division for divisors of any size.
+bool divides_by_logistic(const ExprPool& pool, ExprId id) {
+  const Expr* div = as_op(pool, id, Op::kDiv);
+  const Expr* exp = div != nullptr ? beside_one(pool, div->args[1], Op::kExp) : nullptr;
+  if (exp == nullptr) return false;
+  const Expr* minus = as_op(pool, exp->args[0], Op::kNeg);
+  return as_number(pool, div->args[0]) == 1.0 || (minus != nullptr && minus->args[0] == div->args[0]);
+}
+
 }  // namespace
 
 std::optional<PackForm> pack_form_of(const ExprPool& pool, ExprId id) {
@@ -205,8 +214,15 @@ std::optional<PackForm> pack_form_of(const ExprPool& pool, ExprId id) {
 
 std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
   const Expr& expr = pool_[e];
-  if (!style_.fast || computed_type(expr.dtype) != "float") return std::nullopt;
+  if (!style_.cuda || computed_type(expr.dtype) != "float") return std::nullopt;
   const bool is_wide = wide(e);
+  if (!style_.fast) {
+    if (divisors_.count(expr.op == Op::kDiv ? expr.args[1] : e) != 0 || !divides_by_logistic(pool_, e)) {
+      return std::nullopt;
+    }
+    const std::string a = widened(value(expr.args[0]), is_wide), b = widened(value(expr.args[1]), is_wide);
+    return keep(e, {declare(e, fmt::format("tile::divide_by_logistic({}, {})", a, b)), expr.dtype, is_wide});
+  }
   if (const auto form = form_of(pool_, e)) {
     const std::string argument = widened(value(form->argument), is_wide);
     return keep(e, {declare(e, fmt::format("tile::fast::{}({})", form->function, argument)), expr.dtype, is_wide});

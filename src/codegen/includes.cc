@@ -11,11 +11,17 @@ struct Named {
 };
 
 constexpr Named kNamed[] = {
-    {"tile::load_rows", "tile/op/rows.h"},      {"tile::store_rows", "tile/op/rows.h"},
-    {"transpose_block", "tile/op/transpose.h"}, {"philox", "tile/op/random.h"},
-    {"tile::f8", "tile/op/narrow.h"},           {"tile::f4", "tile/op/narrow.h"},
-    {"round_storage", "tile/op/narrow.h"},      {"cast_bits", "tile/op/narrow.h"},
+    {"tile::load_rows", "tile/op/rows.h"},
+    {"tile::store_rows", "tile/op/rows.h"},
+    {"transpose_block", "tile/op/transpose.h"},
+    {"philox", "tile/op/random.h"},
+    {"tile::f8", "tile/op/narrow.h"},
+    {"tile::f4", "tile/op/narrow.h"},
+    {"round_storage", "tile/op/narrow.h"},
+    {"cast_bits", "tile/op/narrow.h"},
     {"tile::fast::", "tile/op/cuda/fast.h"},
+    {"tile::sm80::copy_async", "tile/arch/sm80/cp_async.h"},
+    {"shared_address", "tile/arch/sm80/shared.h"},
 };
 
 }  // namespace

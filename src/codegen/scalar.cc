@@ -288,6 +288,15 @@ std::string ScalarEmitter::stored(ExprId load) {
                      pointer(expr));
 }
 
+bool ScalarEmitter::aligned_at(ExprId load) const {
+  const Expr& expr = pool_[load];
+  if (!lanes_ || expr.kind != Expr::Kind::kLoad || !wide(load) || lane_stride(expr.index) != 1) return false;
+  return fmt::format("{}", alignment(expr.index)) == lanes_->width;
+}
+std::string ScalarEmitter::place(ExprId load) {
+  return fmt::format("{} + ({})", names_.buffers[pool_[load].id], index(pool_[load].index));
+}
+
 TextValue ScalarEmitter::write_load(ExprId e) {
   const Expr& expr = pool_[e];
   const bool is_wide = wide(e);

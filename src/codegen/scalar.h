@@ -64,8 +64,14 @@ class ScalarEmitter {
   ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out);
 
   Names& names() { return names_; }
+  const Names& names() const { return names_; }
   void set_lanes(std::optional<Lanes> lanes) { lanes_ = std::move(lanes); }
   void set_style(Style style) { style_ = std::move(style); }
+  void set_fast(bool fast) { style_.fast = fast; }
+  bool has_lanes() const { return lanes_.has_value(); }
+  // Whether a load's lanes are side by side from a multiple of their number on, and where lane 0 is.
+  bool aligned_at(schedule::ExprId load) const;
+  std::string place(schedule::ExprId load);
   // Values written between push and pop are forgotten at pop (they went out of C++ scope).
   void push_scope() { scopes_.emplace_back(); }
   void pop_scope() {

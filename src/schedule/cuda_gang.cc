@@ -12,55 +12,101 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+// How many blocks run at once in clusters of `blocks`, `each` to a multiprocessor. Clusters of more than two leave some
+// multiprocessors of each group idle: on an H200 30 of four fit and 15 of eight.
+int64_t resident(const CudaTarget& target, int blocks, int64_t each) {
+  const int64_t all = target.sms * each;
+  return blocks <= 2 ? all : all * 10 / 11;
+}
+
+// Of a block whose threads have `vectors` each.
+int threads_for(int64_t steps) {
+  constexpr int64_t kVectors = 8;  // as many loads in flight as registers hold at little cost
+  const int64_t wanted = std::max(ceil_div(steps, kVectors), std::min<int64_t>(ceil_div(steps, 4), 256));
+  return static_cast<int>(std::clamp<int64_t>(ceil_div(wanted, 32) * 32, 64, 512));
+}
+
 }  // namespace
 
-std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector) {
+std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector, double bytes) {
   constexpr int64_t kLeastSteps = 256;              // of a block: fewer are not worth the exchange
-  constexpr int64_t kKept = int64_t{512} * 64;      // elements that a block keeps in registers
-  constexpr int64_t kMostKept = int64_t{200} << 8;  // or in shared memory
+  constexpr int64_t kMostKept = int64_t{200} << 8;  // elements of a block in registers or shared memory
+  constexpr double kAgain = 1.5;                    // what does not stay on the chip is read again
+  constexpr double kTurnUs = 2;                     // blocks that wait for others to end
   if (target.sm < kClusters || rows < 1) return std::nullopt;
-  int blocks = 1;
-  const auto elements = [&](int n) { return ceil_div(steps, n) * vector; };
-  // Enough blocks for the device, and parts that stay in registers.
-  while (blocks < kMostBlocks && ceil_div(steps, 2 * blocks) >= kLeastSteps &&
-         (2 * rows * blocks < 3 * target.sms || elements(blocks) > kKept)) {
-    blocks *= 2;
+  int best = 1;
+  double least = 0;
+  for (int blocks = 1; blocks <= kMostBlocks; blocks *= 2) {
+    const int64_t own = ceil_div(steps, blocks), all = rows * blocks;
+    if (blocks > 1 && own < kLeastSteps) break;
+    const int64_t words = ceil_div(own, threads_for(own)) * vector;
+    const int64_t registers = std::min<int64_t>(40 + 3 * words / 2, 128) * threads_for(own);
+    const int64_t each =
+        std::max<int64_t>(1, std::min(target.registers_per_sm / registers, 2048 / int64_t{threads_for(own)}));
+    const auto busy = static_cast<double>(ceil_div(all, resident(target, blocks, 1))) / blocks;  // rows of one
+    const auto turns = static_cast<double>(ceil_div(all, resident(target, blocks, each)));
+    double us = std::max(static_cast<double>(rows) * bytes / (target.copy_tbps * 1e6),
+                         busy * bytes / std::min(target.sm_gbps * 1e3, target.copy_tbps * 1e6 * 1.3 / target.sms));
+    if (own * vector > kMostKept) us *= kAgain;
+    us += (turns - 1) * kTurnUs * (blocks > 1);
+    if (blocks > 1) us += 2 * target.cluster_barrier_us;
+    if (least == 0 || us < 0.97 * least) {
+      least = us;
+      best = blocks;
+    }
   }
-  if (blocks == 1 || elements(blocks) > kMostKept) return std::nullopt;
-  const int64_t each = ceil_div(ceil_div(steps, blocks), 4);  // four vectors a thread
-  const auto threads = static_cast<int>(std::clamp<int64_t>(ceil_div(each, 32) * 32, 64, 512));
-  return CudaGang{blocks, threads, 0};
+  if (best == 1 || ceil_div(steps, best) * vector > kMostKept) return std::nullopt;
+  const int threads = threads_for(ceil_div(steps, best));
+  const auto together = ceil_div(rows * best, resident(target, best, 1));
+  return CudaGang{best, threads, 0, static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
 }
 
 std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                          int64_t bytes) {
   constexpr int64_t kMostKept = int64_t{180} << 8;  // elements of a block, on the chip as f32
-  constexpr int kThreads = 512;
+  constexpr int64_t kVectors = 16;                  // of a thread, as loads in flight
+  struct Segment {
+    int64_t bytes;
+    double cost;   // of moving a byte in such pieces, as measured on an H200
+    double least;  // multiprocessors with work, of all
+  };
+  constexpr Segment kSegments[] = {{128, 1, 0.45}, {64, 1.1, 0.45}, {32, 1.6, 0.75}};
   if (target.sm < kClusters) return std::nullopt;
-  // The widest segments that leave no multiprocessor idle.
-  for (int64_t segment : {128, 64, 32}) {
-    const int64_t wide = segment / bytes;
+  std::optional<CudaGang> best;
+  double fewest = 0;
+  for (const Segment& segment : kSegments) {
+    const int64_t wide = segment.bytes / bytes;
     if (columns % wide != 0) continue;
     for (int blocks = 1; blocks <= kMostBlocks; blocks *= 2) {
       const int64_t kept = ceil_div(rows, blocks) * wide, all = columns / wide * others * blocks;
-      if (kept > kMostKept || all < target.sms * 3 / 4) continue;
-      if (kept < kThreads * 4 && blocks > 1) break;
-      return CudaGang{blocks, kThreads, wide};
+      if (kept > kMostKept || static_cast<double>(all) < segment.least * target.sms) continue;
+      if (kept < 2048 && blocks > 1) break;
+      const int64_t together = ceil_div(all, resident(target, blocks, 1));
+      const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
+      const double busy = moved / static_cast<double>(all) * static_cast<double>(together);
+      const double us = segment.cost * std::max(moved / (target.copy_tbps * 1e6), busy / (target.sm_gbps * 1e3)) +
+                        (blocks > 1 ? target.cluster_barrier_us : 0);
+      if (best && us > 0.97 * fewest) continue;
+      fewest = us;
+      const int64_t threads = ceil_div(kept, kVectors * (16 / bytes)) / 128 * 128;
+      best = CudaGang{blocks, static_cast<int>(std::clamp<int64_t>(threads, 256, 512)), wide,
+                      static_cast<int>(std::clamp<int64_t>(together, 1, 2))};
     }
   }
-  return std::nullopt;
+  return best;
 }
 
-std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int vector) {
+std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int vector,
+                                         int64_t bytes) {
   constexpr int kThreads = 512;          // at most 128 registers each: a block is always resident
   constexpr int64_t kMostColumns = 256;  // every block reads the parts of all
   constexpr int64_t kLeastKept = int64_t{kThreads} * 8, kReserve = 24 << 10;
-  const int64_t most = (target.shared_bytes_per_block - kReserve) / 4;
+  const int64_t most = (target.shared_bytes_per_block - kReserve) / bytes;
   const int64_t vectors = columns / vector;
   if (columns % vector != 0 || columns > kMostColumns || kThreads % vectors != 0) return std::nullopt;
   const int64_t turns = ceil_div(rows, target.sms * (kThreads / vectors)), kept = turns * kThreads * vector;
   if (kept > most || kept < kLeastKept) return std::nullopt;
-  return CudaGang{target.sms, kThreads, columns};
+  return CudaGang{target.sms, kThreads, columns, 1};
 }
 
 }  // namespace heddle::schedule

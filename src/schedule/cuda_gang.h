@@ -12,10 +12,12 @@ namespace heddle::schedule {
 struct CudaGang {
   int blocks = 1, threads = 512;
   int64_t columns = 0;  // of a gang that reduces columns: how many
+  int resident = 1;     // blocks that each multiprocessor has at once
 };
 
-// For rows of `steps` vectors, each thread's part in registers or shared memory; nullopt: a block does as well.
-std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector);
+// For rows of `steps` vectors, each thread's part in registers or shared memory; `bytes` that a row moves. nullopt: a
+// block does as well.
+std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector, double bytes);
 
 // For reductions down `rows` elements of each of `columns` neighbouring columns, `others` times, whose elements are
 // needed again afterwards; `bytes` of one in memory. nullopt: they do not stay on the chip, or too few blocks have
@@ -25,6 +27,7 @@ std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows,
 
 // The same by all blocks of the device at once, one on each multiprocessor, with barriers across the grid; `vector`:
 // elements of an access. nullopt: it does not stay on the chip, or is too little to spread.
-std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int vector);
+std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int vector,
+                                         int64_t bytes);
 
 }  // namespace heddle::schedule

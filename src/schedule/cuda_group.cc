@@ -167,7 +167,7 @@ class CudaGroupScheduler {
     const int64_t columns = size / deviation.rows;
     const int vector = static_cast<int>(std::gcd(columns, 16 / bytes));
     return again && (gang_for_columns(cuda_, deviation.rows, columns, 1, bytes).has_value() ||
-                     grid_for_columns(cuda_, deviation.rows, columns, vector).has_value());
+                     grid_for_columns(cuda_, deviation.rows, columns, vector, bytes).has_value());
   }
   // What is read for a value that casts alone make of it.
   ir::ValueId source_of(ir::ValueId v) const {

@@ -51,9 +51,10 @@ std::shared_ptr<CudaStitchDesc> build_cuda_stages(Probe& probe, const ir::Graph&
 uint64_t start_vars(const std::vector<GridDim>& grid);
 
 // How many elements at a time the accesses of some expressions are best made along `lane`, whose first element is a
-// multiple of every candidate: as many as 16 bytes hold where most of the bytes lie aligned and side by side.
+// multiple of every candidate: as many as 16 bytes hold where most of the bytes lie aligned and side by side. What lies
+// in scratch, buffers from `scratch` on, may be wider.
 int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId lane, int64_t extent,
-                  const std::vector<ExprId>& values, const std::vector<Store>& stores);
+                  const std::vector<ExprId>& values, const std::vector<Store>& stores, uint32_t scratch = UINT32_MAX);
 
 // Every expression below `roots`, through computed indices too, each once.
 void visit_exprs(const ExprPool& pool, const std::vector<ExprId>& roots, const std::function<void(ExprId)>& f);

@@ -338,12 +338,13 @@ class CudaMapper {
     const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = probe_.volume(reduced);
     auto gang = gang_for_columns(cuda_, rows, extent(v), others, widest_element());
     if (!gang && others == 1) {
-      gang = grid_for_columns(cuda_, rows, extent(v), vector_of_kernel(false));
+      gang = grid_for_columns(cuda_, rows, extent(v), vector_of_kernel(false), widest_element());
       mapping_.whole_grid = gang.has_value();
     }
     if (!gang) return false;
     add_blocked(v, gang->columns);
     mapping_.gang = gang->blocks;
+    mapping_.resident = gang->resident;
     mapping_.threads = gang->threads;
     mapping_.team = gang->threads * gang->blocks;
     mapping_.reason =
@@ -399,9 +400,11 @@ class CudaMapper {
       failed_ = true;
     }
     if (!mapping_.serial && one_value_each()) {
-      if (const auto gang = gang_for_rows(cuda_, iterations, steps, vector)) {
+      const double each = work_.bytes / static_cast<double>(iterations);
+      if (const auto gang = gang_for_rows(cuda_, iterations, steps, vector, each)) {
         steps_ = ceil_div(steps, gang->threads * gang->blocks);
         mapping_.gang = gang->blocks;
+        mapping_.resident = gang->resident;
         mapping_.threads = gang->threads;
         mapping_.team = gang->threads * gang->blocks;
         mapping_.reason = fmt::format("{} points an iteration in {} blocks", points, gang->blocks);

@@ -53,7 +53,8 @@ int CudaDrafts::vector_for(const Draft& d, VarId lane) const {
   const int64_t extent = std::gcd(loop_extent(lane), pool_.indices.extent(lane));
   // The end of a vector that is alone in its kernel may be cut: its elements are then done one by one.
   const bool cut = mapping_.team == 1 && blocked(lane) && probe_.instances.empty();
-  return vector_length(pool_, mapping_.grid, lane, cut ? loop_extent(lane) : extent, values_of(d), d.stores);
+  return vector_length(pool_, mapping_.grid, lane, cut ? loop_extent(lane) : extent, values_of(d), d.stores,
+                       first_scratch_);
 }
 
 void CudaDrafts::choose_spreads() {
@@ -320,7 +321,14 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
   bool registers = steps <= kMostSteps;
   for (size_t s = first; s < last; ++s) registers = registers && words[s] + cost <= register_words();
   const int64_t lanes = std::min(spread.active, mapping_.threads);  // of a block
-  const int64_t bytes = elements * lanes * static_cast<int64_t>(size_of(compute_dtype(pool_[e].dtype)));
+  // In shared memory operands lie as they are in memory, so that they may be copied there.
+  if (!registers && pool_[e].kind == Expr::Kind::kOp && pool_[e].op == ir::Op::kCast) {
+    const Expr& from = pool_[pool_[e].args[0]];
+    if (from.kind == Expr::Kind::kLoad && from.id < first_scratch_) e = pool_[e].args[0];
+  }
+  const bool plain = pool_[e].kind == Expr::Kind::kLoad;
+  const DType stored = plain ? pool_[e].dtype : compute_dtype(pool_[e].dtype);
+  const int64_t bytes = elements * lanes * static_cast<int64_t>(size_of(stored));
   if (!registers && (mapping_.team == 1 || pool_[e].dtype == DType::kBool || !fits_shared(bytes))) {
     schemes_.push_back({text_of(e), Scheme::kIndependent, false,
                         fmt::format("read or computed in each sweep: {} values a thread do not stay", elements)});
@@ -331,7 +339,7 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
     for (size_t s = first; s < last; ++s) words[s] += cost;
   } else {
     keep.shared = true;
-    new_scratch(keep.dtype, elements * lanes);
+    scratch_.push_back({stored, elements * lanes});
     keep_buffers_[keep.local] = first_scratch_ + static_cast<uint32_t>(scratch_.size()) - 1;
   }
   schemes_.push_back({text_of(e), registers ? Scheme::kLocal : Scheme::kRegional, false,

@@ -135,7 +135,7 @@ class VectorCost {
 }  // namespace
 
 int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId lane, int64_t extent,
-                  const std::vector<ExprId>& values, const std::vector<Store>& stores) {
+                  const std::vector<ExprId>& values, const std::vector<Store>& stores, uint32_t scratch) {
   std::vector<ExprId> roots = values;
   for (const Store& s : stores) roots.push_back(s.value);
   size_t widest = 1;
@@ -143,12 +143,13 @@ int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId 
   visit_exprs(pool, roots, [&](ExprId e) {
     const Expr& expr = pool[e];
     // What jumps along the lanes is loaded lane by lane in any case.
-    const bool beside = expr.kind == Expr::Kind::kLoad && stride_along(pool, expr.index, lane).value_or(1) <= 1;
+    const bool operand = expr.kind == Expr::Kind::kLoad && expr.id < scratch;
+    const bool beside = operand && stride_along(pool, expr.index, lane).value_or(1) <= 1;
     if (beside && touches(expr.index)) widest = std::max(widest, size_of(expr.dtype));
     if (expr.kind == Expr::Kind::kOp && expr.dtype == DType::kF64) widest = std::max(widest, size_of(expr.dtype));
   });
   for (const Store& s : stores) {
-    if (touches(s.at)) widest = std::max(widest, size_of(s.dtype));
+    if (s.buffer < scratch && touches(s.at)) widest = std::max(widest, size_of(s.dtype));
   }
   int best = 1;
   double least = 0;

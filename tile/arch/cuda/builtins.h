@@ -12,6 +12,7 @@
 #define __builtin_nanf(text) __int_as_float(0x7fc00000)
 #define __builtin_nan(text) __longlong_as_double(0x7ff8000000000000ll)
 #define TILE_MATH(name) ::name
+#define TILE_ASSUME(condition) __builtin_assume(condition)
 #define TILE_BUILTIN_OF(name)                                    \
   template <typename... T>                                       \
   __device__ __forceinline__ auto __builtin_##name(T... value) { \
@@ -51,4 +52,10 @@ __device__ __forceinline__ int __builtin_signbit(float x) {
 }
 #else
 #define TILE_MATH(name) __builtin_##name
+#define TILE_ASSUME(condition) \
+  do {                         \
+    if (!(condition)) {        \
+      __builtin_unreachable(); \
+    }                          \
+  } while (false)
 #endif

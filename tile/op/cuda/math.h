@@ -2,6 +2,7 @@
 // place in float but for pow: 4).
 #pragma once
 
+#include "tile/arch/sm80/approx.h"
 #include "tile/op/arith.h"
 
 namespace heddle::tile {
@@ -64,6 +65,12 @@ TILE_INLINE vec<T, W> rsqrt(vec<T, W> a) {
 #else
   return T(1) / sqrt(a);
 #endif
+}
+
+// a / b where b >= 1; at most 2 units in the last place, zero where b is 2^126 or more.
+template <int W>
+TILE_INLINE vec<float, W> divide_by_logistic(vec<float, W> a, vec<float, W> b) {
+  return map_lanes(a, b, [](float x, float y) { return x * cuda::reciprocal_approx(y); });
 }
 
 // Division by what several dividends share: the reciprocal is computed once and the quotient corrected by its
