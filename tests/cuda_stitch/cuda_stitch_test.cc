@@ -90,6 +90,14 @@ TEST(CudaStitch, RowsOfAGang) {
           },
           1e-3);
     }
+    batch.add(
+        "far" + std::to_string(n),
+        [&, n = n](Builder& b) {
+          const auto x = b.binary(Op::kAdd, input(b, "x", DType::kF32, {5, n}), 300.0);
+          const auto centred = b.sub(x, b.mean(x, {1}, true));
+          b.graph().output("variance", b.mean(b.mul(centred, centred), {1}, false));
+        },
+        1e-3);
     batch.add("best" + std::to_string(n), [&, n = n](Builder& b) {
       const auto x = input(b, "x", DType::kF32, {3, n});
       b.graph().output(
@@ -148,17 +156,17 @@ TEST(CudaStitch, ColumnsAndBatchStatistics) {
         },
         1e-3);
   }
-  // Columns that a cluster keeps on the chip.
-  for (DType dtype : {DType::kF32, DType::kF16}) {
+  // Columns that a cluster keeps on the chip, in registers or, where they are many, in shared memory.
+  for (const auto& [dtype, m] :
+       {std::pair<DType, int64_t>{DType::kF32, 1100}, {DType::kF16, 1100}, {DType::kF16, 6301}}) {
     batch.add(
-        "cluster" + std::string(to_string(dtype)),
-        [&, dtype = dtype](Builder& b) {
-          const auto x = b.cast(input(b, "x", dtype, {1100, 256}), DType::kF32), g = input(b, "g", DType::kF32, {256});
+        "cluster" + std::to_string(m) + std::string(to_string(dtype)),
+        [&, dtype = dtype, m = m](Builder& b) {
+          const auto x = b.cast(input(b, "x", dtype, {m, 256}), DType::kF32), g = input(b, "g", DType::kF32, {256});
           const auto centred = b.sub(x, b.mean(x, {0}, true));
           const auto variance = b.mean(b.mul(centred, centred), {0}, false);
           const auto r = b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5));
-          b.graph().output("y",
-                           b.mul(b.mul(centred, b.broadcast(r, {1100, 256}, {1})), b.broadcast(g, {1100, 256}, {1})));
+          b.graph().output("y", b.mul(b.mul(centred, b.broadcast(r, {m, 256}, {1})), b.broadcast(g, {m, 256}, {1})));
           b.graph().output("v", variance);
         },
         1e-3);
