@@ -124,7 +124,9 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   double us = p.views ? 2.0 : 2.35;
   if (c.parts > 1) us += 0.2;
   // A k-tile of a block, as measured: what asking for it takes, or its multiplication.
-  const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : 280;
+  // Blocks that have a tile's whole k are few, and each waits for its own requests: twice that (40 shapes on an H200).
+  const double requests = c.parts == 1 && c.splits == 1 ? 600 : 280;
+  const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : requests;
   const double tile_cycles = std::max(asking, 120 + c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers));
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
   const double consume = waves * each * tile_cycles / kCyclesPerUs;
