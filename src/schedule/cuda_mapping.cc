@@ -17,7 +17,7 @@ constexpr int64_t kRowThreads = 128;           // of a block that has several ro
 constexpr int64_t kFewRowThreads = 64;         // where they are long enough
 constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread,
 constexpr int64_t kShortAlone = 8;             // where there are few columns, of up to so many
-constexpr double kBlockGbps = 26;              // of a block that walks down a segment of columns, measured on an H200
+constexpr double kBlockGbps = 45;              // of a block that walks down a segment of columns, measured on an H200
 constexpr int64_t kThreadsToFill = 512;        // per multiprocessor, to have enough loads in flight
 constexpr int64_t kSharedPerBlock = 96 << 10;  // two blocks on a multiprocessor
 constexpr int64_t kCarriedWords = 32;          // registers for running results across the turns of a serial loop
@@ -299,16 +299,22 @@ class CudaMapper {
     return bytes;
   }
 
-  // About a segment of whole sectors; one that divides the row leaves no thread without work.
+  // About a segment, of whole sectors if possible; one that divides the row leaves no thread without work. Where there
+  // is little to read, more blocks are worth more than whole sectors.
   int64_t columns_of_block(int64_t columns, int vector) const {
     constexpr int64_t kSector = 32;
+    constexpr double kMuch = 16 << 20;  // bytes
     const int64_t bytes = widest_element(), wanted = kSegment / bytes;
-    const auto divides = [&](int64_t b) { return columns % b == 0 && b % vector == 0 && b * bytes % kSector == 0; };
-    for (int64_t b = wanted; b >= wanted / 2; --b) {
-      if (divides(b)) return b;
-    }
-    for (int64_t b = wanted + 1; b <= 2 * wanted; ++b) {
-      if (divides(b)) return b;
+    const auto divides = [&](int64_t b, int64_t sector) {
+      return columns % b == 0 && b % vector == 0 && b * bytes % sector == 0;
+    };
+    for (int64_t sector : {kSector, int64_t{1}}) {
+      for (int64_t b = wanted; b >= wanted / 2; --b) {
+        if (divides(b, sector)) return b;
+      }
+      for (int64_t b = wanted + 1; sector > 1 && work_.bytes >= kMuch && b <= 2 * wanted; ++b) {
+        if (divides(b, sector)) return b;
+      }
     }
     return ceil_div(std::min(columns, wanted), vector) * vector;
   }
@@ -514,7 +520,8 @@ class CudaMapper {
       written += static_cast<double>(probe_.volume(probe_.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
     }
     const double again = written > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
-    const double split = whole + again + levels * (boundary + 1e-6) + 1e-6;
+    const double second = sm_gbps_ > 0 ? 2e-6 : 1e-6;  // columns in parts are read as columns again
+    const double split = whole + again + levels * (boundary + 1e-6) + second;
     if (outcome_.seconds <= 1.15 * split) return;
     for (const Instance& i : probe_.instances) {
       const std::set<ir::ValueId> cuts = frontier_(i.value);
