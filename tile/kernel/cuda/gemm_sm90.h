@@ -321,7 +321,7 @@ __device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32
 // Hands the sums of a tile that another block began to that block.
 template <typename Config>
 __device__ inline void give_sums(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
-  const auto block = static_cast<int32_t>(blockIdx.x);
+  const int32_t block = GemmWalk<Config>::stream_number();
   auto* to = sums_of_block<Config>(args, group, block);
 #pragma unroll
   for (int m = 0; m < GemmTraits<Config>::kBlocksM; ++m) {
@@ -334,7 +334,7 @@ __device__ inline void give_sums(const GemmAccumulators<Config>& acc, const Gemm
 // Adds what the blocks behind this one have of its last tile, in order: the same sums in every run.
 template <typename Config>
 __device__ inline void take_sums(GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group, int32_t missing) {
-  for (auto block = static_cast<int32_t>(blockIdx.x) + 1; missing > 0; ++block) {
+  for (int32_t block = GemmWalk<Config>::stream_number() + 1; missing > 0; ++block) {
     const StreamRange share = stream_share(GemmWalk<Config>::streamed(args), static_cast<int32_t>(gridDim.x), block);
     take_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
     const auto* from = sums_of_block<Config>(args, group, block);

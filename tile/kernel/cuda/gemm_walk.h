@@ -39,12 +39,17 @@ struct GemmWalk {
     step = static_cast<int32_t>(gridDim.x) / kCluster;
     count = units(args);
     if constexpr (Config::kStream) {
-      share = stream_share(streamed(args), static_cast<int32_t>(gridDim.x), static_cast<int32_t>(blockIdx.x));
+      share = stream_share(streamed(args), static_cast<int32_t>(gridDim.x), stream_number());
       count = args.whole;
     }
   }
   __device__ static int32_t units(const GemmArgs& args) {
     return args.tiles_m * args.tiles_n * args.splits * args.batch;
+  }
+  // The number of a block among those that share tiles. It waits for sums of higher numbers only: those of blocks that
+  // began before it, so that somebody always goes on, however few of them run at once.
+  __device__ static int32_t stream_number() {
+    return static_cast<int32_t>(gridDim.x) - 1 - static_cast<int32_t>(blockIdx.x);
   }
   // K-tiles that are dealt to the blocks.
   __device__ static int64_t streamed(const GemmArgs& args) {
