@@ -217,7 +217,14 @@ std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
   if (!style_.cuda || computed_type(expr.dtype) != "float") return std::nullopt;
   const bool is_wide = wide(e);
   if (!style_.fast) {
-    if (divisors_.count(expr.op == Op::kDiv ? expr.args[1] : e) != 0 || !divides_by_logistic(pool_, e)) {
+    const auto form = rounded_ ? form_of(pool_, e) : std::nullopt;
+    // The others' errors are those of 16 bits, and grow in what follows.
+    const auto is = [&](const char* name) { return std::string_view(form->function) == name; };
+    if (form && (e == *rounded_ || is("exp") || is("sigmoid"))) {
+      const std::string argument = widened(value(form->argument), is_wide);
+      return keep(e, {declare(e, fmt::format("tile::fast::{}({})", form->function, argument)), expr.dtype, is_wide});
+    }
+    if (expr.op != Op::kDiv || divisors_.count(expr.args[1]) != 0 || !divides_by_logistic(pool_, e)) {
       return std::nullopt;
     }
     const std::string a = widened(value(expr.args[0]), is_wide), b = widened(value(expr.args[1]), is_wide);

@@ -67,7 +67,9 @@ class ScalarEmitter {
   const Names& names() const { return names_; }
   void set_lanes(std::optional<Lanes> lanes) { lanes_ = std::move(lanes); }
   void set_style(Style style) { style_ = std::move(style); }
-  void set_fast(bool fast) { style_.fast = fast; }
+  // The value that is stored next is rounded to 16 bits: short forms serve for it, and for what loses little by them
+  // below it. nullopt: it is not.
+  void set_rounded(std::optional<schedule::ExprId> value) { rounded_ = value; }
   bool has_lanes() const { return lanes_.has_value(); }
   // Whether a load's lanes are side by side from a multiple of their number on, and where lane 0 is.
   bool aligned_at(schedule::ExprId load) const;
@@ -133,6 +135,7 @@ class ScalarEmitter {
   Writer& out_;
   std::optional<Lanes> lanes_;
   Style style_;
+  std::optional<schedule::ExprId> rounded_;
   std::vector<std::map<schedule::ExprId, TextValue>> scopes_;
   // Divisors that a loop shares, prepared before it: name and depth of their scope.
   std::map<schedule::ExprId, std::pair<std::string, size_t>> divisors_;
