@@ -40,6 +40,7 @@ class EpilogueWriter {
     CudaFunctor functor;
     functor.text = out_.text();
     members_.pack(functor);
+    if (near_) functor.near = near_->first;
     return functor;
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct CudaFunctor {
   std::string text;                    // "struct Epilogue { ... };\n"
   std::vector<uint8_t> block;          // the bytes of one object: pointers (zero until they are patched), then strides
   std::vector<PointerPatch> pointers;  // `offset` in the block, `operand` of the kernel; `argument` is left at 0
+  std::optional<uint32_t> near{};      // of an epilogue: the operand whose elements the kernel may hand over
   bool operator==(const CudaFunctor&) const = default;
 };
 

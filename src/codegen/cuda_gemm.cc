@@ -8,6 +8,7 @@
 namespace heddle::codegen {
 namespace {
 
+using schedule::brings_near;
 using schedule::CudaGemmConfig;
 using schedule::CudaGemmProblem;
 using schedule::tile_type;
@@ -24,12 +25,12 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       "  static constexpr int kClusterM = {}, kClusterN = {};\n"
       "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {};\n"
       "  static constexpr bool kStream = {};\n"
-      "  static constexpr bool kWholeColumns = {};\n"
+      "  static constexpr bool kWholeColumns = {}, kNear = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
       tile_type(p.in, true), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong,
       c.cluster_m, c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped,
-      c.stream, !c.swapped && p.n % c.tile_n == 0, kStores[static_cast<int>(c.store)]);
+      c.stream, !c.swapped && p.n % c.tile_n == 0, brings_near(p, c), kStores[static_cast<int>(c.store)]);
 }
 
 // Whether the first result comes back from the epilogue.
@@ -74,18 +75,19 @@ std::string parts_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
 
 std::string multiply_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const std::string& symbol) {
   const int cluster = c.cluster_m * c.cluster_n;
-  const bool partial = c.store == GemmStore::kPartial;
+  const bool partial = c.store == GemmStore::kPartial, near = brings_near(p, c);
   return fmt::format(
       "extern \"C\" __global__ void {0}__launch_bounds__(tile::sm90::GemmTraits<{1}_parts::Config>::kThreads, 1)\n"
       "    {1}(const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b,\n"
-      "        const __grid_constant__ tile::sm90::TensorMap d, const __grid_constant__ tile::GemmArgs args{2}) {{\n"
-      "  tile::sm90::{4}<{1}_parts::Config>(a, b, d, args, {3});\n"
+      "        const __grid_constant__ tile::sm90::TensorMap d,{5} const __grid_constant__ tile::GemmArgs args{2}) {{\n"
+      "  tile::sm90::{4}<{1}_parts::Config>(a, b, d, args, {3}{6});\n"
       "}}\n",
       cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster) : "", symbol,
       (p.windows ? ",\n        const __grid_constant__ tile::GemmWindowsArgs windows" : "") +
           (partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol)),
       std::string(p.windows ? "windows, " : "") + (partial ? "tile::sm90::NoEpilogue{}" : "epilogue"),
-      p.windows ? "gemm_windows" : "gemm");
+      p.windows ? "gemm_windows" : "gemm", near ? "\n        const __grid_constant__ tile::sm90::TensorMap near," : "",
+      near ? ", &near" : "");
 }
 
 std::string reduce_text(const CudaGemmProblem& p, const std::string& symbol) {
@@ -130,6 +132,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
   if (repack) unit.includes.emplace_back("tile/kernel/cuda/repack.h");
   unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
+  HEDDLE_CHECK(!brings_near(p, c) || unit.epilogue.near == p.near->operand, "the matrix beside D is another");
   std::string& text = unit.text;
   text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
   if (p.k > 0) text += c.parts > 0 ? parts_config_text(p, c) : config_text(p, c);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/check.h"
 #include "schedule/cuda_contraction.h"
@@ -231,13 +232,43 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
 
 namespace {
 
+// Loads that an epilogue makes whatever guards say, in order.
+void find_loads(const Epilogue& e, ExprId id, std::set<ExprId>& seen, std::vector<ExprId>& loads) {
+  if (!seen.insert(id).second || e.pool[id].kind == Expr::Kind::kGuard) return;
+  if (e.pool[id].kind == Expr::Kind::kLoad) loads.push_back(id);
+  for (const ExprId arg : e.pool[id].args) find_loads(e, arg, seen, loads);
+}
+
+// The load of the only matrix of 16-bit numbers that an epilogue of one result reads beside D, if the copy engine can
+// read it: from multiples of 16 bytes, as the epilogue's functor has to know as well.
+std::optional<ExprId> load_of_near(const Epilogue& e, const std::vector<Operand>& operands, const CudaGemmDesc& d) {
+  constexpr int64_t kPiece = 8;
+  if (e.stores.size() != 1 || e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0) return std::nullopt;
+  std::set<ExprId> seen;
+  std::vector<ExprId> loads;
+  find_loads(e, e.stores.front().value, seen, loads);
+  std::optional<ExprId> found;
+  for (const ExprId id : loads) {
+    const Expr& load = e.pool[id];
+    const auto place = affine_place(e, load.index);
+    if (place && (*place)[1] == 0) continue;
+    if (found || !place || (*place)[2] != 1) return std::nullopt;
+    const DType dtype = operands[load.id].dtype;
+    const bool aligned = (*place)[0] % kPiece == 0 && (*place)[1] % kPiece == 0 && (*place)[3] % kPiece == 0;
+    const bool apart = (*place)[1] >= d.n && ((*place)[0] > 0 || d.batch == 1) && (*place)[3] >= 0;
+    if ((dtype != DType::kF16 && dtype != DType::kBF16) || !aligned || !apart) return std::nullopt;
+    found = id;
+  }
+  return found;
+}
+
 // Whether an epilogue needs registers for more than a few values of each element: it reads matrices beside D, whose
-// loads are under way for many elements at once, or is long.
-bool holds_many_values(const Epilogue& e) {
+// loads are under way for many elements at once, or is long. `near`: a load that does not count.
+bool holds_many_values(const Epilogue& e, std::optional<ExprId> near) {
   constexpr size_t kLong = 40;
   if (e.stores.size() > 1 || e.pool.size() > kLong) return true;
   for (ExprId id = 0; id < static_cast<ExprId>(e.pool.size()); ++id) {
-    if (e.pool[id].kind != Expr::Kind::kLoad) continue;
+    if (e.pool[id].kind != Expr::Kind::kLoad || near == id) continue;
     const auto place = affine_place(e, e.pool[id].index);
     if (!place || (*place)[1] != 0) return true;
   }
@@ -268,7 +299,12 @@ std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilog
   const bool matrix = place && (*place)[3] == 0 && ((*place)[2] == 1 || d.n == 1) && ((*place)[1] >= d.n || d.m == 1) &&
                       ((*place)[0] >= (*place)[1] * d.m || d.batch == 1);
   p.epilogue_stores = !fits || !matrix;
-  p.heavy_epilogue = holds_many_values(epilogue);
+  const auto near = load_of_near(epilogue, operands, d);
+  if (near) {
+    const auto beside = *affine_place(epilogue, epilogue.pool[*near].index);
+    p.near = {epilogue.pool[*near].id, beside[3], beside[1], beside[0]};
+  }
+  p.heavy_epilogue = holds_many_values(epilogue, near);
   if (p.epilogue_stores) {
     p.out = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
   }

@@ -137,12 +137,13 @@ CudaGemmProblem CudaGemmProblem::resolved() const {
 
 double CudaGemmProblem::bytes() const {
   const auto d = [](int64_t x) { return static_cast<double>(x); };
+  const double out_bytes = d(size_of(out)) + (near ? 2 : 0);
   if (windows) {
     const double image =
         d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(std::min(windows->channels, windows->pixel));
-    return (image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * d(size_of(out));
+    return (image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes;
   }
-  return d(batch) * ((d(m) * d(k) + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * d(size_of(out)));
+  return d(batch) * ((d(m) * d(k) + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes);
 }
 
 std::string_view tile_type(DType type, bool operand) {
@@ -204,7 +205,14 @@ int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
   return raw + tile::gemm_shared_bytes(
                    tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
                    swapped ? problem.a_k_major : problem.b_k_major, stages, consumers,
-                   tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
+                   brings_near(problem, *this)
+                       ? tile::gemm_near_bytes(tile_m, tile_n, consumers)
+                       : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
+}
+
+bool brings_near(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  const bool pieces = c.store == GemmStore::kTma && !c.swapped && c.tile_n % 64 == 0 && size_of(p.out) == 2;
+  return p.near && pieces && !p.views && !c.stream && c.parts == 0;
 }
 
 double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {

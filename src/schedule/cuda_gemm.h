@@ -21,6 +21,12 @@ struct CudaGemmWindows {
   std::array<int64_t, 2> size{}, out{}, window{}, stride{}, dilation{}, before{};
 };
 
+// A matrix of 16-bit elements that the epilogue reads beside D, at the same places of rows `row` elements apart.
+struct CudaGemmNear {
+  uint32_t operand = 0;  // of the kernel
+  int64_t offset = 0, row = 0, batch = 0;
+};
+
 // D[b] = epilogue(A[b] B[b]) with A of m x k, B of k x n, D row-major m x n. Strides are in elements.
 struct CudaGemmProblem {
   DType in = DType::kF16;  // kF16, kBF16; kF32 (multiplied as tf32), kF8E4M3, kF8E5M2, kI8
@@ -35,7 +41,8 @@ struct CudaGemmProblem {
   // apart, and stride_* is that of the outer one.
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // D is not written by the kernel but by its epilogue alone
-  bool heavy_epilogue = false;   // it holds many values at once
+  bool heavy_epilogue = false;   // it holds many values at once, besides `near`
+  std::optional<CudaGemmNear> near{};
   bool views = false;  // threads load both operands through views (gemm_sm90_views.h): their strides above are void
   // A is gathered by the copy engine (gemm_sm90_windows.h); k counts the k-tiles' elements of all taps, lda is void,
   // ldb the elements of a filter.
@@ -89,6 +96,9 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& problem, const C
 // aligned to 16 bytes. Such operands are copied to padded rows first.
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch);
 
+// Whether the copy engine brings the problem's `near`, tile by tile.
+bool brings_near(const CudaGemmProblem& problem, const CudaGemmConfig& config);
+
 // How the accumulators of a configuration leave.
 tile::GemmStore store_of(const CudaGemmProblem& problem, int splits, bool swapped);
 
@@ -98,10 +108,10 @@ bool repacks_b(const CudaGemmProblem& problem);
 bool needs_repack(const CudaGemmProblem& problem);
 
 // The kernels of one problem, in order: repack A and B (where needed), multiply, reduce (where k is split or empty).
-// Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`; the epilogue's own operands follow from 4 on and are
-// patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`. With `views` the blocks
-// of A and B follow the first argument of the first launch, added by the caller, too; with `windows` a block of
-// GemmWindowsArgs follows it.
+// Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`, 5 what lies near D; the epilogue's own operands follow
+// from 4 on and are patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`. With
+// `views` the blocks of A and B follow the first argument of the first launch, added by the caller, too; with `windows`
+// a block of GemmWindowsArgs follows it.
 struct CudaGemmLaunches {
   std::vector<CudaLaunch> launches;
   int epilogue_launch = 0;

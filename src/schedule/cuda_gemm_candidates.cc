@@ -17,7 +17,7 @@ namespace {
 using tile::GemmArgs;
 using tile::GemmStore;
 
-constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3;
+constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3, kOperandNear = 5;
 constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
 constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // stream-K: tiles and k-tiles of a block
 constexpr int64_t kMostSharers = 8;                    // blocks of a tile
@@ -93,14 +93,15 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
   }
   const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;  // of one thread
   constexpr int kFewSums = 80;
-  if (p.heavy_epilogue && pieces && sums > kFewSums &&
+  const bool heavy = p.heavy_epilogue || (p.near && !brings_near(p, c));
+  if (heavy && pieces && sums > kFewSums &&
       tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out))).bytes % 64 != 0) {
     return "the epilogue of so wide pieces of rows exceeds the registers";
   }
   const bool rows = c.store == GemmStore::kRows && !c.swapped && sums <= kManySumsForRows;
   const bool slow = !p.a_k_major || !p.b_k_major || c.stream || p.windows;  // whose loads keep more registers
-  if (c.stream && p.heavy_epilogue && sums >= kManySums) return "sums of other blocks exceed the registers";
-  if (sums > kManySums && (p.views || p.heavy_epilogue || slow || !(pieces || rows))) {
+  if (c.stream && heavy && sums >= kManySums) return "sums of other blocks exceed the registers";
+  if (sums > kManySums && (p.views || heavy || slow || !(pieces || rows))) {
     return "sums and what is computed from them exceed the registers";
   }
   constexpr int kManyForHeavyRows = 112;
@@ -206,6 +207,21 @@ TensorMapDesc output_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
     map.swizzle_bytes = piece.swizzled ? piece.bytes : kNoSwizzle;
     map.box = {static_cast<uint32_t>(piece.bytes / element), 16};
   }
+  return map;
+}
+
+TensorMapDesc near_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  constexpr int64_t kElement = 2;
+  const CudaGemmNear& near = *p.near;
+  TensorMapDesc map;
+  map.element = TensorMapDesc::Element::kBits16;
+  map.operand = kOperandNear;
+  map.offset = static_cast<uint64_t>(near.offset * kElement);
+  map.extents = {static_cast<uint64_t>(p.n), static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.batch)};
+  map.strides = {static_cast<uint64_t>(near.row * kElement),
+                 static_cast<uint64_t>((p.batch > 1 ? near.batch : near.row * p.m) * kElement)};
+  map.swizzle_bytes = tile::kGemmRowBytes;
+  map.box = {tile::kGemmRowBytes / kElement, static_cast<uint32_t>(c.tile_m)};
   return map;
 }
 
@@ -353,6 +369,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   } else if (!p.views) {
     launch.maps.push_back(launch.maps[0]);
   }
+  if (brings_near(p, c)) launch.maps.push_back(near_map(p, c));
   set_divisors(args);
   launch.arguments = {bytes_of(args)};
   if (c.store == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), kOperandD});

@@ -141,11 +141,17 @@ TILE_HD constexpr int gemm_staging_bytes(GemmStore store, bool swapped, int tile
   return piece.buffers * piece.buffer_bytes();
 }
 
+// Of one warp where a tile of a matrix beside D is brought to where the tile of D leaves from.
+TILE_HD constexpr int gemm_near_bytes(int tile_m, int tile_n, int consumers) {
+  return tile_m * tile_n * 2 / (4 * consumers);
+}
+
 TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
                                         int consumers, int staging_bytes) {
   const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
   const int staging = consumers * 4 * staging_bytes;
-  return 1024 + ring + staging + stages * 16 + 16;  // 1024 to align the base; two barriers a stage, two for turns
+  // 1024 to align the base; two barriers a stage, two for turns, three for the matrix beside D
+  return 1024 + ring + staging + stages * 16 + 40;
 }
 
 struct Range {

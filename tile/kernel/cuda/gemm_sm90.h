@@ -14,6 +14,8 @@
 //     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
 //     static constexpr bool kStream = false;      // stream-K: without clusters, ping-pong and kPartial
 //     static constexpr bool kWholeColumns = true; // may be left out: the columns of D are a multiple of kTileN
+//     static constexpr bool kNear = false;        // may be left out: the copy engine brings the matrix of 16-bit
+//                                                 // elements that the epilogue reads beside D; kTma, not swapped
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
@@ -43,6 +45,16 @@ using cuda::gemm_reduce;
 inline constexpr int kBarriersMade = 1;  // the block's barrier of that name
 inline constexpr uint32_t kMaker = 1;    // the warp that makes barriers
 inline constexpr uint32_t kToucher = 2;  // the warp that has vectors read
+inline constexpr uint32_t kBringer = 3;  // the warp that brings what lies beside D
+
+template <typename Config, typename = void>
+struct BringsNear {
+  static constexpr bool value = false;
+};
+template <typename Config>
+struct BringsNear<Config, decltype(void(Config::kNear))> {
+  static constexpr bool value = Config::kNear;
+};
 
 template <typename Config>
 struct GemmTraits {
@@ -57,14 +69,18 @@ struct GemmTraits {
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
   static constexpr int kStripBytes = kTileK * kGemmRowBytes;
+  static constexpr bool kNear = BringsNear<Config>::value;
   static constexpr int kStagingBytes =
-      gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
+      kNear ? gemm_near_bytes(kTileM, kTileN, kConsumers)
+            : gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
   static constexpr int kSharedBytes =
       gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes);
   // Arrivals that free a stage: a warpgroup reads it in every block of the cluster.
   static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster;
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
   static_assert(kCluster == 1 || kCluster == 2);
+  static_assert(!kNear || (Config::kStore == GemmStore::kTma && !Config::kSwapped && !Config::kStream &&
+                           sizeof(typename Config::Out) == 2 && kTileN % 64 == 0));
   static_assert(!Config::kPingPong || kConsumers == 2);
   static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
@@ -78,7 +94,9 @@ struct GemmShared {
   uint8_t* staging;
   Barrier* full;
   Barrier* empty;
-  Barrier* turn;  // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
+  Barrier* turn;       // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
+  Barrier* near_full;  // one per warpgroup with a tile of its own: what lies beside it is in `staging`
+  Barrier* near_empty;
 
   __device__ explicit GemmShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
@@ -88,6 +106,8 @@ struct GemmShared {
     full = reinterpret_cast<Barrier*>(staging + Traits::kConsumers * 4 * Traits::kStagingBytes);
     empty = full + Traits::kStages;
     turn = empty + Traits::kStages;
+    near_full = turn + 2;
+    near_empty = near_full + 2;
   }
 };
 
@@ -180,6 +200,25 @@ __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& a
         unit.batch, row, col);
   }
   in_use(read);
+}
+
+// Brings the tiles of a matrix beside D to where those of D will be laid down: strips of 64 columns. By one thread,
+// ahead of the consumers by what they leave free, but not before the ring's first stage.
+template <typename Config>
+__device__ inline void bring_near(const TensorMap& map, const GemmArgs& args, const GemmShared<Config>& shared) {
+  constexpr int kStrip = Config::kTileM * kGemmRowBytes;
+  uint32_t number = 0;
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next(), ++number) {
+    const GemmUnit unit = walk.get();
+    shared.near_empty->wait((number & 1) ^ 1);
+    if (number == 0) shared.full[0].wait_briefly(0);
+    Barrier& full = shared.near_full[Config::kPingPong ? number & 1 : 0];
+    full.arrive_expect(Config::kTileN / 64 * kStrip);
+#pragma unroll
+    for (int strip = 0; strip < Config::kTileN / 64; ++strip) {
+      load_box(map, full, shared.staging + strip * kStrip, unit.n + strip * 64, unit.m, unit.batch, Keep::kNormal);
+    }
+  }
 }
 
 // Where an operand's tile begins in its map: heads within rows are an offset along them.
@@ -355,7 +394,8 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   using Traits = GemmTraits<Config>;
   using Out = typename Config::Out;
   const int32_t warp = threadIdx.x / 32 % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
-  uint8_t* staging = shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
+  uint8_t* staging = Traits::kNear ? shared.staging + (first_row + warp * 16) * kGemmRowBytes
+                                   : shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
   uint32_t turn = 0;
   RingPosition<Traits::kStages> at;
   int32_t number = 0;
@@ -387,6 +427,9 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       }
       take_sums<Config>(acc, args, group, args.k_tiles - unit.k.last);
     }
+    if constexpr (Traits::kNear) {
+      shared.near_full[Config::kPingPong ? group : 0].wait((Config::kPingPong ? number / 2 : number) & 1);
+    }
 #pragma unroll
     for (int block = 0; block < Traits::kBlocksM; ++block) {
       const int32_t row = unit.m + first_row + block * 64 + warp * 16;
@@ -401,8 +444,16 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       } else if constexpr (Config::kSwapped) {
         store_columns<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
       } else {
-        store_rows<Config::kTileN, Out, WholeColumns<Config>::value>(acc[block], epilogue, args, map_d, staging, turn,
-                                                                     unit.batch, row, unit.n);
+        constexpr int kStrip = Traits::kNear ? Config::kTileM * kGemmRowBytes : 0;
+        store_rows<Config::kTileN, Out, WholeColumns<Config>::value, kStrip>(
+            acc[block], epilogue, args, map_d, staging + (Traits::kNear ? block * 64 * kGemmRowBytes : 0), turn,
+            unit.batch, row, unit.n);
+      }
+    }
+    if constexpr (Traits::kNear) {
+      if (threadIdx.x % 32 == 0) {
+        wait_stores_read<0>();
+        shared.near_empty->arrive();
       }
     }
   }
@@ -422,16 +473,22 @@ __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t 
   if constexpr (Config::kPingPong) {
     for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
   }
+  if constexpr (Traits::kNear) {
+    for (int group = 0; group < 2; ++group) shared.near_full[group].init(1);
+    shared.near_empty->init(4 * (Config::kPingPong ? 1 : Config::kConsumers));  // warps
+  }
   fence_barrier_init();
   fence_async_shared();
 }
 
 // The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
 // kCluster blocks along x; the grid is a multiple of that and at most the units of work times it.
-// `produce` fills the ring, by one thread, as gemm_produce() does. LightLoads: 24 registers are enough for it.
+// `produce` fills the ring, by one thread, as gemm_produce() does. LightLoads: 24 registers are enough for it. `near`:
+// with kNear.
 template <typename Config, bool LightLoads, typename Epilogue, typename Produce>
 __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
-                                 const GemmArgs& args, const Epilogue& epilogue, const Produce& produce) {
+                                 const GemmArgs& args, const Epilogue& epilogue, const Produce& produce,
+                                 [[maybe_unused]] const TensorMap* near) {
   using Traits = GemmTraits<Config>;
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
@@ -439,6 +496,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   if (threadIdx.x == kMaker * 32) {
     prefetch(map_a);
     prefetch(map_b);
+    if constexpr (Traits::kNear) prefetch(*near);
     init_barriers<Config>(shared, 1);
   }
   __syncwarp();
@@ -446,7 +504,8 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
 
   // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
-  constexpr bool kPrefetchRows = Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value;
+  constexpr bool kPrefetchRows =
+      Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kNear;
   constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value &&
                           !(Config::kPingPong && kSeeded<Config, Epilogue, typename Traits::Acc>);
   constexpr bool kLight = LightLoads && !kPrefetchRows;
@@ -470,6 +529,11 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       }
       // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
       if (args.k_tiles >= Config::kStages * args.splits) prefetch_rows<Config>(epilogue, args, shared);
+    } else if (Traits::kNear && threadIdx.x / 32 == kBringer) {
+      wait_for_barriers<Config>();
+      if constexpr (Traits::kNear) {
+        if (threadIdx.x % 32 == 0) bring_near<Config>(*near, args, shared);
+      }
     } else {
       if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
       if constexpr (kTouch) {
@@ -484,14 +548,16 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
 
 template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
-                            const GemmArgs& args, const Epilogue& epilogue) {
+                            const GemmArgs& args, const Epilogue& epilogue, const TensorMap* near = nullptr) {
   // Strips and shares need more registers to load.
   constexpr bool kWholeTiles = !Config::kStream && Config::kStore != GemmStore::kPartial;
   constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
-  gemm_with<Config, kLightLoads>(map_a, map_b, map_d, args, epilogue,
-                                 [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
-                                   return gemm_produce<Config>(map_a, map_b, shared, walk, first);
-                                 });
+  gemm_with<Config, kLightLoads>(
+      map_a, map_b, map_d, args, epilogue,
+      [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
+        return gemm_produce<Config>(map_a, map_b, shared, walk, first);
+      },
+      near);
 }
 
 }  // namespace heddle::tile::sm90

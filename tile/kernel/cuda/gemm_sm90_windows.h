@@ -58,11 +58,14 @@ __device__ inline RingPosition<Config::kStages> gemm_produce_windows(const Tenso
 // The kernel. Launched as gemm() is.
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_windows(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
-                                    const GemmArgs& args, const GemmWindowsArgs& windows, const Epilogue& epilogue) {
-  gemm_with<Config, false>(map_a, map_b, map_d, args, epilogue,
-                           [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
-                             return gemm_produce_windows<Config>(map_a, map_b, windows, shared, walk, first);
-                           });
+                                    const GemmArgs& args, const GemmWindowsArgs& windows, const Epilogue& epilogue,
+                                    const TensorMap* near = nullptr) {
+  gemm_with<Config, false>(
+      map_a, map_b, map_d, args, epilogue,
+      [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
+        return gemm_produce_windows<Config>(map_a, map_b, windows, shared, walk, first);
+      },
+      near);
 }
 
 }  // namespace heddle::tile::sm90

@@ -109,6 +109,20 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
   }
 }
 
+// 16 rows and 64 columns of 16-bit elements as fragments of accumulators: pair[j][h] belongs to accumulators 2 h, 2 h +
+// 1 of columns 8 j. Rows of 128 bytes, swizzled.
+__device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* from) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int j = 0; j < 8; j += 2) {
+    uint32_t r[4];
+    const uint32_t at = (lane % 8 + lane / 8 % 2 * 8) * 128 + (j + lane / 16) * 16;
+    sm80::load_matrices<false>(r, shared_address(from) + swizzle<128>(at));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) pair[j + i / 2][i % 2] = r[i];
+  }
+}
+
 // Pieces of 16 rows and 64 columns of a matrix of 16-bit elements that lies beside D, as fragments of accumulators lie.
 // Loads of 16 bytes and a turn through shared memory: pairs of elements loaded as fragments have them take eight lines
 // an access. By a warp.
@@ -136,7 +150,7 @@ class NearPieces {
           batch_, row < args_.m ? row : args_.m - 1, col);
     }
   }
-  // What was asked for, through 2 KiB that are free: pair[j][h] belongs to accumulators 2 h, 2 h + 1 of columns 8 j.
+  // What was asked for, through 2 KiB that are free.
   __device__ void take(uint8_t* buffer, uint32_t (&pair)[8][2]) const {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -144,14 +158,7 @@ class NearPieces {
       *reinterpret_cast<Chunk*>(buffer + swizzle<128>((4 * i + lane / 8) * 128 + lane % 8 * 16)) = ahead_[i];
     }
     __syncwarp();
-#pragma unroll
-    for (int j = 0; j < 8; j += 2) {
-      uint32_t r[4];
-      const uint32_t at = (lane % 8 + lane / 8 % 2 * 8) * 128 + (j + lane / 16) * 16;
-      sm80::load_matrices<false>(r, shared_address(buffer) + swizzle<128>(at));
-#pragma unroll
-      for (int i = 0; i < 4; ++i) pair[j + i / 2][i % 2] = r[i];
-    }
+    load_fragments(pair, buffer);
     __syncwarp();
   }
 
@@ -195,8 +202,9 @@ __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& ar
 }
 
 // Through the warp's staging buffers by the copy engine, piece by piece. `row`: first of the warp's 16 rows. The map's
-// box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}.
-template <int N, typename Out, bool Inside, typename Acc, typename Epilogue>
+// box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. With a Strip `staging` has a place for each piece, so
+// many bytes apart, where the elements of the first matrix that the epilogue reads lie as those of D will.
+template <int N, typename Out, bool Inside, int Strip, typename Acc, typename Epilogue>
 __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row, int col) {
   constexpr GemmPiece kPiece = gemm_piece(N, sizeof(Out));
@@ -208,11 +216,16 @@ __device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilo
   constexpr bool kNear = sizeof(Out) == 2 && kPiece.swizzled && kPiece.bytes == 128 && ReturnsOnly<Epilogue>::value &&
                          NearBytes<Epilogue>::value == 2;
   [[maybe_unused]] uint32_t near[8][2];
-  PiecesOf<kNear, Epilogue> pieces(epilogue, args, batch, row, col);
+  constexpr bool kBrought = Strip > 0;
+  static_assert(!kBrought || kNear);
+  PiecesOf<kNear && !kBrought, Epilogue> pieces(epilogue, args, batch, row, col);
 #pragma unroll
   for (int piece = 0; piece < N / kColumns; ++piece) {
-    uint8_t* buffer = staging + turn * kPiece.buffer_bytes();
-    if constexpr (kNear) {
+    uint8_t* buffer = staging + (kBrought ? piece * Strip : turn * kPiece.buffer_bytes());
+    if constexpr (kBrought) {
+      load_fragments(near, buffer);
+      __syncwarp();
+    } else if constexpr (kNear) {
       if (lane == 0) wait_stores_read<kPiece.buffers - 1>();
       __syncwarp();
       pieces.take(buffer, near);
