@@ -13,9 +13,16 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
   const int64_t groups = (args.columns + W - 1) / W, count = groups * args.rows * args.batch;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
-    const int64_t line = i / groups;
-    const int col = static_cast<int>(i - line * groups) * W;
-    const int batch = static_cast<int>(line / args.rows), row = static_cast<int>(line - int64_t(batch) * args.rows);
+    int64_t line = 0;
+    int batch = 0;
+    if (count <= 0x7fffffff) {  // divisions of 64 bits take three times as long
+      line = static_cast<uint32_t>(i) / static_cast<uint32_t>(groups);
+      batch = static_cast<int>(static_cast<uint32_t>(line) / static_cast<uint32_t>(args.rows));
+    } else {
+      line = i / groups;
+      batch = static_cast<int>(line / args.rows);
+    }
+    const int col = static_cast<int>(i - line * groups) * W, row = static_cast<int>(line - int64_t(batch) * args.rows);
     const int n = args.columns - col < W ? args.columns - col : W;
     const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row + col;
     Acc sums[W] = {};
