@@ -7,7 +7,9 @@
 #   HEDDLE_BUILD     a build folder to use (default build/release); what it has already is not built again
 #   STAGES           "tests fuzz nodes sanitize gemm epilogues models stitch rows ablation verify" or a part of it
 #   JOBS             processes at a time: as many as cores by default
-#   FUZZ, SECONDS_OF_FUZZ   random graphs (2000), and after how long no more are begun (600)
+#   FUZZ, SECONDS_OF_FUZZ   random graphs (2000 of any kind, as many memory-bound ones), and after how long no more are begun
+#                    (600 for either kind)
+#   SEED, BATCH      of the first graph (1); graphs compiled together (42: two minutes on a core; fewer end nearer to the time)
 #   NODE_DATA        folder onnx/backend/test/data/node, default: that of Python's package onnx
 #   TOOLS            of compute-sanitizer: "memcheck,racecheck,initcheck,synccheck" by default
 #   SECONDS_OF_SANITIZERS   after how long no test is begun under them (3600)
@@ -46,17 +48,25 @@ if wanted tests; then
   run_tests --limit "${LIMIT:-120}" --slowest 5 --log "$out/tests.log" $(for suite in $suites; do echo "$build/tests/$suite"; done)
 fi
 
-# A core for each process: its NVRTC then compiles few units with many kernels, and parses the headers less often.
-if wanted fuzz; then
+# random_graphs LOG OPTION...: a core for each process: its NVRTC then compiles few units with many kernels, and parses the
+# headers less often.
+random_graphs() {
+  log=$1
+  shift
   each=$(((${FUZZ:-2000} + jobs - 1) / jobs))
   seq 0 $((jobs - 1)) | xargs -P "$jobs" -I{} sh -c "taskset -c \$(({} % $(nproc))) '$build/tests/fuzz/heddle_fuzz_graphs' \
-    --target cuda --batch 42 --seconds ${SECONDS_OF_FUZZ:-600} --seed \$((1 + {} * $each)) --count $each >'$out/fuzz_{}.txt' 2>&1" ||
-    status=1
-  cat "$out"/fuzz_*.txt >"$out/fuzz.log"
+    --target cuda --batch ${BATCH:-42} --seconds ${SECONDS_OF_FUZZ:-600} $* --seed \$((${SEED:-1} + {} * $each)) \
+    --count $each >'$out/fuzz_{}.txt' 2>&1" || status=1
+  cat "$out"/fuzz_*.txt >"$out/$log"
   rm -f "$out"/fuzz_*.txt
-  grep '^FAILED' "$out/fuzz.log" | cut -c 1-300
-  awk '/ graphs, .* failures$/ {n += $1; k += $5; f += $(NF - 1)} END {print n + 0 " random graphs, " k + 0 " kernels, " f + 0 " failures"}' \
-    "$out/fuzz.log"
+  grep '^FAILED' "$out/$log" | cut -c 1-300
+  awk -v options="$*" '/ graphs, .* failures$/ {n += $1; k += $5; f += $(NF - 1)}
+    END {print n + 0 " random graphs " options ", " k + 0 " kernels, " f + 0 " failures"}' "$out/$log"
+}
+
+if wanted fuzz; then
+  random_graphs fuzz.log
+  random_graphs fuzz_memory_bound.log --memory-bound
 fi
 
 if wanted nodes; then
@@ -81,7 +91,7 @@ if wanted sanitize; then
       "$build/tests/ops/emulated/ops_emulated_tests@*Computes*:*Batches*:*Empty*:*AWorkspace*" \
       "$build/tests/cuda_stitch/cuda_stitch_tests@CudaStitch.*:Stitch.*Reductions:*.Scans:*.Layout:*.Indexing-*Suite*" \
       "$build/tests/tile_cuda/tile_cuda_tests" \
-      "$build/tests/cuda_runtime/cuda_runtime_tests@*Loops*:*Counters*:*OneGraph"
+      "$build/tests/cuda_runtime/cuda_runtime_tests@*Loops*:*Counters*:*OneGraph:*Recurren*/*:*WholeGrid*-*LongLoops*"
   else
     echo "no compute-sanitizer on PATH"
     status=1

@@ -16,7 +16,7 @@ __device__ inline void gemm_repack(const GemmRepackArgs& args) {
       (blockIdx.x - (second ? args.part[0].blocks : 0)) * (kGemmRepackThreads * kGemmRepackChunks) + threadIdx.x;
   const auto from = reinterpret_cast<uint64_t>(part.from);
   uint8_t* to = static_cast<uint8_t*>(part.to) + part.to_offset;
-  cuda::ShiftedChunk chunks[kGemmRepackChunks];
+  cuda::ShiftedChunk chunks[kGemmRepackChunks] = {};
 #pragma unroll
   for (int i = 0; i < kGemmRepackChunks; ++i) {
     const uint32_t at = first + i * kGemmRepackThreads;
