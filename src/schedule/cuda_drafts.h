@@ -83,8 +83,8 @@ class CudaDrafts {
     return bytes * mapping_.teams();
   }
   bool fits_shared(int64_t bytes_of_team) const {
-    constexpr int64_t kReserve = 16 << 10;  // combining across warps
-    return scratch_bytes() + bytes_of_team * mapping_.teams() <= cuda_.shared_bytes_per_block - kReserve;
+    const int64_t reserve = mapping_.gang > 1 ? 28 << 10 : 16 << 10;  // combining across warps, and blocks
+    return scratch_bytes() + bytes_of_team * mapping_.teams() <= cuda_.shared_bytes_per_block - reserve;
   }
 
   static std::vector<ExprId> values_of(const Draft& d) {

@@ -65,6 +65,7 @@ std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows,
                                          int64_t bytes) {
   constexpr int64_t kMostKept = int64_t{180} << 8;  // elements of a block, on the chip as f32
   constexpr int64_t kVectors = 16;                  // of a thread, as loads in flight
+  constexpr int64_t kHalf = 100 << 10;              // bytes of a block, where two fit
   struct Segment {
     int64_t bytes;
     double cost;   // of moving a byte in such pieces, as measured on an H200
@@ -84,8 +85,13 @@ std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows,
       const int64_t together = ceil_div(all, resident(target, blocks, 1));
       const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
       const double busy = moved / static_cast<double>(all) * static_cast<double>(together);
-      const double us = segment.cost * std::max(moved / (target.copy_tbps * 1e6), busy / (target.sm_gbps * 1e3)) +
-                        (blocks > 1 ? target.cluster_barrier_us : 0);
+      // Blocks that wait for others to end leave multiprocessors idle in the last turn.
+      const int64_t at_once = resident(target, blocks, kept * bytes <= kHalf ? 2 : 1);
+      const double idle =
+          all <= at_once ? 1 : static_cast<double>(ceil_div(all, at_once) * at_once) / static_cast<double>(all);
+      const double us =
+          segment.cost * idle * std::max(moved / (target.copy_tbps * 1e6), busy / (target.sm_gbps * 1e3)) +
+          (blocks > 1 ? target.cluster_barrier_us : 0);
       if (best && us > 0.97 * fewest) continue;
       fewest = us;
       const int64_t threads = ceil_div(kept, kVectors * (16 / bytes)) / 128 * 128;
@@ -100,7 +106,7 @@ std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows,
                                          int64_t bytes) {
   constexpr int kThreads = 512;          // at most 128 registers each: a block is always resident
   constexpr int64_t kMostColumns = 256;  // every block reads the parts of all
-  constexpr int64_t kLeastKept = int64_t{kThreads} * 8, kReserve = 24 << 10;
+  constexpr int64_t kLeastKept = int64_t{kThreads} * 8, kReserve = 28 << 10;
   const int64_t most = (target.shared_bytes_per_block - kReserve) / bytes;
   const int64_t vectors = columns / vector;
   if (columns % vector != 0 || columns > kMostColumns || kThreads % vectors != 0) return std::nullopt;
