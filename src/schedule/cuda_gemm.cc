@@ -72,7 +72,8 @@ double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major
   const double multiply = 4 * blocks * c.tile_n / 2.0;
   const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
   const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
-  const double shared = (a_bytes + blocks * b_bytes + a_bytes + b_bytes) / kSharedBytesPerCycle;
+  const double writes = windows ? 1 : 0.5;  // what the copy engine writes, beside what is read
+  const double shared = (a_bytes + blocks * b_bytes + writes * (a_bytes + b_bytes)) / kSharedBytesPerCycle;
   const double a_share = windows ? kWindowsShare : 1, rate = windows ? kWindowsBytesPerCycle : kL2BytesPerCycle;
   const double fill =
       (a_bytes * a_share / c.cluster_n + b_bytes / c.cluster_m) / rate * (kAloneShare + (1 - kAloneShare) * active);
@@ -240,7 +241,10 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const double tile_cycles =
       std::max(cycles_per_k_tile(c, a_k, b_k, p.windows.has_value(), std::min(share, 1.0)), shift_cycles(p, c));
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
-  const double store_cycles = 2030 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / 21);
+  // Pieces of rows that end within a sector of 32 bytes are written in parts.
+  const bool parts = c.store == GemmStore::kTma && !c.swapped && !p.windows &&
+                     tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out))).bytes % 32 != 0;
+  const double store_cycles = 2030 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / (parts ? 11 : 21));
   if (c.stream) {
     // As many k-tiles for each block. Who has a tile adds the sums of all others, one after another, through L2.
     const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
