@@ -261,8 +261,12 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   constexpr double kTurnCycles = 680;
   const auto waves = static_cast<double>(ceil_div(units, running));
   const double k_cycles = tile_cycles * static_cast<double>(ceil_div(k_tiles, c.splits));
-  const double cycles = c.ping_pong ? waves * std::max(k_cycles + kTurnCycles, store_cycles) + store_cycles
-                                    : waves * (k_cycles + store_cycles);
+  // What threads themselves read beside D, in the open even where warpgroups take turns.
+  constexpr double kNearCycles = 0.11;
+  const double near_cycles = p.near && !brings_near(p, c) ? kNearCycles * c.tile_m * c.tile_n : 0;
+  const double store = store_cycles + near_cycles;
+  const double cycles =
+      c.ping_pong ? waves * std::max(k_cycles + kTurnCycles + near_cycles, store) + store : waves * (k_cycles + store);
   const double compute_us = cycles / (kClockGhz * 1e3);
   // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
   // Rows at any address: sectors at the edges of a tile's rows are written in parts. Measured on an H200: 2.8 times as
