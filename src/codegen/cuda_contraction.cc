@@ -52,8 +52,11 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
                          const Target& target, const std::string& symbol) {
   std::string why;
   const auto problem_of = config.algorithm == "sm90w" ? schedule::sm90_windows_problem : schedule::sm90_problem;
-  const auto problem = problem_of(d, c.epilogue, desc.operands, &why);
+  auto problem = problem_of(d, c.epilogue, desc.operands, &why);
   HEDDLE_CHECK(problem.has_value(), "sm90 for a product that it does not serve: {}", why);
+  const bool copied = schedule::needs_repack(*problem);
+  problem->constant_a = !copied && !problem->windows && desc.operands[d.a.operand].constant;
+  problem->constant_b = !copied && desc.operands[d.b.operand].constant;
   const schedule::CudaGemmConfig g = schedule::sm90_config(config, *problem);
   const CudaGemmUnit unit = gemm_unit(*problem, g, c.epilogue, desc.operands, symbol);
   constexpr int kCounters = 4;

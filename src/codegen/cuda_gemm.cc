@@ -25,12 +25,14 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       "  static constexpr int kClusterM = {}, kClusterN = {};\n"
       "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {};\n"
       "  static constexpr bool kStream = {};\n"
+      "  static constexpr bool kConstantA = {}, kConstantB = {};\n"
       "  static constexpr bool kWholeColumns = {}, kNear = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
       tile_type(p.in, true), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong,
       c.cluster_m, c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped,
-      c.stream, !c.swapped && p.n % c.tile_n == 0, brings_near(p, c), kStores[static_cast<int>(c.store)]);
+      c.stream, c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b,
+      !c.swapped && p.n % c.tile_n == 0, brings_near(p, c), kStores[static_cast<int>(c.store)]);
 }
 
 // Whether the first result comes back from the epilogue.
@@ -46,10 +48,12 @@ std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c)
       "  static constexpr int kTileM = {}, kTileN = {}, kStages = {}, kConsumers = {}, kParts = {};\n"
       "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {}, kViews = {};\n"
       "  static constexpr bool kStreamA = {}, kStreamB = {};\n"
+      "  static constexpr bool kConstantA = {}, kConstantB = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
       tile_type(p.in, true), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
       c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, stream(true), stream(false),
+      c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b,
       c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue");
 }
 

@@ -31,7 +31,7 @@ class CudaStitchWriter {
     out_.open(
         fmt::format("__device__ __forceinline__ void {}({}, [[maybe_unused]] const unsigned block, "
                     "[[maybe_unused]] const unsigned blocks) {{",
-                    kPartName, parameters()));
+                    kPartName, parameters("__restrict__ ")));
     declare_threads();
     write_grid();
     out_.close();
@@ -56,10 +56,11 @@ class CudaStitchWriter {
     }
     const std::string cluster =
         body_.gang > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
-    const std::string bounds =
-        body_.resident > 0 ? fmt::format("{}, {}", body_.threads, body_.resident) : fmt::format("{}", body_.threads);
-    out_.open(fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME({}) {{", cluster, bounds,
-                          parameters()));
+    // The kernel waits for the one in front before it calls this: loads through its own restricted pointers might be
+    // moved across that.
+    out_.raw("namespace KERNEL_NAME_parts {");
+    out_.open(fmt::format("__device__ __forceinline__ void kernel({}) {{", parameters("__restrict__ ")));
+    const std::string arguments = names();
     if (body_.whole_grid) {
       out_.line("tile::grid_barrier across{{counters}};");
     }
@@ -71,6 +72,13 @@ class CudaStitchWriter {
     declare_scratch();
     write_grid();
     if (body_.whole_grid) out_.line("across.leave();");
+    out_.close();
+    out_.raw("}");
+    const std::string bounds =
+        body_.resident > 0 ? fmt::format("{}, {}", body_.threads, body_.resident) : fmt::format("{}", body_.threads);
+    out_.open(fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME({}) {{", cluster, bounds,
+                          parameters("")));
+    out_.line("KERNEL_NAME_parts::kernel({});", arguments);
     out_.close();
     KernelSource source;
     source.text = out_.text();
@@ -91,20 +99,26 @@ class CudaStitchWriter {
  private:
   std::string index_type() const { return body_.wide_index ? "int64_t" : "int"; }
 
-  std::string parameters() {
+  std::string parameters(std::string_view restricted) {
     sweeps_.emitter().names().once = body_.once;
     sweeps_.emitter().names().repeated = body_.repeated;
     std::string text;
+    sweeps_.emitter().names().buffers.clear();
     for (size_t i = 0; i < desc_.operands.size(); ++i) {
       const schedule::Operand& o = desc_.operands[i];
       const bool input = o.role == schedule::Operand::Role::kInput;
       const std::string name = fmt::format("{}{}", input ? 'x' : 'y', i);
-      text += fmt::format("{}{}{}* __restrict__ {}", i == 0 ? "" : ", ", input ? "const " : "", storage_type(o.dtype),
+      text += fmt::format("{}{}{}* {}{}", i == 0 ? "" : ", ", input ? "const " : "", storage_type(o.dtype), restricted,
                           name);
       sweeps_.emitter().names().buffers.push_back(name);
     }
     if (body_.whole_grid) text += ", uint8_t* workspace, uint32_t* counters";
     return text;
+  }
+  std::string names() {
+    std::string text;
+    for (const std::string& name : sweeps_.emitter().names().buffers) text += (text.empty() ? "" : ", ") + name;
+    return text + (body_.whole_grid ? ", workspace, counters" : "");
   }
 
   // Scratch of each team, then slots of block-wide reductions, then columns; the turns' results take it all in turn.

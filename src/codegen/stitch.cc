@@ -25,9 +25,9 @@ using schedule::VarId;
 
 std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
   const std::string symbol = fmt::format("{}_{}", prefix, hash_text(text).hex().substr(0, 16));
-  const size_t at = text.find(placeholder);
+  size_t at = text.find(placeholder);
   HEDDLE_CHECK(at != std::string::npos, "the text does not name its kernel");
-  text.replace(at, placeholder.size(), symbol);
+  for (; at != std::string::npos; at = text.find(placeholder, at)) text.replace(at, placeholder.size(), symbol);
   return symbol;
 }
 

@@ -29,6 +29,7 @@ enum class Wait : uint8_t {
   kStores,
   kProducts,
   kRegisters,
+  kPrevious,
   kFinished
 };
 
@@ -123,6 +124,7 @@ struct Block : emulated::BlockInfo {
   std::vector<std::vector<Copy>> copies;  // by thread; empty where there never were any
   uint32_t free_registers = 0;
   uint64_t async_fences = 0;   // fence.proxy.async of all threads
+  bool waited = false;         // a thread waited for the launch in front
   bool unfenced_init = false;  // an mbarrier was initialised after the last fence.mbarrier_init
 
   // Poisons `bytes` of shared memory with their red zones; `base` is their 32-bit address.

@@ -111,7 +111,7 @@ Result Driver::submit(void* stream, Operation operation) {
     for (Stream* other : streams) {
       if (other->blocking) drain(other);
     }
-    return operation();
+    return operation.launch ? operation.launch(false) : operation.run();
   }
   if (!streams.contains(s)) return error(kInvalidHandle, "there is no such stream");
   if (s->capture != nullptr) {
@@ -123,14 +123,25 @@ Result Driver::submit(void* stream, Operation operation) {
   return kSuccess;
 }
 
+Result Driver::submit(void* stream, std::function<Result()> run) {
+  Operation operation;
+  operation.run = std::move(run);
+  return submit(stream, std::move(operation));
+}
+
 void Driver::drain(Stream* stream) {
   if (stream == nullptr || !streams.contains(stream) || stream->draining) return;
   stream->draining = true;
-  while (!stream->queue.empty()) {
+  for (bool begun = false; !stream->queue.empty();) {
     const Operation operation = std::move(stream->queue.front());
     stream->queue.pop_front();
-    const Result result = operation();
+    const bool next_begins = operation.launch && !stream->queue.empty() && stream->queue.front().begin;
+    if (next_begins) stream->queue.front().begin();
+    const Result result = operation.launch ? operation.launch(begun) : operation.run();
+    if (next_begins) turn = 1 - turn;
+    begun = next_begins;
     if (result == kSuccess) continue;
+    begun = false;
     if (stream->error == kSuccess) {
       stream->error = result;
       stream->detail = detail;

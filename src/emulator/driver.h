@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -42,7 +43,13 @@ enum Result : int {
 };
 
 // What a stream or a graph does in order.
-using Operation = std::function<Result()>;
+struct Operation {
+  std::function<Result()> run;
+  // Of a launch: runs it, or what is left of it if it has begun. `run` is empty then.
+  std::function<Result(bool begun)> launch;
+  // Of a launch that may begin before the one in front has ended: begins it, so that this one is run before it goes on.
+  std::function<void()> begin;
+};
 
 struct Graph {
   std::vector<Operation> operations;
@@ -75,6 +82,10 @@ struct Driver {
   bool lost = false;  // every later call fails, that for another context too
   int contexts = 0;   // that were retained and not released
   int launches = 0;
+  uint64_t seeds = 0;  // that launches took
+  // A launch runs on the scheduler that has its turn, one that begins early meanwhile on the other.
+  std::array<Scheduler, 2> schedulers;
+  size_t turn = 0;
   Memory memory;
   std::set<Stream*> streams;
   std::map<uint64_t, size_t> pinned;  // memory of the host that copies read and write late
@@ -86,6 +97,7 @@ struct Driver {
   Result error(Result result, std::string why);
   // Adds `operation` to the stream or to what it captures; on the default stream (null) it runs now.
   Result submit(void* stream, Operation operation);
+  Result submit(void* stream, std::function<Result()> run);
   // Runs what the stream still has to do; the error stays with it.
   void drain(Stream* stream);
   void drain_all();

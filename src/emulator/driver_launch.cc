@@ -27,7 +27,7 @@ struct LaunchConfig {
   Attribute* attributes;
   unsigned count;
 };
-constexpr int kAttributeCooperative = 2, kAttributeClusterDim = 4;
+constexpr int kAttributeCooperative = 2, kAttributeClusterDim = 4, kAttributeEarly = 6;
 constexpr int kMaxThreadsPerBlock = 0, kMaxDynamicShared = 8;
 
 // Arguments of a launch, copied when it is asked for.
@@ -98,14 +98,19 @@ bool loses_device(const Driver& driver, const Settings& s) {
   return s.fault.starts_with("lost:") && driver.launches >= std::atoi(s.fault.c_str() + 5);
 }
 
-Result execute(Driver& driver, Kernel& kernel, const LaunchShape& shape, Arguments& arguments) {
+uint64_t next_seed(Driver& driver) {
+  return Settings::now().seed + 0x10000 * driver.seeds++;
+}
+
+Result execute(Driver& driver, Kernel& kernel, const LaunchShape& shape, Arguments& arguments, bool begun) {
   const Settings s = Settings::now();
-  if (loses_device(driver, s)) {
-    driver.lost = true;
-    return driver.error(kLaunchFailed, "the device is lost");
-  }
-  const uint64_t seed = s.seed + 0x10000 * static_cast<uint64_t>(driver.launches++);
-  std::string failure = scheduler().run(kernel, shape, arguments.pointers.data(), driver.memory, seed);
+  if (loses_device(driver, s)) driver.lost = true;
+  if (driver.lost) return driver.error(kLaunchFailed, "the device is lost");
+  ++driver.launches;
+  Scheduler& scheduler = driver.schedulers[driver.turn];
+  std::string failure = begun
+                            ? scheduler.finish()
+                            : scheduler.run(kernel, shape, arguments.pointers.data(), driver.memory, next_seed(driver));
   const std::string zone = driver.memory.check_zones();
   if (failure.empty()) failure = zone;
   if (failure.empty()) return kSuccess;
@@ -134,9 +139,16 @@ Result launch(void* function, LaunchShape shape, void* stream, void** arguments,
   if (const Result result = check_launch(call.driver, kernel, shape, s); result != kSuccess) return result;
   std::shared_ptr<Arguments> kept = copy_arguments(kernel, arguments);
   Driver& driver = call.driver;
-  return driver.submit(stream, [&driver, &kernel, shape, kept] {
-    return driver.lost ? driver.error(kLaunchFailed, "the device is lost") : execute(driver, kernel, shape, *kept);
-  });
+  Operation operation;
+  operation.launch = [&driver, &kernel, shape, kept](bool begun) {
+    return execute(driver, kernel, shape, *kept, begun);
+  };
+  if (shape.early) {
+    operation.begin = [&driver, &kernel, shape, kept] {
+      driver.schedulers[1 - driver.turn].begin(kernel, shape, kept->pointers.data(), driver.memory, next_seed(driver));
+    };
+  }
+  return driver.submit(stream, std::move(operation));
 }
 
 }  // namespace
@@ -218,7 +230,7 @@ HEDDLE_EXPORT Result cuLaunchCooperativeKernel(void* function, unsigned grid_x, 
   shape.cooperative = true;
   return launch(function, shape, stream, arguments, nullptr);
 }
-// Of the attributes, cluster and cooperation decide what runs; others are about time.
+// Of the attributes, cluster, cooperation and an early beginning decide what runs; others are about time.
 HEDDLE_EXPORT Result cuLaunchKernelEx(const void* config, void* function, void** arguments, void** extra) {
   const auto& c = *static_cast<const LaunchConfig*>(config);
   LaunchShape shape;
@@ -229,6 +241,7 @@ HEDDLE_EXPORT Result cuLaunchKernelEx(const void* config, void* function, void**
     const Attribute& attribute = c.attributes[i];
     if (attribute.id == kAttributeCooperative) shape.cooperative = attribute.value.number != 0;
     if (attribute.id == kAttributeClusterDim) shape.cluster = attribute.value.dim;
+    if (attribute.id == kAttributeEarly) shape.early = attribute.value.number != 0;
   }
   if (volume(shape.cluster) == 0) return Driver::get().error(kInvalidValue, "an empty cluster");
   return launch(function, shape, c.stream, arguments, extra);

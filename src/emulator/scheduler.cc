@@ -13,9 +13,12 @@ struct Abandoned {};
 
 }  // namespace
 
+namespace {
+Scheduler* running = nullptr;
+}  // namespace
+
 Scheduler& scheduler() {
-  static Scheduler one;
-  return one;
+  return *running;
 }
 
 Scheduler::Scheduler() : fibers_(&fiber_body), random_(1) {}
@@ -164,6 +167,7 @@ void Scheduler::start_block(Block& block, Group& group, uint32_t number, uint32_
   block.live_threads = threads;
   block.async_fences = 0;
   block.unfenced_init = false;
+  block.waited = false;
   block.threads.resize(threads);
   set_up_warps(block);
   for (Barrier& barrier : block.barriers) {
@@ -238,6 +242,9 @@ void Scheduler::finish_block(Block& block) {
     fail("block ({}, {}, {}) wrote outside of its {} bytes of dynamic shared memory", block.block_index.x,
          block.block_index.y, block.block_index.z, block.shared_bytes);
   }
+  if (shape_.early && !block.waited) {
+    fail("a block ended without a wait for the launch in front, which its kernel may begin before the end of");
+  }
   check_copies(block);
   check_remote(block);
   Group& group = *block.group;
@@ -270,10 +277,43 @@ void Scheduler::reset() {
   current_ = nullptr;
   current_block_ = nullptr;
   failure_.clear();
+  previous_ended_ = true;
+  dependent_.clear();
 }
 
 std::string Scheduler::run(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory,
                            uint64_t seed) {
+  prepare(kernel, shape, arguments, memory, seed);
+  proceed();
+  return failure_;
+}
+
+void Scheduler::begin(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed) {
+  prepare(kernel, shape, arguments, memory, seed);
+  previous_ended_ = false;
+  if (random_.one_in(2)) start_group();
+  proceed();
+}
+
+std::string Scheduler::finish() {
+  previous_ended_ = true;
+  current_block_ = nullptr;  // the other scheduler's blocks had the kernels' pointers
+  stale_polls_ = 0;
+  for (Thread* thread : dependent_) wake(thread);
+  dependent_.clear();
+  if (failure_.empty()) proceed();
+  return failure_;
+}
+
+void Scheduler::wait_for_previous(Place place) {
+  current_->owner->waited = true;
+  if (previous_ended_) return;
+  dependent_.push_back(current_);
+  wait(Wait::kPrevious, 0, place);
+}
+
+void Scheduler::prepare(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory,
+                        uint64_t seed) {
   reset();
   random_ = Random(seed);
   kernel_ = &kernel;
@@ -294,12 +334,14 @@ std::string Scheduler::run(Kernel& kernel, const LaunchShape& shape, void** argu
   do {
     if (!start_group()) break;
   } while (shape.cooperative);
+}
 
+void Scheduler::proceed() {
+  running = this;
   try {
     run_all();
   } catch (const Abandoned&) {
   }
-  return failure_;
 }
 
 // Comes back to this stack when nobody can run.
@@ -316,6 +358,8 @@ void Scheduler::run_all() {
       on_fiber_ = true;
       heddle_switch_stack(&main_stack_, next->fiber->stack_pointer);
       on_fiber_ = false;
+    } else if (!previous_ended_) {
+      break;
     } else if (start_group()) {
       stale_polls_ = 0;
     } else {
@@ -374,6 +418,9 @@ std::string Scheduler::describe_deadlock() const {
         break;
       case Wait::kProducts:
         what = "for a wgmma that not all warps of the warpgroup asked for";
+        break;
+      case Wait::kPrevious:
+        what = "for the launch in front";
         break;
       case Wait::kRegisters:
         what = fmt::format("for {} registers each", where.detail);

@@ -22,6 +22,7 @@ struct LaunchShape {
   emulated::Dim grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
   uint32_t shared_bytes = 0;
   bool cooperative = false;
+  bool early = false;     // may begin before the launch in front of it has ended
   uint32_t resident = 1;  // blocks that fit on the device at once
 };
 
@@ -57,6 +58,11 @@ class Scheduler {
   // those of cuLaunchKernel(), `memory` what the copy engine may touch.
   std::string run(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
 
+  // The same in two steps, for a launch that begins early: some blocks run to where they wait for the launch in front,
+  // which another scheduler then runs; what they read before is old, what they write is seen by that launch.
+  void begin(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
+  std::string finish();
+
   // What the functions of emulated::Api call, on the stack of the current thread.
   // Nothing of the thread's stack is destroyed, so its callers hold no memory.
   template <typename... Args>
@@ -89,6 +95,7 @@ class Scheduler {
   void wgmma(const emulated::WgmmaCall& call, Place place);
   void wgmma_wait(uint32_t pending, Place place);
   void set_registers(uint32_t count, Place place);
+  void wait_for_previous(Place place);
 
   // What lies at a shared address of a block; fails the launch where that is not inside its shared memory.
   uint8_t* shared_at(Block& block, uint32_t address, uint32_t bytes, uint32_t alignment, const char* what, Place place);
@@ -103,6 +110,8 @@ class Scheduler {
 
  private:
   static void fiber_body(Fiber* self);
+  void prepare(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
+  void proceed();
   void run_all();
   void run_current();
   void finish_current();
@@ -163,9 +172,11 @@ class Scheduler {
   std::vector<Block*> free_blocks_;
   std::vector<Group*> free_groups_;
   std::string failure_;
+  bool previous_ended_ = true;
+  std::vector<Thread*> dependent_;  // threads that wait for the launch in front
 };
 
-// The one of this process; the driver runs one launch at a time.
+// The one whose threads run.
 Scheduler& scheduler();
 const emulated::Api& api();
 

@@ -49,7 +49,8 @@ bool ContractionBuilder::is_input(ir::ValueId value) const {
 uint32_t ContractionBuilder::input(ir::ValueId value, const Packing& packing) {
   const auto [at, is_new] = operands_.try_emplace({value, packing.params}, static_cast<uint32_t>(bindings_.size()));
   if (is_new) {
-    kernel_.operands.push_back({Operand::Role::kInput, graph_.dtype(value), graph_.shape(value), packing});
+    kernel_.operands.push_back({Operand::Role::kInput, graph_.dtype(value), graph_.shape(value), packing,
+                                graph_.constant_of(value) != nullptr});
     bindings_.push_back({Binding::Kind::kValue, value, 0});
   }
   return at->second;

@@ -49,6 +49,8 @@ struct CudaGemmProblem {
   std::optional<CudaGemmWindows> windows{};
 
   bool shifted_a = false, shifted_b = false;  // of views: pieces of 16 bytes are put together from aligned words
+  // What no launch writes while others run (weights): it may be read before the launch in front has ended.
+  bool constant_a = false, constant_b = false;
 
   // With every 0 above replaced. Throws kInvalidArgument on a leading dimension smaller than the row, a negative size
   // or one beyond 2^31 - 1, kUnsupportedType on types or layouts that the tensor cores do not read.

@@ -346,6 +346,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   args.a_step = static_cast<int32_t>(a.step), args.b_step = static_cast<int32_t>(b.step);
   CudaLaunch launch;
   launch.symbol = "gemm";
+  launch.early = true;
   const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
   launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(units, target.sms / cluster) * cluster);
   if (c.stream) {

@@ -25,6 +25,7 @@ struct Operand {
   DType dtype = DType::kF32;
   Shape shape;  // dense row-major, unless packed
   Packing packing;
+  bool constant = false;  // nothing writes it while a plan runs
 };
 
 struct StitchDesc;       // schedule/stitch.h: generated loop nest over memory-bound nodes

@@ -188,6 +188,27 @@ TEST_F(WholeGridTest, BarriersBesideOtherWork) {
   for (auto& thread : threads) thread.join();
 }
 
+// Kernels begin before those in front of them have ended, and give what they give one after another.
+TEST_F(CudaModelTest, KernelsThatBeginEarlyGiveTheSame) {
+  constexpr int64_t kRows = 33, kWidth = 128;
+  zoo::GraphBuilder g("residual", 17);
+  zoo::Value x = g.input("x", DType::kF32, {kRows, kWidth});
+  for (const std::string layer : {"a", "b", "c"}) {
+    const zoo::Value hidden = g.relu(zoo::linear(g, layer + ".up", x, 320));
+    x = zoo::layer_norm(g, layer + ".norm", g.add(x, zoo::linear(g, layer + ".down", hidden, kWidth)));
+  }
+  g.output(x, "y");
+  zoo::write_model(g.finish(), 1, int64_t{1} << 30, path("m.onnx"));
+  options_.precision = "f16";
+  const Model early = Model::load(path("m.onnx"), options_);
+  const runtime::Variable off("HEDDLE_CUDA_OVERLAP", "0");
+  const Model plain = Model::load(path("m.onnx"), options_);
+  for (uint32_t round = 0; round < (runtime::is_emulated() ? 4 : 100); ++round) {
+    const Tensor input = random_floats({kRows, kWidth}, round);
+    expect_near(early.run({{"x", input}})[0], plain.run({{"x", input}})[0], 0);
+  }
+}
+
 TEST_F(CudaModelTest, PlansAreSavedAndTakenFromTheCache) {
   test::write_mlp(path("m.onnx"));
   const Model first = Model::load(path("m.onnx"), options_);

@@ -1,7 +1,9 @@
 #include "runtime/cuda/launch.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "base/check.h"
 
@@ -55,13 +57,13 @@ void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, ui
       "cuTensorMapEncodeTiled");
 }
 
-unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes) {
+unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes, bool may_overlap) {
   unsigned count = 0;
   if (launch.cluster > 1) {
     attributes[count++] = {CudaLaunchAttribute::kClusterDimension, 0, {launch.cluster, 1, 1}};
   }
   if (launch.cooperative) attributes[count++] = {CudaLaunchAttribute::kCooperative, 0, {1}};
-  if (launch.early) attributes[count++] = {CudaLaunchAttribute::kProgrammaticSerialization, 0, {1}};
+  if (launch.early && may_overlap) attributes[count++] = {CudaLaunchAttribute::kProgrammaticSerialization, 0, {1}};
   return count;
 }
 
@@ -89,12 +91,12 @@ CudaBoundLaunch::CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle 
   }
 }
 
-void CudaBoundLaunch::enqueue(const CudaContext& context, CudaDriver::Handle stream) const {
+void CudaBoundLaunch::enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel) const {
   std::vector<void*> arguments;
   for (const Map& map : maps_) arguments.push_back(const_cast<Map*>(&map));
   for (const auto& block : launch_.arguments) arguments.push_back(const_cast<uint8_t*>(block.data()));
   CudaLaunchAttribute attributes[3];
-  const unsigned count = launch_attributes(launch_, attributes);
+  const unsigned count = launch_attributes(launch_, attributes, behind_kernel);
   const CudaLaunchConfig config = {{launch_.grid[0], launch_.grid[1], launch_.grid[2]},
                                    {launch_.block, 1, 1},
                                    launch_.shared_bytes,
@@ -102,6 +104,12 @@ void CudaBoundLaunch::enqueue(const CudaContext& context, CudaDriver::Handle str
                                    attributes,
                                    count};
   context.check(context.driver().launch(&config, function_, arguments.data(), nullptr), launch_.symbol.c_str());
+}
+
+bool may_overlap(const CudaContext& context) {
+  constexpr int kEdgesInGraphs = 12030;  // the first driver whose captures keep them
+  const char* chosen = std::getenv("HEDDLE_CUDA_OVERLAP");
+  return context.device().driver_version >= kEdgesInGraphs && (chosen == nullptr || std::string_view(chosen) != "0");
 }
 
 CudaSequence::CudaSequence(const CudaContext& context, const CudaModule& module,

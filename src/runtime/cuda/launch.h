@@ -13,8 +13,12 @@ namespace heddle::runtime {
 // kTensorMapBytes at `map`, which is a multiple of 64.
 void encode_tensor_map(const CudaContext& context, const TensorMapDesc& desc, uint64_t base, void* map);
 
-// The attributes of a launch; at most three. Returns their number.
-unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes);
+// The attributes of a launch; at most three. Returns their number. `may_overlap`: it may begin early where it can.
+unsigned launch_attributes(const CudaLaunch& launch, CudaLaunchAttribute* attributes, bool may_overlap = false);
+
+// Whether kernels may begin before those in front of them have ended (CudaLaunch::early): not with old drivers, nor
+// where HEDDLE_CUDA_OVERLAP is 0, which shows whether something depends on it.
+bool may_overlap(const CudaContext& context);
 
 // A launch with addresses filled in, ready to be enqueued many times. `operands` are device addresses, counted as in
 // the launch. Throws kInvalidArgument on an operand of a tensor map that is not aligned to 16 bytes.
@@ -22,7 +26,8 @@ class CudaBoundLaunch {
  public:
   CudaBoundLaunch(const CudaContext& context, CudaDriver::Handle function, const CudaLaunch& launch,
                   std::span<const uint64_t> operands);
-  void enqueue(const CudaContext& context, CudaDriver::Handle stream) const;
+  // `behind_kernel`: what is enqueued just before is a kernel's launch, too, so that this one may begin early.
+  void enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel = false) const;
 
  private:
   struct alignas(64) Map {

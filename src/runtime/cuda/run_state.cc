@@ -61,7 +61,12 @@ void CudaRunState::capture(CudaProgram& program) {
       segment->graph = std::make_unique<CudaGraph>(
           context_,
           [&] {
-            for (const CudaAction& action : segment->actions) enqueue(action);
+            const bool overlap = may_overlap(context_);
+            bool behind_kernel = false;
+            for (const CudaAction& action : segment->actions) {
+              enqueue(action, behind_kernel);
+              behind_kernel = overlap && std::holds_alternative<CudaBoundLaunch>(action.what);
+            }
           },
           stream_.handle());
       ++graphs_;
@@ -354,9 +359,9 @@ void CudaRunState::enqueue(const CudaCopy& copy) const {
   context_.check(context_.driver().copy_async(copy.to, copy.from, copy.bytes, stream_.handle()), "cuMemcpyDtoDAsync");
 }
 
-void CudaRunState::enqueue(const CudaAction& action) const {
+void CudaRunState::enqueue(const CudaAction& action, bool behind_kernel) const {
   if (const auto* launch = std::get_if<CudaBoundLaunch>(&action.what)) {
-    launch->enqueue(context_, stream_.handle());
+    launch->enqueue(context_, stream_.handle(), behind_kernel);
   } else if (const auto* copy = std::get_if<CudaCopy>(&action.what)) {
     enqueue(*copy);
   } else {

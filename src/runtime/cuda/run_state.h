@@ -42,7 +42,7 @@ class CudaRunState {
   void execute(const CudaHostCall& call);
   void execute(const std::unique_ptr<CudaLoop>& loop);
   void execute(const std::unique_ptr<CudaBranch>& branch);
-  void enqueue(const CudaAction& action) const;
+  void enqueue(const CudaAction& action, bool behind_kernel = false) const;
   void enqueue(const CudaCopy& copy) const;
   Tensor read(uint32_t buffer, const CudaValue& value) const;
   template <typename T>

@@ -131,6 +131,8 @@ struct Api {
   void (*wgmma_wait)(uint32_t pending, Place place);
   // setmaxnreg.
   void (*set_registers)(uint32_t count, Place place);
+  // griddepcontrol.wait.
+  void (*wait_for_previous)(Place place);
 };
 
 struct ModuleInfo {

@@ -13,6 +13,8 @@
 //     static constexpr bool kAKMajor = true, kBKMajor = true;
 //     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
 //     static constexpr bool kStream = false;      // stream-K: without clusters, ping-pong and kPartial
+//     static constexpr bool kConstantA = false, kConstantB = true;  // no launch writes it: the first tiles are loaded
+//                                                                   // while the kernel in front still runs
 //     static constexpr bool kWholeColumns = true; // may be left out: the columns of D are a multiple of kTileN
 //     static constexpr bool kNear = false;        // may be left out: the copy engine brings the matrix of 16-bit
 //                                                 // elements that the epilogue reads beside D; kTma, not swapped
@@ -30,6 +32,7 @@
 
 #include "tile/arch/sm90/barrier.h"
 #include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/dependent.h"
 #include "tile/arch/sm90/tma.h"
 #include "tile/arch/sm90/wgmma.h"
 #include "tile/core/cuda_gemm.h"
@@ -231,6 +234,29 @@ __device__ inline OperandPlace place_of(const GemmUnit& unit, int32_t row, int32
   return {KMajor ? row : row + head * step, KMajor ? head * step : 0, outer};
 }
 
+// Loads constant operands of the first k-tiles, at most the ring's stages, then waits for the kernel in front. Returns
+// their number: of the other operand the caller loads as many without waiting for a stage.
+template <typename Config, typename Load>
+__device__ inline int32_t load_constants(const GemmShared<Config>& shared, int32_t k_tiles, const Load& load) {
+  using Traits = GemmTraits<Config>;
+  int32_t begun = 0;
+  if constexpr (Config::kConstantA || Config::kConstantB) {
+    begun = k_tiles < Traits::kStages ? k_tiles : Traits::kStages;
+#pragma unroll 1
+    for (int32_t i = 0; i < begun; ++i) {
+      shared.full[i].arrive_expect(Traits::kABytes + Traits::kBBytes);
+      load(i);
+    }
+  }
+  wait_for_previous();
+  return begun;
+}
+
+template <bool Value>
+struct Is {
+  static constexpr bool value = Value;
+};
+
 // One thread fills the ring, from the first of the walk's units on; the place behind the last stage.
 template <typename Config>
 __device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
@@ -238,19 +264,40 @@ __device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& ma
                                                              GemmUnit unit) {
   using Traits = GemmTraits<Config>;
   const GemmArgs& args = walk.args;
+  // K-tile k of the unit into a stage: the operands of which `constants` is true or false.
+  const auto load = [&](auto constants, const OperandPlace& a, const OperandPlace& b, int32_t k, uint32_t stage) {
+    if constexpr (Config::kConstantA == decltype(constants)::value) {
+      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN>(
+          map_a, shared.full[stage], shared.a + stage * Traits::kABytes, a.row, a.k + k * Traits::kTileK, a.batch,
+          walk.rank);
+    }
+    if constexpr (Config::kConstantB == decltype(constants)::value) {
+      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM>(
+          map_b, shared.full[stage], shared.b + stage * Traits::kBBytes, b.row, b.k + k * Traits::kTileK, b.batch,
+          walk.rank);
+    }
+  };
   RingPosition<Traits::kStages> at;
+  bool first = true;
   while (true) {
     const int32_t outer = args.by_heads.divide(unit.batch), head = unit.batch - outer * args.heads;
     const OperandPlace a = place_of<Config::kAKMajor>(unit, unit.m, outer, head, args.a_step);
     const OperandPlace b = place_of<Config::kBKMajor>(unit, unit.n, outer, head, args.b_step);
-    for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
+    int32_t k = unit.k.first;
+    if (first) {
+      const int32_t begun = load_constants<Config>(shared, unit.k.last - unit.k.first, [&](int32_t i) {
+        load(Is<true>{}, a, b, unit.k.first + i, static_cast<uint32_t>(i));
+      });
+#pragma unroll 1
+      for (int32_t i = 0; i < begun; ++i, ++k) load(Is<false>{}, a, b, k, static_cast<uint32_t>(i));
+      at.skip(begun);
+      first = false;
+    }
+    for (; k < unit.k.last; ++k, at.step()) {
       shared.empty[at.stage].wait(at.phase ^ 1);
-      Barrier& full = shared.full[at.stage];
-      full.arrive_expect(Traits::kABytes + Traits::kBBytes);
-      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN>(
-          map_a, full, shared.a + at.stage * Traits::kABytes, a.row, a.k + k * Traits::kTileK, a.batch, walk.rank);
-      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM>(
-          map_b, full, shared.b + at.stage * Traits::kBBytes, b.row, b.k + k * Traits::kTileK, b.batch, walk.rank);
+      shared.full[at.stage].arrive_expect(Traits::kABytes + Traits::kBBytes);
+      load(Is<true>{}, a, b, k, at.stage);
+      load(Is<false>{}, a, b, k, at.stage);
     }
     walk.next();
     if (!walk.valid()) return at;
@@ -404,6 +451,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   // loading thread waits for this warpgroup too, it goes first.
   bool begun = !kSeeds || Traits::kCluster == 1;
   if (begun && !Made) wait_for_barriers<Config>();
+  wait_for_previous();
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next(), ++number) {
     const GemmUnit unit = walk.get();
     if (Config::kPingPong && number % 2 != group) {  // the other warpgroup's: its stages pass by
@@ -483,8 +531,8 @@ __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t 
 
 // The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
 // kCluster blocks along x; the grid is a multiple of that and at most the units of work times it.
-// `produce` fills the ring, by one thread, as gemm_produce() does. LightLoads: 24 registers are enough for it. `near`:
-// with kNear.
+// `produce` fills the ring, by one thread, as gemm_produce() does, and waits for the kernel in front. LightLoads: 24
+// registers are enough for it. `near`: with kNear.
 template <typename Config, bool LightLoads, typename Epilogue, typename Produce>
 __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                  const GemmArgs& args, const Epilogue& epilogue, const Produce& produce,
@@ -492,6 +540,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   using Traits = GemmTraits<Config>;
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
+  let_next_begin();
   // One warp makes the barriers while another finds its first tile.
   if (threadIdx.x == kMaker * 32) {
     prefetch(map_a);
@@ -524,6 +573,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       }
     } else if constexpr (kPrefetchRows) {
       wait_for_barriers<Config>();
+      wait_for_previous();
       if constexpr (kTouch) {
         if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
       }
@@ -532,11 +582,13 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
     } else if (Traits::kNear && threadIdx.x / 32 == kBringer) {
       wait_for_barriers<Config>();
       if constexpr (Traits::kNear) {
+        wait_for_previous();
         if (threadIdx.x % 32 == 0) bring_near<Config>(*near, args, shared);
       }
     } else {
       if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
       if constexpr (kTouch) {
+        wait_for_previous();
         if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
       }
     }

@@ -14,6 +14,8 @@
 //     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
 //     static constexpr bool kViews = false;       // operands come as views (load.h), not as tensor maps
 //     static constexpr bool kStreamA = true, kStreamB = false;  // tensor maps: read once, leaves the L2 first
+//     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so that it is
+//                                                                   // loaded while the one in front still runs
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
 //   };
 //
@@ -23,6 +25,7 @@
 
 #include "tile/arch/sm90/barrier.h"
 #include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/dependent.h"
 #include "tile/arch/sm90/tma.h"
 #include "tile/arch/sm90/wgmma.h"
 #include "tile/core/cuda_gemm.h"
@@ -110,18 +113,22 @@ __device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* t
   }
 }
 
-// K-tile number `i` of this block.
-template <typename Config>
+// K-tile number `i` of this block, of A, B or both.
+template <typename Config, bool WithA, bool WithB>
 __device__ inline void parts_load(const TensorMap& map_a, const TensorMap& map_b, const PartsUnit& unit, int32_t i,
                                   const PartsShared<Config>& shared, uint32_t stage) {
   using Traits = PartsTraits<Config>;
   Barrier& full = shared.full[stage];
   uint8_t* to = shared.ring + stage * Traits::kStageBytes;
   const int32_t k = (unit.k + i) * Traits::kTileK;
-  full.arrive_expect(Traits::kStageBytes);
-  load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.m, k, unit.batch);
-  load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(map_b, full, to + Traits::kABytes,
-                                                                                unit.n, k, unit.batch);
+  if constexpr (WithA) {
+    load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.m, k,
+                                                                                  unit.batch);
+  }
+  if constexpr (WithB) {
+    load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(map_b, full, to + Traits::kABytes,
+                                                                                  unit.n, k, unit.batch);
+  }
 }
 
 template <typename Config>
@@ -306,6 +313,7 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
   const PartsUnit unit = parts_unit<Config>(args, rank);
+  let_next_begin();
   if (lane == 0) {
     if (warp == 0) prefetch(map_a);
     if (warp == 1) prefetch(map_b);
@@ -313,12 +321,19 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
       shared.full[i].init(1);
       if (unit.count > kStages) shared.empty[i].init(Config::kConsumers);
       fence_barrier_init();
-      parts_load<Config>(map_a, map_b, unit, i, shared, i);
+      shared.full[i].arrive_expect(Traits::kStageBytes);
+      parts_load<Config, Config::kConstantA, Config::kConstantB>(map_a, map_b, unit, i, shared, i);
     }
     if (kParts > 1 && warp == kWarps - 1) {
       shared.all_here->init(1);
       fence_barrier_init();
       shared.all_here->arrive_expect(kParts * Traits::kSlice * 4);
+    }
+  }
+  wait_for_previous();
+  if (lane == 0) {
+    for (int32_t i = warp; i < kStages && i < unit.count; i += kWarps) {
+      parts_load<Config, !Config::kConstantA, !Config::kConstantB>(map_a, map_b, unit, i, shared, i);
     }
   }
   __syncthreads();
@@ -328,7 +343,8 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
       uint32_t stage = 0, phase = 0;
       for (int32_t i = kStages; i < unit.count; ++i) {
         shared.empty[stage].wait(phase);
-        parts_load<Config>(map_a, map_b, unit, i, shared, stage);
+        shared.full[stage].arrive_expect(Traits::kStageBytes);
+        parts_load<Config, true, true>(map_a, map_b, unit, i, shared, stage);
         if (++stage == kStages) {
           stage = 0;
           phase ^= 1;
@@ -358,6 +374,8 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
   const PartsUnit unit = parts_unit<Config>(args, rank);
   const bool loader = threadIdx.x < kLoaders;
+  let_next_begin();
+  wait_for_previous();
   const auto load = [&](LoaderA& a, LoaderB& b, uint32_t stage) {
     const uint32_t at = shared_address(shared.ring) + stage * Traits::kStageBytes;
     a.copy(at);

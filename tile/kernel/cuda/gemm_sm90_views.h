@@ -140,6 +140,7 @@ __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, 
   constexpr int kLoaders = ViewLoaders<Config, A, B>::kThreads;
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
+  let_next_begin();
   if (threadIdx.x == 0) {
     if (Config::kStore == GemmStore::kTma) prefetch(map_d);
     for (int stage = 0; stage < Traits::kStages; ++stage) {
@@ -151,6 +152,7 @@ __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, 
     }
     fence_barrier_init();
   }
+  wait_for_previous();
   __syncthreads();
 
   // Registers at entry are 65536 / threads; with two consumers 168. Addresses need more than the copy engine's thread.

@@ -18,8 +18,11 @@ __device__ inline RingPosition<Config::kStages> gemm_produce_windows(const Tenso
                                                                      GemmWalk<Config>& walk, GemmUnit unit) {
   using Traits = GemmTraits<Config>;
   constexpr int kShares = Config::kClusterN, kRows = Config::kTileM / kShares;
+  static_assert(!Config::kConstantA);
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
   RingPosition<Traits::kStages> at;
+  bool first_unit = true;
+  int32_t begun = 0;  // stages that have their filters
   while (true) {
     // The first window of this block's share of the rows; behind the last image there are only zeros.
     const int32_t share = kShares == 1 ? 0 : walk.rank * kRows;
@@ -29,10 +32,28 @@ __device__ inline RingPosition<Config::kStages> gemm_produce_windows(const Tenso
     const int32_t y = (line - image * windows.out[1]) * windows.stride[1] + windows.first[1];
     int32_t tap = unit.k.first / windows.channel_tiles, tile = unit.k.first - tap * windows.channel_tiles;
     int32_t row = tap / windows.taps, column = tap - row * windows.taps;
+    const auto load_filters = [&](int32_t tap_at, int32_t tile_at, uint32_t stage) {
+      load_operand<Config::kTileN, Traits::kTileK, true, Config::kClusterM>(
+          map_b, shared.full[stage], shared.b + stage * Traits::kBBytes, unit.n, tile_at * Traits::kTileK, tap_at,
+          walk.rank);
+    };
+    if (first_unit) {
+      int32_t tap_at = tap, tile_at = tile;
+      begun = load_constants<Config>(shared, unit.k.last - unit.k.first, [&](int32_t i) {
+        load_filters(tap_at, tile_at, static_cast<uint32_t>(i));
+        if (++tile_at == windows.channel_tiles) tile_at = 0, ++tap_at;
+      });
+      first_unit = false;
+    }
     for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
-      shared.empty[at.stage].wait(at.phase ^ 1);
+      if (begun > 0) {
+        --begun;
+      } else {
+        shared.empty[at.stage].wait(at.phase ^ 1);
+        shared.full[at.stage].arrive_expect(Traits::kABytes + Traits::kBBytes);
+        load_filters(tap, tile, at.stage);
+      }
       Barrier& full = shared.full[at.stage];
-      full.arrive_expect(Traits::kABytes + Traits::kBBytes);
       uint8_t* to = shared.a + at.stage * Traits::kABytes + share * kGemmRowBytes;
       const int32_t channel = tile * Traits::kTileK;
       if constexpr (kShares == 1) {
@@ -42,8 +63,6 @@ __device__ inline RingPosition<Config::kStages> gemm_produce_windows(const Tenso
         load_windows_multicast(map_a, full, to, channel, x, y, image, column * windows.dilation[0],
                                row * windows.dilation[1], (1 << kShares) - 1, Keep::kNormal);
       }
-      load_operand<Config::kTileN, Traits::kTileK, true, Config::kClusterM>(
-          map_b, full, shared.b + at.stage * Traits::kBBytes, unit.n, channel, tap, walk.rank);
       if (++tile == windows.channel_tiles) {
         tile = 0, ++tap;
         if (++column == windows.taps) column = 0, ++row;

@@ -1,0 +1,13 @@
+// Twin of tile/arch/sm90/dependent.h.
+#pragma once
+
+#include "tile/arch/emulated/keywords.h"
+
+namespace heddle::tile::sm90 {
+
+inline void let_next_begin() {}
+inline void wait_for_previous(HEDDLE_PLACE) {
+  heddle_emulated_api->wait_for_previous(place);
+}
+
+}  // namespace heddle::tile::sm90

@@ -1,0 +1,23 @@
+// Programmatic dependent launch: kernels that begin while the one in front of them still runs. Without such a launch
+// neither instruction does anything.
+//
+// The rule: in every block some thread waits, and no thread touches memory that any launch writes before it has waited
+// or passed a barrier behind a thread that did. Then a kernel that has ended implies that all kernels before it have,
+// so memory is as it would be if kernels ran one after another, for writes as well as for reads. What no launch writes
+// (weights, arguments) may be read before.
+#pragma once
+
+namespace heddle::tile::sm90 {
+
+// The next kernel may begin, as soon as every block of this one has said so or ended. Its blocks take the room that is
+// left; all of this one's have theirs by then.
+__device__ inline void let_next_begin() {
+  asm volatile("griddepcontrol.launch_dependents;");
+}
+
+// Until the kernel in front has ended and what it wrote can be seen by every thread of the grid.
+__device__ inline void wait_for_previous() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+}  // namespace heddle::tile::sm90
