@@ -42,8 +42,10 @@ KernelSource finish(const CudaGemmUnit& unit, schedule::CudaGemmLaunches made, c
 
 KernelSource tile_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
                          const Target& target, const std::string& symbol) {
-  const schedule::CudaTileProblem problem = written_problem(desc, c.epilogue, d, false);
   const schedule::CudaTileConfig g = schedule::tile_config(config);
+  const bool lines = g.engine == schedule::CudaTileConfig::Engine::kLines;
+  const schedule::CudaTileProblem problem =
+      written_problem(desc, c.epilogue, d, lines ? LinesOf::kAll : LinesOf::kNone);
   return finish(tile_unit(problem, g, c.epilogue, desc.operands, symbol),
                 schedule::make_launches(problem, g, target.cuda, static_cast<int>(desc.operands.size())), symbol);
 }
@@ -79,7 +81,7 @@ KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c,
   const auto problem = schedule::sm90_views_problem(d, c.epilogue, desc.operands, &why);
   HEDDLE_CHECK(problem.has_value(), "sm90v for a product that it does not serve: {}", why);
   const schedule::CudaGemmConfig g = schedule::sm90_config(config, *problem);
-  const schedule::CudaTileProblem views = written_problem(desc, c.epilogue, d, true);
+  const schedule::CudaTileProblem views = written_problem(desc, c.epilogue, d, LinesOf::kShifted);
   const CudaGemmUnit unit = gemm_views_unit(*problem, g, views, c.epilogue, desc.operands, symbol);
   schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda);
   const std::array<uint32_t, 4> operands = {0, 0, c.epilogue.stores.front().operand,

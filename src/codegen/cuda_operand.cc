@@ -21,7 +21,8 @@ std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {
   return bytes;
 }
 
-CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool shifted, const char* name) {
+// `as_lines`: says where its lines lie, too.
+CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool as_lines, const char* name) {
   const bool along_k = o.along_k(), along_rows = !along_k && (o.row == 1 || lines <= 1);
   const int align = o.width(lines);
   std::vector<int64_t> words = {0, o.offset, lines, o.depth, o.row, o.k};
@@ -58,7 +59,7 @@ CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool shifted, const c
   out.line("                     tile::make_tuple({}, {})));", along_rows ? "tile::fixed<1>()" : stride("row"),
            along_k ? "tile::fixed<1>()" : stride("k"));
   out.close();
-  if (shifted) {
+  if (as_lines) {
     out.line("static constexpr bool kLinesAlongK = {};", along_k);
     out.open("__device__ tile::cuda::MatrixLines<Element> lines([[maybe_unused]] int batch) const {");
     out.line("return {{data + {}, {}, static_cast<int32_t>({}), static_cast<int32_t>({})}};", place,
@@ -110,13 +111,16 @@ CudaFunctor computed(const KernelDesc& desc, const CudaGemmDesc& gemm, const Pro
 }  // namespace
 
 schedule::CudaTileProblem written_problem(const KernelDesc& desc, const schedule::Epilogue& epilogue,
-                                          const CudaGemmDesc& gemm, bool shifted) {
+                                          const CudaGemmDesc& gemm, LinesOf as_lines) {
   schedule::CudaTileProblem p = schedule::tile_problem(gemm, epilogue, desc.operands);
+  const auto has_lines = [&](const ProductOperand& o, int64_t lines, DType multiply) {
+    return as_lines == LinesOf::kAll || (as_lines == LinesOf::kShifted && o.shifted(lines, multiply));
+  };
   const auto fill = [&](schedule::CudaOperand& to, const ProductOperand& from, int64_t lines, DType multiply,
                         const char* name) {
     if (from.form == ProductOperand::Form::kImage) return;
     CudaFunctor functor = from.form == ProductOperand::Form::kMatrix
-                              ? matrix(from, lines, shifted && from.shifted(lines, multiply), name)
+                              ? matrix(from, lines, has_lines(from, lines, multiply), name)
                               : computed(desc, gemm, from, lines, multiply, name);
     to.type = name;
     to.text = std::move(functor.text);

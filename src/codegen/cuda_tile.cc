@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "schedule/cuda_lines.h"
+
 namespace heddle::codegen {
 namespace {
 
@@ -17,6 +19,8 @@ const char* header_of(Engine engine) {
       return "tile/kernel/cuda/gemm_simt.h";
     case Engine::kFew:
       return "tile/kernel/cuda/gemm_few.h";
+    case Engine::kLines:
+      return "tile/kernel/cuda/gemm_lines.h";
   }
   return "";
 }
@@ -32,6 +36,19 @@ std::string config_text(const CudaTileProblem& p, const CudaTileConfig& c) {
         "  static constexpr auto kStore = tile::GemmStore::{};\n"
         "}};\n",
         multiplied_type(p, c, true), c.tile_m, c.warps_m, c.rows, c.swapped, store);
+  }
+  if (c.engine == Engine::kLines) {
+    return fmt::format(
+        "struct Config {{\n"
+        "  using In = {};\n"
+        "  static constexpr int kTileM = {}, kTileN = {}, kWarpsM = {}, kWarpsK = {}, kStages = {}, kParts = {};\n"
+        "  static constexpr int kAlignA = {}, kAlignB = {}, kNeighbours = {};\n"
+        "  static constexpr bool kSwapped = {};\n"
+        "  static constexpr auto kStore = tile::GemmStore::{};\n"
+        "}};\n",
+        multiplied_type(p, c, true), c.tile_m, c.tile_n, c.warps_m, c.warps_n, c.stages, c.parts,
+        schedule::line_alignment(c.swapped ? p.b : p.a), schedule::line_alignment(c.swapped ? p.a : p.b),
+        schedule::lines_neighbours(p, c), c.swapped, store);
   }
   const std::string in =
       c.engine == Engine::kMma
@@ -49,18 +66,22 @@ std::string config_text(const CudaTileProblem& p, const CudaTileConfig& c) {
 
 std::string multiply_text(const CudaTileConfig& c, const std::string& symbol) {
   const bool partial = c.splits > 1;
-  const char* kernel = c.engine == Engine::kMma    ? "tile::sm80::gemm"
-                       : c.engine == Engine::kSimt ? "tile::cuda::gemm_simt"
-                                                   : "tile::cuda::gemm_few";
+  const char* kernel = c.engine == Engine::kMma     ? "tile::sm80::gemm"
+                       : c.engine == Engine::kSimt  ? "tile::cuda::gemm_simt"
+                       : c.engine == Engine::kLines ? "tile::cuda::gemm_lines"
+                                                    : "tile::cuda::gemm_few";
   return fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__({0}, 1)\n"
-      "    {1}(const __grid_constant__ tile::GemmArgs args, const __grid_constant__ {1}_parts::A a,\n"
+      "extern \"C\" __global__ void {5}__launch_bounds__({0}, {6})\n"
+      "    {1}(const __grid_constant__ tile::{7} args, const __grid_constant__ {1}_parts::A a,\n"
       "        const __grid_constant__ {1}_parts::B b{2}) {{\n"
       "  {3}<{1}_parts::Config>(args, a, b, {4});\n"
       "}}\n",
       c.threads(), symbol,
       partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol), kernel,
-      partial ? "tile::cuda::NoEpilogue{}" : "epilogue");
+      partial ? "tile::cuda::NoEpilogue{}" : "epilogue",
+      c.parts > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", c.parts) : "",
+      c.engine == Engine::kLines ? schedule::lines_resident(c) : 1,
+      c.engine == Engine::kLines ? "GemmPartsArgs" : "GemmArgs");
 }
 
 }  // namespace

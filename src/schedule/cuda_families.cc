@@ -60,6 +60,7 @@ CudaOperand view_of(const ProductOperand& o, int64_t lines, int64_t batch, DType
   v.along_k = o.form == Form::kComputed || o.along_k();
   v.width = o.form == Form::kComputed ? (size_of(o.dtype) == 8 ? 2 : 4) : o.width(lines);
   v.shifted = o.shifted(lines, multiply);
+  v.lines = o.form == Form::kMatrix && o.dtype == multiply && o.along_k();
   if (v.width == 1) v.along_k = true;  // what the kernels take where neither is wide
   return v;
 }
@@ -68,10 +69,11 @@ void add_tile_family(std::vector<CudaCandidate>& found, const CudaTileProblem& p
   for (const CudaTileCandidate& candidate : enumerate(problem, target)) {
     const CudaTileConfig& g = candidate.config;
     Config c;
-    c.algorithm = g.engine == Engine::kMma ? "mma" : g.engine == Engine::kSimt ? "simt" : "few";
+    constexpr const char* kNames[] = {"mma", "simt", "few", "lines"};
+    c.algorithm = kNames[static_cast<size_t>(g.engine)];
     c.tile_m = g.tile_m, c.tile_n = g.tile_n, c.tile_k = g.tile_k;
     c.micro_m = g.warps_m, c.micro_n = g.warps_n;
-    c.stages = g.stages, c.splits = g.splits;
+    c.stages = g.stages, c.splits = g.splits, c.parts = g.parts;
     c.lanes = g.engine == Engine::kFew ? g.rows : 0;
     c.swapped = g.swapped;
     found.push_back({c, candidate.predicted_us, candidate.rejected});
@@ -209,7 +211,11 @@ CudaTileProblem tile_problem(const CudaGemmDesc& d, const Epilogue& epilogue, co
 
 CudaTileConfig tile_config(const Config& c) {
   CudaTileConfig g;
-  g.engine = c.algorithm == "mma" ? Engine::kMma : c.algorithm == "simt" ? Engine::kSimt : Engine::kFew;
+  g.engine = c.algorithm == "mma"     ? Engine::kMma
+             : c.algorithm == "simt"  ? Engine::kSimt
+             : c.algorithm == "lines" ? Engine::kLines
+                                      : Engine::kFew;
+  g.parts = static_cast<int>(c.parts);
   const auto i = [](int64_t x) { return static_cast<int>(x); };
   g.tile_m = i(c.tile_m), g.tile_n = i(c.tile_n), g.tile_k = i(c.tile_k);
   g.warps_m = i(c.micro_m), g.warps_n = i(c.micro_n);

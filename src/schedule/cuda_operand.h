@@ -23,6 +23,7 @@ struct CudaOperand {
   int width = 1;                       // elements of a piece that is loaded at once: at most 16 bytes
   bool view = true;                    // false: computed element by element
   bool shifted = false;                // sm90v takes pieces of 16 bytes from any address (load_shifted.h)
+  bool lines = false;                  // a matrix of what is multiplied, contiguous along k: gemm_lines.h
   bool prologue = false;               // values change on their way
   bool image = false;                  // addresses are computed for every piece
   double bytes = 0;                    // one read of all that it has

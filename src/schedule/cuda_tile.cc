@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "schedule/cuda_lines.h"
 
 namespace heddle::schedule {
 namespace {
@@ -167,7 +168,8 @@ DType CudaTileProblem::accumulator() const {
 }
 
 std::string_view multiplied_type(const CudaTileProblem& problem, const CudaTileConfig& config, bool is_a) {
-  if (config.engine != Engine::kMma) return cuda_storage(problem.accumulator());
+  const bool tensor = config.engine == Engine::kMma || config.engine == Engine::kLines;
+  if (!tensor) return cuda_storage(problem.accumulator());
   const DType type = is_a ? problem.a_in : problem.b_in;
   return type == DType::kF32 ? "tile::cuda::tf32" : cuda_storage(type);
 }
@@ -182,6 +184,8 @@ int CudaTileConfig::shared_bytes(const CudaTileProblem& p) const {
       return tile::gemm_simt_shared_bytes(tile_m, tile_n, tile_k, sum, stages);
     case Engine::kFew:
       return (swapped ? p.a : p.b).along_k ? 0 : warps_m * tile_n * sum;
+    case Engine::kLines:
+      return tile::gemm_lines_shared_bytes(tile_m, tile_n, warps_n, stages, parts, swapped);
   }
   return 0;
 }
@@ -206,6 +210,10 @@ int CudaTileConfig::registers(const CudaTileProblem& p) const {
 
 std::string CudaTileConfig::name() const {
   if (engine == Engine::kFew) return fmt::format("few {}x{}{} k/{}", tile_m, tile_n, swapped ? " swapped" : "", splits);
+  if (engine == Engine::kLines) {
+    return fmt::format("lines {}x{}x{} w{}x{} s{} k/{} parts {}{}", tile_m, tile_n, tile_k, warps_m, warps_n, stages,
+                       splits, parts, swapped ? " swapped" : "");
+  }
   return fmt::format("{} {}x{}x{} w{}x{} s{} k/{}", engine == Engine::kMma ? "mma" : "simt", tile_m, tile_n, tile_k,
                      warps_m, warps_n, stages, splits);
 }
@@ -216,6 +224,7 @@ double floor_us(const CudaTileProblem& p, const CudaTarget& target) {
 }
 
 double predict_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
+  if (c.engine == Engine::kLines) return std::max(predict_lines_us(p, c, target), floor_us(p, target));
   double us =
       kFirstLoadUs + (c.engine == Engine::kFew ? few_us(p, c, target) : kTileUs + kTileSlower * tile_us(p, c, target));
   if (c.splits > 1) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "schedule/cuda_lines.h"
 #include "schedule/cuda_reduce.h"
 #include "schedule/cuda_tile.h"
 
@@ -49,14 +50,19 @@ int64_t units_of(const CudaTileProblem& p, const CudaTileConfig& c) {
 }
 
 std::string reject(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget& target) {
-  if (c.engine == Engine::kMma && !p.on_tensor_cores(target)) return "no tensor core multiplies this type";
+  if ((c.engine == Engine::kMma || c.engine == Engine::kLines) && !p.on_tensor_cores(target))
+    return "no tensor core multiplies this type";
   if (c.engine == Engine::kFew) {
     if (!p.a.view || !p.b.view) return "a computed operand has no memory to stream";
     const int64_t few = c.swapped ? p.n : p.m;
     if (few > kMostFew) return fmt::format("{} {} are more than {}", few, c.swapped ? "columns" : "rows", kMostFew);
   }
   if (c.shared_bytes(p) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
-  if (c.engine != Engine::kFew && c.registers(p) > kMostRegisters) return "it needs more registers than a thread has";
+  if (c.engine == Engine::kLines) {
+    if (std::string why = reject_lines(c, p, target); !why.empty()) return why;
+  } else if (c.engine != Engine::kFew && c.registers(p) > kMostRegisters) {
+    return "it needs more registers than a thread has";
+  }
   if (units_of(p, c) > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
   if (c.splits > 1) {
     const int64_t bytes = static_cast<int64_t>(size_of(p.accumulator())) * p.m * round_up(p.n, 4) * p.batch * c.splits;
@@ -88,6 +94,7 @@ class Enumeration {
     for (const Tile& tile : kMmaTiles) add_mma(tile);
     for (const Tile& tile : kSimtTiles) add_simt(tile);
     for (const bool swapped : {false, true}) add_few(swapped);
+    for (const CudaTileConfig& c : lines_configs(p_, target_)) add_one(c);
     std::stable_sort(found_.begin(), found_.end(), [](const CudaTileCandidate& a, const CudaTileCandidate& b) {
       if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
       return a.predicted_us < b.predicted_us;
@@ -99,10 +106,13 @@ class Enumeration {
   void add(CudaTileConfig c, int least) {
     for (const int splits : splits_of(p_, c, least, target_)) {
       c.splits = splits;
-      CudaTileCandidate candidate{c, 0, reject(c, p_, target_)};
-      if (candidate.rejected.empty()) candidate.predicted_us = predict_us(p_, c, target_);
-      found_.push_back(std::move(candidate));
+      add_one(c);
     }
+  }
+  void add_one(const CudaTileConfig& c) {
+    CudaTileCandidate candidate{c, 0, reject(c, p_, target_)};
+    if (candidate.rejected.empty()) candidate.predicted_us = predict_us(p_, c, target_);
+    found_.push_back(std::move(candidate));
   }
 
   void add_mma(const Tile& tile) {
@@ -175,6 +185,12 @@ void add_operand(CudaLaunch& launch, const CudaOperand& o, int argument) {
 }
 
 CudaLaunch multiply_launch(const CudaTileProblem& p, const CudaTileConfig& c, int workspace) {
+  if (c.engine == Engine::kLines) {
+    CudaLaunch launch = lines_launch(p, c, workspace);
+    add_operand(launch, c.swapped ? p.b : p.a, kOperandA);
+    add_operand(launch, c.swapped ? p.a : p.b, kOperandB);
+    return launch;
+  }
   const bool few = c.engine == Engine::kFew;
   const PartialSums sums{p.m, p.n, p.batch};
   tile::GemmArgs args{};

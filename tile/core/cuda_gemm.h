@@ -193,6 +193,25 @@ TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_m
   return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped) +
          (parts > 1 ? sums : 0) + stages * 16 + 8;
 }
+// gemm_lines.h. A line of a stage: 128 bytes of k for each warp along k, and a piece more for where lines begin. Odd
+// multiples of 16 bytes, so that eight lines meet no bank twice.
+TILE_HD constexpr int gemm_lines_pitch(int warps_k) {
+  return warps_k * kGemmRowBytes + 16;
+}
+// The ring of stages, where the sums of every warp along k lie when it is done.
+TILE_HD constexpr int gemm_lines_ring_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts, bool swapped) {
+  const int ring = stages * (tile_m + tile_n) * gemm_lines_pitch(warps_k);
+  const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
+  const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4 * warps_k;
+  return ((ring > sums ? ring : sums) + 15) / 16 * 16;
+}
+// With what the blocks of a cluster send each other, and a barrier.
+TILE_HD constexpr int gemm_lines_shared_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts,
+                                              bool swapped) {
+  const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
+  const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
+  return gemm_lines_ring_bytes(tile_m, tile_n, warps_k, stages, parts, swapped) + (parts > 1 ? sums + 16 : 0);
+}
 inline constexpr int kGemmHalfOfThreads = 320;       // that leave registers for as many sums
 inline constexpr int kGemmHalfOfShared = 113 << 10;  // of a multiprocessor's 228 KiB, of which each block costs 1
 

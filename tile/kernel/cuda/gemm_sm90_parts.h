@@ -30,6 +30,7 @@
 #include "tile/arch/sm90/wgmma.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/fragment.h"
+#include "tile/kernel/cuda/gemm_parts_sum.h"
 #include "tile/kernel/cuda/gemm_reduce.h"
 #include "tile/kernel/cuda/load.h"
 #include "tile/kernel/cuda/row.h"
@@ -39,6 +40,8 @@ namespace heddle::tile::sm90 {
 
 using cuda::gemm_reduce;
 using cuda::NoEpilogue;
+using cuda::parts_unit;
+using cuda::PartsUnit;
 
 template <typename Config>
 struct PartsTraits {
@@ -60,6 +63,9 @@ struct PartsTraits {
   static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
   static constexpr int kPitch = gemm_parts_pitch(kColumns, Config::kSwapped);
   static constexpr int kSlice = kSliceRows * kPitch;
+  // As many neighbours at a time as leave no thread without some.
+  static constexpr int kAddends = kParts;
+  static constexpr int kNeighbours = kColumns % 8 == 0 && kSliceRows * kColumns >= 8 * kFinishers ? 8 : 4;
   static constexpr int kRingBytes =
       gemm_parts_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kParts, Config::kSwapped);
   static constexpr int kSharedBytes =
@@ -92,11 +98,6 @@ struct PartsShared {
     empty = full + Traits::kStages;
     all_here = empty + Traits::kStages;
   }
-};
-
-// What this block multiplies.
-struct PartsUnit {
-  int32_t m, n, batch, split, k, count;  // k and count in k-tiles
 };
 
 template <int Rows, int TileK, bool KMajor, bool Stream>
@@ -217,59 +218,6 @@ __device__ inline void parts_lay(const PartsAccumulators<Config>& acc, const Par
   }
 }
 
-// Adds the parts of this block's rows in order, and finishes them.
-template <typename Config, typename Epilogue>
-__device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& epilogue,
-                                    const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank) {
-  using Traits = PartsTraits<Config>;
-  using Acc = typename Traits::Acc;
-  // As many neighbours at a time as leave no thread without some.
-  constexpr int kElements = Traits::kSliceRows * Traits::kColumns;
-  constexpr int W = Traits::kColumns % 8 == 0 && kElements >= 8 * Traits::kFinishers ? 8 : 4;
-  constexpr int kAcross = Traits::kColumns / W, kCount = kElements / W;
-  const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first;
-  const int32_t col0 = Config::kSwapped ? unit.m : unit.n, columns = Config::kSwapped ? args.m : args.n;
-  int32_t rows = (Config::kSwapped ? args.n : args.m) - row0;  // of the slice inside of D
-  if (rows > Traits::kRows - first) rows = Traits::kRows - first;
-#pragma unroll 2
-  for (int i = threadIdx.x; i < kCount; i += Traits::kFinishers) {
-    const int r = i / kAcross, c = i % kAcross * W, row = row0 + r, col = col0 + c;
-    if (r >= rows || col >= columns) continue;
-    Acc v[W] = {};
-#pragma unroll
-    for (int part = 0; part < Traits::kParts; ++part) {
-      Acc x[W];
-      cuda::load_row<4>(x, shared.received + part * Traits::kSlice + r * Traits::kPitch + c, W);
-#pragma unroll
-      for (int j = 0; j < W; ++j) v[j] += x[j];
-    }
-    const int n = columns - col < W ? columns - col : W;
-    if constexpr (Config::kStore == GemmStore::kPartial) {
-      Acc* to = static_cast<Acc*>(args.partial) + unit.split * args.p_split + unit.batch * args.p_batch;
-      cuda::store_row<4>(to + row * args.p_row + col, v, n);
-    } else {
-      epilogue(v, unit.batch, row, col, n);
-    }
-  }
-}
-
-template <typename Config>
-__device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
-  PartsUnit unit;
-  unit.m = static_cast<int32_t>(blockIdx.x / Config::kParts) * Config::kTileM;
-  unit.n = static_cast<int32_t>(blockIdx.y) * Config::kTileN;
-  unit.batch = static_cast<int32_t>(blockIdx.z);
-  unit.split = 0;
-  if constexpr (Config::kStore == GemmStore::kPartial) {
-    unit.batch = static_cast<int32_t>(blockIdx.z / static_cast<uint32_t>(args.splits));
-    unit.split = static_cast<int32_t>(blockIdx.z) - unit.batch * args.splits;
-  }
-  const int32_t part = unit.split * Config::kParts + rank;
-  unit.k = part * args.k_each + (part < args.k_more ? part : args.k_more);
-  unit.count = args.k_each + (part < args.k_more ? 1 : 0);
-  return unit;
-}
-
 // Behind the loads: multiplies, exchanges, finishes. `group`: number of this warpgroup among those that multiply.
 template <typename Config, typename Epilogue>
 __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epilogue,
@@ -297,7 +245,7 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
     shared.all_here->wait(0);
     begun_arrive();
   }
-  if (threadIdx.x < Traits::kFinishers) parts_finish<Config>(args, epilogue, shared, unit, rank);
+  if (threadIdx.x < Traits::kFinishers) cuda::parts_finish<Config, Traits>(args, epilogue, shared.received, unit, rank);
   if constexpr (kParts > 1) begun_wait();  // the others have what this block sent
 }
 

@@ -1,0 +1,186 @@
+// Which configurations of the kernel that reads lines as they lie a problem may take, and what they are expected to
+// cost.
+#include "schedule/cuda_lines.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "schedule/cuda_reduce.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr int64_t round_up(int64_t a, int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+constexpr int kMostSums = 128;      // of a thread
+constexpr int64_t kMostSide = 128;  // of D's small side
+constexpr int kMostStages = 8;
+
+struct Shape {
+  int m, warps_m, warps_k;
+};
+constexpr Shape kShapes[] = {{16, 1, 1},  {16, 1, 2},  {16, 1, 4},  {16, 1, 8}, {32, 1, 4}, {32, 2, 1},
+                             {32, 2, 2},  {32, 2, 4},  {64, 2, 2},  {64, 4, 1}, {64, 4, 2}, {64, 2, 4},
+                             {128, 4, 1}, {128, 4, 2}, {128, 8, 1}, {256, 8, 1}};
+
+// The problem as the kernel sees it.
+struct View {
+  int64_t m, n;
+  const CudaOperand *a, *b;
+};
+View view_of(const CudaTileProblem& p, bool swapped) {
+  return swapped ? View{p.n, p.m, &p.b, &p.a} : View{p.m, p.n, &p.a, &p.b};
+}
+
+int64_t steps_of(const CudaTileProblem& p, const CudaTileConfig& c) {
+  return ceil_div(p.k, c.tile_k);
+}
+int64_t tiles_of(const CudaTileProblem& p, const CudaTileConfig& c) {
+  const View v = view_of(p, c.swapped);
+  return ceil_div(v.m, c.tile_m) * ceil_div(v.n, c.tile_n) * p.batch;
+}
+int sums_of(const CudaTileConfig& c) {
+  return c.tile_m / c.warps_m * c.tile_n / 32;
+}
+
+// Adds what differs in the parts of k.
+void add_parts(std::vector<CudaTileConfig>& found, const CudaTileProblem& p, CudaTileConfig c,
+               const CudaTarget& target) {
+  const int64_t tiles = tiles_of(p, c), steps = steps_of(p, c);
+  for (const int parts : {1, 2, 3, 4, 6, 8}) {
+    if (steps < parts || (parts > 1 && tiles * parts > 4 * int64_t{target.sms})) continue;
+    c.parts = parts;
+    c.splits = 1;
+    // As many stages as leave room for a second block, or as one block can have.
+    const int64_t wanted = std::min<int64_t>(ceil_div(steps, parts) + 1, kMostStages);
+    for (const int64_t limit : {int64_t{tile::kGemmHalfOfShared}, target.shared_bytes_per_block}) {
+      c.stages = static_cast<int>(std::max<int64_t>(wanted, 2));
+      while (c.stages > 2 && c.shared_bytes(p) > limit) --c.stages;
+      if (c.shared_bytes(p) <= limit && (c.stages >= std::min<int64_t>(wanted, 4))) break;
+    }
+    found.push_back(c);
+    if (parts < 4) continue;
+    for (const int64_t blocks : {target.sms, 2 * target.sms}) {
+      const int64_t splits = std::min<int64_t>(blocks * 9 / 10 / (tiles * parts), steps / (3 * parts));
+      if (splits < 2 || splits == c.splits) continue;
+      c.splits = static_cast<int>(splits);
+      found.push_back(c);
+    }
+  }
+}
+
+}  // namespace
+
+int line_alignment(const CudaOperand& o) {
+  return o.width * static_cast<int>(size_of(o.element));
+}
+
+int lines_neighbours(const CudaTileProblem& p, const CudaTileConfig& c) {
+  return p.scattered && c.splits == 1 ? 1 : 4;
+}
+
+int lines_resident(const CudaTileConfig& c) {
+  constexpr int kFewSums = 48;
+  return c.threads() <= 128 || (c.threads() <= 256 && sums_of(c) <= kFewSums) ? 2 : 1;
+}
+
+std::vector<CudaTileConfig> lines_configs(const CudaTileProblem& p, const CudaTarget& target) {
+  std::vector<CudaTileConfig> found;
+  if (target.sm < 90 || p.k == 0 || p.a_in != p.b_in || !p.a.lines || !p.b.lines) return found;
+  for (const bool swapped : {false, true}) {
+    const View v = view_of(p, swapped);
+    const int64_t side = round_up(v.n, 8);
+    if (side > kMostSide) continue;
+    for (const Shape& shape : kShapes) {
+      if (shape.m > 16 && shape.m >= 2 * v.m) continue;
+      for (const int64_t n : {side, int64_t{32}, int64_t{16}}) {
+        if (n != side && (n > side / 2 || (n == 32 && side % n != 0))) continue;
+        CudaTileConfig c;
+        c.engine = CudaTileConfig::Engine::kLines;
+        c.tile_m = shape.m, c.tile_n = static_cast<int>(n);
+        c.warps_m = shape.warps_m, c.warps_n = shape.warps_k;
+        c.tile_k = shape.warps_k * tile::kGemmRowBytes / static_cast<int>(size_of(p.a_in));
+        c.swapped = swapped;
+        const bool idle = shape.warps_k > 1 && p.k <= c.tile_k / 2;  // half of the warps along k
+        // More tiles than run at once are for larger ones.
+        if (idle || (n < side && tiles_of(p, c) > 4 * int64_t{target.sms})) continue;
+        if (shape.m < 64 && tiles_of(p, c) > 16 * int64_t{target.sms}) continue;
+        if (sums_of(c) <= kMostSums) add_parts(found, p, c, target);
+      }
+    }
+  }
+  return found;
+}
+
+std::string reject_lines(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget&) {
+  constexpr int64_t kMostGrid = 65535;
+  const View v = view_of(p, c.swapped);
+  if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
+  return {};
+}
+
+double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
+  constexpr double kCyclesPerUs = 1750, kBytesPerUs = 3.6e6, kL2BytesPerUs = 5.5e6;
+  const View v = view_of(p, c.swapped);
+  const auto blocks = static_cast<double>(tiles_of(p, c) * c.parts * c.splits);
+  const auto each = static_cast<double>(ceil_div(steps_of(p, c), int64_t{c.parts} * c.splits));
+  const int at_once = c.shared_bytes(p) <= tile::kGemmHalfOfShared ? lines_resident(c) : 1;
+  const double waves = std::ceil(blocks / (target.sms * at_once));
+  const double busy = std::min<double>(std::ceil(blocks / target.sms), at_once);
+  const double step_bytes = (c.tile_m + c.tile_n) * c.warps_n * double{tile::kGemmRowBytes};
+  // Instructions of a warp for 128 bytes of k: fragments, products; of a block for its copies.
+  const auto reads = [](const CudaOperand& o) {
+    return line_alignment(o) >= 16 ? 2.0 : line_alignment(o) >= 4 ? 8 : 17;
+  };
+  const double blocks_m = c.tile_m / c.warps_m / 16.0, blocks_n = c.tile_n / 8.0;
+  const double of_warp = 2 * blocks_m * reads(*v.a) + blocks_n * (reads(*v.b) + 4 * blocks_m) + 30;
+  const double copies = step_bytes / 16 / 32 * 12;
+  const double issue = busy * (of_warp * c.warps_m * c.warps_n + copies) / 4 / 0.6;
+  const double tensor = busy * c.warps_n * static_cast<double>(c.tile_m) * c.tile_n * 64 / 1250;
+  constexpr double kLatencyUs = 0.9;
+  const double step_us = std::max(std::max(issue, tensor) / kCyclesPerUs, kLatencyUs / (c.stages - 1));
+  const double memory = p.bytes() / kBytesPerUs, l2 = blocks * each * step_bytes / kL2BytesPerUs;
+  const double area = static_cast<double>(c.tile_m) * c.tile_n;
+  double us = 1.75 + std::max({waves * each * step_us, memory, l2});
+  us += 0.1 + waves * area * c.warps_n / c.parts / c.threads() * 12 / kCyclesPerUs;
+  if (c.parts > 1) us += 0.5 + area * 4 / 12 / kCyclesPerUs;
+  us += (waves - 1) * 0.6;
+  if (c.splits > 1) {
+    const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
+    us += 2.8 + 2 * partial * c.splits / 5.5e6;
+  }
+  return us;
+}
+
+CudaLaunch lines_launch(const CudaTileProblem& p, const CudaTileConfig& c, int workspace) {
+  const View v = view_of(p, c.swapped);
+  const PartialSums sums{p.m, p.n, p.batch};
+  const int64_t steps = steps_of(p, c), blocks = int64_t{c.parts} * c.splits;
+  tile::GemmPartsArgs args{};
+  args.m = static_cast<int32_t>(v.m);
+  args.n = static_cast<int32_t>(v.n);
+  args.k_each = static_cast<int32_t>(steps / blocks);
+  args.k_more = static_cast<int32_t>(steps % blocks);
+  args.splits = c.splits;
+  args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
+  CudaLaunch launch;
+  launch.symbol = "gemm";
+  launch.grid = {static_cast<uint32_t>(ceil_div(v.m, c.tile_m) * c.parts),
+                 static_cast<uint32_t>(ceil_div(v.n, c.tile_n)), static_cast<uint32_t>(p.batch * c.splits)};
+  launch.cluster = static_cast<uint32_t>(c.parts);
+  launch.block = static_cast<uint32_t>(c.threads());
+  launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
+  launch.arguments = {std::vector<uint8_t>(sizeof(args))};
+  std::memcpy(launch.arguments[0].data(), &args, sizeof(args));
+  if (c.splits > 1) launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmPartsArgs, partial)), workspace}};
+  return launch;
+}
+
+}  // namespace heddle::schedule

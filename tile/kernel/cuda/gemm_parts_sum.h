@@ -1,0 +1,69 @@
+// What kernels share whose clusters divide the k of a tile of D: which part a block has, and how it adds up and
+// finishes the rows that are its own.
+#pragma once
+
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/row.h"
+#include "tile/kernel/cuda/store.h"
+
+namespace heddle::tile::cuda {
+
+// What a block multiplies.
+struct PartsUnit {
+  int32_t m, n, batch, split, k, count;  // k and count in k-tiles
+};
+
+// Of Config: kTileM, kTileN, kParts, kStore.
+template <typename Config>
+__device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
+  PartsUnit unit;
+  unit.m = static_cast<int32_t>(blockIdx.x / Config::kParts) * Config::kTileM;
+  unit.n = static_cast<int32_t>(blockIdx.y) * Config::kTileN;
+  unit.batch = static_cast<int32_t>(blockIdx.z);
+  unit.split = 0;
+  if constexpr (Config::kStore == GemmStore::kPartial) {
+    unit.batch = static_cast<int32_t>(blockIdx.z / static_cast<uint32_t>(args.splits));
+    unit.split = static_cast<int32_t>(blockIdx.z) - unit.batch * args.splits;
+  }
+  const int32_t part = unit.split * Config::kParts + rank;
+  unit.k = part * args.k_each + (part < args.k_more ? part : args.k_more);
+  unit.count = args.k_each + (part < args.k_more ? 1 : 0);
+  return unit;
+}
+
+// Adds up the rows of this block in order, and finishes them. `from`: [addend][row of the slice][column]. Of Traits:
+// Acc, kRows and kColumns of a tile in D, kSliceRows of a block, kPitch, kSlice = kSliceRows * kPitch, kAddends,
+// kFinishers threads, kNeighbours that an epilogue gets.
+template <typename Config, typename Traits, typename Epilogue>
+__device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& epilogue,
+                                    const typename Traits::Acc* from, const PartsUnit& unit, int32_t rank) {
+  using Acc = typename Traits::Acc;
+  constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4;
+  constexpr int kAcross = (Traits::kColumns + W - 1) / W, kCount = Traits::kSliceRows * kAcross;
+  const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first;
+  const int32_t col0 = Config::kSwapped ? unit.m : unit.n, columns = Config::kSwapped ? args.m : args.n;
+  int32_t rows = (Config::kSwapped ? args.n : args.m) - row0;  // of the slice inside of D
+  if (rows > Traits::kRows - first) rows = Traits::kRows - first;
+#pragma unroll 2
+  for (int i = threadIdx.x; i < kCount; i += Traits::kFinishers) {
+    const int r = i / kAcross, c = i % kAcross * W, row = row0 + r, col = col0 + c;
+    if (r >= rows || col >= columns) continue;
+    Acc v[W] = {};
+#pragma unroll
+    for (int part = 0; part < Traits::kAddends; ++part) {
+      Acc x[W];
+      load_row<kWide>(x, from + part * Traits::kSlice + r * Traits::kPitch + c, W);
+#pragma unroll
+      for (int j = 0; j < W; ++j) v[j] += x[j];
+    }
+    const int n = columns - col < W ? columns - col : W;
+    if constexpr (Config::kStore == GemmStore::kPartial) {
+      Acc* to = static_cast<Acc*>(args.partial) + unit.split * args.p_split + unit.batch * args.p_batch;
+      store_row<kWide>(to + row * args.p_row + col, v, n);
+    } else {
+      epilogue(v, unit.batch, row, col, n);
+    }
+  }
+}
+
+}  // namespace heddle::tile::cuda
