@@ -60,7 +60,9 @@ CudaOperand view_of(const ProductOperand& o, int64_t lines, int64_t batch, DType
   v.along_k = o.form == Form::kComputed || o.along_k();
   v.width = o.form == Form::kComputed ? (size_of(o.dtype) == 8 ? 2 : 4) : o.width(lines);
   v.shifted = o.shifted(lines, multiply);
-  v.lines = o.form == Form::kMatrix && o.dtype == multiply && o.along_k();
+  constexpr int64_t kMostApart = 4 << 20;  // bytes: a tile of 256 lines is addressed in 32 bits
+  v.lines = o.form == Form::kMatrix && o.dtype == multiply && o.along_k() &&
+            std::abs(o.row) < kMostApart / static_cast<int64_t>(size_of(o.dtype));
   if (v.width == 1) v.along_k = true;  // what the kernels take where neither is wide
   return v;
 }
@@ -431,7 +433,7 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
   std::vector<CudaCandidate> found;
   // Pieces of 16 bytes keep up with wgmma; each that is smaller, computed or converted costs instructions.
   const CudaTileProblem views = tile_problem(desc, epilogue, operands);
-  constexpr double kWholePieces = 1.4, kSmallPieces = 2.5, kShiftedPieces = 2.5;
+  constexpr double kWholePieces = 1.4, kSmallPieces = 2.5, kShiftedPieces = 4.2;
   const auto factor = [](const CudaOperand& o, DType in) {
     if (o.shifted) return kShiftedPieces;
     const bool whole = o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes;

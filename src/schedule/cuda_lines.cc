@@ -26,9 +26,9 @@ constexpr int kMostStages = 8;
 struct Shape {
   int m, warps_m, warps_k;
 };
-constexpr Shape kShapes[] = {{16, 1, 1},  {16, 1, 2},  {16, 1, 4},  {16, 1, 8}, {32, 1, 4}, {32, 2, 1},
-                             {32, 2, 2},  {32, 2, 4},  {64, 2, 2},  {64, 4, 1}, {64, 4, 2}, {64, 2, 4},
-                             {128, 4, 1}, {128, 4, 2}, {128, 8, 1}, {256, 8, 1}};
+constexpr Shape kShapes[] = {{16, 1, 1},  {16, 1, 2},  {16, 1, 4},  {16, 1, 8},  {32, 1, 4},  {32, 2, 1}, {32, 2, 2},
+                             {32, 2, 4},  {64, 2, 2},  {64, 4, 1},  {64, 4, 2},  {64, 2, 4},  {64, 1, 8}, {64, 2, 8},
+                             {128, 4, 1}, {128, 4, 2}, {128, 8, 1}, {128, 2, 4}, {128, 4, 4}, {256, 8, 1}};
 
 // The problem as the kernel sees it.
 struct View {
@@ -59,13 +59,16 @@ void add_parts(std::vector<CudaTileConfig>& found, const CudaTileProblem& p, Cud
     c.parts = parts;
     c.splits = 1;
     // As many stages as leave room for a second block, or as one block can have.
-    const int64_t wanted = std::min<int64_t>(ceil_div(steps, parts) + 1, kMostStages);
+    const auto wanted = static_cast<int>(std::clamp<int64_t>(ceil_div(steps, parts) + 1, 2, kMostStages));
+    int before = 0;
     for (const int64_t limit : {int64_t{tile::kGemmHalfOfShared}, target.shared_bytes_per_block}) {
-      c.stages = static_cast<int>(std::max<int64_t>(wanted, 2));
+      c.stages = wanted;
       while (c.stages > 2 && c.shared_bytes(p) > limit) --c.stages;
-      if (c.shared_bytes(p) <= limit && (c.stages >= std::min<int64_t>(wanted, 4))) break;
+      if (c.stages == before || c.shared_bytes(p) > limit) continue;
+      found.push_back(c);
+      before = c.stages;
     }
-    found.push_back(c);
+    if (before == 0) continue;
     if (parts < 4) continue;
     for (const int64_t blocks : {target.sms, 2 * target.sms}) {
       const int64_t splits = std::min<int64_t>(blocks * 9 / 10 / (tiles * parts), steps / (3 * parts));
@@ -94,14 +97,20 @@ int lines_resident(const CudaTileConfig& c) {
 std::vector<CudaTileConfig> lines_configs(const CudaTileProblem& p, const CudaTarget& target) {
   std::vector<CudaTileConfig> found;
   if (target.sm < 90 || p.k == 0 || p.a_in != p.b_in || !p.a.lines || !p.b.lines) return found;
+  // Where the copy engine reads both operands, only what is so small that its maps cost more.
+  constexpr double kSmall = 2 << 20;
+  if (std::min(line_alignment(p.a), line_alignment(p.b)) >= 16 && p.bytes() > kSmall) return found;
   for (const bool swapped : {false, true}) {
     const View v = view_of(p, swapped);
     const int64_t side = round_up(v.n, 8);
     if (side > kMostSide) continue;
     for (const Shape& shape : kShapes) {
       if (shape.m > 16 && shape.m >= 2 * v.m) continue;
-      for (const int64_t n : {side, int64_t{32}, int64_t{16}}) {
-        if (n != side && (n > side / 2 || (n == 32 && side % n != 0))) continue;
+      std::vector<int64_t> widths = {side};  // narrower tiles: more blocks
+      for (const int64_t n : {32, 16}) {
+        if (n < side && (n == 16 || side % n == 0)) widths.push_back(n);
+      }
+      for (const int64_t n : widths) {
         CudaTileConfig c;
         c.engine = CudaTileConfig::Engine::kLines;
         c.tile_m = shape.m, c.tile_n = static_cast<int>(n);
@@ -119,39 +128,76 @@ std::vector<CudaTileConfig> lines_configs(const CudaTileProblem& p, const CudaTa
   return found;
 }
 
-std::string reject_lines(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget&) {
+namespace {
+
+// What a thread needs, by count: sums, fragments, where its pieces come from.
+int64_t registers_of(const CudaTileConfig& c, const CudaTileProblem& p) {
+  const View v = view_of(p, c.swapped);
+  const int64_t blocks_m = c.tile_m / c.warps_m / 16, group = blocks_m >= 4 ? 1 : blocks_m == 2 ? 2 : 4;
+  constexpr int64_t kRest = 30, kHalves = 90;  // the compiler multiplies fp8 as halves
+  int64_t count = kRest + sums_of(c) + 16 * blocks_m + 8 * std::min<int64_t>(group, c.tile_n / 8);
+  if (p.a_in == DType::kF8E4M3 || p.a_in == DType::kF8E5M2) count += kHalves;
+  for (const auto& [o, rows] : {std::pair{v.a, c.tile_m}, {v.b, c.tile_n}}) {
+    count += ceil_div(int64_t{rows} * c.warps_n * 8, c.threads());
+    if (line_alignment(*o) < 16) count += ceil_div(rows, c.threads());
+  }
+  return count;
+}
+
+}  // namespace
+
+std::string reject_lines(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget& target) {
+  constexpr int64_t kMostRegisters = 255;
   constexpr int64_t kMostGrid = 65535;
   const View v = view_of(p, c.swapped);
+  if (registers_of(c, p) >
+      std::min<int64_t>(kMostRegisters, target.registers_per_sm / (c.threads() * lines_resident(c)))) {
+    return "it needs more registers than a thread has";
+  }
   if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
   return {};
 }
 
 double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
-  constexpr double kCyclesPerUs = 1750, kBytesPerUs = 3.6e6, kL2BytesPerUs = 5.5e6;
+  // Fitted to measured candidates on an H200.
+  constexpr double kCyclesPerUs = 1750, kBytesPerUs = 2.12e6, kL2BytesPerUs = 3.9e6, kIssued = 0.46, kLatencyUs = 1.3;
+  constexpr double kClusters[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};  // of the blocks that could run
   const View v = view_of(p, c.swapped);
   const auto blocks = static_cast<double>(tiles_of(p, c) * c.parts * c.splits);
   const auto each = static_cast<double>(ceil_div(steps_of(p, c), int64_t{c.parts} * c.splits));
   const int at_once = c.shared_bytes(p) <= tile::kGemmHalfOfShared ? lines_resident(c) : 1;
-  const double waves = std::ceil(blocks / (target.sms * at_once));
-  const double busy = std::min<double>(std::ceil(blocks / target.sms), at_once);
-  const double step_bytes = (c.tile_m + c.tile_n) * c.warps_n * double{tile::kGemmRowBytes};
+  const double of_sm = std::ceil(blocks / (target.sms * kClusters[c.parts])), rounds = std::ceil(of_sm / at_once);
+  const double busy = std::min<double>(of_sm, at_once);
+  const auto bytes_of = [&](const CudaOperand& o, int rows) {
+    const double line = c.warps_n * tile::kGemmRowBytes;
+    return (line + (line_alignment(o) < 16 ? 24 : 0)) * rows;
+  };
+  const double step_bytes = bytes_of(*v.a, c.tile_m) + bytes_of(*v.b, c.tile_n);
+  // What cp.async brings into one multiprocessor, alone or while all others do the same: less where lines come in
+  // pieces of 128 bytes.
+  const double idle = 1 - std::min(blocks / target.sms, 1.0), pieces = c.warps_n == 1 ? 1.2 : 1;
+  const double arriving = busy * step_bytes * pieces / (46e3 + 15e3 * idle * idle);
   // Instructions of a warp for 128 bytes of k: fragments, products; of a block for its copies.
   const auto reads = [](const CudaOperand& o) {
     return line_alignment(o) >= 16 ? 2.0 : line_alignment(o) >= 4 ? 8 : 17;
   };
   const double blocks_m = c.tile_m / c.warps_m / 16.0, blocks_n = c.tile_n / 8.0;
   const double of_warp = 2 * blocks_m * reads(*v.a) + blocks_n * (reads(*v.b) + 4 * blocks_m) + 30;
-  const double copies = step_bytes / 16 / 32 * 12;
-  const double issue = busy * (of_warp * c.warps_m * c.warps_n + copies) / 4 / 0.6;
+  const double issue = busy * of_warp * c.warps_m * c.warps_n / 4 / kIssued;
   const double tensor = busy * c.warps_n * static_cast<double>(c.tile_m) * c.tile_n * 64 / 1250;
-  constexpr double kLatencyUs = 0.9;
-  const double step_us = std::max(std::max(issue, tensor) / kCyclesPerUs, kLatencyUs / (c.stages - 1));
+  const double compute = std::max(issue, tensor) / kCyclesPerUs;
+  const double both = std::max(arriving, compute) + 0.9 * std::min(arriving, compute);
+  const double waiting = std::max(0.0, rounds * each / (c.stages - 1) - 1) * kLatencyUs;
   const double memory = p.bytes() / kBytesPerUs, l2 = blocks * each * step_bytes / kL2BytesPerUs;
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
-  double us = 1.75 + std::max({waves * each * step_us, memory, l2});
-  us += 0.1 + waves * area * c.warps_n / c.parts / c.threads() * 12 / kCyclesPerUs;
-  if (c.parts > 1) us += 0.5 + area * 4 / 12 / kCyclesPerUs;
-  us += (waves - 1) * 0.6;
+  double us = 1.65 + std::max({rounds * each * both, waiting, memory, l2});
+  us += rounds * area * c.warps_n / c.parts / c.threads() * 58 / kCyclesPerUs;
+  constexpr double kScatteredUs = 1.3e-6;  // for a byte of rows that begin anywhere
+  if (lines_neighbours(p, c) == 1) {
+    us +=
+        kScatteredUs * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) * p.out_bytes;
+  }
+  if (c.parts > 1) us += 0.9 + area * 4 / 12 / kCyclesPerUs;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     us += 2.8 + 2 * partial * c.splits / 5.5e6;

@@ -284,6 +284,51 @@ TEST(CudaDot, SmallSides) {
   batch.compile();
 }
 
+// Lines along k that begin anywhere, read as they lie.
+TEST(CudaDot, Lines) {
+  CudaBatch batch;
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 3);
+  const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = "lines"};
+  batch.add("bias of rows, residual, two results", R"(graph g(%x: f16[29,67], %w: f16[45,67], %r: f16[29,45]) {
+      %c = constant {value = f16[29]{1}}
+      %z = constant {value = f16[]{0}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : f16[29,45]
+      %1 = broadcast(%c) {shape = [29,45], dims = [0]} : f16[29,45]
+      %2 = add(%0, %1) : f16[29,45]
+      %3 = broadcast(%z) {shape = [29,45], dims = []} : f16[29,45]
+      %4 = max(%2, %3) : f16[29,45]
+      %5 = add(%4, %r) : f16[29,45]
+      return "y" = %5, "z" = %2
+    })",
+            half);
+  batch.add("split", matmul_text("bf16", 9, 45, 2401, "", true, true, false),
+            {.tolerance = 2e-2, .algorithm = "lines", .split = true});
+  batch.add("int8", matmul_text("i8", 19, 27, 303, "i32", true, true, false), {.algorithm = "lines"});
+  batch.add("bytes of mixed alignment", matmul_text("i8", 40, 9, 130, "i32", true, true, false),
+            {.algorithm = "lines"});
+  batch.add("batches", R"(graph g(%q: f16[3,16,33], %k: f16[3,25,33]) {
+      %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} : f16[3,16,25]
+      return "y" = %0
+    })",
+            half);
+  batch.add("tf32", R"(graph g(%x: f32[29,67], %w: f32[45,67]) {
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1], tf32 = 1} : f32[29,45]
+      return "y" = %0
+    })",
+            {.tolerance = 2e-3, .algorithm = "lines"});
+  batch.add("one element", matmul_text("f16", 1, 1, 1, "", true, true, false), half);
+  for (int i = 0; i < 12; ++i) {
+    const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
+    const int64_t m = extent(200), n = extent(100), k = i % 3 == 0 ? extent(200) / 8 * 8 + 8 : extent(1400);
+    const unsigned skip = random() % 499;
+    batch.add(fmt::format("{}x{}x{} skip {}", m, n, k, skip),
+              matmul_text(i % 2 == 0 ? "f16" : "i8", m, n, k, i % 2 == 0 ? "" : "i32", true, true, false),
+              {.tolerance = i % 2 == 0 ? 5e-3 : 0, .algorithm = "lines", .skip = skip});
+  }
+  batch.run();
+  batch.compile();
+}
+
 // Configurations that the model does not prefer are right, too.
 TEST(CudaDot, ConfigurationsAtRandom) {
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 1);

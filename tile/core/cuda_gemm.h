@@ -193,8 +193,8 @@ TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_m
   return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped) +
          (parts > 1 ? sums : 0) + stages * 16 + 8;
 }
-// gemm_lines.h. A line of a stage: 128 bytes of k for each warp along k, and a piece more for where lines begin. Odd
-// multiples of 16 bytes, so that eight lines meet no bank twice.
+// gemm_lines.h. A line of a stage: 128 bytes of k for each warp along k, and 16 more for where it begins. Odd multiples
+// of 16 bytes, so that eight lines meet no bank twice.
 TILE_HD constexpr int gemm_lines_pitch(int warps_k) {
   return warps_k * kGemmRowBytes + 16;
 }

@@ -45,8 +45,8 @@ __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& e
   int32_t rows = (Config::kSwapped ? args.n : args.m) - row0;  // of the slice inside of D
   if (rows > Traits::kRows - first) rows = Traits::kRows - first;
 #pragma unroll 2
-  for (int i = threadIdx.x; i < kCount; i += Traits::kFinishers) {
-    const int r = i / kAcross, c = i % kAcross * W, row = row0 + r, col = col0 + c;
+  for (uint32_t i = threadIdx.x; i < kCount; i += Traits::kFinishers) {
+    const auto r = static_cast<int>(i / kAcross), c = static_cast<int>(i % kAcross) * W, row = row0 + r, col = col0 + c;
     if (r >= rows || col >= columns) continue;
     Acc v[W] = {};
 #pragma unroll
