@@ -58,18 +58,17 @@ void add_parts(std::vector<CudaTileConfig>& found, const CudaTileProblem& p, Cud
     if (steps < parts || (parts > 1 && tiles * parts > 4 * int64_t{target.sms})) continue;
     c.parts = parts;
     c.splits = 1;
-    // As many stages as leave room for a second block, or as one block can have.
+    // As many stages as one block can have, or as leave room for a second one.
     const auto wanted = static_cast<int>(std::clamp<int64_t>(ceil_div(steps, parts) + 1, 2, kMostStages));
     int before = 0;
-    for (const int64_t limit : {int64_t{tile::kGemmHalfOfShared}, target.shared_bytes_per_block}) {
+    for (const int64_t limit : {target.shared_bytes_per_block, int64_t{tile::kGemmHalfOfShared}}) {
       c.stages = wanted;
       while (c.stages > 2 && c.shared_bytes(p) > limit) --c.stages;
       if (c.stages == before || c.shared_bytes(p) > limit) continue;
       found.push_back(c);
       before = c.stages;
     }
-    if (before == 0) continue;
-    if (parts < 4) continue;
+    if (before == 0 || parts < 4) continue;
     for (const int64_t blocks : {target.sms, 2 * target.sms}) {
       const int64_t splits = std::min<int64_t>(blocks * 9 / 10 / (tiles * parts), steps / (3 * parts));
       if (splits < 2 || splits == c.splits) continue;
@@ -174,8 +173,8 @@ double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const
   };
   const double step_bytes = bytes_of(*v.a, c.tile_m) + bytes_of(*v.b, c.tile_n);
   // What cp.async brings into one multiprocessor, alone or while all others do the same: less where lines come in
-  // pieces of 128 bytes.
-  const double idle = 1 - std::min(blocks / target.sms, 1.0), pieces = c.warps_n == 1 ? 1.2 : 1;
+  // pieces of 128 or 256 bytes.
+  const double idle = 1 - std::min(blocks / target.sms, 1.0), pieces = c.warps_n == 1 ? 1.2 : c.warps_n == 2 ? 1.1 : 1;
   const double arriving = busy * step_bytes * pieces / (46e3 + 15e3 * idle * idle);
   // Instructions of a warp for 128 bytes of k: fragments, products; of a block for its copies.
   const auto reads = [](const CudaOperand& o) {

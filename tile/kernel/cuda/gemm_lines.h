@@ -25,7 +25,6 @@
 #pragma once
 
 #include "tile/arch/sm80/cp_async.h"
-#include "tile/arch/sm80/ldmatrix.h"
 #include "tile/arch/sm80/mma.h"
 #include "tile/arch/sm80/shared.h"
 #include "tile/arch/sm90/barrier.h"
@@ -66,36 +65,30 @@ __device__ inline MatrixLines<In> lines_of(const Operand& operand, int batch) {
   return {reinterpret_cast<const In*>(lines.data), lines.leading, lines.lines, lines.length};
 }
 
-// A thread's share of the lines of one operand: pieces of 16 bytes, with what stands before and behind the line. Lines
-// that the matrix does not have are copies of its last one.
+// A thread's share of the lines of one operand: pieces of 16 bytes, with what stands before and behind the line.
 template <typename In, int Rows, int Align, int WarpsK, int Threads>
 class LineCopier {
  public:
   __device__ LineCopier(const MatrixLines<In>& lines, int row, int64_t k_bytes) {
+    place_ = static_cast<int>(threadIdx.x) / kAcross;
+    piece_ = static_cast<int>(threadIdx.x) % kAcross;
+    rows_ = lines.lines - row;
     leading_ = lines.leading * int(sizeof(In));
     at_ = reinterpret_cast<uint64_t>(lines.data) + row * leading_ + k_bytes;
     left_ = static_cast<int64_t>(lines.length) * int(sizeof(In)) - k_bytes;
-    last_ = lines.lines - row - 1;
-#pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const int begin = begin_of(line_of(i));
-      from_[i] = begin - (Align < 16 ? (static_cast<int>(at_) + begin) & 15 : 0) + piece_of(i) * 16;
-    }
   }
   // To `to`, a shared address.
   __device__ void copy(uint32_t to) const {
-    constexpr int kMost = kStep + (Align < 16 ? 16 : 0);  // of a line
-    if (left_ >= kMost) {
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        if (has(i)) sm80::copy_async<16>(to + target(i), reinterpret_cast<const void*>(at_ + from_[i]), 16);
-      }
-    } else {
+    for (int i = 0; i < (Rows + kAtOnce - 1) / kAtOnce; ++i) {
+      const int line = place_ + i * kAtOnce;
+      if (Rows % kAtOnce == 0 || line < Rows) copy_piece(to, line, piece_);
+    }
+    if constexpr (Align < 16) {
 #pragma unroll
-      for (int i = 0; i < kCount; ++i) {
-        const int left = static_cast<int>(left_) - (from_[i] - begin_of(line_of(i)));
-        const int valid = left < 0 ? 0 : left < 16 ? left : 16;
-        if (has(i)) sm80::copy_async<16>(to + target(i), reinterpret_cast<const void*>(at_ + from_[i]), valid);
+      for (int i = 0; i < (Rows + Threads - 1) / Threads; ++i) {
+        const int line = static_cast<int>(threadIdx.x) + i * Threads;
+        if (Rows % Threads == 0 || line < Rows) copy_piece(to, line, kAcross);
       }
     }
   }
@@ -106,104 +99,42 @@ class LineCopier {
 
  private:
   static constexpr int kStep = WarpsK * kGemmRowBytes, kAcross = kStep / 16, kAtOnce = Threads / kAcross;
-  // First the pieces of a step, then those behind it where lines do not begin at multiples of 16 bytes.
-  static constexpr int kPieces = (Rows + kAtOnce - 1) / kAtOnce;
-  static constexpr int kCount = kPieces + (Align < 16 ? (Rows + Threads - 1) / Threads : 0);
 
-  __device__ static int line_of(int i) {
-    return static_cast<int>(i < kPieces ? threadIdx.x / kAcross + i * kAtOnce : threadIdx.x + (i - kPieces) * Threads);
-  }
-  __device__ static int piece_of(int i) {
-    return i < kPieces ? static_cast<int>(threadIdx.x % kAcross) : kAcross;
-  }
-  __device__ static bool has(int i) {
-    return Rows % (i < kPieces ? kAtOnce : Threads) == 0 || line_of(i) < Rows;
-  }
-  __device__ static uint32_t target(int i) {
-    return line_of(i) * gemm_lines_pitch(WarpsK) + piece_of(i) * 16;
-  }
-  // From at_ on; tiles of more than 2^31 bytes are refused.
-  __device__ int begin_of(int line) const {
-    return static_cast<int>((line < last_ ? line : last_) * leading_);
+  __device__ void copy_piece(uint32_t to, int line, int piece) const {
+    const uint64_t at = at_ + line * leading_;
+    const int before = Align < 16 ? static_cast<int>(at) & 15 : 0;
+    const int64_t left = left_ + before - piece * 16;
+    const uint32_t valid = line >= rows_ || left <= 0 ? 0 : left < 16 ? static_cast<uint32_t>(left) : 16;
+    sm80::copy_async<16>(to + line * gemm_lines_pitch(WarpsK) + piece * 16,
+                         reinterpret_cast<const void*>(at - before + piece * 16), valid);
   }
 
   uint64_t at_;      // of the tile's first line
   int64_t leading_;  // in bytes
   int64_t left_;     // bytes of each line from here on
-  int last_;         // line of the matrix, from the tile's first one on
-  int from_[kCount];
+  int rows_;         // lines from the tile's first one on
+  int place_, piece_;
 };
 
-// Where a lane finds its words of an operand's fragments. `Matrices`: both operands begin at multiples of 16 bytes, and
-// words go to lanes as ldmatrix deals them; else a lane has the 32 bytes of each line that are its own.
-template <typename In, int Align, bool Matrices, bool IsB, int Pitch>
+// Where a lane finds its 32 bytes of the lines of a fragment.
+template <typename In, int Align, int Pitch>
 class LineReader {
  public:
-  // Fragments from line `first` of the tile on, which begins with line `row` of the operand; bytes of k from `from` on.
-  __device__ LineReader(const MatrixLines<In>& lines, int row, int first, int from) {
-    const uint32_t lane = threadIdx.x % 32;
-    if constexpr (Matrices) {
-      const uint32_t line = IsB ? lane % 8 : lane % 16, piece = IsB ? lane / 8 : lane / 16;
-      at_[0] = (first + line) * Pitch + from + piece * 16;
-    } else {
+  // `line`: the lane's first one in the tile, which begins with line `row` of the operand.
+  __device__ LineReader(const MatrixLines<In>& lines, int row, int line, int k_bytes) {
 #pragma unroll
-      for (int odd = 0; odd < (kAlike ? 1 : 2); ++odd) {
-        const int line = first + static_cast<int>(lane / 4) + 8 * odd;
-        uint32_t shift = 0;
-        if constexpr (Align < 16) {
-          const int64_t begin = (row + line) * lines.leading * int(sizeof(In));
-          shift = static_cast<uint32_t>(reinterpret_cast<uint64_t>(lines.data) + begin) & 15;
-        }
-        at_[odd] = (line - 8 * odd) * Pitch + from + lane % 4 * 32 + (shift & 12);
-        bits_[odd] = (shift & 3) * 8;
+    for (int odd = 0; odd < (kAlike ? 1 : 2); ++odd) {
+      uint32_t shift = 0;
+      if constexpr (Align < 16) {
+        const int64_t from = (row + line + 8 * odd) * lines.leading * int(sizeof(In));
+        shift = static_cast<uint32_t>(reinterpret_cast<uint64_t>(lines.data) + from) & 15;
       }
+      at_[odd] = line * Pitch + k_bytes + (shift & 12);
+      bits_[odd] = (shift & 3) * 8;
     }
   }
-  // Of A: 16 lines, 4 x 32 bytes of k.
-  __device__ void read(uint32_t (&r)[4][4], const uint8_t* tile, int sixteen) const {
-    if constexpr (Matrices) {
-#pragma unroll
-      for (int step = 0; step < 4; ++step) {
-        sm80::load_matrices<false>(r[step], shared_address(tile) + at_[0] + sixteen * 16 * Pitch + step * 32);
-      }
-    } else {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        uint32_t words[8];
-        read_words(words, tile, 2 * sixteen + half);
-#pragma unroll
-        for (int i = 0; i < 8; ++i) r[i / 2][i % 2 * 2 + half] = words[i];
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < 16; ++i) sm80::round_fragment<In>(r[i / 4][i % 4]);
-  }
-  // Of B: 8 lines, two words for each of the 4 x 32 bytes.
-  __device__ void read(uint32_t (&r)[4][2], const uint8_t* tile, int eight) const {
-    uint32_t words[8];
-    if constexpr (Matrices) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        uint32_t four[4];
-        sm80::load_matrices<false>(four, shared_address(tile) + at_[0] + eight * 8 * Pitch + half * 64);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) words[4 * half + i] = four[i];
-      }
-    } else {
-      read_words(words, tile, eight);
-    }
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      sm80::round_fragment<In>(words[i]);
-      r[i / 2][i % 2] = words[i];
-    }
-  }
-
- private:
-  // Eight lines on, all begin at the same place within 16 bytes, unless elements are single bytes.
-  static constexpr bool kAlike = sizeof(In) > 1 || Align >= 8;
-
-  __device__ void read_words(uint32_t (&words)[8], const uint8_t* tile, int eight) const {
+  // Of the line 8 * `eight` further.
+  __device__ void read(uint32_t (&words)[8], const uint8_t* tile, int eight) const {
     const int odd = kAlike ? 0 : eight % 2;
     const uint8_t* from = tile + at_[odd] + eight * 8 * Pitch;
     if constexpr (Align >= 16) {
@@ -223,8 +154,13 @@ class LineReader {
         for (int i = 0; i < 8; ++i) words[i] = __funnelshift_r(words[i], i < 7 ? words[i + 1] : last, bits_[odd]);
       }
     }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sm80::round_fragment<In>(words[i]);
   }
 
+ private:
+  // Eight lines on, all begin at the same place within 16 bytes, unless elements are single bytes.
+  static constexpr bool kAlike = sizeof(In) > 1 || Align >= 8;
   uint32_t at_[2] = {}, bits_[2] = {};
 };
 
@@ -236,24 +172,23 @@ template <typename Config, typename ReaderA, typename ReaderB>
 __device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
                                       const ReaderB& reader_b) {
   using Traits = LinesTraits<Config>;
-  uint32_t a[Traits::kBlocksM][4][4];
+  uint32_t a[Traits::kBlocksM][2][8];
 #pragma unroll
-  for (int i = 0; i < Traits::kBlocksM; ++i) reader_a.read(a[i], stage, i);
-  // Products in a row that do not wait for each other.
-  constexpr int kGroup = Traits::kBlocksM >= 4 || Traits::kBlocksN == 1 ? 1 : Traits::kBlocksM == 2 ? 2 : 4;
+  for (int i = 0; i < Traits::kBlocksM; ++i) {
 #pragma unroll
-  for (int j = 0; j < Traits::kBlocksN; j += kGroup) {
-    uint32_t b[kGroup][4][2];
+    for (int h = 0; h < 2; ++h) reader_a.read(a[i][h], stage, 2 * i + h);
+  }
 #pragma unroll
-    for (int c = 0; c < kGroup && j + c < Traits::kBlocksN; ++c) {
-      reader_b.read(b[c], stage + Traits::kTileM * Traits::kLinePitch, j + c);
-    }
+  for (int j = 0; j < Traits::kBlocksN; ++j) {
+    uint32_t b[8];
+    reader_b.read(b, stage + Traits::kTileM * Traits::kLinePitch, j);
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
+      const uint32_t of_b[2] = {b[2 * step], b[2 * step + 1]};
 #pragma unroll
-      for (int c = 0; c < kGroup && j + c < Traits::kBlocksN; ++c) {
-#pragma unroll
-        for (int i = 0; i < Traits::kBlocksM; ++i) Traits::Instruction::issue(acc[i][j + c], a[i][step], b[c][step]);
+      for (int i = 0; i < Traits::kBlocksM; ++i) {
+        const uint32_t of_a[4] = {a[i][0][2 * step], a[i][1][2 * step], a[i][0][2 * step + 1], a[i][1][2 * step + 1]};
+        Traits::Instruction::issue(acc[i][j], of_a, of_b);
       }
     }
   }
@@ -264,7 +199,7 @@ template <typename Config>
 __device__ inline void lines_lay(const LinesSums<Config>& acc, typename LinesTraits<Config>::Acc* sums, int row) {
   using Traits = LinesTraits<Config>;
   using Acc = typename Traits::Acc;
-  const auto lane = static_cast<int>(threadIdx.x % 32);
+  const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int i = 0; i < Traits::kBlocksM; ++i) {
 #pragma unroll
@@ -315,18 +250,15 @@ __device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a,
   extern __shared__ __align__(128) uint8_t raw_shared[];
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
   const PartsUnit unit = parts_unit<Config>(args, rank);
-  const uint32_t warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const auto warp_k = static_cast<int>(warp % Config::kWarpsK);
-  const auto warp_row = static_cast<int>(warp / Config::kWarpsK) * Traits::kWarpRows;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp_k = warp % Config::kWarpsK, warp_row = warp / Config::kWarpsK * Traits::kWarpRows;
   const MatrixLines<In> lines_a = lines_of<In>(operand_a, unit.batch), lines_b = lines_of<In>(operand_b, unit.batch);
   const int64_t first = static_cast<int64_t>(unit.k) * kStep;
   LineCopier<In, Config::kTileM, Config::kAlignA, Config::kWarpsK, Traits::kThreads> a(lines_a, unit.m, first);
   LineCopier<In, Config::kTileN, Config::kAlignB, Config::kWarpsK, Traits::kThreads> b(lines_b, unit.n, first);
-  constexpr bool kMatrices = Config::kAlignA >= 16 && Config::kAlignB >= 16;
-  constexpr int kPitch = Traits::kLinePitch;
-  const int inside = warp_k * kGemmRowBytes;
-  const LineReader<In, Config::kAlignA, kMatrices, false, kPitch> reader_a(lines_a, unit.m, warp_row, inside);
-  const LineReader<In, Config::kAlignB, kMatrices, true, kPitch> reader_b(lines_b, unit.n, 0, inside);
+  const int inside = warp_k * kGemmRowBytes + lane % 4 * 32;
+  const LineReader<In, Config::kAlignA, Traits::kLinePitch> reader_a(lines_a, unit.m, warp_row + lane / 4, inside);
+  const LineReader<In, Config::kAlignB, Traits::kLinePitch> reader_b(lines_b, unit.n, lane / 4, inside);
   auto* sums = reinterpret_cast<Acc*>(raw_shared);
   auto* received = reinterpret_cast<Acc*>(raw_shared + Traits::kRingBytes);
   auto* all_here = reinterpret_cast<sm90::Barrier*>(received + Traits::kTileSums);  // what the cluster's blocks send
