@@ -127,7 +127,9 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   // Blocks that have a tile's whole k are few, and each waits for its own requests: twice that (40 shapes on an H200).
   const double requests = c.parts == 1 && c.splits == 1 ? 600 : 280;
   const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : requests;
-  const double tile_cycles = std::max(asking, 120 + c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers));
+  // Its bytes at the rate of one multiprocessor.
+  const double arriving = (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.sm_gbps * 1e3 / kCyclesPerUs);
+  const double tile_cycles = std::max({asking, arriving, 120 + c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers)});
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
   const double consume = waves * each * tile_cycles / kCyclesPerUs;
   const double memory = p.bytes() / bytes_per_us;
