@@ -214,7 +214,7 @@ std::optional<PackForm> pack_form_of(const ExprPool& pool, ExprId id) {
 
 std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
   const Expr& expr = pool_[e];
-  if (!style_.cuda || computed_type(expr.dtype) != "float") return std::nullopt;
+  if ((!style_.cuda && !style_.fast) || computed_type(expr.dtype) != "float") return std::nullopt;
   const bool is_wide = wide(e);
   if (!style_.fast) {
     const auto form = rounded_ ? form_of(pool_, e) : std::nullopt;

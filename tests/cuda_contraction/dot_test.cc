@@ -76,6 +76,21 @@ void add_epilogues(CudaBatch& batch, const std::string& type, double tolerance, 
             options);
 }
 
+// Of an epilogue the exact functions take longer than the product.
+TEST(CudaDot, ResultsOf16BitsHaveShortEpilogues) {
+  for (const char* type : {"f16", "bf16", "f32"}) {
+    CudaBatch batch;
+    batch.add(type, fmt::format(R"(graph g(%x: {0}[64,64]) {{
+      %w = constant {{value = {0}[64,64]{{1}}}}
+      %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : {0}[64,64]
+      %1 = tanh(%0) : {0}[64,64]
+      return "y" = %1
+    }})",
+                                type));
+    EXPECT_EQ(batch.unit(0).find("tile::fast::tanh") != std::string::npos, std::string_view(type) != "f32") << type;
+  }
+}
+
 TEST(CudaDot, Threads) {
   CudaBatch batch;
   const CudaBatch::Options simt{.algorithm = "simt"};

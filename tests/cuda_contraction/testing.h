@@ -30,6 +30,8 @@ class CudaBatch {
   void run();
   // Compiles the kernels for real devices, where NVRTC is installed: a kernel that spills is a failure.
   void compile() const;
+  // The text of the kernels for devices of this compute capability; 0: of all.
+  std::string unit(int sm) const;
   // "mma: gemm 4x5x6 + add" of every kernel.
   std::vector<std::string> decisions() const;
 
@@ -42,8 +44,6 @@ class CudaBatch {
     std::vector<codegen::KernelSource> sources;
   };
   void run(const Case& c, const class CudaRun& run) const;
-  std::string unit(int sm) const;  // 0: of all
-
   std::vector<Case> cases_;
 };
 
