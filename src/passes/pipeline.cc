@@ -14,6 +14,7 @@
 #include "passes/precision.h"
 #include "passes/sink_transposes.h"
 #include "passes/unshare.h"
+#include "passes/weights_along_k.h"
 #include "passes/wide_pixels.h"
 
 namespace heddle::passes {
@@ -38,6 +39,9 @@ constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where the
 
 constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels};
 
+constexpr Pass kWeightsAlongK{"weights_along_k", "constant matrices with the summed dimension innermost (GPU)",
+                              weights_along_k};
+
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
@@ -58,6 +62,7 @@ constexpr Pass kPipeline[] = {
     kCanonicalize,
     kCse,
     // The graph is as the fusion rules want it.
+    kWeightsAlongK,
     kUnshare,
 };
 

@@ -37,6 +37,7 @@
 #include "tile/arch/sm90/wgmma.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/gemm_reduce.h"
+#include "tile/kernel/cuda/gemm_sm90_shared.h"
 #include "tile/kernel/cuda/gemm_store.h"
 #include "tile/kernel/cuda/gemm_store_rows.h"
 #include "tile/kernel/cuda/gemm_walk.h"
@@ -49,70 +50,6 @@ inline constexpr int kBarriersMade = 1;  // the block's barrier of that name
 inline constexpr uint32_t kMaker = 1;    // the warp that makes barriers
 inline constexpr uint32_t kToucher = 2;  // the warp that has vectors read
 inline constexpr uint32_t kBringer = 3;  // the warp that brings what lies beside D
-
-template <typename Config, typename = void>
-struct BringsNear {
-  static constexpr bool value = false;
-};
-template <typename Config>
-struct BringsNear<Config, decltype(void(Config::kNear))> {
-  static constexpr bool value = Config::kNear;
-};
-
-template <typename Config>
-struct GemmTraits {
-  using In = typename Config::In;
-  using Acc = accumulator_t<In>;
-  static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
-  static constexpr int kConsumers = Config::kConsumers, kThreads = 128 * (kConsumers + 1);
-  static constexpr int kTileK = kGemmRowBytes / sizeof(In);
-  static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
-  static constexpr int kRowsPerGroup = Config::kPingPong ? kTileM : kTileM / kConsumers;
-  static constexpr int kBlocksM = kRowsPerGroup / 64;  // instructions along m of one warpgroup
-  static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
-  static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
-  static constexpr int kStripBytes = kTileK * kGemmRowBytes;
-  static constexpr bool kNear = BringsNear<Config>::value;
-  static constexpr int kStagingBytes =
-      kNear ? gemm_near_bytes(kTileM, kTileN, kConsumers)
-            : gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
-  static constexpr int kSharedBytes =
-      gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes);
-  // Arrivals that free a stage: a warpgroup reads it in every block of the cluster.
-  static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster;
-  static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
-  static_assert(kCluster == 1 || kCluster == 2);
-  static_assert(!kNear || (Config::kStore == GemmStore::kTma && !Config::kSwapped && !Config::kStream &&
-                           sizeof(typename Config::Out) == 2 && kTileN % 64 == 0));
-  static_assert(!Config::kPingPong || kConsumers == 2);
-  static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
-  static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
-};
-
-template <typename Config>
-struct GemmShared {
-  using Traits = GemmTraits<Config>;
-  uint8_t* a;
-  uint8_t* b;
-  uint8_t* staging;
-  Barrier* full;
-  Barrier* empty;
-  Barrier* turn;       // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
-  Barrier* near_full;  // one per warpgroup with a tile of its own: what lies beside it is in `staging`
-  Barrier* near_empty;
-
-  __device__ explicit GemmShared(uint8_t* raw) {
-    const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
-    a = raw + skew;
-    b = a + Traits::kStages * Traits::kABytes;
-    staging = b + Traits::kStages * Traits::kBBytes;
-    full = reinterpret_cast<Barrier*>(staging + Traits::kConsumers * 4 * Traits::kStagingBytes);
-    empty = full + Traits::kStages;
-    turn = empty + Traits::kStages;
-    near_full = turn + 2;
-    near_empty = near_full + 2;
-  }
-};
 
 // Loads this block's share of one operand's tile: 1 / Shares of it, given to every block of the cluster.
 template <int Rows, int TileK, bool KMajor, int Shares>
