@@ -273,6 +273,7 @@ void CudaSweepWriter::hoist(const CudaStage& stage, uint64_t known) {
   for (const CudaKeep& k : stage.keeps) {
     if (!k.stored) emitter_.hoist(k.value, known);
   }
+  if (stage.scan) return;  // what is stored is what its steps make
   for (const Store& s : stage.stores) emitter_.hoist(s.value, known);
 }
 

@@ -200,10 +200,11 @@ class StitchWriter {
 
   // What does not change in the loops to come.
   void hoist(const Stage& stage, uint64_t bound) {
-    for (const Piece& piece : stage.pieces) hoist(piece, bound);
+    for (const Piece& piece : stage.pieces) hoist(stage, piece, bound);
   }
-  void hoist(const Piece& piece, uint64_t bound) {
+  void hoist(const Stage& stage, const Piece& piece, uint64_t bound) {
     for (ExprId e : piece.values) emitter_.hoist(e, bound);
+    if (stage.scan) return;  // what is stored is what the step makes
     for (const Store& s : piece.stores) emitter_.hoist(s.value, bound);
   }
 
@@ -286,10 +287,10 @@ class StitchWriter {
     open_lanes(v, lo, hi);
     bound_ |= uint64_t{1} << v;
     declare_accumulators(stage);
-    hoist(piece, bound_);
+    hoist(stage, piece, bound_);
     for (size_t k = stage.kept; k + 1 < stage.loops.size(); ++k) {
       open_loop(stage.loops[k], fmt::format("{}", piece.ranges[k].lo), fmt::format("{}", piece.ranges[k].hi + 1));
-      hoist(piece, bound_);
+      hoist(stage, piece, bound_);
     }
     for (size_t k = 0; k < stage.reductions.size(); ++k) {
       const std::string value = number(piece.values[k], stage.reductions[k].dtype);
@@ -398,7 +399,7 @@ class StitchWriter {
     for (size_t k = first; k < last; ++k) {
       const auto [lo, hi] = bounds(stage.loops[k], piece.ranges[k]);
       open_loop(stage.loops[k], lo, hi);
-      hoist(piece, bound_);
+      hoist(stage, piece, bound_);
     }
     if (together > 1) {
       out_.open("{");

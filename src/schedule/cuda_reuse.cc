@@ -92,7 +92,8 @@ void CudaDrafts::choose_spreads() {
 }
 
 void CudaDrafts::spread_points(Draft& d, int team) {
-  const std::optional<VarId> lane = lane_of(d);
+  // A scan's steps come in the order of its dimension, whatever lies side by side.
+  const std::optional<VarId> lane = d.scan ? std::nullopt : lane_of(d);
   d.spread.loops = ordered(d.loops, lane);
   d.spread.group = d.spread.active = team;
   if (lane) d.spread.vector = vector_shared(d, *lane);

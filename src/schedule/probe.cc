@@ -179,9 +179,9 @@ void Probe::scan_root(Root& root, const ir::Node& node) {
   instance.operand = inliner_->at(node.inputs[0], at);
   instance.level = level_of(instance.operand);
   instance.local = static_cast<uint32_t>(instances.size());
-  root.expr = pool.local(context_.graph.dtype(root.value), instance.local, instance.position);
   root.at = pool.indices.linear(at, shape);
   instances.push_back(instance);
+  root.expr = result(instance.local, context_.graph.dtype(root.value));
 }
 
 // Which variables of the root space the elements of a smaller root lie on: a run of variables with its element count,
@@ -368,6 +368,14 @@ ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
 ExprId Probe::result(uint32_t instance, DType dtype) {
   const ExprId local = pool.local(dtype, instance, instances[instance].position);
   if (is_float(dtype) || dtype == DType::kBool || bits_of(dtype) >= 8) return local;
+  // So does a byte's least or largest value, before the first element.
+  const Combine combine = combine_of(*instances[instance].node);
+  if (is_signed_int(dtype) && (combine == Combine::kMax || combine == Combine::kMin)) {
+    const int64_t half = int64_t{1} << (bits_of(dtype) - 1);
+    const ExprId limit = pool.integer(dtype, combine == Combine::kMax ? -half : half - 1);
+    const Op op = combine == Combine::kMax ? Op::kMax : Op::kMin;
+    return pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = op, .args = {local, limit}});
+  }
   return pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {local}});
 }
 

@@ -110,6 +110,56 @@ TEST(Found, NarrowSumsThatOverflowAreReadWithoutTheirCarry) {
   batch.run();
 }
 
+TEST(Found, NarrowScansStayWithinTheirBits) {
+  Batch batch;
+  for (const char* t : {"i4", "u4", "i2", "u2"}) {
+    for (const auto& [kind, exclusive] : {std::tuple{"sum", 0}, {"prod", 0}, {"sum", 1}, {"max", 1}, {"min", 1}}) {
+      for (int dim = 0; dim < 2; ++dim) {
+        batch.add_text(fmt::format("{} of {} along {}, exclusive {}", kind, t, dim, exclusive),
+                       fmt::format(R"(graph(%x: {0}[5,71]) {{
+          %0 = scan(%x) {{dim = {2}, exclusive = {3}, kind = "{1}", reverse = {2}}} : {0}[5,71]
+          %1 = gt(%x, %0) : bool[5,71]
+          return "y" = %1, "z" = %0
+        }})",
+                                   t, kind, dim, exclusive),
+                       0, t[1] == '4' ? 8 : 2);
+      }
+    }
+    batch.add_text(fmt::format("one {}", t), fmt::format(R"(graph(%x: {0}[1,1]) {{
+      %0 = scan(%x) {{dim = 0, exclusive = 0, kind = "max", reverse = 0}} : {0}[1,1]
+      return "y" = %0
+    }})",
+                                                         t));
+  }
+  batch.run();
+}
+
+// A scan's dimension that was two in memory, of which the first lay side by side: most bytes are read along that one.
+TEST(Found, ScansKeepTheirOrderWhateverLiesSideBySide) {
+  Batch batch;
+  for (const int reverse : {0, 1}) {
+    for (const char* t : {"i8", "i2"}) {
+      batch.add_text(fmt::format("{} reverse {}", t, reverse), fmt::format(R"(graph(%x: i32[2,515]) {{
+        %0 = transpose(%x) {{perm = [1,0]}} : i32[515,2]
+        %1 = cast(%0) {{to = {0}}} : {0}[515,2]
+        %2 = reshape(%1) {{shape = [1030]}} : {0}[1030]
+        %3 = scan(%2) {{dim = 0, exclusive = {1}, kind = "sum", reverse = {1}}} : {0}[1030]
+        return "y" = %3
+      }})",
+                                                                           t, reverse));
+    }
+    batch.add_text(fmt::format("of lines, reverse {}", reverse), fmt::format(R"(graph(%x: i64[3,7,67]) {{
+      %0 = transpose(%x) {{perm = [0,2,1]}} : i64[3,67,7]
+      %1 = cast(%0) {{to = i16}} : i16[3,67,7]
+      %2 = reshape(%1) {{shape = [3,469]}} : i16[3,469]
+      %3 = scan(%2) {{dim = 1, exclusive = 0, kind = "sum", reverse = {}}} : i16[3,469]
+      return "y" = %3
+    }})",
+                                                                             reverse));
+  }
+  batch.run();
+}
+
 // What a thread's columns reduce to on the way to an output did not fit a block's shared memory.
 TEST(Found, ManyResultsOfFewColumns) {
   Batch batch;
