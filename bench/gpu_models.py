@@ -172,6 +172,7 @@ def measure_all(cases, options):
         if options.verify:
             case.verify()
         print_row(case.finish())
+        yield case.row
 
 
 def main():
@@ -196,13 +197,14 @@ def main():
         try:
             prepare_all(cases, options, pathlib.Path(folder))
             print(f"{'model':18}" + "".join(f"{name:>16}" for name in titles))
-            measure_all(cases, options)
+            with open(output / f"models_{options.precision}.jsonl", "w") as file:
+                for row in measure_all(cases, options):
+                    print(json.dumps(row), file=file, flush=True)
         finally:
             for case in cases:
                 if case.rival:
                     case.rival.close()
     rows = [case.row for case in cases]
-    (output / f"models_{options.precision}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     ratios = [ratio for ratio in map(ratio_of, rows) if ratio]
     if ratios:
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
