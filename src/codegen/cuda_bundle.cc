@@ -47,11 +47,15 @@ void name_kernel(KernelSource& source) {
 }  // namespace
 
 // Parts of one text are one function, whose pointers come from a table: the first part's, then the second's, and so on.
-KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle) {
+KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, const CudaTarget& target) {
   const std::vector<Kind> kinds = kinds_of(bundle);
   KernelSource source;
   size_t pointers = 0;
-  for (const Kind& kind : kinds) pointers += kind.members.size() * kind.members[0]->operands.size();
+  int64_t blocks = 0;
+  for (const Kind& kind : kinds) {
+    pointers += kind.members.size() * kind.members[0]->operands.size();
+    blocks += static_cast<int64_t>(kind.members.size()) * kind.members[0]->body->blocks;
+  }
   Writer out;
   out.raw("namespace KERNEL_NAME_parts {");
   out.line("struct Pointers {{ void* at[{}]; }};", pointers);
@@ -62,15 +66,21 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle) {
   }
   out.raw("}");
   const int threads = bundle.parts[0].body->threads;
+  CudaLaunch launch;
+  launch.arguments.emplace_back(pointers * sizeof(uint64_t), uint8_t{0});
+  launch.grid = {static_cast<uint32_t>(blocks), 1, 1};
+  launch.block = static_cast<uint32_t>(threads);
+  launch.early = begins_early(launch, target);
   out.open(
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL_NAME(const __grid_constant__ "
                   "KERNEL_NAME_parts::Pointers pointers) {{",
                   threads));
+  if (launch.early) {
+    out.raw(kBeginEarly);
+    source.includes.emplace_back("tile/arch/sm90/dependent.h");
+  }
   out.line("unsigned block = blockIdx.x;");
-  int64_t blocks = 0;
   size_t first = 0;
-  CudaLaunch launch;
-  launch.arguments.emplace_back(pointers * sizeof(uint64_t), uint8_t{0});
   for (size_t k = 0; k < kinds.size(); ++k) {
     const Kind& kind = kinds[k];
     const int64_t each = kind.members[0]->body->blocks, all = each * static_cast<int64_t>(kind.members.size());
@@ -92,7 +102,6 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle) {
       }
       first += operands;
     }
-    blocks += all;
     for (const std::string& include : kind.part.includes) {
       if (std::find(source.includes.begin(), source.includes.end(), include) == source.includes.end()) {
         source.includes.push_back(include);
@@ -104,8 +113,6 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle) {
   name_kernel(source);
   source.tasks = blocks;
   launch.symbol = source.symbol;
-  launch.grid = {static_cast<uint32_t>(blocks), 1, 1};
-  launch.block = static_cast<uint32_t>(threads);
   source.launches.push_back(std::move(launch));
   return source;
 }

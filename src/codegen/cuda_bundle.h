@@ -5,6 +5,6 @@
 
 namespace heddle::codegen {
 
-KernelSource emit_cuda_bundle(const schedule::CudaBundleDesc& bundle);
+KernelSource emit_cuda_bundle(const schedule::CudaBundleDesc& bundle, const CudaTarget& target);
 
 }  // namespace heddle::codegen

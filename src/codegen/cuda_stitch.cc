@@ -6,6 +6,7 @@
 #include "codegen/cuda_sweep.h"
 #include "codegen/includes.h"
 #include "codegen/stitch.h"
+#include "target/cuda_occupancy.h"
 
 namespace heddle::codegen {
 
@@ -48,7 +49,7 @@ class CudaStitchWriter {
     return part;
   }
 
-  KernelSource run() {
+  KernelSource run(const CudaTarget& target) {
     lay_out_shared();
     out_.comment(body_.title);
     for (const auto& choice : body_.schemes) {
@@ -56,10 +57,19 @@ class CudaStitchWriter {
     }
     const std::string cluster =
         body_.gang > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
-    // The kernel waits for the one in front before it calls this: loads through its own restricted pointers might be
-    // moved across that.
-    out_.raw("namespace KERNEL_NAME_parts {");
-    out_.open(fmt::format("__device__ __forceinline__ void kernel({}) {{", parameters("__restrict__ ")));
+    const std::string bounds =
+        body_.resident > 0 ? fmt::format("{}, {}", body_.threads, body_.resident) : fmt::format("{}", body_.threads);
+    const std::string kernel =
+        fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME", cluster, bounds);
+    const bool early = begins_early(launch("KERNEL_NAME"), target);
+    if (early) {
+      // The kernel waits for the one in front before it calls this: loads through its own restricted pointers might be
+      // moved across that.
+      out_.raw("namespace KERNEL_NAME_parts {");
+      out_.open(fmt::format("__device__ __forceinline__ void kernel({}) {{", parameters("__restrict__ ")));
+    } else {
+      out_.open(fmt::format("{}({}) {{", kernel, parameters("__restrict__ ")));
+    }
     const std::string arguments = names();
     if (body_.whole_grid) {
       out_.line("tile::grid_barrier across{{counters}};");
@@ -73,13 +83,13 @@ class CudaStitchWriter {
     write_grid();
     if (body_.whole_grid) out_.line("across.leave();");
     out_.close();
-    out_.raw("}");
-    const std::string bounds =
-        body_.resident > 0 ? fmt::format("{}, {}", body_.threads, body_.resident) : fmt::format("{}", body_.threads);
-    out_.open(fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME({}) {{", cluster, bounds,
-                          parameters("")));
-    out_.line("KERNEL_NAME_parts::kernel({});", arguments);
-    out_.close();
+    if (early) {
+      out_.raw("}");
+      out_.open(fmt::format("{}({}) {{", kernel, parameters("")));
+      out_.raw(kBeginEarly);
+      out_.line("KERNEL_NAME_parts::kernel({});", arguments);
+      out_.close();
+    }
     KernelSource source;
     source.text = out_.text();
     source.symbol = name_kernel(source.text, "stitch");
@@ -93,6 +103,8 @@ class CudaStitchWriter {
     add_named_headers(source);
     source.tasks = body_.blocks;
     source.launches.push_back(launch(source.symbol));
+    source.launches.back().early = early;
+    if (early) source.includes.emplace_back("tile/arch/sm90/dependent.h");
     return source;
   }
 
@@ -336,8 +348,12 @@ class CudaStitchWriter {
 
 }  // namespace
 
-KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body) {
-  return CudaStitchWriter(desc, body).run();
+KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const CudaTarget& target) {
+  return CudaStitchWriter(desc, body).run(target);
+}
+
+bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
+  return target.sm >= 90 && !launch.cooperative && is_one_wave(launch, target);
 }
 
 CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body) {

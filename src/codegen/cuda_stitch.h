@@ -5,7 +5,15 @@
 
 namespace heddle::codegen {
 
-KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body);
+KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body,
+                              const CudaTarget& target);
+
+// Whether a launch of such kernels begins early (CudaLaunch::early). Those of several waves have neither of the
+// instructions for it, which every block pays for: 46875 blocks of 64 threads took 59.6 us with them and 51.5 without
+// (H200).
+bool begins_early(const CudaLaunch& launch, const CudaTarget& target);
+// The first lines of a kernel whose launch does; in tile/arch/sm90/dependent.h.
+inline constexpr const char* kBeginEarly = "tile::sm90::let_next_begin();\n  tile::sm90::wait_for_previous();";
 
 // A kernel as a function that others call, for one of its blocks: PART_NAME(operands..., block, blocks).
 struct CudaPart {

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 
 #include "base/check.h"
@@ -20,18 +19,11 @@ namespace heddle::codegen {
 
 namespace {
 
-// Whether a multiprocessor has room for all blocks of a launch at once.
-bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target) {
-  constexpr double kThreads = 2048, kReserved = 1024;
-  const double blocks = double{1} * launch.grid[0] * launch.grid[1] * launch.grid[2];
-  const double room = static_cast<double>(target.shared_bytes_per_block) + kReserved;
-  return blocks <= target.sms * std::min(kThreads / launch.block, room / (launch.shared_bytes + kReserved));
-}
-
 // Lets launches begin before the one in front of them has ended (tile/arch/sm90/dependent.h). Kernels whose launch is
-// early already see to it themselves. Long ones stay as they are, whose blocks would crowd where the kernel in front
-// leaves room, beside a small L1 if that has much shared memory: DIEN's recurrences took 60 instead of 46 us so. So do
-// barriers across the grid, which need all of the GPU.
+// early already see to it themselves, and so do all that are named after a text that says whether theirs is. Long ones
+// stay as they are, whose blocks would crowd where the kernel in front leaves room, beside a small L1 if that has much
+// shared memory: DIEN's recurrences took 60 instead of 46 us so. So do barriers across the grid, which need all of the
+// GPU.
 void begin_early(KernelSource& source, bool long_running, const CudaTarget& target) {
   std::set<std::string> done;
   for (CudaLaunch& launch : source.launches) {
@@ -56,13 +48,13 @@ KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& 
     return emit_bundle(**bundle);
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
-    return emit_cuda_stitch(desc, **stitch);
+    return emit_cuda_stitch(desc, **stitch, target.cuda);
   }
   if (const auto* loops = std::get_if<std::shared_ptr<const schedule::RecurrentDesc>>(&desc.body)) {
     return emit_cuda_recurrence(desc, **loops, target);
   }
   if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::CudaBundleDesc>>(&desc.body)) {
-    return emit_cuda_bundle(**bundle);
+    return emit_cuda_bundle(**bundle, target.cuda);
   }
   if (const auto* attention = std::get_if<std::shared_ptr<const schedule::AttentionDesc>>(&desc.body)) {
     return emit_cuda_attention(desc, **attention, config, target);
@@ -83,7 +75,9 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
     const std::string why = reject_waiting(launch, target.cuda);
     HEDDLE_CHECK(why.empty(), "{}: {}", launch.symbol, why);
   }
-  if (target.kind == TargetKind::kCuda && target.cuda.sm >= 90) {
+  const bool decides = std::holds_alternative<std::shared_ptr<const schedule::CudaStitchDesc>>(desc.body) ||
+                       std::holds_alternative<std::shared_ptr<const schedule::CudaBundleDesc>>(desc.body);
+  if (target.kind == TargetKind::kCuda && target.cuda.sm >= 90 && !decides) {
     begin_early(source, std::holds_alternative<std::shared_ptr<const schedule::RecurrentDesc>>(desc.body), target.cuda);
   }
   return source;

@@ -45,4 +45,11 @@ std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target) {
   return {};
 }
 
+bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target) {
+  const double blocks = double{1} * launch.grid[0] * launch.grid[1] * launch.grid[2];
+  const double room = static_cast<double>(target.shared_bytes_per_block + kReserved);
+  return blocks <=
+         target.sms * std::min(double{kThreadsOfSm} / launch.block, room / double(launch.shared_bytes + kReserved));
+}
+
 }  // namespace heddle

@@ -1,8 +1,9 @@
 // Programmatic dependent launch: kernels that begin while the one in front of them still runs. Without such a launch
 // neither instruction does anything.
 //
-// The rule: in every block some thread waits, and no thread touches memory that any launch writes before it has waited
-// or passed a barrier behind a thread that did. Then a kernel that has ended implies that all kernels before it have,
+// The rule: in every block of a launch that may begin early some thread waits, and no thread touches memory that any
+// launch writes before it has waited or passed a barrier behind a thread that did. Other launches begin when the one in
+// front has ended. Then a kernel that has ended implies that all kernels before it have,
 // so memory is as it would be if kernels ran one after another, for writes as well as for reads. What no launch writes
 // (weights, arguments) may be read before.
 #pragma once
