@@ -353,7 +353,8 @@ KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitch
 }
 
 bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
-  return target.sm >= 90 && !launch.cooperative && is_one_wave(launch, target);
+  constexpr int kRegisters = 64;  // most stitch kernels have fewer
+  return target.sm >= 90 && !launch.cooperative && is_one_wave(launch, target, kRegisters);
 }
 
 CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body) {

@@ -25,11 +25,12 @@ namespace {
 // shared memory: DIEN's recurrences took 60 instead of 46 us so. So do barriers across the grid, which need all of the
 // GPU.
 void begin_early(KernelSource& source, bool long_running, const CudaTarget& target) {
+  constexpr int kFewRegisters = 32;
   std::set<std::string> done;
   for (CudaLaunch& launch : source.launches) {
     if (launch.cooperative) continue;
     const bool waits = launch.early;
-    launch.early = !long_running && is_one_wave(launch, target);
+    launch.early = !long_running && is_one_wave(launch, target, kFewRegisters);
     if (waits || !done.insert(launch.symbol).second) continue;
     const size_t name = source.text.find(fmt::format(" {}(", launch.symbol));
     const size_t body = name == std::string::npos ? name : source.text.find('{', name);

@@ -17,7 +17,7 @@ int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_
 // does changes nothing: clusters and cooperative grids begin as a whole.
 std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target);
 
-// Whether a device has room for all blocks of a launch at once, as far as threads and shared memory go.
-bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target);
+// Whether a device has room for all blocks of a launch at once, if its threads have so many registers.
+bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target, int registers);
 
 }  // namespace heddle
