@@ -353,7 +353,7 @@ KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitch
 }
 
 bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
-  constexpr int kRegisters = 64;  // most stitch kernels have fewer
+  constexpr int kRegisters = 128;  // of rows in registers; 122 for 4096 rows of 768, twice normalised, in f16
   return target.sm >= 90 && !launch.cooperative && is_one_wave(launch, target, kRegisters);
 }
 

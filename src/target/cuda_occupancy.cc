@@ -49,7 +49,8 @@ bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target, int registe
   const double blocks = double{1} * launch.grid[0] * launch.grid[1] * launch.grid[2];
   const double threads = std::min(double{kThreadsOfSm}, double{1} * target.registers_per_sm / registers);
   const double room = static_cast<double>(target.shared_bytes_per_block + kReserved);
-  return blocks <= target.sms * std::min(threads / launch.block, room / double(launch.shared_bytes + kReserved));
+  return blocks <=
+         target.sms * std::min(std::max(1.0, threads / launch.block), room / double(launch.shared_bytes + kReserved));
 }
 
 }  // namespace heddle

@@ -17,7 +17,8 @@ int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_
 // does changes nothing: clusters and cooperative grids begin as a whole.
 std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target);
 
-// Whether a device has room for all blocks of a launch at once, if its threads have so many registers.
+// Whether a device has room for all blocks of a launch at once, if its threads have so many registers; a multiprocessor
+// has it for one block.
 bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target, int registers);
 
 }  // namespace heddle
