@@ -69,9 +69,11 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
   // A thread for each element of the result, where a block has enough.
   const bool apart = team > 32 && groups > 1 && elements <= team;
   std::string from = fmt::format("a{}", r.local);
-  if (apart) {
+  if (groups > 1) {
     if (columns_dirty_) sync(body_.team);
     columns_dirty_ = true;
+  }
+  if (apart) {
     from = fmt::format("c{}", r.local);
     out_.line("auto {} = tile::columns_apart<{}, {}, {}, {}>(a{}{}, raw_shared + {}, {});", from, combiner(r), team,
               columns, groups, r.local, r.squares ? ".columns()" : "", columns_offset, lane);

@@ -160,6 +160,27 @@ TEST(Found, ScansKeepTheirOrderWhateverLiesSideBySide) {
   batch.run();
 }
 
+// Columns of a small team that are reduced one after the other, through the same memory.
+TEST(Found, ColumnsAfterColumns) {
+  Batch batch;
+  for (const auto& [m, n] : {std::tuple{2, 2}, {3, 2}, {5, 4}}) {
+    batch.add_text(fmt::format("{}x{}", m, n),
+                   fmt::format(R"(graph(%x0: f32[49,{0}], %x1: i32[{0},{1}]) {{
+      %0 = gather(%x0, %x1) {{dim = 0}} : f32[{0},{1},{0}]
+      %1 = reduce(%0) {{dims = [2], kind = "min"}} : f32[{0},{1}]
+      %2 = slice(%1) {{limits = [1,{1}], starts = [0,0], strides = [1,1]}} : f32[1,{1}]
+      %3 = broadcast(%2) {{dims = [0,1], shape = [{0},{1}]}} : f32[{0},{1}]
+      %4 = mul(%3, %1) : f32[{0},{1}]
+      %5 = reduce(%4) {{dims = [1], kind = "sum"}} : f32[{0}]
+      %6 = broadcast(%5) {{dims = [0], shape = [{0},{1}]}} : f32[{0},{1}]
+      return "y" = %6
+    }})",
+                               m, n),
+                   1e-5, 49);
+  }
+  batch.run();
+}
+
 // What a thread's columns reduce to on the way to an output did not fit a block's shared memory.
 TEST(Found, ManyResultsOfFewColumns) {
   Batch batch;
