@@ -16,7 +16,7 @@ int64_t ceil_div(int64_t a, int64_t b) {
 // multiprocessors of each group idle: on an H200 30 of four fit and 15 of eight.
 int64_t resident(const CudaTarget& target, int blocks, int64_t each) {
   const int64_t all = target.sms * each;
-  return blocks <= 2 ? all : all * 10 / 11;
+  return blocks <= 2 ? all : std::max<int64_t>(all * 10 / 11, 1);
 }
 
 // Of a block whose threads have `vectors` each.

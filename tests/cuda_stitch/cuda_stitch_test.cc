@@ -107,6 +107,18 @@ TEST(CudaStitch, RowsOfAGang) {
   batch.run();
 }
 
+TEST(CudaStitch, RowsOnOneMultiprocessor) {
+  Target target = test_target();
+  target.cuda.sms = 1;
+  Batch batch(target);
+  for (int64_t n : {1000, 33000}) {
+    batch.add("softmax" + std::to_string(n), [&](Builder& b) {
+      b.graph().output("y", b.softmax(input(b, "x", DType::kF32, {2, n}), {1}));
+    });
+  }
+  batch.run();
+}
+
 // Updates that share nothing but a launch.
 TEST(CudaStitch, SmallKernelsSideBySide) {
   Batch batch;
