@@ -39,8 +39,8 @@ constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where the
 
 constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels};
 
-constexpr Pass kWeightsAlongK{"weights_along_k", "constant matrices with the summed dimension innermost (GPU)",
-                              weights_along_k};
+constexpr Pass kWeightsAlongK{
+    "weights_along_k", "constant matrices of tf32 products with the summed dimension innermost (GPU)", weights_along_k};
 
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.

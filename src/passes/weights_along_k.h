@@ -4,9 +4,9 @@
 
 namespace heddle::passes {
 
-// Constant matrices of products for tensor cores with the summed dimension innermost, as stored rows: tensor cores of a
-// GPU take larger tiles of them, and of operands that are not of 16 bits nothing else. What would lose rows that begin
-// at multiples of 16 bytes by it stays as it is.
+// Constant matrices of tf32 products with the summed dimension innermost: tensor cores of a GPU read operands of 32
+// bits along it only, and a launch would turn them each time. Those of 16 bits stay as the model has them: turned,
+// small products of a Transformer took kernels that were slower beside the others (0.38 instead of 0.31 ms on an H200).
 ir::Graph weights_along_k(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes
