@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What each part of stitching brings, on the CPU or a GPU (--target cuda): kernels of zoo models under --fusion none, basic and stitch, and the
-time of a run as the parts are added one by one (the table of AStitch's ablation).
+"""What each part of stitching brings, on the CPU or a GPU (--target cuda): kernels of zoo models under --fusion none,
+basic and stitch, and the time of a run as the parts are added one by one (the table of AStitch's ablation).
 
 Counts are of the plan and, with loop bodies counted as often as they run, of one run. A memory-bound kernel is one of
 no contraction; copies are those among them that only move elements."""

@@ -19,7 +19,8 @@
 #   RIVALS, ROWS     of the stitch suite ("torch xla"); more options for bench/rows_gpu.py
 #   TEST_DATA        folder of scripts/fetch_test_data.py: its trained models are verified, too
 # Leaves a log of each stage, gemm_<type>.jsonl (one object per shape), epilogues_<type>.jsonl, models_<precision>.jsonl (one
-# per model), stitch.json, rows.json and ablation_<precision>.json in the output folder. Exit status 1 where a test, a sanitizer or a verification failed.
+# per model), stitch.json, rows.json and ablation_<precision>.json in the output folder.
+# Exit status 1 where a test, a sanitizer or a verification failed.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 out=${1:-build/gpu}

@@ -14,7 +14,6 @@
 #include "passes/precision.h"
 #include "passes/sink_transposes.h"
 #include "passes/unshare.h"
-#include "passes/weights_along_k.h"
 #include "passes/wide_pixels.h"
 
 namespace heddle::passes {
@@ -39,9 +38,6 @@ constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where the
 
 constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels};
 
-constexpr Pass kWeightsAlongK{
-    "weights_along_k", "constant matrices of tf32 products with the summed dimension innermost (GPU)", weights_along_k};
-
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
@@ -62,7 +58,6 @@ constexpr Pass kPipeline[] = {
     kCanonicalize,
     kCse,
     // The graph is as the fusion rules want it.
-    kWeightsAlongK,
     kUnshare,
 };
 
