@@ -25,13 +25,29 @@ struct MicroA {
   int64_t length;
 };
 
+namespace detail {
+
+// Rows that one pointer serves. x86 adds an index times 1, 2, 4 or 8 to a pointer: the stride, three and five times it
+// reach the six rows behind the first, so that 14 rows take two pointers and three indices of the 15 registers. With
+// a pointer every three rows GCC ran out of registers, kept pointers and a vector of B on the stack, and the loop of 13
+// rows lost 5%.
+inline constexpr int kRowsPerBase = 7;
+
+template <int Row>
+TILE_INLINE int64_t row_offset(int64_t stride, int64_t stride3, int64_t stride5) {
+  static_assert(Row < kRowsPerBase);
+  return Row % 3 == 0 ? Row / 3 * stride3 : Row == 5 ? stride5 : Row * stride;
+}
+
+}  // namespace detail
+
 // c[MR][NV * W] (+)= A[MR][K] * B[K][NV * W] with K = segments * length; row k of B at b + k * b_stride. Elements of B
 // may be stored narrower than T. Cost: MR * NV multiply-adds and NV + MR loads a step; B streams once.
 template <typename T, typename TB, int MR, int NV>
 __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, int64_t b_stride, T* TILE_RESTRICT c,
                                      bool accumulate) {
   constexpr int W = kVectorBytes / int(sizeof(T));
-  constexpr int Bases = (MR + 2) / 3;  // one pointer serves three rows: x86 scales an index by 1, 2, 4, 8
+  constexpr int Rows = detail::kRowsPerBase, Bases = (MR + Rows - 1) / Rows;
   using V = vec<T, W>;
   V acc[MR][NV];
   if (accumulate) {
@@ -39,22 +55,24 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   } else {
     static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { acc[i][j] = zero<T, W>(); }); });
   }
-  const int64_t stride = op.row_stride;
+  int64_t stride = op.row_stride * int64_t(sizeof(T)), stride3 = 3 * stride, stride5 = 5 * stride;
+  asm("" : "+r"(stride), "+r"(stride3), "+r"(stride5));  // keeps the compiler from computing each row's distance
   for (int64_t s = 0; s < op.segments; ++s) {
-    const T* p[Bases];
-    static_for<Bases>([&](auto i) { p[i] = op.a + op.offsets[s] + 3 * i * stride; });
-    for (int64_t k = 0; k < op.length; ++k) {
+    const char* p[Bases];
+    static_for<Bases>([&](auto i) { p[i] = reinterpret_cast<const char*>(op.a + op.offsets[s]) + i * Rows * stride; });
+    for (int64_t k = op.length; k > 0; --k) {
       V bv[NV];
       static_for<NV>([&](auto j) { bv[j] = convert<T>(load<W>(b + j * W)); });
+      b += b_stride;
       static_for<MR>([&](auto i) {
-        const V av = splat<W>(p[i / 3][(i % 3) * stride]);
+        const int64_t at = detail::row_offset<i % Rows>(stride, stride3, stride5);
+        const V av = splat<W>(*reinterpret_cast<const T*>(p[i / Rows] + at));
         static_for<NV>([&](auto j) { acc[i][j] = fma(av, bv[j], acc[i][j]); });
       });
       static_for<Bases>([&](auto i) {
-        ++p[i];
+        p[i] += sizeof(T);
         asm("" : "+r"(p[i]));  // keeps the compiler from one pointer per row, which would spill
       });
-      b += b_stride;
     }
   }
   static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { store(c + (i * NV + j) * W, acc[i][j]); }); });
