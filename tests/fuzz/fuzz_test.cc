@@ -51,6 +51,23 @@ TEST(Generator, KeepsToTheChosenPrimitives) {
   }
 }
 
+// Seed 502938 has f64[0,129,4096,4096], which is empty, and the maxima over its first dimension, which are 17 GB.
+TEST(Generator, LimitsEveryValueAndTheGraph) {
+  GeneratorOptions options;
+  options.memory_bound = true;
+  options.max_elements = 30000;
+  for (uint64_t seed = 502930; seed <= 502970; ++seed) {
+    const Case c = generate_case(seed, options);
+    int64_t sum = 0;
+    for (ir::ValueId v = 0; v < c.graph.value_count(); ++v) {
+      const int64_t size = element_count(c.graph.shape(v));
+      EXPECT_LE(size, 100 * options.max_elements) << "seed " << seed;
+      sum += size;
+    }
+    EXPECT_LE(sum, 500 * options.max_elements) << "seed " << seed;
+  }
+}
+
 // The bounds must be tight enough to see a wrong element: one part in a thousand of the largest one of an output.
 TEST(Reference, SmallErrorsOfF32AreSeen) {
   int outputs = 0, seen = 0;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ir/eval.h"
+#include "ir/rewrite.h"
 
 namespace heddle::fuzz {
 
@@ -15,6 +16,10 @@ using ir::Op;
 using ir::ValueId;
 
 namespace {
+
+// In units of the largest value that may be an operand: what a value inside a move may have (a gather repeats its
+// operand up to 81 times), and all values of a graph together.
+constexpr int64_t kLargestInside = 100, kLargestGraph = 400;
 
 // Beyond this a value is not used further: f16 would overflow, and differences would drown in rounding.
 double largest_for(DType dtype) {
@@ -71,20 +76,42 @@ void State::evaluate_new() {
       }
       continue;
     }
+    if (!may_hold(node)) {
+      has_oversized_ = true;
+      continue;
+    }
     std::vector<const Array*> operands;
     for (ValueId v : node.inputs) operands.push_back(&*arrays_[v]);
     std::vector<Array> results = ir::evaluate_node(graph(), node, operands, false);
-    for (size_t i = 0; i < results.size(); ++i) arrays_[node.outputs[i]] = std::move(results[i]);
+    for (size_t i = 0; i < results.size(); ++i) {
+      elements_ += results[i].size();
+      arrays_[node.outputs[i]] = std::move(results[i]);
+    }
   }
 }
 
-const Array& State::array(ValueId v) {
-  evaluate_new();
-  return *arrays_[v];
+bool State::may_hold(const ir::Node& node) const {
+  for (ValueId v : node.inputs) {
+    if (!arrays_[v]) return false;
+  }
+  int64_t elements = elements_;
+  for (ValueId v : node.outputs) {
+    const int64_t size = element_count(case_.graph.shape(v));
+    if (size > kLargestInside * options_.max_elements) return false;
+    elements += size;
+  }
+  return elements <= kLargestGraph * options_.max_elements;
+}
+
+Case State::take() {
+  if (has_oversized_) case_.graph = ir::drop_dead(case_.graph);
+  return std::move(case_);
 }
 
 void State::keep(ValueId v) {
-  const Array& a = array(v);
+  evaluate_new();
+  if (!arrays_[v]) return;
+  const Array& a = *arrays_[v];
   if (!fits(a.shape)) return;
   if (a.real()) {
     const double largest = largest_for(a.dtype);

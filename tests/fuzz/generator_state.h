@@ -19,7 +19,6 @@ class State {
   ir::Graph& graph() { return case_.graph; }
   // Values that may be operands: finite, moderate, not too large.
   const std::vector<ir::ValueId>& values() const { return values_; }
-  const ir::Array& array(ir::ValueId v);
 
   bool allows(ir::Op op) const { return options_.ops.empty() || options_.ops.contains(op); }
   // One of `ops` that is allowed, or the first.
@@ -47,11 +46,15 @@ class State {
 
   // Makes a value an operand for later nodes if its elements are fit for it.
   void keep(ir::ValueId v);
-  Case take() { return std::move(case_); }
+  // Without the dead nodes where some of them were too large to evaluate.
+  Case take();
 
  private:
   ir::ValueId add_parameter(ir::Array array);
+  // Evaluates what was added since. What a graph may not hold (large values inside a move, all of them together) is
+  // left out before any memory is taken for it, and so is what reads it.
   void evaluate_new();
+  bool may_hold(const ir::Node& node) const;
 
   GeneratorOptions options_;
   Rng rng_;
@@ -61,7 +64,9 @@ class State {
   std::vector<int64_t> extents_;
   std::vector<ir::ValueId> values_;
   std::vector<std::optional<ir::Array>> arrays_;
-  size_t evaluated_ = 0;  // nodes
+  size_t evaluated_ = 0;        // nodes
+  int64_t elements_ = 0;        // of all arrays_
+  bool has_oversized_ = false;  // nodes that were not evaluated
 };
 
 // Moves that change layout, index, contract or branch; each may also decide to add nothing.

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ir/eval.h"
+#include "ir/rewrite.h"
 #include "ir/tolerance.h"
 #include "tests/fuzz/rng.h"
 
@@ -76,8 +77,10 @@ std::vector<Array> evaluate_noisy(const Case& c, Rng& rng) {
   std::vector<std::optional<Array>> arrays(graph.value_count());
   std::vector<char> exact(graph.value_count(), 1);
   for (size_t i = 0; i < c.inputs.size(); ++i) arrays[graph.inputs()[i].value] = c.inputs[i];
-  for (const ir::Node& node : graph.nodes()) {
-    if (node.op == Op::kParameter) continue;
+  const std::vector<bool> live = ir::live_nodes(graph);
+  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == Op::kParameter || !live[id]) continue;
     std::vector<Array> noisy;
     noisy.reserve(node.inputs.size());
     std::vector<const Array*> operands;
