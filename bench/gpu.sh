@@ -6,7 +6,7 @@
 # usage: bench/gpu.sh [OUTPUT_FOLDER]
 #   HEDDLE_BUILD     a build folder to use (default build/release); what it has already is not built again
 #   STAGES           "tests fuzz nodes sanitize gemm epilogues models stitch rows ablation verify" or a part of it
-#   JOBS             processes at a time: as many as cores by default
+#   JOBS             processes at a time: by default as many as cores, and as 6 GB of the memory that is available for each
 #   FUZZ, SECONDS_OF_FUZZ   random graphs (2000 of any kind, as many memory-bound ones), and after how long no more are begun
 #                    (600 for either kind)
 #   SEED, BATCH      of the first graph (1); graphs compiled together (42: two minutes on a core; fewer end nearer to the time)
@@ -26,7 +26,9 @@ cd "$(dirname "$0")/.." || exit 2
 out=${1:-build/gpu}
 build=${HEDDLE_BUILD:-build/release}
 stages=${STAGES:-tests fuzz nodes sanitize gemm epilogues models stitch rows ablation verify}
-jobs=${JOBS:-$(nproc)}
+# A verification of the zoo's largest or a set of random graphs holds up to 3 GB; the sanitizers' processes hold more.
+room=$(awk '/^MemAvailable/ {print int($2 / 6e6)}' /proc/meminfo)
+jobs=${JOBS:-$((room < 1 ? 1 : room < $(nproc) ? room : $(nproc)))}
 suites="gpu/gpu_tests cuda_runtime/cuda_runtime_tests cuda_stitch/cuda_stitch_tests tile_cuda/tile_cuda_tests
   cuda_contraction/cuda_contraction_tests ops/emulated/ops_emulated_tests"
 mkdir -p "$out"

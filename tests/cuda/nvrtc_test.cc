@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/thread_pool.h"
+#include "driver/kernel_set.h"
 #include "heddle/error.h"
 #include "jit/headers.h"
 #include "ops/gemm_kernel.h"
@@ -198,6 +199,24 @@ TEST_F(NvrtcTest, ASpillIsReportedAtOnceWhereThatIsAsked) {
   const CompiledCubin compiled = compile_cubin(unit, "sm_90a", false, Slow::kAcceptAtOnce);
   EXPECT_EQ(spilling_kernels(compiled.log), std::set<std::string>{"first"});
   EXPECT_TRUE(spilling_kernels(compile_cubin(unit, "sm_90a", false).log).empty());
+}
+
+// As the library's division of doubles, which no launch names.
+TEST_F(NvrtcTest, ASubroutineThatSpillsIsAccepted) {
+  codegen::KernelSource source;
+  source.symbol = "kernel_of_it";
+  source.includes = {"tile/op/cuda/stitch.h"};
+  source.text =
+      "__device__ __noinline__ void subroutine(float* p) {\n  float x[255];\n"
+      "#pragma unroll\n  for (int i = 0; i < 255; ++i) x[i] = p[i * 1024];\n  __syncthreads();\n"
+      "#pragma unroll\n  for (int i = 0; i < 255; ++i) p[(i * 7 % 255) * 1024] = x[i] * x[(i + 5) % 255];\n}\n"
+      "extern \"C\" __global__ void __launch_bounds__(256) kernel_of_it(float* p) { subroutine(p); }\n";
+  ASSERT_EQ(spilling_kernels(compile_cubin(source.text, "sm_90a", false, Slow::kAcceptAtOnce).log).size(), 1u);
+  driver::KernelSet kernels;
+  kernels.add(source);
+  const driver::MachineCode code = driver::compile_kernels(kernels, Target::cuda_h200(), 1, false);
+  ASSERT_EQ(code.cubins.size(), 1u);
+  EXPECT_EQ(code.cubins[0].symbols, std::vector<std::string>{"kernel_of_it"});
 }
 
 TEST(NvrtcLog, BoundsOfWhatSpilledAreRelaxed) {

@@ -38,6 +38,32 @@ TEST(CudaStitch, RowsOfEveryLength) {
   batch.run();
 }
 
+// A compiler folded the signs into minima of three, and lost some (tile/arch/sm80/integer.h).
+TEST(CudaStitch, ExtremesOfNegatedIntegers) {
+  Batch batch;
+  for (DType dtype : {DType::kI8, DType::kI16, DType::kI32, DType::kI64, DType::kU8, DType::kU32}) {
+    for (const char* kind : {"min", "max"}) {
+      const std::string name = kind + std::string(to_string(dtype));
+      batch.add(
+          "rows " + name,
+          [&](Builder& b) {
+            b.graph().output("y", b.reduce(kind, b.unary(Op::kNeg, input(b, "x", dtype, {16, 33, 48})), {0, 2}, false));
+          },
+          1e-4, 100);
+      batch.add(
+          "elements " + name,
+          [&](Builder& b) {
+            const Op op = kind == std::string("min") ? Op::kMin : Op::kMax;
+            const auto negated = [&](const char* x) { return b.unary(Op::kNeg, input(b, x, dtype, {999})); };
+            b.graph().output("y", b.binary(op, b.binary(op, negated("p"), negated("q")), negated("r")));
+            b.graph().output("z", b.binary(op, b.binary(op, input(b, "s", dtype, {999}), negated("t")), negated("u")));
+          },
+          1e-4, 100);
+    }
+  }
+  batch.run();
+}
+
 // The gradient of a layer norm: rows are normalised while columns are summed.
 void layer_norm_gradient(Builder& b, int64_t m, int64_t n, DType dtype) {
   const auto dy = input(b, "dy", dtype, {m, n}), x = input(b, "x", dtype, {m, n}), g = input(b, "g", dtype, {n});

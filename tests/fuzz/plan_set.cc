@@ -30,7 +30,8 @@ PlanSet::PlanSet(passes::FusionPolicy fusion, int device, bool use_cache)
     : fusion_(fusion),
       device_(device),
       use_cache_(use_cache),
-      target_(device < 0 ? host() : Target::cuda_device(device)) {}
+      target_(device < 0 ? host() : Target::cuda_device(device)),
+      context_(device < 0 ? nullptr : runtime::CudaContext::of_device(device)) {}
 
 size_t PlanSet::add(const ir::Graph& graph, bool small) {
   const Target& machine = small && device_ < 0 ? small_target() : target_;

@@ -7,6 +7,7 @@
 #include "driver/plan_builder.h"
 #include "ir/array.h"
 #include "ir/graph.h"
+#include "runtime/cuda/device.h"
 
 namespace heddle::fuzz {
 
@@ -33,6 +34,8 @@ class PlanSet {
   int device_;
   bool use_cache_;
   Target target_;
+  // The GPU's, which would else end with each run and begin anew (a second on hardware with many processes).
+  std::shared_ptr<const runtime::CudaContext> context_;
   driver::KernelSet kernels_;
   driver::CompileReport report_;
   std::vector<std::shared_ptr<runtime::Plan>> plans_;

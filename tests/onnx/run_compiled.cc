@@ -5,6 +5,7 @@
 #include "driver/reference.h"
 #include "passes/pass.h"
 #include "run_case.h"
+#include "runtime/cuda/device.h"
 #include "runtime/executor.h"
 
 namespace heddle::node_tests {
@@ -32,6 +33,8 @@ Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& po
 
 void run_compiled(const std::string& data, std::span<const std::string> folders, int device, const Report& report) {
   const Target target = device < 0 ? Target::host_cpu() : Target::cuda_device(device);
+  // Held, so that it does not end with each plan and begin anew for the next.
+  const auto context = device < 0 ? nullptr : runtime::CudaContext::of_device(device);
   driver::KernelSet kernels;
   driver::CompileReport remarks;
   std::vector<Prepared> all(folders.size());

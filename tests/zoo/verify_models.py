@@ -3,16 +3,18 @@
 Prints a line per model and combination with the largest error as a share of its bound. Small sizes by default; --full
 takes the models at their own (sd-unet: a latent of 16x16 at full width). --quick runs f16 and bf16 on
 two threads only, for time. --target cuda: on a GPU, with tf32 as well and without the choice of threads. --jobs takes
-several models at a time. --data names the folder of scripts/fetch_test_data.py: its trained models are verified, too,
+several checks at a time. --data names the folder of scripts/fetch_test_data.py: its trained models are verified, too,
 under the names of their files (NAME: magika/model), those that read text on a piece of a scanned page: on noise their
 outputs are probabilities of 1e-7, of which rounding to 16 bits leaves nothing."""
 import argparse
 import concurrent.futures
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 from zoo_models import DEFAULT, SMALL, write_model
 
@@ -52,25 +54,46 @@ def trained_input(name, data, folder):
     return "--input", f"x={path}"
 
 
-def verify_model(name, arguments):
-    """Lines of one model, each with whether it passed."""
+class Model:
+    """A model's file and options, made when the first check asks and removed after the last of `checks`."""
+
+    def __init__(self, name, arguments, checks, folder):
+        self.name, self.arguments, self.left = name, arguments, checks
+        self.folder = pathlib.Path(folder) / name.replace("/", "-")
+        self.lock, self.made = threading.Lock(), None
+
+    def path_and_options(self):
+        with self.lock:
+            if self.made is None:
+                self.folder.mkdir()
+                self.made = self.make()
+            return self.made
+
+    def make(self):
+        if self.name in TRAINED:
+            return self.arguments.data / f"{self.name}.onnx", trained_input(self.name, self.arguments.data, self.folder)
+        sizes = SMALL[self.name]
+        if self.arguments.full:
+            sizes = (0, 16, 0) if self.name == "sd-unet" else DEFAULT
+        return write_model(self.arguments.heddle, self.name, sizes, self.folder), ()
+
+    def check(self, precision, threads):
+        """(passed, line)."""
+        path, options = self.path_and_options()
+        passed, text = verify(self.arguments.heddle, path, self.arguments.target, precision, threads, options)
+        with self.lock:
+            self.left -= 1
+            if self.left == 0:
+                shutil.rmtree(self.folder)
+        return passed, f"{self.name:14} {precision:5} {threads} threads  {'ok  ' if passed else 'FAIL'}  {text}"
+
+
+def checks_of(arguments):
+    """(precision, threads) of every check of a model."""
     gpu = arguments.target != "cpu"
     precisions = arguments.precisions or (("f32", "tf32", "f16", "bf16") if gpu else PRECISIONS)
-    lines = []
-    with tempfile.TemporaryDirectory() as folder:
-        if name in TRAINED:
-            path, options = arguments.data / f"{name}.onnx", trained_input(name, arguments.data, folder)
-        else:
-            sizes = SMALL[name]
-            if arguments.full:
-                sizes = (0, 16, 0) if name == "sd-unet" else DEFAULT
-            path, options = write_model(arguments.heddle, name, sizes, folder), ()
-        for precision in precisions:
-            for threads in THREADS[1:] if gpu or arguments.quick and precision != "f32" else THREADS:
-                passed, text = verify(arguments.heddle, path, arguments.target, precision, threads, options)
-                verdict = "ok  " if passed else "FAIL"
-                lines.append((passed, f"{name:14} {precision:5} {threads} threads  {verdict}  {text}"))
-    return lines
+    return [(precision, threads) for precision in precisions
+            for threads in (THREADS[1:] if gpu or arguments.quick and precision != "f32" else THREADS)]
 
 
 def main():
@@ -87,13 +110,16 @@ def main():
     names = arguments.names or [*SMALL, *(TRAINED if arguments.data else ())]
     if arguments.data is None and any(name in TRAINED for name in names):
         parser.error("trained models need --data")
+    checks = checks_of(arguments)
+    names.sort(key=lambda name: name != "sd-unet")  # takes longest: begun last, it would end alone
     failures = 0
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for lines in pool.map(lambda name: verify_model(name, arguments), names):
-            for passed, line in lines:
-                failures += not passed
-                print(line, flush=True)
-    print(f"{failures} failed")
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        models = [Model(name, arguments, len(checks), folder) for name in names]
+        done = [pool.submit(model.check, *check) for model in models for check in checks]
+        for passed, line in (one.result() for one in concurrent.futures.as_completed(done)):
+            failures += not passed
+            print(line, flush=True)
+    print(f"{len(done)} checks, {failures} failed")
     sys.exit(bool(failures))
 
 

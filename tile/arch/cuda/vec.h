@@ -5,6 +5,7 @@
 #include "tile/arch/cuda/builtins.h"
 #include "tile/arch/sm80/approx.h"
 #include "tile/arch/sm80/convert.h"
+#include "tile/arch/sm80/integer.h"
 #include "tile/core/static_for.h"
 #include "tile/core/types.h"
 
@@ -97,6 +98,16 @@ TILE_INLINE T sub_of(T a, T b) {
   }
 }
 template <typename T>
+TILE_INLINE T neg_of(T a) {
+  if constexpr (is_float<T>) {
+    return -a;
+  } else if constexpr (sizeof(T) <= 4) {
+    return static_cast<T>(cuda::negate(static_cast<uint32_t>(a)));
+  } else {
+    return sub_of(T(0), a);
+  }
+}
+template <typename T>
 TILE_INLINE T mul_of(T a, T b) {
   if constexpr (is_float<T>) {
     return a * b;
@@ -111,7 +122,7 @@ TILE_INLINE T div_of(T a, T b) {
   } else {
     if (b == T(0)) return T(0);
     if constexpr (is_signed<T>) {
-      if (b == T(-1)) return sub_of(T(0), a);
+      if (b == T(-1)) return neg_of(a);
     }
     return static_cast<T>(a / b);
   }
@@ -192,11 +203,7 @@ TILE_INLINE vec<T, W> operator~(vec<T, W> a) {
 }
 template <typename T, int W>
 TILE_INLINE vec<T, W> operator-(vec<T, W> a) {
-  if constexpr (is_float<T>) {
-    return map_lanes(a, [](T x) -> T { return -x; });
-  } else {
-    return zero<T, W>() - a;
-  }
+  return map_lanes(a, [](T x) -> T { return detail::neg_of(x); });
 }
 
 // ---- Masks and conversions
