@@ -212,6 +212,7 @@ TEST_F(NvrtcTest, ASubroutineThatSpillsIsAccepted) {
       "#pragma unroll\n  for (int i = 0; i < 255; ++i) p[(i * 7 % 255) * 1024] = x[i] * x[(i + 5) % 255];\n}\n"
       "extern \"C\" __global__ void __launch_bounds__(256) kernel_of_it(float* p) { subroutine(p); }\n";
   ASSERT_EQ(spilling_kernels(compile_cubin(source.text, "sm_90a", false, Slow::kAcceptAtOnce).log).size(), 1u);
+  source.launches.emplace_back().symbol = source.symbol;
   driver::KernelSet kernels;
   kernels.add(source);
   const driver::MachineCode code = driver::compile_kernels(kernels, Target::cuda_h200(), 1, false);
