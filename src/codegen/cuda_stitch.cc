@@ -228,6 +228,8 @@ class CudaStitchWriter {
     sweeps_.emitter().push_scope();
     write_team(total, fmt::format("first + turn * {}{}", teams, teams > 1 ? " + team" : ""), full);
     sweeps_.emitter().pop_scope();
+    // The next turn writes the scratch that slower lanes of the team may still read.
+    if (shared_bytes_ > 0 && body_.team > 1 && !reads_ahead_) out_.line("tile::team_sync<{}>();", body_.team);
     out_.close();
   }
 

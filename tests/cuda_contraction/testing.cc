@@ -202,8 +202,12 @@ void CudaBatch::run(const Case& c, const CudaRun& device) const {
         const Tensor* constant = graph.constant_of(binding.value);
         const Tensor tensor =
             constant ? schedule::pack_constant(*constant, kernel.desc.operands[i].packing) : values[binding.value];
-        buffers.push_back(std::make_unique<runtime::CudaBuffer>(device.context, std::max<size_t>(bytes_of(tensor), 1)));
-        buffers.back()->write(tensor.data(), bytes_of(tensor));
+        // memcheck and initcheck take a cp.async of fewer bytes for one of 16.
+        const size_t bytes = bytes_of(tensor), whole = device.context.device().target.emulated ? 1 : 16;
+        std::vector<uint8_t> padded((std::max<size_t>(bytes, 1) + whole - 1) / whole * whole);
+        std::copy_n(static_cast<const uint8_t*>(tensor.data()), bytes, padded.begin());
+        buffers.push_back(std::make_unique<runtime::CudaBuffer>(device.context, padded.size()));
+        buffers.back()->write(padded.data(), padded.size());
         operands.push_back(buffers.back()->address());
       }
     }

@@ -38,6 +38,18 @@ TEST(CudaStitch, RowsOfEveryLength) {
   batch.run();
 }
 
+// Several iterations of a small team one after the other, each with results in shared memory that the last step reads.
+TEST(CudaStitch, TurnsShareScratch) {
+  Target target = test_target();
+  target.cuda.sms = 1;
+  Batch batch(target);
+  batch.add("turns", [&](Builder& b) {
+    const auto sums = b.reduce("sum", input(b, "x", DType::kU8, {17011, 8, 4}), {2}, false);
+    b.graph().output("y", b.sub(sums, b.reduce("max", sums, {1}, true)));
+  });
+  batch.run();
+}
+
 // A compiler folded the signs into minima of three, and lost some (tile/arch/sm80/integer.h).
 TEST(CudaStitch, ExtremesOfNegatedIntegers) {
   Batch batch;
