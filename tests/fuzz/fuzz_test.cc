@@ -115,6 +115,22 @@ TEST(Reference, TheSignOfAComputedZeroIsLeftOpen) {
   EXPECT_LT(reference.slack[0][1], 1e-4);
 }
 
+TEST(Reference, OfZerosOfDifferentSignEitherIsTheMaximum) {
+  Case c{ir::parse(R"(graph(%x: f32[3], %y: f32[3], %z: f32[3]) {
+    %0 = max(%x, %y) : f32[3]
+    %1 = atan2(%0, %z) : f32[3]
+    return "w" = %1
+  })"),
+         {ir::Array(DType::kF32, {3}), ir::Array(DType::kF32, {3}), ir::Array(DType::kF32, {3})}};
+  c.inputs[0].f() = {0.0, -0.0, 1.0};
+  c.inputs[1].f() = {-0.0, -0.0, 0.0};
+  c.inputs[2].f() = {-1.0, -1.0, -1.0};
+  const Reference reference = make_reference(c, 60, 1);
+  EXPECT_TRUE(std::isinf(reference.slack[0][0]));
+  EXPECT_LT(reference.slack[0][1], 1e-4);
+  EXPECT_LT(reference.slack[0][2], 1e-4);
+}
+
 // A planted defect: tanh of what a reduction made, where an output needs it.
 bool has_defect(const Case& c) {
   std::vector<bool> needed(c.graph.value_count(), false);

@@ -72,6 +72,16 @@ void cancel(const ir::Node& node, std::span<const Array* const> terms, Array& di
   }
 }
 
+// Zeros of different sign are equal: either is their maximum and minimum.
+void pick_zeros(const ir::Node& node, std::span<const Array* const> operands, Array& result, Rng& rng) {
+  if ((node.op != Op::kMax && node.op != Op::kMin) || !result.real()) return;
+  const std::vector<double>&a = operands[0]->f(), &b = operands[1]->f();
+  for (size_t i = 0; i < result.f().size(); ++i) {
+    if (a[i] == 0 && b[i] == 0 && std::signbit(a[i]) != std::signbit(b[i]))
+      result.f()[i] = rng.chance(0.5) ? 0.0 : -0.0;
+  }
+}
+
 std::vector<Array> evaluate_noisy(const Case& c, Rng& rng) {
   const ir::Graph& graph = c.graph;
   std::vector<std::optional<Array>> arrays(graph.value_count());
@@ -112,6 +122,7 @@ std::vector<Array> evaluate_noisy(const Case& c, Rng& rng) {
       for (ValueId v : node.outputs) results.emplace_back(graph.dtype(v), graph.shape(v));
     }
     if (!all_exact) cancel(node, operands, results[0], rng);
+    pick_zeros(node, operands, results[0], rng);
     for (size_t i = 0; i < results.size(); ++i) {
       exact[node.outputs[i]] = all_exact && (is_exact(node) || !results[i].real() || node.op == Op::kConstant);
       arrays[node.outputs[i]] = std::move(results[i]);
