@@ -31,7 +31,10 @@ def verify(heddle, path, target, precision, threads, options):
         return False, f"exit code {done.returncode}: {done.stderr.strip()}"
     result = json.loads(done.stdout)
     share = max((o["error"] / (o["bound"] + o["sensitivity"]) for o in result["outputs"] if o["bound"]), default=0.0)
-    return result["ok"], f"error {share:5.1%} of its bound" + ("" if result["ok"] else f": {done.stdout}")
+    text = f"error {share:5.1%} of its bound"
+    if result["ok"]:
+        return True, text + (", within what rounding does to that element" if share > 1 else "")
+    return False, f"{text}: {done.stdout}"
 
 
 TRAINED = ("magika/model", "rapidocr/cls", "rapidocr/det", "rapidocr/rec")

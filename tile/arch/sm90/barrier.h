@@ -117,14 +117,15 @@ __device__ inline void begun_wait() {
   asm volatile("barrier.cluster.wait;" ::: "memory");
 }
 
-// Barrier Id (1 to 15) of `threads` threads of the block, whole warps: some arrive and go on, the others wait for all.
+// Barrier Id (1 to 15) of `threads` threads of the block, whole warps: some arrive and go on, the others wait for all,
+// at any places of the code. (bar.sync wants one place: synccheck calls others divergent.)
 template <int Id>
 __device__ inline void group_arrive(uint32_t threads) {
-  asm volatile("bar.arrive %0, %1;" ::"n"(Id), "r"(threads) : "memory");
+  asm volatile("barrier.arrive %0, %1;" ::"n"(Id), "r"(threads) : "memory");
 }
 template <int Id>
 __device__ inline void group_wait(uint32_t threads) {
-  asm volatile("bar.sync %0, %1;" ::"n"(Id), "r"(threads) : "memory");
+  asm volatile("barrier.sync %0, %1;" ::"n"(Id), "r"(threads) : "memory");
 }
 
 // Moves registers between the warpgroups of a block; all four warps execute it.

@@ -523,10 +523,8 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
         if (threadIdx.x % 32 == 0) bring_near<Config>(*near, args, shared);
       }
     } else {
-      // Who has nothing to do waits all the same: synccheck calls a barrier divergent whose warps have ended.
-      if constexpr (Traits::kCluster == 1 && !kTouch) group_wait<kBarriersMade>(Traits::kThreads);
+      if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
       if constexpr (kTouch) {
-        if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
         wait_for_previous();
         if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
       }
