@@ -1,5 +1,6 @@
 #include "codegen/contraction.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/check.h"
@@ -59,6 +60,55 @@ std::string initialisers(const KernelDesc& desc, const std::set<uint32_t>& opera
   return "{" + text + "}";
 }
 
+bool is_dynamic(const schedule::ExprPool& pool, const schedule::Index& at) {
+  return std::any_of(at.terms.begin(), at.terms.end(), [&](const auto& term) {
+    return pool.indices.atom(term.first).kind == schedule::Atom::Kind::kDynamic;
+  });
+}
+
+void collect_load_ids(const schedule::ExprPool& pool, schedule::ExprId id, std::set<schedule::ExprId>& loads) {
+  if (pool[id].kind == Expr::Kind::kLoad) loads.insert(id);
+  for (schedule::ExprId arg : pool[id].args) collect_load_ids(pool, arg, loads);
+}
+
+Names epilogue_names(const KernelDesc& desc, const Epilogue& e) {
+  Names names = buffer_names(desc);
+  names.locals[0] = {"acc", e.accumulator, true};
+  names.vars[e.batch] = "batch", names.vars[e.row] = "row";
+  names.vars[e.col_outer] = "col_outer", names.vars[e.col] = "col";
+  return names;
+}
+
+void split_column(Writer& out, const Epilogue& e) {
+  if (e.pool.indices.extent(e.col_outer) <= 1) return;
+  out.line("[[maybe_unused]] const int64_t col_outer = col / {};", e.split);
+  out.line("col %= {};", e.split);
+}
+
+// The functor's member `lines` (tile/kernel/cpu/gemm.h): results, and operands that have rows of their own.
+void write_lines(Writer& out, const KernelDesc& desc, const Epilogue& e) {
+  out.raw("template <typename Visit>");
+  out.open(
+      "TILE_INLINE void lines([[maybe_unused]] int64_t batch, [[maybe_unused]] int64_t row, "
+      "[[maybe_unused]] int64_t col, const Visit& visit) const {");
+  split_column(out, e);
+  ScalarEmitter emitter(e.pool, epilogue_names(desc, e), out);
+  emitter.set_lanes(Lanes{e.col, "1", "1"});
+  const auto visit = [&](uint32_t operand, const schedule::Index& at) {
+    if (is_dynamic(e.pool, at) || emitter.lane_stride(at) != 1) return;
+    out.line("visit(p{} + {});", operand, emitter.index(at));
+  };
+  std::set<schedule::ExprId> loads;
+  for (const Epilogue::Store& store : e.stores) {
+    visit(store.operand, store.at);
+    collect_load_ids(e.pool, store.value, loads);
+  }
+  for (schedule::ExprId id : loads) {
+    if (e.pool.vars(e.pool[id].index) >> e.row & 1) visit(e.pool[id].id, e.pool[id].index);
+  }
+  out.close();
+}
+
 // Writes the functor and returns the operands that initialise it, in order.
 std::set<uint32_t> write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e) {
   std::set<uint32_t> operands;
@@ -73,15 +123,8 @@ std::set<uint32_t> write_epilogue(Writer& out, const KernelDesc& desc, const Epi
       fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, [[maybe_unused]] int64_t batch, "
                   "[[maybe_unused]] int64_t row, [[maybe_unused]] int64_t col, N n) const {{",
                   computed_type(e.accumulator)));
-  Names names = buffer_names(desc);
-  names.locals[0] = {"acc", e.accumulator, true};
-  names.vars[e.batch] = "batch", names.vars[e.row] = "row";
-  names.vars[e.col_outer] = "col_outer", names.vars[e.col] = "col";
-  if (e.pool.indices.extent(e.col_outer) > 1) {
-    out.line("[[maybe_unused]] const int64_t col_outer = col / {};", e.split);
-    out.line("col %= {};", e.split);
-  }
-  ScalarEmitter emitter(e.pool, std::move(names), out);
+  split_column(out, e);
+  ScalarEmitter emitter(e.pool, epilogue_names(desc, e), out);
   emitter.set_lanes(Lanes{e.col, "W", "n"});
   for (const Epilogue::Store& store : e.stores) {
     const std::string buffer = fmt::format("p{}", store.operand);
@@ -102,6 +145,7 @@ std::set<uint32_t> write_epilogue(Writer& out, const KernelDesc& desc, const Epi
     emitter.names().vars[e.col] = "col";
   }
   out.close();
+  write_lines(out, desc, e);
   out.close("};");
   return operands;
 }

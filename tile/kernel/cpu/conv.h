@@ -122,6 +122,7 @@ void conv(const ConvShape& s, const X& x, const TB* filters, const Epilogue& epi
   int64_t* const offsets = static_cast<int64_t*>(scratch);
   T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
   T* const x_scratch = c + MR * nr;
+  detail::TileLines<T, MR, NV> lines;
   ConvWindow<T> window{};
   int64_t ready = -1, segments = 0, length = 0;
   for (int64_t task = begin; task < end; ++task) {
@@ -148,11 +149,12 @@ void conv(const ConvShape& s, const X& x, const TB* filters, const Epilogue& epi
           const bool tall = tile < s.tall;
           const int64_t pixel = (od * s.out[1] + oh0 + y) * s.out[2] + ow, count = tall ? MR : MR - 1;
           const int64_t col = g * s.o + panel * nr, left = s.o - panel * nr;
+          const Ahead ahead = lines.find(epilogue, count, pixel, n, col, k);
           if (NarrowTail && panel == panels - 1) {
-            micro_tile<T, TB, MR, NarrowTail ? 1 : NV>(tall, op, bp, nr, c);
+            micro_tile<T, TB, MR, NarrowTail ? 1 : NV>(tall, op, bp, nr, c, ahead);
             detail::finish_tile<T, NarrowTail ? 1 : NV>(c, count, pixel, n, col, left, epilogue);
           } else {
-            micro_tile<T, TB, MR, NV>(tall, op, bp, nr, c);
+            micro_tile<T, TB, MR, NV>(tall, op, bp, nr, c, ahead);
             detail::finish_tile<T, NV>(c, count, pixel, n, col, left, epilogue);
           }
         }

@@ -25,6 +25,13 @@ struct MicroA {
   int64_t length;
 };
 
+// Memory that is needed when a micro tile is summed: asked for meanwhile, `each` lines every kAheadSteps steps of k.
+struct Ahead {
+  const void* const* lines = nullptr;
+  int64_t count = 0, each = 0;
+};
+inline constexpr int kAheadSteps = 16;
+
 namespace detail {
 
 // Rows that one pointer serves. x86 adds an index times 1, 2, 4 or 8 to a pointer: the stride, three and five times it
@@ -41,38 +48,42 @@ TILE_INLINE int64_t row_offset(int64_t stride, int64_t stride3, int64_t stride5)
 
 }  // namespace detail
 
-// c[MR][NV * W] (+)= A[MR][K] * B[K][NV * W] with K = segments * length; row k of B at b + k * b_stride. Elements of B
+// c[MR][NV * W] = A[MR][K] * B[K][NV * W] with K = segments * length; row k of B at b + k * b_stride. Elements of B
 // may be stored narrower than T. Cost: MR * NV multiply-adds and NV + MR loads a step; B streams once.
 template <typename T, typename TB, int MR, int NV>
 __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, int64_t b_stride, T* TILE_RESTRICT c,
-                                     bool accumulate) {
+                                     Ahead ahead) {
   constexpr int W = kVectorBytes / int(sizeof(T));
   constexpr int Rows = detail::kRowsPerBase, Bases = (MR + Rows - 1) / Rows;
   using V = vec<T, W>;
   V acc[MR][NV];
-  if (accumulate) {
-    static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { acc[i][j] = load<W>(c + (i * NV + j) * W); }); });
-  } else {
-    static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { acc[i][j] = zero<T, W>(); }); });
-  }
+  static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { acc[i][j] = zero<T, W>(); }); });
   int64_t stride = op.row_stride * int64_t(sizeof(T)), stride3 = 3 * stride, stride5 = 5 * stride;
   asm("" : "+r"(stride), "+r"(stride3), "+r"(stride5));  // keeps the compiler from computing each row's distance
   for (int64_t s = 0; s < op.segments; ++s) {
     const char* p[Bases];
     static_for<Bases>([&](auto i) { p[i] = reinterpret_cast<const char*>(op.a + op.offsets[s]) + i * Rows * stride; });
-    for (int64_t k = op.length; k > 0; --k) {
-      V bv[NV];
-      static_for<NV>([&](auto j) { bv[j] = convert<T>(load<W>(b + j * W)); });
-      b += b_stride;
-      static_for<MR>([&](auto i) {
-        const int64_t at = detail::row_offset<i % Rows>(stride, stride3, stride5);
-        const V av = splat<W>(*reinterpret_cast<const T*>(p[i / Rows] + at));
-        static_for<NV>([&](auto j) { acc[i][j] = fma(av, bv[j], acc[i][j]); });
-      });
-      static_for<Bases>([&](auto i) {
-        p[i] += sizeof(T);
-        asm("" : "+r"(p[i]));  // keeps the compiler from one pointer per row, which would spill
-      });
+    for (int64_t left = op.length; left > 0;) {
+      const int64_t steps = ahead.count > 0 && left > kAheadSteps ? kAheadSteps : left;
+      left -= steps;
+      const int64_t asked = ahead.each < ahead.count ? ahead.each : ahead.count;
+      for (int64_t i = 0; i < asked; ++i) __builtin_prefetch(ahead.lines[i]);
+      ahead.lines += asked;
+      ahead.count -= asked;
+      for (int64_t k = steps; k > 0; --k) {
+        V bv[NV];
+        static_for<NV>([&](auto j) { bv[j] = convert<T>(load<W>(b + j * W)); });
+        b += b_stride;
+        static_for<MR>([&](auto i) {
+          const int64_t at = detail::row_offset<i % Rows>(stride, stride3, stride5);
+          const V av = splat<W>(*reinterpret_cast<const T*>(p[i / Rows] + at));
+          static_for<NV>([&](auto j) { acc[i][j] = fma(av, bv[j], acc[i][j]); });
+        });
+        static_for<Bases>([&](auto i) {
+          p[i] += sizeof(T);
+          asm("" : "+r"(p[i]));  // keeps the compiler from one pointer per row, which would spill
+        });
+      }
     }
   }
   static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { store(c + (i * NV + j) * W, acc[i][j]); }); });
@@ -80,11 +91,12 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
 
 // One micro tile of MR rows, or of MR - 1 where it is not tall.
 template <typename T, typename TB, int MR, int NV>
-TILE_INLINE void micro_tile(bool tall, const MicroA<T>& op, const TB* b, int64_t b_stride, T* c) {
+TILE_INLINE void micro_tile(bool tall, const MicroA<T>& op, const TB* b, int64_t b_stride, T* c,
+                            const Ahead& ahead = {}) {
   if (tall) {
-    micro<T, TB, MR, NV>(op, b, b_stride, c, false);
+    micro<T, TB, MR, NV>(op, b, b_stride, c, ahead);
   } else if constexpr (MR > 1) {
-    micro<T, TB, MR - 1, NV>(op, b, b_stride, c, false);
+    micro<T, TB, MR - 1, NV>(op, b, b_stride, c, ahead);
   }
 }
 
