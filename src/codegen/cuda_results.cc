@@ -13,11 +13,14 @@ using Over = CudaReduction::Over;
 
 // ---- Results
 
-void CudaSweepWriter::finish_team(const CudaReduction& r) {
+void CudaSweepWriter::finish_team(const CudaStage& stage, const CudaReduction& r) {
   const std::string from = fmt::format("a{}.row()", r.local);
-  const std::string type = is_arg(r.combine) ? fmt::format("decltype({})", from) : value_type(r);
+  const std::string type = is_arg(r.combine) || r.squares ? fmt::format("decltype({})", from) : value_type(r);
   std::string reduced;
-  if (body_.gang > 1) {
+  if (stage.spread.everywhere) {
+    HEDDLE_CHECK(body_.gang == 1, "a gang's result is that of all its blocks");
+    reduced = fmt::format("tile::team_reduce<{}, 32>({}, static_cast<{}*>(nullptr))", combiner(r), from, type);
+  } else if (body_.gang > 1) {
     begin_gang();
     reduced =
         fmt::format("tile::gang_reduce<{}, {}, {}>({}, raw_shared + {}, {})", combiner(r), body_.threads, body_.gang,

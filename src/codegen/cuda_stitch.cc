@@ -1,17 +1,22 @@
 #include "codegen/cuda_stitch.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "base/check.h"
 #include "codegen/cuda_sweep.h"
 #include "codegen/includes.h"
 #include "codegen/stitch.h"
+#include "schedule/cuda_kernel.h"
 #include "target/cuda_occupancy.h"
 
 namespace heddle::codegen {
 
 using schedule::CudaStage;
 using schedule::CudaStitchDesc;
+using schedule::ExprId;
 using schedule::GridDim;
 using schedule::VarId;
 
@@ -290,8 +295,66 @@ class CudaStitchWriter {
     out_.close();
   }
 
+  // What the sweeps behind the first exchange between blocks read besides what is kept: few bytes that nothing else
+  // would wait for, and memory takes as long for them as for many.
+  void write_prefetches() {
+    size_t first = 0;
+    while (first < body_.stages.size() && body_.stages[first].reductions.empty()) ++first;
+    std::set<ExprId> early;
+    for (size_t k = 0; k <= first && k < body_.stages.size(); ++k) {
+      visit_exprs(body_.pool, roots_of(body_.stages[k]), [&](ExprId e) { early.insert(e); });
+    }
+    std::map<std::pair<uint32_t, std::string>, int64_t> ranges;  // by operand and beginning: elements
+    for (size_t k = first + 1; k < body_.stages.size(); ++k) {
+      visit_exprs(body_.pool, roots_of(body_.stages[k]), [&](ExprId e) {
+        const schedule::Expr& load = body_.pool[e];
+        if (load.kind != schedule::Expr::Kind::kLoad || load.id >= desc_.operands.size() || early.count(e) != 0) return;
+        if (const auto range = range_of(load.index)) {
+          int64_t& most = ranges[{load.id, range->first}];
+          most = std::max(most, range->second);
+        }
+      });
+    }
+    for (const auto& [place, elements] : ranges) {
+      out_.line("tile::prefetch_part({} + {}, {}, lane, {});", sweeps_.emitter().names().buffers[place.first],
+                place.second, elements, body_.team);
+    }
+  }
+  static std::vector<ExprId> roots_of(const CudaStage& stage) {
+    std::vector<ExprId> roots;
+    for (const schedule::CudaReduction& r : stage.reductions) roots.push_back(r.value);
+    for (const schedule::CudaKeep& k : stage.keeps) roots.push_back(k.value);
+    for (const schedule::Store& s : stage.stores) roots.push_back(s.value);
+    return roots;
+  }
+  // Where the elements begin that an iteration reads at `at`, and how many there are from the first to the last of
+  // them.
+  std::optional<std::pair<std::string, int64_t>> range_of(const schedule::Index& at) {
+    constexpr int64_t kMost = 2048;  // more get in the way of what is read first
+    const auto& names = sweeps_.emitter().names().vars;
+    std::string begin = fmt::format("({}", at.constant);
+    int64_t elements = 1;
+    for (const auto& [id, c] : at.terms) {
+      const schedule::Atom& atom = body_.pool.indices.atom(id);
+      if (atom.kind != schedule::Atom::Kind::kVar || c < 0) return std::nullopt;
+      std::string from;
+      if (const auto fixed = names.find(atom.id); fixed != names.end()) {
+        from = fixed->second;
+      } else {
+        for (const GridDim& d : body_.grid) {
+          if (d.var == atom.id && d.block > 1) from = names.at(d.start);
+        }
+        elements += c * (body_.extent(atom.id) - 1);
+      }
+      if (!from.empty()) begin += fmt::format(" + {} * {}", c, from);
+    }
+    if (elements > kMost) return std::nullopt;
+    return std::pair(begin + ")", elements);
+  }
+
   void write_iteration() {
     if (reads_ahead_) return write_ahead();
+    if (body_.gang > 1) write_prefetches();
     if (body_.serial) {
       sweeps_.declare_keeps(body_.before);
       for (const CudaStage& stage : body_.before) sweeps_.write(stage);

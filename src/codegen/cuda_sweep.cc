@@ -59,7 +59,8 @@ const GridDim* CudaSweepWriter::blocked(VarId v) const {
 int64_t CudaSweepWriter::slot_count() const {
   int64_t n = 0;
   for (const CudaStage& stage : body_.stages) {
-    for (const CudaReduction& r : stage.reductions) n += stage.scan || r.over == Over::kTeam;
+    for (const CudaReduction& r : stage.reductions)
+      n += stage.scan || (r.over == Over::kTeam && !stage.spread.everywhere);
   }
   return body_.team > 32 ? n : 0;
 }
@@ -81,10 +82,9 @@ int64_t CudaSweepWriter::column_bytes() const {
     for (const CudaReduction& r : stage.reductions) {
       const int64_t active = std::min(stage.spread.active, body_.threads), columns = body_.columns(stage.spread);
       if (r.over != Over::kColumn || columns >= active) continue;
-      const int64_t all = columns * stage.spread.vector, wide = all % 4 == 0 ? 4 : 1;
+      const int64_t all = columns * stage.spread.vector;
       const int64_t element = r.squares && all > active ? 16 : element_bytes(r);
       most = std::max(most, element * elements(columns, stage.spread.vector, active));
-      if (body_.whole_grid) most = std::max(most, element * elements(all / wide, wide, active));
     }
   }
   return (most + 15) / 16 * 16;
@@ -93,7 +93,8 @@ int64_t CudaSweepWriter::column_bytes() const {
 int64_t CudaSweepWriter::gang_bytes(const CudaSpread& spread, const CudaReduction& r) const {
   // In whole words, as tile::detail::gang_packet has them.
   const int64_t element = r.squares && !body_.whole_grid ? 16 : (element_bytes(r) + 3) / 4 * 4;
-  return (element * body_.columns(spread) * spread.vector * body_.gang + 15) / 16 * 16;
+  const int64_t parts = body_.gang + (body_.whole_grid ? 1 : 0);  // and what tile::grid_columns makes of them
+  return (element * body_.columns(spread) * spread.vector * parts + 15) / 16 * 16;
 }
 
 int64_t CudaSweepWriter::gang_barriers() const {
@@ -295,8 +296,10 @@ void CudaSweepWriter::write(const CudaStage& stage) {
   if (stage.scan) {
     write_scan(stage);
   } else {
-    if (stage.spread.everywhere) out_.line("const int lane = own;");
-    write_walks(stage, stage.spread.everywhere ? body_.threads : body_.team);
+    const bool alone = stage.spread.everywhere;
+    const int each = body_.gang > 1 ? body_.threads : 32;
+    if (alone) out_.line("const int lane = {};", body_.gang > 1 ? "own" : "int(threadIdx.x) % 32");
+    write_walks(stage, alone ? each : body_.team);
   }
   emitter_.pop_scope();
   out_.close();
@@ -407,7 +410,7 @@ void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
   }
   if (between) std::exchange(between, nullptr)();
   for (const CudaReduction& r : stage.reductions) {
-    if (r.over == Over::kTeam) finish_team(r);
+    if (r.over == Over::kTeam) finish_team(stage, r);
   }
 }
 
@@ -504,8 +507,12 @@ void CudaSweepWriter::write_body(const CudaStage& stage, Pass pass) {
     const CudaKeep& k = stage.keeps[0];
     if (pass == Pass::kCopy) {
       const auto bytes = s.vector * static_cast<int64_t>(size_of(body_.pool[k.value].dtype));
-      out_.line("tile::sm80::copy_async<{0}>(tile::cuda::shared_address({1}), {2}, {0});", bytes, place_of(stage, k),
-                emitter_.place(k.value));
+      const std::string to = fmt::format("tile::cuda::shared_address({})", place_of(stage, k));
+      if (bytes == 16 && body_.once.count(body_.pool[k.value].id) != 0) {
+        out_.line("tile::sm80::copy_async_once({}, {});", to, emitter_.place(k.value));
+      } else {
+        out_.line("tile::sm80::copy_async<{0}>({1}, {2}, {0});", bytes, to, emitter_.place(k.value));
+      }
       return;
     }
     out_.line("const auto h{0} = tile::load<{1}, {1}>({2});", k.local, s.vector, place_of(stage, k));

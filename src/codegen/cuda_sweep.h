@@ -82,7 +82,7 @@ class CudaSweepWriter {
   void begin_gang();
   std::string next_gang_barrier();
   int64_t gang_bytes(const schedule::CudaSpread& spread, const schedule::CudaReduction& r) const;
-  void finish_team(const schedule::CudaReduction& r);
+  void finish_team(const schedule::CudaStage& stage, const schedule::CudaReduction& r);
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void store_column(const schedule::CudaStage& stage, const Point& point, const schedule::Index& at, uint32_t scratch,

@@ -155,6 +155,7 @@ std::optional<Form> form_of(const ExprPool& pool, ExprId id) {
       return std::nullopt;
     case Op::kAdd:
       if (const Expr* tanh = beside_one(pool, id, Op::kTanh)) return Form{"tanh_plus_one", tanh->args[0]};
+      if (const Expr* erf = beside_one(pool, id, Op::kErf)) return Form{"erf_plus_one", erf->args[0]};
       return std::nullopt;
     case Op::kDiv:
       if (const auto y = sigmoid_of(pool, id)) return Form{"sigmoid", *y};
@@ -220,7 +221,7 @@ std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
     const auto form = rounded_ ? form_of(pool_, e) : std::nullopt;
     // The others' errors are those of 16 bits, and grow in what follows.
     const auto is = [&](const char* name) { return std::string_view(form->function) == name; };
-    if (form && (e == *rounded_ || is("exp") || is("sigmoid"))) {
+    if (form && (e == *rounded_ || is("exp") || is("sigmoid") || is("erf_plus_one"))) {
       const std::string argument = widened(value(form->argument), is_wide);
       return keep(e, {declare(e, fmt::format("tile::fast::{}({})", form->function, argument)), expr.dtype, is_wide});
     }

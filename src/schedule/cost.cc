@@ -127,8 +127,7 @@ Work work_of(const Probe& probe, const ir::Graph& graph, const CpuTarget& cpu) {
     uint64_t vars = 0;
     for (VarId v : root.vars) vars |= uint64_t{1} << v;
     sweep(root.expr, vars);
-    work.bytes += static_cast<double>(element_count(graph.shape(root.value))) *
-                  static_cast<double>(size_of(graph.dtype(root.value)));
+    work.bytes += static_cast<double>(probe.volume(vars)) * static_cast<double>(size_of(graph.dtype(root.value)));
   }
   for (double bytes : read) work.bytes += bytes;
   return work;

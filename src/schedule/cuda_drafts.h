@@ -133,6 +133,7 @@ class CudaDrafts {
   std::optional<VarId> lane_of(const Draft& d) const;
   int vector_for(const Draft& d, VarId lane) const;
   void choose_spreads();
+  bool is_small(const Draft& d);
   void spread_points(Draft& d, int team);
   int vector_shared(const Draft& d, VarId lane) const;
   void spread_reduction(Draft& d);

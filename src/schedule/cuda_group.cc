@@ -73,7 +73,7 @@ class CudaGroupScheduler {
   bool is_scan(ir::ValueId v) const { return local_.graph.producer(v).op == ir::Op::kScan; }
   KernelContext context() const {
     return {local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
-            [this](ir::ValueId v) { return cut_.count(v) != 0; }};
+            [this](ir::ValueId v) { return cut_.count(v) != 0; }, {}, true};
   }
 
   CudaOutcome outcome_of(Probe& probe, bool carry = false) {

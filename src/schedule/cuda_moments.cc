@@ -34,10 +34,10 @@ bool CudaDrafts::squares_deviation(ExprId e, const CudaReduction& sum, int64_t c
 
 void CudaDrafts::merge_moments() {
   constexpr int64_t kMostOfThread = 512;  // values, whose differences to one of them are summed plainly
-  if (mapping_.gang == 1) return;         // the two exchanges between blocks are what it saves
+  if (mapping_.team < 32) return;         // what it saves is that threads wait for each other twice
   const auto fits = [&](const Draft& d, const CudaReduction& r) {
     return !d.scan && r.combine == Combine::kSum && !r.squares && compute_dtype(r.dtype) == DType::kF32 &&
-           (r.over == CudaReduction::Over::kTeam || r.over == CudaReduction::Over::kColumn);
+           (r.over == CudaReduction::Over::kTeam || (r.over == CudaReduction::Over::kColumn && mapping_.gang > 1));
   };
   for (size_t first = 0; first < drafts_.size(); ++first) {
     for (CudaReduction& sum : drafts_[first].reductions) {

@@ -14,6 +14,7 @@ constexpr int64_t kMostSteps = 16;      // of one thread, written out
 constexpr int64_t kAheadSteps = 4;      // of a thread in a sweep whose loads are made ahead
 constexpr int64_t kAheadWords = 48;     // registers for them
 constexpr int64_t kNextWords = 48;      // registers for what the next turn reads
+constexpr int kWarp = 32;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -68,7 +69,10 @@ void CudaDrafts::choose_spreads() {
     if (d.placed) continue;
     const auto like = std::find_if(drafts_.begin(), drafts_.end(),
                                    [&](const Draft& o) { return o.placed && o.loops == d.loops && !o.scan; });
-    if (like != drafts_.end() && !d.scan) {
+    if (like == drafts_.end() && is_small(d)) {
+      spread_points(d, kWarp);
+      d.spread.everywhere = true;
+    } else if (like != drafts_.end() && !d.scan) {
       // Sweeps over the same points are spread alike, so that threads may keep what they have.
       d.spread = like->spread;
       d.placed = true;
@@ -89,6 +93,17 @@ void CudaDrafts::choose_spreads() {
     d.spread.group = d.spread.active = mapping_.threads;
     d.placed = true;
   }
+}
+
+// Whether each warp of a block had better reduce all points by itself than wait for the others.
+bool CudaDrafts::is_small(const Draft& d) {
+  constexpr int64_t kMostSteps = 2;
+  if (mapping_.gang > 1 || mapping_.serial || mapping_.team <= kWarp || d.scan || d.reductions.empty()) return false;
+  const bool stored = std::any_of(drafts_.begin(), drafts_.end(),
+                                  [&](const Draft& o) { return o.loops == d.loops && !o.stores.empty(); });
+  const std::optional<VarId> lane = lane_of(d);
+  if (stored || !lane) return false;
+  return loop_volume(d.loops) <= kMostSteps * kWarp * vector_shared(d, *lane);
 }
 
 void CudaDrafts::spread_points(Draft& d, int team) {
@@ -330,7 +345,8 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
   const bool plain = pool_[e].kind == Expr::Kind::kLoad;
   const DType stored = plain ? pool_[e].dtype : compute_dtype(pool_[e].dtype);
   const int64_t bytes = elements * lanes * static_cast<int64_t>(size_of(stored));
-  if (!registers && (mapping_.team == 1 || pool_[e].dtype == DType::kBool || !fits_shared(bytes))) {
+  if (!registers &&
+      (mapping_.team == 1 || spread.everywhere || pool_[e].dtype == DType::kBool || !fits_shared(bytes))) {
     schemes_.push_back({text_of(e), Scheme::kIndependent, false,
                         fmt::format("read or computed in each sweep: {} values a thread do not stay", elements)});
     return;
@@ -385,7 +401,7 @@ void CudaDrafts::load_ahead() {
   for (size_t later = 1; later < drafts_.size(); ++later) {
     const CudaSpread spread = drafts_[later].spread;
     const int64_t steps = steps_of(spread);
-    if (drafts_[later].scan || drafts_[later].loops == 0 || steps > kAheadSteps) continue;
+    if (drafts_[later].scan || drafts_[later].loops == 0 || steps > (mapping_.gang > 1 ? 2 : 1) * kAheadSteps) continue;
     for (ExprId e : plain_loads(drafts_[later])) {
       const int64_t cost = steps * spread.vector * size_in_words(pool_[e].dtype);
       if (cost > budget || pool_[e].dtype == DType::kBool) continue;

@@ -21,7 +21,8 @@ struct CudaSpread {
   std::vector<VarId> loops;  // outermost first
   size_t lead = 0;
   bool by_columns = false;
-  bool everywhere = false;  // in a gang: each of its blocks walks over all points by itself
+  // Each block of a gang, or else each warp of a block, walks over all points by itself.
+  bool everywhere = false;
   int vector = 1;
   int group = 1;
   int active = 1;  // threads that take part: the team, or a multiple of the number of columns

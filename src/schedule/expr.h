@@ -90,6 +90,8 @@ class Inliner {
 
   // Throws kUnsupportedOperator when it meets a node that has no per-element form and no binding.
   ExprId at(ir::ValueId value, const std::vector<Index>& index);
+  // What a cast makes of its operand.
+  ExprId cast(const ir::Node& node, ExprId value);
 
   // Whether `at` can look through this op.
   static bool inlines(ir::Op op);

@@ -73,15 +73,19 @@ ExprId Inliner::make(ir::ValueId value, const std::vector<Index>& index) {
 ExprId Inliner::elementwise(const ir::Node& node, const std::vector<Index>& index, DType dtype) {
   Expr e{.kind = Expr::Kind::kOp, .dtype = dtype, .op = node.op};
   for (ir::ValueId input : node.inputs) e.args.push_back(at(input, index));
-  if (node.op == Op::kCast) {
-    if (pool_[e.args[0]].dtype == dtype) return e.args[0];
-    e.lo = node.attrs.has("saturate") ? node.attrs.integer("saturate") : 1;
-  }
+  if (node.op == Op::kCast) return cast(node, e.args[0]);
   if (node.op == Op::kIsInf) {
     e.lo = node.attrs.integer("positive");
     e.hi = node.attrs.integer("negative");
   }
   return pool_.add(std::move(e));
+}
+
+ExprId Inliner::cast(const ir::Node& node, ExprId value) {
+  const DType dtype = graph_.dtype(node.outputs[0]);
+  if (pool_[value].dtype == dtype) return value;
+  const int64_t saturate = node.attrs.has("saturate") ? node.attrs.integer("saturate") : 1;
+  return pool_.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {value}, .lo = saturate});
 }
 
 ExprId Inliner::layout(const ir::Node& node, const std::vector<Index>& index) {

@@ -48,13 +48,15 @@ std::vector<int64_t> reduced_dims(const ir::Node& node) {
 
 Probe::Probe(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
     : context_(context), values_(std::move(values)) {
-  const auto size = [&](ir::ValueId v) { return element_count(context_.graph.shape(v)); };
-  std::stable_sort(values_.begin(), values_.end(), [&](auto a, auto b) { return size(a) > size(b); });
-  space.dims = context_.graph.shape(values_[0]);
+  for (ir::ValueId v : values_) add_targets(v);
+  const auto size = [&](const Target& t) { return element_count(context_.graph.shape(t.part)); };
+  std::stable_sort(targets_.begin(), targets_.end(), [&](auto& a, auto& b) { return size(a) > size(b); });
+  space.dims = context_.graph.shape(targets_[0].part);
   by_dims_ = !extents.empty();
   space.extents = by_dims_ ? std::move(extents) : without_ones(space.dims);
-  for (size_t i = 1; i < values_.size(); ++i) {
-    if (const auto dim = part_dim(values_[i])) split_for_part(context_.graph.shape(values_[i]), *dim);
+  for (size_t i = 1; i < targets_.size(); ++i) {
+    const ir::ValueId v = targets_[i].part;
+    if (const auto dim = part_dim(v)) split_for_part(context_.graph.shape(v), *dim);
   }
   build();
   for (int i = 0; i < kMaxRebuilds && fits && needed.empty() && split(); ++i) build();
@@ -124,6 +126,52 @@ Index Probe::linear(const std::vector<VarId>& vars) {
   return r;
 }
 
+// Whether this kernel would reduce something for the value.
+bool Probe::reduces(ir::ValueId value) const {
+  std::set<ir::ValueId> seen;
+  std::vector<ir::ValueId> open = {value};
+  while (!open.empty()) {
+    const ir::ValueId v = open.back();
+    open.pop_back();
+    if (!seen.insert(v).second || context_.is_leaf(v)) continue;
+    const ir::Node& node = context_.graph.producer(v);
+    if (node.op == Op::kReduce || node.op == Op::kArgReduce) return true;
+    if (Inliner::inlines(node.op)) open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+  }
+  return false;
+}
+
+void Probe::add_targets(ir::ValueId value) {
+  constexpr size_t kMostParts = 8;
+  const auto shape = [&](ir::ValueId v) { return context_.graph.shape(v); };
+  const ir::Node& last = context_.graph.producer(value);
+  const bool casts =
+      last.op == Op::kCast && !context_.is_leaf(last.inputs[0]) && !context_.must_be_leaf(last.inputs[0]);
+  const ir::Node& node = casts ? context_.graph.producer(last.inputs[0]) : last;
+  const bool apart =
+      context_.parts_apart && node.op == Op::kConcat && node.inputs.size() <= kMostParts &&
+      std::all_of(node.inputs.begin(), node.inputs.end(),
+                  [&](ir::ValueId v) { return shape(v) == shape(node.inputs[0]) && element_count(shape(v)) > 0; }) &&
+      reduces(value);
+  if (!apart) {
+    targets_.push_back({value, value});
+    return;
+  }
+  const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
+  int64_t first = 0;
+  for (ir::ValueId part : node.inputs) {
+    targets_.push_back({value, part, dim, first, casts ? &last : nullptr});
+    first += shape(part)[dim];
+  }
+}
+
+// The position in the root's value of an element of what it is computed of.
+Index Probe::place_in(const Target& target, const std::vector<Index>& at) {
+  std::vector<Index> there = at;
+  if (target.part != target.value) there[target.dim] = pool.indices.offset(there[target.dim], target.first);
+  return pool.indices.linear(there, context_.graph.shape(target.value));
+}
+
 void Probe::build() {
   pool = ExprPool();
   roots.clear();
@@ -135,9 +183,10 @@ void Probe::build() {
   Inliner inliner(context_.graph, pool);
   inliner_ = &inliner;
   inliner.set_binding([this](ir::ValueId value, const std::vector<Index>& at) { return bind(value, at); });
-  for (size_t i = 0; i < values_.size(); ++i) {
-    Root root{values_[i], {}, 0, {}};
-    if (!place(root, i)) {
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    const Target& target = targets_[i];
+    Root root{target.value, {}, 0, {}};
+    if (!place(root, target.part, i)) {
       fits = false;
       return;
     }
@@ -148,8 +197,10 @@ void Probe::build() {
       continue;
     }
     const Index flat = linear(root.vars);
-    root.expr = inliner.at(root.value, pool.indices.delinear(flat, context_.graph.shape(root.value)));
-    root.at = flat;
+    const std::vector<Index> at = pool.indices.delinear(flat, context_.graph.shape(target.part));
+    root.expr = inliner.at(target.part, at);
+    if (target.cast != nullptr) root.expr = inliner.cast(*target.cast, root.expr);
+    root.at = target.part == target.value ? flat : place_in(target, at);
     roots.push_back(std::move(root));
   }
   inliner_ = nullptr;
@@ -186,13 +237,14 @@ void Probe::scan_root(Root& root, const ir::Node& node) {
 
 // Which variables of the root space the elements of a smaller root lie on: a run of variables with its element count,
 // the first one that leaves its reductions as parallel as they are; any would be correct.
-bool Probe::place(Root& root, size_t index) {
-  const int64_t size = element_count(context_.graph.shape(root.value));
+bool Probe::place(Root& root, ir::ValueId value, size_t index) {
+  const Shape& shape = context_.graph.shape(value);
+  const int64_t size = element_count(shape);
   if (index == 0 || size == product(space.extents)) {
     root.vars = space.vars;
     return true;
   }
-  if (const auto dim = part_dim(root.value); dim && place_part(root, *dim)) return true;
+  if (const auto dim = part_dim(value); dim && place_part(root, shape, *dim)) return true;
   for (size_t first = 0; first <= space.vars.size(); ++first) {
     int64_t n = 1;
     for (size_t last = first; last <= space.vars.size(); ++last) {
@@ -207,7 +259,7 @@ bool Probe::place(Root& root, size_t index) {
   if (!by_dims_) return false;
   // Dimension by dimension, others between them.
   size_t next = 0;
-  for (int64_t extent : without_ones(context_.graph.shape(root.value))) {
+  for (int64_t extent : without_ones(shape)) {
     while (next < space.vars.size() && space.extents[next] != extent) ++next;
     if (next == space.vars.size()) return false;
     root.vars.push_back(space.vars[next++]);
@@ -248,8 +300,7 @@ void Probe::split_for_part(const Shape& shape, size_t part_dim) {
   }
 }
 
-bool Probe::place_part(Root& root, size_t part_dim) {
-  const Shape& shape = context_.graph.shape(root.value);
+bool Probe::place_part(Root& root, const Shape& shape, size_t part_dim) {
   size_t first = 0, end = space.vars.size();
   int64_t before = 1, after = 1;
   for (size_t d = 0; d < shape.size(); ++d) (d <= part_dim ? before : after) *= shape[d];
@@ -411,6 +462,7 @@ bool Probe::split() {
   visit_all([&](ExprId e) {
     if (pool[e].kind == Expr::Kind::kLoad || pool[e].kind == Expr::Kind::kLocal) look(pool[e].index);
   });
+  for (const Root& root : roots) look(root.at);
   // From the last to the first, so that positions stay valid.
   for (auto at = factors.rbegin(); at != factors.rend(); ++at) {
     size_t position = 0;
@@ -434,9 +486,9 @@ bool Probe::mergeable(VarId a, VarId b) {
     if (splits(i.kept) || splits(i.reduced)) return false;
   }
   bool good = true;
-  visit_all([&](ExprId e) {
+  const auto look = [&](const Index& index) {
     int64_t ca = 0, cb = 0;
-    for (const auto& [id, c] : pool[e].index.terms) {
+    for (const auto& [id, c] : index.terms) {
       const Atom& atom = pool.indices.atom(id);
       if (atom.kind == Atom::Kind::kVar) {
         if (atom.id == a) ca = c;
@@ -448,7 +500,9 @@ bool Probe::mergeable(VarId a, VarId b) {
       }
     }
     if (ca != cb * extent) good = false;
-  });
+  };
+  visit_all([&](ExprId e) { look(pool[e].index); });
+  for (const Root& root : roots) look(root.at);
   return good;
 }
 

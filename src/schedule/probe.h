@@ -19,7 +19,8 @@ struct Space {
   std::vector<VarId> vars;
 };
 
-// A value that a kernel computes for its own sake.
+// A value that a kernel computes for its own sake, or one of the parts that it is put together of: `at` is where in the
+// value its elements lie.
 struct Root {
   ir::ValueId value;
   std::vector<VarId> vars;  // of the root space, in order: where the elements of this root lie
@@ -52,6 +53,9 @@ struct KernelContext {
   std::function<bool(ir::ValueId)> must_be_leaf;  // has to be made by a kernel before
   // Of a reduction in parts: the dimension that counts them. Its results may lie on any variables of a larger root.
   std::function<std::optional<size_t>(ir::ValueId)> part_dim = {};
+  // Whether a concatenation, cast or not, whose parts are reduced or depend on what is may be a root for each of its
+  // parts: those that are made on the same points then are made together.
+  bool parts_apart = false;
 };
 
 // The expressions of a set of roots over loop variables. Making them finds the reductions, the buffers read, and the
@@ -64,7 +68,7 @@ class Probe {
 
   ExprPool pool;
   Space space;
-  std::vector<Root> roots;
+  std::vector<Root> roots;  // in the order of the kernel's outputs
   std::vector<Instance> instances;
   std::vector<LeafOperand> leaves;
   std::set<ir::ValueId> needed;  // values to be made by kernels before; where not empty the rest is incomplete
@@ -79,6 +83,18 @@ class Probe {
  private:
   using ExtraKey = std::pair<Shape, int>;
 
+  // What a root is computed of: a value, cast by `cast` if there is one, at `first` along dimension `dim` of the
+  // root's.
+  struct Target {
+    ir::ValueId value, part;
+    size_t dim = 0;
+    int64_t first = 0;
+    const ir::Node* cast = nullptr;
+  };
+
+  void add_targets(ir::ValueId value);
+  bool reduces(ir::ValueId value) const;
+  Index place_in(const Target& target, const std::vector<Index>& at);
   void build();
   bool split();
   void merge();
@@ -86,9 +102,9 @@ class Probe {
   ExprId reduce(ir::ValueId value, const std::vector<Index>& at);
   ExprId result(uint32_t instance, DType dtype);
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
-  bool place(Root& root, size_t index);
+  bool place(Root& root, ir::ValueId value, size_t index);
   std::optional<size_t> part_dim(ir::ValueId value) const;
-  bool place_part(Root& root, size_t part_dim);
+  bool place_part(Root& root, const Shape& shape, size_t part_dim);
   void split_for_part(const Shape& shape, size_t part_dim);
   void scan_root(Root& root, const ir::Node& node);
   int level_of(ExprId operand) const;  // after how many reductions its inputs are known
@@ -99,6 +115,7 @@ class Probe {
 
   const KernelContext& context_;
   std::vector<ir::ValueId> values_;
+  std::vector<Target> targets_;
   bool by_dims_ = false;  // smaller roots lie on variables with the extents of their dimensions
   std::map<ExtraKey, Space> extra_;
   Inliner* inliner_ = nullptr;

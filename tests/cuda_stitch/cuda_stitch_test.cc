@@ -145,6 +145,53 @@ TEST(CudaStitch, RowsOfAGang) {
   batch.run();
 }
 
+// Rows that are normalised, changed and normalised again, far from zero too.
+TEST(CudaStitch, RowsNormalisedTwice) {
+  Batch batch;
+  for (int64_t n : {33, 250, 768, 1030, 4099}) {
+    for (DType dtype : {DType::kF32, DType::kF16}) {
+      batch.add(
+          "norms" + std::to_string(n) + std::string(to_string(dtype)),
+          [&, n = n, dtype = dtype](Builder& b) {
+            const auto x = b.cast(input(b, "x", dtype, {37, n}), DType::kF32);
+            const auto normal = [&](ValueId v) {
+              const auto centred = b.sub(v, b.mean(v, {1}, true));
+              const auto variance = b.mean(b.mul(centred, centred), {1}, true);
+              return b.mul(centred, b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5)));
+            };
+            const auto y = normal(b.binary(Op::kAdd, x, 20.0));
+            const auto gate = b.binary(Op::kAdd, b.unary(Op::kErf, b.binary(Op::kMul, y, 0.70710678)), 1.0);
+            b.graph().output("y", b.cast(normal(b.add(x, b.mul(y, gate))), dtype));
+          },
+          dtype == DType::kF32 ? 1e-3 : 1e-2);
+    }
+  }
+  batch.run();
+}
+
+// Attention of one query: what is put together of its parts is one kernel with them, whose weights are few.
+TEST(CudaStitch, PartsOfAConcatenation) {
+  Batch batch;
+  for (const auto& [keys, n] : {std::pair<int64_t, int64_t>{100, 36}, {17, 5}, {300, 64}}) {
+    for (DType dtype : {DType::kF32, DType::kF16}) {
+      batch.add(
+          "attention" + std::to_string(keys) + std::string(to_string(dtype)),
+          [&, keys = keys, n = n, dtype = dtype](Builder& b) {
+            const auto q = b.cast(input(b, "q", dtype, {6, n}), DType::kF32);
+            const auto k = b.cast(input(b, "k", dtype, {6, keys, n}), DType::kF32);
+            const auto scores = b.reduce("sum", b.mul(b.broadcast(q, {6, keys, n}, {0, 2}), k), {2}, false);
+            const auto weights = b.softmax(b.unary(Op::kTanh, scores), {1});
+            const auto z = b.reduce("sum", b.mul(b.broadcast(weights, {6, keys, n}, {0, 1}), k), {1}, false);
+            b.graph().output("z", b.cast(z, dtype));
+            const std::vector<ValueId> parts = {q, z, b.mul(q, z)};
+            b.graph().output("c", b.cast(b.concat(parts, 1), dtype));
+          },
+          dtype == DType::kF32 ? 1e-3 : 1e-2);
+    }
+  }
+  batch.run();
+}
+
 TEST(CudaStitch, RowsOnOneMultiprocessor) {
   Target target = test_target();
   target.cuda.sms = 1;

@@ -22,6 +22,11 @@ __device__ inline T load_stream(const T* p) {
 #endif
 }
 
+// Asks for the line of `p` to be in the L2 soon.
+__device__ inline void prefetch(const void* p) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+}
+
 // *p, 16 bytes that nothing writes meanwhile, at this place of the program: the compiler neither moves the load out of
 // a loop nor keeps what it brought.
 template <typename T>

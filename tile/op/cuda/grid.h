@@ -33,46 +33,28 @@ struct grid_barrier {
   }
 };
 
-namespace detail {
-
-// Neighbouring elements that a thread asks for at a time.
-template <typename Element, int W>
-struct alignas(sizeof(Element) * W % 16 == 0 ? 16
-               : sizeof(Element) % 4 == 0    ? 4
-                                             : 1) neighbours {
-  static constexpr int width = W;
-  Element part[W];
-};
-
-}  // namespace detail
-
 // Columns of running results: the first `Columns` threads of each block have those of its rows, afterwards those of all
-// rows of the grid. `all`: room in memory for gridDim.x * Columns elements of at least a word, 16-byte
-// aligned, used once in a kernel. `shared`: as columns_apart() wants it for vectors of 4
-// elements, where there are as many.
+// rows of the grid. Each column is combined by one block, so that none reads the parts of all others. `all`: room in
+// memory for (gridDim.x + 1) * Columns elements of at least a word, 16-byte aligned, used once in a kernel. `shared`:
+// an element for each warp.
 template <typename C, int Threads, int Columns, typename A>
 TILE_INLINE void grid_columns(A& own, uint8_t* all, uint8_t* shared, grid_barrier& barrier) {
   using Element = decltype(element_of(own, 0));
   static_assert(A::width == 1, "a block has a thread for each element");
-  constexpr int Wide = Columns % 4 == 0 ? 4 : 1;
-  using Vector = detail::neighbours<Element, Wide>;
-  constexpr int Vectors = Columns / Wide, Groups = Threads / Vectors;
-  const int lane = threadIdx.x;
-  if (lane < Columns) {
-    reinterpret_cast<Element*>(all)[int(blockIdx.x) * Columns + lane] = own.part[0];
+  auto* parts = reinterpret_cast<Element*>(all);
+  const int lane = threadIdx.x, block = blockIdx.x, blocks = gridDim.x;
+  Element* whole = parts + Columns * blocks;
+  if (lane < Columns) parts[lane * blocks + block] = own.part[0];
+  barrier.sync();
+  for (int column = block; column < Columns; column += blocks) {
+    Element x = C::template identity<Element>();
+    for (int b = lane; b < blocks; b += Threads) x = C::apply(x, parts[column * blocks + b]);
+    if (column != block) __syncthreads();
+    x = team_reduce<C, Threads>(x, reinterpret_cast<Element*>(shared));
+    if (lane == 0) whole[column] = x;
   }
   barrier.sync();
-  const auto* vectors = reinterpret_cast<const Vector*>(all);
-  Vector some;
-  each_lane<Wide>([&](int i) { some.part[i] = C::template identity<Element>(); });
-  if (lane < Vectors * Groups) {
-#pragma unroll 4
-    for (int b = lane / Vectors; b < int(gridDim.x); b += Groups) {
-      const Vector v = vectors[b * Vectors + lane % Vectors];
-      each_lane<Wide>([&](int i) { some.part[i] = C::apply(some.part[i], v.part[i]); });
-    }
-  }
-  own.part[0] = columns_apart<C, Threads, Vectors, Groups>(some, shared, lane).part[0];
+  if (lane < Columns) own.part[0] = whole[lane];
 }
 
 }  // namespace heddle::tile

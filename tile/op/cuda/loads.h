@@ -62,4 +62,12 @@ TILE_INLINE vec<compute_t<T>, W> load_repeated(const T* p) {
   return decoded(load_stored_repeated<W, Aligned>(p));
 }
 
+// What `threads` threads will read of `elements` neighbours, by and by, is asked for: the thread `lane` its lines.
+template <typename T>
+TILE_INLINE void prefetch_part(const T* p, int elements, int lane, int threads) {
+  constexpr int Line = 128 / sizeof(T);
+  for (int at = lane * Line; at < elements; at += threads * Line) sm80::prefetch(p + at);
+  if (lane == 0) sm80::prefetch(p + elements - 1);  // its line, where the first does not begin one
+}
+
 }  // namespace heddle::tile

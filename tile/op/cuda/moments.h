@@ -12,6 +12,11 @@ struct moment {
   T n, mean, squares;
 };
 
+template <typename T>
+TILE_INLINE moment<T> shuffle_xor(moment<T> x, int by) {
+  return {shuffle_xor(x.n, by), shuffle_xor(x.mean, by), shuffle_xor(x.squares, by)};
+}
+
 // Of the values of both (Chan, Golub, LeVeque 1979).
 struct moments_of {
   template <typename M>
@@ -23,12 +28,23 @@ struct moments_of {
     const T n = a.n + b.n, share = n > T(0) ? b.n * cuda::reciprocal_approx(n) : T(0), d = b.mean - a.mean;
     return {n, a.mean + d * share, a.squares + b.squares + d * d * (a.n * share)};
   }
+  // Over neighbouring threads. Where all of a warp have as many values there is nothing to divide, and no number of
+  // values to hand over.
+  template <int Lanes, typename T>
+  TILE_INLINE static moment<T> over_lanes(moment<T> x) {
+    if (__all_sync(0xffffffffu, x.n == __shfl_sync(0xffffffffu, x.n, 0))) {
+#pragma unroll
+      for (int by = Lanes / 2; by > 0; by /= 2) {
+        const T mean = shuffle_xor(x.mean, by), squares = shuffle_xor(x.squares, by), d = mean - x.mean;
+        x = {x.n + x.n, T(0.5) * (x.mean + mean), x.squares + squares + d * d * (T(0.5) * x.n)};
+      }
+    } else {
+#pragma unroll
+      for (int by = Lanes / 2; by > 0; by /= 2) x = apply(x, shuffle_xor(x, by));
+    }
+    return x;
+  }
 };
-
-template <typename T>
-TILE_INLINE moment<T> shuffle_xor(moment<T> x, int by) {
-  return {shuffle_xor(x.n, by), shuffle_xor(x.mean, by), shuffle_xor(x.squares, by)};
-}
 
 // The moments of a thread's columns, for what teams do with columns.
 template <typename T, int W>
@@ -81,13 +97,15 @@ struct moments_accumulator {
     return r;
   }
   TILE_INLINE moment<T> row() const {
-    column_moments<T, W> r = columns();
-#pragma unroll
-    for (int half = W / 2; half > 0; half /= 2) {
-#pragma unroll
-      for (int i = 0; i < half; ++i) r.part[i] = moments_of::apply(r.part[i], r.part[i + half]);
-    }
-    return r.part[0];
+    const column_moments<T, W> r = columns();
+    T mean = T(0), all = T(0);
+    each_lane<W>([&](int i) { mean += r.part[i].mean; });
+    mean *= T(1) / W;
+    each_lane<W>([&](int i) {
+      const T d = r.part[i].mean - mean;
+      all += r.part[i].squares + n * d * d;
+    });
+    return {n * W, mean, all};
   }
 };
 

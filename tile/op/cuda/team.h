@@ -217,9 +217,13 @@ TILE_INLINE void team_sync() {
 // Over `Lanes` neighbouring threads of a warp.
 template <typename C, int Lanes, typename T>
 TILE_INLINE T lanes_reduce(T x) {
+  if constexpr (requires { C::template over_lanes<Lanes>(x); }) {
+    return C::template over_lanes<Lanes>(x);
+  } else {
 #pragma unroll
-  for (int by = Lanes / 2; by > 0; by /= 2) x = C::apply(x, shuffle_xor(x, by));
-  return x;
+    for (int by = Lanes / 2; by > 0; by /= 2) x = C::apply(x, shuffle_xor(x, by));
+    return x;
+  }
 }
 
 TILE_HD constexpr int log2_of(int n) {

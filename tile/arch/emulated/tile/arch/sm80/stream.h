@@ -9,6 +9,8 @@ inline T load_stream(const T* p) {
   return *p;
 }
 
+inline void prefetch(const void*) {}
+
 template <typename T>
 inline T load_here(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);
