@@ -218,10 +218,11 @@ std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
   if ((!style_.cuda && !style_.fast) || computed_type(expr.dtype) != "float") return std::nullopt;
   const bool is_wide = wide(e);
   if (!style_.fast) {
-    const auto form = rounded_ ? form_of(pool_, e) : std::nullopt;
+    const auto form = rounded_ || style_.narrow ? form_of(pool_, e) : std::nullopt;
     // The others' errors are those of 16 bits, and grow in what follows.
     const auto is = [&](const char* name) { return std::string_view(form->function) == name; };
-    if (form && (e == *rounded_ || is("exp") || is("sigmoid") || is("erf_plus_one"))) {
+    const bool exact = form && is("erf_plus_one");
+    if (exact || (form && rounded_ && (e == *rounded_ || is("exp") || is("sigmoid")))) {
       const std::string argument = widened(value(form->argument), is_wide);
       return keep(e, {declare(e, fmt::format("tile::fast::{}({})", form->function, argument)), expr.dtype, is_wide});
     }

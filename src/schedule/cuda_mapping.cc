@@ -365,16 +365,9 @@ class CudaMapper {
     });
   }
 
-  // How many reductions wait for each other.
-  int levels() const {
-    int most = 0;
-    for (const Instance& i : probe_.instances) most = std::max(most, i.level + 1);
-    return most;
-  }
-
   // Threads for an iteration of so many vectors. Two or three vectors a thread keep enough loads in flight at the
   // fewest registers; where there are too few threads to fill the device, more of them do as well.
-  int64_t team_for(int64_t steps, int64_t iterations, int levels) const {
+  int64_t team_for(int64_t steps, int64_t iterations) const {
     constexpr int64_t kMostTeam = 512;
     constexpr double kCost[] = {1.07, 1, 1.01, 1.03, 1.06};  // by vectors of a thread, as measured on an H200
     int64_t best = 32;
@@ -385,7 +378,7 @@ class CudaMapper {
       double cost = few ? 1 + 0.05 * static_cast<double>(each) : kCost[std::min<int64_t>(each, 5) - 1];
       if (each > kSteps) cost += 0.1 * static_cast<double>(ceil_div(each, kSteps));
       cost *= static_cast<double>(each * team) / static_cast<double>(steps);
-      if (team > 32) cost *= 1 + std::max(0.02, 0.025 * (levels - 1));  // barriers
+      if (team > 32) cost *= 1.02;  // barriers
       if (least == 0 || cost < least - 1e-9) {
         least = cost;
         best = team;
@@ -407,7 +400,7 @@ class CudaMapper {
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(mapping_.grid) * turns;
     const bool one_warp = mapping_.serial && steps <= 32 * kSteps;
-    int64_t team = one_warp ? 32 : team_for(steps, iterations, levels());
+    int64_t team = one_warp ? 32 : team_for(steps, iterations);
     if (mapping_.serial && steps * vector > team * kCarriedWords) {
       outcome_.reason = "running results of its columns do not fit registers";
       failed_ = true;
@@ -518,15 +511,17 @@ class CudaMapper {
 
   // Too few blocks: hand reductions over through a workspace, or split them in two steps.
   void more_parallelism(double whole) {
+    int levels = 0;
+    for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
     const double boundary = cuda_.graph_boundary_us * 1e-6;
     // Where the rows themselves are an output, they are read again when their statistics are known.
     double written = 0;
     for (const Store& st : stores()) {
       written += static_cast<double>(probe_.volume(probe_.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
     }
-    const double again = written > 0.2 * work_.bytes ? 0.5 * levels() * whole : 0;
+    const double again = written > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
     const double second = sm_gbps_ > 0 ? 2e-6 : 1e-6;  // columns in parts are read as columns again
-    const double split = whole + again + levels() * (boundary + 1e-6) + second;
+    const double split = whole + again + levels * (boundary + 1e-6) + second;
     if (outcome_.seconds <= 1.15 * split) return;
     for (const Instance& i : probe_.instances) {
       const std::set<ir::ValueId> cuts = frontier_(i.value);

@@ -33,8 +33,9 @@ bool CudaDrafts::squares_deviation(ExprId e, const CudaReduction& sum, int64_t c
 }
 
 void CudaDrafts::merge_moments() {
-  constexpr int64_t kMostOfThread = 512;  // values, whose differences to one of them are summed plainly
-  if (mapping_.team < 32) return;         // what it saves is that threads wait for each other twice
+  constexpr int64_t kMostOfThread = 512;     // values, whose differences to one of them are summed plainly
+  constexpr int kWarp = 32, kMostLanes = 4;  // of a block that is alone, whose registers decide how many there are
+  if (mapping_.team <= kWarp) return;        // what it saves is that warps or blocks wait for each other twice
   const auto fits = [&](const Draft& d, const CudaReduction& r) {
     return !d.scan && r.combine == Combine::kSum && !r.squares && compute_dtype(r.dtype) == DType::kF32 &&
            (r.over == CudaReduction::Over::kTeam || (r.over == CudaReduction::Over::kColumn && mapping_.gang > 1));
@@ -44,6 +45,7 @@ void CudaDrafts::merge_moments() {
       Draft& d = drafts_[first];
       const int64_t count = loop_volume(d.loops) / loop_volume(d.kept);
       if (!fits(d, sum) || chain_of(d.spread) * d.spread.vector > kMostOfThread) continue;
+      if (mapping_.gang == 1 && (d.spread.vector > kMostLanes || d.spread.everywhere)) continue;
       for (size_t later = first + 1; later < drafts_.size() && !sum.squares; ++later) {
         Draft& other = drafts_[later];
         if (!shares(first, later) || other.kept != d.kept) continue;
