@@ -26,6 +26,9 @@ class Tensor {
   Tensor() = default;
   // Zero-filled (64-byte aligned) storage. Throws kOutOfMemory.
   Tensor(DType dtype, Shape shape);
+  // The same with any content, for who writes every element: large ones are not touched twice, and lie on huge pages
+  // where the system has them. Strings are not allowed.
+  static Tensor unfilled(DType dtype, Shape shape);
   // Borrows `data`, kept alive by `owner`: memory-mapped weights, a caller's array. Strings are not allowed.
   static Tensor borrow(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner);
   static Tensor of_strings(Shape shape, std::vector<std::string> values);

@@ -185,6 +185,15 @@ void write_file(const std::string& path, std::string_view text, Sync sync) {
   write_file(path, std::span(&part, 1), sync);
 }
 
+bool link_file(const std::string& from, const std::string& to) {
+  if (is_special(to)) return false;
+  const std::string target = behind_links(to), aside = aside_name(target);
+  if (::link(from.c_str(), aside.c_str()) != 0) return false;
+  const bool renamed = ::rename(aside.c_str(), target.c_str()) == 0;
+  ::unlink(aside.c_str());  // still there too where both were names of one file already
+  return renamed;
+}
+
 uint64_t free_bytes(const std::string& path) {
   struct statvfs status {};
   if (::statvfs(path.c_str(), &status) != 0) return 0;

@@ -86,12 +86,19 @@ void reset_peak_memory() {
   std::ofstream("/proc/self/clear_refs") << "5";
 }
 
+void advise_huge_pages(void* memory, size_t bytes) {
+  if (bytes < 2 * kHugePage) return;
+  const auto first = (reinterpret_cast<uintptr_t>(memory) + kHugePage - 1) / kHugePage * kHugePage;
+  const auto last = (reinterpret_cast<uintptr_t>(memory) + bytes) / kHugePage * kHugePage;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+}
+
 std::shared_ptr<std::byte> allocate(size_t bytes, const char* what) {
   const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : 64;
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) fail_allocation(what, bytes);
-  if (alignment == kHugePage) ::madvise(memory, rounded, MADV_HUGEPAGE);
+  advise_huge_pages(memory, rounded);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
 

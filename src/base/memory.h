@@ -23,4 +23,7 @@ void reset_peak_memory();
 // naming `what`.
 std::shared_ptr<std::byte> allocate(size_t bytes, const char* what);
 
+// Asks for huge pages under those parts of a large range that are whole ones. No effect on what is there.
+void advise_huge_pages(void* memory, size_t bytes);
+
 }  // namespace heddle

@@ -30,20 +30,34 @@ std::string to_string(const Shape& shape) {
   return fmt::format("[{}]", fmt::join(shape, ","));
 }
 
-Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape)), size_(element_count(shape_)) {
-  if (dtype == DType::kString) {
-    strings_ = std::make_shared<const std::vector<std::string>>(static_cast<size_t>(size_));
+Tensor::Tensor(DType dtype, Shape shape) {
+  if (dtype != DType::kString) {
+    *this = unfilled(dtype, std::move(shape));
+    std::memset(mutable_data(), 0, bytes());
     return;
   }
+  dtype_ = dtype;
+  size_ = element_count(shape);
+  shape_ = std::move(shape);
+  strings_ = std::make_shared<const std::vector<std::string>>(static_cast<size_t>(size_));
+}
+
+Tensor Tensor::unfilled(DType dtype, Shape shape) {
+  HEDDLE_CHECK(dtype != DType::kString);
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.size_ = element_count(shape);
   size_t wanted = 0;
-  if (__builtin_mul_overflow(static_cast<size_t>(size_), size_of(dtype), &wanted) || wanted > SIZE_MAX / 2) {
-    fail(ErrorCode::kInvalidArgument, to_string(shape_), "the size in bytes overflows 64 bits");
+  if (__builtin_mul_overflow(static_cast<size_t>(tensor.size_), size_of(dtype), &wanted) || wanted > SIZE_MAX / 2) {
+    fail(ErrorCode::kInvalidArgument, to_string(shape), "the size in bytes overflows 64 bits");
   }
   const size_t rounded = (std::max<size_t>(wanted, 1) + kAlignment - 1) / kAlignment * kAlignment;
   void* memory = std::aligned_alloc(kAlignment, rounded);
-  if (memory == nullptr) fail_allocation(fmt::format("tensor {}{}", to_string(dtype), to_string(shape_)), wanted);
-  std::memset(memory, 0, rounded);
-  data_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+  if (memory == nullptr) fail_allocation(fmt::format("tensor {}{}", to_string(dtype), to_string(shape)), wanted);
+  advise_huge_pages(memory, wanted);
+  tensor.shape_ = std::move(shape);
+  tensor.data_ = std::shared_ptr<const void>(memory, [](const void* p) { std::free(const_cast<void*>(p)); });
+  return tensor;
 }
 
 Tensor Tensor::borrow(DType dtype, Shape shape, const void* data, std::shared_ptr<const void> owner) {

@@ -121,9 +121,12 @@ int run_command(const Arguments& arguments) {
 int compile_command(const Arguments& arguments) {
   const Prepared prepared = prepare(arguments);
   // No Model: a plan can be made for a GPU that this machine lacks.
-  const auto plan = runtime::is_plan_file(arguments.model) ? runtime::read_plan(arguments.model, 1)
-                                                           : plan_of_model(arguments.model, prepared.options);
-  runtime::write_plan(*plan, arguments.output);
+  std::string cached;
+  const auto plan = runtime::is_plan_file(arguments.model)
+                        ? runtime::read_plan(arguments.model, 1)
+                        : plan_of_model(arguments.model, prepared.options, nullptr, &cached);
+  // A plan of the cache gets a second name: it is replaced, never written to.
+  if (cached.empty() || !link_file(cached, arguments.output)) runtime::write_plan(*plan, arguments.output);
   double constants = 0;
   for (const Tensor& constant : plan->constants) constants += static_cast<double>(constant.bytes());
   print_line(fmt::format("{}: {} steps, {} of constants, {} of intermediate values, for {}", arguments.output,

@@ -91,7 +91,8 @@ std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::stri
   return inputs;
 }
 
-std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const CompileOptions& options, bool& cached) {
+std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const CompileOptions& options, bool& cached,
+                                              std::string& file) {
   if (!options.use_cache) return driver::compile_model(path, options).plan;
   const driver::Settings settings = driver::resolve(options);
   const int threads = Target::host_cpu().cpu.threads;
@@ -102,8 +103,10 @@ std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const Com
   // A plan holds for what the tuner's database says of its problems, which are known since it was first compiled.
   if (const auto problems = cache.find_problems(base)) {
     const std::string winners = driver::current_winners(*problems, settings.target, options.tuned);
-    if (auto plan = cache.find(driver::tuned_key(base, winners), threads)) {
+    const Hash128 key = driver::tuned_key(base, winners);
+    if (auto plan = cache.find(key, threads)) {
       cached = true;
+      file = cache.path_of(key);
       return plan;
     }
   }
@@ -116,24 +119,29 @@ std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const Com
     winners = std::move(compiled.choices.winners);
     plan = std::move(compiled.plan);
   }
-  return cache.store(driver::tuned_key(base, winners), std::move(plan));
+  const Hash128 key = driver::tuned_key(base, winners);
+  std::shared_ptr<const runtime::Plan> stored = cache.store(key, plan);
+  if (stored != plan) file = cache.path_of(key);
+  return stored;
 }
 
 }  // namespace
 
 // Values of inputs are used only where shapes depend on them, which shows when it does not work without.
 std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
-                                                   bool* from_cache) {
+                                                   bool* from_cache, std::string* file) {
   bool unused = false;
   bool& cached = from_cache != nullptr ? *from_cache : unused;
+  std::string unread;
+  std::string& found = file != nullptr ? *file : unread;
   CompileOptions without = options;
   without.values.clear();
   try {
-    return plan_for(path, without, cached);
+    return plan_for(path, without, cached, found);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnknownShape || options.values.empty()) throw;
   }
-  return plan_for(path, options, cached);
+  return plan_for(path, options, cached, found);
 }
 
 Model::Impl::Impl(std::string path, CompileOptions options)

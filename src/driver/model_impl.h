@@ -18,9 +18,10 @@ struct ModelVariant {
   bool from_cache = false;
 };
 
-// The plan of a model file, from the cache or compiled.
+// The plan of a model file, from the cache or compiled. `file`: the file of the cache that holds it, where there is
+// one.
 std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
-                                                   bool* from_cache = nullptr);
+                                                   bool* from_cache = nullptr, std::string* file = nullptr);
 
 class Model::Impl {
  public:

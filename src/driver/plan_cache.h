@@ -26,6 +26,9 @@ class PlanCache {
   // could not be stored.
   std::shared_ptr<const runtime::Plan> store(const Hash128& key, std::shared_ptr<const runtime::Plan> plan) const;
 
+  // Where find() and store() have the plan.
+  std::string path_of(const Hash128& key) const { return cache_.path_of(jit::EntryKind::kPlan, key); }
+
   // TuningChoices::text() of the model and options of this key.
   std::optional<std::string> find_problems(const Hash128& base) const;
   void store_problems(const Hash128& base, const std::string& text) const;

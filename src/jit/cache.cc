@@ -62,8 +62,8 @@ std::string file_identity(const std::string& path) {
   if (::stat(path.c_str(), &status) != 0) return "";
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  return fmt::format("{} {} {} {}.{} {}.{}", boot, status.st_ino, status.st_size, status.st_mtim.tv_sec,
-                     status.st_mtim.tv_nsec, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+  return fmt::format("{} {} {} {}.{}", boot, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec);
 }
 
 void warn_unusable(const std::string& folder, std::string_view why) {

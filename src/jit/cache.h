@@ -58,7 +58,7 @@ class Cache {
   // $HEDDLE_CACHE_GB in bytes; 20 GB where that is not set.
   static uint64_t default_limit();
 
-  // Whether stamp_plan() was called for exactly this file (by number, size and times) since the machine was started.
+  // Whether stamp_plan() was called for exactly this file (by number, size and date) since the machine was started.
   // Reading gigabytes to check them at each load would take longer than anything else.
   bool is_stamped(const Hash128& key) const;
   void stamp_plan(const Hash128& key) const;

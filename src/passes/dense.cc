@@ -5,6 +5,9 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/clones.h"
+#include "base/file.h"
+#include "ir/ops/parallel.h"
 
 namespace heddle::passes {
 namespace {
@@ -95,13 +98,21 @@ class Copier {
 
 template <typename T>
 void copy_view(const Tensor& tensor, Tensor& result, const StridedView& view) {
-  Copier<T>(static_cast<const T*>(tensor.data()), static_cast<T*>(result.mutable_data()), view).run();
+  const auto* from = static_cast<const T*>(tensor.data());
+  auto* to = static_cast<T*>(result.mutable_data());
+  const int64_t slice = result.size() / view.shape[0];
+  ir::parallel_for(view.shape[0], slice, [&](int64_t begin, int64_t end) {
+    StridedView part = view;
+    part.shape[0] = end - begin;
+    part.offset += begin * view.strides[0];
+    Copier<T>(from, to + begin * slice, part).run();
+  });
 }
 
 Tensor concatenated(std::span<const Tensor> parts, size_t dim) {
   Shape shape = parts[0].shape();
   for (const Tensor& part : parts.subspan(1)) shape[dim] += part.shape()[dim];
-  Tensor result(parts[0].dtype(), shape);
+  Tensor result = Tensor::unfilled(parts[0].dtype(), shape);
   if (result.size() == 0) return result;
   const auto bytes_from = [&](const Shape& s) {
     return element_count(Shape(s.begin() + static_cast<int64_t>(dim), s.end())) *
@@ -120,26 +131,32 @@ Tensor concatenated(std::span<const Tensor> parts, size_t dim) {
   return result;
 }
 
-uint16_t to_bf16(float value) {
+inline uint16_t to_bf16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16, quiet = (bits >> 16) | 0x40;
+  return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-// Rounds to nearest even. Normal results drop 13 bits of the mantissa and move the exponent's bias; for subnormal ones
-// adding 0.5 makes the f32 adder round at the right bit.
-uint16_t to_f16(float value) {
+// Rounds to nearest even, without branches, so that many are converted at a time. Normal results drop 13 bits of the
+// mantissa and move the exponent's bias; for subnormal ones adding 0.5 makes the f32 adder round at the right bit.
+inline uint16_t to_f16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
-  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
-  const uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return sign | 0x7e00;
-  if (magnitude >= 0x477ff000) return sign | 0x7c00;  // 65520 rounds to infinity
-  if (magnitude < 0x38800000) {
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f)));
-  }
-  const uint32_t rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
-  return static_cast<uint16_t>(sign | ((rounded - 0x38000000) >> 13));
+  const uint32_t sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7fffffff;
+  const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+  const uint32_t subnormal = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
+  const uint32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
+  uint32_t result = magnitude < 0x38800000 ? subnormal : normal;
+  result = magnitude >= 0x477ff000 ? 0x7c00 : result;  // 65520 rounds to infinity
+  result = magnitude > 0x7f800000 ? 0x7e00 : result;
+  return static_cast<uint16_t>(sign | result);
+}
+
+HEDDLE_CLONES void all_to_f16(const float* from, uint16_t* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = to_f16(from[i]);
+}
+
+HEDDLE_CLONES void all_to_bf16(const float* from, uint16_t* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
 }
 
 // Moves the exponent's bias by a multiplication, which also normalises subnormal numbers; infinities and NaN apart.
@@ -153,15 +170,17 @@ float from_f16(uint16_t bits) {
 
 template <typename T, typename F>
 Tensor map_to_f32(const Tensor& x, F f) {
-  Tensor result(DType::kF32, x.shape());
-  const auto in = x.values<T>();
-  std::transform(in.begin(), in.end(), result.mutable_values<float>().begin(), f);
+  Tensor result = Tensor::unfilled(DType::kF32, x.shape());
+  const T* in = x.values<T>().data();
+  float* out = result.mutable_values<float>().data();
+  ir::parallel_for(x.size(), 1,
+                   [&](int64_t begin, int64_t end) { std::transform(in + begin, in + end, out + begin, f); });
   return result;
 }
 
 template <typename F>
 Tensor map_f32(const Tensor& x, F f) {
-  Tensor result(DType::kF32, x.shape());
+  Tensor result = Tensor::unfilled(DType::kF32, x.shape());
   const auto in = x.values<float>();
   const auto out = result.mutable_values<float>();
   for (size_t i = 0; i < in.size(); ++i) out[i] = f(in[i]);
@@ -200,7 +219,7 @@ std::optional<Tensor> arithmetic_f32(Op op, std::span<const Tensor> x) {
 }  // namespace
 
 Tensor gather_view(const Tensor& tensor, const StridedView& view) {
-  Tensor result(tensor.dtype(), view.shape);
+  Tensor result = Tensor::unfilled(tensor.dtype(), view.shape);
   if (result.size() == 0) return result;
   const StridedView loops = collapsed(view);
   switch (size_of(tensor.dtype())) {
@@ -233,14 +252,13 @@ Tensor transposed(const Tensor& tensor, const Ints& perm) {
 std::optional<Tensor> converted(const Tensor& tensor, DType to) {
   const DType from = tensor.dtype();
   if (from == DType::kF32 && (to == DType::kF16 || to == DType::kBF16)) {
-    Tensor result(to, tensor.shape());
-    const auto in = tensor.values<float>();
-    const auto out = result.mutable_values<uint16_t>();
-    if (to == DType::kF16) {
-      std::transform(in.begin(), in.end(), out.begin(), to_f16);
-    } else {
-      std::transform(in.begin(), in.end(), out.begin(), to_bf16);
-    }
+    Tensor result = Tensor::unfilled(to, tensor.shape());
+    const auto* in = static_cast<const float*>(tensor.data());
+    auto* out = static_cast<uint16_t*>(result.mutable_data());
+    ir::parallel_for(tensor.size(), 1, [&](int64_t begin, int64_t end) {
+      (to == DType::kF16 ? all_to_f16 : all_to_bf16)(in + begin, out + begin, end - begin);
+    });
+    release_pages(in, tensor.bytes());
     return result;
   }
   if (to != DType::kF32) return std::nullopt;

@@ -93,7 +93,8 @@ Tensor pack_constant(const Tensor& constant, const Packing& packing) {
   const tile::PanelSource source{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
   HEDDLE_CHECK(last_element(source, p[8]) < constant.size(), "packing reads behind {}", to_string(constant.shape()));
   HEDDLE_CHECK(!rows || p[9] >= source.outer * source.inner, "rows of {} in {}", source.outer * source.inner, p[9]);
-  Tensor result(constant.dtype(), {rows ? source.groups * source.n * p[9] : tile::packed_elements(source, p[9])});
+  Tensor result = Tensor::unfilled(constant.dtype(),
+                                   {rows ? source.groups * source.n * p[9] : tile::packed_elements(source, p[9])});
   by_size(constant.dtype(), [&](auto word) {
     if (rows) {
       pack_rows<decltype(word)>(constant, p[8], source, p[9], result);

@@ -96,6 +96,22 @@ TEST(File, MakesDirectoriesAndRemovesTemporaryOnes) {
   EXPECT_FALSE(file_exists(path));
 }
 
+TEST(File, ASecondNameReplacesWhatWasThere) {
+  const TempDir dir;
+  const std::string a = dir.path() + "/a", b = dir.path() + "/b";
+  write_file(a, "new");
+  write_file(b, "old");
+  ASSERT_TRUE(link_file(a, b));
+  EXPECT_EQ(MappedFile::open(b)->text(), "new");
+  ASSERT_TRUE(link_file(a, b)) << "both are one file already";
+  write_file(b, "other");
+  EXPECT_EQ(MappedFile::open(a)->text(), "new") << "a file is replaced, never written to";
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 2) << "nothing is left aside";
+  EXPECT_FALSE(link_file(dir.path() + "/missing", b));
+  EXPECT_FALSE(link_file(a, "/dev/null"));
+  EXPECT_EQ(MappedFile::open(b)->text(), "other");
+}
+
 TEST(Hash, FieldsAreDelimited) {
   EXPECT_NE(Hasher().add("ab").add("c").finish(), Hasher().add("a").add("bc").finish());
   EXPECT_EQ(Hasher().add("ab").add(7).finish(), Hasher().add("ab").add(7).finish());

@@ -78,7 +78,7 @@ TEST(Dense, IntegersConvertToF32) {
 // Every permutation of a tensor of rank 4 with odd extents, in element sizes of 1 to 8 bytes.
 TEST(Dense, TransposesOfEveryKind) {
   for (DType type : {DType::kI8, DType::kBF16, DType::kF32, DType::kF64}) {
-    for (const Shape& shape : {Shape{3, 5, 1, 7}, Shape{2, 33, 35, 1}, Shape{0, 2, 3, 4}}) {
+    for (const Shape& shape : {Shape{3, 5, 1, 7}, Shape{2, 33, 35, 1}, Shape{7, 45, 53, 2}, Shape{0, 2, 3, 4}}) {
       const Tensor x = random_tensor(type, shape, 5);
       ir::Ints perm = {0, 1, 2, 3};
       do {
