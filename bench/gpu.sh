@@ -26,7 +26,7 @@ cd "$(dirname "$0")/.." || exit 2
 out=${1:-build/gpu}
 build=${HEDDLE_BUILD:-build/release}
 stages=${STAGES:-tests fuzz nodes sanitize gemm epilogues models stitch rows ablation verify}
-# A verification of the zoo's largest or a set of random graphs holds up to 3 GB; the sanitizers' processes hold more.
+# Verifying the zoo and the sanitizers take up to 1.5 GB a process, random graphs 0.3 GB, the largest tests more.
 room=$(awk '/^MemAvailable/ {print int($2 / 6e6)}' /proc/meminfo)
 jobs=${JOBS:-$((room < 1 ? 1 : room < $(nproc) ? room : $(nproc)))}
 suites="gpu/gpu_tests cuda_runtime/cuda_runtime_tests cuda_stitch/cuda_stitch_tests tile_cuda/tile_cuda_tests
