@@ -11,6 +11,7 @@ namespace {
 using schedule::brings_near;
 using schedule::CudaGemmConfig;
 using schedule::CudaGemmProblem;
+using schedule::multiplied_type;
 using schedule::tile_type;
 using tile::GemmStore;
 
@@ -29,9 +30,9 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       "  static constexpr bool kWholeColumns = {}, kNear = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
-      tile_type(p.in, true), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong,
-      c.cluster_m, c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped,
-      c.stream, c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b,
+      multiplied_type(p), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong, c.cluster_m,
+      c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped, c.stream,
+      c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b,
       !c.swapped && p.n % c.tile_n == 0, brings_near(p, c), kStores[static_cast<int>(c.store)]);
 }
 
@@ -51,7 +52,7 @@ std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c)
       "  static constexpr bool kConstantA = {}, kConstantB = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
-      tile_type(p.in, true), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
+      multiplied_type(p), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
       c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, stream(true), stream(false),
       c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b,
       c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue");
@@ -101,7 +102,7 @@ std::string reduce_text(const CudaGemmProblem& p, const std::string& symbol) {
       "               const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
       "  tile::cuda::gemm_reduce<tile::sm90::accumulator_t<{1}>>(args, epilogue);\n"
       "}}\n",
-      symbol, tile_type(p.in, true));
+      symbol, multiplied_type(p));
 }
 
 std::string multiply_views_text(const CudaGemmConfig& c, const std::string& symbol) {

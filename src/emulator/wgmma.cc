@@ -81,9 +81,10 @@ void read_words(emulated::Element type, const uint32_t* const* lanes, T* to) {
     uint8_t bytes[16];
     T values[16];
     std::memcpy(bytes, lanes[lane], sizeof bytes);
-    decode(type, bytes, values);
-    for (uint32_t i = 0; i < 8; ++i) {
-      const uint32_t row = lane / 4 + 8 * (i / 2 % 2), k = 2 * (lane % 4) + 8 * (i / 4) + i % 2;
+    const uint32_t count = decode(type, bytes, values), each = count / 4;  // elements of a word
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t word = i / each, row = lane / 4 + 8 * (word % 2);
+      const uint32_t k = each * (lane % 4 + 4 * (word / 2)) + i % each;
       to[k * 16 + row] = values[i];
     }
   }

@@ -99,8 +99,7 @@ class CudaDotScheduler {
     o = matrix_of(p_, is_a);
     o.dtype = builder_.graph().dtype(view.value);
     const DType multiply = is_a ? desc_.multiply_a : desc_.multiply_b;
-    const bool tensor = desc_.tf32 || multiply != DType::kF32;
-    const auto packing = tensor ? padded_rows(builder_, p_, is_a, o, multiply) : std::nullopt;
+    const auto packing = padded_rows(builder_, p_, is_a, o, multiply);
     o.operand = packing ? builder_.input(view.value, *packing) : builder_.input(view.value);
   }
 

@@ -18,7 +18,11 @@ constexpr int64_t kCopyBytes = 16, kSectorBytes = 8;
 
 bool is_tensor(const CudaGemmDesc& d) {
   const auto narrow = [](DType t) { return t == DType::kF16 || t == DType::kBF16 || size_of(t) == 1; };
-  return d.tf32 || (narrow(d.multiply_a) && narrow(d.multiply_b));
+  return d.multiply_a == DType::kF32 || (narrow(d.multiply_a) && narrow(d.multiply_b));
+}
+// Whether tensor cores multiply f32 in two parts: three products of tf32.
+bool splits_f32(const CudaGemmDesc& d) {
+  return d.multiply_a == DType::kF32 && !d.tf32;
 }
 
 // Largest power of two that divides all values, at most 16 bytes of elements.
@@ -233,7 +237,7 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
   if (const auto* d = std::get_if<CudaGemmDesc>(&desc.problem)) {
     const double tensor = (target.sm == 90 ? 4096.0 : 2048.0) * 2;
     const auto bytes = static_cast<double>(size_of(d->multiply_a));
-    rate = is_tensor(*d) ? tensor / bytes : kThread * 4 / std::max(bytes, 4.0);
+    rate = is_tensor(*d) ? tensor / bytes / (splits_f32(*d) ? 3 : 1) : kThread * 4 / std::max(bytes, 4.0);
   }
   return rate * kClock * target.sms;
 }
@@ -297,6 +301,7 @@ std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilog
   }
   CudaGemmProblem p;
   p.in = d.multiply_a;
+  p.split = splits_f32(d);
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
   // Sums of integers stay exact only in an epilogue that stores them itself.
   const Epilogue::Store& store = epilogue.stores.front();
@@ -341,8 +346,8 @@ std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& d, const E
                                                   const std::vector<Operand>& operands, std::string* why) {
   auto p = wgmma_problem(d, epilogue, operands, why);
   if (!p) return p;
-  if (d.tf32) {
-    *why = "threads that load do not round to tf32";
+  if (d.multiply_a == DType::kF32) {
+    *why = "threads that load do not prepare f32";
     return std::nullopt;
   }
   const CudaTileProblem views = tile_problem(d, epilogue, operands);

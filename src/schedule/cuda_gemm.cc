@@ -66,10 +66,14 @@ constexpr double kWindowsBytesPerCycle = 57, kWindowsShare = 0.68;
 constexpr double kStreamUs = 3.5;  // stream-K: flags and sums through the L2, whatever their number
 
 // Cycles for one k-tile of one block, whatever limits. `active`: share of the multiprocessors that load.
-double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major, bool windows, double active) {
+double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major, bool windows, bool split,
+                         double active) {
   // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
   const double blocks = c.tile_m / 64.0;
-  const double multiply = 4 * blocks * c.tile_n / 2.0;
+  // Of f32 in two parts three products; one warpgroup alone does nothing else meanwhile.
+  constexpr double kSplitCycles = 350;
+  const double multiply =
+      split ? 12 * blocks * c.tile_n / 2.0 + (c.consumers == 1 ? kSplitCycles : 0) : 4 * blocks * c.tile_n / 2.0;
   const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
   const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
   const double writes = windows ? 1 : 0.5;  // what the copy engine writes, beside what is read
@@ -173,6 +177,10 @@ std::string_view tile_type(DType type, bool operand) {
   }
 }
 
+std::string_view multiplied_type(const CudaGemmProblem& p) {
+  return p.split ? "tile::sm90::tf32x2" : tile_type(p.in, true);
+}
+
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch) {
   const auto bytes = static_cast<int64_t>(size_of(type));
   return leading * bytes % 16 != 0 || (batch > 1 && (batch_stride * bytes % 16 != 0 || batch_stride == 0));
@@ -201,19 +209,22 @@ std::string CudaGemmConfig::name() const {
 int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
   if (parts > 0) {
     return tile::gemm_parts_shared_bytes(tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
-                                         swapped ? problem.a_k_major : problem.b_k_major, stages, parts, swapped);
+                                         swapped ? problem.a_k_major : problem.b_k_major, stages, parts, swapped,
+                                         problem.split);
   }
   const auto element = static_cast<int>(size_of(problem.in));
   const int shifted = (problem.shifted_a ? 1 : 0) + (problem.shifted_b ? 1 : 0);
   const int slots = tile::gemm_stages_behind(stages, shifted, tile_m + tile_n) + 1;
   const int raw = (problem.shifted_a ? tile::gemm_raw_bytes(tile_m, problem.a_k_major, element, slots) : 0) +
                   (problem.shifted_b ? tile::gemm_raw_bytes(tile_n, problem.b_k_major, element, slots) : 0);
-  return raw + tile::gemm_shared_bytes(
-                   tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
-                   swapped ? problem.a_k_major : problem.b_k_major, stages, consumers,
-                   brings_near(problem, *this)
-                       ? tile::gemm_near_bytes(tile_m, tile_n, consumers)
-                       : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
+  const int split = problem.split ? tile::gemm_split_bytes(tile_n, stages) : 0;
+  return raw + split +
+         tile::gemm_shared_bytes(
+             tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
+             swapped ? problem.a_k_major : problem.b_k_major, stages, consumers,
+             brings_near(problem, *this)
+                 ? tile::gemm_near_bytes(tile_m, tile_n, consumers)
+                 : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
 }
 
 bool brings_near(const CudaGemmProblem& p, const CudaGemmConfig& c) {
@@ -222,7 +233,7 @@ bool brings_near(const CudaGemmProblem& p, const CudaGemmConfig& c) {
 }
 
 double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
-  const double rate = kSustained16 * 2 / static_cast<double>(size_of(p.in)) * target.sms / 132;
+  const double rate = kSustained16 * 2 / static_cast<double>(size_of(p.in)) / (p.split ? 3 : 1) * target.sms / 132;
   constexpr double kBytesPerUs = 4.3e6;
   return std::max(p.operations() / rate * 1e6, p.bytes() / kBytesPerUs);
 }
@@ -238,8 +249,8 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const int64_t units = ceil_div(m, c.tile_m * c.cluster_m) * ceil_div(n, c.tile_n * c.cluster_n) * p.batch * c.splits;
   const int64_t running = std::min(units, clusters);
   const double share = static_cast<double>(running) * cluster / target.sms;
-  const double tile_cycles =
-      std::max(cycles_per_k_tile(c, a_k, b_k, p.windows.has_value(), std::min(share, 1.0)), shift_cycles(p, c));
+  const double tile_cycles = std::max(
+      cycles_per_k_tile(c, a_k, b_k, p.windows.has_value(), p.split, std::min(share, 1.0)), shift_cycles(p, c));
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
   // Pieces of rows that end within a sector of 32 bytes are written in parts.
   // So are those that the end of D cuts, where every tile has one: 100352x144x24 took 26.8 us in tiles of 256x192 and

@@ -30,6 +30,7 @@ struct CudaGemmNear {
 // D[b] = epilogue(A[b] B[b]) with A of m x k, B of k x n, D row-major m x n. Strides are in elements.
 struct CudaGemmProblem {
   DType in = DType::kF16;  // kF16, kBF16; kF32 (multiplied as tf32), kF8E4M3, kF8E5M2, kI8
+  bool split = false;      // kF32 is multiplied in two parts of tf32 (tile/kernel/cuda/split.h)
   DType out = DType::kF16;
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool a_k_major = true;                             // A is stored m x k; else k x m
@@ -125,5 +126,6 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& problem, const CudaGemmCon
                                int counters = -1);
 
 std::string_view tile_type(DType type, bool operand);  // "tile::half"; kF32 as an operand is "tile::sm90::tf32"
+std::string_view multiplied_type(const CudaGemmProblem& problem);  // the same of the operands
 
 }  // namespace heddle::schedule

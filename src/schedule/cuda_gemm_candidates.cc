@@ -85,6 +85,9 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
     return reject_parts(c, p, target);
   }
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
+  if (p.split && (c.ping_pong || c.tile_m != 64 * c.consumers || c.tile_n > 128 || c.tile_n % 16 != 0)) {
+    return "a warpgroup that takes f32 apart has 64 rows and at most 128 columns";
+  }
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
   if (p.windows && c.swapped) return "windows are rows of A";
   const bool pieces = c.store == GemmStore::kTma && !c.swapped;
@@ -157,8 +160,9 @@ std::vector<uint8_t> bytes_of(const T& value) {
   return bytes;
 }
 
-TensorMapDesc::Element element_of(DType type) {
-  if (type == DType::kF32) return TensorMapDesc::Element::kTf32;
+TensorMapDesc::Element element_of(const CudaGemmProblem& p) {
+  const DType type = p.in;
+  if (type == DType::kF32) return p.split ? TensorMapDesc::Element::kBits32 : TensorMapDesc::Element::kTf32;
   return size_of(type) == 2 ? TensorMapDesc::Element::kBits16 : TensorMapDesc::Element::kBits8;
 }
 
@@ -172,12 +176,12 @@ struct Operand {
 };
 
 // The map of an operand whose tile has `tile` rows, of which each block of the cluster loads one of `shares`.
-TensorMapDesc operand_map(const Operand& o, DType type, const CudaGemmProblem& p, int tile, int shares) {
+TensorMapDesc operand_map(const Operand& o, const CudaGemmProblem& p, int tile, int shares) {
   const int64_t batch = o.step == 0 ? p.batch : p.batch / p.heads;
-  const auto element = static_cast<int64_t>(size_of(type));
+  const auto element = static_cast<int64_t>(size_of(p.in));
   const auto depth = static_cast<uint32_t>(tile::kGemmRowBytes / element);
   TensorMapDesc map;
-  map.element = element_of(type);
+  map.element = element_of(p);
   map.operand = o.index;
   map.offset = static_cast<uint64_t>(o.offset);
   const int64_t inner = (o.k_major ? o.k : o.rows) + (p.heads - 1) * o.step, outer = o.k_major ? o.rows : o.k;
@@ -231,7 +235,7 @@ TensorMapDesc windows_map(const CudaGemmProblem& p, int tile, int shares) {
   const auto element = static_cast<uint64_t>(size_of(p.in));
   const auto pixel = static_cast<uint64_t>(w.pixel) * element;
   TensorMapDesc map;
-  map.element = element_of(p.in);
+  map.element = element_of(p);
   map.operand = kOperandA;
   map.extents = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(w.size[0]), static_cast<uint64_t>(w.images)};
   TensorMapWindows windows;
@@ -253,7 +257,7 @@ TensorMapDesc filters_map(const CudaGemmProblem& p, int tile, int shares) {
   const CudaGemmWindows& w = *p.windows;
   const auto element = static_cast<uint64_t>(size_of(p.in));
   TensorMapDesc map;
-  map.element = element_of(p.in);
+  map.element = element_of(p);
   map.operand = kOperandB;
   map.extents = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(p.n),
                  static_cast<uint64_t>(w.window[0] * w.window[1])};
@@ -357,12 +361,12 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
     launch.pointers.push_back({0, offsetof(GemmArgs, flags), counters});
   }
   launch.cluster = static_cast<uint32_t>(cluster);
-  launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
+  launch.block = static_cast<uint32_t>(128 * (c.consumers + (p.split ? 2 : 1)));
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
   if (p.windows) {
     launch.maps = {windows_map(p, c.tile_m, c.cluster_n), filters_map(p, c.tile_n, c.cluster_m)};
   } else if (!p.views) {
-    launch.maps = {operand_map(a, p.in, p, c.tile_m, c.cluster_n), operand_map(b, p.in, p, c.tile_n, c.cluster_m)};
+    launch.maps = {operand_map(a, p, c.tile_m, c.cluster_n), operand_map(b, p, c.tile_n, c.cluster_m)};
   }
   // Other stores read no map of D; a copy of A's keeps the argument valid.
   if (c.store == GemmStore::kTma) {
@@ -428,7 +432,7 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
     c.store = c.splits > 1 ? GemmStore::kPartial : GemmStore::kEpilogue;
     // Two blocks of a multiprocessor where both have enough under way.
     c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
-    if (c.stages < 4 || parts_threads(c, p) > tile::kGemmHalfOfThreads)
+    if (c.stages < 4 || parts_threads(c, p) > tile::gemm_parts_half_of_threads(p.split))
       c.stages = most_stages(c, p, target.shared_bytes_per_block);
     add(c);
   }

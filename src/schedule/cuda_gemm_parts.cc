@@ -47,7 +47,8 @@ int64_t capacity(const CudaGemmConfig& c, int resident, const CudaTarget& target
 }
 
 int resident(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  const bool two = c.shared_bytes(p) <= tile::kGemmHalfOfShared && parts_threads(c, p) <= tile::kGemmHalfOfThreads;
+  const bool two =
+      c.shared_bytes(p) <= tile::kGemmHalfOfShared && parts_threads(c, p) <= tile::gemm_parts_half_of_threads(p.split);
   return two ? 2 : 1;
 }
 
@@ -59,6 +60,8 @@ std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTa
   for (const bool swapped : {false, true}) {
     const View v = view_of(p, swapped);
     for (const Tile& tile : kTiles) {
+      constexpr int kMostSplit = 96;
+      if (p.split && tile.n > kMostSplit) continue;
       if (tile.n >= v.n + 32 || (tile.m > 64 && tile.m >= 2 * v.m)) continue;
       for (const int parts : {1, 2, 3, 4, 6, 8}) {
         CudaGemmConfig c;
@@ -130,12 +133,13 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : requests;
   // Its bytes at the rate of one multiprocessor.
   const double arriving = (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.sm_gbps * 1e3 / kCyclesPerUs);
-  const double tile_cycles = std::max({asking, arriving, 120 + c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers)});
+  const double multiply = c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers);
+  const double tile_cycles = std::max({asking, arriving, p.split ? 500 + 4.5 * multiply : 120 + multiply});
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
   const double consume = waves * each * tile_cycles / kCyclesPerUs;
   const double memory = p.bytes() / bytes_per_us;
   const double l2 = blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / kL2BytesPerUs;
-  us += std::max({consume, memory, l2, p.operations() / (790e12 * 2 / element) * 1e6});
+  us += std::max({consume, memory, l2, p.operations() / (790e12 * 2 / element / (p.split ? 3 : 1)) * 1e6});
   us += std::min<double>(each, c.stages) * tile_cycles / kCyclesPerUs * 0.5;  // what has come at last
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
   us += 0.2 + waves * area / c.parts / (128.0 * c.consumers) * 8 / kCyclesPerUs;

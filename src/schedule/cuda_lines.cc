@@ -98,7 +98,8 @@ std::vector<CudaTileConfig> lines_configs(const CudaTileProblem& p, const CudaTa
   if (target.sm < 90 || p.k == 0 || p.a_in != p.b_in || !p.a.lines || !p.b.lines) return found;
   // Where the copy engine reads both operands, only what is so small that its maps cost more.
   constexpr double kSmall = 2 << 20;
-  if (std::min(line_alignment(p.a), line_alignment(p.b)) >= 16 && p.bytes() > kSmall) return found;
+  const bool aligned = std::min(line_alignment(p.a), line_alignment(p.b)) >= 16;
+  if (aligned && !p.splits_f32() && p.bytes() > kSmall) return found;
   for (const bool swapped : {false, true}) {
     const View v = view_of(p, swapped);
     const int64_t side = round_up(v.n, 8);
@@ -153,6 +154,7 @@ std::string reject_lines(const CudaTileConfig& c, const CudaTileProblem& p, cons
       std::min<int64_t>(kMostRegisters, target.registers_per_sm / (c.threads() * lines_resident(c)))) {
     return "it needs more registers than a thread has";
   }
+  if (c.parts > target.sms) return "more blocks than the device has multiprocessors";
   if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
   return {};
 }
@@ -181,9 +183,11 @@ double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const
     return line_alignment(o) >= 16 ? 2.0 : line_alignment(o) >= 4 ? 8 : 17;
   };
   const double blocks_m = c.tile_m / c.warps_m / 16.0, blocks_n = c.tile_n / 8.0;
-  const double of_warp = 2 * blocks_m * reads(*v.a) + blocks_n * (reads(*v.b) + 4 * blocks_m) + 30;
+  const bool split = p.splits_f32();  // in two parts: three products and a sum; fragments are taken apart
+  const double of_warp = 2 * blocks_m * (reads(*v.a) + (split ? 32 : 0)) +
+                         blocks_n * (reads(*v.b) + (split ? 42 : 0) + (split ? 28 : 4) * blocks_m) + 30;
   const double issue = busy * of_warp * c.warps_m * c.warps_n / 4 / kIssued;
-  const double tensor = busy * c.warps_n * static_cast<double>(c.tile_m) * c.tile_n * 64 / 1250;
+  const double tensor = busy * c.warps_n * static_cast<double>(c.tile_m) * c.tile_n * (split ? 192 : 64) / 1250;
   const double compute = std::max(issue, tensor) / kCyclesPerUs;
   const double both = std::max(arriving, compute) + 0.9 * std::min(arriving, compute);
   const double waiting = std::max(0.0, rounds * each / (c.stages - 1) - 1) * kLatencyUs;

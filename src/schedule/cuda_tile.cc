@@ -32,7 +32,8 @@ double rate(const CudaTileProblem& p, Engine engine, const CudaTarget& target) {
   const DType acc = p.accumulator();
   if (engine == Engine::kMma) {
     const double sixteen = target.sm >= 90 ? 1250 : target.sm == 80 ? 1024 : 512;
-    return p.a_in == DType::kF32 ? sixteen / 2 : is_integer(p.a_in) ? sixteen * 2 : sixteen;
+    if (p.a_in == DType::kF32) return p.tf32 ? sixteen / 2 : sixteen / 6;
+    return is_integer(p.a_in) ? sixteen * 2 : sixteen;
   }
   if (acc == DType::kF64) return target.sm == 80 ? 32 : target.sm >= 90 ? 64 : 2;
   return acc == DType::kI64 ? 16 : acc == DType::kI32 ? 64 : 128;
@@ -117,8 +118,12 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
     }
     return pieces * (4 + (o.image ? 6 : 0) + (copied(o, in, c.engine) ? 0 : 4 + 2 * o.width)) / 128;
   };
-  const double instructions =
-      (mma ? multiply / 4 : multiply) + issue(p.a, c.tile_m) + issue(p.b, c.tile_n) + 40.0 * c.threads() / 128;
+  // Of f32 in two parts: three products and the sum of each block; taking fragments apart.
+  const double split = 7 * area * k / 4096 + (c.tile_m * c.warps_n + c.tile_n * c.warps_m) * k / 32;
+  const double instructions = (!mma             ? multiply
+                               : p.splits_f32() ? split
+                                                : multiply / 4) +
+                              issue(p.a, c.tile_m) + issue(p.b, c.tile_n) + 40.0 * c.threads() / 128;
   // With few warps latencies show.
   const double warps = busy * c.threads() / 32;
   const double hidden = std::min(1.0, 0.55 + 0.06 * warps);
@@ -149,7 +154,6 @@ bool CudaTileProblem::on_tensor_cores(const CudaTarget& target) const {
     case DType::kBF16:
       return true;
     case DType::kF32:
-      return tf32;
     case DType::kF8E4M3:
     case DType::kF8E5M2:
       return target.sm >= 89;
@@ -171,7 +175,8 @@ std::string_view multiplied_type(const CudaTileProblem& problem, const CudaTileC
   const bool tensor = config.engine == Engine::kMma || config.engine == Engine::kLines;
   if (!tensor) return cuda_storage(problem.accumulator());
   const DType type = is_a ? problem.a_in : problem.b_in;
-  return type == DType::kF32 ? "tile::cuda::tf32" : cuda_storage(type);
+  if (type == DType::kF32) return problem.tf32 ? "tile::cuda::tf32" : "tile::cuda::tf32x2";
+  return cuda_storage(type);
 }
 
 int CudaTileConfig::shared_bytes(const CudaTileProblem& p) const {
@@ -199,7 +204,9 @@ int CudaTileConfig::registers(const CudaTileProblem& p) const {
   double count = kRest + load_registers(p.a, *this, tile_m, a_in) + load_registers(p.b, *this, tile_n, b_in);
   if (engine == Engine::kMma) {
     const int m = tile_m / warps_m, n = tile_n / warps_n;
-    count += m * n / 32.0 + 2.0 * (m / 16 * 4 + n / 8 * 2);
+    const double fragments = m / 16 * 4 + n / 8 * 2;
+    count += m * n / 32.0 + 2 * fragments;
+    if (p.splits_f32()) count += 2 * fragments + 8;
     if (a_in == DType::kF8E4M3 || a_in == DType::kF8E5M2) count += 90;  // the compiler multiplies them as halves
   } else {
     const int m = tile_m / warps_m / 4, n = tile_n / warps_n / 8;

@@ -15,7 +15,7 @@ namespace heddle::schedule {
 struct CudaTileProblem {
   // What is multiplied: kF16, kBF16, kF32, kF64, kF8E4M3, kF8E5M2, or integers, all of A and B, but kI8 and kU8 mix.
   DType a_in = DType::kF16, b_in = DType::kF16;
-  bool tf32 = false;  // kF32 may be rounded to tf32
+  bool tf32 = false;  // kF32 may be rounded to tf32; else tensor cores multiply it in two parts (split.h)
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int out_bytes = 2;       // of what the epilogue stores for each element
   bool scattered = false;  // rows of D begin at addresses that no piece of 8 bytes allows: stored by elements
@@ -25,6 +25,7 @@ struct CudaTileProblem {
   double bytes() const;  // each operand read once, D written once
   // Whether tensor cores of a device multiply these types.
   bool on_tensor_cores(const CudaTarget& target) const;
+  bool splits_f32() const { return a_in == DType::kF32 && !tf32; }
   // In what sums are kept, and what an epilogue sees: kF32, kF64, kI32 or kI64.
   DType accumulator() const;
 };

@@ -59,14 +59,14 @@ ops::GemmProblem problem(int64_t m, int64_t n, DType in, DType out, const char* 
 
 // compile_cubin() throws on spills, C7508 and C7510. Of each tile of the sm_90 family one instance: clusters and splits
 // vary from tile to tile.
-void compile_tiles(const ops::GemmProblem& p, size_t most = 100) {
+void compile_tiles(const ops::GemmProblem& p, size_t most = 100, std::string_view family = "sm90") {
   const ops::ResolvedGemm gemm = ops::resolve(p);
   std::set<std::tuple<int64_t, int64_t, int64_t, bool, bool>> seen;
   int turn = 0;
   const auto all = ops::all_candidates(gemm, CudaTarget{});
   for (auto c = all.rbegin(); c != all.rend(); ++c) {  // from the back: clusters and splits come first
     const schedule::Config& f = c->config;
-    if (f.algorithm != "sm90" || !c->rejected.empty() || seen.size() == most) continue;
+    if (f.algorithm != family || !c->rejected.empty() || seen.size() == most) continue;
     if (++turn % 3 != 0 || !seen.insert({f.tile_m, f.tile_n, f.micro_m, f.ping_pong, f.swapped}).second) continue;
     const std::string unit = ops::make_kernel(gemm, f, CudaTarget{}).unit;
     EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << schedule::name_of(f) << "\n" << unit;
@@ -89,6 +89,15 @@ TEST_F(NvrtcTest, InstancesOfOtherTypes) {
   compile_tiles(problem(64, 128, DType::kF8E5M2, DType::kF16, "sigmoid(x)"), 4);
   compile_tiles(problem(64, 128, DType::kI8, DType::kI32), 4);
   compile_tiles(problem(64, 128, DType::kI8, DType::kF16, "x * 0.01 + bias"), 4);
+}
+
+TEST_F(NvrtcTest, InstancesOfF32InTwoParts) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{4096, 4096}, {64, 128}}) {
+    ops::GemmProblem p = problem(m, n, DType::kF32, DType::kF32, "gelu(x + bias + residual)");
+    p.tf32 = false;
+    compile_tiles(p, 8);
+    compile_tiles(p, 8, "sm90p");
+  }
 }
 
 // What a tuner times of a problem compiles, all of it: rows at any address, every layout and type, all families.

@@ -113,12 +113,25 @@ TEST_F(TileNvrtcTest, TensorCoreTilesOfOtherTypes) {
   compile_tiles(problem(2048, 2048, DType::kI8, true, false), Engine::kMma, DType::kI32, "sm_80", 3);
   compile_tiles(problem(2048, 2048, DType::kF8E4M3), Engine::kMma, DType::kF16, "sm_90a", 3);
 }
+TEST_F(TileNvrtcTest, TensorCoreTilesOfF32InTwoParts) {
+  compile_tiles(problem(4096, 4096, DType::kF32, true, false), Engine::kMma, DType::kF32, "sm_80", 6);
+  compile_tiles(problem(4095, 4093, DType::kF32, false, true, 4091), Engine::kMma, DType::kF32, "sm_90a", 4);
+  compile_tiles(problem(64, 512, DType::kF32, true, true, 512), Engine::kLines, DType::kF32, "sm_90a", 6);
+}
 TEST_F(TileNvrtcTest, TensorCoreTilesOfImages) {
   schedule::CudaImage image;
   image.images = 32;
   image.size = {1, 56, 56};
   image.window = {1, 3, 3};
   image.before = image.after = {0, 1, 1};
+  {
+    image.channels = 48;
+    image.element = DType::kF32;
+    CudaTileProblem p = problem(image.rows(), 128, DType::kF32, true, true, image.k());
+    p.a = image_operand(image, 0);
+    compile_tiles(p, Engine::kMma, DType::kF32, "sm_90a", 3);
+    image.element = DType::kF16;
+  }
   for (const int64_t channels : {64, 3}) {
     image.channels = channels;
     CudaTileProblem p = problem(image.rows(), 128, DType::kF16, true, true, image.k());

@@ -21,6 +21,7 @@ struct Case {
   bool a_k_major = true, b_k_major = true;
   int64_t batch = 1, pad = 0;  // pad: added to every leading dimension
   const char* family = "";     // only candidates of this one
+  bool tf32 = true;            // f32 may be rounded
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -53,7 +54,7 @@ TEST_P(GemmOnGpu, EveryCandidateIsRight) {
   p.batch = c.batch;
   p.in = c.in;
   p.out = c.out;
-  p.tf32 = c.in == DType::kF32;
+  p.tf32 = c.in == DType::kF32 && c.tf32;
   p.transpose_a = !c.a_k_major;
   p.transpose_b = c.b_k_major;
   const DType type = c.out == DType::kI32 ? DType::kF32 : c.out;
@@ -97,6 +98,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{100, 77, 333, DType::kF8E4M3, kBF16}, Case{512, 384, 640, DType::kI8, DType::kI32},
                     Case{99, 55, 1000, DType::kI8, DType::kI32}, Case{16, 4096, 4096, DType::kI8, DType::kI32},
                     Case{512, 384, 640, DType::kI8, kF32}));
+INSTANTIATE_TEST_SUITE_P(
+    F32, GemmOnGpu,
+    testing::Values(Case{512, 384, 640, kF32, kF32, "relu(x + bias)", true, true, 1, 0, "", false},
+                    Case{130, 70, 33, kF32, kF32, "", true, true, 1, 0, "", false},
+                    Case{130, 72, 1000, kF32, kF32, "x + residual", true, false, 1, 0, "", false},
+                    Case{99, 55, 47, kF32, kF16, "", false, true, 3, 0, "", false},
+                    Case{64, 512, 512, kF32, kF32, "x + bias", true, true, 1, 0, "lines", false},
+                    Case{2048, 2048, 512, kF32, kF32, "gelu(x + bias)", true, true, 1, 0, "sm90", false},
+                    Case{130, 264, 200, kF32, kF16, "x + bias + residual", true, true, 2, 8, "sm90", false},
+                    Case{16, 4096, 4096, kF32, kF32, "", true, true, 1, 0, "sm90", false}));
 INSTANTIATE_TEST_SUITE_P(
     Layouts, GemmOnGpu,
     testing::Values(Case{512, 384, 640, kF16, kF16, "", true, false}, Case{512, 384, 640, kF16, kF16, "", false, true},

@@ -38,6 +38,17 @@ TEST_F(Tile, TensorCoresOfTf32) {
   matrices(mma(64, 64, 16, 2, 2),
            {{.in = kF32, .a = kF32, .b = kF32, .m = 70, .n = 68, .k = 40, .b_along_k = false, .tf32 = true}});
 }
+TEST_F(Tile, TensorCoresOfF32InTwoParts) {
+  constexpr MatrixCase kF32Case = {.in = kF32, .a = kF32, .b = kF32, .m = 70, .n = 68, .k = 40};
+  const auto with = [&](bool a_along_k, bool b_along_k, int64_t k, int64_t batch) {
+    MatrixCase c = kF32Case;
+    c.a_along_k = a_along_k, c.b_along_k = b_along_k, c.k = k, c.batch = batch;
+    return c;
+  };
+  matrices(mma(64, 64, 16, 2, 2), {with(true, false, 40, 1), with(true, false, 37, 2)});
+  matrices(mma(64, 64, 32, 2, 2), {with(true, true, 40, 2), with(true, true, 35, 1)});
+  matrices(mma(32, 64, 16, 1, 2, 2, 3), {with(false, false, 95, 1), with(false, true, 56, 1)});
+}
 TEST_F(Tile, TensorCoresOfIntegers) {
   matrices(mma(64, 64, 64, 2, 2),
            {{.in = kI8, .a = kI8, .b = kI8, .out = kI32, .m = 70, .n = 80, .k = 144, .b_along_k = false}});
@@ -84,7 +95,7 @@ TEST_F(Tile, GeneratedOperands) {
   p.a = matrix_operand(m, 0);
   p.a.text = "struct Changed : " + p.a.type +
              " {\n"
-                    "  template <typename V, int W>\n"
+             "  template <typename V, int W>\n"
              "  __device__ void apply(V (&v)[W], int, int row, int k) const {\n"
              "    for (int i = 0; i < W; ++i) v[i] = 2 * v[i] + V((row - k - i) % 4);\n"
              "  }\n"

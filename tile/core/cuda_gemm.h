@@ -154,6 +154,13 @@ TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, 
   return 1024 + ring + staging + stages * 16 + 40;
 }
 
+// Of f32 in two parts (gemm_sm90_split.h): the low parts of B; of each stage a barrier and a word for each warp that
+// takes numbers apart.
+inline constexpr int kGemmSplitWarps = 4;
+TILE_HD constexpr int gemm_split_bytes(int tile_n, int stages) {
+  return stages * (gemm_operand_bytes(tile_n, true) + 8 + 4 * kGemmSplitWarps) + 16;
+}
+
 struct Range {
   int32_t first, last;  // without last
 };
@@ -177,21 +184,22 @@ TILE_HD constexpr int gemm_parts_slice(int rows, int parts) {
 TILE_HD constexpr int gemm_parts_pitch(int columns, bool swapped) {
   return (columns + 31) / 32 * 32 + (swapped ? 4 : 8);
 }
-// The ring of stages, where the tile lies in the order of D when it is done.
+// The ring of stages, where the tile lies in the order of D when it is done. `split`: of f32 in two parts.
 TILE_HD constexpr int gemm_parts_ring_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
-                                            int parts, bool swapped) {
-  const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
+                                            int parts, bool swapped, bool split) {
+  const int of_b = gemm_operand_bytes(tile_n, b_k_major);
+  const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + (split ? 2 * of_b : of_b));
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
   const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
   return ring > sums ? ring : sums;
 }
 // With what the blocks of a cluster send each other, and the barriers.
 TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
-                                              int parts, bool swapped) {
+                                              int parts, bool swapped, bool split) {
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
   const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
-  return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped) +
-         (parts > 1 ? sums : 0) + stages * 16 + 8;
+  return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped, split) +
+         (parts > 1 ? sums : 0) + stages * (split ? 48 : 16) + 8;
 }
 // gemm_lines.h. A line of a stage: 128 bytes of k for each warp along k, and 16 more for where it begins. Odd multiples
 // of 16 bytes, so that eight lines meet no bank twice.
@@ -212,7 +220,10 @@ TILE_HD constexpr int gemm_lines_shared_bytes(int tile_m, int tile_n, int warps_
   const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
   return gemm_lines_ring_bytes(tile_m, tile_n, warps_k, stages, parts, swapped) + (parts > 1 ? sums + 16 : 0);
 }
-inline constexpr int kGemmHalfOfThreads = 320;       // that leave registers for as many sums
+inline constexpr int kGemmHalfOfThreads = 320;  // that leave registers for as many sums
+TILE_HD constexpr int gemm_parts_half_of_threads(bool split) {
+  return split ? kGemmHalfOfThreads / 2 : kGemmHalfOfThreads;
+}
 inline constexpr int kGemmHalfOfShared = 113 << 10;  // of a multiprocessor's 228 KiB, of which each block costs 1
 
 // Stages whose copies threads have under way when they ask for the next one. `shifted`: how many of the operands pass

@@ -9,6 +9,10 @@ namespace heddle::tile::cuda {
 struct tf32 {
   float value;
 };
+// f32 that tensor cores multiply as two numbers of tf32 (tile/kernel/cuda/split.h).
+struct tf32x2 {
+  float value;
+};
 struct e4m3 {
   uint8_t bits;
 };
@@ -31,6 +35,9 @@ __device__ inline float to_float(bfloat x) {
 __device__ inline float to_float(tf32 x) {
   return x.value;
 }
+__device__ inline float to_float(tf32x2 x) {
+  return x.value;
+}
 // Both are halves with fewer bits of mantissa, e4m3 with an exponent of another bias and without infinities.
 __device__ inline float to_float(e5m2 x) {
   return to_float(half{static_cast<uint16_t>(x.bits << 8)});
@@ -50,6 +57,8 @@ __device__ inline T from_float(float x) {
   } else if constexpr (is_same<T, tf32>) {
     // Nearest, ties away: what the tensor cores read without it is the number cut off.
     return {__uint_as_float(float_to_tf32(x))};
+  } else if constexpr (is_same<T, tf32x2>) {
+    return {x};
   } else {
     return static_cast<T>(x);
   }
@@ -60,7 +69,7 @@ template <typename T, typename From>
 __device__ inline T convert(From x) {
   if constexpr (is_same<T, From>) {
     return x;
-  } else if constexpr (is_same<T, half> || is_same<T, bfloat> || is_same<T, tf32>) {
+  } else if constexpr (is_same<T, half> || is_same<T, bfloat> || is_same<T, tf32> || is_same<T, tf32x2>) {
     return from_float<T>(to_float(x));
   } else if constexpr (is_class<From>) {
     return static_cast<T>(to_float(x));

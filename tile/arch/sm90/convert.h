@@ -11,6 +11,7 @@ using cuda::e5m2;
 using cuda::from_float;
 using cuda::pack;
 using cuda::tf32;
+using cuda::tf32x2;
 using cuda::to_float;
 
 }  // namespace heddle::tile::sm90

@@ -1,14 +1,14 @@
 // The matrix instruction of a warpgroup with A in registers: D (64 x N) += A (64 x 16) B (N x 16, shared memory). Of A a
 // lane holds four words of two neighbours along k: word i is row 16 * warp + lane / 4 + 8 * (i % 2) and k from
 // 2 * (lane % 4) + 8 * (i / 2) on, which is how accumulators of two columns of eight lie after they are packed. The words
-// are read until the instruction is waited for.
+// are read until the instruction is waited for. Of tf32 each word is one element: word i has k lane % 4 + 4 * (i / 2).
 #pragma once
 
 #include "tile/arch/sm90/wgmma.h"
 
 namespace heddle::tile::sm90 {
 
-// WgmmaRegisters<In, N>::issue<MnB>(d, a, b, accumulate), as Wgmma<In, N>::issue; In: half, bfloat.
+// WgmmaRegisters<In, N>::issue<MnB>(d, a, b, accumulate), as Wgmma<In, N>::issue; In: half, bfloat, tf32 (not MnB).
 template <typename In, int N>
 struct WgmmaRegisters;
 
@@ -27,9 +27,23 @@ struct WgmmaRegisters;
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(int(MnB)));       \
     }                                                                                                           \
   };
+#define HEDDLE_WGMMA_T(N, A0, A1, A2, A3, B, P)                                                                  \
+  template <>                                                                                                   \
+  struct WgmmaRegisters<tf32, N> {                                                                              \
+    template <bool MnB>                                                                                         \
+    __device__ static void issue(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b, int accumulate) {       \
+      static_assert(!MnB, "the tensor cores read this type along k only");                                      \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " P ", 0;\nwgmma.mma_async.sync.aligned.m64n" #N            \
+                   "k8.f32.tf32.tf32 {" HEDDLE_REGS_##N "}, {" A0 ", " A1 ", " A2 ", " A3 "}, " B               \
+                   ", p, 1, 1;\n}"                                                                              \
+                   : HEDDLE_OUT_##N("+f")                                                                       \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));                      \
+    }                                                                                                           \
+  };
 #define HEDDLE_WGMMA_B(N, A0, A1, A2, A3, B, P, TB)                     \
   HEDDLE_WGMMA_A(half, "f16.f16", N, A0, A1, A2, A3, B, P, TB)          \
-  HEDDLE_WGMMA_A(bfloat, "bf16.bf16", N, A0, A1, A2, A3, B, P, TB)
+  HEDDLE_WGMMA_A(bfloat, "bf16.bf16", N, A0, A1, A2, A3, B, P, TB)      \
+  HEDDLE_WGMMA_T(N, A0, A1, A2, A3, B, P)
 
 HEDDLE_WGMMA_B(16, "%8", "%9", "%10", "%11", "%12", "%13", "%14")
 HEDDLE_WGMMA_B(32, "%16", "%17", "%18", "%19", "%20", "%21", "%22")
@@ -49,6 +63,7 @@ HEDDLE_WGMMA_B(240, "%120", "%121", "%122", "%123", "%124", "%125", "%126")
 HEDDLE_WGMMA_B(256, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
 
 #undef HEDDLE_WGMMA_A
+#undef HEDDLE_WGMMA_T
 #undef HEDDLE_WGMMA_B
 #include "tile/arch/sm90/wgmma_lists_end.h"
 // clang-format on

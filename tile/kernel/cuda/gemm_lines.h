@@ -32,6 +32,7 @@
 #include "tile/kernel/cuda/gemm_parts_sum.h"
 #include "tile/kernel/cuda/load.h"
 #include "tile/kernel/cuda/operand.h"
+#include "tile/kernel/cuda/split.h"
 
 namespace heddle::tile::cuda {
 
@@ -157,6 +158,12 @@ class LineReader {
 #pragma unroll
     for (int i = 0; i < 8; ++i) sm80::round_fragment<In>(words[i]);
   }
+  // Element `k` of all 128 bytes, of 4 bytes each, of that line.
+  __device__ float number(const uint8_t* tile, int eight, int k) const {
+    static_assert(sizeof(In) == 4 && Align >= 4);
+    const int lane = threadIdx.x % 32;
+    return *reinterpret_cast<const float*>(tile + at_[0] + eight * 8 * Pitch + (k - lane % 4 * 8) * 4);
+  }
 
  private:
   // Eight lines on, all begin at the same place within 16 bytes, unless elements are single bytes.
@@ -166,6 +173,30 @@ class LineReader {
 
 template <typename Config>
 using LinesSums = typename LinesTraits<Config>::Acc[LinesTraits<Config>::kBlocksM][LinesTraits<Config>::kBlocksN][4];
+
+// The same as lines_multiply() by FMA, of f32.
+template <typename Config, typename ReaderA, typename ReaderB>
+__device__ inline void lines_multiply_by_fma(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
+                                             const ReaderB& reader_b) {
+  using Traits = LinesTraits<Config>;
+  const int lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (int k = 0; k < kGemmRowBytes / 4; ++k) {
+    float of_b[Traits::kBlocksN][2];
+#pragma unroll
+    for (int j = 0; j < Traits::kBlocksN; ++j) {
+      const float x = reader_b.number(stage + Traits::kTileM * Traits::kLinePitch, j, k);
+#pragma unroll
+      for (int c = 0; c < 2; ++c) of_b[j][c] = __shfl_sync(0xffffffffu, x, (lane % 4 * 2 + c) * 4);
+    }
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM * 2; ++i) {
+      const float of_a = reader_a.number(stage, i, k);
+#pragma unroll
+      for (int j = 0; j < Traits::kBlocksN * 2; ++j) acc[i / 2][j / 2][i % 2 * 2 + j % 2] += of_a * of_b[j / 2][j % 2];
+    }
+  }
+}
 
 // acc += what this warp has of a stage.
 template <typename Config, typename ReaderA, typename ReaderB>
@@ -177,6 +208,20 @@ __device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* sta
   for (int i = 0; i < Traits::kBlocksM; ++i) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) reader_a.read(a[i][h], stage, 2 * i + h);
+  }
+  if constexpr (is_same<typename Config::In, tf32x2>) {
+    float most_a = 0, most_b = 0;
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM * 16; ++i) most_a = larger_magnitude(most_a, a[i / 16][i / 8 % 2][i % 8]);
+#pragma unroll
+    for (int j = 0; j < Traits::kBlocksN; ++j) {
+      uint32_t b[8];
+      reader_b.read(b, stage + Traits::kTileM * Traits::kLinePitch, j);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) most_b = larger_magnitude(most_b, b[i]);
+    }
+    const bool by_fma = leaves_range(most_a) || leaves_range(most_b);
+    if (__builtin_expect(by_fma, 0)) return lines_multiply_by_fma<Config>(acc, stage, reader_a, reader_b);
   }
 #pragma unroll
   for (int j = 0; j < Traits::kBlocksN; ++j) {

@@ -39,6 +39,7 @@
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/fragment.h"
 #include "tile/kernel/cuda/ring.h"
+#include "tile/kernel/cuda/split.h"
 #include "tile/kernel/cuda/store.h"
 
 namespace heddle::tile::sm80 {
@@ -136,6 +137,9 @@ class GemmMainLoop {
   }
 
   __device__ static void multiply(Accumulators& acc, const Fragments<Traits>& f) {
+    if constexpr (is_same<InA, cuda::tf32x2>) {
+      if (__builtin_expect(leave_range(f), 0)) return multiply_by_fma(acc, f.a, f.b);
+    }
 #pragma unroll
     for (int i = 0; i < Traits::kBlocksM; ++i) {
 #pragma unroll
@@ -144,6 +148,21 @@ class GemmMainLoop {
         Traits::Instruction::issue(acc[i][column], f.a[i], f.b[column]);
       }
     }
+  }
+
+  __device__ static bool leave_range(const Fragments<Traits>& f) {
+    float a = 0, b = 0;
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) a = cuda::larger_magnitude(a, f.a[i][j]);
+    }
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksN; ++i) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) b = cuda::larger_magnitude(b, f.b[i][j]);
+    }
+    return cuda::leaves_range(a) || cuda::leaves_range(b);
   }
 
   uint8_t* shared_;

@@ -4,7 +4,7 @@
 // A generated unit gives a configuration with named fields,
 //
 //   struct Config {
-//     using In = tile::half;                      // half, bfloat; tf32, e4m3, e5m2, int8_t along k only
+//     using In = tile::half;                      // half, bfloat; along k only tf32, tf32x2, e4m3, e5m2, int8_t
 //     using Out = tile::half;                     // half, bfloat, float, int32_t
 //     static constexpr int kTileM = 128, kTileN = 256, kStages = 4;
 //     static constexpr int kConsumers = 2;        // warpgroups that multiply
@@ -38,6 +38,7 @@
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/gemm_reduce.h"
 #include "tile/kernel/cuda/gemm_sm90_shared.h"
+#include "tile/kernel/cuda/gemm_sm90_split.h"
 #include "tile/kernel/cuda/gemm_store.h"
 #include "tile/kernel/cuda/gemm_store_rows.h"
 #include "tile/kernel/cuda/gemm_walk.h"
@@ -404,7 +405,13 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
     // A barrier tells a phase from the next, not from the one after that: whoever waits for a stage must have seen all
     // that came before, so the warpgroups take turns. Turn 0 of the first waits for nobody.
     if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
-    gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group, !kSeeds);
+    if constexpr (Traits::kSplit) {
+#pragma unroll
+      for (int i = 0; !kSeeds && i < Config::kTileN / 2; ++i) acc[0][i] = 0;
+      multiply_split<Config>(acc[0], shared, unit.k.last - unit.k.first, first_row, at);
+    } else {
+      gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group, !kSeeds);
+    }
     if constexpr (Config::kStream) {
       if (unit.k.first > 0) {
         give_sums<Config>(acc, args, group);
@@ -454,6 +461,7 @@ __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t 
   for (int stage = 0; stage < Traits::kStages; ++stage) {
     shared.full[stage].init(loaders);
     shared.empty[stage].init(Traits::kReaders);
+    if constexpr (Traits::kSplit) shared.split[stage].init(kGemmSplitWarps);
   }
   if constexpr (Config::kPingPong) {
     for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
@@ -489,7 +497,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   if constexpr (Traits::kCluster > 1) begun_arrive();
 
   // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
-  constexpr bool kMoveRegisters = Traits::kConsumers == 2;
+  constexpr bool kMoveRegisters = Traits::kConsumers == 2 || Traits::kSplit;
   constexpr bool kPrefetchRows =
       Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kNear;
   constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value &&
@@ -529,9 +537,16 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
         if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
       }
     }
+  } else if (Traits::kSplit && threadIdx.x < 256) {
+    if constexpr (Traits::kSplit) {
+      give_registers<56>();
+      wait_for_barriers<Config>();
+      gemm_split<Config>(args, shared);
+    }
   } else {
-    if constexpr (kMoveRegisters) take_registers<kLight ? 240 : 232>();
-    gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
+    constexpr int kMost = kLight ? 240 : 232;
+    if constexpr (kMoveRegisters) take_registers<Traits::kSplit && Traits::kConsumers == 2 ? 208 : kMost>();
+    gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - Traits::kOthers);
   }
 }
 

@@ -6,7 +6,7 @@
 // A generated unit gives a configuration with named fields,
 //
 //   struct Config {
-//     using In = tile::half;                      // half, bfloat; tf32, e4m3, e5m2, int8_t along k only
+//     using In = tile::half;                      // half, bfloat; along k only tf32, tf32x2, e4m3, e5m2, int8_t
 //     static constexpr int kTileM = 64, kTileN = 16, kStages = 8;
 //     static constexpr int kConsumers = 1;        // warpgroups that multiply, side by side along m
 //     static constexpr int kParts = 4;            // of k: the blocks of a cluster
@@ -34,6 +34,7 @@
 #include "tile/kernel/cuda/gemm_reduce.h"
 #include "tile/kernel/cuda/load.h"
 #include "tile/kernel/cuda/row.h"
+#include "tile/kernel/cuda/split_sm90.h"
 #include "tile/kernel/cuda/store.h"
 
 namespace heddle::tile::sm90 {
@@ -55,9 +56,10 @@ struct PartsTraits {
   static constexpr int kRowsPerGroup = kTileM / Config::kConsumers, kBlocksM = kRowsPerGroup / 64;
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
-  static constexpr int kStageBytes = kABytes + kBBytes;
+  static constexpr bool kSplit = is_same<In, tf32x2>;  // in two parts of tf32: who multiplies takes both operands apart
+  static constexpr int kArrivingBytes = kABytes + kBBytes, kStageBytes = kArrivingBytes + (kSplit ? kBBytes : 0);
   // An instruction on few columns takes longer than its work: several sums side by side do not wait for each other.
-  static constexpr int kChains = kBlocksM * kTileN <= 32 ? 4 : kBlocksM * kTileN <= 64 ? 2 : 1;
+  static constexpr int kChains = kSplit ? 1 : kBlocksM * kTileN <= 32 ? 4 : kBlocksM * kTileN <= 64 ? 2 : 1;
   // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
   static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
@@ -66,15 +68,17 @@ struct PartsTraits {
   // As many neighbours at a time as leave no thread without some.
   static constexpr int kAddends = kParts;
   static constexpr int kNeighbours = kColumns % 8 == 0 && kSliceRows * kColumns >= 8 * kFinishers ? 8 : 4;
-  static constexpr int kRingBytes =
-      gemm_parts_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kParts, Config::kSwapped);
-  static constexpr int kSharedBytes =
-      gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kParts, Config::kSwapped);
+  static constexpr int kRingBytes = gemm_parts_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages,
+                                                          kParts, Config::kSwapped, kSplit);
+  static constexpr int kSharedBytes = gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
+                                                              kStages, kParts, Config::kSwapped, kSplit);
   // Two blocks of one multiprocessor where they fit: one loads while the other finishes.
-  static constexpr int kResident = kSharedBytes <= kGemmHalfOfShared && kThreads <= kGemmHalfOfThreads ? 2 : 1;
+  static constexpr int kResident =
+      kSharedBytes <= kGemmHalfOfShared && kThreads <= gemm_parts_half_of_threads(kSplit) ? 2 : 1;
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kParts >= 1 && kParts <= 8);
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
   static_assert(kStages <= 31);
+  static_assert(!kSplit || (kBlocksM == 1 && !Config::kViews));
 };
 
 template <typename Config>
@@ -87,6 +91,7 @@ struct PartsShared {
   Barrier* full;
   Barrier* empty;
   Barrier* all_here;  // what the blocks of the cluster send
+  uint32_t* by_fma;   // kSplit: [stage][warp]: numbers that the tensor cores do not multiply
 
   __device__ explicit PartsShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
@@ -97,6 +102,7 @@ struct PartsShared {
                                       (Traits::kParts == 1 ? 0 : Traits::kParts * Traits::kSlice * 4));
     empty = full + Traits::kStages;
     all_here = empty + Traits::kStages;
+    by_fma = reinterpret_cast<uint32_t*>(all_here + 1);
   }
 };
 
@@ -190,6 +196,57 @@ __device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTrai
   }
 }
 
+// The same of f32 in two parts. While a k-tile is multiplied, the next one of B is taken apart.
+template <typename Config>
+__device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], const PartsShared<Config>& shared,
+                                            int32_t count, int32_t group) {
+  using Traits = PartsTraits<Config>;
+  constexpr int kTileN = Config::kTileN, kChains = kTileN <= 32 ? 3 : 1, kWarps = 4 * Config::kConsumers;
+  constexpr int kTaken = 1;  // the barrier of that name: B is taken apart
+  const uint32_t warp = threadIdx.x / 32 % kWarps, lane = threadIdx.x % 32;
+  const uint32_t first = group * 64 + warp % 4 * 16;
+  SplitRows a(first);
+  uint32_t stage = 0, phase = 0;
+  const auto prepare = [&] {
+    shared.full[stage].wait(phase);
+    uint8_t* tile = shared.ring + stage * Traits::kStageBytes;
+    a.read(tile);
+    uint8_t* high = tile + Traits::kABytes;
+    const bool by_fma = split_tile<Traits::kBBytes, Traits::kConsumerThreads>(high, high + Traits::kBBytes);
+    if (lane == 0) shared.by_fma[stage * kWarps + warp] = by_fma;
+  };
+#pragma unroll
+  for (int i = 0; i < kTileN / 2; ++i) acc[i] = 0;
+  if (count > 0) prepare();
+#pragma unroll 1
+  for (int32_t i = 0; i < count; ++i) {
+    bool by_fma = a.take_apart();
+    group_wait<kTaken>(Traits::kConsumerThreads);
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) by_fma = by_fma || shared.by_fma[stage * kWarps + w] != 0;
+    const uint8_t* tile = shared.ring + stage * Traits::kStageBytes;
+    const uint8_t* high = tile + Traits::kABytes;
+    float sums[kChains][kTileN / 2];
+    wgmma_fence();
+    a.multiply<kTileN>(sums, shared_address(high), shared_address(high + Traits::kBBytes));
+    wgmma_commit();
+    const uint32_t read = stage;
+    if (++stage == Traits::kStages) {
+      stage = 0;
+      phase ^= 1;
+    }
+    if (i + 1 < count) prepare();
+    wgmma_wait<0>();
+    if (__builtin_expect(by_fma, 0)) {
+      multiply_tile_by_fma<kTileN>(acc, tile + first * kGemmRowBytes, high, high + Traits::kBBytes);
+    } else {
+      add_sums(acc, sums);
+    }
+    __syncwarp();
+    if (i + Traits::kStages < count && lane == 0) shared.empty[read].arrive();
+  }
+}
+
 // Lays the tile down in the order of D.
 template <typename Config>
 __device__ inline void parts_lay(const PartsAccumulators<Config>& acc, const PartsShared<Config>& shared,
@@ -228,7 +285,11 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   PartsAccumulators<Config> acc[Traits::kChains];
   const bool multiplies = group >= 0 && group < Config::kConsumers;
-  if (multiplies) parts_multiply<Config>(acc, shared, unit.count, group);
+  if constexpr (Traits::kSplit) {
+    if (multiplies) parts_multiply_split<Config>(acc[0][0], shared, unit.count, group);
+  } else {
+    if (multiplies) parts_multiply<Config>(acc, shared, unit.count, group);
+  }
   __syncthreads();  // the ring is done
   if (multiplies) parts_lay<Config>(acc[0], shared, group);
   if constexpr (kParts > 1) {
@@ -267,9 +328,9 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
     if (warp == 1) prefetch(map_b);
     for (int32_t i = warp; i < kStages && i < unit.count; i += kWarps) {
       shared.full[i].init(1);
-      if (unit.count > kStages) shared.empty[i].init(Config::kConsumers);
+      if (unit.count > kStages) shared.empty[i].init(Config::kConsumers * (Traits::kSplit ? 4 : 1));
       fence_barrier_init();
-      shared.full[i].arrive_expect(Traits::kStageBytes);
+      shared.full[i].arrive_expect(Traits::kArrivingBytes);
       parts_load<Config, Config::kConstantA, Config::kConstantB>(map_a, map_b, unit, i, shared, i);
     }
     if (kParts > 1 && warp == kWarps - 1) {
@@ -291,7 +352,7 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
       uint32_t stage = 0, phase = 0;
       for (int32_t i = kStages; i < unit.count; ++i) {
         shared.empty[stage].wait(phase);
-        shared.full[stage].arrive_expect(Traits::kStageBytes);
+        shared.full[stage].arrive_expect(Traits::kArrivingBytes);
         parts_load<Config, true, true>(map_a, map_b, unit, i, shared, stage);
         if (++stage == kStages) {
           stage = 0;

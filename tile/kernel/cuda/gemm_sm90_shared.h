@@ -21,7 +21,9 @@ struct GemmTraits {
   using In = typename Config::In;
   using Acc = accumulator_t<In>;
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
-  static constexpr int kConsumers = Config::kConsumers, kThreads = 128 * (kConsumers + 1);
+  static constexpr bool kSplit = is_same<In, tf32x2>;  // a warpgroup takes numbers apart (gemm_sm90_split.h)
+  static constexpr int kConsumers = Config::kConsumers, kOthers = kSplit ? 2 : 1;
+  static constexpr int kThreads = 128 * (kConsumers + kOthers);
   static constexpr int kTileK = kGemmRowBytes / sizeof(In);
   static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
   static constexpr int kRowsPerGroup = Config::kPingPong ? kTileM : kTileM / kConsumers;
@@ -34,14 +36,17 @@ struct GemmTraits {
       kNear ? gemm_near_bytes(kTileM, kTileN, kConsumers)
             : gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
   static constexpr int kSharedBytes =
-      gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes);
-  // Arrivals that free a stage: a warpgroup reads it in every block of the cluster.
-  static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster;
+      gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes) +
+      (kSplit ? gemm_split_bytes(kTileN, kStages) : 0);
+  // Arrivals that free a stage: a warpgroup, where threads themselves read it each of its warps, in every block of the
+  // cluster.
+  static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster * (kSplit ? 4 : 1);
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
   static_assert(kCluster == 1 || kCluster == 2);
   static_assert(!kNear || (Config::kStore == GemmStore::kTma && !Config::kSwapped && !Config::kStream &&
                            sizeof(typename Config::Out) == 2 && kTileN % 64 == 0));
   static_assert(!Config::kPingPong || kConsumers == 2);
+  static_assert(!kSplit || (!Config::kPingPong && kBlocksM == 1 && kTileN <= 128 && kTileN % 16 == 0));
   static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
 };
@@ -57,17 +62,23 @@ struct GemmShared {
   Barrier* turn;       // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
   Barrier* near_full;  // one per warpgroup with a tile of its own: what lies beside it is in `staging`
   Barrier* near_empty;
+  uint8_t* low;      // of f32 in two parts: those of B that are low
+  Barrier* split;    // B's parts are there
+  uint32_t* by_fma;  // [stage][warp]: numbers that the tensor cores do not multiply
 
   __device__ explicit GemmShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
     a = raw + skew;
     b = a + Traits::kStages * Traits::kABytes;
-    staging = b + Traits::kStages * Traits::kBBytes;
+    low = b + Traits::kStages * Traits::kBBytes;
+    staging = low + (Traits::kSplit ? Traits::kStages * Traits::kBBytes : 0);
     full = reinterpret_cast<Barrier*>(staging + Traits::kConsumers * 4 * Traits::kStagingBytes);
     empty = full + Traits::kStages;
     turn = empty + Traits::kStages;
     near_full = turn + 2;
     near_empty = near_full + 2;
+    split = near_empty + 1;
+    by_fma = reinterpret_cast<uint32_t*>(split + Traits::kStages);
   }
 };
 

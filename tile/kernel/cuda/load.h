@@ -14,7 +14,8 @@ namespace heddle::tile::cuda {
 
 // Types that differ in name only.
 template <typename From, typename To>
-inline constexpr bool same_bits = is_same<From, To> || (is_same<From, float> && is_same<To, tf32>);
+inline constexpr bool same_bits = is_same<From, To> ||
+                                  (is_same<From, float> && (is_same<To, tf32> || is_same<To, tf32x2>));
 
 // The type in which an element is converted and a prologue computes.
 template <typename From, typename To>

@@ -1,0 +1,98 @@
+// Products of f32 on tensor cores. A number is the sum of two of tf32: itself rounded to 11 bits, and what is left, of
+// which 11 bits are read. Of the four products that of the two low parts, below 2^-22 of the whole, is left out.
+// Tensor cores cut sums off where ordinary arithmetic rounds, so each instruction begins with zero and its result is
+// added outside (Ootomo and Yokota, Recovering single precision accuracy from Tensor Cores, 2022).
+//
+// The parts of NaN are NaN. Numbers whose parts, products or sums of products leave the range of tf32 where f32 does
+// not (infinities, for which the rest is NaN, and what is very large or very small) are left to FMA.
+#pragma once
+
+#include "tile/arch/sm80/mma.h"
+
+namespace heddle::tile::cuda {
+
+struct SplitFloat {
+  uint32_t high, low;
+};
+__device__ inline SplitFloat split_float(uint32_t x) {
+  const uint32_t high = (x + 0x1000) & 0xffffe000;
+  return {high, __float_as_uint(__uint_as_float(x) - __uint_as_float(high))};
+}
+
+// Magnitudes between which products of two numbers are left to the tensor cores, as bits: 2^-90 to 2^60. Where the
+// largest of many is in between, what smaller ones lose is far below the sums' last bit.
+inline constexpr uint32_t kLeastSplit = (127u - 90) << 23, kMostSplit = (127u + 60) << 23;
+
+// The larger magnitude, where `most` is one; NaN counts for nothing.
+__device__ inline float larger_magnitude(float most, uint32_t x) {
+  return fmaxf(most, fabsf(__uint_as_float(x)));
+}
+// Whether FMA multiplies numbers of which the largest that this lane has is `most`. By whole warps.
+__device__ inline bool leaves_range(float most) {
+  const uint32_t largest = __reduce_max_sync(0xffffffffu, __float_as_uint(most));
+  return largest != 0 && largest - kLeastSplit > kMostSplit - kLeastSplit;
+}
+
+}  // namespace heddle::tile::cuda
+
+namespace heddle::tile::sm80 {
+
+// What the kernels take as the instruction for f32: operands are as they lie in memory.
+template <>
+struct Mma<cuda::tf32x2, cuda::tf32x2> {
+  using Acc = float;
+  static constexpr int kK = 8;
+  __device__ static void issue(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+    uint32_t high_a[4], low_a[4], high_b[2], low_b[2];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const auto parts = cuda::split_float(a[i]);
+      high_a[i] = parts.high, low_a[i] = parts.low;
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const auto parts = cuda::split_float(b[i]);
+      high_b[i] = parts.high, low_b[i] = parts.low;
+    }
+    float sum[4] = {0, 0, 0, 0};
+    Mma<cuda::tf32>::issue(sum, low_a, high_b);
+    Mma<cuda::tf32>::issue(sum, high_a, low_b);
+    Mma<cuda::tf32>::issue(sum, high_a, high_b);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) d[i] += sum[i];
+  }
+};
+
+// The same by FMA, for all blocks of a warp. Short code that is seldom run.
+template <int BlocksM, int BlocksN>
+__device__ inline void multiply_by_fma(float (&d)[BlocksM][BlocksN][4], const uint32_t (&a)[BlocksM][4],
+                                       const uint32_t (&b)[BlocksN][2]) {
+  const uint32_t lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (uint32_t k = 0; k < 8; ++k) {
+    const auto from = [&](uint32_t first, uint32_t second, uint32_t line) {
+      const uint32_t word = k < 4 ? first : second;
+      return __uint_as_float(__shfl_sync(0xffffffffu, word, static_cast<int>(line * 4 + k % 4)));
+    };
+    float of_b[BlocksN][2];
+#pragma unroll
+    for (int j = 0; j < BlocksN; ++j) {
+#pragma unroll
+      for (uint32_t c = 0; c < 2; ++c) of_b[j][c] = from(b[j][0], b[j][1], lane % 4 * 2 + c);
+    }
+#pragma unroll
+    for (int i = 0; i < BlocksM; ++i) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float of_a = from(a[i][h], a[i][2 + h], lane / 4);
+#pragma unroll
+        for (int j = 0; j < BlocksN; ++j) {
+#pragma unroll
+          for (int c = 0; c < 2; ++c) d[i][j][2 * h + c] += of_a * of_b[j][c];
+        }
+      }
+    }
+  }
+}
+
+}  // namespace heddle::tile::sm80
