@@ -85,6 +85,8 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
     return reject_parts(c, p, target);
   }
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
+  constexpr int kMostStreamed = 112;
+  if (p.split && c.stream && c.tile_n > kMostStreamed) return "sums of other blocks exceed the registers";
   if (p.split && (c.ping_pong || c.tile_m != 64 * c.consumers || c.tile_n > 128 || c.tile_n % 16 != 0)) {
     return "a warpgroup that takes f32 apart has 64 rows and at most 128 columns";
   }

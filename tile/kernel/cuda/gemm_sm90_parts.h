@@ -91,7 +91,7 @@ struct PartsShared {
   Barrier* full;
   Barrier* empty;
   Barrier* all_here;  // what the blocks of the cluster send
-  uint32_t* by_fma;   // kSplit: [stage][warp]: numbers that the tensor cores do not multiply
+  uint64_t* by_fma;   // kSplit: [stage], a byte for each warp: numbers that the tensor cores do not multiply
 
   __device__ explicit PartsShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
@@ -102,7 +102,7 @@ struct PartsShared {
                                       (Traits::kParts == 1 ? 0 : Traits::kParts * Traits::kSlice * 4));
     empty = full + Traits::kStages;
     all_here = empty + Traits::kStages;
-    by_fma = reinterpret_cast<uint32_t*>(all_here + 1);
+    by_fma = reinterpret_cast<uint64_t*>(all_here + 1);
   }
 };
 
@@ -213,17 +213,16 @@ __device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], co
     a.read(tile);
     uint8_t* high = tile + Traits::kABytes;
     const bool by_fma = split_tile<Traits::kBBytes, Traits::kConsumerThreads>(high, high + Traits::kBBytes);
-    if (lane == 0) shared.by_fma[stage * kWarps + warp] = by_fma;
+    if (lane == 0) reinterpret_cast<uint8_t*>(shared.by_fma + stage)[warp] = by_fma;
   };
 #pragma unroll
   for (int i = 0; i < kTileN / 2; ++i) acc[i] = 0;
   if (count > 0) prepare();
 #pragma unroll 1
   for (int32_t i = 0; i < count; ++i) {
-    bool by_fma = a.take_apart();
+    const float most = a.largest();
+    a.take_apart();
     group_wait<kTaken>(Traits::kConsumerThreads);
-#pragma unroll
-    for (int w = 0; w < kWarps; ++w) by_fma = by_fma || shared.by_fma[stage * kWarps + w] != 0;
     const uint8_t* tile = shared.ring + stage * Traits::kStageBytes;
     const uint8_t* high = tile + Traits::kABytes;
     float sums[kChains][kTileN / 2];
@@ -231,6 +230,8 @@ __device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], co
     a.multiply<kTileN>(sums, shared_address(high), shared_address(high + Traits::kBBytes));
     wgmma_commit();
     const uint32_t read = stage;
+    const uint64_t of_b = shared.by_fma[read];
+    const bool by_fma = (kWarps == 4 ? static_cast<uint32_t>(of_b) : of_b) != 0 || cuda::leaves_range(most);
     if (++stage == Traits::kStages) {
       stage = 0;
       phase ^= 1;

@@ -64,7 +64,7 @@ struct GemmShared {
   Barrier* near_empty;
   uint8_t* low;      // of f32 in two parts: those of B that are low
   Barrier* split;    // B's parts are there
-  uint32_t* by_fma;  // [stage][warp]: numbers that the tensor cores do not multiply
+  uint32_t* by_fma;  // [stage], a byte for each warp: numbers that the tensor cores do not multiply
 
   __device__ explicit GemmShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster

@@ -24,7 +24,7 @@ __device__ inline void gemm_split(const GemmArgs& args, const GemmShared<Config>
       const bool by_fma = split_tile<Traits::kBBytes, 32 * kGemmSplitWarps>(shared.b + offset, shared.low + offset);
       __syncwarp();
       if (threadIdx.x % 32 == 0) {
-        shared.by_fma[at.stage * kGemmSplitWarps + warp] = by_fma;
+        reinterpret_cast<uint8_t*>(shared.by_fma + at.stage)[warp] = by_fma;
         shared.split[at.stage].arrive();
       }
     }
@@ -39,27 +39,29 @@ __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const Ge
   constexpr int kSums = Config::kTileN / 2;
   const uint32_t lane = threadIdx.x % 32, first = row + threadIdx.x / 32 % 4 * 16;
   const uint32_t of_b = shared_address(shared.b), of_low = shared_address(shared.low);
+  constexpr int kChains = Config::kTileN <= 64 ? 3 : 1;
   SplitRows a(first);
   shared.full[at.stage].wait(at.phase);
   a.read(shared.a + at.stage * Traits::kABytes);
+  float most = a.largest();
+  a.take_apart();
   int32_t k = 0;
 #pragma unroll 1
   do {
-    bool by_fma = a.take_apart();
     shared.split[at.stage].wait(at.phase);
-#pragma unroll
-    for (int i = 0; i < kGemmSplitWarps; ++i) by_fma = by_fma || shared.by_fma[at.stage * kGemmSplitWarps + i] != 0;
-    float sums[1][kSums];
+    float sums[kChains][kSums];
     wgmma_fence();
     a.multiply<Config::kTileN>(sums, of_b + at.stage * Traits::kBBytes, of_low + at.stage * Traits::kBBytes);
     wgmma_commit();
-    // The next tile's numbers come meanwhile; behind the last one these again.
+    // Meanwhile, whether this was right, and the next tile's numbers; behind the last one these again.
     const uint32_t stage = at.stage;
+    const bool by_fma = shared.by_fma[stage] != 0 || cuda::leaves_range(most);
     RingPosition<Config::kStages> next = at;
     next.step();
     at = k + 1 < k_tiles ? next : at;
     shared.full[at.stage].wait(at.phase);
     a.read(shared.a + at.stage * Traits::kABytes);
+    most = a.largest();
     wgmma_wait<0>();
     if (__builtin_expect(by_fma, 0)) {
       multiply_tile_by_fma<Config::kTileN>(acc, shared.a + stage * Traits::kABytes + first * kGemmRowBytes,
@@ -67,6 +69,7 @@ __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const Ge
     } else {
       add_sums(acc, sums);
     }
+    a.take_apart();
     __syncwarp();
     if constexpr (Traits::kCluster == 1) {
       if (lane == 0) shared.empty[stage].arrive();

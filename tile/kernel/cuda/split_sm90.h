@@ -57,19 +57,26 @@ class SplitRows {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) sm80::load_matrices<false>(x_[step], at + (place_ ^ step * 32));
   }
-  // What was read becomes what multiply() takes; whether it is left to FMA.
-  __device__ bool take_apart() {
+  // Of what was read.
+  __device__ float largest() const {
     float most = 0;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
+      for (int i = 0; i < 4; ++i) most = cuda::larger_magnitude(most, x_[step][i]);
+    }
+    return most;
+  }
+  // What was read becomes what multiply() takes: when it is done with what it took before.
+  __device__ void take_apart() {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+#pragma unroll
       for (int i = 0; i < 4; ++i) {
-        most = cuda::larger_magnitude(most, x_[step][i]);
         const auto parts = cuda::split_float(x_[step][i]);
         high_[step][i] = parts.high, low_[step][i] = parts.low;
       }
     }
-    return cuda::leaves_range(most);
   }
   // Asks for the products with a tile of B, whose parts are at these shared addresses: one sum, or one for each of the
   // three kinds of products, so that short instructions do not wait for each other. The small ones come first.
