@@ -152,8 +152,8 @@ bool CudaTileProblem::on_tensor_cores(const CudaTarget& target) const {
   switch (a_in) {
     case DType::kF16:
     case DType::kBF16:
-      return true;
     case DType::kF32:
+      return true;
     case DType::kF8E4M3:
     case DType::kF8E5M2:
       return target.sm >= 89;

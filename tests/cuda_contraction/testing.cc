@@ -28,7 +28,7 @@ constexpr uint8_t kSentinel = 0xA5;
 class Wanted : public schedule::ConfigSource {
  public:
   explicit Wanted(const CudaBatch::Options& options) : options_(options) {}
-  std::optional<schedule::Config> choose(const std::string&, const Candidates& candidates) override {
+  std::optional<schedule::Config> choose(const std::string& problem, const Candidates& candidates) override {
     if (options_.algorithm.empty() && !options_.split) return std::nullopt;
     std::vector<schedule::Config> fitting;
     for (const schedule::Config& c : candidates()) {
@@ -36,7 +36,7 @@ class Wanted : public schedule::ConfigSource {
       if (!options_.split || c.splits > 1) fitting.push_back(c);
     }
     if (!fitting.empty()) return fitting[options_.skip % fitting.size()];
-    ADD_FAILURE() << "no configuration of " << options_.algorithm << (options_.split ? " split" : "");
+    ADD_FAILURE() << "no configuration of " << options_.algorithm << (options_.split ? " split" : "") << " for " << problem;
     return std::nullopt;
   }
 

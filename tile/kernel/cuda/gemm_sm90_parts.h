@@ -238,6 +238,7 @@ __device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], co
     }
     if (i + 1 < count) prepare();
     wgmma_wait<0>();
+    a.release();
     if (__builtin_expect(by_fma, 0)) {
       multiply_tile_by_fma<kTileN>(acc, tile + first * kGemmRowBytes, high, high + Traits::kBBytes);
     } else {

@@ -39,7 +39,7 @@ __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const Ge
   constexpr int kSums = Config::kTileN / 2;
   const uint32_t lane = threadIdx.x % 32, first = row + threadIdx.x / 32 % 4 * 16;
   const uint32_t of_b = shared_address(shared.b), of_low = shared_address(shared.low);
-  constexpr int kChains = Config::kTileN <= 64 ? 3 : 1;
+  constexpr int kChains = Config::kTileN <= 32 ? 3 : 1;
   SplitRows a(first);
   shared.full[at.stage].wait(at.phase);
   a.read(shared.a + at.stage * Traits::kABytes);
@@ -63,6 +63,7 @@ __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const Ge
     a.read(shared.a + at.stage * Traits::kABytes);
     most = a.largest();
     wgmma_wait<0>();
+    a.release();
     if (__builtin_expect(by_fma, 0)) {
       multiply_tile_by_fma<Config::kTileN>(acc, shared.a + stage * Traits::kABytes + first * kGemmRowBytes,
                                            shared.b + stage * Traits::kBBytes, shared.low + stage * Traits::kBBytes);

@@ -67,7 +67,18 @@ class SplitRows {
     }
     return most;
   }
-  // What was read becomes what multiply() takes: when it is done with what it took before.
+  // Behind wgmma_wait(): the tensor cores read what multiply() took until then.
+  __device__ void release() {
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        pin(high_[step][i]);
+        pin(low_[step][i]);
+      }
+    }
+  }
+  // What was read becomes what multiply() takes next.
   __device__ void take_apart() {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
