@@ -56,9 +56,10 @@ constexpr double kL2BytesPerCycle = 46;  // out of the L2 for one SM, all at onc
 constexpr double kAloneShare = 0.44;     // of that time where one SM alone loads
 constexpr double kArrivingBytesPerCycle = 98;  // into one SM
 constexpr double kLeastTileCycles = 340;       // of a k-tile: barrier to barrier
-constexpr double kFirstLoadUs = 1.95;  // launch to first multiplication: barriers, tensor maps, a read of memory
-constexpr double kClusterUs = 0.8;     // blocks that wait for each other
-constexpr double kReduceUs = 2.8;      // boundary and latency of the second kernel
+constexpr double kFirstLoadUs = 1.95;   // launch to first multiplication: barriers, tensor maps, a read of memory
+constexpr double kClusterUs = 0.8;      // blocks that wait for each other
+constexpr double kReduceUs = 2.8;       // boundary and latency of the second kernel
+constexpr double kSplitReduceUs = 6.8;  // of f32 in two parts
 // Of windows that the copy engine gathers, fitted to 109 configurations of convolutions with nothing in the L2: taps
 // find most of their pixels there, and the sums of parts wait longer.
 constexpr double kWindowsReduceUs = 5.5;
@@ -70,10 +71,11 @@ double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major
                          double active) {
   // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
   const double blocks = c.tile_m / 64.0;
-  // Of f32 in two parts three products; one warpgroup alone does nothing else meanwhile.
-  constexpr double kSplitCycles = 350;
-  const double multiply =
-      split ? 12 * blocks * c.tile_n / 2.0 + (c.consumers == 1 ? kSplitCycles : 0) : 4 * blocks * c.tile_n / 2.0;
+  // Of f32 in two parts three products, as fast as shared memory lets them; a warpgroup waits for its own, adds them
+  // and takes the next numbers apart, while another may multiply.
+  constexpr double kAloneCycles = 850, kTogetherCycles = 260;
+  const double multiply = split ? 6.0 * c.tile_n + std::max(6 * (blocks - 1) * c.tile_n + kTogetherCycles, kAloneCycles)
+                                : 4 * blocks * c.tile_n / 2.0;
   const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
   const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
   const double writes = windows ? 1 : 0.5;  // what the copy engine writes, beside what is read
@@ -293,7 +295,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   if (cluster > 1) us += kClusterUs;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
-    us += (p.windows ? kWindowsReduceUs : kReduceUs) + 2 * partial / 5.5e6;
+    us += (p.windows ? kWindowsReduceUs : p.split ? kSplitReduceUs : kReduceUs) + 2 * partial / 5.5e6;
   }
   return us;
 }

@@ -134,7 +134,7 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   // Its bytes at the rate of one multiprocessor.
   const double arriving = (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.sm_gbps * 1e3 / kCyclesPerUs);
   const double multiply = c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers);
-  const double tile_cycles = std::max({asking, arriving, p.split ? 500 + 4.5 * multiply : 120 + multiply});
+  const double tile_cycles = std::max({asking, arriving, p.split ? 1000 + 4.5 * multiply : 120 + multiply});
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
   const double consume = waves * each * tile_cycles / kCyclesPerUs;
   const double memory = p.bytes() / bytes_per_us;

@@ -195,6 +195,8 @@ double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
   double us = 1.65 + std::max({rounds * each * both, waiting, memory, l2});
   us += rounds * area * c.warps_n / c.parts / c.threads() * 58 / kCyclesPerUs;
+  constexpr double kFetchedUs = 1.5e-3;  // code that is run once comes from memory too
+  if (split) us += of_warp * kFetchedUs;
   constexpr double kScatteredUs = 1.3e-6;  // for a byte of rows that begin anywhere
   if (lines_neighbours(p, c) == 1) {
     us +=

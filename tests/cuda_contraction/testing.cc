@@ -36,7 +36,8 @@ class Wanted : public schedule::ConfigSource {
       if (!options_.split || c.splits > 1) fitting.push_back(c);
     }
     if (!fitting.empty()) return fitting[options_.skip % fitting.size()];
-    ADD_FAILURE() << "no configuration of " << options_.algorithm << (options_.split ? " split" : "") << " for " << problem;
+    ADD_FAILURE() << "no configuration of " << options_.algorithm << (options_.split ? " split" : "") << " for "
+                  << problem;
     return std::nullopt;
   }
 

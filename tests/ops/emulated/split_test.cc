@@ -45,7 +45,7 @@ class SplitF32 : public testing::TestWithParam<const char*> {
  protected:
   static void SetUpTestSuite() {
     ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0);
-    ::setenv("HEDDLE_EMULATED_SMS", "4", 1);  // blocks have several tiles
+    ::setenv("HEDDLE_EMULATED_SMS", "8", 1);  // blocks have several tiles
     cache_ = new TempDir;
     ::setenv("HEDDLE_CACHE_DIR", cache_->path().c_str(), 1);
   }
