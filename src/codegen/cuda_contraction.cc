@@ -43,7 +43,8 @@ KernelSource finish(const CudaGemmUnit& unit, schedule::CudaGemmLaunches made, c
 KernelSource tile_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
                          const Target& target, const std::string& symbol) {
   const schedule::CudaTileConfig g = schedule::tile_config(config);
-  const bool lines = g.engine == schedule::CudaTileConfig::Engine::kLines;
+  using Engine = schedule::CudaTileConfig::Engine;
+  const bool lines = g.engine == Engine::kLines || g.engine == Engine::kDirect;
   const schedule::CudaTileProblem problem =
       written_problem(desc, c.epilogue, d, lines ? LinesOf::kAll : LinesOf::kNone);
   return finish(tile_unit(problem, g, c.epilogue, desc.operands, symbol),

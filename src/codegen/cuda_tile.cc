@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "schedule/cuda_direct.h"
 #include "schedule/cuda_lines.h"
 
 namespace heddle::codegen {
@@ -21,6 +22,8 @@ const char* header_of(Engine engine) {
       return "tile/kernel/cuda/gemm_few.h";
     case Engine::kLines:
       return "tile/kernel/cuda/gemm_lines.h";
+    case Engine::kDirect:
+      return "tile/kernel/cuda/gemm_direct.h";
   }
   return "";
 }
@@ -50,6 +53,16 @@ std::string config_text(const CudaTileProblem& p, const CudaTileConfig& c) {
         schedule::line_alignment(c.swapped ? p.b : p.a), schedule::line_alignment(c.swapped ? p.a : p.b),
         schedule::lines_neighbours(p, c), c.swapped, store);
   }
+  if (c.engine == Engine::kDirect) {
+    return fmt::format(
+        "struct Config {{\n"
+        "  using In = {};\n"
+        "  static constexpr int kBlocksM = {}, kBlocksN = {}, kWarpsM = {}, kWarpsN = {}, kWarpsK = {}, kChunks = {};\n"
+        "  static constexpr bool kWholeK = {};\n"
+        "}};\n",
+        multiplied_type(p, c, true), schedule::direct_blocks_m(c), schedule::direct_blocks_n(c), c.warps_m, c.warps_n,
+        c.parts, c.stages, schedule::direct_whole(p, c));
+  }
   const std::string in =
       c.engine == Engine::kMma
           ? fmt::format("  using InA = {};\n  using InB = {};\n  static constexpr int kNeighbours = {};\n",
@@ -64,7 +77,18 @@ std::string config_text(const CudaTileProblem& p, const CudaTileConfig& c) {
       in, c.tile_m, c.tile_n, c.tile_k, c.warps_m, c.warps_n, c.stages, store);
 }
 
+std::string direct_text(const CudaTileConfig& c, const std::string& symbol) {
+  return fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__({0}, 1)\n"
+      "    {1}(const __grid_constant__ {1}_parts::A a, const __grid_constant__ {1}_parts::B b,\n"
+      "        const __grid_constant__ {1}_parts::Epilogue epilogue) {{\n"
+      "  tile::cuda::gemm_direct<{1}_parts::Config>(a, b, epilogue);\n"
+      "}}\n",
+      c.threads(), symbol);
+}
+
 std::string multiply_text(const CudaTileConfig& c, const std::string& symbol) {
+  if (c.engine == Engine::kDirect) return direct_text(c, symbol);
   const bool partial = c.splits > 1;
   const char* kernel = c.engine == Engine::kMma     ? "tile::sm80::gemm"
                        : c.engine == Engine::kSimt  ? "tile::cuda::gemm_simt"

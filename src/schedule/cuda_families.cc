@@ -75,7 +75,7 @@ void add_tile_family(std::vector<CudaCandidate>& found, const CudaTileProblem& p
   for (const CudaTileCandidate& candidate : enumerate(problem, target)) {
     const CudaTileConfig& g = candidate.config;
     Config c;
-    constexpr const char* kNames[] = {"mma", "simt", "few", "lines"};
+    constexpr const char* kNames[] = {"mma", "simt", "few", "lines", "direct"};
     c.algorithm = kNames[static_cast<size_t>(g.engine)];
     c.tile_m = g.tile_m, c.tile_n = g.tile_n, c.tile_k = g.tile_k;
     c.micro_m = g.warps_m, c.micro_n = g.warps_n;
@@ -217,10 +217,11 @@ CudaTileProblem tile_problem(const CudaGemmDesc& d, const Epilogue& epilogue, co
 
 CudaTileConfig tile_config(const Config& c) {
   CudaTileConfig g;
-  g.engine = c.algorithm == "mma"     ? Engine::kMma
-             : c.algorithm == "simt"  ? Engine::kSimt
-             : c.algorithm == "lines" ? Engine::kLines
-                                      : Engine::kFew;
+  g.engine = c.algorithm == "mma"      ? Engine::kMma
+             : c.algorithm == "simt"   ? Engine::kSimt
+             : c.algorithm == "lines"  ? Engine::kLines
+             : c.algorithm == "direct" ? Engine::kDirect
+                                       : Engine::kFew;
   g.parts = static_cast<int>(c.parts);
   const auto i = [](int64_t x) { return static_cast<int>(x); };
   g.tile_m = i(c.tile_m), g.tile_n = i(c.tile_n), g.tile_k = i(c.tile_k);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "schedule/cuda_direct.h"
 #include "schedule/cuda_lines.h"
 
 namespace heddle::schedule {
@@ -172,7 +173,8 @@ DType CudaTileProblem::accumulator() const {
 }
 
 std::string_view multiplied_type(const CudaTileProblem& problem, const CudaTileConfig& config, bool is_a) {
-  const bool tensor = config.engine == Engine::kMma || config.engine == Engine::kLines;
+  const bool tensor =
+      config.engine == Engine::kMma || config.engine == Engine::kLines || config.engine == Engine::kDirect;
   if (!tensor) return cuda_storage(problem.accumulator());
   const DType type = is_a ? problem.a_in : problem.b_in;
   if (type == DType::kF32) return problem.tf32 ? "tile::cuda::tf32" : "tile::cuda::tf32x2";
@@ -191,6 +193,8 @@ int CudaTileConfig::shared_bytes(const CudaTileProblem& p) const {
       return (swapped ? p.a : p.b).along_k ? 0 : warps_m * tile_n * sum;
     case Engine::kLines:
       return tile::gemm_lines_shared_bytes(tile_m, tile_n, warps_n, stages, parts, swapped);
+    case Engine::kDirect:
+      return direct_shared_bytes(*this);
   }
   return 0;
 }
@@ -221,6 +225,9 @@ std::string CudaTileConfig::name() const {
     return fmt::format("lines {}x{}x{} w{}x{} s{} k/{} parts {}{}", tile_m, tile_n, tile_k, warps_m, warps_n, stages,
                        splits, parts, swapped ? " swapped" : "");
   }
+  if (engine == Engine::kDirect) {
+    return fmt::format("direct {}x{}x{} w{}x{}x{} s{}", tile_m, tile_n, tile_k, warps_m, warps_n, parts, stages);
+  }
   return fmt::format("{} {}x{}x{} w{}x{} s{} k/{}", engine == Engine::kMma ? "mma" : "simt", tile_m, tile_n, tile_k,
                      warps_m, warps_n, stages, splits);
 }
@@ -232,6 +239,7 @@ double floor_us(const CudaTileProblem& p, const CudaTarget& target) {
 
 double predict_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
   if (c.engine == Engine::kLines) return std::max(predict_lines_us(p, c, target), floor_us(p, target));
+  if (c.engine == Engine::kDirect) return std::max(predict_direct_us(p, c, target), floor_us(p, target));
   double us =
       kFirstLoadUs + (c.engine == Engine::kFew ? few_us(p, c, target) : kTileUs + kTileSlower * tile_us(p, c, target));
   if (c.splits > 1) {

@@ -11,7 +11,7 @@ namespace heddle::schedule {
 
 // D[b] = epilogue(A[b] B[b]) by the kernels over views, which run on every device from sm_80 on and take any element
 // type, layout, alignment and size: tile/kernel/cuda/gemm_sm80.h, gemm_simt.h, gemm_few.h. From sm_90 on, for small
-// sides, gemm_lines.h: any alignment, contiguous along k.
+// sides, gemm_lines.h: any alignment, contiguous along k. Where all is small, gemm_direct.h.
 struct CudaTileProblem {
   // What is multiplied: kF16, kBF16, kF32, kF64, kF8E4M3, kF8E5M2, or integers, all of A and B, but kI8 and kU8 mix.
   DType a_in = DType::kF16, b_in = DType::kF16;
@@ -32,21 +32,22 @@ struct CudaTileProblem {
 
 struct CudaTileConfig {
   enum class Engine : uint8_t {
-    kMma,    // tensor cores: sm80::gemm
-    kSimt,   // cuda::gemm_simt
-    kFew,    // cuda::gemm_few: D has at most 8 rows or columns
-    kLines,  // cuda::gemm_lines
+    kMma,     // tensor cores: sm80::gemm
+    kSimt,    // cuda::gemm_simt
+    kFew,     // cuda::gemm_few: D has at most 8 rows or columns
+    kLines,   // cuda::gemm_lines
+    kDirect,  // cuda::gemm_direct
   };
   Engine engine = Engine::kMma;
   int tile_m = 128, tile_n = 128, tile_k = 32;  // in elements; kFew: tile_m is the few, tile_n those of a block
   int warps_m = 2, warps_n = 2, stages = 3;     // kFew: warps_m along its rows or k
   int rows = 4;                                 // kFew: wide rows of a warp
-  int parts = 0;                                // kLines: of k, the blocks of a cluster; warps_n are along k
+  int parts = 0;  // kLines: of k, the blocks of a cluster; warps_n are along k. kDirect: warps along k; stages: chunks
   bool swapped = false;  // kFew: the few are columns of D; kLines: the kernel computes its transpose
   int splits = 1;        // parts of k, summed in order by a second kernel
   int raster_group = 8;
 
-  int threads() const { return 32 * warps_m * warps_n; }
+  int threads() const { return 32 * warps_m * warps_n * (engine == Engine::kDirect ? parts : 1); }
   int shared_bytes(const CudaTileProblem& problem) const;
   // What a thread needs, by count: sums, fragments, pieces on their way, addresses. Beyond 255 the compiler spills.
   int registers(const CudaTileProblem& problem) const;

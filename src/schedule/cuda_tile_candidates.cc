@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "schedule/cuda_direct.h"
 #include "schedule/cuda_lines.h"
 #include "schedule/cuda_reduce.h"
 #include "schedule/cuda_tile.h"
@@ -15,7 +16,7 @@ namespace {
 
 using Engine = CudaTileConfig::Engine;
 
-constexpr int kOperandA = 1, kOperandB = 2;  // arguments of the kernel
+constexpr int kOperandA = 1, kOperandB = 2;  // arguments of the kernel, behind what it is told of the problem
 constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
 constexpr int kMostRegisters = 250;
 constexpr int kMostFew = 8;  // as many columns as an epilogue takes at once
@@ -50,8 +51,10 @@ int64_t units_of(const CudaTileProblem& p, const CudaTileConfig& c) {
 }
 
 std::string reject(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget& target) {
-  if ((c.engine == Engine::kMma || c.engine == Engine::kLines) && !p.on_tensor_cores(target))
+  if ((c.engine == Engine::kMma || c.engine == Engine::kLines || c.engine == Engine::kDirect) &&
+      !p.on_tensor_cores(target)) {
     return "no tensor core multiplies this type";
+  }
   if (c.engine == Engine::kFew) {
     if (!p.a.view || !p.b.view) return "a computed operand has no memory to stream";
     const int64_t few = c.swapped ? p.n : p.m;
@@ -60,6 +63,8 @@ std::string reject(const CudaTileConfig& c, const CudaTileProblem& p, const Cuda
   if (c.shared_bytes(p) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
   if (c.engine == Engine::kLines) {
     if (std::string why = reject_lines(c, p, target); !why.empty()) return why;
+  } else if (c.engine == Engine::kDirect) {
+    if (std::string why = reject_direct(c, p, target); !why.empty()) return why;
   } else if (c.engine != Engine::kFew && c.registers(p) > kMostRegisters) {
     return "it needs more registers than a thread has";
   }
@@ -95,6 +100,7 @@ class Enumeration {
     for (const Tile& tile : kSimtTiles) add_simt(tile);
     for (const bool swapped : {false, true}) add_few(swapped);
     for (const CudaTileConfig& c : lines_configs(p_, target_)) add_one(c);
+    for (const CudaTileConfig& c : direct_configs(p_, target_)) add_one(c);
     std::stable_sort(found_.begin(), found_.end(), [](const CudaTileCandidate& a, const CudaTileCandidate& b) {
       if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
       return a.predicted_us < b.predicted_us;
@@ -189,6 +195,12 @@ CudaLaunch multiply_launch(const CudaTileProblem& p, const CudaTileConfig& c, in
     CudaLaunch launch = lines_launch(p, c, workspace);
     add_operand(launch, c.swapped ? p.b : p.a, kOperandA);
     add_operand(launch, c.swapped ? p.a : p.b, kOperandB);
+    return launch;
+  }
+  if (c.engine == Engine::kDirect) {
+    CudaLaunch launch = direct_launch(p, c);
+    add_operand(launch, p.a, 0);
+    add_operand(launch, p.b, 1);
     return launch;
   }
   const bool few = c.engine == Engine::kFew;

@@ -299,6 +299,50 @@ TEST(CudaDot, SmallSides) {
   batch.compile();
 }
 
+// What a lane multiplies it loads itself.
+TEST(CudaDot, Direct) {
+  CudaBatch batch;
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 5);
+  const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = "direct"};
+  batch.add("bias of rows, residual, two results", R"(graph g(%x: f16[29,72], %w: f16[45,72], %r: f16[29,45]) {
+      %c = constant {value = f16[29]{1}}
+      %z = constant {value = f16[]{0}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : f16[29,45]
+      %1 = broadcast(%c) {shape = [29,45], dims = [0]} : f16[29,45]
+      %2 = add(%0, %1) : f16[29,45]
+      %3 = broadcast(%z) {shape = [29,45], dims = []} : f16[29,45]
+      %4 = max(%2, %3) : f16[29,45]
+      %5 = add(%4, %r) : f16[29,45]
+      return "y" = %5, "z" = %2
+    })",
+            half);
+  batch.add("batches", R"(graph g(%q: f16[3,16,40], %k: f16[3,25,40]) {
+      %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} : f16[3,16,25]
+      return "y" = %0
+    })",
+            half);
+  batch.add("tf32", R"(graph g(%x: f32[29,68], %w: f32[45,68]) {
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1], tf32 = 1} : f32[29,45]
+      return "y" = %0
+    })",
+            {.tolerance = 2e-3, .algorithm = "direct"});
+  batch.add("one element", matmul_text("f16", 1, 1, 8, "", true, true, false), half);
+  for (int i = 0; i < 18; ++i) {
+    const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
+    const int64_t m = extent(120), n = extent(100), k = extent(i % 3 == 0 ? 80 : 12) * 16;
+    const unsigned skip = random() % 499;
+    const bool integers = i % 3 == 1;
+    batch.add(fmt::format("{}x{}x{} skip {}", m, n, k, skip),
+              matmul_text(integers     ? "i8"
+                          : i % 3 == 0 ? "f16"
+                                       : "bf16",
+                          m, n, k, integers ? "i32" : "", true, true, false),
+              {.tolerance = integers ? 0 : 2e-2, .algorithm = "direct", .skip = skip});
+  }
+  batch.run();
+  batch.compile();
+}
+
 // Lines along k that begin anywhere, read as they lie.
 TEST(CudaDot, Lines) {
   CudaBatch batch;
