@@ -178,7 +178,7 @@ int bench_command(const Arguments& arguments) {
       all["device_p10_ms"] = m.device_p10 * 1e3;
       all["device_p90_ms"] = m.device_p90 * 1e3;
       all["device_cold_p50_ms"] = m.device_cold * 1e3;
-    all["device_bytes"] = m.device_bytes;
+      all["device_bytes"] = m.device_bytes;
     }
     print_json(all);
     return 0;
