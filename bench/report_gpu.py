@@ -115,14 +115,22 @@ def stitch_section(name, result):
 
 def rows_section(name, result):
     text = f"## Rows of all lengths: {name}\n\n" + origin(result)
-    text += "Timed as the stitch suite. Of the copy bandwidth: bytes that have to be moved, above 64 MB, at "
-    text += f"{result['tbps']} TB/s over Heddle's time less an empty graph's.\n\n"
+    text += "Timed as the stitch suite. The best other mapping is one that the cost model did not pick. Of the copy bandwidth: bytes "
+    text += f"that have to be moved, above 64 MB, at {result['tbps']} TB/s over Heddle's time less an empty graph's, the L2 full of "
+    text += "memory that was read; in brackets full of memory that was written.\n\n"
+
+    def number(row, key):
+        return f"{row[key]:.2f}" if row.get(key) else "-"
+
     body = [
         [row["case"], row["type"], f"{row['bytes'] * 1e-6:.2f}"]
-        + [f"{row[key]:.2f}" if row.get(key) else "-" for key in ("heddle_cold_us", "torch_cold_us", "over_torch", "of_copy")]
+        + [number(row, key) for key in ("heddle_cold_us", "torch_cold_us", "over_torch")]
+        + [f"{row['other']} {row['over_other']:.2f}" if "other" in row else "-"]
+        + [number(row, "of_copy") + (f" ({row['of_copy_overwritten']:.2f})" if "of_copy_overwritten" in row else "")]
         for row in result["rows"]
     ]
-    headings = ["rows x columns", "type", "MB", "Heddle us", "torch.compile us", "over torch.compile", "of the copy bandwidth"]
+    headings = ["rows x columns", "type", "MB", "Heddle us", "torch.compile us", "over torch.compile", "best other mapping, over it",
+                "of the copy bandwidth"]
     return text + table(headings, body)
 
 

@@ -30,6 +30,9 @@ struct CompileOptions {
   std::vector<std::string> disabled_passes;  // names as `heddle opt --list` prints them
   // Parts of the stitching optimiser to do without: "adaptive-mapping", "data-reuse", "dominant-merging".
   std::vector<std::string> disabled_stitching;
+  // Who shares a row or columns that a stitch kernel reduces on a GPU, to compare with what the cost model picks (""):
+  // "warp", "block", "cluster" or "parts". Where that cannot be, the model picks.
+  std::string stitch_mapping;
   // Called on the thread of load() at the beginning of each stage, with the share of the work that is done (0 to 1).
   std::function<void(const std::string& stage, double fraction)> progress;
 };

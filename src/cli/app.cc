@@ -18,6 +18,8 @@ void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_option("--disable-pass", a.options.disabled_passes, "Leave a pass out (may be repeated)");
   app->add_option("--disable-stitching", a.options.disabled_stitching,
                   "Leave out adaptive-mapping, data-reuse or dominant-merging (may be repeated)");
+  app->add_option("--stitch-mapping", a.options.stitch_mapping,
+                  "Reductions on a GPU: warp, block, cluster or parts, not what the cost model picks");
   app->add_flag_callback(
       "--no-cache", [&a] { a.options.use_cache = false; }, "Compile even if the cache has a plan");
   app->add_flag_callback(

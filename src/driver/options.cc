@@ -49,6 +49,17 @@ schedule::StitchOptions parse_stitch(const std::vector<std::string>& without) {
   return options;
 }
 
+schedule::ForcedMapping parse_mapping(const std::string& name) {
+  using schedule::ForcedMapping;
+  if (name.empty()) return ForcedMapping::kNone;
+  if (name == "warp") return ForcedMapping::kWarp;
+  if (name == "block") return ForcedMapping::kBlock;
+  if (name == "cluster") return ForcedMapping::kCluster;
+  if (name == "parts") return ForcedMapping::kParts;
+  fail(ErrorCode::kInvalidArgument, "mapping of stitches", fmt::format("\"{}\" is unknown", name),
+       "Use warp, block, cluster or parts");
+}
+
 // Size and date of the file that holds this code: two builds of one version need not make the same plans.
 std::string build_identity() {
   Dl_info info{};
@@ -94,6 +105,7 @@ Settings resolve(const CompileOptions& options) {
   settings.precision = parse_precision(options.precision);
   settings.fusion = parse_fusion(options.fusion);
   settings.stitch = parse_stitch(options.disabled_stitching);
+  settings.stitch.mapping = parse_mapping(options.stitch_mapping);
   for (const std::string& name : options.disabled_passes) {
     if (passes::find_pass(name) == nullptr) {
       fail(ErrorCode::kInvalidArgument, "disabled pass", fmt::format("there is no pass \"{}\"", name),
@@ -112,6 +124,7 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   const schedule::StitchOptions& stitch = settings.stitch;
   for (const bool part : {stitch.adaptive_mapping, stitch.data_reuse, stitch.dominant_merging})
     hasher.add(int64_t{part});
+  hasher.add(static_cast<int64_t>(stitch.mapping));
   for (const auto& [name, shape] : options.shapes) hasher.add("shape").add(name).add(to_string(shape));
   for (const auto& [name, value] : options.values) {
     hasher.add("value").add(name).add(to_string(value.dtype())).add(to_string(value.shape()));

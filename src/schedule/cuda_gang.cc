@@ -1,6 +1,7 @@
 #include "schedule/cuda_gang.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace heddle::schedule {
 namespace {
@@ -28,7 +29,8 @@ int threads_for(int64_t steps) {
 
 }  // namespace
 
-std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector, double bytes) {
+std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector, double bytes,
+                                      bool again, int least_blocks) {
   constexpr int64_t kLeastSteps = 256;              // of a block: fewer are not worth the exchange
   constexpr int64_t kMostKept = int64_t{200} << 8;  // elements of a block in registers or shared memory
   constexpr double kAgain = 1.5;                    // what does not stay on the chip is read again
@@ -36,9 +38,11 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
   if (target.sm < kClusters || rows < 1) return std::nullopt;
   int best = 1;
   double least = 0;
-  for (int blocks = 1; blocks <= kMostBlocks; blocks *= 2) {
+  for (int blocks = least_blocks; blocks <= kMostBlocks; blocks *= 2) {
     const int64_t own = ceil_div(steps, blocks), all = rows * blocks;
-    if (blocks > 1 && own < kLeastSteps) break;
+    if (blocks > 1 && (own < kLeastSteps || blocks > target.sms)) break;
+    const bool kept = own * vector <= kMostKept;
+    if (blocks > 1 && !kept) continue;
     const int64_t words = ceil_div(own, threads_for(own)) * vector;
     const int64_t registers = std::min<int64_t>(40 + 3 * words / 2, 128) * threads_for(own);
     const int64_t each =
@@ -47,7 +51,7 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
     const auto turns = static_cast<double>(ceil_div(all, resident(target, blocks, each)));
     double us = std::max(static_cast<double>(rows) * bytes / (target.copy_tbps * 1e6),
                          busy * bytes / std::min(target.sm_gbps * 1e3, target.copy_tbps * 1e6 * 1.3 / target.sms));
-    if (own * vector > kMostKept) us *= kAgain;
+    if (again && !kept) us *= kAgain;
     us += (turns - 1) * kTurnUs * (blocks > 1);
     if (blocks > 1) us += 2 * target.cluster_barrier_us;
     if (least == 0 || us < 0.97 * least) {
@@ -55,7 +59,7 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
       best = blocks;
     }
   }
-  if (best == 1 || ceil_div(steps, best) * vector > kMostKept) return std::nullopt;
+  if (best == 1) return std::nullopt;
   const int threads = threads_for(ceil_div(steps, best));
   const auto together = ceil_div(rows * best, resident(target, best, 1));
   return CudaGang{best, threads, 0, static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
@@ -100,6 +104,23 @@ std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows,
     }
   }
   return best;
+}
+
+std::optional<CudaGang> gang_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+                                      int64_t segment, int vector) {
+  constexpr int64_t kLeastPoints = 512, kMostThreads = 512;  // of a block
+  if (target.sm < kClusters || columns % segment != 0 || segment % vector != 0) return std::nullopt;
+  const int64_t vectors = segment / vector, clusters = columns / segment * others;
+  int blocks = kMostBlocks;
+  const auto points = [&] { return rows * vectors / blocks; };
+  while (blocks > 2 && (clusters * blocks > 2 * target.sms || points() < kLeastPoints)) blocks /= 2;
+  if (points() < kLeastPoints || blocks > target.sms) return std::nullopt;
+  const int64_t whole = std::lcm(vectors, int64_t{32});  // a thread stays with its columns
+  if (whole > kMostThreads) return std::nullopt;
+  const int64_t threads = std::clamp<int64_t>(points() / 4 / whole, 1, kMostThreads / whole) * whole;
+  const int64_t together = ceil_div(clusters * blocks, resident(target, blocks, 1));
+  return CudaGang{blocks, static_cast<int>(threads), segment,
+                  static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
 }
 
 std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int vector,

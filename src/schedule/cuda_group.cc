@@ -20,8 +20,13 @@ constexpr int64_t kBlockTurns = 8;   // rows that the teams of a block should ha
 // Cuts a group into kernels for a GPU: roots are the group's outputs and the values that one kernel hands to another.
 class CudaGroupScheduler {
  public:
-  CudaGroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target)
-      : outer_(graph), group_(group), target_(target), cuda_(target.cuda), local_(extract(graph, group)) {}
+  CudaGroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target, ForcedMapping forced)
+      : outer_(graph),
+        group_(group),
+        target_(target),
+        cuda_(target.cuda),
+        forced_(forced),
+        local_(extract(graph, group)) {}
 
   ScheduledGroup run() {
     constexpr int kMaxSplits = 24;
@@ -87,7 +92,8 @@ class CudaGroupScheduler {
     std::set<ir::ValueId> roots;
     for (const Root& root : probe.roots) roots.insert(root.value);
     return map_cuda(
-        probe, local_.graph, target_, [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); }, carry);
+        probe, local_.graph, target_, [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); }, carry,
+        forced_);
   }
 
   void next_kernel() {
@@ -389,6 +395,7 @@ class CudaGroupScheduler {
   const ir::Group& group_;
   const Target& target_;
   const CudaTarget& cuda_;
+  const ForcedMapping forced_;
   LocalGraph local_;
   ScheduledGroup result_;
   std::vector<Joint> joint_;
@@ -406,8 +413,9 @@ class CudaGroupScheduler {
 
 }  // namespace
 
-ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target) {
-  return CudaGroupScheduler(graph, group, target).run();
+ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                    const StitchOptions& options) {
+  return CudaGroupScheduler(graph, group, target, options.mapping).run();
 }
 
 }  // namespace heddle::schedule

@@ -42,7 +42,8 @@ inline constexpr int64_t kSerialReserve = 48;
 using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
 
 // `carry`: whether a variable that some reductions reduce may become the serial loop of a block.
-CudaOutcome map_cuda(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, bool carry);
+CudaOutcome map_cuda(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, bool carry,
+                     ForcedMapping forced = ForcedMapping::kNone);
 
 std::shared_ptr<CudaStitchDesc> build_cuda_stages(Probe& probe, const ir::Graph& graph, const CudaMapping& mapping,
                                                   const Target& target);

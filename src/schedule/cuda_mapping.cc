@@ -5,21 +5,20 @@
 #include "base/check.h"
 #include "schedule/cuda_gang.h"
 #include "schedule/cuda_kernel.h"
+#include "schedule/cuda_team.h"
 
 namespace heddle::schedule {
 namespace {
 
 constexpr int64_t kTile = 32;                  // of a transposed block in both directions, in elements of 4 bytes
 constexpr int64_t kTileMinimum = 8;            // dimensions shorter than this are not worth a transposition
-constexpr int64_t kSegment = 128;              // bytes that neighbouring threads should read side by side
-constexpr int64_t kSteps = 8;                  // vectors that a thread keeps of a row
 constexpr int64_t kRowThreads = 128;           // of a block that has several rows, or
 constexpr int64_t kFewRowThreads = 64;         // where they are long enough
 constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread,
 constexpr int64_t kShortAlone = 8;             // where there are few columns, of up to so many
-constexpr double kBlockGbps = 45;              // of a block that walks down a segment of columns, measured on an H200
-constexpr int64_t kThreadsToFill = 512;        // per multiprocessor, to have enough loads in flight
 constexpr int64_t kSharedPerBlock = 96 << 10;  // two blocks on a multiprocessor
+constexpr int64_t kLongRow = 2048;             // vectors
+constexpr int64_t kLeastOfPart = 4;            // values of a reduction in parts
 constexpr int64_t kCarriedWords = 32;          // registers for running results across the turns of a serial loop
 
 int64_t ceil_div(int64_t a, int64_t b) {
@@ -34,8 +33,8 @@ uint64_t bit(VarId v) {
 
 class CudaMapper {
  public:
-  CudaMapper(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier)
-      : probe_(probe), graph_(graph), target_(target), cuda_(target.cuda), frontier_(frontier) {}
+  CudaMapper(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, ForcedMapping forced)
+      : probe_(probe), graph_(graph), target_(target), cuda_(target.cuda), frontier_(frontier), forced_(forced) {}
 
   CudaOutcome run(bool carry) {
     cut_recomputed();
@@ -263,10 +262,10 @@ class CudaMapper {
     const int vector = vector_of_kernel(false);
     const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = reduced_volume();
     const int64_t threads = others * ceil_div(extent(v), vector);
-    const bool many = threads >= cuda_.sms * int64_t{128};
-    const bool alone =
-        has_scan() || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024};
-    const int64_t each = alone ? vector : columns_of_block(extent(v), vector),
+    const bool many = threads >= cuda_.sms * int64_t{256};
+    bool alone = has_scan() || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024};
+    if (forced_ != ForcedMapping::kNone && !has_scan()) alone = forced_ == ForcedMapping::kWarp;
+    const int64_t each = alone ? vector : columns_of_block(extent(v), vector, widest_element(), work_.bytes),
                   most = cuda_.shared_bytes_per_block - 8192;
     int threads_of_block = threads >= cuda_.sms * int64_t{256} ? 256 : 64;
     const auto bytes = [&] { return has_scan() ? 0 : scratch_of_column() * each * (alone ? threads_of_block : 1); };
@@ -281,12 +280,17 @@ class CudaMapper {
       return;
     }
     if (gang_of_columns(v)) return;
-    const int64_t block = columns_of_block(extent(v), vector);
+    const int64_t block = columns_of_block(extent(v), vector, widest_element(), work_.bytes);
     add_blocked(v, block);
     const int64_t points = rows * ceil_div(block, vector);
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
-    sm_gbps_ = kBlockGbps * std::max<double>(1, static_cast<double>(iterations_of(mapping_.grid)) / cuda_.sms);
+    sm_gbps_ = gbps_of_columns(iterations_of(mapping_.grid), vector);
     mapping_.reason = fmt::format("{} columns a block", block);
+  }
+
+  // Of a multiprocessor, where so many blocks walk down columns.
+  double gbps_of_columns(int64_t blocks, int vector) const {
+    return column_gbps(vector * widest_element()) * std::max<double>(1, static_cast<double>(blocks) / cuda_.sms);
   }
 
   // Bytes of shared memory for what a column reduces to several values.
@@ -297,26 +301,6 @@ class CudaMapper {
       if (kept > 1) bytes += kept * 8;
     }
     return bytes;
-  }
-
-  // About a segment, of whole sectors if possible; one that divides the row leaves no thread without work. Where there
-  // is little to read, more blocks are worth more than whole sectors.
-  int64_t columns_of_block(int64_t columns, int vector) const {
-    constexpr int64_t kSector = 32;
-    constexpr double kMuch = 16 << 20;  // bytes
-    const int64_t bytes = widest_element(), wanted = kSegment / bytes;
-    const auto divides = [&](int64_t b, int64_t sector) {
-      return columns % b == 0 && b % vector == 0 && b * bytes % sector == 0;
-    };
-    for (int64_t sector : {kSector, int64_t{1}}) {
-      for (int64_t b = wanted; b >= wanted / 2; --b) {
-        if (divides(b, sector)) return b;
-      }
-      for (int64_t b = wanted + 1; sector > 1 && work_.bytes >= kMuch && b <= 2 * wanted; ++b) {
-        if (divides(b, sector)) return b;
-      }
-    }
-    return ceil_div(std::min(columns, wanted), vector) * vector;
   }
 
   int64_t widest_element() const {
@@ -340,7 +324,8 @@ class CudaMapper {
       const uint64_t own = vars_of(root) & ~parallel_;
       return own == 0 || own == reduced;
     });
-    if (!again || !whole) return false;
+    if (!whole) return false;
+    if (!again) return gang_of_sums(v, reduced);
     const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = probe_.volume(reduced);
     auto gang = gang_for_columns(cuda_, rows, extent(v), others, widest_element());
     if (!gang && others == 1) {
@@ -348,14 +333,38 @@ class CudaMapper {
       mapping_.whole_grid = gang.has_value();
     }
     if (!gang) return false;
-    add_blocked(v, gang->columns);
-    mapping_.gang = gang->blocks;
-    mapping_.resident = gang->resident;
-    mapping_.threads = gang->threads;
-    mapping_.team = gang->threads * gang->blocks;
-    mapping_.reason =
-        fmt::format("{} columns of {} rows in {} blocks", gang->columns, probe_.volume(reduced), gang->blocks);
+    take_gang(v, *gang);
     return true;
+  }
+
+  // Nothing but the columns' results is wanted.
+  bool gang_of_sums(VarId v, uint64_t reduced) {
+    constexpr double kWorthwhile = 0.3e-6, kMuch = 16 << 20;  // bytes, for which a second kernel is little
+    const bool free = forced_ == ForcedMapping::kNone && work_.bytes < kMuch;
+    if (forced_ != ForcedMapping::kCluster && !free) return false;
+    const int vector = vector_of_kernel(false);
+    const int64_t others = probe_.volume(parallel_ & ~bit(v)),
+                  segment = columns_of_block(extent(v), vector, widest_element(), work_.bytes);
+    const auto gang = gang_for_sums(cuda_, probe_.volume(reduced), extent(v), others, segment, vector);
+    if (!gang) return false;
+    const int64_t blocks = others * ceil_div(extent(v), segment);
+    const int64_t all = blocks * gang->blocks;
+    const double apart = seconds_of(blocks, gbps_of_columns(blocks, vector));
+    const double together = seconds_of(all, gbps_of_columns(all, vector));
+    const double extra = 2e-6 * cuda_.cluster_barrier_us;
+    if (free && together + extra + kWorthwhile > apart) return false;
+    take_gang(v, *gang);
+    sm_gbps_ = gbps_of_columns(all, vector);
+    extra_seconds_ = extra;
+    return true;
+  }
+  void take_gang(VarId v, const CudaGang& gang) {
+    add_blocked(v, gang.columns);
+    mapping_.gang = gang.blocks;
+    mapping_.resident = gang.resident;
+    mapping_.threads = gang.threads;
+    mapping_.team = gang.threads * gang.blocks;
+    mapping_.reason = fmt::format("{} columns of {} rows in {} blocks", gang.columns, reduced_volume(), gang.blocks);
   }
 
   // Whether all that is reduced is one value an iteration, known to every thread.
@@ -365,26 +374,14 @@ class CudaMapper {
     });
   }
 
-  // Threads for an iteration of so many vectors. Two or three vectors a thread keep enough loads in flight at the
-  // fewest registers; where there are too few threads to fill the device, more of them do as well.
-  int64_t team_for(int64_t steps, int64_t iterations) const {
-    constexpr int64_t kMostTeam = 512;
-    constexpr double kCost[] = {1.07, 1, 1.01, 1.03, 1.06};  // by vectors of a thread, as measured on an H200
-    int64_t best = 32;
-    double least = 0;
-    for (int64_t team = 1; team <= kMostTeam; team += team < 32 ? team : 32) {
-      const int64_t each = ceil_div(steps, team);
-      const bool few = iterations * team < cuda_.sms * kThreadsToFill;
-      double cost = few ? 1 + 0.05 * static_cast<double>(each) : kCost[std::min<int64_t>(each, 5) - 1];
-      if (each > kSteps) cost += 0.1 * static_cast<double>(ceil_div(each, kSteps));
-      cost *= static_cast<double>(each * team) / static_cast<double>(steps);
-      if (team > 32) cost *= 1.02;  // barriers
-      if (least == 0 || cost < least - 1e-9) {
-        least = cost;
-        best = team;
-      }
-    }
-    return best;
+  // How often a row is gone over again after its first reduction: for each further one, and for what is stored.
+  int passes_again() const {
+    const bool stored = std::any_of(probe_.roots.begin(), probe_.roots.end(), [&](const Root& root) {
+      return probe_.volume(vars_of(root) & ~mapping_.fixed) > 1;
+    });
+    int levels = 0;
+    for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
+    return std::max(levels - 1, 0) + (stored ? 1 : 0);
   }
 
   // A team walks over what one iteration has left.
@@ -392,6 +389,7 @@ class CudaMapper {
     fix_others(0);
     if (mapping_.serial) mapping_.fixed |= bit(*mapping_.serial);
     const int vector = vector_of_kernel(false);
+    access_ = vector * widest_element();
     int64_t points = 1;
     const auto inner = [&](uint64_t vars) { return probe_.volume(vars & ~mapping_.fixed); };
     for (const Instance& i : probe_.instances) points = std::max(points, inner(i.kept | i.reduced));
@@ -399,16 +397,26 @@ class CudaMapper {
     const int64_t steps = ceil_div(points, vector);  // of all threads together
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(mapping_.grid) * turns;
-    const bool one_warp = mapping_.serial && steps <= 32 * kSteps;
-    int64_t team = one_warp ? 32 : team_for(steps, iterations);
+    const bool one_warp = mapping_.serial && steps <= 32 * kStepsOfThread;
+    int64_t team = one_warp ? 32 : team_for_row(cuda_, steps, iterations, access_, passes_again() > 0);
+    if (!mapping_.serial && forced_ == ForcedMapping::kWarp) team = std::min<int64_t>(32, power_of_two_from(steps));
+    if (!mapping_.serial && forced_ == ForcedMapping::kBlock) {
+      team = std::clamp<int64_t>(ceil_div(steps, 4 * 32) * 32, kFewRowThreads, 512);
+    }
     if (mapping_.serial && steps * vector > team * kCarriedWords) {
       outcome_.reason = "running results of its columns do not fit registers";
       failed_ = true;
     }
-    if (!mapping_.serial && one_value_each()) {
+    const bool may_gang = forced_ != ForcedMapping::kWarp && forced_ != ForcedMapping::kBlock;
+    if (!mapping_.serial && may_gang && one_value_each()) {
       const double each = work_.bytes / static_cast<double>(iterations);
-      if (const auto gang = gang_for_rows(cuda_, iterations, steps, vector, each)) {
+      // Blocks of 512 threads that read, reduce and write by turns are alone on their multiprocessor. Where other
+      // operands take registers, smaller ones are not worth the exchange.
+      const bool again = passes_again() > 0, alone = again && steps >= kLongRow && probe_.leaves.size() == 1;
+      const int least = (alone && iterations >= 2 * cuda_.sms) || forced_ == ForcedMapping::kCluster ? 2 : 1;
+      if (const auto gang = gang_for_rows(cuda_, iterations, steps, vector, each, again, least)) {
         steps_ = ceil_div(steps, gang->threads * gang->blocks);
+        pass_over(ceil_div(points, gang->blocks));
         mapping_.gang = gang->blocks;
         mapping_.resident = gang->resident;
         mapping_.threads = gang->threads;
@@ -425,6 +433,15 @@ class CudaMapper {
     }
     mapping_.reason = fmt::format("{} points an iteration", points);
     fit_scratch();
+  }
+
+  // Blocks that run side by side first read their part of a row, then go over it again, and exchange results.
+  void pass_over(int64_t elements) {
+    constexpr double kPerSecond = 16 * 1.7e9;  // that a block makes exponentials of
+    extra_seconds_ += passes_again() * static_cast<double>(elements) / kPerSecond;
+    int levels = 0;
+    for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
+    extra_seconds_ += 2e-6 * levels * cuda_.cluster_barrier_us;
   }
 
   // As many warps as have registers for a row, the next one, and the running results of its columns.
@@ -484,7 +501,7 @@ class CudaMapper {
     }
     const double bytes = work_.bytes / static_cast<double>(std::max<int64_t>(iterations, 1));
     const auto block_bytes = [&] { return bytes * static_cast<double>(teams * mapping_.turns); };
-    if (block_bytes() < kBlockBytes && mapping_.threads < kMostThreads && iterations > 64 * teams * cuda_.sms) {
+    if (block_bytes() < kBlockBytes && mapping_.threads < kMostThreads && iterations > 4 * teams * cuda_.sms) {
       mapping_.threads *= 2;
       teams *= 2;
     }
@@ -492,6 +509,15 @@ class CudaMapper {
            iterations > 64 * teams * mapping_.turns * cuda_.sms) {
       mapping_.turns *= 2;
     }
+    // Narrow loads are few bytes in flight.
+    const bool narrow = mapping_.team > 1 && access_ < 16 && steps_ * access_ <= 16;
+    if (narrow && mapping_.turns == 1 && iterations > 8 * teams * cuda_.sms) mapping_.turns = 2;
+  }
+
+  // What so many blocks take to move everything, at `gbps` of a multiprocessor that has work.
+  double seconds_of(int64_t blocks, double gbps) const {
+    const double busy = static_cast<double>(std::min<int64_t>(blocks, cuda_.sms));
+    return std::max(work_.bytes / (cuda_.copy_tbps * 1e12), work_.bytes / (busy * std::min(gbps, cuda_.sm_gbps) * 1e9));
   }
 
   void finish() {
@@ -500,9 +526,8 @@ class CudaMapper {
     const int64_t teams = mapping_.serial ? 1 : mapping_.teams();
     mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.gang;
     const double whole = work_.bytes / (cuda_.copy_tbps * 1e12);
-    const double busy = static_cast<double>(std::min<int64_t>(mapping_.blocks, cuda_.sms));
-    const double rate = std::min(sm_gbps_ > 0 ? sm_gbps_ : cuda_.sm_gbps, cuda_.sm_gbps);
-    outcome_.seconds = std::max(whole, work_.bytes / (busy * rate * 1e9)) + cuda_.graph_boundary_us * 1e-6;
+    outcome_.seconds = seconds_of(mapping_.blocks, sm_gbps_ > 0 ? sm_gbps_ : cuda_.sm_gbps) + extra_seconds_ +
+                       cuda_.graph_boundary_us * 1e-6;
     mapping_.reason += fmt::format(", {:.3g} MB, {} iterations, {} blocks of {} threads in teams of {}",
                                    work_.bytes * 1e-6, iterations, mapping_.blocks, mapping_.threads, mapping_.team);
     if (!failed_ && !probe_.instances.empty() && !mapping_.serial) more_parallelism(whole);
@@ -522,7 +547,8 @@ class CudaMapper {
     const double again = written > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
     const double second = sm_gbps_ > 0 ? 2e-6 : 1e-6;  // columns in parts are read as columns again
     const double split = whole + again + levels * (boundary + 1e-6) + second;
-    if (outcome_.seconds <= 1.15 * split) return;
+    const bool free = forced_ == ForcedMapping::kNone;
+    if (free ? outcome_.seconds <= 1.15 * split : forced_ != ForcedMapping::kParts) return;
     for (const Instance& i : probe_.instances) {
       const std::set<ir::ValueId> cuts = frontier_(i.value);
       if (i.level == 0) outcome_.cuts.insert(cuts.begin(), cuts.end());
@@ -535,8 +561,13 @@ class CudaMapper {
       if (widest == nullptr || probe_.volume(i.reduced) > probe_.volume(widest->reduced)) widest = &i;
     }
     if (widest == nullptr) return;
-    const int64_t parts = 2 * cuda_.sms / std::max<int64_t>(mapping_.blocks, 1);
-    if (parts < 2 || probe_.volume(widest->reduced) < 4 * parts) return;
+    // Segments of columns that begin within lines of memory do better in more blocks, which even them out.
+    const bool ragged = sm_gbps_ > 0 && extent(*mapping_.vector) * widest_element() % kColumnSegment != 0 &&
+                        work_.bytes > 0.5 * static_cast<double>(cuda_.l2_bytes);
+    const int64_t parts =
+        std::min((ragged ? 16 : 2) * cuda_.sms / std::max<int64_t>(mapping_.blocks / mapping_.gang, 1),
+                 probe_.volume(widest->reduced) / kLeastOfPart);
+    if (parts < 2) return;
     outcome_.split = widest->value;
     outcome_.parts = parts;
   }
@@ -546,19 +577,23 @@ class CudaMapper {
   const Target& target_;
   const CudaTarget& cuda_;
   const Frontier& frontier_;
+  const ForcedMapping forced_;
   CudaOutcome outcome_;
   CudaMapping mapping_;
   uint64_t parallel_ = 0;
   Work work_;
   bool failed_ = false;
-  double sm_gbps_ = 0;  // that a multiprocessor reaches with this mapping; 0: what it can
-  int64_t steps_ = 8;   // vectors of an iteration that a thread has
+  int64_t access_ = 16;       // bytes of a vector of a row
+  double extra_seconds_ = 0;  // beside moving the bytes
+  double sm_gbps_ = 0;        // that a multiprocessor reaches with this mapping; 0: what it can
+  int64_t steps_ = 8;         // vectors of an iteration that a thread has
 };
 
 }  // namespace
 
-CudaOutcome map_cuda(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, bool carry) {
-  return CudaMapper(probe, graph, target, frontier).run(carry);
+CudaOutcome map_cuda(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, bool carry,
+                     ForcedMapping forced) {
+  return CudaMapper(probe, graph, target, frontier, forced).run(carry);
 }
 
 }  // namespace heddle::schedule

@@ -114,6 +114,7 @@ struct CudaStitchDesc {
   int64_t inner_steps(const CudaSpread& spread) const;
 };
 
-ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target);
+ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                    const StitchOptions& options = {});
 
 }  // namespace heddle::schedule

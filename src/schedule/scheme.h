@@ -24,6 +24,16 @@ struct SchemeChoice {
   bool operator==(const SchemeChoice&) const = default;
 };
 
+// Who shares an iteration that reduces, where that is not the cost model's choice but one to compare it with. What
+// cannot be done so is done as the model says.
+enum class ForcedMapping : uint8_t {
+  kNone,
+  kWarp,     // at most a warp a row, or a thread a vector of columns
+  kBlock,    // a block
+  kCluster,  // several blocks
+  kParts,    // two kernels, the second of which joins the parts
+};
+
 // What the stitching optimiser may do: all of it, except where its parts are to be compared.
 struct StitchOptions {
   // Grids, column blocks, tiles and splits of reductions by shape and machine; else an iteration for each element that
@@ -34,6 +44,7 @@ struct StitchOptions {
   bool data_reuse = true;
   // Reductions and outputs over the same data share one sweep; else each has its own.
   bool dominant_merging = true;
+  ForcedMapping mapping = ForcedMapping::kNone;  // of reductions on a GPU
   bool operator==(const StitchOptions&) const = default;
 };
 

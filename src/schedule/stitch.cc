@@ -388,7 +388,7 @@ ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, c
     fail(ErrorCode::kUnsupportedOperator, "stitch group",
          fmt::format("{} nodes in one group, at most {} are compiled together", group.nodes.size(), kMaxNodes));
   }
-  if (target.kind == TargetKind::kCuda) return schedule_cuda_stitch(graph, group, target);
+  if (target.kind == TargetKind::kCuda) return schedule_cuda_stitch(graph, group, target, options);
   return GroupScheduler(graph, group, target, options).run();
 }
 

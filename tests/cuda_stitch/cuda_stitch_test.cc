@@ -192,6 +192,34 @@ TEST(CudaStitch, PartsOfAConcatenation) {
   batch.run();
 }
 
+// Few columns of many rows: each block of a cluster walks down some of them.
+TEST(CudaStitch, ColumnsOfAGang) {
+  Batch batch;
+  for (DType dtype : {DType::kF32, DType::kF16}) {
+    for (int64_t n : {7, 40, 64}) {
+      for (int64_t m : {1000, 1999}) {
+        batch.add(
+            "columns" + std::to_string(m) + "x" + std::to_string(n) + std::string(to_string(dtype)),
+            [&, m = m, n = n, dtype = dtype](Builder& b) {
+              const auto x = b.cast(input(b, "x", dtype, {m, n}), DType::kF32);
+              b.graph().output("s", b.reduce("sum", x, {0}, false));
+              b.graph().output("scale", b.unary(Op::kSqrt, b.mean(b.mul(x, x), {0}, false)));
+            },
+            1e-3);
+      }
+    }
+  }
+  batch.add("least of the middle", [&](Builder& b) {
+    b.graph().output("y", b.reduce("min", input(b, "x", DType::kF32, {2, 900, 32}), {1}, false));
+  });
+  batch.add("where", [&](Builder& b) {
+    const auto x = input(b, "x", DType::kF32, {1500, 32});
+    b.graph().output("at",
+                     b.emit(Op::kArgReduce, {x}, {{"kind", std::string("min")}, {"dim", int64_t{0}}, {"last", false}}));
+  });
+  batch.run();
+}
+
 TEST(CudaStitch, RowsOnOneMultiprocessor) {
   Target target = test_target();
   target.cuda.sms = 1;

@@ -94,6 +94,12 @@ std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs,
   return with_state([&](CudaRunState& state) { return state.time(inputs, runs, cold); });
 }
 
+std::vector<double> CudaExecutor::device_seconds(
+    std::span<const Tensor> inputs, int runs,
+    const std::function<void(CudaDriver::Handle stream, int run)>& before) const {
+  return with_state([&](CudaRunState& state) { return state.time(inputs, runs, before); });
+}
+
 std::vector<double> CudaExecutor::step_seconds(std::span<const Tensor> inputs, int runs) const {
   return with_state([&](CudaRunState& state) { return state.time_steps(inputs, runs); });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -21,6 +22,9 @@ class CudaExecutor : public Executor {
   int64_t bytes_per_run() const override;
   std::vector<double> step_seconds(std::span<const Tensor> inputs, int runs) const override;
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs, bool cold = false) const override;
+  // The same, with what `before` puts on the stream ahead of each run.
+  std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs,
+                                     const std::function<void(CudaDriver::Handle stream, int run)>& before) const;
   uint64_t device_bytes() const override;
 
   // Graphs that one run launches at least: 1 for a plan of kernels alone.

@@ -142,22 +142,28 @@ std::vector<Tensor> CudaRunState::run(std::span<const Tensor> inputs) {
 // Runs are queued without waiting for one another, so that what a launch costs the host is not in between. Overwriting
 // other memory hides that, too, and a graph that is launched before its last launch has ended begins later: some 1 us.
 std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs, bool cold) {
+  if (!cold) return time(inputs, runs, nullptr);
+  context_.make_current();
+  const CudaBuffer other(context_, flush_bytes(context_.device().target));
+  return time(inputs, runs, [&](CudaDriver::Handle stream, int run) {
+    const auto word = static_cast<unsigned>(run);
+    context_.check(context_.driver().set_d32_async(other.address(), word, other.size() / 4, stream),
+                   "cuMemsetD32Async");
+  });
+}
+
+std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs,
+                                       const std::function<void(CudaDriver::Handle stream, int run)>& before) {
   context_.make_current();
   send_inputs(inputs);
   std::vector<std::unique_ptr<CudaStopwatch>> watches;
-  std::optional<CudaBuffer> other;
-  if (cold) other.emplace(context_, flush_bytes(context_.device().target));
   for (int i = 0; i < runs; ++i) {
-    if (other) {
-      context_.check(context_.driver().set_d32_async(other->address(), static_cast<unsigned>(i), other->size() / 4,
-                                                     stream_.handle()),
-                     "cuMemsetD32Async");
-    }
+    if (before) before(stream_.handle(), i);
     watches.push_back(std::make_unique<CudaStopwatch>(context_));
     watches.back()->start(stream_.handle());
     execute(binding_.program);
     watches.back()->stop(stream_.handle());
-    if (other) stream_.synchronize();
+    if (before) stream_.synchronize();
   }
   stream_.synchronize();
   uploads_.clear();

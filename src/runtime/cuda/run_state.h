@@ -24,6 +24,9 @@ class CudaRunState {
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe);
   // Device time of runs, without the copies of inputs and outputs. `cold`: the L2 is overwritten before each.
   std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
+  // The same, with what `before` puts on the stream ahead of each run.
+  std::vector<double> time(std::span<const Tensor> inputs, int runs,
+                           const std::function<void(CudaDriver::Handle stream, int run)>& before);
 
   // The same for each outermost step; medians over runs. A step of the host counts 0.
   std::vector<double> time_steps(std::span<const Tensor> inputs, int runs);
