@@ -220,13 +220,13 @@ int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
   const int raw = (problem.shifted_a ? tile::gemm_raw_bytes(tile_m, problem.a_k_major, element, slots) : 0) +
                   (problem.shifted_b ? tile::gemm_raw_bytes(tile_n, problem.b_k_major, element, slots) : 0);
   const int split = problem.split ? tile::gemm_split_bytes(tile_n, stages) : 0;
-  return raw + split +
+  const bool near = brings_near(problem, *this);
+  return raw + split + (near ? tile::kGemmNearBarrierBytes : 0) +
          tile::gemm_shared_bytes(
              tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
              swapped ? problem.a_k_major : problem.b_k_major, stages, consumers,
-             brings_near(problem, *this)
-                 ? tile::gemm_near_bytes(tile_m, tile_n, consumers)
-                 : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
+             near ? tile::gemm_near_bytes(tile_m, tile_n, consumers, ping_pong)
+                  : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
 }
 
 bool brings_near(const CudaGemmProblem& p, const CudaGemmConfig& c) {

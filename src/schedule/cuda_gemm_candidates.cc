@@ -216,7 +216,7 @@ TensorMapDesc output_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   return map;
 }
 
-TensorMapDesc near_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+TensorMapDesc near_map(const CudaGemmProblem& p) {
   constexpr int64_t kElement = 2;
   const CudaGemmNear& near = *p.near;
   TensorMapDesc map;
@@ -227,7 +227,7 @@ TensorMapDesc near_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   map.strides = {static_cast<uint64_t>(near.row * kElement),
                  static_cast<uint64_t>((p.batch > 1 ? near.batch : near.row * p.m) * kElement)};
   map.swizzle_bytes = tile::kGemmRowBytes;
-  map.box = {tile::kGemmRowBytes / kElement, static_cast<uint32_t>(c.tile_m)};
+  map.box = {tile::kGemmRowBytes / kElement, 16};
   return map;
 }
 
@@ -376,7 +376,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   } else if (!p.views) {
     launch.maps.push_back(launch.maps[0]);
   }
-  if (brings_near(p, c)) launch.maps.push_back(near_map(p, c));
+  if (brings_near(p, c)) launch.maps.push_back(near_map(p));
   set_divisors(args);
   launch.arguments = {bytes_of(args)};
   if (c.store == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), kOperandD});

@@ -46,7 +46,8 @@ struct GemmArgs {
   int64_t d_row, d_batch;  // strides of D; kEpilogue: of its first result, where that is a matrix (0: is none)
   // Batches in two dimensions, of which the inner one (heads, 1: there is none) lies within the rows of an operand: so
   // many elements apart; 0: that operand has one stride for all batches.
-  int32_t heads, a_step, b_step, unused;
+  int32_t heads, a_step, b_step;
+  int32_t zero;                                                           // always, but the compiler cannot know
   GemmDivisor by_tiles, by_splits, by_heads, by_band, by_group, by_last;  // set_divisors()
 };
 static_assert(sizeof(GemmArgs) == 168);
@@ -141,17 +142,30 @@ TILE_HD constexpr int gemm_staging_bytes(GemmStore store, bool swapped, int tile
   return piece.buffers * piece.buffer_bytes();
 }
 
-// Of one warp where a tile of a matrix beside D is brought to where the tile of D leaves from.
-TILE_HD constexpr int gemm_near_bytes(int tile_m, int tile_n, int consumers) {
-  return tile_m * tile_n * 2 / (4 * consumers);
+// A matrix of 16-bit elements beside D: each warp has a place for so many pieces of 16 rows and 128 bytes, which come
+// where those of D leave from: pieces `i`, `i` + gemm_near_places() ... of its tiles share one.
+TILE_HD constexpr int gemm_near_pieces(int tile_m, int tile_n, int consumers, bool ping_pong) {
+  return tile_m / (ping_pong ? 1 : consumers) / 64 * (tile_n / 64);
 }
+TILE_HD constexpr int gemm_near_places(int tile_m, int tile_n, int consumers, bool ping_pong) {
+  const int pieces = gemm_near_pieces(tile_m, tile_n, consumers, ping_pong);
+  for (int places = 4; places > 1; --places) {
+    if (pieces % places == 0) return places;
+  }
+  return 1;
+}
+// Of one warp.
+TILE_HD constexpr int gemm_near_bytes(int tile_m, int tile_n, int consumers, bool ping_pong) {
+  return gemm_near_places(tile_m, tile_n, consumers, ping_pong) * kGemmStagingBytes;
+}
+inline constexpr int kGemmNearBarrierBytes = 32 * 8;  // at most: of eight warps with four places each
 
 TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
                                         int consumers, int staging_bytes) {
   const int ring = stages * (gemm_operand_bytes(tile_m, a_k_major) + gemm_operand_bytes(tile_n, b_k_major));
   const int staging = consumers * 4 * staging_bytes;
-  // 1024 to align the base; two barriers a stage, two for turns, three for the matrix beside D
-  return 1024 + ring + staging + stages * 16 + 40;
+  // 1024 to align the base; two barriers a stage, two for turns
+  return 1024 + ring + staging + stages * 16 + 16;
 }
 
 // Of f32 in two parts (gemm_sm90_split.h): the low parts of B; of each stage a barrier and a word for each warp that

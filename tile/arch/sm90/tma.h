@@ -24,8 +24,8 @@ __device__ inline void prefetch(const TensorMap& map) {
 __device__ inline void in_use(uint32_t x) {
   asm volatile("{\n.reg .pred p;\nsetp.eq.u32 p, %0, 0x12345678;\n@p nanosleep.u32 1;\n}" ::"r"(x));
 }
-// Asks for `bytes` from `from`, a multiple of 16, to be in the L2 soon; what is beyond a multiple of 16 is left out. One
-// lane after another does it.
+// Asks for `bytes` from `from`, a multiple of 16, to be in the L2 soon; what is beyond a multiple of 16 is left out.
+// One lane after another does it.
 __device__ inline void prefetch_global(const void* from, uint32_t bytes) {
   if (bytes < 16) return;
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(__cvta_generic_to_global(from)), "r"(bytes & ~15u));
@@ -38,6 +38,13 @@ __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, i
       "%5}], [%2], %6;" ::"r"(shared_address(to)),
       "l"(&map), "r"(shared_address(&full)), "r"(inner), "r"(row), "r"(batch), "l"(static_cast<uint64_t>(keep))
       : "memory");
+}
+
+// Asks for a box to be in the L2 soon.
+__device__ inline void prefetch_box(const TensorMap& map, int32_t inner, int32_t row, int32_t batch) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(&map), "r"(inner), "r"(row),
+               "r"(batch)
+               : "memory");
 }
 
 // A box of a map of rank 4, whose last dimension is `outer`.

@@ -37,6 +37,7 @@
 #include "tile/arch/sm90/wgmma.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/gemm_reduce.h"
+#include "tile/kernel/cuda/gemm_sm90_near.h"
 #include "tile/kernel/cuda/gemm_sm90_shared.h"
 #include "tile/kernel/cuda/gemm_sm90_split.h"
 #include "tile/kernel/cuda/gemm_store.h"
@@ -141,25 +142,6 @@ __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& a
         unit.batch, row, col);
   }
   in_use(read);
-}
-
-// Brings the tiles of a matrix beside D to where those of D will be laid down: strips of 64 columns. By one thread,
-// ahead of the consumers by what they leave free, but not before the ring's first stage.
-template <typename Config>
-__device__ inline void bring_near(const TensorMap& map, const GemmArgs& args, const GemmShared<Config>& shared) {
-  constexpr int kStrip = Config::kTileM * kGemmRowBytes;
-  uint32_t number = 0;
-  for (GemmWalk<Config> walk(args); walk.valid(); walk.next(), ++number) {
-    const GemmUnit unit = walk.get();
-    shared.near_empty->wait((number & 1) ^ 1);
-    if (number == 0) shared.full[0].wait_briefly(0);
-    Barrier& full = shared.near_full[Config::kPingPong ? number & 1 : 0];
-    full.arrive_expect(Config::kTileN / 64 * kStrip);
-#pragma unroll
-    for (int strip = 0; strip < Config::kTileN / 64; ++strip) {
-      load_box(map, full, shared.staging + strip * kStrip, unit.n + strip * 64, unit.m, unit.batch, Keep::kNormal);
-    }
-  }
 }
 
 // Where an operand's tile begins in its map: heads within rows are an offset along them.
@@ -371,16 +353,36 @@ __device__ inline void take_sums(GemmAccumulators<Config>& acc, const GemmArgs& 
   }
 }
 
+// One warp's 16 rows of the kernel's own D, from `row`, where they do not leave as whole pieces.
+template <typename Config, typename Epilogue>
+__device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)[Config::kTileN / 2],
+                                   const Epilogue& epilogue, const GemmArgs& args, const TensorMap& map_d,
+                                   uint8_t* staging, uint32_t& turn, const GemmUnit& unit, int32_t row) {
+  using Out = typename Config::Out;
+  constexpr int N = Config::kTileN;
+  if constexpr (Config::kStore == GemmStore::kPartial) {
+    auto* to = static_cast<typename GemmTraits<Config>::Acc*>(args.partial) + unit.split * args.p_split;
+    store_partial<Config::kSwapped, N>(acc, args, to + unit.batch * args.p_batch, row, unit.n);
+  } else if constexpr (Config::kStore == GemmStore::kEpilogue) {
+    store_epilogue<Config::kSwapped, N>(acc, epilogue, args, staging, unit.batch, row, unit.n);
+  } else if constexpr (Config::kStore == GemmStore::kRows) {
+    store_any_rows<Config::kSwapped, N, Out>(acc, epilogue, args, staging, unit.batch, row, unit.n);
+  } else {
+    store_columns<N, Out>(acc, epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
+  }
+}
+
 // One warpgroup multiplies and stores its tiles. `group`: its number among the consumers. It waits
 // for the barriers unless they are `Made`.
 template <typename Config, bool Made = false, typename Epilogue>
 __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args, const Epilogue& epilogue,
-                                    const GemmShared<Config>& shared, int32_t group) {
+                                    const GemmShared<Config>& shared, int32_t group,
+                                    [[maybe_unused]] const TensorMap* near = nullptr) {
   using Traits = GemmTraits<Config>;
   using Out = typename Config::Out;
-  const int32_t warp = threadIdx.x / 32 % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
-  uint8_t* staging = Traits::kNear ? shared.staging + (first_row + warp * 16) * kGemmRowBytes
-                                   : shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
+  const int32_t warp = warp_of_block() % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
+  uint8_t* staging = shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
+  BroughtPieces<Config, Traits::kNear> brought(near, shared);
   uint32_t turn = 0;
   RingPosition<Traits::kStages> at;
   int32_t number = 0;
@@ -396,6 +398,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       at.skip(unit.k.last - unit.k.first);
       continue;
     }
+    brought.begin(walk);
     GemmAccumulators<Config> acc;
     if constexpr (kSeeds) {
       seed_accumulators<Config>(acc, epilogue, args, unit);
@@ -419,33 +422,14 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       }
       take_sums<Config>(acc, args, group, args.k_tiles - unit.k.last);
     }
-    if constexpr (Traits::kNear) {
-      shared.near_full[Config::kPingPong ? group : 0].wait((Config::kPingPong ? number / 2 : number) & 1);
-    }
+    const int32_t row = unit.m + first_row + warp * 16;
+    if constexpr (Config::kStore == GemmStore::kTma && !Config::kSwapped) {
+      store_rows<Traits::kBlocksM, Config::kTileN, Out, WholeColumns<Config>::value>(
+          acc, epilogue, args, map_d, staging, unit.batch, row, unit.n, brought);
+    } else {
 #pragma unroll
-    for (int block = 0; block < Traits::kBlocksM; ++block) {
-      const int32_t row = unit.m + first_row + block * 64 + warp * 16;
-      if constexpr (Config::kStore == GemmStore::kPartial) {
-        auto* to = static_cast<typename Traits::Acc*>(args.partial) + unit.split * args.p_split;
-        store_partial<Config::kSwapped, Config::kTileN>(acc[block], args, to + unit.batch * args.p_batch, row, unit.n);
-      } else if constexpr (Config::kStore == GemmStore::kEpilogue) {
-        store_epilogue<Config::kSwapped, Config::kTileN>(acc[block], epilogue, args, staging, unit.batch, row, unit.n);
-      } else if constexpr (Config::kStore == GemmStore::kRows) {
-        store_any_rows<Config::kSwapped, Config::kTileN, Out>(acc[block], epilogue, args, staging, unit.batch, row,
-                                                              unit.n);
-      } else if constexpr (Config::kSwapped) {
-        store_columns<Config::kTileN, Out>(acc[block], epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
-      } else {
-        constexpr int kStrip = Traits::kNear ? Config::kTileM * kGemmRowBytes : 0;
-        store_rows<Config::kTileN, Out, WholeColumns<Config>::value, kStrip>(
-            acc[block], epilogue, args, map_d, staging + (Traits::kNear ? block * 64 * kGemmRowBytes : 0), turn,
-            unit.batch, row, unit.n);
-      }
-    }
-    if constexpr (Traits::kNear) {
-      if (threadIdx.x % 32 == 0) {
-        wait_stores_read<0>();
-        shared.near_empty->arrive();
+      for (int block = 0; block < Traits::kBlocksM; ++block) {
+        store_block<Config>(acc[block], epilogue, args, map_d, staging, turn, unit, row + block * 64);
       }
     }
   }
@@ -465,10 +449,6 @@ __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t 
   }
   if constexpr (Config::kPingPong) {
     for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
-  }
-  if constexpr (Traits::kNear) {
-    for (int group = 0; group < 2; ++group) shared.near_full[group].init(1);
-    shared.near_empty->init(4 * (Config::kPingPong ? 1 : Config::kConsumers));  // warps
   }
   fence_barrier_init();
   fence_async_shared();
@@ -490,9 +470,9 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   if (threadIdx.x == kMaker * 32) {
     prefetch(map_a);
     prefetch(map_b);
-    if constexpr (Traits::kNear) prefetch(*near);
     init_barriers<Config>(shared, 1);
   }
+  if constexpr (Traits::kNear) init_near<Config>(shared);
   __syncwarp();
   if constexpr (Traits::kCluster > 1) begun_arrive();
 
@@ -528,7 +508,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       wait_for_barriers<Config>();
       if constexpr (Traits::kNear) {
         wait_for_previous();
-        if (threadIdx.x % 32 == 0) bring_near<Config>(*near, args, shared);
+        bring_first<Config>(*near, args, shared);
       }
     } else {
       if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
@@ -546,7 +526,7 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   } else {
     constexpr int kMost = kLight ? 240 : 232;
     if constexpr (kMoveRegisters) take_registers<Traits::kSplit && Traits::kConsumers == 2 ? 208 : kMost>();
-    gemm_consume<Config>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - Traits::kOthers);
+    gemm_consume<Config>(map_d, args, epilogue, shared, warp_of_block() / 4 - Traits::kOthers, near);
   }
 }
 

@@ -7,6 +7,11 @@
 
 namespace heddle::tile::sm90 {
 
+// The number of this thread's warp; the compiler knows that it is the same in all lanes.
+__device__ inline int32_t warp_of_block() {
+  return __shfl_sync(0xffffffffu, static_cast<int32_t>(threadIdx.x) / 32, 0);
+}
+
 template <typename Config, typename = void>
 struct BringsNear {
   static constexpr bool value = false;
@@ -32,12 +37,14 @@ struct GemmTraits {
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
   static constexpr int kStripBytes = kTileK * kGemmRowBytes;
   static constexpr bool kNear = BringsNear<Config>::value;
+  static constexpr int kNearPieces = gemm_near_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
+  static constexpr int kNearPlaces = gemm_near_places(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kStagingBytes =
-      kNear ? gemm_near_bytes(kTileM, kTileN, kConsumers)
+      kNear ? gemm_near_bytes(kTileM, kTileN, kConsumers, Config::kPingPong)
             : gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
   static constexpr int kSharedBytes =
       gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes) +
-      (kSplit ? gemm_split_bytes(kTileN, kStages) : 0);
+      (kSplit ? gemm_split_bytes(kTileN, kStages) : 0) + (kNear ? kGemmNearBarrierBytes : 0);
   // Arrivals that free a stage: a warpgroup, where threads themselves read it each of its warps, in every block of the
   // cluster.
   static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster * (kSplit ? 4 : 1);
@@ -60,11 +67,10 @@ struct GemmShared {
   Barrier* full;
   Barrier* empty;
   Barrier* turn;       // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
-  Barrier* near_full;  // one per warpgroup with a tile of its own: what lies beside it is in `staging`
-  Barrier* near_empty;
-  uint8_t* low;      // of f32 in two parts: those of B that are low
-  Barrier* split;    // B's parts are there
-  uint32_t* by_fma;  // [stage], a byte for each warp: numbers that the tensor cores do not multiply
+  Barrier* near_full;  // for each warp that multiplies, of each of its places in `staging`
+  uint8_t* low;        // of f32 in two parts: those of B that are low
+  Barrier* split;      // B's parts are there
+  uint32_t* by_fma;    // [stage], a byte for each warp: numbers that the tensor cores do not multiply
 
   __device__ explicit GemmShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
@@ -76,8 +82,7 @@ struct GemmShared {
     empty = full + Traits::kStages;
     turn = empty + Traits::kStages;
     near_full = turn + 2;
-    near_empty = near_full + 2;
-    split = near_empty + 1;
+    split = turn + 2;
     by_fma = reinterpret_cast<uint32_t*>(split + Traits::kStages);
   }
 };

@@ -5,6 +5,7 @@
 #include "tile/arch/sm90/convert.h"
 #include "tile/arch/sm90/stmatrix.h"
 #include "tile/arch/sm90/tma.h"
+#include "tile/arch/sm90/wgmma.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/row.h"
 #include "tile/kernel/cuda/store.h"
@@ -125,8 +126,8 @@ __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* fro
 
 // Pieces of 16 rows and 64 columns of a matrix of 16-bit elements that lies beside D, as fragments of accumulators lie.
 // Loads of 16 bytes and a turn through shared memory: pairs of elements loaded as fragments have them take eight lines
-// an access. By a warp.
-template <typename Epilogue>
+// an access. By a warp. Across: pieces side by side, before those of 64 rows further down.
+template <int Across, typename Epilogue>
 class NearPieces {
  public:
   __device__ NearPieces(const Epilogue& epilogue, const GemmArgs& args, int batch, int row, int col)
@@ -136,11 +137,11 @@ class NearPieces {
   // Asks for a piece; what is outside of D becomes something.
   __device__ void fetch(int piece) {
     const int lane = threadIdx.x % 32;
-    int col = col_ + piece * 64 + lane % 8 * 8;
+    int col = col_ + piece % Across * 64 + lane % 8 * 8;
     if (col >= args_.n) col = args_.n - 8;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int row = row_ + 4 * i + lane / 8;
+      const int row = row_ + piece / Across * 64 + 4 * i + lane / 8;
       bool first = true;
       epilogue_.matrices(
           [&](const auto* from) {
@@ -176,16 +177,53 @@ struct NoPieces {
   template <typename... T>
   __device__ explicit NoPieces(const T&...) {}
 };
-template <bool Near, typename Epilogue>
+template <bool Near, int Across, typename Epilogue>
 struct ChoosePieces {
   using type = NoPieces;
 };
-template <typename Epilogue>
-struct ChoosePieces<true, Epilogue> {
-  using type = NearPieces<Epilogue>;
+template <int Across, typename Epilogue>
+struct ChoosePieces<true, Across, Epilogue> {
+  using type = NearPieces<Across, Epilogue>;
 };
-template <bool Near, typename Epilogue>
-using PiecesOf = typename ChoosePieces<Near, Epilogue>::type;
+template <bool Near, int Across, typename Epilogue>
+using PiecesOf = typename ChoosePieces<Near, Across, Epilogue>::type;
+
+// What a thread has of a piece on its way to shared memory, for each 8 x 8 matrix: pairs rounded to 16 bits, or values.
+template <int Matrices, typename Out, typename Value>
+struct MadePiece {
+  using Pair = Value[2];
+  Pair pair[Matrices][2];
+};
+template <int Matrices, typename Out, typename Value>
+requires(sizeof(Out) == 2) struct MadePiece<Matrices, Out, Value> {
+  uint32_t pair[Matrices][2];
+};
+
+// Lays a piece down; Bytes of each row.
+template <int Bytes, int Swizzle, typename Out, int Matrices, typename Value>
+__device__ inline void lay_piece(const MadePiece<Matrices, Out, Value>& made, uint8_t* buffer) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int jj = 0; jj < Matrices; jj += 2) {
+    if constexpr (sizeof(Out) == 2) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
+      const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
+      const uint32_t to = shared_address(buffer) + swizzle<Swizzle>(r * Bytes + j * 16);
+      if (jj + 1 < Matrices) {
+        store_matrices<false>(to, made.pair[jj][0], made.pair[jj][1], made.pair[jj + 1][0], made.pair[jj + 1][1]);
+      } else {
+        store_matrices<false>(to, made.pair[jj][0], made.pair[jj][1]);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4 && jj + i / 2 < Matrices; ++i) {
+        const int r = lane / 4 + 8 * (i % 2), c = 8 * (jj + i / 2) + 2 * (lane % 4);
+        Out* to = reinterpret_cast<Out*>(buffer + swizzle<Swizzle>(r * Bytes + c * sizeof(Out)));
+        to[0] = convert<Out>(made.pair[jj + i / 2][i % 2][0]);
+        to[1] = convert<Out>(made.pair[jj + i / 2][i % 2][1]);
+      }
+    }
+  }
+}
 
 // Sums of one part of k, row-major; with swapped operands D lies transposed in the accumulators.
 template <bool Swapped, int N, typename Acc>
@@ -201,100 +239,108 @@ __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& ar
   }
 }
 
-// Through the warp's staging buffers by the copy engine, piece by piece. `row`: first of the warp's 16 rows. The map's
-// box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. With a Strip `staging` has a place for each piece, so
-// many bytes apart, where the elements of the first matrix that the epilogue reads lie as those of D will.
-template <int N, typename Out, bool Inside, int Strip, typename Acc, typename Epilogue>
-__device__ inline void store_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
-                                  const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row, int col) {
+// Nothing that depends on accumulators is computed before this. ptxas would take a later piece through its functions
+// before the one in front of it leaves, while the copy engine has nothing to do; it moves nothing into a loop, and does
+// not know that this one runs once. `number`, above 0, is another one at each place.
+template <int Blocks, int Sums, typename Acc>
+__device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& args, int number) {
+#pragma unroll 1
+  do {
+    __syncwarp();
+#pragma unroll
+    for (int block = 0; block < Blocks; ++block) {
+#pragma unroll
+      for (int i = 0; i < Sums; ++i) pin(acc[block][i]);
+    }
+  } while (args.zero == number);
+}
+
+// Through the warp's staging buffers by the copy engine, piece by piece. `row`: first of the warp's 16 rows of each
+// block of 64. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with kBrings a piece
+// of the first matrix that the epilogue reads lies where that of D will.
+template <int Blocks, int N, typename Out, bool Inside, typename Acc, typename Epilogue, typename Brought>
+__device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epilogue, const GemmArgs& args,
+                                  const TensorMap& map, uint8_t* staging, int batch, int row, int col,
+                                  Brought& brought) {
   constexpr GemmPiece kPiece = gemm_piece(N, sizeof(Out));
   constexpr int kSwizzle = kPiece.swizzled ? kPiece.bytes : 16;
   constexpr int kColumns = kPiece.bytes / sizeof(Out), kMatrices = kColumns / 8;
+  constexpr int kAcross = N / kColumns, kPieces = Blocks * kAcross;
   using Value = epilogue_value_t<Acc, Out>;
+  using Made = MadePiece<kMatrices, Out, Value>;
   const int lane = threadIdx.x % 32;
   constexpr bool kInSteps = sizeof(Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::value;
   constexpr bool kNear = sizeof(Out) == 2 && kPiece.swizzled && kPiece.bytes == 128 && ReturnsOnly<Epilogue>::value &&
                          NearBytes<Epilogue>::value == 2;
-  [[maybe_unused]] uint32_t near[8][2];
-  constexpr bool kBrought = Strip > 0;
+  constexpr bool kBrought = Brought::kBrings, kTaken = kNear && !kBrought;
   static_assert(!kBrought || kNear);
-  PiecesOf<kNear && !kBrought, Epilogue> pieces(epilogue, args, batch, row, col);
-#pragma unroll
-  for (int piece = 0; piece < N / kColumns; ++piece) {
-    uint8_t* buffer = staging + (kBrought ? piece * Strip : turn * kPiece.buffer_bytes());
-    if constexpr (kBrought) {
-      load_fragments(near, buffer);
-      __syncwarp();
-    } else if constexpr (kNear) {
-      if (lane == 0) wait_stores_read<kPiece.buffers - 1>();
-      __syncwarp();
-      pieces.take(buffer, near);
-      if (piece + 1 < N / kColumns) pieces.fetch(piece + 1);
-    }
-    // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
-    // share what columns have.
-    Value v[kMatrices][2][2];
+  [[maybe_unused]] uint32_t near[8][2];
+  PiecesOf<kTaken, kAcross, Epilogue> pieces(epilogue, args, batch, row, col);
+  // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
+  // share what columns have.
+  const auto make = [&](int piece, Made& made) {
 #pragma unroll
     for (int j = 0; j < kMatrices; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const int from = 4 * (piece * kMatrices + j) + 2 * h;
-        v[j][h][0] = static_cast<Value>(acc[from]);
-        v[j][h][1] = static_cast<Value>(acc[from + 1]);
-        const int r = row + lane / 4 + 8 * h, c = col + piece * kColumns + 8 * j + 2 * (lane % 4);
+        const Acc* from = &acc[piece / kAcross][4 * (piece % kAcross * kMatrices + j) + 2 * h];
+        Value v[2] = {static_cast<Value>(from[0]), static_cast<Value>(from[1])};
+        const int r = row + piece / kAcross * 64 + lane / 4 + 8 * h;
+        const int c = col + piece % kAcross * kColumns + 8 * j + 2 * (lane % 4);
         const auto apply = [&](const auto& function) {
           if constexpr (kNear) {
-            apply_pair<false, Inside>(v[j][h], function, args, batch, r, c, cuda::FromRegister{near[j][h]});
+            apply_pair<false, Inside>(v, function, args, batch, r, c, cuda::FromRegister{near[j][h]});
           } else {
-            apply_pair<false, Inside>(v[j][h], function, args, batch, r, c);
+            apply_pair<false, Inside>(v, function, args, batch, r, c);
           }
         };
         if constexpr (kInSteps) {
           apply(InnerStep<Epilogue>{epilogue});
+          made.pair[j][h] = Epilogue::template pack<Out>(v[0], v[1]);
         } else {
           apply(epilogue);
-        }
-      }
-    }
-    if (!kNear && lane == 0) wait_stores_read<kPiece.buffers - 1>();
-    __syncwarp();
-#pragma unroll
-    for (int jj = 0; jj < kMatrices; jj += 2) {
-      if constexpr (sizeof(Out) == 2) {
-        uint32_t packed[4];
-#pragma unroll
-        for (int i = 0; i < 4 && jj + i / 2 < kMatrices; ++i) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
-          const Value(&pair)[2] = v[jj + i / 2][i % 2];
-          if constexpr (kInSteps) {
-            packed[i] = Epilogue::template pack<Out>(pair[0], pair[1]);
+          if constexpr (sizeof(Out) == 2) {
+            made.pair[j][h] = pack<Out>(to_float(v[0]), to_float(v[1]));
           } else {
-            packed[i] = pack<Out>(to_float(pair[0]), to_float(pair[1]));
+            made.pair[j][h][0] = v[0], made.pair[j][h][1] = v[1];
           }
         }
-        const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
-        const uint32_t to = shared_address(buffer) + swizzle<kSwizzle>(r * kPiece.bytes + j * 16);
-        if (jj + 1 < kMatrices) {
-          store_matrices<false>(to, packed[0], packed[1], packed[2], packed[3]);
-        } else {
-          store_matrices<false>(to, packed[0], packed[1]);
-        }
-      } else {
-#pragma unroll
-        for (int i = 0; i < 4 && jj + i / 2 < kMatrices; ++i) {
-          const int r = lane / 4 + 8 * (i % 2), c = 8 * (jj + i / 2) + 2 * (lane % 4);
-          Out* to = reinterpret_cast<Out*>(buffer + swizzle<kSwizzle>(r * kPiece.bytes + c * sizeof(Out)));
-          to[0] = convert<Out>(v[jj + i / 2][i % 2][0]);
-          to[1] = convert<Out>(v[jj + i / 2][i % 2][1]);
-        }
       }
     }
+  };
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+    uint8_t* buffer = staging + piece % kPiece.buffers * kPiece.buffer_bytes();
+    if constexpr (kBrought) buffer = brought.buffer(piece);
+    const auto wait_for_buffer = [&] {
+      // Tiles of an odd number of pieces begin with the buffer that the last one took.
+      const bool in_turn = piece > 0 || kPieces % kPiece.buffers == 0;
+      if (lane == 0 && in_turn) wait_stores_read<kPiece.buffers - 1>();
+      if (lane == 0 && !in_turn) wait_stores_read<0>();
+      __syncwarp();
+    };
+    if (piece > 0) keep_behind(acc, args, piece);
+    if constexpr (kTaken) {
+      wait_for_buffer();
+      pieces.take(buffer, near);
+      if (piece + 1 < kPieces) pieces.fetch(piece + 1);
+    }
+    if constexpr (kBrought) brought.take(piece, near);
+    Made made;
+    make(piece, made);
+    if constexpr (kBrought) {
+      __syncwarp();
+    } else if constexpr (!kTaken) {
+      wait_for_buffer();
+    }
+    lay_piece<kPiece.bytes, kSwizzle>(made, buffer);
     fence_async_shared();
     __syncwarp();
     if (lane == 0) {
-      store_box(map, buffer, col + piece * kColumns, row, batch);
+      store_box(map, buffer, col + piece % kAcross * kColumns, row + piece / kAcross * 64, batch);
       commit_stores();
+      if constexpr (kBrought) brought.stored(piece);
     }
-    if constexpr (kPiece.buffers == 2) turn ^= 1;
   }
 }
 

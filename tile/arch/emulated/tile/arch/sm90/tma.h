@@ -17,6 +17,7 @@ enum class Keep : uint64_t { kNormal, kFirst, kLast };
 inline void prefetch(const TensorMap&) {}
 inline void in_use(uint32_t) {}
 inline void prefetch_global(const void*, uint32_t) {}
+inline void prefetch_box(const TensorMap&, int32_t, int32_t, int32_t) {}
 
 inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row, int32_t batch, Keep,
                      HEDDLE_PLACE) {
