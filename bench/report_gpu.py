@@ -61,15 +61,18 @@ def gemm_section(name, result):
 
 def epilogues_section(name, result):
     text = f"## Epilogues: {name}\n\n" + origin(result)
-    text += "D = epilogue(A B^T), timed as the products above; over plain: the time over that of the same product without one.\n"
+    beside = any("plain_us" in row for rows in result["types"].values() for row in rows)
+    text += "D = epilogue(A B^T), timed as the products above; over plain: the time over that of the same product without one"
+    text += ",\ntimed right before and after it.\n" if beside else ".\n"
     for dtype, rows in result["types"].items():
         body, plain = [], {}
         for row in rows:
             shape = f"{row['m']}, {row['n']}, {row['k']}"
             if not row["epilogue"]:
                 plain[shape] = row.get("us")
-            timed = row.get("us") and plain.get(shape)
-            cells = [f"{row['us']:.2f}", f"{row['us'] / plain[shape] - 1:+.1%}", row["best"]] if timed else ["-", "-", "failed"]
+            without = row.get("plain_us") or plain.get(shape)
+            timed = row.get("us") and without
+            cells = [f"{row['us']:.2f}", f"{row['us'] / without - 1:+.1%}", row["best"]] if timed else ["-", "-", "failed"]
             body.append([shape, row["epilogue"] or "none", *cells])
         text += f"\n### {dtype}\n\n" + table(["M, N, K", "epilogue", "us", "over plain", "configuration"], body)
     return text
