@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "base/check.h"
+#include "base/file_parts.h"
 
 namespace heddle {
 namespace {
@@ -57,15 +58,30 @@ Mappings& mappings() {
   return *instance;
 }
 
+constexpr size_t kMostWritten = 1 << 30;  // one call writes at most 2 GiB
+
 // 0, or the errno of what failed.
 int write_all(int fd, std::span<const std::byte> bytes) {
-  constexpr size_t kStep = 1 << 30;  // one call writes at most 2 GiB
   while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kStep));
+    const ssize_t written = ::write(fd, bytes.data(), std::min(bytes.size(), kMostWritten));
     if (written < 0) {
       if (errno == EINTR) continue;
       return errno;
     }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+  return 0;
+}
+
+int write_all_at(int fd, uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written =
+        ::pwrite(fd, bytes.data(), std::min(bytes.size(), kMostWritten), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    offset += static_cast<uint64_t>(written);
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
   return 0;
@@ -183,6 +199,25 @@ void write_file(const std::string& path, std::span<const std::span<const std::by
 void write_file(const std::string& path, std::string_view text, Sync sync) {
   const std::span<const std::byte> part = std::as_bytes(std::span(text.data(), text.size()));
   write_file(path, std::span(&part, 1), sync);
+}
+
+void write_file(const std::string& path, uint64_t size, const std::function<void(const PutPart&)>& write, Sync sync) {
+  const std::string target = behind_links(path);
+  const std::string aside = aside_name(target);
+  Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.get() < 0) fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
+  const auto check = [&](int error) {
+    if (error != 0) fail_errno(path, "writing the file", error, error == ENOSPC ? "Make room on the disk" : "");
+  };
+  try {
+    check(::ftruncate(file.get(), static_cast<off_t>(size)) == 0 ? 0 : errno);
+    write([&](uint64_t offset, std::span<const std::byte> part) { check(write_all_at(file.get(), offset, part)); });
+    check(write_parts(file, {}, sync));
+    check(::rename(aside.c_str(), target.c_str()) == 0 ? 0 : errno);
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
 }
 
 bool link_file(const std::string& from, const std::string& to) {

@@ -101,7 +101,8 @@ void check_device_memory(const std::string& model, const runtime::Plan& plan, co
        "Reduce the batch or the sequence length (--shape), or use --target cpu");
 }
 
-CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels) {
+CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels,
+                            bool with_constants) {
   const Settings settings = resolve(options);
   CompiledModel result;
   CompileReport& report = result.report;
@@ -139,6 +140,10 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   plan.target = report.target;
   add_interface(imported, options, plan);
   check_device_memory(path, plan, settings.target);
+  if (with_kernels && with_constants) {
+    runtime::make_constants(plan, result.built.makers);
+    result.built.makers.clear();
+  }
 
   result.choices = tuned.choices();
   report.contractions = result.choices.problems.size();

@@ -24,7 +24,9 @@ struct CompiledModel {
 // from the library cache). Throws whatever the stages throw, and kOutOfMemory before the plan would need more memory
 // than there is.
 // `with_kernels` false: the kernels' text is made, but not compiled; the plan cannot run and the report is complete.
-CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels = true);
+// `with_constants` false: packed constants have no content (BuiltPlan::makers).
+CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels = true,
+                            bool with_constants = true);
 
 // Throws kOutOfMemory when `needed` bytes are not available.
 void check_memory(const std::string& model, int64_t needed, const char* what);

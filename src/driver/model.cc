@@ -112,17 +112,22 @@ std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const Com
   }
   // The result of compile_model (with its graphs) ends before the plan is mapped, so both are not in memory at once.
   std::string winners;
-  std::shared_ptr<const runtime::Plan> plan;
+  std::shared_ptr<runtime::Plan> plan;
+  runtime::ConstantMakers makers;
   {
-    driver::CompiledModel compiled = driver::compile_model(path, options);
+    driver::CompiledModel compiled = driver::compile_model(path, options, true, false);
     cache.store_problems(base, compiled.choices.text());
     winners = std::move(compiled.choices.winners);
-    plan = std::move(compiled.plan);
+    plan = std::move(compiled.built.plan);
+    makers = std::move(compiled.built.makers);
   }
   const Hash128 key = driver::tuned_key(base, winners);
-  std::shared_ptr<const runtime::Plan> stored = cache.store(key, plan);
-  if (stored != plan) file = cache.path_of(key);
-  return stored;
+  if (auto stored = cache.store(key, *plan, makers)) {
+    file = cache.path_of(key);
+    return stored;
+  }
+  runtime::make_constants(*plan, makers);
+  return plan;
 }
 
 }  // namespace

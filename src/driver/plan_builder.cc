@@ -117,7 +117,6 @@ class PlanBuilder {
     for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) add_group(result_.grouping.groups[group_]);
     add_outputs();
     place_buffers();
-    pack_constants();
     return std::move(result_);
   }
 
@@ -203,27 +202,16 @@ class PlanBuilder {
     }
     const Tensor* dense = graph_.constant_of(value);
     HEDDLE_CHECK(dense != nullptr, "a packed operand ({}) is no constant", packing.kind);
-    const uint32_t buffer = add_constant(Tensor(), graph_.type(value));  // filled by pack_constants()
+    const ir::TensorType type = schedule::packed_type(*dense, packing);
+    const auto place = std::make_shared<char>();  // stands for the data, which is made where the plan is written
+    const uint32_t buffer =
+        add_constant(Tensor::borrow(type.dtype, type.shape, place.get(), place), graph_.type(value));
+    result_.makers.emplace(place.get(), [dense = *dense, packing](void* to) {
+      schedule::pack_constant(dense, packing, to);
+      release_pages(dense.data(), dense.bytes());
+    });
     packed_.push_back({value, packing, buffer});
     return buffer;
-  }
-
-  // All at once at the end: packing reads and writes every weight, which one thread does at a part of the bandwidth.
-  void pack_constants() {
-    ThreadPool pool(Target::host_cpu().cpu.threads);
-    pool.run(static_cast<int64_t>(packed_.size()), [&](int64_t begin, int64_t end, int) {
-      for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-        const Tensor& dense = *graph_.constant_of(packed_[i].value);
-        Tensor& packed = plan_.constants[plan_.buffers[packed_[i].buffer].index];
-        packed = schedule::pack_constant(dense, packed_[i].packing);
-        release_pages(dense.data(), dense.bytes());
-      }
-    });
-    for (const PackedConstant& constant : packed_) {
-      Buffer& buffer = plan_.buffers[constant.buffer];
-      buffer.bytes = static_cast<int64_t>(plan_.constants[buffer.index].bytes());
-      context_.report.constant_bytes += buffer.bytes;
-    }
   }
 
   // `value` is `source` with another shape.
@@ -476,7 +464,9 @@ class PlanBuilder {
   }
 
   std::shared_ptr<const runtime::Plan> body_plan(const ir::Graph& body, int64_t loop_states) {
-    return build_plan(body, context_, depth_ + 1, loop_states).plan;
+    const BuiltPlan built = build_plan(body, context_, depth_ + 1, loop_states);
+    runtime::make_constants(*built.plan, built.makers);
+    return built.plan;
   }
 
   void add_control(const ir::Node& node, GroupReport& report) {
@@ -535,7 +525,7 @@ class PlanBuilder {
   BuildContext& context_;
   int depth_;
   int64_t loop_states_;
-  BuiltPlan result_{std::make_shared<runtime::Plan>(), {}, {}, {}, {}};
+  BuiltPlan result_{std::make_shared<runtime::Plan>(), {}, {}, {}, {}, {}};
   runtime::Plan& plan_;
   size_t group_ = 0, position_ = 0;
   std::vector<int64_t> slots_;  // by buffer: its lifetime; -1: not in the arena

@@ -93,27 +93,27 @@ std::shared_ptr<const runtime::Plan> PlanCache::find(const Hash128& key, int thr
   }
 }
 
-std::shared_ptr<const runtime::Plan> PlanCache::store(const Hash128& key,
-                                                      std::shared_ptr<const runtime::Plan> plan) const {
-  if (!cache_.prepare(jit::EntryKind::kPlan)) return plan;
+std::shared_ptr<const runtime::Plan> PlanCache::store(const Hash128& key, const runtime::Plan& plan,
+                                                      const runtime::ConstantMakers& makers) const {
+  if (!cache_.prepare(jit::EntryKind::kPlan)) return nullptr;
   const std::string path = cache_.path_of(jit::EntryKind::kPlan, key);
   uint64_t bytes = kReserve;
-  for (const Tensor& constant : plan->constants) bytes += constant.bytes();
+  for (const Tensor& constant : plan.constants) bytes += constant.bytes();
   if (const uint64_t room = free_bytes(cache_.folder()); room != 0 && room < bytes) {
     warn_once(fmt::format("the disk of the cache folder {} has no room for the plan of {}; it is not cached",
-                          cache_.folder(), plan->model));
-    return plan;
+                          cache_.folder(), plan.model));
+    return nullptr;
   }
   try {
     // Gigabytes take seconds to flush; the checksums, which are checked after a start of the machine, make up for it.
-    runtime::write_plan(*plan, path, Sync::kNo);
+    runtime::write_plan(plan, path, Sync::kNo, makers);
     auto mapped = runtime::map_plan(path);
     cache_.stamp_plan(key);
     cache_.trim();
     return mapped;
   } catch (const Error& error) {
-    warn_once(fmt::format("the plan of {} cannot be cached: {}", plan->model, error.what()));
-    return plan;
+    warn_once(fmt::format("the plan of {} cannot be cached: {}", plan.model, error.what()));
+    return nullptr;
   }
 }
 

@@ -7,6 +7,7 @@
 #include "driver/options.h"
 #include "jit/cache.h"
 #include "runtime/plan.h"
+#include "runtime/plan_io.h"
 
 namespace heddle::driver {
 
@@ -22,9 +23,10 @@ class PlanCache {
  public:
   // Null where the plan is absent or damaged (then it is removed).
   std::shared_ptr<const runtime::Plan> find(const Hash128& key, int threads) const;
-  // The stored plan, mapped from its file so that packed weights are not also kept in memory; `plan` itself where it
-  // could not be stored.
-  std::shared_ptr<const runtime::Plan> store(const Hash128& key, std::shared_ptr<const runtime::Plan> plan) const;
+  // The stored plan, mapped from its file so that packed weights are not also kept in memory; null where it could not
+  // be stored.
+  std::shared_ptr<const runtime::Plan> store(const Hash128& key, const runtime::Plan& plan,
+                                             const runtime::ConstantMakers& makers) const;
 
   // Where find() and store() have the plan.
   std::string path_of(const Hash128& key) const { return cache_.path_of(jit::EntryKind::kPlan, key); }

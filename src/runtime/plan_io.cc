@@ -6,6 +6,8 @@
 #include <system_error>
 
 #include "base/file.h"
+#include "base/file_parts.h"
+#include "base/memory.h"
 #include "base/thread_pool.h"
 #include "runtime/archive.h"
 
@@ -240,7 +242,8 @@ int64_t section_start(size_t description_bytes) {
   return (static_cast<int64_t>(sizeof(Header) + description_bytes) + kPage - 1) / kPage * kPage;
 }
 
-std::vector<TableEntry> make_table(const std::vector<Tensor>& tensors) {
+// Where tensors lie; their hashes follow.
+std::vector<TableEntry> lay_out(const std::vector<Tensor>& tensors) {
   std::vector<TableEntry> table(tensors.size());
   int64_t at = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -248,13 +251,19 @@ std::vector<TableEntry> make_table(const std::vector<Tensor>& tensors) {
     table[i].bytes = static_cast<int64_t>(tensors[i].bytes());
     at += aligned(table[i].bytes);
   }
-  ThreadPool pool(static_cast<int>(std::thread::hardware_concurrency()));
-  pool.run(static_cast<int64_t>(tensors.size()), [&](int64_t begin, int64_t end, int) {
-    for (int64_t i = begin; i < end; ++i) {
-      table[static_cast<size_t>(i)].hash = hash_of(tensors[static_cast<size_t>(i)]);
-    }
-  });
   return table;
+}
+
+// Calls each(i, worker) for all of a table.
+template <typename Each>
+void for_tensors(ThreadPool& pool, size_t count, const Each& each) {
+  pool.run(static_cast<int64_t>(count), [&](int64_t begin, int64_t end, int worker) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) each(i, static_cast<size_t>(worker));
+  });
+}
+
+int all_threads() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 struct Sections {
@@ -331,33 +340,104 @@ std::shared_ptr<const Plan> naming(const std::string& path, Read read) {
 
 }  // namespace
 
+namespace {
+
+// What precedes the tensors, which begin at start().
+class Front {
+ public:
+  Front(const std::string& described, size_t entries)
+      : entries_(entries), bytes_(entries * sizeof(TableEntry) + described.size()), described_(described) {}
+
+  int64_t start() const { return section_start(bytes_); }
+
+  std::string text(const std::vector<TableEntry>& table) const {
+    const std::string description =
+        std::string(reinterpret_cast<const char*>(table.data()), entries_ * sizeof(TableEntry)) + described_;
+    Header header{};
+    std::memcpy(header.magic, kMagic, sizeof kMagic);
+    header.version = kVersion;
+    header.table_entries = entries_;
+    header.description_bytes = bytes_;
+    header.description = hash_text(description);
+    header.file_bytes = static_cast<uint64_t>(file_bytes(table));
+    std::string text(reinterpret_cast<const char*>(&header), sizeof header);
+    text += description;
+    text.resize(static_cast<size_t>(start()));
+    return text;
+  }
+  int64_t file_bytes(const std::vector<TableEntry>& table) const {
+    return start() + (table.empty() ? 0 : table.back().offset + aligned(table.back().bytes));
+  }
+
+ private:
+  size_t entries_, bytes_;
+  const std::string& described_;
+};
+
+}  // namespace
+
 void write_plan(const Plan& plan, const std::string& path, Sync sync) {
   Writer writer;
   describe(writer, const_cast<Plan&>(plan), 0);  // a Writer does not change what it describes
-  const std::vector<TableEntry> table = make_table(writer.tensors());
-  const std::string description =
-      std::string(reinterpret_cast<const char*>(table.data()), table.size() * sizeof(TableEntry)) + writer.out();
-  const int64_t start = section_start(description.size());
+  const std::vector<Tensor>& tensors = writer.tensors();
+  std::vector<TableEntry> table = lay_out(tensors);
+  ThreadPool pool(all_threads());
+  for_tensors(pool, tensors.size(), [&](size_t i, size_t) { table[i].hash = hash_of(tensors[i]); });
+  const std::string front = Front(writer.out(), table.size()).text(table);
 
-  Header header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
-  header.version = kVersion;
-  header.table_entries = table.size();
-  header.description_bytes = description.size();
-  header.description = hash_text(description);
-  const int64_t tensors = table.empty() ? 0 : table.back().offset + aligned(table.back().bytes);
-  header.file_bytes = static_cast<uint64_t>(start + tensors);
-
-  static constexpr std::byte kZeros[kPage] = {};
+  static constexpr std::byte kZeros[kAlignment] = {};
   std::vector<std::span<const std::byte>> parts;
-  parts.push_back(std::as_bytes(std::span(&header, 1)));
-  parts.push_back(std::as_bytes(std::span(description.data(), description.size())));
-  parts.emplace_back(kZeros, static_cast<size_t>(start) - sizeof header - description.size());
+  parts.push_back(std::as_bytes(std::span(front.data(), front.size())));
   for (size_t i = 0; i < table.size(); ++i) {
-    parts.emplace_back(static_cast<const std::byte*>(writer.tensors()[i].data()), writer.tensors()[i].bytes());
+    parts.emplace_back(static_cast<const std::byte*>(tensors[i].data()), tensors[i].bytes());
     parts.emplace_back(kZeros, static_cast<size_t>(aligned(table[i].bytes) - table[i].bytes));
   }
   write_file(path, parts, sync);
+}
+
+void write_plan(const Plan& plan, const std::string& path, Sync sync, const ConstantMakers& makers) {
+  Writer writer;
+  describe(writer, const_cast<Plan&>(plan), 0);
+  const std::vector<Tensor>& tensors = writer.tensors();
+  std::vector<TableEntry> table = lay_out(tensors);
+  const Front front(writer.out(), table.size());
+  size_t largest = 0;
+  for (const Tensor& tensor : tensors) {
+    if (makers.contains(tensor.data())) largest = std::max(largest, tensor.bytes());
+  }
+  write_file(
+      path, static_cast<uint64_t>(front.file_bytes(table)),
+      [&](const PutPart& put) {
+        ThreadPool pool(all_threads());
+        std::vector<std::shared_ptr<std::byte>> scratch(static_cast<size_t>(pool.threads()));
+        for_tensors(pool, tensors.size(), [&](size_t i, size_t worker) {
+          const void* data = tensors[i].data();
+          if (const auto maker = makers.find(data); maker != makers.end()) {
+            if (scratch[worker] == nullptr) scratch[worker] = allocate(largest, "a constant of the plan");
+            maker->second(scratch[worker].get());
+            data = scratch[worker].get();
+          }
+          table[i].hash = hash_large(data, tensors[i].bytes(), 1);
+          put(static_cast<uint64_t>(front.start() + table[i].offset),
+              {static_cast<const std::byte*>(data), tensors[i].bytes()});
+        });
+        const std::string text = front.text(table);
+        put(0, std::as_bytes(std::span(text.data(), text.size())));
+      },
+      sync);
+}
+
+void make_constants(Plan& plan, const ConstantMakers& makers) {
+  if (makers.empty()) return;
+  ThreadPool pool(all_threads());
+  for_tensors(pool, plan.constants.size(), [&](size_t i, size_t) {
+    Tensor& constant = plan.constants[i];
+    const auto maker = makers.find(constant.data());
+    if (maker == makers.end()) return;
+    Tensor made = Tensor::unfilled(constant.dtype(), constant.shape());
+    maker->second(made.mutable_data());
+    constant = std::move(made);
+  });
 }
 
 std::shared_ptr<const Plan> read_plan(const std::string& path, int threads) {

@@ -16,4 +16,8 @@ Packing winograd_packing(int64_t o, int64_t c, int64_t width);
 // outside the constant.
 Tensor pack_constant(const Tensor& constant, const Packing& packing);
 
+// The type of that tensor, and the same content written to memory of its size.
+ir::TensorType packed_type(const Tensor& constant, const Packing& packing);
+void pack_constant(const Tensor& constant, const Packing& packing, void* to);
+
 }  // namespace heddle::schedule

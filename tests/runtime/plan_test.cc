@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <random>
+#include <stdexcept>
 
 #include "base/file.h"
 #include "heddle/error.h"
@@ -38,6 +40,26 @@ TEST(PlanFile, RoundTripRunsTheSame) {
   // Equal plans give equal bytes.
   write_plan(*plan, path + "2");
   EXPECT_EQ(MappedFile::open(path)->text(), MappedFile::open(path + "2")->text());
+}
+
+TEST(PlanFile, ConstantsThatAreMadeAsTheyAreWritten) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/p.plan";
+  write_plan(*small_plan(), path);
+  Plan plan = *small_plan();
+  const Tensor content = plan.constants[0];
+  const auto place = std::make_shared<char>();
+  plan.constants[0] = Tensor::borrow(content.dtype(), content.shape(), place.get(), place);
+  const ConstantMakers makers = {
+      {place.get(), [&](void* to) { std::memcpy(to, content.data(), content.bytes()); }},
+  };
+  write_plan(plan, path + "2", Sync::kNo, makers);
+  EXPECT_EQ(MappedFile::open(path)->text(), MappedFile::open(path + "2")->text());
+  make_constants(plan, makers);
+  EXPECT_EQ(values_of(plan.constants[0]), values_of(content));
+  const ConstantMakers failing = {{plan.constants[0].data(), [](void*) { throw std::runtime_error("no"); }}};
+  EXPECT_THROW(write_plan(plan, path + "3", Sync::kNo, failing), std::runtime_error);
+  EXPECT_FALSE(file_exists(path + "3"));
 }
 
 TEST(PlanFile, KeepsLoopsTextsAndFixedInputs) {
