@@ -15,6 +15,11 @@ using schedule::multiplied_type;
 using schedule::tile_type;
 using tile::GemmStore;
 
+// Whether the kernel's A (else B) is read once and leaves the L2 first.
+bool streams(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
+  return !p.views && !p.windows && schedule::streams_operand(p, c, is_a);
+}
+
 std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   constexpr const char* kStores[] = {"kTma", "kRows", "kEpilogue", "kPartial"};
   return fmt::format(
@@ -27,13 +32,14 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {};\n"
       "  static constexpr bool kStream = {};\n"
       "  static constexpr bool kConstantA = {}, kConstantB = {};\n"
+      "  static constexpr bool kStreamA = {}, kStreamB = {};\n"
       "  static constexpr bool kWholeColumns = {}, kNear = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
-      multiplied_type(p), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong, c.cluster_m,
-      c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped, c.stream,
-      c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b,
-      !c.swapped && p.n % c.tile_n == 0, brings_near(p, c), kStores[static_cast<int>(c.store)]);
+      multiplied_type(p), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong,
+      c.cluster_m, c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped,
+      c.stream, c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b, streams(p, c, true),
+      streams(p, c, false), !c.swapped && p.n % c.tile_n == 0, brings_near(p, c), kStores[static_cast<int>(c.store)]);
 }
 
 // Whether the first result comes back from the epilogue.
@@ -42,7 +48,6 @@ bool returns(GemmStore store) {
 }
 
 std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  const auto stream = [&](bool is_a) { return !p.views && schedule::streams_operand(p, c, is_a); };
   return fmt::format(
       "struct Config {{\n"
       "  using In = {};\n"
@@ -53,7 +58,7 @@ std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c)
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
       multiplied_type(p), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
-      c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, stream(true), stream(false),
+      c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, streams(p, c, true), streams(p, c, false),
       c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b,
       c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue");
 }

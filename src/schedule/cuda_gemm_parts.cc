@@ -104,12 +104,14 @@ int parts_threads(const CudaGemmConfig& c, const CudaGemmProblem& p) {
 }
 
 bool streams_operand(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
-  constexpr double kLarge = 8 << 20;
+  // What another kernel may have written, or will read, may better stay unless it is larger.
+  const bool constant = is_a != c.swapped ? p.constant_a : p.constant_b;
+  const double large = c.parts > 0 || constant ? 8 << 20 : 16 << 20;
   const View v = view_of(p, c.swapped);
   const int64_t readers = is_a ? ceil_div(v.n, c.tile_n) : ceil_div(v.m, c.tile_m);
   const double bytes = static_cast<double>(is_a ? v.m : v.n) * static_cast<double>(p.k) * static_cast<double>(p.batch) *
                        static_cast<double>(size_of(p.in));
-  return readers <= 2 && bytes > kLarge;
+  return readers <= 2 && bytes > large;
 }
 
 double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {

@@ -178,7 +178,7 @@ TILE_HD constexpr int gemm_split_bytes(int tile_n, int stages) {
 struct Range {
   int32_t first, last;  // without last
 };
-// Arguments of gemm_sm90_parts.h. Part p of k begins at k-tile p * k_each + min(p, k_more).
+// Arguments of gemm_sm90_parts.h. Part p of k has k_each k-tiles, the first k_more have one more.
 struct GemmPartsArgs {
   int32_t m, n;
   int32_t k_each, k_more;

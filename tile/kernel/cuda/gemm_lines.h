@@ -93,9 +93,9 @@ class LineCopier {
       }
     }
   }
-  __device__ void next() {
-    at_ += kStep;
-    left_ -= kStep;
+  __device__ void next(int64_t step) {  // in bytes
+    at_ += step;
+    left_ -= step;
   }
 
  private:
@@ -294,11 +294,11 @@ __device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a,
   constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kStep = Traits::kStep;
   extern __shared__ __align__(128) uint8_t raw_shared[];
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config>(args, rank);
+  const PartsUnit unit = parts_unit<Config, true>(args, rank);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int warp_k = warp % Config::kWarpsK, warp_row = warp / Config::kWarpsK * Traits::kWarpRows;
   const MatrixLines<In> lines_a = lines_of<In>(operand_a, unit.batch), lines_b = lines_of<In>(operand_b, unit.batch);
-  const int64_t first = static_cast<int64_t>(unit.k) * kStep;
+  const int64_t first = static_cast<int64_t>(unit.k) * kStep, step = static_cast<int64_t>(unit.step) * kStep;
   LineCopier<In, Config::kTileM, Config::kAlignA, Config::kWarpsK, Traits::kThreads> a(lines_a, unit.m, first);
   LineCopier<In, Config::kTileN, Config::kAlignB, Config::kWarpsK, Traits::kThreads> b(lines_b, unit.n, first);
   const int inside = warp_k * kGemmRowBytes + lane % 4 * 32;
@@ -321,8 +321,8 @@ __device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a,
       const uint32_t to = shared_address(raw_shared) + write * Traits::kStageBytes;
       a.copy(to);
       b.copy(to + Config::kTileM * Traits::kLinePitch);
-      a.next();
-      b.next();
+      a.next(step);
+      b.next(step);
       write = write + 1 == kStages ? 0 : write + 1;
     }
     sm80::commit_copies();

@@ -8,13 +8,14 @@
 
 namespace heddle::tile::cuda {
 
-// What a block multiplies.
+// What a block multiplies: k-tiles k, k + step...
 struct PartsUnit {
-  int32_t m, n, batch, split, k, count;  // k and count in k-tiles
+  int32_t m, n, batch, split, k, step, count;  // k, step and count in k-tiles
 };
 
-// Of Config: kTileM, kTileN, kParts, kStore.
-template <typename Config>
+// Of Config: kTileM, kTileN, kParts, kStore. InTurn: k-tiles are dealt one by one, so that all blocks read what lies
+// side by side in memory at the same time; else each has a run of them.
+template <typename Config, bool InTurn>
 __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
   PartsUnit unit;
   unit.m = static_cast<int32_t>(blockIdx.x / Config::kParts) * Config::kTileM;
@@ -26,7 +27,13 @@ __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) 
     unit.split = static_cast<int32_t>(blockIdx.z) - unit.batch * args.splits;
   }
   const int32_t part = unit.split * Config::kParts + rank;
-  unit.k = part * args.k_each + (part < args.k_more ? part : args.k_more);
+  if constexpr (InTurn) {
+    unit.k = part;
+    unit.step = Config::kStore == GemmStore::kPartial ? args.splits * Config::kParts : Config::kParts;
+  } else {
+    unit.k = part * args.k_each + (part < args.k_more ? part : args.k_more);
+    unit.step = 1;
+  }
   unit.count = args.k_each + (part < args.k_more ? 1 : 0);
   return unit;
 }

@@ -16,6 +16,7 @@
 //     static constexpr bool kConstantA = false, kConstantB = true;  // no launch writes it: the first tiles are loaded
 //                                                                   // while the kernel in front still runs
 //     static constexpr bool kWholeColumns = true; // may be left out: the columns of D are a multiple of kTileN
+//     static constexpr bool kStreamA = false, kStreamB = false;  // may be left out: read once, leaves the L2 first
 //     static constexpr bool kNear = false;        // may be left out: the copy engine brings the matrix of 16-bit
 //                                                 // elements that the epilogue reads beside D; kTma, not swapped
 //     static constexpr auto kStore = tile::GemmStore::kTma;
@@ -54,10 +55,9 @@ inline constexpr uint32_t kToucher = 2;  // the warp that has vectors read
 inline constexpr uint32_t kBringer = 3;  // the warp that brings what lies beside D
 
 // Loads this block's share of one operand's tile: 1 / Shares of it, given to every block of the cluster.
-template <int Rows, int TileK, bool KMajor, int Shares>
+template <int Rows, int TileK, bool KMajor, int Shares, Keep kKeep = Keep::kNormal>
 __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
                                     int32_t batch, int32_t rank) {
-  constexpr Keep kKeep = Keep::kNormal;
   const auto load = [&](uint8_t* at, int32_t inner, int32_t outer) {
     if constexpr (Shares == 1) {
       load_box(map, full, at, inner, outer, batch, kKeep);
@@ -98,6 +98,17 @@ struct WholeColumns {
 template <typename Config>
 struct WholeColumns<Config, decltype(void(Config::kWholeColumns))> {
   static constexpr bool value = Config::kWholeColumns;
+};
+
+// What the L2 keeps of the operands.
+template <typename Config, typename = void>
+struct Streams {
+  static constexpr Keep kA = Keep::kNormal, kB = Keep::kNormal;
+};
+template <typename Config>
+struct Streams<Config, decltype(void(Config::kStreamA))> {
+  static constexpr Keep kA = Config::kStreamA ? Keep::kFirst : Keep::kNormal;
+  static constexpr Keep kB = Config::kStreamB ? Keep::kFirst : Keep::kNormal;
 };
 
 // Brings rows that the epilogue will read beside D into the L2, tile after tile at the pace of the loads. By the warps
@@ -187,12 +198,12 @@ __device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& ma
   // K-tile k of the unit into a stage: the operands of which `constants` is true or false.
   const auto load = [&](auto constants, const OperandPlace& a, const OperandPlace& b, int32_t k, uint32_t stage) {
     if constexpr (Config::kConstantA == decltype(constants)::value) {
-      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN>(
+      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN, Streams<Config>::kA>(
           map_a, shared.full[stage], shared.a + stage * Traits::kABytes, a.row, a.k + k * Traits::kTileK, a.batch,
           walk.rank);
     }
     if constexpr (Config::kConstantB == decltype(constants)::value) {
-      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM>(
+      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM, Streams<Config>::kB>(
           map_b, shared.full[stage], shared.b + stage * Traits::kBBytes, b.row, b.k + k * Traits::kTileK, b.batch,
           walk.rank);
     }

@@ -127,7 +127,7 @@ __device__ inline void parts_load(const TensorMap& map_a, const TensorMap& map_b
   using Traits = PartsTraits<Config>;
   Barrier& full = shared.full[stage];
   uint8_t* to = shared.ring + stage * Traits::kStageBytes;
-  const int32_t k = (unit.k + i) * Traits::kTileK;
+  const int32_t k = (unit.k + i * unit.step) * Traits::kTileK;
   if constexpr (WithA) {
     load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.m, k,
                                                                                   unit.batch);
@@ -323,7 +323,7 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
   const PartsShared<Config> shared(raw_shared);
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config>(args, rank);
+  const PartsUnit unit = parts_unit<Config, true>(args, rank);
   let_next_begin();
   if (lane == 0) {
     if (warp == 0) prefetch(map_a);
@@ -383,7 +383,7 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
   const PartsShared<Config> shared(raw_shared);
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config>(args, rank);
+  const PartsUnit unit = parts_unit<Config, false>(args, rank);
   const bool loader = threadIdx.x < kLoaders;
   let_next_begin();
   wait_for_previous();
