@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "schedule/cuda_gemm_classes.h"
 #include "schedule/cuda_gemm_parts.h"
 
 namespace heddle::codegen {
@@ -17,7 +18,8 @@ using tile::GemmStore;
 
 // Whether the kernel's A (else B) is read once and leaves the L2 first.
 bool streams(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
-  return !p.views && !p.windows && schedule::streams_operand(p, c, is_a);
+  // Rows that begin anywhere share lines of the L2 with the next k-tile.
+  return !p.views && !p.windows && !c.classed && schedule::streams_operand(p, c, is_a);
 }
 
 std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
@@ -56,18 +58,30 @@ std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c)
       "  static constexpr bool kStreamA = {}, kStreamB = {};\n"
       "  static constexpr bool kConstantA = {}, kConstantB = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
+      "{}"
       "}};\n",
       multiplied_type(p), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
       c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, streams(p, c, true), streams(p, c, false),
-      c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b,
-      c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue");
+      c.classed || (c.swapped ? p.constant_b : p.constant_a), c.swapped ? p.constant_a : p.constant_b,
+      c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue",
+      c.classed ? fmt::format("  static constexpr int kClasses = {};\n", schedule::classes_of(p, c.swapped)) : "");
 }
 
 // The kernel of gemm_sm90_parts.h.
 std::string parts_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const std::string& symbol) {
   const bool partial = c.store == GemmStore::kPartial;
-  const std::string maps =
-      "const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b,\n        ";
+  std::string maps, a = "a";
+  if (c.classed) {
+    std::string names;
+    for (int i = 0; i < schedule::classes_of(p, c.swapped); ++i) {
+      maps += fmt::format("const __grid_constant__ tile::sm90::TensorMap a{},\n        ", i);
+      names += fmt::format("{}a{}", i == 0 ? "" : ", ", i);
+    }
+    a = fmt::format("tile::sm90::map_of_class<{}_parts::Config>({})", symbol, names);
+  } else {
+    maps = "const __grid_constant__ tile::sm90::TensorMap a, ";
+  }
+  maps += "const __grid_constant__ tile::sm90::TensorMap b,\n        ";
   const std::string views =
       fmt::format(",\n        const __grid_constant__ {0}_parts::A a, const __grid_constant__ {0}_parts::B b", symbol);
   return fmt::format(
@@ -79,7 +93,7 @@ std::string parts_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
       c.parts > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", c.parts) : "", symbol, p.views ? "" : maps,
       p.views ? views : "",
       partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
-      p.views ? "_views" : "", p.views ? "args, a, b" : "a, b, args",
+      p.views ? "_views" : "", p.views ? "args, a, b" : a + ", b, args",
       partial ? "tile::sm90::NoEpilogue{}" : "epilogue");
 }
 
@@ -134,7 +148,7 @@ std::string CudaGemmUnit::source() const {
 CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const schedule::Epilogue& epilogue,
                        const std::vector<schedule::Operand>& operands, const std::string& symbol) {
   const bool partial = c.store == GemmStore::kPartial;
-  const bool repack = schedule::needs_repack(p);
+  const bool repack = schedule::needs_repack(p) && !c.classed;
   CudaGemmUnit unit;
   unit.includes = {c.parts > 0 ? "tile/kernel/cuda/gemm_sm90_parts.h" : "tile/kernel/cuda/gemm_sm90.h",
                    "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
@@ -149,6 +163,15 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   text += fmt::format("}}  // namespace {}_parts\n", symbol);
   if (p.k > 0) text += c.parts > 0 ? parts_text(p, c, symbol) : multiply_text(p, c, symbol);
   if (partial) text += reduce_text(p, symbol);
+  if (c.classed) {
+    unit.includes.emplace_back("tile/kernel/cuda/class_copies.h");
+    text += fmt::format(
+        "extern \"C\" __global__ void __launch_bounds__(tile::kGemmRepackThreads)\n"
+        "    {}_copies(const __grid_constant__ tile::GemmClassCopiesArgs args) {{\n"
+        "  tile::gemm_class_copies(args);\n"
+        "}}\n",
+        symbol);
+  }
   if (repack) {
     text += fmt::format(
         "extern \"C\" __global__ void __launch_bounds__(tile::kGemmRepackThreads)\n"

@@ -34,7 +34,9 @@ void Launcher::add(const runtime::CudaModule& module, const CudaLaunch& launch) 
   std::copy(launch.grid.begin(), launch.grid.end(), to.config.grid);
   to.config.block[0] = launch.block;
   to.config.shared_bytes = launch.shared_bytes;
-  to.config.attribute_count = runtime::launch_attributes(launch, to.attributes.data());
+  // The first one may be behind any launch of the caller's.
+  const bool overlap = launches_.size() > 1 && runtime::may_overlap(context_);
+  to.config.attribute_count = runtime::launch_attributes(launch, to.attributes.data(), overlap);
   to.maps = launch.maps;
   to.first_cache = caches_.size();
   caches_.resize(caches_.size() + launch.maps.size());

@@ -109,7 +109,7 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const char* name, const 
   for (const CudaGemmCandidate& candidate : enumerate(*problem, target, true)) {
     const CudaGemmConfig& g = candidate.config;
     Config c;
-    c.algorithm = g.parts > 0 ? fmt::format("{}p", name) : name;
+    c.algorithm = g.classed ? fmt::format("{}c", name) : g.parts > 0 ? fmt::format("{}p", name) : name;
     c.parts = g.parts;
     c.tile_m = g.tile_m, c.tile_n = g.tile_n;
     c.tile_k = tile::kGemmRowBytes / static_cast<int64_t>(size_of(problem->in));
@@ -428,6 +428,7 @@ CudaGemmConfig sm90_config(const Config& c, const CudaGemmProblem& problem) {
   g.cluster_m = static_cast<int>(c.cluster_m), g.cluster_n = static_cast<int>(c.cluster_n);
   g.ping_pong = c.ping_pong, g.swapped = c.swapped, g.stream = c.stream;
   g.parts = static_cast<int>(c.parts);
+  g.classed = c.algorithm == "sm90c";
   g.store = g.parts == 0   ? store_of(problem, g.splits, g.swapped)
             : g.splits > 1 ? tile::GemmStore::kPartial
                            : tile::GemmStore::kEpilogue;

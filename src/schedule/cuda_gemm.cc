@@ -203,7 +203,7 @@ bool needs_repack(const CudaGemmProblem& p) {
 std::string CudaGemmConfig::name() const {
   return fmt::format("{}x{} {}{} s{} c{}x{} k/{} g{}{}{}", tile_m, tile_n, ping_pong ? "pp" : "co", consumers, stages,
                      cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "",
-                     parts > 0 ? fmt::format(" parts {}", parts)
+                     parts > 0 ? fmt::format(" parts {}{}", parts, classed ? " classed" : "")
                      : stream  ? " stream"
                                : "");
 }
@@ -241,7 +241,7 @@ double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
 }
 
 double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
-  if (c.parts > 0) return repack_us(p) + predict_parts_us(p, c, target);
+  if (c.parts > 0) return (c.classed ? 0 : repack_us(p)) + predict_parts_us(p, c, target);
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   const bool a_k = c.swapped ? p.b_k_major : p.a_k_major, b_k = c.swapped ? p.a_k_major : p.b_k_major;
   const auto element = static_cast<int64_t>(size_of(p.in));
@@ -290,7 +290,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const double sectors = (c.swapped ? 16 : c.tile_n) * static_cast<double>(size_of(p.out)) / 32;
   const double edges = c.store == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
   const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));
-  const double memory_us = (p.bytes() + stored) / (4.3e6 * std::min(1.0, 0.36 + 0.9 * share));
+  const double memory_us = (p.bytes() + stored) / (3.5e6 * std::min(1.0, 0.36 + 0.9 * share));
   double us = repack_us(p) + kFirstLoadUs + std::max({compute_us, memory_us, floor_us(p, target)});
   if (cluster > 1) us += kClusterUs;
   if (c.splits > 1) {

@@ -69,6 +69,7 @@ struct CudaGemmConfig {
   bool swapped = false;  // D^T = B^T A^T: the long side of D goes along the instruction's 64 rows
   int splits = 1;        // parts of k, summed in order by a second kernel
   int parts = 0;         // not 0: gemm_sm90_parts.h, whose clusters of so many blocks share a tile's k
+  bool classed = false;  // with parts: cuda_gemm_classes.h
   bool stream = false;   // stream-K: the last tiles are dealt to all blocks evenly, sums handed on in order
   int raster_group = 8;
   tile::GemmStore store = tile::GemmStore::kTma;

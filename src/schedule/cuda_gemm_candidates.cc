@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "schedule/cuda_gemm.h"
+#include "schedule/cuda_gemm_classes.h"
 #include "schedule/cuda_gemm_parts.h"
 #include "schedule/cuda_reduce.h"
 #include "tile/core/cuda_operand.h"
@@ -77,7 +78,7 @@ std::string reject_repack(const CudaGemmProblem& p) {
 }
 
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
-  if (std::string why = reject_repack(p); !why.empty()) return why;
+  if (std::string why = reject_repack(p); !why.empty() && !c.classed) return why;
   if (c.parts > 0) {
     if (c.splits > 1 && 4 * p.m * round_up(p.n, 4) * p.batch * c.splits > kMaxWorkspace) {
       return "the partial sums exceed the workspace";
@@ -460,13 +461,19 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     result.workspace_bytes = int64_t{4} * c.tile_m * c.tile_n * target.sms;
     result.counter_bytes = int64_t{target.sms} * c.consumers * 4 * static_cast<int64_t>(sizeof(uint32_t));
   }
-  if (p.k > 0 && !p.views) add_repack(result, p, a, b);
+  if (c.classed) {
+    result.workspace_bytes = class_copies_bytes(p, c.swapped);
+    result.launches.push_back(class_copies_launch(p, c.swapped, kWorkspace));
+  } else if (p.k > 0 && !p.views) {
+    add_repack(result, p, a, b);
+  }
   if (p.k > 0) {
     if (c.swapped) std::swap(a, b);
     result.launches.push_back(multiply_launch(p, c, target, a, b, counters));
     if (c.parts > 0) {
       CudaLaunch& launch = result.launches.back();
       if (!p.views) launch.maps.resize(2);
+      if (c.classed) launch.maps = class_maps(p, c, kWorkspace);
       set_parts_launch(launch, p, c, kWorkspace);
     }
   }

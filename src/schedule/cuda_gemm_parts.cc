@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "schedule/cuda_gemm_classes.h"
 #include "schedule/cuda_reduce.h"
 
 namespace heddle::schedule {
@@ -37,6 +38,10 @@ View view_of(const CudaGemmProblem& p, bool swapped) {
 
 int64_t tiles_of(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   const View v = view_of(p, c.swapped);
+  if (c.classed) {
+    const int64_t classes = classes_of(p, c.swapped);
+    return classes * ceil_div(ceil_div(v.m, classes), c.tile_m) * ceil_div(v.n, c.tile_n);
+  }
   return ceil_div(v.m, c.tile_m) * ceil_div(v.n, c.tile_n) * p.batch;
 }
 
@@ -52,6 +57,22 @@ int resident(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   return two ? 2 : 1;
 }
 
+// Where A's rows begin anywhere: tiles that are as wide as the other side.
+void add_classed(std::vector<CudaGemmConfig>& found, const CudaGemmProblem& p, bool swapped, const CudaTarget& target) {
+  const View v = view_of(p, swapped);
+  if (classes_of(p, swapped) == 0) return;
+  CudaGemmConfig c;
+  c.classed = true, c.swapped = swapped;
+  c.tile_n = static_cast<int>(ceil_div(v.n, 16) * 16);
+  for (const int consumers : {1, 2}) {
+    c.consumers = consumers, c.tile_m = 64 * consumers;
+    for (const int parts : {1, 2, 3, 4, 6, 8}) {
+      c.parts = parts;
+      if (tiles_of(p, c) * parts <= 4 * int64_t{target.sms} && class_k_tiles(p) >= parts) found.push_back(c);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTarget& target) {
@@ -59,6 +80,7 @@ std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTa
   if (p.k == 0 || p.windows || p.heads > 1 || p.shifted_a || p.shifted_b) return found;
   for (const bool swapped : {false, true}) {
     const View v = view_of(p, swapped);
+    add_classed(found, p, swapped, target);
     for (const Tile& tile : kTiles) {
       constexpr int kMostSplit = 96;
       if (p.split && tile.n > kMostSplit) continue;
@@ -95,7 +117,11 @@ std::string reject_parts(const CudaGemmConfig& c, const CudaGemmProblem& p, cons
     return "rows along memory come in strips of 64";
   }
   if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
-  if (v.k_tiles < int64_t{c.parts} * c.splits) return "fewer k-tiles than parts";
+  if (v.k_tiles < int64_t{c.parts} * c.splits && !c.classed) return "fewer k-tiles than parts";
+  if (c.classed) {
+    constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
+    if (class_copies_bytes(p, c.swapped) > kMaxWorkspace) return "copies of an operand exceed the workspace";
+  }
   return {};
 }
 
@@ -119,7 +145,7 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   // Operands that leave the L2 first need no write-back of what others left there.
   const bool streams = !p.views && (streams_operand(p, c, true) || streams_operand(p, c, false));
   const double bytes_per_us = streams ? 4.1e6 : 3.6e6;
-  constexpr double kL2BytesPerUs = 6e6;
+  constexpr double kL2BytesPerUs = 10.5e6;
   const View v = view_of(p, c.swapped);
   const int at_once = resident(p, c);
   const auto blocks = static_cast<double>(tiles_of(p, c) * c.parts * c.splits);
@@ -151,6 +177,7 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   if (c.parts > 1 && c.tile_n == 48 && !c.swapped) us += kOddColumnsUs;
   if (c.parts > 1) us += 0.4 + area * 4 / 12 / kCyclesPerUs;  // 12 bytes a cycle between blocks
   us += (waves - 1) * 2.5;
+  if (c.classed) us += 2.5 + static_cast<double>(class_copies_bytes(p, c.swapped)) / 3e6;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     us += 2.8 + 2 * partial * c.splits / 5.5e6;
@@ -164,13 +191,19 @@ void set_parts_launch(CudaLaunch& launch, const CudaGemmProblem& p, const CudaGe
   tile::GemmPartsArgs args{};
   args.m = static_cast<int32_t>(v.m);
   args.n = static_cast<int32_t>(v.n);
-  args.k_each = static_cast<int32_t>(v.k_tiles / (c.parts * c.splits));
-  args.k_more = static_cast<int32_t>(v.k_tiles % (c.parts * c.splits));
+  const int64_t k_tiles = c.classed ? class_k_tiles(p) : v.k_tiles;
+  args.k_each = static_cast<int32_t>(k_tiles / (c.parts * c.splits));
+  args.k_more = static_cast<int32_t>(k_tiles % (c.parts * c.splits));
+  if (c.classed) {
+    args.skip = static_cast<uint32_t>(class_skip(p, c.swapped));
+    args.skip_step = static_cast<uint32_t>(class_skip_step(p, c.swapped));
+  }
   args.splits = c.splits;
   args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
   launch.symbol = "gemm";
-  launch.grid = {static_cast<uint32_t>(ceil_div(v.m, c.tile_m) * c.parts),
-                 static_cast<uint32_t>(ceil_div(v.n, c.tile_n)), static_cast<uint32_t>(p.batch * c.splits)};
+  const int64_t tiles_n = ceil_div(v.n, c.tile_n);
+  launch.grid = {static_cast<uint32_t>(tiles_of(p, c) / (tiles_n * p.batch) * c.parts), static_cast<uint32_t>(tiles_n),
+                 static_cast<uint32_t>(p.batch * c.splits)};
   launch.cluster = static_cast<uint32_t>(c.parts);
   launch.block = static_cast<uint32_t>(parts_threads(c, p));
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));

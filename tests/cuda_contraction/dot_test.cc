@@ -299,6 +299,43 @@ TEST(CudaDot, SmallSides) {
   batch.compile();
 }
 
+// Rows of the long operand begin at any address, and the copy engine reads them where they lie.
+TEST(CudaDot, Classes) {
+  CudaBatch batch;
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 9);
+  const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = "sm90c"};
+  batch.add("rows are long", matmul_text("f16", 601, 21, 331, "", true, true, false), half);
+  batch.add("columns are long", matmul_text("f16", 45, 777, 137, "", true, true, false), half);
+  batch.add("four classes", matmul_text("bf16", 19, 300, 70, "", true, true, false),
+            {.tolerance = 2e-2, .algorithm = "sm90c"});
+  batch.add("the other one is aligned", matmul_text("f16", 16, 515, 65, "", true, true, false), half);
+  batch.add("bias, residual, two results", R"(graph g(%x: f16[29,67], %w: f16[261,67], %r: f16[29,261]) {
+      %c = constant {value = f16[261]{1}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : f16[29,261]
+      %1 = broadcast(%c) {shape = [29,261], dims = [1]} : f16[29,261]
+      %2 = add(%0, %1) : f16[29,261]
+      %5 = add(%2, %r) : f16[29,261]
+      return "y" = %5, "z" = %2
+    })",
+            half);
+  batch.add("tf32", R"(graph g(%x: f32[290,67], %w: f32[45,67]) {
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1], tf32 = 1} : f32[290,45]
+      return "y" = %0
+    })",
+            {.tolerance = 2e-3, .algorithm = "sm90c"});
+  batch.add("int8", matmul_text("i8", 290, 40, 126, "i32", true, true, false), {.algorithm = "sm90c"});
+  for (int i = 0; i < 8; ++i) {
+    const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
+    const int64_t m = 256 + extent(700), n = extent(128), k = extent(500) * 2 + 1;
+    const bool swapped = i % 2 == 0;
+    batch.add(fmt::format("{}x{}x{} {}", m, n, k, i),
+              matmul_text("f16", swapped ? n : m, swapped ? m : n, k, "", true, true, false),
+              {.tolerance = 5e-3, .algorithm = "sm90c", .skip = static_cast<unsigned>(random() % 99)});
+  }
+  batch.run();
+  batch.compile();
+}
+
 // What a lane multiplies it loads itself.
 TEST(CudaDot, Direct) {
   CudaBatch batch;

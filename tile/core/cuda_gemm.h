@@ -103,6 +103,22 @@ struct GemmRepackArgs {
 };
 inline constexpr int kGemmRepackThreads = 256, kGemmRepackChunks = 4;  // of a block; of a thread
 
+// Copies of the rows of an operand, one for each class of the other one's rows (class_copies.h). In bytes.
+struct GemmClassCopiesArgs {
+  const void* from;
+  void* to;                       // [class][row][chunk]
+  int64_t from_offset, from_row;  // of the first element; from row to row
+  int64_t end;                    // behind the last element, from `from` on
+  uint32_t bytes;                 // of a row
+  uint32_t rows, chunks, total;   // of a copy; pieces of 16 bytes of a row; of all copies
+  uint32_t skip, skip_step;       // gemm_class_skip()
+};
+static_assert(sizeof(GemmClassCopiesArgs) == 64);
+// Bytes from a multiple of 16 to the beginning of the rows of a class.
+TILE_HD constexpr uint32_t gemm_class_skip(uint32_t skip, uint32_t number, uint32_t step) {
+  return (skip + number * step) & 15;
+}
+
 inline constexpr int kGemmRowBytes = 128;       // of k in one stage, whatever the type: the widest swizzle
 inline constexpr int kGemmNeighbours = 8;       // columns of D that an epilogue sees at once where it stores them
 inline constexpr int kGemmStagingBytes = 2048;  // of one warp's store, twice, where it is not in pieces
@@ -186,8 +202,9 @@ struct GemmPartsArgs {
   void* partial;           // kPartial: as GemmArgs has it
   int64_t p_row, p_batch;  // strides in elements
   int64_t p_split;
+  uint32_t skip, skip_step;  // where A's rows are of several classes: gemm_class_skip()
 };
-static_assert(sizeof(GemmPartsArgs) == 56);
+static_assert(sizeof(GemmPartsArgs) == 64);
 
 // Where the blocks of a cluster share a tile's k (gemm_sm90_parts.h), each adds up and finishes this many of the tile's
 // rows in D.

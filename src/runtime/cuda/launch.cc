@@ -121,7 +121,8 @@ CudaSequence::CudaSequence(const CudaContext& context, const CudaModule& module,
 }
 
 void CudaSequence::enqueue() const {
-  for (const CudaBoundLaunch& bound : bound_) bound.enqueue(context_, context_.stream());
+  const bool overlap = may_overlap(context_);
+  for (size_t i = 0; i < bound_.size(); ++i) bound_[i].enqueue(context_, context_.stream(), overlap && i > 0);
 }
 
 CudaGraph::CudaGraph(const CudaContext& context, const std::function<void()>& enqueue, CudaDriver::Handle stream)

@@ -8,9 +8,16 @@
 
 namespace heddle::tile::cuda {
 
-// What a block multiplies: k-tiles k, k + step...
+// Rows of A that are so many apart make a tile, since they alone begin equally far behind a multiple of 16 bytes.
+template <typename Config, typename = void>
+inline constexpr int parts_classes = 1;
+template <typename Config>
+inline constexpr int parts_classes<Config, decltype(void(Config::kClasses))> = Config::kClasses;
+
+// What a block multiplies: k-tiles k, k + step... m: the first row of A; row: the same among those of its class.
 struct PartsUnit {
   int32_t m, n, batch, split, k, step, count;  // k, step and count in k-tiles
+  int32_t row, number;                         // number: of the class
 };
 
 // Of Config: kTileM, kTileN, kParts, kStore. InTurn: k-tiles are dealt one by one, so that all blocks read what lies
@@ -18,7 +25,11 @@ struct PartsUnit {
 template <typename Config, bool InTurn>
 __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
   PartsUnit unit;
-  unit.m = static_cast<int32_t>(blockIdx.x / Config::kParts) * Config::kTileM;
+  constexpr int kClasses = parts_classes<Config>;
+  const auto tile = static_cast<int32_t>(blockIdx.x / Config::kParts);
+  unit.number = tile % kClasses;
+  unit.row = tile / kClasses * Config::kTileM;
+  unit.m = unit.row * kClasses + unit.number;
   unit.n = static_cast<int32_t>(blockIdx.y) * Config::kTileN;
   unit.batch = static_cast<int32_t>(blockIdx.z);
   unit.split = 0;
@@ -47,13 +58,17 @@ __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& e
   using Acc = typename Traits::Acc;
   constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4;
   constexpr int kAcross = (Traits::kColumns + W - 1) / W, kCount = Traits::kSliceRows * kAcross;
-  const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first;
+  constexpr int kRowStep = Config::kSwapped ? 1 : parts_classes<Config>;
+  constexpr int kColumnStep = Config::kSwapped ? parts_classes<Config> : 1;
+  static_assert(kColumnStep == 1 || W == 1);
+  const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first * kRowStep;
   const int32_t col0 = Config::kSwapped ? unit.m : unit.n, columns = Config::kSwapped ? args.m : args.n;
-  int32_t rows = (Config::kSwapped ? args.n : args.m) - row0;  // of the slice inside of D
+  int32_t rows = ((Config::kSwapped ? args.n : args.m) - row0 + kRowStep - 1) / kRowStep;  // of the slice, inside of D
   if (rows > Traits::kRows - first) rows = Traits::kRows - first;
 #pragma unroll 2
   for (uint32_t i = threadIdx.x; i < kCount; i += Traits::kFinishers) {
-    const auto r = static_cast<int>(i / kAcross), c = static_cast<int>(i % kAcross) * W, row = row0 + r, col = col0 + c;
+    const auto r = static_cast<int>(i / kAcross), c = static_cast<int>(i % kAcross) * W;
+    const int row = row0 + r * kRowStep, col = col0 + c * kColumnStep;
     if (r >= rows || col >= columns) continue;
     Acc v[W] = {};
 #pragma unroll

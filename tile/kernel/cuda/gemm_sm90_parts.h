@@ -17,6 +17,10 @@
 //     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so that it is
 //                                                                   // loaded while the one in front still runs
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
+//     static constexpr int kClasses = 8;          // may be left out (1): A's rows begin anywhere. A tile has every
+//                                                 // eighth of them, a map of A reads those of one class from the
+//                                                 // multiple of 16 bytes in front on, and B's batches are copies of it
+//                                                 // that begin as much later (class_copies.h)
 //   };
 //
 // and an epilogue that stores D, as for gemm_reduce(). On an H200 a tensor map costs 0.7 us before its first tile
@@ -67,7 +71,10 @@ struct PartsTraits {
   static constexpr int kSlice = kSliceRows * kPitch;
   // As many neighbours at a time as leave no thread without some.
   static constexpr int kAddends = kParts;
-  static constexpr int kNeighbours = kColumns % 8 == 0 && kSliceRows * kColumns >= 8 * kFinishers ? 8 : 4;
+  static constexpr int kClasses = cuda::parts_classes<Config>;
+  static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
+                                     : kColumns % 8 == 0 && kSliceRows* kColumns >= 8 * kFinishers ? 8
+                                                                                                   : 4;
   static constexpr int kRingBytes = gemm_parts_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages,
                                                           kParts, Config::kSwapped, kSplit);
   static constexpr int kSharedBytes = gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
@@ -79,6 +86,7 @@ struct PartsTraits {
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
   static_assert(kStages <= 31);
   static_assert(!kSplit || (kBlocksM == 1 && !Config::kViews));
+  static_assert(kClasses == 1 || (Config::kAKMajor && Config::kBKMajor && !Config::kViews && !kSplit));
 };
 
 template <typename Config>
@@ -129,22 +137,45 @@ __device__ inline void parts_load(const TensorMap& map_a, const TensorMap& map_b
   uint8_t* to = shared.ring + stage * Traits::kStageBytes;
   const int32_t k = (unit.k + i * unit.step) * Traits::kTileK;
   if constexpr (WithA) {
-    load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.m, k,
+    load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.row, k,
                                                                                   unit.batch);
   }
   if constexpr (WithB) {
-    load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(map_b, full, to + Traits::kABytes,
-                                                                                  unit.n, k, unit.batch);
+    load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(
+        map_b, full, to + Traits::kABytes, unit.n, k, Traits::kClasses > 1 ? unit.number : unit.batch);
   }
 }
 
 template <typename Config>
 using PartsAccumulators = typename PartsTraits<Config>::Acc[PartsTraits<Config>::kBlocksM][Config::kTileN / 2];
 
-// All k-tiles of this block. Stages that no load waits for are not released.
+// Overwrites what lies in front of rows in the first k-tile: it may be anything, NaN too. `rows`: of this warpgroup.
+template <typename Config>
+__device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) {
+  for (int row = threadIdx.x % 128; row < PartsTraits<Config>::kRowsPerGroup; row += 128) {
+    auto* piece =
+        reinterpret_cast<cuda::Neighbours<uint32_t, 4>*>(rows + row * kGemmRowBytes + row % 8 * 16);  // swizzled
+    auto words = *piece;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int front = bytes - 4 * i;
+      words.x[i] = front >= 4 ? 0 : front <= 0 ? words.x[i] : words.x[i] & ~((1u << (8 * front)) - 1);
+    }
+    *piece = words;
+  }
+  fence_async_shared();
+  if (group == 0) {
+    group_wait<1>(128);
+  } else {
+    group_wait<2>(128);
+  }
+}
+
+// All k-tiles of this block. Stages that no load waits for are not released. `front`: bytes in front of the rows of A
+// in its first k-tile.
 template <typename Config>
 __device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTraits<Config>::kChains],
-                                      const PartsShared<Config>& shared, int32_t count, int32_t group) {
+                                      const PartsShared<Config>& shared, int32_t count, int32_t group, int32_t front) {
   using Traits = PartsTraits<Config>;
   using Instruction = Wgmma<typename Config::In, Config::kTileN>;
   constexpr int kChains = Traits::kChains;
@@ -158,6 +189,9 @@ __device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTrai
   for (int32_t i = 0; i < count; ++i) {
     shared.full[stage].wait(phase);
     if constexpr (Config::kViews) fence_async_shared();
+    if constexpr (Traits::kClasses > 1) {
+      if (i == 0 && front > 0) clear_front<Config>(shared.ring + row, front, group);
+    }
     wgmma_fence();
     const uint32_t at = ring + stage * Traits::kStageBytes;
     const uint64_t of_a = describe(at + row, Config::kAKMajor, kStrip);
@@ -287,10 +321,14 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   PartsAccumulators<Config> acc[Traits::kChains];
   const bool multiplies = group >= 0 && group < Config::kConsumers;
+  int32_t front = 0;
+  if constexpr (Traits::kClasses > 1) {
+    if (unit.k == 0) front = static_cast<int32_t>(gemm_class_skip(args.skip, unit.number, args.skip_step));
+  }
   if constexpr (Traits::kSplit) {
     if (multiplies) parts_multiply_split<Config>(acc[0][0], shared, unit.count, group);
   } else {
-    if (multiplies) parts_multiply<Config>(acc, shared, unit.count, group);
+    if (multiplies) parts_multiply<Config>(acc, shared, unit.count, group, front);
   }
   __syncthreads();  // the ring is done
   if (multiplies) parts_lay<Config>(acc[0], shared, group);
@@ -310,6 +348,16 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
   }
   if (threadIdx.x < Traits::kFinishers) cuda::parts_finish<Config, Traits>(args, epilogue, shared.received, unit, rank);
   if constexpr (kParts > 1) begun_wait();  // the others have what this block sent
+}
+
+// The map of A that this block reads.
+template <typename Config, typename... Maps>
+__device__ inline const TensorMap& map_of_class(const TensorMap& first, const Maps&... others) {
+  const auto number = static_cast<int>(blockIdx.x / Config::kParts % Config::kClasses);
+  const TensorMap* map = &first;
+  int i = 0;
+  ((map = ++i == number ? &others : map), ...);
+  return *map;
 }
 
 // The kernel. Launched with PartsTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
