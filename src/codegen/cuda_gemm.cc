@@ -18,8 +18,7 @@ using tile::GemmStore;
 
 // Whether the kernel's A (else B) is read once and leaves the L2 first.
 bool streams(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
-  // Rows that begin anywhere share lines of the L2 with the next k-tile.
-  return !p.views && !p.windows && !c.classed && schedule::streams_operand(p, c, is_a);
+  return !p.views && !p.windows && schedule::streams_operand(p, c, is_a);
 }
 
 std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {

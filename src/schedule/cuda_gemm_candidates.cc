@@ -56,9 +56,8 @@ bool too_wide(const Tile& tile, int64_t m, int64_t n) {
   return tile.n >= 2 * round_up(std::max<int64_t>(n, 1), 16) || (tile.m > 64 && tile.m >= 2 * std::max<int64_t>(m, 1));
 }
 
-int most_stages(CudaGemmConfig config, const CudaGemmProblem& problem, int64_t limit) {
-  constexpr int kMostStages = 12;
-  config.stages = kMostStages;
+int most_stages(CudaGemmConfig config, const CudaGemmProblem& problem, int64_t limit, int most = 12) {
+  config.stages = most;
   while (config.stages > 0 && config.shared_bytes(problem) > limit) --config.stages;
   return config.stages;
 }
@@ -437,6 +436,12 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
     c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
     if (c.stages < 4 || parts_threads(c, p) > tile::gemm_parts_half_of_threads(p.split))
       c.stages = most_stages(c, p, target.shared_bytes_per_block);
+    // Where there is a block for a multiprocessor at most, it may as well ask for all that it will need.
+    if (const auto [blocks, each] = parts_blocks(c, p); blocks <= target.sms && c.stages < each) {
+      constexpr int64_t kMostStages = 24;
+      const auto wanted = static_cast<int>(std::min<int64_t>(each, kMostStages));
+      c.stages = most_stages(c, p, target.shared_bytes_per_block, wanted);
+    }
     add(c);
   }
   std::stable_sort(found.begin(), found.end(), [](const CudaGemmCandidate& a, const CudaGemmCandidate& b) {

@@ -129,6 +129,12 @@ int parts_threads(const CudaGemmConfig& c, const CudaGemmProblem& p) {
   return 128 * c.consumers + (p.views ? 128 : 32);
 }
 
+PartsBlocks parts_blocks(const CudaGemmConfig& c, const CudaGemmProblem& p) {
+  const int64_t k_tiles = c.classed ? class_k_tiles(p) : view_of(p, c.swapped).k_tiles;
+  const int64_t parts = int64_t{c.parts} * c.splits;
+  return {tiles_of(p, c) * parts, ceil_div(k_tiles, parts)};
+}
+
 bool streams_operand(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
   // What another kernel may have written, or will read, may better stay unless it is larger.
   const bool constant = is_a != c.swapped ? p.constant_a : p.constant_b;
@@ -146,11 +152,10 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   const bool streams = !p.views && (streams_operand(p, c, true) || streams_operand(p, c, false));
   const double bytes_per_us = streams ? 4.1e6 : 3.6e6;
   constexpr double kL2BytesPerUs = 10.5e6;
-  const View v = view_of(p, c.swapped);
   const int at_once = resident(p, c);
-  const auto blocks = static_cast<double>(tiles_of(p, c) * c.parts * c.splits);
+  const auto counts = parts_blocks(c, p);
+  const auto blocks = static_cast<double>(counts.blocks), each = static_cast<double>(counts.each);
   const auto element = static_cast<double>(size_of(p.in));
-  const auto each = static_cast<double>(ceil_div(v.k_tiles, int64_t{c.parts} * c.splits));
   // Launch to first tile, as measured: arguments, addresses, a read of memory; the copy engine's map comes before that.
   double us = p.views ? 2.0 : 2.35;
   constexpr double kPairUs = 0.05, kClusterUs = 0.2;  // a pair of blocks begins sooner than a larger cluster
@@ -164,9 +169,16 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   const double multiply = c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers);
   const double tile_cycles = std::max({asking, arriving, p.split ? 1000 + 4.5 * multiply : 120 + multiply});
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
-  const double consume = waves * each * tile_cycles / kCyclesPerUs;
+  double consume = waves * each * tile_cycles / kCyclesPerUs;
+  if (c.classed) {
+    // Rows that begin between lines take 2.5 requests each, of which a multiprocessor makes one in two cycles, whatever
+    // its blocks are.
+    constexpr double kRequests = 2.5, kRequestCycles = 1.9;
+    const double of_sm = std::ceil(blocks / static_cast<double>(capacity(c, 1, target)));
+    consume = of_sm * each * (c.tile_m * kRequests + c.tile_n) * kRequestCycles / kCyclesPerUs;
+  }
   const double memory = p.bytes() / bytes_per_us;
-  const double l2 = blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / kL2BytesPerUs;
+  const double l2 = c.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / kL2BytesPerUs;
   us += std::max({consume, memory, l2, p.operations() / (790e12 * 2 / element / (p.split ? 3 : 1)) * 1e6});
   us += std::min<double>(each, c.stages) * tile_cycles / kCyclesPerUs * 0.5;  // what has come at last
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
@@ -177,7 +189,7 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   if (c.parts > 1 && c.tile_n == 48 && !c.swapped) us += kOddColumnsUs;
   if (c.parts > 1) us += 0.4 + area * 4 / 12 / kCyclesPerUs;  // 12 bytes a cycle between blocks
   us += (waves - 1) * 2.5;
-  if (c.classed) us += 2.5 + static_cast<double>(class_copies_bytes(p, c.swapped)) / 3e6;
+  if (c.classed) us += 1.0 + static_cast<double>(class_copies_bytes(p, c.swapped)) / 4e6;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     us += 2.8 + 2 * partial * c.splits / 5.5e6;

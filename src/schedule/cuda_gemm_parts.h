@@ -19,6 +19,12 @@ double predict_parts_us(const CudaGemmProblem& problem, const CudaGemmConfig& co
 // Turns the launch of gemm_sm90.h, whose maps are set, into that of the other kernel: grid and arguments.
 void set_parts_launch(CudaLaunch& launch, const CudaGemmProblem& problem, const CudaGemmConfig& config, int workspace);
 
+// Blocks, and the k-tiles of one.
+struct PartsBlocks {
+  int64_t blocks, each;
+};
+PartsBlocks parts_blocks(const CudaGemmConfig& config, const CudaGemmProblem& problem);
+
 int parts_threads(const CudaGemmConfig& config, const CudaGemmProblem& problem);  // of a block
 
 // Whether A's tiles (else B's; the kernel's own) are read by one or two blocks and are so many bytes that the L2 had
