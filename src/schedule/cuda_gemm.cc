@@ -58,7 +58,8 @@ constexpr double kArrivingBytesPerCycle = 98;  // into one SM
 constexpr double kLeastTileCycles = 340;       // of a k-tile: barrier to barrier
 constexpr double kFirstLoadUs = 1.95;   // launch to first multiplication: barriers, tensor maps, a read of memory
 constexpr double kClusterUs = 0.8;      // blocks that wait for each other
-constexpr double kReduceUs = 2.8;       // boundary and latency of the second kernel
+constexpr double kReduceUs = 2.7;       // boundary and latency of the second kernel
+constexpr double kPartUs = 0.06;        // and of each sum that it adds
 constexpr double kSplitReduceUs = 6.8;  // of f32 in two parts
 // Of windows that the copy engine gathers, fitted to 109 configurations of convolutions with nothing in the L2: taps
 // find most of their pixels there, and the sums of parts wait longer.
@@ -295,7 +296,8 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   if (cluster > 1) us += kClusterUs;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
-    us += (p.windows ? kWindowsReduceUs : p.split ? kSplitReduceUs : kReduceUs) + 2 * partial / 5.5e6;
+    const double reduce = p.windows ? kWindowsReduceUs : p.split ? kSplitReduceUs : kReduceUs + kPartUs * c.splits;
+    us += reduce + 2 * partial / 5.5e6;
   }
   return us;
 }

@@ -46,7 +46,8 @@ int64_t chunks_of(const CudaGemmProblem& p) {
 int classes_of(const CudaGemmProblem& p, bool swapped) {
   constexpr int kMostClasses = 8;
   constexpr int64_t kMostShort = 128, kLeastRows = 256;
-  if (p.views || p.windows || p.batch != 1 || p.heads > 1 || p.k == 0 || !p.a_k_major || !p.b_k_major) return 0;
+  if (p.views || p.windows || p.split || p.batch != 1 || p.heads > 1 || p.k == 0 || !p.a_k_major || !p.b_k_major)
+    return 0;
   const Lines a = long_of(p, swapped), b = short_of(p, swapped);
   if (b.rows > kMostShort || a.rows < kLeastRows) return 0;
   const int64_t classes = kPiece / std::gcd(a.row, kPiece);

@@ -66,7 +66,7 @@ void add_classed(std::vector<CudaGemmConfig>& found, const CudaGemmProblem& p, b
   c.tile_n = static_cast<int>(ceil_div(v.n, 16) * 16);
   for (const int consumers : {1, 2}) {
     c.consumers = consumers, c.tile_m = 64 * consumers;
-    for (const int parts : {1, 2, 3, 4, 6, 8}) {
+    for (const int parts : {1, 2, 3, 4}) {
       c.parts = parts;
       if (tiles_of(p, c) * parts <= 4 * int64_t{target.sms} && class_k_tiles(p) >= parts) found.push_back(c);
     }
@@ -143,15 +143,15 @@ bool streams_operand(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_
   const int64_t readers = is_a ? ceil_div(v.n, c.tile_n) : ceil_div(v.m, c.tile_m);
   const double bytes = static_cast<double>(is_a ? v.m : v.n) * static_cast<double>(p.k) * static_cast<double>(p.batch) *
                        static_cast<double>(size_of(p.in));
-  return readers <= 2 && bytes > large;
+  return readers <= (c.parts > 0 ? 2 : 1) && bytes > large;
 }
 
 double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
   constexpr double kCyclesPerUs = 1850;
   // Operands that leave the L2 first need no write-back of what others left there.
   const bool streams = !p.views && (streams_operand(p, c, true) || streams_operand(p, c, false));
-  const double bytes_per_us = streams ? 4.1e6 : 3.6e6;
-  constexpr double kL2BytesPerUs = 10.5e6;
+  const double bytes_per_us = c.classed ? 3.2e6 : streams ? 4.1e6 : 3.6e6;
+  constexpr double kL2BytesPerUs = 7.5e6;
   const int at_once = resident(p, c);
   const auto counts = parts_blocks(c, p);
   const auto blocks = static_cast<double>(counts.blocks), each = static_cast<double>(counts.each);
@@ -172,12 +172,15 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   double consume = waves * each * tile_cycles / kCyclesPerUs;
   if (c.classed) {
     // Rows that begin between lines take 2.5 requests each, of which a multiprocessor makes one in two cycles, whatever
-    // its blocks are.
-    constexpr double kRequests = 2.5, kRequestCycles = 1.9;
+    // its blocks are; more where the next k-tile's line is another block's.
+    constexpr double kRequests = 2.5;
+    const double cycles = c.parts == 1 ? 2.1 : 2.8;
     const double of_sm = std::ceil(blocks / static_cast<double>(capacity(c, 1, target)));
-    consume = of_sm * each * (c.tile_m * kRequests + c.tile_n) * kRequestCycles / kCyclesPerUs;
+    consume = of_sm * each * (c.tile_m * kRequests + c.tile_n) * cycles / kCyclesPerUs;
   }
-  const double memory = p.bytes() / bytes_per_us;
+  // One block of a multiprocessor whose ring leaves room for another one has too little under way.
+  const bool alone = at_once > 1 && blocks <= target.sms && each > c.stages;
+  const double memory = p.bytes() / bytes_per_us * (alone ? 1.2 : 1);
   const double l2 = c.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / kL2BytesPerUs;
   us += std::max({consume, memory, l2, p.operations() / (790e12 * 2 / element / (p.split ? 3 : 1)) * 1e6});
   us += std::min<double>(each, c.stages) * tile_cycles / kCyclesPerUs * 0.5;  // what has come at last
@@ -189,7 +192,7 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   if (c.parts > 1 && c.tile_n == 48 && !c.swapped) us += kOddColumnsUs;
   if (c.parts > 1) us += 0.4 + area * 4 / 12 / kCyclesPerUs;  // 12 bytes a cycle between blocks
   us += (waves - 1) * 2.5;
-  if (c.classed) us += 1.0 + static_cast<double>(class_copies_bytes(p, c.swapped)) / 4e6;
+  if (c.classed) us += 5.0 + static_cast<double>(class_copies_bytes(p, c.swapped)) / 4e6;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     us += 2.8 + 2 * partial * c.splits / 5.5e6;
