@@ -10,8 +10,11 @@
 
 #include "base/file.h"
 #include "heddle/ops.h"
+#include "jit/cuda/nvrtc.h"
 #include "ops/gemm_kernel.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/launch.h"
+#include "schedule/config_source.h"
 #include "tests/error_of.h"
 #include "tune/place.h"
 #include "tune/random_data.h"
@@ -205,6 +208,45 @@ TEST_F(OpsGemm, EmptyProductsAndEmptySums) {
 }
 
 // A NaN or an infinity is seen in its own row and nowhere else: what fills up tiles is neither.
+// Rows that begin anywhere are read with what is in front of them: it does not count, whatever it is.
+TEST_F(OpsGemm, RowsOfClassesDoNotSeeTheirNeighbours) {
+  GemmProblem p;
+  p.m = 261, p.n = 21, p.k = 75;
+  p.transpose_b = true;
+  const CudaTarget& target = context_->device().target;
+  const ResolvedGemm gemm = resolve(p);
+  int found = 0;
+  for (const schedule::CudaCandidate& candidate : all_candidates(gemm, target)) {
+    if (candidate.config.algorithm != "sm90c" || !candidate.rejected.empty() || ++found > 3) continue;
+    SCOPED_TRACE(schedule::name_of(candidate.config));
+    Call c = make_call(p);
+    constexpr double kInf = std::numeric_limits<double>::infinity();
+    for (const int64_t row : {int64_t{1}, int64_t{7}, p.m - 2}) {
+      const auto at = static_cast<size_t>(row * p.k + p.k - 1);
+      const auto bits = static_cast<uint16_t>(encode_float(DType::kF16, kInf));
+      c.a.values[at] = kInf;
+      c.a.buffer->write(&bits, sizeof(bits), at * sizeof(bits));
+    }
+    const GemmKernel kernel = make_kernel(gemm, candidate.config, target);
+    const runtime::CudaModule module(*context_, jit::compile_cubin(kernel.unit, target.architecture(), true).bytes);
+    const CudaBuffer workspace(*context_, static_cast<size_t>(kernel.workspace_bytes));
+    const runtime::CudaSequence sequence(
+        *context_, module, kernel.launches,
+        {c.a.buffer->address(), c.b.buffer->address(), c.d.buffer->address(), workspace.address(), 0});
+    sequence.enqueue();
+    const std::vector<double> got = read(*c.d.buffer, DType::kF16, p.m * p.n);
+    for (int64_t row = 0; row < p.m; ++row) {
+      for (int64_t column = 0; column < p.n; ++column) {
+        const double sum = sum_at(c, 0, row, column), d = got[static_cast<size_t>(row * p.n + column)];
+        ASSERT_EQ(std::isfinite(sum), std::isfinite(d)) << row << ", " << column;
+        if (!std::isfinite(sum)) continue;
+        ASSERT_NEAR(d, sum, 0.02 * (1 + std::abs(sum))) << row << ", " << column;
+      }
+    }
+  }
+  EXPECT_GT(found, 0);
+}
+
 TEST_F(OpsGemm, NaNAndInfinityStayInTheirRows) {
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInf = std::numeric_limits<double>::infinity();
   struct Case {
