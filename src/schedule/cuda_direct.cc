@@ -59,7 +59,7 @@ int direct_shared_bytes(const CudaTileConfig& c) {
 std::vector<CudaTileConfig> direct_configs(const CudaTileProblem& p, const CudaTarget& target) {
   std::vector<CudaTileConfig> found;
   constexpr double kSmall = 2 << 20;
-  if (p.k == 0 || p.a_in != p.b_in || !p.a.lines || !p.b.lines || p.bytes() > kSmall) return found;
+  if (p.k == 0 || p.splits_f32() || p.a_in != p.b_in || !p.a.lines || !p.b.lines || p.bytes() > kSmall) return found;
   if (std::min(line_alignment(p.a), line_alignment(p.b)) < 16) return found;
   const int64_t chunks = ceil_div(line_bytes(p), kChunkBytes);
   for (const Shape& shape : kShapes) {
