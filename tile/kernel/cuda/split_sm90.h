@@ -3,6 +3,8 @@
 #pragma once
 
 #include "tile/arch/sm80/ldmatrix.h"
+#include "tile/arch/sm80/shared.h"
+#include "tile/arch/sm90/barrier.h"
 #include "tile/arch/sm90/wgmma_registers.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/row.h"
