@@ -107,6 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{64, 512, 512, kF32, kF32, "x + bias", true, true, 1, 0, "lines", false},
                     Case{2048, 2048, 512, kF32, kF32, "gelu(x + bias)", true, true, 1, 0, "sm90", false},
                     Case{130, 264, 200, kF32, kF16, "x + bias + residual", true, true, 2, 8, "sm90", false},
+                    Case{200, 64, 96, kF32, kF16, "x + residual", true, true, 1, 0, "sm90", false},
                     Case{16, 4096, 4096, kF32, kF32, "", true, true, 1, 0, "sm90", false}));
 INSTANTIATE_TEST_SUITE_P(
     Layouts, GemmOnGpu,

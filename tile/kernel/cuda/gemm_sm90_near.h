@@ -37,7 +37,7 @@ __device__ inline void bring_piece(const TensorMap& map, const GemmShared<Config
 template <typename Config>
 __device__ inline void init_near(const GemmShared<Config>& shared) {
   constexpr int kPlaces = GemmTraits<Config>::kNearPlaces;
-  const int32_t warp = warp_of_block() - 4;
+  const int32_t warp = warp_of_block() - 4 * GemmTraits<Config>::kOthers;
   if (warp < 0 || threadIdx.x % 32 != 0) return;
 #pragma unroll
   for (int i = 0; i < kPlaces; ++i) shared.near_full[warp * kPlaces + i].init(1);
@@ -82,7 +82,7 @@ struct BroughtPieces<Config, true> {
   static_assert(kPieces % kPlaces == 0 && (kPlaces > 1 || kPieces == 1));
 
   __device__ BroughtPieces(const TensorMap* map, const GemmShared<Config>& shared)
-      : map_(map), shared_(shared), warp_(warp_of_block() - 4) {}
+      : map_(map), shared_(shared), warp_(warp_of_block() - 4 * Traits::kOthers) {}
   // A tile of this warp begins: asks for what the last place will hold, and finds the next tile.
   __device__ void begin(const GemmWalk<Config>& walk) {
     const bool asks = threadIdx.x % 32 == 0;

@@ -82,7 +82,7 @@ struct GemmShared {
     empty = full + Traits::kStages;
     turn = empty + Traits::kStages;
     near_full = turn + 2;
-    split = turn + 2;
+    split = near_full + (Traits::kNear ? kGemmNearBarrierBytes / sizeof(Barrier) : 0);
     by_fma = reinterpret_cast<uint32_t*>(split + Traits::kStages);
   }
 };
