@@ -129,8 +129,9 @@ void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
       "Of the epilogue: NAME:column|row|matrix|scalar:TYPE (may be repeated); bias, row_bias, residual and "
       "scale are known");
   gemm->add_option("--device", k.device, "Which GPU")->capture_default_str();
-  gemm->add_option("--family", k.family,
-                   "Only candidates of this family: sm90, sm90p, sm90c, sm90v, mma, simt, few, lines or direct");
+  gemm->add_option("--family", k.family, "Only candidates of this family")
+      ->check(CLI::IsMember(
+          {"sm90", "sm90w", "sm90v", "sm90p", "sm90vp", "sm90c", "mma", "simt", "few", "lines", "direct"}));
   gemm->add_option("--candidates", k.most, "How many are timed")->capture_default_str();
   gemm->add_flag("--all", k.all, "Time every candidate");
   gemm->add_flag("--verify", k.verify, "Compare every candidate with a float64 reference");

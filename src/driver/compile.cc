@@ -134,7 +134,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   KernelSet kernels;
   TunedConfigs tuned(settings.target, options.tuned);
   BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch};
-  result.built = build_plan(*optimised, build);
+  result.built = plan_without_constants(*optimised, build);
   runtime::Plan& plan = *result.built.plan;
   plan.model = path.substr(path.rfind('/') + 1);
   plan.target = report.target;

@@ -464,7 +464,7 @@ class PlanBuilder {
   }
 
   std::shared_ptr<const runtime::Plan> body_plan(const ir::Graph& body, int64_t loop_states) {
-    const BuiltPlan built = build_plan(body, context_, depth_ + 1, loop_states);
+    BuiltPlan built = plan_without_constants(body, context_, depth_ + 1, loop_states);
     runtime::make_constants(*built.plan, built.makers);
     return built.plan;
   }
@@ -552,8 +552,15 @@ ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::F
   return passes::fuse(graph, target, options);
 }
 
-BuiltPlan build_plan(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states) {
+BuiltPlan plan_without_constants(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states) {
   return PlanBuilder(graph, context, depth, loop_states).run();
+}
+
+BuiltPlan build_plan(const ir::Graph& graph, BuildContext& context) {
+  BuiltPlan built = plan_without_constants(graph, context);
+  runtime::make_constants(*built.plan, built.makers);
+  built.makers.clear();
+  return built;
 }
 
 }  // namespace heddle::driver

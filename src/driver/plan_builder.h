@@ -33,12 +33,16 @@ struct BuiltPlan {
   std::map<ir::ValueId, uint32_t> buffer_of;  // values that have a buffer
   // By step: its group in CompileReport::groups, and its kernel there (-1: none).
   std::vector<std::pair<size_t, int64_t>> step_report;
-  runtime::ConstantMakers makers;  // of packed constants; those of bodies are made
+  runtime::ConstantMakers makers;  // of plan_without_constants(); the constants of bodies are made
 };
 
 // Groups the nodes of an optimised graph, schedules each group, emits its kernels into context.kernels and places
-// buffers. Packed constants are to be made (runtime::make_constants). A group that cannot be compiled becomes a
-// reference step. `loop_states` >= 0: the graph is the body of a loop with that many states.
-BuiltPlan build_plan(const ir::Graph& graph, BuildContext& context, int depth = 0, int64_t loop_states = -1);
+// buffers. A group that cannot be compiled becomes a reference step.
+BuiltPlan build_plan(const ir::Graph& graph, BuildContext& context);
+
+// The same with packed constants that are yet to be made (BuiltPlan::makers). `loop_states` >= 0: the graph is the body
+// of a loop with that many states.
+BuiltPlan plan_without_constants(const ir::Graph& graph, BuildContext& context, int depth = 0,
+                                 int64_t loop_states = -1);
 
 }  // namespace heddle::driver

@@ -210,7 +210,7 @@ int CudaTileConfig::registers(const CudaTileProblem& p) const {
     const int m = tile_m / warps_m, n = tile_n / warps_n;
     const double fragments = m / 16 * 4 + n / 8 * 2;
     count += m * n / 32.0 + 2 * fragments;
-    if (p.splits_f32()) count += 2 * fragments + 8;
+    if (p.splits_f32()) count += 2 * fragments + 24;
     if (a_in == DType::kF8E4M3 || a_in == DType::kF8E5M2) count += 90;  // the compiler multiplies them as halves
   } else {
     const int m = tile_m / warps_m / 4, n = tile_n / warps_n / 8;

@@ -92,12 +92,15 @@ TEST_F(NvrtcTest, InstancesOfOtherTypes) {
 }
 
 TEST_F(NvrtcTest, InstancesOfF32InTwoParts) {
-  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{4096, 4096}, {64, 128}}) {
+  const auto two_parts = [](int64_t m, int64_t n) {
     ops::GemmProblem p = problem(m, n, DType::kF32, DType::kF32, "gelu(x + bias + residual)");
     p.tf32 = false;
-    compile_tiles(p, 8);
-    compile_tiles(p, 8, "sm90p");
-  }
+    return p;
+  };
+  compile_tiles(two_parts(4096, 4096), 8);
+  compile_tiles(two_parts(64, 128), 8);
+  compile_tiles(two_parts(64, 128), 8, "sm90p");
+  compile_tiles(two_parts(64, 128), 8, "lines");
 }
 
 // What a tuner times of a problem compiles, all of it: rows at any address, every layout and type, all families.

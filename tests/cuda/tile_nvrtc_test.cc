@@ -116,7 +116,6 @@ TEST_F(TileNvrtcTest, TensorCoreTilesOfOtherTypes) {
 TEST_F(TileNvrtcTest, TensorCoreTilesOfF32InTwoParts) {
   compile_tiles(problem(4096, 4096, DType::kF32, true, false), Engine::kMma, DType::kF32, "sm_80", 6);
   compile_tiles(problem(4095, 4093, DType::kF32, false, true, 4091), Engine::kMma, DType::kF32, "sm_90a", 4);
-  compile_tiles(problem(64, 512, DType::kF32, true, true, 512), Engine::kLines, DType::kF32, "sm_90a", 6);
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfImages) {
   schedule::CudaImage image;

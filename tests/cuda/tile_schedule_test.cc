@@ -120,7 +120,7 @@ TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
   const auto best = [](const CudaTileProblem& p, const CudaTarget& t) { return enumerate(p, t)[0].config.engine; };
   EXPECT_EQ(best(problem(512, 512, 512), old), Engine::kMma);
   EXPECT_EQ(best(problem(511, 509, 499), target), Engine::kMma);
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF32), target), Engine::kSimt);
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF32), target), Engine::kMma);  // in two parts of tf32
   EXPECT_EQ(best(problem(512, 512, 512, DType::kF64), target), Engine::kSimt);
   EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), target), Engine::kMma);
   EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), old), Engine::kSimt);
