@@ -19,8 +19,9 @@ constexpr int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
 }
 
-constexpr int kMostSums = 128;      // of a thread
-constexpr int64_t kMostSide = 128;  // of D's small side
+constexpr int kMostSums = 128;           // of a thread
+constexpr int kMostSumsInTwoParts = 32;  // of f32 in two parts: with more every instance spills
+constexpr int64_t kMostSide = 128;       // of D's small side
 constexpr int kMostStages = 8;
 
 struct Shape {
@@ -121,7 +122,7 @@ std::vector<CudaTileConfig> lines_configs(const CudaTileProblem& p, const CudaTa
         // More tiles than run at once are for larger ones.
         if (idle || (n < side && tiles_of(p, c) > 4 * int64_t{target.sms})) continue;
         if (shape.m < 64 && tiles_of(p, c) > 16 * int64_t{target.sms}) continue;
-        if (sums_of(c) <= kMostSums) add_parts(found, p, c, target);
+        if (sums_of(c) <= (p.splits_f32() ? kMostSumsInTwoParts : kMostSums)) add_parts(found, p, c, target);
       }
     }
   }
@@ -137,6 +138,7 @@ int64_t registers_of(const CudaTileConfig& c, const CudaTileProblem& p) {
   constexpr int64_t kRest = 30, kHalves = 90;  // the compiler multiplies fp8 as halves
   int64_t count = kRest + sums_of(c) + 16 * blocks_m + 8 * std::min<int64_t>(group, c.tile_n / 8);
   if (p.a_in == DType::kF8E4M3 || p.a_in == DType::kF8E5M2) count += kHalves;
+  if (p.splits_f32()) count += 2 * sums_of(c) - 8;  // fitted to what spills: low parts, sums of one instruction
   for (const auto& [o, rows] : {std::pair{v.a, c.tile_m}, {v.b, c.tile_n}}) {
     count += ceil_div(int64_t{rows} * c.warps_n * 8, c.threads());
     if (line_alignment(*o) < 16) count += ceil_div(rows, c.threads());
