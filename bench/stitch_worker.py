@@ -156,7 +156,6 @@ def prepare_torch(name, dtype, compiled):
         times = []
         for i in range(runs + 3):
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            driver.cuCtxResetPersistingL2Cache()  # what was loaded to be evicted last would stay
             overwrite(flush.data_ptr(), i, FLUSH // 4, torch.cuda.current_stream().cuda_stream)
             start.record()
             graph.replay()
