@@ -463,7 +463,9 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
     return o.form == Form::kMatrix && operands[static_cast<size_t>(o.operand)].constant;
   };
   if (copied && (weights(desc.a) || weights(desc.b))) {
-    for (CudaCandidate& c : found) c.predicted_us += c.config.algorithm == "lines" ? kLateWeightsUs : 0;
+    for (CudaCandidate& c : found) {
+      if (c.config.algorithm == "lines" && c.rejected.empty()) c.predicted_us += kLateWeightsUs;
+    }
   }
   std::stable_sort(found.begin(), found.end(), [](const CudaCandidate& a, const CudaCandidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
