@@ -338,10 +338,6 @@ std::shared_ptr<const Plan> naming(const std::string& path, Read read) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 // What precedes the tensors, which begin at start().
 class Front {
  public:

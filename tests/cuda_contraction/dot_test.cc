@@ -336,33 +336,44 @@ TEST(CudaDot, Classes) {
   batch.compile();
 }
 
+// Products along k of 29 and 45 lines: with a bias of rows, a residual and two results, and of tf32.
+std::string with_epilogue_text(int64_t k) {
+  return fmt::format(R"(graph g(%x: f16[29,{0}], %w: f16[45,{0}], %r: f16[29,45]) {{
+      %c = constant {{value = f16[29]{{1}}}}
+      %z = constant {{value = f16[]{{0}}}}
+      %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]}} : f16[29,45]
+      %1 = broadcast(%c) {{shape = [29,45], dims = [0]}} : f16[29,45]
+      %2 = add(%0, %1) : f16[29,45]
+      %3 = broadcast(%z) {{shape = [29,45], dims = []}} : f16[29,45]
+      %4 = max(%2, %3) : f16[29,45]
+      %5 = add(%4, %r) : f16[29,45]
+      return "y" = %5, "z" = %2
+    }})",
+                     k);
+}
+std::string tf32_text(int64_t k) {
+  return fmt::format(R"(graph g(%x: f32[29,{0}], %w: f32[45,{0}]) {{
+      %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1], tf32 = 1}} : f32[29,45]
+      return "y" = %0
+    }})",
+                     k);
+}
+std::string batches_text(int64_t k) {
+  return fmt::format(R"(graph g(%q: f16[3,16,{0}], %k: f16[3,25,{0}]) {{
+      %0 = dot(%q, %k) {{lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]}} : f16[3,16,25]
+      return "y" = %0
+    }})",
+                     k);
+}
+
 // What a lane multiplies it loads itself.
 TEST(CudaDot, Direct) {
   CudaBatch batch;
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 5);
   const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = "direct"};
-  batch.add("bias of rows, residual, two results", R"(graph g(%x: f16[29,72], %w: f16[45,72], %r: f16[29,45]) {
-      %c = constant {value = f16[29]{1}}
-      %z = constant {value = f16[]{0}}
-      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : f16[29,45]
-      %1 = broadcast(%c) {shape = [29,45], dims = [0]} : f16[29,45]
-      %2 = add(%0, %1) : f16[29,45]
-      %3 = broadcast(%z) {shape = [29,45], dims = []} : f16[29,45]
-      %4 = max(%2, %3) : f16[29,45]
-      %5 = add(%4, %r) : f16[29,45]
-      return "y" = %5, "z" = %2
-    })",
-            half);
-  batch.add("batches", R"(graph g(%q: f16[3,16,40], %k: f16[3,25,40]) {
-      %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} : f16[3,16,25]
-      return "y" = %0
-    })",
-            half);
-  batch.add("tf32", R"(graph g(%x: f32[29,68], %w: f32[45,68]) {
-      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1], tf32 = 1} : f32[29,45]
-      return "y" = %0
-    })",
-            {.tolerance = 2e-3, .algorithm = "direct"});
+  batch.add("bias of rows, residual, two results", with_epilogue_text(72), half);
+  batch.add("batches", batches_text(40), half);
+  batch.add("tf32", tf32_text(68), {.tolerance = 2e-3, .algorithm = "direct"});
   batch.add("one element", matmul_text("f16", 1, 1, 8, "", true, true, false), half);
   for (int i = 0; i < 18; ++i) {
     const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
@@ -385,33 +396,14 @@ TEST(CudaDot, Lines) {
   CudaBatch batch;
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 3);
   const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = "lines"};
-  batch.add("bias of rows, residual, two results", R"(graph g(%x: f16[29,67], %w: f16[45,67], %r: f16[29,45]) {
-      %c = constant {value = f16[29]{1}}
-      %z = constant {value = f16[]{0}}
-      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : f16[29,45]
-      %1 = broadcast(%c) {shape = [29,45], dims = [0]} : f16[29,45]
-      %2 = add(%0, %1) : f16[29,45]
-      %3 = broadcast(%z) {shape = [29,45], dims = []} : f16[29,45]
-      %4 = max(%2, %3) : f16[29,45]
-      %5 = add(%4, %r) : f16[29,45]
-      return "y" = %5, "z" = %2
-    })",
-            half);
+  batch.add("bias of rows, residual, two results", with_epilogue_text(67), half);
   batch.add("split", matmul_text("bf16", 9, 45, 2401, "", true, true, false),
             {.tolerance = 2e-2, .algorithm = "lines", .split = true});
   batch.add("int8", matmul_text("i8", 19, 27, 303, "i32", true, true, false), {.algorithm = "lines"});
   batch.add("bytes of mixed alignment", matmul_text("i8", 40, 9, 130, "i32", true, true, false),
             {.algorithm = "lines"});
-  batch.add("batches", R"(graph g(%q: f16[3,16,33], %k: f16[3,25,33]) {
-      %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} : f16[3,16,25]
-      return "y" = %0
-    })",
-            half);
-  batch.add("tf32", R"(graph g(%x: f32[29,67], %w: f32[45,67]) {
-      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1], tf32 = 1} : f32[29,45]
-      return "y" = %0
-    })",
-            {.tolerance = 2e-3, .algorithm = "lines"});
+  batch.add("batches", batches_text(33), half);
+  batch.add("tf32", tf32_text(67), {.tolerance = 2e-3, .algorithm = "lines"});
   batch.add("one element", matmul_text("f16", 1, 1, 1, "", true, true, false), half);
   for (int i = 0; i < 12; ++i) {
     const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
