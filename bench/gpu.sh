@@ -1,7 +1,7 @@
 #!/bin/sh
 # Everything that needs a GPU, in one command: builds, runs the GPU tests (one process a test, many at a time), random graphs
 # and the ONNX node tests on the GPU, a part of the tests under compute-sanitizer's four tools, then the tables of matrix
-# products beside cuBLASLt, of epilogues, of models and the stitch suite beside PyTorch, of the parts of stitching (ablation),
+# products beside cuBLASLt, of epilogues, of models and the stitch suite beside PyTorch and XLA, of the parts of stitching (ablation),
 # and verifies the zoo.
 # usage: bench/gpu.sh [OUTPUT_FOLDER]
 #   HEDDLE_BUILD     a build folder to use (default build/release); what it has already is not built again
@@ -16,7 +16,7 @@
 #   GEMM_TYPES       "f16 bf16" by default; GEMM_RANDOM random shapes beside the fixed ones (30)
 #   MODELS           of bench/gpu_models.py; default: its table
 #   PRECISIONS       of the models: "f16" by default
-#   RIVALS, ROWS     of the stitch suite ("torch xla"); more options for bench/rows_gpu.py
+#   RIVALS, ROWS     of models and the stitch suite ("torch xla"); more options for bench/rows_gpu.py
 #   TEST_DATA        folder of scripts/fetch_test_data.py: its trained models are verified, too
 # Leaves a log of each stage, gemm_<type>.jsonl (one object per shape), epilogues_<type>.jsonl, models_<precision>.jsonl (one
 # per model), stitch.json, rows.json and ablation_<precision>.json in the output folder.
@@ -111,7 +111,7 @@ fi
 
 if wanted models; then
   for precision in ${PRECISIONS:-f16}; do
-    python3 bench/gpu_models.py --heddle "$heddle" --output "$out" --precision "$precision" ${MODELS:-} || status=1
+    python3 bench/gpu_models.py --rivals ${RIVALS:-torch xla} --heddle "$heddle" --output "$out" --precision "$precision" ${MODELS:-} || status=1
   done
 fi
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Zoo models on a GPU: Heddle against PyTorch, eager in a CUDA graph and torch.compile with reduce-overhead.
+"""Zoo models on a GPU: Heddle against PyTorch, eager in a CUDA graph and torch.compile with reduce-overhead, and XLA.
 
-usage: gpu_models.py [--heddle PATH] [--output FOLDER] [--precision f16] [--max-autotune] [--verify] [MODEL[:BATCH[:SEQ]]...]
+usage: gpu_models.py [--heddle PATH] [--output FOLDER] [--precision f16] [--rivals torch xla] [--max-autotune] [--verify]
+                     [MODEL[:BATCH[:SEQ]]...]
 
 Times are medians of the device's work with inputs and outputs in its memory, in ms; runs are queued, none waits for the
-host. First both sides prepare every model, --jobs at a time (each rival is a process that keeps its module). Then nothing
-else runs, and short bursts of Heddle and PyTorch alternate, so that both see the same clock. One JSON object a model goes to
-FOLDER/models_<precision>.jsonl; the table and the geometric mean are printed, losing rows too. Without PyTorch its columns
-are empty. --profile adds FOLDER/profile_<model>.json, what `explain --measure --json` says. Exit status 1 where a model
+host. First all sides prepare every model, --jobs at a time (each rival is a process that keeps its module). Then nothing
+else runs, and short bursts of the contestants alternate, so that they see the same clock. One JSON object a model goes to
+FOLDER/models_<precision>.jsonl; the table and the geometric mean are printed, losing rows too. XLA has the models of
+xla_models.py; its time is that between queued calls. Columns of a rival that is not there are empty. --profile adds FOLDER/profile_<model>.json, what `explain --measure --json` says. Exit status 1 where a model
 failed in Heddle."""
 
 import argparse
@@ -25,7 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ["resnet18:32", "resnet50:1", "resnet50:32", "vgg16:32", "vgg19:32", "repvgg-a0:32", "repvgg-b0:32", "mobilenet-v2:32",
          "vit-b16:1", "vit-b16:32", "bert-base:1:128", "bert-base:32:128", "bert-base:16:384", "bert-base:200:128",
          "transformer:1:64", "transformer:64:64", "asr:1", "crnn:1", "dien:256", "sd-unet:1", "sd-unet:2"]
-MODES = ("eager_graph", "reduce_overhead", "max_autotune")
+TORCH_MODES = ("eager_graph", "reduce_overhead", "max_autotune")
+MODES = (*TORCH_MODES, "xla")
 
 
 def parse(spec):
@@ -35,14 +37,14 @@ def parse(spec):
     return name, batch, seq
 
 
-class Torch:
-    """The rival in a process of its own: torch_worker.py answers each line on its input with a burst of times."""
+class Rival:
+    """In a process of its own: torch_worker.py or xla_worker.py answers each line on its input with a burst of times."""
 
-    def __init__(self, spec, options, folder):
-        worker = [sys.executable, str(ROOT / "bench/torch_worker.py"), spec, options.precision]
-        self.log = open(folder / (spec.replace(":", "_") + ".torch.log"), "w")
-        self.child = subprocess.Popen(worker + ["--max-autotune"] * options.max_autotune, stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=self.log, text=True)
+    def __init__(self, name, spec, options, folder):
+        worker = [sys.executable, str(ROOT / f"bench/{name}_worker.py"), spec, options.precision]
+        worker += ["--max-autotune"] * (options.max_autotune and name == "torch")
+        self.log = open(folder / f"{spec.replace(':', '_')}.{name}.log", "w")
+        self.child = subprocess.Popen(worker, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
         self.ready = self.answer()
 
     def answer(self):
@@ -79,7 +81,7 @@ class Case:
         self.target = ["--target", "cuda", "--precision", options.precision]
         stem = spec.replace(":", "_")
         self.model, self.plan = folder / f"{stem}.onnx", folder / f"{stem}.plan"
-        self.bursts, self.rival = {}, None
+        self.bursts, self.rivals = {}, []
 
     def fails_as_a_row(method):
         def guarded(self):
@@ -102,9 +104,10 @@ class Case:
                        capture_output=True, text=True)
         self.row["compile_s"] = round(time.time() - start, 2)
 
-    def start_rival(self, folder):
-        self.rival = Torch(self.spec, self.options, folder)
-        self.row["torch"] = self.rival.ready
+    def start_rival(self, name, folder):
+        rival = Rival(name, self.spec, self.options, folder)
+        self.row[name] = rival.ready
+        self.rivals.append(rival)
 
     @fails_as_a_row
     def verify(self):
@@ -116,11 +119,12 @@ class Case:
         self.bursts.setdefault("heddle", []).append(ours["device_p50_ms"])
         self.row |= {"with_copies_ms": ours["p50_ms"], "floor_ms": ours["floor_ms"], "device_bytes": ours["device_bytes"]}
 
-    def rival_burst(self):
-        times = self.rival.burst(self.options.seconds) if self.rival and "failure" not in self.rival.ready else {}
-        for mode in MODES:
-            if mode in times:
-                self.bursts.setdefault(mode, []).append(times[mode])
+    def rival_bursts(self):
+        for rival in self.rivals:
+            times = {} if "failure" in rival.ready else rival.burst(self.options.seconds)
+            for mode in MODES:
+                if mode in times:
+                    self.bursts.setdefault(mode, []).append(times[mode])
 
     @fails_as_a_row
     def profile(self):
@@ -138,16 +142,16 @@ def cell(value):
     return "-" if value is None else f"{value:.3f}"
 
 
-def ratio_of(row):
+def ratio_of(row, modes=TORCH_MODES):
     ms = row.get("ms", {})
-    rivals = [ms[mode] for mode in MODES if mode in ms]
+    rivals = [ms[mode] for mode in modes if mode in ms]
     return min(rivals) / ms["heddle"] if rivals and ms.get("heddle") else None
 
 
 def print_row(row):
     ms = row.get("ms", {})
     columns = [cell(ms.get(mode)) for mode in ("heddle", *MODES)]
-    columns += [cell(ratio_of(row)), cell(row.get("floor_ms")), cell(row.get("compile_s")),
+    columns += [cell(ratio_of(row)), cell(ratio_of(row, ["xla"])), cell(row.get("floor_ms")), cell(row.get("compile_s")),
                 {True: "yes", False: "NO"}.get(row.get("verified"), "-")]
     why = row.get("failure") or row.get("torch", {}).get("failure", "")
     print(f"{row['model']:18}" + "".join(f"{column:>16}" for column in columns) + "  " + why[:200].replace("\n", " "), flush=True)
@@ -156,8 +160,7 @@ def print_row(row):
 def prepare_all(cases, options, folder):
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as ours, concurrent.futures.ThreadPoolExecutor(options.jobs) as theirs:
         work = [ours.submit(case.prepare) for case in cases]
-        if not options.alone:
-            work += [theirs.submit(case.start_rival, folder) for case in cases]
+        work += [theirs.submit(case.start_rival, name, folder) for case in cases for name in options.rivals]
         for done in work:
             done.result()
 
@@ -166,7 +169,7 @@ def measure_all(cases, options):
     for case in cases:
         for _ in range(options.bursts):
             case.burst()
-            case.rival_burst()
+            case.rival_bursts()
         if options.profile:
             case.profile()
         if options.verify:
@@ -187,11 +190,11 @@ def main():
     parser.add_argument("--max-autotune", action="store_true")
     parser.add_argument("--verify", action="store_true")
     parser.add_argument("--profile", action="store_true")
-    parser.add_argument("--alone", action="store_true", help="without PyTorch")
+    parser.add_argument("--rivals", nargs="*", default=["torch", "xla"], choices=["torch", "xla"])
     options = parser.parse_args()
     output = pathlib.Path(options.output)
     output.mkdir(parents=True, exist_ok=True)
-    titles = ("heddle ms", "eager graph ms", "reduce-overhead", "max-autotune", "ratio", "floor ms", "compile s", "verified")
+    titles = ("heddle ms", "eager graph ms", "reduce-overhead", "max-autotune", "XLA", "over PyTorch", "over XLA", "floor ms", "compile s", "verified")
     with tempfile.TemporaryDirectory() as folder:
         cases = [Case(spec, options, pathlib.Path(folder)) for spec in options.models]
         try:
@@ -201,14 +204,13 @@ def main():
                 for row in measure_all(cases, options):
                     print(json.dumps(row), file=file, flush=True)
         finally:
-            for case in cases:
-                if case.rival:
-                    case.rival.close()
+            for rival in [rival for case in cases for rival in case.rivals]:
+                rival.close()
     rows = [case.row for case in cases]
     ratios = [ratio for ratio in map(ratio_of, rows) if ratio]
     if ratios:
         mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        print(f"ratio: best PyTorch mode over Heddle; geometric mean {mean:.3f} of {len(ratios)}, smallest {min(ratios):.3f}")
+        print(f"over PyTorch: its best mode's time over Heddle's; geometric mean {mean:.3f} of {len(ratios)}, smallest {min(ratios):.3f}")
     sys.exit(any("failure" in row or row.get("verified") is False for row in rows))
 
 
