@@ -8,6 +8,7 @@
 #include "codegen/cuda_window.h"
 #include "codegen/includes.h"
 #include "schedule/cuda_contraction.h"
+#include "schedule/cuda_engine.h"
 
 namespace heddle::codegen {
 namespace {
@@ -43,10 +44,8 @@ KernelSource finish(const CudaGemmUnit& unit, schedule::CudaGemmLaunches made, c
 KernelSource tile_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
                          const Target& target, const std::string& symbol) {
   const schedule::CudaTileConfig g = schedule::tile_config(config);
-  using Engine = schedule::CudaTileConfig::Engine;
-  const bool lines = g.engine == Engine::kLines || g.engine == Engine::kDirect;
-  const schedule::CudaTileProblem problem =
-      written_problem(desc, c.epilogue, d, lines ? LinesOf::kAll : LinesOf::kNone);
+  const LinesOf lines = schedule::engine_of(g).lines ? LinesOf::kAll : LinesOf::kNone;
+  const schedule::CudaTileProblem problem = written_problem(desc, c.epilogue, d, lines);
   return finish(tile_unit(problem, g, c.epilogue, desc.operands, symbol),
                 schedule::make_launches(problem, g, target.cuda, static_cast<int>(desc.operands.size())), symbol);
 }

@@ -1,17 +1,11 @@
 // Which configurations of the kernel without shared memory a product may take, and what they are expected to cost.
-#include "schedule/cuda_direct.h"
-
 #include <algorithm>
 #include <cmath>
 
-#include "schedule/cuda_lines.h"
+#include "schedule/cuda_engine.h"
 
 namespace heddle::schedule {
 namespace {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 constexpr int64_t kChunkBytes = 64;  // of k, that a warp loads at a time
 constexpr int kMostWarps = 16, kMostChunks = 6;
@@ -19,16 +13,20 @@ constexpr int kMostWarps = 16, kMostChunks = 6;
 int64_t line_bytes(const CudaTileProblem& p) {
   return p.k * static_cast<int64_t>(size_of(p.a_in));
 }
-int64_t blocks_of(const CudaTileProblem& p, const CudaTileConfig& c) {
-  return ceil_div(p.m, c.tile_m) * ceil_div(p.n, c.tile_n) * p.batch;
+// Blocks of 16 rows and 8 columns that a warp has.
+int blocks_m(const CudaTileConfig& c) {
+  return c.tile_m / (16 * c.warps_m);
+}
+int blocks_n(const CudaTileConfig& c) {
+  return c.tile_n / (8 * c.warps_n);
 }
 
 // Pieces of 16 bytes that a lane loads.
 int pieces_of(const CudaTileConfig& c) {
-  return (2 * direct_blocks_m(c) + direct_blocks_n(c)) * c.stages;
+  return (2 * blocks_m(c) + blocks_n(c)) * c.stages;
 }
 int sums_of(const CudaTileConfig& c) {
-  return 4 * direct_blocks_m(c) * direct_blocks_n(c);
+  return 4 * blocks_m(c) * blocks_n(c);
 }
 
 struct Shape {
@@ -38,24 +36,13 @@ constexpr Shape kShapes[] = {{1, 1, 1, 1}, {1, 2, 1, 1}, {1, 4, 1, 1}, {2, 1, 1,
                              {1, 2, 1, 2}, {1, 2, 2, 1}, {1, 2, 2, 2}, {1, 2, 4, 1}, {1, 4, 1, 2}, {1, 4, 2, 1},
                              {1, 4, 3, 1}, {1, 4, 4, 1}, {2, 4, 1, 2}, {2, 4, 1, 4}, {1, 4, 2, 4}};
 
-}  // namespace
-
-int direct_blocks_m(const CudaTileConfig& c) {
-  return c.tile_m / (16 * c.warps_m);
-}
-int direct_blocks_n(const CudaTileConfig& c) {
-  return c.tile_n / (8 * c.warps_n);
-}
-
-bool direct_whole(const CudaTileProblem& p, const CudaTileConfig& c) {
-  return line_bytes(p) == kChunkBytes * c.stages * c.parts;
-}
-
-int direct_shared_bytes(const CudaTileConfig& c) {
+// The sums of all warps but the first of each tile.
+int direct_shared_bytes(const CudaTileProblem&, const CudaTileConfig& c) {
   constexpr int kSumBytes = 4;
   return c.warps_m * c.warps_n * (c.parts - 1) * sums_of(c) * 32 * kSumBytes;
 }
 
+// None where it is not for the problem: operands in lines along k at multiples of 16 bytes, 2 MiB in all.
 std::vector<CudaTileConfig> direct_configs(const CudaTileProblem& p, const CudaTarget& target) {
   std::vector<CudaTileConfig> found;
   constexpr double kSmall = 2 << 20;
@@ -77,7 +64,7 @@ std::vector<CudaTileConfig> direct_configs(const CudaTileProblem& p, const CudaT
       c.parts = parts, c.stages = static_cast<int>(each);
       c.tile_k = static_cast<int>(parts * each * kChunkBytes) / static_cast<int>(size_of(p.a_in));
       // More blocks than run at once have nothing left to hide.
-      if (blocks_of(p, c) <= 4 * int64_t{target.sms}) found.push_back(c);
+      if (tiles_of(p, c) <= 4 * int64_t{target.sms}) found.push_back(c);
     }
   }
   return found;
@@ -99,14 +86,14 @@ double predict_direct_us(const CudaTileProblem& p, const CudaTileConfig& c, cons
   // Fitted to 45 candidates of nine products on an H200.
   constexpr double kFirstUs = 1.15, kSpreadUs = 0.25, kSecondUs = 0.2, kBytesPerUs = 2.5e6, kArrivingPerUs = 55e3;
   constexpr double kPieceUs = 0.01, kPartsUs = 0.1, kSumUs = 0.0022;
-  const auto blocks = static_cast<double>(blocks_of(p, c));
+  const auto blocks = static_cast<double>(tiles_of(p, c));
   const double share = blocks / target.sms, of_sm = std::ceil(share);
   const double arriving = of_sm * (c.tile_m + c.tile_n) * static_cast<double>(line_bytes(p)) / kArrivingPerUs;
   return kFirstUs + kSpreadUs * std::min(share, 1.0) + (share > 1 ? kSecondUs : 0) + p.bytes() / kBytesPerUs +
          arriving + kPieceUs * pieces_of(c) + (c.parts > 1 ? kPartsUs : 0) + kSumUs * sums_of(c) * (c.parts - 1);
 }
 
-CudaLaunch direct_launch(const CudaTileProblem& p, const CudaTileConfig& c) {
+CudaLaunch direct_launch(const CudaTileProblem& p, const CudaTileConfig& c, int) {
   CudaLaunch launch;
   launch.symbol = "gemm";
   launch.grid = {static_cast<uint32_t>(ceil_div(p.n, c.tile_n)), static_cast<uint32_t>(ceil_div(p.m, c.tile_m)),
@@ -115,5 +102,29 @@ CudaLaunch direct_launch(const CudaTileProblem& p, const CudaTileConfig& c) {
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
   return launch;
 }
+
+CudaInstance direct_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
+  CudaInstance i;
+  i.header = "tile/kernel/cuda/gemm_direct.h", i.kernel = "tile::cuda::gemm_direct";
+  i.types = {{"In", multiplied_type(p, c, true)}};
+  i.sizes = {{"kBlocksM", blocks_m(c)}, {"kBlocksN", blocks_n(c)}, {"kWarpsM", c.warps_m},
+             {"kWarpsN", c.warps_n},    {"kWarpsK", c.parts},      {"kChunks", c.stages}};
+  // Whether no warp has less of k than another.
+  i.flags = {{"kWholeK", line_bytes(p) == kChunkBytes * c.stages * c.parts}};
+  return i;
+}
+
+}  // namespace
+
+const CudaEngine kDirectEngine = {.name = "direct",
+                                  .tensor_cores = true,
+                                  .lines = true,
+                                  .parts_are_warps = true,
+                                  .configs = direct_configs,
+                                  .reject = reject_direct,
+                                  .predict_us = predict_direct_us,
+                                  .shared_bytes = direct_shared_bytes,
+                                  .launch = direct_launch,
+                                  .instance = direct_instance};
 
 }  // namespace heddle::schedule

@@ -7,12 +7,12 @@
 
 #include "base/check.h"
 #include "schedule/cuda_contraction.h"
+#include "schedule/cuda_engine.h"
 
 namespace heddle::schedule {
 namespace {
 
 using Form = ProductOperand::Form;
-using Engine = CudaTileConfig::Engine;
 
 constexpr int64_t kCopyBytes = 16, kSectorBytes = 8;
 
@@ -75,12 +75,11 @@ void add_tile_family(std::vector<CudaCandidate>& found, const CudaTileProblem& p
   for (const CudaTileCandidate& candidate : enumerate(problem, target)) {
     const CudaTileConfig& g = candidate.config;
     Config c;
-    constexpr const char* kNames[] = {"mma", "simt", "few", "lines", "direct"};
-    c.algorithm = kNames[static_cast<size_t>(g.engine)];
+    c.algorithm = engine_of(g).name;
     c.tile_m = g.tile_m, c.tile_n = g.tile_n, c.tile_k = g.tile_k;
     c.micro_m = g.warps_m, c.micro_n = g.warps_n;
     c.stages = g.stages, c.splits = g.splits, c.parts = g.parts;
-    c.lanes = g.engine == Engine::kFew ? g.rows : 0;
+    c.lanes = g.rows;
     c.swapped = g.swapped;
     found.push_back({c, candidate.predicted_us, candidate.rejected});
   }
@@ -217,17 +216,17 @@ CudaTileProblem tile_problem(const CudaGemmDesc& d, const Epilogue& epilogue, co
 
 CudaTileConfig tile_config(const Config& c) {
   CudaTileConfig g;
-  g.engine = c.algorithm == "mma"      ? Engine::kMma
-             : c.algorithm == "simt"   ? Engine::kSimt
-             : c.algorithm == "lines"  ? Engine::kLines
-             : c.algorithm == "direct" ? Engine::kDirect
-                                       : Engine::kFew;
+  const auto engines = cuda_engines();
+  const auto found =
+      std::find_if(engines.begin(), engines.end(), [&](const auto* e) { return e->name == c.algorithm; });
+  HEDDLE_CHECK(found != engines.end(), "{} is none of the kernels over views", c.algorithm);
+  g.engine = static_cast<CudaTileConfig::Engine>(found - engines.begin());
   g.parts = static_cast<int>(c.parts);
   const auto i = [](int64_t x) { return static_cast<int>(x); };
   g.tile_m = i(c.tile_m), g.tile_n = i(c.tile_n), g.tile_k = i(c.tile_k);
   g.warps_m = i(c.micro_m), g.warps_n = i(c.micro_n);
   g.stages = i(c.stages), g.splits = i(c.splits);
-  if (g.engine == Engine::kFew) g.rows = i(c.lanes);
+  g.rows = i(c.lanes);
   g.swapped = c.swapped;
   return g;
 }

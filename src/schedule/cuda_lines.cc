@@ -1,20 +1,17 @@
 // Which configurations of the kernel that reads lines as they lie a problem may take, and what they are expected to
 // cost.
-#include "schedule/cuda_lines.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
 
+#include "schedule/cuda_engine.h"
 #include "schedule/cuda_reduce.h"
+#include "tile/core/cuda_gemm.h"
 
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 constexpr int64_t round_up(int64_t a, int64_t b) {
   return ceil_div(a, b) * b;
 }
@@ -31,21 +28,12 @@ constexpr Shape kShapes[] = {{16, 1, 1},  {16, 1, 2},  {16, 1, 4},  {16, 1, 8}, 
                              {32, 2, 4},  {64, 2, 2},  {64, 4, 1},  {64, 4, 2},  {64, 2, 4},  {64, 1, 8}, {64, 2, 8},
                              {128, 4, 1}, {128, 4, 2}, {128, 8, 1}, {128, 2, 4}, {128, 4, 4}, {256, 8, 1}};
 
-// The problem as the kernel sees it.
-struct View {
-  int64_t m, n;
-  const CudaOperand *a, *b;
-};
-View view_of(const CudaTileProblem& p, bool swapped) {
-  return swapped ? View{p.n, p.m, &p.b, &p.a} : View{p.m, p.n, &p.a, &p.b};
+int lines_shared_bytes(const CudaTileProblem&, const CudaTileConfig& c) {
+  return tile::gemm_lines_shared_bytes(c.tile_m, c.tile_n, c.warps_n, c.stages, c.parts, c.swapped);
 }
 
 int64_t steps_of(const CudaTileProblem& p, const CudaTileConfig& c) {
   return ceil_div(p.k, c.tile_k);
-}
-int64_t tiles_of(const CudaTileProblem& p, const CudaTileConfig& c) {
-  const View v = view_of(p, c.swapped);
-  return ceil_div(v.m, c.tile_m) * ceil_div(v.n, c.tile_n) * p.batch;
 }
 int sums_of(const CudaTileConfig& c) {
   return c.tile_m / c.warps_m * c.tile_n / 32;
@@ -79,17 +67,13 @@ void add_parts(std::vector<CudaTileConfig>& found, const CudaTileProblem& p, Cud
   }
 }
 
-}  // namespace
-
-int line_alignment(const CudaOperand& o) {
-  return o.width * static_cast<int>(size_of(o.element));
-}
-
-int lines_neighbours(const CudaTileProblem& p, const CudaTileConfig& c) {
+// Columns of D that the epilogue gets at once.
+int neighbours_of(const CudaTileProblem& p, const CudaTileConfig& c) {
   return p.scattered && c.splits == 1 ? 1 : 4;
 }
 
-int lines_resident(const CudaTileConfig& c) {
+// Blocks of a multiprocessor that registers and shared memory allow.
+int resident_of(const CudaTileConfig& c) {
   constexpr int kFewSums = 48;
   return c.threads() <= 128 || (c.threads() <= 256 && sums_of(c) <= kFewSums) ? 2 : 1;
 }
@@ -102,7 +86,7 @@ std::vector<CudaTileConfig> lines_configs(const CudaTileProblem& p, const CudaTa
   const bool aligned = std::min(line_alignment(p.a), line_alignment(p.b)) >= 16;
   if (aligned && !p.splits_f32() && p.bytes() > kSmall) return found;
   for (const bool swapped : {false, true}) {
-    const View v = view_of(p, swapped);
+    const CudaTileView v = view_of(p, swapped);
     const int64_t side = round_up(v.n, 8);
     if (side > kMostSide) continue;
     for (const Shape& shape : kShapes) {
@@ -129,11 +113,9 @@ std::vector<CudaTileConfig> lines_configs(const CudaTileProblem& p, const CudaTa
   return found;
 }
 
-namespace {
-
 // What a thread needs, by count: sums, fragments, where its pieces come from.
 int64_t registers_of(const CudaTileConfig& c, const CudaTileProblem& p) {
-  const View v = view_of(p, c.swapped);
+  const CudaTileView v = view_of(p, c.swapped);
   const int64_t blocks_m = c.tile_m / c.warps_m / 16, group = blocks_m >= 4 ? 1 : blocks_m == 2 ? 2 : 4;
   constexpr int64_t kRest = 30, kHalves = 90;  // the compiler multiplies fp8 as halves
   int64_t count = kRest + sums_of(c) + 16 * blocks_m + 8 * std::min<int64_t>(group, c.tile_n / 8);
@@ -146,14 +128,12 @@ int64_t registers_of(const CudaTileConfig& c, const CudaTileProblem& p) {
   return count;
 }
 
-}  // namespace
-
 std::string reject_lines(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget& target) {
   constexpr int64_t kMostRegisters = 255;
   constexpr int64_t kMostGrid = 65535;
-  const View v = view_of(p, c.swapped);
+  const CudaTileView v = view_of(p, c.swapped);
   if (registers_of(c, p) >
-      std::min<int64_t>(kMostRegisters, target.registers_per_sm / (c.threads() * lines_resident(c)))) {
+      std::min<int64_t>(kMostRegisters, target.registers_per_sm / (c.threads() * resident_of(c)))) {
     return "it needs more registers than a thread has";
   }
   if (c.parts > target.sms) return "more blocks than the device has multiprocessors";
@@ -165,10 +145,10 @@ double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const
   // Fitted to measured candidates on an H200.
   constexpr double kCyclesPerUs = 1750, kBytesPerUs = 2.12e6, kL2BytesPerUs = 3.9e6, kIssued = 0.46, kLatencyUs = 1.3;
   constexpr double kClusters[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};  // of the blocks that could run
-  const View v = view_of(p, c.swapped);
+  const CudaTileView v = view_of(p, c.swapped);
   const auto blocks = static_cast<double>(tiles_of(p, c) * c.parts * c.splits);
   const auto each = static_cast<double>(ceil_div(steps_of(p, c), int64_t{c.parts} * c.splits));
-  const int at_once = c.shared_bytes(p) <= tile::kGemmHalfOfShared ? lines_resident(c) : 1;
+  const int at_once = c.shared_bytes(p) <= tile::kGemmHalfOfShared ? resident_of(c) : 1;
   const double of_sm = std::ceil(blocks / (target.sms * kClusters[c.parts])), rounds = std::ceil(of_sm / at_once);
   const double busy = std::min<double>(of_sm, at_once);
   const auto bytes_of = [&](const CudaOperand& o, int rows) {
@@ -200,20 +180,16 @@ double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const
   constexpr double kFetchedUs = 1.5e-3;  // code that is run once comes from memory too
   if (split) us += of_warp * kFetchedUs;
   constexpr double kScatteredUs = 1.3e-6;  // for a byte of rows that begin anywhere
-  if (lines_neighbours(p, c) == 1) {
+  if (neighbours_of(p, c) == 1) {
     us +=
         kScatteredUs * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) * p.out_bytes;
   }
   if (c.parts > 1) us += 0.9 + area * 4 / 12 / kCyclesPerUs;
-  if (c.splits > 1) {
-    const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
-    us += 2.8 + 2 * partial * c.splits / 5.5e6;
-  }
   return us;
 }
 
 CudaLaunch lines_launch(const CudaTileProblem& p, const CudaTileConfig& c, int workspace) {
-  const View v = view_of(p, c.swapped);
+  const CudaTileView v = view_of(p, c.swapped);
   const PartialSums sums{p.m, p.n, p.batch};
   const int64_t steps = steps_of(p, c), blocks = int64_t{c.parts} * c.splits;
   tile::GemmPartsArgs args{};
@@ -235,5 +211,36 @@ CudaLaunch lines_launch(const CudaTileProblem& p, const CudaTileConfig& c, int w
   if (c.splits > 1) launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmPartsArgs, partial)), workspace}};
   return launch;
 }
+
+CudaInstance lines_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
+  const CudaTileView v = view_of(p, c.swapped);
+  CudaInstance i;
+  i.header = "tile/kernel/cuda/gemm_lines.h", i.kernel = "tile::cuda::gemm_lines", i.arguments = "GemmPartsArgs";
+  i.types = {{"In", multiplied_type(p, c, true)}};
+  i.sizes = {{"kTileM", c.tile_m},
+             {"kTileN", c.tile_n},
+             {"kWarpsM", c.warps_m},
+             {"kWarpsK", c.warps_n},
+             {"kStages", c.stages},
+             {"kParts", c.parts},
+             {"kAlignA", line_alignment(*v.a)},
+             {"kAlignB", line_alignment(*v.b)},
+             {"kNeighbours", neighbours_of(p, c)}};
+  i.flags = {{"kSwapped", c.swapped}};
+  i.resident = resident_of(c);
+  return i;
+}
+
+}  // namespace
+
+const CudaEngine kLinesEngine = {.name = "lines",
+                                 .tensor_cores = true,
+                                 .lines = true,
+                                 .configs = lines_configs,
+                                 .reject = reject_lines,
+                                 .predict_us = predict_lines_us,
+                                 .shared_bytes = lines_shared_bytes,
+                                 .launch = lines_launch,
+                                 .instance = lines_instance};
 
 }  // namespace heddle::schedule

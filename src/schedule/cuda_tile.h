@@ -28,29 +28,28 @@ struct CudaTileProblem {
   bool splits_f32() const { return a_in == DType::kF32 && !tf32; }
   // In what sums are kept, and what an epilogue sees: kF32, kF64, kI32 or kI64.
   DType accumulator() const;
+  int sum_bytes() const;  // of one of them
 };
 
 struct CudaTileConfig {
-  enum class Engine : uint8_t {
-    kMma,     // tensor cores: sm80::gemm
-    kSimt,    // cuda::gemm_simt
-    kFew,     // cuda::gemm_few: D has at most 8 rows or columns
-    kLines,   // cuda::gemm_lines
-    kDirect,  // cuda::gemm_direct
+  enum class Engine : uint8_t {  // cuda_engine.h has what belongs to each
+    kMma,                        // tensor cores: sm80::gemm
+    kSimt,                       // cuda::gemm_simt
+    kFew,                        // cuda::gemm_few: D has at most 8 rows or columns
+    kLines,                      // cuda::gemm_lines
+    kDirect,                     // cuda::gemm_direct
   };
   Engine engine = Engine::kMma;
   int tile_m = 128, tile_n = 128, tile_k = 32;  // in elements; kFew: tile_m is the few, tile_n those of a block
   int warps_m = 2, warps_n = 2, stages = 3;     // kFew: warps_m along its rows or k
-  int rows = 4;                                 // kFew: wide rows of a warp
+  int rows = 0;                                 // kFew: wide rows of a warp
   int parts = 0;  // kLines: of k, the blocks of a cluster; warps_n are along k. kDirect: warps along k; stages: chunks
   bool swapped = false;  // kFew: the few are columns of D; kLines: the kernel computes its transpose
   int splits = 1;        // parts of k, summed in order by a second kernel
   int raster_group = 8;
 
-  int threads() const { return 32 * warps_m * warps_n * (engine == Engine::kDirect ? parts : 1); }
+  int threads() const;
   int shared_bytes(const CudaTileProblem& problem) const;
-  // What a thread needs, by count: sums, fragments, pieces on their way, addresses. Beyond 255 the compiler spills.
-  int registers(const CudaTileProblem& problem) const;
   // "mma 128x128x32 w2x2 s4 k/1"
   std::string name() const;
   bool operator==(const CudaTileConfig&) const = default;
