@@ -88,7 +88,10 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, const CudaTarget& ta
     if (k + 1 < kinds.size()) out.open(fmt::format("if (block < {}) {{", all));
     out.line("void* const* at = pointers.at + {} + block / {} * {};", first, each, operands);
     std::string arguments;
-    for (size_t i = 0; i < operands; ++i) arguments += fmt::format("static_cast<{}>(at[{}]), ", kind.part.types[i], i);
+    for (size_t i = 0; i < operands; ++i) {
+      const std::string pointer = fmt::format("static_cast<{}>(at[{}])", kind.part.types[i], i);
+      arguments += launch.early ? fmt::format("tile::sm90::behind_previous({}), ", pointer) : pointer + ", ";
+    }
     out.line("KERNEL_NAME_parts::part{}({}block % {}, {});", k, arguments, each, each);
     if (k + 1 < kinds.size()) {
       out.line("return;");

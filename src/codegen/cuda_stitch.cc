@@ -75,7 +75,7 @@ class CudaStitchWriter {
     } else {
       out_.open(fmt::format("{}({}) {{", kernel, parameters("__restrict__ ")));
     }
-    const std::string arguments = names();
+    const std::string arguments = names_behind_previous();
     if (body_.whole_grid) {
       out_.line("tile::grid_barrier across{{counters}};");
     }
@@ -132,9 +132,12 @@ class CudaStitchWriter {
     if (body_.whole_grid) text += ", uint8_t* workspace, uint32_t* counters";
     return text;
   }
-  std::string names() {
+  // What an early kernel hands on.
+  std::string names_behind_previous() {
     std::string text;
-    for (const std::string& name : sweeps_.emitter().names().buffers) text += (text.empty() ? "" : ", ") + name;
+    for (const std::string& name : sweeps_.emitter().names().buffers) {
+      text += fmt::format("{}tile::sm90::behind_previous({})", text.empty() ? "" : ", ", name);
+    }
     return text + (body_.whole_grid ? ", workspace, counters" : "");
   }
 

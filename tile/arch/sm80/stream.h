@@ -1,4 +1,4 @@
-// Loads of what is read once, or again and again.
+// Loads of what is read once, or again and again. None is ld.global.nc (tile/arch/sm90/dependent.h).
 #pragma once
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ __device__ inline T load_stream(const T* p) {
   struct alignas(16) Words {
     uint32_t x, y, z, w;
   } words;
-  asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+  asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
                : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
                : "l"(p), "l"(0x12F0000000000000ull));
   return __builtin_bit_cast(T, words);
@@ -35,7 +35,7 @@ __device__ inline T load_here(const T* p) {
   struct alignas(16) Words {
     uint32_t x, y, z, w;
   } words;
-  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
                : "l"(p));
   return __builtin_bit_cast(T, words);

@@ -6,6 +6,10 @@
 // front has ended. Then a kernel that has ended implies that all kernels before it have,
 // so memory is as it would be if kernels ran one after another, for writes as well as for reads. What no launch writes
 // (weights, arguments) may be read before.
+//
+// An early kernel reads nothing that launches write by ld.global.nc, which is for memory that stays as it is while the
+// kernel lives: its blocks are there before the kernel in front has written, and share their L1 with kernels in front
+// of that one, which may have read what lay there before. ld.global.nc finds their lines, ld.global does not.
 #pragma once
 
 namespace heddle::tile::sm90 {
@@ -19,6 +23,14 @@ __device__ inline void let_next_begin() {
 // Until the kernel in front has ended and what it wrote can be seen by every thread of the grid.
 __device__ inline void wait_for_previous() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// p, of which the compiler does not know that it is a parameter: through a restricted one it loads by ld.global.nc.
+template <typename T>
+__device__ inline T* behind_previous(T* p) {
+  asm volatile("" : "+l"(p));
+  __builtin_assume(__isGlobal(p));
+  return p;
 }
 
 }  // namespace heddle::tile::sm90

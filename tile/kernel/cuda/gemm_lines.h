@@ -333,7 +333,7 @@ __device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a,
       if (threadIdx.x == 0) {
         all_here->init(1);
         sm90::fence_barrier_init();
-        all_here->arrive_expect(Traits::kTileSums * 4);
+        all_here->arrive_expect(parts_bytes<Config, Traits>);
       }
       sm90::begun_arrive();
     }
@@ -345,20 +345,11 @@ __device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a,
       __syncthreads();
       lines_add_warps<Traits>(sums);
     }
-    sm90::fence_async_shared();
-    sm90::begun_wait();  // the others have begun
+    parts_exchange<Config, Traits>(sums, received, *all_here, rank);
+  } else {
+    __syncthreads();
   }
-  __syncthreads();
-  if constexpr (kParts > 1) {
-    if (warp == 0 && lane < kParts) {
-      sm90::copy_to_block(received + rank * Traits::kSlice, sums + lane * Traits::kSlice, Traits::kSlice * 4, *all_here,
-                          lane);
-    }
-    __syncwarp();
-    all_here->wait(0);
-    sm90::begun_arrive();
-  }
-  parts_finish<Config, Traits>(args, epilogue, kParts > 1 ? received : sums, unit, rank);
+  parts_finish<Config, Traits>(args, epilogue, kParts > 1 ? received : sums, sums + rank * Traits::kSlice, unit, rank);
   if constexpr (kParts > 1) sm90::begun_wait();  // the others have what this block sent
 }
 

@@ -2,6 +2,7 @@
 // finishes the rows that are its own.
 #pragma once
 
+#include "tile/arch/sm90/barrier.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/row.h"
 #include "tile/kernel/cuda/store.h"
@@ -49,12 +50,36 @@ __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) 
   return unit;
 }
 
-// Adds up the rows of this block in order, and finishes them. `from`: [addend][row of the slice][column]. Of Traits:
-// Acc, kRows and kColumns of a tile in D, kSliceRows of a block, kPitch, kSlice = kSliceRows * kPitch, kAddends,
-// kFinishers threads, kNeighbours that an epilogue gets.
+// What all_here waits for: the other blocks' parts of this block's rows.
+template <typename Config, typename Traits>
+inline constexpr int parts_bytes = (Config::kParts - 1) * Traits::kSlice * 4;
+
+// Hands the sums of the others' rows to their blocks, and waits for those of this block's rows: slice p of `sums` is of
+// block p's rows, slice p of `received` comes from block p. All threads, when they have laid down their sums; the
+// cluster's barrier is open for begun_wait(), and again afterwards.
+template <typename Config, typename Traits>
+__device__ inline void parts_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
+                                      sm90::Barrier& all_here, int32_t rank) {
+  sm90::fence_async_shared();
+  sm90::begun_wait();  // the others have begun
+  __syncthreads();
+  const auto other = static_cast<int32_t>(threadIdx.x);
+  if (other < Config::kParts && other != rank) {
+    sm90::copy_to_block(received + rank * Traits::kSlice, sums + other * Traits::kSlice, Traits::kSlice * 4, all_here,
+                        other);
+  }
+  __syncwarp();
+  all_here.wait(0);
+  sm90::begun_arrive();
+}
+
+// Adds up the rows of this block in order, and finishes them. `from`: [addend][row of the slice][column], but of the
+// addend number `rank` it is `own`. Of Traits: Acc, kRows and kColumns of a tile in D, kSliceRows of a block, kPitch,
+// kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets.
 template <typename Config, typename Traits, typename Epilogue>
 __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& epilogue,
-                                    const typename Traits::Acc* from, const PartsUnit& unit, int32_t rank) {
+                                    const typename Traits::Acc* from, const typename Traits::Acc* own,
+                                    const PartsUnit& unit, int32_t rank) {
   using Acc = typename Traits::Acc;
   constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4;
   constexpr int kAcross = (Traits::kColumns + W - 1) / W, kCount = Traits::kSliceRows * kAcross;
@@ -74,7 +99,7 @@ __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& e
 #pragma unroll
     for (int part = 0; part < Traits::kAddends; ++part) {
       Acc x[W];
-      load_row<kWide>(x, from + part * Traits::kSlice + r * Traits::kPitch + c, W);
+      load_row<kWide>(x, (part == rank ? own : from + part * Traits::kSlice) + r * Traits::kPitch + c, W);
 #pragma unroll
       for (int j = 0; j < W; ++j) v[j] += x[j];
     }

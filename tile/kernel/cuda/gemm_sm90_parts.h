@@ -318,7 +318,6 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
                                   int32_t group) {
   using Traits = PartsTraits<Config>;
   constexpr int kParts = Traits::kParts;
-  const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   PartsAccumulators<Config> acc[Traits::kChains];
   const bool multiplies = group >= 0 && group < Config::kConsumers;
   int32_t front = 0;
@@ -333,20 +332,14 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
   __syncthreads();  // the ring is done
   if (multiplies) parts_lay<Config>(acc[0], shared, group);
   if constexpr (kParts > 1) {
-    fence_async_shared();
-    begun_wait();  // the others have begun
+    cuda::parts_exchange<Config, Traits>(shared.sums, shared.received, *shared.all_here, rank);
+  } else {
+    __syncthreads();
   }
-  __syncthreads();
-  if constexpr (kParts > 1) {
-    if (warp == 0 && lane < kParts) {
-      copy_to_block(shared.received + rank * Traits::kSlice, shared.sums + lane * Traits::kSlice, Traits::kSlice * 4,
-                    *shared.all_here, lane);
-    }
-    __syncwarp();
-    shared.all_here->wait(0);
-    begun_arrive();
+  if (threadIdx.x < Traits::kFinishers) {
+    const auto* own = shared.sums + rank * Traits::kSlice;
+    cuda::parts_finish<Config, Traits>(args, epilogue, shared.received, own, unit, rank);
   }
-  if (threadIdx.x < Traits::kFinishers) cuda::parts_finish<Config, Traits>(args, epilogue, shared.received, unit, rank);
   if constexpr (kParts > 1) begun_wait();  // the others have what this block sent
 }
 
@@ -386,7 +379,7 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
     if (kParts > 1 && warp == kWarps - 1) {
       shared.all_here->init(1);
       fence_barrier_init();
-      shared.all_here->arrive_expect(kParts * Traits::kSlice * 4);
+      shared.all_here->arrive_expect(cuda::parts_bytes<Config, Traits>);
     }
   }
   wait_for_previous();
@@ -422,6 +415,7 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
   using Traits = PartsTraits<Config>;
   using In = typename Config::In;
   constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kLoaders = 128;
+  constexpr int kBegun = 3;  // the barrier of that name
   using LoaderA = cuda::TileLoader<A, In, sm80::SwizzledTile<In, Config::kTileM, Traits::kTileK, Config::kAKMajor>,
                                    Config::kTileM, Traits::kTileK, kLoaders>;
   using LoaderB = cuda::TileLoader<B, In, sm80::SwizzledTile<In, Config::kTileN, Traits::kTileK, Config::kBKMajor>,
@@ -449,16 +443,16 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
     }
     if (kParts > 1 && warp == 4 && lane == 0) {
       shared.all_here->init(1);
-      shared.all_here->arrive_expect(kParts * Traits::kSlice * 4);
+      shared.all_here->arrive_expect(cuda::parts_bytes<Config, Traits>);
     }
     fence_barrier_init();
-    __syncthreads();
+    group_wait<kBegun>(Traits::kThreads);
     if constexpr (kParts > 1) begun_arrive();
   } else {
     LoaderA a(operand_a, unit.batch, unit.m, unit.k * Traits::kTileK);
     LoaderB b(operand_b, unit.batch, unit.n, unit.k * Traits::kTileK);
     load(a, b, 0);
-    __syncthreads();
+    group_wait<kBegun>(Traits::kThreads);
     if constexpr (kParts > 1) begun_arrive();
     shared.full[0].arrive_behind_copies();
     uint32_t stage = 1 % kStages, phase = 1;
