@@ -83,13 +83,13 @@ if wanted nodes; then
   awk '/ tests \(cuda\): / {n += $1; p += $4} END {print n + 0 " node tests, " p + 0 " passed"}' "$out/nodes.log"
 fi
 
-# Of each family of kernels something; what provokes errors on purpose is left out.
+# Of each family of kernels something; what provokes errors on purpose and what needs no GPU is left out.
 if wanted sanitize; then
   if command -v compute-sanitizer >/dev/null; then
     export HEDDLE_TEST_CANDIDATES="${HEDDLE_TEST_CANDIDATES:-3}"
     run_tests --tools "${TOOLS:-memcheck,racecheck,initcheck,synccheck}" --limit "${LIMIT:-300}" --slowest 5 \
       --seconds "${SECONDS_OF_SANITIZERS:-3600}" --log "$out/sanitize.log" \
-      "$build/tests/cuda_contraction/cuda_contraction_tests@-*AtRandom*:*Refusal*" \
+      "$build/tests/cuda_contraction/cuda_contraction_tests@-*AtRandom*:*Refus*:*ShortEpilogues" \
       "$build/tests/gpu/gpu_tests@Shapes/GemmOnGpu*/7:Shapes/GemmOnGpu*/14:Types/GemmOnGpu*/4:Types/GemmOnGpu*/9:Epilogues/GemmOnGpu*/9" \
       "$build/tests/ops/emulated/ops_emulated_tests@*Computes*:*Batches*:*Empty*:*AWorkspace*" \
       "$build/tests/cuda_stitch/cuda_stitch_tests@CudaStitch.*:Stitch.*Reductions:*.Scans:*.Layout:*.Indexing-*Suite*" \
