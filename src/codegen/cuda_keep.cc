@@ -62,7 +62,7 @@ const CudaKeep* CudaSweepWriter::copied(const CudaStage& stage) {
 void CudaSweepWriter::write_copies(const CudaStage& stage, const Point& p) {
   constexpr int64_t kGroups = 4;
   const int64_t inner = body_.inner_steps(stage.spread), each = (inner + kGroups - 1) / kGroups;
-  const int64_t groups = (inner + each - 1) / each, full = full_steps(stage.spread);
+  const int64_t groups = (inner + each - 1) / each, full = body_.full_steps(stage.spread);
   for (const Pass pass : {Pass::kCopy, Pass::kUse}) {
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t from = g * each, to = std::min(inner, from + each);

@@ -378,6 +378,10 @@ class CudaStitchWriter {
       sweeps_.emitter().push_scope();
     }
     sweeps_.declare_keeps(body_.stages);
+    if (!body_.serial && body_.turns == 1 && !body_.ahead.empty()) {
+      sweeps_.declare_ahead();
+      write_ahead();
+    }
     if (body_.serial && !body_.ahead.empty()) sweeps_.between = [this] { write_next(*body_.serial); };
     for (const CudaStage& stage : body_.stages) sweeps_.write(stage);
     if (body_.serial) {

@@ -344,7 +344,7 @@ void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
   if (s.by_columns) begin_lanes(s);
   emitter_.push_scope();
   hoist(stage, known);
-  const int64_t full = full_steps(s);
+  const int64_t full = body_.full_steps(s);
   if (outer == 1 && inner > kFewCopies && copied(stage) != nullptr) {
     write_copies(stage, p);
   } else if (inner > 1 && !p.inner_valid.empty() && full > 0) {
@@ -360,17 +360,11 @@ void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
   forget(s, p.outer_first, p.outer_last);
 }
 
-// Steps of the inner walk in which every thread has a point.
-int64_t CudaSweepWriter::full_steps(const CudaSpread& s) const {
-  if (!s.by_columns) return body_.columns(s) / s.group;
-  return body_.columns(s) <= s.active ? body_.rows(s) / (s.active / body_.columns(s)) : body_.rows(s);
-}
-
 // The steps [from, to) of the inner walk.
 void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_t from, int64_t to, Pass pass) {
   const CudaSpread& s = stage.spread;
   const int64_t outer = body_.outer_steps(s), inner = body_.inner_steps(s);
-  const bool guarded = !p.inner_valid.empty() && to > full_steps(s);
+  const bool guarded = !p.inner_valid.empty() && to > body_.full_steps(s);
   if (to - from > 1) {
     if (stage.unrolled) {
       out_.raw("#pragma unroll");

@@ -71,7 +71,6 @@ class CudaSweepWriter {
   void declare_results(const schedule::CudaStage& stage);
   void write_walks(const schedule::CudaStage& stage, int team);
   void write_inner(const schedule::CudaStage& stage, const Point& point);
-  int64_t full_steps(const schedule::CudaSpread& spread) const;
   enum class Pass : uint8_t { kAll, kCopy, kUse };  // kCopy: only what goes to shared memory by itself
   void write_steps(const schedule::CudaStage& stage, const Point& point, int64_t from, int64_t to, Pass pass);
   const schedule::CudaKeep* copied(const schedule::CudaStage& stage);

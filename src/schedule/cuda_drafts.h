@@ -152,10 +152,11 @@ class CudaDrafts {
   static int64_t size_in_words(DType dtype);
   static int64_t words_of_stored(int64_t elements, DType dtype);
   void keep(size_t first, ExprId e, std::vector<int64_t>& words);
-  std::vector<ExprId> plain_loads(const Draft& d) const;
+  std::vector<ExprId> plain_loads(const Draft& d, uint64_t least) const;
   ExprId local_over(const CudaSpread& spread, const CudaKeep& keep);
   void load_ahead();
   void load_before();
+  bool has_cut_step(const CudaSpread& spread);
   void load_next();
   void find_once();
 

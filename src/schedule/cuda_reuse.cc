@@ -370,14 +370,14 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
 
 // ---- Loads ahead of their use
 
-// Operands that a sweep reads whatever comes before it, at all of its points.
-std::vector<ExprId> CudaDrafts::plain_loads(const Draft& d) const {
+// Operands that a sweep reads whatever comes before it, and that vary along all of `least` of its loops.
+std::vector<ExprId> CudaDrafts::plain_loads(const Draft& d, uint64_t least) const {
   std::vector<ExprId> found;
   std::set<ExprId> sure;
   for (ExprId root : roots_of(d)) unconditional(root, sure);
   for (ExprId e : sure) {
     const Expr& load = pool_[e];
-    if (load.kind != Expr::Kind::kLoad || load.id >= first_scratch_ || inner(pool_.vars(e)) != d.loops) continue;
+    if (load.kind != Expr::Kind::kLoad || load.id >= first_scratch_ || (least & ~pool_.vars(e)) != 0) continue;
     const bool affine = std::all_of(load.index.terms.begin(), load.index.terms.end(), [&](const auto& term) {
       return pool_.indices.atom(term.first).kind == Atom::Kind::kVar;
     });
@@ -402,7 +402,7 @@ void CudaDrafts::load_ahead() {
     const CudaSpread spread = drafts_[later].spread;
     const int64_t steps = steps_of(spread);
     if (drafts_[later].scan || drafts_[later].loops == 0 || steps > (mapping_.gang > 1 ? 2 : 1) * kAheadSteps) continue;
-    for (ExprId e : plain_loads(drafts_[later])) {
+    for (ExprId e : plain_loads(drafts_[later], drafts_[later].loops)) {
       const int64_t cost = steps * spread.vector * size_in_words(pool_[e].dtype);
       if (cost > budget || pool_[e].dtype == DType::kBool) continue;
       budget -= cost;
@@ -427,15 +427,33 @@ void CudaDrafts::load_ahead() {
   drafts_.insert(drafts_.begin(), std::make_move_iterator(ahead.begin()), std::make_move_iterator(ahead.end()));
 }
 
+// Whether the last step of a row is not every thread's. It stands in a branch then, so that what it reads is asked for
+// when the steps before it have what they read, unless that is done ahead. Columns have many rows for that to matter.
+bool CudaDrafts::has_cut_step(const CudaSpread& spread) {
+  bool cut = false;
+  if (spread.by_columns) return cut;
+  desc_pool_view([&](const CudaStitchDesc& view) {
+    const int64_t full = view.full_steps(spread);
+    cut = full > 0 && full < view.inner_steps(spread);
+  });
+  return cut;
+}
+
 // What the first sweep of a turn streams is asked for before it: by all turns that a team does at a time together, by
-// the turns of a serial loop while the turn before is worked on.
+// the turns of a serial loop while the turn before is worked on, by others where its last step is cut.
 void CudaDrafts::load_next() {
-  if ((mapping_.turns == 1 && !mapping_.serial) || mapping_.transposed || drafts_.empty()) return;
-  Draft& first = drafts_.front();
+  if (mapping_.transposed || drafts_.empty()) return;
+  const bool turns = mapping_.turns > 1 || mapping_.serial;
+  const auto reduces = [](const Draft& d) { return !d.reductions.empty(); };
+  const auto found = turns ? drafts_.begin() : std::find_if(drafts_.begin(), drafts_.end(), reduces);
+  if (found == drafts_.end() || (!turns && mapping_.gang > 1)) return;
+  Draft& first = *found;
   const CudaSpread& spread = first.spread;
   if (first.scan || first.loops == 0 || steps_of(spread) > kMostSteps || spread.loops.empty()) return;
+  if (!turns && !has_cut_step(spread)) return;
   int64_t budget = kNextWords;
-  for (ExprId e : plain_loads(first)) {
+  const uint64_t least = turns ? first.loops : first.loops & ~outer_loops(spread);
+  for (ExprId e : plain_loads(first, least)) {
     const Expr& load = pool_[e];
     const bool varies = mapping_.serial ? (pool_.vars(e) & bit(*mapping_.serial)) != 0 : is_streamed(e);
     const bool beside = spread.vector == 1 || stride_along(pool_, load.index, spread.loops.back()) == 1;
@@ -493,7 +511,7 @@ void CudaDrafts::load_before() {
   for (size_t k = 0; k < drafts_.size(); ++k) {
     const CudaSpread spread = drafts_[k].spread;
     if (drafts_[k].scan || drafts_[k].loops == 0 || steps_of(spread) > kMostSteps) continue;
-    for (ExprId e : plain_loads(drafts_[k])) {
+    for (ExprId e : plain_loads(drafts_[k], drafts_[k].loops)) {
       const int64_t cost = steps_of(spread) * spread.vector * size_in_words(pool_[e].dtype);
       const int64_t most = *std::max_element(words_.begin(), words_.end());
       if ((pool_.vars(e) & bit(*mapping_.serial)) != 0 || pool_[e].dtype == DType::kBool) continue;

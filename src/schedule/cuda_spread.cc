@@ -47,6 +47,11 @@ int64_t CudaStitchDesc::inner_steps(const CudaSpread& s) const {
   return columns(s) <= s.active ? ceil_div(rows(s), s.active / columns(s)) : rows(s);
 }
 
+int64_t CudaStitchDesc::full_steps(const CudaSpread& s) const {
+  if (!s.by_columns) return columns(s) / s.group;
+  return columns(s) <= s.active ? rows(s) / (s.active / columns(s)) : rows(s);
+}
+
 uint64_t start_vars(const std::vector<GridDim>& grid) {
   uint64_t set = 0;
   for (const GridDim& d : grid) {

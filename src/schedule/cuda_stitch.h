@@ -93,8 +93,8 @@ struct CudaStitchDesc {
   std::vector<Scratch> scratch;
   std::vector<CudaStage> stages;
   std::vector<CudaStage> before;  // ahead of the serial loop: what all its turns keep
-  // What the first stage reads, by `stored` loads: those of all turns come before them, those of a turn of the serial
-  // loop while the one before it is worked on.
+  // What the first stage that reduces reads, by `stored` loads: those of all turns come before them, those of a turn of
+  // the serial loop while the one before it is worked on, those of a row's cut step with those of the others.
   std::vector<CudaStage> ahead;
   std::vector<CudaStage> after;  // when the serial loop has ended, by the block as one team
   std::set<uint32_t> once;       // operands that are read once and that nothing later wants
@@ -112,6 +112,8 @@ struct CudaStitchDesc {
   // Steps of the outer and the inner walk of one thread.
   int64_t outer_steps(const CudaSpread& spread) const;
   int64_t inner_steps(const CudaSpread& spread) const;
+  // Of the inner walk, those in which every thread has a point.
+  int64_t full_steps(const CudaSpread& spread) const;
 };
 
 ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,

@@ -38,6 +38,29 @@ TEST(CudaStitch, RowsOfEveryLength) {
   batch.run();
 }
 
+// What the last step reads, of which not every thread has one, is asked for ahead, as it lies in memory.
+TEST(CudaStitch, RowsWhoseLastStepIsCut) {
+  Batch batch;
+  for (DType dtype : {DType::kF32, DType::kF16}) {
+    for (int64_t n : {36, 44, 250, 1000, 1096}) {
+      const std::string name = std::string(to_string(dtype)) + " " + std::to_string(n);
+      batch.add("normalised " + name, [&, n, dtype](Builder& b) {
+        const auto x = input(b, "x", dtype, {67, n});
+        const auto centred = b.sub(x, b.mean(x, {1}, true));
+        b.graph().output("y", b.mul(centred, input(b, "g", dtype, {n})));
+        b.graph().output("v", b.mean(b.mul(centred, centred), {1}, false));
+      });
+      // One operand has fewer dimensions than the other.
+      batch.add("products " + name, [&, n, dtype](Builder& b) {
+        const auto product = b.mul(input(b, "x", dtype, {3, 1, n}), input(b, "z", dtype, {3, 50, n}));
+        const auto sums = b.reduce("sum", product, {2}, false);
+        b.graph().output("y", b.sub(sums, b.reduce("max", sums, {1}, true)));
+      });
+    }
+  }
+  batch.run();
+}
+
 // Several iterations of a small team one after the other, each with results in shared memory that the last step reads.
 TEST(CudaStitch, TurnsShareScratch) {
   Target target = test_target();
