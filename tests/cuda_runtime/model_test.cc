@@ -209,31 +209,6 @@ TEST_F(CudaModelTest, KernelsThatBeginEarlyGiveTheSame) {
   }
 }
 
-// Of three short kernels in a row the last is there while the first still reads what lay in the same memory before:
-// depthwise, gates of one row and pointwise products, as in networks for telephones.
-TEST_F(CudaModelTest, EarlyKernelsReadWhatWasWrittenLast) {
-  const Shape shape = {1, 96, 12, 48};
-  zoo::GraphBuilder g("separable", 17);
-  zoo::Value x = g.input("x", DType::kF32, shape);
-  for (int layer = 0; layer < (runtime::is_emulated() ? 2 : 12); ++layer) {
-    const std::string name = fmt::format("layer{}", layer);
-    x = g.relu(zoo::conv(g, name + ".depth", x, {.out = 96, .pad = 1, .groups = 96}));
-    zoo::Value gate = g.relu(zoo::conv(g, name + ".squeeze", zoo::global_average_pool(g, x), {.out = 24, .kernel = 1}));
-    gate = g.sigmoid(zoo::conv(g, name + ".excite", gate, {.out = 96, .kernel = 1}));
-    x = g.relu(zoo::conv(g, name + ".point", g.mul(x, gate), {.out = 96, .kernel = 1}));
-  }
-  g.output(x, "y");
-  zoo::write_model(g.finish(), 1, int64_t{1} << 30, path("m.onnx"));
-  options_.precision = "f16";
-  const Model early = Model::load(path("m.onnx"), options_);
-  const runtime::Variable off("HEDDLE_CUDA_OVERLAP", "0");
-  const Model plain = Model::load(path("m.onnx"), options_);
-  for (uint32_t round = 0; round < (runtime::is_emulated() ? 1 : 50); ++round) {
-    const Tensor input = random_floats(shape, round);
-    expect_near(early.run({{"x", input}})[0], plain.run({{"x", input}})[0], 0);
-  }
-}
-
 TEST_F(CudaModelTest, PlansAreSavedAndTakenFromTheCache) {
   test::write_mlp(path("m.onnx"));
   const Model first = Model::load(path("m.onnx"), options_);
