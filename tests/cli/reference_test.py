@@ -1,4 +1,5 @@
-"""docs/reference/command-line.md names exactly the options that the command has, with their defaults, and its variables.
+"""docs/reference/command-line.md names exactly the options that the command has, with their defaults, and its
+variables; what other pages tell to type has no options that the command lacks.
 
 usage: reference_test.py HEDDLE PAGE
 """
@@ -11,6 +12,7 @@ import unittest
 HEDDLE, PAGE = sys.argv[1], pathlib.Path(sys.argv[2])
 COMMON = "Common options"
 OF_MODELS = {"run", "bench", "verify", "explain", "tune", "compile"}
+TYPED = re.compile(r"^(?:[A-Z_]+=\S+ )*heddle ((?:kernel )?[a-z]+ [^\n#]*)", re.MULTILINE)
 NAME = re.compile(r"--?[a-zA-Z][-\w]*")
 
 
@@ -76,6 +78,20 @@ class Reference(unittest.TestCase):
     def test_every_command_has_an_example(self):
         for command in commands():
             self.assertRegex(PAGE.read_text(), rf"(?m)^heddle {command}( |$)")
+
+    def test_commands_of_all_pages(self):
+        root = PAGE.resolve().parents[2]
+        seen = 0
+        for page in [root / "README.md", *(root / "docs").rglob("*.md")]:
+            for words in TYPED.findall(page.read_text()):
+                command = re.match(r"(?:kernel )?\w+", words).group(0)
+                if command not in commands():
+                    continue  # prose
+                seen += 1
+                with self.subTest(f"{page.name}: heddle {words}"):
+                    used = {word for word in re.sub(r'"[^"]*"', "", words).split() if NAME.fullmatch(word)}
+                    self.assertLessEqual(used, set(options(command)))
+        self.assertGreater(seen, 20)
 
     def test_variables(self):
         told = set(re.findall(r"HEDDLE_\w+", help_of("")))
