@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <system_error>
+#include <vector>
 
 #include "base/check.h"
 #include "base/file_parts.h"
@@ -87,14 +89,6 @@ int write_all_at(int fd, uint64_t offset, std::span<const std::byte> bytes) {
   return 0;
 }
 
-int write_parts(Descriptor& file, std::span<const std::span<const std::byte>> parts, Sync sync) {
-  for (const auto part : parts) {
-    if (const int error = write_all(file.get(), part)) return error;
-  }
-  if (sync == Sync::kYes && ::fsync(file.get()) != 0) return errno;
-  return file.close() == 0 ? 0 : errno;
-}
-
 // Devices and pipes are written to: a file in their place would destroy them.
 bool is_special(const std::string& path) {
   struct stat status {};
@@ -113,6 +107,38 @@ std::string behind_links(const std::string& path) {
 std::string aside_name(const std::string& path) {
   static std::atomic<uint64_t> counter = 0;
   return fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter.fetch_add(1));
+}
+
+void check_written(const std::string& path, int error) {
+  if (error != 0) fail_errno(path, "writing the file", error, error == ENOSPC ? "Make room on the disk" : "");
+}
+
+// Gives fill(fd) a new file, which then takes the place of `path`.
+template <typename Fill>
+void replace_file(const std::string& path, Sync sync, const Fill& fill) {
+  const std::string target = behind_links(path), aside = aside_name(target);
+  Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.get() < 0) fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
+  try {
+    fill(file.get());
+    if (sync == Sync::kYes) check_written(path, ::fsync(file.get()) == 0 ? 0 : errno);
+    check_written(path, file.close() == 0 ? 0 : errno);
+    check_written(path, ::rename(aside.c_str(), target.c_str()) == 0 ? 0 : errno);
+  } catch (...) {
+    ::unlink(aside.c_str());
+    throw;
+  }
+}
+
+// By the system, without a way through this process; file systems that can (XFS, Btrfs) let both files share their
+// blocks until one is written to. False where it cannot.
+bool copy_range(int from, int to, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t copied = ::copy_file_range(from, nullptr, to, nullptr, std::min(bytes, kMostWritten), 0);
+    if (copied <= 0) return false;
+    bytes -= static_cast<size_t>(copied);
+  }
+  return true;
 }
 
 }  // namespace
@@ -178,22 +204,18 @@ void make_directories(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync) {
-  if (is_special(path)) {
-    Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (device.get() < 0) fail_errno(path, "opening the file", errno);
-    if (const int error = write_parts(device, parts, Sync::kNo)) fail_errno(path, "writing the file", error);
-    return;
-  }
-  const std::string target = behind_links(path);
-  const std::string aside = aside_name(target);
-  Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (file.get() < 0) fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
-  int error = write_parts(file, parts, sync);
-  if (error == 0 && ::rename(aside.c_str(), target.c_str()) != 0) error = errno;
-  if (error != 0) {
-    ::unlink(aside.c_str());
-    fail_errno(path, "writing the file", error, error == ENOSPC ? "Make room on the disk" : "");
-  }
+  uint64_t size = 0;
+  for (const auto part : parts) size += part.size();
+  write_file(
+      path, size,
+      [&](const PutPart& put) {
+        uint64_t at = 0;
+        for (const auto part : parts) {
+          put(at, part);
+          at += part.size();
+        }
+      },
+      sync);
 }
 
 void write_file(const std::string& path, std::string_view text, Sync sync) {
@@ -202,31 +224,37 @@ void write_file(const std::string& path, std::string_view text, Sync sync) {
 }
 
 void write_file(const std::string& path, uint64_t size, const std::function<void(const PutPart&)>& write, Sync sync) {
-  const std::string target = behind_links(path);
-  const std::string aside = aside_name(target);
-  Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (file.get() < 0) fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
-  const auto check = [&](int error) {
-    if (error != 0) fail_errno(path, "writing the file", error, error == ENOSPC ? "Make room on the disk" : "");
-  };
-  try {
-    check(::ftruncate(file.get(), static_cast<off_t>(size)) == 0 ? 0 : errno);
-    write([&](uint64_t offset, std::span<const std::byte> part) { check(write_all_at(file.get(), offset, part)); });
-    check(write_parts(file, {}, sync));
-    check(::rename(aside.c_str(), target.c_str()) == 0 ? 0 : errno);
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
+  if (is_special(path)) {  // takes bytes in their order only
+    std::vector<std::byte> all(size);
+    write([&](uint64_t offset, std::span<const std::byte> part) {
+      std::copy(part.begin(), part.end(), all.begin() + static_cast<int64_t>(offset));
+    });
+    Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (device.get() < 0) fail_errno(path, "opening the file", errno);
+    check_written(path, write_all(device.get(), all));
+    check_written(path, device.close() == 0 ? 0 : errno);
+    return;
   }
+  replace_file(path, sync, [&](int file) {
+    check_written(path, ::ftruncate(file, static_cast<off_t>(size)) == 0 ? 0 : errno);
+    write([&](uint64_t offset, std::span<const std::byte> part) {
+      check_written(path, write_all_at(file, offset, part));
+    });
+  });
 }
 
-bool link_file(const std::string& from, const std::string& to) {
-  if (is_special(to)) return false;
-  const std::string target = behind_links(to), aside = aside_name(target);
-  if (::link(from.c_str(), aside.c_str()) != 0) return false;
-  const bool renamed = ::rename(aside.c_str(), target.c_str()) == 0;
-  ::unlink(aside.c_str());  // still there too where both were names of one file already
-  return renamed;
+bool copy_file(const std::string& from, const std::string& to, Sync sync) {
+  const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (source.get() < 0) return false;
+  const std::shared_ptr<const MappedFile> content = MappedFile::open(from);
+  if (is_special(to)) {
+    write_file(to, content->text());
+    return true;
+  }
+  replace_file(to, sync, [&](int file) {
+    if (!copy_range(source.get(), file, content->size())) check_written(to, write_all_at(file, 0, content->bytes()));
+  });
+  return true;
 }
 
 uint64_t free_bytes(const std::string& path) {

@@ -46,9 +46,9 @@ enum class Sync : bool { kNo, kYes };
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync = Sync::kYes);
 void write_file(const std::string& path, std::string_view text, Sync sync = Sync::kYes);
 
-// Makes `to` another name of the file `from`, in place of what was there: gigabytes are not copied. False where the file
-// system cannot (another disk, a device in its place); nothing has changed then.
-bool link_file(const std::string& from, const std::string& to);
+// As write_file() of what is in `from`, but gigabytes of it share its blocks on the disk where the file system lets two
+// files do so. False where `from` cannot be opened.
+bool copy_file(const std::string& from, const std::string& to, Sync sync = Sync::kYes);
 
 // Free bytes for this user on the file system of `path`; 0 when that is unknown.
 uint64_t free_bytes(const std::string& path);

@@ -234,10 +234,6 @@ void describe(A& a, Plan& plan, int depth) {
   });
 }
 
-Hash128 hash_of(const Tensor& tensor) {
-  return hash_large(tensor.data(), tensor.bytes(), 1);
-}
-
 int64_t section_start(size_t description_bytes) {
   return (static_cast<int64_t>(sizeof(Header) + description_bytes) + kPage - 1) / kPage * kPage;
 }
@@ -372,28 +368,9 @@ class Front {
 
 }  // namespace
 
-void write_plan(const Plan& plan, const std::string& path, Sync sync) {
-  Writer writer;
-  describe(writer, const_cast<Plan&>(plan), 0);  // a Writer does not change what it describes
-  const std::vector<Tensor>& tensors = writer.tensors();
-  std::vector<TableEntry> table = lay_out(tensors);
-  ThreadPool pool(all_threads());
-  for_tensors(pool, tensors.size(), [&](size_t i, size_t) { table[i].hash = hash_of(tensors[i]); });
-  const std::string front = Front(writer.out(), table.size()).text(table);
-
-  static constexpr std::byte kZeros[kAlignment] = {};
-  std::vector<std::span<const std::byte>> parts;
-  parts.push_back(std::as_bytes(std::span(front.data(), front.size())));
-  for (size_t i = 0; i < table.size(); ++i) {
-    parts.emplace_back(static_cast<const std::byte*>(tensors[i].data()), tensors[i].bytes());
-    parts.emplace_back(kZeros, static_cast<size_t>(aligned(table[i].bytes) - table[i].bytes));
-  }
-  write_file(path, parts, sync);
-}
-
 void write_plan(const Plan& plan, const std::string& path, Sync sync, const ConstantMakers& makers) {
   Writer writer;
-  describe(writer, const_cast<Plan&>(plan), 0);
+  describe(writer, const_cast<Plan&>(plan), 0);  // a Writer does not change what it describes
   const std::vector<Tensor>& tensors = writer.tensors();
   std::vector<TableEntry> table = lay_out(tensors);
   const Front front(writer.out(), table.size());

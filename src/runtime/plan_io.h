@@ -13,16 +13,14 @@ namespace heddle::runtime {
 // Plan files. Layout: a header of fixed size, the description (everything but tensor data), then the tensors, each
 // 64-byte aligned so that kernels use them where the file is mapped. Checksums cover the description and every tensor.
 
-// Written aside and renamed; without the flush to disk a stop of the machine may leave a damaged file, which
-// read_plan() refuses. Throws kFile.
-void write_plan(const Plan& plan, const std::string& path, Sync sync = Sync::kYes);
-
 // Constants of a plan that have no content yet, by what stands for their data: each is made where the function is given
 // memory of its size. So gigabytes of weights need not be in memory, nor fresh pages, beside the file that they go to.
 using ConstantMakers = std::map<const void*, std::function<void(void* to)>>;
 void make_constants(Plan& plan, const ConstantMakers& makers);
-// The same file as write_plan() of the plan with its constants made. `path` is no device.
-void write_plan(const Plan& plan, const std::string& path, Sync sync, const ConstantMakers& makers);
+
+// Written aside and renamed; without the flush to disk a stop of the machine may leave a damaged file, which
+// read_plan() refuses. Throws kFile.
+void write_plan(const Plan& plan, const std::string& path, Sync sync = Sync::kYes, const ConstantMakers& makers = {});
 
 // Maps the file; constants borrow from the mapping. `threads` check the checksums. Throws kFile, and kDamagedArtefact
 // for whatever is no plan of this version, is incomplete or was changed.

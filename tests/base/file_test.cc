@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <numeric>
+#include <thread>
 #include <vector>
 
+#include "base/file_parts.h"
 #include "base/hash.h"
 #include "heddle/error.h"
 
@@ -96,20 +99,41 @@ TEST(File, MakesDirectoriesAndRemovesTemporaryOnes) {
   EXPECT_FALSE(file_exists(path));
 }
 
-TEST(File, ASecondNameReplacesWhatWasThere) {
+TEST(File, ACopyReplacesWhatWasThere) {
   const TempDir dir;
   const std::string a = dir.path() + "/a", b = dir.path() + "/b";
   write_file(a, "new");
   write_file(b, "old");
-  ASSERT_TRUE(link_file(a, b));
+  ASSERT_TRUE(copy_file(a, b));
   EXPECT_EQ(MappedFile::open(b)->text(), "new");
-  ASSERT_TRUE(link_file(a, b)) << "both are one file already";
-  write_file(b, "other");
-  EXPECT_EQ(MappedFile::open(a)->text(), "new") << "a file is replaced, never written to";
+  std::ofstream(b, std::ios::in) << "xx";
+  EXPECT_EQ(MappedFile::open(b)->text(), "xxw");
+  EXPECT_EQ(MappedFile::open(a)->text(), "new") << "both have bytes of their own";
+  ASSERT_TRUE(copy_file(a, a));
+  EXPECT_EQ(MappedFile::open(a)->text(), "new");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 2) << "nothing is left aside";
-  EXPECT_FALSE(link_file(dir.path() + "/missing", b));
-  EXPECT_FALSE(link_file(a, "/dev/null"));
-  EXPECT_EQ(MappedFile::open(b)->text(), "other");
+  EXPECT_FALSE(copy_file(dir.path() + "/missing", b));
+  EXPECT_EQ(MappedFile::open(b)->text(), "xxw");
+  EXPECT_TRUE(copy_file(a, "/dev/null"));
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST(File, APipeGetsItsBytesInOrder) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  std::string got;
+  std::thread reader([&] { std::getline(std::ifstream(path), got); });
+  write_file(
+      path, 6,
+      [](const PutPart& put) {
+        put(3, std::as_bytes(std::span("def", 3)));
+        put(0, std::as_bytes(std::span("abc", 3)));
+      },
+      Sync::kYes);
+  reader.join();
+  EXPECT_EQ(got, "abcdef");
+  EXPECT_TRUE(std::filesystem::is_fifo(path));
 }
 
 TEST(Hash, FieldsAreDelimited) {
