@@ -13,12 +13,12 @@ constexpr int64_t kReserved = 1024;  // bytes of shared memory that each block c
 
 }  // namespace
 
-int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_bytes) {
+int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_bytes, int most_registers) {
   if (threads == 0 || threads > kMostThreads || shared_bytes > target.shared_bytes_per_block) return 0;
   const uint32_t warps = (threads + 31) / 32;
   const auto registers = static_cast<uint32_t>(target.registers_per_sm);
-  // Registers come to warps by 8 for each thread, at most 255.
-  const uint32_t each = std::min(256u, registers / (warps * 32) / 8 * 8);
+  // Registers come to warps by 8 for each thread.
+  const uint32_t each = std::min(static_cast<uint32_t>(most_registers), registers / (warps * 32) / 8 * 8);
   const auto by_shared =
       static_cast<uint32_t>((target.shared_bytes_per_block + kReserved) / (int64_t{shared_bytes} + kReserved));
   return static_cast<int>(
@@ -46,11 +46,8 @@ std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target) {
 }
 
 bool is_one_wave(const CudaLaunch& launch, const CudaTarget& target, int registers) {
-  const double blocks = double{1} * launch.grid[0] * launch.grid[1] * launch.grid[2];
-  const double threads = std::min(double{kThreadsOfSm}, double{1} * target.registers_per_sm / registers);
-  const double room = static_cast<double>(target.shared_bytes_per_block + kReserved);
-  return blocks <=
-         target.sms * std::min(std::max(1.0, threads / launch.block), room / double(launch.shared_bytes + kReserved));
+  const int each = resident_blocks(target, launch.block, launch.shared_bytes, registers);
+  return uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] <= static_cast<uint64_t>(target.sms) * each;
 }
 
 }  // namespace heddle

@@ -14,6 +14,21 @@ TEST(Occupancy, BlocksOfAMultiprocessor) {
   EXPECT_EQ(resident_blocks(h200, 32, 0), 8);
   EXPECT_EQ(resident_blocks(h200, 1025, 0), 0);
   EXPECT_EQ(resident_blocks(h200, 32, 232449), 0);
+  EXPECT_EQ(resident_blocks(h200, 128, 0, 32), 16) << "2048 threads";
+  EXPECT_EQ(resident_blocks(h200, 1024, 0, 128), 1) << "with the 64 registers that so many threads leave";
+}
+
+TEST(Occupancy, OneWave) {
+  const CudaTarget h200;
+  CudaLaunch launch;
+  launch.block = 128, launch.shared_bytes = 100 << 10;
+  launch.grid = {132, 2, 1};
+  EXPECT_TRUE(is_one_wave(launch, h200, 32));
+  launch.grid = {265, 1, 1};
+  EXPECT_FALSE(is_one_wave(launch, h200, 32));
+  launch.shared_bytes = 0;
+  EXPECT_TRUE(is_one_wave(launch, h200, 32));
+  EXPECT_FALSE(is_one_wave(launch, h200, 256)) << "two blocks of a multiprocessor";
 }
 
 TEST(Occupancy, BlocksThatWaitForEachOtherRunAtOnce) {
