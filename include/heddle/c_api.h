@@ -52,8 +52,8 @@ int heddle_error_code(const heddle_error* error);
 const char* heddle_error_message(const heddle_error* error);
 void heddle_error_free(heddle_error* error);
 
-/* Options start with their defaults. Keys: "target" (cpu, cuda, cuda:N), "precision" (f32, tf32, f16, bf16), "threads", "fusion"
- * (none, basic, stitch), "cache" (0 or 1). Unknown values are reported when a model is loaded. */
+/* Options start with their defaults. Keys: "target" (cpu, cuda, cuda:N), "precision" (f32, tf32, f16, bf16), "threads",
+ * "fusion" (none, basic, stitch), "cache" (0 or 1). Unknown values are reported when a model is loaded. */
 heddle_options* heddle_options_new(void);
 int heddle_options_set(heddle_options* options, const char* key, const char* value, heddle_error** error);
 int heddle_options_set_shape(heddle_options* options, const char* input, const int64_t* shape, size_t rank,

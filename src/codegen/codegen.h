@@ -32,6 +32,6 @@ struct KernelSource {
 KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target);
 
 // Joins kernels into one translation unit; repeated symbols are taken once.
-std::string translation_unit(const std::vector<const KernelSource*>& kernels, const Target& target);
+std::string translation_unit(const std::vector<const KernelSource*>& kernels);
 
 }  // namespace heddle::codegen

@@ -84,7 +84,7 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
   return source;
 }
 
-std::string translation_unit(const std::vector<const KernelSource*>& kernels, const Target&) {
+std::string translation_unit(const std::vector<const KernelSource*>& kernels) {
   std::set<std::string> includes, symbols;
   for (const KernelSource* kernel : kernels) includes.insert(kernel->includes.begin(), kernel->includes.end());
   std::string text;

@@ -18,7 +18,7 @@ void add_cubins(const KernelSet& kernels, KernelUnit unit, const Target& target,
   const std::string architecture = target.cuda.architecture();
   jit::CompiledCubin compiled = jit::compile_cubin(unit.text, architecture, use_cache, jit::Slow::kAcceptAtOnce);
   from_cache = compiled.from_cache;
-  const KernelUnit alone = kernels.unit_of(jit::spilling_kernels(compiled.log), target);
+  const KernelUnit alone = kernels.unit_of(jit::spilling_kernels(compiled.log));
   if (!alone.symbols.empty()) {
     jit::CompiledCubin again = jit::compile_cubin(alone.text, architecture, use_cache, jit::Slow::kAccept);
     from_cache = from_cache && again.from_cache;
@@ -32,7 +32,7 @@ void add_cubins(const KernelSet& kernels, KernelUnit unit, const Target& target,
 
 std::vector<runtime::Cubin> compile_cubins(const KernelSet& kernels, int count, const Target& target, int jobs,
                                            bool use_cache, bool& from_cache) {
-  std::vector<KernelUnit> units = kernels.units(count, target);
+  std::vector<KernelUnit> units = kernels.units(count);
   std::vector<std::vector<runtime::Cubin>> parts(units.size());
   std::vector<uint8_t> cached(units.size());
   ThreadPool pool(std::clamp(jobs, 1, static_cast<int>(units.size())));
@@ -64,7 +64,7 @@ const std::string& KernelSet::add(codegen::KernelSource source) {
   return found->first;
 }
 
-std::vector<KernelUnit> KernelSet::units(int count, const Target& target) const {
+std::vector<KernelUnit> KernelSet::units(int count) const {
   std::vector<const Kernel*> order;
   for (const auto& [symbol, kernel] : kernels_) order.push_back(&kernel);
   std::stable_sort(order.begin(), order.end(),
@@ -80,11 +80,11 @@ std::vector<KernelUnit> KernelSet::units(int count, const Target& target) const 
     units[smallest].symbols.insert(units[smallest].symbols.end(), kernel->symbols.begin(), kernel->symbols.end());
     sizes[smallest] += kernel->source.text.size();
   }
-  for (size_t i = 0; i < cut; ++i) units[i].text = codegen::translation_unit(parts[i], target);
+  for (size_t i = 0; i < cut; ++i) units[i].text = codegen::translation_unit(parts[i]);
   return units;
 }
 
-KernelUnit KernelSet::unit_of(const std::set<std::string>& symbols, const Target& target) const {
+KernelUnit KernelSet::unit_of(const std::set<std::string>& symbols) const {
   KernelUnit unit;
   std::vector<const codegen::KernelSource*> sources;
   for (const auto& [name, kernel] : kernels_) {
@@ -94,7 +94,7 @@ KernelUnit KernelSet::unit_of(const std::set<std::string>& symbols, const Target
     sources.push_back(&kernel.source);
     unit.symbols.insert(unit.symbols.end(), kernel.symbols.begin(), kernel.symbols.end());
   }
-  unit.text = codegen::translation_unit(sources, target);
+  unit.text = codegen::translation_unit(sources);
   return unit;
 }
 
@@ -109,7 +109,7 @@ MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int 
     return code;
   }
   std::vector<std::string> texts;
-  for (KernelUnit& unit : kernels.units(jobs, target)) texts.push_back(std::move(unit.text));
+  for (KernelUnit& unit : kernels.units(jobs)) texts.push_back(std::move(unit.text));
   jit::CompiledLibrary library = jit::compile(texts, target, jobs, use_cache);
   code.library = std::move(library.bytes);
   code.from_cache = library.from_cache;

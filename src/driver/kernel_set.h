@@ -22,9 +22,9 @@ class KernelSet {
   const std::string& add(codegen::KernelSource source);
   size_t size() const { return kernels_.size(); }
   // Cut into at most `count` translation units of similar size.
-  std::vector<KernelUnit> units(int count, const Target& target) const;
+  std::vector<KernelUnit> units(int count) const;
   // The kernels that launch any of these, in one unit. On a GPU only.
-  KernelUnit unit_of(const std::set<std::string>& symbols, const Target& target) const;
+  KernelUnit unit_of(const std::set<std::string>& symbols) const;
 
  private:
   struct Kernel {

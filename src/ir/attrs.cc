@@ -58,9 +58,6 @@ DType Attrs::dtype(std::string_view name) const {
 const Tensor& Attrs::tensor(std::string_view name) const {
   return get<Tensor>(*this, name);
 }
-std::shared_ptr<const Graph> Attrs::shared_graph(std::string_view name) const {
-  return get<std::shared_ptr<const Graph>>(*this, name);
-}
 const Graph& Attrs::graph(std::string_view name) const {
   return *get<std::shared_ptr<const Graph>>(*this, name);
 }

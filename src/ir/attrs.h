@@ -33,7 +33,6 @@ class Attrs {
   DType dtype(std::string_view name) const;
   const Tensor& tensor(std::string_view name) const;
   const Graph& graph(std::string_view name) const;
-  std::shared_ptr<const Graph> shared_graph(std::string_view name) const;
   bool flag(std::string_view name) const { return integer(name) != 0; }
 
   auto begin() const { return items_.begin(); }

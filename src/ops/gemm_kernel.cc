@@ -213,7 +213,7 @@ GemmKernel make_kernel(const ResolvedGemm& gemm, const schedule::Config& config,
   const Target device = target_of(target);
   codegen::KernelSource source = codegen::emit(gemm.desc, config, device);
   GemmKernel kernel;
-  kernel.unit = codegen::translation_unit({&source}, device);
+  kernel.unit = codegen::translation_unit({&source});
   kernel.launches = std::move(source.launches);
   kernel.workspace_bytes = source.workspace_bytes;
   kernel.counter_bytes = source.counter_bytes;

@@ -24,9 +24,8 @@ struct CudaCandidate {
   std::string rejected;  // empty: it can
 };
 
-// Every instance of every family ("sm90", "sm90w", "sm90v", for small sides "sm90p", "sm90vp" and "sm90c"; "mma",
-// "simt", "few", "lines" and "direct" of cuda_tile.h) for a product, the fastest by the model first, those that cannot run last, each with its
-// reason.
+// Every instance of every family ("sm90", "sm90w", "sm90v", for small sides "sm90p", "sm90vp" and "sm90c"; those of
+// cuda_engine.h) for a product, the fastest by the model first, those that cannot run last, each with its reason.
 std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                            const std::vector<Operand>& operands, const Target& target);
 

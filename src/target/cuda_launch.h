@@ -20,9 +20,8 @@ struct TensorMapWindows {
 };
 
 // How the copy engine sees an operand, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes, or one of
-// rank 4 where `outer` has an extent. With
-// `windows` it is (channel, pixel of a line, image), and a box holds that many channels of so many windows' pixels, the windows
-// of all images one behind another.
+// rank 4 where `outer` has an extent. With `windows` it is (channel, pixel of a line, image), and a box holds that many
+// channels of so many windows' pixels, the windows of all images one behind another.
 struct TensorMapDesc {
   enum class Element : uint8_t { kBits8, kBits16, kBits32, kTf32 };
   Element element = Element::kBits16;
@@ -33,7 +32,7 @@ struct TensorMapDesc {
   std::array<uint32_t, 2> box{};      // of inner and row
   int swizzle_bytes = 128;            // 16: none
   std::optional<TensorMapWindows> windows{};
-  std::array<uint64_t, 2> outer{};  // extent and stride (bytes, a multiple of 16) of a fourth dimension; 0: there is none
+  std::array<uint64_t, 2> outer{};  // extent and stride (bytes, a multiple of 16) of a fourth dimension; 0: none
   bool operator==(const TensorMapDesc&) const = default;
 };
 
@@ -54,8 +53,7 @@ struct CudaLaunch {
   std::array<uint32_t, 3> grid{1, 1, 1};  // in blocks
   uint32_t block = 128;                   // threads, along x
   uint32_t shared_bytes = 0;              // dynamic
-  uint32_t cluster =
-      1;  // blocks of a cluster, along x: divides grid[0]; a kernel that fixes it in its text says the same
+  uint32_t cluster = 1;  // blocks along x; divides grid[0]; a kernel that fixes it in its text says the same
   bool cooperative = false;  // all blocks run at once: the kernel has barriers across the grid
   // Programmatic dependent launch: may begin while the launch before it still runs; the kernel itself waits before it
   // touches what other launches write, and before its counters.

@@ -63,7 +63,7 @@ void CpuTrial::load(const std::vector<schedule::ScheduledGroup>& groups, const T
       if (!known) symbols.push_back(source->symbol);
       return known;
     });
-    if (!part.empty()) units.push_back(codegen::translation_unit(part, target));
+    if (!part.empty()) units.push_back(codegen::translation_unit(part));
   }
   library_ = jit::Library::load(jit::compile(units, target, jobs, false).bytes);
   for (const auto& list : sources) {

@@ -15,8 +15,6 @@
 #include "tests/codegen/harness.h"
 
 namespace heddle::testing {
-namespace {
-
 Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
   ir::Array array(type.dtype, type.shape);
   if (array.real()) {
@@ -27,10 +25,12 @@ Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
   return ir::to_tensor(array);
 }
 
-std::string unit_text(const std::vector<codegen::KernelSource>& sources, const Target& target) {
+namespace {
+
+std::string unit_text(const std::vector<codegen::KernelSource>& sources) {
   std::vector<const codegen::KernelSource*> kernels;
   for (const auto& source : sources) kernels.push_back(&source);
-  return codegen::translation_unit(kernels, target);
+  return codegen::translation_unit(kernels);
 }
 
 void compare(const Tensor& got, const ir::Array& want, double tolerance) {
@@ -86,9 +86,9 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
     ASSERT_EQ(sources.back().text, again.text);
     ASSERT_EQ(sources.back().tasks, kernel.config.tasks) << sources.back().text;
   }
-  SCOPED_TRACE(unit_text(sources, target));
+  SCOPED_TRACE(unit_text(sources));
   std::shared_ptr<const jit::Library> library;
-  if (!sources.empty()) library = jit::Library::load(jit::compile({unit_text(sources, target)}, target, 1, true).bytes);
+  if (!sources.empty()) library = jit::Library::load(jit::compile({unit_text(sources)}, target, 1, true).bytes);
 
   std::mt19937 random(17);
   std::map<ir::ValueId, Tensor> values;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "schedule/kernel_desc.h"
 
 namespace heddle::testing {
+
+// Reals from -1 to 1, integers from -100 to 99.
+Tensor random_tensor(const ir::TensorType& type, std::mt19937& random);
 
 // A graph in textual form with constants filled at random: a constant written as `constant {value = f32[2,3]{7}}` keeps
 // its shape and gets fresh values.

@@ -52,16 +52,6 @@ Target target_of(int sm) {
   return target;
 }
 
-Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
-  ir::Array array(type.dtype, type.shape);
-  if (array.real()) {
-    for (double& x : array.f()) x = static_cast<double>(random()) / 2147483648.0 - 1.0;
-  } else {
-    for (int64_t& x : array.i()) x = ir::wrap(type.dtype, static_cast<int64_t>(random() % 200) - 100);
-  }
-  return ir::to_tensor(array);
-}
-
 size_t bytes_of(const Tensor& t) {
   return static_cast<size_t>(t.size()) * size_of(t.dtype());
 }
@@ -118,7 +108,7 @@ std::string CudaBatch::unit(int sm) const {
       if (c.options.sm == sm || sm == 0) kernels.push_back(&source);
     }
   }
-  return codegen::translation_unit(kernels, target_of(90));
+  return codegen::translation_unit(kernels);
 }
 
 std::vector<std::string> CudaBatch::decisions() const {

@@ -26,7 +26,7 @@ RunKernels compile_for_cuda(const std::vector<const codegen::KernelSource*>& ker
     std::unique_ptr<runtime::CudaModule> module;
   };
   const auto loaded = std::make_shared<Loaded>();
-  const std::string unit = codegen::translation_unit(kernels, target);
+  const std::string unit = codegen::translation_unit(kernels);
   // For a look at what NVRTC says to the same text: HEDDLE_TEST_NVRTC=sm_80, where it is installed.
   if (const char* also = std::getenv("HEDDLE_TEST_NVRTC")) jit::compile_cubin(unit, also, false);
   const auto compiled = jit::compile_cubin(unit, target.cuda.architecture(), true);

@@ -54,7 +54,7 @@ CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target&
       std::vector<const codegen::KernelSource*> list;
       for (const codegen::KernelSource& source : candidates_[i]->sources) list.push_back(&source);
       try {
-        const std::string unit = codegen::translation_unit(list, target);
+        const std::string unit = codegen::translation_unit(list);
         candidates_[i]->cubin = jit::compile_cubin(unit, target.cuda.architecture(), false).bytes;
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kCompilerFailed) throw;
