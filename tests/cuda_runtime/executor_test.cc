@@ -13,20 +13,6 @@ namespace {
 
 using testing::HasSubstr;
 
-std::shared_ptr<ThreadPool> pool() {
-  return std::make_shared<ThreadPool>(2);
-}
-
-Tensor scalar_i64(int64_t value) {
-  return Tensor::of<int64_t>(DType::kI64, {}, {value});
-}
-Tensor scalar_bool(bool value) {
-  return Tensor::of<uint8_t>(DType::kBool, {}, {static_cast<uint8_t>(value)});
-}
-Tensor scalar_f32(float value) {
-  return Tensor::of<float>(DType::kF32, {}, {value});
-}
-
 class CudaExecutorTest : public testing::Test {
  protected:
   void SetUp() override {

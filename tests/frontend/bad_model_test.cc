@@ -127,34 +127,17 @@ TEST(BadModel, InitializersThatDoNotFit) {
   EXPECT_THAT(error_of(m.bytes(), ErrorCode::kMissingData), HasSubstr("0 values given for f32[3]"));
 }
 
-std::string external_tensor(const std::string& location, const std::string& offset) {
-  std::string bytes;
-  pbf_writer w(bytes);
-  w.add_int64(1, 2);
-  w.add_int32(2, kFloat);
-  w.add_string(8, "w");
-  for (const auto& [key, value] : {std::pair<std::string, std::string>{"location", location}, {"offset", offset}}) {
-    std::string entry;
-    pbf_writer e(entry);
-    e.add_string(1, key);
-    e.add_string(2, value);
-    w.add_message(13, entry);
-  }
-  w.add_int32(14, 1);
-  return bytes;
-}
-
 TEST(BadModel, ExternalData) {
   ModelWriter m = relu_model();
   m.nodes = {{"Add", {"x", "w"}, {"y"}, {}, "sum", ""}};
   m.inputs = {value_info("x", tensor_type(kFloat, {2}))};
   for (const char* outside : {"../weights.bin", "/etc/passwd", "a/../../b", ""}) {
-    m.initializers = {external_tensor(outside, "0")};
+    m.initializers = {external_tensor({{"location", outside}, {"offset", "0"}})};
     EXPECT_THAT(error_of(m.bytes(), ErrorCode::kMissingData), HasSubstr("not below the model's folder")) << outside;
   }
-  m.initializers = {external_tensor("no_such_file.bin", "0")};
+  m.initializers = {external_tensor({{"location", "no_such_file.bin"}, {"offset", "0"}})};
   EXPECT_THAT(error_of(m.bytes(), ErrorCode::kMissingData), HasSubstr("no_such_file.bin"));
-  m.initializers = {external_tensor("no_such_file.bin", "12x")};
+  m.initializers = {external_tensor({{"location", "no_such_file.bin"}, {"offset", "12x"}})};
   EXPECT_THAT(error_of(m.bytes(), ErrorCode::kMalformedModel), HasSubstr("'12x', not a number"));
 }
 

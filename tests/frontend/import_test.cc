@@ -227,21 +227,7 @@ TEST(TensorData, ExternalFileIsMapped) {
   std::ofstream(folder.path() + "/weights.bin", std::ios::binary)
       .write(reinterpret_cast<const char*>(data.data()), static_cast<std::streamsize>(data.size() * sizeof(float)));
   const auto tensor = [](const std::string& offset, const std::string& length) {
-    std::string bytes;
-    pbf_writer w(bytes);
-    w.add_int64(1, 2);
-    w.add_int32(2, kFloat);
-    w.add_string(8, "w");
-    for (const auto& [key, value] :
-         {std::pair<std::string, std::string>{"location", "weights.bin"}, {"offset", offset}, {"length", length}}) {
-      std::string entry;
-      pbf_writer e(entry);
-      e.add_string(1, key);
-      e.add_string(2, value);
-      w.add_message(13, entry);
-    }
-    w.add_int32(14, 1);
-    return bytes;
+    return external_tensor({{"location", "weights.bin"}, {"offset", offset}, {"length", length}});
   };
   EXPECT_THAT(values_of<float>(only_constant(tensor("8", "8"), folder.path())), ElementsAre(2, 3));
   EXPECT_THAT(values_of<float>(only_constant(tensor("6", "8"), folder.path())), ::testing::SizeIs(2));

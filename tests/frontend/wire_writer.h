@@ -92,6 +92,24 @@ inline std::string tensor_attr(const std::string& name, const std::string& tenso
   return bytes;
 }
 
+// Two floats, "w", whose data lies in another file; `where`: location, offset, length.
+inline std::string external_tensor(const std::vector<std::pair<std::string, std::string>>& where) {
+  std::string bytes;
+  pbf_writer writer(bytes);
+  writer.add_int64(1, 2);
+  writer.add_int32(2, kFloat);
+  writer.add_string(8, "w");
+  for (const auto& [key, value] : where) {
+    std::string entry;
+    pbf_writer e(entry);
+    e.add_string(1, key);
+    e.add_string(2, value);
+    writer.add_message(13, entry);
+  }
+  writer.add_int32(14, 1);
+  return bytes;
+}
+
 struct Node {
   std::string op;
   std::vector<std::string> inputs, outputs, attributes;

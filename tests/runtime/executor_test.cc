@@ -1,28 +1,13 @@
-#include "runtime/cpu_executor.h"
-
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "heddle/error.h"
 #include "plans.h"
+#include "runtime/cpu_executor.h"
 
 namespace heddle::runtime {
 namespace {
-
-std::shared_ptr<ThreadPool> pool(int threads = 2) {
-  return std::make_shared<ThreadPool>(threads);
-}
-
-Tensor scalar_i64(int64_t value) {
-  return Tensor::of<int64_t>(DType::kI64, {}, {value});
-}
-Tensor scalar_bool(bool value) {
-  return Tensor::of<uint8_t>(DType::kBool, {}, {static_cast<uint8_t>(value)});
-}
-Tensor scalar_f32(float value) {
-  return Tensor::of<float>(DType::kF32, {}, {value});
-}
 
 TEST(Executor, RunsKernelsOverArenaConstantsInputsAndOutputs) {
   for (int threads : {1, 2, 3}) {

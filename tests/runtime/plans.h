@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "jit/compiler.h"
 #include "runtime/arena.h"
 #include "runtime/plan.h"
@@ -106,9 +107,23 @@ class PlanWriter {
   }
 };
 
+inline std::shared_ptr<ThreadPool> pool(int threads = 2) {
+  return std::make_shared<ThreadPool>(threads);
+}
+
 inline Tensor floats(std::vector<float> values) {
   const auto n = static_cast<int64_t>(values.size());
   return Tensor::of<float>(DType::kF32, {n}, std::span<const float>(values));
+}
+
+inline Tensor scalar_i64(int64_t value) {
+  return Tensor::of<int64_t>(DType::kI64, {}, {value});
+}
+inline Tensor scalar_bool(bool value) {
+  return Tensor::of<uint8_t>(DType::kBool, {}, {static_cast<uint8_t>(value)});
+}
+inline Tensor scalar_f32(float value) {
+  return Tensor::of<float>(DType::kF32, {}, {value});
 }
 
 inline std::vector<float> values_of(const Tensor& tensor) {

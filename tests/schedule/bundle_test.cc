@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
+#include "tests/codegen/harness.h"
 
 namespace heddle::schedule {
 namespace {
@@ -19,15 +20,7 @@ Target target(int threads = 2) {
 }
 
 ScheduledGroup schedule_all(const ir::Graph& graph, const StitchOptions& options = {}, int threads = 2) {
-  ir::Group group{ir::GroupKind::kStitch, {}, 0, {}, {}};
-  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
-    const ir::Node& node = graph.node(id);
-    const bool outside = node.op == Op::kParameter || node.op == Op::kConstant;
-    if (outside) group.inputs.push_back(node.outputs[0]);
-    if (!outside) group.nodes.push_back(id);
-  }
-  for (const auto& port : graph.outputs()) group.outputs.push_back(port.value);
-  return schedule(graph, group, target(threads), nullptr, options);
+  return schedule(graph, testing::whole_graph(graph), target(threads), nullptr, options);
 }
 
 // Rows centred, and the sums of the columns of the result.

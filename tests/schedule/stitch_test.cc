@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
+#include "tests/codegen/harness.h"
 
 namespace heddle::schedule {
 namespace {
@@ -20,15 +21,7 @@ Target target() {
 }
 
 ScheduledGroup schedule_all(const ir::Graph& graph) {
-  ir::Group group{ir::GroupKind::kStitch, {}, 0, {}, {}};
-  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
-    const ir::Node& node = graph.node(id);
-    const bool outside = node.op == Op::kParameter || node.op == Op::kConstant;
-    if (outside) group.inputs.push_back(node.outputs[0]);
-    if (!outside) group.nodes.push_back(id);
-  }
-  for (const auto& port : graph.outputs()) group.outputs.push_back(port.value);
-  return schedule(graph, group, target());
+  return schedule(graph, testing::whole_graph(graph), target());
 }
 
 const StitchDesc& body(const ScheduledGroup& group, size_t kernel = 0) {
