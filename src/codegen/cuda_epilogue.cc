@@ -104,8 +104,15 @@ class EpilogueWriter {
     return e.kind == Expr::Kind::kLocal && e.id == 0;
   }
 
+  // Whether the steps compute more than a maximum of the accumulators.
+  bool costly() const {
+    const std::string_view pack = steps_->pack;
+    const bool sums = is_accumulator(steps_->inner) || steps_->inner == steps_->sum;
+    return !sums || (pack != "tile::fast::pack" && pack != "tile::fast::pack_relu");
+  }
+
   void write_steps() {
-    out_.line("static constexpr bool kInSteps = true, kSeeds = {};", steps_->seed.has_value());
+    out_.line("static constexpr bool kInSteps = true, kSeeds = {}, kCostly = {};", steps_->seed.has_value(), costly());
     if (steps_->seed) write_function("seed", {steps_->seed, {}});
     write_function("inner", {steps_->inner, steps_->sum});
     out_.raw("template <typename Out>");

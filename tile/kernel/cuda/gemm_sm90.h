@@ -41,6 +41,7 @@
 #include "tile/kernel/cuda/gemm_sm90_near.h"
 #include "tile/kernel/cuda/gemm_sm90_shared.h"
 #include "tile/kernel/cuda/gemm_sm90_split.h"
+#include "tile/kernel/cuda/gemm_sm90_sums.h"
 #include "tile/kernel/cuda/gemm_store.h"
 #include "tile/kernel/cuda/gemm_store_rows.h"
 #include "tile/kernel/cuda/gemm_walk.h"
@@ -236,10 +237,6 @@ __device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& ma
   }
 }
 
-// Accumulators of a warpgroup: kBlocksM blocks of 64 rows.
-template <typename Config>
-using GemmAccumulators = typename GemmTraits<Config>::Acc[GemmTraits<Config>::kBlocksM][Config::kTileN / 2];
-
 // What the accumulators of a warpgroup begin with.
 template <typename Config, typename Epilogue>
 __device__ inline void seed_accumulators(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
@@ -327,43 +324,6 @@ __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmSh
   release_stage<Config>(shared.empty[before]);
 }
 
-// Where a thread of warpgroup `group` leaves the sums of its block `from`: every thread writes next to its neighbours.
-template <typename Config>
-__device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32_t from) {
-  using Traits = GemmTraits<Config>;
-  auto* sums = static_cast<typename Traits::Acc*>(args.partial) + int64_t{from} * (Config::kTileM * Config::kTileN);
-  return sums + group * (Traits::kRowsPerGroup * Config::kTileN) + threadIdx.x % 128;
-}
-
-// Hands the sums of a tile that another block began to that block.
-template <typename Config>
-__device__ inline void give_sums(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
-  const int32_t block = GemmWalk<Config>::stream_number();
-  auto* to = sums_of_block<Config>(args, group, block);
-#pragma unroll
-  for (int m = 0; m < GemmTraits<Config>::kBlocksM; ++m) {
-#pragma unroll
-    for (int i = 0; i < Config::kTileN / 2; ++i) to[(m * (Config::kTileN / 2) + i) * 128] = acc[m][i];
-  }
-  raise_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
-}
-
-// Adds what the blocks behind this one have of its last tile, in order: the same sums in every run.
-template <typename Config>
-__device__ inline void take_sums(GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group, int32_t missing) {
-  for (int32_t block = GemmWalk<Config>::stream_number() + 1; missing > 0; ++block) {
-    const StreamRange share = stream_share(GemmWalk<Config>::streamed(args), static_cast<int32_t>(gridDim.x), block);
-    take_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
-    const auto* from = sums_of_block<Config>(args, group, block);
-#pragma unroll
-    for (int m = 0; m < GemmTraits<Config>::kBlocksM; ++m) {
-#pragma unroll
-      for (int i = 0; i < Config::kTileN / 2; ++i) acc[m][i] += from[(m * (Config::kTileN / 2) + i) * 128];
-    }
-    missing -= static_cast<int32_t>(share.last - share.first);
-  }
-}
-
 // One warp's 16 rows of the kernel's own D, from `row`, where they do not leave as whole pieces.
 template <typename Config, typename Epilogue>
 __device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)[Config::kTileN / 2],
@@ -383,6 +343,23 @@ __device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)
   }
 }
 
+// One warp's rows of a tile, the first of them `row`. `pieces`: where they leave as such.
+template <typename Config, typename Epilogue, typename Brought>
+__device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
+                                  const TensorMap& map_d, uint8_t* staging, uint32_t& turn, const GemmUnit& unit,
+                                  int32_t row, const PieceRange& pieces, Brought& brought) {
+  constexpr int kBlocks = GemmTraits<Config>::kBlocksM;
+  if constexpr (Config::kStore == GemmStore::kTma && !Config::kSwapped) {
+    store_rows<kBlocks, Config::kTileN, typename Config::Out, WholeColumns<Config>::value>(
+        acc, epilogue, args, map_d, staging, unit.batch, row, unit.n, pieces, brought);
+  } else {
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      store_block<Config>(acc[block], epilogue, args, map_d, staging, turn, unit, row + block * 64);
+    }
+  }
+}
+
 // One warpgroup multiplies and stores its tiles. `group`: its number among the consumers. It waits
 // for the barriers unless they are `Made`.
 template <typename Config, bool Made = false, typename Epilogue>
@@ -390,7 +367,6 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
                                     const GemmShared<Config>& shared, int32_t group,
                                     [[maybe_unused]] const TensorMap* near = nullptr) {
   using Traits = GemmTraits<Config>;
-  using Out = typename Config::Out;
   const int32_t warp = warp_of_block() % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
   uint8_t* staging = shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
   BroughtPieces<Config, Traits::kNear> brought(near, shared);
@@ -398,6 +374,7 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   RingPosition<Traits::kStages> at;
   int32_t number = 0;
   constexpr bool kSeeds = kSeeded<Config, Epilogue, typename Traits::Acc>;
+  constexpr bool kShares = kSharesLast<Config, Epilogue>;
   // Seeds are asked for as early as can be: later memory is busy with the tiles of the whole ring. But where the
   // loading thread waits for this warpgroup too, it goes first.
   bool begun = !kSeeds || Traits::kCluster == 1;
@@ -405,26 +382,42 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   wait_for_previous();
   for (GemmWalk<Config> walk(args); walk.valid(); walk.next(), ++number) {
     const GemmUnit unit = walk.get();
-    if (Config::kPingPong && number % 2 != group) {  // the other warpgroup's: its stages pass by
+    const bool mine = !Config::kPingPong || number % 2 == group;
+    // Where all stages have been filled since its last tile, the other warpgroup has read that.
+    const bool halved = kShares && walk.last() && args.k_tiles >= Traits::kStages;
+    if (!mine && !halved) {  // the other warpgroup's: its stages pass by
       at.skip(unit.k.last - unit.k.first);
       continue;
     }
-    brought.begin(walk);
+    PieceRange pieces = {0, Traits::kPieces};
     GemmAccumulators<Config> acc;
-    if constexpr (kSeeds) {
-      seed_accumulators<Config>(acc, epilogue, args, unit);
-      if (!begun) wait_for_barriers<Config>();
-      begun = true;
-    }
-    // A barrier tells a phase from the next, not from the one after that: whoever waits for a stage must have seen all
-    // that came before, so the warpgroups take turns. Turn 0 of the first waits for nobody.
-    if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
-    if constexpr (Traits::kSplit) {
+    if (mine) {
+      brought.begin(walk);
+      if constexpr (kSeeds) {
+        seed_accumulators<Config>(acc, epilogue, args, unit);
+        if (!begun) wait_for_barriers<Config>();
+        begun = true;
+      }
+      // A barrier tells a phase from the next, not from the one after that: whoever waits for a stage must have seen
+      // all that came before, so the warpgroups take turns. Turn 0 of the first waits for nobody.
+      if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
+      if constexpr (Traits::kSplit) {
 #pragma unroll
-      for (int i = 0; !kSeeds && i < Config::kTileN / 2; ++i) acc[0][i] = 0;
-      multiply_split<Config>(acc[0], shared, unit.k.last - unit.k.first, first_row, at);
-    } else {
-      gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group, !kSeeds);
+        for (int i = 0; !kSeeds && i < Config::kTileN / 2; ++i) acc[0][i] = 0;
+        multiply_split<Config>(acc[0], shared, unit.k.last - unit.k.first, first_row, at);
+      } else {
+        gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group, !kSeeds);
+      }
+      if constexpr (kShares) {
+        if (halved) {
+          HalfOfSums<Config>::give(acc, shared);
+          pieces.last /= 2;
+        }
+      }
+    } else if constexpr (kShares) {
+      HalfOfSums<Config>::take(acc, shared);
+      brought.join(number / 2);
+      pieces.first = pieces.last / 2;
     }
     if constexpr (Config::kStream) {
       if (unit.k.first > 0) {
@@ -433,16 +426,8 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
       }
       take_sums<Config>(acc, args, group, args.k_tiles - unit.k.last);
     }
-    const int32_t row = unit.m + first_row + warp * 16;
-    if constexpr (Config::kStore == GemmStore::kTma && !Config::kSwapped) {
-      store_rows<Traits::kBlocksM, Config::kTileN, Out, WholeColumns<Config>::value>(
-          acc, epilogue, args, map_d, staging, unit.batch, row, unit.n, brought);
-    } else {
-#pragma unroll
-      for (int block = 0; block < Traits::kBlocksM; ++block) {
-        store_block<Config>(acc[block], epilogue, args, map_d, staging, turn, unit, row + block * 64);
-      }
-    }
+    store_tile<Config>(acc, epilogue, args, map_d, staging, turn, unit, unit.m + first_row + warp * 16, pieces,
+                       brought);
   }
   if (!begun) wait_for_barriers<Config>();
   if (Config::kStore == GemmStore::kTma && threadIdx.x % 32 == 0) wait_stores_read<0>();

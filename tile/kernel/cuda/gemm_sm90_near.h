@@ -44,26 +44,31 @@ __device__ inline void init_near(const GemmShared<Config>& shared) {
   fence_barrier_init();
 }
 
-// The first pieces of every warp, by as many lanes of a warp as there are warps that multiply: at the pace of the last
-// k-tiles of the first tile, and of a second one's, since before all memory is busy with the operands. Afterwards each
+// The first pieces of every warp, by as many lanes of a warp as there are warps that multiply: one with each k-tile
+// from the second on, since before all memory is busy with the operands, and later with what is stored. Afterwards each
 // warp asks for its own.
 template <typename Config>
 __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
-  constexpr int32_t kBehind = 1, kInTime = kBehind + Traits::kNearPlaces;
   const auto warp = static_cast<int32_t>(threadIdx.x) % 32;
   GemmWalk<Config> walk(args);
+  int32_t k = 0, k_tiles = args.k_tiles;
+  // A barrier tells a phase from the next: k-tiles are waited for one after another.
+  const auto wait_for_k_tile = [&] {
+    if (k < k_tiles) shared.full[k % Traits::kStages].wait_briefly(k / Traits::kStages & 1);
+    ++k;
+  };
+  wait_for_k_tile();
   for (int32_t group = 0; group < (Config::kPingPong ? 2 : 1) && walk.valid(); ++group, walk.next()) {
     const GemmUnit unit = walk.get();
-    int32_t k = args.k_tiles > kInTime ? args.k_tiles - kInTime : 0;
-    if (group > 0) k += args.k_tiles > 2 * kInTime ? kInTime + kBehind : 0;
 #pragma unroll 1
-    for (int32_t piece = 0; piece < Traits::kNearPlaces; ++piece, ++k) {
-      if (k < (group + 1) * args.k_tiles) shared.full[k % Traits::kStages].wait_briefly(k / Traits::kStages & 1);
+    for (int32_t piece = 0; piece < Traits::kNearPlaces; ++piece) {
+      wait_for_k_tile();
       const bool mine = warp < 4 * Traits::kConsumers && (!Config::kPingPong || warp / 4 == group);
       if (mine) bring_piece<Config>(map, shared, unit, warp, piece);
       __syncwarp();
     }
+    k_tiles += args.k_tiles;
   }
 }
 
@@ -73,6 +78,7 @@ struct BroughtPieces {
   static constexpr bool kBrings = false;
   __device__ BroughtPieces(const TensorMap*, const GemmShared<Config>&) {}
   __device__ void begin(const GemmWalk<Config>&) {}
+  __device__ void join(int32_t) {}
 };
 template <typename Config>
 struct BroughtPieces<Config, true> {
@@ -108,6 +114,13 @@ struct BroughtPieces<Config, true> {
       }
     }
   }
+  // From now on for the last tile of the other warpgroup, its tile number `tile`: all of its pieces are on their way.
+  __device__ void join(int32_t tile) {
+    static_assert(kPieces == kPlaces);
+    warp_ ^= 4;
+    fills_ = tile;
+    has_next_ = false;
+  }
   __device__ uint8_t* buffer(int piece) const {
     return shared_.staging + (warp_ * kPlaces + piece % kPlaces) * kGemmStagingBytes;
   }
@@ -131,7 +144,7 @@ struct BroughtPieces<Config, true> {
  private:
   const TensorMap* map_;
   const GemmShared<Config>& shared_;
-  const int32_t warp_;
+  int32_t warp_;
   bool has_next_ = false;
   uint32_t fills_ = 0;  // of each place, before this tile
   GemmUnit this_, next_;

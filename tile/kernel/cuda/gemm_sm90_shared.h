@@ -36,6 +36,9 @@ struct GemmTraits {
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
   static constexpr int kStripBytes = kTileK * kGemmRowBytes;
+  static constexpr int kPieces =
+      kBlocksM * kTileN * static_cast<int>(sizeof(typename Config::Out)) /
+      gemm_piece(kTileN, sizeof(typename Config::Out)).bytes;  // that a warp stores of a tile, by GemmStore::kTma
   static constexpr bool kNear = BringsNear<Config>::value;
   static constexpr int kNearPieces = gemm_near_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kNearPlaces = gemm_near_places(kTileM, kTileN, kConsumers, Config::kPingPong);
@@ -57,6 +60,10 @@ struct GemmTraits {
   static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
 };
+
+// Accumulators of a warpgroup: kBlocksM blocks of 64 rows.
+template <typename Config>
+using GemmAccumulators = typename GemmTraits<Config>::Acc[GemmTraits<Config>::kBlocksM][Config::kTileN / 2];
 
 template <typename Config>
 struct GemmShared {

@@ -60,13 +60,14 @@ struct ReadsVectors<Epilogue, decltype(void(Epilogue::kReadsVectors))> {
 // Whether it comes in steps too, for f32 accumulators and results of 16 bits: with kSeeds accumulators begin with
 // seed(v, batch, row, col, n), which is the same for all rows, in place of zero, or have it added; then inner(v, batch,
 // row, col, n) is what the call is but for a last function, which pack<Out>(low, high) computes and rounds.
+// kCostly: these compute more than a maximum.
 template <typename Epilogue, typename = void>
 struct InSteps {
-  static constexpr bool value = false, seeds = false;
+  static constexpr bool value = false, seeds = false, costly = false;
 };
 template <typename Epilogue>
 struct InSteps<Epilogue, decltype(void(Epilogue::kInSteps))> {
-  static constexpr bool value = true, seeds = Epilogue::kSeeds;
+  static constexpr bool value = true, seeds = Epilogue::kSeeds, costly = Epilogue::kCostly;
 };
 
 // The inner step as an epilogue.
@@ -130,9 +131,9 @@ __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* fro
 template <int Across, typename Epilogue>
 class NearPieces {
  public:
-  __device__ NearPieces(const Epilogue& epilogue, const GemmArgs& args, int batch, int row, int col)
+  __device__ NearPieces(const Epilogue& epilogue, const GemmArgs& args, int batch, int row, int col, int first)
       : epilogue_(epilogue), args_(args), batch_(batch), row_(row), col_(col) {
-    fetch(0);
+    fetch(first);
   }
   // Asks for a piece; what is outside of D becomes something.
   __device__ void fetch(int piece) {
@@ -239,6 +240,11 @@ __device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& ar
   }
 }
 
+// Pieces first to last, without the last.
+struct PieceRange {
+  int32_t first, last;
+};
+
 // Nothing that depends on accumulators is computed before this. ptxas would take a later piece through its functions
 // before the one in front of it leaves, while the copy engine has nothing to do; it moves nothing into a loop, and does
 // not know that this one runs once. `number`, above 0, is another one at each place.
@@ -257,11 +263,11 @@ __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& arg
 
 // Through the warp's staging buffers by the copy engine, piece by piece. `row`: first of the warp's 16 rows of each
 // block of 64. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with kBrings a piece
-// of the first matrix that the epilogue reads lies where that of D will.
+// of the first matrix that the epilogue reads lies where that of D will. Of all pieces only those in `pieces`.
 template <int Blocks, int N, typename Out, bool Inside, typename Acc, typename Epilogue, typename Brought>
 __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, int batch, int row, int col,
-                                  Brought& brought) {
+                                  const PieceRange& pieces, Brought& brought) {
   constexpr GemmPiece kPiece = gemm_piece(N, sizeof(Out));
   constexpr int kSwizzle = kPiece.swizzled ? kPiece.bytes : 16;
   constexpr int kColumns = kPiece.bytes / sizeof(Out), kMatrices = kColumns / 8;
@@ -275,7 +281,7 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
   constexpr bool kBrought = Brought::kBrings, kTaken = kNear && !kBrought;
   static_assert(!kBrought || kNear);
   [[maybe_unused]] uint32_t near[8][2];
-  PiecesOf<kTaken, kAcross, Epilogue> pieces(epilogue, args, batch, row, col);
+  PiecesOf<kTaken, kAcross, Epilogue> taken(epilogue, args, batch, row, col, pieces.first);
   // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
   // share what columns have.
   const auto make = [&](int piece, Made& made) {
@@ -310,11 +316,12 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
   };
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece) {
+    if (piece < pieces.first || piece >= pieces.last) continue;
     uint8_t* buffer = staging + piece % kPiece.buffers * kPiece.buffer_bytes();
     if constexpr (kBrought) buffer = brought.buffer(piece);
     const auto wait_for_buffer = [&] {
-      // Tiles of an odd number of pieces begin with the buffer that the last one took.
-      const bool in_turn = piece > 0 || kPieces % kPiece.buffers == 0;
+      // After an odd number of pieces, to the end of the last tile, the first one takes the buffer of the one before.
+      const bool in_turn = piece > pieces.first || (kPieces - pieces.first) % kPiece.buffers == 0;
       if (lane == 0 && in_turn) wait_stores_read<kPiece.buffers - 1>();
       if (lane == 0 && !in_turn) wait_stores_read<0>();
       __syncwarp();
@@ -322,8 +329,8 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
     if (piece > 0) keep_behind(acc, args, piece);
     if constexpr (kTaken) {
       wait_for_buffer();
-      pieces.take(buffer, near);
-      if (piece + 1 < kPieces) pieces.fetch(piece + 1);
+      taken.take(buffer, near);
+      if (piece + 1 < kPieces) taken.fetch(piece + 1);
     }
     if constexpr (kBrought) brought.take(piece, near);
     Made made;

@@ -57,6 +57,8 @@ struct GemmWalk {
   }
 
   __device__ bool valid() const { return unit < count || (Config::kStream && share.first < share.last); }
+  // Without stream-K: whether no unit follows.
+  __device__ bool last() const { return unit + step >= count; }
   __device__ void next() {
     if (!Config::kStream || unit < count) {
       unit += step;
