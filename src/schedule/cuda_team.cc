@@ -33,7 +33,8 @@ int64_t team_for_row(const CudaTarget& target, int64_t steps, int64_t iterations
     if (each > kStepsOfThread) cost += 0.1 * static_cast<double>(ceil_div(each, kStepsOfThread));
     if (narrow && again && !few && team == 1 && steps > 1) cost *= kScattered;
     cost *= static_cast<double>(each * team) / static_cast<double>(steps);
-    if (team > 32) cost *= again ? 1.02 : few ? 1.15 : 1.05;  // barriers, and a block for each row
+    // Barriers, and a block for each row; its warps wait for the one that alone has another step.
+    if (team > 32) cost *= again ? (steps % team == 0 ? 1.02 : 1.04) : few ? 1.15 : 1.05;
     if (least == 0 || cost < least - 1e-9) {
       least = cost;
       best = team;
