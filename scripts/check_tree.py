@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: the direction of includes, the length of files and functions, that each folder has a
-README, and that the links of the documentation lead somewhere.
+README, and that the links of the documentation lead somewhere and the files that it names exist.
 
 Exit status 1 with one line per finding. Limits that are exceeded are findings, not warnings.
 """
@@ -38,6 +38,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
 TILE_SYSTEM = {"stdint.h", "stddef.h"}
 # What opens a block that is no function, in code formatted by clang-format.
 NO_FUNCTION = re.compile(r'(inline |typedef |export )*(namespace|class|struct|enum|union|extern "C"|using|public|private)\b')
+# A file of ours that a page names, not <stdint.h>.
+NAMED = re.compile(r"`([\w./-]+\.(?:h|cc|py|sh))`")
 # [text](target), not ![picture](target); the target without its fragment.
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]*)(?:#[^)\s]*)?\)")
 
@@ -101,13 +103,28 @@ def check_functions(path, findings):
             findings.append(f"{relative}:{line}: a function of {lines} lines, at most {limit}")
 
 
+def pages():
+    yield ROOT / "README.md"
+    for folder in ("docs", "src", "tile", "tests", "bench", "examples"):
+        yield from (ROOT / folder).rglob("*.md")
+
+
 def check_links(findings):
-    pages = [ROOT / "README.md", *(p for f in ("docs", "src", "tile", "tests", "bench", "examples") for p in (ROOT / f).rglob("*.md"))]
-    for page in sorted(pages):
+    for page in sorted(pages()):
         text = re.sub(r"^```.*?^```|`[^`\n]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
         for target in LINK.findall(text):
             if target and "://" not in target and not (page.parent / target).exists():
                 findings.append(f"{page.relative_to(ROOT)}: the link to {target} leads nowhere")
+
+
+def check_names(findings):
+    """Files that a page names in backticks are there: `name.h`, `folder/name.py`."""
+    tracked = {path.name for path in (*tracked_sources(), *(ROOT / "scripts").iterdir())}
+    tracked |= {path.name for folder in ("bench", "tests", "tile") for path in (ROOT / folder).rglob("*.sh")}
+    for page in sorted(pages()):
+        for name in NAMED.findall(page.read_text()):
+            if name.rsplit("/", 1)[-1] not in tracked:
+                findings.append(f"{page.relative_to(ROOT)}: there is no {name}")
 
 
 def check_instructions(findings):
@@ -138,11 +155,12 @@ def main():
         if path.suffix in {".h", ".cc", ".def"}:
             check_direction(path, findings)
     check_links(findings)
+    check_names(findings)
     check_instructions(findings)
     for folder in [*(ROOT / "src").iterdir(), ROOT / "tile"]:  # the first README below it counts (frontend/onnx)
         if folder.is_dir() and any(folder.rglob("*.[ch]*")) and not any(folder.rglob("README.md")):
             findings.append(f"{folder.relative_to(ROOT)}: no README.md")
-    print("\n".join(findings) or "tree: includes, lengths, folder READMEs and links are in order")
+    print("\n".join(findings) or "tree: includes, lengths, folder READMEs, links and names of files are in order")
     return 1 if findings else 0
 
 

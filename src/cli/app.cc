@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "cli/arguments.h"
 #include "heddle/version.h"
+#include "schedule/cuda_engine.h"
 
 namespace heddle::cli {
 namespace {
@@ -102,6 +103,12 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   cache->callback([&chosen] { chosen = cache_command; });
 }
 
+std::vector<std::string> gemm_families() {
+  std::vector<std::string> names = {"sm90", "sm90w", "sm90v", "sm90p", "sm90vp", "sm90c"};
+  for (const schedule::CudaEngine* engine : schedule::cuda_engines()) names.emplace_back(engine->name);
+  return names;
+}
+
 void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* kernel =
       app.add_subcommand("kernel", "One operator on a GPU (experimental): candidates, times, verification");
@@ -129,9 +136,7 @@ void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
       "Of the epilogue: NAME:column|row|matrix|scalar:TYPE (may be repeated); bias, row_bias, residual and "
       "scale are known");
   gemm->add_option("--device", k.device, "Which GPU")->capture_default_str();
-  gemm->add_option("--family", k.family, "Only candidates of this family")
-      ->check(CLI::IsMember(
-          {"sm90", "sm90w", "sm90v", "sm90p", "sm90vp", "sm90c", "mma", "simt", "few", "lines", "direct"}));
+  gemm->add_option("--family", k.family, "Only candidates of this family")->check(CLI::IsMember(gemm_families()));
   gemm->add_option("--candidates", k.most, "How many are timed")->capture_default_str();
   gemm->add_flag("--all", k.all, "Time every candidate");
   gemm->add_flag("--verify", k.verify, "Compare every candidate with a float64 reference");
