@@ -22,6 +22,7 @@ std::string unit(const std::string& load) {
 using namespace heddle::tile;
 struct alignas(16) Words {{ unsigned x[4]; }};
 extern "C" __global__ void __launch_bounds__({0}) read_late(const Words* memory, unsigned* out) {{
+  sm90::let_next_begin();
   const long long start = clock64();
   while (clock64() - start < 200000) {{}}
   out[blockIdx.x * {0} + threadIdx.x] = memory[threadIdx.x].x[0];
