@@ -6,6 +6,7 @@ Counts are of the plan and, with loop bodies counted as often as they run, of on
 no contraction; copies are those among them that only move elements."""
 
 import argparse
+import concurrent.futures
 import datetime
 import json
 import pathlib
@@ -79,10 +80,9 @@ def time_steps(heddle, name, model, target, bursts, seconds):
     times = {step: [] for step in STEPS}
     time_of = "device_p50_ms" if "cuda" in target else "p50_ms"
     with tempfile.TemporaryDirectory() as folder:
-        plans = {}
-        for number, (step, options) in enumerate(STEPS.items()):
-            plans[step] = pathlib.Path(folder) / f"{number}.plan"
-            heddle("compile", model, *options, *target, "-o", plans[step])
+        plans = {step: pathlib.Path(folder) / f"{number}.plan" for number, step in enumerate(STEPS)}
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            list(pool.map(lambda step: heddle("compile", model, *STEPS[step], *target, "-o", plans[step]), STEPS))
         for _ in range(bursts):
             for step, plan in plans.items():
                 report = heddle("bench", plan, *target, "--seconds", seconds, "--json").output
@@ -118,11 +118,15 @@ def main():
         "kind": "ablation",
         "date": datetime.date.today().isoformat(),
         "commit": commit(),
-        "device": device() if arguments.target == "cpu" else {"gpu": gpu()},
+        "device": device() if arguments.target == "cpu" else {"gpu": gpu() if arguments.seconds > 0 else "plans for an H200"},
         "precision": arguments.precision,
         "kernels": [],
         "times": [],
     }
+    path = ROOT / "bench/results" / f"{arguments.keep}.json"
+    if not arguments.keep:
+        path = arguments.output or ROOT / "build/bench" / f"ablation-{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     fewer = []
     for name in arguments.only:
         model = heddle.zoo_model(name, arguments.models)
@@ -131,16 +135,11 @@ def main():
         fewer.append(saved)
         if arguments.seconds > 0:
             result["times"] += time_steps(heddle, name, model, target, arguments.bursts, arguments.seconds)
+        for key in ("memory", "memory_run"):
+            result[f"fewer_{key}"] = statistics.mean(saved[key] for saved in fewer)
+        path.write_text(json.dumps(result, indent=1) + "\n")  # a run that is cut leaves what it has
     for key, what in (("memory", "the plan"), ("memory_run", "a run")):
-        mean = statistics.mean(saved[key] for saved in fewer)
-        result[f"fewer_{key}"] = mean
-        print(f"memory-bound kernels of {what}: stitch has {mean:.0%} fewer than basic on average")
-
-    path = ROOT / "bench/results" / f"{arguments.keep}.json"
-    if not arguments.keep:
-        path = arguments.output or ROOT / "build/bench" / f"ablation-{datetime.datetime.now():%Y%m%d-%H%M%S}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n")
+        print(f"memory-bound kernels of {what}: stitch has {result[f'fewer_{key}']:.0%} fewer than basic on average")
     print(f"written: {path}")
 
 

@@ -20,18 +20,18 @@ constexpr int64_t kBlockTurns = 8;   // rows that the teams of a block should ha
 // Cuts a group into kernels for a GPU: roots are the group's outputs and the values that one kernel hands to another.
 class CudaGroupScheduler {
  public:
-  CudaGroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target, ForcedMapping forced)
+  CudaGroupScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target, const StitchOptions& options)
       : outer_(graph),
         group_(group),
         target_(target),
         cuda_(target.cuda),
-        forced_(forced),
+        options_(options),
         local_(extract(graph, group)) {}
 
   ScheduledGroup run() {
     constexpr int kMaxSplits = 24;
-    split_statistics();
-    carry_columns();
+    if (options_.adaptive_mapping) split_statistics();
+    if (options_.adaptive_mapping && options_.dominant_merging) carry_columns();
     for (int splits = 0; splits < kMaxSplits; ++splits) {
       begin();
       while (!pending_.empty() && !split_ && !again_) next_kernel();
@@ -43,7 +43,7 @@ class CudaGroupScheduler {
       } else if (!again_) {
         result_.boundaries = std::move(boundaries_);
         keep_wanted();
-        return bundle_cuda_kernels(std::move(result_));
+        return options_.dominant_merging ? bundle_cuda_kernels(std::move(result_)) : std::move(result_);
       }
     }
     HEDDLE_CHECK(false, "no end of splitting reductions");
@@ -72,6 +72,14 @@ class CudaGroupScheduler {
     cut_.insert(local_.forced.begin(), local_.forced.end());
     pending_.insert(cut_.begin(), cut_.end());
     users_ = ir::users(local_.graph);
+    if (!options_.data_reuse) cut_all_reductions();
+  }
+
+  void cut_all_reductions() {
+    for (ir::ValueId v : read_reductions(local_.graph, users_)) {
+      if (cut_.insert(v).second) note_cut(v, "results do not stay on chip");
+      pending_.insert(v);
+    }
   }
 
   bool is_leaf(ir::ValueId v) const { return made_.count(v) != 0 || local_.graph.producer(v).op == ir::Op::kParameter; }
@@ -79,6 +87,12 @@ class CudaGroupScheduler {
   KernelContext context() const {
     return {local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
             [this](ir::ValueId v) { return cut_.count(v) != 0; }, {}, true};
+  }
+
+  // Without adaptive mapping every iteration that reduces is a block's.
+  ForcedMapping mapping() const {
+    const bool model = options_.mapping == ForcedMapping::kNone;
+    return model && !options_.adaptive_mapping ? ForcedMapping::kBlock : options_.mapping;
   }
 
   CudaOutcome outcome_of(Probe& probe, bool carry = false) {
@@ -93,7 +107,7 @@ class CudaGroupScheduler {
     for (const Root& root : probe.roots) roots.insert(root.value);
     return map_cuda(
         probe, local_.graph, target_, [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); }, carry,
-        forced_);
+        mapping());
   }
 
   void next_kernel() {
@@ -122,8 +136,8 @@ class CudaGroupScheduler {
       return;
     }
     for (ir::ValueId other : pending_) {
-      if (other == first || roots.size() >= kMostRoots || is_scan(first) || is_scan(other)) continue;
-      if (reads_forced(other, roots) || !worth_joining(roots, other)) continue;
+      if (!options_.dominant_merging || roots.size() >= kMostRoots || is_scan(first) || is_scan(other)) continue;
+      if (other == first || reads_forced(other, roots) || !worth_joining(roots, other)) continue;
       // What shares no operand goes beside it (cuda_bundle.h) instead of after it on the same threads.
       if (outcome.mapping->team == 1 && !sources_.related(roots, other)) continue;
       std::vector<ir::ValueId> more = roots;
@@ -306,12 +320,13 @@ class CudaGroupScheduler {
 
   // ---- What roots depend on
 
-  // The second step of a split reduction waits for the first.
+  // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.
   bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
+    const std::set<ir::ValueId>& forced = options_.data_reuse ? local_.forced : cut_;
     return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
       if (local_.paired.count({other, root}) != 0 || local_.paired.count({root, other}) != 0) return false;
-      return (local_.forced.count(root) != 0 && sources_.of(other).count(root) != 0) ||
-             (local_.forced.count(other) != 0 && sources_.of(root).count(other) != 0);
+      return (forced.count(root) != 0 && sources_.of(other).count(root) != 0) ||
+             (forced.count(other) != 0 && sources_.of(root).count(other) != 0);
     });
   }
 
@@ -395,7 +410,7 @@ class CudaGroupScheduler {
   const ir::Group& group_;
   const Target& target_;
   const CudaTarget& cuda_;
-  const ForcedMapping forced_;
+  const StitchOptions options_;
   LocalGraph local_;
   ScheduledGroup result_;
   std::vector<Joint> joint_;
@@ -415,7 +430,7 @@ class CudaGroupScheduler {
 
 ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                     const StitchOptions& options) {
-  return CudaGroupScheduler(graph, group, target, options.mapping).run();
+  return CudaGroupScheduler(graph, group, target, options).run();
 }
 
 }  // namespace heddle::schedule

@@ -257,6 +257,15 @@ void fold_reduction(LocalGraph& local, ValueId value, int64_t rows) {
   local = std::move(copier.to);
 }
 
+std::vector<ir::ValueId> read_reductions(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users) {
+  std::vector<ir::ValueId> found;
+  for (const ir::Node& node : graph.nodes()) {
+    if (ir::class_of(node.op) != ir::OpClass::kReduction || users[node.outputs[0]].empty()) continue;
+    if (element_count(graph.shape(node.outputs[0])) > 0) found.push_back(node.outputs[0]);
+  }
+  return found;
+}
+
 void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
   const ir::Graph& graph = local.graph;
   GraphCopier copier(local);

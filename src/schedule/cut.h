@@ -64,6 +64,9 @@ class Sources {
 std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users,
                                ir::ValueId value, const std::set<ir::ValueId>& roots);
 
+// Results of reductions that something in the graph reads.
+std::vector<ir::ValueId> read_reductions(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users);
+
 // Replaces a reduction by a reduction in about `parts` independent parts, forced into a workspace, and one over them.
 void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
 

@@ -37,7 +37,7 @@ enum class ForcedMapping : uint8_t {
 // What the stitching optimiser may do: all of it, except where its parts are to be compared.
 struct StitchOptions {
   // Grids, column blocks, tiles and splits of reductions by shape and machine; else an iteration for each element that
-  // the outputs share, in narrow blocks of columns.
+  // the outputs share, in narrow blocks of columns, and on a GPU a block for each iteration that reduces.
   bool adaptive_mapping = true;
   // Results of reductions and costly values stay on chip; else reductions are handed on through memory and costly
   // values computed again.

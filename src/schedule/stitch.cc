@@ -106,11 +106,9 @@ class GroupScheduler {
   }
 
   void cut_all_reductions() {
-    for (const ir::Node& node : local_.graph.nodes()) {
-      if (ir::class_of(node.op) != ir::OpClass::kReduction || users_[node.outputs[0]].empty()) continue;
-      if (element_count(local_.graph.shape(node.outputs[0])) == 0) continue;
-      if (cut_.insert(node.outputs[0]).second) note_cut(node.outputs[0], "results do not stay on chip");
-      pending_.insert(node.outputs[0]);
+    for (ir::ValueId v : read_reductions(local_.graph, users_)) {
+      if (cut_.insert(v).second) note_cut(v, "results do not stay on chip");
+      pending_.insert(v);
     }
   }
 

@@ -224,7 +224,7 @@ void Batch::run() {
   for (const Case& test : cases_) {
     Prepared p{&test, {}, {}};
     try {
-      p.group = schedule::schedule(test.graph, whole_graph(test.graph), target_);
+      p.group = schedule::schedule(test.graph, whole_graph(test.graph), target_, nullptr, options_);
       for (const auto& kernel : p.group.kernels)
         p.sources.push_back(codegen::emit(kernel.desc, kernel.config, target_));
     } catch (const std::exception& error) {

@@ -10,6 +10,7 @@
 #include "ir/builder.h"
 #include "ir/group.h"
 #include "schedule/kernel_desc.h"
+#include "schedule/scheme.h"
 
 namespace heddle::testing {
 
@@ -65,7 +66,8 @@ class Batch {
     double tolerance = 0;     // relative to max(1, |reference|); 0: by the dtype of the output
     int64_t index_limit = 0;  // > 0: integer inputs are indices in [-limit, limit)
   };
-  explicit Batch(Target target = test_target()) : target_(std::move(target)) {}
+  explicit Batch(Target target = test_target(), const schedule::StitchOptions& options = {})
+      : target_(std::move(target)), options_(options) {}
   void add(std::string name, const std::function<void(ir::Builder&)>& build, double tolerance = 0,
            int64_t index_limit = 0);
   void add_text(std::string name, const std::string& text, double tolerance = 0, int64_t index_limit = 0);
@@ -74,6 +76,7 @@ class Batch {
 
  private:
   Target target_;
+  schedule::StitchOptions options_;
   std::vector<Case> cases_;
 };
 

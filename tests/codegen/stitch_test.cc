@@ -53,6 +53,34 @@ TEST(Stitch, Elementwise) {
   batch.run();
 }
 
+// Rows, columns and both of the same data, with parts of the optimiser left out.
+TEST(Stitch, SwitchesGiveTheSame) {
+  for (const schedule::StitchOptions& options :
+       {schedule::StitchOptions{.adaptive_mapping = false}, schedule::StitchOptions{.data_reuse = false},
+        schedule::StitchOptions{.dominant_merging = false},
+        schedule::StitchOptions{.adaptive_mapping = false, .data_reuse = false, .dominant_merging = false}}) {
+    Batch batch(test_target(), options);
+    for (const Shape& shape : {Shape{37, 5}, Shape{3, 1009}, Shape{2048, 96}}) {
+      batch.add("norm " + to_string(shape), [&](Builder& b) {
+        const ValueId x = input(b, "x", DType::kF32, shape), g = input(b, "g", DType::kF32, {shape[1]});
+        b.graph().output("y", gelu(b, layer_norm(b, x, g, g)));
+      });
+      batch.add("rows and columns " + to_string(shape), [&](Builder& b) {
+        const ValueId x = input(b, "x", DType::kF32, shape), centred = b.sub(x, b.mean(x, {1}, true));
+        b.graph().output("y", centred);
+        b.graph().output("of columns", b.reduce("sum", b.mul(centred, x), {0}));
+        b.graph().output("most", b.reduce("max", x, {1}));
+      });
+      batch.add("statistics of columns " + to_string(shape), [&](Builder& b) {
+        const ValueId x = input(b, "x", DType::kF32, shape), centred = b.sub(x, b.mean(x, {0}, true));
+        const ValueId variance = b.mean(b.mul(centred, centred), {0}, true);
+        b.graph().output("y", b.mul(centred, b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5))));
+      });
+    }
+    batch.run();
+  }
+}
+
 TEST(Stitch, EveryUnary) {
   Batch batch;
   for (Op op : {Op::kNeg, Op::kAbs, Op::kSign, Op::kFloor, Op::kCeil, Op::kRound, Op::kTrunc, Op::kExp, Op::kExpm1,

@@ -19,8 +19,9 @@ Target target(int threads = 2) {
   return t;
 }
 
-ScheduledGroup schedule_all(const ir::Graph& graph, const StitchOptions& options = {}, int threads = 2) {
-  return schedule(graph, testing::whole_graph(graph), target(threads), nullptr, options);
+ScheduledGroup schedule_all(const ir::Graph& graph, const StitchOptions& options = {},
+                            const Target& target = heddle::schedule::target()) {
+  return schedule(graph, testing::whole_graph(graph), target, nullptr, options);
 }
 
 // Rows centred, and the sums of the columns of the result.
@@ -37,7 +38,7 @@ ir::Graph rows_and_columns(int64_t rows, int64_t columns) {
 TEST(StitchSchedule, RowsAndColumnsOfLargeDataShareOneRead) {
   const int64_t rows = 16384, columns = 768;
   for (int threads : {1, 2}) {
-    const ScheduledGroup group = schedule_all(rows_and_columns(rows, columns), {}, threads);
+    const ScheduledGroup group = schedule_all(rows_and_columns(rows, columns), {}, target(threads));
     ASSERT_EQ(group.kernels.size(), 2u) << "parts of the columns with the rows, then the sum of the parts";
     EXPECT_EQ(group.kernels[0].desc.operands.size(), 3u) << "x, y and the parts";
     const double compulsory = 2.0 * 4 * rows * columns;
@@ -50,15 +51,25 @@ TEST(StitchSchedule, RowsAndColumnsOfLargeDataShareOneRead) {
 TEST(StitchSchedule, SwitchesLeavePartsOut) {
   ir::Graph softmax;
   softmax.output("y", Builder(softmax).softmax(softmax.parameter("x", {DType::kF32, {64, 300}}), {1}));
-  EXPECT_EQ(schedule_all(softmax).kernels.size(), 1u);
-  EXPECT_EQ(schedule_all(softmax, {.data_reuse = false}).kernels.size(), 3u);
   ir::Graph two;
   Builder b(two);
   const ValueId x = two.parameter("x", {DType::kF32, {64, 300}});
   two.output("sum", b.reduce("sum", x, {1}));
   two.output("max", b.reduce("max", x, {1}));
-  EXPECT_EQ(schedule_all(two).kernels.size(), 1u);
-  EXPECT_EQ(schedule_all(two, {.dominant_merging = false}).kernels.size(), 2u);
+  for (const Target& target : {target(), Target::cuda_h200()}) {
+    EXPECT_EQ(schedule_all(softmax, {}, target).kernels.size(), 1u);
+    EXPECT_EQ(schedule_all(softmax, {.data_reuse = false}, target).kernels.size(), 3u);
+    EXPECT_EQ(schedule_all(two, {}, target).kernels.size(), 1u);
+    EXPECT_EQ(schedule_all(two, {.dominant_merging = false}, target).kernels.size(), 2u);
+  }
+  // A million rows of 8 are not a block's each, unless nothing adapts to them.
+  ir::Graph rows;
+  rows.output("y", Builder(rows).softmax(rows.parameter("x", {DType::kF32, {1 << 20, 8}}), {1}));
+  const auto blocks = [&](const StitchOptions& options) {
+    return schedule_all(rows, options, Target::cuda_h200()).kernels.at(0).config.tasks;
+  };
+  EXPECT_LT(blocks({}), 1 << 16);
+  EXPECT_EQ(blocks({.adaptive_mapping = false}), 1 << 20);
 }
 
 TEST(Bundle, ShortKernelsRunInARow) {
