@@ -14,7 +14,7 @@ struct GemmBenchOptions {
   int device = 0;
   int most = 8;      // candidates that are compiled and timed, best prediction first; 0: all
   std::string family;  // only candidates of this algorithm ("sm90", "mma"...); empty: of all
-  int repeats = 21;  // of the winner, beside the library
+  int repeats = 21;  // of each candidate, then of the winner beside the library
   bool verify = false;
   bool library = true;  // cuBLASLt beside it, where it is installed
   bool use_cache = true;
