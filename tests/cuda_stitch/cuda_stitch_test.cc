@@ -362,6 +362,24 @@ TEST(CudaStitch, TilesAndEnds) {
 }
 
 // The suite of memory-bound graphs as machine code, without spills.
+// Through a parameter of its own a kernel would load by ld.global.nc, which an early one must not.
+TEST(CudaStitch, EarlyKernelsTakePointersBehindTheWait) {
+  ir::Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.parameter("x", {DType::kF32, {64, 300}}), y = graph.parameter("y", {DType::kF32, {300}});
+  graph.output("sum", b.add(b.softmax(x, {1}), y));
+  const Target target = Target::cuda_h200(1);
+  const auto group = schedule::schedule(graph, whole_graph(graph), target);
+  ASSERT_EQ(group.kernels.size(), 1u);
+  const codegen::KernelSource source = codegen::emit(group.kernels[0].desc, group.kernels[0].config, target);
+  ASSERT_TRUE(source.launches.at(0).early);
+  const size_t wait = source.text.rfind("wait_for_previous()");
+  ASSERT_NE(wait, std::string::npos);
+  size_t pointers = 0;
+  for (size_t at = wait; (at = source.text.find("behind_previous(", at + 1)) != std::string::npos;) ++pointers;
+  EXPECT_EQ(pointers, group.kernels[0].desc.operands.size()) << source.text;
+}
+
 TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
   try {
     jit::find_nvrtc();
