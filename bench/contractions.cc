@@ -2,13 +2,13 @@
 // that thread: GFLOP/s and the share of the machine's measured FMA peak.
 //   contraction_bench [FILTER]     only the lines that contain FILTER
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "codegen/contraction.h"
 #include "ir/text.h"
 #include "jit/compiler.h"
@@ -17,12 +17,6 @@
 
 namespace heddle {
 namespace {
-
-double thread_seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
 
 struct Case {
   std::string name;

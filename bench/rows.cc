@@ -5,7 +5,6 @@
 //                                         (in the caches) and 2^25 (in memory)
 //   rows_bench --text NAME                the generated text of one line
 #include <fmt/format.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "codegen/codegen.h"
 #include "ir/builder.h"
 #include "ir/group.h"
@@ -24,12 +24,6 @@
 
 namespace heddle {
 namespace {
-
-double thread_seconds() {
-  timespec t;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
 
 struct Case {
   std::string name;

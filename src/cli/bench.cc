@@ -1,13 +1,12 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
-#include <ctime>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/support.h"
@@ -17,19 +16,6 @@
 
 namespace heddle::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// Time that other processes take away is not in it; that of threads that wait by spinning is.
-double processor_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
 
 struct Measurement {
   double p10 = 0, p50 = 0, p90 = 0;  // seconds of one run
@@ -95,13 +81,13 @@ void measure_runs(const Model& model, const std::map<std::string, Tensor>& input
   constexpr size_t kLeast = 5, kMost = 1000000;
   for (int i = 0; i < kWarm; ++i) model.run(inputs);
   std::vector<double> times, cpu_times;
-  const auto start = Clock::now();
-  while (times.size() < kMost && (times.size() < kLeast || seconds_since(start) < seconds)) {
-    const auto begin = Clock::now();
-    const double cpu_begin = processor_seconds();
+  const double start = wall_seconds();
+  while (times.size() < kMost && (times.size() < kLeast || wall_seconds() - start < seconds)) {
+    const double begin = wall_seconds();
+    const double cpu_begin = process_seconds();
     model.run(inputs);
-    cpu_times.push_back(processor_seconds() - cpu_begin);
-    times.push_back(seconds_since(begin));
+    cpu_times.push_back(process_seconds() - cpu_begin);
+    times.push_back(wall_seconds() - begin);
   }
   std::sort(times.begin(), times.end());
   std::sort(cpu_times.begin(), cpu_times.end());
@@ -133,17 +119,17 @@ Measurement measure(const Arguments& arguments) {
   const PrivateCache cache;
   Measurement m;
   {
-    const auto start = Clock::now();
+    const double start = wall_seconds();
     const Model model = Model::load(arguments.model, prepared.options);
-    m.cold = seconds_since(start);
+    m.cold = wall_seconds() - start;
   }
   m.compile_peak = peak_memory();
   ::malloc_trim(0);
   reset_peak_memory();
   prepared.options.progress = nullptr;
-  const auto start = Clock::now();
+  const double start = wall_seconds();
   const Model model = Model::load(arguments.model, prepared.options);
-  m.cached = seconds_since(start);
+  m.cached = wall_seconds() - start;
   const runtime::Plan& plan = *model.impl().primary().plan;
   const auto inputs =
       driver::random_inputs(plan, arguments.seed, fit_types(std::move(prepared.inputs), model.inputs()));

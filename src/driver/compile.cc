@@ -1,9 +1,9 @@
 #include "driver/compile.h"
 
-#include <chrono>
 #include <set>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "driver/import.h"
 #include "driver/index_bounds.h"
@@ -20,13 +20,12 @@ class Stages {
   void begin(const std::string& stage, double fraction) {
     end();
     current_ = stage;
-    start_ = std::chrono::steady_clock::now();
+    start_ = wall_seconds();
     if (options_.progress) options_.progress(stage, fraction);
   }
   void end() {
     if (!current_.empty()) {
-      report_.stages.push_back(
-          {current_, std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count()});
+      report_.stages.push_back({current_, wall_seconds() - start_});
     }
     current_.clear();
   }
@@ -35,7 +34,7 @@ class Stages {
   const CompileOptions& options_;
   CompileReport& report_;
   std::string current_;
-  std::chrono::steady_clock::time_point start_;
+  double start_ = 0;
 };
 
 int64_t constant_bytes(const ir::Graph& graph) {

@@ -1,10 +1,10 @@
 #include "driver/tune_model.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "driver/cuda/cuda_trial.h"
 #include "driver/import.h"
@@ -18,12 +18,6 @@
 
 namespace heddle::driver {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // What one contraction of the model asks.
 struct Question {
@@ -159,7 +153,7 @@ class ModelTuner {
         return;
       }
     }
-    const double remaining = options_.budget_seconds - seconds_since(start_);
+    const double remaining = options_.budget_seconds - (wall_seconds() - start_);
     if (remaining <= 0) return;
     report.reached = true;
     try {
@@ -170,7 +164,7 @@ class ModelTuner {
   }
 
   void measure(Task& task, double remaining, double budget) {
-    const Clock::time_point start = Clock::now();
+    const double start = wall_seconds();
     // Compiling takes longer than timing: as many candidates as the budget has room for, at the pace so far.
     const auto room = static_cast<int64_t>(std::min(budget / seconds_per_candidate_, 1e6));
     const size_t most = static_cast<size_t>(std::clamp<int64_t>(room, 2, std::max(options_.most, 2)));
@@ -182,9 +176,9 @@ class ModelTuner {
     }
     const std::unique_ptr<tune::Trial> trial = make_trial(*task.graph, std::move(groups));
     tune::TunerOptions options;
-    options.budget_seconds = std::max(0.0, remaining - seconds_since(start));
+    options.budget_seconds = std::max(0.0, remaining - (wall_seconds() - start));
     const tune::TunerResult result = tune::choose_fastest(*trial, options);
-    seconds_per_candidate_ = seconds_since(start) / static_cast<double>(count);
+    seconds_per_candidate_ = (wall_seconds() - start) / static_cast<double>(count);
     for (size_t i = 0; i < count; ++i) {
       const tune::CandidateTimes& times = result.times[i];
       log(LogLevel::kDebug, fmt::format("tune {}: {}: {:.1f} us, {} runs{} {}", task.report.problem,
@@ -219,14 +213,14 @@ class ModelTuner {
   tune::Database& database_;
   const tune::Place place_;
   const int64_t flush_bytes_;
-  const Clock::time_point start_ = Clock::now();
+  const double start_ = wall_seconds();
   double seconds_per_candidate_ = 0.5;
 };
 
 }  // namespace
 
 TuneReport tune_model(const std::string& path, const CompileOptions& options, const TuneOptions& tuning) {
-  const Clock::time_point start = Clock::now();
+  const double start = wall_seconds();
   const Settings settings = resolve(options);
   require_device(settings);
   const onnx::Imported imported = import_file(path, options);
@@ -241,7 +235,7 @@ TuneReport tune_model(const std::string& path, const CompileOptions& options, co
   report.problems = ModelTuner(settings, tuning, collector.constants()).run(collector.tasks());
   report.database = tune::user_database().path();
   report.note = tune::user_database().note();
-  report.seconds = seconds_since(start);
+  report.seconds = wall_seconds() - start;
   return report;
 }
 

@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/thread_pool.h"
@@ -190,7 +190,7 @@ CompiledLibrary compile(const std::vector<std::string>& units, const Target& tar
 
 CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache) {
   HEDDLE_CHECK(!units.empty());
-  const auto start = std::chrono::steady_clock::now();
+  const double start = wall_seconds();
   const Compiler compiler = find_compiler();
   // Unique symbols would keep a library in memory after dlclose().
   if (!is_clang(compiler)) recipe.flags.push_back("-fno-gnu-unique");
@@ -215,7 +215,7 @@ CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, in
     library.bytes = build_somewhere(compiler, recipe, units, jobs, use_cache);
     if (use_cache && cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
   }
-  library.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  library.seconds = wall_seconds() - start;
   return library;
 }
 

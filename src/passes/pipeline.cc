@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "passes/canonicalize.h"
@@ -120,10 +120,10 @@ ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const
   ir::Graph current = graph;
   for (const Pass& pass : pipeline()) {
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
-    const auto start = std::chrono::steady_clock::now();
+    const double start = wall_seconds();
     current = run_and_verify(pass, current, context, options.verify);
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    if (options.observe) options.observe({pass.name, time.count()}, current);
+    const double time = wall_seconds() - start;
+    if (options.observe) options.observe({pass.name, time}, current);
   }
   return current;
 }

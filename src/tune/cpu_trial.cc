@@ -1,13 +1,11 @@
 #include "tune/cpu_trial.h"
 
-#include <time.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "codegen/codegen.h"
 #include "jit/compiler.h"
@@ -18,16 +16,6 @@ namespace heddle::tune {
 namespace {
 
 constexpr int64_t kLine = 64;
-
-double thread_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 

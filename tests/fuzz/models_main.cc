@@ -4,12 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
 
+#include "base/clock.h"
 #include "frontend/onnx/importer.h"
 #include "heddle/error.h"
 #include "ir/verify.h"
@@ -124,7 +124,7 @@ int run(const Options& options) {
     fmt::print("no ONNX files up to {} bytes in {}; skipped\n", options.max_bytes, fmt::join(options.folders, ", "));
     return kSkipped;
   }
-  const auto start = std::chrono::steady_clock::now();
+  const double start = wall_seconds();
   std::map<std::string, uint64_t> outcomes;
   Failures failures;
   const uint64_t end = options.seed + options.count;
@@ -141,7 +141,7 @@ int run(const Options& options) {
     }
     std::fflush(stdout);
   }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = wall_seconds() - start;
   fmt::print("{} mutants of {} models in {:.1f} s:", seed - options.seed, models.size(), seconds);
   for (const auto& [outcome, count] : outcomes) fmt::print(" {} {},", count, outcome);
   fmt::print(" {} failures\n", failures.size());

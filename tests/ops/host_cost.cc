@@ -1,13 +1,12 @@
 // What a call of the client API costs on the host beside the driver: prints the figures, and fails above what is
 // promised. The driver is a stub of empty functions; time is that of the thread.
-#include <time.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "heddle/ops.h"
 
@@ -15,21 +14,15 @@ namespace {
 
 using namespace heddle;
 
-double seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
 // Nanoseconds of one call: the median of batches.
 template <typename Call>
 double cost_of(const Call& call) {
   constexpr int kBatches = 41, kCalls = 500;
   std::vector<double> batches;
   for (int i = 0; i < kBatches; ++i) {
-    const double start = seconds();
+    const double start = thread_seconds();
     for (int k = 0; k < kCalls; ++k) call(k);
-    batches.push_back((seconds() - start) / kCalls * 1e9);
+    batches.push_back((thread_seconds() - start) / kCalls * 1e9);
   }
   std::sort(batches.begin(), batches.end());
   return batches[kBatches / 2];

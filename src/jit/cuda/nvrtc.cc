@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "jit/cache.h"
 #include "jit/cuda/emulated.h"
 #include "jit/headers.h"
@@ -246,7 +246,7 @@ NvrtcInfo find_nvrtc() {
 
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache, Slow slow) {
   if (is_emulated(architecture)) return compile_emulated(unit, architecture, use_cache);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = wall_seconds();
   const Nvrtc& nvrtc = nvrtc_of_process();
   const std::vector<std::string> options = options_for(architecture);
 
@@ -288,7 +288,7 @@ CompiledCubin compile_cubin(const std::string& unit, const std::string& architec
   }
   const std::string defect = find_defect(compiled.log);
   if (slow == Slow::kRefuse && !defect.empty()) compiler_failed(nvrtc, defect, compiled.log);
-  compiled.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  compiled.seconds = wall_seconds() - start;
   return compiled;
 }
 
