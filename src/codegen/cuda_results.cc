@@ -92,9 +92,11 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
   }
   const int64_t handed = apart ? elements : columns;
   if (body_.whole_grid) {
-    out_.line("tile::grid_columns<{}, {}, {}>({}, workspace + {}, raw_shared + {}, across);", combiner(r), team, handed,
-              from, gang_used_, columns_offset);
+    HEDDLE_CHECK(apart, "a block has a thread for each column");
+    out_.line("tile::grid_columns<{}, {}, {}, {}>({}, across.packets() + {}, raw_shared + {});", combiner(r), team,
+              handed, body_.gang, from, gang_used_ / 16, columns_offset);
     gang_used_ += gang_bytes(stage.spread, r);
+    if (gang_used_ == all_gang_bytes()) out_.line("across.depart();");
   } else if (body_.gang > 1) {
     begin_gang();
     out_.line("tile::gang_columns<{}, {}, {}>({}, raw_shared + {}, {});", combiner(r), handed, body_.gang, from,

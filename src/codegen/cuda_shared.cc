@@ -56,16 +56,17 @@ int64_t CudaSweepWriter::column_bytes() const {
       const int64_t all = columns * stage.spread.vector;
       const int64_t element = r.squares && all > active ? 16 : element_bytes(r);
       most = std::max(most, element * elements(columns, stage.spread.vector, active));
+      if (body_.whole_grid) most = std::max(most, element_bytes(r) * body_.threads);
     }
   }
   return (most + 15) / 16 * 16;
 }
 
 int64_t CudaSweepWriter::gang_bytes(const CudaSpread& spread, const CudaReduction& r) const {
-  // In whole words, as tile::detail::gang_packet has them.
-  const int64_t element = r.squares && !body_.whole_grid ? 16 : (element_bytes(r) + 3) / 4 * 4;
-  const int64_t parts = body_.gang + (body_.whole_grid ? 1 : 0);  // and what tile::grid_columns makes of them
-  return (element * body_.columns(spread) * spread.vector * parts + 15) / 16 * 16;
+  // As tile::detail::grid_packet and gang_packet have them.
+  const int64_t cluster = r.squares ? 16 : (element_bytes(r) + 3) / 4 * 4, grid = (element_bytes(r) + 11) / 12 * 16;
+  const int64_t element = body_.whole_grid ? grid : cluster;
+  return (element * body_.columns(spread) * spread.vector * body_.gang + 15) / 16 * 16;
 }
 
 int64_t CudaSweepWriter::gang_barriers() const {

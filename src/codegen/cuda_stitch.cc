@@ -22,7 +22,7 @@ using schedule::VarId;
 
 namespace {
 
-constexpr int64_t kGridCounters = 256;  // bytes of tile::grid_barrier
+constexpr int64_t kGridHead = 128;  // bytes of tile::grid_gang ahead of its packets
 
 class CudaStitchWriter {
  public:
@@ -77,7 +77,7 @@ class CudaStitchWriter {
     }
     const std::string arguments = names_behind_previous();
     if (body_.whole_grid) {
-      out_.line("tile::grid_barrier across{{counters}};");
+      out_.line("tile::grid_gang<{}, {}> across(counters);", body_.gang, sweeps_.all_gang_bytes() / 16);
     }
     if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
     if (const int64_t barriers = sweeps_.gang_barriers(); barriers > 0) {
@@ -102,8 +102,7 @@ class CudaStitchWriter {
     if (body_.gang > 1) source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/gang.h");
     if (sweeps_.has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
     if (body_.whole_grid) {
-      source.workspace_bytes = sweeps_.all_gang_bytes();
-      source.counter_bytes = kGridCounters;
+      source.counter_bytes = body_.blocks / body_.gang * (kGridHead + sweeps_.all_gang_bytes());
     }
     add_named_headers(source);
     source.tasks = body_.blocks;
@@ -129,7 +128,7 @@ class CudaStitchWriter {
                           name);
       sweeps_.emitter().names().buffers.push_back(name);
     }
-    if (body_.whole_grid) text += ", uint8_t* workspace, uint32_t* counters";
+    if (body_.whole_grid) text += ", uint8_t* counters";
     return text;
   }
   // What an early kernel hands on.
@@ -138,7 +137,7 @@ class CudaStitchWriter {
     for (const std::string& name : sweeps_.emitter().names().buffers) {
       text += fmt::format("{}tile::sm90::behind_previous({})", text.empty() ? "" : ", ", name);
     }
-    return text + (body_.whole_grid ? ", workspace, counters" : "");
+    return text + (body_.whole_grid ? ", counters" : "");
   }
 
   // Scratch of each team, then slots of block-wide reductions, then columns; the turns' results take it all in turn.
@@ -162,7 +161,7 @@ class CudaStitchWriter {
       out_.line("[[maybe_unused]] const int own = int(threadIdx.x);");
       out_.line("TILE_ASSUME(own < {});", body_.threads);
       out_.line("[[maybe_unused]] const int lane = int({}) * {} + own;",
-                body_.whole_grid ? "blockIdx.x" : fmt::format("tile::sm90::cluster_rank() % {}", body_.gang),
+                fmt::format("{} % {}", body_.whole_grid ? "blockIdx.x" : "tile::sm90::cluster_rank()", body_.gang),
                 body_.threads);
       out_.line("[[maybe_unused]] const int team = 0;");
       return;
@@ -401,11 +400,12 @@ class CudaStitchWriter {
     l.cluster = body_.whole_grid ? 1 : static_cast<uint32_t>(body_.gang);
     l.cooperative = body_.whole_grid;
     l.shared_bytes = static_cast<uint32_t>(shared_bytes_);
-    const size_t operands = desc_.operands.size() + (body_.whole_grid ? 2 : 0);
-    for (size_t i = 0; i < operands; ++i) {
+    const auto point_to = [&](size_t operand) {
+      l.pointers.push_back({static_cast<int>(l.arguments.size()), 0, static_cast<int>(operand)});
       l.arguments.emplace_back(sizeof(uint64_t), uint8_t{0});
-      l.pointers.push_back({static_cast<int>(i), 0, static_cast<int>(i)});
-    }
+    };
+    for (size_t i = 0; i < desc_.operands.size(); ++i) point_to(i);
+    if (body_.whole_grid) point_to(desc_.operands.size() + 1);  // counters lie behind the workspace
     return l;
   }
 

@@ -7,12 +7,13 @@
 
 namespace heddle::schedule {
 
-// Blocks of a cluster that share an iteration, so that what one block could not keep stays on the chip and more
-// multiprocessors have work.
+// Blocks that share an iteration, so that what one block could not keep stays on the chip and more multiprocessors
+// have work: those of a cluster, or of a grid that runs at once.
 struct CudaGang {
   int blocks = 1, threads = 512;
   int64_t columns = 0;  // of a gang that reduces columns: how many
   int resident = 1;     // blocks that each multiprocessor has at once
+  bool whole_grid = false;
 };
 
 // For rows of `steps` vectors, each thread's part in registers or shared memory; `bytes` that a row moves; `again`: it
@@ -22,19 +23,14 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
                                       bool again = true, int least = 1);
 
 // For reductions down `rows` elements of each of `columns` neighbouring columns, `others` times, whose elements are
-// needed again afterwards; `bytes` of one in memory. nullopt: they do not stay on the chip, or too few blocks have
-// work.
+// needed again afterwards; `bytes` of one in memory, `vector` of them in an access. nullopt: they do not stay on the
+// chip, or too few blocks have work.
 std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
-                                         int64_t bytes);
+                                         int vector, int64_t bytes);
 
 // For reductions down columns whose results alone are wanted, by clusters that take `segment` neighbouring columns in
 // vectors of `vector`. nullopt: they do not divide the columns, or a vector's threads do not divide a block.
 std::optional<CudaGang> gang_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                       int64_t segment, int vector);
-
-// Of gang_for_columns() by all blocks of the device at once, one on each multiprocessor, with barriers across the grid;
-// `vector`: elements of an access. nullopt: it does not stay on the chip, or is too little to spread.
-std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int vector,
-                                         int64_t bytes);
 
 }  // namespace heddle::schedule

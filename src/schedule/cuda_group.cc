@@ -186,8 +186,7 @@ class CudaGroupScheduler {
     const auto bytes = static_cast<int64_t>(size_of(local_.graph.dtype(source_of(deviation.x))));
     const int64_t columns = size / deviation.rows;
     const int vector = static_cast<int>(std::gcd(columns, 16 / bytes));
-    return again && (gang_for_columns(cuda_, deviation.rows, columns, 1, bytes).has_value() ||
-                     grid_for_columns(cuda_, deviation.rows, columns, vector, bytes).has_value());
+    return again && gang_for_columns(cuda_, deviation.rows, columns, 1, vector, bytes).has_value();
   }
   // What is read for a value that casts alone make of it.
   ir::ValueId source_of(ir::ValueId v) const {

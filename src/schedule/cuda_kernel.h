@@ -20,7 +20,7 @@ struct CudaMapping {
   std::optional<VarId> serial;
   int team = 32, threads = 256, turns = 1;
   int gang = 1;             // blocks of a cluster that are one team, of `team` threads together
-  bool whole_grid = false;  // the gang is the grid
+  bool whole_grid = false;  // not of a cluster: of a grid that runs at once
   int64_t blocks = 1;
   int resident = 0;                                          // blocks that a multiprocessor shall have registers for
   int teams() const { return std::max(1, threads / team); }  // of a block

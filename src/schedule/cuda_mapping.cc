@@ -327,11 +327,7 @@ class CudaMapper {
     if (!whole) return false;
     if (!again) return gang_of_sums(v, reduced);
     const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = probe_.volume(reduced);
-    auto gang = gang_for_columns(cuda_, rows, extent(v), others, widest_element());
-    if (!gang && others == 1) {
-      gang = grid_for_columns(cuda_, rows, extent(v), vector_of_kernel(false), widest_element());
-      mapping_.whole_grid = gang.has_value();
-    }
+    const auto gang = gang_for_columns(cuda_, rows, extent(v), others, vector_of_kernel(false), widest_element());
     if (!gang) return false;
     take_gang(v, *gang);
     return true;
@@ -361,6 +357,7 @@ class CudaMapper {
   void take_gang(VarId v, const CudaGang& gang) {
     add_blocked(v, gang.columns);
     mapping_.gang = gang.blocks;
+    mapping_.whole_grid = gang.whole_grid;
     mapping_.resident = gang.resident;
     mapping_.threads = gang.threads;
     mapping_.team = gang.threads * gang.blocks;

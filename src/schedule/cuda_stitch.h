@@ -86,8 +86,8 @@ struct CudaStitchDesc {
   int team = 32;                // threads: a power of two up to 32, or the block, or all blocks of a gang
   int threads = 256;            // of a block
   int64_t blocks = 1;           // launched; they walk over the grid in turns
-  int gang = 1;                 // blocks of a cluster that are one team
-  bool whole_grid = false;      // the gang is the grid, which runs at once
+  int gang = 1;                 // blocks that are one team: a cluster, or
+  bool whole_grid = false;      // so many of a grid that runs at once
   int turns = 1;                // iterations that a team does at a time, for more loads in flight
   std::optional<VarId> serial;  // the teams of a block share an iteration and take the values of this variable in turn
   std::vector<Scratch> scratch;

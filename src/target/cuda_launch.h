@@ -54,7 +54,7 @@ struct CudaLaunch {
   uint32_t block = 128;                   // threads, along x
   uint32_t shared_bytes = 0;              // dynamic
   uint32_t cluster = 1;  // blocks along x; divides grid[0]; a kernel that fixes it in its text says the same
-  bool cooperative = false;  // all blocks run at once: the kernel has barriers across the grid
+  bool cooperative = false;  // all blocks run at once: they wait for each other
   // Programmatic dependent launch: may begin while the launch before it still runs; the kernel itself waits before it
   // touches what other launches write, and before its counters.
   bool early = false;
@@ -65,6 +65,6 @@ struct CudaLaunch {
 };
 
 // Of the counters of a step.
-inline constexpr int64_t kMostCounterBytes = 1 << 20;
+inline constexpr int64_t kMostCounterBytes = 1 << 24;
 
 }  // namespace heddle

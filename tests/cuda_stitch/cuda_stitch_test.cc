@@ -334,6 +334,53 @@ TEST(CudaStitch, ColumnsAndBatchStatistics) {
   batch.run();
 }
 
+// Columns longer than a cluster holds: blocks of the grid that hand each other sums, moments and places through memory.
+TEST(CudaStitch, ColumnsOfTheWholeGrid) {
+  Target target = test_target();
+  target.cuda.copy_tbps *= 24.0 / target.cuda.sms;
+  target.cuda.sms = 24;  // more than the clusters of these columns keep busy
+  Batch batch(target);
+  const auto add = [&](const std::string& name, const std::function<void(Builder&)>& build, double tolerance) {
+    ir::Graph graph;
+    Builder builder(graph);
+    build(builder);
+    int across = 0;
+    for (const auto& k : schedule::schedule(graph, whole_graph(graph), target).kernels) {
+      across += static_cast<int>(codegen::emit(k.desc, k.config, target).launches[0].cooperative);
+    }
+    EXPECT_EQ(across, 1) << name;
+    batch.add(name, build, tolerance);
+  };
+  const auto add_statistics = [&](const std::string& name, DType dtype, Shape shape, int64_t dim) {
+    add(
+        name,
+        [&](Builder& b) {
+          const auto x = b.cast(input(b, "x", dtype, shape), DType::kF32);
+          const auto centred = b.sub(x, b.mean(x, {dim}, true));
+          const auto variance = b.mean(b.mul(centred, centred), {dim}, true);
+          b.graph().output("y", b.mul(centred, b.unary(Op::kRsqrt, b.binary(Op::kAdd, variance, 1e-5))));
+          b.graph().output("v", variance);
+        },
+        1e-3);
+  };
+  add_statistics("one gang", DType::kF32, {40001, 16}, 0);
+  add_statistics("three gangs", DType::kF16, {23101, 96}, 0);
+  add_statistics("narrow", DType::kF32, {50001, 8}, 0);
+  add_statistics("others", DType::kF32, {2, 24001, 8}, 1);
+  for (DType dtype : {DType::kF32, DType::kI32, DType::kBF16}) {
+    add(
+        "most and where" + std::string(to_string(dtype)),
+        [&](Builder& b) {
+          const auto x = input(b, "x", dtype, {20003, 16});
+          b.graph().output("y", b.sub(x, b.reduce("max", x, {0}, true)));
+          b.graph().output("arg", b.emit(Op::kArgReduce, {x},
+                                         {{"kind", std::string("max")}, {"dim", int64_t{0}}, {"last", int64_t{0}}}));
+        },
+        0);
+  }
+  batch.run();
+}
+
 TEST(CudaStitch, TilesAndEnds) {
   Batch batch;
   for (DType dtype : {DType::kF32, DType::kF16, DType::kU8, DType::kI64, DType::kBool}) {

@@ -53,7 +53,9 @@ RunKernels compile_for_cuda(const std::vector<const codegen::KernelSource*>& ker
       runtime::CudaBuffer counters(loaded->context, std::max<size_t>(sources[k].counter_bytes, 4));
       std::vector<uint8_t> zeros(counters.size());
       counters.write(zeros.data(), zeros.size());
-      if (sources[k].workspace_bytes > 0) operands.insert(operands.end(), {workspace.address(), counters.address()});
+      if (sources[k].workspace_bytes > 0 || sources[k].counter_bytes > 0) {
+        operands.insert(operands.end(), {workspace.address(), counters.address()});
+      }
       runtime::CudaSequence(loaded->context, *loaded->module, sources[k].launches, operands).enqueue();
       loaded->context.synchronize();
       counters.read(zeros.data(), zeros.size());

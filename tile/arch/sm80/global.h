@@ -1,18 +1,38 @@
-// Words in memory by which blocks wait for each other.
+// Words in memory by which blocks hand each other results.
 #pragma once
 
 #include <stdint.h>
 
 namespace heddle::tile::sm80 {
 
-// Adds one; what this thread has seen before is seen by those that see the sum.
-__device__ inline void add_release(uint32_t* word) {
-  asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(word), "r"(1u) : "memory");
+// Four words that other threads see together or not at all; 16-byte aligned.
+struct alignas(16) Quad {
+  uint32_t words[4];
+};
+__device__ inline void store_together(Quad* to, const Quad& q) {
+  const uint64_t low = q.words[0] | uint64_t{q.words[1]} << 32, high = q.words[2] | uint64_t{q.words[3]} << 32;
+  asm volatile(
+      "{\n"
+      ".reg .b128 all;\n"
+      "mov.b128 all, {%1, %2};\n"
+      "st.relaxed.gpu.global.b128 [%0], all;\n"
+      "}" ::"l"(to),
+      "l"(low), "l"(high)
+      : "memory");
 }
-__device__ inline uint32_t load_acquire(const uint32_t* word) {
-  uint32_t value;
-  asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
-  return value;
+__device__ inline Quad load_together(const Quad* from) {
+  uint64_t low, high;
+  asm volatile(
+      "{\n"
+      ".reg .b128 all;\n"
+      "ld.relaxed.gpu.global.b128 all, [%2];\n"
+      "mov.b128 {%0, %1}, all;\n"
+      "}"
+      : "=l"(low), "=l"(high)
+      : "l"(from)
+      : "memory");
+  return {static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32), static_cast<uint32_t>(high),
+          static_cast<uint32_t>(high >> 32)};
 }
 
 }  // namespace heddle::tile::sm80

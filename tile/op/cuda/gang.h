@@ -6,12 +6,6 @@
 #include "tile/arch/sm90/cluster.h"
 #include "tile/op/cuda/team.h"
 
-#if defined(__CUDACC_RTC__)
-#define TILE_COPY memcpy
-#else
-#define TILE_COPY __builtin_memcpy
-#endif
-
 namespace heddle::tile {
 
 using gang_barrier = sm90::Barrier;

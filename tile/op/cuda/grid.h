@@ -1,4 +1,6 @@
-// Barriers and reductions over all blocks of a cooperative grid.
+// Reductions over blocks of a cooperative grid. Each hands its part to the others through memory, in packets that say
+// themselves that they are there: nobody waits for what else a block has written, as a barrier would, and there is one
+// way through memory, not one to a barrier and one to what lies behind it.
 #pragma once
 
 #include "tile/arch/sm80/global.h"
@@ -6,55 +8,103 @@
 
 namespace heddle::tile {
 
-// `counters`: 256 bytes that are zero before the kernel, and after it. Arrivals only grow within a kernel, so that a
-// block that is late for one barrier cannot be taken for one that is early for the next.
-struct grid_barrier {
-  uint32_t* counters;
-  uint32_t due = 0;
+namespace detail {
 
-  // What any thread of the grid wrote before is seen by all afterwards.
-  TILE_INLINE void sync() {
-    due += gridDim.x;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      sm80::add_release(counters);
-      while (sm80::load_acquire(counters) < due) {
-      }
+// A value as quads of three words of its own and one that is not zero.
+template <typename T>
+struct grid_packet {
+  static constexpr int kQuads = (sizeof(T) + 11) / 12;
+  sm80::Quad quads[kQuads] = {};
+
+  TILE_INLINE static void put(const T& value, sm80::Quad* at) {
+    uint32_t words[3 * kQuads] = {};
+    TILE_COPY(words, &value, sizeof(T));
+#pragma unroll
+    for (int k = 0; k < kQuads; ++k) {
+      sm80::store_together(at + k, {{words[3 * k], words[3 * k + 1], words[3 * k + 2], 1}});
     }
-    __syncthreads();
   }
-  // After the last sync() of a block. The last block to leave waits for nobody and puts zeros back.
-  TILE_INLINE void leave() {
-    constexpr int departures = 32;  // on a line of its own
-    if (threadIdx.x == 0 && atomicAdd(counters + departures, 1u) == gridDim.x - 1) {
-      counters[0] = 0;
-      counters[departures] = 0;
-    }
+  TILE_INLINE void load(const sm80::Quad* at) {
+#pragma unroll
+    for (int k = 0; k < kQuads; ++k) quads[k] = sm80::load_together(at + k);
+  }
+  TILE_INLINE bool is_there() const {
+    bool all = true;
+#pragma unroll
+    for (int k = 0; k < kQuads; ++k) all = all && quads[k].words[3] != 0;
+    return all;
+  }
+  TILE_INLINE T value() const {
+    uint32_t words[3 * kQuads];
+#pragma unroll
+    for (int k = 0; k < 3 * kQuads; ++k) words[k] = quads[k / 3].words[k % 3];
+    T r;
+    TILE_COPY(&r, words, sizeof(T));
+    return r;
   }
 };
 
-// Columns of running results: the first `Columns` threads of each block have those of its rows, afterwards those of all
-// rows of the grid. Each column is combined by one block, so that none reads the parts of all others. `all`: room in
-// memory for (gridDim.x + 1) * Columns elements of at least a word, 16-byte aligned, used once in a kernel. `shared`:
-// an element for each warp.
-template <typename C, int Threads, int Columns, typename A>
-TILE_INLINE void grid_columns(A& own, uint8_t* all, uint8_t* shared, grid_barrier& barrier) {
-  using Element = decltype(element_of(own, 0));
-  static_assert(A::width == 1, "a block has a thread for each element");
-  auto* parts = reinterpret_cast<Element*>(all);
-  const int lane = threadIdx.x, block = blockIdx.x, blocks = gridDim.x;
-  Element* whole = parts + Columns * blocks;
-  if (lane < Columns) parts[lane * blocks + block] = own.part[0];
-  barrier.sync();
-  for (int column = block; column < Columns; column += blocks) {
-    Element x = C::template identity<Element>();
-    for (int b = lane; b < blocks; b += Threads) x = C::apply(x, parts[column * blocks + b]);
-    if (column != block) __syncthreads();
-    x = team_reduce<C, Threads>(x, reinterpret_cast<Element*>(shared));
-    if (lane == 0) whole[column] = x;
+}  // namespace detail
+
+// `Blocks` neighbouring blocks that exchange results, and `Quads` of memory for all of their packets: `memory`, zero
+// before the kernel and after it, with 128 bytes ahead of the packets, in which departures are counted.
+template <int Blocks, int Quads>
+struct grid_gang {
+  static constexpr int kHead = 128, kBytes = kHead + Quads * 16;
+  uint8_t* memory;
+  uint32_t departed = 0;
+
+  TILE_INLINE explicit grid_gang(uint8_t* all) : memory(all + blockIdx.x / Blocks * kBytes) {}
+  TILE_INLINE sm80::Quad* packets() const { return reinterpret_cast<sm80::Quad*>(memory + kHead); }
+  // Behind the last exchange of a block, whose threads have all read what the others handed over. What a read has
+  // brought no later write changes, so that nothing has to be ordered.
+  TILE_INLINE void depart() {
+    if (threadIdx.x == 0) departed = atomicAdd(reinterpret_cast<uint32_t*>(memory), 1u);
   }
-  barrier.sync();
-  if (lane < Columns) own.part[0] = whole[lane];
+  // The last block to depart puts zeros back.
+  TILE_INLINE void leave() {
+    if (!__syncthreads_or(threadIdx.x == 0 && departed == Blocks - 1)) return;
+    for (int k = threadIdx.x; k < Quads; k += blockDim.x) packets()[k] = {};
+    if (threadIdx.x == 0) *reinterpret_cast<uint32_t*>(memory) = 0;
+  }
+};
+
+// Columns of running results: the first `Columns` threads of each block of a gang have those of its rows, afterwards
+// those of the gang's rows. `packets`: Blocks * Columns of them, used once in a kernel. `shared`: an element for each
+// thread, which may be used again after the next barrier.
+template <typename C, int Threads, int Columns, int Blocks, typename A>
+TILE_INLINE void grid_columns(A& own, sm80::Quad* packets, uint8_t* shared) {
+  using Element = decltype(element_of(own, 0));
+  using Packet = detail::grid_packet<Element>;
+  static_assert(A::width == 1 && Columns <= Threads, "a block has a thread for each element");
+  constexpr int most = Threads / Columns, Parts = most < Blocks ? most : Blocks, Each = (Blocks + Parts - 1) / Parts;
+  const int lane = threadIdx.x, part = lane / Columns, block = blockIdx.x % Blocks;
+  if (lane < Columns) Packet::put(own.part[0], packets + (block * Columns + lane) * Packet::kQuads);
+  __syncthreads();  // what lies in `shared` has been read
+  Element x = C::template identity<Element>();
+  if (part < Parts) {
+    const sm80::Quad* from = packets + lane * Packet::kQuads;
+    constexpr int step = Parts * Columns * Packet::kQuads;
+    Packet found[Each];  // all are on their way before the first is waited for
+#pragma unroll
+    for (int i = 0; i < Each; ++i) {
+      if (i * Parts + part < Blocks) found[i].load(from + i * step);
+    }
+#pragma unroll
+    for (int i = 0; i < Each; ++i) {
+      if (i * Parts + part >= Blocks) continue;
+      while (!found[i].is_there()) found[i].load(from + i * step);
+      x = C::apply(x, found[i].value());
+    }
+  }
+  auto* all = reinterpret_cast<Element*>(shared);
+  if (part < Parts) all[lane] = x;
+  __syncthreads();
+  if (lane < Columns) {
+#pragma unroll
+    for (int p = 1; p < Parts; ++p) x = C::apply(x, all[p * Columns + lane]);
+    own.part[0] = x;
+  }
 }
 
 }  // namespace heddle::tile

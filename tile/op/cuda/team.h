@@ -5,6 +5,12 @@
 
 #include "tile/arch/vec.h"
 
+#if defined(__CUDACC_RTC__)
+#define TILE_COPY memcpy
+#else
+#define TILE_COPY __builtin_memcpy
+#endif
+
 namespace heddle::tile {
 
 // ---- Combiners. Max and min let NaN win; `any` and `all` work on 0 and 1.

@@ -5,13 +5,16 @@
 
 namespace heddle::tile::sm80 {
 
-inline void add_release(uint32_t* word, HEDDLE_PLACE) {
+struct alignas(16) Quad {
+  uint32_t words[4];
+};
+inline void store_together(Quad* to, const Quad& q, HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
-  ++*word;
+  *to = q;
 }
-inline uint32_t load_acquire(const uint32_t* word, HEDDLE_PLACE) {
+inline Quad load_together(const Quad* from, HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
-  return *word;
+  return *from;
 }
 
 }  // namespace heddle::tile::sm80
