@@ -137,7 +137,7 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
 
 std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                          int vector, int64_t bytes) {
-  // A cluster first: a grid that runs at once takes 1.2 us longer to begin.
+  // A cluster first: statistics of 8192x256 took it 10.1 us on an H200, a grid of twice the blocks 10.6.
   if (const auto cluster = cluster_for_columns(target, rows, columns, others, bytes)) return cluster;
   return grid_for_columns(target, rows, columns, others, vector, bytes);
 }
