@@ -57,13 +57,13 @@ std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c)
       "  static constexpr bool kStreamA = {}, kStreamB = {};\n"
       "  static constexpr bool kConstantA = {}, kConstantB = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
-      "{}"
+      "  static constexpr int kClasses = {};\n"
       "}};\n",
       multiplied_type(p), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
       c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, streams(p, c, true), streams(p, c, false),
       c.classed || (c.swapped ? p.constant_b : p.constant_a), c.swapped ? p.constant_a : p.constant_b,
       c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue",
-      c.classed ? fmt::format("  static constexpr int kClasses = {};\n", schedule::classes_of(p, c.swapped)) : "");
+      c.classed ? schedule::classes_of(p, c.swapped) : 1);
 }
 
 // The kernel of gemm_sm90_parts.h.

@@ -53,7 +53,7 @@ struct LinesTraits {
   static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
   static constexpr int kPitch = gemm_parts_pitch(kColumns, Config::kSwapped);
   static constexpr int kSlice = kSliceRows * kPitch, kTileSums = kParts * kSlice;
-  static constexpr int kAddends = kParts > 1 ? kParts : kWarpsK, kFinishers = kThreads;
+  static constexpr int kAddends = kParts > 1 ? kParts : kWarpsK, kFinishers = kThreads, kClasses = 1;
   static constexpr int kNeighbours = Config::kNeighbours;
   static constexpr int kRingBytes = gemm_lines_ring_bytes(kTileM, kTileN, kWarpsK, kStages, kParts, Config::kSwapped);
   static_assert(kWarpRows % 16 == 0 && kTileN % 8 == 0 && kStages >= 2 && kParts >= 1 && kParts <= 8);
@@ -294,7 +294,7 @@ __device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a,
   constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kStep = Traits::kStep;
   extern __shared__ __align__(128) uint8_t raw_shared[];
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config, true>(args, rank);
+  const PartsUnit unit = parts_unit<Config, Traits, true>(args, rank);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int warp_k = warp % Config::kWarpsK, warp_row = warp / Config::kWarpsK * Traits::kWarpRows;
   const MatrixLines<In> lines_a = lines_of<In>(operand_a, unit.batch), lines_b = lines_of<In>(operand_b, unit.batch);

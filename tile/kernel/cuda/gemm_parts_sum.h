@@ -9,24 +9,19 @@
 
 namespace heddle::tile::cuda {
 
-// Rows of A that are so many apart make a tile, since they alone begin equally far behind a multiple of 16 bytes.
-template <typename Config, typename = void>
-inline constexpr int parts_classes = 1;
-template <typename Config>
-inline constexpr int parts_classes<Config, decltype(void(Config::kClasses))> = Config::kClasses;
-
 // What a block multiplies: k-tiles k, k + step... m: the first row of A; row: the same among those of its class.
 struct PartsUnit {
   int32_t m, n, batch, split, k, step, count;  // k, step and count in k-tiles
   int32_t row, number;                         // number: of the class
 };
 
-// Of Config: kTileM, kTileN, kParts, kStore. InTurn: k-tiles are dealt one by one, so that all blocks read what lies
-// side by side in memory at the same time; else each has a run of them.
-template <typename Config, bool InTurn>
+// Of Config: kTileM, kTileN, kParts, kStore; of Traits: kClasses, rows of A that are so many apart make a tile. InTurn:
+// k-tiles are dealt one by one, so that all blocks read what lies side by side in memory at the same time; else each has
+// a run of them.
+template <typename Config, typename Traits, bool InTurn>
 __device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
   PartsUnit unit;
-  constexpr int kClasses = parts_classes<Config>;
+  constexpr int kClasses = Traits::kClasses;
   const auto tile = static_cast<int32_t>(blockIdx.x / Config::kParts);
   unit.number = tile % kClasses;
   unit.row = tile / kClasses * Config::kTileM;
@@ -75,7 +70,7 @@ __device__ inline void parts_exchange(const typename Traits::Acc* sums, typename
 
 // Adds up the rows of this block in order, and finishes them. `from`: [addend][row of the slice][column], but of the
 // addend number `rank` it is `own`. Of Traits: Acc, kRows and kColumns of a tile in D, kSliceRows of a block, kPitch,
-// kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets.
+// kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets, kClasses.
 template <typename Config, typename Traits, typename Epilogue>
 __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& epilogue,
                                     const typename Traits::Acc* from, const typename Traits::Acc* own,
@@ -83,8 +78,8 @@ __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& e
   using Acc = typename Traits::Acc;
   constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4;
   constexpr int kAcross = (Traits::kColumns + W - 1) / W, kCount = Traits::kSliceRows * kAcross;
-  constexpr int kRowStep = Config::kSwapped ? 1 : parts_classes<Config>;
-  constexpr int kColumnStep = Config::kSwapped ? parts_classes<Config> : 1;
+  constexpr int kRowStep = Config::kSwapped ? 1 : Traits::kClasses;
+  constexpr int kColumnStep = Config::kSwapped ? Traits::kClasses : 1;
   static_assert(kColumnStep == 1 || W == 1);
   const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first * kRowStep;
   const int32_t col0 = Config::kSwapped ? unit.m : unit.n, columns = Config::kSwapped ? args.m : args.n;

@@ -15,10 +15,10 @@
 //     static constexpr bool kStream = false;      // stream-K: without clusters, ping-pong and kPartial
 //     static constexpr bool kConstantA = false, kConstantB = true;  // no launch writes it: the first tiles are loaded
 //                                                                   // while the kernel in front still runs
-//     static constexpr bool kWholeColumns = true; // may be left out: the columns of D are a multiple of kTileN
-//     static constexpr bool kStreamA = false, kStreamB = false;  // may be left out: read once, leaves the L2 first
-//     static constexpr bool kNear = false;        // may be left out: the copy engine brings the matrix of 16-bit
-//                                                 // elements that the epilogue reads beside D; kTma, not swapped
+//     static constexpr bool kWholeColumns = true; // the columns of D are known to be a multiple of kTileN
+//     static constexpr bool kStreamA = false, kStreamB = false;  // read once, leaves the L2 first
+//     static constexpr bool kNear = false;        // the copy engine brings the matrix of 16-bit elements that the
+//                                                 // epilogue reads beside D; kTma, not swapped
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
@@ -91,26 +91,10 @@ __device__ inline void wait_for_barriers() {
   }
 }
 
-// Whether D's columns are known to be a multiple of the tile's.
-template <typename Config, typename = void>
-struct WholeColumns {
-  static constexpr bool value = false;
-};
-template <typename Config>
-struct WholeColumns<Config, decltype(void(Config::kWholeColumns))> {
-  static constexpr bool value = Config::kWholeColumns;
-};
-
-// What the L2 keeps of the operands.
-template <typename Config, typename = void>
-struct Streams {
-  static constexpr Keep kA = Keep::kNormal, kB = Keep::kNormal;
-};
-template <typename Config>
-struct Streams<Config, decltype(void(Config::kStreamA))> {
-  static constexpr Keep kA = Config::kStreamA ? Keep::kFirst : Keep::kNormal;
-  static constexpr Keep kB = Config::kStreamB ? Keep::kFirst : Keep::kNormal;
-};
+// What the L2 keeps of an operand.
+constexpr Keep keep_of(bool streams) {
+  return streams ? Keep::kFirst : Keep::kNormal;
+}
 
 // Brings rows that the epilogue will read beside D into the L2, tile after tile at the pace of the loads. By the warps
 // of the loading warpgroup that load nothing.
@@ -199,12 +183,12 @@ __device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& ma
   // K-tile k of the unit into a stage: the operands of which `constants` is true or false.
   const auto load = [&](auto constants, const OperandPlace& a, const OperandPlace& b, int32_t k, uint32_t stage) {
     if constexpr (Config::kConstantA == decltype(constants)::value) {
-      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN, Streams<Config>::kA>(
+      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN, keep_of(Config::kStreamA)>(
           map_a, shared.full[stage], shared.a + stage * Traits::kABytes, a.row, a.k + k * Traits::kTileK, a.batch,
           walk.rank);
     }
     if constexpr (Config::kConstantB == decltype(constants)::value) {
-      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM, Streams<Config>::kB>(
+      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM, keep_of(Config::kStreamB)>(
           map_b, shared.full[stage], shared.b + stage * Traits::kBBytes, b.row, b.k + k * Traits::kTileK, b.batch,
           walk.rank);
     }
@@ -245,7 +229,7 @@ __device__ inline void seed_accumulators(GemmAccumulators<Config>& acc, const Ep
   for (int j = 0; j < Config::kTileN / 8; ++j) {
     float v[2] = {0, 0};  // where a tile's sums begin later than its k, they begin with zero
     const int32_t column = unit.n + 8 * j + 2 * static_cast<int32_t>(threadIdx.x % 4);
-    const bool inside = WholeColumns<Config>::value || column < args.n;
+    const bool inside = Config::kWholeColumns || column < args.n;
     if (!Config::kStream || unit.k.first == 0) epilogue.seed(v, unit.batch, 0, inside ? column : args.n - 2, 2);
 #pragma unroll
     for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
@@ -350,7 +334,7 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
                                   int32_t row, const PieceRange& pieces, Brought& brought) {
   constexpr int kBlocks = GemmTraits<Config>::kBlocksM;
   if constexpr (Config::kStore == GemmStore::kTma && !Config::kSwapped) {
-    store_rows<kBlocks, Config::kTileN, typename Config::Out, WholeColumns<Config>::value>(
+    store_rows<kBlocks, Config::kTileN, typename Config::Out, Config::kWholeColumns>(
         acc, epilogue, args, map_d, staging, unit.batch, row, unit.n, pieces, brought);
   } else {
 #pragma unroll

@@ -17,10 +17,10 @@
 //     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so that it is
 //                                                                   // loaded while the one in front still runs
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
-//     static constexpr int kClasses = 8;          // may be left out (1): A's rows begin anywhere. A tile has every
-//                                                 // eighth of them, a map of A reads those of one class from the
-//                                                 // multiple of 16 bytes in front on, and B's batches are copies of it
-//                                                 // that begin as much later (class_copies.h)
+//     static constexpr int kClasses = 8;          // 1; else A's rows begin anywhere. A tile has every eighth of them, a
+//                                                 // map of A reads those of one class from the multiple of 16 bytes
+//                                                 // in front on, and B's batches are copies of it that begin as much
+//                                                 // later (class_copies.h)
 //   };
 //
 // and an epilogue that stores D, as for gemm_reduce(). On an H200 a tensor map costs 0.7 us before its first tile
@@ -71,7 +71,7 @@ struct PartsTraits {
   static constexpr int kSlice = kSliceRows * kPitch;
   // As many neighbours at a time as leave no thread without some.
   static constexpr int kAddends = kParts;
-  static constexpr int kClasses = cuda::parts_classes<Config>;
+  static constexpr int kClasses = Config::kClasses;
   static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
                                      : kColumns % 8 == 0 && kSliceRows* kColumns >= 8 * kFinishers ? 8
                                                                                                    : 4;
@@ -364,7 +364,7 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
   const PartsShared<Config> shared(raw_shared);
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config, true>(args, rank);
+  const PartsUnit unit = parts_unit<Config, Traits, true>(args, rank);
   let_next_begin();
   if (lane == 0) {
     if (warp == 0) prefetch(map_a);
@@ -425,7 +425,7 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
   const PartsShared<Config> shared(raw_shared);
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
-  const PartsUnit unit = parts_unit<Config, false>(args, rank);
+  const PartsUnit unit = parts_unit<Config, Traits, false>(args, rank);
   const bool loader = threadIdx.x < kLoaders;
   let_next_begin();
   wait_for_previous();

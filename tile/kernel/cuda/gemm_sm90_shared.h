@@ -12,15 +12,6 @@ __device__ inline int32_t warp_of_block() {
   return __shfl_sync(0xffffffffu, static_cast<int32_t>(threadIdx.x) / 32, 0);
 }
 
-template <typename Config, typename = void>
-struct BringsNear {
-  static constexpr bool value = false;
-};
-template <typename Config>
-struct BringsNear<Config, decltype(void(Config::kNear))> {
-  static constexpr bool value = Config::kNear;
-};
-
 template <typename Config>
 struct GemmTraits {
   using In = typename Config::In;
@@ -39,7 +30,7 @@ struct GemmTraits {
   static constexpr int kPieces =
       kBlocksM * kTileN * static_cast<int>(sizeof(typename Config::Out)) /
       gemm_piece(kTileN, sizeof(typename Config::Out)).bytes;  // that a warp stores of a tile, by GemmStore::kTma
-  static constexpr bool kNear = BringsNear<Config>::value;
+  static constexpr bool kNear = Config::kNear;
   static constexpr int kNearPieces = gemm_near_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kNearPlaces = gemm_near_places(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kStagingBytes =
