@@ -1,6 +1,8 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -130,15 +132,14 @@ void replace_file(const std::string& path, Sync sync, const Fill& fill) {
   }
 }
 
-// By the system, without a way through this process; file systems that can (XFS, Btrfs) let both files share their
-// blocks until one is written to. False where it cannot.
-bool copy_range(int from, int to, size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t copied = ::copy_file_range(from, nullptr, to, nullptr, std::min(bytes, kMostWritten), 0);
-    if (copied <= 0) return false;
-    bytes -= static_cast<size_t>(copied);
-  }
-  return true;
+// A new file that shares its blocks with another one until either is written to (XFS, Btrfs). False where the file
+// system cannot; there is no new file then.
+bool clone_file(int from, const std::string& path) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (file.get() < 0) return false;
+  if (::ioctl(file.get(), FICLONE, from) == 0) return true;
+  ::unlink(path.c_str());
+  return false;
 }
 
 }  // namespace
@@ -243,7 +244,7 @@ void write_file(const std::string& path, uint64_t size, const std::function<void
   });
 }
 
-bool copy_file(const std::string& from, const std::string& to, Sync sync) {
+bool duplicate_file(const std::string& from, const std::string& to) {
   const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
   if (source.get() < 0) return false;
   const std::shared_ptr<const MappedFile> content = MappedFile::open(from);
@@ -251,9 +252,14 @@ bool copy_file(const std::string& from, const std::string& to, Sync sync) {
     write_file(to, content->text());
     return true;
   }
-  replace_file(to, sync, [&](int file) {
-    if (!copy_range(source.get(), file, content->size())) check_written(to, write_all_at(file, 0, content->bytes()));
-  });
+  const std::string target = behind_links(to), aside = aside_name(target);
+  if (!clone_file(source.get(), aside) && ::link(from.c_str(), aside.c_str()) != 0) {
+    write_file(to, content->text(), Sync::kNo);
+    return true;
+  }
+  const int error = ::rename(aside.c_str(), target.c_str()) == 0 ? 0 : errno;
+  ::unlink(aside.c_str());  // still there too where both were names of one file already
+  check_written(to, error);
   return true;
 }
 

@@ -46,9 +46,10 @@ enum class Sync : bool { kNo, kYes };
 void write_file(const std::string& path, std::span<const std::span<const std::byte>> parts, Sync sync = Sync::kYes);
 void write_file(const std::string& path, std::string_view text, Sync sync = Sync::kYes);
 
-// As write_file() of what is in `from`, but gigabytes of it share its blocks on the disk where the file system lets two
-// files do so. False where `from` cannot be opened.
-bool copy_file(const std::string& from, const std::string& to, Sync sync = Sync::kYes);
+// Makes `to` a file with what is in `from`, in place of what was there, without copying gigabytes where the file system
+// helps: both share their blocks until one is written to (XFS, Btrfs), or `to` becomes another name of `from`, which has
+// to be a file that is replaced and never written to. Not flushed to the disk. False where `from` cannot be opened.
+bool duplicate_file(const std::string& from, const std::string& to);
 
 // Free bytes for this user on the file system of `path`; 0 when that is unknown.
 uint64_t free_bytes(const std::string& path);
