@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "base/hash.h"
 #include "codegen/cuda_epilogue.h"
 #include "codegen/includes.h"
@@ -15,10 +16,6 @@ namespace {
 
 using schedule::AttentionDesc;
 using schedule::Config;
-
-constexpr int64_t round_up(int64_t x, int64_t to) {
-  return (x + to - 1) / to * to;
-}
 
 std::string config_text(const AttentionDesc& a, const Config& c) {
   return fmt::format(

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/divide.h"
 #include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_tile.h"
 #include "codegen/writer.h"
@@ -16,10 +17,6 @@ using schedule::Config;
 using schedule::ContractionDesc;
 using schedule::KernelDesc;
 using schedule::WindowDesc;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // In what a window is folded: integers in 32 bits at least, their result wraps where it is stored.
 std::string_view folded_type(DType dtype) {

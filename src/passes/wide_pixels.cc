@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/divide.h"
 #include "ir/scalar.h"
 #include "passes/emitter.h"
 
@@ -16,10 +17,6 @@ using ir::Op;
 using ir::ValueId;
 
 constexpr int64_t kPieceBytes = 16;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // A spatial dimension of which neighbours become one.
 struct Span {

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "ir/attention.h"
 #include "schedule/contraction_builder.h"
 #include "schedule/cuda_contraction.h"
@@ -21,13 +22,6 @@ constexpr int64_t kCopyBytes = 16, kElement = 2, kMostDepth = 256;
 
 [[noreturn]] void refuse(const std::string& why) {
   fail(ErrorCode::kUnsupportedOperator, "attention", why);
-}
-
-constexpr int64_t round_up(int64_t x, int64_t to) {
-  return (x + to - 1) / to * to;
-}
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
 }
 
 // The nodes of a group as a group of their own.

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "schedule/contraction_builder.h"
 
 namespace heddle::schedule {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // Tasks that let every thread finish at about the same time; one thread needs one.
 int64_t wanted_tasks(const Target& target) {

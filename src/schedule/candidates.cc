@@ -4,14 +4,11 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/divide.h"
 #include "schedule/contraction_builder.h"
 
 namespace heddle::schedule {
 namespace {
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // How far the blocks of a problem reach, in the units of Blocking.
 struct Limits {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/divide.h"
 #include "schedule/cuda_tile.h"
 
 namespace heddle::schedule {
@@ -76,9 +77,6 @@ int line_alignment(const CudaOperand& operand);
 // `registers` of a thread.
 double multiply_rate(const CudaTileProblem& problem, bool tensor_cores, const CudaTarget& target);
 int blocks_of_sm(const CudaTileProblem& problem, const CudaTileConfig& config, int registers, const CudaTarget& target);
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 inline constexpr double kCudaTileGhz = 1.7, kCudaTileBytesPerUs = 4.3e6;  // clock; memory, whole chip
 
 }  // namespace heddle::schedule

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/divide.h"
+
 namespace heddle::schedule {
 namespace {
 
 constexpr int kMostBlocks = 8;  // of a cluster that every device takes
 constexpr int kClusters = 90;   // the first architecture that has them
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // How many blocks run at once in clusters of `blocks`, `each` to a multiprocessor. Clusters of more than two leave some
 // multiprocessors of each group idle: on an H200 30 of four fit and 15 of eight.

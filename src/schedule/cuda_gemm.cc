@@ -5,16 +5,13 @@
 #include <limits>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/cuda_gemm_parts.h"
 
 namespace heddle::schedule {
 namespace {
 
 using tile::GemmStore;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 void check_range(const char* name, int64_t value) {
   if (value < 0 || value > std::numeric_limits<int32_t>::max()) {

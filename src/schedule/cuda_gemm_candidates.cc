@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/cuda_gemm.h"
 #include "schedule/cuda_gemm_classes.h"
 #include "schedule/cuda_gemm_parts.h"
@@ -22,13 +23,6 @@ constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3, kOper
 constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
 constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // stream-K: tiles and k-tiles of a block
 constexpr int64_t kMostSharers = 8;                    // blocks of a tile
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-constexpr int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 // Sums of a thread: more leave few of a consumer's 240 registers to what comes after.
 constexpr int kManySums = 128, kManySumsForRows = 160;

@@ -5,14 +5,12 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/divide.h"
+
 namespace heddle::schedule {
 namespace {
 
 constexpr int64_t kPiece = 16;  // bytes
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 int64_t element_of(const CudaGemmProblem& p) {
   return static_cast<int64_t>(size_of(p.in));

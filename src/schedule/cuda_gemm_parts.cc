@@ -6,15 +6,12 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/divide.h"
 #include "schedule/cuda_gemm_classes.h"
 #include "schedule/cuda_reduce.h"
 
 namespace heddle::schedule {
 namespace {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 struct Tile {
   int m, n, consumers;

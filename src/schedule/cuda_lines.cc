@@ -5,16 +5,13 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/divide.h"
 #include "schedule/cuda_engine.h"
 #include "schedule/cuda_reduce.h"
 #include "tile/core/cuda_gemm.h"
 
 namespace heddle::schedule {
 namespace {
-
-constexpr int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
 constexpr int kMostSums = 128;           // of a thread
 constexpr int kMostSumsInTwoParts = 32;  // of f32 in two parts: with more every instance spills

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/cuda_gang.h"
 #include "schedule/cuda_kernel.h"
 #include "schedule/cuda_team.h"
@@ -21,9 +22,6 @@ constexpr int64_t kLongRow = 2048;             // vectors
 constexpr int64_t kLeastOfPart = 4;            // values of a reduction in parts
 constexpr int64_t kCarriedWords = 32;          // registers for running results across the turns of a serial loop
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 int64_t power_of_two_from(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/cuda_drafts.h"
 
 namespace heddle::schedule {
@@ -15,10 +16,6 @@ constexpr int64_t kAheadSteps = 4;      // of a thread in a sweep whose loads ar
 constexpr int64_t kAheadWords = 48;     // registers for them
 constexpr int64_t kNextWords = 48;      // registers for what the next turn reads
 constexpr int kWarp = 32;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/divide.h"
 #include "schedule/cuda_kernel.h"
 
 namespace heddle::schedule {
@@ -8,10 +9,6 @@ namespace {
 
 constexpr int64_t kAccessBytes = 16;
 constexpr int kMostLanes = 8;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/cuda_drafts.h"
 
 namespace heddle::schedule {
@@ -8,10 +9,6 @@ namespace {
 
 constexpr int64_t kLongSum = 128;   // additions in a row after which a running sum is compensated
 constexpr int64_t kMostSteps = 16;  // of one thread, written out
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 class CudaStageBuilder : public CudaDrafts {
  public:

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/divide.h"
+
 namespace heddle::schedule {
 namespace {
 
 constexpr int64_t kWide = 16;  // bytes of an access
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/divide.h"
 #include "schedule/conv_problem.h"
 #include "schedule/cuda_contraction.h"
 
@@ -12,10 +13,6 @@ namespace heddle::schedule {
 namespace {
 
 constexpr int64_t kCopyBytes = 16, kMostChannels = 8;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // What a thread of slide.h does, and what that costs.
 struct Slide {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "schedule/kernel.h"
 
 namespace heddle::schedule {
@@ -22,10 +23,6 @@ constexpr int64_t kFoldedTotal = kFoldedRow * 4096;
 constexpr double kAccessCycles = 2;                          // of a vector load or store
 constexpr double kTransposeCycles = 4, kExchangeCycles = 2;  // of transposing a vector, and per doubling of its rows
 constexpr double kAcrossCycles = 8, kWaitCycles = 10;        // of reducing lanes to one result; of waiting for it
-
-int64_t round_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b * b;
-}
 
 // How many bytes are walked with unit stride along each variable, short variables counting less.
 std::map<VarId, double> unit_stride_bytes(const Probe& probe, const ir::Graph& graph) {

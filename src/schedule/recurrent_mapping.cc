@@ -5,14 +5,11 @@
 #include <map>
 #include <set>
 
+#include "base/divide.h"
 #include "ir/array.h"
 
 namespace heddle::schedule {
 namespace {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 // What a block needs besides weights, and how its time in a step comes about.
 struct Load {

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+
+namespace heddle {
+
+// a / b, and a itself, up to the next whole multiple; a is not negative, b is positive.
+constexpr int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+constexpr int64_t round_up(int64_t a, int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+}  // namespace heddle
