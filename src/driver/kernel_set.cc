@@ -11,17 +11,21 @@
 namespace heddle::driver {
 namespace {
 
-// A kernel that spills is compiled again without its neighbours. What spills may also be a subroutine of the compiler's
-// library (division of doubles), which no second attempt changes.
+// Kernels that spill are compiled again with relaxed bounds, without their neighbours. What spills may also be a
+// subroutine of the compiler's library (division of doubles), which no second attempt changes.
 void add_cubins(const KernelSet& kernels, KernelUnit unit, const Target& target, bool use_cache,
                 std::vector<runtime::Cubin>& cubins, bool& from_cache) {
   const std::string architecture = target.cuda.architecture();
   jit::CompiledCubin compiled = jit::compile_cubin(unit.text, architecture, use_cache, jit::Slow::kAcceptAtOnce);
   from_cache = compiled.from_cache;
   const KernelUnit alone = kernels.unit_of(jit::spilling_kernels(compiled.log));
-  if (!alone.symbols.empty()) {
-    jit::CompiledCubin again = jit::compile_cubin(alone.text, architecture, use_cache, jit::Slow::kAccept);
+  const std::string relaxed = jit::relax_bounds(alone.text, compiled.log);
+  jit::CompiledCubin again;
+  if (relaxed != alone.text) {
+    again = jit::compile_cubin(relaxed, architecture, use_cache, jit::Slow::kAcceptAtOnce);
     from_cache = from_cache && again.from_cache;
+  }
+  if (!again.bytes.empty() && jit::spilled_bytes(again.log) < jit::spilled_bytes(compiled.log)) {
     std::erase_if(unit.symbols, [&](const std::string& symbol) {
       return std::find(alone.symbols.begin(), alone.symbols.end(), symbol) != alone.symbols.end();
     });

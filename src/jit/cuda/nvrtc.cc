@@ -160,13 +160,6 @@ void each_spill(std::string_view log, const Found& found) {
   }
 }
 
-// Of all kernels, for comparison: a log may give each several times.
-int64_t spilled_bytes(std::string_view log) {
-  int64_t sum = 0;
-  each_spill(log, [&](std::string_view, int64_t bytes) { sum += bytes; });
-  return sum;
-}
-
 // Where the argument list of a kernel's __launch_bounds__ begins and ends; no characters where it has none. The name
 // follows it, on the next line perhaps.
 std::pair<size_t, size_t> find_bounds(std::string_view unit, std::string_view name) {
@@ -206,6 +199,12 @@ void build(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::s
 }
 
 }  // namespace
+
+int64_t spilled_bytes(std::string_view log) {
+  int64_t sum = 0;
+  each_spill(log, [&](std::string_view, int64_t bytes) { sum += bytes; });
+  return sum;
+}
 
 std::string find_defect(std::string_view log) {
   for (const char* code : {"C7508", "C7510"}) {

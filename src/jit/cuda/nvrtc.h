@@ -34,16 +34,17 @@ enum class Slow : uint8_t { kRefuse, kAccept, kAcceptAtOnce };
 CompiledCubin compile_cubin(const std::string& unit, const std::string& architecture, bool use_cache,
                             Slow slow = Slow::kRefuse);
 
-// The kernels that spill registers according to a compiler's log.
+// The kernels that spill registers according to a compiler's log, and what all of them spill, in bytes; only to be
+// compared, since a log may give each kernel several times.
 std::set<std::string> spilling_kernels(std::string_view log);
+int64_t spilled_bytes(std::string_view log);
 
 // What makes a compiler's log a failure; "" for nothing. Exposed for tests.
 std::string find_defect(std::string_view log);
 
 // `unit` with __launch_bounds__(threads, 1) in place of __launch_bounds__(threads) or (threads, blocks) at the kernels
 // that spill according to `log`; the same text where nothing can be relaxed. Without the 1 the compiler stops at a
-// number of registers that leaves room for more blocks, and prefers a spill of a few bytes to passing it. Exposed for
-// tests.
+// number of registers that leaves room for more blocks, and prefers a spill of a few bytes to passing it.
 std::string relax_bounds(const std::string& unit, std::string_view log);
 
 }  // namespace heddle::jit
