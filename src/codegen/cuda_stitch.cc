@@ -131,13 +131,13 @@ class CudaStitchWriter {
     if (body_.whole_grid) text += ", uint8_t* counters";
     return text;
   }
-  // What an early kernel hands on.
+  // What an early kernel hands on; those of the whole grid are not early.
   std::string names_behind_previous() {
     std::string text;
     for (const std::string& name : sweeps_.emitter().names().buffers) {
       text += fmt::format("{}tile::sm90::behind_previous({})", text.empty() ? "" : ", ", name);
     }
-    return text + (body_.whole_grid ? ", counters" : "");
+    return text;
   }
 
   // Scratch of each team, then slots of block-wide reductions, then columns; the turns' results take it all in turn.

@@ -22,8 +22,8 @@ namespace {
 // Lets launches begin before the one in front of them has ended (tile/arch/sm90/dependent.h). Kernels whose launch is
 // early already see to it themselves, and so do all that are named after a text that says whether theirs is. Long ones
 // stay as they are, whose blocks would crowd where the kernel in front leaves room, beside a small L1 if that has much
-// shared memory: DIEN's recurrences took 60 instead of 46 us so. So do barriers across the grid, which need all of the
-// GPU.
+// shared memory: DIEN's recurrences took 60 instead of 46 us so. So do grids whose blocks wait for each other, which
+// need all of the GPU.
 void begin_early(KernelSource& source, bool long_running, const CudaTarget& target) {
   constexpr int kFewRegisters = 32;
   std::set<std::string> done;

@@ -146,7 +146,7 @@ TEST_F(WholeGridTest, BarriersBesideOtherWork) {
     across += static_cast<int>(std::count_if(kernels->launches.begin(), kernels->launches.end(),
                                              [](const CudaLaunch& launch) { return launch.cooperative; }));
   }
-  EXPECT_GE(across, 1) << "no kernel has barriers across the grid";
+  EXPECT_GE(across, 1) << "no kernel takes the whole grid";
 
   const auto context = runtime::CudaContext::of_device(0);
   const CudaTarget& target = context->device().target;

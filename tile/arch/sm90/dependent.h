@@ -9,7 +9,7 @@
 //
 // An early kernel reads nothing that launches write by ld.global.nc, which is for memory that stays as it is while the
 // kernel lives: its blocks are there before the kernel in front has written, and share their L1 with kernels in front
-// of that one, which may have read what lay there before. ld.global.nc finds their lines, ld.global does not.
+// of that one, which may have read what lay there before: ld.global.nc may find their lines.
 #pragma once
 
 namespace heddle::tile::sm90 {
