@@ -26,11 +26,13 @@ __device__ inline void wait_for_previous() {
 }
 
 // p, of which the compiler does not know that it is a parameter: through a restricted one it loads by ld.global.nc.
+// Without its type: NVVM refuses isspacep of a pointer to a structure.
 template <typename T>
 __device__ inline T* behind_previous(T* p) {
-  asm volatile("" : "+l"(p));
-  __builtin_assume(__isGlobal(p));
-  return p;
+  const void* q = p;
+  asm volatile("" : "+l"(q));
+  __builtin_assume(__isGlobal(q));
+  return static_cast<T*>(const_cast<void*>(q));
 }
 
 }  // namespace heddle::tile::sm90

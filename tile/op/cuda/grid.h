@@ -10,7 +10,8 @@ namespace heddle::tile {
 
 namespace detail {
 
-// A value as quads of three words of its own and one that is not zero.
+// A value as quads of three words of its own and one that makes their exclusive or all ones. All four are looked at: of a
+// quad with words that nobody uses ptxas (CUDA 13.0) loads the others one by one, which is not one read.
 template <typename T>
 struct grid_packet {
   static constexpr int kQuads = (sizeof(T) + 11) / 12;
@@ -21,7 +22,8 @@ struct grid_packet {
     TILE_COPY(words, &value, sizeof(T));
 #pragma unroll
     for (int k = 0; k < kQuads; ++k) {
-      sm80::store_together(at + k, {{words[3 * k], words[3 * k + 1], words[3 * k + 2], 1}});
+      const uint32_t a = words[3 * k], b = words[3 * k + 1], c = words[3 * k + 2];
+      sm80::store_together(at + k, {{a, b, c, ~(a ^ b ^ c)}});
     }
   }
   TILE_INLINE void load(const sm80::Quad* at) {
@@ -31,7 +33,10 @@ struct grid_packet {
   TILE_INLINE bool is_there() const {
     bool all = true;
 #pragma unroll
-    for (int k = 0; k < kQuads; ++k) all = all && quads[k].words[3] != 0;
+    for (int k = 0; k < kQuads; ++k) {
+      const auto& w = quads[k].words;
+      all = all && (w[0] ^ w[1] ^ w[2] ^ w[3]) == ~0u;
+    }
     return all;
   }
   TILE_INLINE T value() const {
