@@ -74,7 +74,7 @@ class Loaded {
     for (const runtime::Port& port : plan.inputs) inputs_.push_back(inputs.at(port.name));
   }
   // `before` puts on the stream what comes ahead of each run.
-  using Before = std::function<void(CudaDriver::Handle stream, int run)>;
+  using Before = std::function<void(CudaDriver::Handle stream)>;
   double median_us_of(int runs, const Before& before) const {
     const auto& executor = dynamic_cast<const runtime::CudaExecutor&>(*model_.impl().primary().executor);
     return median_us(executor.device_seconds(inputs_, runs, before));
@@ -89,7 +89,7 @@ class Loaded {
 // Kernels of the worker's own, and what overwrites the L2.
 class Machine {
  public:
-  Machine() : flush_(*context_, runtime::flush_bytes(context_->device().target)) {
+  Machine() {
     CudaLaunch nothing, read;
     nothing.symbol = "nothing";
     nothing.block = 32;
@@ -101,17 +101,13 @@ class Machine {
     nothing_ = graph_of(nothing);
     read_ = graph_of(read);
   }
-  void overwrite(CudaDriver::Handle stream, int run) const {
-    const auto word = static_cast<unsigned>(run);
-    context_->check(context_->driver().set_d32_async(flush_.address(), word, flush_.size() / 4, stream),
-                    "cuMemsetD32Async");
-  }
-  void overwrite_and_read(CudaDriver::Handle stream, int run) const {
-    overwrite(stream, run);
+  void overwrite(CudaDriver::Handle stream) { flush_.enqueue(stream); }
+  void overwrite_and_read(CudaDriver::Handle stream) {
+    overwrite(stream);
     read_->launch(stream);
   }
   double empty_us(int runs) {
-    runtime::CudaTimer timer(*context_, flush_);
+    runtime::CudaTimer timer(*context_);
     std::vector<double> times;
     for (int i = 0; i < runs + 3; ++i) times.push_back(timer.time_us(*nothing_) * 1e-6);
     return median_us(std::vector<double>(times.begin() + 3, times.end()));
@@ -139,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(256) read_all(uint4* all) {{
   }
 
   std::shared_ptr<const runtime::CudaContext> context_ = runtime::CudaContext::of_device(0);
-  runtime::CudaBuffer flush_;
+  runtime::CudaFlush flush_{*context_};
   runtime::CudaModule module_{*context_,
                               jit::compile_cubin(text(), context_->device().target.architecture(), true).bytes};
   std::vector<std::unique_ptr<runtime::CudaSequence>> sequences_;
@@ -164,8 +160,8 @@ int main() {
         loaded.reset();
         loaded = std::make_unique<Loaded>(path, last);
       }
-      const Loaded::Before cold = [&](auto stream, int run) { machine->overwrite(stream, run); };
-      const Loaded::Before clean = [&](auto stream, int run) { machine->overwrite_and_read(stream, run); };
+      const Loaded::Before cold = [&](auto stream) { machine->overwrite(stream); };
+      const Loaded::Before clean = [&](auto stream) { machine->overwrite_and_read(stream); };
       loaded->median_us_of(runs > 0 ? 3 : 1, cold);
       if (runs > 0) {
         answer["cold_us"] = loaded->median_us_of(runs, cold);

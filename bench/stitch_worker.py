@@ -6,7 +6,8 @@ usage: stitch_worker.py CASE[,CASE...] TYPE torch|eager|xla
 Says on stdout what it prepared, a line for each case, then answers each line on stdin (a number of runs and, of several
 cases, which) with medians in microseconds. torch and
 eager: a CUDA graph, the L2 overwritten before each run, by events; empty_us is a graph whose kernel writes four
-bytes, the same way.
+bytes, the same way. Lines that a kernel's loads ask the L2 to keep (evict_last, which torch.compile gives to some) would
+outlast what is overwritten: they are made ordinary ones first.
 xla: the time between the beginnings of runs that are dispatched one after the other, caches warm."""
 
 import ctypes
@@ -140,6 +141,7 @@ def prepare_torch(name, dtype, compiled):
     driver = ctypes.CDLL("libcuda.so.1")
     overwrite = driver.cuMemsetD32Async
     overwrite.argtypes = ctypes.c_uint64, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p
+    reset = driver.cuCtxResetPersistingL2Cache
 
     def captured(f):
         stream = torch.cuda.Stream()
@@ -156,6 +158,7 @@ def prepare_torch(name, dtype, compiled):
         times = []
         for i in range(runs + 3):
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            assert reset() == 0
             overwrite(flush.data_ptr(), i, FLUSH // 4, torch.cuda.current_stream().cuda_stream)
             start.record()
             graph.replay()

@@ -264,6 +264,9 @@ HEDDLE_EXPORT Result cuDevicePrimaryCtxRelease_v2(int) {
 HEDDLE_EXPORT Result cuCtxSetCurrent(void*) {
   return kSuccess;
 }
+HEDDLE_EXPORT Result cuCtxResetPersistingL2Cache() {
+  return kSuccess;
+}
 HEDDLE_EXPORT Result cuCtxGetCurrent(void** context) {
   *context = &Driver::get();
   return kSuccess;

@@ -32,8 +32,7 @@ GemmTrial::GemmTrial(const runtime::CudaContext& context, const ResolvedGemm& ge
     : context_(context),
       gemm_(gemm),
       workload_(context, gemm, options.reference, options.seed),
-      flush_(context, runtime::flush_bytes(context.device().target)),
-      timer_(context, flush_) {
+      timer_(context) {
   for (schedule::CudaCandidate& candidate : candidates) candidates_.emplace_back().candidate = std::move(candidate);
   compile(options);
 }

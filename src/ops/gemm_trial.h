@@ -52,7 +52,6 @@ class GemmTrial : public tune::Trial {
   std::vector<Candidate> candidates_;
   std::vector<std::unique_ptr<Instance>> instances_;
   GemmWorkload workload_;
-  runtime::CudaBuffer flush_;
   runtime::CudaTimer timer_;
 };
 

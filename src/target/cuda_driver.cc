@@ -42,6 +42,7 @@ std::string load_all(void* library, CudaDriver& d) {
   need("cuDevicePrimaryCtxRetain", d.primary_retain);
   need("cuDevicePrimaryCtxRelease_v2", d.primary_release);
   need("cuCtxSetCurrent", d.context_set);
+  need("cuCtxResetPersistingL2Cache", d.reset_persisting_l2);
   need("cuMemGetInfo_v2", d.memory_info);
   need("cuMemAlloc_v2", d.malloc);
   need("cuMemFree_v2", d.free);

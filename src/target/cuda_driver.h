@@ -47,6 +47,7 @@ struct CudaDriver {
   Result (*primary_retain)(Handle* context, Device device);
   Result (*primary_release)(Device device);
   Result (*context_set)(Handle context);
+  Result (*reset_persisting_l2)();
   Result (*memory_info)(size_t* free, size_t* total);
   Result (*malloc)(DevicePtr* pointer, size_t bytes);
   Result (*free)(DevicePtr pointer);

@@ -39,8 +39,7 @@ std::vector<double> some_elements(const std::vector<uint8_t>& bytes, DType dtype
 CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target,
                      const tune::ConstantOf& constant_of, int device)
     : context_(runtime::CudaContext::of_device(device)),
-      flush_(*context_, runtime::flush_bytes(target.cuda)),
-      timer_(*context_, flush_) {
+      timer_(*context_) {
   for (const schedule::ScheduledGroup& group : groups) {
     Candidate& candidate = *candidates_.emplace_back(std::make_unique<Candidate>());
     for (const schedule::ScheduledKernel& kernel : group.kernels) {

@@ -47,7 +47,6 @@ class CudaTrial : public tune::Trial {
   std::vector<std::unique_ptr<runtime::CudaBuffer>> scratch_;
   std::vector<std::unique_ptr<Candidate>> candidates_;
   std::map<uint32_t, std::vector<double>> expected_;  // results of the first candidate that was checked
-  runtime::CudaBuffer flush_;
   runtime::CudaTimer timer_;
 };
 

@@ -96,7 +96,7 @@ std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs,
 
 std::vector<double> CudaExecutor::device_seconds(
     std::span<const Tensor> inputs, int runs,
-    const std::function<void(CudaDriver::Handle stream, int run)>& before) const {
+    const std::function<void(CudaDriver::Handle stream)>& before) const {
   return with_state([&](CudaRunState& state) { return state.time(inputs, runs, before); });
 }
 

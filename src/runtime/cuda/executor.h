@@ -24,7 +24,7 @@ class CudaExecutor : public Executor {
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs, bool cold = false) const override;
   // The same, with what `before` puts on the stream ahead of each run.
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs,
-                                     const std::function<void(CudaDriver::Handle stream, int run)>& before) const;
+                                     const std::function<void(CudaDriver::Handle stream)>& before) const;
   uint64_t device_bytes() const override;
 
   // Graphs that one run launches at least: 1 for a plan of kernels alone.

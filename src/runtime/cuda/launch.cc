@@ -203,14 +203,23 @@ double CudaMarks::seconds(size_t from, size_t to) const {
   return milliseconds * 1e-3;
 }
 
-size_t flush_bytes(const CudaTarget& target) {
-  return target.emulated ? 4096 : std::max(size_t{256} << 20, static_cast<size_t>(4 * target.l2_bytes));
+CudaFlush::CudaFlush(const CudaContext& context)
+    : context_(context),
+      memory_(context,
+              context.device().target.emulated
+                  ? 4096
+                  : std::max(size_t{256} << 20, static_cast<size_t>(4 * context.device().target.l2_bytes)),
+              "the memory that makes the L2 cold") {}
+
+void CudaFlush::enqueue(CudaDriver::Handle stream) {
+  const CudaDriver& driver = context_.driver();
+  context_.check(driver.reset_persisting_l2(), "cuCtxResetPersistingL2Cache");
+  context_.check(driver.set_d32_async(memory_.address(), ++turn_, memory_.size() / 4, stream), "cuMemsetD32Async");
 }
 
 double CudaTimer::time_us(const CudaGraph& graph) {
   const CudaDriver::Handle stream = context_.stream();
-  context_.check(context_.driver().set_d32_async(flush_.address(), ++turn_, flush_.size() / 4, stream),
-                 "cuMemsetD32Async");
+  flush_.enqueue(stream);
   watch_.start(stream);
   graph.launch();
   watch_.stop(stream);

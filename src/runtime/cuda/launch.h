@@ -98,20 +98,32 @@ class CudaMarks {
   std::vector<CudaDriver::Handle> events_;
 };
 
-// How many bytes to overwrite so that the L2 holds nothing of what was there.
-size_t flush_bytes(const CudaTarget& target);
+// Makes the L2 cold: memory of its own is overwritten until nothing is left of what was there.
+class CudaFlush {
+ public:
+  explicit CudaFlush(const CudaContext& context);
+  // Behind what is on the stream. Lines that loads asked the L2 to keep (evict_last), which otherwise outlast what is
+  // overwritten, become ordinary ones at once.
+  void enqueue(CudaDriver::Handle stream);
+  uint64_t address() const { return memory_.address(); }
+  size_t size() const { return memory_.size(); }
 
-// Device time of a graph's launches: `flush` is overwritten before each, so that the L2 holds nothing of its operands.
+ private:
+  const CudaContext& context_;
+  CudaBuffer memory_;
+  unsigned turn_ = 0;
+};
+
+// Device time of a graph's launches with a cold L2.
 class CudaTimer {
  public:
-  CudaTimer(const CudaContext& context, CudaBuffer& flush) : context_(context), flush_(flush), watch_(context) {}
+  explicit CudaTimer(const CudaContext& context) : context_(context), flush_(context), watch_(context) {}
   double time_us(const CudaGraph& graph);
 
  private:
   const CudaContext& context_;
-  CudaBuffer& flush_;
+  CudaFlush flush_;
   CudaStopwatch watch_;
-  unsigned turn_ = 0;
 };
 
 }  // namespace heddle::runtime

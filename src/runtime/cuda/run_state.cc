@@ -144,21 +144,17 @@ std::vector<Tensor> CudaRunState::run(std::span<const Tensor> inputs) {
 std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs, bool cold) {
   if (!cold) return time(inputs, runs, nullptr);
   context_.make_current();
-  const CudaBuffer other(context_, flush_bytes(context_.device().target));
-  return time(inputs, runs, [&](CudaDriver::Handle stream, int run) {
-    const auto word = static_cast<unsigned>(run);
-    context_.check(context_.driver().set_d32_async(other.address(), word, other.size() / 4, stream),
-                   "cuMemsetD32Async");
-  });
+  CudaFlush flush(context_);
+  return time(inputs, runs, [&](CudaDriver::Handle stream) { flush.enqueue(stream); });
 }
 
 std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs,
-                                       const std::function<void(CudaDriver::Handle stream, int run)>& before) {
+                                       const std::function<void(CudaDriver::Handle stream)>& before) {
   context_.make_current();
   send_inputs(inputs);
   std::vector<std::unique_ptr<CudaStopwatch>> watches;
   for (int i = 0; i < runs; ++i) {
-    if (before) before(stream_.handle(), i);
+    if (before) before(stream_.handle());
     watches.push_back(std::make_unique<CudaStopwatch>(context_));
     watches.back()->start(stream_.handle());
     execute(binding_.program);

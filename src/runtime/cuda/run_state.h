@@ -26,7 +26,7 @@ class CudaRunState {
   std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
   // The same, with what `before` puts on the stream ahead of each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs,
-                           const std::function<void(CudaDriver::Handle stream, int run)>& before);
+                           const std::function<void(CudaDriver::Handle stream)>& before);
 
   // The same for each outermost step; medians over runs. A step of the host counts 0.
   std::vector<double> time_steps(std::span<const Tensor> inputs, int runs);
