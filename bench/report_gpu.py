@@ -105,17 +105,20 @@ def models_section(name, result):
 def stitch_section(name, result):
     text = f"## Stitch suite: {name}\n\n" + origin(result)
     text += "Microseconds of CUDA graphs with nothing in the L2, medians of alternating bursts. Over torch.compile: its time over Heddle's.\n"
-    text += f"Of the floor: inputs and outputs once at {result['tbps']} TB/s over Heddle's time less that of an empty graph.\n\n"
-    keys = ["floor_us", "heddle_cold_us", "torch_cold_us", "xla_dispatch_us", "over_torch", "of_floor"]
+    text += f"Of the floor: inputs and outputs once at {result['tbps']} TB/s over Heddle's time less that of an empty graph.\n"
+    text += "Copy: a kernel that reads as many bytes as the inputs have, writes as many as the outputs, and does nothing else.\n\n"
+    keys = ["floor_us", "copy_cold_us", "heddle_cold_us", "torch_cold_us", "xla_dispatch_us", "over_torch", "of_floor"]
     rows = [
         [row["case"], row["type"], *(f"{row[key]:.2f}" if row.get(key) else "-" for key in keys)] for row in result["rows"]
     ]
-    headings = ["case", "type", "floor us", "Heddle", "torch.compile", "XLA, with dispatch", "over torch.compile", "of the floor"]
+    headings = ["case", "type", "floor us", "copy", "Heddle", "torch.compile", "XLA, with dispatch", "over torch.compile", "of the floor"]
     text += table(headings, rows)
     for dtype in dict.fromkeys(row["type"] for row in result["rows"]):
         ratios = [row["over_torch"] for row in result["rows"] if row["type"] == dtype and row.get("over_torch")]
         if ratios:
-            text += f"\n{dtype}: geometric mean over torch.compile {geometric_mean(ratios):.3f}, lowest {min(ratios):.3f}.\n"
+            text += f"\n{dtype}: geometric mean over torch.compile {geometric_mean(ratios):.3f}, lowest {min(ratios):.3f}"
+            copies = [row["copy_over_torch"] for row in result["rows"] if row["type"] == dtype and row.get("copy_over_torch")]
+            text += f"; that of the copies would be {geometric_mean(copies):.3f}.\n" if copies else ".\n"
     return text
 
 

@@ -6,7 +6,8 @@ usage: stitch_gpu.py [--types f32 f16] [--only CASE...] [--rivals torch eager xl
 Every figure but XLA's is the median over bursts of a burst's median: one replay of a CUDA graph between two events, after
 256 MB of other memory were written; bursts of the contestants alternate, each lives in a process of its own. `empty` is a
 graph of one kernel that does next to nothing, timed likewise by each side; the shorter of the two is taken off on both sides
-where a time is compared with the floor (inputs and outputs once at --tbps). XLA's figure is
+where a time is compared with the floor (inputs and outputs once at --tbps). `copy` is what a kernel takes that reads as much as
+the inputs and writes as much as the outputs and does nothing else, the fastest of nine. XLA's figure is
 amortised dispatch with warm caches, so below some 40 us it says little."""
 
 import argparse
@@ -53,11 +54,15 @@ class Worker:
         self.child.wait()
 
 
-def compulsory_bytes(name, dtype):
-    """Of inputs and outputs, each once."""
+def bytes_in_and_out(name, dtype):
+    """Of inputs and of outputs, each once."""
     graph = make_cases.build_case(name, "f32")
-    shapes = [text[text.index("[") + 1 : -1].split(",") for text in graph.parameters] + graph.output_shapes
-    return sum(math.prod(map(int, shape)) for shape in shapes) * (4 if dtype == "f32" else 2)
+    inputs = [text[text.index("[") + 1 : -1].split(",") for text in graph.parameters]
+    return [sum(math.prod(map(int, shape)) for shape in shapes) * (4 if dtype == "f32" else 2) for shapes in (inputs, graph.output_shapes)]
+
+
+def compulsory_bytes(name, dtype):
+    return sum(bytes_in_and_out(name, dtype))
 
 
 def plan_of(name, dtype, options):
@@ -71,9 +76,11 @@ def plan_of(name, dtype, options):
 def measure(name, dtype, ours, rivals, options):
     times, failures = {}, {}
     plan = plan_of(name, dtype, options)
+    copy = f"{options.runs} copy " + " ".join(map(str, bytes_in_and_out(name, dtype)))
     for _ in range(options.bursts):
-        for contestant, worker in [("heddle", ours), *rivals.items()]:
-            answer = worker.ask(f"{options.runs} {plan}" if contestant == "heddle" else options.runs)
+        for contestant, worker in [("heddle", ours), ("copy", ours), *rivals.items()]:
+            line = {"heddle": f"{options.runs} {plan}", "copy": copy}.get(contestant, options.runs)
+            answer = worker.ask(line)
             if "failure" in answer:
                 failures[contestant] = answer["failure"]
             for key, us in answer.items():
@@ -89,12 +96,13 @@ def measure(name, dtype, ours, rivals, options):
         row["of_floor"] = row["floor_us"] / max(row["heddle_cold_us"] - empty, 1e-3)
         if "torch_cold_us" in row:
             row["over_torch"] = row["torch_cold_us"] / row["heddle_cold_us"]
+            row["copy_over_torch"] = row["torch_cold_us"] / row["copy_cold_us"]
             row["over_torch_less_empty"] = (row["torch_cold_us"] - empty) / max(row["heddle_cold_us"] - empty, 1e-3)
     return row
 
 
-COLUMNS = ["floor_us", "heddle_cold_us", "heddle_warm_us", "torch_cold_us", "eager_cold_us", "xla_dispatch_us", "heddle_empty_us",
-           "torch_empty_us", "over_torch", "over_torch_less_empty", "of_floor"]
+COLUMNS = ["floor_us", "copy_cold_us", "heddle_cold_us", "heddle_warm_us", "torch_cold_us", "eager_cold_us", "xla_dispatch_us", "heddle_empty_us",
+           "torch_empty_us", "over_torch", "copy_over_torch", "over_torch_less_empty", "of_floor"]
 
 
 def print_row(row):
@@ -158,7 +166,9 @@ def main():
         ratios = [row["over_torch"] for row in result["rows"] if row["type"] == dtype and "over_torch" in row]
         if ratios:
             result[f"geometric_mean_{dtype}"] = statistics.geometric_mean(ratios)
-            print(f"{dtype}: geometric mean over torch.compile {statistics.geometric_mean(ratios):.3f}, lowest {min(ratios):.3f}")
+            copies = [row["copy_over_torch"] for row in result["rows"] if row["type"] == dtype and "copy_over_torch" in row]
+            print(f"{dtype}: geometric mean over torch.compile {statistics.geometric_mean(ratios):.3f}, lowest {min(ratios):.3f}; "
+                  f"of copies of as many bytes {statistics.geometric_mean(copies):.3f}")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(result, indent=1) + "\n")
     print(f"written: {options.output}")
