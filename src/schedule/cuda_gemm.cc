@@ -64,9 +64,24 @@ constexpr double kWindowsReduceUs = 5.5;
 constexpr double kWindowsBytesPerCycle = 57, kWindowsShare = 0.68;
 constexpr double kStreamUs = 3.5;  // stream-K: flags and sums through the L2, whatever their number
 
+// Operations in a second.
+double sustained(const CudaGemmProblem& p, const CudaTarget& target) {
+  return kSustained16 * 2 / static_cast<double>(size_of(p.in)) / (p.split ? 3 : 1) * target.sms / 132;
+}
+
+// Of a k-tile's row of 128 bytes the L2 gives five of its sectors of 32 bytes, not four, where it begins within one.
+// Of 10992x2696x9560 in bf16, tiles of 192x112 and 128x128 in clusters took 1044 us, of 192x128 and 128x208, which ask
+// for less, 870 and 853 (H200).
+double sectors_over_bytes(const CudaGemmProblem& p, bool a) {
+  const bool k_major = a ? p.a_k_major : p.b_k_major;
+  const int64_t leading = a ? p.lda : p.ldb, row = leading > 0 ? leading : k_major ? p.k : a ? p.m : p.n;
+  return !p.windows && row * static_cast<int64_t>(size_of(p.in)) % 32 != 0 ? 1.25 : 1;
+}
+
 // Cycles for one k-tile of one block, whatever limits. `active`: share of the multiprocessors that load.
-double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major, bool windows, bool split,
-                         double active) {
+double cycles_per_k_tile(const CudaGemmProblem& p, const CudaGemmConfig& c, double active) {
+  const bool windows = p.windows.has_value(), split = p.split;
+  const bool a_k_major = c.swapped ? p.b_k_major : p.a_k_major, b_k_major = c.swapped ? p.a_k_major : p.b_k_major;
   // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
   const double blocks = c.tile_m / 64.0;
   // Of f32 in two parts three products, as fast as shared memory lets them; a warpgroup waits for its own, adds them
@@ -79,8 +94,9 @@ double cycles_per_k_tile(const CudaGemmConfig& c, bool a_k_major, bool b_k_major
   const double writes = windows ? 1 : 0.5;  // what the copy engine writes, beside what is read
   const double shared = (a_bytes + blocks * b_bytes + writes * (a_bytes + b_bytes)) / kSharedBytesPerCycle;
   const double a_share = windows ? kWindowsShare : 1, rate = windows ? kWindowsBytesPerCycle : kL2BytesPerCycle;
-  const double fill =
-      (a_bytes * a_share / c.cluster_n + b_bytes / c.cluster_m) / rate * (kAloneShare + (1 - kAloneShare) * active);
+  const double fill = (a_bytes * a_share * sectors_over_bytes(p, !c.swapped) / c.cluster_n +
+                       b_bytes * sectors_over_bytes(p, c.swapped) / c.cluster_m) /
+                      rate * (kAloneShare + (1 - kAloneShare) * active);
   const double arriving = (a_bytes + b_bytes) / kArrivingBytesPerCycle;
   constexpr double kBarriers = 16;
   return std::max({multiply + kBarriers, shared, fill, arriving, kLeastTileCycles});
@@ -102,6 +118,15 @@ double repack_us(const CudaGemmProblem& p) {
   if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
   constexpr double kLaunchUs = 1.7, kCopiedBytesPerUs = 3.9e6;
   return bytes == 0 ? 0 : kLaunchUs + 2 * bytes / kCopiedBytesPerUs;
+}
+
+// Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a multiprocessor does
+// in a cycle: of 8192x8192x8192 in bf16 128x192 in turns, 128x128 in turns and 128x256 took 2.13, 2.18 and 2.22 million
+// cycles, and 1563, 1577 and 1614 us (H200).
+double at_the_clock_of_load(double compute_us, const CudaGemmProblem& p, const CudaTarget& target) {
+  constexpr double kCyclesShare = 0.7, kFullLoad = 0.86;
+  const double limit_us = p.operations() / (kFullLoad * sustained(p, target)) * 1e6;
+  return compute_us < limit_us ? std::pow(compute_us, kCyclesShare) * std::pow(limit_us, 1 - kCyclesShare) : compute_us;
 }
 
 bool begins_aligned(DType type, int64_t offset) {
@@ -233,15 +258,13 @@ bool brings_near(const CudaGemmProblem& p, const CudaGemmConfig& c) {
 }
 
 double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
-  const double rate = kSustained16 * 2 / static_cast<double>(size_of(p.in)) / (p.split ? 3 : 1) * target.sms / 132;
   constexpr double kBytesPerUs = 4.3e6;
-  return std::max(p.operations() / rate * 1e6, p.bytes() / kBytesPerUs);
+  return std::max(p.operations() / sustained(p, target) * 1e6, p.bytes() / kBytesPerUs);
 }
 
 double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
   if (c.parts > 0) return (c.classed ? 0 : repack_us(p)) + predict_parts_us(p, c, target);
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
-  const bool a_k = c.swapped ? p.b_k_major : p.a_k_major, b_k = c.swapped ? p.a_k_major : p.b_k_major;
   const auto element = static_cast<int64_t>(size_of(p.in));
   const int64_t k_tiles = std::max<int64_t>(ceil_div(p.k * element, tile::kGemmRowBytes), 1);
   const int cluster = c.cluster_m * c.cluster_n;
@@ -249,8 +272,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const int64_t units = ceil_div(m, c.tile_m * c.cluster_m) * ceil_div(n, c.tile_n * c.cluster_n) * p.batch * c.splits;
   const int64_t running = std::min(units, clusters);
   const double share = static_cast<double>(running) * cluster / target.sms;
-  const double tile_cycles = std::max(
-      cycles_per_k_tile(c, a_k, b_k, p.windows.has_value(), p.split, std::min(share, 1.0)), shift_cycles(p, c));
+  const double tile_cycles = std::max(cycles_per_k_tile(p, c, std::min(share, 1.0)), shift_cycles(p, c));
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
   // Pieces of rows that end within a sector of 32 bytes are written in parts.
   // So are those that the end of D cuts, where every tile has one: 100352x144x24 took 26.8 us in tiles of 256x192 and
@@ -268,7 +290,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
     const double cycles =
         each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
     return repack_us(p) + kFirstLoadUs + kStreamUs +
-           std::max({cycles / (kClockGhz * 1e3), p.bytes() / 4.3e6, floor_us(p, target)});
+           std::max(at_the_clock_of_load(cycles / (kClockGhz * 1e3), p, target), p.bytes() / 4.3e6);
   }
   // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
   // cooperative one does not.
@@ -289,7 +311,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const double edges = c.store == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
   const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));
   const double memory_us = (p.bytes() + stored) / (3.5e6 * std::min(1.0, 0.36 + 0.9 * share));
-  double us = repack_us(p) + kFirstLoadUs + std::max({compute_us, memory_us, floor_us(p, target)});
+  double us = repack_us(p) + kFirstLoadUs + std::max(at_the_clock_of_load(compute_us, p, target), memory_us);
   if (cluster > 1) us += kClusterUs;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
