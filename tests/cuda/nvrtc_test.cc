@@ -13,11 +13,14 @@
 
 #include "base/file.h"
 #include "base/thread_pool.h"
+#include "driver/compile.h"
 #include "driver/kernel_set.h"
 #include "heddle/error.h"
 #include "jit/headers.h"
 #include "ops/gemm_kernel.h"
 #include "schedule/config_source.h"
+#include "tests/machine_code.h"
+#include "zoo/zoo.h"
 
 namespace heddle::jit {
 namespace {
@@ -184,6 +187,58 @@ std::string moving(const std::string& name, const std::string& bounds) {
          "#pragma unroll\n"
          "  for (int i = 0; i < 64; ++i) p[(i * 7 % 64) * 1024 + threadIdx.x] = x[i] * x[(i + 5) % 64];\n"
          "}\n";
+}
+
+// What other tests look for in machine code is found where it is.
+TEST_F(NvrtcTest, LoadsOfMachineCodeAreRead) {
+  const std::string head =
+      "#include \"tile/arch/sm80/global.h\"\n#include \"tile/arch/sm90/dependent.h\"\n"
+      "using namespace heddle::tile;\n";
+  const auto unit = [&](const char* body) {
+    return fmt::format(
+        "{}extern \"C\" __global__ void __launch_bounds__(32) take(const int* __restrict__ x, const sm80::Quad* q, "
+        "int* y) {{\n"
+        "  {}\n}}\n",
+        head, body);
+  };
+  const std::string early = unit("sm90::wait_for_previous(); y[threadIdx.x] = x[threadIdx.x];");
+  const std::string late = unit("y[threadIdx.x] = x[threadIdx.x];");
+  const std::string behind = unit("sm90::wait_for_previous(); y[threadIdx.x] = sm90::behind_previous(x)[threadIdx.x];");
+  const std::string table = unit("sm90::wait_for_previous(); y[threadIdx.x] = sinf(y[threadIdx.x]);");
+  const std::string part = unit("y[threadIdx.x] = sm80::load_together(q).words[2];");
+  const std::string whole =
+      unit("const auto w = sm80::load_together(q).words; y[threadIdx.x] = w[0] ^ w[1] ^ w[2] ^ w[3];");
+  const auto wrong = [&](const std::string& text, const char* architecture) {
+    return test::find_wrong_loads(compile_cubin(text, architecture, false).bytes);
+  };
+  EXPECT_EQ(wrong(early, "sm_90a"), "take begins early and reads by ld.global.nc");
+  EXPECT_EQ(wrong(behind, "sm_90a"), "");
+  EXPECT_EQ(wrong(table, "sm_90a"), "");
+  for (const char* architecture : {"sm_80", "sm_90a"}) {
+    EXPECT_EQ(wrong(late, architecture), "");
+    EXPECT_NE(wrong(part, architecture), "") << "load_together() may be used for fewer words now";
+    EXPECT_EQ(wrong(whole, architecture), "");
+    const auto code = test::decode_cubin(compile_cubin(whole, architecture, false).bytes);
+    ASSERT_EQ(code.size(), 1u);
+    EXPECT_EQ(code[0].kernel, "take");
+    ASSERT_EQ(code[0].loads.size(), 1u);
+    EXPECT_EQ(code[0].loads[0].bytes, 16);
+    EXPECT_TRUE(code[0].loads[0].strong);
+  }
+}
+
+// Kernels of every kind as models have them: recurrences, attention, products, stitches, bundles.
+TEST_F(NvrtcTest, KernelsOfModels) {
+  for (const char* name : {"dien", "crnn", "transformer"}) {
+    const std::string path = cache_.path() + "/" + name + ".onnx";
+    zoo::write(name, {}, path);
+    CompileOptions options;
+    options.target = "cuda";
+    options.precision = "f16";
+    const driver::CompiledModel model = driver::compile_model(path, options);
+    ASSERT_FALSE(model.plan->cubins.empty());
+    for (const runtime::Cubin& cubin : model.plan->cubins) EXPECT_EQ(test::find_wrong_loads(cubin.bytes), "") << name;
+  }
 }
 
 TEST_F(NvrtcTest, ASpillIsAnError) {

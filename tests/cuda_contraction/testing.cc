@@ -18,6 +18,7 @@
 #include "schedule/packing.h"
 #include "tests/codegen/harness.h"
 #include "tests/contraction/testing.h"
+#include "tests/machine_code.h"
 
 namespace heddle::testing {
 namespace {
@@ -130,7 +131,7 @@ void CudaBatch::compile() const {
     const auto is_for = [&](const Case& c) { return c.options.sm == sm; };
     if (std::none_of(cases_.begin(), cases_.end(), is_for)) continue;
     try {
-      jit::compile_cubin(unit(sm), architecture, false);
+      EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit(sm), architecture, false).bytes), "");
     } catch (const Error& error) {
       ADD_FAILURE() << architecture << ": " << error.what();
     }

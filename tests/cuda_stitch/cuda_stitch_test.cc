@@ -6,6 +6,7 @@
 #include "ir/text.h"
 #include "jit/cuda/nvrtc.h"
 #include "machine.h"
+#include "tests/machine_code.h"
 
 namespace heddle::testing {
 namespace {
@@ -408,7 +409,6 @@ TEST(CudaStitch, TilesAndEnds) {
   batch.run();
 }
 
-// The suite of memory-bound graphs as machine code, without spills.
 // Through a parameter of its own a kernel would load by ld.global.nc, which an early one must not.
 TEST(CudaStitch, EarlyKernelsTakePointersBehindTheWait) {
   ir::Graph graph;
@@ -427,6 +427,7 @@ TEST(CudaStitch, EarlyKernelsTakePointersBehindTheWait) {
   EXPECT_EQ(pointers, group.kernels[0].desc.operands.size()) << source.text;
 }
 
+// The suite of memory-bound graphs as machine code, without spills.
 TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
   try {
     jit::find_nvrtc();
@@ -450,9 +451,33 @@ TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
       for (const auto& k : group.kernels) sources.push_back(codegen::emit(k.desc, k.config, target));
       std::vector<const codegen::KernelSource*> all;
       for (const auto& source : sources) all.push_back(&source);
-      EXPECT_NO_THROW(jit::compile_cubin(codegen::translation_unit(all), target.cuda.architecture(), false))
-          << name;
+      SCOPED_TRACE(name);
+      const std::string unit = codegen::translation_unit(all);
+      EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, target.cuda.architecture(), false).bytes), "");
     }
+  }
+}
+
+// Blocks of a whole GPU's grid hand each other packets of 16 bytes, of which a column's sum takes four: they are read
+// at once all the same.
+TEST(CudaStitch, PacketsOfAGridAreReadWhole) {
+  try {
+    jit::find_nvrtc();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const Target target = Target::cuda_h200(2);
+  for (const int64_t columns : {8, 16, 32}) {
+    ir::Graph graph;
+    Builder b(graph);
+    const ValueId x = graph.parameter("x", {DType::kF32, {200000, columns}});
+    graph.output("y", b.sub(x, b.mean(x, {0}, true)));
+    const auto group = schedule::schedule(graph, whole_graph(graph), target);
+    ASSERT_EQ(group.kernels.size(), 1u);
+    const codegen::KernelSource source = codegen::emit(group.kernels[0].desc, group.kernels[0].config, target);
+    EXPECT_TRUE(source.launches.at(0).cooperative) << columns;
+    const std::string unit = codegen::translation_unit({&source});
+    EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, target.cuda.architecture(), false).bytes), "") << unit;
   }
 }
 

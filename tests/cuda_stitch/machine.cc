@@ -1,12 +1,16 @@
 #include "machine.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/check.h"
+#include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
+#include "tests/machine_code.h"
 
 namespace heddle::testing {
 namespace {
@@ -18,6 +22,23 @@ const bool kInstalled = [] {
   return true;
 }();
 
+// The emulator's compiler takes more than NVRTC does, which sees the same text wherever it is installed.
+void compile_by_nvrtc(const std::string& unit, const CudaTarget& emulated) {
+  static const bool has_nvrtc = [] {
+    try {
+      jit::find_nvrtc();
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }();
+  if (!has_nvrtc) return;
+  CudaTarget target = emulated;
+  target.emulated = false;
+  const auto compiled = jit::compile_cubin(unit, target.architecture(), true, jit::Slow::kAcceptAtOnce);
+  EXPECT_EQ(test::find_wrong_loads(compiled.bytes), "") << unit;
+}
+
 }  // namespace
 
 RunKernels compile_for_cuda(const std::vector<const codegen::KernelSource*>& kernels, const Target& target) {
@@ -27,8 +48,7 @@ RunKernels compile_for_cuda(const std::vector<const codegen::KernelSource*>& ker
   };
   const auto loaded = std::make_shared<Loaded>();
   const std::string unit = codegen::translation_unit(kernels);
-  // For a look at what NVRTC says to the same text: HEDDLE_TEST_NVRTC=sm_80, where it is installed.
-  if (const char* also = std::getenv("HEDDLE_TEST_NVRTC")) jit::compile_cubin(unit, also, false);
+  if (target.cuda.emulated) compile_by_nvrtc(unit, target.cuda);
   const auto compiled = jit::compile_cubin(unit, target.cuda.architecture(), true);
   loaded->module = std::make_unique<runtime::CudaModule>(loaded->context, compiled.bytes);
   return [loaded](const schedule::ScheduledGroup& group, const std::vector<codegen::KernelSource>& sources,
