@@ -92,18 +92,21 @@ struct GemmWalk {
 };
 
 // A flag between warps of different blocks: what the lanes wrote before raising it is seen by those that took it, who
-// leave it as it was.
+// leave it as it was. The fences are those of the lane that touches the flag, since the memory model takes a fence and
+// the access beside it as one only within a thread; the warp's barrier hands on the rest.
 __device__ inline void raise_flag(uint32_t* flag) {
-  __threadfence();
   __syncwarp();
-  if (threadIdx.x % 32 == 0) atomicExch(flag, 1u);
+  if (threadIdx.x % 32 == 0) {
+    __threadfence();
+    atomicExch(flag, 1u);
+  }
 }
 __device__ inline void take_flag(uint32_t* flag) {
   if (threadIdx.x % 32 == 0) {
     while (atomicCAS(flag, 1u, 0u) == 0) __nanosleep(40);
+    __threadfence();
   }
   __syncwarp();
-  __threadfence();
 }
 
 }  // namespace heddle::tile::sm90
