@@ -48,7 +48,10 @@ Totals totals_of(const CompileReport& report) {
 
 std::string signature(const GroupReport& group) {
   std::string text = fmt::format("{}|{}|{}", group.depth, static_cast<int>(group.kind), group.ops);
-  for (const driver::KernelReport& kernel : group.kernels) text += "|" + kernel.symbol;
+  for (const driver::KernelReport& kernel : group.kernels) {
+    text += "|" + kernel.symbol;
+    for (const CudaLaunch& launch : kernel.launches) text += "|" + launch.symbol;
+  }
   return text;
 }
 

@@ -8,21 +8,28 @@
 
 namespace heddle::codegen {
 
-// One kernel as text. The symbol carries a hash of the text: equal text, equal symbol.
+// Functions as text. The symbol carries a hash of the text without its comments: equal text, equal symbol.
+struct KernelText {
+  std::string symbol;
+  std::vector<std::string> includes;  // "tile/kernel/cpu/gemm.h"
+  std::string text;
+};
+
+// One kernel.
 //
 // For a CPU the text defines `extern "C" void <symbol>(void* const* operands, void* scratch, int64_t begin, int64_t
 // end)`, which runs tasks [begin, end).
 //
-// For a GPU it defines one or more `extern "C" __global__` functions, named <symbol> or <symbol>_<what>, and `launches`
-// says how they run, in order. Everything else in the text lies in a namespace of the symbol's name, since texts are
-// joined into units. Pointer patches and tensor maps count operands as the description does; after its last operand n
-// come two that the driver supplies: n is a workspace of `workspace_bytes`, whose content is arbitrary, n + 1 holds
-// `counter_bytes` (at most kMostCounterBytes) that are zero when the first launch begins and that the last one has to
-// leave zero: semaphores, barriers of the grid. Steps of one run share the counters.
-struct KernelSource {
-  std::string symbol;
-  std::vector<std::string> includes;  // "tile/kernel/cpu/gemm.h"
-  std::string text;
+// For a GPU it defines one or more `extern "C" __global__` functions, named <symbol> or <symbol>_<what>, and so does
+// each of `others`, by itself, so that kernels share what they have in common: a product that leaves sums of parts of k
+// for any epilogue. `launches` says how the functions run, in order. Everything else in a text lies in a namespace of
+// the symbol's name, since texts are joined into units. Pointer patches and tensor maps count operands as the
+// description does; after its last operand n come two that the driver supplies: n is a workspace of `workspace_bytes`,
+// whose content is arbitrary, n + 1 holds `counter_bytes` (at most kMostCounterBytes) that are zero when the first
+// launch begins and that the last one has to leave zero: semaphores, barriers of the grid. Steps of one run share the
+// counters.
+struct KernelSource : KernelText {
+  std::vector<KernelText> others;
   int64_t tasks = 1;
   int64_t scratch_bytes = 0;  // per thread
   std::vector<CudaLaunch> launches;
@@ -31,7 +38,8 @@ struct KernelSource {
 
 KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target);
 
-// Joins kernels into one translation unit; repeated symbols are taken once.
+// Joins texts into one translation unit; repeated symbols are taken once.
+std::string join_texts(const std::vector<const KernelText*>& texts);
 std::string translation_unit(const std::vector<const KernelSource*>& kernels);
 
 }  // namespace heddle::codegen

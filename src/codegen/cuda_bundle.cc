@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/hash.h"
 #include "codegen/cuda_stitch.h"
+#include "codegen/stitch.h"
 #include "codegen/writer.h"
 
 namespace heddle::codegen {
@@ -33,15 +33,6 @@ std::vector<Kind> kinds_of(const CudaBundleDesc& bundle) {
     return a.members[0]->body->blocks < b.members[0]->body->blocks;
   });
   return kinds;
-}
-
-// The kernel is named after its text.
-void name_kernel(KernelSource& source) {
-  source.symbol = fmt::format("bundle_{}", hash_text(source.text).hex().substr(0, 16));
-  constexpr std::string_view kName = "KERNEL_NAME";
-  for (size_t at = source.text.find(kName); at != std::string::npos; at = source.text.find(kName, at)) {
-    source.text.replace(at, kName.size(), source.symbol);
-  }
 }
 
 }  // namespace
@@ -113,7 +104,7 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, const CudaTarget& ta
   }
   out.close();
   source.text = out.text();
-  name_kernel(source);
+  source.symbol = name_kernel(source.text, "bundle");
   source.tasks = blocks;
   launch.symbol = source.symbol;
   source.launches.push_back(std::move(launch));

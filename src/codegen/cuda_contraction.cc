@@ -1,12 +1,15 @@
 #include "codegen/cuda_contraction.h"
 
+#include <iterator>
+#include <utility>
+
 #include "base/check.h"
-#include "base/hash.h"
 #include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_gemm.h"
 #include "codegen/cuda_tile.h"
 #include "codegen/cuda_window.h"
 #include "codegen/includes.h"
+#include "codegen/stitch.h"
 #include "schedule/cuda_contraction.h"
 #include "schedule/cuda_engine.h"
 
@@ -28,13 +31,26 @@ void add_argument(CudaLaunch& launch, const CudaFunctor& functor) {
   launch.arguments.push_back(functor.block);
 }
 
-// Gives launches that are named for "gemm" the kernel's symbol, and the last of them the epilogue.
-KernelSource finish(const CudaGemmUnit& unit, schedule::CudaGemmLaunches made, const std::string& symbol) {
-  for (CudaLaunch& launch : made.launches) launch.symbol.replace(0, std::string_view("gemm").size(), symbol);
+// What kernels are called until their text, after which they are named, is complete; "gemm" in launches.
+constexpr const char* kUnnamed = "KERNEL_NAME";
+
+// Names the kernels and the launches, and gives the last launch the epilogue.
+KernelSource finish(CudaGemmUnit unit, schedule::CudaGemmLaunches made, const Config& config) {
   if (!made.launches.empty()) add_argument(made.launches[static_cast<size_t>(made.epilogue_launch)], unit.epilogue);
+  constexpr std::string_view kMade = "gemm";
+  for (KernelText& kernel : unit.kernels) {
+    const std::string what = kernel.symbol.substr(std::string_view(kUnnamed).size());  // "", "_reduce"
+    const std::string unnamed = std::exchange(kernel.symbol, {});
+    kernel.symbol = name_kernel(kernel.text, what.empty() ? config.algorithm : what.substr(1), unnamed);
+    add_named_headers(kernel);
+    for (CudaLaunch& launch : made.launches) {
+      if (launch.symbol == std::string(kMade) + what) launch.symbol = kernel.symbol;
+    }
+  }
   KernelSource source;
-  source.includes = unit.includes;
-  source.text = unit.text;
+  HEDDLE_CHECK(!unit.kernels.empty(), "a contraction without kernels");
+  static_cast<KernelText&>(source) = std::move(unit.kernels.front());
+  source.others.assign(std::make_move_iterator(unit.kernels.begin() + 1), std::make_move_iterator(unit.kernels.end()));
   source.launches = std::move(made.launches);
   source.workspace_bytes = made.workspace_bytes;
   source.counter_bytes = made.counter_bytes;
@@ -42,16 +58,16 @@ KernelSource finish(const CudaGemmUnit& unit, schedule::CudaGemmLaunches made, c
 }
 
 KernelSource tile_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
-                         const Target& target, const std::string& symbol) {
+                         const Target& target) {
   const schedule::CudaTileConfig g = schedule::tile_config(config);
   const LinesOf lines = schedule::engine_of(g).lines ? LinesOf::kAll : LinesOf::kNone;
   const schedule::CudaTileProblem problem = written_problem(desc, c.epilogue, d, lines);
-  return finish(tile_unit(problem, g, c.epilogue, desc.operands, symbol),
-                schedule::make_launches(problem, g, target.cuda, static_cast<int>(desc.operands.size())), symbol);
+  return finish(tile_unit(problem, g, c.epilogue, desc.operands, kUnnamed),
+                schedule::make_launches(problem, g, target.cuda, static_cast<int>(desc.operands.size())), config);
 }
 
 KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
-                         const Target& target, const std::string& symbol) {
+                         const Target& target) {
   std::string why;
   const auto problem_of = config.algorithm == "sm90w" ? schedule::sm90_windows_problem : schedule::sm90_problem;
   auto problem = problem_of(d, c.epilogue, desc.operands, &why);
@@ -60,7 +76,7 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
   problem->constant_a = !copied && !problem->windows && desc.operands[d.a.operand].constant;
   problem->constant_b = !copied && desc.operands[d.b.operand].constant;
   const schedule::CudaGemmConfig g = schedule::sm90_config(config, *problem);
-  const CudaGemmUnit unit = gemm_unit(*problem, g, c.epilogue, desc.operands, symbol);
+  CudaGemmUnit unit = gemm_unit(*problem, g, c.epilogue, desc.operands, kUnnamed);
   constexpr int kCounters = 4;
   schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda, kCounters);
   const auto own = static_cast<uint32_t>(desc.operands.size());
@@ -72,17 +88,17 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
     }
     for (PointerPatch& patch : launch.pointers) patch.operand = static_cast<int>(operands[size_t(patch.operand)]);
   }
-  return finish(unit, std::move(made), symbol);
+  return finish(std::move(unit), std::move(made), config);
 }
 
 KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d,
-                               const Config& config, const Target& target, const std::string& symbol) {
+                               const Config& config, const Target& target) {
   std::string why;
   const auto problem = schedule::sm90_views_problem(d, c.epilogue, desc.operands, &why);
   HEDDLE_CHECK(problem.has_value(), "sm90v for a product that it does not serve: {}", why);
   const schedule::CudaGemmConfig g = schedule::sm90_config(config, *problem);
   const schedule::CudaTileProblem views = written_problem(desc, c.epilogue, d, LinesOf::kShifted);
-  const CudaGemmUnit unit = gemm_views_unit(*problem, g, views, c.epilogue, desc.operands, symbol);
+  CudaGemmUnit unit = gemm_views_unit(*problem, g, views, c.epilogue, desc.operands, kUnnamed);
   schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda);
   const std::array<uint32_t, 4> operands = {0, 0, c.epilogue.stores.front().operand,
                                             static_cast<uint32_t>(desc.operands.size())};
@@ -95,34 +111,24 @@ KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c,
       add_argument(made.launches[0], {o->text, o->block, o->pointers});
     }
   }
-  return finish(unit, std::move(made), symbol);
-}
-
-KernelSource write(const KernelDesc& desc, const ContractionDesc& c, const Config& config, const Target& target,
-                   const std::string& symbol) {
-  KernelSource source;
-  if (const auto* gemm = std::get_if<CudaGemmDesc>(&c.problem)) {
-    const bool views = config.algorithm == "sm90v" || config.algorithm == "sm90vp";
-    const bool copied = config.algorithm.starts_with("sm90") && !views;
-    const auto make = copied ? sm90_source : views ? sm90_views_source : tile_source;
-    source = make(desc, c, *gemm, config, target, symbol);
-  } else {
-    source = cuda_window_source(desc, c, std::get<WindowDesc>(c.problem), config, symbol);
-  }
-  source.symbol = symbol;
-  add_named_headers(source);
-  return source;
+  return finish(std::move(unit), std::move(made), config);
 }
 
 }  // namespace
 
-KernelSource emit_cuda_contraction(const KernelDesc& desc, const ContractionDesc& contraction, const Config& config,
+KernelSource emit_cuda_contraction(const KernelDesc& desc, const ContractionDesc& c, const Config& config,
                                    const Target& target) {
-  // The symbol carries a hash of the text written with a placeholder for it.
-  const std::string draft = write(desc, contraction, config, target, "kernel").text;
-  const std::string symbol =
-      fmt::format("{}_{}", config.algorithm, hash_text(fmt::format("{}\n{}", target.cuda.architecture(), draft)).hex());
-  return write(desc, contraction, config, target, symbol);
+  if (const auto* gemm = std::get_if<CudaGemmDesc>(&c.problem)) {
+    const bool views = config.algorithm == "sm90v" || config.algorithm == "sm90vp";
+    const bool copied = config.algorithm.starts_with("sm90") && !views;
+    const auto make = copied ? sm90_source : views ? sm90_views_source : tile_source;
+    return make(desc, c, *gemm, config, target);
+  }
+  KernelSource source = cuda_window_source(desc, c, std::get<WindowDesc>(c.problem), config, kUnnamed);
+  source.symbol = name_kernel(source.text, config.algorithm, kUnnamed);
+  source.launches.front().symbol = source.symbol;
+  add_named_headers(source);
+  return source;
 }
 
 }  // namespace heddle::codegen

@@ -37,9 +37,9 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
       "  static constexpr bool kWholeColumns = {}, kNear = {};\n"
       "  static constexpr auto kStore = tile::GemmStore::{};\n"
       "}};\n",
-      multiplied_type(p), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong,
-      c.cluster_m, c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped,
-      c.stream, c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b, streams(p, c, true),
+      multiplied_type(p), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong, c.cluster_m,
+      c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped, c.stream,
+      c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b, streams(p, c, true),
       streams(p, c, false), !c.swapped && p.n % c.tile_n == 0, brings_near(p, c), kStores[static_cast<int>(c.store)]);
 }
 
@@ -62,8 +62,7 @@ std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c)
       multiplied_type(p), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
       c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, streams(p, c, true), streams(p, c, false),
       c.classed || (c.swapped ? p.constant_b : p.constant_a), c.swapped ? p.constant_a : p.constant_b,
-      c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue",
-      c.classed ? schedule::classes_of(p, c.swapped) : 1);
+      c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue", c.classed ? schedule::classes_of(p, c.swapped) : 1);
 }
 
 // The kernel of gemm_sm90_parts.h.
@@ -113,14 +112,25 @@ std::string multiply_text(const CudaGemmProblem& p, const CudaGemmConfig& c, con
       near ? ", &near" : "");
 }
 
-std::string reduce_text(const CudaGemmProblem& p, const std::string& symbol) {
-  return fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__(128)\n"
-      "    {0}_reduce(const __grid_constant__ tile::GemmReduceArgs args,\n"
-      "               const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-      "  tile::cuda::gemm_reduce<tile::sm90::accumulator_t<{1}>>(args, epilogue);\n"
-      "}}\n",
-      symbol, multiplied_type(p));
+std::string in_namespace(const std::string& symbol, const std::string& text) {
+  return fmt::format("namespace {0}_parts {{\n{1}}}  // namespace {0}_parts\n", symbol, text);
+}
+
+// A kernel without a functor.
+KernelText plain_kernel(const std::string& symbol, std::string_view function, std::string_view args,
+                        std::string_view header) {
+  return {symbol,
+          {std::string(header)},
+          fmt::format("extern \"C\" __global__ void __launch_bounds__(tile::kGemmRepackThreads)\n"
+                      "    {}(const __grid_constant__ tile::{} args) {{\n"
+                      "  tile::{}(args);\n"
+                      "}}\n",
+                      symbol, args, function)};
+}
+
+// The sums that the kernels of sm_90a leave.
+std::string_view sum_type(const CudaGemmProblem& p) {
+  return schedule::cuda_storage(is_int(p.in) ? DType::kI32 : DType::kF32);
 }
 
 std::string multiply_views_text(const CudaGemmConfig& c, const std::string& symbol) {
@@ -139,9 +149,22 @@ std::string multiply_views_text(const CudaGemmConfig& c, const std::string& symb
 }  // namespace
 
 std::string CudaGemmUnit::source() const {
-  std::string unit;
-  for (const std::string& path : includes) unit += "#include \"" + path + "\"\n";
-  return unit + "namespace tile = heddle::tile;\n\n" + text;
+  std::vector<const KernelText*> texts;
+  for (const KernelText& kernel : kernels) texts.push_back(&kernel);
+  return join_texts(texts);
+}
+
+KernelText reduce_kernel(std::string_view sum_type, const CudaFunctor& epilogue, const std::string& symbol) {
+  KernelText kernel{symbol + "_reduce", {}, in_namespace(symbol + "_reduce", epilogue.text)};
+  kernel.includes = {"tile/kernel/cuda/gemm_reduce.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+  kernel.text += fmt::format(
+      "extern \"C\" __global__ void __launch_bounds__(128)\n"
+      "    {0}(const __grid_constant__ tile::GemmReduceArgs args,\n"
+      "        const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
+      "  tile::cuda::gemm_reduce<{1}>(args, epilogue);\n"
+      "}}\n",
+      kernel.symbol, sum_type);
+  return kernel;
 }
 
 CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const schedule::Epilogue& epilogue,
@@ -149,35 +172,26 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   const bool partial = c.store == GemmStore::kPartial;
   const bool repack = schedule::needs_repack(p) && !c.classed;
   CudaGemmUnit unit;
-  unit.includes = {c.parts > 0 ? "tile/kernel/cuda/gemm_sm90_parts.h" : "tile/kernel/cuda/gemm_sm90.h",
-                   "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
-  if (p.windows) unit.includes.emplace_back("tile/kernel/cuda/gemm_sm90_windows.h");
-  if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
-  if (repack) unit.includes.emplace_back("tile/kernel/cuda/repack.h");
   unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
   HEDDLE_CHECK(!brings_near(p, c) || unit.epilogue.near == p.near->operand, "the matrix beside D is another");
-  std::string& text = unit.text;
-  text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
-  if (p.k > 0) text += c.parts > 0 ? parts_config_text(p, c) : config_text(p, c);
-  text += fmt::format("}}  // namespace {}_parts\n", symbol);
-  if (p.k > 0) text += c.parts > 0 ? parts_text(p, c, symbol) : multiply_text(p, c, symbol);
-  if (partial) text += reduce_text(p, symbol);
+  if (p.k > 0) {
+    KernelText& kernel = unit.kernels.emplace_back();
+    kernel.symbol = symbol;
+    kernel.includes = {c.parts > 0 ? "tile/kernel/cuda/gemm_sm90_parts.h" : "tile/kernel/cuda/gemm_sm90.h",
+                       "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+    if (p.windows) kernel.includes.emplace_back("tile/kernel/cuda/gemm_sm90_windows.h");
+    const std::string config = c.parts > 0 ? parts_config_text(p, c) : config_text(p, c);
+    kernel.text = in_namespace(symbol, (partial ? "" : unit.epilogue.text) + config) +
+                  (c.parts > 0 ? parts_text(p, c, symbol) : multiply_text(p, c, symbol));
+  }
+  if (partial) unit.kernels.push_back(reduce_kernel(sum_type(p), unit.epilogue, symbol));
   if (c.classed) {
-    unit.includes.emplace_back("tile/kernel/cuda/class_copies.h");
-    text += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(tile::kGemmRepackThreads)\n"
-        "    {}_copies(const __grid_constant__ tile::GemmClassCopiesArgs args) {{\n"
-        "  tile::gemm_class_copies(args);\n"
-        "}}\n",
-        symbol);
+    unit.kernels.push_back(plain_kernel(symbol + "_copies", "gemm_class_copies", "GemmClassCopiesArgs",
+                                        "tile/kernel/cuda/class_copies.h"));
   }
   if (repack) {
-    text += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(tile::kGemmRepackThreads)\n"
-        "    {}_repack(const __grid_constant__ tile::GemmRepackArgs args) {{\n"
-        "  tile::gemm_repack(args);\n"
-        "}}\n",
-        symbol);
+    unit.kernels.push_back(
+        plain_kernel(symbol + "_repack", "gemm_repack", "GemmRepackArgs", "tile/kernel/cuda/repack.h"));
   }
   return unit;
 }
@@ -187,21 +201,21 @@ CudaGemmUnit gemm_views_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, 
                              const std::string& symbol) {
   const bool partial = c.store == GemmStore::kPartial;
   CudaGemmUnit unit;
-  unit.includes = {c.parts > 0 ? "tile/kernel/cuda/gemm_sm90_parts.h" : "tile/kernel/cuda/gemm_sm90_views.h",
-                   "tile/kernel/cuda/operand.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
-  if (partial) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
   unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
-  unit.text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
   if (p.k > 0) {
-    unit.text += views.a.text + views.b.text;
+    KernelText& kernel = unit.kernels.emplace_back();
+    kernel.symbol = symbol;
+    kernel.includes = {c.parts > 0 ? "tile/kernel/cuda/gemm_sm90_parts.h" : "tile/kernel/cuda/gemm_sm90_views.h",
+                       "tile/kernel/cuda/operand.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
     const auto& a = c.swapped ? views.b : views.a;
     const auto& b = c.swapped ? views.a : views.b;
-    unit.text += fmt::format("using A = {};\nusing B = {};\n", a.type, b.type);
-    unit.text += c.parts > 0 ? parts_config_text(p, c) : config_text(p, c);
+    const std::string types = fmt::format("using A = {};\nusing B = {};\n", a.type, b.type);
+    const std::string config = c.parts > 0 ? parts_config_text(p, c) : config_text(p, c);
+    kernel.text =
+        in_namespace(symbol, (partial ? "" : unit.epilogue.text) + views.a.text + views.b.text + types + config) +
+        (c.parts > 0 ? parts_text(p, c, symbol) : multiply_views_text(c, symbol));
   }
-  unit.text += fmt::format("}}  // namespace {}_parts\n", symbol);
-  if (p.k > 0) unit.text += c.parts > 0 ? parts_text(p, c, symbol) : multiply_views_text(c, symbol);
-  if (partial) unit.text += reduce_text(p, symbol);
+  if (partial) unit.kernels.push_back(reduce_kernel(sum_type(p), unit.epilogue, symbol));
   return unit;
 }
 

@@ -54,33 +54,26 @@ std::string multiply_text(const CudaInstance& instance, const CudaTileConfig& c,
 
 CudaGemmUnit tile_unit(const CudaTileProblem& p, const CudaTileConfig& c, const schedule::Epilogue& epilogue,
                        const std::vector<schedule::Operand>& operands, const std::string& symbol) {
-  const bool reduce = c.splits > 1 || p.k == 0;
   const CudaInstance instance = schedule::engine_of(c).instance(p, c);
   CudaGemmUnit unit;
-  if (p.k > 0) unit.includes = {std::string(instance.header), "tile/kernel/cuda/operand.h"};
-  if (reduce) unit.includes.emplace_back("tile/kernel/cuda/gemm_reduce.h");
-  for (const char* path : {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}) unit.includes.emplace_back(path);
   unit.epilogue = cuda_epilogue(epilogue, operands);
-  std::string& text = unit.text;
-  text = fmt::format("namespace {}_parts {{\n", symbol) + unit.epilogue.text;
   if (p.k > 0) {
+    KernelText& kernel = unit.kernels.emplace_back();
+    kernel.symbol = symbol;
+    kernel.includes = {std::string(instance.header), "tile/kernel/cuda/operand.h", "tile/kernel/cuda/row.h",
+                       "tile/op/cuda/stitch.h"};
+    std::string& text = kernel.text;
+    text = fmt::format("namespace {}_parts {{\n", symbol) + (c.splits > 1 ? "" : unit.epilogue.text);
     const schedule::CudaTileView view = schedule::view_of(p, c.swapped);
     const schedule::CudaOperand &a = *view.a, &b = *view.b;
     text += a.text + b.text + fmt::format("using A = {};\n", a.type);
     text += instance.stream ? fmt::format("struct B : {} {{\n  static constexpr bool kStream = true;\n}};\n", b.type)
                             : fmt::format("using B = {};\n", b.type);
-    text += config_text(instance, c.splits > 1);
+    text += config_text(instance, c.splits > 1) + fmt::format("}}  // namespace {}_parts\n", symbol) +
+            multiply_text(instance, c, symbol);
   }
-  text += fmt::format("}}  // namespace {}_parts\n", symbol);
-  if (p.k > 0) text += multiply_text(instance, c, symbol);
-  if (reduce) {
-    text += fmt::format(
-        "extern \"C\" __global__ void __launch_bounds__(128)\n"
-        "    {0}_reduce(const __grid_constant__ tile::GemmReduceArgs args,\n"
-        "               const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-        "  tile::cuda::gemm_reduce<{1}>(args, epilogue);\n"
-        "}}\n",
-        symbol, schedule::cuda_storage(p.accumulator()));
+  if (c.splits > 1 || p.k == 0) {
+    unit.kernels.push_back(reduce_kernel(schedule::cuda_storage(p.accumulator()), unit.epilogue, symbol));
   }
   return unit;
 }

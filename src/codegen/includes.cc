@@ -26,7 +26,7 @@ constexpr Named kNamed[] = {
 
 }  // namespace
 
-void add_named_headers(KernelSource& source) {
+void add_named_headers(KernelText& source) {
   for (const Named& named : kNamed) {
     if (source.text.find(named.text) == std::string::npos) continue;
     const auto at = std::find(source.includes.begin(), source.includes.end(), named.header);

@@ -23,8 +23,23 @@ using schedule::StitchDesc;
 using schedule::Store;
 using schedule::VarId;
 
+namespace {
+
+// Comments say which nodes of the model a line is for, and layers of different names share kernels.
+std::string without_comments(std::string_view text) {
+  std::string rest;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    rest.append(line.substr(0, line.find("//"))).push_back('\n');
+  }
+  return rest;
+}
+
+}  // namespace
+
 std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
-  const std::string symbol = fmt::format("{}_{}", prefix, hash_text(text).hex().substr(0, 16));
+  const std::string symbol = fmt::format("{}_{}", prefix, hash_text(without_comments(text)).hex().substr(0, 16));
   size_t at = text.find(placeholder);
   HEDDLE_CHECK(at != std::string::npos, "the text does not name its kernel");
   for (; at != std::string::npos; at = text.find(placeholder, at)) text.replace(at, placeholder.size(), symbol);

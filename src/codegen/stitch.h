@@ -8,8 +8,8 @@ namespace heddle::codegen {
 KernelSource emit_stitch(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
                          const schedule::Config& config);
 
-// The symbol of a kernel whose text is complete except for its name, written as `placeholder`: equal text, equal
-// symbol.
+// The symbol of a kernel whose text is complete except for its name, written as `placeholder`: equal text but
+// for comments, equal symbol.
 std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder = "KERNEL_NAME");
 
 }  // namespace heddle::codegen

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/check.h"
@@ -19,6 +20,20 @@ namespace heddle::codegen {
 
 namespace {
 
+// Where a function's name stands before its parameters; npos if it is not there.
+size_t find_function(std::string_view text, std::string_view name) {
+  return text.find(fmt::format(" {}(", name));
+}
+
+KernelText& text_with(KernelSource& source, const std::string& function) {
+  if (find_function(source.text, function) != std::string::npos) return source;
+  const auto other = std::find_if(source.others.begin(), source.others.end(), [&](const KernelText& kernel) {
+    return find_function(kernel.text, function) != std::string::npos;
+  });
+  HEDDLE_CHECK(other != source.others.end(), "no kernel is named {}", function);
+  return *other;
+}
+
 // Lets launches begin before the one in front of them has ended (tile/arch/sm90/dependent.h). Kernels whose launch is
 // early already see to it themselves, and so do all that are named after a text that says whether theirs is. Long ones
 // stay as they are, whose blocks would crowd where the kernel in front leaves room, beside a small L1 if that has much
@@ -32,13 +47,12 @@ void begin_early(KernelSource& source, bool long_running, const CudaTarget& targ
     const bool waits = launch.early;
     launch.early = !long_running && is_one_wave(launch, target, kFewRegisters);
     if (waits || !done.insert(launch.symbol).second) continue;
-    const size_t name = source.text.find(fmt::format(" {}(", launch.symbol));
-    const size_t body = name == std::string::npos ? name : source.text.find('{', name);
-    HEDDLE_CHECK(body != std::string::npos, "no kernel is named {}", launch.symbol);
-    source.text.insert(body + 1,
+    KernelText& kernel = text_with(source, launch.symbol);
+    const size_t body = kernel.text.find('{', find_function(kernel.text, launch.symbol));
+    kernel.text.insert(body + 1,
                        "\n  heddle::tile::sm90::let_next_begin();\n  heddle::tile::sm90::wait_for_previous();");
+    kernel.includes.emplace_back("tile/arch/sm90/dependent.h");
   }
-  if (!done.empty()) source.includes.emplace_back("tile/arch/sm90/dependent.h");
 }
 
 KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
@@ -84,16 +98,25 @@ KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& conf
   return source;
 }
 
-std::string translation_unit(const std::vector<const KernelSource*>& kernels) {
+std::string join_texts(const std::vector<const KernelText*>& texts) {
   std::set<std::string> includes, symbols;
-  for (const KernelSource* kernel : kernels) includes.insert(kernel->includes.begin(), kernel->includes.end());
-  std::string text;
-  for (const std::string& path : includes) text += "#include \"" + path + "\"\n";
-  text += "\nnamespace tile = heddle::tile;\n";
-  for (const KernelSource* kernel : kernels) {
-    if (symbols.insert(kernel->symbol).second) text += "\n" + kernel->text;
+  for (const KernelText* kernel : texts) includes.insert(kernel->includes.begin(), kernel->includes.end());
+  std::string unit;
+  for (const std::string& path : includes) unit += "#include \"" + path + "\"\n";
+  unit += "\nnamespace tile = heddle::tile;\n";
+  for (const KernelText* kernel : texts) {
+    if (symbols.insert(kernel->symbol).second) unit += "\n" + kernel->text;
   }
-  return text;
+  return unit;
+}
+
+std::string translation_unit(const std::vector<const KernelSource*>& kernels) {
+  std::vector<const KernelText*> texts;
+  for (const KernelSource* kernel : kernels) {
+    texts.push_back(kernel);
+    for (const KernelText& other : kernel->others) texts.push_back(&other);
+  }
+  return join_texts(texts);
 }
 
 }  // namespace heddle::codegen

@@ -56,49 +56,57 @@ std::vector<runtime::Cubin> compile_cubins(const KernelSet& kernels, int count, 
 }  // namespace
 
 const std::string& KernelSet::add(codegen::KernelSource source) {
-  const std::string symbol = source.symbol;
-  std::set<std::string> names;
+  std::vector<Kernel*> kernels;
+  const auto take = [&](codegen::KernelText text) {
+    const std::string symbol = text.symbol;
+    const auto found = kernels_.try_emplace(symbol, Kernel{std::move(text), {}}).first;
+    kernels.push_back(&found->second);
+  };
+  for (codegen::KernelText& other : source.others) take(std::move(other));
+  take(std::move(static_cast<codegen::KernelText&>(source)));
+  const std::string& symbol = kernels.back()->text.symbol;
   for (const CudaLaunch& launch : source.launches) {
-    HEDDLE_CHECK(launch.symbol == symbol || launch.symbol.starts_with(symbol + "_"), "{} launches {}", symbol,
-                 launch.symbol);
-    names.insert(launch.symbol);
+    const auto defines = [&](const Kernel* kernel) {
+      return launch.symbol == kernel->text.symbol || launch.symbol.starts_with(kernel->text.symbol + "_");
+    };
+    const auto kernel = std::find_if(kernels.begin(), kernels.end(), defines);
+    HEDDLE_CHECK(kernel != kernels.end(), "{} launches {}", symbol, launch.symbol);
+    (*kernel)->symbols.insert(launch.symbol);
   }
-  const auto found = kernels_.try_emplace(symbol, Kernel{std::move(source), {}}).first;
-  found->second.symbols.merge(names);
-  return found->first;
+  return symbol;
 }
 
 std::vector<KernelUnit> KernelSet::units(int count) const {
   std::vector<const Kernel*> order;
   for (const auto& [symbol, kernel] : kernels_) order.push_back(&kernel);
   std::stable_sort(order.begin(), order.end(),
-                   [](const auto* a, const auto* b) { return a->source.text.size() > b->source.text.size(); });
+                   [](const auto* a, const auto* b) { return a->text.text.size() > b->text.text.size(); });
   // The largest first, each to the unit that is the smallest so far.
   const auto cut = static_cast<size_t>(std::clamp<int64_t>(count, 1, static_cast<int64_t>(order.size())));
-  std::vector<std::vector<const codegen::KernelSource*>> parts(cut);
+  std::vector<std::vector<const codegen::KernelText*>> parts(cut);
   std::vector<KernelUnit> units(cut);
   std::vector<size_t> sizes(cut);
   for (const Kernel* kernel : order) {
     const auto smallest = static_cast<size_t>(std::min_element(sizes.begin(), sizes.end()) - sizes.begin());
-    parts[smallest].push_back(&kernel->source);
+    parts[smallest].push_back(&kernel->text);
     units[smallest].symbols.insert(units[smallest].symbols.end(), kernel->symbols.begin(), kernel->symbols.end());
-    sizes[smallest] += kernel->source.text.size();
+    sizes[smallest] += kernel->text.text.size();
   }
-  for (size_t i = 0; i < cut; ++i) units[i].text = codegen::translation_unit(parts[i]);
+  for (size_t i = 0; i < cut; ++i) units[i].text = codegen::join_texts(parts[i]);
   return units;
 }
 
 KernelUnit KernelSet::unit_of(const std::set<std::string>& symbols) const {
   KernelUnit unit;
-  std::vector<const codegen::KernelSource*> sources;
+  std::vector<const codegen::KernelText*> texts;
   for (const auto& [name, kernel] : kernels_) {
     const bool named = std::any_of(kernel.symbols.begin(), kernel.symbols.end(),
                                    [&](const std::string& symbol) { return symbols.contains(symbol); });
     if (!named) continue;
-    sources.push_back(&kernel.source);
+    texts.push_back(&kernel.text);
     unit.symbols.insert(unit.symbols.end(), kernel.symbols.begin(), kernel.symbols.end());
   }
-  unit.text = codegen::translation_unit(sources);
+  unit.text = codegen::join_texts(texts);
   return unit;
 }
 

@@ -15,10 +15,10 @@ struct KernelUnit {
   std::vector<std::string> symbols;  // that launches name; on a GPU only
 };
 
-// The kernels of a model by symbol: layers with equal descriptions share them.
+// The texts of a model's kernels by symbol: layers share those that they have in common.
 class KernelSet {
  public:
-  // Returns the symbol.
+  // Returns the symbol of the kernel.
   const std::string& add(codegen::KernelSource source);
   size_t size() const { return kernels_.size(); }
   // Cut into at most `count` translation units of similar size.
@@ -28,8 +28,8 @@ class KernelSet {
 
  private:
   struct Kernel {
-    codegen::KernelSource source;
-    std::set<std::string> symbols;
+    codegen::KernelText text;
+    std::set<std::string> symbols;  // that launches name
   };
   std::map<std::string, Kernel> kernels_;
 };

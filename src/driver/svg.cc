@@ -111,7 +111,10 @@ Box make_box(const GroupReport& group) {
 
 std::string signature(const GroupReport& group) {
   std::string text = fmt::format("{}|{}", static_cast<int>(group.kind), group.ops);
-  for (const KernelReport& kernel : group.kernels) text += "|" + kernel.symbol;
+  for (const KernelReport& kernel : group.kernels) {
+    text += "|" + kernel.symbol;
+    for (const CudaLaunch& launch : kernel.launches) text += "|" + launch.symbol;
+  }
   return text;
 }
 

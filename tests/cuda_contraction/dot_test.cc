@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "codegen/stitch.h"
 #include "schedule/config_source.h"
 #include "schedule/cuda_contraction.h"
 #include "testing.h"
@@ -90,6 +91,38 @@ TEST(CudaDot, ResultsOf16BitsHaveShortEpilogues) {
                                 type));
     EXPECT_EQ(batch.unit(0).find("tile::fast::tanh") != std::string::npos, std::string_view(type) != "f32") << type;
   }
+}
+
+// What leaves sums of parts of k does not know the epilogue, what adds them not the product.
+TEST(CudaDot, ProductsShareKernels) {
+  const auto text = [](int64_t m, int64_t k, std::string_view op) {
+    return fmt::format(R"(graph g(%x: f32[{0},{1}]) {{
+      %w = constant {{value = f32[{1},40]{{1}}}}
+      %b = constant {{value = f32[40]{{1}}}}
+      %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}} : f32[{0},40]
+      %1 = broadcast(%b) {{shape = [{0},40], dims = [1]}} : f32[{0},40]
+      %2 = {2}(%0, %1) : f32[{0},40]
+      return "y" = %2
+    }})",
+                       m, k, op);
+  };
+  const CudaBatch::Options split{.algorithm = "mma", .split = true};
+  CudaBatch batch;
+  batch.add("sum", text(150, 900, "add"), split);
+  batch.add("product", text(150, 900, "mul"), split);
+  batch.add("another length", text(149, 900, "mul"), split);
+  const std::string unit = batch.unit(90);
+  size_t kernels = 0;
+  for (size_t at = 0; (at = unit.find("__global__", at)) != std::string::npos; ++at) ++kernels;
+  EXPECT_EQ(kernels, 3u) << unit;
+  batch.run();
+}
+
+TEST(CudaDot, KernelsAreNamedForWhatTheyDo) {
+  const auto name = [](std::string text) { return codegen::name_kernel(text, "k"); };
+  EXPECT_EQ(name("void KERNEL_NAME() {\n  f();  // of Conv\n}\n"),
+            name("void KERNEL_NAME() {\n  f();  // of Add\n}\n"));
+  EXPECT_NE(name("void KERNEL_NAME() {\n  f();\n}\n"), name("void KERNEL_NAME() {\n  g();\n}\n"));
 }
 
 TEST(CudaDot, Threads) {
