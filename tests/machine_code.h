@@ -12,7 +12,8 @@
 namespace heddle::test {
 
 // A kernel's loads from global memory, in sm_80 and sm_90a alike: instructions of 128 bits whose lowest 12 are 0x981
-// (LDG), bits 73 to 75 the size and 76 to 80 what else may happen to the memory. As nvdisasm (CUDA 13.0) reads them.
+// (LDG; LDGSTS is cp.async), bits 73 to 75 the size and 76 to 80 what else may happen to the memory. As nvdisasm
+// (CUDA 13.0) reads them.
 struct MachineCode {
   struct Load {
     int bytes;
@@ -22,20 +23,23 @@ struct MachineCode {
   std::string kernel;
   std::vector<Load> loads;
   bool waits = false;   // griddepcontrol.wait
+  bool before = false;  // something reads before the first of these, in the order of the text
   bool tables = false;  // of the compiler's library, which are constants: in the fourth bank lie their addresses
 };
 
 inline MachineCode decode_machine_code(std::string name, std::string_view text) {
-  constexpr uint64_t kLoad = 0x981, kWait = 0x82e, kWeak = 1, kConstant = 9, kTables = 4;
+  constexpr uint64_t kLoad = 0x981, kCopy = 0xfae, kWait = 0x82e, kWeak = 1, kConstant = 9, kTables = 4;
   constexpr uint64_t kReadConstants[] = {0x624, 0xa02, 0xab9, 0xb82};  // IMAD.MOV, MOV, ULDC, LDC
   constexpr int kBytes[8] = {1, 1, 2, 2, 4, 8, 16, 16};
   MachineCode code;
   code.kernel = std::move(name);
+  bool reads = false;
   for (size_t at = 0; at + 16 <= text.size(); at += 16) {
     uint64_t words[2];
     std::memcpy(words, text.data() + at, sizeof words);
     const uint64_t opcode = words[0] & 0xfff, order = words[1] >> 12 & 0x1f;
-    code.waits = code.waits || opcode == kWait;
+    reads = reads || opcode == kLoad || opcode == kCopy;
+    if (opcode == kWait && !code.waits) code.waits = true, code.before = reads;
     for (const uint64_t reads : kReadConstants) {
       code.tables = code.tables || (opcode == reads && (words[0] >> 54 & 0x1f) == kTables);
     }
@@ -67,10 +71,12 @@ inline std::vector<MachineCode> decode_cubin(std::string_view cubin) {
   return kernels;
 }
 
-// "", or which kernel reads what it must not: an early one by ld.global.nc (tile/arch/sm90/dependent.h), or any one a
-// part of what another block stored as a whole (tile/arch/sm80/global.h).
+// "", or which kernel reads what it must not: an early one by ld.global.nc, or before it waits, what the copy engine
+// does not bring (tile/arch/sm90/dependent.h); or any one a part of what another block stored as a whole
+// (tile/arch/sm80/global.h).
 inline std::string find_wrong_loads(std::string_view cubin) {
   for (const MachineCode& code : decode_cubin(cubin)) {
+    if (code.before) return code.kernel + " begins early and reads before it waits";
     for (const MachineCode::Load& load : code.loads) {
       if (load.constant && code.waits && !code.tables) return code.kernel + " begins early and reads by ld.global.nc";
       if (load.strong && load.bytes != 16) {

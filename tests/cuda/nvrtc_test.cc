@@ -72,7 +72,9 @@ void compile_tiles(const ops::GemmProblem& p, size_t most = 100, std::string_vie
     if (f.algorithm != family || !c->rejected.empty() || seen.size() == most) continue;
     if (++turn % 3 != 0 || !seen.insert({f.tile_m, f.tile_n, f.micro_m, f.ping_pong, f.swapped}).second) continue;
     const std::string unit = ops::make_kernel(gemm, f, CudaTarget{}).unit;
-    EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << schedule::name_of(f) << "\n" << unit;
+    EXPECT_NO_THROW(EXPECT_EQ(test::find_wrong_loads(compile_cubin(unit, "sm_90a", false).bytes), ""))
+        << schedule::name_of(f) << "\n"
+        << unit;
   }
   EXPECT_GE(seen.size(), 1u);
 }
@@ -138,7 +140,7 @@ TEST_F(NvrtcTest, WhatATunerTimes) {
   pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       try {
-        compile_cubin(units[i].second, "sm_90a", false);
+        failures[i] = test::find_wrong_loads(compile_cubin(units[i].second, "sm_90a", false).bytes);
       } catch (const Error& error) {
         failures[i] = units[i].first + ": " + error.what();
       }
@@ -202,6 +204,7 @@ TEST_F(NvrtcTest, LoadsOfMachineCodeAreRead) {
         head, body);
   };
   const std::string early = unit("sm90::wait_for_previous(); y[threadIdx.x] = x[threadIdx.x];");
+  const std::string before = unit("const int v = *y; sm90::wait_for_previous(); y[threadIdx.x] = v;");
   const std::string late = unit("y[threadIdx.x] = x[threadIdx.x];");
   const std::string behind = unit("sm90::wait_for_previous(); y[threadIdx.x] = sm90::behind_previous(x)[threadIdx.x];");
   const std::string table = unit("sm90::wait_for_previous(); y[threadIdx.x] = sinf(y[threadIdx.x]);");
@@ -212,6 +215,7 @@ TEST_F(NvrtcTest, LoadsOfMachineCodeAreRead) {
     return test::find_wrong_loads(compile_cubin(text, architecture, false).bytes);
   };
   EXPECT_EQ(wrong(early, "sm_90a"), "take begins early and reads by ld.global.nc");
+  EXPECT_EQ(wrong(before, "sm_90a"), "take begins early and reads before it waits");
   EXPECT_EQ(wrong(behind, "sm_90a"), "");
   EXPECT_EQ(wrong(table, "sm_90a"), "");
   for (const char* architecture : {"sm_80", "sm_90a"}) {

@@ -270,6 +270,17 @@ TEST_F(CudaExecutorTest, AMissingKernelIsADamagedPlan) {
   error_of([&] { executor(small_plan()); }, ErrorCode::kDamagedArtefact);
 }
 
+// Its blocks would wait for each other for ever.
+TEST_F(CudaExecutorTest, AGridThatDoesNotFitIsADamagedPlan) {
+  Plan plan = *on_gpu(*small_plan());
+  CudaLaunch& launch = std::get<CudaStep>(plan.steps[1].action).launches.at(0);
+  launch.cooperative = true;
+  EXPECT_NO_THROW(executor(std::make_shared<const Plan>(plan)));
+  launch.grid[0] = 1 << 20;
+  EXPECT_THAT(error_of([&] { executor(std::make_shared<const Plan>(plan)); }, ErrorCode::kDamagedArtefact),
+              HasSubstr("1048576 blocks wait for each other"));
+}
+
 TEST_F(CudaExecutorTest, AGpuThatIsNotThere) {
   const auto plan = on_gpu(*small_plan());
   EXPECT_THAT(error_of([&] { CudaExecutor(plan, pool(), nullptr, 77); }, ErrorCode::kDevice), HasSubstr("cuda:77"));
@@ -305,6 +316,53 @@ TEST_F(CudaExecutorTest, RunsWaitForMemoryThatOthersHold) {
   }
   for (auto& thread : threads) thread.join();
   error_of([&] { executor(large_plan(24 << 20)); }, ErrorCode::kOutOfMemory);
+}
+
+TEST_F(CudaExecutorTest, WeightsThatDoNotFitDoOnceThereIsRoom) {
+  if (!is_emulated()) GTEST_SKIP() << "a GPU has more memory than a test should take";
+  constexpr int64_t kFloats = int64_t{4} << 20;
+  PlanWriter w;
+  const uint32_t c = w.constant(floats(std::vector<float>(kFloats, 3)));
+  w.kernel("increment", {c, w.output("y", DType::kF32, {kSize})}, kSize);
+  const auto plan = on_gpu(*w.finish());
+  {
+    const Variable memory("HEDDLE_EMULATED_MEMORY", std::to_string(12 << 20));
+    const std::string why = error_of([&] { executor(plan); }, ErrorCode::kOutOfMemory);
+    EXPECT_THAT(why, HasSubstr("the weights needs 16777216 bytes"));
+    EXPECT_THAT(why, HasSubstr("are free"));
+  }
+  EXPECT_EQ(values_of(executor(plan).run({})[0]), std::vector<float>(kSize, 4));
+}
+
+// There is room for one run, and each that fails gives it up.
+TEST_F(CudaExecutorTest, RunsThatFailMakeRoomForOthers) {
+  if (!is_emulated()) GTEST_SKIP() << "a GPU has more memory than a test should take";
+  const Variable memory("HEDDLE_EMULATED_MEMORY", std::to_string(40 << 20));
+  PlanWriter w;
+  const uint32_t x = w.input("x", DType::kF32, {kSize}), a = w.arena(DType::kF32, {kSize});
+  const uint32_t b = w.arena(DType::kF32, {int64_t{6} << 20});
+  w.kernel("increment", {x, a}, kSize);
+  w.kernel("increment", {a, b}, kSize);
+  const uint32_t d = w.arena(DType::kF32, {kSize});
+  w.step(ReferenceStep{"", {a}, {d}});
+  w.kernel("increment", {d, w.output("y", DType::kF32, {kSize})}, kSize);
+  const CudaExecutor gpu = executor(on_gpu(*w.finish()), std::make_shared<Doubler>());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < 6; ++round) {
+        const bool fails = (round + t) % 2 == 0;
+        const Tensor input = floats(std::vector<float>(kSize, fails ? 98.0f : static_cast<float>(t)));
+        if (fails) {
+          EXPECT_THROW(gpu.run(std::span(&input, 1)), Error);
+        } else {
+          EXPECT_EQ(values_of(gpu.run(std::span(&input, 1))[0]),
+                    std::vector<float>(kSize, static_cast<float>(2 * t + 3)));
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
 }
 
 // On a GPU the driver gives a process no context any more after this.
