@@ -1,5 +1,7 @@
 #include "runtime/cuda/executor.h"
 
+#include <exception>
+
 #include "base/check.h"
 
 namespace heddle::runtime {
@@ -33,28 +35,42 @@ uint64_t CudaExecutor::device_bytes() const {
   return code_.constant_bytes() + (free_.size() + taken_) * state_bytes_;
 }
 
+// States are made one at a time: two that each fit by themselves must not refuse each other half of their memory. What
+// one holder gave up while another state was being made may be what that lacked.
 std::unique_ptr<CudaRunState> CudaExecutor::take_state() const {
   std::unique_lock lock(mutex_);
   for (;;) {
-    ++taken_;
+    changed_.wait(lock, [&] { return !free_.empty() || !making_; });
     if (!free_.empty()) {
+      ++taken_;
       std::unique_ptr<CudaRunState> state = std::move(free_.back());
       free_.pop_back();
       return state;
     }
+    const bool alone = taken_ == 0;
+    const uint64_t given_back = given_back_;
+    making_ = true;
     lock.unlock();
+    std::unique_ptr<CudaRunState> state;
+    std::exception_ptr why;
+    bool wants_memory = false;
     try {
-      return make_state();
+      state = make_state();
     } catch (const Error& error) {
-      lock.lock();
-      --taken_;
-      if (error.code() != ErrorCode::kOutOfMemory || (taken_ == 0 && free_.empty())) throw;
+      wants_memory = error.code() == ErrorCode::kOutOfMemory;
+      why = std::current_exception();
     } catch (...) {
-      lock.lock();
-      --taken_;
-      throw;
+      why = std::current_exception();
     }
-    given_back_.wait(lock, [&] { return !free_.empty() || taken_ == 0; });
+    lock.lock();
+    making_ = false;
+    changed_.notify_all();
+    if (state != nullptr) {
+      ++taken_;
+      return state;
+    }
+    if (alone || !wants_memory) std::rethrow_exception(why);
+    changed_.wait(lock, [&] { return given_back_ != given_back; });
   }
 }
 
@@ -65,9 +81,10 @@ auto CudaExecutor::with_state(Use&& use) const {
     {
       const std::lock_guard lock(mutex_);
       --taken_;
+      ++given_back_;
       if (state != nullptr) free_.push_back(std::move(state));
     }
-    given_back_.notify_all();
+    changed_.notify_all();
   };
   try {
     auto result = use(*state);

@@ -42,9 +42,11 @@ class CudaExecutor : public Executor {
   mutable CudaCode code_;
   size_t graphs_ = 0, pinned_bytes_ = 0, state_bytes_ = 0;
   mutable std::mutex mutex_;
-  mutable std::condition_variable given_back_;
+  mutable std::condition_variable changed_;
   mutable std::vector<std::unique_ptr<CudaRunState>> free_;
   mutable size_t taken_ = 0;
+  mutable uint64_t given_back_ = 0;  // or given up, so far
+  mutable bool making_ = false;
 };
 
 }  // namespace heddle::runtime
