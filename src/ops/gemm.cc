@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <string_view>
@@ -73,6 +75,16 @@ std::vector<Choice> choose(const CudaContext& context, const ResolvedGemm& gemm,
   return choices;
 }
 
+// CU_STREAM_PER_THREAD: one name for the streams of all threads.
+const CudaDriver::Handle kStreamPerThread = reinterpret_cast<CudaDriver::Handle>(uintptr_t{2});
+
+// Of no two threads the same, as their identifiers are when one has ended.
+uint64_t number_of_thread() {
+  static std::atomic<uint64_t> threads{0};
+  thread_local const uint64_t number = ++threads;
+  return number;
+}
+
 }  // namespace
 
 class Gemm::Impl {
@@ -108,7 +120,7 @@ class Gemm::Impl {
   std::unique_ptr<runtime::CudaModule> module_;
   std::unique_ptr<Launcher> launcher_;
   mutable std::mutex mutex_;
-  mutable std::vector<std::pair<CudaDriver::Handle, std::unique_ptr<runtime::CudaBuffer>>> workspaces_;
+  mutable std::map<std::pair<CudaDriver::Handle, uint64_t>, std::unique_ptr<runtime::CudaBuffer>> workspaces_;
 };
 
 Gemm::Impl::Impl(const GemmProblem& problem, const PrepareOptions& options) : gemm_(resolve(problem)) {
@@ -195,13 +207,14 @@ void Gemm::Impl::check_overlaps(std::span<const uint64_t> addresses) const {
 
 // The counters lie behind the workspace; kernels leave them zero.
 uint64_t Gemm::Impl::workspace_of(CudaDriver::Handle stream) const {
+  const uint64_t thread = stream == kStreamPerThread ? number_of_thread() : 0;
   const std::lock_guard lock(mutex_);
-  for (const auto& [of, buffer] : workspaces_) {
-    if (of == stream) return buffer->address();
+  std::unique_ptr<runtime::CudaBuffer>& workspace = workspaces_[{stream, thread}];
+  if (workspace == nullptr) {
+    context_->make_current();
+    workspace = zeroed(*context_, counters_at() + counter_bytes_);
   }
-  context_->make_current();
-  workspaces_.emplace_back(stream, zeroed(*context_, counters_at() + counter_bytes_));
-  return workspaces_.back().second->address();
+  return workspace->address();
 }
 
 void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream,

@@ -125,6 +125,37 @@ GemmProblem fused_problem() {
   return p;
 }
 
+// One name means a stream of each thread, with a workspace of its own.
+TEST_F(OpsGemm, ThreadsHaveDefaultStreamsOfTheirOwn) {
+  GemmProblem p;
+  p.m = 16, p.n = 16, p.k = 8192;
+  p.in = p.out = DType::kF64;
+  p.transpose_b = true;
+  Call c = make_call(p);
+  const Gemm gemm = Gemm::prepare(p);
+  ASSERT_GT(gemm.workspace_bytes(), 0) << gemm.config();
+  const auto free_bytes = [&] {
+    size_t free = 0, total = 0;
+    context_->check(context_->driver().memory_info(&free, &total), "cuMemGetInfo");
+    return static_cast<int64_t>(free);
+  };
+  const auto call = [&] {
+    gemm(c.a.address(), c.b.address(), c.d.address(), reinterpret_cast<void*>(uintptr_t{2}));
+    expect_result(c, [](double x, int64_t, int64_t, int64_t) { return x; });
+  };
+  int64_t before = free_bytes();
+  for (int i = 0; i < 2; ++i) {
+    std::thread([&] {
+      call();
+      const int64_t after = free_bytes();
+      EXPECT_LE(after, before - gemm.workspace_bytes());
+      call();
+      EXPECT_EQ(free_bytes(), after);
+      before = after;
+    }).join();
+  }
+}
+
 TEST_F(OpsGemm, ComputesAFusedProduct) {
   Call c = make_call(fused_problem());
   const Gemm gemm = Gemm::prepare(fused_problem());
