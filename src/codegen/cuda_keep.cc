@@ -60,10 +60,11 @@ const CudaKeep* CudaSweepWriter::copied(const CudaStage& stage) {
 
 // All copies are under way before the first of them is waited for.
 void CudaSweepWriter::write_copies(const CudaStage& stage, const Point& p) {
-  constexpr int64_t kGroups = 4;
-  const int64_t inner = body_.inner_steps(stage.spread), each = (inner + kGroups - 1) / kGroups;
+  const int64_t most = stage.copies ? 1 : 4;  // groups
+  const int64_t inner = body_.inner_steps(stage.spread), each = (inner + most - 1) / most;
   const int64_t groups = (inner + each - 1) / each, full = body_.full_steps(stage.spread);
   for (const Pass pass : {Pass::kCopy, Pass::kUse}) {
+    if (pass == Pass::kUse && stage.copies) return;
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t from = g * each, to = std::min(inner, from + each);
       if (pass == Pass::kUse) out_.line("tile::sm80::wait_copies<{}>();", groups - 1 - g);

@@ -30,23 +30,10 @@ CudaSweepWriter::CudaSweepWriter(const CudaStitchDesc& body, Writer& out)
   Style style;
   style.cuda = true;
   style.index = index_type();
-  style.narrow = stores_narrow();
   for (const GridDim& d : body.grid) {
     if (d.block > 1) style.multiples[d.start] = d.block;
   }
   emitter_.set_style(std::move(style));
-}
-
-// Whether all that is stored has 16 bits.
-bool CudaSweepWriter::stores_narrow() const {
-  for (const auto* stages : {&body_.stages, &body_.after}) {
-    for (const CudaStage& stage : *stages) {
-      for (const Store& s : stage.stores) {
-        if (s.dtype != DType::kF16 && s.dtype != DType::kBF16) return false;
-      }
-    }
-  }
-  return true;
 }
 
 const GridDim* CudaSweepWriter::blocked(VarId v) const {
@@ -204,6 +191,7 @@ std::string CudaSweepWriter::number(ExprId e, DType dtype) {
 
 void CudaSweepWriter::write(const CudaStage& stage) {
   if (stage.sync) sync(body_.team);
+  if (stage.waits) out_.line("tile::sm80::wait_copies<0>();");
   for (const CudaReduction& r : stage.reductions) out_.comment(r.comment);
   declare_results(stage);
   out_.open("{");
@@ -345,7 +333,7 @@ void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
   emitter_.push_scope();
   hoist(stage, known);
   const int64_t full = body_.full_steps(s);
-  if (outer == 1 && inner > kFewCopies && copied(stage) != nullptr) {
+  if (outer == 1 && (stage.copies || inner > kFewCopies) && copied(stage) != nullptr) {
     write_copies(stage, p);
   } else if (inner > 1 && !p.inner_valid.empty() && full > 0) {
     // What all threads have goes without a question, so that the loads of several steps are in flight together.
@@ -421,6 +409,8 @@ void CudaSweepWriter::write_body(const CudaStage& stage, Pass pass) {
       const std::string to = fmt::format("tile::cuda::shared_address({})", place_of(stage, k));
       if (bytes == 16 && body_.once.count(body_.pool[k.value].id) != 0) {
         out_.line("tile::sm80::copy_async_once({}, {});", to, emitter_.place(k.value));
+      } else if (bytes == 16 && stage.copies) {
+        out_.line("tile::sm80::copy_async_repeated({}, {});", to, emitter_.place(k.value));
       } else {
         out_.line("tile::sm80::copy_async<{0}>({1}, {2}, {0});", bytes, to, emitter_.place(k.value));
       }

@@ -52,7 +52,6 @@ class CudaSweepWriter {
     int team = 32;
   };
 
-  bool stores_narrow() const;
   std::string index_type() const { return body_.wide_index ? "int64_t" : "int"; }
   const schedule::GridDim* blocked(schedule::VarId v) const;
   std::string value_type(const schedule::CudaReduction& r) const;

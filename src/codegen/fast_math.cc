@@ -1,4 +1,5 @@
-// Functions of values that are rounded to 16 bits or fewer, in the short forms of tile/op/cuda/fast.h.
+// Functions in shorter forms: those of tile/op/cuda/fast.h for values that are rounded to 16 bits or fewer, and some of
+// tile/op/cuda/math.h for all.
 #include <cmath>
 #include <cstring>
 
@@ -138,7 +139,7 @@ std::optional<RampProduct> ramp_product_of(const ExprPool& pool, ExprId id) {
 }
 
 struct Form {
-  const char* function;
+  std::string_view function;
   ExprId argument;
 };
 
@@ -146,25 +147,25 @@ std::optional<Form> form_of(const ExprPool& pool, ExprId id) {
   const Expr& e = pool[id];
   switch (e.op) {
     case Op::kExp:
-      return Form{"exp", e.args[0]};
+      return Form{"tile::fast::exp", e.args[0]};
     case Op::kTanh:
-      return Form{"tanh", e.args[0]};
+      return Form{"tile::fast::tanh", e.args[0]};
     case Op::kMul:
-      if (const auto y = gelu_of(pool, id)) return Form{"gelu", *y};
-      if (const auto y = silu_of(pool, id)) return Form{"silu", *y};
+      if (const auto y = gelu_of(pool, id)) return Form{"tile::fast::gelu", *y};
+      if (const auto y = silu_of(pool, id)) return Form{"tile::fast::silu", *y};
       return std::nullopt;
     case Op::kAdd:
-      if (const Expr* tanh = beside_one(pool, id, Op::kTanh)) return Form{"tanh_plus_one", tanh->args[0]};
-      if (const Expr* erf = beside_one(pool, id, Op::kErf)) return Form{"erf_plus_one", erf->args[0]};
+      if (const Expr* tanh = beside_one(pool, id, Op::kTanh)) return Form{"tile::fast::tanh_plus_one", tanh->args[0]};
+      if (const Expr* erf = beside_one(pool, id, Op::kErf)) return Form{"tile::erf_plus_one", erf->args[0]};
       return std::nullopt;
     case Op::kDiv:
-      if (const auto y = sigmoid_of(pool, id)) return Form{"sigmoid", *y};
+      if (const auto y = sigmoid_of(pool, id)) return Form{"tile::fast::sigmoid", *y};
       return std::nullopt;
     case Op::kLog1p: {
       const Expr* exp = as_op(pool, e.args[0], Op::kExp);
       const Expr* minus = exp != nullptr ? as_op(pool, exp->args[0], Op::kNeg) : nullptr;
-      if (minus != nullptr && as_op(pool, minus->args[0], Op::kAbs) != nullptr) return Form{"log1p_exp", exp->args[0]};
-      return std::nullopt;
+      if (minus == nullptr || as_op(pool, minus->args[0], Op::kAbs) == nullptr) return std::nullopt;
+      return Form{"tile::fast::log1p_exp", exp->args[0]};
     }
     default:
       return std::nullopt;
@@ -217,25 +218,23 @@ std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
   const Expr& expr = pool_[e];
   if ((!style_.cuda && !style_.fast) || computed_type(expr.dtype) != "float") return std::nullopt;
   const bool is_wide = wide(e);
+  const auto keep_form = [&](const Form& form) {
+    const std::string argument = widened(value(form.argument), is_wide);
+    return keep(e, {declare(e, fmt::format("{}({})", form.function, argument)), expr.dtype, is_wide});
+  };
   if (!style_.fast) {
-    const auto form = rounded_ || style_.narrow ? form_of(pool_, e) : std::nullopt;
+    const auto form = form_of(pool_, e);
+    const auto is = [&](std::string_view name) { return form->function == name; };
     // The others' errors are those of 16 bits, and grow in what follows.
-    const auto is = [&](const char* name) { return std::string_view(form->function) == name; };
-    const bool exact = form && is("erf_plus_one");
-    if (exact || (form && rounded_ && (e == *rounded_ || is("exp") || is("sigmoid")))) {
-      const std::string argument = widened(value(form->argument), is_wide);
-      return keep(e, {declare(e, fmt::format("tile::fast::{}({})", form->function, argument)), expr.dtype, is_wide});
-    }
+    const auto rounds = [&] { return e == *rounded_ || is("tile::fast::exp") || is("tile::fast::sigmoid"); };
+    if (form && (is("tile::erf_plus_one") || (rounded_ && rounds()))) return keep_form(*form);
     if (expr.op != Op::kDiv || divisors_.count(expr.args[1]) != 0 || !divides_by_logistic(pool_, e)) {
       return std::nullopt;
     }
     const std::string a = widened(value(expr.args[0]), is_wide), b = widened(value(expr.args[1]), is_wide);
     return keep(e, {declare(e, fmt::format("tile::divide_by_logistic({}, {})", a, b)), expr.dtype, is_wide});
   }
-  if (const auto form = form_of(pool_, e)) {
-    const std::string argument = widened(value(form->argument), is_wide);
-    return keep(e, {declare(e, fmt::format("tile::fast::{}({})", form->function, argument)), expr.dtype, is_wide});
-  }
+  if (const auto form = form_of(pool_, e)) return keep_form(*form);
   if (const auto p = expr.op == Op::kMul ? ramp_product_of(pool_, e) : std::nullopt) {
     const std::string y = widened(value(p->ramp.y), is_wide);
     std::string text = fmt::format("tile::fast::times_ramp({}, {:.9e}f, {:.9e}f)", y, p->ramp.slope, p->ramp.offset);

@@ -20,7 +20,7 @@ constexpr Named kNamed[] = {
     {"round_storage", "tile/op/narrow.h"},
     {"cast_bits", "tile/op/narrow.h"},
     {"tile::fast::", "tile/op/cuda/fast.h"},
-    {"tile::sm80::copy_async", "tile/arch/sm80/cp_async.h"},
+    {"tile::sm80::wait_copies", "tile/arch/sm80/cp_async.h"},
     {"shared_address", "tile/arch/sm80/shared.h"},
 };
 

@@ -45,7 +45,6 @@ struct Style {
   std::string index = "int64_t";                      // the type of loop variables
   std::map<schedule::VarId, int64_t> multiples = {};  // divisors of variables
   bool fast = false;    // results are rounded to 16 bits or fewer: tile/op/cuda/fast.h serves
-  bool narrow = false;  // they are when they are stored: what has errors of 2^-20 serves
 };
 
 std::string_view storage_type(DType dtype);   // "tile::half"

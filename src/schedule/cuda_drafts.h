@@ -17,6 +17,7 @@ struct CudaDraft {
   std::optional<Stage::Scan> scan;
   CudaSpread spread;
   bool placed = false;  // `spread` is chosen
+  bool copies = false;  // as CudaStage
 };
 
 // The sweeps of a kernel between their first draft and the description: how their points are spread over threads, and
@@ -152,8 +153,11 @@ class CudaDrafts {
   static int64_t size_in_words(DType dtype);
   static int64_t words_of_stored(int64_t elements, DType dtype);
   void keep(size_t first, ExprId e, std::vector<int64_t>& words);
+  int64_t kept_bytes(DType stored, const CudaSpread& spread);
+  void keep_shared(CudaKeep& keep, DType stored, const CudaSpread& spread);
   std::vector<ExprId> plain_loads(const Draft& d, uint64_t least) const;
   ExprId local_over(const CudaSpread& spread, const CudaKeep& keep);
+  bool copies_ahead(ExprId e, const CudaSpread& spread);
   void load_ahead();
   void load_before();
   bool has_cut_step(const CudaSpread& spread);

@@ -333,7 +333,6 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
   const int64_t cost = elements * size_in_words(pool_[e].dtype);
   bool registers = steps <= kMostSteps;
   for (size_t s = first; s < last; ++s) registers = registers && words[s] + cost <= register_words();
-  const int64_t lanes = std::min(spread.active, mapping_.threads);  // of a block
   // In shared memory operands lie as they are in memory, so that they may be copied there.
   if (!registers && pool_[e].kind == Expr::Kind::kOp && pool_[e].op == ir::Op::kCast) {
     const Expr& from = pool_[pool_[e].args[0]];
@@ -341,20 +340,17 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
   }
   const bool plain = pool_[e].kind == Expr::Kind::kLoad;
   const DType stored = plain ? pool_[e].dtype : compute_dtype(pool_[e].dtype);
-  const int64_t bytes = elements * lanes * static_cast<int64_t>(size_of(stored));
-  if (!registers &&
-      (mapping_.team == 1 || spread.everywhere || pool_[e].dtype == DType::kBool || !fits_shared(bytes))) {
+  if (!registers && (mapping_.team == 1 || spread.everywhere || pool_[e].dtype == DType::kBool ||
+                     !fits_shared(kept_bytes(stored, spread)))) {
     schemes_.push_back({text_of(e), Scheme::kIndependent, false,
                         fmt::format("read or computed in each sweep: {} values a thread do not stay", elements)});
     return;
   }
-  CudaKeep keep{e, next_local_++, pool_[e].dtype, !registers};
+  CudaKeep keep{e, next_local_++, pool_[e].dtype};
   if (registers) {
     for (size_t s = first; s < last; ++s) words[s] += cost;
   } else {
-    keep.shared = true;
-    scratch_.push_back({stored, elements * lanes});
-    keep_buffers_[keep.local] = first_scratch_ + static_cast<uint32_t>(scratch_.size()) - 1;
+    keep_shared(keep, stored, spread);
   }
   schemes_.push_back({text_of(e), registers ? Scheme::kLocal : Scheme::kRegional, false,
                       fmt::format("{} values a thread in {}", elements, registers ? "registers" : "shared memory")});
@@ -363,6 +359,17 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
   for (size_t later = first + 1; later < drafts_.size(); ++later) {
     if (shares(first, later)) replace(drafts_[later], with);
   }
+}
+
+// Of what the threads of a block keep in shared memory, each its own points.
+int64_t CudaDrafts::kept_bytes(DType stored, const CudaSpread& spread) {
+  const int64_t lanes = std::min(spread.active, mapping_.threads);
+  return steps_of(spread) * spread.vector * lanes * static_cast<int64_t>(size_of(stored));
+}
+void CudaDrafts::keep_shared(CudaKeep& keep, DType stored, const CudaSpread& spread) {
+  keep.shared = true;
+  scratch_.push_back({stored, kept_bytes(stored, spread) / static_cast<int64_t>(size_of(stored))});
+  keep_buffers_[keep.local] = first_scratch_ + static_cast<uint32_t>(scratch_.size()) - 1;
 }
 
 // ---- Loads ahead of their use
@@ -389,6 +396,15 @@ ExprId CudaDrafts::local_over(const CudaSpread& spread, const CudaKeep& keep) {
   return pool_.local(keep.dtype, keep.local, varies);
 }
 
+// What all rows of several waves share is copied to shared memory where a row keeps many registers: the compiler would
+// let its loads wait for those of the row, whose registers they then take.
+bool CudaDrafts::copies_ahead(ExprId e, const CudaSpread& spread) {
+  constexpr int64_t kMost = 3, kKeptWords = 24, kWave = 1024;  // steps; words of a thread; threads of a multiprocessor
+  if (mapping_.gang > 1 || mapping_.turns > 1 || mapping_.team <= kWarp || spread.everywhere) return false;
+  if (mapping_.blocks * mapping_.threads <= cuda_.sms * kWave || steps_of(spread) > kMost || is_streamed(e)) return false;
+  return *std::max_element(words_.begin(), words_.end()) >= kKeptWords && fits_shared(kept_bytes(pool_[e].dtype, spread));
+}
+
 // What later sweeps of few steps read is asked for at the beginning, so that a chain of reductions does not wait for
 // memory several times.
 void CudaDrafts::load_ahead() {
@@ -403,17 +419,20 @@ void CudaDrafts::load_ahead() {
       const int64_t cost = steps * spread.vector * size_in_words(pool_[e].dtype);
       if (cost > budget || pool_[e].dtype == DType::kBool) continue;
       budget -= cost;
-      Draft* first = shares(0, later) ? &drafts_[0] : nullptr;
+      const bool copies = copies_ahead(e, spread);
+      Draft* first = shares(0, later) && !copies ? &drafts_[0] : nullptr;
       for (Draft& d : ahead) {
-        if (first == nullptr && d.spread == spread) first = &d;
+        if (first == nullptr && !copies && !d.copies && d.spread == spread) first = &d;
       }
       if (first == nullptr) {
         first = &ahead.emplace_back();
         first->loops = first->kept = drafts_[later].loops;
         first->spread = spread;
         first->placed = true;
+        first->copies = copies;
       }
-      const CudaKeep keep{e, next_local_++, pool_[e].dtype};
+      CudaKeep keep{e, next_local_++, pool_[e].dtype};
+      if (copies) keep_shared(keep, pool_[e].dtype, spread);
       first->keeps.push_back(keep);
       const std::map<ExprId, ExprId> with = {{e, local_over(spread, keep)}};
       for (size_t k = 1; k < drafts_.size(); ++k) {

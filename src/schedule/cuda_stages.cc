@@ -48,6 +48,7 @@ class CudaStageBuilder : public CudaDrafts {
     find_once();
     mark_barriers(desc_->stages);
     mark_barriers(desc_->after);
+    mark_copies(desc_->stages);
     desc_->scratch = std::move(scratch_);
     desc_->schemes = std::move(schemes_);
     desc_->wide_index = needs_wide_index();
@@ -189,6 +190,7 @@ class CudaStageBuilder : public CudaDrafts {
   CudaStage finish(Draft& d) {
     CudaStage stage;
     stage.scan = d.scan;
+    stage.copies = d.copies;
     transpose_loads(d, stage);
     stage.spread = d.spread;
     stage.unrolled = steps_of(d.spread) <= kMostSteps;
@@ -266,6 +268,25 @@ class CudaStageBuilder : public CudaDrafts {
       stage.sync = touches_scratch(stage, writes) && dirty;
       if (stage.sync) dirty = false;
       dirty = dirty || writes;
+    }
+  }
+
+  // Copies are waited for where one of them is read first. A barrier behind them keeps the compiler from letting them
+  // wait for what the next sweep loads, too.
+  void mark_copies(std::vector<CudaStage>& stages) const {
+    std::set<uint32_t> copied;
+    for (size_t i = 0; i < stages.size(); ++i) {
+      CudaStage& stage = stages[i];
+      stage.sync = stage.sync || (i > 0 && stages[i - 1].copies && !stage.copies);
+      std::vector<ExprId> roots;
+      for (const CudaReduction& r : stage.reductions) roots.push_back(r.value);
+      for (const CudaKeep& k : stage.keeps) roots.push_back(k.value);
+      for (const Store& s : stage.stores) roots.push_back(s.value);
+      visit_exprs(pool_, roots, [&](ExprId e) {
+        stage.waits = stage.waits || (pool_[e].kind == Expr::Kind::kLocal && copied.count(pool_[e].id) != 0);
+      });
+      if (stage.waits) return;
+      if (stage.copies) copied.insert(stage.keeps[0].local);
     }
   }
 

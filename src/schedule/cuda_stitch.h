@@ -76,6 +76,8 @@ struct CudaStage {
   std::optional<Stage::Scan> scan;
   bool unrolled = false;  // few steps, written out: what is kept lies in registers
   bool sync = false;      // needs what other threads wrote before
+  bool copies = false;    // only has what it keeps, one operand, copied to shared memory, and does not wait for it
+  bool waits = false;     // for such copies: the first sweep that reads one
 };
 
 // A kernel over memory-bound nodes for a GPU: a grid of independent iterations, each done by a team of threads in a

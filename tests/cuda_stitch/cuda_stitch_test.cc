@@ -1,6 +1,8 @@
 // What only a GPU's mapping has: teams of every size, rows that share a block with column sums, tiles, odd ends.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/file.h"
 #include "heddle/error.h"
 #include "ir/text.h"
@@ -71,6 +73,56 @@ TEST(CudaStitch, TurnsShareScratch) {
     const auto sums = b.reduce("sum", input(b, "x", DType::kU8, {17011, 8, 4}), {2}, false);
     b.graph().output("y", b.sub(sums, b.reduce("max", sums, {1}, true)));
   });
+  batch.run();
+}
+
+TEST(CudaStitch, OnePlusErf) {
+  Batch batch;
+  for (double scale : {1.0, 4.0, 1e4}) {
+    batch.add(
+        "of a variable times " + std::to_string(scale),
+        [&](Builder& b) {
+          const auto x = b.binary(Op::kMul, input(b, "x", DType::kF32, {5000}), scale);
+          b.graph().output("y", b.binary(Op::kAdd, b.unary(Op::kErf, x), 1.0));
+        },
+        3e-7);
+  }
+  batch.run();
+}
+
+// Rows in several waves whose threads keep so much that what all rows share is copied to shared memory.
+void two_layer_norms(Builder& b, int64_t m, int64_t n, DType dtype) {
+  const auto x = input(b, "x", dtype, {m, n}), r = input(b, "r", dtype, {m, n});
+  const auto g = input(b, "g", dtype, {n}), c = input(b, "c", dtype, {n});
+  const auto normalised = [&](ValueId v) {
+    const auto centred = b.sub(v, b.mean(v, {1}, true));
+    const auto variance = b.binary(Op::kAdd, b.mean(b.mul(centred, centred), {1}, true), 1e-5);
+    return b.add(b.mul(b.mul(centred, b.unary(Op::kRsqrt, variance)), g), c);
+  };
+  const auto h = normalised(b.add(x, r));
+  const auto erf = b.unary(Op::kErf, b.binary(Op::kMul, h, std::sqrt(0.5)));
+  const auto gelu = b.mul(b.binary(Op::kMul, h, 0.5), b.binary(Op::kAdd, erf, 1.0));
+  b.graph().output("y", normalised(b.add(gelu, x)));
+}
+TEST(CudaStitch, WhatRowsShareIsCopiedAhead) {
+  Target target = test_target();
+  target.cuda.sms = 1;
+  for (DType dtype : {DType::kF32, DType::kF16}) {
+    ir::Graph graph;
+    Builder b(graph);
+    two_layer_norms(b, 24, dtype == DType::kF32 ? 768 : 1536, dtype);
+    const auto group = schedule::schedule(graph, whole_graph(graph), target);
+    ASSERT_EQ(group.kernels.size(), 1u);
+    const auto& kernel = group.kernels[0];
+    const std::string text = codegen::emit(kernel.desc, kernel.config, target).text;
+    EXPECT_NE(text.find("copy_async_repeated"), std::string::npos) << text;
+  }
+  Batch batch(target);
+  for (int64_t n : {768, 760, 762, 1150}) {  // a cut step; narrower accesses
+    const std::string name = std::to_string(n);
+    batch.add("two layer norms " + name, [&](Builder& b) { two_layer_norms(b, 24, n, DType::kF32); });
+    batch.add("two layer norms in f16 " + name, [&](Builder& b) { two_layer_norms(b, 24, 2 * n, DType::kF16); });
+  }
   batch.run();
 }
 

@@ -29,6 +29,11 @@ __device__ inline void copy_async_once(uint32_t to, const void* from) {
 #endif
 }
 
+// The same of 16 bytes that stay in the L1.
+__device__ inline void copy_async_repeated(uint32_t to, const void* from) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
 // Ends a group: the copies of this thread since the last one, possibly none.
 __device__ inline void commit_copies() {
   asm volatile("cp.async.commit_group;" ::: "memory");

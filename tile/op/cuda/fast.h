@@ -53,22 +53,6 @@ TILE_INLINE vec<float, W> tanh_plus_one(vec<float, W> a) {
   return map_lanes(a, [](float x) { return 2.0f * detail::logistic2(x * -2.88539008f); });
 }
 
-// 1 + erf(x); error 2^-21.
-template <int W>
-TILE_INLINE vec<float, W> erf_plus_one(vec<float, W> a) {
-  return map_lanes(a, [](float x) {
-    // 1 - erf(t) as a power of two, whose exponent is fitted.
-    const float t = cuda::min_or_nan(__builtin_fabsf(x), 5.0f);
-    float p = __builtin_fmaf(t, -0.000142106597f, 0.00366459368f);
-    p = __builtin_fmaf(t, p, -0.0308967419f);
-    p = __builtin_fmaf(t, p, 0.149699852f);
-    p = __builtin_fmaf(t, p, 0.918165326f);
-    p = __builtin_fmaf(t, p, 1.62792504f);
-    const float rest = cuda::exp2_approx(p * -t);
-    return x < 0.0f ? rest : 2.0f - rest;
-  });
-}
-
 namespace detail {
 
 // log(1 + t) / t for 0 <= t <= 1; relative error 2^-14.

@@ -73,6 +73,23 @@ TILE_INLINE vec<float, W> divide_by_logistic(vec<float, W> a, vec<float, W> b) {
   return map_lanes(a, b, [](float x, float y) { return x * cuda::reciprocal_approx(y); });
 }
 
+// 1 + erf(x); error 2^-22. 1 - erf(t) is a power of two, whose exponent is fitted up to t = 5 and falls on from there.
+template <int W>
+TILE_INLINE vec<float, W> erf_plus_one(vec<float, W> a) {
+  return map_lanes(a, [](float x) {
+    const float t = __builtin_fabsf(x);
+    float p = __builtin_fmaf(t, 3.10812211e-05f, -0.000339985272f);
+    p = __builtin_fmaf(t, p, 0.00118450203f);
+    p = __builtin_fmaf(t, p, 0.00121448084f);
+    p = __builtin_fmaf(t, p, -0.0285886005f);
+    p = __builtin_fmaf(t, p, 0.148612231f);
+    p = __builtin_fmaf(t, p, 0.918393373f);
+    p = __builtin_fmaf(t, p, 1.6279099f);
+    const float rest = cuda::exp2_approx(p * -t);
+    return x < 0.0f ? rest : 2.0f - rest;
+  });
+}
+
 // Division by what several dividends share: the reciprocal is computed once and the quotient corrected by its
 // remainder, which rounds as the division does. Where the remainder is no finite number the product is right as it is;
 // divisors whose reciprocal is not a normal number take the division.

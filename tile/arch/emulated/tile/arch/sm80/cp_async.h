@@ -13,6 +13,9 @@ inline void copy_async(uint32_t to, const void* from, uint32_t valid, HEDDLE_PLA
 inline void copy_async_once(uint32_t to, const void* from, HEDDLE_PLACE) {
   heddle_emulated_api->copy_async(to, from, 16, 16, place);
 }
+inline void copy_async_repeated(uint32_t to, const void* from, HEDDLE_PLACE) {
+  heddle_emulated_api->copy_async(to, from, 16, 16, place);
+}
 inline void commit_copies() {
   heddle_emulated_api->copy_commit();
 }
