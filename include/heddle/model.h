@@ -55,7 +55,8 @@ class Model {
   const std::vector<PortInfo>& outputs() const;
 
   // Inputs by name; all are required and dtypes must match. Shapes other than those of load() are compiled for when
-  // they first occur (a model from a plan file refuses them). Returns the outputs in order. Throws Error:
+  // they first occur (a model from a plan file refuses them), one after another; runs in known shapes do not wait for
+  // that. Returns the outputs in order. Throws Error:
   // kInvalidInput, and whatever compiling or running can throw.
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
 

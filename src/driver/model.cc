@@ -154,7 +154,7 @@ Model::Impl::Impl(std::string path, CompileOptions options)
       options_(std::move(options)),
       is_plan_(runtime::is_plan_file(path_)),
       pool_(std::make_shared<ThreadPool>(driver::resolve(options_).target.cpu.threads)) {
-  variants_.push_back(make_variant(options_));
+  primary_ = make_variant(options_);
   const runtime::Plan& plan = *primary().plan;
   inputs_ = port_infos(plan.inputs);
   outputs_ = port_infos(plan.outputs);
@@ -180,11 +180,19 @@ std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& op
   return variant;
 }
 
-const ModelVariant& Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
+const ModelVariant* Model::Impl::find_variant(const std::vector<Tensor>& inputs) const {
+  if (fits(*primary().plan, inputs)) return primary_.get();
   const std::lock_guard lock(mutex_);
-  for (const auto& variant : variants_) {
-    if (fits(*variant->plan, inputs)) return *variant;
+  for (const auto& variant : others_) {
+    if (fits(*variant->plan, inputs)) return variant.get();
   }
+  return nullptr;
+}
+
+const ModelVariant& Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
+  if (const ModelVariant* variant = find_variant(inputs)) return *variant;
+  const std::lock_guard compiling(compiling_);
+  if (const ModelVariant* variant = find_variant(inputs)) return *variant;  // another thread's by now
   const runtime::Plan& known = *primary().plan;
   if (is_plan_) refuse(known, inputs);
   CompileOptions options = options_;
@@ -197,8 +205,9 @@ const ModelVariant& Model::Impl::variant_for(const std::vector<Tensor>& inputs) 
   }
   std::unique_ptr<ModelVariant> variant = make_variant(options);
   if (!fits(*variant->plan, inputs)) refuse(*variant->plan, inputs);
-  variants_.push_back(std::move(variant));
-  return *variants_.back();
+  const std::lock_guard lock(mutex_);
+  others_.push_back(std::move(variant));
+  return *others_.back();
 }
 
 std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given) const {

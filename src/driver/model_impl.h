@@ -33,11 +33,12 @@ class Model::Impl {
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
 
   // The variant that load() made.
-  const ModelVariant& primary() const { return *variants_.front(); }
+  const ModelVariant& primary() const { return *primary_; }
   int threads() const { return pool_->threads(); }
 
  private:
   std::unique_ptr<ModelVariant> make_variant(const CompileOptions& options) const;
+  const ModelVariant* find_variant(const std::vector<Tensor>& inputs) const;
   const ModelVariant& variant_for(const std::vector<Tensor>& inputs) const;
 
   std::string path_;
@@ -45,9 +46,11 @@ class Model::Impl {
   bool is_plan_;
   std::shared_ptr<ThreadPool> pool_;
   std::vector<PortInfo> inputs_, outputs_;
+  std::unique_ptr<const ModelVariant> primary_;
   // Grows by a variant whenever run() sees new shapes; what is in it stays.
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<const ModelVariant>> variants_;
+  mutable std::vector<std::unique_ptr<const ModelVariant>> others_;
+  mutable std::mutex mutex_;      // of others_
+  mutable std::mutex compiling_;  // before mutex_; runs in known shapes go on meanwhile
 };
 
 }  // namespace heddle

@@ -3,6 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include <random>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "driver/collapse.h"
 #include "driver/compile.h"
@@ -24,6 +27,7 @@
 #include "jit/cache.h"
 #include "models.h"
 #include "tests/error_of.h"
+#include "tests/frontend/model_bytes.h"
 
 namespace heddle {
 namespace {
@@ -144,6 +148,34 @@ TEST_F(Driver, ConcurrentRunsOfOneModel) {
     });
   }
   for (auto& thread : threads) thread.join();
+}
+
+// The compiler takes a second; who runs in a known shape does not wait for it.
+TEST_F(Driver, RunsGoOnWhileOtherShapesAreCompiled) {
+  const onnx::GraphSpec graph = {{{"Softmax", {"x"}, {"y"}}}, {{"x", DType::kF32, {-1, 8}}}, {"y"}};
+  write_file(path("rows.onnx"), onnx::model_bytes(graph, 17));
+  CompileOptions options = two_threads();
+  options.shapes["x"] = {2, 8};
+  const Model model = Model::load(path("rows.onnx"), options);
+  const Tensor x = random_floats({2, 8}, 1);
+  const std::vector<float> first = run_mlp(model, x);
+  const auto seconds_of = [&](const Tensor& input) {
+    const double start = wall_seconds();
+    EXPECT_EQ(run_mlp(model, input).size(), static_cast<size_t>(input.size()));
+    return wall_seconds() - start;
+  };
+  std::atomic<bool> ended = false;
+  double compiled = 1e9, waited = 0;
+  std::thread other([&] {
+    for (const int64_t rows : {3, 4, 5}) compiled = std::min(compiled, seconds_of(random_floats({rows, 8}, 2)));
+    ended = true;
+  });
+  while (!ended) {
+    waited = std::max(waited, seconds_of(x));
+    EXPECT_EQ(run_mlp(model, x), first);
+  }
+  other.join();
+  EXPECT_LT(waited, compiled / 2);
 }
 
 TEST_F(Driver, APlanFileRunsWithoutCompiler) {
