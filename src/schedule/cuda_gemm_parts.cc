@@ -114,7 +114,8 @@ std::string reject_parts(const CudaGemmConfig& c, const CudaGemmProblem& p, cons
     return "rows along memory come in strips of 64";
   }
   if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
-  if (v.k_tiles < int64_t{c.parts} * c.splits && !c.classed) return "fewer k-tiles than parts";
+  const int64_t k_tiles = c.classed ? class_k_tiles(p) : v.k_tiles;
+  if (k_tiles < int64_t{c.parts} * c.splits) return "fewer k-tiles than parts";
   if (c.classed) {
     constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
     if (class_copies_bytes(p, c.swapped) > kMaxWorkspace) return "copies of an operand exceed the workspace";

@@ -7,6 +7,7 @@
 
 #include "heddle/error.h"
 #include "schedule/cuda_gemm.h"
+#include "schedule/cuda_gemm_parts.h"
 
 namespace heddle::schedule {
 namespace {
@@ -44,6 +45,20 @@ std::vector<CudaGemmCandidate> runnable(const CudaGemmProblem& p, const CudaTarg
   std::vector<CudaGemmCandidate> all = enumerate(p, target, true);
   std::erase_if(all, [](const CudaGemmCandidate& c) { return !c.rejected.empty(); });
   return all;
+}
+
+// A block without a k-tile would have no sums, in whichever way rows are read.
+TEST(CudaGemm, EveryPartHasAKTile) {
+  CudaGemmConfig c;
+  c.tile_m = 64, c.tile_n = 32, c.consumers = 1, c.stages = 4;
+  const CudaGemmProblem p = problem(1001, 21, 101);  // two k-tiles of 64, and of what lies around rows at any address
+  for (const bool classed : {false, true}) {
+    c.classed = classed;
+    for (const int parts : {1, 2, 3, 4}) {
+      c.parts = parts;
+      EXPECT_EQ(reject_parts(c, p, CudaTarget{}), parts <= 2 ? "" : "fewer k-tiles than parts") << parts << classed;
+    }
+  }
 }
 
 // Every problem has a candidate: none is refused for its sizes.
