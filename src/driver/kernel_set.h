@@ -21,8 +21,8 @@ class KernelSet {
   // Returns the symbol of the kernel.
   const std::string& add(codegen::KernelSource source);
   size_t size() const { return kernels_.size(); }
-  // Cut into at most `count` translation units of similar size.
-  std::vector<KernelUnit> units(int count) const;
+  // Cut into translation units that take about these shares of the time to compile all, as long as there are kernels.
+  std::vector<KernelUnit> units(const std::vector<int>& shares) const;
   // The kernels that launch any of these, in one unit. On a GPU only.
   KernelUnit unit_of(const std::set<std::string>& symbols) const;
 
