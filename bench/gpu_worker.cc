@@ -111,7 +111,7 @@ class Machine {
     nothing_ = graph_of(launch_of("nothing", 0, 32));
     read_ = graph_of(read);
   }
-  void overwrite(CudaDriver::Handle stream) { flush_.enqueue(stream); }
+  void overwrite(CudaDriver::Handle stream) { timer_.flush().enqueue(stream); }
   void overwrite_and_read(CudaDriver::Handle stream) {
     overwrite(stream);
     read_->launch(stream);
@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__({2}) {0}(const uint4* from, uint4* 
 )",
                        symbol, vectors, threads, read, written);
   }
-  std::string text() const {
+  std::string text() {
     return fmt::format(R"(
 extern "C" __global__ void __launch_bounds__(32) nothing() {{}}
 extern "C" __global__ void __launch_bounds__(256) read_all(uint4* all) {{
@@ -177,16 +177,15 @@ extern "C" __global__ void __launch_bounds__(256) read_all(uint4* all) {{
   if (sum == 0x13579bdfu) all[0].x = sum;
 }}
 )",
-                       flush_.size() / 16);
+                       timer_.flush().size() / 16);
   }
   std::unique_ptr<runtime::CudaGraph> graph_of(const CudaLaunch& launch) {
     sequences_.push_back(std::make_unique<runtime::CudaSequence>(*context_, module_, std::vector{launch},
-                                                                 std::vector<uint64_t>{flush_.address()}));
+                                                                 std::vector<uint64_t>{timer_.flush().address()}));
     return std::make_unique<runtime::CudaGraph>(*context_, [&] { sequences_.back()->enqueue(); });
   }
 
   std::shared_ptr<const runtime::CudaContext> context_ = runtime::CudaContext::of_device(0);
-  runtime::CudaFlush flush_{*context_};
   runtime::CudaTimer timer_{*context_};
   runtime::CudaModule module_{*context_,
                               jit::compile_cubin(text(), context_->device().target.architecture(), true).bytes};

@@ -96,7 +96,8 @@ def measure(name, dtype, ours, rivals, options):
         row["of_floor"] = row["floor_us"] / max(row["heddle_cold_us"] - empty, 1e-3)
         if "torch_cold_us" in row:
             row["over_torch"] = row["torch_cold_us"] / row["heddle_cold_us"]
-            row["copy_over_torch"] = row["torch_cold_us"] / row["copy_cold_us"]
+            if "copy_cold_us" in row:
+                row["copy_over_torch"] = row["torch_cold_us"] / row["copy_cold_us"]
             row["over_torch_less_empty"] = (row["torch_cold_us"] - empty) / max(row["heddle_cold_us"] - empty, 1e-3)
     return row
 
@@ -167,8 +168,8 @@ def main():
         if ratios:
             result[f"geometric_mean_{dtype}"] = statistics.geometric_mean(ratios)
             copies = [row["copy_over_torch"] for row in result["rows"] if row["type"] == dtype and "copy_over_torch" in row]
-            print(f"{dtype}: geometric mean over torch.compile {statistics.geometric_mean(ratios):.3f}, lowest {min(ratios):.3f}; "
-                  f"of copies of as many bytes {statistics.geometric_mean(copies):.3f}")
+            beside = f"; of copies of as many bytes {statistics.geometric_mean(copies):.3f}" if copies else ""
+            print(f"{dtype}: geometric mean over torch.compile {statistics.geometric_mean(ratios):.3f}, lowest {min(ratios):.3f}{beside}")
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(result, indent=1) + "\n")
     print(f"written: {options.output}")

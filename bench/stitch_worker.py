@@ -158,7 +158,8 @@ def prepare_torch(name, dtype, compiled):
         times = []
         for i in range(runs + 3):
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            assert reset() == 0
+            if reset() != 0:
+                raise RuntimeError("cuCtxResetPersistingL2Cache failed")
             overwrite(flush.data_ptr(), i, FLUSH // 4, torch.cuda.current_stream().cuda_stream)
             start.record()
             graph.replay()

@@ -56,8 +56,7 @@ class Model {
 
   // Inputs by name; all are required and dtypes must match. Shapes other than those of load() are compiled for when
   // they first occur (a model from a plan file refuses them), one after another; runs in known shapes do not wait for
-  // that. Returns the outputs in order. Throws Error:
-  // kInvalidInput, and whatever compiling or running can throw.
+  // that. Returns the outputs in order. Throws Error: kInvalidInput, and whatever compiling or running can throw.
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
 
   // Writes a plan file, for the shapes of load(), that load() takes in place of the model, without compiler or source.

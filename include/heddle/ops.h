@@ -79,9 +79,10 @@ class Gemm {
   // 16. D may be a matrix operand of the same type and strides; other overlaps of D with what is read are refused.
   // Where m, n or batch is 0 nothing happens; where k is 0, the sums are zero. Throws kInvalidArgument, kDevice.
   //
-  // A product that needs a workspace (workspace_bytes()) has one for each stream, allocated at its first call there:
-  // make that call before the stream is captured. A graph keeps that of the stream on which it was captured, and must
-  // not run beside other calls there.
+  // A product that needs a workspace (workspace_bytes()) has one for each stream (of CU_STREAM_PER_THREAD for each
+  // thread that calls, kept as long as the product), allocated at its first call there: make that call before the
+  // stream is captured. A graph keeps that of the stream on which it was captured, and must not run beside other calls
+  // there.
   void operator()(const void* a, const void* b, void* d, void* stream,
                   std::span<const void* const> operands = {}) const;
   void operator()(const void* a, const void* b, void* d, void* stream,

@@ -213,7 +213,9 @@ CudaFlush::CudaFlush(const CudaContext& context)
 
 void CudaFlush::enqueue(CudaDriver::Handle stream) {
   const CudaDriver& driver = context_.driver();
-  context_.check(driver.reset_persisting_l2(), "cuCtxResetPersistingL2Cache");
+  constexpr CudaDriver::Result kNotSupported = 801;  // by a part of a device: no line of its L2 is kept then
+  const CudaDriver::Result reset = driver.reset_persisting_l2();
+  if (reset != kNotSupported) context_.check(reset, "cuCtxResetPersistingL2Cache");
   context_.check(driver.set_d32_async(memory_.address(), ++turn_, memory_.size() / 4, stream), "cuMemsetD32Async");
 }
 

@@ -119,6 +119,7 @@ class CudaTimer {
  public:
   explicit CudaTimer(const CudaContext& context) : context_(context), flush_(context), watch_(context) {}
   double time_us(const CudaGraph& graph);
+  CudaFlush& flush() { return flush_; }
 
  private:
   const CudaContext& context_;
