@@ -121,8 +121,8 @@ double repack_us(const CudaGemmProblem& p) {
 }
 
 // Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a multiprocessor does
-// in a cycle: of 8192x8192x8192 in bf16 128x192 in turns, 128x128 in turns and 128x256 took 2.13, 2.18 and 2.22 million
-// cycles, and 1563, 1577 and 1614 us (H200).
+// in a cycle: 8192x8192x8192 in bf16 took 1563, 1577 and 1614 us in tiles of 128x192 in turns, 128x128 in turns and
+// 128x256, which by this model have 2.13, 2.18 and 2.22 million cycles (H200).
 double at_the_clock_of_load(double compute_us, const CudaGemmProblem& p, const CudaTarget& target) {
   constexpr double kCyclesShare = 0.7, kFullLoad = 0.86;
   const double limit_us = p.operations() / (kFullLoad * sustained(p, target)) * 1e6;
