@@ -11,6 +11,7 @@
 #include "codegen/cuda_bundle.h"
 #include "codegen/cuda_contraction.h"
 #include "codegen/cuda_recurrent.h"
+#include "codegen/cuda_separate.h"
 #include "codegen/cuda_stitch.h"
 #include "codegen/separate.h"
 #include "codegen/stitch.h"
@@ -75,6 +76,7 @@ KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& 
     return emit_cuda_attention(desc, **attention, config, target);
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::SeparateDesc>>(&desc.body)) {
+    if (target.kind == TargetKind::kCuda) return emit_cuda_separate(desc, **separate, config);
     return emit_separate(**separate, config);
   }
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);

@@ -39,7 +39,7 @@ inline bool is_comparison(Op op) {
 }
 
 // Work proportional to the elements moved, with no template of its own: what generated (stitched) kernels are made of.
-// Scatter, top-k and random are memory-bound too but have no element-wise index function from outputs to inputs.
+// Random numbers are memory-bound too but no function of their position alone.
 inline bool is_memory_bound(Op op) {
   if (is_elementwise(op) || class_of(op) == OpClass::kLayout) return true;
   switch (op) {
@@ -54,6 +54,11 @@ inline bool is_memory_bound(Op op) {
     default:
       return false;
   }
+}
+// Memory-bound without a function from positions of the outputs to positions of the inputs: in a region of memory-bound
+// ops they have kernels of their own, which read and write buffers.
+inline bool is_separate(Op op) {
+  return op == Op::kScatterElements || op == Op::kScatterNd || op == Op::kTopK;
 }
 // The ops that contraction templates compute.
 inline bool is_anchor(Op op) {

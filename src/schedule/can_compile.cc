@@ -39,9 +39,7 @@ std::string obstacle(const ir::Graph& graph, const ir::Node& node, const Target&
     default:
       break;
   }
-  if (is_separate(node.op)) {
-    return target.kind == TargetKind::kCpu ? separate_obstacle(graph, node) : "its kernels are for CPUs only";
-  }
+  if (ir::is_separate(node.op)) return separate_obstacle(graph, node, target);
   if (Inliner::inlines(node.op)) return "";
   return fmt::format("no kernel is generated for {}", ir::to_string(node.op));
 }

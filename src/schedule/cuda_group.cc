@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
@@ -8,6 +10,7 @@
 #include "schedule/cuda_gang.h"
 #include "schedule/cuda_kernel.h"
 #include "schedule/cut.h"
+#include "schedule/separate.h"
 #include "schedule/statistics.h"
 
 namespace heddle::schedule {
@@ -113,6 +116,7 @@ class CudaGroupScheduler {
   void next_kernel() {
     if (next_joint()) return;
     const ir::ValueId first = *pending_.begin();
+    if (ir::is_separate(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
     const KernelContext around = context();
     std::vector<ir::ValueId> roots = {first};
     auto probe = std::make_unique<Probe>(around, roots);
@@ -159,6 +163,32 @@ class CudaGroupScheduler {
       }
     }
     finish_kernel(*probe, outcome);
+  }
+
+  // A node with a kernel of its own: its operands are made first.
+  void separate(const ir::Node& node) {
+    bool ready = true;
+    for (ir::ValueId v : node.inputs) {
+      if (is_leaf(v)) continue;
+      ready = false;
+      cut_.insert(v);
+      pending_.insert(v);
+      note_cut(v, fmt::format("{} reads it at positions that only its kernel knows", ir::to_string(node.op)));
+    }
+    if (!ready) {
+      again_ = !result_.kernels.empty();
+      return;
+    }
+    ScheduledKernel kernel = separate_kernel(local_.graph, node, target_);
+    for (const auto* values : {&node.inputs, &node.outputs}) {
+      for (ir::ValueId v : *values) kernel.bindings.push_back(binding(v));
+    }
+    for (ir::ValueId v : node.outputs) {
+      made_.insert(v);
+      pending_.erase(v);
+    }
+    written_.push_back(nullptr);
+    result_.kernels.push_back(std::move(kernel));
   }
 
   // Roots that read a common value share its reading; others of the same shape may share the launch.
@@ -385,6 +415,7 @@ class CudaGroupScheduler {
       for (const Binding& b : kernel.bindings) readers[b.value] += b.kind == Binding::Kind::kValue;
     }
     for (size_t k = 0; k < result_.kernels.size(); ++k) {
+      if (written_[k] == nullptr) continue;
       std::erase_if(written_[k]->once, [&](uint32_t operand) {
         const Binding& b = result_.kernels[k].bindings[operand];
         return b.kind != Binding::Kind::kValue || outer_.producer(b.value).op != ir::Op::kParameter ||
@@ -413,7 +444,7 @@ class CudaGroupScheduler {
   LocalGraph local_;
   ScheduledGroup result_;
   std::vector<Joint> joint_;
-  std::vector<std::shared_ptr<CudaStitchDesc>> written_;  // of the kernels
+  std::vector<std::shared_ptr<CudaStitchDesc>> written_;  // of the kernels; null: one of its own
   std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;
   std::set<ir::ValueId> pending_, made_, cut_;
   std::optional<ir::ValueId> split_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "schedule/expr.h"
 
 namespace heddle::schedule {
@@ -14,6 +15,8 @@ using ir::Op;
 constexpr double kTaskSeconds = 15e-6;     // work per task that hides the cost of handing it out
 constexpr double kSelectCycles = 3;        // per element that a selection looks at
 constexpr int64_t kMaxSelected = 1 << 20;  // the kept candidates of a thread lie in its scratch
+constexpr int64_t kWidestAccess = 16;       // bytes
+constexpr int64_t kMaxPositions = (int64_t{1} << 32) - 1;  // a position shares 64 bits with a key
 
 int64_t product(const Shape& shape, size_t first, size_t last) {
   int64_t n = 1;
@@ -27,10 +30,6 @@ double bytes_of(const ir::TensorType& type) {
 
 }  // namespace
 
-bool is_separate(Op op) {
-  return op == Op::kScatterElements || op == Op::kScatterNd || op == Op::kTopK;
-}
-
 int64_t SeparateDesc::parts() const {
   switch (op) {
     case Op::kScatterElements:
@@ -42,7 +41,7 @@ int64_t SeparateDesc::parts() const {
   }
 }
 
-std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node) {
+std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target) {
   for (const auto* values : {&node.inputs, &node.outputs}) {
     for (ir::ValueId v : *values) {
       if (element_count(graph.shape(v)) == 0) return "an operand is empty";
@@ -52,7 +51,12 @@ std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node) {
   const bool whole = is_float(dtype) ? size_of(dtype) >= 2 : bits_of(dtype) >= 8 || dtype == DType::kBool;
   if (node.op == Op::kTopK) {
     if (!whole) return fmt::format("selections compare whole bytes, not {}", to_string(dtype));
-    if (node.attrs.integer("k") > kMaxSelected) return fmt::format("more than {} elements are selected", kMaxSelected);
+    if (target.kind == TargetKind::kCpu && node.attrs.integer("k") > kMaxSelected) {
+      return fmt::format("more than {} elements are selected", kMaxSelected);
+    }
+    if (graph.shape(node.inputs[0])[static_cast<size_t>(node.attrs.integer("dim"))] > kMaxPositions) {
+      return fmt::format("there are more than {} elements to select from", kMaxPositions);
+    }
     return "";
   }
   if (graph.shape(node.inputs[0]).empty()) return "a scalar has nowhere to scatter to";
@@ -62,12 +66,61 @@ std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node) {
   return "";
 }
 
-ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, const CpuTarget& cpu) {
+namespace {
+
+void map_to_cpu(Config& config, int64_t parts, double seconds, const CpuTarget& cpu) {
+  int64_t tasks = 1;
+  if (cpu.threads > 1 && seconds > 4e-6 * cpu.barrier_us) {
+    tasks = std::clamp<int64_t>(static_cast<int64_t>(seconds / kTaskSeconds) + 1, cpu.threads, 16 * cpu.threads);
+  }
+  config.tasks = std::min(parts, tasks);
+  config.lanes = cpu.lanes_f32();
+}
+
+// Threads of a scatter: as many as copy at full speed share the columns, a fourth of that where each of them goes
+// through many updates.
+void map_scatter_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarget& cuda) {
+  constexpr int64_t kThreads = 256, kMost = 1024, kFewUpdates = 64;
+  const SeparateDesc::Columns columns = desc.columns();
+  const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates ? kMost : kThreads);
+  const int64_t number = columns.outer * columns.inner;
+  config.splits = 1;
+  while (config.splits < columns.rows && config.splits * number < wanted) config.splits *= 2;
+  config.tile_m = kThreads;
+  config.tasks = ceil_div(number * config.splits, kThreads);
+}
+
+// A block has a column.
+void map_selection_to_cuda(Config& config, const SeparateDesc& desc) {
+  const int64_t n = desc.data[static_cast<size_t>(desc.dim)];
+  config.tile_m = n <= 64 ? 32 : n <= 512 ? 128 : n <= 2048 ? 512 : 1024;
+  config.tasks = desc.parts();
+}
+
+}  // namespace
+
+SeparateDesc::Columns SeparateDesc::columns() const {
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  if (op == Op::kScatterNd) {
+    const auto depth = static_cast<size_t>(indices.back());
+    const int64_t inner = product(data, depth, data.size());
+    int64_t together = 1;
+    while (reduction == "none" && inner % (2 * together) == 0 && 2 * together * bytes <= kWidestAccess) together *= 2;
+    return {1, product(data, 0, depth), inner / together, element_count(indices) / indices.back(), together * bytes};
+  }
+  const auto d = static_cast<size_t>(dim);
+  const int64_t updates = op == Op::kTopK ? 0 : indices[d];
+  return {product(data, 0, d), data[d], product(data, d + 1, data.size()), updates, bytes};
+}
+
+ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target) {
   auto desc = std::make_shared<SeparateDesc>();
   desc->op = node.op;
   desc->dtype = graph.dtype(node.inputs[0]);
   desc->data = graph.shape(node.inputs[0]);
   ScheduledKernel kernel;
+  const bool cuda = target.kind == TargetKind::kCuda;
+  const double bandwidth = cuda ? target.cuda.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
   double seconds = 0;
   for (const auto* values : {&node.inputs, &node.outputs}) {
     const bool input = values == &node.inputs;
@@ -75,7 +128,7 @@ ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, co
       const ir::TensorType& type = graph.type(v);
       kernel.desc.operands.push_back(
           {input ? Operand::Role::kInput : Operand::Role::kOutput, type.dtype, type.shape, {}});
-      seconds += bytes_of(type) / (cpu.copy_gbps * 1e9);
+      seconds += bytes_of(type) / bandwidth;
     }
   }
   kernel.floor_seconds = seconds;
@@ -85,7 +138,7 @@ ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, co
     desc->dim = node.attrs.integer("dim");
     desc->k = node.attrs.integer("k");
     desc->largest = node.attrs.flag("largest");
-    seconds += kSelectCycles * static_cast<double>(element_count(desc->data)) / (cpu.ghz * 1e9);
+    seconds += kSelectCycles * static_cast<double>(element_count(desc->data)) / (target.cpu.ghz * 1e9);
     what = fmt::format("the {} {} of {}", desc->k, desc->largest ? "largest" : "smallest",
                        desc->data[static_cast<size_t>(desc->dim)]);
   } else {
@@ -97,14 +150,16 @@ ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, co
     if (desc->reduction != "none") what += ", " + desc->reduction;
   }
   const int64_t parts = desc->parts();
-  int64_t tasks = 1;
-  if (cpu.threads > 1 && seconds > 4e-6 * cpu.barrier_us) {
-    tasks = std::clamp<int64_t>(static_cast<int64_t>(seconds / kTaskSeconds) + 1, cpu.threads, 16 * cpu.threads);
+  if (!cuda) {
+    map_to_cpu(kernel.config, parts, seconds, target.cpu);
+  } else if (node.op == Op::kTopK) {
+    map_selection_to_cuda(kernel.config, *desc);
+  } else {
+    map_scatter_to_cuda(kernel.config, *desc, target.cuda);
   }
-  kernel.config.tasks = std::min(parts, tasks);
-  kernel.config.lanes = cpu.lanes_f32();
   kernel.config.algorithm = std::string(ir::to_string(node.op));
-  kernel.config.reason = fmt::format("{}, {} independent parts", what, parts);
+  kernel.config.reason = cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, kernel.config.tile_m)
+                              : fmt::format("{}, {} independent parts", what, parts);
   kernel.label = fmt::format("{} {} {}", ir::to_string(node.op), ir::to_string(graph.type(node.inputs[0])), what);
   kernel.desc.body = std::shared_ptr<const SeparateDesc>(std::move(desc));
   return kernel;

@@ -7,8 +7,8 @@
 
 namespace heddle::schedule {
 
-// A memory-bound node whose results are no function of their own position: a scatter, a selection of the largest. It
-// has a kernel of its own, between those that make its operands and those that read its results.
+// A scatter or a selection of the largest (ir::is_separate): it has a kernel of its own, between those that make its
+// operands and those that read its results.
 struct SeparateDesc {
   ir::Op op;
   DType dtype, index_dtype;  // of the data; of the indices that a scatter reads
@@ -19,13 +19,18 @@ struct SeparateDesc {
 
   // Independent parts: rows of the first dimension, columns behind the indices, or whole columns of a selection.
   int64_t parts() const;
+  // The data as [outer][rows][inner], where an update or a selection concerns the rows of a column. Elements that are
+  // moved together, at most 16 bytes, are one.
+  struct Columns {
+    int64_t outer, rows, inner, updates, bytes;
+  };
+  Columns columns() const;
   bool operator==(const SeparateDesc&) const = default;
 };
 
-bool is_separate(ir::Op op);
 // Why there is no kernel for such a node; empty: there is.
-std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node);
+std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target);
 // The kernel of a node, without bindings: its operands are the node's inputs and outputs in order.
-ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, const CpuTarget& cpu);
+ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target);
 
 }  // namespace heddle::schedule

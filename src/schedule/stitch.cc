@@ -122,7 +122,7 @@ class GroupScheduler {
 
   void next_kernel() {
     const ir::ValueId first = *pending_.begin();
-    if (is_separate(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
+    if (ir::is_separate(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
     std::vector<ir::ValueId> roots = {first};
     const KernelContext context{local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
                                 [this](ir::ValueId v) { return cut_.count(v) != 0; },
@@ -207,7 +207,7 @@ class GroupScheduler {
       again_ = !result_.kernels.empty();
       return;
     }
-    ScheduledKernel kernel = separate_kernel(local_.graph, node, target_.cpu);
+    ScheduledKernel kernel = separate_kernel(local_.graph, node, target_);
     for (const auto* values : {&node.inputs, &node.outputs}) {
       for (ir::ValueId v : *values) kernel.bindings.push_back(binding(v));
     }

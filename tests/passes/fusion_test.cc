@@ -235,6 +235,16 @@ TEST(Fusion, WhatCannotBeCompiledRunsByReferenceAndSaysSo) {
   EXPECT_EQ(grouping.decisions.at(0).reason, "no exponential here");
 }
 
+// They have kernels of their own, which the schedule puts between those of the region.
+TEST(Fusion, ScattersAndSelectionsAreCompiledInTheirRegion) {
+  EXPECT_THAT(groups_of("graph(%x: f32[4,8]) { %e = exp(%x) %v, %i = topk(%e) {k = 2, dim = 1, largest = 1, sorted = 1} "
+                        "%n = neg(%v) return \"y\" = %n, \"at\" = %i }"),
+              ElementsAre("stitch: exp topk neg"));
+  EXPECT_THAT(groups_of("graph(%x: f32[4,8], %at: i64[3,1], %u: f32[3,8]) { %e = exp(%u) %s = scatter_nd(%x, %at, %e) "
+                        "{reduction = \"add\"} %n = neg(%s) return \"y\" = %n }"),
+              ElementsAre("stitch: exp scatter_nd neg"));
+}
+
 TEST(Fusion, DecisionsNameTheModelsNodes) {
   const std::string text = "graph(%x: f32[4,4], %w: f32[4,4]) { %d = dot(%x, %w) " + kDot +
                            " @\"/enc/MatMul:MatMul\" %y = neg(%d) @\"/enc/Neg:Neg\" return \"y\" = %y }";

@@ -29,7 +29,7 @@ void FusionContext::classify() {
       role[id] = Role::kControl;
       continue;
     }
-    const bool compilable = ir::is_memory_bound(node.op) || ir::is_anchor(node.op);
+    const bool compilable = ir::is_memory_bound(node.op) || ir::is_separate(node.op) || ir::is_anchor(node.op);
     std::string reason = fmt::format("no kernel is generated for {}", to_string(node.op));
     if (compilable && (!options.can_compile || options.can_compile(node, &reason))) {
       role[id] = ir::is_anchor(node.op) ? Role::kAnchor : Role::kMemory;

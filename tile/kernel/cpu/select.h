@@ -2,27 +2,11 @@
 #pragma once
 
 #include "tile/op/lanes.h"
+#include "tile/op/order.h"
 
 namespace heddle::tile {
 
 namespace detail {
-
-// An unsigned number in the order of the elements: NaN is above every number, both zeros are one.
-template <typename T>
-TILE_INLINE auto order_key(const T* p) {
-  using C = compute_t<T>;
-  using U = uint_t<sizeof(C) < 4 ? 4 : int(sizeof(C))>;
-  const C x = load<1>(p).v;
-  if constexpr (is_float<C>) {
-    if (x != x) return U(~U(0));
-    const U bits = __builtin_bit_cast(U, x + C(0)), sign = U(1) << (8 * sizeof(U) - 1);
-    return U(bits & sign ? ~bits : bits | sign);
-  } else if constexpr (is_signed<C>) {
-    return U(U(x) ^ (U(1) << (8 * sizeof(U) - 1)));
-  } else {
-    return U(x);
-  }
-}
 
 // A key and a position in one number, smaller is better.
 template <typename U>
@@ -53,11 +37,11 @@ TILE_INLINE void sift_down(K* heap, int64_t n, int64_t i) {
 // position first. scratch: 16 bytes for each of k.
 template <bool Largest, typename T>
 void select_best(const T* x, int64_t stride, int64_t n, int64_t k, T* values, int64_t* positions, void* scratch) {
-  using U = decltype(detail::order_key(x));
+  using U = decltype(order_key(x));
   using K = typename detail::candidate<U>::type;
   K* heap = static_cast<K*>(scratch);
   const auto at = [&](int64_t j) __attribute__((always_inline)) {
-    const U key = detail::order_key(x + j * stride);
+    const U key = order_key(x + j * stride);
     return (K(Largest ? U(~key) : key) << (8 * sizeof(K) / 2)) | K(uint64_t(j));
   };
   for (int64_t j = 0; j < k; ++j) heap[j] = at(j);
