@@ -557,6 +557,19 @@ TEST(MicrosoftNorms, LayerNormalizationIsKnownInOpsetsBeforeTheStandardHadIt) {
   expect_near(run(norm, x, {"y"}, weights, 12).at("y"), run(norm, x, {"y"}, weights, 17).at("y"));
 }
 
+TEST(MicrosoftConv, HasChannelsLastInItsWeightsToo) {
+  const Tensors inputs = {{"x", random({1, 4, 5, 6})}, {"w", random({8, 3, 3, 3})}, {"b", random({8})}};
+  const Attributes padded = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"group", int64_t{2}}};
+  const Attributes first = {{"perm", std::vector<int64_t>{0, 3, 1, 2}}},
+                   last = {{"perm", std::vector<int64_t>{0, 2, 3, 1}}};
+  const Arrays apart = run({{"Transpose", {"x"}, {"xt"}, first},
+                            {"Transpose", {"w"}, {"wt"}, first},
+                            {"Conv", {"xt", "wt", "b"}, {"c"}, padded},
+                            {"Transpose", {"c"}, {"y"}, last}},
+                           inputs, {"y"});
+  expect_near(run({microsoft("NhwcConv", {"x", "w", "b"}, {"y"}, padded)}, inputs, {"y"}).at("y"), apart.at("y"));
+}
+
 TEST(MicrosoftElementwise, SplitGeluAndBiasAdd) {
   const Tensors inputs = {{"x", floats({1, 1, 4}, {1, 2, 0, 10})}, {"k", floats({1, 1, 4}, {1, 1, 1, 1})}};
   const Tensors weights = {{"b", floats({4}, {1, 0, 0, 10})}};

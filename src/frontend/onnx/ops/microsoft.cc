@@ -159,6 +159,17 @@ void bias_add(NodeContext& ctx) {
   ctx.set(0, ctx.b.add(ctx.b.add(ctx.in(0), ctx.in(1)), ctx.in(2)));
 }
 
+// A convolution of x [N, spatial.., C] by weights [M, kernel.., C / group].
+void conv_channels_last(NodeContext& ctx) {
+  const int64_t last = ctx.rank(0) - 1;
+  for (const size_t i : {0, 1}) {
+    if (ctx.rank(i) != last + 1 || last < 2) ctx.invalid("operands of equal rank, 3 or more expected");
+    ctx.replace_input(i, move_axis(ctx.b, ctx.in(i), last, 1));
+  }
+  find_handler("", "Conv", kNewestOpset)->lower(ctx);
+  ctx.set(0, move_axis(ctx.b, ctx.outputs().at(0).tensor(), 1, last));
+}
+
 // The left half times the GELU of the right one.
 void bias_split_gelu(NodeContext& ctx) {
   const ValueId x = ctx.b.add(ctx.in(0), ctx.in(1));
@@ -197,6 +208,7 @@ std::span<const OpHandler> microsoft_ops() {
       OpHandler{kDomain, "Gelu", 1, kAnyVersion, fused_gelu},
       OpHandler{kDomain, "GridSample", 1, kAnyVersion, grid_sample},
       OpHandler{kDomain, "GroupNorm", 1, kAnyVersion, plain_group_norm},
+      OpHandler{kDomain, "NhwcConv", 1, kAnyVersion, conv_channels_last},
       OpHandler{kDomain, "QuickGelu", 1, kAnyVersion, quick_gelu},
       OpHandler{"", "SimplifiedLayerNormalization", 1, kAnyVersion, simplified_layer_norm},
       OpHandler{kDomain, "SkipGroupNorm", 1, kAnyVersion, skip_group_norm},
