@@ -144,8 +144,8 @@ VerifyReport verify(const std::string& path, const CompileOptions& options, std:
     // What passes folded is rounded, too, though nothing is left to compute.
     double bound = bounds[port.value];
     if (bound == 0) bound = imported_bounds[model.imported->outputs()[i].value];
-    report.outputs.push_back({port.name, model.optimised->type(port.value),
-                              ir::compare(expected[i], ir::to_array(outputs[i]), bound)});
+    report.outputs.push_back(
+        {port.name, model.optimised->type(port.value), ir::compare(expected[i], ir::to_array(outputs[i]), bound)});
     report.ok = report.ok && report.outputs.back().comparison.ok;
   }
   if (!report.ok) {
