@@ -122,15 +122,14 @@ void run(const Case& c, const Target& target) {
   roughen(graph);
   const ir::Group group = group_of(graph);
   const schedule::ScheduledGroup scheduled = schedule::schedule_contraction(graph, group, target);
-  std::string unit;
   std::vector<codegen::KernelSource> sources;
   for (const auto& kernel : scheduled.kernels) {
     const auto& body = std::get<std::shared_ptr<const schedule::ContractionDesc>>(kernel.desc.body);
     sources.push_back(codegen::emit_contraction(kernel.desc, *body, kernel.config, target));
-    for (const auto& include : sources.back().includes) unit += "#include \"" + include + "\"\n";
   }
-  unit += "namespace tile = heddle::tile;\n";
-  for (const auto& source : sources) unit += source.text;
+  std::vector<const codegen::KernelSource*> texts;
+  for (const auto& source : sources) texts.push_back(&source);
+  const std::string unit = codegen::translation_unit(texts);
   const auto library = jit::Library::load(jit::compile({unit}, target, 1, true).bytes);
 
   std::vector<Tensor> keep, workspaces;

@@ -64,7 +64,7 @@ Prepared prepare(const Arguments& arguments) {
     prepared.inputs[name] = tensor;
     // The data decides the shape, and the value where shapes depend on it.
     prepared.options.shapes.emplace(name, tensor.shape());
-    if (is_int(tensor.dtype())) prepared.options.values[name] = tensor;
+    prepared.options.values[name] = tensor;
   }
   if (::isatty(STDERR_FILENO) != 0) prepared.options.progress = show_progress;
   return prepared;

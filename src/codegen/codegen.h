@@ -18,7 +18,8 @@ struct KernelText {
 // One kernel.
 //
 // For a CPU the text defines `extern "C" void <symbol>(void* const* operands, void* scratch, int64_t begin, int64_t
-// end)`, which runs tasks [begin, end).
+// end)`, which runs tasks [begin, end). Each of `others` defines what it shares with other kernels: micro-kernels, and
+// the function that kernels of one problem in different sizes call. Units may repeat them and lie in one library.
 //
 // For a GPU it defines one or more `extern "C" __global__` functions, named <symbol> or <symbol>_<what>, and so does
 // each of `others`, by itself, so that kernels share what they have in common: a product that leaves sums of parts of k

@@ -1,12 +1,16 @@
 #include "codegen/contraction.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/check.h"
-#include "base/hash.h"
+#include "codegen/functor_members.h"
 #include "codegen/includes.h"
 #include "codegen/scalar.h"
+#include "codegen/stitch.h"
 #include "codegen/writer.h"
 #include "schedule/contraction_builder.h"
 
@@ -25,6 +29,46 @@ using schedule::PackDesc;
 using schedule::WindowDesc;
 using schedule::WinogradDesc;
 
+// The numbers of a problem in the text of its kernel: literals or, where kernels of different sizes are to be one, the
+// elements of an array that they are called with.
+class Sizes {
+ public:
+  explicit Sizes(bool shared) : shared_(shared) {}
+
+  bool shared() const { return shared_; }
+  const std::vector<int64_t>& values() const { return values_; }
+  std::string operator()(int64_t value) {
+    if (!shared_) return fmt::format("{}", value);
+    values_.push_back(value);
+    return fmt::format("s[{}]", values_.size() - 1);
+  }
+  // A stride, or an extent that is often 1: what is 0 or 1 stays in the text, where it folds.
+  std::string folded(int64_t value) { return value == 0 || value == 1 ? fmt::format("{}", value) : (*this)(value); }
+  // ".m = 12, .n = s[3]"
+  std::string fields(std::initializer_list<std::pair<const char*, int64_t>> fields) {
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+  template <size_t N>
+  std::string list(const int64_t (&values)[N]) {
+    std::vector<std::string> texts;
+    for (const int64_t value : values) texts.push_back(folded(value));
+    return fmt::format("{{{}}}", fmt::join(texts, ", "));
+  }
+
+ private:
+  bool shared_;
+  std::vector<int64_t> values_;
+};
+
+// Steps of k from which what a micro tile costs besides, some tens of cycles more where sizes are not literals and
+// micro-kernels are called through pointers, is nothing beside its products. Convolutions 3->64 of 3x3 (27 steps) lost
+// 15% by it, products of 64 steps 5%.
+constexpr int64_t kDeep = 256;
+// Multiply-adds from which the same holds for what each call costs besides.
+constexpr double kLargeWork = 1 << 20;
+
 std::string pointer_type(const Operand& operand) {
   return fmt::format("{}{}*", operand.role == Operand::Role::kInput ? "const " : "", storage_type(operand.dtype));
 }
@@ -33,31 +77,12 @@ std::string argument(const KernelDesc& desc, uint32_t operand) {
   return fmt::format("static_cast<{}>(operands[{}])", pointer_type(desc.operands[operand]), operand);
 }
 
-// Operands that the loads below an expression read, through computed indices too.
-void collect_loads(const schedule::ExprPool& pool, schedule::ExprId id, std::set<uint32_t>& operands) {
-  const Expr& e = pool[id];
-  if (e.kind == Expr::Kind::kLoad) operands.insert(e.id);
-  for (schedule::ExprId arg : e.args) collect_loads(pool, arg, operands);
-  for (const auto& [atom, coefficient] : e.index.terms) {
-    if (pool.indices.atom(atom).kind == schedule::Atom::Kind::kDynamic) {
-      collect_loads(pool, pool.indices.atom(atom).id, operands);
-    }
-  }
-}
-
-Names buffer_names(const KernelDesc& desc) {
-  Names names;
-  for (size_t i = 0; i < desc.operands.size(); ++i) names.buffers.push_back(fmt::format("p{}", i));
-  return names;
-}
-
-void declare_members(Writer& out, const KernelDesc& desc, const std::set<uint32_t>& operands) {
-  for (uint32_t id : operands) out.line("{} p{};", pointer_type(desc.operands[id]), id);
-}
-std::string initialisers(const KernelDesc& desc, const std::set<uint32_t>& operands) {
-  std::string text;
-  for (uint32_t id : operands) text += (text.empty() ? "" : ", ") + argument(desc, id);
-  return "{" + text + "}";
+// The members of a functor in the order in which they are declared.
+std::string initialisers(const KernelDesc& desc, const FunctorMembers& members, Sizes& sizes) {
+  std::vector<std::string> values;
+  for (const uint32_t id : members.used_operands()) values.push_back(argument(desc, id));
+  for (const int64_t number : members.numbers()) values.push_back(sizes(number));
+  return fmt::format("{{{}}}", fmt::join(values, ", "));
 }
 
 bool is_dynamic(const schedule::ExprPool& pool, const schedule::Index& at) {
@@ -71,8 +96,8 @@ void collect_load_ids(const schedule::ExprPool& pool, schedule::ExprId id, std::
   for (schedule::ExprId arg : pool[id].args) collect_load_ids(pool, arg, loads);
 }
 
-Names epilogue_names(const KernelDesc& desc, const Epilogue& e) {
-  Names names = buffer_names(desc);
+Names epilogue_names(const FunctorMembers& members, const Epilogue& e) {
+  Names names = members.names();
   names.locals[0] = {"acc", e.accumulator, true};
   names.vars[e.batch] = "batch", names.vars[e.row] = "row";
   names.vars[e.col_outer] = "col_outer", names.vars[e.col] = "col";
@@ -86,13 +111,13 @@ void split_column(Writer& out, const Epilogue& e) {
 }
 
 // The functor's member `lines` (tile/kernel/cpu/gemm.h): results, and operands that have rows of their own.
-void write_lines(Writer& out, const KernelDesc& desc, const Epilogue& e) {
+void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) {
   out.raw("template <typename Visit>");
   out.open(
       "TILE_INLINE void lines([[maybe_unused]] int64_t batch, [[maybe_unused]] int64_t row, "
       "[[maybe_unused]] int64_t col, const Visit& visit) const {");
   split_column(out, e);
-  ScalarEmitter emitter(e.pool, epilogue_names(desc, e), out);
+  ScalarEmitter emitter(e.pool, epilogue_names(members, e), out);
   emitter.set_lanes(Lanes{e.col, "1", "1"});
   const auto visit = [&](uint32_t operand, const schedule::Index& at) {
     if (is_dynamic(e.pool, at) || emitter.lane_stride(at) != 1) return;
@@ -109,22 +134,24 @@ void write_lines(Writer& out, const KernelDesc& desc, const Epilogue& e) {
   out.close();
 }
 
-// Writes the functor and returns the operands that initialise it, in order.
-std::set<uint32_t> write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e) {
-  std::set<uint32_t> operands;
+// Writes the functor and returns its members.
+FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e, bool shared) {
+  FunctorMembers members(e.pool, desc.operands);
   for (const Epilogue::Store& store : e.stores) {
-    operands.insert(store.operand);
-    collect_loads(e.pool, store.value, operands);
+    members.use_operand(store.operand);
+    members.use(store.at);
+    members.use(store.value);
   }
+  if (!shared) members.drop_numbers();
   out.open("struct Epilogue {");
-  declare_members(out, desc, operands);
+  members.declare(out);
   out.raw("template <int W, typename N>");
   out.open(
       fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, [[maybe_unused]] int64_t batch, "
                   "[[maybe_unused]] int64_t row, [[maybe_unused]] int64_t col, N n) const {{",
                   computed_type(e.accumulator)));
   split_column(out, e);
-  ScalarEmitter emitter(e.pool, epilogue_names(desc, e), out);
+  ScalarEmitter emitter(e.pool, epilogue_names(members, e), out);
   emitter.set_lanes(Lanes{e.col, "W", "n"});
   for (const Epilogue::Store& store : e.stores) {
     const std::string buffer = fmt::format("p{}", store.operand);
@@ -145,24 +172,25 @@ std::set<uint32_t> write_epilogue(Writer& out, const KernelDesc& desc, const Epi
     emitter.names().vars[e.col] = "col";
   }
   out.close();
-  write_lines(out, desc, e);
+  write_lines(out, members, e);
   out.close("};");
-  return operands;
+  return members;
 }
 
 // A functor that computes an operand of a GEMM: lanes along the last of its three loops.
-std::set<uint32_t> write_computed(Writer& out, const KernelDesc& desc, const GemmDesc& gemm, const GemmOperand& operand,
-                                  DType compute, const char* name) {
-  std::set<uint32_t> operands;
-  collect_loads(gemm.pool, operand.element, operands);
+FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDesc& gemm, const GemmOperand& operand,
+                              DType compute, const char* name) {
+  FunctorMembers members(gemm.pool, desc.operands);
+  members.use(operand.element);
+  members.drop_numbers();
   out.open(fmt::format("struct {} {{", name));
-  declare_members(out, desc, operands);
+  members.declare(out);
   out.raw("template <int W, typename N>");
   out.open(
       fmt::format("TILE_INLINE tile::vec<{}, W> operator()([[maybe_unused]] int64_t i0, [[maybe_unused]] int64_t i1, "
                   "[[maybe_unused]] int64_t i2, [[maybe_unused]] N n) const {{",
                   computed_type(compute)));
-  Names names = buffer_names(desc);
+  Names names = members.names();
   for (size_t i = 0; i < 3; ++i) names.vars[operand.vars[i]] = fmt::format("i{}", i);
   ScalarEmitter emitter(gemm.pool, std::move(names), out);
   emitter.set_lanes(Lanes{operand.vars[2], "W", "n"});
@@ -170,57 +198,116 @@ std::set<uint32_t> write_computed(Writer& out, const KernelDesc& desc, const Gem
   out.line("return tile::convert<{}>({});", computed_type(compute), value);
   out.close();
   out.close("};");
-  return operands;
+  return members;
 }
 
-template <size_t N>
-std::string list(const int64_t (&values)[N]) {
-  return fmt::format("{{{}}}", fmt::join(values, ", "));
+constexpr std::string_view kName = "KERNEL_NAME";
+
+// The micro-kernels that a kernel calls: a table that is a text of its own, so that each is compiled once for all
+// kernels, whichever unit they are in.
+struct MicroTable {
+  std::string type, name;
+  std::string values;     // of the table
+  std::string arguments;  // of the templates that take one: vectors of a panel, whether the last one is narrow
+};
+
+MicroTable micro_table(std::string_view compute, std::string_view stored, const schedule::Config& config,
+                       int64_t columns, int64_t lanes, bool may_be_narrow = true) {
+  // A last panel of one vector or less is computed at that width.
+  const int64_t tail = columns % config.micro_n, vectors = config.micro_n / lanes;
+  const bool narrow = may_be_narrow && columns > config.micro_n && tail > 0 && tail <= lanes && vectors > 1;
+  const std::string_view more = narrow ? ", true" : "";
+  MicroTable table;
+  table.type = fmt::format("tile::MicroKernels<{}, {}>", compute, stored);
+  table.name = fmt::format("micro_{}_{}_{}x{}{}", compute, stored, config.micro_m, vectors, narrow ? "_narrow" : "");
+  for (size_t at = table.name.find("::"); at != std::string::npos; at = table.name.find("::")) {
+    table.name.replace(at, 2, "_");
+  }
+  table.values = fmt::format("tile::micro_kernels<{}, {}, {}, {}{}>()", compute, stored, config.micro_m, vectors, more);
+  table.arguments = fmt::format("{}{}", vectors, more);
+  return table;
 }
 
-// Template arguments of gemm and conv: a last panel of one vector or less is computed at that width.
-std::string template_arguments(std::string_view compute, const schedule::Config& config, int64_t columns,
-                               int64_t lanes) {
-  const int64_t tail = columns % config.micro_n;
-  const bool narrow = columns > config.micro_n && tail > 0 && tail <= lanes && config.micro_n > lanes;
-  return fmt::format("{}, {}, {}{}", compute, config.micro_m, config.micro_n / lanes, narrow ? ", true" : "");
+// What several kernels use. Each unit may define it, so definitions are weak; declarations are not, so that one that
+// is missing shows when units are linked.
+constexpr std::string_view kDeclared = "extern \"C\" __attribute__((visibility(\"hidden\")))";
+constexpr std::string_view kDefined = "extern \"C\" __attribute__((weak, noipa, visibility(\"hidden\")))";
+
+std::string declaration(const MicroTable& table) {
+  return fmt::format("{} const {} {};\n", kDeclared, table.type, table.name);
+}
+
+KernelText text_of(const MicroTable& table) {
+  return {table.name,
+          {"tile/kernel/cpu/micro.h"},
+          fmt::format("{} const {} {} = {};\n", kDefined, table.type, table.name, table.values)};
 }
 
 struct Emission {
   Writer out;
+  bool deep = false;
+  Sizes sizes{false};
+  std::optional<MicroTable> micro;
   std::vector<std::string> includes;
   int64_t tasks = 1, scratch_bytes = 0;
 };
 
+// What a kernel calls its micro-kernels; literally where calls through pointers would count.
+std::string micro_of(const Emission& e) {
+  return e.sizes.shared() ? "micro" : e.deep ? e.micro->name : e.micro->values;
+}
+
+// A function of a kernel's parameters and `more` in front of them.
+std::string signature(std::string_view linkage, std::string_view symbol, const std::string& more = "") {
+  return fmt::format("{} void {}({}void* const* operands, [[maybe_unused]] void* scratch, int64_t begin, int64_t end)",
+                     linkage, symbol, more);
+}
+// What a function that several kernels share takes besides.
+std::string shared_parameters(const Emission& e) {
+  return fmt::format("const {}& micro, const int64_t* s, ", e.micro->type);
+}
+
+void open_kernel(Emission& e) {
+  e.out.close("}  // namespace");
+  const bool shared = e.sizes.shared();
+  e.out.open((shared ? signature(kDefined, kName, shared_parameters(e)) : signature("extern \"C\"", kName)) + " {");
+}
+
+// How the shape of a problem is declared.
+std::string_view constness(const Sizes& sizes) {
+  return sizes.shared() ? "const" : "constexpr";
+}
+
 std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::string_view compute, bool is_a,
-                         const std::set<uint32_t>& computed) {
+                         const std::optional<FunctorMembers>& computed, Sizes& sizes) {
   using Form = GemmOperand::Form;
   const std::string_view stored = storage_type(o.dtype);
   if (o.form == Form::kComputed) {
     return fmt::format("tile::Computed{0}<{1}, Computed{0}>{{{2}}}", is_a ? "A" : "B", compute,
-                       initialisers(desc, computed));
+                       initialisers(desc, *computed, sizes));
   }
-  const std::string pointer = argument(desc, o.operand) + (o.offset ? fmt::format(" + {}", o.offset) : "");
+  const std::string pointer = argument(desc, o.operand) + (o.offset ? " + " + sizes(o.offset) : "");
   if (o.form == Form::kPacked) {
-    return fmt::format("tile::PackedB<{}, {}>{{{}, {}}}", compute, stored, pointer, list(o.batch));
+    return fmt::format("tile::PackedB<{}, {}>{{{}, {}}}", compute, stored, pointer, sizes.list(o.batch));
   }
-  const std::string strided = fmt::format("{{{{{}, {}, {}, {}}}}}", pointer, list(o.batch), o.row, o.col);
+  const std::string batch = sizes.list(o.batch), row = sizes.folded(o.row), col = sizes.folded(o.col);
+  const std::string strided = fmt::format("{{{{{}, {}, {}, {}}}}}", pointer, batch, row, col);
   if (o.form == Form::kDirect) return fmt::format("tile::DirectA<{}>{}", compute, strided);
   return fmt::format("tile::{}<{}, {}>{}", is_a ? "CopiedA" : "StridedB", compute, stored, strided);
 }
 
 void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const GemmDesc& gemm,
-               const schedule::Config& config, int64_t lanes, const std::string& symbol) {
+               const schedule::Config& config, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/gemm.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
-  std::set<uint32_t> computed_a, computed_b;
+  std::optional<FunctorMembers> computed_a, computed_b;
   if (gemm.a.form == GemmOperand::Form::kComputed) {
-    computed_a = write_computed(e.out, desc, gemm, gemm.a, c.compute, "ComputedA");
+    computed_a.emplace(write_computed(e.out, desc, gemm, gemm.a, c.compute, "ComputedA"));
   }
   if (gemm.b.form == GemmOperand::Form::kComputed) {
-    computed_b = write_computed(e.out, desc, gemm, gemm.b, c.compute, "ComputedB");
+    computed_b.emplace(write_computed(e.out, desc, gemm, gemm.b, c.compute, "ComputedB"));
   }
-  const std::set<uint32_t> operands = write_epilogue(e.out, desc, c.epilogue);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes.shared());
   tile::GemmShape s = gemm.shape;
   const tile::RowSplit rows = tile::split_rows(s.m, config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
@@ -230,32 +317,44 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   const bool packs_b = gemm.b.form != GemmOperand::Form::kPacked;
   e.scratch_bytes =
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a, packs_b);
-  e.out.close("}  // namespace");
-  e.out.open(
-      fmt::format("extern \"C\" void {}(void* const* operands, void* scratch, int64_t begin, int64_t end) {{", symbol));
-  e.out.line(
-      "constexpr tile::GemmShape shape{{.batch = {}, .m = {}, .n = {}, .k = {}, .tiles = {}, .tall = {}, "
-      ".block_tiles = {}, .block_panels = {}}};",
-      list(s.batch), s.m, s.n, s.k, s.tiles, s.tall, s.block_tiles, s.block_panels);
-  e.out.line("const auto a = {};", operand_text(desc, gemm.a, compute, true, computed_a));
-  e.out.line("const auto b = {};", operand_text(desc, gemm.b, compute, false, computed_b));
-  e.out.line("const Epilogue epilogue{};", initialisers(desc, operands));
-  e.out.line("tile::gemm<{}>(shape, a, b, epilogue, scratch, begin, end);",
-             template_arguments(compute, config, s.n, lanes));
+  const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
+  e.micro = micro_table(compute, as_stored ? storage_type(gemm.b.dtype) : compute, config, s.n, lanes);
+  open_kernel(e);
+  Sizes& z = e.sizes;
+  const std::string batch = z.list(s.batch);
+  e.out.line("{} tile::GemmShape shape{{.batch = {}, {}}};", constness(z), batch,
+             z.fields({{"m", s.m},
+                       {"n", s.n},
+                       {"k", s.k},
+                       {"tiles", s.tiles},
+                       {"tall", s.tall},
+                       {"block_tiles", s.block_tiles},
+                       {"block_panels", s.block_panels}}));
+  e.out.line("const auto a = {};", operand_text(desc, gemm.a, compute, true, computed_a, z));
+  e.out.line("const auto b = {};", operand_text(desc, gemm.b, compute, false, computed_b, z));
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  e.out.line("tile::gemm<{}>({}, shape, a, b, epilogue, scratch, begin, end);", e.micro->arguments, micro_of(e));
   e.out.close();
 }
 
+template <size_t N>
+std::string list(const int64_t (&values)[N]) {
+  return Sizes(false).list(values);
+}
+
+// The window itself is part of the text: loops over it unroll.
 template <typename Shape>
-std::string window_fields(const Shape& s) {
-  return fmt::format(".in = {}, .out = {}, .kernel = {}, .stride = {}, .dilation = {}, .low = {}", list(s.in),
-                     list(s.out), list(s.kernel), list(s.stride), list(s.dilation), list(s.low));
+std::string window_fields(const Shape& s, Sizes& sizes) {
+  const std::string in = sizes.list(s.in), out = sizes.list(s.out);
+  return fmt::format(".in = {}, .out = {}, .kernel = {}, .stride = {}, .dilation = {}, .low = {}", in, out,
+                     list(s.kernel), list(s.stride), list(s.dilation), list(s.low));
 }
 
 void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const ConvDesc& conv,
-               const schedule::Config& config, int64_t lanes, const std::string& symbol) {
+               const schedule::Config& config, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/conv.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
-  const std::set<uint32_t> operands = write_epilogue(e.out, desc, c.epilogue);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes.shared());
   tile::ConvShape s = conv.shape;
   const tile::RowSplit rows = tile::split_rows(s.out[2], config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
@@ -263,62 +362,61 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes =
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), !conv.direct);
-  e.out.close("}  // namespace");
-  e.out.open(
-      fmt::format("extern \"C\" void {}(void* const* operands, void* scratch, int64_t begin, int64_t end) {{", symbol));
+  e.micro = micro_table(compute, storage_type(desc.operands[1].dtype), config, s.o, lanes);
+  open_kernel(e);
+  Sizes& z = e.sizes;
+  const std::string batch = z.folded(s.batch), groups = z.folded(s.groups),
+                    channels = z.fields({{"c", s.c}, {"o", s.o}});
+  const std::string window = window_fields(s, z);
   e.out.line(
-      "constexpr tile::ConvShape shape{{.batch = {}, .groups = {}, .c = {}, .o = {}, {}, .lhs_dilation = {}, "
-      ".tiles = {}, .tall = {}, .block_rows = {}, .block_panels = {}}};",
-      s.batch, s.groups, s.c, s.o, window_fields(s), list(s.lhs_dilation), s.tiles, s.tall, s.block_rows,
-      s.block_panels);
+      "{} tile::ConvShape shape{{.batch = {}, .groups = {}, {}, {}, .lhs_dilation = {}, {}}};", constness(z), batch,
+      groups, channels, window, list(s.lhs_dilation),
+      z.fields({{"tiles", s.tiles}, {"tall", s.tall}, {"block_rows", s.block_rows}, {"block_panels", s.block_panels}}));
   if (conv.direct) {
     e.out.line("const tile::DirectX<{}> x{{{}}};", compute, argument(desc, 0));
   } else {
+    const std::string offset = conv.offset ? " + " + z(conv.offset) : "", image = z.folded(conv.batch);
+    const std::string stride = z.list(conv.stride), channel = z.folded(conv.channel);
     e.out.line("const tile::CopiedX<{}, {}> x{{{}{}, {}, {}, {}}};", compute, storage_type(conv.x), argument(desc, 0),
-               conv.offset ? fmt::format(" + {}", conv.offset) : "", conv.batch, list(conv.stride), conv.channel);
+               offset, image, stride, channel);
   }
-  e.out.line("const Epilogue epilogue{};", initialisers(desc, operands));
-  e.out.line("tile::conv<{}>(shape, x, {}, epilogue, scratch, begin, end);",
-             template_arguments(compute, config, s.o, lanes), argument(desc, 1));
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  e.out.line("tile::conv<{}>({}, shape, x, {}, epilogue, scratch, begin, end);", e.micro->arguments, micro_of(e),
+             argument(desc, 1));
   e.out.close();
 }
 
 void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WinogradDesc& winograd,
-                   const schedule::Config& config, int64_t lanes, const std::string& symbol) {
+                   const schedule::Config& config, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/winograd.h", "tile/op/lanes.h", "tile/op/math.h"};
-  const std::set<uint32_t> operands = write_epilogue(e.out, desc, c.epilogue);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes.shared());
   tile::WinogradShape s = winograd.shape;
   const tile::RowSplit rows = tile::split_rows(config.tile_m, config.micro_m);
   s.block_tiles = config.tile_m, s.row_tiles = rows.tiles, s.tall = rows.tall;
   s.block_panels = config.tile_n / config.micro_n;
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes = s.scratch_bytes(config.micro_n);
-  e.out.close("}  // namespace");
-  e.out.open(
-      fmt::format("extern \"C\" void {}(void* const* operands, void* scratch, int64_t begin, int64_t end) {{", symbol));
+  e.micro = micro_table("float", "float", config, s.o, lanes, false);
+  open_kernel(e);
   e.out.line(
       "constexpr tile::WinogradShape shape{{.batch = {}, .c = {}, .o = {}, .in = {}, .out = {}, .low = {}, "
       ".block_tiles = {}, .row_tiles = {}, .tall = {}, .block_panels = {}}};",
       s.batch, s.c, s.o, list(s.in), list(s.out), list(s.low), s.block_tiles, s.row_tiles, s.tall, s.block_panels);
-  e.out.line("const Epilogue epilogue{};", initialisers(desc, operands));
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   e.out.line(
-      "tile::winograd<{}, {}>(shape, {}, static_cast<const float*>(operands[1]), epilogue, scratch, begin, end);",
-      config.micro_m, config.micro_n / lanes, argument(desc, 0));
+      "tile::winograd<{}>({}, shape, {}, static_cast<const float*>(operands[1]), epilogue, scratch, begin, end);",
+      e.micro->arguments, micro_of(e), argument(desc, 0));
   e.out.close();
 }
 
-void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& window,
-                 const std::string& symbol) {
+void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& window) {
   e.includes = {"tile/kernel/cpu/window.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
-  const std::set<uint32_t> operands = write_epilogue(e.out, desc, c.epilogue);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes.shared());
   const tile::WindowShape& s = window.shape;
   e.tasks = s.tasks();
-  e.out.close("}  // namespace");
-  e.out.open(fmt::format(
-      "extern \"C\" void {}(void* const* operands, [[maybe_unused]] void* scratch, int64_t begin, int64_t end) {{",
-      symbol));
-  e.out.line("constexpr tile::WindowShape shape{{.batch = {}, .c = {}, {}}};", s.batch, s.c, window_fields(s));
+  open_kernel(e);
+  e.out.line("constexpr tile::WindowShape shape{{.batch = {}, .c = {}, {}}};", s.batch, s.c, window_fields(s, e.sizes));
   if (window.filters) {
     e.out.line("const tile::DepthwiseOp<{}, {}> op{{{}, {}}};", compute, storage_type(window.w), argument(desc, 1),
                s.c);
@@ -329,18 +427,17 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
                                                      : "kMin";
     e.out.line("const tile::PoolOp<tile::WindowKind::{}, {}> op;", kind, compute);
   }
-  e.out.line("const Epilogue epilogue{};", initialisers(desc, operands));
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   e.out.line("tile::window(shape, {}, op, epilogue, begin, end);", argument(desc, 0));
   e.out.close();
 }
 
-void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack, const std::string& symbol) {
+void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack) {
   e.includes = {"tile/core/pack.h", "tile/core/types.h"};
   const tile::PanelSource& s = pack.source;
   const int64_t panels = tile::panel_count(s.n, pack.width);
   e.tasks = s.groups * panels;
-  e.out.close("}  // namespace");
-  e.out.open(fmt::format("extern \"C\" void {}(void* const* operands, void*, int64_t begin, int64_t end) {{", symbol));
+  open_kernel(e);
   e.out.line("constexpr tile::PanelSource source{{{}, {}, {}, {}, {}, {}, {}, {}}};", s.groups, s.group_stride, s.outer,
              s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride);
   e.out.open("for (int64_t task = begin; task < end; ++task) {");
@@ -351,43 +448,85 @@ void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack, const 
   e.out.close();
 }
 
-Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target,
-               const std::string& symbol) {
+// Steps of k of a micro tile.
+int64_t depth_of(const ContractionDesc& c) {
+  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) return gemm->shape.k;
+  if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) return conv->shape.k();
+  if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) return winograd->shape.c;
+  return 0;
+}
+
+// Whether deep kernels of this problem in other sizes are to be the same.
+bool shares_sizes(const ContractionDesc& c) {
+  using Form = GemmOperand::Form;
+  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
+    const tile::GemmShape& s = gemm->shape;
+    const double work = static_cast<double>(s.batches()) * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
+    return gemm->a.form != Form::kComputed && gemm->b.form != Form::kComputed && work >= kLargeWork;
+  }
+  if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
+    const tile::ConvShape& s = conv->shape;
+    const int64_t pixels = s.batch * s.out[0] * s.out[1] * s.out[2];
+    return static_cast<double>(pixels * s.groups) * static_cast<double>(s.o * s.k()) >= kLargeWork;
+  }
+  return false;
+}
+
+Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target) {
   const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
   Emission e;
-  e.out.open(fmt::format("namespace {}_parts {{", symbol));
+  e.deep = depth_of(c) >= kDeep;
+  e.sizes = Sizes(e.deep && shares_sizes(c));
+  e.out.open(fmt::format("namespace {}_parts {{", kName));
   e.out.open("namespace {");
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
-    emit_gemm(e, desc, c, *gemm, config, lanes, symbol);
+    emit_gemm(e, desc, c, *gemm, config, lanes);
   } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
-    emit_conv(e, desc, c, *conv, config, lanes, symbol);
+    emit_conv(e, desc, c, *conv, config, lanes);
   } else if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
-    emit_winograd(e, desc, c, *winograd, config, lanes, symbol);
+    emit_winograd(e, desc, c, *winograd, config, lanes);
   } else if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {
-    emit_window(e, desc, c, *window, symbol);
+    emit_window(e, desc, c, *window);
   } else {
-    emit_pack(e, desc, std::get<PackDesc>(c.problem), symbol);
+    emit_pack(e, desc, std::get<PackDesc>(c.problem));
   }
-  e.out.close(fmt::format("}}  // namespace {}_parts", symbol));
+  e.out.close(fmt::format("}}  // namespace {}_parts", kName));
   return e;
+}
+
+// The kernel that calls `shared` with its micro-kernels and sizes.
+std::string calling(const KernelText& shared, const Emission& e) {
+  Writer out;
+  out.raw(declaration(*e.micro) + signature(kDeclared, shared.symbol, shared_parameters(e)) + ";");
+  out.open(signature("extern \"C\"", kName) + " {");
+  out.line("static constexpr int64_t sizes[] = {{{}}};", fmt::join(e.sizes.values(), ", "));
+  out.line("{}({}, sizes, operands, scratch, begin, end);", shared.symbol, e.micro->name);
+  out.close();
+  return out.text();
 }
 
 }  // namespace
 
 KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
                               const schedule::Config& config, const Target& target) {
-  // The symbol carries a hash of the text written with a placeholder for it.
-  const std::string draft = write(desc, contraction, config, target, "kernel").out.text();
-  const std::string symbol =
-      fmt::format("{}_{}", config.algorithm, hash_text(fmt::format("{}\n{}", target.fingerprint(), draft)).hex());
-  Emission e = write(desc, contraction, config, target, symbol);
+  Emission e = write(desc, contraction, config, target);
   KernelSource source;
-  source.symbol = symbol;
-  source.includes = std::move(e.includes);
+  source.includes = e.includes;
   source.text = e.out.text();
-  add_named_headers(source);
   source.tasks = e.tasks;
   source.scratch_bytes = e.scratch_bytes;
+  add_named_headers(source);
+  if (e.sizes.shared()) {
+    KernelText shared = std::move(source);
+    shared.symbol = name_kernel(shared.text, config.algorithm + "_any", kName);
+    source.text = calling(shared, e);
+    source.includes = {"tile/kernel/cpu/micro.h"};
+    source.others.push_back(std::move(shared));
+  } else if (e.deep) {
+    source.text = declaration(*e.micro) + source.text;
+  }
+  if (e.deep) source.others.push_back(text_of(*e.micro));
+  source.symbol = name_kernel(source.text, config.algorithm, kName);
   return source;
 }
 

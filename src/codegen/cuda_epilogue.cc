@@ -39,7 +39,7 @@ class EpilogueWriter {
     out_.close("};");
     CudaFunctor functor;
     functor.text = out_.text();
-    members_.pack(functor);
+    pack(members_, functor);
     if (near_) functor.near = near_->first;
     return functor;
   }

@@ -2,12 +2,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "codegen/scalar.h"
-#include "schedule/kernel_desc.h"
+#include "codegen/functor_members.h"
 #include "target/cuda_launch.h"
 
 namespace heddle::codegen {
@@ -22,37 +20,7 @@ struct CudaFunctor {
   bool operator==(const CudaFunctor&) const = default;
 };
 
-// The operands and strides that a functor needs, as members of its struct.
-class FunctorMembers {
- public:
-  FunctorMembers(const schedule::ExprPool& pool, const std::vector<schedule::Operand>& operands)
-      : pool_(pool), operands_(operands) {}
-
-  void use_operand(uint32_t operand) { used_.insert(operand); }
-  // The operands that an expression loads, through computed indices too, and the strides of those loads.
-  void use(schedule::ExprId e);
-  void use(const schedule::Index& index);
-
-  // Names of the operands ("p3") and strides ("s0") for a ScalarEmitter.
-  Names names() const;
-  void declare(Writer& out) const;
-  // Fills in block and pointers.
-  void pack(CudaFunctor& functor) const;
-
-  // "const tile::half*"
-  std::string pointer_type(uint32_t operand) const;
-  // The largest power of two, at most 16 bytes long, that divides the position of lane 0 in an operand whose lanes lie
-  // side by side along `lane`, as long as that variable is a multiple of it: in elements.
-  int alignment(uint32_t operand, const schedule::Index& at, schedule::VarId lane) const;
-
- private:
-  void add_number(int64_t value);
-
-  const schedule::ExprPool& pool_;
-  const std::vector<schedule::Operand>& operands_;
-  std::set<uint32_t> used_;
-  std::vector<int64_t> numbers_;  // in order of first use, so that names do not depend on values
-  std::set<schedule::ExprId> seen_;
-};
+// Fills in block and pointers.
+void pack(const FunctorMembers& members, CudaFunctor& functor);
 
 }  // namespace heddle::codegen

@@ -99,7 +99,7 @@ CudaFunctor computed(const KernelDesc& desc, const CudaGemmDesc& gemm, const Pro
   out.close("};");
   CudaFunctor functor;
   functor.text = out.text();
-  members.pack(functor);
+  pack(members, functor);
   for (const int64_t word : {lines, gemm.k}) {
     const size_t at = functor.block.size();
     functor.block.resize(at + sizeof(word));

@@ -20,7 +20,8 @@ class KernelSet {
  public:
   // Returns the symbol of the kernel.
   const std::string& add(codegen::KernelSource source);
-  size_t size() const { return kernels_.size(); }
+  // How many there are, without the functions that several call on a CPU.
+  size_t size() const;
   // Cut into translation units that take about these shares of the time to compile all, as long as there are kernels.
   std::vector<KernelUnit> units(const std::vector<int>& shares) const;
   // The kernels that launch any of these, in one unit. On a GPU only.
@@ -30,6 +31,7 @@ class KernelSet {
   struct Kernel {
     codegen::KernelText text;
     std::set<std::string> symbols;  // that launches name
+    bool is_step = false;           // on a CPU: steps name it
   };
   std::map<std::string, Kernel> kernels_;
 };

@@ -5,6 +5,7 @@
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "passes/canonicalize.h"
+#include "passes/compare_indices.h"
 #include "passes/cse.h"
 #include "passes/fold.h"
 #include "passes/fold_batch_norm.h"
@@ -38,6 +39,8 @@ constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where the
 
 constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels};
 
+constexpr Pass kCompareIndices{"compare_indices", "scatters as comparisons of indices (GPU)", compare_indices};
+
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
@@ -52,6 +55,7 @@ constexpr Pass kPipeline[] = {
     kMergeProducts,
     kPrecision,
     kWidePixels,
+    kCompareIndices,
     // What those left behind.
     kCanonicalize,
     kFold,

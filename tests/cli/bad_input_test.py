@@ -267,6 +267,18 @@ class Data(Case):
         got, _ = self.outputs("m.onnx", "--input", "x=x.npy")
         np.testing.assert_allclose(got["y"], np.e, rtol=1e-6)
 
+    def test_shapes_that_real_data_decides(self):
+        nodes = [helper.make_node("NonZero", ["x"], ["at"]), helper.make_node("Mul", ["x", "x"], ["y"])]
+        self.write("m.onnx", model_of(nodes, [value_info("x", [2, 3])], [
+            value_info("at", [2, "n"], TensorProto.INT64), value_info("y", [2, 3])]))
+        self.refused(3, "HDL303", "NonZero", "input x", "--input", arguments=["run", "m.onnx"])
+        for x in [[[1, 0, 2], [0, 0, 3]], [[0, 0, 0], [0, 4, 0]]]:
+            np.save(self.folder / "x.npy", np.float32(x))
+            got, _ = self.outputs("m.onnx", "--input", "x=x.npy")
+            np.testing.assert_array_equal(got["at"], np.nonzero(np.float32(x)))
+            np.testing.assert_array_equal(got["y"], np.square(np.float32(x)))
+        self.assertEqual(self.heddle("verify", "m.onnx", "--input", "x=x.npy").returncode, 0)
+
     def test_more_memory_than_there_is(self):
         nodes = [helper.make_node("Add", ["x", "x"], ["a"]), helper.make_node("MatMul", ["a", "a"], ["y"])]
         self.write("m.onnx", model_of(nodes, [value_info("x", ["n", "n"])], [value_info("y", ["n", "n"])]))

@@ -107,6 +107,18 @@ TEST_F(Driver, VerifiesUnderEveryPolicyAndPrecision) {
   }
 }
 
+TEST_F(Driver, OutputsThatPassesFoldAreWithinTheirRounding) {
+  write_file(path("m.hir"), R"(graph(%x: f32[3]) {
+    %c = constant {value = f32[3]{0.1, 0.7, 2.3}}
+    %e = exp(%c)
+    %y = mul(%x, %e)
+    return "e" = %e, "y" = %y
+  })");
+  const driver::VerifyReport report = driver::verify(path("m.hir"), two_threads(), {}, 3);
+  EXPECT_TRUE(report.ok);
+  EXPECT_GT(report.outputs[0].comparison.error, 0);  // of which there is some
+}
+
 TEST_F(Driver, NotANumberStaysWhereItIs) {
   const Model model = Model::load(mlp(), two_threads());
   Tensor x = random_floats({2, 8}, 2);

@@ -92,8 +92,9 @@ void check_conv(const Problem& p, int64_t block_rows, int64_t block_panels) {
   } else {
     image = X::dense(x.data(), s);
   }
-  conv<T, MR, NV>(s, image, packed.data(), epilogue, scratch, 0, tasks / 3);
-  conv<T, MR, NV>(s, image, packed.data(), epilogue, scratch, tasks / 3, tasks);
+  constexpr auto micro = micro_kernels<T, TW, MR, NV>();
+  conv<NV>(micro, s, image, packed.data(), epilogue, scratch, 0, tasks / 3);
+  conv<NV>(micro, s, image, packed.data(), epilogue, scratch, tasks / 3, tasks);
   EXPECT_TRUE(y.intact());
   for (int64_t i = 0; i < y.size(); ++i) {
     const int64_t n = i / (pixels * filters), pixel = i / filters % pixels, o = i % filters, g = o / p.o;
@@ -166,8 +167,9 @@ void check_winograd(const Problem& p, int64_t block_panels) {
   const testing::StoreAll<float> epilogue{y.data(), writes.data(), pixels * p.o, p.o};
   const testing::Scratch scratch(s.scratch_bytes(NR));
   const int64_t tasks = s.tasks(NR);
-  winograd<int(rows.mr), NV>(s, x.data(), packed.data(), epilogue, scratch, 0, tasks / 2);
-  winograd<int(rows.mr), NV>(s, x.data(), packed.data(), epilogue, scratch, tasks / 2, tasks);
+  constexpr auto micro = micro_kernels<float, float, int(rows.mr), NV>();
+  winograd<NV>(micro, s, x.data(), packed.data(), epilogue, scratch, 0, tasks / 2);
+  winograd<NV>(micro, s, x.data(), packed.data(), epilogue, scratch, tasks / 2, tasks);
   EXPECT_TRUE(y.intact());
   for (int64_t i = 0; i < y.size(); ++i) {
     const int64_t n = i / (pixels * p.o), pixel = i / p.o % pixels, o = i % p.o;

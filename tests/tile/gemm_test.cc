@@ -48,8 +48,9 @@ void check(const Problem& p, int64_t block_tiles, int64_t block_panels) {
     using B = std::remove_cvref_t<decltype(fb)>;
     const testing::Scratch scratch(s.scratch_bytes(MR, NR, sizeof(T), A::kCopies, B::kCopies));
     const int64_t tasks = s.tasks(NR);
-    gemm<T, MR, NV>(s, fa, fb, epilogue, scratch, 0, tasks / 2);
-    gemm<T, MR, NV>(s, fa, fb, epilogue, scratch, tasks / 2, tasks);
+    constexpr auto micro = micro_kernels<T, typename B::element, MR, NV>();
+    gemm<NV>(micro, s, fa, fb, epilogue, scratch, 0, tasks / 2);
+    gemm<NV>(micro, s, fa, fb, epilogue, scratch, tasks / 2, tasks);
   };
   using A = std::conditional_t<Direct, DirectA<T>, CopiedA<T, TA>>;
   const A fa{at};
@@ -136,8 +137,8 @@ TEST(Gemm, PrologueComputesA) {
   using A = ComputedA<float, Doubled>;
   using B = StridedB<float, float>;
   const testing::Scratch scratch(s.scratch_bytes(MR, NR, 4, A::kCopies, B::kCopies));
-  gemm<float, MR, 2>(s, A{{a.data(), k}}, B{{b.data(), {0, 0, 0, 0}, n, 1}},
-                     testing::StoreAll<float>{c.data(), writes.data(), 0, n}, scratch, 0, s.tasks(NR));
+  gemm<2>(micro_kernels<float, float, MR, 2>(), s, A{{a.data(), k}}, B{{b.data(), {0, 0, 0, 0}, n, 1}},
+          testing::StoreAll<float>{c.data(), writes.data(), 0, n}, scratch, 0, s.tasks(NR));
   EXPECT_TRUE(c.intact());
   for (int64_t i = 0; i < m * n; ++i) {
     double want = 0;
@@ -160,8 +161,9 @@ TEST(Gemm, BatchStridesMayBeZeroOrPermuted) {
   using A = DirectA<float>;
   using B = StridedB<float, float>;
   const testing::Scratch scratch(s.scratch_bytes(MR, NR, 4, A::kCopies, B::kCopies));
-  gemm<float, MR, 2>(s, A{{a.data(), {0, 0, 0, m * k}, k, 1}}, B{{b.data(), {0, 0, k * n, 2 * k * n}, n, 1}},
-                     testing::StoreAll<float>{c.data(), writes.data(), m * n, n}, scratch, 0, s.tasks(NR));
+  gemm<2>(micro_kernels<float, float, MR, 2>(), s, A{{a.data(), {0, 0, 0, m * k}, k, 1}},
+          B{{b.data(), {0, 0, k * n, 2 * k * n}, n, 1}}, testing::StoreAll<float>{c.data(), writes.data(), m * n, n},
+          scratch, 0, s.tasks(NR));
   for (int64_t i = 0; i < c.size(); ++i) {
     const int64_t g = i / (m * n), row = i / n % m, col = i % n;
     double want = 0;

@@ -54,6 +54,7 @@ struct GemmShape {
   constexpr int64_t offset(int64_t index, const int64_t (&stride)[kBatchDims]) const {
     int64_t at = 0;
     for (int d = kBatchDims - 1; d >= 0; --d) {
+      if (batch[d] == 1) continue;  // a division takes tens of cycles
       at += index % batch[d] * stride[d];
       index /= batch[d];
     }

@@ -46,6 +46,8 @@ std::span<const OpHandler> sampling_ops();
 std::span<const OpHandler> random_ops();
 std::span<const OpHandler> attention_ops();
 std::span<const OpHandler> microsoft_ops();
+std::span<const OpHandler> microsoft_attention_ops();
+std::span<const OpHandler> microsoft_quant_ops();
 std::span<const OpHandler> rnn_ops();
 std::span<const OpHandler> control_ops();
 std::span<const OpHandler> sequence_ops();

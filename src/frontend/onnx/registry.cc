@@ -25,6 +25,8 @@ std::span<const std::span<const OpHandler>> all_families() {
       random_ops(),
       attention_ops(),
       microsoft_ops(),
+      microsoft_attention_ops(),
+      microsoft_quant_ops(),
       rnn_ops(),
       control_ops(),
       sequence_ops(),

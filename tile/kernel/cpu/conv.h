@@ -111,18 +111,18 @@ inline int64_t conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(MR, kPanel<T, NV>, sizeof(T),
+// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T),
 // X::kCopies). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of gemm(): batch is the
 // image, row the output pixel in row-major order, col the output channel.
-template <typename T, int MR, int NV, bool NarrowTail = false, typename X, typename TB, typename Epilogue>
-void conv(const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue, void* scratch, int64_t begin,
-          int64_t end) {
+template <int NV, bool NarrowTail = false, typename T, typename TB, typename X, typename Epilogue>
+void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue,
+          void* scratch, int64_t begin, int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
   const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = panel_count(s.o, nr), k = s.k();
   int64_t* const offsets = static_cast<int64_t*>(scratch);
   T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
-  T* const x_scratch = c + MR * nr;
-  detail::TileLines<T, MR, NV> lines;
+  T* const x_scratch = c + micro.rows * nr;
+  detail::TileLines<T, NV> lines;
   ConvWindow<T> window{};
   int64_t ready = -1, segments = 0, length = 0;
   for (int64_t task = begin; task < end; ++task) {
@@ -143,18 +143,19 @@ void conv(const ConvShape& s, const X& x, const TB* filters, const Epilogue& epi
       const TB* bp = filters + (g * panels + panel) * k * nr;
       for (int64_t y = 0; y < rows; ++y) {
         for (int64_t tile = 0; tile < s.tiles; ++tile) {
-          const int64_t ow = s.tile_pixel(tile, MR);
+          const int64_t ow = s.tile_pixel(tile, micro.rows);
           const T* a = window.data + y * s.stride[1] * window.row + ow * s.stride[2] * window.pixel;
           const MicroA<T> op{a, s.stride[2] * window.pixel, offsets, segments, length};
           const bool tall = tile < s.tall;
-          const int64_t pixel = (od * s.out[1] + oh0 + y) * s.out[2] + ow, count = tall ? MR : MR - 1;
+          const int64_t pixel = (od * s.out[1] + oh0 + y) * s.out[2] + ow, count = micro.rows - (tall ? 0 : 1);
           const int64_t col = g * s.o + panel * nr, left = s.o - panel * nr;
-          const Ahead ahead = lines.find(epilogue, count, pixel, n, col, k);
+          const bool asks = micro.rows >= detail::kAskingRows;
+          const Ahead ahead = asks ? lines.find(epilogue, count, pixel, n, col, k) : Ahead{};
           if (NarrowTail && panel == panels - 1) {
-            micro_tile<T, TB, MR, NarrowTail ? 1 : NV>(tall, op, bp, nr, c, ahead);
+            micro.template run<NarrowTail>(tall, op, bp, nr, c, ahead);
             detail::finish_tile<T, NarrowTail ? 1 : NV>(c, count, pixel, n, col, left, epilogue);
           } else {
-            micro_tile<T, TB, MR, NV>(tall, op, bp, nr, c, ahead);
+            micro.template run<false>(tall, op, bp, nr, c, ahead);
             detail::finish_tile<T, NV>(c, count, pixel, n, col, left, epilogue);
           }
         }

@@ -142,11 +142,13 @@ struct ComputedB {
 
 namespace detail {
 
-// Hands the finished tile c[rows][NR] to the epilogue.
+// Hands the finished tile c[rows][NR] to the epilogue: to a copy, whose members stay in registers while results are
+// stored.
 template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t columns,
-                             const Epilogue& epilogue) {
+                             const Epilogue& from) {
   constexpr int W = kVectorBytes / int(sizeof(T));
+  const Epilogue epilogue = from;
   const int64_t full = columns / W < NV ? columns / W : NV;
   for (int64_t i = 0; i < rows; ++i) {
     const T* line = c + i * NV * W;
@@ -157,16 +159,19 @@ TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batc
   }
 }
 
-// The lines that the epilogue of one micro tile will touch. Few rows are bound by reading B: nothing is asked for.
-template <typename T, int MR, int NV>
+// Rows of a tile from which it is worth to ask for lines: fewer are bound by reading B.
+inline constexpr int64_t kAskingRows = 4;
+
+// The lines that the epilogue of one micro tile will touch.
+template <typename T, int NV>
 class TileLines {
  public:
   // For a tile that takes `steps` steps of k.
   template <typename Epilogue>
-  TILE_INLINE Ahead find(const Epilogue& epilogue, int64_t rows, int64_t row, int64_t batch, int64_t col,
-                         int64_t steps) {
+  TILE_INLINE Ahead find(const Epilogue& from, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t steps) {
     int64_t count = 0;
-    if constexpr (MR >= 4 && requires { epilogue.lines(batch, row, col, [](const auto*) {}); }) {
+    const Epilogue epilogue = from;
+    if constexpr (requires { epilogue.lines(batch, row, col, [](const auto*) {}); }) {
       constexpr int64_t kLine = 64;
       for (int64_t i = 0; i < rows; ++i) {
         epilogue.lines(batch, row + i, col, [&](const auto* p) {
@@ -181,35 +186,35 @@ class TileLines {
   }
 
  private:
-  static constexpr int64_t kMost = 4 * MR * NV;
+  static constexpr int64_t kMost = 4 * kMicroRows * NV;
   const void* lines_[kMost];
 };
 
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>). MR: rows of the tall micro tiles, at most kMicroRows. Scratch:
-// s.scratch_bytes(MR, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies). NarrowTail: the last panel has one vector of
-// columns or less, and is computed at that width.
-template <typename T, int MR, int NV, bool NarrowTail = false, typename A, typename B, typename Epilogue>
-void gemm(const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue, void* scratch, int64_t begin,
-          int64_t end) {
+// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>) by micro-kernels of NV vectors and at most kMicroRows rows.
+// Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies). NarrowTail: the last panel
+// has one vector of columns or less, and is computed at that width.
+template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
+void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
+          void* scratch, int64_t begin, int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
-  using TB = typename B::element;
+  static_assert(is_same<TB, typename B::element>);
   const int64_t m_blocks = s.m_blocks(), n_blocks = s.n_blocks(nr), panels = panel_count(s.n, nr);
   T* const c = static_cast<T*>(scratch);
-  T* const b_scratch = c + s.accumulator_elements(MR, nr);
+  T* const b_scratch = c + s.accumulator_elements(micro.rows, nr);
   T* const a_scratch = b_scratch + (B::kCopies ? s.panel_elements(nr) : 0);
   const int64_t one_segment = 0;
-  detail::TileLines<T, MR, NV> lines;
+  detail::TileLines<T, NV> lines;
   const T* a_block = nullptr;
   int64_t a_stride = 0, ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks, batch = block / m_blocks;
     const int64_t tile0 = block % m_blocks * s.block_tiles;
     const int64_t tile1 = tile0 + s.block_tiles < s.tiles ? tile0 + s.block_tiles : s.tiles;
-    const int64_t row0 = s.tile_row(tile0, MR);
+    const int64_t row0 = s.tile_row(tile0, micro.rows);
     if (ready != block) {  // tasks of one block follow each other: its rows of A stay ready
-      a_block = a.prepare(s, batch, row0, s.tile_row(tile1, MR) - row0, a_scratch, a_stride);
+      a_block = a.prepare(s, batch, row0, s.tile_row(tile1, micro.rows) - row0, a_scratch, a_stride);
       ready = block;
     }
     const int64_t panel0 = task % n_blocks * s.block_panels;
@@ -220,14 +225,15 @@ void gemm(const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue, 
       const int64_t col = panel * nr;
       for (int64_t tile = tile0; tile < tile1; ++tile) {
         const bool tall = tile < s.tall;
-        const int64_t row = s.tile_row(tile, MR), rows = tall ? MR : MR - 1;
+        const int64_t row = s.tile_row(tile, micro.rows), rows = micro.rows - (tall ? 0 : 1);
         const MicroA<T> op{a_block + (row - row0) * a_stride, a_stride, &one_segment, 1, s.k};
-        const Ahead ahead = lines.find(epilogue, rows, row, batch, col, s.k);
+        const bool asks = micro.rows >= detail::kAskingRows;
+        const Ahead ahead = asks ? lines.find(epilogue, rows, row, batch, col, s.k) : Ahead{};
         if (NarrowTail && panel == panels - 1) {
-          micro_tile<T, TB, MR, NarrowTail ? 1 : NV>(tall, op, bp, b_stride, c, ahead);
+          micro.template run<NarrowTail>(tall, op, bp, b_stride, c, ahead);
           detail::finish_tile<T, NarrowTail ? 1 : NV>(c, rows, row, batch, col, s.n - col, epilogue);
         } else {
-          micro_tile<T, TB, MR, NV>(tall, op, bp, b_stride, c, ahead);
+          micro.template run<false>(tall, op, bp, b_stride, c, ahead);
           detail::finish_tile<T, NV>(c, rows, row, batch, col, s.n - col, epilogue);
         }
       }

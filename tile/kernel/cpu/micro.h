@@ -89,15 +89,29 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   static_for<MR>([&](auto i) { static_for<NV>([&](auto j) { store(c + (i * NV + j) * W, acc[i][j]); }); });
 }
 
-// One micro tile of MR rows, or of MR - 1 where it is not tall.
-template <typename T, typename TB, int MR, int NV>
-TILE_INLINE void micro_tile(bool tall, const MicroA<T>& op, const TB* b, int64_t b_stride, T* c,
-                            const Ahead& ahead = {}) {
-  if (tall) {
-    micro<T, TB, MR, NV>(op, b, b_stride, c, ahead);
-  } else if constexpr (MR > 1) {
-    micro<T, TB, MR - 1, NV>(op, b, b_stride, c, ahead);
+// The micro-kernels of a problem: of tiles with `rows` rows and with one fewer; `narrow` ones are a single vector wide.
+// As values, so that the code around them is the same for every height.
+template <typename T, typename TB>
+struct MicroKernels {
+  using Function = void (*)(MicroA<T> op, const TB* b, int64_t b_stride, T* c, Ahead ahead);
+  int64_t rows;
+  Function tall, low, narrow_tall, narrow_low;
+
+  template <bool Narrow>
+  TILE_INLINE void run(bool is_tall, const MicroA<T>& op, const TB* b, int64_t b_stride, T* c,
+                       const Ahead& ahead = {}) const {
+    (is_tall ? (Narrow ? narrow_tall : tall) : (Narrow ? narrow_low : low))(op, b, b_stride, c, ahead);
   }
+};
+
+// NarrowTail: some tiles are one vector wide, not NV.
+template <typename T, typename TB, int MR, int NV, bool NarrowTail = false>
+constexpr MicroKernels<T, TB> micro_kernels() {
+  MicroKernels<T, TB> kernels{MR, micro<T, TB, MR, NV>, nullptr, nullptr, nullptr};
+  if constexpr (MR > 1) kernels.low = micro<T, TB, MR - 1, NV>;
+  if constexpr (NarrowTail) kernels.narrow_tall = micro<T, TB, MR, 1>;
+  if constexpr (NarrowTail && MR > 1) kernels.narrow_low = micro<T, TB, MR - 1, 1>;
+  return kernels;
 }
 
 }  // namespace heddle::tile

@@ -149,10 +149,10 @@ inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t panel
 }  // namespace detail
 
 // Runs tasks [begin, end) of s.tasks(kPanel<float, NV>); scratch: s.scratch_bytes(kPanel<float, NV>). `filters` come
-// from pack_winograd(). The epilogue is that of conv(). MR: split_rows(s.block_tiles, kMicroRows).mr.
-template <int MR, int NV, typename TX, typename Epilogue>
-void winograd(const WinogradShape& s, const TX* x, const float* filters, const Epilogue& epilogue, void* scratch,
-              int64_t begin, int64_t end) {
+// from pack_winograd(). The epilogue is that of conv(). micro.rows: split_rows(s.block_tiles, kMicroRows).mr.
+template <int NV, typename TX, typename Epilogue>
+void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
+              const Epilogue& epilogue, void* scratch, int64_t begin, int64_t end) {
   constexpr int64_t nr = kPanel<float, NV>;
   const int64_t n_blocks = s.n_blocks(nr), panels = panel_count(s.o, nr), stride = s.channel_stride();
   float* const m = static_cast<float*>(scratch);
@@ -174,8 +174,8 @@ void winograd(const WinogradShape& s, const TX* x, const float* filters, const E
         for (int64_t tile = 0; tile < s.row_tiles; ++tile) {
           const MicroA<float> op{v + (p * s.block_tiles + row) * stride, stride, &one_segment, 1, s.c};
           float* const c = m + (p * s.block_tiles + row) * nr;
-          micro_tile<float, float, MR, NV>(tile < s.tall, op, u, nr, c);
-          row += tile < s.tall ? MR : MR - 1;
+          micro.run<false>(tile < s.tall, op, u, nr, c);
+          row += micro.rows - (tile < s.tall ? 0 : 1);
         }
       }
       detail::winograd_finish<NV>(s, first, panel, m, epilogue);

@@ -1,7 +1,7 @@
 #include <array>
 #include <cmath>
 
-#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/attention_parts.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {
@@ -22,23 +22,6 @@ ValueId with_past(NodeContext& ctx, ValueId x, size_t past) {
   if (!ctx.has(past)) return x;
   const std::array parts = {ctx.in(past), x};
   return ctx.b.concat(parts, 2);
-}
-
-// Products of [B, H, M, K] with [B, G, ...]; H is a multiple of G and each of the G heads serves H/G query heads.
-ValueId grouped_dot(ir::Builder& b, ValueId lhs, ValueId rhs, int64_t rhs_contract) {
-  const Shape l = b.shape(lhs), r = b.shape(rhs);
-  const int64_t groups = r[1], repeats = l[1] / groups;
-  Ints lhs_contract = {3};
-  if (repeats > 1) {
-    lhs = b.reshape(lhs, {l[0], groups, repeats, l[2], l[3]});
-    lhs_contract = {4};
-  }
-  const ValueId product = b.emit(Op::kDot, {lhs, rhs},
-                                 {{"lhs_batch", Ints{0, 1}},
-                                  {"rhs_batch", Ints{0, 1}},
-                                  {"lhs_contract", lhs_contract},
-                                  {"rhs_contract", Ints{rhs_contract}}});
-  return b.reshape(product, {l[0], l[1], l[2], r[static_cast<size_t>(5 - rhs_contract)]});
 }
 
 // Adds the mask, or -inf where it is false; a mask shorter than the keys hides the rest.
@@ -88,25 +71,14 @@ void attention(NodeContext& ctx) {
   }
   const double scale = ctx.attr_float("scale", 1 / std::sqrt(static_cast<double>(q_shape[3])));
   const double softcap = ctx.attr_float("softcap", 0);
-  // Queries and keys take a root of the scale each, so that products of f16 do not overflow.
-  const double root = std::sqrt(scale);
-  const bool narrow = size_of(type) < 4;
-  const ValueId raw = narrow ? grouped_dot(ctx.b, ctx.b.binary(Op::kMul, q, root), ctx.b.binary(Op::kMul, k, root), 3)
-                             : ctx.b.binary(Op::kMul, grouped_dot(ctx.b, q, k, 3), scale);
-  ValueId capped = raw;
-  if (softcap > 0) {
-    const ValueId bent = ctx.b.unary(Op::kTanh, ctx.b.binary(Op::kDiv, raw, softcap));
-    capped = ctx.b.binary(Op::kMul, bent, softcap);
-  }
+  const ValueId raw = scaled_scores(ctx.b, q, k, scale);
+  const ValueId capped = soft_capped(ctx.b, raw, softcap);
   const int64_t past = ctx.has(4) ? ctx.shape(4)[2] : 0;
   const ValueId masked = hide(ctx, capped, past);
   const DType precision = ctx.attr_dtype("softmax_precision", type);
   const ValueId weights = ctx.b.cast(ctx.b.softmax(ctx.b.cast(masked, precision), {3}), ctx.b.dtype(v));
   ValueId y = ctx.b.cast(grouped_dot(ctx.b, weights, v, 2), type);
-  if (packed) {
-    const Shape shape = ctx.b.shape(y);
-    y = ctx.b.reshape(ctx.b.transpose(y, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
-  }
+  if (packed) y = without_heads(ctx.b, y);
   ctx.set(0, y);
   ctx.set(1, k);
   ctx.set(2, v);
@@ -157,40 +129,13 @@ void rotary_embedding(NodeContext& ctx) {
   int64_t rotated = ctx.attr_int("rotary_embedding_dim", 0);
   if (rotated == 0) rotated = s[3];
   if (rotated < 0 || rotated > s[3] || rotated % 2 != 0) ctx.invalid("rotary_embedding_dim does not fit the head size");
-  const int64_t half = rotated / 2;
-  const auto angles = [&](size_t i) {  // [B, S, 1, half]
+  const auto angles = [&](size_t i) {  // [B, S, 1, rotated / 2]
     ValueId cache = ctx.in(i);
     if (ctx.has(3)) cache = ctx.b.gather(cache, ctx.in(3), 0);
     return unsqueeze(ctx.b, cache, {2});
   };
   const ValueId cosine = angles(1), sine = angles(2);
-  const ValueId turned = ctx.b.slice_dim(x, 3, 0, rotated);
-  const bool interleaved = ctx.attr_int("interleaved", 0) != 0;
-  ValueId first, second;
-  if (interleaved) {
-    const ValueId pairs = ctx.b.reshape(turned, {s[0], s[1], s[2], half, 2});
-    const auto part = [&](int64_t i) {
-      return ctx.b.reshape(ctx.b.slice_dim(pairs, 4, i, i + 1), {s[0], s[1], s[2], half});
-    };
-    first = part(0);
-    second = part(1);
-  } else {
-    first = ctx.b.slice_dim(turned, 3, 0, half);
-    second = ctx.b.slice_dim(turned, 3, half, rotated);
-  }
-  std::array parts = {ctx.b.sub(ctx.b.mul(cosine, first), ctx.b.mul(sine, second)),
-                      ctx.b.add(ctx.b.mul(sine, first), ctx.b.mul(cosine, second))};
-  ValueId y;
-  if (interleaved) {
-    for (ValueId& part : parts) part = unsqueeze(ctx.b, part, {4});
-    y = ctx.b.reshape(ctx.b.concat(parts, 4), {s[0], s[1], s[2], rotated});
-  } else {
-    y = ctx.b.concat(parts, 3);
-  }
-  if (rotated < s[3]) {
-    const std::array whole = {y, ctx.b.slice_dim(x, 3, rotated, s[3])};
-    y = ctx.b.concat(whole, 3);
-  }
+  const ValueId y = rotate(ctx.b, x, cosine, sine, rotated, ctx.attr_int("interleaved", 0) != 0);
   ctx.set(0, packed ? ctx.b.reshape(y, shape) : ctx.b.transpose(y, {0, 2, 1, 3}));
 }
 

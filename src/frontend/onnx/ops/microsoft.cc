@@ -110,20 +110,112 @@ void skip_layer_norm(NodeContext& ctx) {
   ctx.set(3, sum);
 }
 
+// Statistics over groups of the channels, which are the last dimension unless the model says otherwise.
+void group_norm(NodeContext& ctx, ValueId x) {
+  ir::Builder& b = ctx.b;
+  const bool last = ctx.attr_int("channels_last", 1) != 0;
+  const DType type = b.dtype(x), wide = wide_dtype(type);
+  const Shape shape = b.shape(x);
+  const int64_t groups = ctx.attr_int("groups"), channel = last ? static_cast<int64_t>(shape.size()) - 1 : 1;
+  if (shape.size() < 3 || groups < 1 || shape[static_cast<size_t>(channel)] % groups != 0) {
+    ctx.invalid("the channels do not split into groups");
+  }
+  Shape grouped = shape;
+  grouped[static_cast<size_t>(channel)] /= groups;
+  grouped.insert(grouped.begin() + channel, groups);
+  Ints dims;
+  for (int64_t d = 1; d < static_cast<int64_t>(grouped.size()); ++d) {
+    if (d != channel) dims.push_back(d);
+  }
+  const Normalized n = normalize(b, b.reshape(b.cast(x, wide), grouped), dims, ctx.attr_float("epsilon", 1e-5f));
+  const auto spread = [&](size_t i) {
+    Shape one(shape.size(), 1);
+    one[static_cast<size_t>(channel)] = shape[static_cast<size_t>(channel)];
+    return b.reshape(b.cast(ctx.in(i), wide), one);
+  };
+  ValueId y = b.add(b.mul(b.reshape(n.value, shape), spread(1)), spread(2));
+  if (ctx.attr_int("activation") != 0) y = b.mul(y, b.sigmoid(y));
+  ctx.set(0, b.cast(y, type));
+}
+
+void plain_group_norm(NodeContext& ctx) {
+  group_norm(ctx, ctx.in(0));
+}
+
+// Inputs: x, gamma, beta, skip, bias. Output 1 is the sum.
+void skip_group_norm(NodeContext& ctx) {
+  ir::Builder& b = ctx.b;
+  if (ctx.attr_int("channels_last", 1) == 0) ctx.unsupported("channels_last = 0 is not supported");
+  const Shape shape = ctx.shape(0);
+  ValueId skip = ctx.in(3);
+  if (b.rank(skip) == 2 && shape.size() == 4) skip = unsqueeze(b, skip, {1, 2});
+  ValueId sum = b.add(ctx.in(0), skip);
+  if (ctx.has(4)) sum = b.add(sum, ctx.in(4));
+  group_norm(ctx, sum);
+  ctx.set(1, sum);
+}
+
+void bias_add(NodeContext& ctx) {
+  ctx.set(0, ctx.b.add(ctx.b.add(ctx.in(0), ctx.in(1)), ctx.in(2)));
+}
+
+// A convolution of x [N, spatial.., C] by weights [M, kernel.., C / group].
+void conv_channels_last(NodeContext& ctx) {
+  const int64_t last = ctx.rank(0) - 1;
+  for (const size_t i : {0, 1}) {
+    if (ctx.rank(i) != last + 1 || last < 2) ctx.invalid("operands of equal rank, 3 or more expected");
+    ctx.replace_input(i, move_axis(ctx.b, ctx.in(i), last, 1));
+  }
+  find_handler("", "Conv", kNewestOpset)->lower(ctx);
+  ctx.set(0, move_axis(ctx.b, ctx.outputs().at(0).tensor(), 1, last));
+}
+
+// The left half times the GELU of the right one.
+void bias_split_gelu(NodeContext& ctx) {
+  const ValueId x = ctx.b.add(ctx.in(0), ctx.in(1));
+  const int64_t last = ctx.b.rank(x) - 1, size = ctx.b.shape(x).back();
+  if (size % 2 != 0) ctx.invalid("an odd extent does not split into halves");
+  const ValueId gate = gelu(ctx.b, ctx.b.slice_dim(x, last, size / 2, size), false);
+  ctx.set(0, ctx.b.mul(ctx.b.slice_dim(x, last, 0, size / 2), gate));
+}
+
+void expand_dims(NodeContext& ctx) {
+  const int64_t rank = ctx.rank(0) + 1;
+  ctx.set(0, unsqueeze(ctx.b, ctx.in(0), {ctx.axis(ctx.constant_int(1), rank)}));
+}
+
+// One that the standard took over later.
+void grid_sample(NodeContext& ctx) {
+  find_handler("", "GridSample", 16)->lower(ctx);
+}
+
+void trilu(NodeContext& ctx) {
+  find_handler("", "Trilu", kNewestOpset)->lower(ctx);
+}
+
 }  // namespace
 
 std::span<const OpHandler> microsoft_ops() {
   static constexpr std::array kTable = {
+      OpHandler{kDomain, "BiasAdd", 1, kAnyVersion, bias_add},
       OpHandler{kDomain, "BiasGelu", 1, kAnyVersion, bias_gelu},
+      OpHandler{kDomain, "BiasSplitGelu", 1, kAnyVersion, bias_split_gelu},
+      OpHandler{kDomain, "ExpandDims", 1, kAnyVersion, expand_dims},
       OpHandler{kDomain, "FastGelu", 1, kAnyVersion, fast_gelu},
       OpHandler{kDomain, "FusedConv", 1, kAnyVersion, fused_contraction<true>},
       OpHandler{kDomain, "FusedGemm", 1, kAnyVersion, fused_contraction<false>},
       OpHandler{kDomain, "FusedMatMul", 1, kAnyVersion, fused_matmul},
       OpHandler{kDomain, "Gelu", 1, kAnyVersion, fused_gelu},
+      OpHandler{kDomain, "GridSample", 1, kAnyVersion, grid_sample},
+      OpHandler{kDomain, "GroupNorm", 1, kAnyVersion, plain_group_norm},
+      OpHandler{kDomain, "NhwcConv", 1, kAnyVersion, conv_channels_last},
       OpHandler{kDomain, "QuickGelu", 1, kAnyVersion, quick_gelu},
       OpHandler{"", "SimplifiedLayerNormalization", 1, kAnyVersion, simplified_layer_norm},
+      OpHandler{kDomain, "SkipGroupNorm", 1, kAnyVersion, skip_group_norm},
       OpHandler{kDomain, "SkipLayerNormalization", 1, kAnyVersion, skip_layer_norm<false>},
       OpHandler{kDomain, "SkipSimplifiedLayerNormalization", 1, kAnyVersion, skip_layer_norm<true>},
+      OpHandler{kDomain, "TransposeMatMul", 1, kAnyVersion, fused_matmul},
+      OpHandler{kDomain, "Trilu", 1, kAnyVersion, trilu},
   };
   return kTable;
 }

@@ -185,7 +185,8 @@ std::span<const OpHandler> normalization_ops() {
       OpHandler{"", "Hardmax", 1, kAnyVersion, hardmax},
       OpHandler{"", "InstanceNormalization", 6, kAnyVersion, instance_norm},
       OpHandler{"", "LRN", 1, kAnyVersion, lrn},
-      OpHandler{"", "LayerNormalization", 17, kAnyVersion, layer_norm},
+      // ONNX Runtime writes it into models of older opsets, too.
+      OpHandler{"", "LayerNormalization", 1, kAnyVersion, layer_norm},
       OpHandler{"", "LogSoftmax", 1, kAnyVersion, log_softmax},
       OpHandler{"", "LpNormalization", 1, kAnyVersion, lp_norm},
       OpHandler{"", "MeanVarianceNormalization", 9, kAnyVersion, mean_variance_norm},

@@ -50,25 +50,13 @@ ValueId per_row(Builder& b, ValueId v) {
   return b.reshape(v, {b.shape(v)[0], 1});
 }
 
-// The product of two centered matrices in i32.
-ValueId integer_matmul(const NodeContext& ctx, size_t a, std::optional<size_t> a_zero, size_t w,
-                       std::optional<size_t> w_zero) {
-  Builder& b = ctx.b;
-  std::optional<ValueId> za, zw;
-  if (a_zero && ctx.has(*a_zero)) za = per_row(b, ctx.in(*a_zero));
-  if (w_zero && ctx.has(*w_zero)) zw = ctx.in(*w_zero);
-  ValueId x = centered(ctx, ctx.in(a), za), y = centered(ctx, ctx.in(w), zw);
-  agree(b, x, y);
-  return b.matmul(x, y);
-}
-
 void lower_matmul_integer(NodeContext& ctx) {
-  ctx.set(0, integer_matmul(ctx, 0, 2, 1, 3));
+  ctx.set(0, integer_matmul(ctx, ctx.in(0), optional_input(ctx, 2), ctx.in(1), optional_input(ctx, 3)));
 }
 
 void lower_qlinear_matmul(NodeContext& ctx) {
   Builder& b = ctx.b;
-  const ValueId sum = b.cast(integer_matmul(ctx, 0, 2, 3, 5), DType::kF32);
+  const ValueId sum = b.cast(integer_matmul(ctx, ctx.in(0), ctx.in(2), ctx.in(3), ctx.in(5)), DType::kF32);
   const ValueId scale = b.div(b.mul(per_row(b, as_f32(ctx, 1)), as_f32(ctx, 4)), per_row(b, as_f32(ctx, 6)));
   ctx.set(0, round_to_quantized(b, b.mul(sum, scale), per_row(b, ctx.in(7)), ctx.dtype(7)));
 }
@@ -124,22 +112,6 @@ void lower_qlinear_conv(NodeContext& ctx) {
 
 // ---- com.microsoft
 
-// The number behind a quantised tensor at input i, whose scale and zero point are the two inputs from `scale` on.
-ValueId dequantized(const NodeContext& ctx, size_t i, size_t scale) {
-  Builder& b = ctx.b;
-  ValueId x = b.cast(ctx.in(i), DType::kI32);
-  if (ctx.has(scale + 1)) x = b.sub(x, b.cast(b.reshape(ctx.in(scale + 1), {}), DType::kI32));
-  return b.mul(b.cast(x, DType::kF32), b.reshape(as_f32(ctx, scale), {}));
-}
-
-// A real tensor quantised by the scale and zero point at inputs `scale` and the next, in the type of `like`.
-ValueId quantized(const NodeContext& ctx, ValueId y, size_t scale, DType like) {
-  Builder& b = ctx.b;
-  std::optional<ValueId> zero;
-  if (ctx.has(scale + 1)) zero = b.reshape(ctx.in(scale + 1), {});
-  return round_to_quantized(b, exact_ratio(b, y, b.reshape(as_f32(ctx, scale), {})), zero, like);
-}
-
 void lower_qlinear_add(NodeContext& ctx) {
   ctx.set(0, quantized(ctx, ctx.b.add(dequantized(ctx, 0, 1), dequantized(ctx, 3, 4)), 6, ctx.dtype(0)));
 }
@@ -177,7 +149,8 @@ void lower_qlinear_concat(NodeContext& ctx) {
 
 void lower_matmul_integer_to_float(NodeContext& ctx) {
   Builder& b = ctx.b;
-  const ValueId sum = b.cast(integer_matmul(ctx, 0, 4, 1, 5), DType::kF32);
+  const ValueId sum =
+      b.cast(integer_matmul(ctx, ctx.in(0), optional_input(ctx, 4), ctx.in(1), optional_input(ctx, 5)), DType::kF32);
   ValueId y = b.mul(sum, b.mul(per_row(b, as_f32(ctx, 2)), as_f32(ctx, 3)));
   if (ctx.has(6)) y = b.add(y, as_f32(ctx, 6));
   ctx.set(0, b.cast(y, ctx.dtype(2)));
@@ -186,6 +159,28 @@ void lower_matmul_integer_to_float(NodeContext& ctx) {
 constexpr const char* kMicrosoft = "com.microsoft";
 
 }  // namespace
+
+ValueId integer_matmul(const NodeContext& ctx, ValueId a, std::optional<ValueId> a_zero, ValueId w,
+                       std::optional<ValueId> w_zero) {
+  if (a_zero) a_zero = per_row(ctx.b, *a_zero);
+  ValueId x = centered(ctx, a, a_zero), y = centered(ctx, w, w_zero);
+  agree(ctx.b, x, y);
+  return ctx.b.matmul(x, y);
+}
+
+ValueId dequantized(const NodeContext& ctx, size_t i, size_t scale) {
+  Builder& b = ctx.b;
+  ValueId x = b.cast(ctx.in(i), DType::kI32);
+  if (ctx.has(scale + 1)) x = b.sub(x, b.cast(b.reshape(ctx.in(scale + 1), {}), DType::kI32));
+  return b.mul(b.cast(x, DType::kF32), b.reshape(as_f32(ctx, scale), {}));
+}
+
+ValueId quantized(const NodeContext& ctx, ValueId y, size_t scale, DType like) {
+  Builder& b = ctx.b;
+  std::optional<ValueId> zero;
+  if (ctx.has(scale + 1)) zero = b.reshape(ctx.in(scale + 1), {});
+  return round_to_quantized(b, exact_ratio(b, y, b.reshape(as_f32(ctx, scale), {})), zero, like);
+}
 
 std::span<const OpHandler> qlinear_ops() {
   static constexpr std::array kTable = {

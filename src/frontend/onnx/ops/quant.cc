@@ -84,19 +84,10 @@ void lower_dequantize(NodeContext& ctx) {
 }
 
 void lower_dynamic_quantize(NodeContext& ctx) {
-  Builder& b = ctx.b;
-  const ValueId x = ctx.in(0);
-  Ints all;
-  for (int64_t d = 0; d < ctx.rank(0); ++d) all.push_back(d);
-  const ValueId low = b.binary(Op::kMin, b.reduce("min", x, all), 0.0);
-  const ValueId high = b.binary(Op::kMax, b.reduce("max", x, all), 0.0);
-  const ValueId range = b.sub(high, low);
-  const ValueId scale = b.select(b.binary(Op::kEq, range, 0.0), b.scalar(b.dtype(x), 1),
-                                 exact_ratio(b, range, b.scalar(b.dtype(x), 255)));
-  const ValueId zero = round_to_quantized(b, b.unary(Op::kNeg, exact_ratio(b, low, scale)), std::nullopt, DType::kU8);
-  if (ctx.wants(0)) ctx.set(0, round_to_quantized(b, exact_ratio(b, x, scale), zero, DType::kU8));
-  if (ctx.wants(1)) ctx.set(1, scale);
-  if (ctx.wants(2)) ctx.set(2, zero);
+  const DynamicallyQuantized q = dynamically_quantized(ctx.b, ctx.in(0));
+  ctx.set(0, q.value);
+  ctx.set(1, q.scale);
+  ctx.set(2, q.zero_point);
 }
 
 constexpr std::array kHandlers = {
@@ -108,6 +99,18 @@ constexpr std::array kHandlers = {
 };
 
 }  // namespace
+
+DynamicallyQuantized dynamically_quantized(Builder& b, ValueId x) {
+  Ints all;
+  for (int64_t d = 0; d < b.rank(x); ++d) all.push_back(d);
+  const ValueId low = b.binary(Op::kMin, b.reduce("min", x, all), 0.0);
+  const ValueId high = b.binary(Op::kMax, b.reduce("max", x, all), 0.0);
+  const ValueId range = b.sub(high, low);
+  const ValueId scale = b.select(b.binary(Op::kEq, range, 0.0), b.scalar(b.dtype(x), 1),
+                                 exact_ratio(b, range, b.scalar(b.dtype(x), 255)));
+  const ValueId zero = round_to_quantized(b, b.unary(Op::kNeg, exact_ratio(b, low, scale)), std::nullopt, DType::kU8);
+  return {round_to_quantized(b, exact_ratio(b, x, scale), zero, DType::kU8), scale, zero};
+}
 
 ValueId exact_ratio(Builder& b, ValueId x, ValueId scale) {
   return b.cast(b.div(b.cast(x, DType::kF64), b.cast(scale, DType::kF64)), DType::kF32);
