@@ -5,10 +5,10 @@
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "passes/canonicalize.h"
-#include "passes/compare_indices.h"
 #include "passes/cse.h"
 #include "passes/fold.h"
 #include "passes/fold_batch_norm.h"
+#include "passes/known_scatters.h"
 #include "passes/layout.h"
 #include "passes/merge_products.h"
 #include "passes/pass.h"
@@ -39,7 +39,8 @@ constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where the
 
 constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels};
 
-constexpr Pass kCompareIndices{"compare_indices", "scatters as comparisons of indices (GPU)", compare_indices};
+constexpr Pass kKnownScatters{"known_scatters", "scatters with constant indices as selections among loads (GPU)",
+                              known_scatters};
 
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
@@ -55,7 +56,7 @@ constexpr Pass kPipeline[] = {
     kMergeProducts,
     kPrecision,
     kWidePixels,
-    kCompareIndices,
+    kKnownScatters,
     // What those left behind.
     kCanonicalize,
     kFold,
