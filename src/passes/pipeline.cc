@@ -13,6 +13,7 @@
 #include "passes/merge_products.h"
 #include "passes/pass.h"
 #include "passes/precision.h"
+#include "passes/select_in_rounds.h"
 #include "passes/sink_transposes.h"
 #include "passes/unshare.h"
 #include "passes/wide_pixels.h"
@@ -41,6 +42,9 @@ constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of
 
 constexpr Pass kCompareIndices{"compare_indices", "scatters as comparisons of indices (GPU)", compare_indices};
 
+constexpr Pass kSelectInRounds{"select_in_rounds", "top-k of few elements as rounds of arg_reduce (GPU)",
+                               select_in_rounds};
+
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
@@ -56,6 +60,7 @@ constexpr Pass kPipeline[] = {
     kPrecision,
     kWidePixels,
     kCompareIndices,
+    kSelectInRounds,
     // What those left behind.
     kCanonicalize,
     kFold,
