@@ -63,6 +63,12 @@ class CudaStageBuilder : public CudaDrafts {
     return text;
   }
 
+  // Whether a later reduction goes over the columns, one by one: it cannot read them as one vector.
+  bool is_folded(VarId columns) const {
+    return std::any_of(probe_.instances.begin(), probe_.instances.end(),
+                       [&](const Instance& i) { return (inner(i.reduced) & bit(columns)) != 0; });
+  }
+
   // Results that vary within an iteration lie in scratch; the others every thread of the team has.
   void place_results() {
     for (const Instance& i : probe_.instances) {
@@ -78,7 +84,8 @@ class CudaStageBuilder : public CudaDrafts {
       if (is_carried(i)) {
         r.over = CudaReduction::Over::kCarried;
         reason = fmt::format("running results of {} turns stay in registers", loop_extent(*mapping_.serial));
-      } else if (loops != 0 && mapping_.team == 1 && mapping_.vector && loops == bit(*mapping_.vector)) {
+      } else if (loops != 0 && mapping_.team == 1 && mapping_.vector && loops == bit(*mapping_.vector) &&
+                 !is_folded(*mapping_.vector)) {
         r.over = CudaReduction::Over::kThread;
         reason = "one column per thread";
       } else if (loops != 0) {

@@ -76,6 +76,25 @@ TEST(CudaStitch, TurnsShareScratch) {
   batch.run();
 }
 
+// A thread that has all columns reduces them in turn, too.
+TEST(CudaStitch, ColumnsThatAreReducedAgain) {
+  Batch batch;
+  for (DType dtype : {DType::kF32, DType::kF16}) {
+    for (int64_t n : {2, 3, 4, 8, 33}) {
+      batch.add(std::string(to_string(dtype)) + std::to_string(n), [&](Builder& b) {
+        const auto columns = b.reduce("max", input(b, "x", dtype, {3, n}), {0}, false);
+        b.graph().output("y", b.reduce("sum", b.unary(Op::kTanh, columns), {0}, false));
+      });
+      batch.add("with columns " + std::string(to_string(dtype)) + std::to_string(n), [&](Builder& b) {
+        const auto columns = b.reduce("sum", input(b, "x", dtype, {5, n}), {0}, false);
+        b.graph().output("c", columns);
+        b.graph().output("y", b.sub(columns, b.reduce("max", columns, {0}, true)));
+      });
+    }
+  }
+  batch.run();
+}
+
 TEST(CudaStitch, OnePlusErf) {
   Batch batch;
   for (double scale : {1.0, 4.0, 1e4}) {
