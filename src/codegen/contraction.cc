@@ -62,9 +62,8 @@ class Sizes {
   std::vector<int64_t> values_;
 };
 
-// Steps of k from which what a micro tile costs besides, some tens of cycles more where sizes are not literals and
-// micro-kernels are called through pointers, is nothing beside its products. Convolutions 3->64 of 3x3 (27 steps) lost
-// 15% by it, products of 64 steps 5%.
+// Steps of k from which what a micro tile costs besides, some tens of cycles more where sizes are not literals, is
+// nothing beside its products. Convolutions 3->64 of 3x3 (27 steps) lost 15% by it, products of 64 steps 5%.
 constexpr int64_t kDeep = 256;
 // Multiply-adds from which the same holds for what each call costs besides.
 constexpr double kLargeWork = 1 << 20;
@@ -245,16 +244,15 @@ KernelText text_of(const MicroTable& table) {
 
 struct Emission {
   Writer out;
-  bool deep = false;
   Sizes sizes{false};
   std::optional<MicroTable> micro;
   std::vector<std::string> includes;
   int64_t tasks = 1, scratch_bytes = 0;
 };
 
-// What a kernel calls its micro-kernels; literally where calls through pointers would count.
+// What a kernel calls its micro-kernels.
 std::string micro_of(const Emission& e) {
-  return e.sizes.shared() ? "micro" : e.deep ? e.micro->name : e.micro->values;
+  return e.sizes.shared() ? "micro" : e.micro->name;
 }
 
 // A function of a kernel's parameters and `more` in front of them.
@@ -448,26 +446,19 @@ void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack) {
   e.out.close();
 }
 
-// Steps of k of a micro tile.
-int64_t depth_of(const ContractionDesc& c) {
-  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) return gemm->shape.k;
-  if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) return conv->shape.k();
-  if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) return winograd->shape.c;
-  return 0;
-}
-
-// Whether deep kernels of this problem in other sizes are to be the same.
+// Whether kernels of this problem in other sizes are to be the same.
 bool shares_sizes(const ContractionDesc& c) {
   using Form = GemmOperand::Form;
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
     const tile::GemmShape& s = gemm->shape;
-    const double work = static_cast<double>(s.batches()) * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
-    return gemm->a.form != Form::kComputed && gemm->b.form != Form::kComputed && work >= kLargeWork;
+    const double results = static_cast<double>(s.batches()) * static_cast<double>(s.m * s.n);
+    return gemm->a.form != Form::kComputed && gemm->b.form != Form::kComputed && s.k >= kDeep &&
+           results * static_cast<double>(s.k) >= kLargeWork;
   }
   if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
     const tile::ConvShape& s = conv->shape;
-    const int64_t pixels = s.batch * s.out[0] * s.out[1] * s.out[2];
-    return static_cast<double>(pixels * s.groups) * static_cast<double>(s.o * s.k()) >= kLargeWork;
+    const double results = static_cast<double>(s.batch * s.out[0] * s.out[1] * s.out[2] * s.groups * s.o);
+    return s.k() >= kDeep && results * static_cast<double>(s.k()) >= kLargeWork;
   }
   return false;
 }
@@ -475,8 +466,7 @@ bool shares_sizes(const ContractionDesc& c) {
 Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target) {
   const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
   Emission e;
-  e.deep = depth_of(c) >= kDeep;
-  e.sizes = Sizes(e.deep && shares_sizes(c));
+  e.sizes = Sizes(shares_sizes(c));
   e.out.open(fmt::format("namespace {}_parts {{", kName));
   e.out.open("namespace {");
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
@@ -522,10 +512,10 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
     source.text = calling(shared, e);
     source.includes = {"tile/kernel/cpu/micro.h"};
     source.others.push_back(std::move(shared));
-  } else if (e.deep) {
+  } else if (e.micro) {
     source.text = declaration(*e.micro) + source.text;
   }
-  if (e.deep) source.others.push_back(text_of(*e.micro));
+  if (e.micro) source.others.push_back(text_of(*e.micro));
   source.symbol = name_kernel(source.text, config.algorithm, kName);
   return source;
 }
