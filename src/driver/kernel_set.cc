@@ -11,25 +11,34 @@
 namespace heddle::driver {
 namespace {
 
-// Kernels that spill are compiled again with relaxed bounds, without their neighbours. What spills may also be a
-// subroutine of the compiler's library (division of doubles), which no second attempt changes.
+// Those that spill although they may have more registers than their bounds leave them. What spills may also be a
+// subroutine of the compiler's library (division of doubles), which no second attempt changes, or a kernel that has all
+// registers there are.
+std::set<std::string> relaxable(const KernelSet& kernels, const std::string& log) {
+  std::set<std::string> symbols;
+  for (const std::string& spilling : jit::spilling_kernels(log)) {
+    const KernelUnit own = kernels.unit_of({spilling});
+    if (jit::relax_bounds(own.text, log) != own.text) symbols.insert(own.symbols.begin(), own.symbols.end());
+  }
+  return symbols;
+}
+
+// Kernels that spill are compiled again with relaxed bounds, without their neighbours.
 void add_cubins(const KernelSet& kernels, KernelUnit unit, const Target& target, bool use_cache,
                 std::vector<runtime::Cubin>& cubins, bool& from_cache) {
   const std::string architecture = target.cuda.architecture();
   jit::CompiledCubin compiled = jit::compile_cubin(unit.text, architecture, use_cache, jit::Slow::kAcceptAtOnce);
   from_cache = compiled.from_cache;
-  const KernelUnit alone = kernels.unit_of(jit::spilling_kernels(compiled.log));
-  const std::string relaxed = jit::relax_bounds(alone.text, compiled.log);
-  jit::CompiledCubin again;
-  if (relaxed != alone.text) {
-    again = jit::compile_cubin(relaxed, architecture, use_cache, jit::Slow::kAcceptAtOnce);
+  const std::set<std::string> again_symbols = relaxable(kernels, compiled.log);
+  if (!again_symbols.empty()) {
+    KernelUnit alone = kernels.unit_of(again_symbols);
+    const std::string relaxed = jit::relax_bounds(alone.text, compiled.log);
+    jit::CompiledCubin again = jit::compile_cubin(relaxed, architecture, use_cache, jit::Slow::kAcceptAtOnce);
     from_cache = from_cache && again.from_cache;
-  }
-  if (!again.bytes.empty() && jit::spilled_bytes(again.log) < jit::spilled_bytes(compiled.log)) {
-    std::erase_if(unit.symbols, [&](const std::string& symbol) {
-      return std::find(alone.symbols.begin(), alone.symbols.end(), symbol) != alone.symbols.end();
-    });
-    cubins.push_back({std::move(again.bytes), alone.symbols});
+    if (jit::spilled_bytes(again.log, again_symbols) < jit::spilled_bytes(compiled.log, again_symbols)) {
+      std::erase_if(unit.symbols, [&](const std::string& symbol) { return again_symbols.contains(symbol); });
+      cubins.push_back({std::move(again.bytes), std::move(alone.symbols)});
+    }
   }
   if (!unit.symbols.empty()) cubins.push_back({std::move(compiled.bytes), std::move(unit.symbols)});
 }

@@ -292,6 +292,35 @@ TEST_F(NvrtcTest, ASubroutineThatSpillsIsAccepted) {
   EXPECT_EQ(code.cubins[0].symbols, std::vector<std::string>{"kernel_of_it"});
 }
 
+// One that has all registers there are would only be compiled to the same code.
+TEST_F(NvrtcTest, OnlyKernelsWithBoundsToRelaxAreCompiledAgain) {
+  std::string full;
+  for (const char* line :
+       {"extern \"C\" __global__ void __launch_bounds__(256, 1) full(float* p) {\n  float x[300];\n",
+        "#pragma unroll\n  for (int i = 0; i < 300; ++i) x[i] = p[i * 1024];\n  __syncthreads();\n",
+        "#pragma unroll\n  for (int i = 0; i < 300; ++i) p[(i * 7 % 300) * 1024] = x[i] * x[(i + 5) % 300];\n}\n"}) {
+    full += line;
+  }
+  driver::KernelSet kernels;
+  for (const auto& [symbol, text] : {std::pair{"first", moving("first", "256, 4")}, {"full", full}}) {
+    codegen::KernelSource source;
+    source.symbol = symbol;
+    source.includes = {"tile/op/cuda/stitch.h"};
+    source.text = text;
+    source.launches.emplace_back().symbol = symbol;
+    kernels.add(source);
+  }
+  const std::string unit = kernels.units({1})[0].text;
+  ASSERT_EQ(spilling_kernels(compile_cubin(unit, "sm_90a", false, Slow::kAcceptAtOnce).log),
+            (std::set<std::string>{"first", "full"}));
+  std::vector<std::vector<std::string>> symbols;
+  for (const auto& cubin : driver::compile_kernels(kernels, Target::cuda_h200(), 1, false).cubins) {
+    symbols.push_back(cubin.symbols);
+  }
+  std::sort(symbols.begin(), symbols.end());
+  EXPECT_EQ(symbols, (std::vector<std::vector<std::string>>{{"first"}, {"full"}}));
+}
+
 TEST(NvrtcLog, BoundsOfWhatSpilledAreRelaxed) {
   const auto spill = [](const std::string& name) {
     return "ptxas warning : Registers are spilled to local memory in function '" + name +

@@ -206,6 +206,14 @@ int64_t spilled_bytes(std::string_view log) {
   return sum;
 }
 
+int64_t spilled_bytes(std::string_view log, const std::set<std::string>& kernels) {
+  int64_t sum = 0;
+  each_spill(log, [&](std::string_view line, int64_t bytes) {
+    if (kernels.contains(std::string(function_of(line)))) sum += bytes;
+  });
+  return sum;
+}
+
 std::string find_defect(std::string_view log) {
   for (const char* code : {"C7508", "C7510"}) {
     if (log.find(code) != std::string_view::npos) return fmt::format("the compiler gave warning {}", code);

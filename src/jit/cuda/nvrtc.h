@@ -38,6 +38,7 @@ CompiledCubin compile_cubin(const std::string& unit, const std::string& architec
 // compared, since a log may give each kernel several times.
 std::set<std::string> spilling_kernels(std::string_view log);
 int64_t spilled_bytes(std::string_view log);
+int64_t spilled_bytes(std::string_view log, const std::set<std::string>& kernels);  // of these
 
 // What makes a compiler's log a failure; "" for nothing. Exposed for tests.
 std::string find_defect(std::string_view log);
