@@ -42,20 +42,21 @@ CudaLaunch launch_of(const Args& args, const Config& config) {
   return launch;
 }
 
-tile::ScatterArgs common_args(const SeparateDesc::Columns& columns, const Config& config) {
+tile::ScatterArgs common_args(const SeparateDesc::Columns& columns) {
   tile::ScatterArgs args{};
-  args.threads = columns.outer * config.splits * columns.inner;
   args.rows = columns.rows, args.inner = columns.inner;
   args.count = columns.updates;
-  while (int64_t{1} << args.shares < config.splits) ++args.shares;
-  HEDDLE_CHECK(int64_t{1} << args.shares == config.splits, "{} threads share a column", config.splits);
   return args;
 }
 
 // The dimensions of the columns, last first; those that both shapes have whole are one with the one before.
 tile::ScatterElementsArgs elements_args(const SeparateDesc& body, const Config& config) {
   tile::ScatterElementsArgs args{};
-  args.common = common_args(body.columns(), config);
+  const SeparateDesc::Columns columns = body.columns();
+  args.common = common_args(columns);
+  args.threads = columns.outer * config.splits * columns.inner;
+  while (int64_t{1} << args.shares < config.splits) ++args.shares;
+  HEDDLE_CHECK(int64_t{1} << args.shares == config.splits, "{} threads share a column", config.splits);
   const auto scattered = static_cast<size_t>(body.dim);
   int64_t stride = 1;
   bool joins = false;
@@ -81,7 +82,9 @@ tile::ScatterElementsArgs elements_args(const SeparateDesc& body, const Config& 
 
 tile::ScatterNdArgs nd_args(const SeparateDesc& body, const Config& config) {
   tile::ScatterNdArgs args{};
-  args.common = common_args(body.columns(), config);
+  args.common = common_args(body.columns());
+  args.block_rows = config.micro_m, args.chunk = config.micro_n;
+  args.chunks = ceil_div(args.common.inner, args.chunk);
   args.depth = static_cast<int32_t>(body.indices.back());
   for (size_t d = 0; d < static_cast<size_t>(args.depth); ++d) args.extent[d] = body.data[d];
   return args;

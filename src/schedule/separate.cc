@@ -77,17 +77,31 @@ void map_to_cpu(Config& config, int64_t parts, double seconds, const CpuTarget& 
   config.lanes = cpu.lanes_f32();
 }
 
-// Threads of a scatter: as many as copy at full speed share the columns, a fourth of that where each of them goes
-// through many updates.
-void map_scatter_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarget& cuda) {
-  constexpr int64_t kThreads = 256, kMost = 1024, kFewUpdates = 64;
+constexpr int64_t kFewUpdates = 64;  // of a column: looking at them takes less time than copying
+
+// Threads that share a column: as many as copy at full speed, or fewer where each of them looks at many indices.
+void map_elements_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarget& cuda) {
+  constexpr int64_t kCopying = 1024, kLooking = 32;  // threads of a multiprocessor
   const SeparateDesc::Columns columns = desc.columns();
-  const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates ? kMost : kThreads);
-  const int64_t number = columns.outer * columns.inner;
+  const bool few = columns.updates <= kFewUpdates;
+  const int64_t wanted = cuda.sms * (few ? kCopying : kLooking), number = columns.outer * columns.inner;
   config.splits = 1;
   while (config.splits < columns.rows && config.splits * number < wanted) config.splits *= 2;
+  config.tile_m = few ? 256 : 64;
+  config.tasks = ceil_div(number * config.splits, config.tile_m);
+}
+
+// Rows and columns of a warp, micro_m and micro_n: all warps look at all updates.
+void map_slices_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarget& cuda) {
+  constexpr int64_t kThreads = 256, kWarps = kThreads / 32, kCopying = 32, kLooking = 8;  // warps of a multiprocessor
+  constexpr int64_t kMostColumns = 128;
+  const SeparateDesc::Columns columns = desc.columns();
+  config.micro_n = std::min(columns.inner, kMostColumns);
+  const int64_t chunks = ceil_div(columns.inner, config.micro_n);
+  const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates ? kCopying : kLooking);
+  config.micro_m = ceil_div(columns.rows, std::clamp<int64_t>(wanted / chunks, 1, columns.rows));
   config.tile_m = kThreads;
-  config.tasks = ceil_div(number * config.splits, kThreads);
+  config.tasks = ceil_div(ceil_div(columns.rows, config.micro_m) * chunks, kWarps);
 }
 
 // A block has a column.
@@ -154,8 +168,10 @@ ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, co
     map_to_cpu(kernel.config, parts, seconds, target.cpu);
   } else if (node.op == Op::kTopK) {
     map_selection_to_cuda(kernel.config, *desc);
+  } else if (node.op == Op::kScatterElements) {
+    map_elements_to_cuda(kernel.config, *desc, target.cuda);
   } else {
-    map_scatter_to_cuda(kernel.config, *desc, target.cuda);
+    map_slices_to_cuda(kernel.config, *desc, target.cuda);
   }
   kernel.config.algorithm = std::string(ir::to_string(node.op));
   kernel.config.reason = cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, kernel.config.tile_m)

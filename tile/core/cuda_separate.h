@@ -5,17 +5,14 @@
 
 namespace heddle::tile {
 
-// y, as [outer][rows][inner], is `data` with rows replaced by, or combined with, updates. `shares` threads, a power of
-// two, share a column (outer, inner): each has every shares-th of its rows.
+// y, as [outer][rows][inner], is `data` with rows replaced by, or combined with, updates.
 struct ScatterArgs {
   const void* data;
   const void* indices;
   const void* updates;
   void* y;
-  int64_t threads;  // outer * shares * inner
   int64_t rows, inner;
-  int64_t count;   // updates of a column
-  int32_t shares;  // log2
+  int64_t count;  // updates of a column
 };
 
 // A dimension of the columns of a scatter of elements: columns from `indexed` on have no updates.
@@ -23,16 +20,20 @@ struct ScatterDim {
   int64_t extent, indexed, stride;  // in elements; the stride is that of the indices and updates
 };
 inline constexpr int kScatterMostDims = 16;
+// 2^shares threads share a column (outer, inner): each has every so-manieth of its rows.
 struct ScatterElementsArgs {
   ScatterArgs common;
-  int64_t step;                      // from one index of a column to the next one
-  int32_t inner_dims, dims;          // those of `inner`, last first, then those of `outer`
+  int64_t threads;  // outer * 2^shares * inner
+  int64_t step;     // from one index of a column to the next one
+  int32_t shares;
+  int32_t inner_dims, dims;  // those of `inner`, last first, then those of `outer`
   ScatterDim dim[kScatterMostDims];
 };
 
-// A row is where a tuple of `depth` indices says.
+// A row is where a tuple of `depth` indices says; outer is 1. A warp has `block_rows` rows of `chunk` columns.
 struct ScatterNdArgs {
   ScatterArgs common;
+  int64_t block_rows, chunk, chunks;
   int32_t depth;
   int64_t extent[kScatterMostDims];
 };

@@ -1,7 +1,7 @@
 // Copies of a tensor with some elements replaced by, or combined with, updates. Duplicates apply in row-major order: an
-// element of the result belongs to one thread, which copies it and goes through all updates of its column, so results do
-// not depend on the run and no thread waits for another. Indices count from the end where they are negative; what lies
-// outside is clamped, so that nothing outside is written.
+// element of the result belongs to one thread, which applies all of its updates in order, so results do not depend on
+// the run and no block waits for another. Indices count from the end where they are negative; what lies outside is
+// clamped, so that nothing outside is written.
 #pragma once
 
 #include "tile/core/cuda_separate.h"
@@ -21,67 +21,40 @@ __device__ inline void combine_into(T* to, const T* update) {
   }
 }
 
-// The part of y that a thread has.
-template <typename Combine, typename T>
-class ScatterShare {
- public:
-  __device__ explicit ScatterShare(const ScatterArgs& args)
-      : args_(args), at_(blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) {
-    const int64_t above = quotient(at_, args.inner);
-    inner_ = at_ - above * args.inner;
-    outer_ = above >> args.shares;
-    own_ = above & ((int64_t{1} << args.shares) - 1);
-  }
-  __device__ bool exists() const { return at_ < args_.threads; }
-  __device__ int64_t inner() const { return inner_; }
-  __device__ int64_t outer() const { return outer_; }
-
-  __device__ void copy() const {
-    const T* from = static_cast<const T*>(args_.data) + first();
-    T* to = static_cast<T*>(args_.y) + first();
-#pragma unroll 4
-    for (int64_t row = own_; row < args_.rows; row += int64_t{1} << args_.shares) {
-      to[row * args_.inner] = from[row * args_.inner];
-    }
-  }
-  __device__ void apply(int64_t row, const T* update) const {
-    const int64_t mask = (int64_t{1} << args_.shares) - 1;
-    if ((row & mask) != own_) return;
-    combine_into<Combine>(static_cast<T*>(args_.y) + first() + row * args_.inner, update);
-  }
-
-  // Divisions of 64 bits take three times as long.
-  static __device__ int64_t quotient(int64_t a, int64_t b) {
-    if ((a | b) >> 32 == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
-    return a / b;
-  }
-
- private:
-  __device__ int64_t first() const { return outer_ * args_.rows * args_.inner + inner_; }
-
-  const ScatterArgs& args_;
-  int64_t at_, inner_, outer_, own_;
-};
+// Divisions of 64 bits take three times as long.
+__device__ inline int64_t quotient(int64_t a, int64_t b) {
+  if ((a | b) >> 32 == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+  return a / b;
+}
 
 // y[i0, ..., index, ...] <- updates[i0, ..., i, ...] for every position of the indices, whose shape lies within that of
-// the data apart from the dimension of the rows.
+// the data apart from the dimension of the rows. A thread goes through all indices of its column, which lie beside those
+// of its neighbours.
 template <typename Combine, typename T, typename I>
 __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
-  const ScatterShare<Combine, T> share(args.common);
-  if (!share.exists()) return;
-  share.copy();
-  int64_t rest = share.inner(), at = 0;
+  const int64_t number = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (number >= args.threads) return;
+  const int64_t stride = args.common.inner, shares = int64_t{1} << args.shares;
+  const int64_t above = quotient(number, stride), inner = number - above * stride;
+  const int64_t outer = above >> args.shares, own = above & (shares - 1);
+  const int64_t column = outer * args.common.rows * stride + inner;
+  const T* from = static_cast<const T*>(args.common.data) + column;
+  T* to = static_cast<T*>(args.common.y) + column;
+#pragma unroll 4
+  for (int64_t row = own; row < args.common.rows; row += shares) to[row * stride] = from[row * stride];
+
+  int64_t rest = inner, at = 0;
   for (int d = 0; d < args.dims; ++d) {
-    if (d == args.inner_dims) rest = share.outer();
+    if (d == args.inner_dims) rest = outer;
     const ScatterDim& dim = args.dim[d];
-    const int64_t above = share.quotient(rest, dim.extent), c = rest - above * dim.extent;
+    const int64_t next = quotient(rest, dim.extent), c = rest - next * dim.extent;
     if (c >= dim.indexed) return;
     at += c * dim.stride;
-    rest = above;
+    rest = next;
   }
   const I* indices = static_cast<const I*>(args.common.indices) + at;
   const T* updates = static_cast<const T*>(args.common.updates) + at;
-  constexpr int kAhead = 4;  // indices under way
+  constexpr int kAhead = 16;  // indices under way
   for (int64_t e = 0; e < args.common.count; e += kAhead) {
     int64_t row[kAhead];
 #pragma unroll
@@ -90,33 +63,79 @@ __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
     }
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
-      if (row[k] >= 0) share.apply(row[k], updates + (e + k) * args.step);
+      if (row[k] >= 0 && (row[k] & (shares - 1)) == own) {
+        combine_into<Combine>(to + row[k] * stride, updates + (e + k) * args.step);
+      }
     }
   }
 }
 
-// y[index tuple, :] <- updates[i, :] for every tuple. Dynamic shared memory: kScatterChunk rows.
+// The rows and columns of y that a warp has.
+template <typename Combine, typename T>
+class ScatterBlock {
+ public:
+  __device__ explicit ScatterBlock(const ScatterNdArgs& args) : args_(args.common), lane_(threadIdx.x % 32) {
+    const int64_t warp = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) / 32;
+    const int64_t block = quotient(warp, args.chunks), left = args_.rows - block * args.block_rows;
+    first_ = block * args.block_rows;
+    rows_ = left < args.block_rows ? left : args.block_rows;
+    column_ = (warp - block * args.chunks) * args.chunk;
+    columns_ = args_.inner - column_ < args.chunk ? args_.inner - column_ : args.chunk;
+  }
+
+  __device__ void copy() const {
+    const bool whole = columns_ == args_.inner;  // then the rows are one
+    const int64_t lines = whole ? 1 : rows_, length = whole ? rows_ * columns_ : columns_;
+    for (int64_t line = 0; line < lines; ++line) {
+      const int64_t at = (first_ + line) * args_.inner + column_;
+      const T* from = static_cast<const T*>(args_.data) + at;
+      T* to = static_cast<T*>(args_.y) + at;
+#pragma unroll 4
+      for (int64_t i = lane_; i < length; i += 32) to[i] = from[i];
+    }
+    __syncwarp();  // other lanes apply updates to what this one has copied
+  }
+  // By whole warps: update `number` + lane goes to `row`, or nowhere (-1).
+  __device__ void apply(int64_t number, int64_t row) const {
+    const bool mine = row >= first_ && row < first_ + rows_;
+    for (uint32_t left = __ballot_sync(~0u, mine); left != 0; left &= left - 1) {
+      const int from = __ffs(left) - 1;
+      const int64_t to = __shfl_sync(~0u, row, from);
+      const T* update = static_cast<const T*>(args_.updates) + (number + from) * args_.inner + column_;
+      T* y = static_cast<T*>(args_.y) + to * args_.inner + column_;
+      for (int64_t i = lane_; i < columns_; i += 32) combine_into<Combine>(y + i, update + i);
+    }
+  }
+
+ private:
+  const ScatterArgs& args_;
+  const int lane_;
+  int64_t first_, rows_, column_, columns_;  // no rows: rows_ is not positive
+};
+
+// y[index tuple, :] <- updates[i, :] for every tuple. Lanes look at 32 tuples at a time, and have the columns of those
+// that concern the warp's rows. Whole warps; dynamic shared memory: kScatterChunk rows.
 template <typename Combine, typename T, typename I>
 __device__ inline void scatter_nd(const ScatterNdArgs& args) {
   extern __shared__ __align__(16) uint8_t raw_shared[];
   auto* rows = reinterpret_cast<int64_t*>(raw_shared);
-  const ScatterShare<Combine, T> share(args.common);
-  if (share.exists()) share.copy();
-  const int64_t count = args.common.count, inner = args.common.inner;
-  const T* update = static_cast<const T*>(args.common.updates) + share.inner();
+  const ScatterBlock<Combine, T> own(args);
+  own.copy();
+  const int64_t count = args.common.count;
   for (int64_t first = 0; first < count; first += kScatterChunk) {
-    const int n = static_cast<int>(count - first < kScatterChunk ? count - first : kScatterChunk);
     __syncthreads();  // the rows before are read
-    for (int e = threadIdx.x; e < n; e += blockDim.x) {
-      const I* tuple = static_cast<const I*>(args.common.indices) + (first + e) * args.depth;
-      int64_t row = 0;
-      for (int d = 0; d < args.depth; ++d) row = row * args.extent[d] + wrap_index(tuple[d], args.extent[d]);
+    for (int e = threadIdx.x; e < kScatterChunk; e += blockDim.x) {
+      int64_t row = -1;
+      if (first + e < count) {
+        const I* tuple = static_cast<const I*>(args.common.indices) + (first + e) * args.depth;
+        row = 0;
+        for (int d = 0; d < args.depth; ++d) row = row * args.extent[d] + wrap_index(tuple[d], args.extent[d]);
+      }
       rows[e] = row;
     }
     __syncthreads();
-    if (!share.exists()) continue;
 #pragma unroll 4
-    for (int e = 0; e < n; ++e) share.apply(rows[e], update + (first + e) * inner);
+    for (int e = 0; e < kScatterChunk && first + e < count; e += 32) own.apply(first + e, rows[e + threadIdx.x % 32]);
   }
 }
 
