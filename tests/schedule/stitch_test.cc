@@ -97,14 +97,19 @@ TEST(StitchSchedule, EmptyResultsNeedNoKernel) {
 
 TEST(StitchSchedule, RefusalsSayWhy) {
   ir::Graph graph;
-  const ValueId x = graph.parameter("x", {DType::kF32, {4, 5}});
-  const ir::NodeId y = graph.add(
-      Op::kTopK, {x}, {{"k", int64_t{2}}, {"dim", int64_t{1}}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}});
-  std::string reason;
-  Target gpu = target();
-  gpu.kind = TargetKind::kCuda;
-  EXPECT_FALSE(can_compile(graph, graph.node(y), gpu, &reason));
-  EXPECT_THAT(reason, ::testing::HasSubstr("for CPUs only"));
+  const auto select = [&](const char* name, DType dtype) {
+    return graph.add(Op::kTopK, {graph.parameter(name, {dtype, {4, 5}})},
+                     {{"k", int64_t{2}}, {"dim", int64_t{1}}, {"largest", int64_t{1}}, {"sorted", int64_t{1}}});
+  };
+  const ir::NodeId numbers = select("x", DType::kF32), parts = select("y", DType::kI4);
+  for (const TargetKind kind : {TargetKind::kCpu, TargetKind::kCuda}) {
+    Target any = target();
+    any.kind = kind;
+    EXPECT_TRUE(can_compile(graph, graph.node(numbers), any));
+    std::string reason;
+    EXPECT_FALSE(can_compile(graph, graph.node(parts), any, &reason));
+    EXPECT_THAT(reason, ::testing::HasSubstr("selections compare whole bytes"));
+  }
 }
 
 }  // namespace
