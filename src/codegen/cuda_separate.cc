@@ -150,8 +150,8 @@ KernelSource selection_source(const SeparateDesc& body, const Config& config, in
 
 KernelSource emit_cuda_separate(const schedule::KernelDesc& desc, const SeparateDesc& body, const Config& config) {
   const bool selects = body.op == Op::kTopK;
-  KernelSource source = selects ? selection_source(body, config, static_cast<int>(desc.operands.size()))
-                                : scatter_source(body, config);
+  KernelSource source =
+      selects ? selection_source(body, config, static_cast<int>(desc.operands.size())) : scatter_source(body, config);
   source.symbol = name_kernel(source.text, selects ? "select" : "scatter", kName);
   source.launches.front().symbol = source.symbol;
   return source;

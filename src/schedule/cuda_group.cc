@@ -88,8 +88,11 @@ class CudaGroupScheduler {
   bool is_leaf(ir::ValueId v) const { return made_.count(v) != 0 || local_.graph.producer(v).op == ir::Op::kParameter; }
   bool is_scan(ir::ValueId v) const { return local_.graph.producer(v).op == ir::Op::kScan; }
   KernelContext context() const {
-    return {local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
-            [this](ir::ValueId v) { return cut_.count(v) != 0; }, {}, true};
+    return {local_.graph,
+            [this](ir::ValueId v) { return is_leaf(v); },
+            [this](ir::ValueId v) { return cut_.count(v) != 0; },
+            {},
+            true};
   }
 
   // Without adaptive mapping every iteration that reduces is a block's.

@@ -12,10 +12,10 @@ namespace {
 
 using ir::Op;
 
-constexpr double kTaskSeconds = 15e-6;     // work per task that hides the cost of handing it out
-constexpr double kSelectCycles = 3;        // per element that a selection looks at
-constexpr int64_t kMaxSelected = 1 << 20;  // the kept candidates of a thread lie in its scratch
-constexpr int64_t kWidestAccess = 16;       // bytes
+constexpr double kTaskSeconds = 15e-6;                     // work per task that hides the cost of handing it out
+constexpr double kSelectCycles = 3;                        // per element that a selection looks at
+constexpr int64_t kMaxSelected = 1 << 20;                  // the kept candidates of a thread lie in its scratch
+constexpr int64_t kWidestAccess = 16;                      // bytes
 constexpr int64_t kMaxPositions = (int64_t{1} << 32) - 1;  // a position shares 64 bits with a key
 
 int64_t product(const Shape& shape, size_t first, size_t last) {
@@ -174,8 +174,9 @@ ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, co
     map_slices_to_cuda(kernel.config, *desc, target.cuda);
   }
   kernel.config.algorithm = std::string(ir::to_string(node.op));
-  kernel.config.reason = cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, kernel.config.tile_m)
-                              : fmt::format("{}, {} independent parts", what, parts);
+  kernel.config.reason =
+      cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, kernel.config.tile_m)
+           : fmt::format("{}, {} independent parts", what, parts);
   kernel.label = fmt::format("{} {} {}", ir::to_string(node.op), ir::to_string(graph.type(node.inputs[0])), what);
   kernel.desc.body = std::shared_ptr<const SeparateDesc>(std::move(desc));
   return kernel;

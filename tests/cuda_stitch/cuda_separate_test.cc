@@ -32,8 +32,9 @@ TEST(CudaSeparate, LongColumns) {
       for (const int64_t k : {int64_t{1}, int64_t{7}, int64_t{2048}, int64_t{2049}, n}) {
         if (k > n || (k == n && n == 2048)) continue;
         const bool largest = (k + n) % 2 == 0 || k == 7;
-        batch.add(fmt::format("{} {} of {}", to_string(dtype), k, n),
-                  [&](Builder& b) { select(b, dtype, {2, n}, 1, k, largest); });
+        batch.add(fmt::format("{} {} of {}", to_string(dtype), k, n), [&](Builder& b) {
+          select(b, dtype, {2, n}, 1, k, largest);
+        });
       }
     }
   }
@@ -59,7 +60,8 @@ TEST(CudaSeparate, ManyUpdates) {
     target.cuda.sms = sms;
     Batch batch(target);
     for (const std::string reduction : {"none", "add", "max"}) {
-      for (const auto& [rows, inner] : std::vector<std::pair<int64_t, int64_t>>{{40, 1}, {40, 8}, {333, 24}, {3, 700}}) {
+      for (const auto& [rows, inner] :
+           std::vector<std::pair<int64_t, int64_t>>{{40, 1}, {40, 8}, {333, 24}, {3, 700}}) {
         for (const DType dtype : {DType::kF32, DType::kF16}) {
           const int64_t updates = 1300 / inner + 3;
           batch.add(

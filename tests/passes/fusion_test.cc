@@ -237,9 +237,10 @@ TEST(Fusion, WhatCannotBeCompiledRunsByReferenceAndSaysSo) {
 
 // They have kernels of their own, which the schedule puts between those of the region.
 TEST(Fusion, ScattersAndSelectionsAreCompiledInTheirRegion) {
-  EXPECT_THAT(groups_of("graph(%x: f32[4,8]) { %e = exp(%x) %v, %i = topk(%e) {k = 2, dim = 1, largest = 1, sorted = 1} "
-                        "%n = neg(%v) return \"y\" = %n, \"at\" = %i }"),
-              ElementsAre("stitch: exp topk neg"));
+  EXPECT_THAT(
+      groups_of("graph(%x: f32[4,8]) { %e = exp(%x) %v, %i = topk(%e) {k = 2, dim = 1, largest = 1, sorted = 1} "
+                "%n = neg(%v) return \"y\" = %n, \"at\" = %i }"),
+      ElementsAre("stitch: exp topk neg"));
   EXPECT_THAT(groups_of("graph(%x: f32[4,8], %at: i64[3,1], %u: f32[3,8]) { %e = exp(%u) %s = scatter_nd(%x, %at, %e) "
                         "{reduction = \"add\"} %n = neg(%s) return \"y\" = %n }"),
               ElementsAre("stitch: exp scatter_nd neg"));

@@ -69,9 +69,9 @@ TEST(KnownScatters, OthersStay) {
   EXPECT_TRUE(scatters(rewritten(scatter(indices, "", "add"))));
   EXPECT_TRUE(scatters(rewritten(scatter("", ", %i: i64[2,1]", "none"))));
   // Reaches a part of the other dimension only.
-  EXPECT_TRUE(scatters(rewritten(ir::parse(
-      "graph(%d: f32[4,5], %u: f32[2,3]) { %i = constant {value = i64[2,3]{0, 1, 2, 3, 2, 1}}\n"
-      "%y = scatter_elements(%d, %i, %u) {dim = 0, reduction = \"none\"}\n return \"y\" = %y }"))));
+  EXPECT_TRUE(scatters(
+      rewritten(ir::parse("graph(%d: f32[4,5], %u: f32[2,3]) { %i = constant {value = i64[2,3]{0, 1, 2, 3, 2, 1}}\n"
+                          "%y = scatter_elements(%d, %i, %u) {dim = 0, reduction = \"none\"}\n return \"y\" = %y }"))));
 }
 
 }  // namespace

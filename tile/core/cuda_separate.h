@@ -51,6 +51,8 @@ inline constexpr int kSelectTile = 2048;  // elements that are sorted in shared 
 // Behind the tile: counts of digits, of warps, and four numbers.
 inline constexpr int kSelectCountBytes = 4 * (256 + 32 + 4);
 // Bytes of a key with its position, by the size of an element.
-inline constexpr int select_item_bytes(int64_t element) { return element > 4 ? 16 : 8; }
+inline constexpr int select_item_bytes(int64_t element) {
+  return element > 4 ? 16 : 8;
+}
 
 }  // namespace heddle::tile

@@ -28,8 +28,8 @@ __device__ inline int64_t quotient(int64_t a, int64_t b) {
 }
 
 // y[i0, ..., index, ...] <- updates[i0, ..., i, ...] for every position of the indices, whose shape lies within that of
-// the data apart from the dimension of the rows. A thread goes through all indices of its column, which lie beside those
-// of its neighbours.
+// the data apart from the dimension of the rows. A thread goes through all indices of its column, which lie beside
+// those of its neighbours.
 template <typename Combine, typename T, typename I>
 __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   const int64_t number = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;

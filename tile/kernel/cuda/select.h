@@ -1,9 +1,9 @@
 // The k first elements of columns in ascending or descending order, with their positions; a block has a column. Equal
 // elements keep the lower position first.
 //
-// A column that fits shared memory is sorted there. Of a longer one the k-th key is found digit by digit, from counts of
-// the elements that share all digits above; what lies before it, and of its equals the first, is collected in order of
-// positions and then sorted: by a bitonic network, in shared memory as far as the distances allow.
+// A column that fits shared memory is sorted there. Of a longer one the k-th key is found digit by digit, from counts
+// of the elements that share all digits above; what lies before it, and of its equals the first, is collected in order
+// of positions and then sorted: by a bitonic network, in shared memory as far as the distances allow.
 #pragma once
 
 #include "tile/core/cuda_separate.h"
