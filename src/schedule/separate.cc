@@ -127,7 +127,10 @@ SeparateDesc::Columns SeparateDesc::columns() const {
   return {product(data, 0, d), data[d], product(data, d + 1, data.size()), updates, bytes};
 }
 
-ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target) {
+namespace {
+
+// Its operands are the node's inputs and outputs in order, without bindings.
+ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Target& target) {
   auto desc = std::make_shared<SeparateDesc>();
   desc->op = node.op;
   desc->dtype = graph.dtype(node.inputs[0]);
@@ -179,6 +182,26 @@ ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, co
            : fmt::format("{}, {} independent parts", what, parts);
   kernel.label = fmt::format("{} {} {}", ir::to_string(node.op), ir::to_string(graph.type(node.inputs[0])), what);
   kernel.desc.body = std::shared_ptr<const SeparateDesc>(std::move(desc));
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<ScheduledKernel> separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
+                                               const std::function<bool(ir::ValueId)>& is_leaf,
+                                               const std::function<void(ir::ValueId, const std::string&)>& make_first,
+                                               const std::function<Binding(ir::ValueId)>& binding) {
+  bool ready = true;
+  for (ir::ValueId v : node.inputs) {
+    if (is_leaf(v)) continue;
+    ready = false;
+    make_first(v, fmt::format("{} reads it at positions that only its kernel knows", ir::to_string(node.op)));
+  }
+  if (!ready) return std::nullopt;
+  ScheduledKernel kernel = kernel_of(graph, node, target);
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (ir::ValueId v : *values) kernel.bindings.push_back(binding(v));
+  }
   return kernel;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -30,7 +31,11 @@ struct SeparateDesc {
 
 // Why there is no kernel for such a node; empty: there is.
 std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target);
-// The kernel of a node, without bindings: its operands are the node's inputs and outputs in order.
-ScheduledKernel separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target);
+// The kernel of a node whose operands are at hand. None where some have to be made first: `make_first` is told which,
+// and why.
+std::optional<ScheduledKernel> separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
+                                               const std::function<bool(ir::ValueId)>& is_leaf,
+                                               const std::function<void(ir::ValueId, const std::string&)>& make_first,
+                                               const std::function<Binding(ir::ValueId)>& binding);
 
 }  // namespace heddle::schedule

@@ -195,27 +195,23 @@ class GroupScheduler {
 
   // A node with a kernel of its own: its operands are made first.
   void separate(const ir::Node& node) {
-    bool ready = true;
-    for (ir::ValueId v : node.inputs) {
-      if (is_leaf(v)) continue;
-      ready = false;
+    const auto make_first = [this](ir::ValueId v, const std::string& reason) {
       cut_.insert(v);
       pending_.insert(v);
-      note_cut(v, fmt::format("{} reads it at positions that only its kernel knows", ir::to_string(node.op)));
-    }
-    if (!ready) {
+      note_cut(v, reason);
+    };
+    std::optional<ScheduledKernel> kernel = separate_kernel(
+        local_.graph, node, target_, [this](ir::ValueId v) { return is_leaf(v); }, make_first,
+        [this](ir::ValueId v) { return binding(v); });
+    if (!kernel) {
       again_ = !result_.kernels.empty();
       return;
-    }
-    ScheduledKernel kernel = separate_kernel(local_.graph, node, target_);
-    for (const auto* values : {&node.inputs, &node.outputs}) {
-      for (ir::ValueId v : *values) kernel.bindings.push_back(binding(v));
     }
     for (ir::ValueId v : node.outputs) {
       made_.insert(v);
       pending_.erase(v);
     }
-    result_.kernels.push_back(std::move(kernel));
+    result_.kernels.push_back(std::move(*kernel));
   }
 
   // A reduction down the columns of what this kernel reads row by row: in parts of as many rows as L2 holds it joins

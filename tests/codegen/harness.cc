@@ -47,6 +47,10 @@ Machine& machine() {
   return one;
 }
 
+ir::ValueId input(ir::Builder& b, const std::string& name, DType dtype, Shape shape) {
+  return b.graph().parameter(name, {dtype, std::move(shape)});
+}
+
 Target test_target(int threads) {
   return machine().target(threads);
 }

@@ -18,6 +18,8 @@ namespace heddle::testing {
 // a group that has one.
 ir::Group whole_graph(const ir::Graph& graph, ir::GroupKind kind = ir::GroupKind::kStitch);
 
+ir::ValueId input(ir::Builder& b, const std::string& name, DType dtype, Shape shape);
+
 // What kernels are made for and run on: this CPU, unless a test binary puts something else here before its tests begin.
 struct Machine;
 Machine& machine();

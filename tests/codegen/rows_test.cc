@@ -11,10 +11,6 @@ using ir::Builder;
 using ir::Op;
 using ir::ValueId;
 
-ValueId input(Builder& b, const std::string& name, DType dtype, Shape shape) {
-  return b.graph().parameter(name, {dtype, std::move(shape)});
-}
-
 // Statistics of short rows, which several lanes of one vector compute side by side: every length around the sizes of
 // vectors and parts of them, counts that fill no block.
 TEST(Rows, StatisticsOfShortRows) {

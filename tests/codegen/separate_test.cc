@@ -10,10 +10,6 @@ using ir::Builder;
 using ir::Op;
 using ir::ValueId;
 
-ValueId input(Builder& b, const std::string& name, DType dtype, Shape shape) {
-  return b.graph().parameter(name, {dtype, std::move(shape)});
-}
-
 // Every reduction with repeated and negative indices, along every dimension, index tensors smaller than the data.
 TEST(Separate, ScatterElements) {
   Batch batch;

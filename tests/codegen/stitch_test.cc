@@ -12,10 +12,6 @@ using ir::Builder;
 using ir::Op;
 using ir::ValueId;
 
-ValueId input(Builder& b, const std::string& name, DType dtype, Shape shape) {
-  return b.graph().parameter(name, {dtype, std::move(shape)});
-}
-
 ValueId layer_norm(Builder& b, ValueId x, ValueId scale, ValueId shift) {
   const int64_t last = b.rank(x) - 1;
   const ValueId centred = b.sub(x, b.mean(x, {last}, true));

@@ -12,10 +12,6 @@ using ir::Builder;
 using ir::Op;
 using ir::ValueId;
 
-ValueId input(Builder& b, const std::string& name, DType dtype, Shape shape) {
-  return b.graph().parameter(name, {dtype, std::move(shape)});
-}
-
 void select(Builder& b, DType dtype, const Shape& shape, int64_t dim, int64_t k, bool largest) {
   const auto both = b.emit_all(Op::kTopK, {input(b, "x", dtype, shape)},
                                {{"k", k}, {"dim", dim}, {"largest", int64_t{largest}}, {"sorted", int64_t{1}}});
@@ -108,28 +104,26 @@ TEST(CudaSeparate, IndicesWithinTheData) {
   batch.run();
 }
 
-// A cache that a step of decoding writes a line to: moved 16 bytes at a time, by as many threads as copy fast.
+void write_lines(Builder& b, DType dtype) {
+  const ValueId x = input(b, "x", dtype, {2, 50, 16}), at = input(b, "at", DType::kI64, {2, 1, 2});
+  const ValueId lines = input(b, "u", dtype, {2, 1, 16});
+  b.graph().output("y", b.emit(Op::kScatterNd, {x, at, lines}, {{"reduction", std::string("none")}}));
+}
+
+// A cache that a step of decoding writes a line to: moved 16 bytes at a time.
 TEST(CudaSeparate, LinesOfACache) {
-  Batch batch;
-  for (const DType dtype : {DType::kF16, DType::kI8}) {
-    batch.add(
-        fmt::format("{}", to_string(dtype)),
-        [&](Builder& b) {
-          const ValueId x = input(b, "x", dtype, {2, 50, 16}), at = input(b, "at", DType::kI64, {2, 1, 2});
-          b.graph().output("y", b.emit(Op::kScatterNd, {x, at, input(b, "u", dtype, {2, 1, 16})},
-                                       {{"reduction", std::string("none")}}));
-        },
-        0, 2);
-  }
   ir::Graph graph;
   Builder b(graph);
-  const ValueId x = input(b, "x", DType::kF16, {2, 50, 16}), at = input(b, "at", DType::kI64, {2, 1, 2});
-  graph.output("y", b.emit(Op::kScatterNd, {x, at, input(b, "u", DType::kF16, {2, 1, 16})},
-                           {{"reduction", std::string("none")}}));
+  write_lines(b, DType::kF16);
   const auto group = schedule::schedule(graph, whole_graph(graph), test_target());
   ASSERT_EQ(group.kernels.size(), 1u);
   const codegen::KernelSource source = codegen::emit(group.kernels[0].desc, group.kernels[0].config, test_target());
   EXPECT_NE(source.text.find("Neighbours<uint32_t, 4>"), std::string::npos) << source.text;
+  Batch batch;
+  for (const DType dtype : {DType::kF16, DType::kI8}) {
+    batch.add(
+        std::string(to_string(dtype)), [&](Builder& each) { write_lines(each, dtype); }, 0, 2);
+  }
   batch.run();
 }
 

@@ -17,10 +17,6 @@ using ir::Builder;
 using ir::Op;
 using ir::ValueId;
 
-ValueId input(Builder& b, const std::string& name, DType dtype, Shape shape) {
-  return b.graph().parameter(name, {dtype, std::move(shape)});
-}
-
 TEST(CudaStitch, RowsOfEveryLength) {
   Batch batch;
   for (int64_t n : {1, 2, 3, 31, 32, 36, 100, 128, 768, 1000, 1024, 4099, 5000, 33000, 70000}) {
