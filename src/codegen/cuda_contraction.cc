@@ -66,6 +66,11 @@ KernelSource tile_source(const KernelDesc& desc, const ContractionDesc& c, const
                 schedule::make_launches(problem, g, target.cuda, static_cast<int>(desc.operands.size())), config);
 }
 
+// Of the first result; of what is only reduced there is none.
+uint32_t operand_of_d(const schedule::Epilogue& epilogue) {
+  return epilogue.stores.empty() ? 0 : epilogue.stores.front().operand;
+}
+
 KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
                          const Target& target) {
   std::string why;
@@ -80,7 +85,7 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
   constexpr int kCounters = 4;
   schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda, kCounters);
   const auto own = static_cast<uint32_t>(desc.operands.size());
-  const std::array<uint32_t, 6> operands = {d.a.operand, d.b.operand, c.epilogue.stores.front().operand,
+  const std::array<uint32_t, 6> operands = {d.a.operand, d.b.operand, operand_of_d(c.epilogue),
                                             own,         own + 1,     problem->near ? problem->near->operand : 0};
   for (CudaLaunch& launch : made.launches) {
     for (TensorMapDesc& map : launch.maps) {
@@ -100,7 +105,7 @@ KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c,
   const schedule::CudaTileProblem views = written_problem(desc, c.epilogue, d, LinesOf::kShifted);
   CudaGemmUnit unit = gemm_views_unit(*problem, g, views, c.epilogue, desc.operands, kUnnamed);
   schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda);
-  const std::array<uint32_t, 4> operands = {0, 0, c.epilogue.stores.front().operand,
+  const std::array<uint32_t, 4> operands = {0, 0, operand_of_d(c.epilogue),
                                             static_cast<uint32_t>(desc.operands.size())};
   for (CudaLaunch& launch : made.launches) {
     for (TensorMapDesc& map : launch.maps) map.operand = static_cast<int>(operands[size_t(map.operand)]);

@@ -27,6 +27,11 @@ class EpilogueWriter {
       members_.use_operand(e.stores[i].operand);
       members_.use(e.stores[i].at);
     }
+    for (const Epilogue::Reduction& r : e.reductions) {
+      members_.use(r.value);
+      members_.use_operand(r.operand);
+      members_.use(r.at);
+    }
   }
 
   CudaFunctor write(const char* name) {
@@ -36,6 +41,7 @@ class EpilogueWriter {
     write_streamed();
     write_function("operator()", {});
     if (steps_) write_steps();
+    if (!e_.reductions.empty()) write_reductions(name);
     out_.close("};");
     CudaFunctor functor;
     functor.text = out_.text();
@@ -49,6 +55,7 @@ class EpilogueWriter {
   struct Part {
     std::optional<ExprId> value;
     std::optional<ExprId> given;  // a value that v holds in place of the accumulators
+    bool exact = false;           // it is not rounded to 16 bits
   };
   // The only result, in steps: accumulators may begin with `seed`, which is the same for all rows, and are `sum` in the
   // end; `inner` is computed from that, rounded to 16 bits by `pack`.
@@ -71,7 +78,8 @@ class EpilogueWriter {
   bool returns_only() const { return returned_ && e_.stores.size() == 1 && whole(); }
 
   void find_steps() {
-    if (!returns_only() || e_.accumulator != DType::kF32 || !rounds_all()) return;
+    // What is reduced is computed from the accumulators, which may not begin with something else.
+    if (!returns_only() || !e_.reductions.empty() || e_.accumulator != DType::kF32 || !rounds_all()) return;
     const ExprId root = stored(0);
     if (computed_type(e_.pool[root].dtype) != "float") return;
     Steps steps{{}, {}, root};
@@ -121,6 +129,38 @@ class EpilogueWriter {
     out_.close();
   }
 
+  // A type for each reduction of neighbours, handed to a function (tile/kernel/cuda/reduce_fragments.h).
+  void write_reductions(const char* name) {
+    out_.line("static constexpr bool kReduces = true, kStores = {};", !e_.stores.empty());
+    for (size_t i = 0; i < e_.reductions.size(); ++i) {
+      const Epilogue::Reduction& r = e_.reductions[i];
+      write_function(fmt::format("value{}", i).c_str(), {unrounded(r.value), {}, true});
+      out_.open(
+          fmt::format("__device__ void keep{}([[maybe_unused]] int batch, int row, int col, float v) const {{", i));
+      Names names = members_.names();
+      names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)", names.vars[e_.col] = "int64_t(col)";
+      ScalarEmitter emitter(e_.pool, std::move(names), out_);
+      out_.line("tile::store(p{} + ({}), tile::splat<1>(v));", r.operand, emitter.index(r.at));
+      out_.close();
+      out_.open(fmt::format("struct Reduction{} {{", i));
+      out_.line("static constexpr bool kRows = {};", r.rows);
+      out_.line("using Combine = tile::{}_of;", r.kind);
+      out_.line("const {}& e;", name);
+      out_.raw("template <typename T, int W>");
+      out_.open("__device__ void value(T (&v)[W], int batch, int row, int col, int n) const {");
+      out_.line("e.value{}(v, batch, row, col, n);", i);
+      out_.close();
+      out_.open("__device__ void keep(int batch, int row, int col, float v) const {");
+      out_.line("e.keep{}(batch, row, col, v);", i);
+      out_.close();
+      out_.close("};");
+    }
+    out_.raw("template <typename F>");
+    out_.open("__device__ void reductions(const F& f) const {");
+    for (size_t i = 0; i < e_.reductions.size(); ++i) out_.line("f(Reduction{}{{*this}});", i);
+    out_.close();
+  }
+
   bool by_column(ExprId e) const { return (e_.pool.vars(e) & columns_) != 0; }
   bool whole() const { return e_.split % kMostColumns == 0; }
   // Whether every result is rounded to 16 bits or fewer.
@@ -151,13 +191,14 @@ class EpilogueWriter {
     }
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
     Style style;
-    style.fast = rounds_all();
+    style.fast = !part.exact && rounds_all();
     emitter.set_style(std::move(style));
     std::vector<ExprId> roots;
-    for (size_t i = 0; i < e_.stores.size(); ++i) roots.push_back(part.value ? *part.value : stored(i));
+    if (part.value) roots = {*part.value};
+    for (size_t i = 0; !part.value && i < e_.stores.size(); ++i) roots.push_back(stored(i));
     hoist_shared(emitter, roots);
     load_neighbours(emitter, roots);
-    for (size_t i = 0; i < e_.stores.size(); ++i) {
+    for (size_t i = 0; !part.value && i < e_.stores.size(); ++i) {
       if (returned_ == i || !in_row(i)) continue;
       out_.line("{} r{}[W];", storage_type(operands_[e_.stores[i].operand].dtype), i);
     }
@@ -187,7 +228,7 @@ class EpilogueWriter {
       write_stores(emitter);
     }
     out_.close();
-    store_neighbours(emitter);
+    if (!part.value) store_neighbours(emitter);
   }
 
   // What a kernel that takes the first result as a return value may know: that nothing else is stored, so that it may
@@ -288,11 +329,13 @@ class EpilogueWriter {
   // What is stored, without a last rounding to the type in memory: the store rounds.
   ExprId stored(size_t i) const {
     const Epilogue::Store& store = e_.stores[i];
-    const Expr& e = e_.pool[store.value];
-    const DType to = operands_[store.operand].dtype;
-    const bool rounds = e.kind == Expr::Kind::kOp && e.op == ir::Op::kCast && e.dtype == to &&
-                        (to == DType::kF16 || to == DType::kBF16);
-    return rounds && e_.pool[e.args[0]].dtype == DType::kF32 ? e.args[0] : store.value;
+    return e_.pool[store.value].dtype == operands_[store.operand].dtype ? unrounded(store.value) : store.value;
+  }
+  ExprId unrounded(ExprId id) const {
+    const Expr& e = e_.pool[id];
+    const bool rounds =
+        e.kind == Expr::Kind::kOp && e.op == ir::Op::kCast && (e.dtype == DType::kF16 || e.dtype == DType::kBF16);
+    return rounds && e_.pool[e.args[0]].dtype == DType::kF32 ? e.args[0] : id;
   }
 
   void write_stores(ScalarEmitter& emitter) {

@@ -11,6 +11,7 @@
 #include "passes/known_scatters.h"
 #include "passes/layout.h"
 #include "passes/merge_products.h"
+#include "passes/partial_reductions.h"
 #include "passes/pass.h"
 #include "passes/precision.h"
 #include "passes/sink_transposes.h"
@@ -42,6 +43,9 @@ constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of
 constexpr Pass kKnownScatters{"known_scatters", "scatters with constant indices as selections among loads (GPU)",
                               known_scatters};
 
+constexpr Pass kPartialReductions{"partial_reductions", "reductions of large products, begun in their epilogues (GPU)",
+                                  partial_reductions};
+
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
@@ -63,6 +67,7 @@ constexpr Pass kPipeline[] = {
     kCanonicalize,
     kCse,
     // The graph is as the fusion rules want it.
+    kPartialReductions,
     kUnshare,
 };
 

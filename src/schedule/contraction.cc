@@ -127,6 +127,8 @@ std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, 
         Index& i = index[static_cast<size_t>(dim)];
         i = indices.offset(indices.scale(i, -1), graph.shape(*from)[static_cast<size_t>(dim)] - 1);
       }
+    } else if (node.op == Op::kReduce) {
+      continue;  // ContractionBuilder::add_reduction()
     } else if (!ir::is_elementwise(node.op)) {
       fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(node.op)), "it has no place in an epilogue");
     }
@@ -136,6 +138,27 @@ std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, 
 }
 
 }  // namespace
+
+uint32_t ContractionBuilder::output(ir::ValueId value) {
+  const auto [at, is_new] = operands_.try_emplace({value, {-1}}, static_cast<uint32_t>(bindings_.size()));
+  if (is_new) {
+    kernel_.operands.push_back({Operand::Role::kOutput, graph_.dtype(value), graph_.shape(value), {}});
+    bindings_.push_back({Binding::Kind::kValue, value, 0});
+  }
+  return at->second;
+}
+
+void ContractionBuilder::add_reduction(const ir::PartialReduction& found, ir::ValueId output_value,
+                                       const ir::ResultMatrix& matrix, ExprId value) {
+  Epilogue& e = desc_.epilogue;
+  IndexPool& indices = e.pool.indices;
+  const int64_t columns = found.rows ? matrix.columns : matrix.columns / ir::kPartialColumns;
+  const int64_t rows = found.rows ? matrix.rows / ir::kPartialRows : matrix.rows;
+  const Index row = indices.add(indices.scale(indices.var(e.batch), rows), indices.var(e.row));
+  const Index at = indices.add(indices.scale(row, columns), indices.var(e.col));
+  const ir::Node& reduce = graph_.producer(output_value);
+  e.reductions.push_back({output(output_value), reduce.attrs.text("kind"), found.rows, at, value});
+}
 
 bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split,
                                       const Coordinates& coordinates) {
@@ -161,17 +184,20 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
   });
   bool affine = true;
   for (ir::ValueId output : group_.outputs) {
+    const ir::NodeId producer = graph_.value(output).producer;
+    if (graph_.node(producer).op == Op::kReduce) {
+      const ir::ResultMatrix matrix{batches, rows, columns};
+      const auto found = ir::match_partial_reduction(graph_, producer, matrix);
+      HEDDLE_CHECK(found && at.contains(found->value), "a reduction that is none of the epilogue's");
+      add_reduction(*found, output, matrix, inliner.at(found->value, at.at(found->value)));
+      continue;
+    }
     const auto known = at.find(output);
     if (known == at.end()) {
       fail(ErrorCode::kUnsupportedOperator, to_string(graph_.type(output)), "it does not depend on the contraction");
     }
-    const auto [operand, is_new] = operands_.try_emplace({output, {-1}}, static_cast<uint32_t>(bindings_.size()));
-    if (is_new) {
-      kernel_.operands.push_back({Operand::Role::kOutput, graph_.dtype(output), graph_.shape(output), {}});
-      bindings_.push_back({Binding::Kind::kValue, output, 0});
-    }
     const Index position = indices.linear(known->second, graph_.shape(output));
-    e.stores.push_back({operand->second, position, inliner.at(output, known->second)});
+    e.stores.push_back({this->output(output), position, inliner.at(output, known->second)});
     affine = affine && is_affine(e.pool, position, e.col);
   }
   for (ExprId id = 0; id < e.pool.size(); ++id) {
@@ -205,7 +231,7 @@ std::string ContractionBuilder::epilogue_label() const {
   std::vector<std::string> ops;
   for (ir::NodeId id : group_.nodes) {
     const ir::Node& node = graph_.node(id);
-    if (id == group_.anchor || !ir::is_elementwise(node.op)) continue;
+    if (id == group_.anchor || !(ir::is_elementwise(node.op) || node.op == Op::kReduce)) continue;
     std::string name(ir::to_string(node.op));
     if (std::find(ops.begin(), ops.end(), name) == ops.end()) ops.push_back(std::move(name));
   }

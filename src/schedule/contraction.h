@@ -20,11 +20,20 @@ struct Epilogue {
     Index at;
     ExprId value;
   };
+  // On a GPU: ir::kPartialColumns neighbours of a row, or ir::kPartialRows of a column, become one f32.
+  struct Reduction {
+    uint32_t operand;
+    std::string kind;  // "sum", "prod", "max", "min"
+    bool rows;         // neighbours of a column, else of a row
+    Index at;          // where `row` (`col`, where that is not split) counts the groups of neighbours
+    ExprId value;      // what is reduced
+  };
   ExprPool pool;
   VarId batch = 0, row = 0, col_outer = 0, col = 0;
   int64_t split = 0;  // extent of `col`; the columns where they are not split
   DType accumulator = DType::kF32;
-  std::vector<Store> stores;
+  std::vector<Store> stores;  // may be empty where there are reductions
+  std::vector<Reduction> reductions;
 };
 
 // Where an operand of a GEMM comes from, in the vocabulary of tile/kernel/cpu/gemm.h.

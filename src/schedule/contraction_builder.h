@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/partial_reduction.h"
 #include "schedule/config_source.h"
 #include "schedule/contraction.h"
 
@@ -65,6 +66,9 @@ class ContractionBuilder {
   ScheduledKernel finish(Config config, std::string label, double flops);
 
  private:
+  void add_reduction(const ir::PartialReduction& found, ir::ValueId output, const ir::ResultMatrix& matrix,
+                     ExprId value);
+  uint32_t output(ir::ValueId value);
   bool try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split, const Coordinates& coordinates);
 
   const ir::Graph& graph_;

@@ -15,6 +15,8 @@ namespace {
 using Form = ProductOperand::Form;
 
 constexpr int64_t kCopyBytes = 16, kSectorBytes = 8;
+constexpr int kSumBytes = 4;
+static_assert(ir::kPartialColumns == tile::kGemmPartialColumns && ir::kPartialRows == tile::kGemmPartialRows);
 
 bool is_tensor(const CudaGemmDesc& d) {
   const auto narrow = [](DType t) { return t == DType::kF16 || t == DType::kBF16 || size_of(t) == 1; };
@@ -206,9 +208,13 @@ CudaTileProblem tile_problem(const CudaGemmDesc& d, const Epilogue& epilogue, co
   p.a_in = d.multiply_a, p.b_in = d.multiply_b;
   p.tf32 = d.tf32;
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
-  p.out_bytes = static_cast<int>(std::max<size_t>(size_of(operands[epilogue.stores.front().operand].dtype), 1));
-  const auto place = affine_place(epilogue, epilogue.stores.front().at);
-  p.scattered = d.m > 1 && place && (*place)[2] == 1 && (*place)[1] * p.out_bytes % kSectorBytes != 0;
+  p.out_bytes = kSumBytes;
+  p.reduces = !epilogue.reductions.empty();
+  if (!epilogue.stores.empty()) {
+    p.out_bytes = static_cast<int>(std::max<size_t>(size_of(operands[epilogue.stores.front().operand].dtype), 1));
+    const auto place = affine_place(epilogue, epilogue.stores.front().at);
+    p.scattered = d.m > 1 && place && (*place)[2] == 1 && (*place)[1] * p.out_bytes % kSectorBytes != 0;
+  }
   p.a = view_of(d.a, d.m, d.batch, d.multiply_a);
   p.b = view_of(d.b, d.n, d.batch, d.multiply_b);
   return p;
@@ -255,7 +261,8 @@ void find_loads(const Epilogue& e, ExprId id, std::set<ExprId>& seen, std::vecto
 // read it: from multiples of 16 bytes, as the epilogue's functor has to know as well.
 std::optional<ExprId> load_of_near(const Epilogue& e, const std::vector<Operand>& operands, const CudaGemmDesc& d) {
   constexpr int64_t kPiece = 8;
-  if (e.stores.size() != 1 || e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0) return std::nullopt;
+  if (e.stores.size() != 1 || !e.reductions.empty() || e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0)
+    return std::nullopt;
   std::set<ExprId> seen;
   std::vector<ExprId> loads;
   find_loads(e, e.stores.front().value, seen, loads);
@@ -278,7 +285,7 @@ std::optional<ExprId> load_of_near(const Epilogue& e, const std::vector<Operand>
 // loads are under way for many elements at once, or is long. `near`: a load that does not count.
 bool holds_many_values(const Epilogue& e, std::optional<ExprId> near) {
   constexpr size_t kLong = 40;
-  if (e.stores.size() > 1 || e.pool.size() > kLong) return true;
+  if (e.stores.size() > 1 || !e.reductions.empty() || e.pool.size() > kLong) return true;
   for (ExprId id = 0; id < static_cast<ExprId>(e.pool.size()); ++id) {
     if (e.pool[id].kind != Expr::Kind::kLoad || near == id) continue;
     const auto place = affine_place(e, e.pool[id].index);
@@ -303,6 +310,12 @@ std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilog
   p.in = d.multiply_a;
   p.split = splits_f32(d);
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
+  p.reduces = !epilogue.reductions.empty();
+  if (epilogue.stores.empty()) {
+    p.epilogue_stores = true, p.heavy_epilogue = holds_many_values(epilogue, {});
+    p.out = DType::kF32;
+    return p;
+  }
   // Sums of integers stay exact only in an epilogue that stores them itself.
   const Epilogue::Store& store = epilogue.stores.front();
   const auto place = affine_place(epilogue, store.at);
@@ -492,6 +505,7 @@ std::string problem_text(const CudaGemmDesc& d, const Epilogue& e, const std::ve
   std::string text = fmt::format("cuda gemm {}x{}x{}x{} {}{} a {} b {} ->", d.batch, d.m, d.n, d.k,
                                  to_string(d.multiply_a), d.tf32 ? " tf32" : "", operand_text(d.a), operand_text(d.b));
   for (const Epilogue::Store& store : e.stores) text += fmt::format(" {}", to_string(operands[store.operand].dtype));
+  for (const Epilogue::Reduction& r : e.reductions) text += r.rows ? " reduced rows" : " reduced columns";
   return text + fmt::format(" expressions {}", e.pool.size());
 }
 

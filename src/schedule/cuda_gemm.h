@@ -42,6 +42,7 @@ struct CudaGemmProblem {
   // apart, and stride_* is that of the outer one.
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // D is not written by the kernel but by its epilogue alone
+  bool reduces = false;          // the epilogue reduces neighbours
   bool heavy_epilogue = false;   // it holds many values at once, besides `near`
   std::optional<CudaGemmNear> near{};
   bool views = false;  // threads load both operands through views (gemm_sm90_views.h): their strides above are void

@@ -70,7 +70,21 @@ std::string reject_repack(const CudaGemmProblem& p) {
   return fits ? std::string() : "a padded copy of an operand takes more than 1 GiB";
 }
 
+// Where the epilogue reduces neighbours. With clusters all widths spill a few registers, whatever is reduced.
+std::string reject_reductions(const CudaGemmConfig& c, const CudaGemmProblem& p) {
+  if (!p.reduces) return {};
+  if (c.parts > 0 || c.splits > 1 || c.swapped || c.tile_n % tile::kGemmPartialColumns != 0) {
+    return "neighbours are reduced in fragments of whole sums, 32 columns and more";
+  }
+  const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;
+  constexpr int kMostForRows = 96;
+  if (sums >= (c.store == GemmStore::kRows ? kMostForRows + 1 : kManySums) || c.cluster_m * c.cluster_n > 1)
+    return "sums and what is reduced exceed the registers";
+  return {};
+}
+
 std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+  if (std::string why = reject_reductions(c, p); !why.empty()) return why;
   if (std::string why = reject_repack(p); !why.empty() && !c.classed) return why;
   if (c.parts > 0) {
     if (c.splits > 1 && 4 * p.m * round_up(p.n, 4) * p.batch * c.splits > kMaxWorkspace) {

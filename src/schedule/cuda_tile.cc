@@ -29,6 +29,10 @@ std::string reject(const CudaTileConfig& c, const CudaTileProblem& p, const Cuda
   if (engine.tensor_cores && !p.on_tensor_cores(target)) return "no tensor core multiplies this type";
   if (c.shared_bytes(p) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
   if (std::string why = engine.reject(c, p, target); !why.empty()) return why;
+  if (p.reduces && (c.engine != CudaTileConfig::Engine::kMma || c.splits > 1 ||
+                    c.tile_n / c.warps_n % tile::kGemmPartialColumns != 0)) {
+    return "neighbours are reduced in fragments of whole sums, 32 columns and more";
+  }
   if (tiles_of(p, c) * c.splits > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
   if (c.splits > 1) {
     const PartialSums sums{p.m, p.n, p.batch};

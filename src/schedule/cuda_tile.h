@@ -18,6 +18,7 @@ struct CudaTileProblem {
   bool tf32 = false;  // kF32 may be rounded to tf32; else tensor cores multiply it in two parts (split.h)
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int out_bytes = 2;       // of what the epilogue stores for each element
+  bool reduces = false;    // the epilogue reduces neighbours
   bool scattered = false;  // rows of D begin at addresses that no piece of 8 bytes allows: stored by elements
   CudaOperand a, b;        // as [m][k] and [n][k]
 

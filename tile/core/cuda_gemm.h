@@ -15,6 +15,9 @@ enum class GemmStore : int32_t {
   kPartial,   // f32 (or s32) sums of one part of k, for gemm_reduce()
 };
 
+// What an epilogue that reduces neighbours makes one value of: so many columns of a row, or rows of a column.
+inline constexpr int kGemmPartialColumns = 32, kGemmPartialRows = 16;
+
 // Division of 0 <= n < 2^31 by a number that the launch knows: a multiplication and a shift in place of some forty
 // instructions.
 struct GemmDivisor {

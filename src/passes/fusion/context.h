@@ -37,8 +37,9 @@ class FusionContext {
   void classify();
 };
 
-// Takes elementwise consumers, and layout changes of the store, into the group of an anchor.
-void fuse_epilogue(FusionContext& context, ir::NodeId anchor);
+// Takes elementwise consumers, layout changes of the store and, on a GPU, reductions of neighbours into the group of an
+// anchor.
+void fuse_epilogue(FusionContext& context, ir::NodeId anchor, const Target& target);
 // Takes all that lies between two products into the group of the second one, with layout changes of its operands and of
 // its result, where that is an attention (ir/attention.h) and one kernel is to run it.
 void fuse_attention(FusionContext& context, ir::NodeId anchor);

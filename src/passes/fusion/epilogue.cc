@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "ir/partial_reduction.h"
 #include "passes/fusion/context.h"
 
 namespace heddle::passes {
@@ -17,8 +18,10 @@ using Role = FusionContext::Role;
 // Grows the epilogue of one anchor from its result outwards, in topological order.
 class Epilogue {
  public:
-  Epilogue(FusionContext& context, NodeId anchor) : c_(context), graph_(context.graph), anchor_(anchor) {
+  Epilogue(FusionContext& context, NodeId anchor, const Target& target)
+      : c_(context), graph_(context.graph), anchor_(anchor) {
     const ValueId result = graph_.node(anchor).outputs[0];
+    if (target.kind == TargetKind::kCuda) matrix_ = ir::result_matrix(graph_, graph_.node(anchor));
     count_ = element_count(graph_.shape(result));
     inside_[result] = false;
     enqueue_users(result);
@@ -33,7 +36,7 @@ class Epilogue {
       std::string reason = refusal(id);
       if (reason.empty() && !join(id)) reason = "a path through other kernels leads back into it";
       c_.decide(reason.empty(), "epilogue", id, anchor_, reason.empty() ? accepted(id) : reason);
-      if (reason.empty()) enqueue_users(graph_.node(id).outputs[0]);
+      if (reason.empty() && !reduces(id)) enqueue_users(graph_.node(id).outputs[0]);
     }
     take_sides();
   }
@@ -49,7 +52,29 @@ class Epilogue {
 
   static bool is_store_layout(Op op) { return op == Op::kReshape || op == Op::kTranspose || op == Op::kReverse; }
 
+  // A reduction of a few neighbours of what may be a value of the epilogue.
+  std::optional<ir::PartialReduction> partial_reduction(NodeId id) const {
+    return matrix_ ? ir::match_partial_reduction(graph_, id, *matrix_) : std::nullopt;
+  }
+  // Whether it is one of a value of this epilogue, in the result's own order.
+  bool reduces(NodeId id) const {
+    const auto found = partial_reduction(id);
+    if (!found) return false;
+    const auto value = inside_.find(found->value);
+    return value != inside_.end() && !value->second;
+  }
+  // Whether a node makes the operand of such reductions and nothing else.
+  bool leads_to_reductions(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (!matrix_ || (node.op != Op::kReshape && node.op != Op::kCast)) return false;
+    const ValueId result = node.outputs[0];
+    return !c_.is_output[result] && !c_.users[result].empty() &&
+           std::all_of(c_.users[result].begin(), c_.users[result].end(),
+                       [&](NodeId user) { return partial_reduction(user) || leads_to_reductions(user); });
+  }
+
   std::string accepted(NodeId id) const {
+    if (reduces(id)) return "it reduces a few neighbours of the result, while they are in registers";
     return is_store_layout(graph_.node(id).op) ? "changes the index of the store only"
                                                : "one element of the result decides one of it";
   }
@@ -59,6 +84,7 @@ class Epilogue {
     const Node& node = graph_.node(id);
     if (c_.role[id] == Role::kReference) return "runs by the reference evaluator";
     const ValueId result = node.outputs[0];
+    if (reduces(id) || leads_to_reductions(id)) return {};
     if (is_store_layout(node.op)) {
       if (node.op == Op::kReverse && !keeps_columns(node)) return "its vectors would be stored backwards";
       if (!c_.only_read_by(node.inputs[0], id)) return "its operand is needed in the old layout, too";
@@ -91,6 +117,7 @@ class Epilogue {
   bool stays_outside(NodeId id, int depth = 0) const {
     constexpr int kMaxDepth = 4;
     const Node& node = graph_.node(id);
+    if (leads_to_reductions(id)) return false;
     if (node.op == Op::kReshape && depth < kMaxDepth) return all_outside(node.outputs[0], depth + 1);
     return c_.role[id] == Role::kMemory && !ir::is_elementwise(node.op) && !is_store_layout(node.op);
   }
@@ -105,6 +132,7 @@ class Epilogue {
     if (c_.is_output[v]) return true;
     return std::any_of(c_.users[v].begin(), c_.users[v].end(), [&](NodeId id) {
       const Node& node = graph_.node(id);
+      if (leads_to_reductions(id)) return false;
       if (node.op == Op::kReshape) return depth < kMaxDepth && is_stored(node.outputs[0], depth + 1);
       return stays_outside(id);
     });
@@ -151,6 +179,7 @@ class Epilogue {
     const Node& node = graph_.node(id);
     if (!c_.partition.merge(id, anchor_)) return false;
     c_.role[id] = Role::kEpilogue;
+    if (reduces(id)) return true;
     bool permuted = node.op == Op::kTranspose || node.op == Op::kReverse;
     for (ValueId v : node.inputs) {
       if (const auto found = inside_.find(v); found != inside_.end()) permuted |= found->second;
@@ -216,6 +245,7 @@ class Epilogue {
   FusionContext& c_;
   const ir::Graph& graph_;
   const NodeId anchor_;
+  std::optional<ir::ResultMatrix> matrix_;  // of which kernels of the target can reduce parts
   int64_t count_;
   std::unordered_map<ValueId, bool> inside_;  // values of the epilogue; true: behind a transpose
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> queue_;
@@ -224,8 +254,8 @@ class Epilogue {
 
 }  // namespace
 
-void fuse_epilogue(FusionContext& context, NodeId anchor) {
-  Epilogue(context, anchor).grow();
+void fuse_epilogue(FusionContext& context, NodeId anchor, const Target& target) {
+  Epilogue(context, anchor, target).grow();
 }
 
 }  // namespace heddle::passes

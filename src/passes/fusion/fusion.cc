@@ -64,7 +64,7 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
     for (NodeId anchor : anchors) fuse_attention(context, anchor);
     const auto taken = [&](NodeId id) { return context.attends[id] || context.role[id] != Role::kAnchor; };
     anchors.erase(std::remove_if(anchors.begin(), anchors.end(), taken), anchors.end());
-    for (NodeId anchor : anchors) fuse_epilogue(context, anchor);
+    for (NodeId anchor : anchors) fuse_epilogue(context, anchor, target);
     for (NodeId anchor : anchors) fuse_prologue(context, anchor);
     fuse_stitch(context);
     if (target.kind == TargetKind::kCuda) {

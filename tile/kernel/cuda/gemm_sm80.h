@@ -38,6 +38,7 @@
 #include "tile/arch/sm80/mma.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/fragment.h"
+#include "tile/kernel/cuda/reduce_fragments.h"
 #include "tile/kernel/cuda/ring.h"
 #include "tile/kernel/cuda/split.h"
 #include "tile/kernel/cuda/store.h"
@@ -189,6 +190,15 @@ __device__ inline void gemm(const GemmArgs& args, const A& operand_a, const B& o
   GemmMainLoop<Config, A, B>(raw_shared, warp_row, warp_column).run(acc, a, b, unit.k.last - unit.k.first);
 
   // Epilogue, a band of 16 rows of each warp at a time.
+  if constexpr (cuda::Reduces<Epilogue>::value) {
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM; ++i) {
+      const auto sums = [&](int j, int h, int of) { return acc[i][j][2 * h + of]; };
+      cuda::reduce_fragments<Traits::kWarpN>(sums, epilogue, args, unit.batch, unit.m + warp_row + 16 * i,
+                                             unit.n + warp_column);
+    }
+    if (!cuda::Reduces<Epilogue>::stores) return;
+  }
   cuda::StagedStore<Config, typename Traits::Acc, Traits::kWarpN> store(args, unit, raw_shared, warp);
 #pragma unroll
   for (int i = 0; i < Traits::kBlocksM; ++i) {

@@ -45,6 +45,7 @@
 #include "tile/kernel/cuda/gemm_store.h"
 #include "tile/kernel/cuda/gemm_store_rows.h"
 #include "tile/kernel/cuda/gemm_walk.h"
+#include "tile/kernel/cuda/reduce_fragments.h"
 
 namespace heddle::tile::sm90 {
 
@@ -333,6 +334,14 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
                                   const TensorMap& map_d, uint8_t* staging, uint32_t& turn, const GemmUnit& unit,
                                   int32_t row, const PieceRange& pieces, Brought& brought) {
   constexpr int kBlocks = GemmTraits<Config>::kBlocksM;
+  if constexpr (Config::kStore != GemmStore::kPartial && cuda::Reduces<Epilogue>::value) {
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      const auto sums = [&](int j, int h, int i) { return acc[block][4 * j + 2 * h + i]; };
+      cuda::reduce_fragments<Config::kTileN>(sums, epilogue, args, unit.batch, row + block * 64, unit.n);
+    }
+    if (!cuda::Reduces<Epilogue>::stores) return;
+  }
   if constexpr (Config::kStore == GemmStore::kTma && !Config::kSwapped) {
     store_rows<kBlocks, Config::kTileN, typename Config::Out, Config::kWholeColumns>(
         acc, epilogue, args, map_d, staging, unit.batch, row, unit.n, pieces, brought);
