@@ -38,8 +38,9 @@ class EpilogueWriter {
     out_.open(fmt::format("struct {} {{", name));
     members_.declare(out_);
     find_steps();
+    find_shared();
     write_streamed();
-    write_function("operator()", {});
+    write_function("operator()", {{}, shared_, rounds_all()});
     if (steps_) write_steps();
     if (!e_.reductions.empty()) write_reductions(name);
     out_.close("};");
@@ -55,7 +56,7 @@ class EpilogueWriter {
   struct Part {
     std::optional<ExprId> value;
     std::optional<ExprId> given;  // a value that v holds in place of the accumulators
-    bool exact = false;           // it is not rounded to 16 bits
+    bool fast = false;            // it is rounded to 16 bits or fewer
   };
   // The only result, in steps: accumulators may begin with `seed`, which is the same for all rows, and are `sum` in the
   // end; `inner` is computed from that, rounded to 16 bits by `pack`.
@@ -121,20 +122,52 @@ class EpilogueWriter {
 
   void write_steps() {
     out_.line("static constexpr bool kInSteps = true, kSeeds = {}, kCostly = {};", steps_->seed.has_value(), costly());
-    if (steps_->seed) write_function("seed", {steps_->seed, {}});
-    write_function("inner", {steps_->inner, steps_->sum});
+    if (steps_->seed) write_function("seed", {steps_->seed, {}, true});
+    write_function("inner", {steps_->inner, steps_->sum, true});
     out_.raw("template <typename Out>");
     out_.open("__device__ static uint32_t pack(float low, float high) {");
     out_.line("return {}<Out>(low, high);", steps_->pack);
     out_.close();
   }
 
+  // Where something is reduced: a value from which all results are computed, whatever else the accumulators are used
+  // for. Kernels then put it in their place, once.
+  void find_shared() {
+    if (e_.reductions.empty() || e_.accumulator != DType::kF32) return;
+    std::vector<ExprId> roots;
+    for (size_t i = 0; i < e_.stores.size(); ++i) roots.push_back(stored(i));
+    for (const Epilogue::Reduction& r : e_.reductions) roots.push_back(r.value);
+    if (roots.size() == 1) return;
+    for (const ExprId root : roots) {
+      const ExprId value = uncast(root);
+      const auto serves = [&](ExprId other) { return !needs_accumulator(other, value); };
+      if (is_accumulator(value) || computed_type(e_.pool[value].dtype) != "float") continue;
+      if (std::all_of(roots.begin(), roots.end(), serves)) shared_ = value;
+    }
+  }
+  bool needs_accumulator(ExprId id, ExprId given) const {
+    if (id == given) return false;
+    const Expr& e = e_.pool[id];
+    return is_accumulator(id) ||
+           std::any_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return needs_accumulator(arg, given); });
+  }
+  // What is converted between types of floating point.
+  ExprId uncast(ExprId id) const {
+    const Expr& e = e_.pool[id];
+    const bool cast = e.kind == Expr::Kind::kOp && e.op == ir::Op::kCast && is_float(e.dtype);
+    return cast && is_float(e_.pool[e.args[0]].dtype) ? uncast(e.args[0]) : id;
+  }
+  // Whether a model has a value in 16 bits.
+  bool is_narrow(ExprId id) const { return size_of(e_.pool[uncast(id)].dtype) <= 2; }
+
   // A type for each reduction of neighbours, handed to a function (tile/kernel/cuda/reduce_fragments.h).
   void write_reductions(const char* name) {
-    out_.line("static constexpr bool kReduces = true, kStores = {};", !e_.stores.empty());
+    out_.line("static constexpr bool kReduces = true, kStores = {}, kShares = {};", !e_.stores.empty(),
+              shared_.has_value());
+    if (shared_) write_function("share", {shared_, {}, is_narrow(*shared_)});
     for (size_t i = 0; i < e_.reductions.size(); ++i) {
       const Epilogue::Reduction& r = e_.reductions[i];
-      write_function(fmt::format("value{}", i).c_str(), {unrounded(r.value), {}, true});
+      write_function(fmt::format("value{}", i).c_str(), {unrounded(r.value), shared_, is_narrow(r.value)});
       out_.open(
           fmt::format("__device__ void keep{}([[maybe_unused]] int batch, int row, int col, float v) const {{", i));
       Names names = members_.names();
@@ -191,7 +224,7 @@ class EpilogueWriter {
     }
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
     Style style;
-    style.fast = !part.exact && rounds_all();
+    style.fast = part.fast;
     emitter.set_style(std::move(style));
     std::vector<ExprId> roots;
     if (part.value) roots = {*part.value};
@@ -382,6 +415,7 @@ class EpilogueWriter {
   std::optional<std::pair<uint32_t, Index>> near_;  // the matrix whose elements a kernel may bring itself
   std::set<ExprId> visited_;
   std::optional<Steps> steps_;
+  std::optional<ExprId> shared_;  // that reductions and stores are computed from
 };
 
 }  // namespace

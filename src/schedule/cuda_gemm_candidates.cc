@@ -70,16 +70,18 @@ std::string reject_repack(const CudaGemmProblem& p) {
   return fits ? std::string() : "a padded copy of an operand takes more than 1 GiB";
 }
 
-// Where the epilogue reduces neighbours. With clusters all widths spill a few registers, whatever is reduced.
+// Where the epilogue reduces neighbours.
 std::string reject_reductions(const CudaGemmConfig& c, const CudaGemmProblem& p) {
   if (!p.reduces) return {};
   if (c.parts > 0 || c.splits > 1 || c.swapped || c.tile_n % tile::kGemmPartialColumns != 0) {
     return "neighbours are reduced in fragments of whole sums, 32 columns and more";
   }
-  const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;
   constexpr int kMostForRows = 96;
-  if (sums >= (c.store == GemmStore::kRows ? kMostForRows + 1 : kManySums) || c.cluster_m * c.cluster_n > 1)
+  const bool rows = c.store == GemmStore::kRows, cluster = c.cluster_m * c.cluster_n > 1;
+  const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;
+  if (sums > (rows ? kMostForRows : kManySums) || (cluster && (rows || p.split))) {
     return "sums and what is reduced exceed the registers";
+  }
   return {};
 }
 

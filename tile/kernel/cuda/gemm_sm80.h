@@ -193,7 +193,9 @@ __device__ inline void gemm(const GemmArgs& args, const A& operand_a, const B& o
   if constexpr (cuda::Reduces<Epilogue>::value) {
 #pragma unroll
     for (int i = 0; i < Traits::kBlocksM; ++i) {
-      const auto sums = [&](int j, int h, int of) { return acc[i][j][2 * h + of]; };
+      const auto sums = [&](int j, int h, int of) -> auto& {
+        return acc[i][j][2 * h + of];
+      };
       cuda::reduce_fragments<Traits::kWarpN>(sums, epilogue, args, unit.batch, unit.m + warp_row + 16 * i,
                                              unit.n + warp_column);
     }

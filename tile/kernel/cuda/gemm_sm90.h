@@ -337,7 +337,9 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
   if constexpr (Config::kStore != GemmStore::kPartial && cuda::Reduces<Epilogue>::value) {
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
-      const auto sums = [&](int j, int h, int i) { return acc[block][4 * j + 2 * h + i]; };
+      const auto sums = [&](int j, int h, int i) -> auto& {
+        return acc[block][4 * j + 2 * h + i];
+      };
       cuda::reduce_fragments<Config::kTileN>(sums, epilogue, args, unit.batch, row + block * 64, unit.n);
     }
     if (!cuda::Reduces<Epilogue>::stores) return;

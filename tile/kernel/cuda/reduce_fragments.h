@@ -3,10 +3,12 @@
 //   struct Epilogue {
 //     static constexpr bool kReduces = true;
 //     static constexpr bool kStores = false;  // nothing else is done with the accumulators
+//     static constexpr bool kShares = true;   // what all is computed from takes the place of the accumulators first:
+//     template <typename T, int W> __device__ void share(T (&v)[W], int batch, int row, int col, int n) const;
 //     struct Reduction0 {
 //       static constexpr bool kRows = false;  // of 16 rows of each column; else of 32 columns of each row
 //       using Combine = tile::sum_of;         // of team.h
-//       // In place of the accumulators v[0..n), neighbours of a row of D, what is reduced.
+//       // In place of v[0..n), neighbours of a row of D, what is reduced.
 //       template <typename T, int W> __device__ void value(T (&v)[W], int batch, int row, int col, int n) const;
 //       // Stores a result; `row` (`col`) counts the groups of rows (columns).
 //       __device__ void keep(int batch, int row, int col, float v) const;
@@ -30,112 +32,134 @@ struct Reduces<Epilogue, decltype(void(Epilogue::kReduces))> {
   static constexpr bool value = true, stores = Epilogue::kStores;
 };
 
+// Of Lanes lanes that are Step apart, number i gets x[i] of all of them, combined, each half of what is left at a time:
+// Lanes - 1 exchanges in place of Lanes log2(Lanes).
+template <typename Combine, int Lanes, int Step>
+__device__ inline float combined(float (&x)[Lanes]) {
+  const int lane = static_cast<int>(threadIdx.x) / Step % Lanes;
+#pragma unroll
+  for (int half = Lanes / 2; half > 0; half /= 2) {
+    const bool upper = (lane & half) != 0;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const float other = __shfl_xor_sync(0xffffffffu, upper ? x[i] : x[i + half], half * Step);
+      const float mine = upper ? x[i + half] : x[i];
+      x[i] = upper ? Combine::apply(other, mine) : Combine::apply(mine, other);
+    }
+  }
+  return x[0];
+}
+
 // A warp's 16 rows and N columns of D, from (row, col): sums(j, h, i) is the accumulator of its row lane / 4 + 8 h and
 // column 8 j + 2 (lane % 4) + i. Groups that are reduced are inside of D or outside as a whole.
-template <int N, typename Sums, typename Reduction>
-class FragmentReducer {
-  using Combine = typename Reduction::Combine;
+template <int N, typename Sums>
+class SumFragments {
+  static constexpr int kAcross = kGemmPartialColumns / 8, kGroups = N / kGemmPartialColumns;
+  static_assert(N % kGemmPartialColumns == 0 && kGemmPartialRows == 16, "the rows of a fragment");
 
  public:
-  __device__ FragmentReducer(const Sums& sums, const Reduction& reduction, const GemmArgs& args, int batch, int row,
-                             int col)
-      : sums_(sums), reduction_(reduction), args_(args), batch_(batch), row_(row), col_(col) {}
+  __device__ SumFragments(const Sums& sums, const GemmArgs& args, int batch, int row, int col)
+      : sums_(sums), args_(args), batch_(batch), row_(row), col_(col), lane_(static_cast<int>(threadIdx.x) % 32) {}
 
-  __device__ void run() const {
-    if constexpr (Reduction::kRows) {
-      rows();
-    } else {
-      columns();
+  // Calls function(v, batch, row, col, n) for a pair of neighbours. Where it is outside, what some pair of D has.
+  template <typename Function>
+  __device__ void pair(float (&v)[2], int j, int h, const Function& function) const {
+    const int row = row_ + lane_ / 4 + 8 * h, col = col_ + 8 * j + 2 * (lane_ % 4);
+    const int from = col < args_.n ? col : 0, left = args_.n - from;
+    v[0] = sums_(j, h, 0), v[1] = sums_(j, h, 1);
+    function(v, batch_, row < args_.m ? row : 0, from, left < 2 ? left : 2);
+  }
+
+  // Changes all in place.
+  template <typename Function>
+  __device__ void change(const Function& function) const {
+#pragma unroll
+    for (int j = 0; j < N / 8; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float v[2];
+        pair(v, j, h, function);
+        sums_(j, h, 0) = v[0], sums_(j, h, 1) = v[1];
+      }
+    }
+  }
+
+  // Four groups of columns at a time, of which each lane of a row keeps one.
+  template <typename Reduction>
+  __device__ void reduce_columns(const Reduction& reduction) const {
+    using Combine = typename Reduction::Combine;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = row_ + lane_ / 4 + 8 * h;
+#pragma unroll
+      for (int first = 0; first < kGroups; first += 4) {
+        float x[4];
+#pragma unroll
+        for (int group = 0; group < 4; ++group) {
+          x[group] = Combine::template identity<float>();
+          if (first + group >= kGroups) continue;
+#pragma unroll
+          for (int j = 0; j < kAcross; ++j) {
+            float v[2];
+            pair(v, (first + group) * kAcross + j, h, value_of(reduction));
+            x[group] = Combine::apply(x[group], Combine::apply(v[0], v[1]));
+          }
+        }
+        const float mine = combined<Combine, 4, 1>(x);
+        const int group = first + lane_ % 4, col = col_ + group * kGemmPartialColumns;
+        if (group < kGroups && row < args_.m && col < args_.n) {
+          reduction.keep(batch_, row, col / kGemmPartialColumns, mine);
+        }
+      }
+    }
+  }
+
+  // Eight columns of each lane at a time, of which the lanes of a column keep one each.
+  template <typename Reduction>
+  __device__ void reduce_rows(const Reduction& reduction) const {
+    using Combine = typename Reduction::Combine;
+#pragma unroll
+    for (int first = 0; first < N / 8; first += 4) {
+      float x[8];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        float low[2], high[2];
+        pair(low, first + j, 0, value_of(reduction));
+        pair(high, first + j, 1, value_of(reduction));
+#pragma unroll
+        for (int i = 0; i < 2; ++i) x[2 * j + i] = Combine::apply(low[i], high[i]);
+      }
+      const float mine = combined<Combine, 8, 4>(x);
+      const int number = lane_ / 4, col = col_ + 8 * (first + number / 2) + 2 * (lane_ % 4) + number % 2;
+      if (row_ < args_.m && col < args_.n) reduction.keep(batch_, row_ / kGemmPartialRows, col, mine);
     }
   }
 
  private:
-  static constexpr int kAcross = kGemmPartialColumns / 8;
-  static_assert(kGemmPartialRows == 16 && kAcross == 4, "a fragment's rows; a lane's result of each group of four");
-
-  __device__ static float combine(float a, float b) { return Combine::apply(a, b); }
-  template <int First, int Last>
-  __device__ static float over_lanes(float x) {
-#pragma unroll
-    for (int distance = First; distance <= Last; distance *= 2) {
-      x = combine(x, __shfl_xor_sync(0xffffffffu, x, distance));
-    }
-    return x;
-  }
-  __device__ int first_row() const {
-    return row_ + static_cast<int>(threadIdx.x) % 32 / 4;
-  }
-  __device__ int first_column() const {
-    return col_ + 2 * (static_cast<int>(threadIdx.x) % 4);
-  }
-
-  // Where it is outside, what some pair of D has: it is not kept.
-  __device__ void pair(float (&v)[2], int j, int h) const {
-    const int row = first_row() + 8 * h, col = first_column() + 8 * j;
-    v[0] = sums_(j, h, 0), v[1] = sums_(j, h, 1);
-    const int from = col < args_.n ? col : 0, left = args_.n - from;
-    reduction_.value(v, batch_, row < args_.m ? row : 0, from, left < 2 ? left : 2);
-  }
-
-  // Four groups of columns at a time, of which each lane of a row keeps one.
-  __device__ void columns() const {
-    const int lane = threadIdx.x % 4;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      const int row = first_row() + 8 * h;
-#pragma unroll
-      for (int first = 0; first < N / kGemmPartialColumns; first += 4) {
-        float mine = 0;
-#pragma unroll
-        for (int group = first; group < N / kGemmPartialColumns && group < first + 4; ++group) {
-          float x = Combine::template identity<float>();
-#pragma unroll
-          for (int j = group * kAcross; j < (group + 1) * kAcross; ++j) {
-            float v[2];
-            pair(v, j, h);
-            x = combine(x, combine(v[0], v[1]));
-          }
-          x = over_lanes<1, 2>(x);
-          if (lane == group - first) mine = x;
-        }
-        const int group = first + lane, col = col_ + group * kGemmPartialColumns;
-        if (group < N / kGemmPartialColumns && row < args_.m && col < args_.n) {
-          reduction_.keep(batch_, row, col / kGemmPartialColumns, mine);
-        }
-      }
-    }
-  }
-
-  __device__ void rows() const {
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int j = 0; j < N / 8; ++j) {
-      float low[2], high[2];
-      pair(low, j, 0);
-      pair(high, j, 1);
-      const int col = first_column() + 8 * j;
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const float x = over_lanes<4, 16>(combine(low[i], high[i]));
-        if (lane < 4 && row_ < args_.m && col + i < args_.n)
-          reduction_.keep(batch_, row_ / kGemmPartialRows, col + i, x);
-      }
-    }
+  template <typename Reduction>
+  __device__ static auto value_of(const Reduction& reduction) {
+    return [&](auto& v, int batch, int row, int col, int n) { reduction.value(v, batch, row, col, n); };
   }
 
   const Sums& sums_;
-  const Reduction& reduction_;
   const GemmArgs& args_;
-  const int batch_, row_, col_;
+  const int batch_, row_, col_, lane_;
 };
 
-// All reductions of an epilogue, of such a part of D. Called by a warp.
+// What an epilogue shares and reduces of such a part of D. Called by a warp, before it stores.
 template <int N, typename Sums, typename Epilogue>
 __device__ inline void reduce_fragments(const Sums& sums, const Epilogue& epilogue, const GemmArgs& args, int batch,
                                         int row, int col) {
-  static_assert(N % kGemmPartialColumns == 0);
+  const SumFragments<N, Sums> fragments(sums, args, batch, row, col);
+  if constexpr (Epilogue::kShares) {
+    fragments.change([&](auto& v, int b, int r, int c, int n) { epilogue.share(v, b, r, c, n); });
+  }
   epilogue.reductions([&]<typename Reduction>(const Reduction& reduction) {
-    FragmentReducer<N, Sums, Reduction>(sums, reduction, args, batch, row, col).run();
+    if constexpr (Reduction::kRows) {
+      fragments.reduce_rows(reduction);
+    } else {
+      fragments.reduce_columns(reduction);
+    }
   });
 }
 
