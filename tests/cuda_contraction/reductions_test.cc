@@ -87,6 +87,27 @@ TEST(CudaReductions, Wgmma) {
   batch.compile();
 }
 
+TEST(CudaReductions, Batches) {
+  CudaBatch batch;
+  for (const char* algorithm : {"sm90", "mma"}) {
+    CudaBatch::Options options;
+    options.algorithm = algorithm, options.tolerance = 2e-3;
+    batch.add(algorithm, R"(graph g(%x: f16[3,48,40], %w: f16[3,40,64]) {
+      %0 = dot(%x, %w) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}
+      %1 = reshape(%0) {shape = [144,2,32]}
+      %2 = cast(%1) {to = f32}
+      %3 = reduce(%2) {dims = [2], kind = "max"}
+      %4 = reshape(%0) {shape = [9,16,64]}
+      %5 = cast(%4) {to = f32}
+      %6 = reduce(%5) {dims = [1], kind = "sum"}
+      return "columns" = %3, "rows" = %6
+    })",
+              options);
+  }
+  batch.run();
+  batch.compile();
+}
+
 // Statistics of channels.
 TEST(CudaReductions, Convolutions) {
   CudaBatch batch;

@@ -75,10 +75,11 @@ std::string check_passes(const Case& c, const Reference& reference) {
   return failed;
 }
 
-std::string check_plan(const Case& c, const Reference& reference, const PlanSet& plans, size_t index) {
-  for (int threads : {1, 2}) {  // on a GPU: twice
+std::string check_plan(const Case& c, const Reference& reference, const PlanSet& plans, size_t index, int runs) {
+  for (int run = 0; run < runs; ++run) {
+    const int threads = 1 + run % 2;
     const std::string why = judge(c, reference, plans.run(index, c.inputs, threads));
-    if (!why.empty()) return fmt::format("plan: on {} threads: {}", threads, why);
+    if (!why.empty()) return fmt::format("plan: run {}, on {} threads: {}", run + 1, threads, why);
   }
   return {};
 }
@@ -123,7 +124,7 @@ class PlanStage {
     const PlanSet::Steps steps = plans.steps(*index_[i]);
     tally.kernels += steps.kernels;
     tally.references += steps.references;
-    return check_plan(cases_[i], reference, plans, *index_[i]);
+    return check_plan(cases_[i], reference, plans, *index_[i], checks_.runs);
   }
 
  private:

@@ -13,7 +13,8 @@ namespace heddle::fuzz {
 struct Checks {
   bool text = true;    // print, parse and print again agree
   bool passes = true;  // the pipeline keeps the graph's meaning
-  bool plan = true;    // the compiled plan agrees with the reference, on one and two threads
+  bool plan = true;    // the compiled plan agrees with the reference, on one and two threads in turn
+  int runs = 2;        // of each plan: more find what goes wrong now and then
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
   int device = -1;             // of the plan: a GPU; -1: the CPU
   bool use_cache = false;      // of compiled kernels

@@ -208,6 +208,7 @@ int main(int argc, char** argv) {
   app.add_flag("!--no-passes", options.checks.passes, "leave the pass pipeline out");
   app.add_flag("--cache", options.checks.use_cache,
                "take kernels from the cache of HEDDLE_CACHE_DIR, and keep them there");
+  app.add_option("--runs", options.checks.runs, "of each plan, with memory of its own")->check(CLI::Range(1, 1000000));
   app.add_flag("!--no-plan", options.checks.plan, "leave the compiled plan out");
   CLI11_PARSE(app, argc, argv);
   try {
