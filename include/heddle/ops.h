@@ -31,6 +31,20 @@ struct Operand {
   std::optional<int64_t> stride = {};  // elements from batch to batch; unset: dense matrices, vectors shared by all
 };
 
+// A second result: neighbours of D reduced while they are in registers, as f32. What is left to reduce is small: a sum
+// over all columns is the sum of n / 32 numbers a row.
+struct Reduction {
+  enum class Over : uint8_t {
+    kColumns,  // of 32 columns of each row: [batch][m][n / 32]; n is a multiple of 32
+    kRows,     // of 16 rows of each column: [batch][m / 16][n]; m is a multiple of 16
+  };
+  Over over = Over::kColumns;
+  std::string kind = "sum";     // "sum", "prod", "max", "min"
+  std::string expression = {};  // as GemmProblem::epilogue; "": what D gets, before it is rounded
+
+  bool operator==(const Reduction&) const = default;
+};
+
 // D[b] = epilogue(A[b] B[b]) for b in [0, batch). All matrices are row-major: D is m x n, A is m x k (k x m where it is
 // transposed), B is k x n (n x k). Dimensions and strides count elements; 0 stands for dense.
 struct GemmProblem {
@@ -45,6 +59,7 @@ struct GemmProblem {
   // Computed in f32 (f64 for f64). docs/howto/call-a-gemm.md lists the functions.
   std::string epilogue = {};
   std::vector<Operand> operands = {};
+  std::vector<Reduction> reductions = {};  // of products whose sums are f32
 
   bool operator==(const GemmProblem&) const;
 };
@@ -75,19 +90,21 @@ class Gemm {
   static Gemm prepare(const GemmProblem& problem, const PrepareOptions& options = {});
 
   // Enqueues the product on a CUDA stream (a CUstream or cudaStream_t; null: the default stream of the current
-  // context). `operands` are device addresses in the order of GemmProblem::operands. All addresses must be multiples of
-  // 16. D may be a matrix operand of the same type and strides; other overlaps of D with what is read are refused.
+  // context). `operands` are device addresses in the order of GemmProblem::operands, `reductions` those of the results
+  // of GemmProblem::reductions. All addresses must be multiples of 16. D may be a matrix operand of the same type and
+  // strides; other overlaps of what is written with anything else are refused.
   // Where m, n or batch is 0 nothing happens; where k is 0, the sums are zero. Throws kInvalidArgument, kDevice.
   //
   // A product that needs a workspace (workspace_bytes()) has one for each stream (of CU_STREAM_PER_THREAD for each
   // thread that calls, kept as long as the product), allocated at its first call there: make that call before the
   // stream is captured. A graph keeps that of the stream on which it was captured, and must not run beside other calls
   // there.
-  void operator()(const void* a, const void* b, void* d, void* stream,
-                  std::span<const void* const> operands = {}) const;
-  void operator()(const void* a, const void* b, void* d, void* stream,
-                  std::initializer_list<const void*> operands) const {
-    (*this)(a, b, d, stream, std::span<const void* const>(operands.begin(), operands.size()));
+  void operator()(const void* a, const void* b, void* d, void* stream, std::span<const void* const> operands = {},
+                  std::span<void* const> reductions = {}) const;
+  void operator()(const void* a, const void* b, void* d, void* stream, std::initializer_list<const void*> operands,
+                  std::initializer_list<void*> reductions = {}) const {
+    (*this)(a, b, d, stream, std::span<const void* const>(operands.begin(), operands.size()),
+            std::span<void* const>(reductions.begin(), reductions.size()));
   }
 
   const std::string& config() const;  // the configuration's name
@@ -104,6 +121,7 @@ class Gemm {
 // Prepares the problem when it is first seen on a device (device 0 unless `options` say otherwise), then finds it by a
 // hash: some 100 ns more than a call of a Gemm.
 void gemm(const GemmProblem& problem, const void* a, const void* b, void* d, void* stream,
-          std::span<const void* const> operands = {}, const PrepareOptions& options = {});
+          std::span<const void* const> operands = {}, const PrepareOptions& options = {},
+          std::span<void* const> reductions = {});
 
 }  // namespace heddle::ops

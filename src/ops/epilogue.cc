@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "ir/partial_reduction.h"
 #include "ops/expression.h"
 #include "ops/gemm_kernel.h"
 
@@ -230,6 +231,35 @@ class Lowering {
   ExprId accumulator_ = 0;
 };
 
+// Elements of a reduction's result.
+Shape shape_of(const Reduction& r, const GemmProblem& p) {
+  return r.over == Reduction::Over::kRows ? Shape{p.batch, p.m / ir::kPartialRows, p.n}
+                                          : Shape{p.batch, p.m, p.n / ir::kPartialColumns};
+}
+
+void check_reduction(const Reduction& r, const GemmProblem& p, DType accumulator) {
+  const auto refuse = [](ErrorCode code, const std::string& why, const std::string& remedy) {
+    fail(code, "gemm: a reduction", why, remedy);
+  };
+  if (accumulator != DType::kF32) {
+    refuse(ErrorCode::kUnsupportedType,
+           fmt::format("sums of {} are {}, not f32", to_string(p.in), to_string(accumulator)),
+           "Reduce D behind the product");
+  }
+  if (r.kind != "sum" && r.kind != "prod" && r.kind != "max" && r.kind != "min") {
+    refuse(ErrorCode::kInvalidArgument, fmt::format("there is no kind \"{}\"", r.kind),
+           "There are sum, prod, max, min");
+  }
+  const bool rows = r.over == Reduction::Over::kRows;
+  const int64_t extent = rows ? p.m : p.n, group = rows ? ir::kPartialRows : ir::kPartialColumns;
+  if (extent % group != 0) {
+    refuse(ErrorCode::kInvalidArgument,
+           fmt::format("D has {} {}, no multiple of {}", extent, rows ? "rows" : "columns", group),
+           "Pad the product, or reduce D behind it");
+  }
+  if (p.k == 0) refuse(ErrorCode::kInvalidArgument, "k is 0", "Compute the epilogue alone");
+}
+
 void check_operands(const std::vector<Operand>& operands, int64_t columns) {
   for (size_t i = 0; i < operands.size(); ++i) {
     const Operand& o = operands[i];
@@ -284,11 +314,23 @@ LoweredEpilogue lower_epilogue(const GemmProblem& p, DType accumulator) {
   const DType type = accumulator == DType::kF64 ? DType::kF64 : DType::kF32;
   ExprId value = e.pool.local(accumulator, 0);
   if (!p.epilogue.empty()) value = Lowering(Expression::parse(p.epilogue), p, type, result).run(value);
-  value = Builder(e.pool, type).cast(value, p.out);
   const schedule::Index at = indices.add(
       indices.add(indices.scale(indices.var(e.batch), p.stride_d), indices.scale(indices.var(e.row), p.ldd)),
       indices.var(e.col));
-  e.stores.push_back({kOperandD, at, value});
+  e.stores.push_back({kOperandD, at, Builder(e.pool, type).cast(value, p.out)});
+  for (const Reduction& r : p.reductions) {
+    check_reduction(r, p, accumulator);
+    const bool rows = r.over == Reduction::Over::kRows;
+    const Shape shape = shape_of(r, p);
+    const schedule::Index line = indices.add(indices.scale(indices.var(e.batch), shape[1]), indices.var(e.row));
+    ExprId reduced = value;
+    if (!r.expression.empty()) {
+      reduced = Lowering(Expression::parse(r.expression), p, type, result).run(e.pool.local(accumulator, 0));
+    }
+    e.reductions.push_back({static_cast<uint32_t>(result.operands.size()), r.kind, rows,
+                            indices.add(indices.scale(line, shape[2]), indices.var(e.col)), reduced});
+    result.operands.push_back({Role::kOutput, DType::kF32, shape, {}});
+  }
   return result;
 }
 

@@ -10,7 +10,7 @@
 
 namespace heddle::ops {
 
-// The operands of a kernel: A, B, D, then those of its epilogue.
+// The operands of a kernel: A, B, D, then those of its epilogue, then the results of its reductions.
 inline constexpr uint32_t kOperandD = 2, kFirstOperand = 3;
 
 struct LoweredEpilogue {

@@ -91,7 +91,8 @@ class Gemm::Impl {
  public:
   Impl(const GemmProblem& problem, const PrepareOptions& options);
 
-  void call(const void* a, const void* b, void* d, void* stream, std::span<const void* const> operands) const;
+  void call(const void* a, const void* b, void* d, void* stream, std::span<const void* const> operands,
+            std::span<void* const> reductions) const;
 
   std::string config, reason;
   int64_t workspace_bytes = 0;
@@ -115,7 +116,7 @@ class Gemm::Impl {
   ResolvedGemm gemm_;
   bool empty_ = false;
   int64_t counter_bytes_ = 0;
-  std::vector<Span> spans_;  // of A, B, D and the epilogue's operands
+  std::vector<Span> spans_;  // of A, B, D, the epilogue's operands and the results of reductions
   std::shared_ptr<const CudaContext> context_;
   std::unique_ptr<runtime::CudaModule> module_;
   std::unique_ptr<Launcher> launcher_;
@@ -124,9 +125,10 @@ class Gemm::Impl {
 };
 
 Gemm::Impl::Impl(const GemmProblem& problem, const PrepareOptions& options) : gemm_(resolve(problem)) {
-  if (gemm_.problem.operands.size() > kMostOperands) {
+  const size_t count = gemm_.problem.operands.size() + gemm_.problem.reductions.size();
+  if (count > kMostOperands) {
     fail(ErrorCode::kInvalidArgument, "gemm",
-         fmt::format("its epilogue has {} operands, at most {}", gemm_.problem.operands.size(), kMostOperands));
+         fmt::format("its epilogue has {} operands and reductions, at most {}", count, kMostOperands));
   }
   empty_ = gemm_.is_empty();
   set_spans();
@@ -172,14 +174,19 @@ void Gemm::Impl::set_spans() {
     spans_.back().may_be_d = o.kind == Operand::Kind::kMatrix && o.dtype == p.out && o.leading == p.ldd &&
                              (p.batch == 1 || *o.stride == p.stride_d);
   }
+  for (size_t i = spans_.size(); i < gemm_.desc.operands.size(); ++i) {
+    add(element_count(gemm_.desc.operands[i].shape), gemm_.desc.operands[i].dtype);
+  }
 }
 
 void Gemm::Impl::refuse(size_t operand, const std::string& why, const std::string& remedy) const {
   constexpr const char* kNames[] = {"A", "B", "D"};
+  const std::vector<Operand>& operands = gemm_.problem.operands;
+  const size_t extra = operand - kFirstOperand;
   fail(ErrorCode::kInvalidArgument,
-       operand < kFirstOperand
-           ? fmt::format("gemm: {}", kNames[operand])
-           : fmt::format("gemm: operand \"{}\"", gemm_.problem.operands[operand - kFirstOperand].name),
+       operand < kFirstOperand   ? fmt::format("gemm: {}", kNames[operand])
+       : extra < operands.size() ? fmt::format("gemm: operand \"{}\"", operands[extra].name)
+                                 : fmt::format("gemm: reduction {}", extra - operands.size()),
        why, remedy);
 }
 
@@ -203,6 +210,14 @@ void Gemm::Impl::check_overlaps(std::span<const uint64_t> addresses) const {
     if (addresses[i] >= d_end || end <= d || (spans_[i].may_be_d && addresses[i] == d)) continue;
     refuse(i, "it overlaps D", "D may be a matrix operand of the epilogue of the same type and strides, nothing else");
   }
+  for (size_t r = kFirstOperand + gemm_.problem.operands.size(); r < addresses.size(); ++r) {
+    const uint64_t begin = addresses[r], end = begin + static_cast<uint64_t>(spans_[r].bytes);
+    for (size_t i = 0; i < r; ++i) {
+      if (addresses[i] < end && begin < addresses[i] + static_cast<uint64_t>(spans_[i].bytes)) {
+        refuse(r, "its result overlaps another operand", "Give each reduction memory of its own");
+      }
+    }
+  }
 }
 
 // The counters lie behind the workspace; kernels leave them zero.
@@ -217,11 +232,16 @@ uint64_t Gemm::Impl::workspace_of(CudaDriver::Handle stream) const {
   return workspace->address();
 }
 
-void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream,
-                      std::span<const void* const> operands) const {
+void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream, std::span<const void* const> operands,
+                      std::span<void* const> reductions) const {
   if (operands.size() != gemm_.problem.operands.size()) [[unlikely]] {
     fail(ErrorCode::kInvalidArgument, "gemm",
          fmt::format("{} operands are given, its epilogue has {}", operands.size(), gemm_.problem.operands.size()));
+  }
+  if (reductions.size() != gemm_.problem.reductions.size()) [[unlikely]] {
+    fail(ErrorCode::kInvalidArgument, "gemm",
+         fmt::format("{} results of reductions are given, it has {}", reductions.size(),
+                     gemm_.problem.reductions.size()));
   }
   if (empty_) return;
   std::array<uint64_t, kFirstOperand + kMostOperands + 2> addresses;
@@ -229,7 +249,11 @@ void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream,
   for (size_t i = 0; i < operands.size(); ++i) {
     addresses[kFirstOperand + i] = address(kFirstOperand + i, operands[i]);
   }
-  const size_t count = kFirstOperand + operands.size();
+  const size_t first_reduction = kFirstOperand + operands.size();
+  for (size_t i = 0; i < reductions.size(); ++i) {
+    addresses[first_reduction + i] = address(first_reduction + i, reductions[i]);
+  }
+  const size_t count = first_reduction + reductions.size();
   check_overlaps({addresses.data(), count});
   const bool needs_memory = workspace_bytes + counter_bytes_ > 0;
   addresses[count] = needs_memory ? workspace_of(stream) : 0;
@@ -241,9 +265,9 @@ Gemm Gemm::prepare(const GemmProblem& problem, const PrepareOptions& options) {
   return Gemm(std::make_shared<const Impl>(problem, options));
 }
 
-void Gemm::operator()(const void* a, const void* b, void* d, void* stream,
-                      std::span<const void* const> operands) const {
-  impl_->call(a, b, d, stream, operands);
+void Gemm::operator()(const void* a, const void* b, void* d, void* stream, std::span<const void* const> operands,
+                      std::span<void* const> reductions) const {
+  impl_->call(a, b, d, stream, operands, reductions);
 }
 
 const std::string& Gemm::config() const {
@@ -275,7 +299,7 @@ bool GemmProblem::operator==(const GemmProblem& other) const {
     return std::tie(a.kind, a.dtype, a.leading, a.stride, a.name) ==
            std::tie(b.kind, b.dtype, b.leading, b.stride, b.name);
   };
-  return numbers(*this) == numbers(other) && epilogue == other.epilogue &&
+  return numbers(*this) == numbers(other) && epilogue == other.epilogue && reductions == other.reductions &&
          std::equal(operands.begin(), operands.end(), other.operands.begin(), other.operands.end(), same);
 }
 
@@ -327,13 +351,13 @@ GemmCache& gemm_cache() {
 }  // namespace
 
 void gemm(const GemmProblem& problem, const void* a, const void* b, void* d, void* stream,
-          std::span<const void* const> operands, const PrepareOptions& options) {
+          std::span<const void* const> operands, const PrepareOptions& options, std::span<void* const> reductions) {
   GemmCache& cache = gemm_cache();
   const std::pair<const GemmProblem*, int> key(&problem, options.device);
   {
     const std::shared_lock lock(cache.mutex);
     if (const auto found = cache.map.find(key); found != cache.map.end()) {
-      return found->second(a, b, d, stream, operands);
+      return found->second(a, b, d, stream, operands, reductions);
     }
   }
   const Gemm prepared = Gemm::prepare(problem, options);
@@ -341,7 +365,7 @@ void gemm(const GemmProblem& problem, const void* a, const void* b, void* d, voi
     const std::lock_guard lock(cache.mutex);
     cache.map.try_emplace({problem, options.device}, prepared);
   }
-  prepared(a, b, d, stream, operands);
+  prepared(a, b, d, stream, operands, reductions);
 }
 
 }  // namespace heddle::ops

@@ -143,6 +143,9 @@ std::string ResolvedGemm::text() const {
   for (const Operand& o : p.operands) {
     text += fmt::format("; {} {} {} {} {}", o.name, kind_name(o.kind), to_string(o.dtype), o.leading, *o.stride);
   }
+  for (const Reduction& r : p.reductions) {
+    text += fmt::format("; {} of {} {}", r.kind, r.over == Reduction::Over::kRows ? "rows" : "columns", r.expression);
+  }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }

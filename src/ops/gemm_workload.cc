@@ -50,6 +50,11 @@ GemmWorkload::GemmWorkload(const runtime::CudaContext& context, const ResolvedGe
     extra_.push_back(random_bytes(o.dtype, extent_of(o, p), seed + 2 + extra_.size()));
     device_extra_.push_back(on_device(context, extra_.back()));
   }
+  for (size_t i = kFirstOperand + p.operands.size(); i < gemm.desc.operands.size(); ++i) {
+    const schedule::Operand& o = gemm.desc.operands[i];
+    const auto bytes = static_cast<size_t>(element_count(o.shape)) * size_of(o.dtype);
+    device_extra_.push_back(std::make_unique<runtime::CudaBuffer>(context, bytes));
+  }
 }
 
 std::vector<uint64_t> GemmWorkload::operands(uint64_t workspace, uint64_t counters) const {

@@ -177,6 +177,63 @@ TEST_F(OpsGemm, ComputesAFusedProduct) {
   expect_result(c, epilogue);
 }
 
+// Sums of what D gets over 32 columns, and maxima of something else over 16 rows.
+TEST_F(OpsGemm, ReducesNeighbours) {
+  GemmProblem problem{.m = 48, .n = 96, .k = 40, .batch = 2, .out = DType::kF32};
+  problem.epilogue = "relu(x + bias)";
+  problem.operands = {{.name = "bias"}};
+  problem.reductions = {{}, {Reduction::Over::kRows, "max", "square(x)"}};
+  Call c = make_call(problem);
+  const int64_t sums = 2 * 48 * 3, maxima = 2 * 3 * 96;
+  const CudaBuffer sum(*context_, sums * 4), maximum(*context_, maxima * 4);
+  void* const results[] = {reinterpret_cast<void*>(sum.address()), reinterpret_cast<void*>(maximum.address())};
+  ops::gemm(problem, c.a.address(), c.b.address(), c.d.address(), stream_, c.operands, {}, results);
+  expect_result(c, [&](double x, int64_t, int64_t, int64_t column) {
+    return std::max(x + c.extra[0].values[static_cast<size_t>(column)], 0.0);
+  });
+  const std::vector<double> got_sums = read(sum, DType::kF32, sums), got_maxima = read(maximum, DType::kF32, maxima);
+  const std::vector<double> d = read(*c.d.buffer, DType::kF32, 2 * 48 * 96);
+  for (int64_t i = 0; i < sums; ++i) {
+    double wanted = 0;
+    for (int64_t j = 0; j < 32; ++j) wanted += d[static_cast<size_t>(32 * i + j)];
+    ASSERT_NEAR(got_sums[static_cast<size_t>(i)], wanted, 1e-5 * (1 + wanted)) << i;
+  }
+  for (int64_t i = 0; i < maxima; ++i) {
+    const int64_t group = i / 96, batch = group / 3;
+    double wanted = 0;
+    for (int64_t j = 0; j < 16; ++j) {
+      const double x = sum_at(c, batch, group % 3 * 16 + j, i % 96);
+      wanted = std::max(wanted, x * x);
+    }
+    ASSERT_NEAR(got_maxima[static_cast<size_t>(i)], wanted, 1e-3 * (1 + wanted)) << i;
+  }
+}
+
+TEST_F(OpsGemm, RefusesWrongReductions) {
+  const auto said = [](const std::function<void(GemmProblem&)>& change) {
+    GemmProblem p{.m = 32, .n = 64, .k = 16, .reductions = {{}}};
+    change(p);
+    return std::string(error_of([&] { Gemm::prepare(p); }).what());
+  };
+  EXPECT_THAT(said([](auto& p) { p.n = 72; }), HasSubstr("D has 72 columns, no multiple of 32"));
+  EXPECT_THAT(said([](auto& p) { p.m = 24, p.reductions[0].over = Reduction::Over::kRows; }),
+              HasSubstr("D has 24 rows, no multiple of 16"));
+  EXPECT_THAT(said([](auto& p) { p.reductions[0].kind = "mean"; }), HasSubstr("no kind \"mean\""));
+  EXPECT_THAT(said([](auto& p) { p.reductions[0].expression = "x + y"; }), HasSubstr("no operand \"y\""));
+  EXPECT_THAT(said([](auto& p) { p.k = 0; }), HasSubstr("k is 0"));
+  EXPECT_THAT(said([](auto& p) { p.in = DType::kI8, p.out = DType::kI32; }), HasSubstr("sums of i8 are i32"));
+  const GemmProblem p{.m = 32, .n = 64, .k = 16, .reductions = {{}}};
+  const Call c = make_call(p);
+  const Gemm gemm = Gemm::prepare(p);
+  const auto call = [&](std::initializer_list<void*> results) {
+    return std::string(
+        error_of([&] { gemm(c.a.address(), c.b.address(), c.d.address(), stream_, {}, results); }).what());
+  };
+  EXPECT_THAT(call({}), HasSubstr("0 results of reductions are given, it has 1"));
+  EXPECT_THAT(call({c.d.address()}), HasSubstr("reduction 0: it overlaps D"));
+  EXPECT_THAT(call({c.a.address()}), HasSubstr("reduction 0: its result overlaps another operand"));
+}
+
 TEST_F(OpsGemm, BatchesStridesScalarsAndRows) {
   GemmProblem p;
   p.m = 19, p.n = 23, p.k = 17, p.batch = 3;
