@@ -38,8 +38,9 @@ struct Reduction {
     kColumns,  // of 32 columns of each row: [batch][m][n / 32]; n is a multiple of 32
     kRows,     // of 16 rows of each column: [batch][m / 16][n]; m is a multiple of 16
   };
+  enum class Kind : uint8_t { kSum, kProduct, kMax, kMin };  // NaN wins over numbers
   Over over = Over::kColumns;
-  std::string kind = "sum";     // "sum", "prod", "max", "min"
+  Kind kind = Kind::kSum;
   std::string expression = {};  // as GemmProblem::epilogue; "": what D gets, before it is rounded
 
   bool operator==(const Reduction&) const = default;
@@ -59,7 +60,7 @@ struct GemmProblem {
   // Computed in f32 (f64 for f64). docs/howto/call-a-gemm.md lists the functions.
   std::string epilogue = {};
   std::vector<Operand> operands = {};
-  std::vector<Reduction> reductions = {};  // of products whose sums are f32
+  std::vector<Reduction> reductions = {};  // of products whose sums are f32 and whose k is not 0
 
   bool operator==(const GemmProblem&) const;
 };

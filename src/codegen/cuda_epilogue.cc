@@ -140,16 +140,18 @@ class EpilogueWriter {
     if (roots.size() == 1) return;
     for (const ExprId root : roots) {
       const ExprId value = uncast(root);
-      const auto serves = [&](ExprId other) { return !needs_accumulator(other, value); };
+      std::set<ExprId> seen = {value};
+      const auto serves = [&](ExprId other) { return !needs_accumulator(other, seen); };
       if (is_accumulator(value) || computed_type(e_.pool[value].dtype) != "float") continue;
       if (std::all_of(roots.begin(), roots.end(), serves)) shared_ = value;
     }
   }
-  bool needs_accumulator(ExprId id, ExprId given) const {
-    if (id == given) return false;
+  // `seen`: values that are known not to, each of which is looked at once.
+  bool needs_accumulator(ExprId id, std::set<ExprId>& seen) const {
+    if (!seen.insert(id).second) return false;
     const Expr& e = e_.pool[id];
     return is_accumulator(id) ||
-           std::any_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return needs_accumulator(arg, given); });
+           std::any_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return needs_accumulator(arg, seen); });
   }
   // What is converted between types of floating point.
   ExprId uncast(ExprId id) const {

@@ -11,10 +11,16 @@ int64_t product(const Shape& shape, size_t first, size_t last) {
   return all;
 }
 
+// Products of integers and of f64 are summed in types of their own, which are not reduced in fragments.
+bool is_summed_in_f32(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
 }  // namespace
 
 std::optional<ResultMatrix> result_matrix(const Graph& graph, const Node& node) {
   if (node.op != Op::kDot && node.op != Op::kConv) return std::nullopt;
+  if (!is_summed_in_f32(graph.dtype(node.outputs[0]))) return std::nullopt;
   const Shape& result = graph.shape(node.outputs[0]);
   if (element_count(result) == 0 || element_count(graph.shape(node.inputs[1])) == 0) return std::nullopt;
   if (node.op == Op::kConv) {
@@ -39,8 +45,7 @@ std::optional<PartialReduction> match_partial_reduction(const Graph& graph, Node
   }
   if (graph.node(above).op != Op::kReshape) return std::nullopt;
   found.reshape = above, found.value = graph.node(above).inputs[0];
-  const DType dtype = graph.dtype(found.value);
-  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) return std::nullopt;
+  if (!is_summed_in_f32(graph.dtype(found.value))) return std::nullopt;
   const Shape& split = graph.shape(graph.node(above).outputs[0]);
   const auto dim = static_cast<size_t>(reduce.attrs.ints("dims")[0]);
   const int64_t inner = product(split, dim + 1, split.size());

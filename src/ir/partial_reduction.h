@@ -12,8 +12,8 @@ namespace heddle::ir {
 struct ResultMatrix {
   int64_t batches = 1, rows = 1, columns = 1;
 };
-// nullopt where `node` is no dot or convolution with channels last, has several groups of channels, or nothing is
-// multiplied.
+// nullopt where `node` is no dot or convolution with channels last, has several groups of channels or sums that are not
+// f32, or nothing is multiplied.
 std::optional<ResultMatrix> result_matrix(const Graph& graph, const Node& node);
 
 // A reduction of so many neighbours of a row, or of a column, of a contraction's result: what a GPU's kernel can do

@@ -24,6 +24,9 @@ struct LoweredEpilogue {
 // number of arguments, a condition where a value belongs, operands that repeat a name; kUnsupportedType.
 LoweredEpilogue lower_epilogue(const GemmProblem& problem, DType accumulator);
 
+// "sum", "prod", "max", "min".
+const char* kind_name(Reduction::Kind kind);
+
 // "abs, acos, ..., gelu, ...": what may be called.
 std::string epilogue_functions();
 

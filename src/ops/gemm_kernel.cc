@@ -144,7 +144,8 @@ std::string ResolvedGemm::text() const {
     text += fmt::format("; {} {} {} {} {}", o.name, kind_name(o.kind), to_string(o.dtype), o.leading, *o.stride);
   }
   for (const Reduction& r : p.reductions) {
-    text += fmt::format("; {} of {} {}", r.kind, r.over == Reduction::Over::kRows ? "rows" : "columns", r.expression);
+    text += fmt::format("; {} of {} {}", kind_name(r.kind), r.over == Reduction::Over::kRows ? "rows" : "columns",
+                        r.expression);
   }
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;

@@ -70,16 +70,17 @@ std::string reject_repack(const CudaGemmProblem& p) {
   return fits ? std::string() : "a padded copy of an operand takes more than 1 GiB";
 }
 
-// Where the epilogue reduces neighbours.
+// Where the epilogue reduces neighbours. The limits are what ptxas compiles without spilling; of more than kManySums
+// reject() keeps all epilogues that hold many values.
 std::string reject_reductions(const CudaGemmConfig& c, const CudaGemmProblem& p) {
   if (!p.reduces) return {};
   if (c.parts > 0 || c.splits > 1 || c.swapped || c.tile_n % tile::kGemmPartialColumns != 0) {
     return "neighbours are reduced in fragments of whole sums, 32 columns and more";
   }
-  constexpr int kMostForRows = 96;
+  constexpr int kMostBesideOthers = 96;  // rows at any address; addresses of views
   const bool rows = c.store == GemmStore::kRows, cluster = c.cluster_m * c.cluster_n > 1;
   const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;
-  if (sums > (rows ? kMostForRows : kManySums) || (cluster && (rows || p.split))) {
+  if (((rows || p.views) && sums > kMostBesideOthers) || (cluster && (rows || p.split))) {
     return "sums and what is reduced exceed the registers";
   }
   return {};

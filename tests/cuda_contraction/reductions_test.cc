@@ -108,6 +108,17 @@ TEST(CudaReductions, Batches) {
   batch.compile();
 }
 
+// The picks for large products, which the emulator would take long to run.
+TEST(CudaReductions, LargeTilesDoNotSpill) {
+  CudaBatch batch;
+  for (unsigned skip = 0; skip < 4; ++skip) {
+    for (const char* algorithm : {"sm90", "sm90v"}) {
+      add_products(batch, algorithm, {{"f16", 4096, 4096, 128}, {"bf16", 4096, 4096, 136, "max", false}}, 90, skip);
+    }
+  }
+  batch.compile();
+}
+
 // Statistics of channels.
 TEST(CudaReductions, Convolutions) {
   CudaBatch batch;

@@ -62,6 +62,34 @@ TEST(PartialReductions, StayWhereTheyMeetTheProductOrAreNotWhole) {
       << "the product is a result, too";
 }
 
+// Kernels reduce sums of f32; those of f64 and of integers are reduced behind the product.
+TEST(PartialReductions, StayWhereSumsAreOfOtherTypes) {
+  for (const char* dtype : {"f64", "i32"}) {
+    const std::string text = fmt::format(
+        "graph(%x: {0}[1024,3], %w: {0}[3,1024]) {{\n"
+        "%0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}\n"
+        "%1 = cast(%0) {{to = f32}}\n%2 = reduce(%1) {{dims = [1], kind = \"sum\"}}\nreturn \"s\" = %2 }}",
+        dtype);
+    EXPECT_EQ(reductions(rewritten(ir::parse(text))), 1u) << dtype;
+  }
+}
+
+// Neighbours in memory behind a transpose are none of the product's.
+TEST(PartialReductions, AreNotTakenBehindATranspose) {
+  const ir::Graph graph = ir::parse(
+      "graph(%x: f32[64,3], %w: f32[3,64]) {\n"
+      "%0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n"
+      "%1 = transpose(%0) {perm = [1,0]}\n%2 = reshape(%1) {shape = [64,2,32]}\n"
+      "%3 = reduce(%2) {dims = [2], kind = \"sum\"}\nreturn \"t\" = %1, \"s\" = %3 }");
+  for (const ir::Group& group : fuse(graph, Target::cuda_h200(2)).groups) {
+    if (group.kind != ir::GroupKind::kContraction) continue;
+    for (const ir::NodeId id : group.nodes) {
+      EXPECT_NE(graph.node(id).op, ir::Op::kReduce);
+      EXPECT_NE(graph.node(id).op, ir::Op::kReshape) << "the transposed product is a result, too";
+    }
+  }
+}
+
 // The first step is the epilogue's, and where nothing else reads the product it is not stored.
 TEST(PartialReductions, AreBegunInTheEpilogue) {
   const ir::Graph graph =

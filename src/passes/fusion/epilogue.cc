@@ -73,6 +73,12 @@ class Epilogue {
                        [&](NodeId user) { return partial_reduction(user) || leads_to_reductions(user); });
   }
 
+  // Whether it is a value of the epilogue behind a transpose.
+  bool is_permuted(ValueId v) const {
+    const auto found = inside_.find(v);
+    return found != inside_.end() && found->second;
+  }
+
   std::string accepted(NodeId id) const {
     if (reduces(id)) return "it reduces a few neighbours of the result, while they are in registers";
     return is_store_layout(graph_.node(id).op) ? "changes the index of the store only"
@@ -84,7 +90,7 @@ class Epilogue {
     const Node& node = graph_.node(id);
     if (c_.role[id] == Role::kReference) return "runs by the reference evaluator";
     const ValueId result = node.outputs[0];
-    if (reduces(id) || leads_to_reductions(id)) return {};
+    if (reduces(id) || (leads_to_reductions(id) && !is_permuted(node.inputs[0]))) return {};
     if (is_store_layout(node.op)) {
       if (node.op == Op::kReverse && !keeps_columns(node)) return "its vectors would be stored backwards";
       if (!c_.only_read_by(node.inputs[0], id)) return "its operand is needed in the old layout, too";
@@ -93,9 +99,8 @@ class Epilogue {
     if (!ir::is_elementwise(node.op)) return fmt::format("{} reads other elements of the result", to_string(node.op));
     if (element_count(graph_.shape(result)) != count_) return "it has more elements than the result";
     if (std::string reason = kernel_of_the_readers(node); !reason.empty()) return reason;
-    for (ValueId v : node.inputs) {
-      const auto found = inside_.find(v);
-      if (found != inside_.end() && found->second) return "it computes in a permuted layout";
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_permuted(v); })) {
+      return "it computes in a permuted layout";
     }
     const bool trailing = c_.users[result].empty() || c_.is_output[result];
     if (node.op == Op::kCast && !trailing && size_of(graph_.dtype(result)) > size_of(graph_.dtype(node.inputs[0]))) {
@@ -181,9 +186,7 @@ class Epilogue {
     c_.role[id] = Role::kEpilogue;
     if (reduces(id)) return true;
     bool permuted = node.op == Op::kTranspose || node.op == Op::kReverse;
-    for (ValueId v : node.inputs) {
-      if (const auto found = inside_.find(v); found != inside_.end()) permuted |= found->second;
-    }
+    for (ValueId v : node.inputs) permuted |= is_permuted(v);
     inside_[node.outputs[0]] = permuted;
     return true;
   }

@@ -29,6 +29,8 @@
 //     template <typename T, int W>
 //     __device__ void operator()(T (&v)[W], int batch, int row, int col, int n) const;
 //   };
+//
+// It may reduce neighbours of a row or column as well (reduce_fragments.h): without swapped operands and kPartial.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -334,7 +336,8 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
                                   const TensorMap& map_d, uint8_t* staging, uint32_t& turn, const GemmUnit& unit,
                                   int32_t row, const PieceRange& pieces, Brought& brought) {
   constexpr int kBlocks = GemmTraits<Config>::kBlocksM;
-  if constexpr (Config::kStore != GemmStore::kPartial && cuda::Reduces<Epilogue>::value) {
+  if constexpr (cuda::Reduces<Epilogue>::value) {
+    static_assert(Config::kStore != GemmStore::kPartial && !Config::kSwapped);
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {
       const auto sums = [&](int j, int h, int i) -> auto& {
