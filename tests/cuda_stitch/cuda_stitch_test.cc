@@ -167,6 +167,24 @@ TEST(CudaStitch, ExtremesOfNegatedIntegers) {
   batch.run();
 }
 
+// Divided by -1 integers are negated, in a branch that tells the compiler what the divisor is.
+TEST(CudaStitch, DivisionByWhatMayBeMinusOne) {
+  Batch batch;
+  for (DType dtype : {DType::kI8, DType::kI16, DType::kI32, DType::kI64}) {
+    for (int64_t n : {16, 999}) {
+      batch.add(std::string(to_string(dtype)) + std::to_string(n), [&](Builder& b) {
+        const auto inverse = b.unary(Op::kNot, input(b, "x", dtype, {n})), y = input(b, "y", dtype, {n});
+        b.graph().output("one", b.binary(Op::kDiv, inverse, inverse));
+        b.graph().output("none", b.binary(Op::kMod, inverse, inverse));
+        b.graph().output("negated", b.binary(Op::kDiv, b.unary(Op::kNeg, inverse), inverse));
+        b.graph().output("quotient", b.binary(Op::kDiv, y, inverse));
+        b.graph().output("remainder", b.binary(Op::kMod, inverse, y));
+      });
+    }
+  }
+  batch.run();
+}
+
 // The gradient of a layer norm: rows are normalised while columns are summed.
 void layer_norm_gradient(Builder& b, int64_t m, int64_t n, DType dtype) {
   const auto dy = input(b, "dy", dtype, {m, n}), x = input(b, "x", dtype, {m, n}), g = input(b, "g", dtype, {n});
