@@ -232,12 +232,12 @@ class CudaGroupScheduler {
         const auto deviation = find_deviation(local_.graph, id);
         if (!deviation || local_.whole.count(deviation->value) != 0) continue;
         const int64_t size = element_count(local_.graph.shape(deviation->x)), rows = deviation->rows;
-        if (stays_on_chip(*deviation)) continue;
+        if (size < kWorthwhile || stays_on_chip(*deviation)) continue;
         const int64_t blocks = (size / rows + 31) / 32;
         const int64_t wanted = std::max<int64_t>(2, 4 * cuda_.sms / blocks);
         int64_t parts = std::min(wanted, rows / 16);
         while (parts > 1 && rows % parts != 0) --parts;
-        if (size < kWorthwhile || parts < 2 || parts < wanted / 4) continue;
+        if (parts < 2 || parts < wanted / 4) continue;
         split_deviation(local_, *deviation, parts);
         found = true;
       }

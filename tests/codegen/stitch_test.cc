@@ -489,6 +489,17 @@ TEST(Stitch, Edges) {
     b.graph().output("prod", b.reduce("prod", x, {0, 1}));
     b.graph().output("pad", b.pad(x, input(b, "v", DType::kF32, {}), {2, 0}, {1, 0}));
   });
+  for (const Shape& shape : {Shape{0, 5}, {127, 0}, {0, 0}}) {
+    batch.add("empty statistics " + to_string(shape), [&](Builder& b) {
+      const auto x = input(b, "x", DType::kF32, shape);
+      for (int64_t dim : {0, 1}) {
+        const auto centred = b.sub(x, b.reduce("sum", x, {dim}, true));
+        b.graph().output("y" + std::to_string(dim), centred);
+        b.graph().output("v" + std::to_string(dim), b.reduce("sum", b.mul(centred, centred), {dim}, false));
+      }
+      b.graph().output("s", b.softmax(x, {1}));
+    });
+  }
   batch.add("scalars", [&](Builder& b) {
     const auto x = input(b, "x", DType::kF32, {});
     b.graph().output("y", b.unary(Op::kExp, x));

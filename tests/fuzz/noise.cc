@@ -61,14 +61,18 @@ Array with_noise(const Array& x, double size, Rng& rng) {
 }
 
 // A difference within the rounding of its terms may come out as exactly zero, which random factors never show: what
-// divides by it then gives infinity or NaN.
-void cancel(const ir::Node& node, std::span<const Array* const> terms, Array& difference, Rng& rng) {
-  if ((node.op != Op::kAdd && node.op != Op::kSub) || !difference.real()) return;
-  const double size = 2 * ir::unit_roundoff(difference.dtype);
+// divides by it then gives infinity or NaN. So may a remainder, of which a divisor that was itself a difference moves
+// more than the last bits.
+void cancel(const ir::Node& node, std::span<const Array* const> terms, Array& result, Rng& rng) {
+  constexpr double kMoved = 64;
+  const bool remainder = node.op == Op::kRem || node.op == Op::kMod;
+  if ((node.op != Op::kAdd && node.op != Op::kSub && !remainder) || !result.real()) return;
+  const double size = 2 * ir::unit_roundoff(result.dtype) * (remainder ? kMoved : 1);
   const std::vector<double>&a = terms[0]->f(), &b = terms[1]->f();
-  for (size_t i = 0; i < difference.f().size(); ++i) {
-    double& d = difference.f()[i];
-    if (std::fabs(d) <= size * (std::fabs(a[i]) + std::fabs(b[i])) && rng.chance(0.5)) d = 0;
+  for (size_t i = 0; i < result.f().size(); ++i) {
+    double& r = result.f()[i];
+    const double distance = remainder ? std::min(std::fabs(r), std::fabs(b[i]) - std::fabs(r)) : std::fabs(r);
+    if (distance <= size * (std::fabs(a[i]) + std::fabs(b[i])) && rng.chance(0.5)) r = 0;
   }
 }
 
