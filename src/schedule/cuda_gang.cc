@@ -69,9 +69,9 @@ std::optional<CudaGang> cluster_for_columns(const CudaTarget& target, int64_t ro
 // By a grid that runs at once, a block on each multiprocessor, whose gangs exchange results through memory.
 std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                          int vector, int64_t bytes) {
-  constexpr int kThreads = 512;         // at most 128 registers each: a block is always resident
-  constexpr int64_t kMostColumns = 64;  // of a block, which reads the parts of all blocks of its gang
-  constexpr int64_t kLeastKept = int64_t{kThreads} * 8;
+  constexpr int kThreads = 512;                          // at most 128 registers each: a block is always resident
+  constexpr int64_t kMostColumns = 64;                   // of a block, which reads the parts of all blocks of its gang
+  constexpr int64_t kLeastKept = int64_t{kThreads} * 4;  // elements of a block: fewer are not worth the exchange
   constexpr int64_t kExchanged = 16;            // bytes of a thread's part of a column, where blocks combine theirs
   constexpr double kPacket = 16, kRead = 40e3;  // bytes of a part in memory, and that a block reads in a microsecond
   std::optional<CudaGang> best;
@@ -86,7 +86,7 @@ std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows,
     const int64_t parts = vectors < 32 && 32 % vectors == 0 ? kThreads / 32 * wide : int64_t{kThreads} * vector;
     const int64_t reserve = std::max<int64_t>(parts, kThreads) * kExchanged + 4096;
     const int64_t turns = ceil_div(rows, blocks * (kThreads / vectors)), kept = turns * kThreads * vector;
-    if (kept * bytes > target.shared_bytes_per_block - reserve || kept < kLeastKept) continue;
+    if (kept * bytes > target.shared_bytes_per_block - reserve || rows * wide / blocks < kLeastKept) continue;
     const double us = cost * moved / (target.copy_tbps * 1e6) + static_cast<double>(blocks * wide) * kPacket / kRead;
     if (best && us >= fewest) continue;
     fewest = us;

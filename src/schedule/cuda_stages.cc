@@ -85,7 +85,7 @@ class CudaStageBuilder : public CudaDrafts {
         r.over = CudaReduction::Over::kCarried;
         reason = fmt::format("running results of {} turns stay in registers", loop_extent(*mapping_.serial));
       } else if (loops != 0 && mapping_.team == 1 && mapping_.vector && loops == bit(*mapping_.vector) &&
-                 !is_folded(*mapping_.vector)) {
+                 blocked(*mapping_.vector) != nullptr && !is_folded(*mapping_.vector)) {
         r.over = CudaReduction::Over::kThread;
         reason = "one column per thread";
       } else if (loops != 0) {

@@ -481,6 +481,15 @@ TEST(Stitch, Edges) {
     const auto big = b.binary(Op::kMul, input(b, "big", DType::kF32, {40}), 1.6e38);
     b.graph().output("overflow", b.binary(Op::kDiv, big, 0.25));
   });
+  batch.add("division of rows by numbers that may be tiny or huge", [&](Builder& b) {
+    const float by[] = {1e-40F, -3e-45F, 3e38F, 2e-38F, 1.5F};
+    const float of[] = {2e-40F, 1e-40F, 6e-45F, 0, 1e38F, -3e38F, -2e-38F, 1e-38F, 0, 3};
+    const auto constant = [&](std::span<const float> values, Shape shape) {
+      return b.constant(Tensor::of<float>(DType::kF32, std::move(shape), values));
+    };
+    const auto zero = b.mul(input(b, "x", DType::kF32, {5, 1}), b.scalar(DType::kF32, 0));  // no pass says so
+    b.graph().output("y", b.div(b.add(zero, constant(of, {5, 2})), b.add(zero, constant(by, {5, 1}))));
+  });
   batch.add("empty", [&](Builder& b) {
     const auto x = input(b, "x", DType::kF32, {0, 5});
     b.graph().output("y", b.binary(Op::kAdd, x, 1.0));

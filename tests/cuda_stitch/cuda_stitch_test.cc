@@ -167,6 +167,20 @@ TEST(CudaStitch, ExtremesOfNegatedIntegers) {
   batch.run();
 }
 
+// A thread that does a whole iteration by itself keeps its columns' results where stores of another width find them.
+TEST(CudaStitch, PositionsOfAThreadThatGoesOverAllColumns) {
+  Batch batch;
+  for (int64_t rows : {3, 5, 9}) {
+    const std::string m = std::to_string(rows);
+    batch.add_text("rows " + m, "graph(%x: f32[" + m + ",2]) { %0 = reduce(%x) {dims = [0], kind = \"min\"} " +
+                                    "%1 = broadcast(%0) {dims = [1], shape = [" + m + ",2]} " +
+                                    "%2 = arg_reduce(%1) {dim = 1, kind = \"max\", last = 0} " +
+                                    "%3 = slice(%2) {limits = [" + m + "], starts = [1], strides = [1]} " +
+                                    "return \"y\" = %3 }");
+  }
+  batch.run();
+}
+
 // Divided by -1 integers are negated, in a branch that tells the compiler what the divisor is.
 TEST(CudaStitch, DivisionByWhatMayBeMinusOne) {
   Batch batch;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "ir/eval.h"
 #include "ir/rewrite.h"
@@ -86,9 +87,15 @@ void pick_zeros(const ir::Node& node, std::span<const Array* const> operands, Ar
   }
 }
 
-std::vector<Array> evaluate_noisy(const Case& c, Rng& rng) {
+using Values = std::vector<std::optional<Array>>;
+
+// Takes the values of an evaluation and leaves its own. Some operands are of the one before: what is computed again for
+// another use may be rounded in another way.
+std::vector<Array> evaluate_noisy(const Case& c, Values& values, Rng& rng) {
+  constexpr double kAgain = 0.25;
   const ir::Graph& graph = c.graph;
-  std::vector<std::optional<Array>> arrays(graph.value_count());
+  const Values before = std::exchange(values, Values(graph.value_count()));
+  Values& arrays = values;
   std::vector<char> exact(graph.value_count(), 1);
   for (size_t i = 0; i < c.inputs.size(); ++i) arrays[graph.inputs()[i].value] = c.inputs[i];
   const std::vector<bool> live = ir::live_nodes(graph);
@@ -107,7 +114,8 @@ std::vector<Array> evaluate_noisy(const Case& c, Rng& rng) {
       terms = std::max(4.0, std::min(in / out, in));
     }
     for (ValueId v : node.inputs) {
-      const Array& x = *arrays[v];
+      const bool again = !before.empty() && !exact[v] && rng.chance(kAgain);
+      const Array& x = again ? *before[v] : *arrays[v];
       operands.push_back(&x);
       all_exact &= exact[v] != 0;
       if (!x.real() || (exact[v] && !accumulates(node))) continue;
@@ -163,7 +171,8 @@ Reference make_reference(const Case& c, int runs, uint64_t seed) {
     for (size_t o = 0; o < moved.size(); ++o) widen(reference.slack[o], reference.outputs[o], moved[o]);
   };
   Rng rng(seed);
-  for (int run = 0; run < runs; ++run) absorb(evaluate_noisy(c, rng));
+  Values values;
+  for (int run = 0; run < runs; ++run) absorb(evaluate_noisy(c, values, rng));
   try {
     absorb(ir::evaluate(c.graph, c.inputs, {.round = true, .observe = {}}));
   } catch (const Error& error) {

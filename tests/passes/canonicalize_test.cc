@@ -1,5 +1,7 @@
 #include "pass_test_util.h"
 
+#include <fmt/format.h>
+
 namespace heddle::passes {
 namespace {
 
@@ -58,6 +60,45 @@ TEST(Canonicalize, DivisionsBecomeProducts) {
       %c = mul(%a, %b)
       return "y" = %c
     })");
+}
+
+// By a reciprocal that f32 may have no normal number for, nothing is multiplied.
+TEST(Canonicalize, DivisionsByWhatMayBeTinyStay) {
+  const auto quotient = [](const std::string& divisor) {
+    return "graph(%x: f32[4,8], %v: f32[4]) {" + divisor +
+           "%b = broadcast(%d) {shape = [4,8], dims = [0]} %y = div(%x, %b) return \"y\" = %y }";
+  };
+  const auto divides = [&](const std::string& divisor) {
+    const std::string text = ir::print(run(quotient(divisor), {"canonicalize"}), {.origins = false});
+    return text.find("div(%x") != std::string::npos;
+  };
+  const std::string norm = "%q = mul(%v, %v) %s = sqrt(%q) ";
+  const auto with = [](const char* op, const char* number) {
+    return fmt::format(
+        "%c = constant {{value = f32[]{{{}}}}} %w = broadcast(%c) {{shape = [4], dims = []}} %d = {}(%s, %w) ", number,
+        op);
+  };
+  EXPECT_TRUE(divides("%d = exp(%v) "));
+  EXPECT_TRUE(divides("%d = add(%v, %v) "));
+  EXPECT_TRUE(divides("%d = constant {value = f32[4]{1, 1e-40, 2, 3}} "));
+  EXPECT_TRUE(divides(norm + with("max", "1e-40")));
+  EXPECT_FALSE(divides("%d = sqrt(%v) "));
+  EXPECT_FALSE(divides("%d = constant {value = f32[4]{1, -5, 2, 3}} "));
+  EXPECT_FALSE(divides(norm + with("max", "1e-12")));
+  EXPECT_FALSE(divides(norm + with("add", "1e-6")));
+  const auto softmax = [](const char* shift) {
+    return std::string(
+               "graph(%x: f32[4,8], %z: f32[4]) { %m = reduce(%x) {dims = [1], kind = \"max\"} %b = broadcast(%") +
+           shift +
+           ") {shape = [4,8], dims = [0]} %d = sub(%x, %b) %e = exp(%d) "
+           "%s = reduce(%e) {dims = [1], kind = \"sum\"} %t = broadcast(%s) {shape = [4,8], dims = [0]} "
+           "%y = div(%e, %t) return \"y\" = %y }";
+  };
+  const auto products = [&](const char* shift) {
+    return ir::print(run(softmax(shift), {"canonicalize"}), {.origins = false}).find(" = mul(") != std::string::npos;
+  };
+  EXPECT_TRUE(products("m"));
+  EXPECT_FALSE(products("z"));
 }
 
 TEST(Canonicalize, DivisionKeepsItsRoundingInF64AndF16) {

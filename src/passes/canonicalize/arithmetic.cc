@@ -147,13 +147,63 @@ Result div_constant(const Match& m) {
   if (!exact && !rounds_alike(m.e.dtype(m.in[0]))) return {};
   return m.e.binary(Op::kMul, m.in[0], m.e.full_like(m.in[0], 1 / *c));
 }
-// x / broadcast(y) = x * broadcast(1 / y): one division per element of y.
+// Where numbers >= 0 lie that are neither 0 nor infinite.
+struct Range {
+  double least, most;
+};
+bool is_softmax_sum(Emitter& e, const Node& sum) {
+  if (sum.attrs.text("kind") != "sum" || !e.is(sum.inputs[0], Op::kExp)) return false;
+  const Node& difference = e.def(e.def(sum.inputs[0]).inputs[0]);
+  if (difference.op != Op::kSub || !e.is(difference.inputs[1], Op::kBroadcast)) return false;
+  ValueId largest = e.def(difference.inputs[1]).inputs[0];
+  while (e.is(largest, Op::kReshape)) largest = e.def(largest).inputs[0];
+  const Node& reduce = e.def(largest);
+  return reduce.op == Op::kReduce && reduce.attrs.text("kind") == "max" && reduce.inputs[0] == difference.inputs[0] &&
+         reduce.attrs.ints("dims") == sum.attrs.ints("dims");
+}
+std::optional<Range> range_of(Emitter& e, ValueId v, int depth = 0) {
+  constexpr int kDeepest = 8;
+  if (depth > kDeepest) return std::nullopt;
+  if (const auto c = e.splat(v)) return *c > 0 ? std::optional(Range{*c, *c}) : std::nullopt;
+  const Node& node = e.def(v);
+  switch (node.op) {
+    case Op::kReshape:
+    case Op::kBroadcast:
+    case Op::kTranspose:
+      return range_of(e, node.inputs[0], depth + 1);
+    case Op::kSqrt:
+      return Range{0x1p-75, 0x1p64};
+    case Op::kAdd:
+    case Op::kMax: {
+      const auto a = range_of(e, node.inputs[0], depth + 1), b = range_of(e, node.inputs[1], depth + 1);
+      if (!a || !b) return std::nullopt;
+      return Range{std::min(a->least, b->least), node.op == Op::kAdd ? a->most + b->most : std::max(a->most, b->most)};
+    }
+    case Op::kReduce:  // the largest term is 1
+      if (!is_softmax_sum(e, node)) return std::nullopt;
+      return Range{0.5, 2 * static_cast<double>(e.count(node.inputs[0]))};
+    default:
+      return std::nullopt;
+  }
+}
+bool has_normal_reciprocal(Emitter& e, ValueId v) {
+  const auto normal = [](double x) { return is_normal(DType::kF32, x) && is_normal(DType::kF32, 1 / x); };
+  const Node& node = e.def(v);
+  if (node.op == Op::kConstant) {
+    const std::span<const float> values = node.attrs.tensor("value").values<float>();
+    return std::all_of(values.begin(), values.end(), normal);
+  }
+  const auto range = range_of(e, v);
+  return range && normal(range->least) && normal(range->most);
+}
+// x / broadcast(y) = x * broadcast(1 / y): one division per element of y. Where 1 / y may leave f32's normal numbers,
+// kernels share the reciprocal and correct each quotient.
 Result div_broadcast(const Match& m) {
   if (!rounds_alike(m.e.dtype(m.in[0])) || !m.e.is(m.in[1], Op::kBroadcast) || m.e.splat(m.in[1])) return {};
   if (m.e.is(m.in[0], Op::kBroadcast)) return {};
   const Node& wide = m.e.def(m.in[1]);
   const ValueId y = wide.inputs[0];
-  if (m.e.count(y) > m.e.count(m.in[1]) / 2) return {};
+  if (m.e.count(y) > m.e.count(m.in[1]) / 2 || !has_normal_reciprocal(m.e, y)) return {};
   const ValueId reciprocal = m.e.binary(Op::kDiv, m.e.full_like(y, 1), y);
   return m.e.binary(Op::kMul, m.in[0], m.e.broadcast(reciprocal, m.e.shape(m.in[1]), wide.attrs.ints("dims")));
 }
