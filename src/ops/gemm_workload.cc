@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/divide.h"
+#include "ir/partial_reduction.h"
 #include "tune/random_data.h"
 
 namespace heddle::ops {
@@ -66,8 +67,12 @@ std::vector<uint64_t> GemmWorkload::operands(uint64_t workspace, uint64_t counte
 }
 
 void GemmWorkload::poison() {
-  context_.check(context_.driver().set_d8_async(device_d_->address(), kPoison, device_d_->size(), context_.stream()),
-                 "cuMemsetD8Async");
+  const auto fill = [&](const runtime::CudaBuffer& buffer) {
+    context_.check(context_.driver().set_d8_async(buffer.address(), kPoison, buffer.size(), context_.stream()),
+                   "cuMemsetD8Async");
+  };
+  fill(*device_d_);
+  for (size_t i = gemm_.problem.operands.size(); i < device_extra_.size(); ++i) fill(*device_extra_[i]);
 }
 
 double GemmWorkload::reference_at(int64_t batch, int64_t row, int64_t column, double& magnitude) const {
@@ -159,6 +164,30 @@ void GemmWorkload::take_samples() {
   }
 }
 
+GemmWorkload::Tolerance GemmWorkload::tolerance() const {
+  const GemmProblem& p = gemm_.problem;
+  const double relative = p.out == DType::kBF16 ? 0x1p-5 : p.out == DType::kF16 ? 0x1p-8 : 0x1p-12;
+  const double unit = !is_float(p.in) ? 0 : size_of(p.in) == 2 ? 0x1p-8 : 0x1p-4;
+  return {relative, std::sqrt(static_cast<double>(std::max<int64_t>(p.k, 1))) * unit};
+}
+
+bool GemmWorkload::reductions_agree() {
+  constexpr double kTerms = std::max(ir::kPartialRows, ir::kPartialColumns);
+  const size_t first = gemm_.problem.operands.size();
+  const auto [relative, absolute] = tolerance();
+  for (size_t i = first; i < device_extra_.size(); ++i) {
+    std::vector<float> values(device_extra_[i]->size() / sizeof(float));
+    device_extra_[i]->read(values.data(), values.size() * sizeof(float));
+    if (first_reductions_.size() == i - first) first_reductions_.push_back(values);
+    const std::vector<float>& expected = first_reductions_[i - first];
+    for (size_t k = 0; k < values.size(); ++k) {
+      const double x = values[k], y = expected[k];
+      if (!(x == y || std::abs(x - y) <= relative * std::abs(y) + kTerms * absolute)) return false;
+    }
+  }
+  return true;
+}
+
 double GemmWorkload::check() {
   const GemmProblem& p = gemm_.problem;
   if (rows_.empty()) rows_ = choose_rows();
@@ -178,16 +207,13 @@ double GemmWorkload::check() {
     if (worst > 1) return worst;
   }
   if (first_.empty()) first_ = bytes;
-  // Sums in another order: what rounding may do to them, with the operands' size of about 1.
-  const double near = p.out == DType::kBF16 ? 0x1p-5 : p.out == DType::kF16 ? 0x1p-8 : 0x1p-12;
-  const double unit = !is_float(p.in) ? 0 : size_of(p.in) == 2 ? 0x1p-8 : 0x1p-4;
-  const double small = std::sqrt(static_cast<double>(std::max<int64_t>(p.k, 1))) * unit;
+  const auto [relative, absolute] = tolerance();
   const auto count = static_cast<int64_t>(rows_.size()) * p.n;
   for (int64_t i = 0; i < count; ++i) {
     const double x = element(bytes, p.out, i), y = element(first_, p.out, i);
-    if (!(std::abs(x - y) <= near * std::abs(y) + small || (!reference_ && x == y))) return INFINITY;
+    if (!(std::abs(x - y) <= relative * std::abs(y) + absolute || (!reference_ && x == y))) return INFINITY;
   }
-  return worst;
+  return reductions_agree() ? worst : INFINITY;
 }
 
 }  // namespace heddle::ops

@@ -17,11 +17,11 @@ class GemmWorkload {
 
   // Device addresses as launches count operands.
   std::vector<uint64_t> operands(uint64_t workspace, uint64_t counters) const;
-  // Makes every element of D, and what lies behind it, NaN.
+  // Makes every element of D, what lies behind it and every result of a reduction NaN.
   void poison();
   // The largest error of D over the bound for its types, at most 1 where it is right; infinite where an element was not
-  // written, what lies behind D was, or an element is far from that of the first D that was right. Of a large D only
-  // some rows are read, spread evenly.
+  // written, what lies behind D was, or an element or a reduction is far from that of the first D that was right. Of a
+  // large D only some rows are read, spread evenly.
   double check();
 
  private:
@@ -29,6 +29,12 @@ class GemmWorkload {
     int64_t index;  // in the rows that are read
     double value, bound;
   };
+  // Of elements whose sums were added in another order, with operands of about 1.
+  struct Tolerance {
+    double relative, absolute;
+  };
+  Tolerance tolerance() const;
+  bool reductions_agree();
   void take_samples();
   std::vector<int64_t> choose_rows() const;
   std::vector<uint8_t> read_rows() const;
@@ -43,6 +49,7 @@ class GemmWorkload {
   std::vector<Sample> samples_;
   std::vector<int64_t> rows_;   // of D that are read, counted through all batches
   std::vector<uint8_t> first_;  // they, of the first D that was right
+  std::vector<std::vector<float>> first_reductions_;
   std::unique_ptr<runtime::CudaBuffer> device_a_, device_b_, device_d_;
   std::vector<std::unique_ptr<runtime::CudaBuffer>> device_extra_;
 };

@@ -48,7 +48,12 @@ bool measure(const char* what, const ops::GemmProblem& problem) {
 
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: %s DRIVER: a library in place of libcuda.so.1, such as one that does nothing\n",
+                 argv[0]);
+    return 2;
+  }
   ::setenv("HEDDLE_CUDA_DRIVER", argv[1], 1);
   const TempDir cache("heddle-host-cost");
   ::setenv("HEDDLE_CACHE_DIR", cache.path().c_str(), 1);

@@ -12,6 +12,7 @@
 #include "heddle/ops.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/gemm_kernel.h"
+#include "ops/gemm_workload.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
 #include "schedule/config_source.h"
@@ -226,6 +227,23 @@ TEST_F(OpsGemm, ReductionsOfNaN) {
   const std::vector<double> sums = read(sum, DType::kF32, 64), maxima = read(maximum, DType::kF32, 128);
   for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(std::isnan(sums[static_cast<size_t>(i)]), i / 2 == kRow) << i;
   for (int64_t i = 0; i < 128; ++i) EXPECT_EQ(std::isnan(maxima[static_cast<size_t>(i)]), i / 64 == kRow / 16) << i;
+}
+
+// Candidates are compared by D and by what they reduce.
+TEST_F(OpsGemm, TrialsLookAtReductions) {
+  const GemmProblem problem{.m = 32, .n = 64, .k = 8, .out = DType::kF32, .reductions = {{}}};
+  const ResolvedGemm resolved = resolve(problem);
+  GemmWorkload workload(*context_, resolved, true, 1);
+  const std::vector<uint64_t> at = workload.operands(0, 0);
+  const auto pointer = [&](size_t i) { return reinterpret_cast<void*>(at[i]); };
+  const Gemm gemm = Gemm::prepare(problem);
+  for (int run = 0; run < 2; ++run) {
+    workload.poison();
+    gemm(pointer(0), pointer(1), pointer(2), stream_, {}, {pointer(3)});
+    EXPECT_LE(workload.check(), 1);
+  }
+  context_->check(context_->driver().set_d8_async(at[3], 0xFF, 4, context_->stream()), "cuMemsetD8Async");
+  EXPECT_EQ(workload.check(), INFINITY);
 }
 
 TEST_F(OpsGemm, RefusesWrongReductions) {
