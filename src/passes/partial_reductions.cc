@@ -45,24 +45,18 @@ class Finder {
  private:
   static bool is_number(std::string_view kind) { return kind != "any" && kind != "all"; }
 
-  // The product from which a value is computed element by element.
+  // The first product from which a value is computed element by element.
   std::optional<NodeId> product_of(ValueId value) const {
-    constexpr int kMostSteps = 32;
-    for (int step = 0; step < kMostSteps; ++step) {
-      const NodeId id = graph_.value(value).producer;
+    constexpr int kMostSteps = 64;
+    std::vector<ValueId> open = {value};
+    for (int step = 0; step < kMostSteps && !open.empty(); ++step) {
+      const NodeId id = graph_.value(open.back()).producer;
       const Node& node = graph_.node(id);
       if (ir::is_anchor(node.op)) return id;
-      if (!ir::is_elementwise(node.op)) return std::nullopt;
-      const auto next =
-          std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return from_product(v); });
-      if (next == node.inputs.end()) return std::nullopt;
-      value = *next;
+      open.pop_back();
+      if (ir::is_elementwise(node.op)) open.insert(open.end(), node.inputs.rbegin(), node.inputs.rend());
     }
     return std::nullopt;
-  }
-  bool from_product(ValueId value) const {
-    const Op op = graph_.producer(value).op;
-    return ir::is_anchor(op) || (ir::is_elementwise(op) && !graph_.producer(value).inputs.empty());
   }
 
   // Whether the dimensions that go are all columns, or all rows (with the batches, where there are some), in whole

@@ -42,6 +42,16 @@ TEST(PartialReductions, OfColumnsAndRowsInTwoSteps) {
   }
 }
 
+TEST(PartialReductions, FindTheProductBehindAnyOperand) {
+  const ir::Graph before = ir::parse(
+      "graph(%r: f32[1024,1024], %x: f32[1024,3], %w: f32[3,1024]) {\n"
+      "%0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n"
+      "%1 = tanh(%r)\n%2 = add(%1, %0)\n%3 = reduce(%2) {dims = [1], kind = \"sum\"}\nreturn \"s\" = %3 }");
+  const ir::Graph after = rewritten(before);
+  EXPECT_EQ(reductions(after), 2u);
+  expect_same(before, after, 1e-5, 3);
+}
+
 TEST(PartialReductions, StayWhereTheyMeetTheProductOrAreNotWhole) {
   const auto count = [](int64_t m, int64_t n, const std::string& rest) {
     return reductions(rewritten(ir::parse(product("f32", m, n, rest))));
