@@ -175,7 +175,13 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
       walk_epilogue(graph_, group_, coordinates(indices, indices.var(e.batch), indices.var(e.row), column), indices);
   Inliner inliner(graph_, e.pool);
   inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
-    if (value == result) return e.pool.local(graph_.dtype(value), 0);
+    if (value == result) {
+      const DType dtype = graph_.dtype(value);
+      const ExprId sum = e.pool.local(dtype, 0);
+      if (bits_of(dtype) >= 8 || dtype == DType::kBool) return sum;
+      // It was added in more bits.
+      return e.pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {sum}});
+    }
     if (!is_input(value)) return std::nullopt;
     if (const Tensor* constant = graph_.constant_of(value)) {
       if (splat_of(e.pool, *constant)) return std::nullopt;

@@ -296,6 +296,14 @@ TEST(Window, Pooling) {
     %0 = window_reduce(%x) {kind = "max", window = [5], strides = [1], low = [2], high = [2], dilations = [1]} : u8[40]
     return "y" = %0
   })");
+  for (const char* dtype : {"i4", "u4", "i2", "u2"}) {  // sums wrap
+    check(fmt::format(R"(graph g(%x: {0}[6,9]) {{
+      %0 = window_reduce(%x) {{kind = "sum", window = [3,2], strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1]}} : {0}[4,8]
+      %1 = cast(%0) {{to = i32}} : i32[4,8]
+      return "y" = %1
+    }})",
+                      dtype));
+  }
 }
 
 TEST(Decisions, SayWhatWasChosen) {

@@ -94,6 +94,8 @@ std::vector<std::string> flags_for(std::string_view architecture) {
   std::vector<std::string> flags = compile_flags(cpu);
   // What CUDA's compiler takes as it is meant: words of memory read as another type.
   flags.push_back("-fno-strict-aliasing");
+  // GCC 12 adds half of the terms of int64_t sums over an array of pairs.
+  flags.push_back("-fno-tree-loop-vectorize");
   const std::string_view version = architecture.substr(kPrefix.size(), 2);
   flags.push_back(fmt::format("-D__CUDA_ARCH__={}0", version));
   return flags;
