@@ -147,7 +147,7 @@ Result div_constant(const Match& m) {
   if (!exact && !rounds_alike(m.e.dtype(m.in[0]))) return {};
   return m.e.binary(Op::kMul, m.in[0], m.e.full_like(m.in[0], 1 / *c));
 }
-// Where numbers >= 0 lie that are neither 0 nor infinite.
+// Where the results of a node lie that are neither 0 nor infinite; none is negative.
 struct Range {
   double least, most;
 };
@@ -167,6 +167,9 @@ std::optional<Range> range_of(Emitter& e, ValueId v, int depth = 0) {
   if (const auto c = e.splat(v)) return *c > 0 ? std::optional(Range{*c, *c}) : std::nullopt;
   const Node& node = e.def(v);
   switch (node.op) {
+    case Op::kCast:
+      if (!heddle::is_float(e.dtype(node.inputs[0]))) return std::nullopt;
+      [[fallthrough]];
     case Op::kReshape:
     case Op::kBroadcast:
     case Op::kTranspose:
@@ -174,10 +177,11 @@ std::optional<Range> range_of(Emitter& e, ValueId v, int depth = 0) {
     case Op::kSqrt:
       return Range{0x1p-75, 0x1p64};
     case Op::kAdd:
+    case Op::kMin:
     case Op::kMax: {
       const auto a = range_of(e, node.inputs[0], depth + 1), b = range_of(e, node.inputs[1], depth + 1);
       if (!a || !b) return std::nullopt;
-      return Range{std::min(a->least, b->least), node.op == Op::kAdd ? a->most + b->most : std::max(a->most, b->most)};
+      return Range{std::min(a->least, b->least), a->most + b->most};
     }
     case Op::kReduce:  // the largest term is 1
       if (!is_softmax_sum(e, node)) return std::nullopt;
