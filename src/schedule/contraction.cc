@@ -178,7 +178,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
     if (value == result) {
       const DType dtype = graph_.dtype(value);
       const ExprId sum = e.pool.local(dtype, 0);
-      if (bits_of(dtype) >= 8 || dtype == DType::kBool) return sum;
+      if (bits_of(dtype) >= 8) return sum;
       // It was added in more bits.
       return e.pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {sum}});
     }

@@ -181,6 +181,18 @@ TEST(CudaStitch, PositionsOfAThreadThatGoesOverAllColumns) {
   batch.run();
 }
 
+// The emulator's compiler dropped terms of sums like these (jit/cuda/emulated.cc).
+TEST(CudaStitch, SumsOfPairsOfIntegers) {
+  Batch batch;
+  for (DType dtype : {DType::kI32, DType::kI64}) {
+    for (int64_t n : {26, 50, 104}) {
+      batch.add(std::string(to_string(dtype)) + std::to_string(n),
+                [&](Builder& b) { b.graph().output("y", b.reduce("sum", input(b, "x", dtype, {n}), {0})); });
+    }
+  }
+  batch.run();
+}
+
 // Divided by -1 integers are negated, in a branch that tells the compiler what the divisor is.
 TEST(CudaStitch, DivisionByWhatMayBeMinusOne) {
   Batch batch;

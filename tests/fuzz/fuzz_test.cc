@@ -131,6 +131,25 @@ TEST(Reference, OfZerosOfDifferentSignEitherIsTheMaximum) {
   EXPECT_LT(reference.slack[0][2], 1e-4);
 }
 
+// 2.9559021 holds this difference some 30,000 times: what is left may be zero.
+TEST(Reference, ARemainderByADifferenceMayBeZero) {
+  Case c{ir::parse(R"(graph(%x: f32[2], %y: f32[2], %z: f32[2]) {
+    %0 = tanh(%x) : f32[2]
+    %1 = tan(%0) : f32[2]
+    %2 = sub(%x, %1) : f32[2]
+    %3 = mod(%y, %2) : f32[2]
+    %4 = rem(%z, %3) : f32[2]
+    return "w" = %4
+  })"),
+         {ir::Array(DType::kF32, {2}), ir::Array(DType::kF32, {2}), ir::Array(DType::kF32, {2})}};
+  c.inputs[0].f() = {0.271706015, 2.5};
+  c.inputs[1].f() = {2.9559021, 1.25};
+  c.inputs[2].f() = {0.766669631, 0.1};
+  const Reference reference = make_reference(c, 60, 1);
+  EXPECT_TRUE(std::isinf(reference.slack[0][0]));
+  EXPECT_LT(reference.slack[0][1], 1e-2);
+}
+
 // A planted defect: tanh of what a reduction made, where an output needs it.
 bool has_defect(const Case& c) {
   std::vector<bool> needed(c.graph.value_count(), false);

@@ -91,11 +91,10 @@ using Values = std::vector<std::optional<Array>>;
 
 // Takes the values of an evaluation and leaves its own. Some operands are of the one before: what is computed again for
 // another use may be rounded in another way.
-std::vector<Array> evaluate_noisy(const Case& c, Values& values, Rng& rng) {
+std::vector<Array> evaluate_noisy(const Case& c, Values& arrays, Rng& rng) {
   constexpr double kAgain = 0.25;
   const ir::Graph& graph = c.graph;
-  const Values before = std::exchange(values, Values(graph.value_count()));
-  Values& arrays = values;
+  const Values before = std::exchange(arrays, Values(graph.value_count()));
   std::vector<char> exact(graph.value_count(), 1);
   for (size_t i = 0; i < c.inputs.size(); ++i) arrays[graph.inputs()[i].value] = c.inputs[i];
   const std::vector<bool> live = ir::live_nodes(graph);

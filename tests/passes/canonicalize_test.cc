@@ -1,6 +1,6 @@
-#include "pass_test_util.h"
-
 #include <fmt/format.h>
+
+#include "pass_test_util.h"
 
 namespace heddle::passes {
 namespace {
@@ -82,6 +82,8 @@ TEST(Canonicalize, DivisionsByWhatMayBeTinyStay) {
   EXPECT_TRUE(divides("%d = add(%v, %v) "));
   EXPECT_TRUE(divides("%d = constant {value = f32[4]{1, 1e-40, 2, 3}} "));
   EXPECT_TRUE(divides(norm + with("max", "1e-40")));
+  EXPECT_TRUE(divides("%e = cast(%v) {to = f64} %f = mul(%e, %e) %g = sqrt(%f) %d = cast(%g) {to = f32} "));
+  EXPECT_FALSE(divides("%e = cast(%v) {to = f16} %g = sqrt(%e) %d = cast(%g) {to = f32} "));
   EXPECT_FALSE(divides("%d = sqrt(%v) "));
   EXPECT_FALSE(divides("%d = constant {value = f32[4]{1, -5, 2, 3}} "));
   EXPECT_FALSE(divides(norm + with("max", "1e-12")));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/builder.h"
+#include "schedule/cuda_gang.h"
 #include "tests/codegen/harness.h"
 
 namespace heddle::schedule {
@@ -30,6 +31,18 @@ const StitchDesc& body(const ScheduledGroup& group, size_t kernel = 0) {
 
 size_t reductions(const Stage& stage) {
   return stage.reductions.size();
+}
+
+// All multiprocessors work on columns together where each of them has enough of them.
+TEST(StitchSchedule, AGridTakesColumnsThatFillIt) {
+  const CudaTarget gpu = Target::cuda_h200(2).cuda;
+  for (const auto& [dtype_bytes, vector] : {std::pair(4, 4), {2, 8}}) {
+    const auto many = gang_for_columns(gpu, 100352, 64, 1, vector, dtype_bytes);
+    ASSERT_TRUE(many.has_value());
+    EXPECT_TRUE(many->whole_grid);
+    EXPECT_FALSE(gang_for_columns(gpu, 10, 8, 1, vector, dtype_bytes).has_value());
+    EXPECT_FALSE(gang_for_columns(gpu, 0, 8, 1, vector, dtype_bytes).has_value());
+  }
 }
 
 TEST(StitchSchedule, SoftmaxIsThreeSweepsThatComputeExpOnce) {

@@ -147,7 +147,7 @@ Result div_constant(const Match& m) {
   if (!exact && !rounds_alike(m.e.dtype(m.in[0]))) return {};
   return m.e.binary(Op::kMul, m.in[0], m.e.full_like(m.in[0], 1 / *c));
 }
-// Where the results of a node lie that are neither 0 nor infinite; none is negative.
+// Where a node's results lie that are neither 0 nor infinite, in f32 and narrower types; none is negative.
 struct Range {
   double least, most;
 };
@@ -163,13 +163,11 @@ bool is_softmax_sum(Emitter& e, const Node& sum) {
 }
 std::optional<Range> range_of(Emitter& e, ValueId v, int depth = 0) {
   constexpr int kDeepest = 8;
-  if (depth > kDeepest) return std::nullopt;
+  if (depth > kDeepest || !heddle::is_float(e.dtype(v)) || e.dtype(v) == DType::kF64) return std::nullopt;
   if (const auto c = e.splat(v)) return *c > 0 ? std::optional(Range{*c, *c}) : std::nullopt;
   const Node& node = e.def(v);
   switch (node.op) {
     case Op::kCast:
-      if (!heddle::is_float(e.dtype(node.inputs[0]))) return std::nullopt;
-      [[fallthrough]];
     case Op::kReshape:
     case Op::kBroadcast:
     case Op::kTranspose:
