@@ -142,9 +142,9 @@ TEST(Reference, ARemainderByADifferenceMayBeZero) {
     return "w" = %4
   })"),
          {ir::Array(DType::kF32, {2}), ir::Array(DType::kF32, {2}), ir::Array(DType::kF32, {2})}};
-  c.inputs[0].f() = {0.271706015, 2.5};
-  c.inputs[1].f() = {2.9559021, 1.25};
-  c.inputs[2].f() = {0.766669631, 0.1};
+  c.inputs[0].f() = {0.271706015, 1000};
+  c.inputs[1].f() = {2.9559021, 500};
+  c.inputs[2].f() = {0.766669631, 100};
   const Reference reference = make_reference(c, 60, 1);
   EXPECT_TRUE(std::isinf(reference.slack[0][0]));
   EXPECT_LT(reference.slack[0][1], 1e-2);
