@@ -1,4 +1,5 @@
 // What only a GPU's mapping has: teams of every size, rows that share a block with column sums, tiles, odd ends.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -193,19 +194,21 @@ TEST(CudaStitch, SumsOfPairsOfIntegers) {
   batch.run();
 }
 
-// Divided by -1 integers are negated, in a branch that tells the compiler what the divisor is.
+// A branch on a divisor tells the compiler what it is where it is -1. Beside each other these make other branches.
 TEST(CudaStitch, DivisionByWhatMayBeMinusOne) {
   Batch batch;
   for (DType dtype : {DType::kI8, DType::kI16, DType::kI32, DType::kI64}) {
-    for (int64_t n : {16, 999}) {
-      batch.add(std::string(to_string(dtype)) + std::to_string(n), [&](Builder& b) {
-        const auto inverse = b.unary(Op::kNot, input(b, "x", dtype, {n})), y = input(b, "y", dtype, {n});
-        b.graph().output("one", b.binary(Op::kDiv, inverse, inverse));
-        b.graph().output("none", b.binary(Op::kMod, inverse, inverse));
-        b.graph().output("negated", b.binary(Op::kDiv, b.unary(Op::kNeg, inverse), inverse));
-        b.graph().output("quotient", b.binary(Op::kDiv, y, inverse));
-        b.graph().output("remainder", b.binary(Op::kMod, inverse, y));
-      });
+    for (Op op : {Op::kDiv, Op::kMod}) {
+      const auto add = [&](const char* name, const auto& operands) {
+        batch.add(fmt::format("{} {} {}", name, to_string(dtype), to_string(op)), [&](Builder& b) {
+          const auto inverse = b.unary(Op::kNot, input(b, "x", dtype, {16}));
+          const auto [dividend, divisor] = operands(b, inverse);
+          b.graph().output("z", b.binary(op, dividend, divisor));
+        });
+      };
+      add("itself", [](Builder&, auto x) { return std::pair(x, x); });
+      add("negated", [](Builder& b, auto x) { return std::pair(b.unary(Op::kNeg, x), x); });
+      add("other", [&](Builder& b, auto x) { return std::pair(input(b, "y", dtype, {16}), x); });
     }
   }
   batch.run();
