@@ -1,8 +1,9 @@
 # The two commands of the README. Both install what is missing first, so they work on a bare Debian 12.
 BUILD := build/release
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
 
-.PHONY: demo test build setup test-setup check clean
+.PHONY: demo test build install setup test-setup check clean
 
 demo: build
 	@scripts/demo.sh $(BUILD)/heddle
@@ -15,6 +16,10 @@ test: build test-setup check
 build: setup
 	cmake --preset release -DHEDDLE_TESTS=OFF
 	cmake --build $(BUILD) -j $(JOBS)
+
+# Honours DESTDIR.
+install: build
+	cmake --install $(BUILD) --prefix $(PREFIX)
 
 setup:
 	@scripts/setup.sh build

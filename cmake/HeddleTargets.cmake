@@ -6,6 +6,13 @@ set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# libheddle.so exports what include/heddle marks with HEDDLE_API.
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+# `cmake --compile-no-warning-as-error` for a compiler that warns about more than those that this was written with.
+if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR)
+  set(CMAKE_COMPILE_WARNING_AS_ERROR ${PROJECT_IS_TOP_LEVEL})
+endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -13,9 +20,11 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
 endif()
 
 add_library(heddle_options INTERFACE)
-target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic -Werror)
+target_compile_options(heddle_options INTERFACE -Wall -Wextra -Wpedantic)
 target_include_directories(heddle_options INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
                                                     ${PROJECT_SOURCE_DIR})
+# Tells builds of one version apart, wherever they are copied to (base/build_id.h).
+target_link_options(heddle_options INTERFACE -Wl,--build-id=sha1)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   # GCC 12 reports inlined std::string and std::vector code that never runs (GCC bugs 105651, 108822).
   target_compile_options(heddle_options INTERFACE -Wno-restrict -Wno-free-nonheap-object)

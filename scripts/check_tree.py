@@ -104,7 +104,7 @@ def check_functions(path, findings):
 
 
 def pages():
-    yield ROOT / "README.md"
+    yield from ROOT.glob("*.md")
     for folder in ("docs", "src", "tile", "tests", "bench", "examples"):
         yield from (ROOT / folder).rglob("*.md")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what a stage needs and is missing: `setup.sh build` the compiler and libraries (Debian packages),
-# `setup.sh test` the Python environment of the tests in build/venv (PyPI) with its test data.
+# Installs what a stage needs and is missing: `setup.sh build` the compiler and libraries (Debian packages), `setup.sh test`
+# some more of those and the Python environment of the tests in build/venv (PyPI) with its test data.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +10,9 @@ build_packages=(
   libgtest-dev libgmock-dev
   python3 python3-venv
 )
+
+# pkg-config for programs that use an installed Heddle; shells and groff read what the command prints for them.
+test_packages=(pkg-config zsh fish groff-base)
 
 install_packages() {
   local missing=()
@@ -34,6 +37,7 @@ install_packages() {
 case "${1:-}" in
   build) install_packages "${build_packages[@]}" ;;
   test)
+    install_packages "${test_packages[@]}"
     # Marked by the hash of the requirements, so that a change of them is installed and nothing else is repeated.
     mark="build/venv/.requirements-$(sha256sum tests/requirements.txt | cut -c1-16)"
     if [ ! -e "$mark" ]; then

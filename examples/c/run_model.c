@@ -1,5 +1,5 @@
 /* Loads a model, runs it on zeros and prints the beginning of each output.
- *   cc run_model.c -I include -L build/release -lheddle -Wl,-rpath,$PWD/build/release -o run_model
+ *   cc -std=c99 run_model.c $(pkg-config --cflags --libs heddle) -o run_model
  *   ./run_model model.onnx
  */
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // Loads a model, runs it on random numbers and prints the beginning of each output.
-//   c++ -std=c++20 run_model.cc -I include -L build/release -lheddle -Wl,-rpath,$PWD/build/release -o run_model
+//   c++ -std=c++20 run_model.cc $(pkg-config --cflags --libs heddle) -o run_model
 //   ./run_model model.onnx [threads]
 #include <cstdio>
 #include <cstdlib>

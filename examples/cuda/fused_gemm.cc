@@ -1,5 +1,6 @@
 // D = gelu(A B + bias) of half precision on a GPU, with CUDA's runtime for memory:
-//   c++ -std=c++20 fused_gemm.cc -I include -I $CUDA/include -L build/release -lheddle -L $CUDA/lib64 -lcudart -o fused_gemm
+//   c++ -std=c++20 fused_gemm.cc $(pkg-config --cflags --libs heddle) -I $CUDA/include -L $CUDA/lib64 -lcudart
+//     -o fused_gemm
 #include <cuda_runtime_api.h>
 
 #include <cstdio>

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "heddle/export.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -45,26 +47,26 @@ typedef enum heddle_dtype {
 } heddle_dtype;
 
 /* "0.1.0" */
-const char* heddle_version(void);
+HEDDLE_API const char* heddle_version(void);
 
 /* The HDL number of docs/errors, and the whole text: where, why, what to do. */
-int heddle_error_code(const heddle_error* error);
-const char* heddle_error_message(const heddle_error* error);
-void heddle_error_free(heddle_error* error);
+HEDDLE_API int heddle_error_code(const heddle_error* error);
+HEDDLE_API const char* heddle_error_message(const heddle_error* error);
+HEDDLE_API void heddle_error_free(heddle_error* error);
 
 /* Options start with their defaults. Keys: "target" (cpu, cuda, cuda:N), "precision" (f32, tf32, f16, bf16), "threads",
  * "fusion" (none, basic, stitch), "cache" (0 or 1). Unknown values are reported when a model is loaded. */
-heddle_options* heddle_options_new(void);
-int heddle_options_set(heddle_options* options, const char* key, const char* value, heddle_error** error);
-int heddle_options_set_shape(heddle_options* options, const char* input, const int64_t* shape, size_t rank,
-                             heddle_error** error);
-void heddle_options_free(heddle_options* options);
+HEDDLE_API heddle_options* heddle_options_new(void);
+HEDDLE_API int heddle_options_set(heddle_options* options, const char* key, const char* value, heddle_error** error);
+HEDDLE_API int heddle_options_set_shape(heddle_options* options, const char* input, const int64_t* shape, size_t rank,
+                                        heddle_error** error);
+HEDDLE_API void heddle_options_free(heddle_options* options);
 
 /* Reads an ONNX file or a plan file and compiles it, or takes it from the cache. `options` may be NULL. */
-heddle_model* heddle_model_load(const char* path, const heddle_options* options, heddle_error** error);
+HEDDLE_API heddle_model* heddle_model_load(const char* path, const heddle_options* options, heddle_error** error);
 /* Writes a plan file, which loads without compiler and source. */
-int heddle_model_save(const heddle_model* model, const char* path, heddle_error** error);
-void heddle_model_free(heddle_model* model);
+HEDDLE_API int heddle_model_save(const heddle_model* model, const char* path, heddle_error** error);
+HEDDLE_API void heddle_model_free(heddle_model* model);
 
 typedef struct heddle_port {
   const char* name;
@@ -73,27 +75,27 @@ typedef struct heddle_port {
   const int64_t* shape;
 } heddle_port;
 
-size_t heddle_model_input_count(const heddle_model* model);
-size_t heddle_model_output_count(const heddle_model* model);
+HEDDLE_API size_t heddle_model_input_count(const heddle_model* model);
+HEDDLE_API size_t heddle_model_output_count(const heddle_model* model);
 /* An index that is not below the count gives a port whose name is NULL. */
-heddle_port heddle_model_input(const heddle_model* model, size_t index);
-heddle_port heddle_model_output(const heddle_model* model, size_t index);
+HEDDLE_API heddle_port heddle_model_input(const heddle_model* model, size_t index);
+HEDDLE_API heddle_port heddle_model_output(const heddle_model* model, size_t index);
 
 /* A dense row-major tensor; `data` is copied, NULL means zeros. */
-heddle_tensor* heddle_tensor_new(heddle_dtype dtype, const int64_t* shape, size_t rank, const void* data,
-                                 heddle_error** error);
-heddle_dtype heddle_tensor_dtype(const heddle_tensor* tensor);
-size_t heddle_tensor_rank(const heddle_tensor* tensor);
-const int64_t* heddle_tensor_shape(const heddle_tensor* tensor);
-size_t heddle_tensor_bytes(const heddle_tensor* tensor);
+HEDDLE_API heddle_tensor* heddle_tensor_new(heddle_dtype dtype, const int64_t* shape, size_t rank, const void* data,
+                                            heddle_error** error);
+HEDDLE_API heddle_dtype heddle_tensor_dtype(const heddle_tensor* tensor);
+HEDDLE_API size_t heddle_tensor_rank(const heddle_tensor* tensor);
+HEDDLE_API const int64_t* heddle_tensor_shape(const heddle_tensor* tensor);
+HEDDLE_API size_t heddle_tensor_bytes(const heddle_tensor* tensor);
 /* Elements; NULL for text. */
-const void* heddle_tensor_data(const heddle_tensor* tensor);
-void heddle_tensor_free(heddle_tensor* tensor);
+HEDDLE_API const void* heddle_tensor_data(const heddle_tensor* tensor);
+HEDDLE_API void heddle_tensor_free(heddle_tensor* tensor);
 
 /* Runs a model on `count` named inputs. `outputs` has room for heddle_model_output_count() handles, which the caller
  * frees; on an error they are NULL. Several threads may run one model at once. */
-int heddle_model_run(const heddle_model* model, const char* const* names, const heddle_tensor* const* inputs,
-                     size_t count, heddle_tensor** outputs, heddle_error** error);
+HEDDLE_API int heddle_model_run(const heddle_model* model, const char* const* names, const heddle_tensor* const* inputs,
+                                size_t count, heddle_tensor** outputs, heddle_error** error);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "heddle/export.h"
+
 namespace heddle {
 
 // Element types. Types narrower than a byte (i4, u4, i2, u2, f4e2m1) are held one element per byte; they are packed
@@ -37,25 +39,25 @@ enum class DType : uint8_t {
 };
 
 // "f32", "bf16", "f8e4m3", "i64", "bool", ...: the spelling of the textual IR and of messages.
-std::string_view to_string(DType type);
-std::optional<DType> parse_dtype(std::string_view text);
+HEDDLE_API std::string_view to_string(DType type);
+HEDDLE_API std::optional<DType> parse_dtype(std::string_view text);
 
 // Bytes of one element in memory; 0 for kString.
-size_t size_of(DType type);
+HEDDLE_API size_t size_of(DType type);
 // Bits of one element as ONNX stores it (4 for i4, u4, f4e2m1; 2 for i2, u2).
-int bits_of(DType type);
+HEDDLE_API int bits_of(DType type);
 
-bool is_float(DType type);
-bool is_signed_int(DType type);
-bool is_unsigned_int(DType type);
+HEDDLE_API bool is_float(DType type);
+HEDDLE_API bool is_signed_int(DType type);
+HEDDLE_API bool is_unsigned_int(DType type);
 inline bool is_int(DType type) {
   return is_signed_int(type) || is_unsigned_int(type);
 }
 
 // Conversions between double and the narrow floating types, round to nearest even. `saturate` maps values beyond the
 // largest finite number of a float8 or float4 type to it (ONNX Cast, attribute saturate); f16 and bf16 go to infinity.
-double round_to(DType type, double value, bool saturate = true);
-uint32_t encode_float(DType type, double value, bool saturate = true);
-double decode_float(DType type, uint32_t bits);
+HEDDLE_API double round_to(DType type, double value, bool saturate = true);
+HEDDLE_API uint32_t encode_float(DType type, double value, bool saturate = true);
+HEDDLE_API double decode_float(DType type, uint32_t bits);
 
 }  // namespace heddle

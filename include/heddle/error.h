@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "heddle/export.h"
+
 namespace heddle {
 
 // What went wrong, in numbered families. Each number has a page docs/errors/HDL<number>.md with a sample, the cause and
@@ -35,7 +37,7 @@ enum class ErrorCode {
 
 // The only exception that crosses Heddle's API. `where` names the file, node, shapes and dtypes; `why` names the rule
 // that was broken; `remedy` says what to do. what() is the three in one text.
-class Error : public std::runtime_error {
+class HEDDLE_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, std::string where, std::string why, std::string remedy = {});
 
@@ -50,9 +52,9 @@ class Error : public std::runtime_error {
 };
 
 // 2 bad input or usage, 3 unsupported, 4 internal or the machine.
-int exit_code(ErrorCode code);
+HEDDLE_API int exit_code(ErrorCode code);
 
 // Short name of a code, as printed: "malformed model".
-std::string_view to_string(ErrorCode code);
+HEDDLE_API std::string_view to_string(ErrorCode code);
 
 }  // namespace heddle

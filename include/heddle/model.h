@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/export.h"
 #include "heddle/tensor.h"
 
 namespace heddle {
@@ -45,7 +46,7 @@ struct PortInfo {
 
 // A compiled model: one plan for each set of input shapes that it has met. Copies share it; run() may be called from
 // several threads at once.
-class Model {
+class HEDDLE_API Model {
  public:
   // Reads an ONNX file, textual IR (.hir) or a plan file and compiles it (or takes it from the cache). Throws Error.
   static Model load(const std::string& path, const CompileOptions& options = {});
@@ -63,7 +64,7 @@ class Model {
   // Throws kFile.
   void save(const std::string& path) const;
 
-  class Impl;
+  class HEDDLE_LOCAL Impl;
   explicit Model(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   const Impl& impl() const { return *impl_; }
 

@@ -10,6 +10,7 @@
 
 #include "heddle/dtype.h"
 #include "heddle/error.h"
+#include "heddle/export.h"
 
 // Single operators on device memory. An operator is prepared once for a problem: the best known configuration is
 // chosen (by the tuner's database, else by the cost model), its kernels are compiled or taken from the cache, loaded
@@ -62,7 +63,7 @@ struct GemmProblem {
   std::vector<Operand> operands = {};
   std::vector<Reduction> reductions = {};  // of products whose sums are f32 and whose k is not 0
 
-  bool operator==(const GemmProblem&) const;
+  HEDDLE_API bool operator==(const GemmProblem&) const;
 };
 
 struct PrepareOptions {
@@ -80,11 +81,11 @@ struct GemmInstance {
 
 // Every configuration for a problem on a device, best prediction first, those that cannot run last. Throws as prepare()
 // does, but compiles nothing.
-std::vector<GemmInstance> gemm_instances(const GemmProblem& problem, int device = 0);
+HEDDLE_API std::vector<GemmInstance> gemm_instances(const GemmProblem& problem, int device = 0);
 
 // A prepared product. Copies share it; calls from several threads are safe. It and its device's primary context live
 // until the last copy is gone, which must not be before the work that it enqueued has ended.
-class Gemm {
+class HEDDLE_API Gemm {
  public:
   // Throws kInvalidArgument (negative or too large sizes, a leading dimension smaller than the row, a wrong epilogue),
   // kUnsupportedType (it lists the pairs that exist), kDevice, kNoCompiler, kCompilerFailed, kOutOfMemory.
@@ -112,7 +113,7 @@ class Gemm {
   const std::string& reason() const;  // why it was chosen
   int64_t workspace_bytes() const;
 
-  class Impl;
+  class HEDDLE_LOCAL Impl;
 
  private:
   explicit Gemm(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -121,8 +122,8 @@ class Gemm {
 
 // Prepares the problem when it is first seen on a device (device 0 unless `options` say otherwise), then finds it by a
 // hash: some 100 ns more than a call of a Gemm.
-void gemm(const GemmProblem& problem, const void* a, const void* b, void* d, void* stream,
-          std::span<const void* const> operands = {}, const PrepareOptions& options = {},
-          std::span<void* const> reductions = {});
+HEDDLE_API void gemm(const GemmProblem& problem, const void* a, const void* b, void* d, void* stream,
+                     std::span<const void* const> operands = {}, const PrepareOptions& options = {},
+                     std::span<void* const> reductions = {});
 
 }  // namespace heddle::ops

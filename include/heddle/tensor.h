@@ -10,18 +10,19 @@
 
 #include "heddle/dtype.h"
 #include "heddle/error.h"
+#include "heddle/export.h"
 
 namespace heddle {
 
 using Shape = std::vector<int64_t>;
 
 // Product of the extents; 1 for rank 0. Throws kInvalidArgument on a negative extent or on overflow of int64.
-int64_t element_count(const Shape& shape);
+HEDDLE_API int64_t element_count(const Shape& shape);
 // "[1,3,224,224]"; "[]" for a scalar.
-std::string to_string(const Shape& shape);
+HEDDLE_API std::string to_string(const Shape& shape);
 
 // A dense row-major tensor. Copies share the storage; mutable_data() is for whoever just made the tensor.
-class Tensor {
+class HEDDLE_API Tensor {
  public:
   Tensor() = default;
   // Zero-filled (64-byte aligned) storage. Throws kOutOfMemory.

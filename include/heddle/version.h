@@ -1,8 +1,10 @@
 #pragma once
 
+#include "heddle/export.h"
+
 namespace heddle {
 
 // "0.1.0"
-const char* version();
+HEDDLE_API const char* version();
 
 }  // namespace heddle

@@ -11,16 +11,23 @@ namespace heddle::cli {
 namespace {
 
 void add_compile_options(CLI::App* app, Arguments& a) {
-  app->add_option("--target", a.options.target, "cpu, cuda or cuda:N")->capture_default_str();
-  app->add_option("--precision", a.options.precision, "f32, tf32, f16 or bf16")->capture_default_str();
+  app->add_option("--target", a.options.target, "What to compile for; N: which GPU")
+      ->type_name("cpu|cuda|cuda:N")
+      ->capture_default_str();
+  app->add_option("--precision", a.options.precision, "What an f32 model is computed in")
+      ->type_name("f32|tf32|f16|bf16")
+      ->capture_default_str();
   app->add_option("--threads", a.options.threads, "Threads; 0: as many as cores")->capture_default_str();
-  app->add_option("--fusion", a.options.fusion, "none, basic or stitch")->capture_default_str();
+  app->add_option("--fusion", a.options.fusion, "How much is fused")
+      ->type_name("none|basic|stitch")
+      ->capture_default_str();
   app->add_option("--shape", a.shapes, "Shape of an input: NAME=1,3,224,224 (may be repeated)");
   app->add_option("--disable-pass", a.options.disabled_passes, "Leave a pass out (may be repeated)");
   app->add_option("--disable-stitching", a.options.disabled_stitching,
                   "Leave out adaptive-mapping, data-reuse or dominant-merging (may be repeated)");
   app->add_option("--stitch-mapping", a.options.stitch_mapping,
-                  "Reductions on a GPU: warp, block, cluster or parts, not what the cost model picks");
+                  "Who shares a reduction on a GPU, in place of the cost model's pick")
+      ->type_name("warp|block|cluster|parts");
   app->add_flag_callback(
       "--no-cache", [&a] { a.options.use_cache = false; }, "Compile even if the cache has a plan");
   app->add_flag_callback(
@@ -35,7 +42,7 @@ void add_inputs(CLI::App* app, Arguments& a) {
 CLI::App* add_model_command(CLI::App& app, Arguments& a, Command command, Command& chosen, const char* name,
                             const char* what) {
   CLI::App* sub = app.add_subcommand(name, what);
-  sub->add_option("MODEL", a.model, "ONNX file, textual IR (.hir) or plan file")->required();
+  sub->add_option("MODEL", a.model, "ONNX file, textual IR (.hir) or plan file")->type_name("FILE")->required();
   sub->callback([&chosen, command] { chosen = command; });
   add_compile_options(sub, a);
   return sub;
@@ -44,7 +51,7 @@ CLI::App* add_model_command(CLI::App& app, Arguments& a, Command command, Comman
 void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* run = add_model_command(app, a, run_command, chosen, "run", "Compile (or load from the cache) and run");
   add_inputs(run, a);
-  run->add_option("--output-dir", a.output_dir, "Write each output as DIR/NAME.npy");
+  run->add_option("--output-dir", a.output_dir, "Write each output as DIR/NAME.npy")->type_name("DIR");
   run->add_flag("--json", a.json, "Print JSON");
 
   CLI::App* bench = add_model_command(app, a, bench_command, chosen, "bench", "Measure time and memory");
@@ -60,7 +67,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* explain = add_model_command(app, a, explain_command, chosen, "explain", "Show what was fused, and why");
   add_inputs(explain, a);
   explain->add_flag("--measure", a.measure, "Compile and time every kernel, too");
-  explain->add_option("--svg", a.svg, "Write a picture of the graph");
+  explain->add_option("--svg", a.svg, "Write a picture of the graph")->type_name("FILE");
   explain->add_flag("--json", a.json, "Print JSON");
 
   CLI::App* tune = add_model_command(app, a, tune_command, chosen, "tune",
@@ -73,19 +80,21 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   tune->add_flag("--json", a.json, "Print JSON");
 
   CLI::App* compile = add_model_command(app, a, compile_command, chosen, "compile", "Write a plan file");
-  compile->add_option("-o,--output", a.output, "The plan file")->required();
+  compile->add_option("-o,--output", a.output, "The plan file")->type_name("FILE")->required();
 
   CLI::App* opt = app.add_subcommand("opt", "Run passes over textual IR");
-  opt->add_option("FILE", a.model, "Textual IR (.hir); - for standard input");
+  opt->add_option("FILE", a.model, "Textual IR (.hir); - for standard input")->type_name("FILE");
   opt->add_option("--passes", a.passes, "Names of passes, separated by commas")->delimiter(',');
-  opt->add_option("--precision", a.options.precision, "f32, tf32, f16 or bf16")->capture_default_str();
-  opt->add_option("-o,--output", a.output, "Where to write; default: standard output");
+  opt->add_option("--precision", a.options.precision, "What an f32 model is computed in")
+      ->type_name("f32|tf32|f16|bf16")
+      ->capture_default_str();
+  opt->add_option("-o,--output", a.output, "Where to write; default: standard output")->type_name("FILE");
   opt->add_flag("--list", a.list, "List all passes");
   opt->callback([&chosen] { chosen = opt_command; });
 
   CLI::App* zoo = app.add_subcommand("zoo", "Write a well-known architecture as ONNX; without NAME: list them");
   zoo->add_option("NAME", a.model, "The architecture");
-  zoo->add_option("-o,--output", a.output, "The file; default: NAME.onnx");
+  zoo->add_option("-o,--output", a.output, "The file; default: NAME.onnx")->type_name("FILE");
   zoo->add_option("--batch", a.batch, "Batch")->capture_default_str();
   zoo->add_option("--seq", a.seq, "Sequence length; 0: the model's default");
   zoo->add_option("--size", a.size, "Picture size; 0: the model's default");
@@ -101,6 +110,13 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   cache->add_option("ACTION", a.model, "info or clear")->required()->check(CLI::IsMember({"info", "clear"}));
   cache->add_flag("--json", a.json, "Print JSON");
   cache->callback([&chosen] { chosen = cache_command; });
+
+  CLI::App* completion = app.add_subcommand("completion", "Print the completions of a shell");
+  completion->add_option("SHELL", a.shell, "The shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  completion->callback([&chosen] { chosen = completion_command; });
+
+  CLI::App* manual = app.add_subcommand("manual", "Print the manual page, heddle(1)");
+  manual->callback([&chosen] { chosen = manual_command; });
 }
 
 std::vector<std::string> gemm_families() {
@@ -178,6 +194,7 @@ int main(int argc, const char* const* argv) {
   Arguments arguments;
   Command command = nullptr;
   CLI::App app{"Heddle: an optimising compiler for deep learning", "heddle"};
+  arguments.app = &app;
   app.require_subcommand(1);
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("heddle ") + version());

@@ -8,6 +8,10 @@
 
 #include "heddle/model.h"
 
+namespace CLI {
+class App;
+}
+
 namespace heddle::cli {
 
 // The options of `heddle kernel gemm`.
@@ -23,7 +27,8 @@ struct KernelArguments {
 
 // What the command line said, over all commands; each command reads what concerns it.
 struct Arguments {
-  std::string model;  // or FILE of `opt`, NAME of `zoo`, the action of `cache`
+  const CLI::App* app = nullptr;  // the command line itself
+  std::string model;              // or FILE of `opt`, NAME of `zoo`, the action of `cache`
   CompileOptions options;
   std::vector<std::string> shapes;  // NAME=1,3,224,224
   std::vector<std::string> inputs;  // NAME=FILE.npy
@@ -39,6 +44,7 @@ struct Arguments {
   bool again = false;      // tune
   std::vector<std::string> passes;
   bool list = false;
+  std::string shell;                                // completion
   int64_t batch = 1, seq = 0, size = 0, width = 0;  // zoo
   KernelArguments kernel;
 };
@@ -57,6 +63,8 @@ int devices_command(const Arguments& arguments);
 int cache_command(const Arguments& arguments);
 int kernel_command(const Arguments& arguments);
 int tune_command(const Arguments& arguments);
+int completion_command(const Arguments& arguments);
+int manual_command(const Arguments& arguments);
 
 // The command `heddle`: parses, runs one command, prints errors to stderr. Exit codes: 0 done, 1 verification failed,
 // 2 bad input or usage, 3 unsupported, 4 internal or the machine.

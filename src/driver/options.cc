@@ -1,11 +1,9 @@
 #include "driver/options.h"
 
-#include <dlfcn.h>
-#include <sys/stat.h>
-
 #include <charconv>
 #include <cstdio>
 
+#include "base/build_id.h"
 #include "base/check.h"
 #include "heddle/version.h"
 #include "jit/headers.h"
@@ -60,14 +58,6 @@ schedule::ForcedMapping parse_mapping(const std::string& name) {
        "Use warp, block, cluster or parts");
 }
 
-// Size and date of the file that holds this code: two builds of one version need not make the same plans.
-std::string build_identity() {
-  Dl_info info{};
-  struct stat status {};
-  if (::dladdr(reinterpret_cast<void*>(&build_identity), &info) == 0 || ::stat(info.dli_fname, &status) != 0) return "";
-  return fmt::format("{}.{}.{}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
-}
-
 void check_gpu(const std::string& plan, const std::string& fingerprint, int device) {
   const CudaTarget here = Target::cuda_device(device, 1).cuda;
   // Machine code runs on its architecture only; a smaller GPU of it cannot hold a kernel whose blocks run all at once.
@@ -116,9 +106,8 @@ Settings resolve(const CompileOptions& options) {
 }
 
 Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
-  static const std::string build = build_identity();
   Hasher hasher;
-  hasher.add(version()).add(build).add(jit::headers_hash()).add(settings.target.fingerprint());
+  hasher.add(version()).add(build_id()).add(jit::headers_hash()).add(settings.target.fingerprint());
   hasher.add(static_cast<int64_t>(settings.precision)).add(static_cast<int64_t>(settings.fusion));
   for (const std::string& name : options.disabled_passes) hasher.add(name);
   const schedule::StitchOptions& stitch = settings.stitch;
