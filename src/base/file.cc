@@ -2,8 +2,8 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,11 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <map>
-#include <mutex>
 #include <system_error>
 #include <vector>
 
@@ -31,38 +28,8 @@ constexpr const char* kFolderRemedy = "Name a folder that exists or can be made,
   fail(ErrorCode::kFile, path, fmt::format("{} failed: {}", action, std::strerror(error)), std::move(remedy));
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  // Some file systems report a failed write only here.
-  int close() {
-    const int fd = fd_;
-    fd_ = -1;
-    return ::close(fd);
-  }
-
- private:
-  int fd_;
-};
-
-// Where files are mapped, so that release_pages() never touches other memory (whose content it would destroy).
-struct Mappings {
-  std::mutex mutex;
-  std::map<uintptr_t, uintptr_t> ends;  // begin -> end
-};
-
-Mappings& mappings() {
-  static auto* instance = new Mappings;  // outlives every static object that holds a mapping
-  return *instance;
-}
-
-constexpr size_t kMostWritten = 1 << 30;  // one call writes at most 2 GiB
+constexpr std::string_view kAside = ".tmp";  // what names of unfinished files end with
+constexpr size_t kMostWritten = 1 << 30;     // one call writes at most 2 GiB
 
 // 0, or the errno of what failed.
 int write_all(int fd, std::span<const std::byte> bytes) {
@@ -108,84 +75,101 @@ std::string behind_links(const std::string& path) {
 // A name in the same folder that no other process or thread uses.
 std::string aside_name(const std::string& path) {
   static std::atomic<uint64_t> counter = 0;
-  return fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter.fetch_add(1));
+  return fmt::format("{}.{}.{}{}", path, ::getpid(), counter.fetch_add(1), kAside);
 }
 
 void check_written(const std::string& path, int error) {
   if (error != 0) fail_errno(path, "writing the file", error, error == ENOSPC ? "Make room on the disk" : "");
 }
 
+// A new file for what is to take the place of `target`. Without a name, where the file system and /proc allow that:
+// nothing of it stays when the process dies. Else under the name `aside`, which a lock says to be in use.
+class NewFile {
+ public:
+  NewFile(std::string target, const std::string& path)
+      : target_(std::move(target)), aside_(aside_name(target_)), folder_(folder_of(target_)) {
+    if (::access("/proc/self/fd", X_OK) == 0) {
+      file_ = Descriptor(::open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644));
+    }
+    named_ = file_.get() < 0;
+    if (named_) file_ = Descriptor(::open(aside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (file_.get() < 0)
+      fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
+    lock_ = Descriptor(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+    ::flock(lock_.get(), LOCK_EX | LOCK_NB);
+  }
+  ~NewFile() {
+    if (named_) ::unlink(aside_.c_str());
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  int fd() const { return file_.get(); }
+
+  // 0, or the errno of what failed.
+  int take_place(Sync sync) {
+    if (sync == Sync::kYes && ::fsync(file_.get()) != 0) return errno;
+    const std::string open = fmt::format("/proc/self/fd/{}", lock_.get());
+    if (file_.close() != 0) return errno;
+    if (!named_) {
+      const auto link = [&](const std::string& name) {
+        return ::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+      };
+      if (link(target_)) return flush_folder(sync);
+      if (errno != EEXIST || !link(aside_)) return errno;
+      named_ = true;
+    }
+    if (::rename(aside_.c_str(), target_.c_str()) != 0) return errno;
+    named_ = false;
+    return flush_folder(sync);
+  }
+
+ private:
+  static std::string folder_of(const std::string& path) {
+    const std::string folder = std::filesystem::path(path).parent_path();
+    return folder.empty() ? "." : folder;
+  }
+  // The name of the file, which a file system may write later than its content.
+  int flush_folder(Sync sync) const {
+    if (sync == Sync::kNo) return 0;
+    const Descriptor folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.get() >= 0) ::fsync(folder.get());  // some file systems cannot
+    return 0;
+  }
+
+  std::string target_, aside_, folder_;
+  Descriptor file_, lock_;
+  bool named_ = false;
+};
+
 // Gives fill(fd) a new file, which then takes the place of `path`.
 template <typename Fill>
 void replace_file(const std::string& path, Sync sync, const Fill& fill) {
-  const std::string target = behind_links(path), aside = aside_name(target);
-  Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (file.get() < 0) fail_errno(path, "creating the file", errno, "Check that the folder exists and may be written");
-  try {
-    fill(file.get());
-    if (sync == Sync::kYes) check_written(path, ::fsync(file.get()) == 0 ? 0 : errno);
-    check_written(path, file.close() == 0 ? 0 : errno);
-    check_written(path, ::rename(aside.c_str(), target.c_str()) == 0 ? 0 : errno);
-  } catch (...) {
-    ::unlink(aside.c_str());
-    throw;
-  }
+  NewFile file(behind_links(path), path);
+  fill(file.fd());
+  check_written(path, file.take_place(sync));
 }
 
-// A new file that shares its blocks with another one until either is written to (XFS, Btrfs). False where the file
-// system cannot; there is no new file then.
-bool clone_file(int from, const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (file.get() < 0) return false;
-  if (::ioctl(file.get(), FICLONE, from) == 0) return true;
-  ::unlink(path.c_str());
-  return false;
+// Bytes of a file to another one, within the system where that can do it.
+int copy_bytes(int from, int to, uint64_t bytes) {
+  while (bytes > 0) {
+    ssize_t copied = ::copy_file_range(from, nullptr, to, nullptr, std::min<uint64_t>(bytes, kMostWritten), 0);
+    if (copied < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
+      std::vector<std::byte> buffer(std::min<uint64_t>(bytes, 1 << 20));
+      copied = ::read(from, buffer.data(), buffer.size());
+      if (copied > 0) {
+        if (const int error = write_all(to, std::span(buffer).first(static_cast<size_t>(copied)))) return error;
+      }
+    }
+    if (copied < 0 && errno == EINTR) continue;
+    if (copied < 0) return errno;
+    if (copied == 0) return EIO;  // it became shorter
+    bytes -= static_cast<uint64_t>(copied);
+  }
+  return 0;
 }
 
 }  // namespace
-
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  // A pipe without a writer would be waited for otherwise.
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.get() < 0) fail_errno(path, "opening the file", errno, "Check the path and its permissions");
-  struct stat status {};
-  if (::fstat(file.get(), &status) != 0) fail_errno(path, "reading the size", errno);
-  if (!S_ISREG(status.st_mode)) fail(ErrorCode::kFile, path, "not a regular file", "Pass the path of a file");
-  const auto size = static_cast<size_t>(status.st_size);
-  const std::byte* data = nullptr;
-  if (size > 0) {
-    void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
-    if (mapping == MAP_FAILED) fail_errno(path, "mapping the file", errno);
-    data = static_cast<const std::byte*>(mapping);
-  }
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, data, size));
-}
-
-MappedFile::MappedFile(std::string path, const std::byte* data, size_t size)
-    : path_(std::move(path)), data_(data), size_(size) {
-  if (data_ == nullptr) return;
-  const std::lock_guard lock(mappings().mutex);
-  mappings().ends[reinterpret_cast<uintptr_t>(data_)] = reinterpret_cast<uintptr_t>(data_) + size_;
-}
-
-MappedFile::~MappedFile() {
-  if (data_ == nullptr) return;
-  const std::lock_guard lock(mappings().mutex);
-  mappings().ends.erase(reinterpret_cast<uintptr_t>(data_));
-  ::munmap(const_cast<std::byte*>(data_), size_);
-}
-
-void release_pages(const void* data, size_t bytes) {
-  constexpr uintptr_t kPage = 4096;
-  const auto begin = (reinterpret_cast<uintptr_t>(data) + kPage - 1) / kPage * kPage;
-  const auto end = (reinterpret_cast<uintptr_t>(data) + bytes) / kPage * kPage;
-  if (begin >= end) return;
-  const std::lock_guard lock(mappings().mutex);
-  const auto& ends = mappings().ends;
-  const auto after = ends.upper_bound(begin);
-  if (after == ends.begin() || end > std::prev(after)->second) return;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-}
 
 bool file_exists(const std::string& path) {
   std::error_code error;
@@ -246,42 +230,32 @@ void write_file(const std::string& path, uint64_t size, const std::function<void
 
 bool duplicate_file(const std::string& from, const std::string& to) {
   const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
-  if (source.get() < 0) return false;
-  const std::shared_ptr<const MappedFile> content = MappedFile::open(from);
+  struct stat status {};
+  if (source.get() < 0 || ::fstat(source.get(), &status) != 0) return false;
   if (is_special(to)) {
-    write_file(to, content->text());
+    write_file(to, MappedFile::read(from)->text());
     return true;
   }
-  const std::string target = behind_links(to), aside = aside_name(target);
-  if (!clone_file(source.get(), aside) && ::link(from.c_str(), aside.c_str()) != 0) {
-    write_file(to, content->text(), Sync::kNo);
-    return true;
-  }
-  const int error = ::rename(aside.c_str(), target.c_str()) == 0 ? 0 : errno;
-  ::unlink(aside.c_str());  // still there too where both were names of one file already
-  check_written(to, error);
+  replace_file(to, Sync::kYes, [&](int file) {
+    if (::ioctl(file, FICLONE, source.get()) == 0) return;
+    check_written(to, copy_bytes(source.get(), file, static_cast<uint64_t>(status.st_size)));
+  });
   return true;
+}
+
+void sweep_unfinished(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() != kAside) continue;
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+  }
 }
 
 uint64_t free_bytes(const std::string& path) {
   struct statvfs status {};
   if (::statvfs(path.c_str(), &status) != 0) return 0;
   return static_cast<uint64_t>(status.f_bavail) * status.f_frsize;
-}
-
-TempDir::TempDir(const std::string& prefix, const std::string& root) {
-  const char* variable = std::getenv("TMPDIR");
-  const std::string standard = variable != nullptr && *variable != '\0' ? variable : "/tmp";
-  std::string name = fmt::format("{}/{}.XXXXXX", root.empty() ? standard : root, prefix);
-  if (::mkdtemp(name.data()) == nullptr) {
-    fail_errno(name, "creating a temporary folder", errno, "Set TMPDIR to a folder that may be written");
-  }
-  path_ = std::move(name);
-}
-
-TempDir::~TempDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace heddle

@@ -125,8 +125,6 @@ int compile_command(const Arguments& arguments) {
   const auto plan = runtime::is_plan_file(arguments.model)
                         ? runtime::read_plan(arguments.model, 1)
                         : plan_of_model(arguments.model, prepared.options, nullptr, &cached);
-  // The cache replaces its files and sees whether one was edited. A copy of 3.4 GB takes seconds, more than all else if
-  // the disk is slow; what a stop of the machine leaves of it, its checksums tell.
   if (cached.empty() || !duplicate_file(cached, arguments.output)) runtime::write_plan(*plan, arguments.output);
   double constants = 0;
   for (const Tensor& constant : plan->constants) constants += static_cast<double>(constant.bytes());
