@@ -23,7 +23,7 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_FUL
 configure_file(${PROJECT_SOURCE_DIR}/cmake/package/heddle.pc.in ${PROJECT_BINARY_DIR}/package/heddle.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/package/heddle.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/NOTICE ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # The manual page and the completions are printed by the command, from the tables that it parses its arguments with.
 # heddle_printed(FILE FOLDER ARGUMENT...): installs FILE, what `heddle ARGUMENT...` prints, into FOLDER.

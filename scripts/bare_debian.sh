@@ -61,7 +61,7 @@ make_root() {
 }
 
 inside() {
-  local variables=(HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
+  local variables=(DEBIAN_FRONTEND=noninteractive HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
   local name certificates=/etc/ssl/certs/ca-certificates.crt
   variables+=(SSL_CERT_FILE=$certificates PIP_CERT=$certificates)
   for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL JOBS; do

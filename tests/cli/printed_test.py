@@ -2,6 +2,7 @@
 
 usage: printed_test.py HEDDLE
 """
+import os
 import re
 import shutil
 import subprocess
@@ -118,6 +119,21 @@ class OtherShells(unittest.TestCase):
 
     def test_fish(self):
         self.check("fish", lambda name: rf" -{'l' if name[1] == '-' else 's'} {name.lstrip('-')} ")
+
+    @unittest.skipUnless(shutil.which("fish"), "there is no fish")
+    def test_fish_completes(self):
+        lines = {"heddle ": {path[0] for path in TREE if len(path) == 1}, "heddle zoo resnet": {"resnet18", "resnet50"},
+                 "heddle run --precision ": {"f32", "tf32", "f16", "bf16"}, "heddle run --threads ": set()}
+        lines |= {f"heddle {' '.join(path)} -": TREE[path] for path in LEAVES}
+        with tempfile.TemporaryDirectory() as folder:
+            script = heddle("completion", "fish") + "".join(f"echo '# {line}'; complete -C '{line}'\n" for line in lines)
+            done = subprocess.run(["fish", "--no-config"], input=script, capture_output=True, text=True, cwd=folder,
+                                  env={**os.environ, "HOME": folder})
+        self.assertEqual(done.stderr, "")
+        for part in done.stdout.removeprefix("# ").split("\n# "):
+            line, *offered = part.splitlines()
+            with self.subTest(line):
+                self.assertEqual({words.split("\t")[0] for words in offered}, lines[line])
 
 
 if __name__ == "__main__":
