@@ -6,6 +6,16 @@ include(CMakePackageConfigHelpers)
 install(TARGETS heddle RUNTIME)
 install(TARGETS heddle_shared EXPORT heddle_targets LIBRARY FILE_SET HEADERS)
 
+# Where the loader searches, it finds what its cache knows.
+install(CODE [[
+  if("$ENV{DESTDIR}" STREQUAL "" AND CMAKE_INSTALL_PREFIX MATCHES "^/usr(/local)?/?$")
+    execute_process(COMMAND /sbin/ldconfig RESULT_VARIABLE STATUS ERROR_VARIABLE REASON)
+    if(NOT STATUS EQUAL 0)
+      message(WARNING "ldconfig failed, so programs may not find libheddle.so yet: ${REASON}")
+    endif()
+  endif()
+]])
+
 # find_package(Heddle 0.1) -> Heddle::heddle
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Heddle)
 install(EXPORT heddle_targets FILE HeddleTargets.cmake NAMESPACE Heddle:: DESTINATION ${PACKAGE_DIR})
