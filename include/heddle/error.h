@@ -16,6 +16,7 @@ enum class ErrorCode {
   kMissingData = 102,     // a missing initialiser or external data file
   kInvalidNode = 103,     // a node whose attributes, types or shapes break its operator's rules
   kInvalidIr = 104,       // textual IR that does not parse or does not verify
+  kLimit = 105,           // an import would take more nodes, memory, nesting or time than it is allowed
   // 2xx: what the caller passed
   kInvalidArgument = 201,  // a wrong option, flag or API argument
   kInvalidInput = 202,     // a tensor with the wrong name, shape, dtype or file

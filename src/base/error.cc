@@ -44,6 +44,8 @@ std::string_view to_string(ErrorCode code) {
       return "invalid node";
     case ErrorCode::kInvalidIr:
       return "invalid IR";
+    case ErrorCode::kLimit:
+      return "limit exceeded";
     case ErrorCode::kInvalidArgument:
       return "invalid argument";
     case ErrorCode::kInvalidInput:

@@ -1,7 +1,5 @@
 #include "ir/graph.h"
 
-#include <algorithm>
-
 #include "base/check.h"
 #include "ir/schema.h"
 
@@ -15,6 +13,11 @@ std::string describe(const Graph& graph, Op op, const std::vector<ValueId>& inpu
   std::string text = fmt::format("{}({})", to_string(op), fmt::join(types, ", "));
   for (OriginId id : origins) text += fmt::format(" of {} ({})", graph.origin(id).node, graph.origin(id).op_type);
   return text;
+}
+
+size_t hash_of(const Origin& origin) {
+  const std::hash<std::string> hash;
+  return hash(origin.node) * 31 + hash(origin.op_type);
 }
 
 }  // namespace
@@ -66,10 +69,11 @@ ValueId Graph::emit(Op op, std::vector<ValueId> inputs, Attrs attrs, std::vector
 }
 
 ValueId Graph::parameter(std::string name, TensorType type) {
-  for (const Port& port : inputs_) {
-    if (port.name == name) fail(ErrorCode::kInvalidNode, "parameter " + name, "two inputs of the graph have this name");
+  if (input_names_.contains(name)) {
+    fail(ErrorCode::kInvalidNode, "parameter " + name, "two inputs of the graph have this name");
   }
   const ValueId value = emit(Op::kParameter, {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape}});
+  input_names_.insert(name);
   inputs_.push_back({std::move(name), value});
   return value;
 }
@@ -80,23 +84,28 @@ ValueId Graph::constant(Tensor value, std::vector<OriginId> origins) {
 
 void Graph::output(std::string name, ValueId value) {
   HEDDLE_CHECK(value < values_.size());
-  for (const Port& port : outputs_) {
-    if (port.name == name) fail(ErrorCode::kInvalidNode, "output " + name, "two outputs of the graph have this name");
+  if (!output_names_.insert(name).second) {
+    fail(ErrorCode::kInvalidNode, "output " + name, "two outputs of the graph have this name");
   }
   outputs_.push_back({std::move(name), value});
 }
 
 OriginId Graph::origin(Origin origin) {
-  // The newest come first: consecutive nodes mostly share theirs.
-  const auto at = std::find(origins_.rbegin(), origins_.rend(), origin);
-  if (at != origins_.rend()) return static_cast<OriginId>(origins_.rend() - at - 1);
+  const size_t hash = hash_of(origin);
+  const auto [first, last] = origin_ids_.equal_range(hash);
+  for (auto at = first; at != last; ++at) {
+    if (origins_[at->second] == origin) return at->second;
+  }
+  const auto id = static_cast<OriginId>(origins_.size());
   origins_.push_back(std::move(origin));
-  return static_cast<OriginId>(origins_.size() - 1);
+  origin_ids_.emplace(hash, id);
+  return id;
 }
 
 void Graph::adopt_origins(const Graph& other) {
   HEDDLE_CHECK(origins_.empty(), "this graph has origins of its own");
   origins_ = other.origins_;
+  origin_ids_ = other.origin_ids_;
 }
 
 const Tensor* Graph::constant_of(ValueId id) const {

@@ -4,6 +4,8 @@
 #include <deque>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/attrs.h"
@@ -91,7 +93,9 @@ class Graph {
   std::deque<Node> nodes_;
   std::deque<Value> values_;
   std::vector<Origin> origins_;
+  std::unordered_multimap<size_t, OriginId> origin_ids_;  // by hash
   std::vector<Port> inputs_, outputs_;
+  std::unordered_set<std::string> input_names_, output_names_;
 };
 
 // For every value, the nodes that read it (a node appears once per operand). Graph outputs are not uses.
