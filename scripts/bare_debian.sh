@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
 # Tries Heddle as on a new machine: a bare Debian 12 in a folder, a clone of this repository, and what the README says.
-#   sudo scripts/bare_debian.sh STEP... [--root FOLDER] [--keep]
+#   sudo scripts/bare_debian.sh STEP... [--root FOLDER] [--keep] [--ccache FOLDER]
 # Steps: demo (`make demo`), install (`make install`, then the examples against it without the clone), test (`make test`),
 # shell (a prompt in there). The last commit is tried, not the work tree. Needs root and debootstrap. The packages come from
 # where this machine gets its own; an existing FOLDER is used again. Without --root it is a temporary one, removed at the end.
+# With --ccache what is compiled is taken from and kept in that cache, of ccache, which is then installed in there, too.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+self=$(realpath "$0")
+cd "$(dirname "$self")/.."
 
 release=bookworm
-root='' keep='' steps=()
+root='' keep='' ccache='' steps=()
 while [ $# -gt 0 ]; do
   case $1 in
     demo | install | test | shell) steps+=("$1") ;;
     --root) root=$(realpath -m "$2") keep=1 && shift ;;
     --keep) keep=1 ;;
-    *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    --ccache) ccache=$(realpath "$2") && shift ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$self" >&2 && exit 2 ;;
   esac
   shift
 done
@@ -28,7 +31,7 @@ say() { printf '\n== %s\n' "$*"; }
 # The mounts belong to a namespace of this process: they are gone with it, however it ends.
 if [ -z "${BARE_DEBIAN_UNSHARED:-}" ]; then
   status=0
-  BARE_DEBIAN_UNSHARED=1 unshare --mount --propagation private "$0" "${steps[@]}" --root "$root" || status=$?
+  BARE_DEBIAN_UNSHARED=1 unshare --mount --propagation private "$self" "${steps[@]}" --root "$root" ${ccache:+--ccache "$ccache"} || status=$?
   [ -n "$keep" ] || rm -rf --one-file-system "$root"
   exit $status
 fi
@@ -64,6 +67,7 @@ inside() {
   local variables=(DEBIAN_FRONTEND=noninteractive HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin)
   local name certificates=/etc/ssl/certs/ca-certificates.crt
   variables+=(SSL_CERT_FILE=$certificates PIP_CERT=$certificates)
+  [ -z "$ccache" ] || variables+=(CCACHE_DIR=/ccache CCACHE_BASEDIR=/root CCACHE_NOHASHDIR=1)
   for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL JOBS; do
     [ -z "${!name:-}" ] || variables+=("$name=${!name}")
   done
@@ -74,11 +78,12 @@ mount_root() {
   mount -t proc proc "$root/proc"
   mount -t sysfs -o ro sysfs "$root/sys"
   mount --rbind /dev "$root/dev"
+  [ -z "$ccache" ] || { mkdir -p "$root/ccache" && mount --bind "$ccache" "$root/ccache"; }
 }
 
 copy_clone() {
   say "git and make; a clone of $(git log -1 --format=%h)"
-  inside 'apt-get update -qq; apt-get install -y -qq --no-install-recommends git make >/dev/null'
+  inside 'apt-get update -qq; apt-get install -y -qq --no-install-recommends git make '"${ccache:+ccache}"' >/dev/null'
   # A folder of builds that is there already is kept: the next try is of what changed.
   git bundle create -q "$root/root/heddle.bundle" HEAD
   inside 'cd /root; [ -d heddle ] || git init -q heddle; cd heddle; git fetch -q /root/heddle.bundle HEAD; git checkout -q -f FETCH_HEAD'
