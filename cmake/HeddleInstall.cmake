@@ -42,7 +42,7 @@ function(heddle_printed FILE FOLDER)
   get_filename_component(OUTPUT_DIR ${OUTPUT} DIRECTORY)
   file(MAKE_DIRECTORY ${OUTPUT_DIR})
   add_custom_command(OUTPUT ${OUTPUT} COMMAND heddle ${ARGN} > ${OUTPUT} DEPENDS heddle
-                     COMMENT "heddle ${ARGN}" VERBATIM)
+                     COMMENT "Printing ${FILE}" VERBATIM)
   set_property(GLOBAL APPEND PROPERTY HEDDLE_PRINTED ${OUTPUT})
   install(FILES ${OUTPUT} DESTINATION ${FOLDER})
 endfunction()
