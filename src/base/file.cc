@@ -78,8 +78,26 @@ std::string aside_name(const std::string& path) {
   return fmt::format("{}.{}.{}{}", path, ::getpid(), counter.fetch_add(1), kAside);
 }
 
+// Whether a name is what aside_name() makes of `name`, or of any name where that is empty.
+bool is_aside_of(const std::string& name, const std::string& other) {
+  if (!other.ends_with(kAside) || !other.starts_with(name)) return false;
+  const std::string_view numbers =
+      std::string_view(other).substr(name.size(), other.size() - name.size() - kAside.size());
+  return name.empty() || (numbers.starts_with('.') && numbers.find_first_not_of(".0123456789") == numbers.npos);
+}
+
 void check_written(const std::string& path, int error) {
   if (error != 0) fail_errno(path, "writing the file", error, error == ENOSPC ? "Make room on the disk" : "");
+}
+
+// Removes files aside in a folder that nobody writes, of the file `name` or of all.
+void sweep_asides(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (!is_aside_of(name, entry.path().filename())) continue;
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
+  }
 }
 
 // A new file for what is to take the place of `target`. Without a name, where the file system and /proc allow that:
@@ -118,6 +136,7 @@ class NewFile {
       if (link(target_)) return flush_folder(sync);
       if (errno != EEXIST || !link(aside_)) return errno;
       named_ = true;
+      sweep_asides(folder_, std::filesystem::path(target_).filename());  // of who died here
     }
     if (::rename(aside_.c_str(), target_.c_str()) != 0) return errno;
     named_ = false;
@@ -244,12 +263,7 @@ bool duplicate_file(const std::string& from, const std::string& to) {
 }
 
 void sweep_unfinished(const std::string& folder) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (entry.path().extension() != kAside) continue;
-    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (file.get() >= 0 && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) ::unlink(entry.path().c_str());
-  }
+  sweep_asides(folder, "");
 }
 
 uint64_t free_bytes(const std::string& path) {

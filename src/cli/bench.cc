@@ -39,15 +39,8 @@ double quantile(const std::vector<double>& sorted, double fraction) {
 class PrivateCache {
  public:
   PrivateCache() {
-    const std::string folder = jit::Cache::of_user().folder();
-    try {
-      make_directories(folder);
-      dir_.emplace("bench", folder);
-    } catch (const Error&) {
-      dir_.emplace("heddle-bench");
-    }
     if (const char* value = std::getenv(kVariable)) before_ = value;
-    ::setenv(kVariable, dir_->path().c_str(), 1);
+    ::setenv(kVariable, dir_.path().c_str(), 1);
   }
   ~PrivateCache() {
     if (before_) {
@@ -61,7 +54,7 @@ class PrivateCache {
 
  private:
   static constexpr const char* kVariable = "HEDDLE_CACHE_DIR";
-  std::optional<TempDir> dir_;
+  const TempDir dir_{"bench", jit::Cache::of_user().scratch_folder()};
   std::optional<std::string> before_;
 };
 

@@ -266,7 +266,7 @@ driver::GemmBenchOptions options_of(const Arguments& arguments) {
 // "DTYPE M N K [EPILOGUE]"; empty lines and those that begin with # are passed over.
 std::vector<KernelArguments> read_list(const KernelArguments& common) {
   std::vector<KernelArguments> list;
-  std::istringstream lines{std::string(MappedFile::open(common.list)->text())};
+  std::istringstream lines{std::string(MappedFile::read(common.list)->text())};
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line[0] == '#') continue;
     KernelArguments& k = list.emplace_back(common);

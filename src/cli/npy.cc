@@ -75,7 +75,7 @@ Shape parse_shape(std::string_view header, const std::string& path) {
 }  // namespace
 
 Tensor read_npy(const std::string& path) {
-  const auto file = MappedFile::open(path);
+  const auto file = MappedFile::read(path);
   const std::string_view text = file->text();
   if (text.size() < 12 || !text.starts_with(kMagic)) refuse(path, "it is no .npy file");
   const auto byte = [&](size_t at) { return static_cast<size_t>(static_cast<unsigned char>(text[at])); };

@@ -7,11 +7,11 @@
 #include "base/file.h"
 #include "cli/support.h"
 #include "driver/options.h"
-#include "tune/place.h"
 #include "jit/cache.h"
 #include "jit/compiler.h"
 #include "passes/opt.h"
 #include "target/cuda_driver.h"
+#include "tune/place.h"
 #include "zoo/zoo.h"
 
 namespace heddle::cli {
@@ -19,7 +19,7 @@ namespace {
 
 std::string read_text(const std::string& path) {
   if (path == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  return std::string(MappedFile::open(path)->text());
+  return std::string(MappedFile::read(path)->text());
 }
 
 void list_models() {

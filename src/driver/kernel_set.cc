@@ -104,6 +104,14 @@ size_t KernelSet::size() const {
   }));
 }
 
+std::vector<std::string> KernelSet::step_symbols() const {
+  std::vector<std::string> symbols;
+  for (const auto& [symbol, kernel] : kernels_) {
+    if (kernel.is_step) symbols.push_back(symbol);
+  }
+  return symbols;
+}
+
 std::vector<KernelUnit> KernelSet::units(const std::vector<int>& shares) const {
   std::vector<std::pair<double, const Kernel*>> order;
   for (const auto& [symbol, kernel] : kernels_) order.emplace_back(compile_cost(kernel.text), &kernel);
@@ -152,7 +160,7 @@ MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int 
   std::vector<std::string> texts;
   for (KernelUnit& unit : kernels.units(std::vector<int>(static_cast<size_t>(jobs), 1)))
     texts.push_back(std::move(unit.text));
-  jit::CompiledLibrary library = jit::compile(texts, target, jobs, use_cache);
+  jit::CompiledLibrary library = jit::compile(texts, target, jobs, use_cache, kernels.step_symbols());
   code.library = std::move(library.bytes);
   code.from_cache = library.from_cache;
   return code;

@@ -22,6 +22,8 @@ class KernelSet {
   const std::string& add(codegen::KernelSource source);
   // How many there are, without the functions that several call on a CPU.
   size_t size() const;
+  // On a CPU: the symbols that steps name.
+  std::vector<std::string> step_symbols() const;
   // Cut into translation units that take about these shares of the time to compile all, as long as there are kernels.
   std::vector<KernelUnit> units(const std::vector<int>& shares) const;
   // The kernels that launch any of these, in one unit. On a GPU only.

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "driver/compile.h"
 #include "driver/model_impl.h"
 #include "driver/plan_cache.h"
@@ -91,43 +92,70 @@ std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::stri
   return inputs;
 }
 
-std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const CompileOptions& options, bool& cached,
-                                              std::string& file) {
-  if (!options.use_cache) return driver::compile_model(path, options).plan;
-  const driver::Settings settings = driver::resolve(options);
-  const int threads = Target::host_cpu().cpu.threads;
-  Hasher hasher;
-  hasher.add(driver::model_hash(path, threads)).add(driver::settings_hash(options, settings));
-  const Hash128 base = hasher.finish();
-  const driver::PlanCache cache;
-  // A plan holds for what the tuner's database says of its problems, which are known since it was first compiled.
-  if (const auto problems = cache.find_problems(base)) {
-    const std::string winners = driver::current_winners(*problems, settings.target, options.tuned);
-    const Hash128 key = driver::tuned_key(base, winners);
-    if (auto plan = cache.find(key, threads)) {
-      cached = true;
-      file = cache.path_of(key);
-      return plan;
-    }
-  }
+struct PlanOf {
+  std::shared_ptr<const runtime::Plan> plan;
+  std::string file;  // of the cache that holds it; "": none
+  bool from_cache = false;
+};
+
+// A plan holds for what the tuner's database says of its problems, which are known since it was first compiled.
+std::optional<PlanOf> find_plan(const driver::PlanCache& cache, const Hash128& base, const CompileOptions& options,
+                                const Target& target, int threads) {
+  const auto problems = cache.find_problems(base);
+  if (!problems) return std::nullopt;
+  const Hash128 key = driver::tuned_key(base, driver::current_winners(*problems, target, options.tuned));
+  auto plan = cache.find(key, threads);
+  if (plan == nullptr) return std::nullopt;
+  return PlanOf{std::move(plan), cache.path_of(key), true};
+}
+
+// `is_same`: whether the model's files still are what the key says.
+template <typename IsSame>
+PlanOf make_plan(const std::string& path, const driver::PlanCache& cache, const Hash128& base,
+                 const CompileOptions& options, const IsSame& is_same) {
   // The result of compile_model (with its graphs) ends before the plan is mapped, so both are not in memory at once.
-  std::string winners;
+  driver::TuningChoices choices;
   std::shared_ptr<runtime::Plan> plan;
   runtime::ConstantMakers makers;
   {
     driver::CompiledModel compiled = driver::compile_model(path, options, true, false);
-    cache.store_problems(base, compiled.choices.text());
-    winners = std::move(compiled.choices.winners);
+    choices = std::move(compiled.choices);
     plan = std::move(compiled.built.plan);
     makers = std::move(compiled.built.makers);
   }
-  const Hash128 key = driver::tuned_key(base, winners);
-  if (auto stored = cache.store(key, *plan, makers)) {
-    file = cache.path_of(key);
-    return stored;
+  if (is_same()) {
+    const Hash128 key = driver::tuned_key(base, choices.winners);
+    cache.store_problems(base, choices.text());
+    if (auto stored = cache.store(key, *plan, makers)) return {std::move(stored), cache.path_of(key)};
+  } else {
+    log(LogLevel::kWarning, fmt::format("{} changed while it was compiled; its plan is not cached", path));
   }
   runtime::make_constants(*plan, makers);
-  return plan;
+  return {std::move(plan), ""};
+}
+
+PlanOf plan_for(const std::string& path, const CompileOptions& options) {
+  if (!options.use_cache) return {driver::compile_model(path, options).plan, ""};
+  const driver::Settings settings = driver::resolve(options);
+  const int threads = Target::host_cpu().cpu.threads;
+  const Hash128 model = driver::model_hash(path, threads);
+  const Hash128 base = Hasher().add(model).add(driver::settings_hash(options, settings)).finish();
+  const driver::PlanCache cache;
+  const auto find = [&] { return find_plan(cache, base, options, settings.target, threads); };
+  if (auto found = find()) return *std::move(found);
+  FileLock lock = cache.lock(base);
+  if (lock.waited()) {
+    if (auto found = find()) return *std::move(found);
+    lock.release();  // who made it could not store it: all who waited make their own now
+  }
+  const auto is_same = [&] {
+    try {
+      return driver::model_hash(path, threads) == model;
+    } catch (const Error&) {
+      return false;  // it is not there any more, or no model
+    }
+  };
+  return make_plan(path, cache, base, options, is_same);
 }
 
 }  // namespace
@@ -135,18 +163,20 @@ std::shared_ptr<const runtime::Plan> plan_for(const std::string& path, const Com
 // Values of inputs are used only where shapes depend on them, which shows when it does not work without.
 std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
                                                    bool* from_cache, std::string* file) {
-  bool unused = false;
-  bool& cached = from_cache != nullptr ? *from_cache : unused;
-  std::string unread;
-  std::string& found = file != nullptr ? *file : unread;
+  const auto take = [&](const CompileOptions& chosen) {
+    PlanOf found = plan_for(path, chosen);
+    if (from_cache != nullptr) *from_cache = found.from_cache;
+    if (file != nullptr) *file = std::move(found.file);
+    return std::move(found.plan);
+  };
   CompileOptions without = options;
   without.values.clear();
   try {
-    return plan_for(path, without, cached, found);
+    return take(without);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnknownShape || options.values.empty()) throw;
   }
-  return plan_for(path, options, cached, found);
+  return take(options);
 }
 
 Model::Impl::Impl(std::string path, CompileOptions options)

@@ -37,7 +37,7 @@ Hash128 file_hash(const std::string& path, int threads) {
 
 std::set<std::string> external_files(const std::string& path) {
   if (is_ir_file(path)) return {};
-  const auto file = MappedFile::open(path);
+  const auto file = MappedFile::read(path);
   const onnx::ModelProto model = onnx::parse_model(file->text(), file, path);
   std::set<std::string> locations;
   for (const onnx::TensorProto& tensor : model.graph.initializers) {
@@ -79,21 +79,21 @@ void PlanCache::store_problems(const Hash128& base, const std::string& text) con
 }
 
 std::shared_ptr<const runtime::Plan> PlanCache::find(const Hash128& key, int threads) const {
-  const std::string path = cache_.path_of(jit::EntryKind::kPlan, key);
-  if (!file_exists(path)) return nullptr;
+  const std::shared_ptr<const MappedFile> file = cache_.open(jit::EntryKind::kPlan, key);
+  if (file == nullptr) return nullptr;
   try {
-    if (cache_.is_stamped(key)) return runtime::map_plan(path);
-    auto plan = runtime::read_plan(path, threads);
-    cache_.stamp_plan(key);
+    const bool stamped = cache_.is_stamped(key);
+    auto plan = runtime::parse_plan(file->bytes(), file, stamped ? 0 : threads, key);
+    if (!stamped) cache_.stamp_plan(key);
     return plan;
   } catch (const Error& error) {
-    log(LogLevel::kInfo, fmt::format("cached plan {}: {}; it is made again", path, error.why()));
-    if (error.code() == ErrorCode::kDamagedArtefact) cache_.remove(jit::EntryKind::kPlan, key);
+    log(LogLevel::kInfo, fmt::format("cached plan {}: {}; it is made again", file->path(), error.why()));
+    cache_.remove(jit::EntryKind::kPlan, key);
     return nullptr;
   }
 }
 
-std::shared_ptr<const runtime::Plan> PlanCache::store(const Hash128& key, const runtime::Plan& plan,
+std::shared_ptr<const runtime::Plan> PlanCache::store(const Hash128& key, runtime::Plan& plan,
                                                       const runtime::ConstantMakers& makers) const {
   if (!cache_.prepare(jit::EntryKind::kPlan)) return nullptr;
   const std::string path = cache_.path_of(jit::EntryKind::kPlan, key);
@@ -106,8 +106,10 @@ std::shared_ptr<const runtime::Plan> PlanCache::store(const Hash128& key, const 
   }
   try {
     // Gigabytes take seconds to flush; the checksums, which are checked after a start of the machine, make up for it.
+    plan.key = key;
     runtime::write_plan(plan, path, Sync::kNo, makers);
-    auto mapped = runtime::map_plan(path);
+    const auto file = MappedFile::open(path);
+    auto mapped = runtime::parse_plan(file->bytes(), file, 0, key);
     cache_.stamp_plan(key);
     cache_.trim();
     return mapped;

@@ -1,11 +1,11 @@
 #include "jit/cache.h"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/trust.h"
 
 namespace heddle::jit {
 namespace {
@@ -38,22 +39,20 @@ static_assert(sizeof(Frame) == 64 && std::is_trivially_copyable_v<Frame>);
 constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kStamp, EntryKind::kCubin,
                                 EntryKind::kProblems};
 
-// Files aside that are older than this belong to a process that died.
-constexpr auto kAsideLifetime = std::chrono::hours(1);
-
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
 }
 
-void sweep(const std::string& folder, bool all = false) {
+// What the system's list of users says; "" where that is no folder.
+std::string home_folder() {
+  if (std::string home = environment("HOME"); !home.empty()) return home;
+  std::vector<char> buffer(1 << 14);
+  struct passwd entry {
+  }, *found = nullptr;
+  if (::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) return "";
   std::error_code error;
-  const auto now = fs::file_time_type::clock::now();
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (!all && entry.path().extension() != ".tmp") continue;
-    const auto written = entry.last_write_time(error);
-    if (!error && now - written > kAsideLifetime) fs::remove_all(entry.path(), error);
-  }
+  return fs::is_directory(found->pw_dir, error) ? found->pw_dir : "";
 }
 
 // Changes with every change of the file and with every start of the machine; "" where there is no such file.
@@ -88,56 +87,108 @@ std::string_view to_string(EntryKind kind) {
   return "other";
 }
 
+// A folder where all users may write, in place of a home, could have been made by another one.
 Cache Cache::of_user() {
-  if (std::string folder = environment("HEDDLE_CACHE_DIR"); !folder.empty()) return Cache(std::move(folder));
-  if (const std::string base = environment("XDG_CACHE_HOME"); !base.empty()) return Cache(base + "/heddle");
-  if (const std::string home = environment("HOME"); !home.empty()) return Cache(home + "/.cache/heddle");
-  return Cache(fmt::format("/tmp/heddle-cache-{}", ::geteuid()));
+  std::error_code error;
+  if (const std::string folder = environment("HEDDLE_CACHE_DIR"); !folder.empty()) {
+    return Cache(fs::absolute(folder, error));
+  }
+  if (const std::string base = environment("XDG_CACHE_HOME"); base.starts_with('/')) return Cache(base + "/heddle");
+  if (const std::string home = home_folder(); home.starts_with('/')) return Cache(home + "/.cache/heddle");
+  return Cache("");
 }
 
 std::string Cache::path_of(EntryKind kind, const Hash128& key) const {
   return fmt::format("{}/{}/{}", folder_, to_string(kind), key.hex());
 }
 
-bool Cache::prepare(EntryKind kind) const {
-  const std::string folder = fmt::format("{}/{}", folder_, to_string(kind));
+bool Cache::is_trusted(const std::string& folder) const {
+  auto distrust = distrust_of_folder(folder_);
+  if (!distrust) distrust = distrust_of_folder(folder);
+  if (!distrust) return true;
+  warn_once(
+      fmt::format("the cache folder {} is not used, since others than its user could have put code there: {}: {}. "
+                  "{}, or set HEDDLE_CACHE_DIR to a folder of your own. Compiling without it",
+                  folder_, distrust->where, distrust->why, distrust->remedy));
+  return false;
+}
+
+std::string Cache::subfolder(std::string_view name) const {
+  if (folder_.empty()) {
+    warn_once("there is no cache, as there is no home folder; set HEDDLE_CACHE_DIR to a folder of your own");
+    return "";
+  }
+  std::string folder = fmt::format("{}/{}", folder_, name);
   try {
     make_directories(folder);
   } catch (const Error& error) {
     warn_unusable(folder_, error.why());
-    return false;
+    return "";
   }
+  if (!is_trusted(folder)) return "";
   if (::access(folder.c_str(), W_OK | X_OK) != 0) {
     warn_unusable(folder_, "it may not be written");
-    return false;
+    return "";
   }
-  sweep(folder);
-  return true;
+  return folder;
+}
+
+bool Cache::prepare(EntryKind kind) const {
+  const std::string folder = subfolder(to_string(kind));
+  if (!folder.empty()) sweep_unfinished(folder);
+  return !folder.empty();
+}
+
+std::shared_ptr<const MappedFile> Cache::open(EntryKind kind, const Hash128& key) const {
+  const std::string path = path_of(kind, key);
+  // Of a link, too, which nobody but a stranger puts there. Between this and the opening only this user changes it.
+  const Descriptor file(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (folder_.empty() || file.get() < 0 || ::fstat(file.get(), &status) != 0) return nullptr;
+  if (!is_trusted(fmt::format("{}/{}", folder_, to_string(kind)))) return nullptr;
+  auto distrust = distrust_of_file(file.get(), path);
+  if (!distrust && !S_ISREG(status.st_mode)) distrust = Distrust{path, "it is no regular file", ""};
+  if (distrust) {
+    log(LogLevel::kWarning, fmt::format("the cache entry {} is removed and made again: {}", path, distrust->why));
+    remove(kind, key);
+    return nullptr;
+  }
+  try {
+    return MappedFile::open(path);
+  } catch (const Error&) {
+    return nullptr;  // removed meanwhile, or not readable
+  }
+}
+
+std::optional<std::string_view> Cache::payload_of(EntryKind kind, const Hash128& key, std::string_view bytes) {
+  Frame frame;
+  if (bytes.size() < sizeof frame) return std::nullopt;
+  std::memcpy(&frame, bytes.data(), sizeof frame);
+  const std::string_view payload = bytes.substr(sizeof frame);
+  const bool good = std::memcmp(frame.magic, kMagic, sizeof kMagic) == 0 && frame.version == kVersion &&
+                    frame.kind == static_cast<uint32_t>(kind) && frame.bytes == payload.size() && frame.key == key &&
+                    frame.unused == 0 && frame.payload == hash_text(payload);
+  return good ? std::optional(payload) : std::nullopt;
 }
 
 std::optional<Entry> Cache::find(EntryKind kind, const Hash128& key) const {
+  std::shared_ptr<const MappedFile> file = open(kind, key);
+  if (file == nullptr) return std::nullopt;
   const std::string path = path_of(kind, key);
-  if (!file_exists(path)) return std::nullopt;
-  std::shared_ptr<const MappedFile> file;
-  try {
-    file = MappedFile::open(path);
-  } catch (const Error&) {
-    return std::nullopt;  // removed meanwhile, or not readable
-  }
-  if (file->size() >= sizeof(Frame)) {
-    Frame frame;
-    std::memcpy(&frame, file->data(), sizeof frame);
-    const std::string_view payload = file->text().substr(sizeof frame);
-    if (std::memcmp(frame.magic, kMagic, sizeof kMagic) == 0 && frame.version == kVersion &&
-        frame.kind == static_cast<uint32_t>(kind) && frame.bytes == payload.size() && frame.key == key &&
-        frame.unused == 0 && frame.payload == hash_text(payload)) {
-      ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
-      return Entry{std::move(file), payload};
-    }
+  if (const auto payload = payload_of(kind, key, file->text())) {
+    ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
+    return Entry{std::move(file), *payload};
   }
   log(LogLevel::kInfo, fmt::format("cache entry {} is damaged; it is made again", path));
   remove(kind, key);
   return std::nullopt;
+}
+
+FileLock Cache::lock(EntryKind kind, const Hash128& key) const {
+  const std::string folder = subfolder("lock");
+  if (folder.empty()) return FileLock("");
+  sweep_locks(folder);
+  return FileLock(fmt::format("{}/{}-{}", folder, to_string(kind), key.hex()));
 }
 
 bool Cache::store(EntryKind kind, const Hash128& key, std::string_view payload) const {
@@ -204,24 +255,13 @@ void Cache::trim(uint64_t limit) const {
   }
 }
 
-std::string Cache::scratch_folder() const {
-  std::string folder = folder_ + "/scratch";
-  try {
-    make_directories(folder);
-  } catch (const Error&) {
-    return "";
-  }
-  if (::access(folder.c_str(), W_OK | X_OK) != 0) return "";
-  sweep(folder, true);
-  return folder;
-}
-
 void Cache::remove(EntryKind kind, const Hash128& key) const {
-  ::unlink(path_of(kind, key).c_str());
+  if (!folder_.empty()) ::unlink(path_of(kind, key).c_str());
 }
 
 CacheInfo Cache::info() const {
   CacheInfo info{folder_};
+  if (folder_.empty()) return info;
   std::error_code error;
   for (const EntryKind kind : kKinds) {
     for (const auto& entry : fs::directory_iterator(fmt::format("{}/{}", folder_, to_string(kind)), error)) {
@@ -236,6 +276,10 @@ CacheInfo Cache::info() const {
 
 // Removes only what Heddle puts there: the folder may be one that the user named by mistake.
 CacheInfo Cache::clear() const {
+  if (folder_.empty()) return {};
+  if (auto distrust = distrust_of_folder(folder_); distrust && file_exists(folder_)) {
+    fail(ErrorCode::kFile, distrust->where, distrust->why, distrust->remedy);
+  }
   CacheInfo before = info();
   std::error_code error;
   for (const EntryKind kind : kKinds) {
@@ -243,7 +287,7 @@ CacheInfo Cache::clear() const {
   }
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("headers-") || name == "scratch") fs::remove_all(entry.path(), error);
+    if (name.starts_with("headers-") || name == "scratch" || name == "lock") fs::remove_all(entry.path(), error);
   }
   return before;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "base/file_lock.h"
 #include "base/hash.h"
 
 namespace heddle::jit {
@@ -29,9 +30,12 @@ struct CacheInfo {
 };
 
 // The content-addressed store on disk that all processes of a user share: $HEDDLE_CACHE_DIR, else
-// $XDG_CACHE_HOME/heddle, else ~/.cache/heddle. There are no locks: an entry is written aside, flushed and renamed, so
-// processes that make the same entry at once overwrite each other with equal bytes, and one that dies leaves at worst
-// a file aside, which a later store sweeps.
+// $XDG_CACHE_HOME/heddle, else .cache/heddle in the user's home. An entry is written aside, flushed and renamed, so
+// processes that make the same entry at once overwrite each other with equal bytes, and what one leaves that dies is
+// swept by others.
+//
+// It holds code that this process runs: nothing is read from a folder or a file that others than this user and root may
+// have written (base/trust.h).
 //
 // The cache never makes a compile fail: where its folder cannot be used, find() finds nothing, store() stores nothing
 // and one warning is logged.
@@ -40,17 +44,24 @@ class Cache {
   static Cache of_user();
   explicit Cache(std::string folder) : folder_(std::move(folder)) {}
 
-  const std::string& folder() const { return folder_; }
+  const std::string& folder() const { return folder_; }  // "": there is none
 
   // Framed entries: the frame holds key, size and a checksum; a damaged entry is removed and reported as absent.
   std::optional<Entry> find(EntryKind kind, const Hash128& key) const;
   bool store(EntryKind kind, const Hash128& key, std::string_view payload) const;
+  // The payload of a file with these bytes; nullopt: they are no entry of this kind and key.
+  static std::optional<std::string_view> payload_of(EntryKind kind, const Hash128& key, std::string_view bytes);
 
-  // Files with a format (and checksums) of their own: plans. prepare() makes the folder and sweeps it; false: the
-  // cache cannot be used.
+  // Files with a format (and checksums) of their own: plans. open() is null where there is none that may be used;
+  // prepare() makes the folder and sweeps it; false: the cache cannot be used.
   std::string path_of(EntryKind kind, const Hash128& key) const;
+  std::shared_ptr<const MappedFile> open(EntryKind kind, const Hash128& key) const;
   bool prepare(EntryKind kind) const;
   void remove(EntryKind kind, const Hash128& key) const;
+
+  // Held by who makes an entry, so that others wait for it instead of making it, too: where one waited(), the entry may
+  // be there. Not held where the cache cannot be used.
+  FileLock lock(EntryKind kind, const Hash128& key) const;
 
   // Removes what was not used for longest until at most `limit` bytes are left. An entry that another process has
   // mapped stays readable there.
@@ -63,14 +74,16 @@ class Cache {
   bool is_stamped(const Hash128& key) const;
   void stamp_plan(const Hash128& key) const;
 
-  // A folder for temporary files of this user's compilations, without those that dead processes left; "" where the
-  // cache cannot be used.
-  std::string scratch_folder() const;
+  // A folder with files of another kind, made where it is missing; "" where the cache cannot be used.
+  std::string subfolder(std::string_view name) const;
+  // That for TempDirs of this user's compilations.
+  std::string scratch_folder() const { return subfolder("scratch"); }
 
   CacheInfo info() const;
-  CacheInfo clear() const;  // what was removed
+  CacheInfo clear() const;  // what was removed. Throws kFile for a folder that others may write to
 
  private:
+  bool is_trusted(const std::string& folder) const;
   std::string folder_;
 };
 

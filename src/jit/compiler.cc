@@ -15,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "jit/cache.h"
 #include "jit/headers.h"
+#include "jit/library.h"
 #include "jit/process.h"
 
 namespace heddle::jit {
@@ -75,10 +76,12 @@ bool is_clang(const Compiler& compiler) {
 // The folder with the tile headers: in the cache where that can be written, else in `fallback`.
 std::string include_folder(const std::string& fallback, bool use_cache) {
   if (use_cache) {
-    std::string folder = Cache::of_user().folder() + "/headers-" + headers_hash().hex();
+    const std::string folder = Cache::of_user().subfolder("headers-" + headers_hash().hex());
     try {
-      materialise_headers(folder);
-      return folder;
+      if (!folder.empty()) {
+        materialise_headers(folder);
+        return folder;
+      }
     } catch (const Error&) {
       // The cache itself warns when an entry is stored.
     }
@@ -114,7 +117,7 @@ std::string build(const Compiler& compiler, const Recipe& recipe, const std::vec
   link.push_back("-lgcc");
   const ProcessResult result = run_process(link, dir.path() + "/link.log");
   if (result.status != 0 || !file_exists(library)) compiler_failed(compiler, "linking kernels", result);
-  return std::string(MappedFile::open(library)->text());
+  return std::string(MappedFile::read(library)->text());
 }
 
 // On a disk that is full the cache folder cannot hold what a compiler writes aside either; $TMPDIR may.
@@ -125,10 +128,31 @@ std::string build_somewhere(const Compiler& compiler, const Recipe& recipe, cons
     return build(compiler, recipe, units, jobs, use_cache);
   } catch (const Error&) {
     const std::string folder = Cache::of_user().folder();
-    if (!use_cache || !file_exists(folder) || free_bytes(folder) >= kRoom) throw;
+    if (!use_cache || folder.empty() || !file_exists(folder) || free_bytes(folder) >= kRoom) throw;
     warn_once(fmt::format("the disk of the cache folder {} is full; compiling without it", folder));
   }
   return build(compiler, recipe, units, jobs, false);
+}
+
+void check_library(const Compiler& compiler, const std::string& bytes, const Symbols& symbols) {
+  try {
+    const auto library = Library::load(bytes);
+    for (const std::string& symbol : symbols) library->find(symbol);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDamagedArtefact) throw;
+    fail(ErrorCode::kCompilerFailed, compiler.path,
+         fmt::format("it says that all is well, but the library that it wrote is broken: {}", error.why()),
+         "Is there room on the disk and in memory? Else try another compiler through HEDDLE_CXX");
+  }
+}
+
+// A library of these units that is in the cache, or nothing.
+bool take_cached(const Cache& cache, const Hash128& key, CompiledLibrary& library) {
+  const auto entry = cache.find(EntryKind::kLibrary, key);
+  if (!entry) return false;
+  library.bytes = entry->payload;
+  library.from_cache = true;
+  return true;
 }
 
 }  // namespace
@@ -183,12 +207,14 @@ std::vector<std::string> compile_flags(const CpuTarget& target) {
   return flags;
 }
 
-CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache) {
+CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache,
+                        const Symbols& symbols) {
   HEDDLE_CHECK(target.kind == TargetKind::kCpu);
-  return compile(units, Recipe{compile_flags(target.cpu), {""}, {}}, jobs, use_cache);
+  return compile(units, Recipe{compile_flags(target.cpu), {""}, {}}, jobs, use_cache, symbols);
 }
 
-CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache) {
+CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
+                        const Symbols& symbols) {
   HEDDLE_CHECK(!units.empty());
   const double start = wall_seconds();
   const Compiler compiler = find_compiler();
@@ -196,7 +222,7 @@ CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, in
   if (!is_clang(compiler)) recipe.flags.push_back("-fno-gnu-unique");
 
   Hasher hasher;
-  hasher.add("library 1").add(compiler.version).add(headers_hash());
+  hasher.add("library 2").add(compiler.version).add(headers_hash());
   for (const auto* list : {&recipe.flags, &recipe.header_folders, &recipe.link_flags}) {
     for (const std::string& text : *list) hasher.add(text);
   }
@@ -205,15 +231,17 @@ CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, in
 
   CompiledLibrary library;
   const Cache cache = Cache::of_user();
-  if (use_cache) {
-    if (const auto entry = cache.find(EntryKind::kLibrary, key)) {
-      library.bytes = entry->payload;
-      library.from_cache = true;
-    }
-  }
-  if (!library.from_cache) {
+  if (!use_cache) {
     library.bytes = build_somewhere(compiler, recipe, units, jobs, use_cache);
-    if (use_cache && cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
+    check_library(compiler, library.bytes, symbols);
+  } else if (!take_cached(cache, key, library)) {
+    FileLock lock = cache.lock(EntryKind::kLibrary, key);
+    if (!lock.waited() || !take_cached(cache, key, library)) {
+      if (lock.waited()) lock.release();  // who made it could not store it: all who waited make their own now
+      library.bytes = build_somewhere(compiler, recipe, units, jobs, use_cache);
+      check_library(compiler, library.bytes, symbols);
+      if (cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
+    }
   }
   library.seconds = wall_seconds() - start;
   return library;

@@ -36,9 +36,13 @@ struct CompiledLibrary {
 };
 
 // Compiles the units (texts of C++) and links them into one shared object. `jobs` units at a time. Looks into the
-// user's cache first unless `use_cache` is false. Throws kNoCompiler, kCompilerFailed (with what the compiler wrote),
-// kFile when not even the folder for temporary files can be written.
-CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache);
-CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache);
+// user's cache first unless `use_cache` is false. A new library is loaded once and the `symbols` are looked for in it,
+// as a compiler that fails may say that all is well. Throws kNoCompiler, kCompilerFailed (with what the compiler
+// wrote), kFile when not even the folder for temporary files can be written.
+using Symbols = std::vector<std::string>;
+CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache,
+                        const Symbols& symbols = {});
+CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
+                        const Symbols& symbols = {});
 
 }  // namespace heddle::jit

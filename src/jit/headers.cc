@@ -1,12 +1,19 @@
 #include "jit/headers.h"
 
 #include "base/file.h"
+#include "heddle/error.h"
 
 namespace heddle::jit {
 namespace {
 
+// Of a file that others may write to the text may be another one by the time a compiler reads it.
 bool holds(const std::string& path, std::string_view text) {
-  return file_exists(path) && MappedFile::open(path)->text() == text;
+  if (!file_exists(path)) return false;
+  try {
+    return MappedFile::read(path, From::kOwn)->text() == text;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace

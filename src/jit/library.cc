@@ -1,6 +1,7 @@
 #include "jit/library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -37,9 +38,30 @@ int open_memory(std::string_view bytes) {
        "Compile the model again on this machine");
 }
 
+// The loader maps what the headers name and ends the process by a signal where the file has less.
+bool is_cut_off(std::string_view bytes) {
+  Elf64_Ehdr header;
+  if (bytes.size() < sizeof header) return true;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const auto has = [&](uint64_t offset, uint64_t size) {
+    return offset <= bytes.size() && size <= bytes.size() - offset;
+  };
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) return false;  // the loader says what is wrong
+  if (!has(header.e_phoff, header.e_phnum * sizeof(Elf64_Phdr))) return true;
+  for (size_t i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment, bytes.data() + header.e_phoff + i * sizeof segment, sizeof segment);
+    if (!has(segment.p_offset, segment.p_filesz)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::shared_ptr<const Library> Library::load(std::string_view bytes) {
+  if (is_cut_off(bytes)) {
+    fail(ErrorCode::kDamagedArtefact, "kernel library", "it is cut off", "Compile the model again on this machine");
+  }
   const int fd = open_memory(bytes);
   if (fd >= 0) {
     void* handle = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -1,12 +1,15 @@
 #include "jit/process.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -26,12 +29,66 @@ struct FileActions {
   FileActions& operator=(const FileActions&) = delete;
 };
 
+// Programs get all signals, also where this process has blocked some to take them on a thread of their own.
+struct Attributes {
+  posix_spawnattr_t attributes;
+  Attributes() {
+    posix_spawnattr_init(&attributes);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  }
+  ~Attributes() { posix_spawnattr_destroy(&attributes); }
+  Attributes(const Attributes&) = delete;
+  Attributes& operator=(const Attributes&) = delete;
+};
+
+struct Running {
+  std::mutex mutex;
+  std::set<pid_t> children;
+  bool ending = false;
+};
+
+Running& running() {
+  static auto* instance = new Running;
+  return *instance;
+}
+
+[[noreturn]] void wait_for_end() {
+  for (;;) ::pause();
+}
+
 int wait_for(pid_t child) {
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+  }
+  bool ending = false;
+  {
+    // Its number may be another's as soon as it has been waited for.
+    const std::lock_guard lock(running().mutex);
+    running().children.erase(child);
+    ending = running().ending;
+  }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return -1;
   }
+  if (ending) wait_for_end();
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// 0, or the errno of what failed.
+int start(pid_t& child, char** argv, char** environment, const FileActions& files) {
+  const Attributes attributes;
+  std::unique_lock lock(running().mutex);
+  if (running().ending) {
+    lock.unlock();
+    wait_for_end();
+  }
+  const int error = posix_spawn(&child, argv[0], &files.actions, &attributes.attributes, argv, environment);
+  if (error == 0) running().children.insert(child);
+  return error;
 }
 
 }  // namespace
@@ -54,12 +111,18 @@ ProcessResult run_process(const std::vector<std::string>& arguments, const std::
   posix_spawn_file_actions_addopen(&files.actions, 1, scratch.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_adddup2(&files.actions, 1, 2);
   pid_t child = 0;
-  const int error = posix_spawn(&child, argv[0], &files.actions, nullptr, argv.data(), environment.data());
+  const int error = start(child, argv.data(), environment.data(), files);
   if (error != 0) fail(ErrorCode::kFile, arguments[0], fmt::format("starting it failed: {}", std::strerror(error)));
   ProcessResult result;
   result.status = wait_for(child);
-  if (file_exists(scratch)) result.output = MappedFile::open(scratch)->text().substr(0, kMaxOutput);
+  if (file_exists(scratch)) result.output = MappedFile::read(scratch)->text().substr(0, kMaxOutput);
   return result;
+}
+
+void end_processes() {
+  const std::lock_guard lock(running().mutex);
+  running().ending = true;
+  for (const pid_t child : running().children) ::kill(child, SIGTERM);
 }
 
 }  // namespace heddle::jit

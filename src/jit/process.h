@@ -14,4 +14,8 @@ struct ProcessResult {
 // Throws kFile when the program cannot be started.
 ProcessResult run_process(const std::vector<std::string>& arguments, const std::string& scratch);
 
+// Ends the programs that run_process() waits for, which then waits for ever: for a process that is about to end by a
+// signal and removes what they were writing.
+void end_processes();
+
 }  // namespace heddle::jit

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/hash.h"
 #include "heddle/tensor.h"
 #include "target/cuda_launch.h"
 
@@ -118,6 +119,7 @@ struct Cubin {
 struct Plan {
   std::string model;   // name of the model
   std::string target;  // Target::fingerprint() it was made for
+  Hash128 key;         // of what it was made from: model, options, build of Heddle, tuned winners; 0: not known
   std::vector<Port> inputs, outputs;
   std::vector<FixedInput> fixed;
   std::vector<TextOutput> texts;

@@ -14,8 +14,8 @@
 namespace heddle::runtime {
 namespace {
 
-// Raised whenever the description changes. 1: first; 2: steps and machine code of GPUs.
-constexpr uint32_t kVersion = 4;
+// Raised whenever the description or the header changes. 1: first; 2: steps and machine code of GPUs; 5: keys.
+constexpr uint32_t kVersion = 5;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
 constexpr int kMaxDepth = 32;
 constexpr int64_t kPage = 4096;
@@ -28,9 +28,15 @@ struct Header {
   uint64_t table_entries;
   uint64_t description_bytes;  // the table and what follows it
   uint64_t zero2;
-  Hash128 description;
+  Hash128 key;
+  Hash128 checksum;  // of the description and of the header with 0 in this place
 };
-static_assert(sizeof(Header) == 64);
+static_assert(sizeof(Header) == 80 && std::is_trivially_copyable_v<Header>);
+
+Hash128 checksum_of(Header header, std::string_view description) {
+  header.checksum = {};
+  return Hasher().add({reinterpret_cast<const char*>(&header), sizeof header}).add(description).finish();
+}
 
 template <typename A>
 void describe(A& a, Plan& plan, int depth);
@@ -266,10 +272,11 @@ struct Sections {
   std::vector<TableEntry> table;
   std::string_view description;
   int64_t tensors = 0;  // where they start
+  Hash128 key;
 };
 
 // Checks everything of the frame except the tensors' own checksums.
-Sections open_sections(const MappedFile& file) {
+Sections open_sections(std::span<const std::byte> file) {
   Header header;
   if (file.size() < sizeof header) damaged("the file is too short for a plan");
   std::memcpy(&header, file.data(), sizeof header);
@@ -280,10 +287,12 @@ Sections open_sections(const MappedFile& file) {
   if (header.description_bytes > rest || header.table_entries > header.description_bytes / sizeof(TableEntry)) {
     damaged("the header is inconsistent");
   }
-  std::string_view description = file.text().substr(sizeof header, header.description_bytes);
-  if (hash_text(description) != header.description) damaged("the checksum of the description is wrong");
+  const std::string_view description(reinterpret_cast<const char*>(file.data()) + sizeof header,
+                                     header.description_bytes);
+  if (checksum_of(header, description) != header.checksum) damaged("the checksum of the description is wrong");
 
   Sections sections;
+  sections.key = header.key;
   sections.tensors = section_start(header.description_bytes);
   sections.table.resize(header.table_entries);
   const size_t table_bytes = header.table_entries * sizeof(TableEntry);
@@ -300,7 +309,7 @@ Sections open_sections(const MappedFile& file) {
   return sections;
 }
 
-void check_tensors(const MappedFile& file, const Sections& sections, int threads) {
+void check_tensors(std::span<const std::byte> file, const Sections& sections, int threads) {
   std::atomic<bool> good = true;
   ThreadPool pool(threads);
   pool.run(static_cast<int64_t>(sections.table.size()), [&](int64_t begin, int64_t end, int) {
@@ -313,27 +322,6 @@ void check_tensors(const MappedFile& file, const Sections& sections, int threads
   if (!good) damaged("the checksum of a tensor is wrong");
 }
 
-std::shared_ptr<const Plan> decode(const std::shared_ptr<const MappedFile>& file, const Sections& sections) {
-  Reader reader(sections.description);
-  reader.set_tensors(file->data() + sections.tensors, file, sections.table);
-  auto plan = std::make_shared<Plan>();
-  describe(reader, *plan, 0);
-  if (!reader.at_end()) damaged("there is something after its end");
-  validate(*plan);
-  return plan;
-}
-
-// Whatever is wrong with a plan, the error says which file it is in.
-template <typename Read>
-std::shared_ptr<const Plan> naming(const std::string& path, Read read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kDamagedArtefact) throw;
-    throw Error(error.code(), path, error.why(), error.remedy());
-  }
-}
-
 // What precedes the tensors, which begin at start().
 class Front {
  public:
@@ -342,7 +330,7 @@ class Front {
 
   int64_t start() const { return section_start(bytes_); }
 
-  std::string text(const std::vector<TableEntry>& table) const {
+  std::string text(const std::vector<TableEntry>& table, const Hash128& key) const {
     const std::string description =
         std::string(reinterpret_cast<const char*>(table.data()), entries_ * sizeof(TableEntry)) + described_;
     Header header{};
@@ -350,8 +338,9 @@ class Front {
     header.version = kVersion;
     header.table_entries = entries_;
     header.description_bytes = bytes_;
-    header.description = hash_text(description);
     header.file_bytes = static_cast<uint64_t>(file_bytes(table));
+    header.key = key;
+    header.checksum = checksum_of(header, description);
     std::string text(reinterpret_cast<const char*>(&header), sizeof header);
     text += description;
     text.resize(static_cast<size_t>(start()));
@@ -394,7 +383,7 @@ void write_plan(const Plan& plan, const std::string& path, Sync sync, const Cons
           put(static_cast<uint64_t>(front.start() + table[i].offset),
               {static_cast<const std::byte*>(data), tensors[i].bytes()});
         });
-        const std::string text = front.text(table);
+        const std::string text = front.text(table, plan.key);
         put(0, std::as_bytes(std::span(text.data(), text.size())));
       },
       sync);
@@ -413,20 +402,30 @@ void make_constants(Plan& plan, const ConstantMakers& makers) {
   });
 }
 
-std::shared_ptr<const Plan> read_plan(const std::string& path, int threads) {
-  return naming(path, [&] {
-    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-    const Sections sections = open_sections(*file);
-    check_tensors(*file, sections, threads);
-    return decode(file, sections);
-  });
+std::shared_ptr<const Plan> parse_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, int threads,
+                                       const std::optional<Hash128>& key) {
+  HEDDLE_CHECK(reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment == 0);
+  const Sections sections = open_sections(bytes);
+  if (key && sections.key != *key) damaged("it was made from another model or with other options");
+  if (threads > 0) check_tensors(bytes, sections, threads);
+  Reader reader(sections.description);
+  reader.set_tensors(bytes.data() + sections.tensors, std::move(owner), sections.table);
+  auto plan = std::make_shared<Plan>();
+  plan->key = sections.key;
+  describe(reader, *plan, 0);
+  if (!reader.at_end()) damaged("there is something after its end");
+  validate(*plan);
+  return plan;
 }
 
-std::shared_ptr<const Plan> map_plan(const std::string& path) {
-  return naming(path, [&] {
-    const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-    return decode(file, open_sections(*file));
-  });
+std::shared_ptr<const Plan> read_plan(const std::string& path, int threads) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::read(path, From::kOwn, threads);
+  try {
+    return parse_plan(file->bytes(), file, std::max(threads, 1));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDamagedArtefact) throw;
+    throw Error(error.code(), path, error.why(), error.remedy());
+  }
 }
 
 bool is_plan_file(const std::string& path) {

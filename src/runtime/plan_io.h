@@ -3,6 +3,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "base/file.h"
@@ -11,7 +13,8 @@
 namespace heddle::runtime {
 
 // Plan files. Layout: a header of fixed size, the description (everything but tensor data), then the tensors, each
-// 64-byte aligned so that kernels use them where the file is mapped. Checksums cover the description and every tensor.
+// 64-byte aligned so that kernels use them where the file is mapped. Checksums cover the header with the plan's key,
+// the description and every tensor.
 
 // Constants of a plan that have no content yet, by what stands for their data: each is made where the function is given
 // memory of its size. So gigabytes of weights need not be in memory, nor fresh pages, beside the file that they go to.
@@ -22,12 +25,15 @@ void make_constants(Plan& plan, const ConstantMakers& makers);
 // read_plan() refuses. Throws kFile.
 void write_plan(const Plan& plan, const std::string& path, Sync sync = Sync::kYes, const ConstantMakers& makers = {});
 
-// Maps the file; constants borrow from the mapping. `threads` check the checksums. Throws kFile, and kDamagedArtefact
-// for whatever is no plan of this version, is incomplete or was changed.
-std::shared_ptr<const Plan> read_plan(const std::string& path, int threads);
+// The plan in `bytes`, from whose 64-byte aligned memory its constants borrow; `owner` keeps it. `key`: what the plan
+// has to be made from. `threads` check the checksums of the tensors; 0: they are known to be right. Throws
+// kDamagedArtefact for whatever is no plan of this version, is incomplete, was changed or was made from something else.
+std::shared_ptr<const Plan> parse_plan(std::span<const std::byte> bytes, std::shared_ptr<const void> owner, int threads,
+                                       const std::optional<Hash128>& key = std::nullopt);
 
-// The same without the checksums of the tensors, for a file that is known to be as it was written.
-std::shared_ptr<const Plan> map_plan(const std::string& path);
+// A plan file that a user names, read into memory: what happens to the file afterwards is not seen. Throws
+// kDamagedArtefact, and kFile, also where others than this user and root may have written it: a plan is code that runs.
+std::shared_ptr<const Plan> read_plan(const std::string& path, int threads);
 
 // Whether the file begins as a plan does.
 bool is_plan_file(const std::string& path);

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/trust.h"
 #include "tune/sqlite_session.h"
 
 namespace heddle::tune {
@@ -78,6 +79,18 @@ int state_of(SqliteSession& session, int& code) {
   return -1;
 }
 
+// Of the folder and of the files in it, which nobody else changes then.
+std::optional<Distrust> distrust_of_database(const std::string& path) {
+  auto distrust = distrust_of_folder(fs::path(path).parent_path());
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    if (distrust) break;
+    const std::string name = path + suffix;
+    const Descriptor file(::open(name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (file.get() >= 0) distrust = distrust_of_file(file.get(), name);
+  }
+  return distrust;
+}
+
 // Held while a damaged file is set aside, so that no second process takes the new file for the damaged one.
 class Lock {
  public:
@@ -130,7 +143,7 @@ Database::Database(std::string path) : path_(std::move(path)) {}
 Database::~Database() = default;
 
 std::string Database::path_in(const std::string& folder) {
-  return fmt::format("{}/tune-{}.sqlite", folder, kFormat);
+  return folder.empty() ? "" : fmt::format("{}/tune-{}.sqlite", folder, kFormat);
 }
 
 std::string Database::note() const {
@@ -151,11 +164,17 @@ bool Database::open(Need need) {
     return false;
   };
   if (session_ != nullptr) return refuse("its folder is read-only");
+  if (path_.empty()) return refuse("there is no folder for it: set HEDDLE_CACHE_DIR");
   try {
     if (need == Need::kWrite) make_directories(fs::path(path_).parent_path());
   } catch (const Error& error) {
     return refuse(error.why());
   }
+  if (const auto distrust = distrust_of_database(path_)) {
+    return refuse(fmt::format("{}: {}. {}", distrust->where, distrust->why, distrust->remedy));
+  }
+  // SQLite gives its other files the mode of this one.
+  if (need == Need::kWrite) Descriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   std::string why;
   for (int attempt = 0; attempt < 2; ++attempt) {
     int code = SQLITE_OK;

@@ -27,8 +27,9 @@ struct Record {
 // Winners of the tuner in one SQLite file that all processes of a user share.
 //
 // No function throws: where the file cannot be read there are no records, where it cannot be written nothing is kept,
-// and note() says why. A damaged file is renamed (note() says how) and a new one begun. Writers of several processes
-// and threads wait for each other up to some seconds.
+// and note() says why. That goes for a file, too, that others than this user and root may have written (base/trust.h).
+// A damaged file is renamed (note() says how) and a new one begun. Writers of several processes and threads wait for
+// each other up to some seconds.
 class Database {
  public:
   // The file is opened when it is first needed, and made when the first record is stored.
@@ -37,8 +38,8 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // In a cache folder (jit::Cache::folder()). The name carries the version of the file's format: other versions of
-  // Heddle keep their own.
+  // In a cache folder (jit::Cache::folder(); without one there is no file either). The name carries the version of the
+  // file's format: other versions of Heddle keep their own.
   static std::string path_in(const std::string& folder);
 
   const std::string& path() const { return path_; }

@@ -342,7 +342,7 @@ class Machine(Case):
     def test_a_full_disk(self):
         disk = self.folder / "disk"
         disk.mkdir()
-        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk],
+        if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", disk],
                                                capture_output=True, check=False).returncode != 0:
             self.skipTest("no file system may be mounted here")
         self.addCleanup(subprocess.run, ["umount", disk], check=False)

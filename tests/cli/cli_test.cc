@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -103,6 +104,24 @@ TEST_F(Cli, CompileVerifyExplainBench) {
     EXPECT_TRUE(bench.contains(key)) << key;
   }
   EXPECT_LT(bench["cached_s"].get<double>(), 0.5);
+}
+
+// Who writes into one plan, or damages it, touches no other and nothing in the cache.
+TEST_F(Cli, APlanThatCompileWritesIsAFileOfItsOwn) {
+  test::write_mlp(path("a.onnx"), 2, 1);
+  test::write_mlp(path("b.onnx"), 2, 99);
+  EXPECT_EQ(heddle("compile a.onnx -o a.plan").exit_code, 0);
+  EXPECT_EQ(heddle("compile a.onnx -o a2.plan").exit_code, 0);
+  EXPECT_EQ(heddle("compile b.onnx -o b.plan").exit_code, 0);
+  const std::string a = heddle("run a.onnx").out;
+  ASSERT_NE(a, heddle("run b.onnx").out);
+  ASSERT_EQ(std::system(("cp " + path("b.plan") + " " + path("a.plan")).c_str()), 0);
+  EXPECT_EQ(heddle("run a.onnx").out, a);
+  EXPECT_EQ(heddle("run a2.plan").out, a);
+  EXPECT_EQ(heddle("run a.plan").out, heddle("run b.onnx").out);
+  ASSERT_EQ(::truncate(path("a.plan").c_str(), 100), 0);
+  expect_error(heddle("run a.plan"), 4, "HDL405");
+  EXPECT_EQ(heddle("run b.plan").exit_code, 0);
 }
 
 TEST_F(Cli, UsageErrorsExitWithTwo) {

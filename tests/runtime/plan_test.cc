@@ -110,6 +110,17 @@ TEST(PlanFile, OtherFilesAreNoPlans) {
   EXPECT_EQ(code_of([&] { read_plan(dir.path() + "/none", 1); }), ErrorCode::kFile);
 }
 
+TEST(PlanFile, KeysAreCheckedWhereTheyAreAsked) {
+  const TempDir dir;
+  Plan plan = *small_plan();
+  plan.key = hash_text("this model");
+  write_plan(plan, dir.path() + "/p.plan");
+  const auto file = MappedFile::open(dir.path() + "/p.plan");
+  EXPECT_EQ(parse_plan(file->bytes(), file, 1, plan.key)->key, plan.key);
+  EXPECT_EQ(parse_plan(file->bytes(), file, 0)->key, plan.key);
+  EXPECT_EQ(code_of([&] { parse_plan(file->bytes(), file, 1, hash_text("another")); }), ErrorCode::kDamagedArtefact);
+}
+
 // y = kernel(x, y) with a pointer, a tensor map and counters.
 Plan cuda_plan() {
   PlanWriter w;

@@ -39,6 +39,28 @@ class DatabaseTest : public testing::Test {
   TempDir dir_;
 };
 
+TEST_F(DatabaseTest, AFileOrFolderThatOthersMayWriteIsNotRead) {
+  const mode_t before = ::umask(0);
+  ASSERT_TRUE(Database(path()).store(kHere, "gemm", record_of("a")));
+  ::umask(before);
+  const std::string folder = dir_.path() + "/cache";
+  struct stat status {};
+  ASSERT_EQ(::stat(path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  for (const auto& [changed, mode] : {std::pair(path(), 0666), std::pair(folder, 0777)}) {
+    ASSERT_EQ(::chmod(changed.c_str(), static_cast<mode_t>(mode)), 0);
+    Database database(path());
+    EXPECT_FALSE(database.find(kHere, "gemm"));
+    EXPECT_FALSE(database.store(kHere, "gemm", record_of("b")));
+    EXPECT_NE(database.note().find("chmod go-w " + changed), std::string::npos) << database.note();
+    ASSERT_EQ(::chmod(changed.c_str(), 0700), 0);
+  }
+  EXPECT_EQ(Database(path()).find(kHere, "gemm")->winner, "a");
+  Database none(Database::path_in(""));
+  EXPECT_FALSE(none.store(kHere, "gemm", record_of("a")));
+  EXPECT_FALSE(none.find(kHere, "gemm"));
+}
+
 TEST_F(DatabaseTest, KeepsRecordsByProblemDeviceDriverAndVersion) {
   {
     Database database(path());

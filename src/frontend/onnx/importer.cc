@@ -299,7 +299,7 @@ Imported import_parsed(const ModelProto& model, const std::string& folder, const
 }  // namespace
 
 Imported import_model(const std::string& path, const ImportOptions& options) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
+  const std::shared_ptr<const MappedFile> file = MappedFile::read(path);
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, std::max<size_t>(slash, 1));
   return import_parsed(parse_model(file->text(), file, path), folder, options);

@@ -194,7 +194,7 @@ TensorLoader::Bytes TensorLoader::external_bytes(const TensorProto& proto, size_
   auto at = files_.find(path);
   if (at == files_.end()) {
     try {
-      at = files_.emplace(path, MappedFile::open(path)).first;
+      at = files_.emplace(path, MappedFile::read(path)).first;
     } catch (const Error& error) {
       fail(ErrorCode::kMissingData, where, fmt::format("external data file {}: {}", path, error.why()),
            "Copy the data file to the model's folder");
