@@ -36,7 +36,9 @@ bool is_holder_stopped(int fd) {
   std::string line;
   std::getline(status, line);
   const size_t name_end = line.rfind(") ");  // the name may have spaces and brackets
-  return name_end != std::string::npos && name_end + 2 < line.size() && (line[name_end + 2] == 'T');
+  if (name_end == std::string::npos || name_end + 2 >= line.size()) return false;
+  const char state = line[name_end + 2];
+  return state == 'T' || state == 't';
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace heddle {
 // when its process dies; a file that a dead process left is taken over by the next holder or removed by sweep_locks().
 class FileLock {
  public:
-  // Waits for the holder, unless that one is stopped (Ctrl-Z), and only where the file system has locks: the lock is
-  // not held then. Never throws.
+  // Waits for the holder, unless that one is stopped (Ctrl-Z, a debugger), and only where the file system has locks:
+  // the lock is not held then. Never throws.
   explicit FileLock(std::string path);
   ~FileLock() { release(); }
   FileLock(const FileLock&) = delete;

@@ -145,10 +145,12 @@ int cache_command(const Arguments& arguments) {
     return 0;
   }
   const char* const removed = clear ? "removed " : "";
-  print_line(fmt::format("{}: {}{} entries, {}", info.folder, removed, info.entries,
-                         human_bytes(static_cast<double>(info.bytes))));
-  print_line(fmt::format("{}: {}{} tuned problems, {}", database.path(), removed, tuned,
-                         human_bytes(static_cast<double>(tuned_bytes))));
+  const std::string folder = info.folder.empty() ? "no folder (set HEDDLE_CACHE_DIR)" : info.folder;
+  print_line(
+      fmt::format("{}: {}{} entries, {}", folder, removed, info.entries, human_bytes(static_cast<double>(info.bytes))));
+  const std::string file = database.path().empty() ? "no database" : database.path();
+  print_line(
+      fmt::format("{}: {}{} tuned problems, {}", file, removed, tuned, human_bytes(static_cast<double>(tuned_bytes))));
   if (const std::string note = database.note(); !note.empty()) print_line("note: " + note);
   return 0;
 }

@@ -119,6 +119,7 @@ std::string Cache::subfolder(std::string_view name) const {
     return "";
   }
   std::string folder = fmt::format("{}/{}", folder_, name);
+  if (file_exists(folder_) && !is_trusted(folder_)) return "";
   try {
     make_directories(folder);
   } catch (const Error& error) {
@@ -261,7 +262,7 @@ void Cache::remove(EntryKind kind, const Hash128& key) const {
 
 CacheInfo Cache::info() const {
   CacheInfo info{folder_};
-  if (folder_.empty()) return info;
+  if (folder_.empty() || !file_exists(folder_) || !is_trusted(folder_)) return info;
   std::error_code error;
   for (const EntryKind kind : kKinds) {
     for (const auto& entry : fs::directory_iterator(fmt::format("{}/{}", folder_, to_string(kind)), error)) {

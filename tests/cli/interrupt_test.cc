@@ -177,10 +177,10 @@ TEST_F(Interrupt, KilledAtAnyCallThatChangesAFileItLeavesTheNextRunRight) {
     return std::string();
   }();
   fs::rename(headers, path("headers"));
-  // Headers are many files that are written alike: once among a few calls, then without them at every third call, or at
-  // each where that is wanted.
+  // Headers are many files that are written alike: once among a few calls, then without them at every seventh call, or
+  // at each where that is wanted.
   for (const bool with_headers : {true, false}) {
-    const int step = with_headers ? 61 : std::getenv("HEDDLE_KILL_EVERY_CALL") != nullptr ? 1 : 3;
+    const int step = with_headers ? 61 : std::getenv("HEDDLE_KILL_EVERY_CALL") != nullptr ? 1 : 7;
     int last = 0;
     for (int at = 0; last == 0; at += step) {
       fs::remove_all(path("cache"));

@@ -101,9 +101,11 @@ TEST_F(CacheGuard, AFolderThatOthersMayWriteIsLeftAlone) {
 
 TEST_F(CacheGuard, TheWarningSaysWhatToDo) {
   compile(units_, target_, 1, true);
+  fs::remove_all(folder() + "/scratch");
   ASSERT_EQ(::chmod(folder().c_str(), 0772), 0);
   expect_honest();
   expect_honest();
+  EXPECT_FALSE(file_exists(folder() + "/scratch")) << "nothing is put there";
   ASSERT_EQ(warnings_.size(), 1u);
   for (const std::string& part : {"chmod go-w " + folder(), std::string("HEDDLE_CACHE_DIR"), std::string("0772")}) {
     EXPECT_TRUE(warned(part)) << warnings_[0];
