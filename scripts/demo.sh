@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles, runs, verifies, explains and times ResNet-50 and BERT-base from the zoo on the CPU.
+# Inspects, compiles, runs, verifies, explains and times ResNet-50 and BERT-base from the zoo on the CPU.
 # usage: demo.sh HEDDLE
 set -euo pipefail
 heddle=$(realpath "$1")
@@ -11,10 +11,9 @@ step() { printf '\n$ heddle %s\n' "$*"; "$heddle" "$@"; }
 step devices
 for model in resnet50 bert-base; do
   step zoo "$model" -o "$work/$model.onnx"
+  step inspect "$work/$model.onnx"
   step run "$work/$model.onnx" --target cpu --output-dir "$work/$model-outputs"
   step verify "$work/$model.onnx" --target cpu
-  step explain "$work/$model.onnx" --target cpu --svg "$work/$model.svg" >"$work/$model-explain.txt"
-  head -n 30 "$work/$model-explain.txt"
-  echo "... (the whole of it: $work/$model-explain.txt, drawn: $work/$model.svg)"
+  step explain "$work/$model.onnx" --target cpu --svg "$work/$model.svg"
   step bench "$work/$model.onnx" --target cpu
 done

@@ -1,6 +1,7 @@
 #include "heddle/error.h"
 
 #include "base/check.h"
+#include "base/printable.h"
 
 namespace heddle {
 namespace {
@@ -10,7 +11,7 @@ std::string compose(ErrorCode code, const std::string& where, const std::string&
   if (!where.empty()) text += where + ": ";
   text += why;
   if (!remedy.empty()) text += ". " + remedy;
-  return text;
+  return printable(text, Lines::kMany);
 }
 
 }  // namespace

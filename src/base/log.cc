@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "base/printable.h"
+
 namespace heddle {
 namespace {
 
@@ -53,7 +55,7 @@ void log(LogLevel level, std::string_view message) {
   }
   static const LogLevel least = threshold();
   if (level < least) return;
-  std::fprintf(stderr, "heddle: %s: %.*s\n", prefix(level), static_cast<int>(message.size()), message.data());
+  std::fprintf(stderr, "heddle: %s: %s\n", prefix(level), printable(message, Lines::kMany).c_str());
 }
 
 void warn_once(std::string_view message) {

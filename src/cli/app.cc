@@ -1,9 +1,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <new>
+#include <sstream>
 
-#include "base/check.h"
 #include "cli/arguments.h"
+#include "cli/output.h"
+#include "cli/usage.h"
 #include "heddle/version.h"
 #include "schedule/cuda_engine.h"
 
@@ -34,8 +36,12 @@ void add_compile_options(CLI::App* app, Arguments& a) {
       "--untuned", [&a] { a.options.tuned = false; }, "Leave aside what `heddle tune` found");
 }
 
-void add_inputs(CLI::App* app, Arguments& a) {
+void add_input_data(CLI::App* app, Arguments& a) {
   app->add_option("--input", a.inputs, "Data of an input: NAME=FILE.npy (may be repeated); others are random");
+}
+
+void add_inputs(CLI::App* app, Arguments& a) {
+  add_input_data(app, a);
   app->add_option("--seed", a.seed, "Seed of random inputs")->capture_default_str();
 }
 
@@ -49,6 +55,12 @@ CLI::App* add_model_command(CLI::App& app, Arguments& a, Command command, Comman
 }
 
 void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App* inspect = add_model_command(app, a, inspect_command, chosen, "inspect",
+                                        "Show inputs, outputs, operators and needs of a model; compiles nothing");
+  add_input_data(inspect, a);
+  inspect->add_option("--svg", a.svg, "Write a picture of the model's nodes")->type_name("FILE");
+  inspect->add_flag("--json", a.json, "Print JSON");
+
   CLI::App* run = add_model_command(app, a, run_command, chosen, "run", "Compile (or load from the cache) and run");
   add_inputs(run, a);
   run->add_option("--output-dir", a.output_dir, "Write each output as DIR/NAME.npy")->type_name("DIR");
@@ -67,6 +79,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* explain = add_model_command(app, a, explain_command, chosen, "explain", "Show what was fused, and why");
   add_inputs(explain, a);
   explain->add_flag("--measure", a.measure, "Compile and time every kernel, too");
+  explain->add_flag("-v,--verbose", a.verbose, "Every group, kernel and decision, too");
   explain->add_option("--svg", a.svg, "Write a picture of the graph")->type_name("FILE");
   explain->add_flag("--json", a.json, "Print JSON");
 
@@ -128,7 +141,7 @@ std::vector<std::string> gemm_families() {
 void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* kernel =
       app.add_subcommand("kernel", "One operator on a GPU (experimental): candidates, times, verification");
-  kernel->require_subcommand(1);
+  kernel->require_subcommand(0, 1);
   CLI::App* gemm = kernel->add_subcommand("gemm", "D = epilogue(A B)");
   KernelArguments& k = a.kernel;
   CLI::Option* m = gemm->add_option("--m", k.m, "Rows of A and D");
@@ -183,19 +196,38 @@ constexpr const char* kFooter =
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
     "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr";
 
-void report(const char* what) {
-  std::fflush(stdout);
-  std::fprintf(stderr, "heddle: error: %s\n", what);
+// The exit code of a failure that `error` describes, which is told.
+int failed(const Error& error) {
+  tell("error", error.what());
+  return exit_code(error.code());
 }
 
-}  // namespace
+// What `work` returns, or the exit code of what it threw.
+template <typename Work>
+int guarded(const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    return failed(error);
+  } catch (const std::bad_alloc&) {
+    return failed(Error(ErrorCode::kOutOfMemory, "heddle", "an allocation failed"));
+  } catch (const std::exception& error) {
+    return failed(Error(ErrorCode::kInternal, "heddle", error.what()));
+  }
+}
 
-int main(int argc, const char* const* argv) {
+int misused(const CLI::App& app, const std::string& what) {
+  tell("error", what);
+  std::fprintf(stderr, "%s\n", usage_hint(app).c_str());
+  return 2;
+}
+
+int parse_and_run(int argc, const char* const* argv) {
   Arguments arguments;
   Command command = nullptr;
   CLI::App app{"Heddle: an optimising compiler for deep learning", "heddle"};
   arguments.app = &app;
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is misused() below
   app.footer(kFooter);
   app.set_version_flag("--version", std::string("heddle ") + version());
   add_commands(app, arguments, command);
@@ -203,24 +235,23 @@ int main(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    std::ostringstream text;
+    const int code = app.exit(success, text, text);
+    print_raw(text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
-    report(error.what());
-    std::fprintf(stderr, "`heddle --help` and `heddle COMMAND --help` show the usage.\n");
-    return 2;
+    return misused(app, usage_error(app, error));
   }
-  try {
-    return command(arguments);
-  } catch (const Error& error) {
-    report(error.what());
-    return exit_code(error.code());
-  } catch (const std::bad_alloc&) {
-    report(Error(ErrorCode::kOutOfMemory, "heddle", "an allocation failed").what());
-    return exit_code(ErrorCode::kOutOfMemory);
-  } catch (const std::exception& error) {
-    report(Error(ErrorCode::kInternal, "heddle", error.what()).what());
-    return exit_code(ErrorCode::kInternal);
-  }
+  if (command == nullptr) return misused(app, no_command(app));
+  return command(arguments);
+}
+
+}  // namespace
+
+int main(int argc, const char* const* argv) {
+  const int code = guarded([&] { return parse_and_run(argc, argv); });
+  const int written = guarded([] { return flush_output(), 0; });
+  return written != 0 ? written : code;
 }
 
 }  // namespace heddle::cli

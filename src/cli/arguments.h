@@ -36,8 +36,9 @@ struct Arguments {
   bool json = false;
   std::string output;      // -o
   std::string output_dir;  // run
-  std::string svg;         // explain
+  std::string svg;         // inspect, explain
   bool measure = false;    // explain
+  bool verbose = false;    // explain
   double seconds = 2;      // bench
   double budget = 60;      // tune
   int candidates = 12;     // tune
@@ -52,6 +53,7 @@ struct Arguments {
 using Command = int (*)(const Arguments&);
 
 // One function per command; the result is the exit code.
+int inspect_command(const Arguments& arguments);
 int run_command(const Arguments& arguments);
 int bench_command(const Arguments& arguments);
 int verify_command(const Arguments& arguments);

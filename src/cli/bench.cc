@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "cli/support.h"
+#include "driver/measure.h"
 #include "driver/model_impl.h"
 #include "driver/random_inputs.h"
 #include "jit/cache.h"
@@ -57,17 +58,6 @@ class PrivateCache {
   const TempDir dir_{"bench", jit::Cache::of_user().scratch_folder()};
   std::optional<std::string> before_;
 };
-
-double floor_seconds(const runtime::Plan& plan) {
-  double seconds = 0;
-  for (const runtime::Step& step : plan.steps) {
-    seconds += step.floor_seconds;
-    if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) {
-      seconds += floor_seconds(*loop->body) * static_cast<double>(std::max<int64_t>(loop->trip_bound, 1));
-    }
-  }
-  return seconds;
-}
 
 void measure_runs(const Model& model, const std::map<std::string, Tensor>& inputs, double seconds, Measurement& m) {
   constexpr int kWarm = 3;
@@ -130,7 +120,8 @@ Measurement measure(const Arguments& arguments) {
   m.peak = peak_memory();
   m.threads = model.impl().threads();
   const bool gpu = runtime::runs_on_gpu(plan);
-  m.floor = gpu ? floor_seconds(plan) : floor_seconds(plan) / m.threads;  // a CPU's is that of one thread
+  m.floor =
+      gpu ? driver::floor_seconds(plan) : driver::floor_seconds(plan) / m.threads;  // a CPU's is that of one thread
   if (gpu) measure_device(*model.impl().primary().executor, inputs, m);
   return m;
 }
@@ -138,6 +129,9 @@ Measurement measure(const Arguments& arguments) {
 }  // namespace
 
 int bench_command(const Arguments& arguments) {
+  if (!(arguments.seconds >= 0)) {
+    fail(ErrorCode::kInvalidArgument, "--seconds", fmt::format("{} is no number of seconds", arguments.seconds));
+  }
   const Measurement m = measure(arguments);
   if (arguments.json) {
     nlohmann::json all = {{"p50_ms", m.p50 * 1e3},

@@ -23,12 +23,12 @@ CommandInfo tree(const Arguments& arguments) {
 }  // namespace
 
 int completion_command(const Arguments& arguments) {
-  print_line(completion_script(tree(arguments), arguments.shell));
+  print_raw(completion_script(tree(arguments), arguments.shell) + "\n");
   return 0;
 }
 
 int manual_command(const Arguments& arguments) {
-  print_line(manual_page(tree(arguments), arguments.app->get_footer()));
+  print_raw(manual_page(tree(arguments), arguments.app->get_footer()) + "\n");
   return 0;
 }
 

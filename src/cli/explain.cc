@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "cli/overview.h"
 #include "cli/support.h"
 #include "driver/collapse.h"
 #include "driver/compile.h"
@@ -78,7 +79,6 @@ void print_summary(const CompileReport& report) {
     print_line(fmt::format("tuned: {} of {} distinct contractions with a choice run as `heddle tune` found fastest",
                            report.tuned, report.contractions));
   }
-  for (const std::string& remark : report.remarks) print_line("note: " + remark);
 }
 
 double measured_of(const GroupReport& group) {
@@ -297,16 +297,22 @@ int explain_command(const Arguments& arguments) {
          "Explain the ONNX model");
   }
   const Prepared prepared = prepare(arguments);
+  const driver::Settings settings = driver::resolve(prepared.options);
   driver::CompiledModel model = driver::compile_model(arguments.model, prepared.options, arguments.measure);
   if (arguments.measure) {
     constexpr double kSeconds = 1;
-    const driver::Settings settings = driver::resolve(prepared.options);
     driver::measure(model, settings.target.cpu.threads, prepared.inputs, arguments.seed, kSeconds, settings.device);
   }
   if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model), Sync::kNo);
   if (arguments.json) {
     print_report(model.report);
-  } else {
+    return 0;
+  }
+  print_overview(model.report, settings.target.cpu.threads);
+  for (const std::string& remark : model.report.remarks) print_line("note: " + remark);
+  if (!arguments.svg.empty()) print_line("picture: " + arguments.svg);
+  if (arguments.verbose) {
+    print_line("");
     print_summary(model.report);
     print_groups(model.report);
     print_decisions(model.report);

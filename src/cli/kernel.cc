@@ -1,7 +1,6 @@
 // `heddle kernel gemm`: one operator on a GPU, its candidates, and the vendor's library beside it.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -13,6 +12,7 @@
 #include "base/thread_pool.h"
 #include "cli/support.h"
 #include "driver/cuda/gemm_bench.h"
+#include "driver/options.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/expression.h"
 #include "ops/gemm_kernel.h"
@@ -32,8 +32,9 @@ DType parse_type(const std::string& text) {
                            : text == "int32"                  ? "i32"
                                                               : text;
   if (const auto type = parse_dtype(name)) return *type;
+  const std::vector<std::string_view> known = {"f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "int8", "uint8"};
   fail(ErrorCode::kInvalidArgument, "--dtype", fmt::format("\"{}\" is no type", text),
-       "Types: f16, bf16, tf32, f32, f64, e4m3, e5m2, int8, uint8");
+       driver::meant_word(text, known) + fmt::format("Types: {}", fmt::join(known, ", ")));
 }
 
 // What a product of such operands is usually stored as.
@@ -301,8 +302,8 @@ int bench_list(const Arguments& arguments) {
              {"failure", error.what()}};
       verified = false;
     }
-    print_line(row.dump());
-    std::fflush(stdout);
+    print_json_line(row);
+    flush_output();
   }
   return options.verify && !verified ? 1 : 0;
 }
@@ -317,7 +318,7 @@ int kernel_command(const Arguments& arguments) {
   const driver::GemmBenchOptions options = options_of(arguments);
   const GemmBenchResult result = driver::bench_gemm(problem, options);
   if (arguments.json) {
-    print_line(json_of(result, k).dump());
+    print_json_line(json_of(result, k));
   } else {
     print_result(result);
   }

@@ -1,10 +1,11 @@
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
+#include "cli/file_names.h"
 #include "cli/npy.h"
 #include "cli/support.h"
 #include "driver/model_impl.h"
@@ -58,62 +59,102 @@ Statistics statistics(const Tensor& tensor) {
   return s;
 }
 
-std::string file_name(std::string name) {
-  std::replace(name.begin(), name.end(), '/', '_');
-  return name + ".npy";
-}
+// What became of a run: the outputs, the files that hold them ("" for those that are not written), and times.
+struct Ran {
+  std::vector<PortInfo> ports;
+  std::vector<Tensor> outputs;
+  std::vector<std::string> files;
+  double load_seconds = 0, run_seconds = 0;
+  bool from_cache = false, from_plan = false;
+};
 
-void print_table(const std::vector<PortInfo>& ports, const std::vector<Tensor>& outputs) {
-  Table table({"output", "type", "shape", "min", "max", "mean", "not finite"});
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].dtype() == DType::kString) {
-      table.add({ports[i].name, "string", to_string(outputs[i].shape()), "", "", "", ""});
+std::vector<std::string> write_outputs(const std::string& folder, const Ran& ran) {
+  std::vector<std::string> names;
+  for (const PortInfo& port : ran.ports) names.push_back(port.name);
+  std::vector<std::string> files = output_files(names);
+  make_directories(folder);
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (ran.outputs[i].dtype() == DType::kString) {
+      files[i].clear();
       continue;
     }
-    const Statistics s = statistics(outputs[i]);
-    const auto number = [&](double value) { return s.finite > 0 ? fmt::format("{:.6g}", value) : std::string("-"); };
-    table.add({ports[i].name, std::string(to_string(outputs[i].dtype())), to_string(outputs[i].shape()), number(s.min),
-               number(s.max), number(s.sum / static_cast<double>(s.finite)), fmt::format("{}", s.not_finite)});
+    files[i] = folder + (folder.ends_with('/') ? "" : "/") + files[i];
+    write_npy(files[i], ran.outputs[i]);
   }
-  table.print();
+  return files;
 }
 
-void print_report(const std::vector<PortInfo>& ports, const std::vector<Tensor>& outputs) {
+std::string times_of(const Ran& ran) {
+  const char* const load = ran.from_plan ? "loaded" : ran.from_cache ? "loaded from the cache" : "compiled";
+  return fmt::format("{} in {}, ran once in {}", load, human_seconds(ran.load_seconds), human_seconds(ran.run_seconds));
+}
+
+void print_table(const Ran& ran) {
+  std::vector<std::string> header = {"output", "type", "shape", "min", "max", "mean", "not finite"};
+  if (!ran.files.empty()) header.emplace_back("file");
+  Table table(std::move(header));
+  for (size_t i = 0; i < ran.outputs.size(); ++i) {
+    const Tensor& output = ran.outputs[i];
+    std::vector<std::string> row = {ran.ports[i].name, std::string(to_string(output.dtype())),
+                                    to_string(output.shape())};
+    if (output.dtype() == DType::kString) {
+      row.insert(row.end(), {"", "", "", ""});
+    } else {
+      const Statistics s = statistics(output);
+      const auto number = [&](double value) { return s.finite > 0 ? fmt::format("{:.6g}", value) : std::string("-"); };
+      row.insert(row.end(), {number(s.min), number(s.max), number(s.sum / static_cast<double>(s.finite)),
+                             fmt::format("{}", s.not_finite)});
+    }
+    if (!ran.files.empty()) row.push_back(ran.files[i].empty() ? "text is not written" : ran.files[i]);
+    table.add(std::move(row));
+  }
+  table.print();
+  print_line(times_of(ran));
+}
+
+void print_report(const Ran& ran) {
   nlohmann::json all = nlohmann::json::array();
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  for (size_t i = 0; i < ran.outputs.size(); ++i) {
+    const Tensor& output = ran.outputs[i];
     nlohmann::json one = {
-        {"name", ports[i].name}, {"dtype", std::string(to_string(outputs[i].dtype()))}, {"shape", outputs[i].shape()}};
-    if (outputs[i].dtype() == DType::kString) {
-      one["values"] = outputs[i].strings();
-    } else if (const Statistics s = statistics(outputs[i]); s.finite > 0) {
+        {"name", ran.ports[i].name}, {"dtype", std::string(to_string(output.dtype()))}, {"shape", output.shape()}};
+    if (output.dtype() == DType::kString) {
+      one["values"] = output.strings();
+    } else if (const Statistics s = statistics(output); s.finite > 0) {
       one["min"] = s.min;
       one["max"] = s.max;
       one["mean"] = s.sum / static_cast<double>(s.finite);
     }
+    if (!ran.files.empty() && !ran.files[i].empty()) one["file"] = ran.files[i];
     all.push_back(std::move(one));
   }
-  print_json(nlohmann::json{{"outputs", std::move(all)}});
+  print_json(nlohmann::json{{"outputs", std::move(all)},
+                            {"load_s", ran.load_seconds},
+                            {"run_s", ran.run_seconds},
+                            {"from_cache", ran.from_cache}});
 }
 
 }  // namespace
 
 int run_command(const Arguments& arguments) {
   Prepared prepared = prepare(arguments);
+  Ran ran;
+  double start = wall_seconds();
   const Model model = Model::load(arguments.model, prepared.options);
+  ran.load_seconds = wall_seconds() - start;
+  ran.from_cache = model.impl().primary().from_cache;
+  ran.from_plan = runtime::is_plan_file(arguments.model);
+  ran.ports = model.outputs();
   const auto inputs = driver::random_inputs(*model.impl().primary().plan, arguments.seed,
                                             fit_types(std::move(prepared.inputs), model.inputs()));
-  const std::vector<Tensor> outputs = model.run(inputs);
-  if (!arguments.output_dir.empty()) {
-    make_directories(arguments.output_dir);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i].dtype() == DType::kString) continue;
-      write_npy(arguments.output_dir + "/" + file_name(model.outputs()[i].name), outputs[i]);
-    }
-  }
+  start = wall_seconds();
+  ran.outputs = model.run(inputs);
+  ran.run_seconds = wall_seconds() - start;
+  if (!arguments.output_dir.empty()) ran.files = write_outputs(arguments.output_dir, ran);
   if (arguments.json) {
-    print_report(model.outputs(), outputs);
+    print_report(ran);
   } else {
-    print_table(model.outputs(), outputs);
+    print_table(ran);
   }
   return 0;
 }

@@ -1,14 +1,12 @@
 #include "cli/support.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
-#include <nlohmann/json.hpp>
+#include <memory>
 
 #include "base/check.h"
 #include "cli/npy.h"
+#include "cli/progress.h"
 
 namespace heddle::cli {
 namespace {
@@ -38,16 +36,6 @@ Shape parse_shape(const std::string& text, const std::string& item) {
   return shape;
 }
 
-void show_progress(const std::string& stage, double fraction) {
-  constexpr int kWidth = 24;
-  const int filled = static_cast<int>(fraction * kWidth);
-  const std::string bar =
-      std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kWidth - filled), '.');
-  std::fprintf(stderr, "\r[%s] %-12s", bar.c_str(), stage.c_str());
-  if (fraction >= 1) std::fprintf(stderr, "\r%*s\r", kWidth + 16, "");
-  std::fflush(stderr);
-}
-
 }  // namespace
 
 Prepared prepare(const Arguments& arguments) {
@@ -66,7 +54,9 @@ Prepared prepare(const Arguments& arguments) {
     prepared.options.shapes.emplace(name, tensor.shape());
     prepared.options.values[name] = tensor;
   }
-  if (::isatty(STDERR_FILENO) != 0) prepared.options.progress = show_progress;
+  prepared.options.progress = [line = std::make_shared<Progress>()](const std::string& stage, double fraction) {
+    line->show(stage, fraction);
+  };
   return prepared;
 }
 
@@ -79,30 +69,9 @@ std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, co
   return inputs;
 }
 
-void Table::print() const {
-  std::vector<size_t> widths(rows_[0].size());
-  for (const auto& row : rows_) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (size_t r = 0; r < rows_.size(); ++r) {
-    std::string line, rule;
-    for (size_t i = 0; i < rows_[r].size(); ++i) {
-      const bool last = i + 1 == rows_[r].size();
-      line += rows_[r][i] + (last ? "" : std::string(widths[i] - rows_[r][i].size() + 2, ' '));
-      rule += std::string(widths[i], '-') + (last ? "" : "  ");
-    }
-    print_line(line);
-    if (r == 0) print_line(rule);
-  }
-}
-
-void print_line(const std::string& line) {
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fputc('\n', stdout);
-}
-
-void print_json(const nlohmann::json& document) {
-  print_line(document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+std::string machine_of(const std::string& target) {
+  const size_t kind = target.find('-');
+  return target.substr(0, kind == std::string::npos ? kind : target.find('-', kind + 1));
 }
 
 std::string human_bytes(double bytes) {

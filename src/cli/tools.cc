@@ -53,7 +53,7 @@ int opt_command(const Arguments& arguments) {
   const passes::PassContext context{settings.target, settings.precision};
   const std::string text = passes::optimise_text(read_text(arguments.model), arguments.passes, context);
   if (arguments.output.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
+    print_raw(text);
   } else {
     write_file(arguments.output, text, Sync::kNo);
   }

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/printable.h"
+#include "cli/progress.h"
 #include "cli/support.h"
 #include "driver/tune_model.h"
 #include "runtime/plan_io.h"
@@ -25,21 +27,14 @@ std::string gain_text(const TunedProblem& p) {
   return p.record.winner == p.record.pick ? "the pick" : fmt::format("{:.2f}x", p.gain);
 }
 
-// One line for each problem where nobody watches a bar; the bar where somebody does.
-void show_progress(const TunedProblem& problem, size_t done, size_t count, double fraction) {
-  if (::isatty(STDERR_FILENO) == 0) {
-    if (!problem.reached) return;
-    std::fprintf(stderr, "%zu of %zu: %s: %s\n", done, count, problem.label.c_str(), gain_text(problem).c_str());
+// A line for each problem where lines stay, one that is rewritten on a terminal.
+void show_progress(Progress& progress, const TunedProblem& problem, size_t done, size_t count, double fraction) {
+  const std::string what = fmt::format("{} of {}: {}: {}", done, count, problem.label, gain_text(problem));
+  if (!is_terminal(STDERR_FILENO)) {
+    if (problem.reached) std::fprintf(stderr, "%s\n", printable(what).c_str());
     return;
   }
-  constexpr int kWidth = 24, kText = 60;
-  const int filled = static_cast<int>(fraction * kWidth);
-  const std::string bar =
-      std::string(static_cast<size_t>(filled), '#') + std::string(static_cast<size_t>(kWidth - filled), '.');
-  const std::string text = fmt::format("{}/{} {}: {}", done, count, problem.label, gain_text(problem));
-  std::fprintf(stderr, "\r[%s] %-*.*s", bar.c_str(), kText, kText, text.c_str());
-  if (done == count) std::fprintf(stderr, "\r%*s\r", kWidth + kText + 3, "");
-  std::fflush(stderr);
+  progress.show(what, done == count ? 1 : fraction);
 }
 
 struct Totals {
@@ -133,7 +128,12 @@ int tune_command(const Arguments& arguments) {
   options.budget_seconds = arguments.budget;
   options.most = arguments.candidates;
   options.again = arguments.again;
-  if (!arguments.json || ::isatty(STDERR_FILENO) != 0) options.progress = show_progress;
+  Progress progress;
+  if (!arguments.json || is_terminal(STDERR_FILENO)) {
+    options.progress = [&](const TunedProblem& problem, size_t done, size_t count, double fraction) {
+      show_progress(progress, problem, done, count, fraction);
+    };
+  }
   const TuneReport report = driver::tune_model(arguments.model, prepared.options, options);
   if (arguments.json) {
     print_json(json_of(report));

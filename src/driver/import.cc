@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/near_miss.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -16,8 +17,10 @@ void check_shapes(const std::string& path, const ir::Graph& graph, const std::ma
     const auto port =
         std::find_if(inputs.begin(), inputs.end(), [&, &n = name](const auto& input) { return input.name == n; });
     if (port == inputs.end()) {
+      std::vector<std::string_view> known;
+      for (const ir::Graph::Port& input : inputs) known.push_back(input.name);
       fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, name), "the graph has no such input",
-           "Name one of its parameters");
+           did_you_mean(name, known) + "Name one of its parameters");
     }
     if (graph.shape(port->value) == shape) continue;
     fail(ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, name),

@@ -55,4 +55,28 @@ void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> in
   }
 }
 
+double floor_seconds(const runtime::Plan& plan) {
+  double seconds = 0;
+  for (const runtime::Step& step : plan.steps) {
+    seconds += step.floor_seconds;
+    if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) {
+      seconds += floor_seconds(*loop->body) * static_cast<double>(std::max<int64_t>(loop->trip_bound, 1));
+    }
+  }
+  return seconds;
+}
+
+size_t kernel_count(const runtime::Plan& plan) {
+  size_t count = 0;
+  for (const runtime::Step& step : plan.steps) {
+    if (std::holds_alternative<runtime::KernelStep>(step.action)) ++count;
+    if (const auto* gpu = std::get_if<runtime::CudaStep>(&step.action)) count += gpu->launches.size();
+    if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) count += kernel_count(*loop->body);
+    if (const auto* branch = std::get_if<runtime::BranchStep>(&step.action)) {
+      count += kernel_count(*branch->then_body) + kernel_count(*branch->else_body);
+    }
+  }
+  return count;
+}
+
 }  // namespace heddle::driver

@@ -13,4 +13,10 @@ namespace heddle::driver {
 void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
              int device = 0);
 
+// The least time of one run that the memory and the arithmetic of the plan's machine allow: of one thread on a CPU.
+double floor_seconds(const runtime::Plan& plan);
+
+// Steps that launch kernels, those in the bodies of loops and branches once.
+size_t kernel_count(const runtime::Plan& plan);
+
 }  // namespace heddle::driver

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/near_miss.h"
 #include "driver/compile.h"
 #include "driver/model_impl.h"
 #include "driver/plan_cache.h"
@@ -14,10 +15,10 @@
 namespace heddle {
 namespace {
 
-std::string names_of(const std::vector<runtime::Port>& ports) {
+std::vector<std::string_view> names_of(const std::vector<runtime::Port>& ports) {
   std::vector<std::string_view> names;
   for (const runtime::Port& port : ports) names.push_back(port.name);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
 }
 
 bool same_value(const Tensor& a, const Tensor& b) {
@@ -70,7 +71,7 @@ std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::stri
     const auto found = given.find(port.name);
     if (found == given.end()) {
       fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name), "it is missing",
-           fmt::format("The model's inputs are {}", names_of(plan.inputs)));
+           fmt::format("The model's inputs are {}", fmt::join(names_of(plan.inputs), ", ")));
     }
     const Tensor& tensor = found->second;
     if (!tensor.defined() || tensor.dtype() != port.dtype) {
@@ -86,7 +87,8 @@ std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::stri
                                    [&, &name = name](const runtime::Port& port) { return port.name == name; });
     if (!known) {
       fail(ErrorCode::kInvalidInput, fmt::format("input {}", name), "the model has no such input",
-           fmt::format("The model's inputs are {}", names_of(plan.inputs)));
+           did_you_mean(name, names_of(plan.inputs)) +
+               fmt::format("The model's inputs are {}", fmt::join(names_of(plan.inputs), ", ")));
     }
   }
   return inputs;

@@ -1,10 +1,14 @@
 #include "driver/options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <utility>
+#include <vector>
 
 #include "base/build_id.h"
 #include "base/check.h"
+#include "base/near_miss.h"
 #include "heddle/version.h"
 #include "jit/headers.h"
 #include "target/cuda_driver.h"
@@ -15,19 +19,40 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 
+using Words = std::vector<std::string_view>;
+
+// What others call a word of ours.
+constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
+    {"fp32", "f32"},    {"float32", "f32"}, {"float", "f32"},     {"single", "f32"},         {"fp16", "f16"},
+    {"float16", "f16"}, {"half", "f16"},    {"bfloat16", "bf16"}, {"tensorfloat32", "tf32"}, {"gpu", "cuda"},
+    {"nvidia", "cuda"}, {"x86", "cpu"},     {"host", "cpu"},      {"off", "none"},           {"full", "stitch"},
+    {"i8", "int8"},     {"u8", "uint8"},    {"fp8", "e4m3"},      {"fp64", "f64"},           {"float64", "f64"},
+    {"double", "f64"},
+};
+
+// "f32, tf32 or bf16"
+std::string listed(const Words& words) {
+  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
+[[noreturn]] void unknown_word(const char* what, std::string_view word, const Words& known) {
+  fail(ErrorCode::kInvalidArgument, what, fmt::format("\"{}\" is unknown", word),
+       meant_word(word, known) + "Use " + listed(known));
+}
+
 passes::Precision parse_precision(const std::string& text) {
   if (text == "f32") return passes::Precision::kF32;
   if (text == "tf32") return passes::Precision::kTf32;
   if (text == "f16") return passes::Precision::kF16;
   if (text == "bf16") return passes::Precision::kBF16;
-  fail(ErrorCode::kInvalidArgument, "precision", fmt::format("\"{}\" is unknown", text), "Use f32, tf32, f16 or bf16");
+  unknown_word("precision", text, {"f32", "tf32", "f16", "bf16"});
 }
 
 passes::FusionPolicy parse_fusion(const std::string& text) {
   if (text == "none") return passes::FusionPolicy::kNone;
   if (text == "basic") return passes::FusionPolicy::kBasic;
   if (text == "stitch") return passes::FusionPolicy::kStitch;
-  fail(ErrorCode::kInvalidArgument, "fusion", fmt::format("\"{}\" is unknown", text), "Use none, basic or stitch");
+  unknown_word("fusion", text, {"none", "basic", "stitch"});
 }
 
 schedule::StitchOptions parse_stitch(const std::vector<std::string>& without) {
@@ -40,8 +65,7 @@ schedule::StitchOptions parse_stitch(const std::vector<std::string>& without) {
     } else if (name == "dominant-merging") {
       options.dominant_merging = false;
     } else {
-      fail(ErrorCode::kInvalidArgument, "part of stitching", fmt::format("\"{}\" is unknown", name),
-           "Use adaptive-mapping, data-reuse or dominant-merging");
+      unknown_word("part of stitching", name, {"adaptive-mapping", "data-reuse", "dominant-merging"});
     }
   }
   return options;
@@ -54,8 +78,7 @@ schedule::ForcedMapping parse_mapping(const std::string& name) {
   if (name == "block") return ForcedMapping::kBlock;
   if (name == "cluster") return ForcedMapping::kCluster;
   if (name == "parts") return ForcedMapping::kParts;
-  fail(ErrorCode::kInvalidArgument, "mapping of stitches", fmt::format("\"{}\" is unknown", name),
-       "Use warp, block, cluster or parts");
+  unknown_word("mapping of stitches", name, {"warp", "block", "cluster", "parts"});
 }
 
 void check_gpu(const std::string& plan, const std::string& fingerprint, int device) {
@@ -77,6 +100,15 @@ void check_gpu(const std::string& plan, const std::string& fingerprint, int devi
 
 }  // namespace
 
+std::string meant_word(std::string_view word, const Words& known) {
+  for (const auto& [other, ours] : kSynonyms) {
+    if (word == other && std::find(known.begin(), known.end(), ours) != known.end()) {
+      return fmt::format("Did you mean {}? ", ours);
+    }
+  }
+  return did_you_mean(word, known);
+}
+
 Settings resolve(const CompileOptions& options) {
   if (options.threads < 0 || options.threads > kMaxThreads) {
     fail(ErrorCode::kInvalidArgument, "threads",
@@ -97,10 +129,11 @@ Settings resolve(const CompileOptions& options) {
   settings.stitch = parse_stitch(options.disabled_stitching);
   settings.stitch.mapping = parse_mapping(options.stitch_mapping);
   for (const std::string& name : options.disabled_passes) {
-    if (passes::find_pass(name) == nullptr) {
-      fail(ErrorCode::kInvalidArgument, "disabled pass", fmt::format("there is no pass \"{}\"", name),
-           "`heddle opt --list` names all");
-    }
+    if (passes::find_pass(name) != nullptr) continue;
+    Words known;
+    for (const passes::Pass& pass : passes::pipeline()) known.push_back(pass.name);
+    fail(ErrorCode::kInvalidArgument, "disabled pass", fmt::format("there is no pass \"{}\"", name),
+         did_you_mean(name, known) + "`heddle opt --list` names all");
   }
   return settings;
 }
@@ -131,7 +164,7 @@ int device_of(const std::string& target) {
     const auto [stop, error] = std::from_chars(target.data() + kPrefix.size(), end, number);
     if (error == std::errc() && stop == end && number >= 0) return number;
   }
-  fail(ErrorCode::kInvalidArgument, "target", fmt::format("\"{}\" is unknown", target), "Use cpu, cuda or cuda:N");
+  unknown_word("target", target, {"cpu", "cuda", "cuda:N"});
 }
 
 void require_device(const Settings& settings) {

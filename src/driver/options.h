@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/hash.h"
 #include "heddle/model.h"
 #include "passes/fusion/fusion.h"
@@ -30,6 +34,10 @@ void require_device(const Settings& settings);
 // Throws kDevice when kernels made for the target of this fingerprint do not run on this machine: on its CPU, or on GPU
 // `device`.
 void check_runs_here(const std::string& plan, const std::string& fingerprint, int device);
+
+// "Did you mean f16? " for a word that is none of the `known`: by what others call them ("half"), else by letters. ""
+// where none is near.
+std::string meant_word(std::string_view word, const std::vector<std::string_view>& known);
 
 // The number in "cuda:N"; 0 in "cuda" and in "cpu". Throws kInvalidArgument.
 int device_of(const std::string& target);

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/near_miss.h"
 #include "ir/rewrite.h"
 #include "ir/verify.h"
 #include "passes/canonicalize.h"
@@ -98,7 +99,7 @@ ir::Graph run_and_verify(const Pass& pass, const ir::Graph& graph, const PassCon
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kOutOfMemory) throw;
     fail(ErrorCode::kInternal, fmt::format("pass {}", pass.name), error.what(),
-         fmt::format("This is a bug in Heddle; disabling the pass {} may avoid it.", pass.name));
+         fmt::format("This is a bug in Heddle; disabling the pass {} may avoid it", pass.name));
   }
 }
 
@@ -108,7 +109,7 @@ ir::Graph run_and_verify(const Pass& pass, const ir::Graph& graph, const PassCon
     if (std::find(names.begin(), names.end(), pass.name) == names.end()) names.push_back(pass.name);
   }
   fail(ErrorCode::kInvalidArgument, fmt::format("pass \"{}\"", name), "there is no pass of this name",
-       fmt::format("The passes are {}.", fmt::join(names, ", ")));
+       did_you_mean(name, names) + fmt::format("The passes are {}", fmt::join(names, ", ")));
 }
 
 }  // namespace

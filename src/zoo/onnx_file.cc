@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <iterator>
-#include <memory>
+#include <span>
 #include <system_error>
 
 #include "base/check.h"
+#include "base/file_parts.h"
 #include "zoo/onnx_fields.h"
 
 namespace heddle::zoo {
@@ -26,57 +26,21 @@ int64_t byte_size(const Initializer& weight) {
   return element_count(weight.shape) * int64_t{sizeof(float)};
 }
 
-// A file under a temporary name, which takes its own name in commit() and is removed if that is never called.
-class NewFile {
- public:
-  explicit NewFile(fs::path path) : path_(std::move(path)), part_(path_.string() + ".part") {
-    stream_.open(part_, std::ios::binary | std::ios::trunc);
-    check("it cannot be created");
-  }
-  ~NewFile() {
-    stream_.close();
-    std::error_code ignored;
-    fs::remove(part_, ignored);
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  void write(const void* data, size_t bytes) {
-    stream_.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-    check("writing to it failed");
-    size_ += static_cast<int64_t>(bytes);
-  }
-  void write(const std::string& text) { write(text.data(), text.size()); }
-  void pad_to(int64_t offset) { write(std::string(static_cast<size_t>(offset - size_), '\0')); }
-  int64_t size() const { return size_; }
-
-  void commit() {
-    stream_.close();
-    check("writing to it failed");
-    std::error_code error;
-    fs::rename(part_, path_, error);
-    if (error) fail(ErrorCode::kFile, path_.string(), "it cannot be put in place: " + error.message());
-  }
-
- private:
-  void check(const char* why) {
-    if (!stream_) fail(ErrorCode::kFile, path_.string(), why, "Check the folder, its permissions and the free space.");
-  }
-
-  fs::path path_, part_;
-  std::ofstream stream_;
-  int64_t size_ = 0;
-};
-
-void write_values(const Initializer& weight, uint64_t seed, std::vector<float>& chunk, NewFile& file) {
+// The values of a weight, in pieces, at `offset` of a file.
+void put_values(const Initializer& weight, uint64_t seed, std::vector<float>& chunk, uint64_t offset,
+                const PutPart& put) {
   const uint64_t key = weight_key(seed, weight.name);
   const auto total = static_cast<size_t>(element_count(weight.shape));
   for (size_t begin = 0; begin < total; begin += kChunkValues) {
     const size_t count = std::min(kChunkValues, total - begin);
     chunk.resize(count);
     fill_values(weight.fill, key, begin, chunk);
-    file.write(chunk.data(), count * sizeof(float));
+    put(offset + begin * sizeof(float), std::as_bytes(std::span<const float>(chunk)));
   }
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text.data(), text.size()));
 }
 
 void append_length_field(std::string& out, protozero::pbf_tag_type tag, uint64_t length) {
@@ -171,28 +135,41 @@ void write_model(const ModelImage& image, uint64_t seed, int64_t max_inline_byte
   const fs::path data_path = path.string() + ".data";
   const std::vector<Placement> places = place_all(image, external, data_path.filename().string());
 
-  std::unique_ptr<NewFile> data_file;
-  std::vector<float> chunk;
-  if (external) data_file = std::make_unique<NewFile>(data_path);
-
-  NewFile file(path);
-  uint64_t graph_bytes = image.graph.size();
-  for (const Placement& place : places) graph_bytes += place.head.size() + static_cast<uint64_t>(place.inline_bytes);
+  uint64_t graph_bytes = image.graph.size(), data_bytes = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    graph_bytes += places[i].head.size() + static_cast<uint64_t>(places[i].inline_bytes);
+    if (places[i].external_offset < 0) continue;
+    data_bytes = static_cast<uint64_t>(places[i].external_offset + byte_size(image.initializers[i]));
+  }
   std::string header = model_header(image);
   append_length_field(header, onnx::Model::kGraph, graph_bytes);
-  file.write(header);
-  file.write(image.graph);
-  for (size_t i = 0; i < places.size(); ++i) {
-    file.write(places[i].head);
-    if (places[i].external_offset < 0) {
-      write_values(image.initializers[i], seed, chunk, file);
-    } else {
-      data_file->pad_to(places[i].external_offset);
-      write_values(image.initializers[i], seed, chunk, *data_file);
+
+  std::vector<float> chunk;
+  const auto put_model = [&](const PutPart& put) {
+    put(0, bytes_of(header));
+    put(header.size(), bytes_of(image.graph));
+    uint64_t at = header.size() + image.graph.size();
+    for (size_t i = 0; i < places.size(); ++i) {
+      put(at, bytes_of(places[i].head));
+      at += places[i].head.size();
+      if (places[i].external_offset < 0) put_values(image.initializers[i], seed, chunk, at, put);
+      at += static_cast<uint64_t>(places[i].inline_bytes);
     }
+  };
+  const auto put_data = [&](const PutPart& put) {
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (places[i].external_offset < 0) continue;
+      put_values(image.initializers[i], seed, chunk, static_cast<uint64_t>(places[i].external_offset), put);
+    }
+  };
+  if (external) write_file(data_path.string(), data_bytes, put_data, Sync::kNo);
+  try {
+    write_file(path.string(), header.size() + graph_bytes, put_model, Sync::kNo);
+  } catch (const Error&) {
+    std::error_code ignored;
+    if (external) fs::remove(data_path, ignored);
+    throw;
   }
-  if (data_file) data_file->commit();
-  file.commit();
 }
 
 }  // namespace heddle::zoo

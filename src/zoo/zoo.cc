@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <vector>
 
 #include "base/check.h"
+#include "base/near_miss.h"
 #include "zoo/models.h"
 #include "zoo/onnx_file.h"
 
@@ -50,12 +52,12 @@ constexpr std::array<Entry, 14> kEntries{{
 int64_t checked(const ModelInfo& info, std::string_view option, const Range& range, int64_t value) {
   if (value == 0) return range.fallback;
   const std::string where = fmt::format("zoo model '{}', option {}", info.name, option);
-  if (range.fallback == 0) fail(ErrorCode::kInvalidArgument, where, "this model has no such option", "Leave it out.");
+  if (range.fallback == 0) fail(ErrorCode::kInvalidArgument, where, "this model has no such option", "Leave it out");
   if (value < range.min || value > range.max || value % range.step != 0) {
     const std::string step = range.step == 1 ? "" : fmt::format(" and a multiple of {}", range.step);
     fail(ErrorCode::kInvalidArgument, where,
          fmt::format("{} is not between {} and {}{}", value, range.min, range.max, step),
-         fmt::format("The default is {}.", range.fallback));
+         fmt::format("The default is {}", range.fallback));
   }
   return value;
 }
@@ -63,10 +65,10 @@ int64_t checked(const ModelInfo& info, std::string_view option, const Range& ran
 const Entry& find(std::string_view name) {
   const auto at = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& e) { return e.info.name == name; });
   if (at != kEntries.end()) return *at;
-  std::string known;
-  for (const Entry& entry : kEntries) known += fmt::format("{}{}", known.empty() ? "" : ", ", entry.info.name);
+  std::vector<std::string_view> known;
+  for (const Entry& entry : kEntries) known.push_back(entry.info.name);
   fail(ErrorCode::kInvalidArgument, fmt::format("zoo model '{}'", name), "there is no such model",
-       "Known: " + known + ".");
+       did_you_mean(name, known) + fmt::format("Known: {}", fmt::join(known, ", ")));
 }
 
 }  // namespace

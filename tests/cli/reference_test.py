@@ -11,7 +11,7 @@ import unittest
 
 HEDDLE, PAGE = sys.argv[1], pathlib.Path(sys.argv[2])
 COMMON = "Common options"
-OF_MODELS = {"run", "bench", "verify", "explain", "tune", "compile"}
+OF_MODELS = {"inspect", "run", "bench", "verify", "explain", "tune", "compile"}
 TYPED = re.compile(r"^(?:[A-Z_]+=\S+ )*heddle ((?:kernel )?[a-z]+ [^\n#]*)", re.MULTILINE)
 NAME = re.compile(r"--?[a-zA-Z][-\w]*")
 

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/near_miss.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/op_registry.h"
 
@@ -72,7 +73,7 @@ class InputBinder {
     const auto check = [&](const std::string& name) {
       if (known(name)) return;
       fail(ErrorCode::kInvalidInput, fmt::format("input '{}'", name), "the model has no input of this name",
-           fmt::format("Its inputs are: {}", fmt::join(names_, ", ")));
+           did_you_mean(name, names_) + fmt::format("Its inputs are: {}", fmt::join(names_, ", ")));
     };
     for (const auto& item : options_.shapes) check(item.first);
     for (const auto& item : options_.values) check(item.first);
