@@ -34,7 +34,7 @@ struct CompileOptions {
   // Who shares a row or columns that a stitch kernel reduces on a GPU, to compare with what the cost model picks (""):
   // "warp", "block", "cluster" or "parts". Where that cannot be, the model picks.
   std::string stitch_mapping;
-  // Called on the thread of load() at the beginning of each stage, with the share of the work that is done (0 to 1).
+  // Called by one thread at a time, at each stage and whenever kernels are done, with the share of all work done.
   std::function<void(const std::string& stage, double fraction)> progress;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <mutex>
+#include <utility>
 
 #include "base/check.h"
 #include "base/thread_pool.h"
@@ -55,9 +57,40 @@ double compile_cost(const codegen::KernelText& kernel) {
          (has_micro_kernels ? kMicroKernels : 0);
 }
 
+// Adds up the units that threads have compiled.
+class Tally {
+ public:
+  Tally(const std::vector<KernelUnit>& units, const KernelProgress& progress) : progress_(progress) {
+    for (const KernelUnit& unit : units) {
+      units_.emplace_back(unit.kernels, unit.cost);
+      count_ += unit.kernels;
+      cost_ += unit.cost;
+    }
+    if (progress_) progress_(0, count_, 0);
+  }
+
+  void add(size_t unit) {
+    if (!progress_) return;
+    const std::lock_guard lock(mutex_);
+    const auto [kernels, cost] = std::exchange(units_[unit], {0, 0.0});  // one that is compiled again counts once
+    done_ += kernels;
+    done_cost_ += cost;
+    progress_(done_, count_, cost_ > 0 ? done_cost_ / cost_ : 1);
+  }
+
+ private:
+  const KernelProgress& progress_;
+  std::mutex mutex_;
+  std::vector<std::pair<size_t, double>> units_;
+  size_t count_ = 0, done_ = 0;
+  double cost_ = 0, done_cost_ = 0;
+};
+
 std::vector<runtime::Cubin> compile_cubins(const KernelSet& kernels, const std::vector<int>& shares,
-                                           const Target& target, int jobs, bool use_cache, bool& from_cache) {
+                                           const Target& target, int jobs, bool use_cache,
+                                           const KernelProgress& progress, bool& from_cache) {
   std::vector<KernelUnit> units = kernels.units(shares);
+  Tally tally(units, progress);
   std::vector<std::vector<runtime::Cubin>> parts(units.size());
   std::vector<uint8_t> cached(units.size());
   ThreadPool pool(std::clamp(jobs, 1, static_cast<int>(units.size())));
@@ -66,6 +99,7 @@ std::vector<runtime::Cubin> compile_cubins(const KernelSet& kernels, const std::
       bool hit = false;
       add_cubins(kernels, std::move(units[i]), target, use_cache, parts[i], hit);
       cached[i] = hit;
+      tally.add(i);
     }
   });
   from_cache = std::all_of(cached.begin(), cached.end(), [](uint8_t hit) { return hit != 0; });
@@ -112,6 +146,12 @@ std::vector<std::string> KernelSet::step_symbols() const {
   return symbols;
 }
 
+double KernelSet::cost() const {
+  double cost = 0;
+  for (const auto& [symbol, kernel] : kernels_) cost += compile_cost(kernel.text);
+  return cost;
+}
+
 std::vector<KernelUnit> KernelSet::units(const std::vector<int>& shares) const {
   std::vector<std::pair<double, const Kernel*>> order;
   for (const auto& [symbol, kernel] : kernels_) order.emplace_back(compile_cost(kernel.text), &kernel);
@@ -126,6 +166,8 @@ std::vector<KernelUnit> KernelSet::units(const std::vector<int>& shares) const {
     parts[least].push_back(&kernel->text);
     units[least].symbols.insert(units[least].symbols.end(), kernel->symbols.begin(), kernel->symbols.end());
     filled[least] += cost / shares[least];
+    ++units[least].kernels;
+    units[least].cost += cost;
   }
   for (size_t i = 0; i < cut; ++i) units[i].text = codegen::join_texts(parts[i]);
   return units;
@@ -145,7 +187,8 @@ KernelUnit KernelSet::unit_of(const std::set<std::string>& symbols) const {
   return unit;
 }
 
-MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache) {
+MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
+                            const KernelProgress& progress) {
   MachineCode code;
   if (kernels.size() == 0) return code;
   if (target.kind == TargetKind::kCuda) {
@@ -154,13 +197,19 @@ MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int 
     constexpr int kLarge = 4;
     std::vector<int> shares(static_cast<size_t>(jobs), kLarge);
     if (!target.cuda.emulated) shares.resize(2 * shares.size(), 1);
-    code.cubins = compile_cubins(kernels, shares, target, jobs, use_cache, code.from_cache);
+    code.cubins = compile_cubins(kernels, shares, target, jobs, use_cache, progress, code.from_cache);
     return code;
   }
+  // Each unit costs its headers once more: as many as jobs, and more only where one would take some five seconds, so
+  // that jobs end together and somebody who waits sees them.
+  constexpr double kLargeUnit = 150e3;
+  const auto wanted = std::max(static_cast<size_t>(jobs), static_cast<size_t>(kernels.cost() / kLargeUnit));
+  std::vector<KernelUnit> units = kernels.units(std::vector<int>(wanted, 1));
+  Tally tally(units, progress);
   std::vector<std::string> texts;
-  for (KernelUnit& unit : kernels.units(std::vector<int>(static_cast<size_t>(jobs), 1)))
-    texts.push_back(std::move(unit.text));
-  jit::CompiledLibrary library = jit::compile(texts, target, jobs, use_cache, kernels.step_symbols());
+  for (KernelUnit& unit : units) texts.push_back(std::move(unit.text));
+  jit::Recipe recipe{jit::compile_flags(target.cpu), {""}, {}, [&](size_t unit) { tally.add(unit); }};
+  jit::CompiledLibrary library = jit::compile(texts, std::move(recipe), jobs, use_cache, kernels.step_symbols());
   code.library = std::move(library.bytes);
   code.from_cache = library.from_cache;
   return code;

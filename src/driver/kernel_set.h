@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -13,6 +14,8 @@ namespace heddle::driver {
 struct KernelUnit {
   std::string text;
   std::vector<std::string> symbols;  // that launches name; on a GPU only
+  size_t kernels = 0;
+  double cost = 0;  // of compiling it, in a measure of its own
 };
 
 // The texts of a model's kernels by symbol: layers share those that they have in common.
@@ -24,6 +27,8 @@ class KernelSet {
   size_t size() const;
   // On a CPU: the symbols that steps name.
   std::vector<std::string> step_symbols() const;
+  // What compiling all costs, in the measure of KernelUnit::cost.
+  double cost() const;
   // Cut into translation units that take about these shares of the time to compile all, as long as there are kernels.
   std::vector<KernelUnit> units(const std::vector<int>& shares) const;
   // The kernels that launch any of these, in one unit. On a GPU only.
@@ -45,7 +50,11 @@ struct MachineCode {
   bool from_cache = false;
 };
 
+// Told, by one thread at a time, of kernels that are compiled: how many of how many, and their share of the work.
+using KernelProgress = std::function<void(size_t done, size_t count, double share)>;
+
 // `jobs` units at a time. Throws what jit::compile and jit::compile_cubin throw.
-MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache);
+MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
+                            const KernelProgress& progress = {});
 
 }  // namespace heddle::driver

@@ -106,6 +106,7 @@ std::string build(const Compiler& compiler, const Recipe& recipe, const std::vec
       command.insert(command.end(), recipe.flags.begin(), recipe.flags.end());
       const ProcessResult result = run_process(command, file(i, ".log"));
       if (result.status != 0) compiler_failed(compiler, "compiling kernels", result);
+      if (recipe.compiled) recipe.compiled(i);
     }
   });
 
@@ -210,7 +211,7 @@ std::vector<std::string> compile_flags(const CpuTarget& target) {
 CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache,
                         const Symbols& symbols) {
   HEDDLE_CHECK(target.kind == TargetKind::kCpu);
-  return compile(units, Recipe{compile_flags(target.cpu), {""}, {}}, jobs, use_cache, symbols);
+  return compile(units, Recipe{compile_flags(target.cpu), {""}, {}, {}}, jobs, use_cache, symbols);
 }
 
 CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,

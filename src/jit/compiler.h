@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct Recipe {
   std::vector<std::string> flags;
   std::vector<std::string> header_folders = {""};  // searched in order; below the folder that holds the tile headers
   std::vector<std::string> link_flags;
+  std::function<void(size_t unit)> compiled = {};  // told of each unit that is compiled, on the thread that compiled it
 };
 
 struct CompiledLibrary {

@@ -296,7 +296,7 @@ class Terminal(Case):
     def test_progress_and_colours(self):
         self.write("m.onnx", linear())
         written = self.on_terminal("run", "m.onnx")
-        self.assertRegex(written, r"\r\[#*\.*\] \w+")
+        self.assertRegex(written, r"\r\[#*\.*\] kernels 0 of \d")
         self.assertIn("\x1b[1m", written)
         self.assertNotIn("[#", "\n".join(self.shown(written)))  # nothing of it stays
         for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
