@@ -60,6 +60,10 @@ HEDDLE_API heddle_options* heddle_options_new(void);
 HEDDLE_API int heddle_options_set(heddle_options* options, const char* key, const char* value, heddle_error** error);
 HEDDLE_API int heddle_options_set_shape(heddle_options* options, const char* input, const int64_t* shape, size_t rank,
                                         heddle_error** error);
+/* The values, both ends included, that a symbolic extent takes: by its name in the model ("seq") or by input and
+ * dimension ("x.1"). Kernels for them are compiled in the background from heddle_model_load() on. */
+HEDDLE_API int heddle_options_set_range(heddle_options* options, const char* extent, int64_t min, int64_t max,
+                                        heddle_error** error);
 HEDDLE_API void heddle_options_free(heddle_options* options);
 
 /* Reads an ONNX file or a plan file and compiles it, or takes it from the cache. `options` may be NULL. */

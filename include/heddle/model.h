@@ -12,6 +12,11 @@
 
 namespace heddle {
 
+// Values that an extent takes, both ends included.
+struct ExtentRange {
+  int64_t min = 1, max = 1;
+};
+
 struct CompileOptions {
   // "cpu", "cuda", "cuda:1". A plan file runs on the kind of device that it was made for, on GPU 0 unless this says
   // another.
@@ -27,6 +32,15 @@ struct CompileOptions {
   std::map<std::string, Shape> shapes;
   // Input name -> value, for inputs that decide shapes (the shape operand of a Reshape). Others are ignored.
   std::map<std::string, Tensor> values;
+
+  // Ranges of symbolic extents, by their name in the model ("seq") or by input and dimension ("x.1"). load() compiles
+  // for the largest values where `shapes` says nothing, and a thread of the model compiles kernels for the rest of the
+  // ranges meanwhile, so that run() seldom waits for a compiler. Other values remain allowed. CPU only.
+  std::map<std::string, ExtentRange> ranges;
+  // What a model keeps for shapes other than those of load(): so many plans, which may need so much memory in one run.
+  // The plan that was not used for longest goes first; the newest always stays, and runs in flight keep theirs.
+  size_t max_plans = 64;
+  int64_t max_plan_bytes = int64_t{1} << 30;
 
   std::vector<std::string> disabled_passes;  // names as `heddle opt --list` prints them
   // Parts of the stitching optimiser to do without: "adaptive-mapping", "data-reuse", "dominant-merging".
@@ -44,7 +58,7 @@ struct PortInfo {
   Shape shape;
 };
 
-// A compiled model: one plan for each set of input shapes that it has met. Copies share it; run() may be called from
+// A compiled model: a plan for each set of input shapes that it met lately. Copies share it; run() may be called from
 // several threads at once.
 class HEDDLE_API Model {
  public:
@@ -56,8 +70,10 @@ class HEDDLE_API Model {
   const std::vector<PortInfo>& outputs() const;
 
   // Inputs by name; all are required and dtypes must match. Shapes other than those of load() are compiled for when
-  // they first occur (a model from a plan file refuses them), one after another; runs in known shapes do not wait for
-  // that. Returns the outputs in order. Throws Error: kInvalidInput, and whatever compiling or running can throw.
+  // they occur (a model from a plan file refuses them), one after another; runs in known shapes do not wait for that.
+  // On a CPU their kernels take what varies as arguments, so that most shapes after the first few need no compiler;
+  // such kernels may round otherwise than those of load(). Returns the outputs in order. Throws Error: kInvalidInput,
+  // and whatever compiling or running can throw.
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
 
   // Writes a plan file, for the shapes of load(), that load() takes in place of the model, without compiler or source.

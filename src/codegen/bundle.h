@@ -5,6 +5,6 @@
 
 namespace heddle::codegen {
 
-KernelSource emit_bundle(const schedule::BundleDesc& bundle);
+KernelSource emit_bundle(const schedule::BundleDesc& bundle, size_t operands, bool marked = false);
 
 }  // namespace heddle::codegen

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/numbers.h"
 #include "schedule/kernel_desc.h"
 #include "target/cuda_launch.h"
 
@@ -35,9 +36,13 @@ struct KernelSource : KernelText {
   int64_t scratch_bytes = 0;  // per thread
   std::vector<CudaLaunch> launches;
   int64_t workspace_bytes = 0, counter_bytes = 0;
+  // CPU: what an operand after the last one of the description holds; empty: there is none.
+  std::vector<int64_t> arguments;
 };
 
-KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target);
+// On a CPU `choice` may make arguments of numbers; without it the text has literals only.
+KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target,
+                  NumberChoice* choice = nullptr);
 
 // Joins texts into one translation unit; repeated symbols are taken once.
 std::string join_texts(const std::vector<const KernelText*>& texts);

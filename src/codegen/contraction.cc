@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "codegen/functor_members.h"
 #include "codegen/includes.h"
+#include "codegen/numbers.h"
 #include "codegen/scalar.h"
 #include "codegen/stitch.h"
 #include "codegen/writer.h"
@@ -30,15 +31,18 @@ using schedule::WindowDesc;
 using schedule::WinogradDesc;
 
 // The numbers of a problem in the text of its kernel: literals or, where kernels of different sizes are to be one, the
-// elements of an array that they are called with.
+// elements of an array that they are called with, or marked.
 class Sizes {
  public:
-  explicit Sizes(bool shared) : shared_(shared) {}
+  enum class Form : uint8_t { kLiteral, kShared, kMarked };
+  explicit Sizes(Form form) : form_(form) {}
 
-  bool shared() const { return shared_; }
+  bool shared() const { return form_ == Form::kShared; }
+  bool marked() const { return form_ == Form::kMarked; }
   const std::vector<int64_t>& values() const { return values_; }
   std::string operator()(int64_t value) {
-    if (!shared_) return fmt::format("{}", value);
+    if (form_ == Form::kMarked) return marked_always(value);
+    if (form_ == Form::kLiteral) return fmt::format("{}", value);
     values_.push_back(value);
     return fmt::format("s[{}]", values_.size() - 1);
   }
@@ -58,7 +62,7 @@ class Sizes {
   }
 
  private:
-  bool shared_;
+  Form form_;
   std::vector<int64_t> values_;
 };
 
@@ -81,6 +85,7 @@ std::string initialisers(const KernelDesc& desc, const FunctorMembers& members, 
   std::vector<std::string> values;
   for (const uint32_t id : members.used_operands()) values.push_back(argument(desc, id));
   for (const int64_t number : members.numbers()) values.push_back(sizes(number));
+  if (members.marked()) values.push_back(argument_array(desc.operands.size()));
   return fmt::format("{{{}}}", fmt::join(values, ", "));
 }
 
@@ -103,10 +108,21 @@ Names epilogue_names(const FunctorMembers& members, const Epilogue& e) {
   return names;
 }
 
-void split_column(Writer& out, const Epilogue& e) {
+void split_column(Writer& out, const FunctorMembers& members, const Epilogue& e) {
   if (e.pool.indices.extent(e.col_outer) <= 1) return;
-  out.line("[[maybe_unused]] const int64_t col_outer = col / {};", e.split);
-  out.line("col %= {};", e.split);
+  const std::string split = members.marked() ? marked(e.split) : fmt::format("{}", e.split);
+  out.line("[[maybe_unused]] const int64_t col_outer = col / {};", split);
+  out.line("col %= {};", split);
+}
+
+// The emitter for the body of a functor's member, of which nothing is written yet.
+ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out) {
+  ScalarEmitter emitter(pool, std::move(names), out);
+  if (members.marked()) {
+    out.raw(argument_line("this->arguments"));
+    emitter.mark_numbers();
+  }
+  return emitter;
 }
 
 // The functor's member `lines` (tile/kernel/cpu/gemm.h): results, and operands that have rows of their own.
@@ -115,8 +131,8 @@ void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) 
   out.open(
       "TILE_INLINE void lines([[maybe_unused]] int64_t batch, [[maybe_unused]] int64_t row, "
       "[[maybe_unused]] int64_t col, const Visit& visit) const {");
-  split_column(out, e);
-  ScalarEmitter emitter(e.pool, epilogue_names(members, e), out);
+  ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
+  split_column(out, members, e);
   emitter.set_lanes(Lanes{e.col, "1", "1"});
   const auto visit = [&](uint32_t operand, const schedule::Index& at) {
     if (is_dynamic(e.pool, at) || emitter.lane_stride(at) != 1) return;
@@ -134,14 +150,15 @@ void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) 
 }
 
 // Writes the functor and returns its members.
-FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e, bool shared) {
+FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e, const Sizes& sizes) {
   FunctorMembers members(e.pool, desc.operands);
   for (const Epilogue::Store& store : e.stores) {
     members.use_operand(store.operand);
     members.use(store.at);
     members.use(store.value);
   }
-  if (!shared) members.drop_numbers();
+  if (!sizes.shared()) members.drop_numbers();
+  if (sizes.marked()) members.mark_numbers();
   out.open("struct Epilogue {");
   members.declare(out);
   out.raw("template <int W, typename N>");
@@ -149,8 +166,8 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
       fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, [[maybe_unused]] int64_t batch, "
                   "[[maybe_unused]] int64_t row, [[maybe_unused]] int64_t col, N n) const {{",
                   computed_type(e.accumulator)));
-  split_column(out, e);
-  ScalarEmitter emitter(e.pool, epilogue_names(members, e), out);
+  ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
+  split_column(out, members, e);
   emitter.set_lanes(Lanes{e.col, "W", "n"});
   for (const Epilogue::Store& store : e.stores) {
     const std::string buffer = fmt::format("p{}", store.operand);
@@ -178,10 +195,11 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
 
 // A functor that computes an operand of a GEMM: lanes along the last of its three loops.
 FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDesc& gemm, const GemmOperand& operand,
-                              DType compute, const char* name) {
+                              DType compute, const char* name, const Sizes& sizes) {
   FunctorMembers members(gemm.pool, desc.operands);
   members.use(operand.element);
   members.drop_numbers();
+  if (sizes.marked()) members.mark_numbers();
   out.open(fmt::format("struct {} {{", name));
   members.declare(out);
   out.raw("template <int W, typename N>");
@@ -191,7 +209,7 @@ FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDes
                   computed_type(compute)));
   Names names = members.names();
   for (size_t i = 0; i < 3; ++i) names.vars[operand.vars[i]] = fmt::format("i{}", i);
-  ScalarEmitter emitter(gemm.pool, std::move(names), out);
+  ScalarEmitter emitter = body_emitter(gemm.pool, std::move(names), members, out);
   emitter.set_lanes(Lanes{operand.vars[2], "W", "n"});
   const std::string value = emitter.vector(operand.element);
   out.line("return tile::convert<{}>({});", computed_type(compute), value);
@@ -244,7 +262,7 @@ KernelText text_of(const MicroTable& table) {
 
 struct Emission {
   Writer out;
-  Sizes sizes{false};
+  Sizes sizes{Sizes::Form::kLiteral};
   std::optional<MicroTable> micro;
   std::vector<std::string> includes;
   int64_t tasks = 1, scratch_bytes = 0;
@@ -265,15 +283,16 @@ std::string shared_parameters(const Emission& e) {
   return fmt::format("const {}& micro, const int64_t* s, ", e.micro->type);
 }
 
-void open_kernel(Emission& e) {
+void open_kernel(Emission& e, const KernelDesc& desc) {
   e.out.close("}  // namespace");
   const bool shared = e.sizes.shared();
   e.out.open((shared ? signature(kDefined, kName, shared_parameters(e)) : signature("extern \"C\"", kName)) + " {");
+  if (e.sizes.marked()) e.out.raw(argument_line(argument_array(desc.operands.size())));
 }
 
 // How the shape of a problem is declared.
 std::string_view constness(const Sizes& sizes) {
-  return sizes.shared() ? "const" : "constexpr";
+  return sizes.shared() || sizes.marked() ? "const" : "constexpr";
 }
 
 std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::string_view compute, bool is_a,
@@ -294,20 +313,27 @@ std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::stri
   return fmt::format("tile::{}<{}, {}>{}", is_a ? "CopiedA" : "StridedB", compute, stored, strided);
 }
 
+// Rows as micro tiles of `height` and one less.
+tile::RowSplit split_into(int64_t rows, int64_t height) {
+  const int64_t tiles = rows <= 0 ? 0 : (rows + height - 1) / height, tall = rows - tiles * (height - 1);
+  HEDDLE_CHECK(tall >= 0, "{} rows are no tiles of {} and {}", rows, height, height - 1);
+  return {height, tiles, tiles == 0 ? 0 : tall};
+}
+
 void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const GemmDesc& gemm,
                const schedule::Config& config, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/gemm.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
   std::optional<FunctorMembers> computed_a, computed_b;
   if (gemm.a.form == GemmOperand::Form::kComputed) {
-    computed_a.emplace(write_computed(e.out, desc, gemm, gemm.a, c.compute, "ComputedA"));
+    computed_a.emplace(write_computed(e.out, desc, gemm, gemm.a, c.compute, "ComputedA", e.sizes));
   }
   if (gemm.b.form == GemmOperand::Form::kComputed) {
-    computed_b.emplace(write_computed(e.out, desc, gemm, gemm.b, c.compute, "ComputedB"));
+    computed_b.emplace(write_computed(e.out, desc, gemm, gemm.b, c.compute, "ComputedB", e.sizes));
   }
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes.shared());
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
   tile::GemmShape s = gemm.shape;
-  const tile::RowSplit rows = tile::split_rows(s.m, config.micro_m);
+  const tile::RowSplit rows = split_into(s.m, config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
   s.block_tiles = config.tile_m / config.micro_m, s.block_panels = config.tile_n / config.micro_n;
   e.tasks = s.tasks(config.micro_n);
@@ -317,7 +343,7 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a, packs_b);
   const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
   e.micro = micro_table(compute, as_stored ? storage_type(gemm.b.dtype) : compute, config, s.n, lanes);
-  open_kernel(e);
+  open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.list(s.batch);
   e.out.line("{} tile::GemmShape shape{{.batch = {}, {}}};", constness(z), batch,
@@ -337,7 +363,7 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
 
 template <size_t N>
 std::string list(const int64_t (&values)[N]) {
-  return Sizes(false).list(values);
+  return Sizes(Sizes::Form::kLiteral).list(values);
 }
 
 // The window itself is part of the text: loops over it unroll.
@@ -352,16 +378,16 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                const schedule::Config& config, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/conv.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes.shared());
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
   tile::ConvShape s = conv.shape;
-  const tile::RowSplit rows = tile::split_rows(s.out[2], config.micro_m);
+  const tile::RowSplit rows = split_into(s.out[2], config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
   s.block_rows = config.tile_m, s.block_panels = config.tile_n / config.micro_n;
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes =
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), !conv.direct);
   e.micro = micro_table(compute, storage_type(desc.operands[1].dtype), config, s.o, lanes);
-  open_kernel(e);
+  open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.folded(s.batch), groups = z.folded(s.groups),
                     channels = z.fields({{"c", s.c}, {"o", s.o}});
@@ -387,7 +413,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
 void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WinogradDesc& winograd,
                    const schedule::Config& config, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/winograd.h", "tile/op/lanes.h", "tile/op/math.h"};
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes.shared());
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
   tile::WinogradShape s = winograd.shape;
   const tile::RowSplit rows = tile::split_rows(config.tile_m, config.micro_m);
   s.block_tiles = config.tile_m, s.row_tiles = rows.tiles, s.tall = rows.tall;
@@ -395,11 +421,16 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes = s.scratch_bytes(config.micro_n);
   e.micro = micro_table("float", "float", config, s.o, lanes, false);
-  open_kernel(e);
-  e.out.line(
-      "constexpr tile::WinogradShape shape{{.batch = {}, .c = {}, .o = {}, .in = {}, .out = {}, .low = {}, "
-      ".block_tiles = {}, .row_tiles = {}, .tall = {}, .block_panels = {}}};",
-      s.batch, s.c, s.o, list(s.in), list(s.out), list(s.low), s.block_tiles, s.row_tiles, s.tall, s.block_panels);
+  open_kernel(e, desc);
+  Sizes& z = e.sizes;
+  const std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
+  const std::string in = z.list(s.in), out = z.list(s.out);
+  e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, {}}};", constness(z), extents, in, out,
+             list(s.low),
+             z.fields({{"block_tiles", s.block_tiles},
+                       {"row_tiles", s.row_tiles},
+                       {"tall", s.tall},
+                       {"block_panels", s.block_panels}}));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   e.out.line(
       "tile::winograd<{}>({}, shape, {}, static_cast<const float*>(operands[1]), epilogue, scratch, begin, end);",
@@ -410,14 +441,15 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
 void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& window) {
   e.includes = {"tile/kernel/cpu/window.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes.shared());
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
   const tile::WindowShape& s = window.shape;
   e.tasks = s.tasks();
-  open_kernel(e);
-  e.out.line("constexpr tile::WindowShape shape{{.batch = {}, .c = {}, {}}};", s.batch, s.c, window_fields(s, e.sizes));
+  open_kernel(e, desc);
+  const std::string extents = e.sizes.fields({{"batch", s.batch}, {"c", s.c}});
+  e.out.line("{} tile::WindowShape shape{{{}, {}}};", constness(e.sizes), extents, window_fields(s, e.sizes));
   if (window.filters) {
     e.out.line("const tile::DepthwiseOp<{}, {}> op{{{}, {}}};", compute, storage_type(window.w), argument(desc, 1),
-               s.c);
+               e.sizes(s.c));
   } else {
     const std::string kind = window.kind == "sum"    ? "kSum"
                              : window.kind == "prod" ? "kProd"
@@ -435,13 +467,18 @@ void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack) {
   const tile::PanelSource& s = pack.source;
   const int64_t panels = tile::panel_count(s.n, pack.width);
   e.tasks = s.groups * panels;
-  open_kernel(e);
-  e.out.line("constexpr tile::PanelSource source{{{}, {}, {}, {}, {}, {}, {}, {}}};", s.groups, s.group_stride, s.outer,
-             s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride);
+  open_kernel(e, desc);
+  Sizes& z = e.sizes;
+  std::vector<std::string> fields;
+  for (const int64_t field :
+       {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride}) {
+    fields.push_back(z(field));
+  }
+  e.out.line("{} tile::PanelSource source{{{}}};", constness(z), fmt::join(fields, ", "));
   e.out.open("for (int64_t task = begin; task < end; ++task) {");
   e.out.line("tile::pack_panel({} + task * {}, {} + {}, source, {}, task / {}, task % {}, [](auto x) {{ return x; }});",
-             argument(desc, 1), s.outer * s.inner * pack.width, argument(desc, 0), pack.offset, pack.width, panels,
-             panels);
+             argument(desc, 1), z(s.outer * s.inner * pack.width), argument(desc, 0), z(pack.offset), pack.width,
+             z(panels), z(panels));
   e.out.close();
   e.out.close();
 }
@@ -463,10 +500,11 @@ bool shares_sizes(const ContractionDesc& c) {
   return false;
 }
 
-Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target) {
+Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target,
+               bool marked) {
   const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
   Emission e;
-  e.sizes = Sizes(shares_sizes(c));
+  e.sizes = Sizes(marked ? Sizes::Form::kMarked : shares_sizes(c) ? Sizes::Form::kShared : Sizes::Form::kLiteral);
   e.out.open(fmt::format("namespace {}_parts {{", kName));
   e.out.open("namespace {");
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
@@ -498,8 +536,8 @@ std::string calling(const KernelText& shared, const Emission& e) {
 }  // namespace
 
 KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
-                              const schedule::Config& config, const Target& target) {
-  Emission e = write(desc, contraction, config, target);
+                              const schedule::Config& config, const Target& target, bool marked) {
+  Emission e = write(desc, contraction, config, target, marked);
   KernelSource source;
   source.includes = e.includes;
   source.text = e.out.text();
@@ -516,7 +554,7 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
     source.text = declaration(*e.micro) + source.text;
   }
   if (e.micro) source.others.push_back(text_of(*e.micro));
-  source.symbol = name_kernel(source.text, config.algorithm, kName);
+  source.symbol = marked ? config.algorithm : name_kernel(source.text, config.algorithm, kName);
   return source;
 }
 

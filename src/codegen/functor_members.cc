@@ -52,7 +52,8 @@ std::string FunctorMembers::pointer_type(uint32_t operand) const {
 void FunctorMembers::declare(Writer& out) const {
   for (uint32_t id : used_) out.line("{} p{};", pointer_type(id), id);
   for (size_t i = 0; i < numbers_.size(); ++i) out.line("int64_t s{};", i);
-  if (used_.empty() && numbers_.empty()) out.line("int64_t unused;");
+  if (marked_) out.raw("const int64_t* arguments;");
+  if (used_.empty() && numbers_.empty() && !marked_) out.line("int64_t unused;");
 }
 
 int FunctorMembers::alignment(uint32_t operand, const Index& at, schedule::VarId lane) const {

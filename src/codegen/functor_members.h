@@ -30,6 +30,12 @@ class FunctorMembers {
   const std::vector<int64_t>& numbers() const { return numbers_; }
   // Strides are literals instead.
   void drop_numbers() { numbers_.clear(); }
+  // Numbers get marks instead; the last member is the array of arguments.
+  void mark_numbers() {
+    numbers_.clear();
+    marked_ = true;
+  }
+  bool marked() const { return marked_; }
 
   // "const tile::half*"
   std::string pointer_type(uint32_t operand) const;
@@ -45,6 +51,7 @@ class FunctorMembers {
   std::set<uint32_t> used_;
   std::vector<int64_t> numbers_;  // in order of first use, so that names do not depend on values
   std::set<schedule::ExprId> seen_;
+  bool marked_ = false;
 };
 
 }  // namespace heddle::codegen

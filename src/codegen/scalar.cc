@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "codegen/numbers.h"
 
 namespace heddle::codegen {
 
@@ -143,6 +144,13 @@ std::string ScalarEmitter::declare(ExprId e, const std::string& text) {
 }
 
 std::string ScalarEmitter::literal(const Expr& e) const {
+  const std::string plain = plain_literal(e);
+  const bool finite = !is_float(e.dtype) || std::isfinite(std::bit_cast<double>(e.bits));
+  if (!marked_ || e.dtype == DType::kBool || !finite) return plain;
+  return marked(computed_type(e.dtype), static_cast<int64_t>(e.bits), plain);
+}
+
+std::string ScalarEmitter::plain_literal(const Expr& e) const {
   const std::string_view type = computed_type(e.dtype);
   if (!is_float(e.dtype)) {
     if (e.dtype == DType::kI64) {
@@ -208,8 +216,12 @@ std::optional<int64_t> ScalarEmitter::lane_stride(const Index& at) const {
 }
 
 std::string ScalarEmitter::number(int64_t value) const {
-  const auto name = names_.numbers.find(value);
-  return name == names_.numbers.end() ? fmt::format("{}", value) : name->second;
+  if (const auto name = names_.numbers.find(value); name != names_.numbers.end()) return name->second;
+  return marked_ ? marked(value) : fmt::format("{}", value);
+}
+
+std::string ScalarEmitter::extent(int64_t value) const {
+  return marked_ ? marked(value) : fmt::format("{}", value);
 }
 
 std::map<schedule::VarId, int64_t> ScalarEmitter::multiples() const {
@@ -241,20 +253,20 @@ std::string ScalarEmitter::index(const Index& at) {
       case Atom::Kind::kMod: {
         const bool natural = pool_.indices.range(atom.arg).lo >= 0;
         const bool div = atom.kind == Atom::Kind::kDiv;
-        term = natural ? fmt::format("({}) {} {}", index(atom.arg), div ? '/' : '%', atom.a)
-                       : fmt::format("tile::floor_{}({}, {})", div ? "div" : "mod", index(atom.arg), atom.a);
+        term = natural ? fmt::format("({}) {} {}", index(atom.arg), div ? '/' : '%', extent(atom.a))
+                       : fmt::format("tile::floor_{}({}, {})", div ? "div" : "mod", index(atom.arg), extent(atom.a));
         if (natural) term = "(" + term + ")";
         break;
       }
       case Atom::Kind::kClamp:
-        term = fmt::format("tile::clamp_index({}, {}, {})", index(atom.arg), atom.a, atom.b);
+        term = fmt::format("tile::clamp_index({}, {}, {})", index(atom.arg), extent(atom.a), extent(atom.b));
         break;
       case Atom::Kind::kReflect:
-        term = fmt::format("tile::reflect_index({}, {})", index(atom.arg), atom.a);
+        term = fmt::format("tile::reflect_index({}, {})", index(atom.arg), extent(atom.a));
         break;
       case Atom::Kind::kDynamic:
         term = fmt::format("tile::wrap_index({}, {})",
-                           value(atom.id).literal ? value(atom.id).text : value(atom.id).text + ".v", atom.a);
+                           value(atom.id).literal ? value(atom.id).text : value(atom.id).text + ".v", extent(atom.a));
         if (style_.index != "int64_t") term = fmt::format("{}({})", style_.index, term);
         break;
     }
@@ -313,7 +325,7 @@ TextValue ScalarEmitter::write_load(ExprId e) {
   } else if (*stride == 1) {
     text = fmt::format("tile::fetch<{}>({}, {})", lanes_->width, pointer, lanes_->count);
   } else {
-    text = fmt::format("tile::fetch_strided<{}>({}, {}, {})", lanes_->width, pointer, *stride, lanes_->count);
+    text = fmt::format("tile::fetch_strided<{}>({}, {}, {})", lanes_->width, pointer, extent(*stride), lanes_->count);
   }
   int mask_bytes = 0;
   if (expr.dtype == DType::kBool) {
@@ -375,8 +387,8 @@ std::string ScalarEmitter::condition(const Expr& guard) {
   const schedule::Range r = pool_.indices.range(guard.index);
   const std::string at = index(guard.index);
   std::string text;
-  if (r.lo < guard.lo) text = fmt::format("{} >= {}", at, guard.lo);
-  if (r.hi >= guard.hi) text += fmt::format("{}{} < {}", text.empty() ? "" : " && ", at, guard.hi);
+  if (r.lo < guard.lo) text = fmt::format("{} >= {}", at, extent(guard.lo));
+  if (r.hi >= guard.hi) text += fmt::format("{}{} < {}", text.empty() ? "" : " && ", at, extent(guard.hi));
   return text.empty() ? "true" : text;
 }
 
@@ -461,7 +473,7 @@ void ScalarEmitter::store(const std::string& buffer, DType storage, const Index&
   } else if (*stride == 1) {
     out_.line("tile::put{}({}, {}, {});", stream ? "_stream" : "", pointer, text, lanes_->count);
   } else {
-    out_.line("tile::put_strided({}, {}, {}, {});", pointer, *stride, text, lanes_->count);
+    out_.line("tile::put_strided({}, {}, {}, {});", pointer, extent(*stride), text, lanes_->count);
   }
 }
 

@@ -44,7 +44,7 @@ struct Style {
   bool cuda = false;                                  // accesses name their alignment, there are no partial vectors
   std::string index = "int64_t";                      // the type of loop variables
   std::map<schedule::VarId, int64_t> multiples = {};  // divisors of variables
-  bool fast = false;    // results are rounded to 16 bits or fewer: tile/op/cuda/fast.h serves
+  bool fast = false;  // results are rounded to 16 bits or fewer: tile/op/cuda/fast.h serves
 };
 
 std::string_view storage_type(DType dtype);   // "tile::half"
@@ -67,6 +67,8 @@ class ScalarEmitter {
   const Names& names() const { return names_; }
   void set_lanes(std::optional<Lanes> lanes) { lanes_ = std::move(lanes); }
   void set_style(Style style) { style_ = std::move(style); }
+  // Numbers that the compiler need not know get marks (numbers.h), unless names() has variables for them.
+  void mark_numbers() { marked_ = true; }
   // The value that is stored next is rounded to 16 bits: short forms serve for it, and for what loses little by them
   // below it. nullopt: it is not.
   void set_rounded(std::optional<schedule::ExprId> value) { rounded_ = value; }
@@ -127,7 +129,9 @@ class ScalarEmitter {
   std::string pointer(const schedule::Expr& load);
   const char* load_kind(uint32_t buffer) const;
   std::string literal(const schedule::Expr& e) const;
+  std::string plain_literal(const schedule::Expr& e) const;
   std::string number(int64_t value) const;
+  std::string extent(int64_t value) const;
   const std::string& width(bool wide) const;
 
   const schedule::ExprPool& pool_;
@@ -135,6 +139,7 @@ class ScalarEmitter {
   Writer& out_;
   std::optional<Lanes> lanes_;
   Style style_;
+  bool marked_ = false;
   std::optional<schedule::ExprId> rounded_;
   std::vector<std::map<schedule::ExprId, TextValue>> scopes_;
   // Divisors that a loop shares, prepared before it: name and depth of their scope.

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "codegen/includes.h"
+#include "codegen/numbers.h"
 #include "codegen/scalar.h"
 #include "schedule/cost.h"
 
@@ -22,21 +23,6 @@ using schedule::Stage;
 using schedule::StitchDesc;
 using schedule::Store;
 using schedule::VarId;
-
-namespace {
-
-// Comments say which nodes of the model a line is for, and layers of different names share kernels.
-std::string without_comments(std::string_view text) {
-  std::string rest;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
-    rest.append(line.substr(0, line.find("//"))).push_back('\n');
-  }
-  return rest;
-}
-
-}  // namespace
 
 std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
   const std::string symbol = fmt::format("{}_{}", prefix, hash_text(without_comments(text)).hex().substr(0, 16));
@@ -60,8 +46,10 @@ std::string combiner(Combine c) {
 
 class StitchWriter {
  public:
-  StitchWriter(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config)
-      : desc_(desc), body_(body), config_(config), emitter_(body.pool, Names{}, out_) {}
+  StitchWriter(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config, bool marked)
+      : desc_(desc), body_(body), config_(config), marked_(marked), emitter_(body.pool, Names{}, out_) {
+    if (marked) emitter_.mark_numbers();
+  }
 
   KernelSource run() {
     out_.comment(body_.title);
@@ -69,12 +57,14 @@ class StitchWriter {
       out_.comment(fmt::format("  {}: {}, {}", choice.value, to_string(choice.scheme), choice.reason));
     }
     out_.open("extern \"C\" void KERNEL_NAME(void* const* operands, void* scratch, int64_t begin, int64_t end) {");
+    if (marked_) out_.raw(argument_line(argument_array(desc_.operands.size())));
     out_.raw("constexpr int W = tile::kLanes;");
     declare_operands();
     const int64_t scratch_bytes = declare_scratch();
     const int64_t grid = body_.grid_size(), tasks = std::clamp<int64_t>(config_.tasks, 1, std::max<int64_t>(grid, 1));
-    const std::string first = tasks == grid ? "begin" : fmt::format("begin * {} / {}", grid, tasks);
-    const std::string last = tasks == grid ? "end" : fmt::format("end * {} / {}", grid, tasks);
+    const bool direct = tasks == grid && !marked_;
+    const std::string first = direct ? "begin" : fmt::format("begin * {} / {}", any_number(grid), any_number(tasks));
+    const std::string last = direct ? "end" : fmt::format("end * {} / {}", any_number(grid), any_number(tasks));
     out_.open(fmt::format("for (int64_t g = {}; g < {}; ++g) {{", first, last));
     declare_grid();
     for (size_t i = 0; i < body_.stages.size(); ++i) write_stage(body_.stages[i]);
@@ -83,7 +73,7 @@ class StitchWriter {
     out_.close();
     KernelSource source;
     source.text = out_.text();
-    source.symbol = name_kernel(source.text, "stitch");
+    source.symbol = marked_ ? "stitch" : name_kernel(source.text, "stitch");
     source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
     if (std::any_of(body_.stages.begin(), body_.stages.end(), [](const Stage& s) { return !s.reductions.empty(); })) {
       source.includes.push_back("tile/op/reduce.h");
@@ -95,6 +85,9 @@ class StitchWriter {
   }
 
  private:
+  std::string number(int64_t value) const { return marked_ ? marked(value) : fmt::format("{}", value); }
+  std::string any_number(int64_t value) const { return marked_ ? marked_always(value) : fmt::format("{}", value); }
+
   void declare_operands() {
     for (size_t i = 0; i < desc_.operands.size(); ++i) {
       const schedule::Operand& o = desc_.operands[i];
@@ -112,7 +105,7 @@ class StitchWriter {
       const schedule::Scratch& s = body_.scratch[i];
       const std::string name = fmt::format("s{}", i);
       out_.line("auto* {} = reinterpret_cast<{}*>(static_cast<char*>(scratch) + {});  // {} elements", name,
-                storage_type(s.dtype), offset, s.elements);
+                storage_type(s.dtype), number(offset), s.elements);
       emitter_.names().buffers.push_back(name);
       offset += (s.elements * static_cast<int64_t>(size_of(s.dtype)) + 63) / 64 * 64;
     }
@@ -127,16 +120,19 @@ class StitchWriter {
     for (size_t k = body_.grid.size(); k-- > 0;) {
       const GridDim& d = body_.grid[k];
       const int64_t blocks = body_.blocks(d);
-      const std::string quotient = below > 1 ? fmt::format("g / {}", below) : "g";
-      const std::string number = blocks == 1              ? std::string("0")
-                                 : below * blocks < total ? fmt::format("{} % {}", quotient, blocks)
-                                                          : quotient;
+      const bool innermost = k + 1 == body_.grid.size();
+      const std::string quotient =
+          below > 1 || (marked_ && !innermost) ? fmt::format("g / {}", any_number(below)) : "g";
+      const std::string at = blocks == 1 && !marked_ ? std::string("0")
+                             : below * blocks < total || (marked_ && k > 0)
+                                 ? fmt::format("{} % {}", quotient, any_number(blocks))
+                                 : quotient;
       const VarId var = d.block > 1 ? d.start : d.var;
       const std::string name = fmt::format("{}{}", d.block > 1 ? 'b' : 'i', d.var);
       emitter_.names().vars[var] = name;
       bound_ |= uint64_t{1} << var;
-      const std::string times = d.block > 1 && blocks > 1 ? fmt::format("{} * ", d.block) : "";
-      lines.push_back(fmt::format("const int64_t {} = {}({});", name, times, number));
+      const std::string times = d.block > 1 && (blocks > 1 || marked_) ? fmt::format("{} * ", number(d.block)) : "";
+      lines.push_back(fmt::format("const int64_t {} = {}({});", name, times, at));
       below *= blocks;
     }
     for (auto line = lines.rbegin(); line != lines.rend(); ++line) out_.raw(*line);
@@ -153,11 +149,12 @@ class StitchWriter {
   std::pair<std::string, std::string> bounds(VarId v, Range range) const {
     const GridDim* d = blocked(v);
     const int64_t extent = body_.pool.indices.extent(v);
-    if (d == nullptr || body_.blocks(*d) == 1) return {fmt::format("{}", range.lo), fmt::format("{}", range.hi + 1)};
+    if (d == nullptr || (body_.blocks(*d) == 1 && !marked_)) return {number(range.lo), number(range.hi + 1)};
     const std::string start = fmt::format("b{}", v);
-    std::string lo = start, hi = fmt::format("{} + {}", start, d->block);
-    if (range.lo > 0) lo = fmt::format("tile::larger({}, {})", start, range.lo);
-    if (range.hi + 1 < extent || extent % d->block != 0) hi = fmt::format("tile::smaller({}, {})", hi, range.hi + 1);
+    std::string lo = start, hi = fmt::format("{} + {}", start, number(d->block));
+    if (range.lo > 0) lo = fmt::format("tile::larger({}, {})", start, number(range.lo));
+    if (marked_ || range.hi + 1 < extent || extent % d->block != 0)
+      hi = fmt::format("tile::smaller({}, {})", hi, number(range.hi + 1));
     return {lo, hi};
   }
 
@@ -195,6 +192,7 @@ class StitchWriter {
   int64_t unroll_of(const Stage& stage) const {
     if (stage.reductions.empty() || !stage.vector || stage.vertical) return 1;
     const double cycles = schedule::varying_cycles(body_.pool, stage.pieces[0].values, stage.loops.back());
+    if (marked_) return cycles > kHeavyBody ? 2 : kUnroll;
     const int64_t vectors = body_.pool.indices.extent(stage.loops.back()) / std::max<int64_t>(config_.lanes, 1);
     return std::clamp<int64_t>(cycles > kHeavyBody ? 2 : kUnroll, 1, std::max<int64_t>(vectors, 1));
   }
@@ -227,16 +225,30 @@ class StitchWriter {
   void load_rows(const Stage& stage, const schedule::TransposedLoad& t) {
     const VarId v = stage.loops.back();
     const auto& buffers = emitter_.names().buffers;
-    const std::string readable =
-        fmt::format("{} - {}", body_.pool.indices.extent(v), bounds(v, {0, body_.pool.indices.extent(v) - 1}).first);
+    const std::string readable = fmt::format("{} - {}", number(body_.pool.indices.extent(v)),
+                                             bounds(v, {0, body_.pool.indices.extent(v) - 1}).first);
+    if (marked_) {
+      out_.line("tile::load_rows_of({}, {}, {}, {} + {}, {}, {});", any_number(body_.pool.indices.extent(t.along)),
+                buffers[t.scratch], number(width_of(v)), buffers[t.from], emitter_.index(t.at), number(t.stride),
+                count_of(v));
+      return;
+    }
     out_.line("tile::load_rows<{}>({}, {}, {} + {}, {}, {}, {});", body_.pool.indices.extent(t.along),
-              buffers[t.scratch], width_of(v), buffers[t.from], emitter_.index(t.at), t.stride, count_of(v), readable);
+              buffers[t.scratch], number(width_of(v)), buffers[t.from], emitter_.index(t.at), number(t.stride),
+              count_of(v), readable);
   }
   void store_rows(const Stage& stage, const schedule::TransposedStore& t) {
     const VarId v = stage.loops.back();
     const auto& buffers = emitter_.names().buffers;
+    if (marked_) {
+      out_.line("tile::store_rows_of({}, {} + {}, {}, {}, {}, {});", any_number(body_.pool.indices.extent(t.along)),
+                buffers[t.to], emitter_.index(t.at), number(t.stride), buffers[t.scratch], number(width_of(v)),
+                count_of(v));
+      return;
+    }
     out_.line("tile::store_rows<{}, {}>({} + {}, {}, {}, {}, {});", body_.pool.indices.extent(t.along), t.stream,
-              buffers[t.to], emitter_.index(t.at), t.stride, buffers[t.scratch], width_of(v), count_of(v));
+              buffers[t.to], emitter_.index(t.at), number(t.stride), buffers[t.scratch], number(width_of(v)),
+              count_of(v));
     streams_ = streams_ || t.stream;
   }
   int64_t width_of(VarId v) const {
@@ -261,11 +273,11 @@ class StitchWriter {
     const GridDim& d = *blocked(v);
     const std::string from = fmt::format("{} + {}", emitter_.names().buffers[t.from], emitter_.index(t.at));
     out_.line("tile::transpose_block({}, {}, {}, {}, {}, {});", emitter_.names().buffers[t.scratch],
-              (d.block + 15) / 16 * 16, from, t.stride, count(rows), count(columns));
+              number((d.block + 15) / 16 * 16), from, number(t.stride), count(rows), count(columns));
     if (body_.blocks(d) > 1) {
       const int64_t extent = body_.pool.indices.extent(v);
-      out_.line("tile::prefetch_block({} + {}, {}, {}, tile::smaller({} - {}, {}));", from, d.block * t.stride,
-                t.stride, count(rows), extent - d.block, columns.first, d.block);
+      out_.line("tile::prefetch_block({} + {}, {}, {}, tile::smaller({} - {}, {}));", from, number(d.block * t.stride),
+                number(t.stride), count(rows), number(extent - d.block), columns.first, number(d.block));
     }
   }
 
@@ -304,7 +316,7 @@ class StitchWriter {
     declare_accumulators(stage);
     hoist(stage, piece, bound_);
     for (size_t k = stage.kept; k + 1 < stage.loops.size(); ++k) {
-      open_loop(stage.loops[k], fmt::format("{}", piece.ranges[k].lo), fmt::format("{}", piece.ranges[k].hi + 1));
+      open_loop(stage.loops[k], number(piece.ranges[k].lo), number(piece.ranges[k].hi + 1));
       hoist(stage, piece, bound_);
     }
     for (size_t k = 0; k < stage.reductions.size(); ++k) {
@@ -563,6 +575,7 @@ class StitchWriter {
   const schedule::KernelDesc& desc_;
   const StitchDesc& body_;
   const schedule::Config& config_;
+  const bool marked_;
   Writer out_;
   ScalarEmitter emitter_;
   uint64_t bound_ = 0;
@@ -572,8 +585,9 @@ class StitchWriter {
 
 }  // namespace
 
-KernelSource emit_stitch(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config) {
-  return StitchWriter(desc, body, config).run();
+KernelSource emit_stitch(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config,
+                         bool marked) {
+  return StitchWriter(desc, body, config, marked).run();
 }
 
 }  // namespace heddle::codegen

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/check.h"
@@ -13,6 +14,7 @@
 #include "codegen/cuda_recurrent.h"
 #include "codegen/cuda_separate.h"
 #include "codegen/cuda_stitch.h"
+#include "codegen/numbers.h"
 #include "codegen/separate.h"
 #include "codegen/stitch.h"
 #include "target/cuda_occupancy.h"
@@ -56,12 +58,13 @@ void begin_early(KernelSource& source, bool long_running, const CudaTarget& targ
   }
 }
 
-KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
+KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target,
+                      bool marked = false) {
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
-    return emit_stitch(desc, **stitch, config);
+    return emit_stitch(desc, **stitch, config, marked);
   }
   if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::BundleDesc>>(&desc.body)) {
-    return emit_bundle(**bundle);
+    return emit_bundle(**bundle, desc.operands.size(), marked);
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
     return emit_cuda_stitch(desc, **stitch, target.cuda);
@@ -77,16 +80,35 @@ KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& 
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::SeparateDesc>>(&desc.body)) {
     if (target.kind == TargetKind::kCuda) return emit_cuda_separate(desc, **separate, config);
-    return emit_separate(**separate, config);
+    return emit_separate(desc, **separate, config, marked);
   }
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
   if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(desc, contraction, config, target);
-  return emit_contraction(desc, contraction, config, target);
+  return emit_contraction(desc, contraction, config, target, marked);
+}
+
+// nullopt: all numbers of the kernel are literals.
+std::optional<KernelSource> emit_with_arguments(const schedule::KernelDesc& desc, const schedule::Config& config,
+                                                const Target& target, NumberChoice& choice) {
+  KernelSource source = emit_any(desc, config, target, true);
+  const NumberedText numbered = numbers_of(source.text);
+  const std::vector<bool> chosen = choice.arguments(numbered.pattern, numbered.numbers);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    if (chosen[i]) source.arguments.push_back(numbered.numbers[i]);
+  }
+  if (source.arguments.empty()) return std::nullopt;
+  source.text = with_arguments(source.text, chosen);
+  source.symbol = name_kernel(source.text, source.symbol + "_any");
+  return source;
 }
 
 }  // namespace
 
-KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target) {
+KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target,
+                  NumberChoice* choice) {
+  if (choice != nullptr && target.kind == TargetKind::kCpu) {
+    if (auto source = emit_with_arguments(desc, config, target, *choice)) return std::move(*source);
+  }
   KernelSource source = emit_any(desc, config, target);
   for (const CudaLaunch& launch : source.launches) {
     const std::string why = reject_waiting(launch, target.cuda);

@@ -130,6 +130,15 @@ int heddle_options_set_shape(heddle_options* options, const char* input, const i
   });
 }
 
+int heddle_options_set_range(heddle_options* options, const char* extent, int64_t min, int64_t max,
+                             heddle_error** error) {
+  return guarded(error, 0, [&] {
+    require(options != nullptr && extent != nullptr, "heddle_options_set_range", "an argument is NULL");
+    options->options.ranges[extent] = {min, max};
+    return 1;
+  });
+}
+
 void heddle_options_free(heddle_options* options) {
   delete options;
 }

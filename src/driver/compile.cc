@@ -103,9 +103,23 @@ void check_device_memory(const std::string& model, const runtime::Plan& plan, co
        "Reduce the batch or the sequence length (--shape), or use --target cpu");
 }
 
+Session::Session(const std::string& path) : path_(path) {
+  if (!is_ir_file(path)) file_ = std::make_unique<onnx::ModelFile>(path);
+}
+
+const Settings& Session::settings(const CompileOptions& options) {
+  if (!settings_) settings_ = resolve(options);
+  return *settings_;
+}
+
+onnx::Imported Session::import(const CompileOptions& options) {
+  if (file_ == nullptr) return import_file(path_, options);
+  return file_->import({.shapes = options.shapes, .values = options.values, .absent = {}});
+}
+
 CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels,
-                            bool with_constants) {
-  const Settings settings = resolve(options);
+                            bool with_constants, Session* session) {
+  const Settings settings = session != nullptr ? session->settings(options) : resolve(options);
   CompiledModel result;
   CompileReport& report = result.report;
   Stages stages(options, report);
@@ -113,7 +127,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   report.target = settings.target.fingerprint();
 
   stages.begin("import", 0);
-  onnx::Imported imported = import_file(path, options);
+  onnx::Imported imported = session != nullptr ? session->import(options) : import_file(path, options);
   report.nodes_imported = imported.graph.nodes().size();
   report.model_nodes = distinct_origins(imported.graph);
   add_remarks(imported, report);
@@ -125,7 +139,13 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   pipeline.observe = [&](const passes::PassReport& pass, const ir::Graph&) {
     report.stages.push_back({"pass " + std::string(pass.name), pass.seconds});
   };
-  const passes::PassContext context{settings.target, settings.precision};
+  passes::PassContext context{settings.target, settings.precision};
+  if (session != nullptr) {
+    pipeline.verify = false;  // it takes a tenth of the time, and the model's first shape was verified
+    session->folded.next_run();
+    session->constants.next_plan();
+    context.folded = &session->folded;
+  }
   auto optimised = std::make_shared<ir::Graph>(passes::run_pipeline(imported.graph, context, pipeline));
   report.nodes_optimised = optimised->nodes().size();
   if (settings.fusion == passes::FusionPolicy::kBasic) {
@@ -133,9 +153,14 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   }
 
   stages.begin("schedule", 0.3);
-  KernelSet kernels;
-  TunedConfigs tuned(settings.target, options.tuned);
+  KernelSet& kernels = result.kernels;
+  const bool shares = session != nullptr && settings.target.kind == TargetKind::kCpu;
+  TunedConfigs tuned(settings.target, options.tuned, shares);
   BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch};
+  if (shares) {
+    build.numbers = &session->numbers;
+    build.constants = &session->constants;
+  }
   result.built = plan_without_constants(*optimised, build);
   runtime::Plan& plan = *result.built.plan;
   plan.model = path.substr(path.rfind('/') + 1);

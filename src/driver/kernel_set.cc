@@ -114,13 +114,14 @@ const std::string& KernelSet::add(codegen::KernelSource source) {
   std::vector<Kernel*> kernels;
   const auto take = [&](codegen::KernelText text) {
     const std::string symbol = text.symbol;
-    const auto found = kernels_.try_emplace(symbol, Kernel{std::move(text), {}}).first;
+    const auto found = kernels_.try_emplace(symbol, Kernel{std::move(text), {}, false, {}}).first;
     kernels.push_back(&found->second);
   };
   for (codegen::KernelText& other : source.others) take(std::move(other));
   take(std::move(static_cast<codegen::KernelText&>(source)));
   const std::string& symbol = kernels.back()->text.symbol;
   kernels.back()->is_step = source.launches.empty();
+  for (size_t i = 0; i + 1 < kernels.size(); ++i) kernels.back()->calls.insert(kernels[i]->text.symbol);
   for (const CudaLaunch& launch : source.launches) {
     const auto defines = [&](const Kernel* kernel) {
       return launch.symbol == kernel->text.symbol || launch.symbol.starts_with(kernel->text.symbol + "_");
@@ -171,6 +172,16 @@ std::vector<KernelUnit> KernelSet::units(const std::vector<int>& shares) const {
   }
   for (size_t i = 0; i < cut; ++i) units[i].text = codegen::join_texts(parts[i]);
   return units;
+}
+
+KernelSet KernelSet::subset(const std::set<std::string>& wanted) const {
+  KernelSet set;
+  for (const std::string& symbol : wanted) {
+    const Kernel& kernel = kernels_.at(symbol);
+    set.kernels_.emplace(symbol, kernel);
+    for (const std::string& called : kernel.calls) set.kernels_.emplace(called, kernels_.at(called));
+  }
+  return set;
 }
 
 KernelUnit KernelSet::unit_of(const std::set<std::string>& symbols) const {

@@ -31,6 +31,8 @@ class KernelSet {
   double cost() const;
   // Cut into translation units that take about these shares of the time to compile all, as long as there are kernels.
   std::vector<KernelUnit> units(const std::vector<int>& shares) const;
+  // The kernels on a CPU whose symbols are `wanted`, with what they call.
+  KernelSet subset(const std::set<std::string>& wanted) const;
   // The kernels that launch any of these, in one unit. On a GPU only.
   KernelUnit unit_of(const std::set<std::string>& symbols) const;
 
@@ -39,6 +41,7 @@ class KernelSet {
     codegen::KernelText text;
     std::set<std::string> symbols;  // that launches name
     bool is_step = false;           // on a CPU: steps name it
+    std::set<std::string> calls;    // on a CPU: others that it may call
   };
   std::map<std::string, Kernel> kernels_;
 };

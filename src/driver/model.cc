@@ -9,6 +9,7 @@
 #include "driver/compile.h"
 #include "driver/model_impl.h"
 #include "driver/plan_cache.h"
+#include "driver/ranges.h"
 #include "driver/reference.h"
 #include "runtime/plan_io.h"
 
@@ -186,8 +187,12 @@ Model::Impl::Impl(std::string path, CompileOptions options)
       options_(std::move(options)),
       is_plan_(runtime::is_plan_file(path_)),
       pool_(std::make_shared<ThreadPool>(driver::resolve(options_).target.cpu.threads)) {
+  const bool has_ranges = !options_.ranges.empty() && !is_plan_ && options_.target == "cpu";
+  if (has_ranges) options_ = driver::with_largest_extents(path_, std::move(options_));
   primary_ = make_variant(options_);
   const runtime::Plan& plan = *primary().plan;
+  if (!is_plan_ && !runtime::runs_on_gpu(plan)) maker_ = std::make_unique<driver::VariantMaker>(path_, primary().plan);
+  if (maker_ != nullptr && has_ranges) maker_->prepare(driver::samples_of_ranges(path_, options_));
   inputs_ = port_infos(plan.inputs);
   outputs_ = port_infos(plan.outputs);
   for (const runtime::TextOutput& text : plan.texts) {
@@ -212,19 +217,44 @@ std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& op
   return variant;
 }
 
-const ModelVariant* Model::Impl::find_variant(const std::vector<Tensor>& inputs) const {
-  if (fits(*primary().plan, inputs)) return primary_.get();
+std::unique_ptr<ModelVariant> Model::Impl::make_another(const CompileOptions& options) const {
+  auto variant = std::make_unique<ModelVariant>();
+  driver::VariantMaker::Made made = maker_->make(options);
+  variant->plan = std::move(made.plan);
+  variant->executor = runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(), 0, made.libraries);
+  driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
+  return variant;
+}
+
+Model::Impl::Variant Model::Impl::find_variant(const std::vector<Tensor>& inputs) const {
+  if (fits(*primary().plan, inputs)) return primary_;
   const std::lock_guard lock(mutex_);
-  for (const auto& variant : others_) {
-    if (fits(*variant->plan, inputs)) return variant.get();
+  for (auto variant = others_.begin(); variant != others_.end(); ++variant) {
+    if (!fits(*(*variant)->plan, inputs)) continue;
+    others_.splice(others_.begin(), others_, variant);
+    return others_.front();
   }
   return nullptr;
 }
 
-const ModelVariant& Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
-  if (const ModelVariant* variant = find_variant(inputs)) return *variant;
+void Model::Impl::keep(const Variant& variant) const {
+  const auto bytes = [](const Variant& v) { return std::max(v->executor->bytes_per_run(), v->plan->arena_bytes); };
+  const std::lock_guard lock(mutex_);
+  others_.push_front(variant);
+  size_t count = 0;
+  int64_t total = 0;
+  for (auto at = others_.begin(); at != others_.end(); ++at) {
+    total += bytes(*at);
+    if (++count == 1 || (count <= options_.max_plans && total <= options_.max_plan_bytes)) continue;
+    others_.erase(at, others_.end());
+    return;
+  }
+}
+
+Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
+  if (Variant variant = find_variant(inputs)) return variant;
   const std::lock_guard compiling(compiling_);
-  if (const ModelVariant* variant = find_variant(inputs)) return *variant;  // another thread's by now
+  if (Variant variant = find_variant(inputs)) return variant;  // another thread's by now
   const runtime::Plan& known = *primary().plan;
   if (is_plan_) refuse(known, inputs);
   CompileOptions options = options_;
@@ -235,18 +265,17 @@ const ModelVariant& Model::Impl::variant_for(const std::vector<Tensor>& inputs) 
   for (const runtime::FixedInput& fixed : known.fixed) {
     options.values[known.inputs[fixed.input].name] = inputs[fixed.input];
   }
-  std::unique_ptr<ModelVariant> variant = make_variant(options);
+  const Variant variant = maker_ == nullptr ? make_variant(options) : make_another(options);
   if (!fits(*variant->plan, inputs)) refuse(*variant->plan, inputs);
-  const std::lock_guard lock(mutex_);
-  others_.push_back(std::move(variant));
-  return *others_.back();
+  keep(variant);
+  return variant;
 }
 
 std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given) const {
   const std::vector<Tensor> inputs = in_order(*primary().plan, given);
-  const ModelVariant& variant = variant_for(inputs);
-  std::vector<Tensor> outputs = variant.executor->run(inputs);
-  for (const runtime::TextOutput& text : variant.plan->texts) {
+  const Variant variant = variant_for(inputs);
+  std::vector<Tensor> outputs = variant->executor->run(inputs);
+  for (const runtime::TextOutput& text : variant->plan->texts) {
     const auto at = std::min<size_t>(text.position, outputs.size());
     outputs.insert(outputs.begin() + static_cast<int64_t>(at), text.value);
   }

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "driver/variants.h"
 #include "heddle/model.h"
 #include "runtime/executor.h"
 
@@ -34,21 +36,30 @@ class Model::Impl {
 
   // The variant that load() made.
   const ModelVariant& primary() const { return *primary_; }
+  // Those for other shapes that are kept, the last used first.
+  std::vector<std::shared_ptr<const ModelVariant>> variants() const {
+    const std::lock_guard lock(mutex_);
+    return {others_.begin(), others_.end()};
+  }
   int threads() const { return pool_->threads(); }
 
  private:
   std::unique_ptr<ModelVariant> make_variant(const CompileOptions& options) const;
-  const ModelVariant* find_variant(const std::vector<Tensor>& inputs) const;
-  const ModelVariant& variant_for(const std::vector<Tensor>& inputs) const;
+  std::unique_ptr<ModelVariant> make_another(const CompileOptions& options) const;
+  using Variant = std::shared_ptr<const ModelVariant>;
+  Variant find_variant(const std::vector<Tensor>& inputs) const;
+  Variant variant_for(const std::vector<Tensor>& inputs) const;
+  void keep(const Variant& variant) const;
 
   std::string path_;
   CompileOptions options_;
   bool is_plan_;
   std::shared_ptr<ThreadPool> pool_;
   std::vector<PortInfo> inputs_, outputs_;
-  std::unique_ptr<const ModelVariant> primary_;
-  // Grows by a variant whenever run() sees new shapes; what is in it stays.
-  mutable std::vector<std::unique_ptr<const ModelVariant>> others_;
+  Variant primary_;
+  std::unique_ptr<driver::VariantMaker> maker_;  // CPU only
+  // For other shapes than the primary's, the last used first. CompileOptions limits them; a run keeps what it uses.
+  mutable std::list<Variant> others_;
   mutable std::mutex mutex_;      // of others_
   mutable std::mutex compiling_;  // before mutex_; runs in known shapes go on meanwhile
 };

@@ -184,7 +184,11 @@ class PlanBuilder {
     return add_buffer(std::move(buffer));
   }
 
-  uint32_t add_constant(Tensor tensor, const ir::TensorType& type) {
+  uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type) {
+    return add_buffer_of(context_.constants != nullptr ? context_.constants->shared(tensor) : tensor, type);
+  }
+
+  uint32_t add_buffer_of(Tensor tensor, const ir::TensorType& type) {
     Buffer buffer;
     buffer.place = Place::kConstant;
     buffer.index = static_cast<uint32_t>(plan_.constants.size());
@@ -202,10 +206,15 @@ class PlanBuilder {
     }
     const Tensor* dense = graph_.constant_of(value);
     HEDDLE_CHECK(dense != nullptr, "a packed operand ({}) is no constant", packing.kind);
+    if (context_.constants != nullptr) {
+      const uint32_t buffer = add_buffer_of(context_.constants->packed(*dense, packing), graph_.type(value));
+      packed_.push_back({value, packing, buffer});
+      return buffer;
+    }
     const ir::TensorType type = schedule::packed_type(*dense, packing);
     const auto place = std::make_shared<char>();  // stands for the data, which is made where the plan is written
     const uint32_t buffer =
-        add_constant(Tensor::borrow(type.dtype, type.shape, place.get(), place), graph_.type(value));
+        add_buffer_of(Tensor::borrow(type.dtype, type.shape, place.get(), place), graph_.type(value));
     result_.makers.emplace(place.get(), [dense = *dense, packing](void* to) {
       schedule::pack_constant(dense, packing, to);
       release_pages(dense.data(), dense.bytes());
@@ -343,7 +352,7 @@ class PlanBuilder {
       }
       std::vector<codegen::KernelSource> sources;
       for (const schedule::ScheduledKernel& kernel : scheduled.kernels) {
-        sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target));
+        sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target, context_.numbers));
       }
       report.notes = scheduled.notes;
       report.boundaries = scheduled.boundaries;
@@ -387,9 +396,16 @@ class PlanBuilder {
         continue;
       }
       const int64_t tasks = source.tasks, scratch = source.scratch_bytes;
+      if (!source.arguments.empty()) operands.push_back(add_arguments(source.arguments));
       runtime::KernelStep action{context_.kernels.add(std::move(source)), std::move(operands), tasks, scratch};
       add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
     }
+  }
+
+  uint32_t add_arguments(const std::vector<int64_t>& arguments) {
+    const Shape shape{static_cast<int64_t>(arguments.size())};
+    return add_buffer_of(Tensor::of<int64_t>(DType::kI64, shape, std::span<const int64_t>(arguments)),
+                         {DType::kI64, shape});
   }
 
   uint32_t operand(const schedule::Operand& operand, const schedule::Binding& binding,

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "driver/constant_pool.h"
 #include "driver/kernel_set.h"
 #include "driver/report.h"
 #include "passes/fusion/fusion.h"
@@ -23,6 +24,9 @@ struct BuildContext {
   CompileReport& report;
   schedule::ConfigSource* configs = nullptr;  // what a tuner found
   schedule::StitchOptions stitch = {};
+  // Of the plans of one model for several sets of shapes: what they share. CPU only.
+  codegen::NumberChoice* numbers = nullptr;
+  ConstantPool* constants = nullptr;
 };
 
 // A plan without its library, with the buffers of the graph's values for `verify`.

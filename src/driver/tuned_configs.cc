@@ -45,8 +45,8 @@ std::string current_winners(std::string_view text, const Target& target, bool tu
   return winners;
 }
 
-TunedConfigs::TunedConfigs(const Target& target, bool tuned)
-    : tuned_(tuned && file_exists(tune::user_database().path())) {
+TunedConfigs::TunedConfigs(const Target& target, bool tuned, bool for_any_extents)
+    : tuned_(tuned && file_exists(tune::user_database().path())), for_any_extents_(for_any_extents) {
   if (tuned_) place_ = tune::place_of(target);
 }
 

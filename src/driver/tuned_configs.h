@@ -27,14 +27,16 @@ std::string current_winners(std::string_view text, const Target& target, bool tu
 // Answers the schedule from the database and notes what was asked.
 class TunedConfigs : public schedule::ConfigSource {
  public:
-  TunedConfigs(const Target& target, bool tuned);
+  TunedConfigs(const Target& target, bool tuned, bool for_any_extents = false);
   std::optional<schedule::Config> choose(const std::string& problem, const Candidates& candidates) override;
+
+  bool for_any_extents() const override { return for_any_extents_; }
 
   TuningChoices choices() const;
   size_t used() const { return used_.size(); }  // problems whose configuration was measured
 
  private:
-  bool tuned_;
+  bool tuned_, for_any_extents_;
   tune::Place place_;
   std::map<std::string, std::optional<tune::Record>> asked_;
   std::set<std::string> used_;

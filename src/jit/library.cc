@@ -7,9 +7,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/hash.h"
 
 namespace heddle::jit {
 namespace {
@@ -59,6 +62,21 @@ bool is_cut_off(std::string_view bytes) {
 }  // namespace
 
 std::shared_ptr<const Library> Library::load(std::string_view bytes) {
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<const Library>> loaded;  // by hash of the bytes
+  const std::string key = hash_text(bytes).hex();
+  const std::lock_guard lock(mutex);
+  std::erase_if(loaded, [](const auto& library) { return library.second.expired(); });
+  std::weak_ptr<const Library>& known = loaded[key];
+  std::shared_ptr<const Library> library = known.lock();
+  if (library == nullptr) {
+    library = load_new(bytes);
+    known = library;
+  }
+  return library;
+}
+
+std::shared_ptr<const Library> Library::load_new(std::string_view bytes) {
   if (is_cut_off(bytes)) {
     fail(ErrorCode::kDamagedArtefact, "kernel library", "it is cut off", "Compile the model again on this machine");
   }
@@ -82,13 +100,17 @@ Library::~Library() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
+Kernel Library::find_if_there(const std::string& symbol) const {
+  return reinterpret_cast<Kernel>(::dlsym(handle_, symbol.c_str()));
+}
+
 Kernel Library::find(const std::string& symbol) const {
-  void* address = ::dlsym(handle_, symbol.c_str());
-  if (address == nullptr) {
+  const Kernel kernel = find_if_there(symbol);
+  if (kernel == nullptr) {
     fail(ErrorCode::kDamagedArtefact, "kernel library", fmt::format("there is no kernel {}", symbol),
          "Compile the model again");
   }
-  return reinterpret_cast<Kernel>(address);
+  return kernel;
 }
 
 }  // namespace heddle::jit

@@ -14,7 +14,8 @@ using Kernel = void (*)(void* const* operands, void* scratch, int64_t begin, int
 // A shared object loaded from memory, without a file on disk.
 class Library {
  public:
-  // Throws kDamagedArtefact when the bytes are no shared object that this machine loads.
+  // Equal bytes give the same library as long as anyone has it. Throws kDamagedArtefact when the bytes are no shared
+  // object that this machine loads.
   static std::shared_ptr<const Library> load(std::string_view bytes);
   ~Library();
   Library(const Library&) = delete;
@@ -22,8 +23,11 @@ class Library {
 
   // Throws kDamagedArtefact when there is no such symbol.
   Kernel find(const std::string& symbol) const;
+  // Null when there is no such symbol.
+  Kernel find_if_there(const std::string& symbol) const;
 
  private:
+  static std::shared_ptr<const Library> load_new(std::string_view bytes);
   Library(void* handle, int descriptor) : handle_(handle), descriptor_(descriptor) {}
   void* handle_;
   int descriptor_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "base/check.h"
 #include "base/clones.h"
@@ -216,6 +217,31 @@ std::optional<Tensor> arithmetic_f32(Op op, std::span<const Tensor> x) {
   }
 }
 
+// Slices of data along `dim`. Nothing where an index is outside of it, or of a type that indices seldom have.
+std::optional<Tensor> gathered(const Tensor& data, const Tensor& indices, size_t dim) {
+  if (indices.dtype() != DType::kI64 || data.dtype() == DType::kString) return std::nullopt;
+  const auto at = static_cast<std::ptrdiff_t>(dim);
+  const int64_t extent = data.shape()[dim];
+  Shape shape(data.shape().begin(), data.shape().begin() + at);
+  const int64_t outer = element_count(shape);
+  shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
+  const Shape rest(data.shape().begin() + at + 1, data.shape().end());
+  shape.insert(shape.end(), rest.begin(), rest.end());
+  const auto bytes = static_cast<size_t>(element_count(rest)) * size_of(data.dtype());
+  Tensor result = Tensor::unfilled(data.dtype(), shape);
+  auto* to = static_cast<std::byte*>(result.mutable_data());
+  for (int64_t i = 0; i < outer; ++i) {
+    for (const int64_t index : indices.values<int64_t>()) {
+      if (index < -extent || index >= extent) return std::nullopt;
+      const int64_t row = i * extent + (index < 0 ? index + extent : index);
+      if (bytes > 0)
+        std::memcpy(to, static_cast<const std::byte*>(data.data()) + static_cast<size_t>(row) * bytes, bytes);
+      to += bytes;
+    }
+  }
+  return result;
+}
+
 }  // namespace
 
 Tensor gather_view(const Tensor& tensor, const StridedView& view) {
@@ -305,6 +331,7 @@ std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tenso
     return gather_view(operands[0], *apply(StridedView::dense(operands[0].shape()), node));
   }
   if (node.op == Op::kConcat) return concatenated(operands, static_cast<size_t>(node.attrs.integer("dim")));
+  if (node.op == Op::kGather) return gathered(operands[0], operands[1], static_cast<size_t>(node.attrs.integer("dim")));
   if (node.op == Op::kCast) return converted(operands[0], node.attrs.dtype("to"));
   if (ir::is_elementwise(node.op) && operands[0].dtype() == DType::kF32) return arithmetic_f32(node.op, operands);
   return std::nullopt;

@@ -24,7 +24,7 @@ constexpr int64_t kMaxProducts = int64_t{1} << 28;
 
 class Folder {
  public:
-  explicit Folder(const ir::Graph& target) : target_(target) {}
+  Folder(const ir::Graph& target, FoldMemo* memo) : target_(target), memo_(memo) {}
 
   // The results of a node of the source whose operands are `inputs` in the target; nothing where it is not folded.
   std::optional<std::vector<Tensor>> run(const ir::Graph& source, const Node& node,
@@ -32,6 +32,13 @@ class Folder {
     if (!may_fold(source, node, inputs)) return std::nullopt;
     std::vector<Tensor> operands;
     for (ValueId v : inputs) operands.push_back(value_of(v));
+    if (memo_ == nullptr) return evaluate(source, node, operands);
+    return memo_->get(node, operands, [&] { return evaluate(source, node, operands); });
+  }
+
+ private:
+  static std::optional<std::vector<Tensor>> evaluate(const ir::Graph& source, const Node& node,
+                                                     const std::vector<Tensor>& operands) {
     if (auto fast = evaluate_dense(node, operands)) return std::vector<Tensor>{std::move(*fast)};
     if (cost(source, node) > kMaxProducts || largest(source, node) > kMaxSlowElements) return std::nullopt;
     std::vector<ir::Array> arrays;
@@ -50,7 +57,6 @@ class Folder {
     return results;
   }
 
- private:
   bool is_implicit(ValueId v) const {
     const Node& node = target_.producer(v);
     return node.op == Op::kIota || (node.op == Op::kBroadcast && target_.constant_of(node.inputs[0]) != nullptr);
@@ -121,7 +127,35 @@ class Folder {
   }
 
   const ir::Graph& target_;
+  FoldMemo* memo_;
 };
+
+// What the results of a node depend on apart from the contents of its operands; nothing where that is not plain data.
+std::optional<std::string> signature(const Node& node, const std::vector<Tensor>& operands) {
+  std::string text(to_string(node.op));
+  for (const auto& [name, attr] : node.attrs) {
+    const bool plain = std::visit(
+        [&, &key = name](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<T, ir::Ints>) {
+            text += fmt::format("|{}={}", key, fmt::join(value, ","));
+          } else if constexpr (std::is_same_v<T, DType>) {
+            text += fmt::format("|{}={}", key, to_string(value));
+          } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+            text += fmt::format("|{}={}", key, value);
+          } else {
+            return false;
+          }
+          return true;
+        },
+        attr);
+    if (!plain) return std::nullopt;
+  }
+  for (const Tensor& operand : operands) {
+    text += fmt::format("|{}{}@{}", to_string(operand.dtype()), to_string(operand.shape()), operand.data());
+  }
+  return text;
+}
 
 // A constant of one repeated value is a broadcast: kernels then hold it in a register.
 std::optional<ValueId> as_broadcast(ir::Rewriter& r, const Tensor& value) {
@@ -154,7 +188,28 @@ class Storage {
 
 }  // namespace
 
-ir::Graph fold(const ir::Graph& graph, const PassContext&) {
+std::optional<std::vector<Tensor>> FoldMemo::get(const ir::Node& node, const std::vector<Tensor>& operands,
+                                                 const Make& make) {
+  constexpr size_t kLarge = 1 << 14;  // bytes from which looking for a result pays
+  size_t bytes = 0;
+  for (const Tensor& operand : operands) bytes += operand.bytes();
+  const std::optional<std::string> key = bytes < kLarge ? std::nullopt : signature(node, operands);
+  if (!key) return make();
+  if (const auto found = entries_.find(*key); found != entries_.end()) {
+    found->second.used = run_;
+    return found->second.results;
+  }
+  auto results = make();
+  if (results) entries_.emplace(*key, Entry{operands, *results, run_});
+  return results;
+}
+
+void FoldMemo::next_run() {
+  ++run_;
+  std::erase_if(entries_, [&](const auto& entry) { return entry.second.used + 2 < run_; });
+}
+
+ir::Graph fold(const ir::Graph& graph, const PassContext& context) {
   const Storage storage(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     const auto emit = [&](const Tensor& value, ValueId v) {
@@ -167,7 +222,7 @@ ir::Graph fold(const ir::Graph& graph, const PassContext&) {
       if (small == nullptr) return std::nullopt;
       return std::vector{r.constant(gather_view(*small, *apply(StridedView::dense(small->shape()), node)))};
     }
-    const auto values = Folder(r.target()).run(graph, node, r(node.inputs));
+    const auto values = Folder(r.target(), context.folded).run(graph, node, r(node.inputs));
     if (!values) return std::nullopt;
     std::vector<ValueId> results;
     for (size_t i = 0; i < values->size(); ++i) results.push_back(emit((*values)[i], node.outputs[i]));

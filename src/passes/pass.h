@@ -14,9 +14,12 @@ namespace heddle::passes {
 // What an f32 model is computed in. Accumulation, statistics and softmax stay f32.
 enum class Precision : uint8_t { kF32, kTf32, kF16, kBF16 };
 
+class FoldMemo;  // passes/fold.h
+
 struct PassContext {
   const Target& target;
   Precision precision = Precision::kF32;
+  FoldMemo* folded = nullptr;  // results of earlier runs on the same constants
 };
 
 // A pass is one free function from graph to graph in a pair of files of its own (passes/<name>.h, .cc).

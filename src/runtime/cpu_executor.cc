@@ -187,11 +187,11 @@ class Run {
 }  // namespace
 
 CpuExecutor::CpuExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-                         std::shared_ptr<const Interpreter> interpreter)
+                         std::shared_ptr<const Interpreter> interpreter, const Libraries& libraries)
     : Executor(std::move(plan)),
       pool_(std::move(pool)),
       interpreter_(std::move(interpreter)),
-      program_(make_program(*plan_, interpreter_.get())) {}
+      program_(make_program(*plan_, interpreter_.get(), libraries)) {}
 
 CpuExecutor::~CpuExecutor() = default;
 

@@ -15,7 +15,7 @@ struct Context;
 class CpuExecutor : public Executor {
  public:
   CpuExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-              std::shared_ptr<const Interpreter> interpreter);
+              std::shared_ptr<const Interpreter> interpreter, const Libraries& libraries = {});
   ~CpuExecutor() override;
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const override;

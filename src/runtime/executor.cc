@@ -10,11 +10,12 @@ bool runs_on_gpu(const Plan& plan) {
 }
 
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-                                        std::shared_ptr<const Interpreter> interpreter, int device) {
+                                        std::shared_ptr<const Interpreter> interpreter, int device,
+                                        const Libraries& libraries) {
   if (runs_on_gpu(*plan)) {
     return std::make_unique<CudaExecutor>(std::move(plan), std::move(pool), std::move(interpreter), device);
   }
-  return std::make_unique<CpuExecutor>(std::move(plan), std::move(pool), std::move(interpreter));
+  return std::make_unique<CpuExecutor>(std::move(plan), std::move(pool), std::move(interpreter), libraries);
 }
 
 }  // namespace heddle::runtime

@@ -54,8 +54,10 @@ class Executor {
 bool runs_on_gpu(const Plan& plan);
 
 // The executor of the plan's kind of device; `device` is the number of the GPU. Loads the plan's kernels. `interpreter`
-// may be null when the plan has no reference steps. Throws kDamagedArtefact, kDevice, kOutOfMemory.
+// may be null when the plan has no reference steps. Kernels that are not in the plan's own library are looked for in
+// `libraries` (CPU only). Throws kDamagedArtefact, kDevice, kOutOfMemory.
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
-                                        std::shared_ptr<const Interpreter> interpreter, int device = 0);
+                                        std::shared_ptr<const Interpreter> interpreter, int device = 0,
+                                        const Libraries& libraries = {});
 
 }  // namespace heddle::runtime

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "heddle/tensor.h"
+#include "jit/library.h"
 #include "target/cuda_launch.h"
 
 namespace heddle::runtime {
@@ -131,6 +132,8 @@ struct Plan {
   std::string library;        // CPU: a shared object with all
   std::vector<Cubin> cubins;  // GPU: one per unit that was compiled
 };
+
+using Libraries = std::vector<std::shared_ptr<const jit::Library>>;
 
 // Arena offsets are multiples of this: one AVX-512 register, one cache line.
 inline constexpr int64_t kAlignment = 64;

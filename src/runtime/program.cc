@@ -9,7 +9,8 @@ namespace {
 
 class Linker {
  public:
-  Linker(const Interpreter* interpreter, const jit::Library* library) : interpreter_(interpreter), library_(library) {}
+  Linker(const Interpreter* interpreter, const Libraries& libraries)
+      : interpreter_(interpreter), libraries_(libraries) {}
 
   std::unique_ptr<Program> link(const Plan& plan) {
     auto program = std::make_unique<Program>();
@@ -41,10 +42,13 @@ class Linker {
   }
 
   void link(const Plan& plan, const KernelStep& step, Program::Op& op) {
-    if (library_ == nullptr) {
+    if (libraries_.empty()) {
       fail(ErrorCode::kDamagedArtefact, "plan", "it has kernels, but no library", "Compile the model again");
     }
-    op.kernel = library_->find(step.symbol);
+    for (const auto& library : libraries_) {
+      if (op.kernel == nullptr) op.kernel = library->find_if_there(step.symbol);
+    }
+    if (op.kernel == nullptr) op.kernel = libraries_[0]->find(step.symbol);
     op.operands_at = take(step.operands.size());
     op.fixed = std::all_of(step.operands.begin(), step.operands.end(), [&](uint32_t buffer) {
       return plan.buffers[buffer].place == Place::kArena || plan.buffers[buffer].place == Place::kConstant;
@@ -82,19 +86,21 @@ class Linker {
   }
 
   const Interpreter* interpreter_;
-  const jit::Library* library_;
+  const Libraries& libraries_;
   size_t pointers_ = 0;
   int64_t scratch_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<const Program> make_program(const Plan& plan, const Interpreter* interpreter) {
-  std::shared_ptr<const jit::Library> library;
-  if (!plan.library.empty()) library = jit::Library::load(plan.library);
-  Linker linker(interpreter, library.get());
+std::unique_ptr<const Program> make_program(const Plan& plan, const Interpreter* interpreter,
+                                            const Libraries& libraries) {
+  Libraries all;
+  if (!plan.library.empty()) all.push_back(jit::Library::load(plan.library));
+  all.insert(all.end(), libraries.begin(), libraries.end());
+  Linker linker(interpreter, all);
   std::unique_ptr<Program> program = linker.link(plan);
-  program->library = std::move(library);
+  program->libraries = std::move(all);
   program->pointers = linker.pointers();
   program->scratch_bytes = linker.scratch_bytes();
   return program;

@@ -32,7 +32,7 @@ struct Program {
   };
 
   const Plan* plan = nullptr;
-  std::shared_ptr<const jit::Library> library;  // outermost only
+  Libraries libraries;  // outermost only
   std::vector<Op> ops;
   size_t pointers_at = 0;  // place of the buffers' pointers in the flat table
   // By port: its kInput or kOutput buffers (several where views of it are used).
@@ -42,7 +42,8 @@ struct Program {
   int64_t scratch_bytes = 0;  // per thread
 };
 
-// Throws kDamagedArtefact when the library or a kernel is missing.
-std::unique_ptr<const Program> make_program(const Plan& plan, const Interpreter* interpreter);
+// Kernels are looked for in the plan's library, then in `libraries`. Throws kDamagedArtefact when one is missing.
+std::unique_ptr<const Program> make_program(const Plan& plan, const Interpreter* interpreter,
+                                            const Libraries& libraries = {});
 
 }  // namespace heddle::runtime

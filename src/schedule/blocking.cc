@@ -62,6 +62,20 @@ Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, co
   return c;
 }
 
+Config with_common_height(Config config, int64_t rows, bool tiled, const Target& target) {
+  if (rows <= 1) return config;  // a decoder's step, whose rows do not change
+  const int64_t most = micro_limits(target).rows;
+  for (const int64_t height : {most, int64_t{8}, int64_t{4}, int64_t{2}}) {
+    const int64_t tiles = ceil_div(rows, height);
+    if (height > most || rows < tiles * (height - 1)) continue;
+    if (tiled) config.tile_m = std::max<int64_t>(1, config.tile_m / height) * height;
+    config.micro_m = height;
+    break;
+  }
+  if (config.algorithm == "gemv") config.algorithm = "gemm";
+  return config;
+}
+
 // The input under a block of output rows stays in a quarter of the second-level cache while the filters stream past it.
 Config block_conv(const ConvDesc& desc, DType compute, const Target& target) {
   const tile::ConvShape& s = desc.shape;

@@ -22,6 +22,8 @@ class ConfigSource {
   // One of the candidates, with a reason of its own, or nullopt for the model's pick. `problem` is the canonical text
   // of everything that the speed of a configuration depends on apart from the device: types, sizes, where operands lie.
   virtual std::optional<Config> choose(const std::string& problem, const Candidates& candidates) = 0;
+  // Whether kernels are to serve other extents, too: of few kinds rather than the best for each.
+  virtual bool for_any_extents() const { return false; }
 };
 
 // Asks `source` (which may be null); the answer, else the model's pick.

@@ -42,6 +42,7 @@ class ContractionBuilder {
   const ir::Group& group() const { return group_; }
   const Target& target() const { return target_; }
   ConfigSource* configs() const { return configs_; }
+  bool for_any_extents() const { return configs_ != nullptr && configs_->for_any_extents(); }
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
 
@@ -89,6 +90,10 @@ struct Blocking {
 Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, const Blocking& blocking);
 Config conv_config(const ConvDesc& desc, DType compute, const Target& target, const Blocking& blocking);
 Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking);
+
+// The configuration with micro tiles of one of few heights into which `rows` can be cut. `tiled`: blocks of rows are
+// whole micro tiles.
+Config with_common_height(Config config, int64_t rows, bool tiled, const Target& target);
 
 // Blockings around the cost model's, which comes first: each differs from it in one choice.
 std::vector<Config> gemm_candidates(const GemmDesc& desc, DType compute, const Target& target);

@@ -63,11 +63,13 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   GemmDesc desc;
   desc.shape.m = s.batch * s.out[0] * s.out[1] * s.out[2];
   desc.shape.n = s.o, desc.shape.k = s.c;
-  const Config config =
-      choose_config(builder.configs(),
-                    gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], s.c, 1),
-                                      gemm_operand_text(graph, node.inputs[1], 1, s.c)),
-                    [&] { return gemm_candidates(desc, compute, builder.target()); });
+  Config config = choose_config(builder.configs(),
+                                gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], s.c, 1),
+                                                  gemm_operand_text(graph, node.inputs[1], 1, s.c)),
+                                [&] { return gemm_candidates(desc, compute, builder.target()); });
+  if (builder.for_any_extents()) {
+    config = with_common_height(std::move(config), desc.shape.m, true, builder.target());
+  }
   const int64_t width = config.micro_n;
   desc.a.dtype = graph.dtype(node.inputs[0]);
   desc.a.operand = builder.input(node.inputs[0]);
@@ -195,9 +197,12 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   desc.shape = s;
   desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
-  const Config config = choose_config(builder.configs(), problem_text(desc, compute, constant),
-                                      [&] { return both_forms(desc, winograd, compute, builder.target()); });
+  Config config = choose_config(builder.configs(), problem_text(desc, compute, constant),
+                                [&] { return both_forms(desc, winograd, compute, builder.target()); });
   if (config.algorithm == "winograd") return schedule_winograd(builder, s, *winograd, config, flops);
+  if (builder.for_any_extents()) {
+    config = with_common_height(std::move(config), s.out[2], false, builder.target());
+  }
   ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
   desc.direct = plain && desc.x == compute && is_unpadded(s) &&

@@ -172,13 +172,11 @@ TEST_F(Driver, RunsGoOnWhileOtherShapesAreCompiled) {
   const std::vector<float> first = run_mlp(model, x);
   std::atomic<int> runs = 0;
   std::atomic<bool> ended = false;
-  int fewest = 1 << 30;  // during a compilation
+  int meanwhile = 0;  // runs during a compilation
   std::thread other([&] {
-    for (const int64_t rows : {3, 4, 5}) {
-      const int before = runs;
-      EXPECT_EQ(run_mlp(model, random_floats({rows, 8}, 2)).size(), static_cast<size_t>(rows * 8));
-      fewest = std::min(fewest, runs - before);
-    }
+    const int before = runs;
+    EXPECT_EQ(run_mlp(model, random_floats({3, 8}, 2)).size(), 3u * 8);
+    meanwhile = runs - before;
     ended = true;
   });
   while (!ended) {
@@ -186,7 +184,7 @@ TEST_F(Driver, RunsGoOnWhileOtherShapesAreCompiled) {
     ++runs;
   }
   other.join();
-  EXPECT_GE(fewest, 10) << "who waits ends one or two";
+  EXPECT_GE(meanwhile, 10) << "who waits ends one or two";
 }
 
 TEST_F(Driver, APlanFileRunsWithoutCompiler) {

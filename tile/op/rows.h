@@ -209,6 +209,15 @@ __attribute__((noinline)) void load_rows(T* TILE_RESTRICT dst, int64_t width, co
   }
 }
 
+// The same where the length of a row is an argument, element by element.
+template <typename T, typename S>
+__attribute__((noinline)) void load_rows_of(int64_t length, T* TILE_RESTRICT dst, int64_t width,
+                                            const S* TILE_RESTRICT src, int64_t stride, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < length; ++c) dst[c * width + i] = load<1>(src + i * stride + c).v;
+  }
+}
+
 // dst[r * stride + c] = src[c][r]. src may be read up to `count` rounded up to 16. Stream: past the caches, where rows
 // are contiguous.
 template <int L, bool Stream, typename T, typename S>
@@ -255,6 +264,15 @@ __attribute__((noinline)) void store_rows(S* TILE_RESTRICT dst, int64_t stride, 
             });
       }
     }
+  }
+}
+
+// The same where the length of a row is an argument, element by element.
+template <typename T, typename S>
+__attribute__((noinline)) void store_rows_of(int64_t length, S* TILE_RESTRICT dst, int64_t stride,
+                                             const T* TILE_RESTRICT src, int64_t width, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t c = 0; c < length; ++c) store(dst + i * stride + c, vec<T, 1>{src[c * width + i]});
   }
 }
 

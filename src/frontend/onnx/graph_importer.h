@@ -25,7 +25,7 @@ struct SpecialiseInputs {
 struct ModelState {
   const ModelProto& model;
   const ImportOptions& options;
-  TensorLoader loader;
+  TensorLoader& loader;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions;
   std::set<std::string> specialised;  // inputs that are bound as constants in this attempt
   uint64_t nodes_lowered = 0;

@@ -272,9 +272,9 @@ Imported attempt(ModelState& state) {
   return result;
 }
 
-Imported import_parsed(const ModelProto& model, const std::string& folder, const ImportOptions& options) {
+Imported import_parsed(const ModelProto& model, TensorLoader& loader, const ImportOptions& options) {
   check_versions(model);
-  ModelState state{model, options, TensorLoader(model.owner, folder), {}, {}, 0};
+  ModelState state{model, options, loader, {}, {}, 0};
   for (const FunctionProto& f : model.functions) state.functions.emplace(std::tuple(f.domain, f.name, f.overload), &f);
   check_supported(state);
   for (;;) {
@@ -297,18 +297,61 @@ Imported import_parsed(const ModelProto& model, const std::string& folder, const
   }
 }
 
+ModelProto read_model(const std::string& path) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::read(path);
+  return parse_model(file->text(), file, path);
+}
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, std::max<size_t>(slash, 1));
+}
+
 }  // namespace
 
+struct ModelFile::Content {
+  ModelProto model;
+  TensorLoader loader;
+};
+
+ModelFile::ModelFile(const std::string& path) {
+  ModelProto model = read_model(path);
+  TensorLoader loader(model.owner, folder_of(path));
+  loader.keep_tensors();
+  content_ = std::make_unique<Content>(Content{std::move(model), std::move(loader)});
+}
+
+ModelFile::~ModelFile() = default;
+
+std::vector<ModelFile::InputDims> ModelFile::input_dims() const {
+  std::vector<InputDims> inputs;
+  for (const ValueInfoProto& input : content_->model.graph.inputs) {
+    if (!input.type.shape) continue;
+    InputDims& dims = inputs.emplace_back();
+    dims.name = input.name;
+    for (const Dimension& dim : *input.type.shape) {
+      dims.extents.push_back(dim.value && *dim.value >= 0 ? *dim.value : -1);
+      dims.symbols.emplace_back(dim.param);
+    }
+  }
+  return inputs;
+}
+
+Imported ModelFile::import(const ImportOptions& options) {
+  return import_parsed(content_->model, content_->loader, options);
+}
+
 Imported import_model(const std::string& path, const ImportOptions& options) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::read(path);
-  const size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? std::string() : path.substr(0, std::max<size_t>(slash, 1));
-  return import_parsed(parse_model(file->text(), file, path), folder, options);
+  const ModelProto model = read_model(path);
+  TensorLoader loader(model.owner, folder_of(path));
+  return import_parsed(model, loader, options);
 }
 
 Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
                       const ImportOptions& options) {
-  return import_parsed(parse_model(bytes, std::move(owner), ""), folder, options);
+  const ModelProto model = parse_model(bytes, std::move(owner), "");
+  TensorLoader loader(model.owner, folder);
+  return import_parsed(model, loader, options);
 }
 
 }  // namespace heddle::onnx

@@ -49,6 +49,32 @@ struct Imported {
   std::vector<AssumedDim> assumed;
 };
 
+// A model file that is imported for several sets of shapes: it is read and decoded once, and each of its tensors is
+// loaded once, so that the graphs share them. One thread at a time.
+class ModelFile {
+ public:
+  // Throws what import_model throws before it looks at options.
+  explicit ModelFile(const std::string& path);
+  ~ModelFile();
+  ModelFile(const ModelFile&) = delete;
+  ModelFile& operator=(const ModelFile&) = delete;
+
+  Imported import(const ImportOptions& options);
+
+  // The shapes of the inputs as the model has them, of those with a known rank. A symbolic extent is -1 and has its
+  // symbol, "" where it has no name.
+  struct InputDims {
+    std::string name;
+    Shape extents;
+    std::vector<std::string> symbols;
+  };
+  std::vector<InputDims> input_dims() const;
+
+ private:
+  struct Content;
+  std::unique_ptr<Content> content_;
+};
+
 // Reads an ONNX file and lowers it to primitives for one set of input shapes. The file stays mapped as long as a tensor
 // of the graph borrows from it. Throws Error: kFile, kMalformedModel, kMissingData, kInvalidNode, kInvalidInput (a
 // shape or value of the options does not fit the model), kUnsupportedOperator (all of them in one message),

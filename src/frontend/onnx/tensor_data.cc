@@ -211,6 +211,12 @@ TensorLoader::Bytes TensorLoader::external_bytes(const TensorProto& proto, size_
 }
 
 Tensor TensorLoader::load(const TensorProto& proto, const std::string& where) {
+  if (!keeps_) return load_new(proto, where);
+  const auto found = kept_.find(&proto);
+  return found != kept_.end() ? found->second : kept_.emplace(&proto, load_new(proto, where)).first->second;
+}
+
+Tensor TensorLoader::load_new(const TensorProto& proto, const std::string& where) {
   const DType type = dtype_of(proto.data_type, where);
   const int64_t count = checked_count(proto.dims, where);
   const Shape& shape = proto.dims;

@@ -20,6 +20,8 @@ class TensorLoader {
   // Throws kMalformedModel (sizes that disagree), kMissingData (no data, no external file, a path out of the folder),
   // kUnsupportedType. `where` names the tensor's place.
   Tensor load(const TensorProto& proto, const std::string& where);
+  // From now on a tensor that was loaded is kept and given again for the same proto, whose address must not change.
+  void keep_tensors() { keeps_ = true; }
   // A dense tensor, zero where the sparse one has no value.
   Tensor load(const SparseTensorProto& proto, const std::string& where);
 
@@ -28,11 +30,14 @@ class TensorLoader {
     std::string_view view;
     std::shared_ptr<const void> owner;
   };
+  Tensor load_new(const TensorProto& proto, const std::string& where);
   Bytes external_bytes(const TensorProto& proto, size_t expected, const std::string& where);
 
   std::shared_ptr<const void> owner_;
   std::string folder_;
   std::map<std::string, std::shared_ptr<const MappedFile>> files_;
+  bool keeps_ = false;
+  std::map<const TensorProto*, Tensor> kept_;
 };
 
 // An ONNX TensorProto.DataType number as a dtype. Throws kUnsupportedType (complex numbers), kMalformedModel (unknown).

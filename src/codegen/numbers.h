@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::codegen {
+
+// Kernels that differ in extents alone can be one kernel that is told its extents. To that end a text is first written
+// with marks around every number that need not be known to the compiler. What is left of it without them is its
+// pattern; the text and its numbers together are the kernel, so kernels of one pattern may share a text in which some
+// numbers are arguments, as long as they agree in all others.
+
+// A number between marks: 0 and 1 stay as they are, since they fold.
+std::string marked(int64_t value);
+// The same for numbers that may well be 0 or 1 in one shape only.
+std::string marked_always(int64_t value);
+// A constant of the C++ type `type` that is written as `literal`; `bits` are those of a double for float and double.
+std::string marked(std::string_view type, int64_t bits, std::string_view literal);
+// A line that later declares the arguments up to the next such line, as elements of the array `from`.
+std::string argument_line(std::string_view from);
+// The array as an operand.
+std::string argument_array(size_t operand);
+
+struct NumberedText {
+  std::string pattern;
+  std::vector<int64_t> numbers;  // in the order of the text
+};
+// Takes the marks out. Comments are no part of a pattern.
+NumberedText numbers_of(std::string_view text);
+
+// The text in which `arguments` (one flag per number) are variables and all others literals.
+std::string with_arguments(std::string_view text, const std::vector<bool>& arguments);
+
+// Which numbers of a kernel are to be arguments.
+class NumberChoice {
+ public:
+  virtual ~NumberChoice() = default;
+  virtual std::vector<bool> arguments(const std::string& pattern, std::span<const int64_t> numbers) = 0;
+};
+
+// Comments say which nodes of the model a line is for, and layers of different names share kernels.
+std::string without_comments(std::string_view text);
+
+}  // namespace heddle::codegen

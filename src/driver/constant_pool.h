@@ -1,0 +1,40 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "heddle/tensor.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::driver {
+
+// The constants of the plans of one model: equal contents lie in memory once, and what was packed for one plan is there
+// for the next. Plans own what they use; the pool itself keeps what the last two plans used.
+class ConstantPool {
+ public:
+  // A plan is built.
+  void next_plan();
+  // The constants of a plan that was not built with this pool and lives as long as the model.
+  void adopt(const std::vector<Tensor>& constants);
+  Tensor shared(const Tensor& constant);
+  Tensor packed(const Tensor& dense, const schedule::Packing& packing);
+
+ private:
+  struct Entry {
+    Tensor source;  // stays, so that no other constant gets its address
+    std::shared_ptr<const Tensor> result;
+    uint64_t used = 0;
+  };
+  std::shared_ptr<const Tensor> by_content(const Tensor& constant);
+  Tensor keep(const std::string& key, const Tensor& source, std::shared_ptr<const Tensor> result);
+  Entry* find(const std::string& key);
+
+  std::map<std::string, Entry> known_;
+  std::map<std::pair<uint64_t, uint64_t>, std::weak_ptr<const Tensor>> contents_;
+  uint64_t plan_ = 0;
+};
+
+}  // namespace heddle::driver

@@ -1,0 +1,22 @@
+#include "driver/number_table.h"
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace heddle::driver {
+
+std::vector<bool> NumberTable::arguments(const std::string& pattern, std::span<const int64_t> numbers) {
+  const Hash128 hash = hash_text(pattern);
+  Family& family = families_[{hash.high, hash.low}];
+  if (family.first.empty()) {
+    family.first.assign(numbers.begin(), numbers.end());
+    family.differs.resize(numbers.size());
+  }
+  HEDDLE_CHECK(family.first.size() == numbers.size(), "kernels of one pattern have different counts of numbers");
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i] != family.first[i]) family.differs[i] = true;
+  }
+  return family.differs;
+}
+
+}  // namespace heddle::driver

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/numbers.h"
+
+namespace heddle::driver {
+
+// Which numbers of kernels differ between the shapes of a model, learnt from the kernels of each shape: a number
+// becomes an argument when it was seen with two values, so kernels of further shapes mostly are kernels that exist.
+// Whatever was learnt, a kernel with its arguments is the kernel of its shape, since all other numbers are in its text.
+class NumberTable : public codegen::NumberChoice {
+ public:
+  std::vector<bool> arguments(const std::string& pattern, std::span<const int64_t> numbers) override;
+
+ private:
+  struct Family {
+    std::vector<int64_t> first;
+    std::vector<bool> differs;
+  };
+  std::map<std::pair<uint64_t, uint64_t>, Family> families_;
+};
+
+}  // namespace heddle::driver

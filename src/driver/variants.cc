@@ -1,0 +1,200 @@
+#include "driver/variants.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace heddle::driver {
+namespace {
+
+// Kernels that a model keeps loaded although no plan needs them.
+constexpr size_t kMostKernels = 1024;
+
+void collect_symbols(const runtime::Plan& plan, std::set<std::string>& symbols) {
+  for (const runtime::Step& step : plan.steps) {
+    if (const auto* kernel = std::get_if<runtime::KernelStep>(&step.action)) {
+      symbols.insert(kernel->symbol);
+    } else if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) {
+      collect_symbols(*loop->body, symbols);
+    } else if (const auto* branch = std::get_if<runtime::BranchStep>(&step.action)) {
+      collect_symbols(*branch->then_body, symbols);
+      collect_symbols(*branch->else_body, symbols);
+    }
+  }
+}
+
+std::set<std::string> symbols_of(const runtime::Plan& plan) {
+  std::set<std::string> symbols;
+  collect_symbols(plan, symbols);
+  return symbols;
+}
+
+std::string stamp_of(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return "none";
+  return fmt::format("{} {} {}.{}", status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+// The extents that differ from those of a known plan, those that changed alike together: they mostly are one extent of
+// the model, or one more than it.
+std::vector<std::vector<int64_t*>> varying_extents(const runtime::Plan& known, CompileOptions& options) {
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t*>> groups;
+  for (const runtime::Port& input : known.inputs) {
+    const auto found = options.shapes.find(input.name);
+    if (found == options.shapes.end() || found->second.size() != input.shape.size()) continue;
+    for (size_t d = 0; d < input.shape.size(); ++d) {
+      int64_t& extent = found->second[d];
+      if (extent != input.shape[d]) groups[{input.shape[d], extent}].push_back(&extent);
+    }
+  }
+  std::vector<std::vector<int64_t*>> result;
+  for (auto& [change, extents] : groups) result.push_back(std::move(extents));
+  return result;
+}
+
+}  // namespace
+
+VariantMaker::VariantMaker(std::string path, std::shared_ptr<const runtime::Plan> known)
+    : path_(std::move(path)), stamp_(stamp_of(path_)), known_(std::move(known)) {}
+
+// Values of inputs are used only where shapes depend on them, which shows when it does not work without.
+CompiledModel VariantMaker::compile(const CompileOptions& options) {
+  CompileOptions without = options;
+  without.values.clear();
+  try {
+    return compile_model(path_, without, false, true, session_.get());
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnknownShape || options.values.empty()) throw;
+  }
+  return compile_model(path_, options, false, true, session_.get());
+}
+
+std::set<std::string> VariantMaker::missing(const CompiledModel& compiled) const {
+  std::set<std::string> symbols = symbols_of(*compiled.plan);
+  std::erase_if(symbols, [&](const std::string& symbol) { return kernels_.contains(symbol); });
+  return symbols;
+}
+
+void VariantMaker::learn_from_neighbours(const CompileOptions& options) {
+  const auto compile_with = [&](size_t group, bool all, int64_t more) {
+    CompileOptions neighbour = options;
+    neighbour.progress = nullptr;
+    const auto groups = varying_extents(*known_, neighbour);
+    for (size_t i = 0; i < groups.size(); ++i) {
+      for (int64_t* extent : groups[i]) {
+        if (all || i == group) *extent = std::max<int64_t>(*extent + more, 0);
+      }
+    }
+    try {
+      compile(neighbour);
+    } catch (const Error&) {
+      // These extents do not fit together; nothing is learnt.
+    }
+  };
+  CompileOptions copy = options;
+  const size_t groups = varying_extents(*known_, copy).size();
+  for (const int64_t more : {1, 2, 3, 16}) compile_with(0, true, more);
+  for (size_t i = 0; groups > 1 && i < groups; ++i) compile_with(i, false, 1);
+}
+
+// The lock is open while the compiler runs.
+void VariantMaker::load(const CompiledModel& compiled, const CompileOptions& options, Lock& lock) {
+  const std::set<std::string> symbols = missing(compiled);
+  if (symbols.empty()) return;
+  const Settings settings = resolve(options);
+  const KernelSet kernels = compiled.kernels.subset(symbols);
+  lock.unlock();
+  std::shared_ptr<const jit::Library> library;
+  {
+    const auto relock = std::shared_ptr<void>(nullptr, [&](void*) { lock.lock(); });
+    const int jobs = Target::host_cpu().cpu.threads;
+    library = jit::Library::load(compile_kernels(kernels, settings.target, jobs, options.use_cache).library);
+  }
+  for (const std::string& symbol : symbols) kernels_[symbol] = {library, uses_};
+}
+
+VariantMaker::Made VariantMaker::with_libraries(const CompiledModel& compiled) {
+  std::set<std::shared_ptr<const jit::Library>> libraries;
+  for (const std::string& symbol : symbols_of(*compiled.plan)) {
+    Kernels& kernels = kernels_.at(symbol);
+    kernels.used = uses_;
+    libraries.insert(kernels.library);
+  }
+  return {compiled.plan, {libraries.begin(), libraries.end()}};
+}
+
+// Plans that exist keep the libraries that they use.
+void VariantMaker::forget_kernels() {
+  if (kernels_.size() <= kMostKernels) return;
+  std::vector<uint64_t> uses;
+  for (const auto& [symbol, kernels] : kernels_) uses.push_back(kernels.used);
+  std::nth_element(uses.begin(), uses.begin() + kMostKernels / 2, uses.end(), std::greater<>());
+  const uint64_t oldest = uses[kMostKernels / 2];
+  std::erase_if(kernels_, [&](const auto& named) { return named.second.used < oldest; });
+}
+
+void VariantMaker::begin() {
+  ++uses_;
+  forget_kernels();
+  if (session_ != nullptr) return;
+  if (stamp_of(path_) != stamp_) {
+    fail(ErrorCode::kFile, path_, "it was changed or removed after the model was loaded, and another shape needs it",
+         "Load the model again");
+  }
+  auto session = std::make_unique<Session>(path_);
+  session->constants.adopt(known_->constants);
+  if (!known_->library.empty()) {
+    const auto library = jit::Library::load(known_->library);
+    for (const std::string& symbol : symbols_of(*known_)) kernels_[symbol] = {library, uses_};
+  }
+  session_ = std::move(session);
+}
+
+VariantMaker::Made VariantMaker::make(const CompileOptions& options) {
+  Lock lock(mutex_);
+  begin();
+  CompiledModel compiled = compile(options);
+  if (!missing(compiled).empty()) {
+    learn_from_neighbours(options);
+    compiled = compile(options);
+    // What another thread made room for meanwhile is compiled again.
+    while (!missing(compiled).empty()) load(compiled, options, lock);
+  }
+  return with_libraries(compiled);
+}
+
+void VariantMaker::prepare(std::vector<CompileOptions> all) {
+  HEDDLE_CHECK(!background_.joinable());
+  background_ = std::thread([this, all = std::move(all)] { prepare_each(all); });
+}
+
+// All shapes are looked at before any kernel is compiled, so that each kernel takes as arguments whatever differs.
+void VariantMaker::prepare_each(const std::vector<CompileOptions>& all) {
+  for (const bool loads : {false, true}) {
+    for (const CompileOptions& options : all) {
+      if (ends_) return;
+      try {
+        if (loads) {
+          make(options);
+        } else {
+          const Lock lock(mutex_);
+          begin();
+          compile(options);
+        }
+      } catch (const std::exception& error) {
+        log(LogLevel::kInfo, fmt::format("{}: kernels for a range of shapes: {}", path_, error.what()));
+      }
+    }
+  }
+}
+
+VariantMaker::~VariantMaker() {
+  ends_ = true;
+  if (background_.joinable()) background_.join();
+}
+
+}  // namespace heddle::driver

@@ -1,0 +1,268 @@
+// Models that run with many shapes: results, what needs a compiler, what stays in memory.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <thread>
+
+#include "base/file.h"
+#include "driver/model_impl.h"
+#include "driver/ranges.h"
+#include "heddle/model.h"
+#include "ir/array.h"
+#include "tests/error_of.h"
+#include "tests/frontend/model_bytes.h"
+
+namespace heddle {
+namespace {
+
+using onnx::floats;
+using onnx::GraphSpec;
+using onnx::longs;
+using test::error_of;
+
+Tensor random_floats(const Shape& shape, uint32_t seed) {
+  Tensor tensor(DType::kF32, shape);
+  std::mt19937 generator(seed);
+  for (float& value : tensor.mutable_values<float>()) value = std::normal_distribution<float>()(generator);
+  return tensor;
+}
+
+Tensor weight(const Shape& shape, uint32_t seed) {
+  Tensor tensor = random_floats(shape, seed);
+  for (float& value : tensor.mutable_values<float>()) value *= 0.2F;
+  return tensor;
+}
+
+constexpr int64_t kWidth = 24, kHeads = 3;
+
+// Masked self-attention with a residual sum and its norm over x [batch, seq, 24]; `mean` is over the sequence.
+GraphSpec attention() {
+  const auto heads = [](const std::string& from, const std::string& to) {
+    return std::vector<onnx::NodeSpec>{
+        {"Reshape", {from, "split"}, {to + "_split"}},
+        {"Transpose", {to + "_split"}, {to}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}}};
+  };
+  GraphSpec graph;
+  const auto add = [&](std::vector<onnx::NodeSpec> nodes) {
+    graph.nodes.insert(graph.nodes.end(), nodes.begin(), nodes.end());
+  };
+  add({{"MatMul", {"x", "wq"}, {"q0"}}, {"MatMul", {"x", "wk"}, {"k0"}}, {"MatMul", {"x", "wv"}, {"v0"}}});
+  add(heads("q0", "q")), add(heads("k0", "k")), add(heads("v0", "v"));
+  add({{"Transpose", {"k"}, {"kt"}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}}},
+       {"MatMul", {"q", "kt"}, {"scores"}},
+       {"Unsqueeze", {"mask", "mask_axes"}, {"wide_mask"}},
+       {"Add", {"scores", "wide_mask"}, {"masked"}},
+       {"Softmax", {"masked"}, {"weights"}, {{"axis", int64_t{-1}}}},
+       {"MatMul", {"weights", "v"}, {"mixed"}},
+       {"Transpose", {"mixed"}, {"moved"}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}},
+       {"Reshape", {"moved", "join"}, {"joined"}},
+       {"Add", {"joined", "x"}, {"sum"}},
+       {"LayerNormalization", {"sum", "ones", "zeros"}, {"y"}, {{"axis", int64_t{-1}}}},
+       {"ReduceMean", {"y"}, {"mean"}, {{"axes", std::vector<int64_t>{1}}, {"keepdims", int64_t{0}}}}});
+  graph.inputs = {{"x", DType::kF32, {-1, -1, kWidth}}, {"mask", DType::kF32, {-1, -1}}};
+  graph.outputs = {"y", "mean"};
+  graph.initializers = {{"wq", weight({kWidth, kWidth}, 1)},
+                        {"wk", weight({kWidth, kWidth}, 2)},
+                        {"wv", weight({kWidth, kWidth}, 3)},
+                        {"split", longs({4}, {0, 0, kHeads, kWidth / kHeads})},
+                        {"join", longs({3}, {0, 0, kWidth})},
+                        {"mask_axes", longs({2}, {1, 2})},
+                        {"ones", floats({kWidth}, std::vector<float>(kWidth, 1))},
+                        {"zeros", floats({kWidth}, std::vector<float>(kWidth, 0))}};
+  return graph;
+}
+
+std::map<std::string, Tensor> attention_inputs(int64_t batch, int64_t seq) {
+  Tensor mask(DType::kF32, {batch, seq});
+  for (int64_t b = 0; b < batch; ++b) {
+    for (int64_t i = seq * (b + 1) / (b + 2) + 1; i < seq; ++i)
+      mask.mutable_values<float>()[static_cast<size_t>(b * seq + i)] = -1e9F;
+  }
+  return {{"x", random_floats({batch, seq, kWidth}, static_cast<uint32_t>(seq))}, {"mask", mask}};
+}
+
+void expect_as_reference(const GraphSpec& graph, const std::vector<PortInfo>& ports, const std::vector<Tensor>& outputs,
+                         const std::map<std::string, Tensor>& inputs) {
+  const auto expected = onnx::run_spec(graph, inputs, 17);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ir::Array& reference = expected.at(ports[i].name);
+    ASSERT_EQ(outputs[i].shape(), reference.shape) << ports[i].name;
+    const auto values = outputs[i].values<float>();
+    for (size_t k = 0; k < values.size(); ++k) {
+      ASSERT_NEAR(values[k], reference.f()[k], 1e-4 * (1 + std::abs(reference.f()[k]))) << ports[i].name << " " << k;
+    }
+  }
+}
+
+class Shapes : public testing::Test {
+ protected:
+  Shapes() { ::setenv("HEDDLE_CACHE_DIR", (dir_.path() + "/cache").c_str(), 1); }
+  ~Shapes() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
+
+  std::string model(const GraphSpec& graph) const {
+    const std::string path = dir_.path() + "/model.onnx";
+    write_file(path, onnx::model_bytes(graph, 17));
+    return path;
+  }
+  // How often the compiler made a library.
+  size_t libraries() const {
+    size_t count = 0;
+    std::error_code error;
+    for ([[maybe_unused]] const auto& entry :
+         std::filesystem::directory_iterator(dir_.path() + "/cache/library", error)) {
+      ++count;
+    }
+    return count;
+  }
+  TempDir dir_;
+};
+
+CompileOptions at(int64_t batch, int64_t seq) {
+  CompileOptions options;
+  options.threads = 2;
+  options.shapes = {{"x", {batch, seq, kWidth}}, {"mask", {batch, seq}}};
+  return options;
+}
+
+// Extents of 1, primes, multiples of vectors and their neighbours, and after two dozen lengths hardly one that needs
+// the compiler.
+TEST_F(Shapes, AttentionOfAnyLengthIsRightAndSeldomCompiled) {
+  const GraphSpec graph = attention();
+  const Model m = Model::load(model(graph), at(1, 20));
+  const auto run = [&](int64_t batch, int64_t seq) {
+    SCOPED_TRACE(fmt::format("batch {}, length {}", batch, seq));
+    const auto inputs = attention_inputs(batch, seq);
+    expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
+  };
+  for (const int64_t seq : {21, 1, 2, 7, 13, 16, 17, 31, 33, 61, 64, 100}) run(1, seq);
+  for (const int64_t seq : {1, 16, 23}) run(3, seq);
+  const size_t before = libraries();
+  for (int64_t seq = 66; seq < 100; ++seq) run(1, seq);
+  EXPECT_LE(libraries(), before + 10) << "of 34 lengths";
+}
+
+// A decoder's step: the cache grows by what is new.
+GraphSpec growing_cache() {
+  GraphSpec graph;
+  graph.nodes = {{"Concat", {"past", "new"}, {"present"}, {{"axis", int64_t{2}}}},
+                 {"Transpose", {"present"}, {"kt"}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}}},
+                 {"MatMul", {"new", "kt"}, {"scores"}},
+                 {"Softmax", {"scores"}, {"weights"}, {{"axis", int64_t{-1}}}},
+                 {"MatMul", {"weights", "present"}, {"mixed"}}};
+  graph.inputs = {{"past", DType::kF32, {1, 2, -1, 8}}, {"new", DType::kF32, {1, 2, 1, 8}}};
+  graph.outputs = {"mixed", "present"};
+  return graph;
+}
+
+TEST_F(Shapes, ADecoderWithAGrowingCacheNeedsTheCompilerForFewTokens) {
+  const GraphSpec graph = growing_cache();
+  CompileOptions options;
+  options.threads = 2;
+  options.shapes["past"] = {1, 2, 0, 8};
+  const Model m = Model::load(model(graph), options);
+  Tensor past(DType::kF32, {1, 2, 0, 8});
+  for (uint32_t token = 0; token < 100; ++token) {
+    SCOPED_TRACE(fmt::format("token {}", token));
+    const std::map<std::string, Tensor> inputs{{"past", past}, {"new", random_floats({1, 2, 1, 8}, token)}};
+    const std::vector<Tensor> outputs = m.run(inputs);
+    if (token > 0) expect_as_reference(graph, m.outputs(), outputs, inputs);
+    past = outputs[1];
+  }
+  EXPECT_LE(libraries(), 8u);
+}
+
+TEST_F(Shapes, PlansShareTheirConstants) {
+  const Model m = Model::load(model(attention()), at(1, 20));
+  m.run(attention_inputs(1, 30));
+  m.run(attention_inputs(1, 40));
+  const auto variants = m.impl().variants();
+  ASSERT_EQ(variants.size(), 2u);
+  size_t shared = 0;
+  for (const Tensor& constant : variants[0]->plan->constants) {
+    for (const Tensor& other : variants[1]->plan->constants) {
+      shared += constant.bytes() >= kWidth * kWidth * sizeof(float) && constant.data() == other.data();
+    }
+  }
+  EXPECT_GE(shared, 3u);  // the three weights
+}
+
+TEST_F(Shapes, PlansThatWereNotUsedForLongestGo) {
+  CompileOptions options = at(1, 20);
+  options.max_plans = 3;
+  const Model m = Model::load(model(attention()), options);
+  const auto lengths = [&] {
+    std::vector<int64_t> list;
+    for (const auto& variant : m.impl().variants()) list.push_back(variant->plan->inputs[0].shape[1]);
+    return list;
+  };
+  for (const int64_t seq : {21, 22, 23, 21, 24}) m.run(attention_inputs(1, seq));
+  EXPECT_EQ(lengths(), (std::vector<int64_t>{24, 21, 23}));
+  std::weak_ptr<const runtime::Plan> oldest = m.impl().variants().back()->plan;
+  for (const int64_t seq : {20, 25}) m.run(attention_inputs(1, seq));
+  EXPECT_EQ(lengths(), (std::vector<int64_t>{25, 24, 21}));
+  EXPECT_TRUE(oldest.expired());
+}
+
+TEST_F(Shapes, OnePlanStaysHoweverMuchMemoryItNeeds) {
+  CompileOptions options = at(1, 20);
+  options.max_plan_bytes = 1;
+  const Model m = Model::load(model(attention()), options);
+  for (const int64_t seq : {21, 22}) m.run(attention_inputs(1, seq));
+  ASSERT_EQ(m.impl().variants().size(), 1u);
+}
+
+TEST_F(Shapes, RunsOfOtherShapesAtOnceKeepWhatTheyUse) {
+  CompileOptions options = at(1, 20);
+  options.max_plans = 1;
+  const GraphSpec graph = attention();
+  const Model m = Model::load(model(graph), options);
+  std::vector<std::thread> threads;
+  for (int64_t t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      for (int64_t round = 0; round < 4; ++round) {
+        const auto inputs = attention_inputs(1, 20 + 3 * t + round);
+        expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+}
+
+TEST_F(Shapes, ARangeIsCompiledForItsLargestExtentsAndCoversTheOthers) {
+  const GraphSpec graph = growing_cache();
+  CompileOptions options;
+  options.threads = 2;
+  options.ranges["past.2"] = {0, 12};
+  const Model m = Model::load(model(graph), options);
+  EXPECT_EQ(m.inputs()[0].shape, (Shape{1, 2, 12, 8}));
+  for (const int64_t past : {3, 11, 12, 13}) {
+    const std::map<std::string, Tensor> inputs{{"past", random_floats({1, 2, past, 8}, 1)},
+                                               {"new", random_floats({1, 2, 1, 8}, 2)}};
+    expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
+  }
+}
+
+TEST_F(Shapes, AModelWhoseFileIsAnotherByNowTakesNoNewShapes) {
+  const Model m = Model::load(model(attention()), at(1, 20));
+  model(growing_cache());
+  m.run(attention_inputs(1, 20));
+  EXPECT_EQ(error_of([&] { m.run(attention_inputs(1, 21)); }).code(), ErrorCode::kFile);
+}
+
+TEST_F(Shapes, RangesThatDoNotFitAreNamed) {
+  const std::string path = model(growing_cache());
+  CompileOptions options;
+  options.ranges["length"] = {1, 8};
+  const Error unknown = error_of([&] { Model::load(path, options); });
+  EXPECT_EQ(unknown.code(), ErrorCode::kInvalidArgument);
+  EXPECT_NE(std::string(unknown.what()).find("past_2"), std::string::npos) << unknown.what();
+  options.ranges = {{"past.2", {8, 1}}};
+  EXPECT_EQ(error_of([&] { Model::load(path, options); }).code(), ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace heddle
