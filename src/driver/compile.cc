@@ -80,6 +80,38 @@ void add_interface(const onnx::Imported& imported, const CompileOptions& options
   for (runtime::Port& port : plan.inputs) port.index_bound = index_bound(imported.graph, port.name);
 }
 
+// The values that have memory of their own in every plan. Others may exist as parts only, inside of a kernel.
+std::vector<bool> stored_values(const ir::Graph& graph) {
+  std::vector<bool> stored(graph.value_count(), false);
+  for (const ir::Graph::Port& port : graph.outputs()) stored[port.value] = true;
+  for (const ir::Node& node : graph.nodes()) {
+    const ir::OpClass op_class = ir::class_of(node.op);
+    if (node.op != ir::Op::kParameter && op_class != ir::OpClass::kContraction && op_class != ir::OpClass::kControl)
+      continue;
+    for (const ir::ValueId v : node.outputs) stored[v] = true;
+  }
+  return stored;
+}
+
+// Throws kOutOfMemory where a value alone is larger than the target's memory, or than any memory: the schedule counts
+// on sizes that fit into 64 bits.
+void check_values(const std::string& model, const ir::Graph& graph, const Target& target) {
+  constexpr int64_t kMostBytes = int64_t{1} << 46;
+  const bool cpu = target.kind == TargetKind::kCpu;
+  const int64_t memory = cpu ? static_cast<int64_t>(available_memory()) : target.cuda.memory_bytes;
+  const std::vector<bool> stored = stored_values(graph);
+  for (const ir::Node& node : graph.nodes()) {
+    for (const ir::ValueId v : node.outputs) {
+      const int64_t bytes = runtime::dense_bytes(graph.dtype(v), graph.shape(v));
+      if (bytes >= 0 && bytes <= (stored[v] ? memory : kMostBytes)) continue;
+      fail(ErrorCode::kOutOfMemory, model,
+           fmt::format("a result of {} is {}, {:.1f} GB are available", to_string(node.op), to_string(graph.type(v)),
+                       static_cast<double>(memory) * 1e-9),
+           "Reduce the batch or the sequence length (--shape)");
+    }
+  }
+}
+
 }  // namespace
 
 void check_memory(const std::string& model, int64_t needed, const char* what) {
@@ -152,6 +184,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
     *optimised = passes::duplicate_cheap_producers(*optimised);
   }
 
+  check_values(path, *optimised, settings.target);
   stages.begin("schedule", 0.3);
   KernelSet& kernels = result.kernels;
   const bool shares = session != nullptr && settings.target.kind == TargetKind::kCpu;

@@ -11,10 +11,34 @@
 namespace heddle::driver {
 namespace {
 
+[[noreturn]] void damaged(std::string why) {
+  fail(ErrorCode::kDamagedArtefact, "plan", std::move(why), "Compile the model again");
+}
+
+ir::Graph parse(const std::string& text) {
+  try {
+    return ir::parse(text);
+  } catch (const Error& error) {
+    damaged(fmt::format("a reference step: {}: {}", error.where(), error.why()));
+  }
+}
+
 class ReferenceInterpreter : public runtime::Interpreter {
  public:
-  std::shared_ptr<const void> prepare(const std::string& text) const override {
-    return std::make_shared<const ir::Graph>(ir::parse(text));
+  std::shared_ptr<const void> prepare(const std::string& text, std::span<const runtime::ValueType> parameters,
+                                      std::span<const runtime::ValueType> results) const override {
+    auto graph = std::make_shared<const ir::Graph>(parse(text));
+    bool fits = graph->inputs().size() == parameters.size() && graph->outputs().size() == results.size();
+    for (size_t i = 0; fits && i < parameters.size(); ++i) {
+      const ir::TensorType& type = graph->type(graph->inputs()[i].value);
+      fits = type.dtype == parameters[i].dtype && type.shape == parameters[i].shape;
+    }
+    for (size_t i = 0; fits && i < results.size(); ++i) {
+      const ir::TensorType& type = graph->type(graph->outputs()[i].value);
+      fits = type.dtype == results[i].dtype && element_count(type.shape) == element_count(results[i].shape);
+    }
+    if (!fits) damaged("a reference step does not fit its buffers");
+    return graph;
   }
 
   std::vector<Tensor> run(const void* prepared, std::vector<Tensor> parameters) const override {

@@ -8,6 +8,9 @@ namespace heddle::runtime {
 namespace {
 
 constexpr int kMaxDepth = 32;  // loops in loops
+// Of an arena or a buffer: no sum of them overflows. No machine has as much.
+constexpr int64_t kMostBytes = int64_t{1} << 46;
+constexpr size_t kMostStates = 1 << 16;
 
 class Validator {
  public:
@@ -15,7 +18,7 @@ class Validator {
 
   void run() {
     require(depth_ < kMaxDepth, "bodies are nested too deeply");
-    require(plan_.arena_bytes >= 0, "the arena has a negative size");
+    require(plan_.arena_bytes >= 0 && plan_.arena_bytes <= kMostBytes, "the arena has an impossible size");
     for (const Port& port : plan_.inputs) check_port(port);
     for (const Port& port : plan_.outputs) check_port(port);
     for (const FixedInput& fixed : plan_.fixed) require(fixed.input < plan_.inputs.size(), "a fixed input is missing");
@@ -47,7 +50,7 @@ class Validator {
 
   void check(const Buffer& buffer) const {
     const int64_t dense = dense_bytes(buffer.dtype, buffer.shape);
-    require(buffer.bytes >= 0, "a buffer has a negative size");
+    require(buffer.bytes >= 0 && buffer.bytes <= kMostBytes, "a buffer has an impossible size");
     const auto is_port = [&](const std::vector<Port>& ports) {
       return buffer.index < ports.size() &&
              buffer.bytes == dense_bytes(ports[buffer.index].dtype, ports[buffer.index].shape);
@@ -183,6 +186,7 @@ class Validator {
     check_body(step.body);
     const Plan& body = *step.body;
     const size_t states = step.states.size(), slices = step.stacked.size();
+    require(states <= kMostStates, "a loop has too many states");
     require(body.inputs.size() == 2 + states + step.invariants.size() && body.outputs.size() == 1 + states + slices &&
                 step.final_states.size() == states,
             "a loop does not fit its body");

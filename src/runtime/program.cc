@@ -56,9 +56,9 @@ class Linker {
     scratch_ = std::max(scratch_, aligned(step.scratch_bytes));
   }
 
-  void link(const Plan&, const ReferenceStep& step, Program::Op& op) {
+  void link(const Plan& plan, const ReferenceStep& step, Program::Op& op) {
     HEDDLE_CHECK(interpreter_ != nullptr, "the plan needs an interpreter");
-    op.prepared = interpreter_->prepare(step.ir);
+    op.prepared = prepare(*interpreter_, plan, step);
   }
 
   void link(const Plan&, const CopyStep&, Program::Op&) {}

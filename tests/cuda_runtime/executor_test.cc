@@ -167,7 +167,8 @@ TEST_F(CudaExecutorTest, BranchesTakeOneBody) {
 // Doubles each element on the host.
 class Doubler : public Interpreter {
  public:
-  std::shared_ptr<const void> prepare(const std::string& text) const override {
+  std::shared_ptr<const void> prepare(const std::string& text, std::span<const ValueType>,
+                                      std::span<const ValueType>) const override {
     return std::make_shared<std::string>(text);
   }
   std::vector<Tensor> run(const void*, std::vector<Tensor> parameters) const override {

@@ -19,6 +19,7 @@
 #include "driver/compile.h"
 #include "driver/model_impl.h"
 #include "driver/random_inputs.h"
+#include "driver/reference.h"
 #include "driver/svg.h"
 #include "driver/verify.h"
 #include "heddle/c_api.h"
@@ -205,6 +206,54 @@ TEST_F(Driver, APlanFileRunsWithoutCompiler) {
   EXPECT_EQ(run_mlp(plan, x), run_mlp(model, x));
   EXPECT_EQ(error_of([&] { plan.run({{"x", random_floats({3, 8}, 1)}}); }).code(), ErrorCode::kInvalidInput);
   EXPECT_EQ(error_of([&] { driver::verify(path("mlp.plan"), {}, {}, 0); }).code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(Driver, AValueLargerThanTheMemoryIsRefusedBeforeItIsScheduled) {
+  const std::string graphs[] = {
+      // As a product, as something that a reduction reads, and with more bytes than 64 bits count.
+      R"(graph(%a: f32[1099511627776,0], %b: f32[0,10]) {
+           %0 = dot(%a, %b) {lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [0]}
+           return "y" = %0
+         })",
+      R"(graph(%a: f32[100000,30,100000,100000]) {
+           %0 = arg_reduce(%a) {dim = 3, kind = "min", last = 0}
+           %1 = cast(%a) {to = u32}
+           return "y" = %1, "z" = %0
+         })",
+      R"(graph(%a: f32[]) {
+           %0 = broadcast(%a) {dims = [], shape = [2305843009213693952]}
+           %1 = neg(%0)
+           %2 = reduce(%1) {dims = [0], kind = "sum"}
+           return "y" = %2
+         })"};
+  const std::string file = path("large.hir");
+  for (const std::string& graph : graphs) {
+    write_file(file, graph, Sync::kNo);
+    for (const std::string target : {"cpu", "cuda"}) {
+      CompileOptions options = two_threads();
+      options.target = target;
+      const Error error = error_of([&] { driver::compile_model(file, options, false); });
+      EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory) << error.what();
+      EXPECT_NE(error.why().find("a result of"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST_F(Driver, AReferenceStepThatDoesNotFitItsBuffersIsADamagedPlan) {
+  const auto interpreter = driver::reference_interpreter();
+  const std::string text = "graph(%a: f32[2]) { %0 = neg(%a) return \"y\" = %0 }";
+  const runtime::ValueType two{DType::kF32, {2}}, three{DType::kF32, {3}}, whole{DType::kI32, {2}};
+  using Types = std::vector<runtime::ValueType>;
+  const auto code_of = [&](const std::string& ir, const Types& parameters, const Types& results) {
+    return error_of([&] { interpreter->prepare(ir, parameters, results); }).code();
+  };
+  EXPECT_NE(interpreter->prepare(text, Types{two}, Types{two}), nullptr);
+  EXPECT_EQ(code_of(text, {}, {two}), ErrorCode::kDamagedArtefact);
+  EXPECT_EQ(code_of(text, {three}, {two}), ErrorCode::kDamagedArtefact);
+  EXPECT_EQ(code_of(text, {two}, {whole}), ErrorCode::kDamagedArtefact);
+  EXPECT_EQ(code_of(text, {two}, {three}), ErrorCode::kDamagedArtefact);
+  EXPECT_EQ(code_of(text, {two}, {two, two}), ErrorCode::kDamagedArtefact);
+  EXPECT_EQ(code_of("graph(", {two}, {two}), ErrorCode::kDamagedArtefact);
 }
 
 TEST_F(Driver, ADamagedCachedPlanIsMadeAgain) {

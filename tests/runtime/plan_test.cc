@@ -213,6 +213,7 @@ TEST(PlanValidation, RefusesWhatWouldTouchMemoryOutsideItsBuffers) {
       [](Plan& p) { p.buffers[3].index = 5; },
       [](Plan& p) { p.arena_bytes = 8; },
       [](Plan& p) { p.arena_bytes = -1; },
+      [](Plan& p) { p.arena_bytes = INT64_MAX; },
       [](Plan& p) { p.outputs[0].buffer = 99; },
       [](Plan& p) { p.inputs[0].shape = {kSize + 1}; },
       [](Plan& p) { p.constants[0] = floats({1}); },
@@ -244,6 +245,12 @@ TEST(PlanValidation, RefusesWhatWouldTouchMemoryOutsideItsBuffers) {
       [](LoopStep& l) { l.stacked[0] = l.final_states[0]; },
       [](LoopStep& l) { l.trip = l.condition; },
       [](LoopStep& l) { l.body = nullptr; },
+      // Its workspace would have a size that is no number.
+      [](LoopStep& l) {
+        Plan body = *l.body;
+        body.arena_bytes = INT64_MAX;
+        l.body = std::make_shared<const Plan>(body);
+      },
       [](LoopStep& l) {
         Plan body = *l.body;
         body.buffers[4] = {Place::kArena, 0, 0, DType::kF32, {}, 4, ""};

@@ -52,7 +52,7 @@ void CudaCode::collect(const Plan& plan, const Interpreter* interpreter, std::ma
       }
     } else if (const auto* reference = std::get_if<ReferenceStep>(&step.action)) {
       HEDDLE_CHECK(interpreter != nullptr, "the plan needs an interpreter");
-      prepared_[reference] = interpreter->prepare(reference->ir);
+      prepared_[reference] = prepare(*interpreter, plan, *reference);
     } else if (const auto* loop = std::get_if<LoopStep>(&step.action)) {
       collect(*loop->body, interpreter, needs);
     } else if (const auto* branch = std::get_if<BranchStep>(&step.action)) {
