@@ -32,4 +32,13 @@ class Rng {
   std::mt19937_64 engine_;
 };
 
+// Numbers at which sizes, counts and offsets go wrong.
+inline uint64_t interesting(Rng& rng) {
+  static const std::vector<uint64_t> values = {0,          1,           2,           3,          7,
+                                               16,         127,         128,         255,        65535,
+                                               0x7fffffff, 0x80000000U, 0xffffffffU, 1ULL << 32, 1ULL << 40,
+                                               1ULL << 62, INT64_MAX,   1ULL << 63,  UINT64_MAX, UINT64_MAX - 1};
+  return rng.pick(values);
+}
+
 }  // namespace heddle::fuzz

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""The long run of the fuzzers for hostile files (tests/README.md): goes on where it stopped, and writes docs/reliability.md.
+
+    cmake --preset debug && cmake --build build/debug --target heddle_fuzz_attacks
+    scripts/fuzz.py                                       # all of it; stopped and begun again as often as wanted
+    scripts/fuzz.py --models 1000 --seconds 600           # so many models, and no attack for longer than ten minutes
+    scripts/fuzz.py --report docs/reliability.md          # nothing is run: the page from what the runs have written
+
+Cases that fail are kept below --state, made small, with a line that says how to repeat each.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# How many cases the whole run has, and what an attack is.
+ATTACKS = {
+    "models": (100000, "ONNX models with operators, attributes, edges, shapes, types, weights, subgraphs and functions"
+                       " changed, and protobuf damaged below that; import, passes, schedule, text of the kernels for a"
+                       " CPU and a GPU; one of 500 compiled and run"),
+    "external": (10000, "weights in files beside the model: sizes, offsets, names, links, pipes"),
+    "texts": (50000, "textual IR; passes, schedule, text of the kernels for a CPU and a GPU; one of 500 compiled and run"),
+    "plans": (15000, "plan files: bytes with checksums that are wrong or mended, indices, sizes, types, bodies"),
+    "entries": (5000, "entries of the cache"),
+    "databases": (2000, "the tuning database"),
+    "arrays": (20000, ".npy files"),
+}
+PAGE = """# Reliability
+
+Hostile files against the compiler, under the address and the undefined-behaviour sanitizer. A case ends well with a result
+or with an error of `heddle::Error` that is not an internal one. A crash, a sanitizer's report, 20 s of processor time,
+an internal error, another exception, output on stdout or 2 GB of memory more are failures.
+`scripts/fuzz.py` wrote this page from the files of its runs; tests/README.md says how to repeat them.
+
+| attack | what | cases | of the whole run | failures | hours of processor time |
+|---|---|---:|---:|---:|---:|
+{rows}
+
+How they ended. `HDLxxx` is the error's page in docs/errors; "ran": compiled by the C++ compiler and run.
+
+| attack | outcomes |
+|---|---|
+{outcomes}
+
+{failures}
+| build | cases | days |
+|---|---:|---|
+{builds}
+"""
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, (count, _) in ATTACKS.items():
+        parser.add_argument(f"--{name}", type=int, default=count, metavar="N", help=f"cases (default: {count})")
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/debug")
+    parser.add_argument("--state", type=pathlib.Path, default=ROOT / "build/fuzz", help="folder for progress and failures")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no cases of an attack after this time")
+    parser.add_argument("--report", type=pathlib.Path, help="write this page and run nothing")
+    parser.add_argument("--only", choices=ATTACKS, nargs="+", default=list(ATTACKS))
+    return parser.parse_args()
+
+
+def build_label(build):
+    commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty", "--abbrev=10"], capture_output=True,
+                            text=True, check=True).stdout.strip()
+    sanitized = "HEDDLE_SANITIZE:BOOL=ON" in (build / "CMakeCache.txt").read_text()
+    return commit + (", sanitized" if sanitized else "")
+
+
+def run(options):
+    program = options.build / "tests/fuzz/heddle_fuzz_attacks"
+    if not program.exists():
+        sys.exit(f"fuzz: there is no {program}; build it, or name another folder with --build")
+    failures = options.state / "failures"
+    failures.mkdir(parents=True, exist_ok=True)
+    label = build_label(options.build)
+    environment = dict(os.environ, HEDDLE_CACHE_DIR=str(options.state / "cache"))
+    emulator = ROOT / "build/release/libheddle_cuda_emulator.so"
+    if "HEDDLE_CUDA_DRIVER" not in environment and emulator.exists():
+        environment["HEDDLE_CUDA_DRIVER"] = str(emulator)
+    nodes = list(ROOT.glob("build/venv/lib/python3*/site-packages/onnx/backend/test/data/node"))
+    failed = 0
+    for name in options.only:
+        command = [program, name, "--count", getattr(options, name), "--jobs", options.jobs, "--build", label,
+                   "--state", options.state / f"{name}.json", "--save", failures, "--seconds", options.seconds,
+                   "--max-failures", 100, "--run-every", 500]
+        for folder in nodes:
+            command += ["--dir", folder]
+        failed |= subprocess.run([str(word) for word in command], env=environment, check=False).returncode
+    return failed
+
+
+def write_page(options):
+    states = {name: json.loads(path.read_text()) for name in ATTACKS if (path := options.state / f"{name}.json").exists()}
+    rows, outcomes, failures, builds = [], [], [], {}
+    for name, state in states.items():
+        count, what = ATTACKS[name]
+        rows.append(f"| {name} | {what} | {state['cases']:,} | {state['cases'] / count:.0%} | {len(state['failures'])} | "
+                    f"{state['cpu_seconds'] / 3600:.2f} |")
+        listed = sorted(state["outcomes"].items(), key=lambda item: -item[1])
+        outcomes.append(f"| {name} | " + ", ".join(f"{cases:,} {outcome}" for outcome, cases in listed) + " |")
+        failures += [f"- {name}, seed {failure['seed']}: {failure['what'][:300]}" for failure in state["failures"]]
+        for build, cases in state["builds"].items():
+            total, first, last = builds.get(build, (0, state["first_day"], state["last_day"]))
+            builds[build] = (total + cases, min(first, state["first_day"]), max(last, state["last_day"]))
+    page = PAGE.format(
+        rows="\n".join(rows), outcomes="\n".join(outcomes),
+        failures="\n".join(["Failures:", "", *failures, ""]) if failures else "No case failed.\n",
+        builds="\n".join(f"| {build} | {cases:,} | {first if first == last else f'{first} to {last}'} |"
+                         for build, (cases, first, last) in builds.items()))
+    options.report.write_text(page)
+
+
+def main():
+    options = arguments()
+    if options.report:
+        write_page(options)
+        return 0
+    return run(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
