@@ -95,11 +95,6 @@ bool is_dynamic(const schedule::ExprPool& pool, const schedule::Index& at) {
   });
 }
 
-void collect_load_ids(const schedule::ExprPool& pool, schedule::ExprId id, std::set<schedule::ExprId>& loads) {
-  if (pool[id].kind == Expr::Kind::kLoad) loads.insert(id);
-  for (schedule::ExprId arg : pool[id].args) collect_load_ids(pool, arg, loads);
-}
-
 Names epilogue_names(const FunctorMembers& members, const Epilogue& e) {
   Names names = members.names();
   names.locals[0] = {"acc", e.accumulator, true};
@@ -139,9 +134,13 @@ void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) 
     out.line("visit(p{} + {});", operand, emitter.index(at));
   };
   std::set<schedule::ExprId> loads;
+  schedule::ExprWalk walk(e.pool);
   for (const Epilogue::Store& store : e.stores) {
     visit(store.operand, store.at);
-    collect_load_ids(e.pool, store.value, loads);
+    walk.run(store.value, [&](schedule::ExprId id) {
+      if (e.pool[id].kind == Expr::Kind::kLoad) loads.insert(id);
+      return true;
+    });
   }
   for (schedule::ExprId id : loads) {
     if (e.pool.vars(e.pool[id].index) >> e.row & 1) visit(e.pool[id].id, e.pool[id].index);

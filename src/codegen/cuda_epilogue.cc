@@ -86,27 +86,25 @@ class EpilogueWriter {
     Steps steps{{}, {}, root};
     if (const auto form = pack_form_of(e_.pool, root)) steps.inner = form->argument, steps.pack = form->function;
     int uses = 0;
-    std::set<ExprId> seen;
-    find_sum(steps.inner, seen, steps, uses);
+    find_sum(steps, uses);
     if (uses != 1) steps.seed.reset(), steps.sum.reset();
     steps_ = steps;
   }
   // Where the accumulators are added to what is the same for all rows, and how often they are used.
-  void find_sum(ExprId id, std::set<ExprId>& seen, Steps& steps, int& uses) const {
-    if (!seen.insert(id).second) return;
-    const Expr& e = e_.pool[id];
-    for (size_t i = 0; i < e.args.size(); ++i) {
-      if (!is_accumulator(e.args[i])) {
-        find_sum(e.args[i], seen, steps, uses);
-        continue;
+  void find_sum(Steps& steps, int& uses) const {
+    schedule::ExprWalk(e_.pool).run(steps.inner, [&](ExprId id) {
+      const Expr& e = e_.pool[id];
+      for (size_t i = 0; i < e.args.size(); ++i) {
+        if (!is_accumulator(e.args[i])) continue;
+        ++uses;
+        const bool adds = e.kind == Expr::Kind::kOp && e.op == ir::Op::kAdd && computed_type(e.dtype) == "float";
+        if (!adds || is_accumulator(e.args[1 - i])) continue;
+        const ExprId other = e.args[1 - i];
+        const bool same = (e_.pool.vars(other) & uint64_t{1} << e_.row) == 0 && by_column(other);
+        if (same && computed_type(e_.pool[other].dtype) == "float") steps.seed = other, steps.sum = id;
       }
-      ++uses;
-      const bool adds = e.kind == Expr::Kind::kOp && e.op == ir::Op::kAdd && computed_type(e.dtype) == "float";
-      if (!adds || is_accumulator(e.args[1 - i])) continue;
-      const ExprId other = e.args[1 - i];
-      const bool same = (e_.pool.vars(other) & uint64_t{1} << e_.row) == 0 && by_column(other);
-      if (same && computed_type(e_.pool[other].dtype) == "float") steps.seed = other, steps.sum = id;
-    }
+      return true;
+    });
   }
   bool is_accumulator(ExprId id) const {
     const Expr& e = e_.pool[id];
@@ -140,18 +138,19 @@ class EpilogueWriter {
     if (roots.size() == 1) return;
     for (const ExprId root : roots) {
       const ExprId value = uncast(root);
-      std::set<ExprId> seen = {value};
-      const auto serves = [&](ExprId other) { return !needs_accumulator(other, seen); };
+      const auto serves = [&](ExprId other) { return !needs_accumulator(other, value); };
       if (is_accumulator(value) || computed_type(e_.pool[value].dtype) != "float") continue;
       if (std::all_of(roots.begin(), roots.end(), serves)) shared_ = value;
     }
   }
-  // `seen`: values that are known not to, each of which is looked at once.
-  bool needs_accumulator(ExprId id, std::set<ExprId>& seen) const {
-    if (!seen.insert(id).second) return false;
-    const Expr& e = e_.pool[id];
-    return is_accumulator(id) ||
-           std::any_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return needs_accumulator(arg, seen); });
+  // Whether a value is computed from the accumulators otherwise than through `known`.
+  bool needs_accumulator(ExprId value, ExprId known) const {
+    bool needs = false;
+    schedule::ExprWalk(e_.pool).run(value, [&](ExprId id) {
+      if (id != known && is_accumulator(id)) needs = true;
+      return id != known;
+    });
+    return needs;
   }
   // What is converted between types of floating point.
   ExprId uncast(ExprId id) const {
@@ -207,7 +206,7 @@ class EpilogueWriter {
   }
 
   void write_body(const Part& part) {
-    visited_.clear();
+    loads_.emplace(e_.pool);
     loaded_.clear();
     Names names = members_.names();
     names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)";
@@ -222,7 +221,7 @@ class EpilogueWriter {
     names.locals[0] = {"acc", e_.accumulator, true};  // another one for each column
     if (part.given) {
       names.cached[*part.given] = {"acc", e_.pool[*part.given].dtype, true};
-      visited_.insert(*part.given);
+      loads_->run(*part.given, [](ExprId) { return false; });  // it is there already
     }
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
     Style style;
@@ -271,9 +270,8 @@ class EpilogueWriter {
   // the size of the first matrix's elements, which the kernel may hand over as `near` (0: it may not).
   void write_streamed() {
     out_.line("static constexpr bool kReturnsOnly = {};", returns_only());
-    std::set<ExprId> seen;
     std::vector<const Expr*> vectors, matrices;
-    for (size_t i = 0; i < e_.stores.size(); ++i) find_rows(stored(i), seen, vectors, matrices);
+    find_rows(vectors, matrices);
     write_places("kReadsVectors", "vectors", vectors);
     write_places("kReadsMatrices", "matrices", matrices);
     if (!matrices.empty()) near_ = {matrices[0]->id, matrices[0]->index};
@@ -295,24 +293,25 @@ class EpilogueWriter {
     out_.close();
   }
   // Loads of neighbours that are the same in all rows, and those of whole rows that begin at multiples of 16 bytes.
-  void find_rows(ExprId id, std::set<ExprId>& seen, std::vector<const Expr*>& vectors,
-                 std::vector<const Expr*>& matrices) {
-    if (!seen.insert(id).second) return;
-    const Expr& e = e_.pool[id];
-    if (e.kind == Expr::Kind::kGuard) return;
+  void find_rows(std::vector<const Expr*>& vectors, std::vector<const Expr*>& matrices) {
     const bool split = e_.pool.indices.extent(e_.col_outer) > 1;
-    const bool affine = std::all_of(e.index.terms.begin(), e.index.terms.end(), [&](const auto& term) {
-      return e_.pool.indices.atom(term.first).kind == schedule::Atom::Kind::kVar;
-    });
-    if (e.kind == Expr::Kind::kLoad && affine && !split && lanes_adjoin(e.index)) {
+    const auto enter = [&](ExprId id) {
+      const Expr& e = e_.pool[id];
+      if (e.kind == Expr::Kind::kGuard) return false;
+      const bool affine = std::all_of(e.index.terms.begin(), e.index.terms.end(), [&](const auto& term) {
+        return e_.pool.indices.atom(term.first).kind == schedule::Atom::Kind::kVar;
+      });
+      if (e.kind != Expr::Kind::kLoad || !affine || split || !lanes_adjoin(e.index)) return true;
       constexpr size_t kPiece = 16;
       const auto piece =
           static_cast<size_t>(members_.alignment(e.id, e.index, e_.col)) * size_of(operands_[e.id].dtype);
       const bool by_row = (e_.pool.vars(e.index) & uint64_t{1} << e_.row) != 0;
       if (!by_row) vectors.push_back(&e);
       if (by_row && piece == kPiece) matrices.push_back(&e);
-    }
-    for (ExprId arg : e.args) find_rows(arg, seen, vectors, matrices);
+      return true;
+    };
+    schedule::ExprWalk walk(e_.pool);
+    for (size_t i = 0; i < e_.stores.size(); ++i) walk.run(stored(i), enter);
   }
 
   // Whether a store's lanes lie side by side.
@@ -339,7 +338,14 @@ class EpilogueWriter {
 
   // Loads that stand whatever guards say, lanes side by side: all neighbours at once.
   void load_neighbours(ScalarEmitter& emitter, const std::vector<ExprId>& roots) {
-    for (const ExprId root : roots) find_loads(root);
+    for (const ExprId root : roots) {
+      loads_->run(root, [this](ExprId id) {
+        const Expr& e = e_.pool[id];
+        if (e.kind == Expr::Kind::kLoad && lanes_adjoin(e.index))
+          loaded_.emplace(id, fmt::format("o{}", loaded_.size()));
+        return e.kind != Expr::Kind::kGuard;
+      });
+    }
     for (const auto& [id, buffer] : loaded_) {
       const Expr& e = e_.pool[id];
       out_.line("{} {}[W];", storage_type(operands_[e.id].dtype), buffer);
@@ -347,13 +353,6 @@ class EpilogueWriter {
       out_.line("{}<{}>({}, p{} + {}, {});", near ? "near.template load" : "tile::cuda::load_row",
                 alignment(e.id, e.index), buffer, e.id, emitter.index(e.index), count());
     }
-  }
-  void find_loads(ExprId id) {
-    if (!visited_.insert(id).second) return;
-    const Expr& e = e_.pool[id];
-    if (e.kind == Expr::Kind::kGuard) return;
-    if (e.kind == Expr::Kind::kLoad && lanes_adjoin(e.index)) loaded_.emplace(id, fmt::format("o{}", loaded_.size()));
-    for (ExprId arg : e.args) find_loads(arg);
   }
   const char* count() const { return whole() ? "W" : "n"; }
   // Of row.h: kernels may begin at any column of rows that end between multiples.
@@ -415,7 +414,7 @@ class EpilogueWriter {
   Writer out_;
   std::map<ExprId, std::string> loaded_;
   std::optional<std::pair<uint32_t, Index>> near_;  // the matrix whose elements a kernel may bring itself
-  std::set<ExprId> visited_;
+  std::optional<schedule::ExprWalk> loads_;         // of what a text loads
   std::optional<Steps> steps_;
   std::optional<ExprId> shared_;  // that reductions and stores are computed from
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "codegen/cuda_sweep.h"
+#include "schedule/expr_walk.h"
 
 namespace heddle::codegen {
 
@@ -25,14 +26,12 @@ void CudaSweepWriter::name_keeps(const CudaStage& stage) {
   for (const Store& s : stage.stores) roots.push_back(s.value);
   for (const CudaKeep& k : stage.keeps) roots.push_back(k.value);
   std::set<uint32_t> used;
-  std::set<ExprId> seen;
-  while (!roots.empty()) {
-    const ExprId e = roots.back();
-    roots.pop_back();
-    if (!seen.insert(e).second) continue;
-    const schedule::Expr& expr = body_.pool[e];
-    if (expr.kind == schedule::Expr::Kind::kLocal) used.insert(expr.id);
-    for (ExprId arg : expr.args) roots.push_back(arg);
+  schedule::ExprWalk walk(body_.pool);
+  for (const ExprId root : roots) {
+    walk.run(root, [&](ExprId e) {
+      if (body_.pool[e].kind == schedule::Expr::Kind::kLocal) used.insert(body_.pool[e].id);
+      return true;
+    });
   }
   for (const CudaStage& from : body_.stages) {
     for (const CudaKeep& k : from.keeps) {

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "codegen/includes.h"
 #include "codegen/scalar.h"
+#include "schedule/expr_walk.h"
 
 namespace heddle::codegen {
 namespace {
@@ -62,29 +63,23 @@ class RecurrenceWriter {
  private:
   // --- what is loaded ahead -----------------------------------------------------------------------------------------
 
-  bool waits(ExprId id) const {
-    const Expr& e = d_.pool[id];
-    if (e.kind == Expr::Kind::kLocal) return true;
-    for (const auto& [atom, c] : e.index.terms) {
-      const Atom& a = d_.pool.indices.atom(atom);
-      if (a.kind == Atom::Kind::kDynamic && waits(a.id)) return true;
-    }
-    return std::any_of(e.args.begin(), e.args.end(), [&](ExprId arg) { return waits(arg); });
-  }
-  void find_ahead(ExprId id, Ahead& ahead, std::set<ExprId>& seen) const {
-    if (!seen.insert(id).second) return;
-    const Expr& e = d_.pool[id];
-    if (e.kind == Expr::Kind::kGuard) return;  // only the chosen side may be loaded
-    if (e.kind == Expr::Kind::kLoad && !waits(id)) {
-      const bool moves = (d_.pool.vars(id) >> d_.step & 1) != 0;
-      (moves ? ahead.moving : ahead.fixed).push_back(id);
-    }
-    for (const ExprId arg : e.args) find_ahead(arg, ahead, seen);
+  bool waits(ExprId load) const {
+    bool found = false;
+    schedule::visit_exprs(d_.pool, {load}, [&](ExprId id) { found = found || d_.pool[id].kind == Expr::Kind::kLocal; });
+    return found;
   }
   Ahead find_ahead(const RecurrentPhase& phase) const {
     Ahead ahead;
-    std::set<ExprId> seen;
-    for (const RecurrentResult& result : phase.results) find_ahead(result.value, ahead, seen);
+    schedule::ExprWalk walk(d_.pool);
+    const auto enter = [&](ExprId id) {
+      const Expr& e = d_.pool[id];
+      if (e.kind == Expr::Kind::kLoad && !waits(id)) {
+        const bool moves = (d_.pool.vars(id) >> d_.step & 1) != 0;
+        (moves ? ahead.moving : ahead.fixed).push_back(id);
+      }
+      return e.kind != Expr::Kind::kGuard;  // only the chosen side may be loaded
+    };
+    for (const RecurrentResult& result : phase.results) walk.run(result.value, enter);
     return ahead;
   }
 

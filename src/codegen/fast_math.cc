@@ -46,22 +46,30 @@ const Expr* beside_one(const ExprPool& pool, ExprId id, Op op) {
   return nullptr;
 }
 
-// Factors of a product: constants multiplied together, the others in order.
+// Factors of a product: constants multiplied together, the others in order. What has more than the forms here is not
+// taken apart to its end: squares of squares have as many factors as there are paths.
 struct Product {
   double constant = 1;
   std::vector<ExprId> others;
 
-  Product(const ExprPool& pool, ExprId id) { add(pool, id); }
-  void add(const ExprPool& pool, ExprId id) {
-    if (const auto number = as_number(pool, id)) {
-      constant *= *number;
-    } else if (const Expr* mul = as_op(pool, id, Op::kMul)) {
-      for (ExprId arg : mul->args) add(pool, arg);
-    } else if (const Expr* div = as_op(pool, id, Op::kDiv); div != nullptr && as_number(pool, div->args[1])) {
-      add(pool, div->args[0]);
-      constant /= *as_number(pool, div->args[1]);
-    } else {
-      others.push_back(id);
+  Product(const ExprPool& pool, ExprId id) {
+    constexpr size_t kMostOthers = 2;
+    constexpr int kMostFactors = 32;
+    std::vector<ExprId> open = {id};
+    for (int factors = 0; !open.empty() && others.size() <= kMostOthers; ++factors) {
+      const ExprId at = open.back();
+      open.pop_back();
+      const Expr *mul = as_op(pool, at, Op::kMul), *div = as_op(pool, at, Op::kDiv);
+      if (const auto number = as_number(pool, at)) {
+        constant *= *number;
+      } else if (mul != nullptr && factors < kMostFactors) {
+        open.insert(open.end(), {mul->args[1], mul->args[0]});
+      } else if (div != nullptr && as_number(pool, div->args[1]) && factors < kMostFactors) {
+        open.push_back(div->args[0]);
+        constant /= *as_number(pool, div->args[1]);
+      } else {
+        others.push_back(at);
+      }
     }
   }
 };

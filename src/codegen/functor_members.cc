@@ -17,24 +17,21 @@ void FunctorMembers::add_number(int64_t value) {
 
 void FunctorMembers::use(const Index& index) {
   for (const auto& [id, coefficient] : index.terms) {
-    const Atom& atom = pool_.indices.atom(id);
     add_number(coefficient);
-    if (atom.kind == Atom::Kind::kDynamic) use(atom.id);
+    if (pool_.indices.atom(id).kind == Atom::Kind::kDynamic) use(pool_.indices.atom(id).id);
   }
   add_number(index.constant);
 }
 
-void FunctorMembers::use(ExprId id) {
-  if (!seen_.insert(id).second) return;
-  const Expr& e = pool_[id];
-  if (e.kind == Expr::Kind::kLoad) {
-    use_operand(e.id);
-    use(e.index);
-  }
-  for (const auto& [atom, coefficient] : e.index.terms) {
-    if (pool_.indices.atom(atom).kind == Atom::Kind::kDynamic) use(pool_.indices.atom(atom).id);
-  }
-  for (ExprId arg : e.args) use(arg);
+void FunctorMembers::use(ExprId root) {
+  walk_.run(root, [this](ExprId id) {
+    const Expr& e = pool_[id];
+    if (e.kind == Expr::Kind::kLoad) {
+      use_operand(e.id);
+      use(e.index);
+    }
+    return true;
+  });
 }
 
 Names FunctorMembers::names() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "codegen/scalar.h"
+#include "schedule/expr_walk.h"
 #include "schedule/kernel_desc.h"
 
 namespace heddle::codegen {
@@ -50,7 +51,7 @@ class FunctorMembers {
   const std::vector<schedule::Operand>& operands_;
   std::set<uint32_t> used_;
   std::vector<int64_t> numbers_;  // in order of first use, so that names do not depend on values
-  std::set<schedule::ExprId> seen_;
+  schedule::ExprWalk walk_{pool_, schedule::Follow::kAll};
   bool marked_ = false;
 };
 

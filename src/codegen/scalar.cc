@@ -1,10 +1,12 @@
 #include "codegen/scalar.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/check.h"
 #include "codegen/numbers.h"
+#include "schedule/expr_walk.h"
 
 namespace heddle::codegen {
 
@@ -69,19 +71,28 @@ const std::string& ScalarEmitter::width(bool wide) const {
   return wide && lanes_ ? lanes_->width : one;
 }
 
-bool ScalarEmitter::has_wide_local(ExprId e) const {
-  if (const auto at = wide_local_memo_.find(e); at != wide_local_memo_.end()) return at->second;
-  const Expr& expr = pool_[e];
-  bool result = false;
-  if (const auto at = names_.cached.find(e); at != names_.cached.end()) {
-    result = at->second.wide;
-  } else if (expr.kind == Expr::Kind::kLocal) {
-    const auto local = names_.locals.find(expr.id);
-    result = local != names_.locals.end() && local->second.wide;
-  } else {
-    for (ExprId arg : expr.args) result = has_wide_local(arg) || result;
-  }
-  return wide_local_memo_[e] = result;
+bool ScalarEmitter::has_wide_local(ExprId root) const {
+  const auto enter = [this](ExprId e) {
+    if (wide_local_memo_.contains(e)) return false;
+    const Expr& expr = pool_[e];
+    if (const auto at = names_.cached.find(e); at != names_.cached.end()) {
+      wide_local_memo_[e] = at->second.wide;
+    } else if (expr.kind == Expr::Kind::kLocal) {
+      const auto local = names_.locals.find(expr.id);
+      wide_local_memo_[e] = local != names_.locals.end() && local->second.wide;
+    } else {
+      return true;
+    }
+    return false;
+  };
+  const auto leave = [this](ExprId e) {
+    const std::vector<ExprId>& args = pool_[e].args;
+    wide_local_memo_[e] =
+        std::any_of(args.begin(), args.end(), [this](ExprId arg) { return wide_local_memo_.at(arg); });
+  };
+  if (const auto known = wide_local_memo_.find(root); known != wide_local_memo_.end()) return known->second;
+  schedule::ExprWalk(pool_).run(root, enter, leave);
+  return wide_local_memo_.at(root);
 }
 
 bool ScalarEmitter::wide(ExprId e) const {
@@ -427,30 +438,29 @@ TextValue ScalarEmitter::write_guard(ExprId e) {
   return keep(e, {name, expr.dtype, is_wide, is_bool ? 1 : 0});
 }
 
-void ScalarEmitter::hoist(ExprId e, uint64_t bound) {
-  if (find(e) != nullptr || names_.cached.count(e) != 0) return;
-  const Expr& expr = pool_[e];
-  if (expr.kind == Expr::Kind::kConstant || expr.kind == Expr::Kind::kLocal) return;
-  if ((pool_.vars(e) & ~bound) == 0 && !has_wide_local(e)) {
-    value(e);
-    return;
-  }
-  if (expr.kind == Expr::Kind::kGuard) return;
-  for (ExprId arg : expr.args) hoist(arg, bound);
-  if (expr.kind == Expr::Kind::kOp && expr.op == Op::kDiv && lanes_) {
+void ScalarEmitter::hoist(ExprId root, uint64_t bound) {
+  const auto enter = [&](ExprId e) {
+    if (find(e) != nullptr || names_.cached.count(e) != 0) return false;
+    const Expr& expr = pool_[e];
+    if (expr.kind == Expr::Kind::kConstant || expr.kind == Expr::Kind::kLocal) return false;
+    if ((pool_.vars(e) & ~bound) == 0 && !has_wide_local(e)) {
+      value(e);
+      return false;
+    }
+    return expr.kind != Expr::Kind::kGuard;
+  };
+  const auto leave = [&](ExprId e) {
+    const Expr& expr = pool_[e];
+    if (expr.kind != Expr::Kind::kOp || expr.op != Op::kDiv || !lanes_) return;
     const ExprId by = expr.args[1];
     const bool shared = (pool_.vars(by) & ~bound) == 0 && wide(by) && is_float(expr.dtype) && divisors_.count(by) == 0;
-    if (shared) {
-      const std::string name = fmt::format("t{}", next_++);
-      out_.line("const tile::divisor {}({});", name, vector(by));
-      divisors_[by] = {name, scopes_.size()};
-    }
-  }
-  // Values that an index is loaded through.
-  for (const auto& [id, c] : expr.index.terms) {
-    const Atom& atom = pool_.indices.atom(id);
-    if (atom.kind == Atom::Kind::kDynamic) hoist(atom.id, bound);
-  }
+    if (!shared) return;
+    const std::string name = fmt::format("t{}", next_++);
+    out_.line("const tile::divisor {}({});", name, vector(by));
+    divisors_[by] = {name, scopes_.size()};
+  };
+  // Through the values that indices are computed from, too.
+  schedule::ExprWalk(pool_, schedule::Follow::kIndices).run(root, enter, leave);
 }
 
 void ScalarEmitter::store(const std::string& buffer, DType storage, const Index& at, ExprId e, bool stream) {

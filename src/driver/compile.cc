@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "driver/import.h"
 #include "driver/index_bounds.h"
+#include "ir/rewrite.h"
 #include "passes/fusion/basic.h"
 
 namespace heddle::driver {
@@ -54,6 +55,26 @@ size_t distinct_origins(const ir::Graph& graph) {
   return ids.size();
 }
 
+// Values of which one alone fits no machine. Passes compute with sizes and make larger values of them: within this
+// bound nothing overflows.
+void check_values(const std::string& model, const ir::Graph& graph) {
+  constexpr int64_t kMost = int64_t{1} << 54;
+  const std::vector<bool> live = ir::live_nodes(graph);
+  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const ir::Node& node = graph.node(id);
+    for (const ir::ValueId v : node.outputs) {
+      const ir::TensorType& type = graph.type(v);
+      if (!live[id] || type.dtype == DType::kString) continue;
+      const int64_t bytes = runtime::dense_bytes(type.dtype, type.shape);
+      if (bytes >= 0 && bytes <= kMost) continue;
+      const std::string of = node.origins.empty() ? "" : " of " + graph.origin(node.origins[0]).node;
+      fail(ErrorCode::kOutOfMemory, model,
+           fmt::format("{}{} makes a value {}, which fits no memory", ir::to_string(node.op), of, ir::to_string(type)),
+           "Reduce the batch, the sequence length or the picture (--shape)");
+    }
+  }
+}
+
 void add_remarks(const onnx::Imported& imported, CompileReport& report) {
   for (const onnx::AssumedDim& dim : imported.assumed) {
     report.remarks.push_back(fmt::format("dimension {} ({}) of input {} is taken as {}; --shape changes that", dim.dim,
@@ -77,7 +98,8 @@ void add_interface(const onnx::Imported& imported, const CompileOptions& options
     const onnx::OutputInfo& output = imported.outputs[i];
     if (output.kind == onnx::OutputInfo::Kind::kStrings) plan.texts.push_back({i, output.name, output.strings});
   }
-  for (runtime::Port& port : plan.inputs) port.index_bound = index_bound(imported.graph, port.name);
+  const std::vector<int64_t> bounds = index_bounds(imported.graph);
+  for (size_t i = 0; i < plan.inputs.size(); ++i) plan.inputs[i].index_bound = bounds[i];
 }
 
 // The values that have memory of their own in every plan. Others may exist as parts only, inside of a kernel.
@@ -164,6 +186,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   report.model_nodes = distinct_origins(imported.graph);
   add_remarks(imported, report);
   check_memory(path, constant_bytes(imported.graph), "the weights");
+  check_values(path, imported.graph);
 
   stages.begin("passes", 0.1);
   passes::PipelineOptions pipeline;

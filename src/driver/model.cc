@@ -83,6 +83,7 @@ std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::stri
     }
     inputs.push_back(tensor);
   }
+  if (given.size() <= plan.inputs.size()) return inputs;  // each of them is one of the plan's
   for (const auto& [name, tensor] : given) {
     const bool known = std::any_of(plan.inputs.begin(), plan.inputs.end(),
                                    [&, &name = name](const runtime::Port& port) { return port.name == name; });

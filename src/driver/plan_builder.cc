@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "base/thread_pool.h"
+#include "driver/group_kernels.h"
 #include "driver/reference.h"
 #include "runtime/arena.h"
 #include "schedule/attention.h"
@@ -62,16 +64,19 @@ std::string summarise_origins(const ir::Graph& graph, const ir::Group& group) {
 }
 
 int64_t bytes_of(const ir::TensorType& type) {
-  return element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype));
+  constexpr int64_t kMost = int64_t{1} << 56;  // of which sums do not overflow
+  const int64_t bytes = runtime::dense_bytes(type.dtype, type.shape);
+  if (bytes >= 0 && bytes <= kMost) return bytes;
+  fail(ErrorCode::kOutOfMemory, "a value " + ir::to_string(type), "no machine has memory for it",
+       "Reduce the batch or the sequence length (--shape)");
 }
 
 int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group) {
+  const std::set<ValueId> outputs(group.outputs.begin(), group.outputs.end());
   int64_t bytes = 0;
   for (const ir::NodeId id : group.nodes) {
     for (const ValueId value : graph.node(id).outputs) {
-      if (std::find(group.outputs.begin(), group.outputs.end(), value) == group.outputs.end()) {
-        bytes += 2 * bytes_of(graph.type(value));
-      }
+      if (!outputs.contains(value)) bytes += 2 * bytes_of(graph.type(value));
     }
   }
   return bytes;
@@ -81,16 +86,15 @@ int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group) {
 double compulsory_bytes(const ir::Graph& graph, const ir::Group& group) {
   double bytes = 0;
   for (const ValueId v : group.outputs) bytes += static_cast<double>(bytes_of(graph.type(v)));
-  for (const ValueId v : group.inputs) {
-    double taken = 0;
-    for (const ir::NodeId id : group.nodes) {
-      const ir::Node& node = graph.node(id);
-      if (std::find(node.inputs.begin(), node.inputs.end(), v) == node.inputs.end()) continue;
+  std::unordered_map<ValueId, double> taken;
+  for (const ir::NodeId id : group.nodes) {
+    const ir::Node& node = graph.node(id);
+    for (const ValueId v : node.inputs) {
       const bool part = node.op == ir::Op::kSlice || (node.op == ir::Op::kGather && node.inputs[0] == v);
-      taken += static_cast<double>(bytes_of(graph.type(part ? node.outputs[0] : v)));
+      taken[v] += static_cast<double>(bytes_of(graph.type(part ? node.outputs[0] : v)));
     }
-    bytes += std::min(taken, static_cast<double>(bytes_of(graph.type(v))));
   }
+  for (const ValueId v : group.inputs) bytes += std::min(taken[v], static_cast<double>(bytes_of(graph.type(v))));
   return bytes;
 }
 
@@ -105,7 +109,12 @@ bool is_view(const ir::Graph& graph, const ir::Group& group) {
 class PlanBuilder {
  public:
   PlanBuilder(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states)
-      : graph_(graph), context_(context), depth_(depth), loop_states_(loop_states), plan_(*result_.plan) {}
+      : graph_(graph),
+        context_(context),
+        depth_(depth),
+        loop_states_(loop_states),
+        plan_(*result_.plan),
+        kernels_of_(graph, context) {}
 
   BuiltPlan run() {
     result_.grouping = group_nodes(graph_, context_.target, context_.fusion);
@@ -135,7 +144,7 @@ class PlanBuilder {
     Buffer buffer;
     buffer.dtype = dtype;
     buffer.shape = shape;
-    buffer.bytes = element_count(shape) * static_cast<int64_t>(size_of(dtype));
+    buffer.bytes = bytes_of({dtype, shape});
     buffer.name = std::move(name);
     lifetimes_.push_back({buffer.bytes, step(), step()});
     return add_buffer(std::move(buffer), static_cast<int64_t>(lifetimes_.size() - 1));
@@ -344,16 +353,7 @@ class PlanBuilder {
 
   void add_compiled(const ir::Group& group, GroupReport& report) {
     try {
-      schedule::ScheduledGroup scheduled =
-          schedule::schedule(graph_, group, context_.target, context_.configs, context_.stitch);
-      if (context_.target.kind == TargetKind::kCpu && context_.fusion == passes::FusionPolicy::kStitch &&
-          context_.stitch.dominant_merging) {
-        scheduled = schedule::bundle_kernels(std::move(scheduled), context_.target);
-      }
-      std::vector<codegen::KernelSource> sources;
-      for (const schedule::ScheduledKernel& kernel : scheduled.kernels) {
-        sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target, context_.numbers));
-      }
+      auto [scheduled, sources] = kernels_of_.make(group);
       report.notes = scheduled.notes;
       report.boundaries = scheduled.boundaries;
       report.bytes_inside = bytes_inside(graph_, group);
@@ -548,6 +548,7 @@ class PlanBuilder {
   std::vector<runtime::Lifetime> lifetimes_;
   std::vector<uint32_t> port_of_;  // by value
   std::vector<PackedConstant> packed_;
+  GroupKernels kernels_of_;
   std::map<size_t, JoinedLoops> joined_;  // by group; the last of those that run together has the kernel
 };
 

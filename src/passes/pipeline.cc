@@ -16,6 +16,7 @@
 #include "passes/pass.h"
 #include "passes/precision.h"
 #include "passes/sink_transposes.h"
+#include "passes/split_concats.h"
 #include "passes/unshare.h"
 #include "passes/wide_pixels.h"
 
@@ -47,6 +48,8 @@ constexpr Pass kKnownScatters{"known_scatters", "scatters with constant indices 
 constexpr Pass kPartialReductions{"partial_reductions", "reductions of large products, begun in their epilogues (GPU)",
                                   partial_reductions};
 
+constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats};
+
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
     kDce,
@@ -68,6 +71,7 @@ constexpr Pass kPipeline[] = {
     kCanonicalize,
     kCse,
     // The graph is as the fusion rules want it.
+    kSplitConcats,
     kPartialReductions,
     kUnshare,
 };

@@ -1,7 +1,8 @@
 #include "schedule/cost.h"
 
 #include <algorithm>
-#include <set>
+
+#include "schedule/expr_walk.h"
 
 namespace heddle::schedule {
 
@@ -89,14 +90,13 @@ double expr_cycles(const Probe& probe, ExprId e) {
 
 double varying_cycles(const ExprPool& pool, const std::vector<ExprId>& roots, VarId var) {
   double cycles = 0;
-  std::vector<ExprId> open = roots;
-  std::set<ExprId> seen;
-  while (!open.empty()) {
-    const ExprId e = open.back();
-    open.pop_back();
-    if (!seen.insert(e).second || (pool.vars(e) >> var & 1) == 0) continue;
-    cycles += node_cycles(pool, e);
-    for (ExprId arg : pool[e].args) open.push_back(arg);
+  ExprWalk walk(pool);
+  for (const ExprId root : roots) {
+    walk.run(root, [&](ExprId e) {
+      const bool varies = (pool.vars(e) >> var & 1) != 0;
+      if (varies) cycles += node_cycles(pool, e);
+      return varies;
+    });
   }
   return cycles;
 }

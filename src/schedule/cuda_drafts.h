@@ -140,8 +140,6 @@ class CudaDrafts {
   void spread_reduction(Draft& d);
   double cycles(ExprId e);
   std::string text_of(ExprId e) const;
-  void topmost(ExprId e, const std::function<bool(ExprId)>& take, std::set<ExprId>& seen, std::vector<ExprId>& found);
-  void unconditional(ExprId e, std::set<ExprId>& seen) const;
   static uint64_t outer_loops(const CudaSpread& s);
   void store_shared_columns();
   bool is_streamed(ExprId e) const;

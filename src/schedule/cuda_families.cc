@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 #include "base/check.h"
 #include "schedule/cuda_contraction.h"
 #include "schedule/cuda_engine.h"
+#include "schedule/expr_walk.h"
 
 namespace heddle::schedule {
 namespace {
@@ -250,25 +250,16 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
 
 namespace {
 
-// Loads that an epilogue makes whatever guards say, in order.
-void find_loads(const Epilogue& e, ExprId id, std::set<ExprId>& seen, std::vector<ExprId>& loads) {
-  if (!seen.insert(id).second || e.pool[id].kind == Expr::Kind::kGuard) return;
-  if (e.pool[id].kind == Expr::Kind::kLoad) loads.push_back(id);
-  for (const ExprId arg : e.pool[id].args) find_loads(e, arg, seen, loads);
-}
-
 // The load of the only matrix of 16-bit numbers that an epilogue of one result reads beside D, if the copy engine can
 // read it: from multiples of 16 bytes, as the epilogue's functor has to know as well.
 std::optional<ExprId> load_of_near(const Epilogue& e, const std::vector<Operand>& operands, const CudaGemmDesc& d) {
   constexpr int64_t kPiece = 8;
   if (e.stores.size() != 1 || !e.reductions.empty() || e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0)
     return std::nullopt;
-  std::set<ExprId> seen;
-  std::vector<ExprId> loads;
-  find_loads(e, e.stores.front().value, seen, loads);
   std::optional<ExprId> found;
-  for (const ExprId id : loads) {
+  for (const ExprId id : unconditional(e.pool, {e.stores.front().value})) {
     const Expr& load = e.pool[id];
+    if (load.kind != Expr::Kind::kLoad) continue;
     const auto place = affine_place(e, load.index);
     if (place && (*place)[1] == 0) continue;
     if (found || !place || (*place)[2] != 1) return std::nullopt;

@@ -10,6 +10,7 @@
 #include "schedule/cuda_gang.h"
 #include "schedule/cuda_kernel.h"
 #include "schedule/cut.h"
+#include "schedule/kernel_size.h"
 #include "schedule/separate.h"
 #include "schedule/statistics.h"
 
@@ -35,7 +36,7 @@ class CudaGroupScheduler {
     constexpr int kMaxSplits = 24;
     if (options_.adaptive_mapping) split_statistics();
     if (options_.adaptive_mapping && options_.dominant_merging) carry_columns();
-    for (int splits = 0; splits < kMaxSplits; ++splits) {
+    for (int splits = 0; splits < kMaxSplits;) {
       begin();
       while (!pending_.empty() && !split_ && !again_) next_kernel();
       if (split_) {
@@ -43,6 +44,8 @@ class CudaGroupScheduler {
         joint_.clear();  // values have other numbers now
         boundaries_.clear();
         cut_.clear();
+        apart_.clear();
+        ++splits;
       } else if (!again_) {
         result_.boundaries = std::move(boundaries_);
         keep_wanted();
@@ -73,6 +76,10 @@ class CudaGroupScheduler {
       if (element_count(local_.graph.shape(port.value)) > 0) pending_.insert(port.value);
     }
     cut_.insert(local_.forced.begin(), local_.forced.end());
+    for (ir::ValueId v : cuts_for_size(local_.graph)) {
+      if (cut_.insert(v).second) note_cut(v, kTooLarge);
+      apart_.insert(v);
+    }
     pending_.insert(cut_.begin(), cut_.end());
     users_ = ir::users(local_.graph);
     if (!options_.data_reuse) cut_all_reductions();
@@ -105,7 +112,7 @@ class CudaGroupScheduler {
     if (!probe.needed.empty()) {
       CudaOutcome outcome;
       for (ir::ValueId v : probe.needed) outcome.cuts.insert(v);
-      outcome.reason = "it is computed by a kernel of its own";
+      outcome.reason = probe.too_large ? kTooLarge : "it is computed by a kernel of its own";
       return outcome;
     }
     if (!probe.fits) return {};
@@ -125,6 +132,7 @@ class CudaGroupScheduler {
     auto probe = std::make_unique<Probe>(around, roots);
     CudaOutcome outcome = outcome_of(*probe);
     if (!outcome.cuts.empty()) {
+      if (probe->too_large) apart_.insert(outcome.cuts.begin(), outcome.cuts.end());
       bool progress = false;
       for (ir::ValueId v : outcome.cuts) {
         progress = cut_.insert(v).second || progress;
@@ -350,11 +358,13 @@ class CudaGroupScheduler {
 
   // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.
   bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
-    const std::set<ir::ValueId>& forced = options_.data_reuse ? local_.forced : cut_;
+    const auto forced = [this](ir::ValueId v) {
+      return apart_.count(v) != 0 || (options_.data_reuse ? local_.forced : cut_).count(v) != 0;
+    };
     return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
       if (local_.paired.count({other, root}) != 0 || local_.paired.count({root, other}) != 0) return false;
-      return (forced.count(root) != 0 && sources_.of(other).count(root) != 0) ||
-             (forced.count(other) != 0 && sources_.of(root).count(other) != 0);
+      return (forced(root) && sources_.of(other).count(root) != 0) ||
+             (forced(other) && sources_.of(root).count(other) != 0);
     });
   }
 
@@ -446,6 +456,7 @@ class CudaGroupScheduler {
   std::vector<std::shared_ptr<CudaStitchDesc>> written_;  // of the kernels; null: one of its own
   std::vector<std::map<ir::ValueId, ir::ValueId>> moved_;
   std::set<ir::ValueId> pending_, made_, cut_;
+  std::set<ir::ValueId> apart_;  // cut because one kernel would be too large
   std::optional<ir::ValueId> split_;
   int64_t parts_ = 0;
   bool again_ = false;

@@ -8,6 +8,7 @@
 
 #include "schedule/cost.h"
 #include "schedule/cuda_stitch.h"
+#include "schedule/expr_walk.h"
 
 namespace heddle::schedule {
 
@@ -56,8 +57,5 @@ uint64_t start_vars(const std::vector<GridDim>& grid);
 // in scratch, buffers from `scratch` on, may be wider.
 int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId lane, int64_t extent,
                   const std::vector<ExprId>& values, const std::vector<Store>& stores, uint32_t scratch = UINT32_MAX);
-
-// Every expression below `roots`, through computed indices too, each once.
-void visit_exprs(const ExprPool& pool, const std::vector<ExprId>& roots, const std::function<void(ExprId)>& f);
 
 }  // namespace heddle::schedule

@@ -171,21 +171,6 @@ std::string CudaDrafts::text_of(ExprId e) const {
   const std::string* text = pool_.description(e);
   return text ? *text : "a load";
 }
-void CudaDrafts::topmost(ExprId e, const std::function<bool(ExprId)>& take, std::set<ExprId>& seen,
-                         std::vector<ExprId>& found) {
-  if (!seen.insert(e).second) return;
-  if (take(e)) {
-    found.push_back(e);
-    return;
-  }
-  for (ExprId arg : pool_[e].args) topmost(arg, take, seen, found);
-}
-// What a sweep computes whatever its guards say.
-void CudaDrafts::unconditional(ExprId e, std::set<ExprId>& seen) const {
-  if (!seen.insert(e).second) return;
-  if (pool_[e].kind == Expr::Kind::kGuard) return;
-  for (ExprId arg : pool_[e].args) unconditional(arg, seen);
-}
 
 // The loops of a sweep outside its inner walk: what depends on them alone is computed once per row or column.
 uint64_t CudaDrafts::outer_loops(const CudaSpread& s) {
@@ -201,16 +186,13 @@ void CudaDrafts::store_shared_columns() {
   std::vector<Draft> result;
   for (size_t k = 0; k < drafts_.size(); ++k) {
     const uint64_t loops = drafts_[k].loops, outer = outer_loops(drafts_[k].spread);
-    std::vector<ExprId> found;
-    std::set<ExprId> seen;
     const auto take = [&](ExprId e) {
       const uint64_t own = inner(pool_.vars(e));
       if (pool_[e].kind != Expr::Kind::kOp || own == loops || own == 0 || (own & ~outer) == 0) return false;
       return loop_volume(loops) >= kWorthSpreading * loop_volume(own) && cycles(e) >= kWorthStoring &&
              fits_shared(loop_volume(own) * 8);
     };
-    for (ExprId root : roots_of(drafts_[k])) topmost(root, take, seen, found);
-    for (ExprId e : found) {
+    for (ExprId e : topmost(pool_, roots_of(drafts_[k]), take)) {
       const uint64_t own = inner(pool_.vars(e));
       const uint32_t buffer = new_scratch(pool_[e].dtype, loop_volume(own));
       const Index at = scratch_position(own);
@@ -260,18 +242,13 @@ void CudaDrafts::drop_derived(std::vector<ExprId>& found) const {
     if (pool_[found[k]].kind != Expr::Kind::kOp) continue;
     double cost = 0;
     bool possible = true;
-    std::vector<ExprId> open = pool_[found[k]].args;
-    std::set<ExprId> seen;
-    cost += node_cycles(pool_, found[k]);
-    while (!open.empty() && possible) {
-      const ExprId e = open.back();
-      open.pop_back();
-      if (!seen.insert(e).second || inner(pool_.vars(e)) == 0) continue;
-      if (std::find(found.begin(), found.end(), e) != found.end()) continue;
+    ExprWalk(pool_).run(found[k], [&](ExprId e) {
+      const bool known = e != found[k] && std::find(found.begin(), found.end(), e) != found.end();
+      if (!possible || known || inner(pool_.vars(e)) == 0) return false;
       possible = !is_streamed(e);
       cost += node_cycles(pool_, e);
-      for (ExprId arg : pool_[e].args) open.push_back(arg);
-    }
+      return true;
+    });
     if (possible && cost < kWorthStoring) found.erase(found.begin() + static_cast<ptrdiff_t>(k));
   }
 }
@@ -293,20 +270,21 @@ void CudaDrafts::keep_between_stages() {
   }
   for (size_t first = 0; first + 1 < drafts_.size(); ++first) {
     if (drafts_[first].loops == 0 || drafts_[first].scan) continue;
-    std::set<ExprId> made;
-    for (ExprId root : roots_of(drafts_[first])) unconditional(root, made);
-    std::vector<ExprId> found;
-    std::set<ExprId> seen;
+    const std::vector<ExprId> made = unconditional(pool_, roots_of(drafts_[first]));
     const uint64_t loops = drafts_[first].loops;
     const auto take = [&](ExprId e) {
       const Expr::Kind kind = pool_[e].kind;
-      if (made.count(e) == 0 || (kind != Expr::Kind::kOp && kind != Expr::Kind::kLoad)) return false;
+      if (!std::binary_search(made.begin(), made.end(), e) || (kind != Expr::Kind::kOp && kind != Expr::Kind::kLoad))
+        return false;
       return inner(pool_.vars(e)) == loops && (reads_stream(e) || cycles(e) >= kWorthStoring);
     };
+    std::vector<ExprId> roots;
     for (size_t later = first + 1; later < drafts_.size(); ++later) {
       if (!shares(first, later)) continue;
-      for (ExprId root : roots_of(drafts_[later])) topmost(root, take, seen, found);
+      const std::vector<ExprId> own = roots_of(drafts_[later]);
+      roots.insert(roots.end(), own.begin(), own.end());
     }
+    std::vector<ExprId> found = topmost(pool_, roots, take);
     drop_derived(found);
     for (ExprId e : found) keep(first, e, words);
   }
@@ -377,9 +355,7 @@ void CudaDrafts::keep_shared(CudaKeep& keep, DType stored, const CudaSpread& spr
 // Operands that a sweep reads whatever comes before it, and that vary along all of `least` of its loops.
 std::vector<ExprId> CudaDrafts::plain_loads(const Draft& d, uint64_t least) const {
   std::vector<ExprId> found;
-  std::set<ExprId> sure;
-  for (ExprId root : roots_of(d)) unconditional(root, sure);
-  for (ExprId e : sure) {
+  for (ExprId e : unconditional(pool_, roots_of(d))) {
     const Expr& load = pool_[e];
     if (load.kind != Expr::Kind::kLoad || load.id >= first_scratch_ || (least & ~pool_.vars(e)) != 0) continue;
     const bool affine = std::all_of(load.index.terms.begin(), load.index.terms.end(), [&](const auto& term) {
@@ -401,8 +377,10 @@ ExprId CudaDrafts::local_over(const CudaSpread& spread, const CudaKeep& keep) {
 bool CudaDrafts::copies_ahead(ExprId e, const CudaSpread& spread) {
   constexpr int64_t kMost = 3, kKeptWords = 24, kWave = 1024;  // steps; words of a thread; threads of a multiprocessor
   if (mapping_.gang > 1 || mapping_.turns > 1 || mapping_.team <= kWarp || spread.everywhere) return false;
-  if (mapping_.blocks * mapping_.threads <= cuda_.sms * kWave || steps_of(spread) > kMost || is_streamed(e)) return false;
-  return *std::max_element(words_.begin(), words_.end()) >= kKeptWords && fits_shared(kept_bytes(pool_[e].dtype, spread));
+  if (mapping_.blocks * mapping_.threads <= cuda_.sms * kWave || steps_of(spread) > kMost || is_streamed(e))
+    return false;
+  return *std::max_element(words_.begin(), words_.end()) >= kKeptWords &&
+         fits_shared(kept_bytes(pool_[e].dtype, spread));
 }
 
 // What later sweeps of few steps read is asked for at the beginning, so that a chain of reductions does not wait for

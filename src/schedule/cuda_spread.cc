@@ -57,26 +57,6 @@ uint64_t start_vars(const std::vector<GridDim>& grid) {
   return set;
 }
 
-void visit_exprs(const ExprPool& pool, const std::vector<ExprId>& roots, const std::function<void(ExprId)>& f) {
-  std::set<ExprId> seen;
-  std::vector<ExprId> open = roots;
-  const std::function<void(const Index&)> open_index = [&](const Index& index) {
-    for (const auto& term : index.terms) {
-      const Atom& atom = pool.indices.atom(term.first);
-      if (atom.kind == Atom::Kind::kDynamic) open.push_back(atom.id);
-      open_index(atom.arg);
-    }
-  };
-  while (!open.empty()) {
-    const ExprId at = open.back();
-    open.pop_back();
-    if (!seen.insert(at).second) continue;
-    f(at);
-    for (ExprId arg : pool[at].args) open.push_back(arg);
-    if (pool[at].kind != Expr::Kind::kLocal) open_index(pool[at].index);
-  }
-}
-
 namespace {
 
 // What accesses along a lane variable cost per element for one candidate.

@@ -220,10 +220,8 @@ class CudaStageBuilder : public CudaDrafts {
     const VarId u = *mapping_.transposed, v = *mapping_.vector;
     const GridDim *block_u = blocked(u), *block_v = blocked(v);
     if (block_u == nullptr || block_v == nullptr || d.loops != (bit(u) | bit(v))) return;
-    std::set<ExprId> sure;
-    for (ExprId root : roots_of(d)) unconditional(root, sure);
     std::map<ExprId, ExprId> with;
-    for (ExprId e : sure) {
+    for (ExprId e : unconditional(pool_, roots_of(d))) {
       const Expr load = pool_[e];
       if (load.kind != Expr::Kind::kLoad || stride_along(pool_, load.index, u) != 1) continue;
       const auto stride = stride_along(pool_, load.index, v);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "schedule/expr_walk.h"
 
 namespace heddle::schedule {
 
@@ -14,19 +15,14 @@ DType compute_dtype(DType dtype) {
 uint64_t ExprPool::vars(const Index& index) const {
   uint64_t set = 0;
   for (const auto& term : index.terms) {
-    const Atom& atom = indices.atom(term.first);
-    switch (atom.kind) {
-      case Atom::Kind::kVar:
-        set |= uint64_t{1} << atom.id;
-        break;
-      case Atom::Kind::kDynamic:
-        set |= vars_[atom.id];
-        break;
-      default:
-        set |= vars(atom.arg);
-    }
+    set |= term.first < atom_vars_.size() ? atom_vars_[term.first] : vars(indices.atom(term.first));
   }
   return set;
+}
+
+uint64_t ExprPool::vars(const Atom& atom) const {
+  if (atom.kind == Atom::Kind::kVar) return uint64_t{1} << atom.id;
+  return atom.kind == Atom::Kind::kDynamic ? vars_[atom.id] : vars(atom.arg);
 }
 
 ExprId ExprPool::add(Expr expr) {
@@ -34,6 +30,10 @@ ExprId ExprPool::add(Expr expr) {
   Key key{expr.kind, expr.dtype, expr.op, expr.id, expr.args, expr.index, expr.lo, expr.hi, expr.bits};
   const auto [at, is_new] = interned_.try_emplace(std::move(key), static_cast<ExprId>(exprs_.size()));
   if (is_new) {
+    // What an atom is made of was interned before it.
+    for (auto id = static_cast<AtomId>(atom_vars_.size()); id < indices.atom_count(); ++id) {
+      atom_vars_.push_back(vars(indices.atom(id)));
+    }
     uint64_t set = vars(expr.index);
     for (ExprId arg : expr.args) set |= vars_[arg];
     exprs_.push_back(std::move(expr));
@@ -66,20 +66,20 @@ Index ExprPool::substitute(const Index& index, const std::map<VarId, Index>& wit
 }
 
 ExprId ExprPool::substitute(ExprId id, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs) {
-  Substitution s{with, exprs, {}};
-  return substitute(id, s);
-}
-
-ExprId ExprPool::substitute(ExprId id, Substitution& s) {
-  if (const auto at = s.exprs.find(id); at != s.exprs.end()) return at->second;
-  if (const auto known = s.memo.find(id); known != s.memo.end()) return known->second;
-  Expr e = exprs_[id];
-  for (ExprId& arg : e.args) arg = substitute(arg, s);
-  e.index = indices.substitute(e.index, s.with, [&](ExprId inner) { return substitute(inner, s); });
-  const ExprId result = e.kind == Expr::Kind::kGuard ? guard(e.index, e.lo, e.hi, e.args[0], e.args[1]) : add(e);
-  if (const std::string* text = description(id)) describe(result, *text);
-  s.memo.emplace(id, result);
-  return result;
+  std::map<ExprId, ExprId> made = exprs;
+  const auto now = [&](ExprId of) { return made.at(of); };
+  const auto make = [&](ExprId of) {
+    Expr e = exprs_[of];
+    for (ExprId& arg : e.args) arg = now(arg);
+    e.index = indices.substitute(e.index, with, now);
+    const ExprId result = e.kind == Expr::Kind::kGuard ? guard(e.index, e.lo, e.hi, e.args[0], e.args[1]) : add(e);
+    if (const std::string* text = description(of)) describe(result, *text);
+    made.emplace(of, result);
+  };
+  ExprWalk(*this, Follow::kAll)
+      .run(
+          id, [&](ExprId of) { return !made.contains(of); }, make);
+  return made.at(id);
 }
 
 ExprId ExprPool::guard(Index index, int64_t lo, int64_t hi, ExprId then, ExprId otherwise) {

@@ -54,6 +54,7 @@ class ExprPool {
   // Loop variables that an expression depends on, as bits (kernels have fewer than 64 variables).
   uint64_t vars(ExprId id) const { return vars_[id]; }
   uint64_t vars(const Index& index) const;
+  uint64_t vars(const Atom& atom) const;
   // The same expression with variables replaced and with whole expressions replaced by others.
   ExprId substitute(ExprId id, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
   Index substitute(const Index& index, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
@@ -63,16 +64,10 @@ class ExprPool {
   const std::string* description(ExprId id) const;
 
  private:
-  struct Substitution {
-    const std::map<VarId, Index>& with;
-    const std::map<ExprId, ExprId>& exprs;
-    std::map<ExprId, ExprId> memo;
-  };
-  ExprId substitute(ExprId id, Substitution& s);
-
   using Key = std::tuple<Expr::Kind, DType, ir::Op, uint32_t, std::vector<ExprId>, Index, int64_t, int64_t, uint64_t>;
   std::vector<Expr> exprs_;
   std::vector<uint64_t> vars_;
+  std::vector<uint64_t> atom_vars_;  // of the atoms that expressions have
   std::map<Key, ExprId> interned_;
   std::map<ExprId, std::string> descriptions_;
 };
@@ -92,6 +87,9 @@ class Inliner {
   ExprId at(ir::ValueId value, const std::vector<Index>& index);
   // What a cast makes of its operand.
   ExprId cast(const ir::Node& node, ExprId value);
+
+  // What was made so far, by value and place.
+  const std::map<std::pair<ir::ValueId, std::vector<Index>>, ExprId>& made() const { return memo_; }
 
   // Whether `at` can look through this op.
   static bool inlines(ir::Op op);

@@ -8,6 +8,8 @@
 namespace heddle::schedule {
 namespace {
 
+constexpr uint32_t kMostSize = 1 << 20;  // at which sizes of indices saturate
+
 int64_t floor_div(int64_t a, int64_t b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
@@ -26,8 +28,22 @@ VarId IndexPool::new_var(int64_t extent) {
 AtomId IndexPool::intern(Atom atom) {
   const Key key{atom.kind, atom.id, atom.a, atom.b, atom.arg, atom.range.lo, atom.range.hi};
   const auto [at, is_new] = interned_.try_emplace(key, static_cast<AtomId>(atoms_.size()));
-  if (is_new) atoms_.push_back(std::move(atom));
+  if (is_new) {
+    atom.size = std::min(kMostSize, size(atom.arg) + 1);
+    atom.reads_values = atom.kind == Atom::Kind::kDynamic || reads_values(atom.arg);
+    atoms_.push_back(std::move(atom));
+  }
   return at->second;
+}
+
+bool IndexPool::reads_values(const Index& a) const {
+  return std::any_of(a.terms.begin(), a.terms.end(), [&](const auto& term) { return reads_values(term.first); });
+}
+
+uint32_t IndexPool::size(const Index& a) const {
+  uint32_t sum = 0;
+  for (const auto& term : a.terms) sum = std::min(kMostSize, sum + atoms_[term.first].size);
+  return sum;
 }
 
 Index IndexPool::var(VarId id) {

@@ -45,6 +45,8 @@ struct Atom {
   int64_t a = 0, b = 0;
   Index arg;
   Range range{0, 0};
+  uint32_t size = 1;          // nodes of its text, in which nothing is shared; saturated
+  bool reads_values = false;  // a dynamic atom is part of it
 };
 
 // Index algebra: every operation simplifies by the known ranges of the atoms, so that chains of reshapes, slices and
@@ -79,6 +81,11 @@ class IndexPool {
   // A number that divides the index whatever its variables are, where some are known to be multiples; 0 divides 0 only.
   int64_t divisor(const Index& a, const std::map<VarId, int64_t>& multiples) const;
   const Atom& atom(AtomId id) const { return atoms_[id]; }
+  size_t atom_count() const { return atoms_.size(); }
+  bool reads_values(AtomId id) const { return atoms_[id].reads_values; }
+  bool reads_values(const Index& a) const;
+  // How many atoms the text of an index names, in which nothing is shared; saturated.
+  uint32_t size(const Index& a) const;
   // The same index with variables replaced, and the expressions of dynamic atoms by what `expr` makes of them.
   Index substitute(const Index& a, const std::map<VarId, Index>& with, const std::function<ExprId(ExprId)>& expr);
 

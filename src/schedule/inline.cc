@@ -173,14 +173,20 @@ ExprId Inliner::concat(const ir::Node& node, const std::vector<Index>& index) {
     start = limit;
   }
   HEDDLE_CHECK(!parts.empty());
-  ExprId result = 0;
-  for (size_t i = parts.size(); i-- > 0;) {
+  // A chain of guards for few parts; halves of halves for many.
+  constexpr size_t kMostInChain = 8;
+  const std::function<ExprId(size_t, size_t)> choose = [&](size_t first, size_t end) {
+    const size_t split = end - first <= kMostInChain ? first + 1 : first + (end - first) / 2;
+    const ExprId rest = split < end ? choose(split, end) : 0;
+    if (split > first + 1) {
+      return pool_.guard(index[d], parts[first].start, parts[split - 1].limit, choose(first, split), rest);
+    }
     std::vector<Index> to = index;
-    to[d] = indices.offset(index[d], -parts[i].start);
-    const ExprId part = at(parts[i].input, to);
-    result = i + 1 == parts.size() ? part : pool_.guard(index[d], parts[i].start, parts[i].limit, part, result);
-  }
-  return result;
+    to[d] = indices.offset(index[d], -parts[first].start);
+    const ExprId part = at(parts[first].input, to);
+    return split < end ? pool_.guard(index[d], parts[first].start, parts[first].limit, part, rest) : part;
+  };
+  return choose(0, parts.size());
 }
 
 // The index that an expression yields, where it is one that needs no computation and lies inside.

@@ -1,7 +1,8 @@
 #include "schedule/pieces.h"
 
-#include <functional>
 #include <set>
+
+#include "schedule/expr_walk.h"
 
 namespace heddle::schedule {
 namespace {
@@ -20,17 +21,18 @@ class Cutter {
  public:
   Cutter(const ExprPool& pool, VarId var) : pool_(pool), var_(var), extent_(pool.indices.extent(var)) {}
 
-  void look(ExprId e) {
-    if (!seen_.insert(e).second) return;
-    const Expr& expr = pool_[e];
-    if (expr.kind == Expr::Kind::kGuard) {
-      if (const auto k = offset_from(pool_, expr.index, var_)) {
-        cut(expr.lo - *k);
-        cut(expr.hi - *k);
+  void look(ExprId root) {
+    walk_.run(root, [this](ExprId e) {
+      const Expr& expr = pool_[e];
+      if (expr.kind == Expr::Kind::kGuard) {
+        if (const auto k = offset_from(pool_, expr.index, var_)) {
+          cut(expr.lo - *k);
+          cut(expr.hi - *k);
+        }
       }
-    }
-    look(expr.index);
-    for (ExprId arg : expr.args) look(arg);
+      look(expr.index);
+      return true;
+    });
   }
 
   std::set<int64_t> cuts() const { return cuts_; }
@@ -41,8 +43,8 @@ class Cutter {
   }
   void look(const Index& index) {
     for (const auto& term : index.terms) {
+      if (!atoms_.visit(term.first)) continue;
       const Atom& atom = pool_.indices.atom(term.first);
-      if (atom.kind == Atom::Kind::kDynamic) look(atom.id);
       look(atom.arg);
       const auto k = offset_from(pool_, atom.arg, var_);
       if (!k) continue;
@@ -62,7 +64,8 @@ class Cutter {
   const ExprPool& pool_;
   VarId var_;
   int64_t extent_;
-  std::set<ExprId> seen_;
+  ExprWalk walk_{pool_, Follow::kAll};
+  DagWalk atoms_;
   std::set<int64_t> cuts_;
 };
 

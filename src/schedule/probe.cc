@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "schedule/expr_walk.h"
+#include "schedule/kernel_size.h"
 
 namespace heddle::schedule {
 
@@ -61,6 +63,7 @@ Probe::Probe(const KernelContext& context, std::vector<ir::ValueId> values, std:
   build();
   for (int i = 0; i < kMaxRebuilds && fits && needed.empty() && split(); ++i) build();
   if (fits && needed.empty()) merge();
+  if (fits && needed.empty()) check_size();
 }
 
 int64_t Probe::volume(uint64_t vars) const {
@@ -78,32 +81,14 @@ uint64_t Probe::all_root_vars() const {
 }
 
 void Probe::visit(ExprId e, const std::function<void(ExprId)>& f) const {
-  std::set<ExprId> seen;
-  std::vector<ExprId> open = {e};
-  const std::function<void(const Index&)> open_index = [&](const Index& index) {
-    for (const auto& term : index.terms) {
-      const Atom& atom = pool.indices.atom(term.first);
-      if (atom.kind == Atom::Kind::kDynamic) open.push_back(atom.id);
-      open_index(atom.arg);
-    }
-  };
-  while (!open.empty()) {
-    const ExprId at = open.back();
-    open.pop_back();
-    if (!seen.insert(at).second) continue;
-    f(at);
-    for (ExprId arg : pool[at].args) open.push_back(arg);
-    if (pool[at].kind != Expr::Kind::kLocal) open_index(pool[at].index);
-  }
+  visit_exprs(pool, {e}, f);
 }
 
 void Probe::visit_all(const std::function<void(ExprId)>& f) const {
-  std::set<ExprId> seen;
-  const auto once = [&](ExprId e) {
-    if (seen.insert(e).second) f(e);
-  };
-  for (const Root& root : roots) visit(root.expr, once);
-  for (const Instance& instance : instances) visit(instance.operand, once);
+  std::vector<ExprId> all;
+  for (const Root& root : roots) all.push_back(root.expr);
+  for (const Instance& instance : instances) all.push_back(instance.operand);
+  visit_exprs(pool, all, f);
 }
 
 void Probe::make_vars(Space& s) {
@@ -178,6 +163,7 @@ void Probe::build() {
   instances.clear();
   leaves.clear();
   instance_ids_.clear();
+  places_.clear();
   make_vars(space);
   for (auto& [key, extra] : extra_) extra.vars.clear();
   Inliner inliner(context_.graph, pool);
@@ -204,6 +190,8 @@ void Probe::build() {
     roots.push_back(std::move(root));
   }
   inliner_ = nullptr;
+  made_.clear();
+  for (const auto& [place, e] : inliner.made()) made_.emplace_back(place.first, e);
 }
 
 int Probe::level_of(ExprId operand) const {
@@ -331,12 +319,81 @@ std::optional<ExprId> Probe::bind(ir::ValueId value, const std::vector<Index>& a
     needed.insert(value);
     return pool.local(graph.dtype(value), ~0u);
   }
+  if (outgrows(value, at)) return pool.local(graph.dtype(value), ~0u);
   if (node.op == Op::kReduce || node.op == Op::kArgReduce) return reduce(value, at);
   if (!Inliner::inlines(node.op)) {
     needed.insert(value);
     return pool.local(graph.dtype(value), ~0u);
   }
   return std::nullopt;
+}
+
+// Whether computing a value here, too, is more than one kernel should do. Then `needed` says what to make before.
+bool Probe::outgrows(ir::ValueId value, const std::vector<Index>& at) {
+  if (too_large) return true;
+  ++places_[value];
+  uint32_t size = 0;
+  for (const Index& index : at) size = std::max(size, pool.indices.size(index));
+  if (size > kMostIndexSize && can_be_handed_over(context_.graph, value)) {
+    too_large = true;
+    needed.insert(value);
+  } else if (pool.size() > (values_.size() > 1 ? kMostExprs : kMostExprs / 4)) {
+    need_repeated();
+  }
+  return too_large;
+}
+
+// Every way to a value makes expressions of its own where the ways change the index: 2^n for n such steps. What is
+// computed at several places is made before, as late as possible.
+void Probe::need_repeated() {
+  constexpr int kOften = 8;
+  const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const auto& place) {
+    const bool own = std::find(values_.begin(), values_.end(), place.first) != values_.end();
+    return place.second >= kOften && !own && can_be_handed_over(context_.graph, place.first);
+  });
+  if (values_.size() > 1 || found == places_.rend()) {
+    fail(ErrorCode::kUnsupportedOperator, "stitch group", "its kernel would have too many expressions");
+  }
+  too_large = true;
+  needed.insert(found->first);
+}
+
+void Probe::check_size() {
+  std::vector<ExprId> all;
+  for (const Root& root : roots) all.push_back(root.expr);
+  for (const Instance& instance : instances) all.push_back(instance.operand);
+  if (values_.size() > 1 && compile_weight(pool, all) > kMostJoinedWeight) {
+    fail(ErrorCode::kUnsupportedOperator, "stitch group", "its kernel would take long to compile");
+  }
+  for (const ExprId root : all) {
+    if (too_large) return;
+    const std::map<ExprId, double> sizes = statements(pool, root);
+    if (sizes.at(root) > kMostStatements) need_shared(sizes);
+  }
+}
+
+// Of what guards choose from or between, the largest that is a kernel of moderate size.
+void Probe::need_shared(const std::map<ExprId, double>& sizes) {
+  constexpr double kModerate = kMostStatements / 64;
+  std::optional<std::pair<double, ir::ValueId>> best;
+  for (const auto& [value, e] : made_) {
+    const bool own = std::find(values_.begin(), values_.end(), value) != values_.end();
+    if (own || !can_be_handed_over(context_.graph, value)) continue;
+    double size = 1;
+    if (const auto side = sizes.find(e); side != sizes.end()) {
+      size = side->second;
+    } else if (pool[e].kind != Expr::Kind::kGuard) {
+      continue;
+    } else {
+      for (const ExprId arg : pool[e].args) size += sizes.contains(arg) ? sizes.at(arg) : 0;
+    }
+    if (size <= kModerate && (!best || *best < std::pair(size, value))) best = {size, value};
+  }
+  if (values_.size() > 1 || !best) {
+    fail(ErrorCode::kUnsupportedOperator, "stitch group", "its kernel would have too many statements");
+  }
+  too_large = true;
+  needed.insert(best->second);
 }
 
 std::vector<VarId> Probe::reduced_vars(const Shape& reduced, uint64_t kept) {

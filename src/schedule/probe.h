@@ -72,6 +72,7 @@ class Probe {
   std::vector<Instance> instances;
   std::vector<LeafOperand> leaves;
   std::set<ir::ValueId> needed;  // values to be made by kernels before; where not empty the rest is incomplete
+  bool too_large = false;        // some of them only because one kernel would be too large
   bool fits = true;              // false: a root does not lie on the root space
 
   int64_t volume(uint64_t vars) const;
@@ -99,6 +100,10 @@ class Probe {
   bool split();
   void merge();
   std::optional<ExprId> bind(ir::ValueId value, const std::vector<Index>& at);
+  bool outgrows(ir::ValueId value, const std::vector<Index>& at);
+  void need_repeated();
+  void check_size();
+  void need_shared(const std::map<ExprId, double>& sizes);
   ExprId reduce(ir::ValueId value, const std::vector<Index>& at);
   ExprId result(uint32_t instance, DType dtype);
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
@@ -120,6 +125,8 @@ class Probe {
   std::map<ExtraKey, Space> extra_;
   Inliner* inliner_ = nullptr;
   std::map<std::pair<ir::ValueId, std::vector<Index>>, uint32_t> instance_ids_;
+  std::vector<std::pair<ir::ValueId, ExprId>> made_;
+  std::map<ir::ValueId, int> places_;  // at how many indices each value is computed
 };
 
 Combine combine_of(const ir::Node& node);

@@ -7,6 +7,7 @@
 
 #include "base/divide.h"
 #include "ir/array.h"
+#include "schedule/expr_walk.h"
 
 namespace heddle::schedule {
 namespace {
@@ -33,17 +34,16 @@ bool is_function(ir::Op op) {
          op == Op::kAtan2;
 }
 
-void count_functions(const ExprPool& pool, ExprId id, std::set<ExprId>& seen, int& count) {
-  if (!seen.insert(id).second) return;
-  const Expr& e = pool[id];
-  count += e.kind == Expr::Kind::kRandom || (e.kind == Expr::Kind::kOp && is_function(e.op));
-  for (const ExprId arg : e.args) count_functions(pool, arg, seen, count);
-}
-
 int functions_of(const ExprPool& pool, const RecurrentPhase& phase) {
-  std::set<ExprId> seen;
   int count = 0;
-  for (const RecurrentResult& result : phase.results) count_functions(pool, result.value, seen, count);
+  ExprWalk walk(pool);
+  for (const RecurrentResult& result : phase.results) {
+    walk.run(result.value, [&](ExprId id) {
+      const Expr& e = pool[id];
+      count += e.kind == Expr::Kind::kRandom || (e.kind == Expr::Kind::kOp && is_function(e.op));
+      return true;
+    });
+  }
   return count;
 }
 

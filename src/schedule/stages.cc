@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "base/check.h"
+#include "schedule/expr_walk.h"
 #include "schedule/kernel.h"
 #include "schedule/pieces.h"
 
@@ -222,27 +223,10 @@ class StageBuilder {
     for (Store& s : d.stores) s.value = pool_.substitute(s.value, {}, with);
   }
 
-  // What a stage computes whatever its guards say.
-  void unconditional(ExprId e, std::set<ExprId>& seen) const {
-    if (!seen.insert(e).second) return;
-    if (pool_[e].kind == Expr::Kind::kGuard) return;
-    for (ExprId arg : pool_[e].args) unconditional(arg, seen);
-  }
-
   double cycles(ExprId e) {
     const auto [at, is_new] = cycles_.try_emplace(e, 0);
     if (is_new) at->second = expr_cycles(probe_, e);
     return cycles_[e];
-  }
-
-  // The topmost expressions below e that `take` accepts.
-  void topmost(ExprId e, const std::function<bool(ExprId)>& take, std::set<ExprId>& seen, std::vector<ExprId>& found) {
-    if (!seen.insert(e).second) return;
-    if (take(e)) {
-      found.push_back(e);
-      return;
-    }
-    for (ExprId arg : pool_[e].args) topmost(arg, take, seen, found);
   }
 
   bool fits_scratch(int64_t elements, DType dtype) const {
@@ -261,21 +245,14 @@ class StageBuilder {
     std::vector<Draft> result;
     for (size_t k = 0; k < drafts_.size(); ++k) {
       const uint64_t loops = drafts_[k].loops;
-      std::vector<ExprId> found;
-      std::set<ExprId> seen;
       const std::optional<VarId> vector = vector_of(drafts_[k]);
-      for (ExprId root : roots_of(drafts_[k])) {
-        topmost(
-            root,
-            [&](ExprId e) {
-              const uint64_t own = inner(pool_.vars(e));
-              return pool_[e].kind == Expr::Kind::kOp && own != loops && vector && (own >> *vector & 1) &&
-                     loop_volume(loops) >= kWorthSpreading * loop_volume(own) && cycles(e) >= kWorthStoring &&
-                     fits_scratch(loop_volume(own), pool_[e].dtype);
-            },
-            seen, found);
-      }
-      for (ExprId e : found) {
+      const auto take = [&](ExprId e) {
+        const uint64_t own = inner(pool_.vars(e));
+        return pool_[e].kind == Expr::Kind::kOp && own != loops && vector && (own >> *vector & 1) &&
+               loop_volume(loops) >= kWorthSpreading * loop_volume(own) && cycles(e) >= kWorthStoring &&
+               fits_scratch(loop_volume(own), pool_[e].dtype);
+      };
+      for (ExprId e : topmost(pool_, roots_of(drafts_[k]), take)) {
         const uint64_t own = inner(pool_.vars(e));
         const uint32_t buffer = new_scratch(pool_[e].dtype, loop_volume(own));
         const Index at = scratch_position(own);
@@ -303,24 +280,20 @@ class StageBuilder {
   // Costly values that a later stage computes again at the same points are stored by the first.
   void share_between_stages() {
     for (size_t first = 0; first + 1 < drafts_.size(); ++first) {
-      std::set<ExprId> made;
-      for (ExprId root : roots_of(drafts_[first])) unconditional(root, made);
+      const std::vector<ExprId> made = unconditional(pool_, roots_of(drafts_[first]));
       const uint64_t loops = drafts_[first].loops;
-      std::vector<ExprId> found;
-      std::set<ExprId> seen;
+      std::vector<ExprId> roots;
       for (size_t later = first + 1; later < drafts_.size(); ++later) {
-        for (ExprId root : roots_of(drafts_[later])) {
-          topmost(
-              root,
-              [&](ExprId e) {
-                const Expr::Kind kind = pool_[e].kind;
-                return made.count(e) != 0 && (kind == Expr::Kind::kOp || kind == Expr::Kind::kLoad) &&
-                       inner(pool_.vars(e)) == loops && loops != 0 && cycles(e) >= kWorthStoring;
-              },
-              seen, found);
-        }
+        const std::vector<ExprId> own = roots_of(drafts_[later]);
+        roots.insert(roots.end(), own.begin(), own.end());
       }
-      for (ExprId e : found) share(first, e, loops);
+      const auto take = [&](ExprId e) {
+        const Expr::Kind kind = pool_[e].kind;
+        return std::binary_search(made.begin(), made.end(), e) &&
+               (kind == Expr::Kind::kOp || kind == Expr::Kind::kLoad) && inner(pool_.vars(e)) == loops && loops != 0 &&
+               cycles(e) >= kWorthStoring;
+      };
+      for (ExprId e : topmost(pool_, roots, take)) share(first, e, loops);
     }
   }
 
@@ -494,10 +467,8 @@ class StageBuilder {
       const bool crosses = stride_along(pool_, index, v) == 1 && stride && *stride > 1;
       return crosses && (inner(pool_.vars(index)) & ~both) == 0 ? *stride : 0;
     };
-    std::set<ExprId> sure;
-    for (ExprId root : roots_of(d)) unconditional(root, sure);
     std::map<ExprId, ExprId> with;
-    for (ExprId e : sure) {
+    for (ExprId e : unconditional(pool_, roots_of(d))) {
       const Expr load = pool_[e];
       if (load.kind != Expr::Kind::kLoad || load.id >= first_scratch_ || is_narrow_float(load.dtype)) continue;
       const int64_t stride = stride_of(load.index);
@@ -529,10 +500,8 @@ class StageBuilder {
     const VarId u = *mapping_.transposed, v = *mapping_.vector;
     const GridDim *block_u = blocked(u), *block_v = blocked(v);
     if (block_u == nullptr || block_v == nullptr || d.loops != ((uint64_t{1} << u) | (uint64_t{1} << v))) return;
-    std::set<ExprId> sure;
-    for (ExprId root : roots_of(d)) unconditional(root, sure);
     std::map<ExprId, ExprId> with;
-    for (ExprId e : sure) {
+    for (ExprId e : unconditional(pool_, roots_of(d))) {
       const Expr load = pool_[e];
       if (load.kind != Expr::Kind::kLoad || stride_along(pool_, load.index, u) != 1) continue;
       const auto stride = stride_along(pool_, load.index, v);

@@ -7,6 +7,7 @@
 #include "schedule/cuda_stitch.h"
 #include "schedule/cut.h"
 #include "schedule/kernel.h"
+#include "schedule/kernel_size.h"
 #include "schedule/separate.h"
 
 namespace heddle::schedule {
@@ -71,10 +72,12 @@ class GroupScheduler {
       if (fold_) {
         fold_reduction(local_, *fold_, parts_);
         cut_.clear();
+        apart_.clear();
         ++splits;
       } else if (split_) {
         split_reduction(local_, *split_, parts_);
         cut_.clear();
+        apart_.clear();
         boundaries_.clear();
         ++splits;
       } else if (!again_) {
@@ -100,6 +103,10 @@ class GroupScheduler {
       if (element_count(local_.graph.shape(port.value)) > 0) pending_.insert(port.value);
     }
     cut_.insert(local_.forced.begin(), local_.forced.end());
+    for (ir::ValueId v : cuts_for_size(local_.graph)) {
+      if (cut_.insert(v).second) note_cut(v, kTooLarge);
+      apart_.insert(v);
+    }
     pending_.insert(cut_.begin(), cut_.end());
     users_ = ir::users(local_.graph);
     if (!options_.data_reuse) cut_all_reductions();
@@ -133,6 +140,7 @@ class GroupScheduler {
     auto probe = std::make_unique<Probe>(context, roots);
     Outcome outcome = outcome_of(*probe);
     if (!outcome.cuts.empty()) {
+      if (probe->too_large) apart_.insert(outcome.cuts.begin(), outcome.cuts.end());
       bool progress = false;
       for (ir::ValueId v : outcome.cuts) {
         if (cut_.insert(v).second) {
@@ -265,7 +273,7 @@ class GroupScheduler {
     if (!probe.needed.empty()) {
       Outcome outcome;
       for (ir::ValueId v : probe.needed) outcome.cuts.insert(v);
-      outcome.reason = "it is computed by a kernel of its own";
+      outcome.reason = probe.too_large ? kTooLarge : "it is computed by a kernel of its own";
       return outcome;
     }
     if (!probe.fits) return {};
@@ -277,10 +285,12 @@ class GroupScheduler {
 
   // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.
   bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
-    const std::set<ir::ValueId>& forced = options_.data_reuse ? local_.forced : cut_;
+    const auto forced = [this](ir::ValueId v) {
+      return apart_.count(v) != 0 || (options_.data_reuse ? local_.forced : cut_).count(v) != 0;
+    };
     return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
-      return (forced.count(root) != 0 && sources_.of(other).count(root) != 0) ||
-             (forced.count(other) != 0 && sources_.of(root).count(other) != 0);
+      return (forced(root) && sources_.of(other).count(root) != 0) ||
+             (forced(other) && sources_.of(root).count(other) != 0);
     });
   }
 
@@ -363,6 +373,7 @@ class GroupScheduler {
   LocalGraph local_;
   ScheduledGroup result_;
   std::set<ir::ValueId> pending_, made_, cut_;
+  std::set<ir::ValueId> apart_;  // cut because one kernel would be too large
   std::optional<ir::ValueId> split_, fold_;
   int64_t parts_ = 0;
   bool again_ = false;
@@ -376,12 +387,6 @@ class GroupScheduler {
 
 ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                const StitchOptions& options) {
-  // Expressions are walked recursively.
-  constexpr size_t kMaxNodes = 3000;
-  if (group.nodes.size() > kMaxNodes) {
-    fail(ErrorCode::kUnsupportedOperator, "stitch group",
-         fmt::format("{} nodes in one group, at most {} are compiled together", group.nodes.size(), kMaxNodes));
-  }
   if (target.kind == TargetKind::kCuda) return schedule_cuda_stitch(graph, group, target, options);
   return GroupScheduler(graph, group, target, options).run();
 }

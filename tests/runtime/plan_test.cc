@@ -298,5 +298,21 @@ TEST(Arena, BuffersThatLiveAtOnceDoNotOverlapAndSpaceIsReused) {
   EXPECT_EQ(plan_arena({}).bytes, 0);
 }
 
+TEST(Arena, ManyBuffersTakeTimeInProportion) {
+  // A chain, and buffers that all live at once: comparing each with each would take minutes.
+  constexpr int64_t kCount = 200'000;
+  std::vector<Lifetime> chain, together;
+  for (int64_t i = 0; i < kCount; ++i) {
+    chain.push_back({64, i, i + 1});
+    together.push_back({64 * (1 + i % 7), i, kCount});
+  }
+  EXPECT_EQ(plan_arena(chain).bytes, 128);
+  const ArenaLayout layout = plan_arena(together);
+  std::vector<std::pair<int64_t, int64_t>> places;
+  for (size_t i = 0; i < together.size(); ++i) places.emplace_back(layout.offsets[i], together[i].bytes);
+  std::sort(places.begin(), places.end());
+  for (size_t i = 1; i < places.size(); ++i) EXPECT_GE(places[i].first, places[i - 1].first + places[i - 1].second);
+}
+
 }  // namespace
 }  // namespace heddle::runtime

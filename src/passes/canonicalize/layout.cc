@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "passes/emitter.h"
+#include "passes/split_concats.h"
 
 namespace heddle::passes {
 namespace {
@@ -235,7 +236,8 @@ Result concat_nested(const Match& m) {
       parts.push_back(v);
     }
   }
-  if (parts.size() == m.in.size()) return {};
+  // What is concatenated with itself again and again would have any number of parts.
+  if (parts.size() == m.in.size() || parts.size() > kMostConcatParts) return {};
   return m.e.emit(Op::kConcat, parts, m.attrs);
 }
 Result pad_nothing(const Match& m) {

@@ -139,6 +139,8 @@ void fuse_basic(FusionContext& context) {
     } else if (repeats && has_costly(producer)) {
       context.decide(false, "basic", producer, consumer,
                      "a costly value would be computed for every element that it is broadcast to");
+    } else if (!context.fits(producer, consumer)) {
+      context.decide(false, "basic", producer, consumer, FusionContext::too_many());
     } else {
       const bool yes = context.partition.merge(producer, consumer);
       context.decide(yes, "basic", producer, consumer,

@@ -6,6 +6,10 @@
 
 namespace heddle::passes {
 
+namespace {
+constexpr size_t kMostNodes = 2000;  // of a group
+}
+
 using ir::NodeId;
 using ir::Op;
 
@@ -54,6 +58,15 @@ const ir::Decision& FusionContext::decide(bool yes, std::string_view rule, NodeI
                                           std::string reason) {
   decisions.push_back({yes, std::string(rule), describe(what) + " into " + describe(into), std::move(reason)});
   return decisions.back();
+}
+
+bool FusionContext::fits(NodeId a, NodeId b) const {
+  const auto nodes = [this](NodeId id) { return partition.nodes(partition.cluster_of(id)).size(); };
+  return partition.same(a, b) || nodes(a) + nodes(b) <= kMostNodes;
+}
+
+std::string FusionContext::too_many() {
+  return fmt::format("together they have more than {} nodes", kMostNodes);
 }
 
 bool FusionContext::only_read_by(ir::ValueId value, NodeId reader) const {

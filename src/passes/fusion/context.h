@@ -30,6 +30,9 @@ class FusionContext {
   // "add (/encoder/Add)"
   std::string describe(ir::NodeId id) const;
   const ir::Decision& decide(bool yes, std::string_view rule, ir::NodeId what, ir::NodeId into, std::string reason);
+  // Whether the groups of two nodes make one that is scheduled in reasonable time. A longer chain is several groups.
+  bool fits(ir::NodeId a, ir::NodeId b) const;
+  static std::string too_many();
   // The one node that reads a value, all of whose reads are that node's, and which is no output; else nothing.
   bool only_read_by(ir::ValueId value, ir::NodeId reader) const;
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <queue>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/check.h"
 #include "ir/partial_reduction.h"
@@ -14,6 +15,9 @@ using ir::NodeId;
 using ir::Op;
 using ir::ValueId;
 using Role = FusionContext::Role;
+
+constexpr size_t kMostNodes = 128;     // of one kernel: epilogues are parts of larger texts
+constexpr size_t kMostReaders = 1024;  // that are looked at
 
 // Grows the epilogue of one anchor from its result outwards, in topological order.
 class Epilogue {
@@ -44,9 +48,7 @@ class Epilogue {
  private:
   void enqueue_users(ValueId value) {
     for (NodeId user : c_.users[value]) {
-      if (std::find(seen_.begin(), seen_.end(), user) != seen_.end()) continue;
-      seen_.push_back(user);
-      queue_.push(user);
+      if (seen_.size() < kMostReaders && seen_.insert(user).second) queue_.push(user);
     }
   }
 
@@ -64,13 +66,14 @@ class Epilogue {
     return value != inside_.end() && !value->second;
   }
   // Whether a node makes the operand of such reductions and nothing else.
-  bool leads_to_reductions(NodeId id) const {
+  bool leads_to_reductions(NodeId id, int depth = 0) const {
+    constexpr int kMaxDepth = 4;
     const Node& node = graph_.node(id);
-    if (!matrix_ || (node.op != Op::kReshape && node.op != Op::kCast)) return false;
+    if (!matrix_ || depth > kMaxDepth || (node.op != Op::kReshape && node.op != Op::kCast)) return false;
     const ValueId result = node.outputs[0];
     return !c_.is_output[result] && !c_.users[result].empty() &&
            std::all_of(c_.users[result].begin(), c_.users[result].end(),
-                       [&](NodeId user) { return partial_reduction(user) || leads_to_reductions(user); });
+                       [&](NodeId user) { return partial_reduction(user) || leads_to_reductions(user, depth + 1); });
   }
 
   // Whether it is a value of the epilogue behind a transpose.
@@ -89,6 +92,7 @@ class Epilogue {
   std::string refusal(NodeId id) const {
     const Node& node = graph_.node(id);
     if (c_.role[id] == Role::kReference) return "runs by the reference evaluator";
+    if (is_full()) return fmt::format("its kernel has {} nodes already", kMostNodes);
     const ValueId result = node.outputs[0];
     if (reduces(id) || (leads_to_reductions(id) && !is_permuted(node.inputs[0]))) return {};
     if (is_store_layout(node.op)) {
@@ -180,6 +184,9 @@ class Epilogue {
     return "storing the narrower type moves fewer bytes";
   }
 
+  // How many nodes the kernel has, which the compiler sees as one text.
+  bool is_full() const { return c_.partition.nodes(c_.partition.cluster_of(anchor_)).size() >= kMostNodes; }
+
   bool join(NodeId id) {
     const Node& node = graph_.node(id);
     if (!c_.partition.merge(id, anchor_)) return false;
@@ -204,7 +211,7 @@ class Epilogue {
     for (NodeId last = anchor_; !open.empty();) {
       const NodeId id = open.top();
       open.pop();
-      if (id == last || c_.role[id] != Role::kMemory || !is_side(id)) continue;
+      if (id == last || c_.role[id] != Role::kMemory || is_full() || !is_side(id)) continue;
       last = id;
       if (!c_.partition.merge(id, anchor_)) continue;
       c_.role[id] = Role::kEpilogue;
@@ -252,7 +259,7 @@ class Epilogue {
   int64_t count_;
   std::unordered_map<ValueId, bool> inside_;  // values of the epilogue; true: behind a transpose
   std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> queue_;
-  std::vector<NodeId> seen_;
+  std::unordered_set<NodeId> seen_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "passes/fusion/fusion.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/check.h"
 #include "passes/fusion/context.h"
@@ -28,21 +29,19 @@ GroupKind kind_of(Role role) {
   }
 }
 
-void insert(std::vector<ValueId>& set, ValueId v) {
-  if (std::find(set.begin(), set.end(), v) == set.end()) set.push_back(v);
-}
-
 ir::Group make_group(const FusionContext& c, Partition::Cluster cluster) {
   ir::Group group{};
   group.nodes = c.partition.nodes(cluster);
   std::sort(group.nodes.begin(), group.nodes.end());
   group.kind = kind_of(c.role[group.nodes[0]]);
   group.anchor = group.nodes[0];
+  std::unordered_set<ValueId> read;
   for (NodeId id : group.nodes) {
     if (c.role[id] == Role::kAnchor) group.anchor = id;
     if (c.attends[id]) group.kind = GroupKind::kAttention;
     for (ValueId v : c.graph.node(id).inputs) {
-      if (c.partition.cluster_of(c.graph.value(v).producer) != cluster) insert(group.inputs, v);
+      const bool outside = c.partition.cluster_of(c.graph.value(v).producer) != cluster;
+      if (outside && read.insert(v).second) group.inputs.push_back(v);
     }
     for (ValueId v : c.graph.node(id).outputs) {
       const auto outside = [&](NodeId user) { return c.partition.cluster_of(user) != cluster; };

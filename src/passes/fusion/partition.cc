@@ -3,27 +3,11 @@
 #include <algorithm>
 
 namespace heddle::passes {
-namespace {
-
-using Cluster = Partition::Cluster;
-
-void insert(std::vector<Cluster>& set, Cluster c) {
-  if (std::find(set.begin(), set.end(), c) == set.end()) set.push_back(c);
-}
-
-// `gone` became `keep` in the neighbours of a cluster.
-void replace(std::vector<Cluster>& set, Cluster gone, Cluster keep) {
-  set.erase(std::remove(set.begin(), set.end(), gone), set.end());
-  insert(set, keep);
-}
-
-}  // namespace
 
 Partition::Partition(const ir::Graph& graph)
     : cluster_(graph.nodes().size(), kNone),
       nodes_(graph.nodes().size()),
-      next_(graph.nodes().size()),
-      last_(graph.nodes().size()),
+      readers_(graph.nodes().size()),
       position_(graph.nodes().size()),
       at_(graph.nodes().size(), kNone),
       mark_(graph.nodes().size(), 0) {
@@ -33,29 +17,33 @@ Partition::Partition(const ir::Graph& graph)
     cluster_[id] = at_[id] = position_[id] = id;
     nodes_[id] = {id};
     for (ir::ValueId v : node.inputs) {
-      const Cluster from = cluster_[graph.value(v).producer];
-      if (from == kNone) continue;
-      if (next_[from].empty() || next_[from].back() != id) next_[from].push_back(id);
-      insert(last_[id], from);
+      const ir::NodeId from = graph.value(v).producer;
+      if (cluster_[from] == kNone) continue;
+      if (readers_[from].empty() || readers_[from].back() != id) readers_[from].push_back(id);
     }
   }
 }
 
-// Whether a path of two or more edges leads from `from` to `to`; collects what `from` reaches before `to` in the order.
-bool Partition::reach(Cluster from, Cluster to, std::vector<Cluster>& between) {
+// Whether a path of two or more edges leads from `from` to `to`; marks what `from` reaches before `to` in the order.
+bool Partition::reach(Cluster from, Cluster to) {
   ++stamp_;
   std::vector<Cluster> stack;
-  for (Cluster c : next_[from]) {
-    if (c != to) stack.push_back(c);
-  }
+  const auto push_readers = [&](Cluster c) {
+    for (const ir::NodeId reader : readers_[c]) {
+      const Cluster next = cluster_[reader];
+      if (next != c && mark_[next] != stamp_ && position_[next] <= position_[to]) stack.push_back(next);
+    }
+  };
+  mark_[from] = stamp_;
+  push_readers(from);
+  std::erase(stack, to);
   while (!stack.empty()) {
     const Cluster c = stack.back();
     stack.pop_back();
-    if (mark_[c] == stamp_ || position_[c] > position_[to]) continue;
+    if (mark_[c] == stamp_) continue;
     if (c == to) return true;
     mark_[c] = stamp_;
-    between.push_back(c);
-    stack.insert(stack.end(), next_[c].begin(), next_[c].end());
+    push_readers(c);
   }
   return false;
 }
@@ -64,8 +52,7 @@ bool Partition::merge(ir::NodeId a_node, ir::NodeId b_node) {
   Cluster a = cluster_[a_node], b = cluster_[b_node];
   if (a == b) return true;
   if (position_[a] > position_[b]) std::swap(a, b);
-  std::vector<Cluster> after;
-  if (reach(a, b, after)) return false;
+  if (reach(a, b)) return false;
   // What a reaches moves behind the joined cluster, everything else between stays in front of it.
   const uint32_t first = position_[a], end = position_[b] + 1;
   std::vector<Cluster> front, back;
@@ -88,15 +75,12 @@ bool Partition::merge(ir::NodeId a_node, ir::NodeId b_node) {
 
 void Partition::join(Cluster keep, Cluster gone) {
   for (ir::NodeId id : nodes_[gone]) cluster_[id] = keep;
-  nodes_[keep].insert(nodes_[keep].end(), nodes_[gone].begin(), nodes_[gone].end());
-  nodes_[gone].clear();
-  for (Cluster c : next_[gone]) replace(last_[c], gone, keep);
-  for (Cluster c : last_[gone]) replace(next_[c], gone, keep);
-  for (auto* sets : {&next_, &last_}) {
-    auto& mine = (*sets)[keep];
-    for (Cluster c : (*sets)[gone]) insert(mine, c);
-    mine.erase(std::remove_if(mine.begin(), mine.end(), [&](Cluster c) { return c == keep || c == gone; }), mine.end());
-    (*sets)[gone] = {};
+  // The shorter list goes to the longer one: a node changes its list at most log n times.
+  for (auto* lists : {&nodes_, &readers_}) {
+    auto &mine = (*lists)[keep], &theirs = (*lists)[gone];
+    if (mine.size() < theirs.size()) std::swap(mine, theirs);
+    mine.insert(mine.end(), theirs.begin(), theirs.end());
+    theirs = {};
   }
 }
 

@@ -27,14 +27,14 @@ class Partition {
   std::vector<Cluster> order() const;
 
  private:
-  bool reach(Cluster from, Cluster to, std::vector<Cluster>& between);
+  bool reach(Cluster from, Cluster to);
   void join(Cluster keep, Cluster gone);
 
-  std::vector<Cluster> cluster_;                   // by node
-  std::vector<std::vector<ir::NodeId>> nodes_;     // by cluster
-  std::vector<std::vector<Cluster>> next_, last_;  // successors and predecessors, without repetition
-  std::vector<uint32_t> position_;                 // by cluster
-  std::vector<Cluster> at_;                        // by position; kNone is a hole
+  std::vector<Cluster> cluster_;                  // by node
+  std::vector<std::vector<ir::NodeId>> nodes_;    // by cluster
+  std::vector<std::vector<ir::NodeId>> readers_;  // by cluster: nodes that read it, its own among them
+  std::vector<uint32_t> position_;                // by cluster
+  std::vector<Cluster> at_;                       // by position; kNone is a hole
   std::vector<uint32_t> mark_;
   uint32_t stamp_ = 0;
 };

@@ -17,9 +17,10 @@ bool is_view_op(Op op) {
 
 // The chain of layout nodes above an operand that nobody else reads, nearest first.
 std::vector<NodeId> chain_above(const FusionContext& c, ir::ValueId operand, NodeId reader) {
+  constexpr size_t kLongest = 64;  // canonical graphs have a few
   std::vector<NodeId> chain;
   NodeId at = c.graph.value(operand).producer;
-  while (c.role[at] == Role::kMemory && is_view_op(c.graph.node(at).op) &&
+  while (chain.size() < kLongest && c.role[at] == Role::kMemory && is_view_op(c.graph.node(at).op) &&
          c.only_read_by(c.graph.node(at).outputs[0], reader)) {
     chain.push_back(at);
     reader = at;

@@ -25,9 +25,12 @@ void join_readers(FusionContext& c) {
       if (first == nullptr) {
         first = &user;
       } else if (!c.partition.same(*first, user)) {
-        const bool yes = c.partition.merge(*first, user);
+        const bool fits = c.fits(*first, user);
+        const bool yes = fits && c.partition.merge(*first, user);
         c.decide(yes, "remote", user, *first,
-                 yes ? "both read one value" : "a path through another kernel leads from one to the other");
+                 yes    ? "both read one value"
+                 : fits ? "a path through another kernel leads from one to the other"
+                        : FusionContext::too_many());
       }
     }
   }
@@ -63,7 +66,8 @@ void join_alike(FusionContext& c) {
     const Shape* shape = elementwise_shape(c, cluster, outputs);
     if (shape == nullptr || element_count(*shape) > kSmall) continue;
     const NodeId node = c.partition.nodes(cluster)[0];
-    if (open && open->outputs + outputs <= kMostOutputs && c.partition.merge(open->node, node)) {
+    if (open && open->outputs + outputs <= kMostOutputs && c.fits(open->node, node) &&
+        c.partition.merge(open->node, node)) {
       open->outputs += outputs;
       c.decide(true, "remote", node, open->node, "small groups share a launch");
     } else {

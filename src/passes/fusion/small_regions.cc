@@ -43,8 +43,8 @@ double seconds_of(const FusionContext& c, Partition::Cluster cluster, const Mach
 
 }  // namespace
 
-// Remote stitching on a CPU: regions that have nothing to do with each other become one group where a boundary is a good
-// part of their time. Larger ones fill the device by themselves.
+// Remote stitching on a CPU: regions that have nothing to do with each other become one group where a boundary is a
+// good part of their time. Larger ones fill the device by themselves.
 void fuse_small_regions(FusionContext& context, const Target& target) {
   constexpr double kSmall = 16;  // boundaries
   constexpr size_t kLargest = 1000;

@@ -37,9 +37,12 @@ void fuse_siblings(FusionContext& context) {
 
 void fuse_stitch(FusionContext& context) {
   for_each_memory_edge(context, [&](NodeId producer, NodeId consumer) {
-    const bool yes = context.partition.merge(producer, consumer);
+    const bool fits = context.fits(producer, consumer);
+    const bool yes = fits && context.partition.merge(producer, consumer);
     context.decide(yes, "stitch", producer, consumer,
-                   yes ? "both are memory-bound" : "a path through another kernel leads from one to the other");
+                   yes    ? "both are memory-bound"
+                   : fits ? "a path through another kernel leads from one to the other"
+                          : FusionContext::too_many());
   });
   fuse_siblings(context);
 }

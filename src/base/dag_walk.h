@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace heddle {
+
+// Depth first over a directed acyclic graph whose nodes are numbered: every node once, however many others share it,
+// and with a stack of its own, however deep it lies. What one run has visited the next ones leave out.
+class DagWalk {
+ public:
+  // `operands(node, next)` calls next(operand) for each operand in order. `enter(node)` comes before the operands and
+  // leaves them (and leave()) out by returning false; `leave(node)` comes after all of them.
+  template <typename Operands, typename Enter, typename Leave>
+  void run(uint32_t root, const Operands& operands, const Enter& enter, const Leave& leave) {
+    // Callbacks may begin another walk with this object: it has a part of the stack for itself.
+    const size_t bottom = stack_.size();
+    stack_.push_back({root, false});
+    while (stack_.size() > bottom) {
+      const Step step = stack_.back();
+      stack_.pop_back();
+      if (step.is_done) {
+        leave(step.node);
+        continue;
+      }
+      if (!visit(step.node) || !enter(step.node)) continue;
+      stack_.push_back({step.node, true});
+      const size_t first = stack_.size();
+      operands(step.node, [this](uint32_t operand) { stack_.push_back({operand, false}); });
+      for (size_t low = first, high = stack_.size(); low + 1 < high; ++low) std::swap(stack_[low], stack_[--high]);
+    }
+  }
+
+  // Whether a node is visited for the first time; it counts as visited from now on.
+  bool visit(uint32_t node) {
+    if (node >= seen_.size()) seen_.resize(node + node / 2 + 64, false);
+    const bool is_new = !seen_[node];
+    seen_[node] = true;
+    return is_new;
+  }
+  bool has_seen(uint32_t node) const { return node < seen_.size() && seen_[node]; }
+
+ private:
+  struct Step {
+    uint32_t node;
+    bool is_done;  // its operands were visited
+  };
+  std::vector<bool> seen_;
+  std::vector<Step> stack_;
+};
+
+}  // namespace heddle

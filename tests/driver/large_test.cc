@@ -1,0 +1,117 @@
+// Models of very many nodes compile and run, on a thread with a small stack: no walk calls itself for every node.
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <exception>
+#include <functional>
+
+#include "base/file.h"
+#include "heddle/model.h"
+#include "tests/error_of.h"
+
+namespace heddle {
+namespace {
+
+void on_small_stack(const std::function<void()>& work) {
+  constexpr size_t kStack = 1 << 20;
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, kStack), 0);
+  pthread_t thread;
+  std::exception_ptr failure;
+  std::function<void()> guarded = [&] {
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  const auto run = [](void* what) -> void* {
+    (*static_cast<std::function<void()>*>(what))();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, &attributes, run, &guarded), 0);
+  ASSERT_EQ(pthread_join(thread, nullptr), 0);
+  pthread_attr_destroy(&attributes);
+  if (failure) std::rethrow_exception(failure);
+}
+
+class LargeModels : public testing::Test {
+ protected:
+  LargeModels() { ::setenv("HEDDLE_CACHE_DIR", (dir_.path() + "/cache").c_str(), 1); }
+  ~LargeModels() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
+
+  // The first output of a graph whose inputs are all ones.
+  std::vector<float> run(const std::string& text) {
+    const std::string path = dir_.path() + "/m.hir";
+    write_file(path, text);
+    std::vector<float> result;
+    on_small_stack([&] {
+      CompileOptions options;
+      options.threads = 2;
+      const Model model = Model::load(path, options);
+      std::map<std::string, Tensor> inputs;
+      for (const auto& input : model.inputs()) {
+        Tensor ones(DType::kF32, input.shape);
+        for (float& value : ones.mutable_values<float>()) value = 1;
+        inputs.emplace(input.name, std::move(ones));
+      }
+      const std::vector<Tensor> outputs = model.run(inputs);
+      const auto values = outputs.at(0).values<float>();
+      result.assign(values.begin(), values.end());
+    });
+    return result;
+  }
+
+ private:
+  TempDir dir_;
+};
+
+std::string parameters(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += (i > 0 ? ", %x" : "%x") + std::to_string(i) + ": f32[2]";
+  return text;
+}
+
+TEST_F(LargeModels, ConcatOfManyInputs) {
+  constexpr int kCount = 20'000;
+  std::string operands;
+  for (int i = 0; i < kCount; ++i) operands += (i > 0 ? ", %x" : "%x") + std::to_string(i);
+  const std::vector<float> y =
+      run("graph(" + parameters(kCount) + ") {\n  %y = concat(" + operands + ") {dim = 0}\n  return \"y\" = %y\n}");
+  EXPECT_EQ(y, std::vector<float>(2 * kCount, 1));
+}
+
+TEST_F(LargeModels, SumOfManyInputs) {
+  constexpr int kCount = 20'000;
+  std::string text = "graph(" + parameters(kCount) + ") {\n";
+  for (int i = 1; i < kCount; ++i) {
+    const std::string sum = i == 1 ? "%x0" : "%y" + std::to_string(i - 1);
+    text += "  %y" + std::to_string(i) + " = add(" + sum + ", %x" + std::to_string(i) + ")\n";
+  }
+  EXPECT_EQ(run(text + "  return \"y\" = %y" + std::to_string(kCount - 1) + "\n}"), std::vector<float>(2, kCount));
+}
+
+TEST_F(LargeModels, DeepChain) {
+  std::string text = "graph(%x: f32[2]) {\n  %y0 = abs(%x)\n";
+  constexpr int kCount = 50'000;
+  for (int i = 1; i < kCount; ++i) {
+    text += "  %y" + std::to_string(i) + (i % 2 == 0 ? " = abs(%y" : " = neg(%y") + std::to_string(i - 1) + ")\n";
+  }
+  EXPECT_EQ(run(text + "  return \"y\" = %y" + std::to_string(kCount - 1) + "\n}"), std::vector<float>(2, -1));
+}
+
+// What fits no machine is a matter of memory, whatever overflows on the way to saying so.
+TEST_F(LargeModels, ValuesBeyondAllMemory) {
+  for (const std::string low : {"[4294967296,1073741824]", "[2305843009213693952,1]"}) {
+    const std::string text =
+        "graph(%x: f32[1,1]) {\n  %z = constant {value = f32[]{0.0}}\n  %y = pad(%x, %z) {low = " + low +
+        ", high = [0,0], mode = \"constant\"} @\"big:Pad\"\n  return \"y\" = %y\n}";
+    const Error error = test::error_of([&] { run(text); });
+    EXPECT_EQ(error.code(), ErrorCode::kOutOfMemory) << error.what();
+    EXPECT_NE(std::string(error.what()).find("big"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace heddle
