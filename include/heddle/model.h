@@ -17,6 +17,15 @@ struct ExtentRange {
   int64_t min = 1, max = 1;
 };
 
+// What importing a model may take. A model is data of unknown origin, and a file of a few kilobytes can ask for any
+// amount of work; beyond a limit its import ends with kLimit.
+struct ImportLimits {
+  int64_t nodes = 2'000'000;  // when functions are expanded and loops unrolled
+  int64_t bytes = 0;  // of what the import makes of the file: messages and constants; 0: the memory that is there
+  int depth = 64;     // graphs in graphs, functions in functions, types in types; at most 512
+  double seconds = 120;
+};
+
 struct CompileOptions {
   // "cpu", "cuda", "cuda:1". A plan file runs on the kind of device that it was made for, on GPU 0 unless this says
   // another.
@@ -28,7 +37,8 @@ struct CompileOptions {
 
   bool tuned = true;  // take configurations that `heddle tune` found
 
-  // Input name -> shape, for inputs whose model shape is symbolic; a symbolic extent that nothing decides becomes 1.
+  // Input name -> shape, for inputs whose model shape is symbolic. A symbolic extent that nothing decides is guessed
+  // such that the model's operators accept it; an error after that names the guess.
   std::map<std::string, Shape> shapes;
   // Input name -> value, for inputs that decide shapes (the shape operand of a Reshape). Others are ignored.
   std::map<std::string, Tensor> values;
@@ -41,6 +51,11 @@ struct CompileOptions {
   // The plan that was not used for longest goes first; the newest always stays, and runs in flight keep theirs.
   size_t max_plans = 64;
   int64_t max_plan_bytes = int64_t{1} << 30;
+
+  // Follow symbolic links from the model's folder to its external data. Without it such a link is an error (it may lead
+  // to any file of this user), unless the model's path is a link too and both lead into one folder.
+  bool external_data_links = false;
+  ImportLimits limits;
 
   std::vector<std::string> disabled_passes;  // names as `heddle opt --list` prints them
   // Parts of the stitching optimiser to do without: "adaptive-mapping", "data-reuse", "dominant-merging".

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/beneath.h"
 #include "base/check.h"
 #include "base/thread_pool.h"
 
@@ -45,22 +46,12 @@ Hash128 hash_pieces(size_t bytes, int threads, HashPiece hash_piece) {
   fail(ErrorCode::kFile, path, fmt::format("reading failed: {}", error == 0 ? "it ended early" : std::strerror(error)));
 }
 
-struct OpenFile {
-  int fd;
-  explicit OpenFile(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    if (fd < 0) fail_read(path, errno);
-  }
-  ~OpenFile() { ::close(fd); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-};
-
-Hash128 hash_piece_of(const OpenFile& file, const std::string& path, size_t offset, size_t bytes) {
+Hash128 hash_piece_of(int fd, const std::string& path, size_t offset, size_t bytes) {
   const auto state = std::make_unique<XXH3_state_t>();
   XXH3_128bits_reset(state.get());
   std::vector<char> buffer(kBuffer);
   while (bytes > 0) {
-    const ssize_t got = ::pread(file.fd, buffer.data(), std::min(bytes, kBuffer), static_cast<off_t>(offset));
+    const ssize_t got = ::pread(fd, buffer.data(), std::min(bytes, kBuffer), static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) fail_read(path, got < 0 ? errno : 0);
     XXH3_128bits_update(state.get(), buffer.data(), static_cast<size_t>(got));
@@ -86,11 +77,16 @@ Hash128 hash_large(const void* data, size_t bytes, int threads) {
 }
 
 Hash128 hash_file(const std::string& path, int threads) {
-  const OpenFile file(path);
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) fail_read(path, errno);
+  return hash_file(file.get(), path, threads);
+}
+
+Hash128 hash_file(int fd, const std::string& path, int threads) {
   struct stat status {};
-  if (::fstat(file.fd, &status) != 0) fail_read(path, errno);
+  if (::fstat(fd, &status) != 0) fail_read(path, errno);
   return hash_pieces(static_cast<size_t>(status.st_size), threads,
-                     [&](size_t offset, size_t size) { return hash_piece_of(file, path, offset, size); });
+                     [&](size_t offset, size_t size) { return hash_piece_of(fd, path, offset, size); });
 }
 
 struct Hasher::State {

@@ -26,6 +26,7 @@ Hash128 hash_large(const void* data, size_t bytes, int threads);
 // The same hash of the content of a file, read through small buffers, so that the file does not count as memory of this
 // process. Throws kFile.
 Hash128 hash_file(const std::string& path, int threads);
+Hash128 hash_file(int fd, const std::string& path, int threads);  // of a file that is open for reading
 
 // A hash of several fields. Each field is preceded by its size, so ("ab", "c") and ("a", "bc") differ.
 class Hasher {

@@ -24,6 +24,10 @@ void add_compile_options(CLI::App* app, Arguments& a) {
       ->type_name("none|basic|stitch")
       ->capture_default_str();
   app->add_option("--shape", a.shapes, "Shape of an input: NAME=1,3,224,224 (may be repeated)");
+  app->add_option("--limit", a.limits,
+                  "What an import may take: nodes=N, bytes=N, depth=N or seconds=N (may be repeated)");
+  app->add_flag("--external-data-links", a.options.external_data_links,
+                "Follow symbolic links from the model's folder to its external data");
   app->add_option("--disable-pass", a.options.disabled_passes, "Leave a pass out (may be repeated)");
   app->add_option("--disable-stitching", a.options.disabled_stitching,
                   "Leave out adaptive-mapping, data-reuse or dominant-merging (may be repeated)");

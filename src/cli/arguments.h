@@ -32,6 +32,7 @@ struct Arguments {
   CompileOptions options;
   std::vector<std::string> shapes;  // NAME=1,3,224,224
   std::vector<std::string> inputs;  // NAME=FILE.npy
+  std::vector<std::string> limits;  // nodes=5000000
   uint64_t seed = 0;
   bool json = false;
   std::string output;      // -o

@@ -104,6 +104,7 @@ Measurement measure(const Arguments& arguments) {
   {
     const double start = wall_seconds();
     const Model model = Model::load(arguments.model, prepared.options);
+    tell_guess(arguments, prepared.options, model.inputs());
     m.cold = wall_seconds() - start;
   }
   m.compile_peak = peak_memory();
@@ -113,6 +114,7 @@ Measurement measure(const Arguments& arguments) {
   const double start = wall_seconds();
   const Model model = Model::load(arguments.model, prepared.options);
   m.cached = wall_seconds() - start;
+  tell_guess(arguments, prepared.options, model.inputs());
   const runtime::Plan& plan = *model.impl().primary().plan;
   const auto inputs =
       driver::random_inputs(plan, arguments.seed, fit_types(std::move(prepared.inputs), model.inputs()));

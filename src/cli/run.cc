@@ -145,6 +145,7 @@ int run_command(const Arguments& arguments) {
   ran.from_cache = model.impl().primary().from_cache;
   ran.from_plan = runtime::is_plan_file(arguments.model);
   ran.ports = model.outputs();
+  tell_guess(arguments, prepared.options, model.inputs());
   const auto inputs = driver::random_inputs(*model.impl().primary().plan, arguments.seed,
                                             fit_types(std::move(prepared.inputs), model.inputs()));
   start = wall_seconds();

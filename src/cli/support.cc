@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "cli/npy.h"
 #include "cli/progress.h"
+#include "driver/guess.h"
 
 namespace heddle::cli {
 namespace {
@@ -36,6 +37,22 @@ Shape parse_shape(const std::string& text, const std::string& item) {
   return shape;
 }
 
+void set_limit(ImportLimits& limits, const std::string& item) {
+  const auto [name, text] = split_item(item, "--limit", "NAME=NUMBER");
+  const char *const begin = text.data(), *const end = begin + text.size();
+  const auto parse = [&](auto& value) {
+    const auto [stop, error] = std::from_chars(begin, end, value);
+    if (error == std::errc() && stop == end) return;
+    fail(ErrorCode::kInvalidArgument, "--limit", fmt::format("\"{}\" is no number", item));
+  };
+  if (name == "nodes") return parse(limits.nodes);
+  if (name == "bytes") return parse(limits.bytes);
+  if (name == "depth") return parse(limits.depth);
+  if (name == "seconds") return parse(limits.seconds);
+  fail(ErrorCode::kInvalidArgument, "--limit", fmt::format("\"{}\" is unknown", name),
+       "Use nodes, bytes, depth or seconds");
+}
+
 }  // namespace
 
 Prepared prepare(const Arguments& arguments) {
@@ -54,10 +71,16 @@ Prepared prepare(const Arguments& arguments) {
     prepared.options.shapes.emplace(name, tensor.shape());
     prepared.options.values[name] = tensor;
   }
+  for (const std::string& item : arguments.limits) set_limit(prepared.options.limits, item);
   prepared.options.progress = [line = std::make_shared<Progress>()](const std::string& stage, double fraction) {
     line->show(stage, fraction);
   };
   return prepared;
+}
+
+void tell_guess(const Arguments& arguments, const CompileOptions& options, const std::vector<PortInfo>& inputs) {
+  const std::string guess = driver::guess_of(arguments.model, options, inputs);
+  if (!guess.empty()) std::fprintf(stderr, "heddle: %s\n", guess.c_str());
 }
 
 std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, const std::vector<PortInfo>& ports) {

@@ -17,6 +17,9 @@ struct Prepared {
 };
 Prepared prepare(const Arguments& arguments);
 
+// Says on stderr, in one line, what was taken for extents that nobody gave.
+void tell_guess(const Arguments& arguments, const CompileOptions& options, const std::vector<PortInfo>& inputs);
+
 // `inputs` with integer files seen as the types that the model wants (read_npy()).
 std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, const std::vector<PortInfo>& ports);
 

@@ -76,9 +76,10 @@ void check_values(const std::string& model, const ir::Graph& graph) {
 }
 
 void add_remarks(const onnx::Imported& imported, CompileReport& report) {
-  for (const onnx::AssumedDim& dim : imported.assumed) {
-    report.remarks.push_back(fmt::format("dimension {} ({}) of input {} is taken as {}; --shape changes that", dim.dim,
-                                         dim.symbol.empty() ? "unnamed" : dim.symbol, dim.input, dim.value));
+  if (!imported.guess.empty()) report.remarks.push_back(imported.guess);
+  for (const onnx::FailingBranch& branch : imported.failing_branches) {
+    report.remarks.push_back(fmt::format("the {} of {} does not hold for these shapes; a run that takes it fails: {}",
+                                         branch.branch, branch.node, branch.error.what()));
   }
   for (const std::string& name : imported.specialised_inputs) {
     report.remarks.push_back(fmt::format("the plan holds for this value of input {} only", name));
@@ -157,8 +158,8 @@ void check_device_memory(const std::string& model, const runtime::Plan& plan, co
        "Reduce the batch or the sequence length (--shape), or use --target cpu");
 }
 
-Session::Session(const std::string& path) : path_(path) {
-  if (!is_ir_file(path)) file_ = std::make_unique<onnx::ModelFile>(path);
+Session::Session(const std::string& path, const CompileOptions& options) : path_(path) {
+  if (!is_ir_file(path)) file_ = std::make_unique<onnx::ModelFile>(path, import_options(options));
 }
 
 const Settings& Session::settings(const CompileOptions& options) {
@@ -168,11 +169,14 @@ const Settings& Session::settings(const CompileOptions& options) {
 
 onnx::Imported Session::import(const CompileOptions& options) {
   if (file_ == nullptr) return import_file(path_, options);
-  return file_->import({.shapes = options.shapes, .values = options.values, .absent = {}});
+  return file_->import(import_options(options));
 }
 
-CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels,
-                            bool with_constants, Session* session) {
+namespace {
+
+// `guess` is what the import took for open extents.
+CompiledModel compile_stages(const std::string& path, const CompileOptions& options, bool with_kernels,
+                             bool with_constants, Session* session, std::string& guess) {
   const Settings settings = session != nullptr ? session->settings(options) : resolve(options);
   CompiledModel result;
   CompileReport& report = result.report;
@@ -182,6 +186,7 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
 
   stages.begin("import", 0);
   onnx::Imported imported = session != nullptr ? session->import(options) : import_file(path, options);
+  guess = imported.guess;
   report.nodes_imported = imported.graph.nodes().size();
   report.model_nodes = distinct_origins(imported.graph);
   add_remarks(imported, report);
@@ -250,6 +255,20 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
   result.optimised = std::move(optimised);
   if (options.progress) options.progress("done", 1);
   return result;
+}
+
+}  // namespace
+
+CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels,
+                            bool with_constants, Session* session) {
+  std::string guess;
+  try {
+    return compile_stages(path, options, with_kernels, with_constants, session, guess);
+  } catch (const Error& error) {
+    if (guess.empty() || error.code() == ErrorCode::kInternal) throw;
+    fail(error.code(), error.where(), error.why(),
+         fmt::format("{}{}Extents of inputs: {}", error.remedy(), error.remedy().empty() ? "" : ". ", guess));
+  }
 }
 
 }  // namespace heddle::driver

@@ -30,7 +30,7 @@ struct CompiledModel {
 // For one compilation at a time. The file is read once: later changes of it are not seen.
 class Session {
  public:
-  explicit Session(const std::string& path);
+  Session(const std::string& path, const CompileOptions& options);
 
   onnx::Imported import(const CompileOptions& options);
   // `options` understood. Those of one model differ in shapes and values only, which settings do not depend on.

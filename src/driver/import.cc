@@ -35,11 +35,19 @@ bool is_ir_file(const std::string& path) {
   return path.ends_with(".hir");
 }
 
+onnx::ImportOptions import_options(const CompileOptions& options) {
+  return {.shapes = options.shapes,
+          .values = options.values,
+          .absent = {},
+          .links = options.external_data_links ? onnx::DataLinks::kFollow : onnx::DataLinks::kRefuse,
+          .limits = options.limits};
+}
+
 onnx::Imported import_file(const std::string& path, const CompileOptions& options) {
   if (!is_ir_file(path)) {
-    return onnx::import_model(path, {.shapes = options.shapes, .values = options.values, .absent = {}});
+    return onnx::import_model(path, import_options(options));
   }
-  onnx::Imported imported{ir::parse(MappedFile::read(path)->text()), {}, {}, {}};
+  onnx::Imported imported{ir::parse(MappedFile::read(path)->text()), {}, {}, {}, {}, {}};
   ir::verify(imported.graph);
   check_shapes(path, imported.graph, options.shapes);
   for (const ir::Graph::Port& port : imported.graph.outputs()) {

@@ -10,6 +10,9 @@ namespace heddle::driver {
 // Whether a model file holds textual IR: its name ends in .hir.
 bool is_ir_file(const std::string& path);
 
+// What of the options concerns the import.
+onnx::ImportOptions import_options(const CompileOptions& options);
+
 // The graph of a model file: ONNX, or textual IR, whose shapes are fixed. Throws what onnx::import_model and ir::parse
 // throw, and kInvalidInput where the options name an input of textual IR that does not exist or has another shape.
 onnx::Imported import_file(const std::string& path, const CompileOptions& options);

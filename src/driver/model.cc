@@ -142,7 +142,7 @@ PlanOf plan_for(const std::string& path, const CompileOptions& options) {
   if (!options.use_cache) return {driver::compile_model(path, options).plan, ""};
   const driver::Settings settings = driver::resolve(options);
   const int threads = Target::host_cpu().cpu.threads;
-  const Hash128 model = driver::model_hash(path, threads);
+  const Hash128 model = driver::model_hash(path, options, threads);
   const Hash128 base = Hasher().add(model).add(driver::settings_hash(options, settings)).finish();
   const driver::PlanCache cache;
   const auto find = [&] { return find_plan(cache, base, options, settings.target, threads); };
@@ -154,7 +154,7 @@ PlanOf plan_for(const std::string& path, const CompileOptions& options) {
   }
   const auto is_same = [&] {
     try {
-      return driver::model_hash(path, threads) == model;
+      return driver::model_hash(path, options, threads) == model;
     } catch (const Error&) {
       return false;  // it is not there any more, or no model
     }

@@ -1,16 +1,19 @@
 #include "driver/plan_cache.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <set>
+#include <vector>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "driver/import.h"
-#include "frontend/onnx/proto.h"
+#include "frontend/onnx/budget.h"
+#include "frontend/onnx/external_data.h"
 #include "runtime/plan_io.h"
 
 namespace heddle::driver {
@@ -21,44 +24,48 @@ constexpr int64_t kSamples = 64, kSampleBytes = 1 << 20;
 // Disk space that a plan must leave free.
 constexpr uint64_t kReserve = uint64_t{256} << 20;
 
-Hash128 file_hash(const std::string& path, int threads) {
+Hash128 content_hash(int fd, const std::string& path, int threads) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    fail(ErrorCode::kFile, path, fmt::format("it cannot be read: {}", std::strerror(errno)), "Check the path");
-  }
-  if (status.st_size <= kHashedWhole) return hash_file(path, threads);
+  if (::fstat(fd, &status) != 0 || status.st_size <= kHashedWhole) return hash_file(fd, path, threads);
   Hasher hasher;
   hasher.add(status.st_size).add(status.st_mtim.tv_sec).add(status.st_mtim.tv_nsec);
-  const auto file = MappedFile::open(path);
-  const int64_t stride = (static_cast<int64_t>(file->size()) - kSampleBytes) / (kSamples - 1);
-  for (int64_t i = 0; i < kSamples; ++i) hasher.add(hash_bytes(file->data() + i * stride, kSampleBytes));
+  const int64_t stride = (status.st_size - kSampleBytes) / (kSamples - 1);
+  std::vector<char> sample(kSampleBytes);
+  for (int64_t i = 0; i < kSamples; ++i) {
+    const ssize_t got = ::pread(fd, sample.data(), sample.size(), i * stride);
+    if (got < 0) fail(ErrorCode::kFile, path, fmt::format("it cannot be read: {}", std::strerror(errno)));
+    hasher.add(hash_bytes(sample.data(), static_cast<size_t>(got)));
+  }
   return hasher.finish();
 }
 
-std::set<std::string> external_files(const std::string& path) {
-  if (is_ir_file(path)) return {};
+Hash128 content_hash(const std::string& path, int threads) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) {
+    fail(ErrorCode::kFile, path, fmt::format("it cannot be read: {}", std::strerror(errno)), "Check the path");
+  }
+  return content_hash(file.get(), path, threads);
+}
+
+void add_external_files(const std::string& path, const CompileOptions& options, int threads, Hasher& hasher) {
   const auto file = MappedFile::read(path);
-  const onnx::ModelProto model = onnx::parse_model(file->text(), file, path);
-  std::set<std::string> locations;
-  for (const onnx::TensorProto& tensor : model.graph.initializers) {
-    if (!tensor.external) continue;
-    for (const auto& [key, value] : tensor.external_data) {
-      if (key == "location") locations.emplace(value);
+  const auto folder = onnx::DataFolder::of_model(path, import_options(options).links);
+  onnx::Budget budget(options.limits);
+  for (const std::string& location : onnx::external_locations(onnx::parse_model(file->text(), file, path, budget))) {
+    try {
+      const Descriptor data = folder.open(location, path);
+      hasher.add(location).add(content_hash(data.get(), folder.path_of(location), threads));
+    } catch (const Error&) {  // the importer's error, which names the tensor
     }
   }
-  return locations;
 }
 
 }  // namespace
 
-Hash128 model_hash(const std::string& path, int threads) {
+Hash128 model_hash(const std::string& path, const CompileOptions& options, int threads) {
   Hasher hasher;
-  hasher.add(file_hash(path, threads));
-  const std::string folder = path.substr(0, path.rfind('/') + 1);  // "" for a bare name
-  for (const std::string& location : external_files(path)) {
-    // A missing file is the importer's error, which names the tensor.
-    if (file_exists(folder + location)) hasher.add(location).add(file_hash(folder + location, threads));
-  }
+  hasher.add(content_hash(path, threads));
+  if (!is_ir_file(path)) add_external_files(path, options, threads, hasher);
   return hasher.finish();
 }
 

@@ -11,9 +11,10 @@
 
 namespace heddle::driver {
 
-// Identity of a model's content: of its file, and of the external files that its initialisers name. Files of up to 1 GB
-// are hashed whole; larger ones by size, date and samples over all of the file. Throws kFile, kMalformedModel.
-Hash128 model_hash(const std::string& path, int threads);
+// Identity of a model's content: of its file, and of the external files that its tensors name, wherever they are. Files
+// of up to 1 GB are hashed whole; larger ones by size, date and samples over all of the file. Throws kFile,
+// kMalformedModel.
+Hash128 model_hash(const std::string& path, const CompileOptions& options, int threads);
 
 // The key of a plan whose model and options are `base`, for the winners of its problems (TuningChoices::winners).
 Hash128 tuned_key(const Hash128& base, const std::string& winners);

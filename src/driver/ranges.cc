@@ -44,8 +44,8 @@ void check_ranges(const std::string& path, const CompileOptions& options, const 
   }
 }
 
-std::vector<InputDims> dims_of(const std::string& path) {
-  return is_ir_file(path) ? std::vector<InputDims>{} : onnx::ModelFile(path).input_dims();
+std::vector<InputDims> dims_of(const std::string& path, const CompileOptions& options) {
+  return is_ir_file(path) ? std::vector<InputDims>{} : onnx::ModelFile(path, import_options(options)).input_dims();
 }
 
 CompileOptions with_extents(CompileOptions options, const std::vector<InputDims>& inputs, const Extents& extents,
@@ -92,13 +92,13 @@ std::vector<int64_t> samples(const ExtentRange& range) {
 }  // namespace
 
 CompileOptions with_largest_extents(const std::string& path, CompileOptions options) {
-  const std::vector<InputDims> inputs = dims_of(path);
+  const std::vector<InputDims> inputs = dims_of(path, options);
   check_ranges(path, options, inputs);
   return with_extents(options, inputs, largest(options), true);
 }
 
 std::vector<CompileOptions> samples_of_ranges(const std::string& path, const CompileOptions& options) {
-  const std::vector<InputDims> inputs = dims_of(path);
+  const std::vector<InputDims> inputs = dims_of(path, options);
   std::vector<CompileOptions> all;
   for (const auto& [name, range] : options.ranges) {
     for (const int64_t value : samples(range)) {

@@ -137,7 +137,7 @@ void VariantMaker::forget_kernels() {
   std::erase_if(kernels_, [&](const auto& named) { return named.second.used < oldest; });
 }
 
-void VariantMaker::begin() {
+void VariantMaker::begin(const CompileOptions& options) {
   ++uses_;
   forget_kernels();
   if (session_ != nullptr) return;
@@ -145,7 +145,7 @@ void VariantMaker::begin() {
     fail(ErrorCode::kFile, path_, "it was changed or removed after the model was loaded, and another shape needs it",
          "Load the model again");
   }
-  auto session = std::make_unique<Session>(path_);
+  auto session = std::make_unique<Session>(path_, options);
   session->constants.adopt(known_->constants);
   if (!known_->library.empty()) {
     const auto library = jit::Library::load(known_->library);
@@ -156,7 +156,7 @@ void VariantMaker::begin() {
 
 VariantMaker::Made VariantMaker::make(const CompileOptions& options) {
   Lock lock(mutex_);
-  begin();
+  begin(options);
   CompiledModel compiled = compile(options);
   if (!missing(compiled).empty()) {
     learn_from_neighbours(options);
@@ -182,7 +182,7 @@ void VariantMaker::prepare_each(const std::vector<CompileOptions>& all) {
           make(options);
         } else {
           const Lock lock(mutex_);
-          begin();
+          begin(options);
           compile(options);
         }
       } catch (const std::exception& error) {

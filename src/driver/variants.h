@@ -41,7 +41,7 @@ class VariantMaker {
     uint64_t used = 0;
   };
   using Lock = std::unique_lock<std::mutex>;
-  void begin();
+  void begin(const CompileOptions& options);
   CompiledModel compile(const CompileOptions& options);
   std::set<std::string> missing(const CompiledModel& compiled) const;
   void learn_from_neighbours(const CompileOptions& options);

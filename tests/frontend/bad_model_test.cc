@@ -215,7 +215,7 @@ TEST(BadModel, DeepNesting) {
   pbf_writer w(model);
   w.add_int64(1, 8);
   w.add_message(7, graph);
-  EXPECT_THAT(error_of(model, ErrorCode::kMalformedModel), HasSubstr("nested"));
+  EXPECT_THAT(error_of(model, ErrorCode::kLimit), HasSubstr("nested"));
 }
 
 // Every mutation imports, or fails with an Error; nothing else.

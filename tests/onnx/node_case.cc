@@ -34,7 +34,7 @@ TestValue read_value(std::string_view bytes, const std::shared_ptr<const void>& 
   switch (type.kind) {
     case TypeProto::Kind::kTensor:
       value.kind = TestValue::Kind::kTensor;
-      value.tensor = onnx::TensorLoader(owner, "").load(onnx::parse_tensor(bytes), where);
+      value.tensor = onnx::TensorLoader(owner).load(onnx::parse_tensor(bytes), where);
       return value;
     case TypeProto::Kind::kSequence: {  // SequenceProto
       value.kind = TestValue::Kind::kSequence;

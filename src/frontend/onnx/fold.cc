@@ -12,6 +12,25 @@ namespace {
 constexpr int64_t kMaxElements = int64_t{1} << 25;  // 256 MiB as the evaluator holds it
 
 constexpr int64_t kMaxLoopNodes = 2'000'000;  // that a constant loop may run through
+constexpr int64_t kElementsOfNode = 64;       // as long as a node takes that has few
+
+constexpr double kMaxProducts = 1 << 30;  // of one contraction: seconds of the reference evaluator
+
+// Multiplications, or what a window looks at.
+double products_of(const ir::Graph& graph, const ir::Node& node) {
+  const auto elements = [&](ir::ValueId v) { return static_cast<double>(element_count(graph.shape(v))); };
+  double products = elements(node.outputs[0]);
+  if (node.op == ir::Op::kDot) {
+    for (const int64_t d : node.attrs.ints("lhs_contract")) {
+      products *= static_cast<double>(graph.shape(node.inputs[0])[static_cast<size_t>(d)]);
+    }
+  } else if (node.op == ir::Op::kConv) {
+    products *= elements(node.inputs[1]) / static_cast<double>(std::max<int64_t>(1, graph.shape(node.inputs[1])[0]));
+  } else if (node.op == ir::Op::kWindowReduce) {
+    for (const int64_t n : node.attrs.ints("window")) products *= static_cast<double>(n);
+  }
+  return products;
+}
 
 int64_t loop_nodes_run(const ir::Graph& graph, const ir::Node& loop);
 
@@ -20,6 +39,7 @@ int64_t nodes_run(const ir::Graph& graph) {
   int64_t total = 0;
   for (const ir::Node& node : graph.nodes()) {
     int64_t cost = 1;
+    for (const ir::ValueId v : node.outputs) cost += element_count(graph.shape(v)) / kElementsOfNode;
     if (node.op == ir::Op::kIf) {
       cost += nodes_run(node.attrs.graph("then")) + nodes_run(node.attrs.graph("else"));
     } else if (node.op == ir::Op::kLoop) {
@@ -79,6 +99,15 @@ const ir::Array& Folder::evaluate(ir::ValueId wanted) {
     if (const Tensor* constant = graph_.constant_of(v)) {
       known_.emplace(v, ir::to_array(*constant));
       continue;
+    }
+    const std::string where = fmt::format("a constant of type {}", ir::to_string(graph_.type(v)));
+    budget_.check_time(where);
+    if (products_of(graph_, node) > kMaxProducts) {
+      fail(ErrorCode::kLimit, where, "a shape depends on it, but it takes too long to be computed while importing",
+           "Compute the shape in another way");
+    }
+    for (const ir::ValueId result : node.outputs) {
+      budget_.take_bytes(static_cast<uint64_t>(element_count(graph_.shape(result))) * sizeof(double), where);
     }
     std::vector<const ir::Array*> operands;
     for (const ir::ValueId operand : node.inputs) operands.push_back(&known_.at(operand));

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "frontend/onnx/budget.h"
 #include "ir/array.h"
 #include "ir/graph.h"
 
@@ -12,10 +13,10 @@ namespace heddle::onnx {
 // handler asks to know. Results are rounded to the dtypes, as a device would store them, and kept.
 class Folder {
  public:
-  explicit Folder(const ir::Graph& graph) : graph_(graph) {}
+  Folder(const ir::Graph& graph, Budget& budget) : graph_(graph), budget_(budget) {}
 
   bool is_constant(ir::ValueId v);
-  // Requires is_constant(v). Throws kOutOfMemory when an intermediate result is unreasonably large.
+  // Requires is_constant(v). Throws kOutOfMemory when an intermediate result is unreasonably large, kLimit.
   Tensor fold(ir::ValueId v);
   // The parameters that `v` depends on.
   std::vector<ir::ValueId> parameters_of(ir::ValueId v) const;
@@ -25,6 +26,7 @@ class Folder {
   const ir::Array& evaluate(ir::ValueId v);
 
   const ir::Graph& graph_;
+  Budget& budget_;
   std::vector<bool> varies_;  // per node, as far as classified
   std::unordered_map<ir::ValueId, ir::Array> known_;
 };

@@ -8,8 +8,6 @@
 namespace heddle::onnx {
 namespace {
 
-constexpr int kMaxFunctionDepth = 64;
-constexpr uint64_t kMaxNodes = 2'000'000;    // after expanding functions and unrolling loops
 constexpr int64_t kSmallConstant = 1 << 16;  // computed constants up to this many elements are copied into bodies
 
 std::string origin_name(const Scope& scope, const NodeProto& node, size_t position) {
@@ -152,12 +150,19 @@ void GraphImporter::write_outputs(const NodeProto& node, const std::vector<Value
   }
 }
 
+// An error passes through the nodes around the one that failed, too: theirs come after its own.
+void GraphImporter::note_extents(const NodeContext& ctx) {
+  for (size_t i = 0; i < ctx.input_count(); ++i) {
+    if (!ctx.value(i).is_tensor()) continue;
+    const Shape& shape = ctx.b.shape(ctx.value(i).tensor());
+    state_.stuck_at.insert(state_.stuck_at.end(), shape.begin(), shape.end());
+  }
+}
+
 void GraphImporter::lower(const NodeProto& node, size_t position) {
   const std::string label = origin_name(*scope_, node, position);
-  if (++state_.nodes_lowered > kMaxNodes) {
-    fail(ErrorCode::kUnsupportedOperator, fmt::format("node '{}' ({})", label, node.op_type),
-         "the model becomes too large when its functions are expanded and its loops unrolled");
-  }
+  state_.budget.check_nodes(++state_.nodes_lowered, label);
+  state_.budget.check_time(label);
   std::vector<Value> inputs = read_inputs(node, label);
   const auto function = state_.functions.find({node.domain, node.op_type, node.overload});
   if (function != state_.functions.end()) {
@@ -177,6 +182,7 @@ void GraphImporter::lower(const NodeProto& node, size_t position) {
       handler->lower(ctx);
     }
   } catch (const Error& error) {
+    note_extents(ctx);
     rethrow_at(ctx, label, error);
   } catch (const std::bad_alloc&) {
     ctx.fail(ErrorCode::kOutOfMemory, "there is not enough memory to import this node");
@@ -194,10 +200,6 @@ std::vector<Value> GraphImporter::call_function(const FunctionProto& function, c
   frame.function = &function;
   frame.opsets = &function.opset_imports;
   frame.prefix = label + "/";
-  frame.depth = scope_->frame->depth + 1;
-  if (frame.depth > kMaxFunctionDepth) {
-    fail(ErrorCode::kMalformedModel, where, fmt::format("functions call each other over {} deep", kMaxFunctionDepth));
-  }
   if (inputs.size() > function.inputs.size() || node.outputs.size() > function.outputs.size()) {
     fail(ErrorCode::kInvalidNode, where,
          fmt::format("the function takes {} inputs and gives {} outputs; the node has {} and {}",

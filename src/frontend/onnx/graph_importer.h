@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "frontend/onnx/budget.h"
+#include "frontend/onnx/extents.h"
 #include "frontend/onnx/fold.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/node_context.h"
@@ -26,9 +28,15 @@ struct ModelState {
   const ModelProto& model;
   const ImportOptions& options;
   TensorLoader& loader;
+  Budget& budget;
+  const Extents& extents;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionProto*> functions;
   std::set<std::string> specialised;  // inputs that are bound as constants in this attempt
   uint64_t nodes_lowered = 0;
+  std::vector<FailingBranch> failing_branches;  // of this attempt
+  std::map<std::string, int64_t> guesses;       // of open extents
+  std::vector<int64_t> stuck_at;                // extents of the operands of the node that failed last
+  bool needs_value = false;                     // of an input, which nobody gave: no extent helps
 };
 
 // A function being expanded: what its attribute references and operator sets mean.
@@ -37,7 +45,6 @@ struct FunctionFrame {
   const std::vector<OperatorSet>* opsets = nullptr;
   std::unordered_map<std::string_view, const AttributeProto*> attributes;
   std::string prefix;  // of node names, "outer/"
-  int depth = 0;
 };
 
 // The names of one ONNX graph.
@@ -53,7 +60,7 @@ struct Scope {
 class GraphImporter {
  public:
   GraphImporter(ModelState& state, ir::Graph& graph, GraphImporter* outer)
-      : state_(state), builder_(graph), folder_(graph), outer_(outer) {}
+      : state_(state), builder_(graph), folder_(graph, state.budget), outer_(outer) {}
 
   // Runs the nodes of a graph in `scope`, whose inputs are bound, and returns its outputs.
   std::vector<Value> run(const GraphProto& graph, Scope& scope);
@@ -80,6 +87,7 @@ class GraphImporter {
   void declare_initializers(const GraphProto& graph, Scope& scope);
   void run_nodes(const std::vector<NodeProto>& nodes, Scope& scope);
   void lower(const NodeProto& node, size_t position);
+  void note_extents(const NodeContext& ctx);
   std::vector<Value> call_function(const FunctionProto& function, const NodeProto& node, std::vector<Value> inputs,
                                    const std::string& label);
   std::vector<Value> read_inputs(const NodeProto& node, const std::string& label);
@@ -107,6 +115,10 @@ std::vector<size_t> topological_order(const std::vector<NodeProto>& nodes);
 
 // The names that a graph (with the graphs inside it) reads from enclosing ones, in order of first use.
 std::vector<std::string_view> free_names(const GraphProto& graph);
+
+// Throws kLimit where the model would have too many nodes or levels when its functions are expanded, and
+// kMalformedModel where a function calls itself. Both are computed without expanding.
+void check_expansion(const ModelState& state);
 
 // Throws kUnsupportedOperator listing every node that has no handler, kMalformedModel for a domain without an import.
 void check_supported(const ModelState& state);

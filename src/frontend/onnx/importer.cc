@@ -1,10 +1,13 @@
 #include "frontend/onnx/importer.h"
 
 #include <algorithm>
+#include <optional>
+#include <unordered_set>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/near_miss.h"
+#include "frontend/onnx/extent_search.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/op_registry.h"
 
@@ -44,55 +47,38 @@ class InputBinder {
       : state_(state), options_(state.options), importer_(importer), result_(result) {}
 
   void bind_all(const GraphProto& graph, Scope& scope) {
-    std::set<std::string_view> initialised;
-    for (const TensorProto& t : graph.initializers) initialised.insert(t.name);
-    for (const SparseTensorProto& t : graph.sparse_initializers) initialised.insert(t.values.name);
-    std::vector<const ValueInfoProto*> inputs;
-    for (const ValueInfoProto& input : graph.inputs) {
-      if (!initialised.contains(input.name)) inputs.push_back(&input);
-    }
+    const std::vector<const ValueInfoProto*> inputs = model_inputs(graph);
     for (const ValueInfoProto* input : inputs) {
-      if (std::find(names_.begin(), names_.end(), input->name) != names_.end()) {
+      names_.emplace_back(input->name);
+      if (!known_names_.insert(names_.back()).second) {
         fail(ErrorCode::kMalformedModel, fmt::format("input '{}'", input->name), "two inputs have this name");
       }
-      names_.push_back(std::string(input->name));
     }
     check_names();
-    for (const ValueInfoProto* input : inputs) learn_symbols(*input);
     for (const ValueInfoProto* input : inputs) {
       scope.values.emplace(input->name, bind(std::string(input->name), input->type));
     }
   }
 
  private:
+  // An item of a sequence `s` is `s.0`.
+  bool is_known(const std::string& name) const {
+    if (known_names_.contains(name)) return true;
+    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      if (known_names_.contains(name.substr(0, dot))) return true;
+    }
+    return false;
+  }
+
   void check_names() const {
-    const auto known = [&](const std::string& name) {
-      return std::any_of(names_.begin(), names_.end(),
-                         [&](const std::string& input) { return name == input || name.starts_with(input + "."); });
-    };
     const auto check = [&](const std::string& name) {
-      if (known(name)) return;
+      if (is_known(name)) return;
       fail(ErrorCode::kInvalidInput, fmt::format("input '{}'", name), "the model has no input of this name",
            did_you_mean(name, names_) + fmt::format("Its inputs are: {}", fmt::join(names_, ", ")));
     };
     for (const auto& item : options_.shapes) check(item.first);
     for (const auto& item : options_.values) check(item.first);
     for (const auto& name : options_.absent) check(name);
-  }
-
-  const Shape* given_shape(const std::string& name) const {
-    if (const auto at = options_.shapes.find(name); at != options_.shapes.end()) return &at->second;
-    if (const auto at = options_.values.find(name); at != options_.values.end()) return &at->second.shape();
-    return nullptr;
-  }
-
-  void learn_symbols(const ValueInfoProto& input) {
-    const Shape* given = given_shape(std::string(input.name));
-    if (given == nullptr || !input.type.shape || input.type.shape->size() != given->size()) return;
-    for (size_t i = 0; i < given->size(); ++i) {
-      const Dimension& dim = (*input.type.shape)[i];
-      if (!dim.value && !dim.param.empty()) symbols_.emplace(dim.param, (*given)[i]);
-    }
   }
 
   static std::string describe(const std::vector<Dimension>& dims) {
@@ -105,7 +91,7 @@ class InputBinder {
 
   Shape resolve_shape(const std::string& name, const TypeProto& type) {
     const std::string where = fmt::format("input '{}'", name);
-    const Shape* given = given_shape(name);
+    const Shape* given = given_shape(options_, name);
     if (given != nullptr) {
       for (const int64_t d : *given) {
         if (d < 0) fail(ErrorCode::kInvalidInput, where, fmt::format("extent {} is negative", d));
@@ -132,9 +118,7 @@ class InputBinder {
         shape.push_back(*dim.value);
         continue;
       }
-      const auto known = dim.param.empty() ? symbols_.end() : symbols_.find(dim.param);
-      shape.push_back(known == symbols_.end() ? 1 : known->second);
-      if (known == symbols_.end()) result_.assumed.push_back({name, static_cast<int>(i), std::string(dim.param), 1});
+      shape.push_back(state_.extents.value(name, i, dim, state_.guesses));
     }
     return shape;
   }
@@ -204,7 +188,7 @@ class InputBinder {
         std::vector<Value> items;
         for (size_t i = 0; i < kMaxSequence; ++i) {
           const std::string item = fmt::format("{}.{}", name, i);
-          if (given_shape(item) == nullptr) break;
+          if (given_shape(options_, item) == nullptr) break;
           items.push_back(bind(item, *type.element));
         }
         return Value::sequence(std::move(items));
@@ -223,7 +207,7 @@ class InputBinder {
   GraphImporter& importer_;
   Imported& result_;
   std::vector<std::string> names_;
-  std::map<std::string_view, int64_t> symbols_;
+  std::unordered_set<std::string> known_names_;
 };
 
 OutputInfo emit_output(ir::Graph& graph, const std::string& name, const Value& value) {
@@ -253,6 +237,8 @@ OutputInfo emit_output(ir::Graph& graph, const std::string& name, const Value& v
 Imported attempt(ModelState& state) {
   Imported result;
   state.nodes_lowered = 0;
+  state.failing_branches.clear();
+  state.stuck_at.clear();
   GraphImporter importer(state, result.graph, nullptr);
   FunctionFrame frame;
   frame.opsets = &state.model.opset_imports;
@@ -260,23 +246,20 @@ Imported attempt(ModelState& state) {
   scope.frame = &frame;
   InputBinder(state, importer, result).bind_all(state.model.graph, scope);
   const std::vector<Value> outputs = importer.run(state.model.graph, scope);
+  std::unordered_set<std::string> names;
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string name(state.model.graph.outputs[i].name);
-    for (size_t j = 0; j < i; ++j) {
-      if (state.model.graph.outputs[j].name == name) {
-        fail(ErrorCode::kMalformedModel, fmt::format("output '{}'", name), "two outputs have this name");
-      }
+    if (!names.insert(name).second) {
+      fail(ErrorCode::kMalformedModel, fmt::format("output '{}'", name), "two outputs have this name");
     }
     result.outputs.push_back(emit_output(result.graph, name, outputs[i]));
   }
+  result.failing_branches = std::move(state.failing_branches);
   return result;
 }
 
-Imported import_parsed(const ModelProto& model, TensorLoader& loader, const ImportOptions& options) {
-  check_versions(model);
-  ModelState state{model, options, loader, {}, {}, 0};
-  for (const FunctionProto& f : model.functions) state.functions.emplace(std::tuple(f.domain, f.name, f.overload), &f);
-  check_supported(state);
+// Imports with the inputs as constants whose values shapes turn out to depend on.
+Imported import_specialised(ModelState& state) {
   for (;;) {
     try {
       return attempt(state);
@@ -284,10 +267,11 @@ Imported import_parsed(const ModelProto& model, TensorLoader& loader, const Impo
       std::vector<std::string> unknown;
       bool progress = false;
       for (const std::string& name : wanted.names) {
-        if (!options.values.contains(name)) unknown.push_back(name);
+        if (!state.options.values.contains(name)) unknown.push_back(name);
         progress = state.specialised.insert(name).second || progress;
       }
       if (!unknown.empty()) {
+        state.needs_value = true;
         fail(ErrorCode::kUnknownShape, wanted.where,
              fmt::format("a shape depends on the value of input {}", fmt::join(unknown, ", ")),
              "Give its value when compiling: --input NAME=FILE.npy");
@@ -297,29 +281,80 @@ Imported import_parsed(const ModelProto& model, TensorLoader& loader, const Impo
   }
 }
 
-ModelProto read_model(const std::string& path) {
-  const std::shared_ptr<const MappedFile> file = MappedFile::read(path);
-  return parse_model(file->text(), file, path);
+std::string with_guess(const std::string& remedy, const ModelState& state) {
+  return remedy + (remedy.empty() ? "" : ". ") + "Extents of inputs: " + state.extents.describe(state.guesses);
 }
 
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? std::string() : path.substr(0, std::max<size_t>(slash, 1));
+// Imports with extents, where any are open, that the operators of the model accept. A guess with which a branch of an
+// If fails is the last resort.
+Imported import_guessing(ModelState& state) {
+  ExtentSearch search(state.extents.open());
+  std::optional<Error> failure;
+  std::optional<Imported> with_failing_branch;
+  std::map<std::string, int64_t> its_guess;
+  uint64_t furthest = 0;
+  for (bool more = true; more;) {
+    state.guesses = search.guess();
+    try {
+      Imported imported = import_specialised(state);
+      if (imported.failing_branches.empty() || state.guesses.empty()) return imported;
+      if (!with_failing_branch) {
+        its_guess = state.guesses;
+        with_failing_branch = std::move(imported);
+      }
+    } catch (const Error& error) {
+      if (state.guesses.empty()) throw;
+      if (state.needs_value || !ExtentSearch::can_help(error.code())) {
+        throw Error(error.code(), error.where(), error.why(), with_guess(error.remedy(), state));
+      }
+      if (!failure || state.nodes_lowered > furthest) {
+        furthest = state.nodes_lowered;
+        failure = error;
+      }
+    }
+    more = search.next({state.nodes_lowered, std::move(state.stuck_at)});
+  }
+  if (with_failing_branch) {
+    state.guesses = its_guess;
+    return std::move(*with_failing_branch);
+  }
+  state.guesses = search.guess();
+  throw Error(failure->code(), failure->where(), failure->why(), with_guess(failure->remedy(), state));
+}
+
+Imported import_parsed(const ModelProto& model, TensorLoader& loader, Budget& budget, const ImportOptions& options) {
+  check_versions(model);
+  const Extents extents(model, options);
+  ModelState state{model, options, loader, budget, extents, {}, {}, 0, {}, {}, {}, false};
+  for (const FunctionProto& f : model.functions) state.functions.emplace(std::tuple(f.domain, f.name, f.overload), &f);
+  check_expansion(state);
+  check_supported(state);
+  Imported imported = import_guessing(state);
+  imported.assumed = extents.assumed(state.guesses);
+  imported.guess = extents.describe(state.guesses);
+  return imported;
+}
+
+ModelProto read_model(const std::string& path, Budget& budget) {
+  const std::shared_ptr<const MappedFile> file = MappedFile::read(path);
+  return parse_model(file->text(), file, path, budget);
 }
 
 }  // namespace
 
 struct ModelFile::Content {
+  Content(const std::string& path, const ImportOptions& options)
+      : budget(options.limits),
+        model(read_model(path, budget)),
+        loader(model, DataFolder::of_model(path, options.links), budget) {}
+
+  Budget budget;
   ModelProto model;
   TensorLoader loader;
 };
 
-ModelFile::ModelFile(const std::string& path) {
-  ModelProto model = read_model(path);
-  TensorLoader loader(model.owner, folder_of(path));
-  loader.keep_tensors();
-  content_ = std::make_unique<Content>(Content{std::move(model), std::move(loader)});
-}
+ModelFile::ModelFile(const std::string& path, const ImportOptions& options)
+    : content_(std::make_unique<Content>(path, options)) {}
 
 ModelFile::~ModelFile() = default;
 
@@ -338,20 +373,23 @@ std::vector<ModelFile::InputDims> ModelFile::input_dims() const {
 }
 
 Imported ModelFile::import(const ImportOptions& options) {
-  return import_parsed(content_->model, content_->loader, options);
+  content_->budget = Budget(options.limits);  // of this import
+  return import_parsed(content_->model, content_->loader, content_->budget, options);
 }
 
 Imported import_model(const std::string& path, const ImportOptions& options) {
-  const ModelProto model = read_model(path);
-  TensorLoader loader(model.owner, folder_of(path));
-  return import_parsed(model, loader, options);
+  Budget budget(options.limits);
+  const ModelProto model = read_model(path, budget);
+  TensorLoader loader(model, DataFolder::of_model(path, options.links), budget);
+  return import_parsed(model, loader, budget, options);
 }
 
 Imported import_model(std::string_view bytes, std::shared_ptr<const void> owner, const std::string& folder,
                       const ImportOptions& options) {
-  const ModelProto model = parse_model(bytes, std::move(owner), "");
-  TensorLoader loader(model.owner, folder);
-  return import_parsed(model, loader, options);
+  Budget budget(options.limits);
+  const ModelProto model = parse_model(bytes, std::move(owner), "", budget);
+  TensorLoader loader(model, DataFolder(folder, options.links), budget);
+  return import_parsed(model, loader, budget, options);
 }
 
 }  // namespace heddle::onnx

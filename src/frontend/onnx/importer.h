@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/onnx/external_data.h"
+#include "heddle/error.h"
+#include "heddle/model.h"
 #include "heddle/tensor.h"
 #include "ir/graph.h"
 
@@ -15,12 +18,15 @@ namespace heddle::onnx {
 struct ImportOptions {
   // Input name -> shape, for inputs whose shape in the model is symbolic or unknown. An item of a sequence input `s` is
   // the input `s.0`, `s.1`, ...; a sequence has as many items as shapes are given for. Symbolic dimensions that nothing
-  // fixes become 1 (Imported::assumed).
+  // fixes are guessed (Imported::assumed).
   std::map<std::string, Shape> shapes;
   // Values of inputs, used only where the graph's shapes depend on them (then the input is specialised).
   std::map<std::string, Tensor> values;
   // Optional inputs that are not given.
   std::set<std::string> absent;
+  // Whether external data may lie behind any symbolic link.
+  DataLinks links = DataLinks::kRefuse;
+  ImportLimits limits;
 };
 
 // How one output of the model is put together from outputs of the graph.
@@ -32,12 +38,19 @@ struct OutputInfo {
   std::vector<OutputInfo> items;  // kSequence
 };
 
-// A symbolic dimension of an input that took its default.
+// A symbolic dimension of an input whose extent was guessed.
 struct AssumedDim {
   std::string input;
   int dim = 0;
   std::string symbol;
   int64_t value = 1;
+};
+
+// A branch of an If that cannot be made for these shapes: a run that takes it ends with the error.
+struct FailingBranch {
+  std::string node;
+  std::string branch;  // the attribute: "then_branch"
+  Error error;
 };
 
 struct Imported {
@@ -47,14 +60,17 @@ struct Imported {
   // for text, which is always specialised and never reaches the graph.
   std::vector<std::string> specialised_inputs;
   std::vector<AssumedDim> assumed;
+  std::string guess;  // Extents::describe() of them
+  std::vector<FailingBranch> failing_branches;
 };
 
 // A model file that is imported for several sets of shapes: it is read and decoded once, and each of its tensors is
 // loaded once, so that the graphs share them. One thread at a time.
 class ModelFile {
  public:
-  // Throws what import_model throws before it looks at options.
-  explicit ModelFile(const std::string& path);
+  // Links and limits of the options hold for reading the file. Throws what import_model throws before it looks at the
+  // others.
+  explicit ModelFile(const std::string& path, const ImportOptions& options = {});
   ~ModelFile();
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
@@ -78,7 +94,8 @@ class ModelFile {
 // Reads an ONNX file and lowers it to primitives for one set of input shapes. The file stays mapped as long as a tensor
 // of the graph borrows from it. Throws Error: kFile, kMalformedModel, kMissingData, kInvalidNode, kInvalidInput (a
 // shape or value of the options does not fit the model), kUnsupportedOperator (all of them in one message),
-// kUnsupportedType, kUnknownShape (names the inputs whose values are needed).
+// kUnsupportedType, kUnknownShape (names the inputs whose values are needed), kLimit. An error after a guess says what
+// was guessed and how to set it.
 Imported import_model(const std::string& path, const ImportOptions& options = {});
 
 // The same from bytes that the caller keeps alive through `owner` (may be null: then the bytes must outlive the graph).

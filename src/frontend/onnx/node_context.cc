@@ -196,6 +196,10 @@ Body NodeContext::import_body(const GraphProto& graph, std::span<const ir::Tenso
   return importer_.import_body(graph, inputs, captures);
 }
 
+std::vector<FailingBranch>& NodeContext::failing_branches() {
+  return importer_.state().failing_branches;
+}
+
 uint64_t NodeContext::default_seed() const {
   return importer_.state().nodes_lowered;
 }

@@ -17,6 +17,7 @@
 namespace heddle::onnx {
 
 class GraphImporter;
+struct FailingBranch;
 
 // A branch or loop body that became a graph of its own.
 struct Body {
@@ -99,6 +100,10 @@ class NodeContext {
   // tensor that is not a constant. Pass one union of names for all branches of an If.
   Body import_body(const GraphProto& graph, std::span<const ir::TensorType> inputs,
                    std::span<const std::string> captures);
+
+  // Branches, of all nodes so far, that cannot be made for these shapes and are errors when they are taken.
+  std::vector<FailingBranch>& failing_branches();
+  const std::string& label() const { return label_; }
 
   // Differs between the nodes of a model: the seed of random operators that have none.
   uint64_t default_seed() const;

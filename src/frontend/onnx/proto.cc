@@ -1,8 +1,11 @@
 #include "frontend/onnx/proto.h"
 
+#include <algorithm>
 #include <protozero/pbf_reader.hpp>
+#include <protozero/varint.hpp>
 
 #include "base/check.h"
+#include "frontend/onnx/budget.h"
 
 namespace heddle::onnx {
 namespace {
@@ -10,11 +13,13 @@ namespace {
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
-// Graphs inside graphs, and types inside types; deeper files are hostile.
-constexpr int kMaxDepth = 48;
+// What a message takes when it is decoded, whatever its bytes: an empty one has two.
+constexpr uint64_t kMessageBytes = std::max({sizeof(NodeProto), sizeof(AttributeProto), sizeof(TensorProto),
+                                             sizeof(SparseTensorProto), sizeof(ValueInfoProto), sizeof(FunctionProto)});
 
 struct Decoder {
   std::string where;
+  Budget& budget;
 
   [[noreturn]] void malformed(std::string why) const {
     fail(ErrorCode::kMalformedModel, where, std::move(why), "Check that the file is a complete ONNX model");
@@ -33,6 +38,8 @@ struct Decoder {
   }
   pbf_reader message(pbf_reader& r) const {
     expect(r, pbf_wire_type::length_delimited);
+    budget.take_bytes(kMessageBytes, where);
+    budget.check_time(where);
     return r.get_message();
   }
   int64_t varint(pbf_reader& r) const {
@@ -48,7 +55,12 @@ struct Decoder {
   template <typename T>
   void varints(pbf_reader& r, std::vector<T>& out) const {
     if (r.wire_type() == pbf_wire_type::length_delimited) {
-      for (const int64_t value : r.get_packed_int64()) out.push_back(static_cast<T>(value));
+      const auto view = r.get_view();
+      const char *at = view.data(), *const end = at + view.size();
+      const auto count = std::count_if(at, end, [](char c) { return (c & 0x80) == 0; });
+      budget.take_bytes(static_cast<uint64_t>(count) * sizeof(T), where);
+      out.reserve(out.size() + static_cast<size_t>(count));
+      while (at != end) out.push_back(static_cast<T>(protozero::decode_varint(&at, end)));
     } else {
       out.push_back(static_cast<T>(varint(r)));
     }
@@ -72,7 +84,7 @@ struct Decoder {
   }
 
   int deeper(int depth) const {
-    if (depth >= kMaxDepth) malformed(fmt::format("messages are nested more than {} deep", kMaxDepth));
+    budget.check_depth(depth + 1, where);
     return depth + 1;
   }
 
@@ -511,8 +523,8 @@ const AttributeProto* NodeProto::attribute(std::string_view attribute_name) cons
   return nullptr;
 }
 
-ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path) {
-  const Decoder decoder{path.empty() ? "model" : path};
+ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path, Budget& budget) {
+  const Decoder decoder{path.empty() ? "model" : path, budget};
   if (bytes.empty()) decoder.malformed("the file is empty");
   if (bytes.size() > UINT32_MAX) {
     decoder.malformed("the file is larger than 4 GB; protobuf stores at most 2 GB, the rest belongs in external data");
@@ -523,8 +535,14 @@ ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner
   return model;
 }
 
+ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path) {
+  Budget budget((ImportLimits()));
+  return parse_model(bytes, std::move(owner), std::move(path), budget);
+}
+
 TensorProto parse_tensor(std::string_view bytes) {
-  return decode(bytes, Decoder{"tensor"}, &Decoder::tensor);
+  Budget budget((ImportLimits()));
+  return decode(bytes, Decoder{"tensor", budget}, &Decoder::tensor);
 }
 
 }  // namespace heddle::onnx

@@ -14,6 +14,7 @@
 // bytes are views into the file, which Model::owner keeps alive. Text is not required to be UTF-8.
 namespace heddle::onnx {
 
+class Budget;
 struct GraphProto;
 
 struct TensorProto {
@@ -126,8 +127,10 @@ struct ModelProto {
   std::string path;                   // for messages and to find external data; "" when read from memory
 };
 
-// Decodes a serialised ModelProto. Throws kMalformedModel (not ONNX, truncated, nested too deeply). `path` is where the
-// bytes came from.
+// Decodes a serialised ModelProto. Throws kMalformedModel (not ONNX, truncated), kLimit. `path` is where the bytes came
+// from.
+ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path, Budget& budget);
+// The same within the limits that hold where nobody says others.
 ModelProto parse_model(std::string_view bytes, std::shared_ptr<const void> owner, std::string path);
 
 // One serialised TensorProto, as in the .pb files of the node tests. Throws kMalformedModel.

@@ -1,7 +1,6 @@
 #include "frontend/onnx/tensor_data.h"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <span>
@@ -140,25 +139,6 @@ Tensor from_fields(const TensorProto& p, DType type, const Shape& shape, const s
   }
 }
 
-size_t parse_size(std::string_view text, std::string_view key, const std::string& where) {
-  size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    malformed(where, fmt::format("external data: {} is '{}', not a number", key, text));
-  }
-  return value;
-}
-
-bool leaves_folder(std::string_view location) {
-  if (location.empty() || location.front() == '/' || location.find('\0') != std::string_view::npos) return true;
-  while (!location.empty()) {
-    const size_t end = std::min(location.find('/'), location.size());
-    if (location.substr(0, end) == "..") return true;
-    location.remove_prefix(std::min(end + 1, location.size()));
-  }
-  return false;
-}
-
 }  // namespace
 
 DType dtype_of(int64_t onnx_type, const std::string& where) {
@@ -177,43 +157,45 @@ DType dtype_of(int64_t onnx_type, const std::string& where) {
 }
 
 TensorLoader::Bytes TensorLoader::external_bytes(const TensorProto& proto, size_t expected, const std::string& where) {
-  std::string_view location;
-  size_t offset = 0;
-  std::optional<size_t> length;
-  for (const auto& [key, value] : proto.external_data) {
-    if (key == "location") location = value;
-    if (key == "offset") offset = parse_size(value, key, where);
-    if (key == "length") length = parse_size(value, key, where);
-  }
-  if (leaves_folder(location)) {
-    fail(ErrorCode::kMissingData, where,
-         fmt::format("the external data lies in '{}', which is not below the model's folder", location),
-         "Put the data file beside the model and name it without '..' or a leading '/'");
-  }
-  const std::string path = folder_.empty() ? std::string(location) : folder_ + "/" + std::string(location);
-  auto at = files_.find(path);
+  const ExternalRef ref = external_ref(proto, where);
+  HEDDLE_CHECK(locations_.contains(std::string(ref.location)), "{} is missed by the walk over tensors", where);
+  const std::string path = folder_.path_of(ref.location);
+  auto at = files_.find(ref.location);
   if (at == files_.end()) {
+    const Descriptor file = folder_.open(ref.location, where);
     try {
-      at = files_.emplace(path, MappedFile::read(path)).first;
+      at = files_.emplace(ref.location, MappedFile::read(file.get(), path)).first;
     } catch (const Error& error) {
       fail(ErrorCode::kMissingData, where, fmt::format("external data file {}: {}", path, error.why()),
            "Copy the data file to the model's folder");
     }
   }
   const std::string_view bytes = at->second->text();
-  if (offset > bytes.size() || length.value_or(expected) > bytes.size() - offset) {
+  const size_t length = ref.length.value_or(expected);
+  if (ref.offset > bytes.size() || length > bytes.size() - ref.offset) {
     fail(ErrorCode::kMissingData, where,
-         fmt::format("bytes [{}, {}) of {} are wanted, the file has {}", offset, offset + length.value_or(expected),
-                     path, bytes.size()),
+         fmt::format("{} bytes from {} of {} are wanted, the file has {}", length, ref.offset, path, bytes.size()),
          "The data file is truncated or belongs to another model");
   }
-  return {bytes.substr(offset, length.value_or(expected)), at->second};
+  return {bytes.substr(ref.offset, length), at->second};
+}
+
+void TensorLoader::take_bytes(DType type, int64_t count, const std::string& where) {
+  if (budget_ != nullptr) budget_->take_bytes(static_cast<uint64_t>(count) * size_of(type), where);
+}
+
+template <typename Proto>
+Tensor TensorLoader::load_once(const Proto& proto, const std::string& where) {
+  const auto found = loaded_.find(&proto);
+  return found != loaded_.end() ? found->second : loaded_.emplace(&proto, load_new(proto, where)).first->second;
 }
 
 Tensor TensorLoader::load(const TensorProto& proto, const std::string& where) {
-  if (!keeps_) return load_new(proto, where);
-  const auto found = kept_.find(&proto);
-  return found != kept_.end() ? found->second : kept_.emplace(&proto, load_new(proto, where)).first->second;
+  return load_once(proto, where);
+}
+
+Tensor TensorLoader::load(const SparseTensorProto& proto, const std::string& where) {
+  return load_once(proto, where);
 }
 
 Tensor TensorLoader::load_new(const TensorProto& proto, const std::string& where) {
@@ -226,15 +208,19 @@ Tensor TensorLoader::load_new(const TensorProto& proto, const std::string& where
     }
     return Tensor::of_strings(shape, {proto.string_data.begin(), proto.string_data.end()});
   }
+  Tensor tensor;
   if (proto.external) {
     const Bytes bytes = external_bytes(proto, stored_bytes(type, count), where);
-    return from_bytes(type, shape, bytes.view, bytes.owner, where);
+    tensor = from_bytes(type, shape, bytes.view, bytes.owner, where);
+  } else {
+    tensor = proto.raw_data ? from_bytes(type, shape, *proto.raw_data, owner_, where)
+                            : from_fields(proto, type, shape, where);
   }
-  if (proto.raw_data) return from_bytes(type, shape, *proto.raw_data, owner_, where);
-  return from_fields(proto, type, shape, where);
+  take_bytes(type, count, where);  // no more than a few times the file's size so far
+  return tensor;
 }
 
-Tensor TensorLoader::load(const SparseTensorProto& proto, const std::string& where) {
+Tensor TensorLoader::load_new(const SparseTensorProto& proto, const std::string& where) {
   const int64_t count = checked_count(proto.dims, where);
   if (count > kMaxSparseElements) malformed(where, "the sparse tensor is too large to be expanded");
   const Tensor values = load(proto.values, where);
@@ -246,6 +232,7 @@ Tensor TensorLoader::load(const SparseTensorProto& proto, const std::string& whe
       static_cast<size_t>(indices.size()) != (linear ? nnz : nnz * rank)) {
     malformed(where, "the indices of the sparse tensor do not fit its values");
   }
+  take_bytes(values.dtype(), count, where);
   Tensor dense(values.dtype(), proto.dims);
   const auto at = indices.values<int64_t>();
   const size_t width = size_of(values.dtype());

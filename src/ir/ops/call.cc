@@ -150,8 +150,28 @@ std::vector<Array> eval_nms(const EvalContext& context) {
   return results;
 }
 
+// "fail": what stands for work that cannot be done; a run that gets there ends with the error that it describes.
+// Attributes: the result's dtype and shape, code, where, why, remedy.
+std::vector<TensorType> infer_fail(const InferContext& context) {
+  require_attr(context.attrs, "dtype", AttrKind::kDType);
+  require_attr(context.attrs, "shape", AttrKind::kInts);
+  require_attr(context.attrs, "code", AttrKind::kInt);
+  for (const char* name : {"where", "why", "remedy"}) require_attr(context.attrs, name, AttrKind::kText);
+  const int64_t family = context.attrs.integer("code") / 100;
+  require(family >= 1 && family <= 4, "{} is no code of an error", context.attrs.integer("code"));
+  TensorType type{context.attrs.dtype("dtype"), context.attrs.ints("shape")};
+  require_type(type);
+  return {std::move(type)};
+}
+
+std::vector<Array> eval_fail(const EvalContext& context) {
+  const Attrs& attrs = context.attrs;
+  fail(static_cast<ErrorCode>(attrs.integer("code")), attrs.text("where"), attrs.text("why"), attrs.text("remedy"));
+}
+
 const std::array kFunctions = {
     Function{"det", 1, infer_det, eval_det},
+    Function{"fail", 0, infer_fail, eval_fail},
     Function{"non_max_suppression", 2, infer_nms, eval_nms},
 };
 

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <optional>
 
+#include "frontend/onnx/importer.h"
 #include "frontend/onnx/node_context.h"
 #include "frontend/onnx/op_registry.h"
 
@@ -48,11 +50,69 @@ std::vector<Value> inline_branch(NodeContext& ctx, bool condition) {
   return ctx.inline_graph(ctx.attr_graph(condition ? "then_branch" : "else_branch"), {});
 }
 
-// Both branches as bodies of an `if`; nothing where their results differ in type or are not tensors.
+struct Branch {
+  std::optional<Body> body;
+  std::optional<Error> error;  // why there is none
+};
+
+// Whether an error says that a branch does not hold for these shapes. Such a branch is an error where it is taken, as
+// its condition may never let that happen.
+bool depends_on_shapes(ErrorCode code) {
+  return code == ErrorCode::kInvalidNode || code == ErrorCode::kUnknownShape ||
+         code == ErrorCode::kUnsupportedOperator || code == ErrorCode::kUnsupportedType;
+}
+
+Branch import_branch(NodeContext& ctx, const GraphProto& graph, std::span<const std::string> captures) {
+  Branch branch;
+  const size_t noted = ctx.failing_branches().size();
+  try {
+    branch.body = ctx.import_body(graph, {}, captures);
+  } catch (const Error& error) {
+    if (!depends_on_shapes(error.code())) throw;
+    branch.error = error;
+    ctx.failing_branches().erase(ctx.failing_branches().begin() + static_cast<int64_t>(noted),
+                                 ctx.failing_branches().end());
+  }
+  return branch;
+}
+
+// A body that takes what `other` takes and ends with an error where `other` has results.
+Body failing_body(const NodeContext& ctx, const Body& other, const Error& error) {
+  Body body;
+  body.graph = std::make_shared<ir::Graph>();
+  body.captured = other.captured;
+  for (const ir::Graph::Port& port : other.graph->inputs()) {
+    body.graph->parameter(port.name, other.graph->type(port.value));
+  }
+  for (const Value& result : other.outputs) {
+    const TensorType type = other.graph->type(result.tensor());
+    body.outputs.emplace_back(body.graph->emit(Op::kCall, {},
+                                               {{"target", std::string("fail")},
+                                                {"dtype", type.dtype},
+                                                {"shape", type.shape},
+                                                {"code", static_cast<int64_t>(error.code())},
+                                                {"where", fmt::format("{}: {}", ctx.where(), error.where())},
+                                                {"why", error.why()},
+                                                {"remedy", error.remedy()}}));
+  }
+  return body;
+}
+
+// Both branches as bodies of an `if`; nothing where their results differ in type or are not tensors. Where one cannot
+// be made for these shapes, its results are those of the other, and taking it is an error.
 std::optional<std::vector<Value>> emit_if(NodeContext& ctx) {
   const GraphProto &then = ctx.attr_graph("then_branch"), &other = ctx.attr_graph("else_branch");
   const std::vector<std::string> captures = merge(ctx.captured_names(then), ctx.captured_names(other));
-  Body bodies[] = {ctx.import_body(then, {}, captures), ctx.import_body(other, {}, captures)};
+  Branch branches[] = {import_branch(ctx, then, captures), import_branch(ctx, other, captures)};
+  if (!branches[0].body && !branches[1].body) throw Error(*branches[0].error);
+  for (int i = 0; i < 2; ++i) {
+    if (branches[i].body) continue;
+    const Body& whole = *branches[1 - i].body;
+    if (!all_tensors(whole.outputs)) return std::nullopt;
+    ctx.failing_branches().push_back({ctx.label(), i == 0 ? "then_branch" : "else_branch", *branches[i].error});
+    branches[i].body = failing_body(ctx, whole, *branches[i].error);
+  }
+  Body bodies[] = {std::move(*branches[0].body), std::move(*branches[1].body)};
   if (!all_tensors(bodies[0].outputs) || !all_tensors(bodies[1].outputs) ||
       types_of(*bodies[0].graph, bodies[0].outputs) != types_of(*bodies[1].graph, bodies[1].outputs)) {
     return std::nullopt;

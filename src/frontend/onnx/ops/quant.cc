@@ -59,6 +59,7 @@ void lower_quantize(NodeContext& ctx) {
   const ValueId scale = b.cast(stretch(ctx, ctx.in(1), shape, axis, block), precision);
   const ValueId ratio = precision == DType::kF32 ? exact_ratio(b, x, scale) : b.div(x, scale);
   if (is_float(to)) {
+    if (bits_of(to) > 8) ctx.invalid(fmt::format("{} is no quantised type", to_string(to)));
     ctx.set(0, b.cast(ratio, to, ctx.attr_int("saturate", 1) != 0));
     return;
   }

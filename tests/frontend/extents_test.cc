@@ -1,0 +1,138 @@
+#include "frontend/onnx/extents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/error_of.h"
+#include "wire_writer.h"
+
+namespace heddle::onnx::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string floats_tensor(const std::string& name, const Shape& shape) {
+  return raw_tensor<float>(name, kFloat, shape, std::vector<float>(static_cast<size_t>(element_count(shape))));
+}
+
+// The shape that an input of a model had when it was imported.
+Shape shape_of(const Imported& model, const std::string& input) {
+  for (const ir::Graph::Port& port : model.graph.inputs()) {
+    if (port.name == input) return model.graph.shape(port.value);
+  }
+  ADD_FAILURE() << "no input " << input;
+  return {};
+}
+
+ModelWriter model_of(std::vector<Node> nodes, std::vector<std::string> initializers = {}) {
+  ModelWriter m;
+  m.nodes = std::move(nodes);
+  m.initializers = std::move(initializers);
+  m.output("y");
+  return m;
+}
+
+TEST(Extents, ABatchIsOneAndAPictureHasATypicalSize) {
+  ModelWriter m = model_of({{"Conv", {"x", "w"}, {"y"}, {}, "", ""}}, {floats_tensor("w", {2, 3, 7, 7})});
+  m.input("x", kFloat, {"batch", 3, "height", "width"});
+  const Imported model = import(m.bytes());
+  EXPECT_EQ(shape_of(model, "x"), (Shape{1, 3, 224, 224}));
+  EXPECT_EQ(model.guess, "batch = 1, height = 224, width = 224 (guessed; --shape x=1,3,224,224 sets them)");
+}
+
+TEST(Extents, NothingIsGuessedThatIsGiven) {
+  ModelWriter m = model_of({{"Relu", {"x"}, {"y"}, {}, "", ""}});
+  m.input("x", kFloat, {"n", "m"});
+  ImportOptions options;
+  options.shapes = {{"x", {2, 5}}};
+  const Imported model = import(m.bytes(), options);
+  EXPECT_EQ(shape_of(model, "x"), (Shape{2, 5}));
+  EXPECT_EQ(model.guess, "");
+}
+
+TEST(Extents, AWindowNeedsItsSize) {
+  ModelWriter m = model_of({{"Conv", {"x", "w"}, {"y"}, {}, "", ""}}, {floats_tensor("w", {1, 1, 400})});
+  m.input("x", kFloat, {"n", 1, "t"});
+  EXPECT_GE(shape_of(import(m.bytes()), "x")[2], 400);
+}
+
+TEST(Extents, ASumNeedsEqualExtents) {
+  ModelWriter m = model_of({{"Add", {"x", "w"}, {"y"}, {}, "", ""}}, {floats_tensor("w", {79, 4})});
+  m.input("x", kFloat, {"batch", "tokens", 4});
+  EXPECT_EQ(shape_of(import(m.bytes()), "x"), (Shape{1, 79, 4}));
+}
+
+TEST(Extents, AReshapeNeedsADivisor) {
+  ModelWriter m = model_of({{"Flatten", {"x"}, {"f"}, {}, "", ""}, {"MatMul", {"f", "w"}, {"y"}, {}, "", ""}},
+                           {floats_tensor("w", {3 * 28 * 28, 2})});
+  m.input("x", kFloat, {"n", 3, "h", "w"});
+  EXPECT_EQ(shape_of(import(m.bytes()), "x"), (Shape{1, 3, 28, 28}));
+}
+
+TEST(Extents, TwoExtentsOfOneInputAreFoundOneAfterTheOther) {
+  ModelWriter m = model_of(
+      {{"Slice", {"x", "zero", "one", "two"}, {"s"}, {}, "", ""},
+       {"Add", {"x", "a"}, {"p"}, {}, "", ""},
+       {"Add", {"p", "b"}, {"y"}, {}, "", ""}},
+      {floats_tensor("a", {24, 1}), floats_tensor("b", {1, 100}), raw_tensor<int64_t>("zero", kInt64, {1}, {0}),
+       raw_tensor<int64_t>("one", kInt64, {1}, {1}), raw_tensor<int64_t>("two", kInt64, {1}, {1})});
+  m.input("x", kFloat, {1, "rows", "columns"});
+  EXPECT_EQ(shape_of(import(m.bytes()), "x"), (Shape{1, 24, 100}));
+}
+
+TEST(Extents, AFormulaFollowsItsSymbols) {
+  ModelWriter m = model_of(
+      {{"Concat", {"past", "x"}, {"all"}, {int_attr("axis", 1)}, "", ""}, {"Add", {"all", "mask"}, {"y"}, {}, "", ""}});
+  m.input("past", kFloat, {1, "past_len"});
+  m.input("x", kFloat, {1, 1});
+  m.input("mask", kFloat, {1, "past_len + 1"});
+  ImportOptions options;
+  options.shapes = {{"past", {1, 6}}};
+  EXPECT_EQ(shape_of(import(m.bytes(), options), "mask"), (Shape{1, 7}));
+  const Imported model = import(m.bytes());
+  EXPECT_EQ(shape_of(model, "mask")[1], shape_of(model, "past")[1] + 1);
+  EXPECT_THAT(model.guess, Not(HasSubstr("past_len + 1 =")));
+}
+
+TEST(Extents, AQuestionMarkIsNoName) {
+  ModelWriter m = model_of({{"Add", {"x", "a"}, {"y"}, {}, "", ""}}, {floats_tensor("a", {21, 34})});
+  m.input("x", kFloat, {"?", "?"});
+  EXPECT_THAT(import(m.bytes()).guess, HasSubstr("x[1] = 34"));
+}
+
+TEST(Extents, TheErrorAfterAGuessNamesTheOption) {
+  // No extent fits two tables of different lengths.
+  ModelWriter m = model_of({{"Add", {"x", "a"}, {"p"}, {}, "", ""}, {"Add", {"p", "b"}, {"y"}, {}, "", ""}},
+                           {floats_tensor("a", {21}), floats_tensor("b", {34})});
+  m.input("x", kFloat, {"batch", "steps"});
+  const Error error = test::error_of([&] { import(m.bytes()); });
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidNode);
+  EXPECT_THAT(error.what(), HasSubstr("steps = "));
+  EXPECT_THAT(error.what(), HasSubstr("guessed; --shape x=1,"));
+}
+
+TEST(Extents, ABranchThatHoldsIsPreferred) {
+  const auto branch = [](const char* name, int64_t window) {
+    ModelWriter b = model_of({{"Conv", {"x", "w"}, {"y"}, {}, "", ""}}, {floats_tensor("w", {1, 1, window})});
+    b.nodes.push_back({"ReduceMax", {"y"}, {"z"}, {}, "", ""});
+    b.outputs = {value_info("z", tensor_type(kFloat, {}, false))};
+    std::string bytes;
+    pbf_writer writer(bytes);
+    writer.add_string(1, name);
+    writer.add_message(6, b.graph_bytes());
+    writer.add_enum(20, 5);
+    return bytes;
+  };
+  ModelWriter m = model_of({{"If", {"c"}, {"y"}, {branch("then_branch", 8), branch("else_branch", 300)}, "", ""}});
+  m.input("x", kFloat, {1, 1, "t"});
+  m.input("c", kBool, {});
+  const Imported model = import(m.bytes());
+  EXPECT_GE(shape_of(model, "x")[2], 300);
+  EXPECT_TRUE(model.failing_branches.empty());
+  ImportOptions options;
+  options.shapes = {{"x", {1, 1, 10}}};
+  EXPECT_EQ(import(m.bytes(), options).failing_branches.size(), 1u);
+}
+
+}  // namespace
+}  // namespace heddle::onnx::testing
