@@ -174,6 +174,17 @@ onnx::Imported Session::import(const CompileOptions& options) {
 
 namespace {
 
+void add_machine_code(const KernelSet& kernels, const Target& target, const CompileOptions& options,
+                      CompileReport& report, runtime::Plan& plan) {
+  const auto told = [&](size_t done, size_t count, double share) {
+    if (options.progress) options.progress(fmt::format("kernels {} of {}", done, count), 0.4 + 0.59 * share);
+  };
+  MachineCode code = compile_kernels(kernels, target, Target::host_cpu().cpu.threads, options.use_cache, told);
+  report.library_from_cache = code.from_cache;
+  plan.library = std::move(code.library);
+  plan.cubins = std::move(code.cubins);
+}
+
 // `guess` is what the import took for open extents.
 CompiledModel compile_stages(const std::string& path, const CompileOptions& options, bool with_kernels,
                              bool with_constants, Session* session, std::string& guess) {
@@ -239,14 +250,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   report.distinct_kernels = kernels.size();
   if (with_kernels && kernels.size() > 0) {
     stages.begin("kernels", 0.4);
-    const auto told = [&](size_t done, size_t count, double share) {
-      if (options.progress) options.progress(fmt::format("kernels {} of {}", done, count), 0.4 + 0.59 * share);
-    };
-    MachineCode code =
-        compile_kernels(kernels, settings.target, Target::host_cpu().cpu.threads, options.use_cache, told);
-    report.library_from_cache = code.from_cache;
-    plan.library = std::move(code.library);
-    plan.cubins = std::move(code.cubins);
+    add_machine_code(kernels, settings.target, options, report, plan);
   }
   stages.end();
   runtime::validate(plan);
