@@ -55,9 +55,9 @@ size_t distinct_origins(const ir::Graph& graph) {
   return ids.size();
 }
 
-// Values of which one alone fits no machine. Passes compute with sizes and make larger values of them: within this
-// bound nothing overflows.
-void check_values(const std::string& model, const ir::Graph& graph) {
+// Throws kOutOfMemory for a value that fits no machine, before passes make larger ones of it: within this bound their
+// sizes do not overflow.
+void check_extents(const std::string& model, const ir::Graph& graph) {
   constexpr int64_t kMost = int64_t{1} << 54;
   const std::vector<bool> live = ir::live_nodes(graph);
   for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
@@ -202,7 +202,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   report.model_nodes = distinct_origins(imported.graph);
   add_remarks(imported, report);
   check_memory(path, constant_bytes(imported.graph), "the weights");
-  check_values(path, imported.graph);
+  check_extents(path, imported.graph);
 
   stages.begin("passes", 0.1);
   passes::PipelineOptions pipeline;
