@@ -128,7 +128,7 @@ void check_values(const std::string& model, const ir::Graph& graph, const Target
       const int64_t bytes = runtime::dense_bytes(graph.dtype(v), graph.shape(v));
       if (bytes >= 0 && bytes <= (stored[v] ? memory : kMostBytes)) continue;
       fail(ErrorCode::kOutOfMemory, model,
-           fmt::format("a result of {} is {}, {:.1f} GB are available", to_string(node.op), to_string(graph.type(v)),
+           fmt::format("{} makes a value {}, {:.1f} GB are available", to_string(node.op), to_string(graph.type(v)),
                        static_cast<double>(memory) * 1e-9),
            "Reduce the batch or the sequence length (--shape)");
     }
