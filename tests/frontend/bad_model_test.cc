@@ -177,6 +177,16 @@ TEST(BadModel, NodesThatBreakTheirRules) {
   EXPECT_THAT(error_of(m.bytes(), ErrorCode::kInvalidNode), AllOf(HasSubstr("act"), HasSubstr("no output 1")));
 }
 
+TEST(BadModel, AnOperandWithoutTheDimensionThatItsOperatorCountsOn) {
+  ModelWriter m = relu_model();
+  m.opsets = {{"", 23}};
+  m.inputs = {value_info("x", tensor_type(kFloat, {2, 3, 5, 4}))};
+  m.initializers = {raw_tensor<float>("angle", kFloat, {2}, {1, 2})};
+  m.nodes = {{"RotaryEmbedding", {"x", "angle", "angle"}, {"y"}, {}, "turn", ""}};
+  EXPECT_THAT(error_of(m.bytes(), ErrorCode::kInvalidNode),
+              AllOf(HasSubstr("turn"), HasSubstr("[2]"), HasSubstr("no dimension 2")));
+}
+
 TEST(BadModel, HugeConstantsAreNotComputed) {
   ModelWriter m = relu_model();
   m.initializers = {raw_tensor<int64_t>("s", kInt64, {2}, {int64_t{1} << 24, int64_t{1} << 24})};

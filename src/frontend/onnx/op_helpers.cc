@@ -38,20 +38,32 @@ void check_table(const NodeContext& ctx, const Shape& shape) {
            "Reduce the input's shape");
 }
 
+// A dimension that the model names, or that an operator's rule counts on.
+static void check_dimension(const Shape& shape, int64_t dim, int64_t count) {
+  if (dim >= 0 && dim < count) return;
+  fail(ErrorCode::kInvalidNode, "", fmt::format("an operand of shape {} has no dimension {}", to_string(shape), dim));
+}
+
 ValueId per_channel(ir::Builder& b, ValueId vector, int64_t rank) {
   Shape shape(static_cast<size_t>(rank), 1);
-  shape.at(1) = element_count(b.shape(vector));
+  check_dimension(shape, 1, rank);
+  shape[1] = element_count(b.shape(vector));
   return b.reshape(vector, std::move(shape));
 }
 
 ValueId unsqueeze(ir::Builder& b, ValueId x, const Ints& axes) {
   Shape shape = b.shape(x);
-  for (const int64_t axis : axes) shape.insert(shape.begin() + axis, 1);
+  for (const int64_t axis : axes) {
+    check_dimension(shape, axis, static_cast<int64_t>(shape.size()) + 1);
+    shape.insert(shape.begin() + axis, 1);
+  }
   return b.reshape(x, std::move(shape));
 }
 
 ValueId move_axis(ir::Builder& b, ValueId x, int64_t axis, int64_t to) {
   Ints perm = int_range(b.rank(x));
+  check_dimension(b.shape(x), axis, b.rank(x));
+  check_dimension(b.shape(x), to, b.rank(x));
   perm.erase(perm.begin() + axis);
   perm.insert(perm.begin() + to, axis);
   return b.transpose(x, std::move(perm));
