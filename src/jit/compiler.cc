@@ -135,8 +135,9 @@ std::string build_somewhere(const Compiler& compiler, const Recipe& recipe, cons
   return build(compiler, recipe, units, jobs, false);
 }
 
-void check_library(const Compiler& compiler, const std::string& bytes, const Symbols& symbols) {
+void check_library(const Compiler& compiler, const Recipe& recipe, const std::string& bytes, const Symbols& symbols) {
   try {
+    if (!recipe.loads_here) return check_whole(bytes);
     const auto library = Library::load(bytes);
     for (const std::string& symbol : symbols) library->find(symbol);
   } catch (const Error& error) {
@@ -211,7 +212,7 @@ std::vector<std::string> compile_flags(const CpuTarget& target) {
 CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache,
                         const Symbols& symbols) {
   HEDDLE_CHECK(target.kind == TargetKind::kCpu);
-  return compile(units, Recipe{compile_flags(target.cpu), {""}, {}, {}}, jobs, use_cache, symbols);
+  return compile(units, Recipe{compile_flags(target.cpu)}, jobs, use_cache, symbols);
 }
 
 CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
@@ -234,13 +235,13 @@ CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, in
   const Cache cache = Cache::of_user();
   if (!use_cache) {
     library.bytes = build_somewhere(compiler, recipe, units, jobs, use_cache);
-    check_library(compiler, library.bytes, symbols);
+    check_library(compiler, recipe, library.bytes, symbols);
   } else if (!take_cached(cache, key, library)) {
     FileLock lock = cache.lock(EntryKind::kLibrary, key);
     if (!lock.waited() || !take_cached(cache, key, library)) {
       if (lock.waited()) lock.release();  // who made it could not store it: all who waited make their own now
       library.bytes = build_somewhere(compiler, recipe, units, jobs, use_cache);
-      check_library(compiler, library.bytes, symbols);
+      check_library(compiler, recipe, library.bytes, symbols);
       if (cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
     }
   }

@@ -27,8 +27,9 @@ std::vector<std::string> compile_flags(const CpuTarget& target);
 struct Recipe {
   std::vector<std::string> flags;
   std::vector<std::string> header_folders = {""};  // searched in order; below the folder that holds the tile headers
-  std::vector<std::string> link_flags;
+  std::vector<std::string> link_flags = {};
   std::function<void(size_t unit)> compiled = {};  // told of each unit that is compiled, on the thread that compiled it
+  bool loads_here = true;  // false: whoever runs the library completes its symbols first (src/emulator/module.h)
 };
 
 struct CompiledLibrary {

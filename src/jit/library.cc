@@ -76,10 +76,13 @@ std::shared_ptr<const Library> Library::load(std::string_view bytes) {
   return library;
 }
 
+void check_whole(std::string_view bytes) {
+  if (!is_cut_off(bytes)) return;
+  fail(ErrorCode::kDamagedArtefact, "kernel library", "it is cut off", "Compile the model again on this machine");
+}
+
 std::shared_ptr<const Library> Library::load_new(std::string_view bytes) {
-  if (is_cut_off(bytes)) {
-    fail(ErrorCode::kDamagedArtefact, "kernel library", "it is cut off", "Compile the model again on this machine");
-  }
+  check_whole(bytes);
   const int fd = open_memory(bytes);
   if (fd >= 0) {
     void* handle = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -11,6 +11,9 @@ namespace heddle::jit {
 // and is 64-byte aligned.
 using Kernel = void (*)(void* const* operands, void* scratch, int64_t begin, int64_t end);
 
+// Throws kDamagedArtefact for a shared object that lacks a part of what its headers name.
+void check_whole(std::string_view bytes);
+
 // A shared object loaded from memory, without a file on disk.
 class Library {
  public:
