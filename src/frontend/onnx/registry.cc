@@ -1,4 +1,5 @@
 #include <array>
+#include <cstdint>
 #include <unordered_map>
 #include <vector>
 
