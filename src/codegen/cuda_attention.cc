@@ -1,7 +1,6 @@
 #include "codegen/cuda_attention.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numbers>
 
 #include "base/check.h"
@@ -10,6 +9,15 @@
 #include "codegen/cuda_epilogue.h"
 #include "codegen/includes.h"
 #include "schedule/cuda_gemm.h"
+#include "target/argument_block.h"
+
+namespace heddle {
+
+// All members have four bytes, one of them is a float.
+template <>
+inline constexpr bool kNamesPadding<tile::AttentionArgs> = alignof(tile::AttentionArgs) == 4;
+
+}  // namespace heddle
 
 namespace heddle::codegen {
 namespace {
@@ -41,13 +49,6 @@ std::string kernel_text(const std::string& symbol) {
       symbol);
 }
 
-template <typename T>
-std::vector<uint8_t> bytes_of(const T& value) {
-  std::vector<uint8_t> bytes(sizeof(T));
-  std::memcpy(bytes.data(), &value, sizeof(T));
-  return bytes;
-}
-
 CudaLaunch launch_of(const AttentionDesc& a, const Config& c, const CudaTarget& target, const std::string& symbol) {
   const int64_t depth = round_up(a.depth, 16), width = round_up(a.width, 16);
   const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
@@ -70,7 +71,7 @@ CudaLaunch launch_of(const AttentionDesc& a, const Config& c, const CudaTarget& 
       static_cast<int>(c.tile_m), static_cast<int>(c.tile_n), static_cast<int>(depth), static_cast<int>(width),
       a.k_along_depth(), a.v_along_width(), static_cast<int>(c.splits), static_cast<int>(c.stages)));
   launch.maps = {q.map, k.map, v.map};
-  launch.arguments = {bytes_of(args)};
+  launch.arguments = {argument_bytes(args)};
   return launch;
 }
 

@@ -1,13 +1,13 @@
 #include "codegen/cuda_separate.h"
 
 #include <cstddef>
-#include <cstring>
 
 #include "base/check.h"
 #include "base/divide.h"
 #include "codegen/scalar.h"
 #include "codegen/stitch.h"
 #include "codegen/writer.h"
+#include "target/argument_block.h"
 #include "tile/core/cuda_separate.h"
 
 namespace heddle::codegen {
@@ -37,8 +37,7 @@ CudaLaunch launch_of(const Args& args, const Config& config) {
   CudaLaunch launch;
   launch.grid[0] = static_cast<uint32_t>(config.tasks);
   launch.block = static_cast<uint32_t>(config.tile_m);
-  launch.arguments = {std::vector<uint8_t>(sizeof(Args))};
-  std::memcpy(launch.arguments[0].data(), &args, sizeof(Args));
+  launch.arguments = {argument_bytes(args)};
   return launch;
 }
 

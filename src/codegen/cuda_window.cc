@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 
 #include "base/divide.h"
 #include "codegen/cuda_epilogue.h"
 #include "codegen/cuda_tile.h"
 #include "codegen/writer.h"
+#include "target/argument_block.h"
 #include "tile/core/cuda_window.h"
 
 namespace heddle::codegen {
@@ -120,9 +120,7 @@ CudaLaunch launch_of(Args args, const WindowDesc& w, const Config& config, const
   launch.symbol = symbol;
   launch.block = static_cast<uint32_t>(config.tile_m);
   launch.grid[0] = static_cast<uint32_t>(ceil_div(args.items, config.tile_m));
-  std::vector<uint8_t> bytes(sizeof(Args));
-  std::memcpy(bytes.data(), &args, sizeof(Args));
-  launch.arguments = {std::move(bytes)};
+  launch.arguments = {argument_bytes(args)};
   launch.pointers = {{0, offsetof(Args, x), 0}};
   if (w.filters) launch.pointers.push_back({0, offsetof(Args, filters), static_cast<int>(w.filter_operand)});
   return launch;

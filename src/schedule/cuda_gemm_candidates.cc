@@ -1,7 +1,6 @@
 // Which configurations a problem may take, and the launches of one.
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "schedule/cuda_gemm_classes.h"
 #include "schedule/cuda_gemm_parts.h"
 #include "schedule/cuda_reduce.h"
+#include "target/argument_block.h"
 #include "tile/core/cuda_operand.h"
 
 namespace heddle::schedule {
@@ -164,13 +164,6 @@ std::vector<int> splits_of(const CudaGemmProblem& p, const Tile& tile, int64_t m
     }
   }
   return splits;
-}
-
-template <typename T>
-std::vector<uint8_t> bytes_of(const T& value) {
-  std::vector<uint8_t> bytes(sizeof(T));
-  std::memcpy(bytes.data(), &value, sizeof(T));
-  return bytes;
 }
 
 TensorMapDesc::Element element_of(const CudaGemmProblem& p) {
@@ -334,7 +327,7 @@ void add_repack(CudaGemmLaunches& result, const CudaGemmProblem& p, Operand& a, 
   if (parts == 0) return;
   launch.symbol = "gemm_repack";
   launch.block = tile::kGemmRepackThreads;
-  launch.arguments = {bytes_of(args)};
+  launch.arguments = {argument_bytes(args)};
   result.launches.push_back(std::move(launch));
 }
 
@@ -389,9 +382,9 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   }
   if (brings_near(p, c)) launch.maps.push_back(near_map(p));
   set_divisors(args);
-  launch.arguments = {bytes_of(args)};
+  launch.arguments = {argument_bytes(args)};
   if (c.store == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), kOperandD});
-  if (p.windows) launch.arguments.push_back(bytes_of(windows_args(p)));
+  if (p.windows) launch.arguments.push_back(argument_bytes(windows_args(p)));
   if (c.store == GemmStore::kPartial || c.stream)
     launch.pointers.push_back({0, offsetof(GemmArgs, partial), kWorkspace});
   return launch;

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <numeric>
 
 #include "base/divide.h"
+#include "target/argument_block.h"
 
 namespace heddle::schedule {
 namespace {
@@ -86,8 +86,7 @@ CudaLaunch class_copies_launch(const CudaGemmProblem& p, bool swapped, int works
   launch.early = true;
   launch.block = tile::kGemmRepackThreads;
   launch.grid[0] = static_cast<uint32_t>(ceil_div(args.total, tile::kGemmRepackThreads * tile::kGemmRepackChunks));
-  launch.arguments = {std::vector<uint8_t>(sizeof(args))};
-  std::memcpy(launch.arguments[0].data(), &args, sizeof(args));
+  launch.arguments = {argument_bytes(args)};
   launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmClassCopiesArgs, from)), b.operand},
                      {0, static_cast<int>(offsetof(tile::GemmClassCopiesArgs, to)), workspace}};
   return launch;

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 
 #include "base/divide.h"
 #include "schedule/cuda_gemm_classes.h"
 #include "schedule/cuda_reduce.h"
+#include "target/argument_block.h"
 
 namespace heddle::schedule {
 namespace {
@@ -220,8 +220,7 @@ void set_parts_launch(CudaLaunch& launch, const CudaGemmProblem& p, const CudaGe
   launch.cluster = static_cast<uint32_t>(c.parts);
   launch.block = static_cast<uint32_t>(parts_threads(c, p));
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
-  launch.arguments = {std::vector<uint8_t>(sizeof(args))};
-  std::memcpy(launch.arguments[0].data(), &args, sizeof(args));
+  launch.arguments = {argument_bytes(args)};
   launch.pointers.clear();
   if (c.splits > 1) launch.pointers = {{0, offsetof(tile::GemmPartsArgs, partial), workspace}};
 }

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
 
 #include "base/divide.h"
 #include "schedule/cuda_engine.h"
 #include "schedule/cuda_reduce.h"
+#include "target/argument_block.h"
 #include "tile/core/cuda_gemm.h"
 
 namespace heddle::schedule {
@@ -203,8 +203,7 @@ CudaLaunch lines_launch(const CudaTileProblem& p, const CudaTileConfig& c, int w
   launch.cluster = static_cast<uint32_t>(c.parts);
   launch.block = static_cast<uint32_t>(c.threads());
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
-  launch.arguments = {std::vector<uint8_t>(sizeof(args))};
-  std::memcpy(launch.arguments[0].data(), &args, sizeof(args));
+  launch.arguments = {argument_bytes(args)};
   if (c.splits > 1) launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmPartsArgs, partial)), workspace}};
   return launch;
 }

@@ -2,22 +2,15 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <numeric>
 
 #include "base/check.h"
+#include "target/argument_block.h"
 #include "tile/core/cuda_operand.h"
 
 namespace heddle::schedule {
 namespace {
-
-template <typename T>
-std::vector<uint8_t> bytes_of(const T& value) {
-  std::vector<uint8_t> bytes(sizeof(T));
-  std::memcpy(bytes.data(), &value, sizeof(T));
-  return bytes;
-}
 
 // The widest piece, in elements, that all of these numbers of elements are multiples of.
 int widest(DType element, int alignment, std::initializer_list<int64_t> numbers) {
@@ -90,7 +83,7 @@ CudaOperand matrix_operand(const CudaMatrix& m, int operand) {
   args.leading = m.leading;
   args.rows = narrow(m.rows);
   args.k = narrow(m.k);
-  o.block = bytes_of(args);
+  o.block = argument_bytes(args);
   o.pointers = {{0, static_cast<int>(offsetof(tile::GemmMatrixArgs, data)), operand}};
   o.bytes = static_cast<double>(m.rows) * static_cast<double>(m.k) * static_cast<double>(size_of(m.element)) *
             (m.batch > 1 && m.stride == 0 ? 1.0 : static_cast<double>(m.batch));
@@ -140,7 +133,7 @@ CudaOperand image_operand(const CudaImage& image, int operand) {
     args.before[d] = narrow(i.before[at]);
     args.after[d] = narrow(i.after[at]);
   }
-  o.block = bytes_of(args);
+  o.block = argument_bytes(args);
   o.pointers = {{0, static_cast<int>(offsetof(tile::GemmImageArgs, data)), operand}};
   o.bytes = static_cast<double>(pixels) * static_cast<double>(i.channels * i.groups) *
             static_cast<double>(size_of(i.element));

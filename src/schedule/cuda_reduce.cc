@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 
+#include "target/argument_block.h"
 #include "tile/core/cuda_gemm.h"
 
 namespace heddle::schedule {
@@ -22,8 +22,7 @@ CudaLaunch reduce_launch(const PartialSums& sums, int parts, const CudaTarget& t
   launch.block = 128;
   const int64_t blocks = (sums.part() / 4 + launch.block - 1) / launch.block;
   launch.grid[0] = static_cast<uint32_t>(std::clamp<int64_t>(blocks, 1, int64_t{target.sms} * 16));
-  launch.arguments.emplace_back(sizeof(args));
-  std::memcpy(launch.arguments[0].data(), &args, sizeof(args));
+  launch.arguments = {argument_bytes(args)};
   if (parts > 0) launch.pointers = {{0, offsetof(tile::GemmReduceArgs, partial), workspace}};
   return launch;
 }

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "base/check.h"
 #include "schedule/cuda_engine.h"
 #include "schedule/cuda_reduce.h"
+#include "target/argument_block.h"
 #include "tile/core/cuda_gemm.h"
 
 namespace heddle::schedule {
@@ -39,13 +39,6 @@ std::string reject(const CudaTileConfig& c, const CudaTileProblem& p, const Cuda
     if (p.sum_bytes() * sums.part() * c.splits > kMaxWorkspace) return "the partial sums exceed the workspace";
   }
   return {};
-}
-
-template <typename T>
-std::vector<uint8_t> bytes_of(const T& value) {
-  std::vector<uint8_t> bytes(sizeof(T));
-  std::memcpy(bytes.data(), &value, sizeof(T));
-  return bytes;
 }
 
 void add_operand(CudaLaunch& launch, const CudaOperand& o) {
@@ -176,7 +169,7 @@ CudaLaunch tiles_launch(const CudaTileProblem& p, const CudaTileConfig& c, int w
   launch.grid[0] = static_cast<uint32_t>(tiles_of(p, c) * c.splits);
   launch.block = static_cast<uint32_t>(c.threads());
   launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
-  launch.arguments = {bytes_of(args)};
+  launch.arguments = {argument_bytes(args)};
   if (c.splits > 1) launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmArgs, partial)), workspace}};
   return launch;
 }

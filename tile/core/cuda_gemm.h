@@ -202,6 +202,7 @@ struct GemmPartsArgs {
   int32_t m, n;
   int32_t k_each, k_more;
   int32_t splits;          // parts of k beyond the cluster
+  int32_t unused;
   void* partial;           // kPartial: as GemmArgs has it
   int64_t p_row, p_batch;  // strides in elements
   int64_t p_split;

@@ -27,6 +27,7 @@ struct ScatterElementsArgs {
   int64_t step;     // from one index of a column to the next one
   int32_t shares;
   int32_t inner_dims, dims;  // those of `inner`, last first, then those of `outer`
+  int32_t unused;
   ScatterDim dim[kScatterMostDims];
 };
 
@@ -34,7 +35,7 @@ struct ScatterElementsArgs {
 struct ScatterNdArgs {
   ScatterArgs common;
   int64_t block_rows, chunk, chunks;
-  int32_t depth;
+  int32_t depth, unused;
   int64_t extent[kScatterMostDims];
 };
 inline constexpr int kScatterChunk = 512;  // tuples whose rows a block has in shared memory

@@ -30,6 +30,7 @@ struct SlideArgs {
   int32_t across, down;           // threads along a row of outputs and along a column
   int32_t in[2], out[2], low[2];  // of one image: rows, columns
   GemmDivisor by_pieces, by_across, by_down;
+  int32_t unused;
 };
 static_assert(sizeof(SlideArgs) == 104);
 
