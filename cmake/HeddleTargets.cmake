@@ -34,6 +34,7 @@ if(HEDDLE_SANITIZE)
   target_compile_options(heddle_options INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
                                                   -fno-omit-frame-pointer)
   target_link_options(heddle_options INTERFACE -fsanitize=address,undefined)
+  target_compile_definitions(heddle_options INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
 # heddle_library(NAME [DEPS lib...] [EXTERNAL lib...]): all .cc files below the calling folder become heddle_NAME.
@@ -67,6 +68,8 @@ function(heddle_test NAME)
   file(GLOB SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   add_executable(${NAME}_tests ${SOURCES})
   target_link_libraries(${NAME}_tests PRIVATE heddle_options GTest::gtest_main GTest::gmock)
+  # Tests run for less time than optimising them takes.
+  target_compile_options(${NAME}_tests PRIVATE $<$<CONFIG:Release>:-O1>)
   foreach(DEP ${ARG_DEPS})
     target_link_libraries(${NAME}_tests PRIVATE heddle_${DEP})
   endforeach()

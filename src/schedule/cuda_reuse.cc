@@ -226,7 +226,7 @@ bool CudaDrafts::is_streamed(ExprId e) const {
   uint64_t grid = mapping_.fixed;
   for (const GridDim& d : mapping_.grid) grid |= bit(d.var);
   for (VarId v = 0; v < 64; ++v) {
-    if (pool_.indices.extent(v) == 1) grid &= ~bit(v);
+    if ((grid & bit(v)) && pool_.indices.extent(v) == 1) grid &= ~bit(v);
   }
   return grid == 0 || (pool_.vars(e) & grid) != 0;
 }
