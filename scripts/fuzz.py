@@ -58,6 +58,7 @@ def arguments():
         parser.add_argument(f"--{name}", type=int, default=count, metavar="N", help=f"cases (default: {count})")
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/debug")
     parser.add_argument("--state", type=pathlib.Path, default=ROOT / "build/fuzz", help="folder for progress and failures")
+    parser.add_argument("--label", help="name of the build in the report (default: the commit, and whether sanitized)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no cases of an attack after this time")
     parser.add_argument("--report", type=pathlib.Path, help="write this page and run nothing")
@@ -78,7 +79,7 @@ def run(options):
         sys.exit(f"fuzz: there is no {program}; build it, or name another folder with --build")
     failures = options.state / "failures"
     failures.mkdir(parents=True, exist_ok=True)
-    label = build_label(options.build)
+    label = options.label or build_label(options.build)
     environment = dict(os.environ, HEDDLE_CACHE_DIR=str(options.state / "cache"))
     emulator = ROOT / "build/release/libheddle_cuda_emulator.so"
     if "HEDDLE_CUDA_DRIVER" not in environment and emulator.exists():
