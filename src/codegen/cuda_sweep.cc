@@ -85,8 +85,8 @@ void CudaSweepWriter::declare_carried() {
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions) {
       if (r.over != Over::kCarried) continue;
-      out_.line("{} a{}[{}];  // {}", accumulator_type(r, stage.spread.vector), r.local, steps(stage.spread),
-                r.comment);
+      out_.line("{} a{}[{}];  {}", accumulator_type(r, stage.spread.vector), r.local, steps(stage.spread),
+                comment_of(r.comment));
     }
   }
 }

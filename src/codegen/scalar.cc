@@ -150,7 +150,7 @@ TextValue ScalarEmitter::write(ExprId e) {
 std::string ScalarEmitter::declare(ExprId e, const std::string& text) {
   const std::string name = fmt::format("t{}", next_++);
   const std::string* what = pool_.description(e);
-  out_.line("const auto {} = {};{}", name, text, what ? "  // " + *what : "");
+  out_.line("const auto {} = {};{}", name, text, what ? "  " + comment_of(*what) : "");
   return name;
 }
 

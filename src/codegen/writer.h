@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace heddle::codegen {
+
+// `text`, of which a model may have said parts (the operators that a value comes from), as a comment: nothing in it
+// ends the comment's line or joins it to the next one.
+std::string comment_of(std::string_view text);
 
 // Builds indented program text.
 class Writer {
@@ -28,7 +33,7 @@ class Writer {
     --depth_;
     raw(text);
   }
-  void comment(const std::string& text) { raw("// " + text); }
+  void comment(std::string_view text) { raw(comment_of(text)); }
   const std::string& text() const { return text_; }
 
  private:
