@@ -58,6 +58,31 @@ CLI::App* add_model_command(CLI::App& app, Arguments& a, Command command, Comman
   return sub;
 }
 
+void add_explain(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App* explain = add_model_command(app, a, explain_command, chosen, "explain", "Show what was fused, and why");
+  add_inputs(explain, a);
+  explain->add_flag("--measure", a.measure, "Compile and time every kernel, too");
+  explain->add_flag("-v,--verbose", a.verbose, "Every group, kernel and decision, too");
+  explain->add_option("--svg", a.svg, "Write a picture of the graph")->type_name("FILE");
+  CLI::Option* json = explain->add_flag("--json", a.json, "Print JSON");
+  // A flag, which takes a value behind "=" only: what follows it may be the model.
+  explain
+      ->add_flag(std::string("--kernels{") + kAllKernels + "}", a.kernels,
+                 "Print the texts of all kernels; --kernels=N: of number N of those that -v lists")
+      ->excludes(json);
+}
+
+void add_compile(CLI::App& app, Arguments& a, Command& chosen) {
+  CLI::App* compile = add_model_command(app, a, compile_command, chosen, "compile", "Write a plan file");
+  CLI::Option* plan = compile->add_option("-o,--output", a.output, "The plan file")->type_name("FILE");
+  CLI::Option* emit =
+      compile->add_option("--emit", a.emit, "Write the text of each kernel into this folder")->type_name("DIR");
+  compile->callback([&a, &chosen, plan, emit] {
+    if (plan->count() + emit->count() == 0) throw CLI::RequiredError("--output or --emit");
+    chosen = compile_command;
+  });
+}
+
 void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* inspect = add_model_command(app, a, inspect_command, chosen, "inspect",
                                         "Show inputs, outputs, operators and needs of a model; compiles nothing");
@@ -80,12 +105,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   add_inputs(verify, a);
   verify->add_flag("--json", a.json, "Print JSON");
 
-  CLI::App* explain = add_model_command(app, a, explain_command, chosen, "explain", "Show what was fused, and why");
-  add_inputs(explain, a);
-  explain->add_flag("--measure", a.measure, "Compile and time every kernel, too");
-  explain->add_flag("-v,--verbose", a.verbose, "Every group, kernel and decision, too");
-  explain->add_option("--svg", a.svg, "Write a picture of the graph")->type_name("FILE");
-  explain->add_flag("--json", a.json, "Print JSON");
+  add_explain(app, a, chosen);
 
   CLI::App* tune = add_model_command(app, a, tune_command, chosen, "tune",
                                      "Measure the configurations of its kernels; later compilations use the winners");
@@ -96,8 +116,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   tune->add_flag("--again", a.again, "Measure what is known already too");
   tune->add_flag("--json", a.json, "Print JSON");
 
-  CLI::App* compile = add_model_command(app, a, compile_command, chosen, "compile", "Write a plan file");
-  compile->add_option("-o,--output", a.output, "The plan file")->type_name("FILE")->required();
+  add_compile(app, a, chosen);
 
   CLI::App* opt = app.add_subcommand("opt", "Run passes over textual IR");
   opt->add_option("FILE", a.model, "Textual IR (.hir); - for standard input")->type_name("FILE");

@@ -25,6 +25,8 @@ struct KernelArguments {
   bool verify = false, all = false, compile_only = false, predict = false;
 };
 
+inline constexpr const char* kAllKernels = "all";
+
 // What the command line said, over all commands; each command reads what concerns it.
 struct Arguments {
   const CLI::App* app = nullptr;  // the command line itself
@@ -40,6 +42,8 @@ struct Arguments {
   std::string svg;         // inspect, explain
   bool measure = false;    // explain
   bool verbose = false;    // explain
+  std::string kernels;     // explain: kAllKernels or a number; "": none
+  std::string emit;        // compile: a folder
   double seconds = 2;      // bench
   double budget = 60;      // tune
   int candidates = 12;     // tune

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/file.h"
+#include "cli/kernel_texts.h"
 #include "cli/overview.h"
 #include "cli/support.h"
 #include "driver/collapse.h"
@@ -116,20 +118,7 @@ void print_stitch_kernel(const driver::KernelReport& kernel, const std::string& 
   }
 }
 
-// How a kernel is spread over the machine.
-std::string grid_text(const driver::KernelReport& kernel) {
-  if (kernel.launches.empty()) return fmt::format("{} tasks", kernel.tasks);
-  std::string text;
-  for (const CudaLaunch& launch : kernel.launches) {
-    if (!text.empty()) text += "; then ";
-    text += fmt::format("{}x{}x{} blocks of {} threads", launch.grid[0], launch.grid[1], launch.grid[2], launch.block);
-    if (launch.cluster > 1) text += fmt::format(" in clusters of {}", launch.cluster);
-    if (launch.shared_bytes > 0) text += ", shared " + human_bytes(launch.shared_bytes);
-  }
-  return text;
-}
-
-void print_group(const GroupReport& group, size_t index, const std::string& indent) {
+void print_group(const GroupReport& group, const KernelTexts& texts, size_t index, const std::string& indent) {
   const std::string deeper = indent + std::string(static_cast<size_t>(group.depth) * 2, ' ');
   const std::string kind = group.view ? "view" : std::string(to_string(group.kind));
   std::string inside;
@@ -144,8 +133,8 @@ void print_group(const GroupReport& group, size_t index, const std::string& inde
   }
   for (const driver::KernelReport& kernel : group.kernels) {
     const std::string algorithm = kernel.algorithm.empty() ? "" : kernel.algorithm + ", ";
-    print_line(fmt::format("{}    kernel {} [{}]: {}{}, floor {}{}", deeper, kernel.label, kernel.symbol, algorithm,
-                           grid_text(kernel), human_seconds(kernel.floor_seconds),
+    print_line(fmt::format("{}    kernel {}: {} [{}]: {}{}, floor {}{}", deeper, texts.numbers_of(kernel), kernel.label,
+                           kernel.symbol, algorithm, grid_text(kernel), human_seconds(kernel.floor_seconds),
                            stitch ? "" : measured_text(kernel.measured_seconds)));
     if (stitch) {
       print_stitch_kernel(kernel, deeper + "    ");
@@ -162,18 +151,18 @@ void print_group(const GroupReport& group, size_t index, const std::string& inde
   for (const std::string& note : group.notes) print_line(fmt::format("{}    - {}", deeper, note));
 }
 
-void print_groups(const CompileReport& report) {
+void print_groups(const CompileReport& report, const KernelTexts& texts) {
   print_line("\nGroups");
   std::vector<std::string> signatures;
   for (const GroupReport& group : report.groups) signatures.push_back(signature(group));
   size_t next = 0;
   for (const driver::Repeat& repeat : driver::find_repeats(signatures)) {
-    for (; next < repeat.begin; ++next) print_group(report.groups[next], next, "");
+    for (; next < repeat.begin; ++next) print_group(report.groups[next], texts, next, "");
     print_line(fmt::format("{} times:", repeat.count));
-    for (; next < repeat.begin + repeat.period; ++next) print_group(report.groups[next], next, "  ");
+    for (; next < repeat.begin + repeat.period; ++next) print_group(report.groups[next], texts, next, "  ");
     next = repeat.begin + repeat.period * repeat.count;
   }
-  for (; next < report.groups.size(); ++next) print_group(report.groups[next], next, "");
+  for (; next < report.groups.size(); ++next) print_group(report.groups[next], texts, next, "");
 }
 
 void print_decisions(const CompileReport& report) {
@@ -289,6 +278,24 @@ void print_report(const CompileReport& report) {
                             {"stages", std::move(stages)}});
 }
 
+// `which`: a number; "all".
+void print_kernels(const KernelTexts& texts, const std::string& which) {
+  size_t number = 0;
+  const char* end = which.data() + which.size();
+  const auto [stop, error] = std::from_chars(which.data(), end, number);
+  const bool all = which == kAllKernels;
+  if (!all && (error != std::errc() || stop != end || number < 1 || number > texts.size())) {
+    fail(ErrorCode::kInvalidArgument, "--kernels=" + which,
+         fmt::format("the model has {} kernels, numbered from 1", texts.size()), "`heddle explain -v` lists them");
+  }
+  for (size_t n = all ? 1 : number; n <= (all ? texts.size() : number); ++n) {
+    if (n > 1 && all) print_line("");
+    print_line(fmt::format("kernel {}: {}", n, texts.file_name(n)), Style::kBold);
+    // Comments, which have the model's names, are printable.
+    print_raw(texts.file(n));
+  }
+}
+
 }  // namespace
 
 int explain_command(const Arguments& arguments) {
@@ -308,13 +315,17 @@ int explain_command(const Arguments& arguments) {
     print_report(model.report);
     return 0;
   }
+  if (!arguments.kernels.empty()) {
+    print_kernels(KernelTexts(model, settings.target), arguments.kernels);
+    return 0;
+  }
   print_overview(model.report, settings.target.cpu.threads);
   for (const std::string& remark : model.report.remarks) print_line("note: " + remark);
   if (!arguments.svg.empty()) print_line("picture: " + arguments.svg);
   if (arguments.verbose) {
     print_line("");
     print_summary(model.report);
-    print_groups(model.report);
+    print_groups(model.report, KernelTexts(model, settings.target));
     print_decisions(model.report);
     print_stages(model.report);
   }

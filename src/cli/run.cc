@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/file_names.h"
+#include "cli/kernel_texts.h"
 #include "cli/npy.h"
 #include "cli/support.h"
 #include "driver/model_impl.h"
@@ -162,6 +163,8 @@ int run_command(const Arguments& arguments) {
 
 int compile_command(const Arguments& arguments) {
   const Prepared prepared = prepare(arguments);
+  if (!arguments.emit.empty()) emit_kernels(arguments.model, prepared.options, arguments.emit);
+  if (arguments.output.empty()) return 0;
   // No Model: a plan can be made for a GPU that this machine lacks.
   std::string cached;
   const auto plan = runtime::is_plan_file(arguments.model)

@@ -23,6 +23,8 @@ class KernelSet {
  public:
   // Returns the symbol of the kernel.
   const std::string& add(codegen::KernelSource source);
+  // What add() was given under this symbol.
+  const codegen::KernelText& text_of(const std::string& symbol) const { return kernels_.at(symbol).text; }
   // How many there are, without the functions that several call on a CPU.
   size_t size() const;
   // On a CPU: the symbols that steps name.

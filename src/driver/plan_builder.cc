@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/thread_pool.h"
 #include "driver/group_kernels.h"
+#include "driver/kernel_report.h"
 #include "driver/reference.h"
 #include "runtime/arena.h"
 #include "schedule/attention.h"
@@ -383,8 +384,7 @@ class PlanBuilder {
       for (size_t i = 0; i < kernel.bindings.size(); ++i) {
         operands.push_back(operand(kernel.desc.operands[i], kernel.bindings[i], workspaces));
       }
-      report.kernels.push_back({kernel.label, source.symbol, kernel.config.algorithm, kernel.config.reason,
-                                source.tasks, kernel.floor_seconds, kernel.stitch, 0, source.launches});
+      report.kernels.push_back(report_of(graph_, kernel, source));
       const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
       if (context_.target.kind == TargetKind::kCuda) {
         context_.kernels.add(source);

@@ -16,14 +16,26 @@ struct StageTime {
   double seconds = 0;
 };
 
+// A buffer of a kernel, in the order in which its text counts them.
+struct OperandReport {
+  std::string name;  // of the value in the model, or of the node that makes it; "" where the model has none
+  bool output = false, constant = false;
+  DType dtype = DType::kF32;
+  Shape shape;
+  std::string packing;  // "" dense
+};
+
 struct KernelReport {
   std::string label, symbol;
   std::string algorithm, reason;  // of the configuration
   int64_t tasks = 1;
   double floor_seconds = 0;
-  schedule::StitchFacts stitch;  // of the kernels of stitch groups
-  double measured_seconds = 0;   // 0: not measured
+  schedule::StitchFacts stitch;      // of the kernels of stitch groups
+  double measured_seconds = 0;       // 0: not measured
   std::vector<CudaLaunch> launches;  // on a GPU, in place of tasks
+  std::string config;                // the configuration in short; "" where there is no choice
+  std::vector<std::string> texts;    // symbols in the KernelSet: its own, then those of what it calls or launches
+  std::vector<OperandReport> operands;
 };
 
 struct GroupReport {

@@ -70,7 +70,9 @@ const Value* GraphImporter::lookup(std::string_view name) {
     }
     if (loaded) {
       const bool text = loaded->dtype() == DType::kString;
-      Value value = text ? Value::strings(*loaded) : Value(builder_.graph().constant(*loaded));
+      ir::Graph& graph = builder_.graph();
+      Value value = text ? Value::strings(*loaded)
+                         : Value(graph.constant(*loaded, {graph.origin({std::string(key), "initializer"})}));
       return &scope->values.emplace(key, std::move(value)).first->second;
     }
   }

@@ -1,0 +1,95 @@
+// What `explain --kernels` prints and `compile --emit` writes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "../driver/models.h"
+#include "command.h"
+
+namespace heddle::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> files_of(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Two equal layers and a softmax over their sum.
+void write_layers(const std::string& path) {
+  zoo::GraphBuilder g("layers", 17);
+  zoo::Value x = g.input("tokens", DType::kF32, {8, 64});
+  for (const char* name : {"first", "second"}) x = g.relu(zoo::linear(g, name, x, 64));
+  g.output(g.softmax(x, -1), "probabilities");
+  zoo::write_model(g.finish(), 1, int64_t{1} << 30, path);
+}
+
+TEST_F(Cli, ExplainPrintsTheTextsOfKernels) {
+  write_layers(path("m.onnx"));
+  for (const char* target : {"cpu", "cuda"}) {
+    const std::string options = std::string(" m.onnx --target ") + target;
+    const Outcome all = heddle("explain --kernels" + options);
+    EXPECT_EQ(all.exit_code, 0) << all.err;
+    for (const char* said : {"kernel 1: ", "// operands   x0 f32[8,64], from tokens\n", "constant, from first.weight",
+                             "// used       2 times", "of probabilities", "floor ", "namespace tile = heddle::tile;"}) {
+      EXPECT_NE(all.out.find(said), std::string::npos) << said << " in\n" << all.out;
+    }
+    const Outcome one = heddle("explain --kernels=1" + options);
+    EXPECT_TRUE(all.out.starts_with(one.out)) << one.out;
+    EXPECT_LT(one.out.size(), all.out.size());
+    EXPECT_NE(heddle("explain -v" + options).out.find("    kernel 1"), std::string::npos);
+    for (const char* bad : {"0", "99", "1x", "-1"}) {
+      expect_error(heddle(std::string("explain --kernels=") + bad + options), 2, "numbered from 1");
+    }
+  }
+}
+
+TEST_F(Cli, CompileWritesTheTextsOfKernels) {
+  write_layers(path("m.onnx"));
+  EXPECT_EQ(heddle("compile m.onnx --emit texts/cpu").exit_code, 0);
+  EXPECT_EQ(heddle("compile m.onnx --emit texts/gpu --target cuda").exit_code, 0);
+  const std::vector<std::string> cpu = files_of(path("texts/cpu")), gpu = files_of(path("texts/gpu"));
+  ASSERT_FALSE(cpu.empty());
+  ASSERT_FALSE(gpu.empty());
+  for (const std::string& name : cpu) EXPECT_TRUE(name.ends_with(".cc")) << name;
+  for (const std::string& name : gpu) EXPECT_TRUE(name.ends_with(".cu")) << name;
+  // A file that nobody edited is written again, any other one stays, and so does everything beside it.
+  EXPECT_EQ(heddle("compile m.onnx --emit texts/cpu").exit_code, 0);
+  const std::string edited = path("texts/cpu/" + cpu.back()), first = path("texts/cpu/" + cpu.front());
+  const std::string text(MappedFile::open(edited)->text());
+  write_file(edited, text + "// mine\n");
+  fs::remove(first);
+  expect_error(heddle("compile m.onnx --emit texts/cpu"), 4, cpu.back() + ": it was edited");
+  EXPECT_FALSE(file_exists(first));
+  EXPECT_EQ(MappedFile::open(edited)->text(), text + "// mine\n");
+  // Together with a plan.
+  EXPECT_EQ(heddle("compile m.onnx --emit other -o m.plan").exit_code, 0);
+  EXPECT_TRUE(file_exists(path("m.plan")));
+  expect_error(heddle("compile m.plan --emit other"), 2, "a plan has machine code and no texts");
+  expect_error(heddle("compile m.onnx"), 2, "--emit");
+}
+
+// The names of operators stand in comments of the text: what they say is no code.
+TEST_F(Cli, NamesInAModelAreNoCode) {
+  write_file(path("m.hir"), R"(graph g(%x: f32[64,768]) {
+  %1 = exp(%x) @"n:Exp\n#error injected //"
+  %2 = reduce(%1) {kind = "sum", dims = [1]} @"m:Sum\\"
+  return "y" = %2
+}
+)");
+  const Outcome run = heddle("run m.hir");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  for (const char* target : {"cpu", "cuda"}) {
+    const std::string text = heddle(std::string("explain m.hir --kernels --target ") + target).out;
+    EXPECT_NE(text.find("#error injected"), std::string::npos);
+    EXPECT_EQ(text.find("\n#error"), std::string::npos) << text;
+    EXPECT_EQ(text.find("\\\n"), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::cli
