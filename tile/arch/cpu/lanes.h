@@ -48,9 +48,15 @@ TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, T c) {
   return fma(a, splat<W>(b), splat<W>(c));
 }
 
+// Vectors are compared with infinity: one instruction like a != a, which GCC tries to move into every choice that `a`
+// was made by, in time exponential in the length of a chain of maxima.
 template <typename T, int W>
 TILE_INLINE mask<sizeof(T), W> is_nan(vec<T, W> a) {
-  return a != a;
+  if constexpr (W == 1) {
+    return a != a;
+  } else {
+    return ~(a <= T(__builtin_inf()));
+  }
 }
 
 namespace detail {
