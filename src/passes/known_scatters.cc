@@ -99,8 +99,7 @@ std::optional<ValueId> looked_up(Rewriter& r, const Node& node) {
 
 }  // namespace
 
-ir::Graph known_scatters(const ir::Graph& graph, const PassContext& context) {
-  if (context.target.kind != TargetKind::kCuda) return graph;
+ir::Graph known_scatters(const ir::Graph& graph, const PassContext&) {
   return Rewriter(graph).run([](Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.op != Op::kScatterElements && node.op != Op::kScatterNd) return std::nullopt;
     const std::optional<ValueId> result = looked_up(r, node);

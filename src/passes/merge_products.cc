@@ -185,8 +185,8 @@ class Merger {
 
 }  // namespace
 
-ir::Graph merge_products(const ir::Graph& graph, const PassContext& context) {
-  return context.target.kind == TargetKind::kCuda ? Merger(graph).run() : graph;
+ir::Graph merge_products(const ir::Graph& graph, const PassContext&) {
+  return Merger(graph).run();
 }
 
 }  // namespace heddle::passes

@@ -27,6 +27,15 @@ ir::Graph dce(const ir::Graph& graph, const PassContext&) {
   return ir::drop_dead(graph);
 }
 
+bool on_gpu(const PassContext& context) {
+  return context.target.kind == TargetKind::kCuda;
+}
+
+// tf32 is a type of tensor cores only.
+bool below_f32(const PassContext& context) {
+  return context.precision != Precision::kF32 && (context.precision != Precision::kTf32 || on_gpu(context));
+}
+
 constexpr Pass kDce{"dce", "drops nodes that no output needs", dce};
 constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};
 constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold};
@@ -36,17 +45,19 @@ constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the
 constexpr Pass kUnshare{"unshare", "a copy of each broadcast for each of its readers", unshare};
 constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout};
 constexpr Pass kMergeProducts{"merge_products", "products of one value with several matrices as one (GPU)",
-                              merge_products};
-constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision};
+                              merge_products, on_gpu};
+constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision,
+                          below_f32};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes};
 
-constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels};
+constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels,
+                           on_gpu};
 
 constexpr Pass kKnownScatters{"known_scatters", "scatters with constant indices as selections among loads (GPU)",
-                              known_scatters};
+                              known_scatters, on_gpu};
 
 constexpr Pass kPartialReductions{"partial_reductions", "reductions of large products, begun in their epilogues (GPU)",
-                                  partial_reductions};
+                                  partial_reductions, on_gpu};
 
 constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats};
 
@@ -75,6 +86,10 @@ constexpr Pass kPipeline[] = {
     kPartialReductions,
     kUnshare,
 };
+
+bool applies(const Pass& pass, const PassContext& context) {
+  return pass.applies == nullptr || pass.applies(context);
+}
 
 // A pass over a graph and over all bodies in it; bodies keep their signature.
 ir::Graph run_everywhere(const Pass& pass, const ir::Graph& graph, const PassContext& context) {
@@ -135,6 +150,7 @@ ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const
   ir::Graph current = graph;
   for (const Pass& pass : pipeline()) {
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
+    if (!applies(pass, context)) continue;
     const double start = wall_seconds();
     current = run_and_verify(pass, current, context, options.verify);
     const double time = wall_seconds() - start;
@@ -150,7 +166,9 @@ ir::Graph run_passes(const ir::Graph& graph, std::span<const std::string> names,
     if (passes.back() == nullptr) unknown_pass(name);
   }
   ir::Graph current = graph;
-  for (const Pass* pass : passes) current = run_and_verify(*pass, current, context, true);
+  for (const Pass* pass : passes) {
+    if (applies(*pass, context)) current = run_and_verify(*pass, current, context, true);
+  }
   return current;
 }
 

@@ -186,8 +186,7 @@ ir::Graph allow_tf32(const ir::Graph& graph) {
 ir::Graph precision(const ir::Graph& graph, const PassContext& context) {
   if (context.precision == Precision::kF16) return Precisions(graph, DType::kF16).run();
   if (context.precision == Precision::kBF16) return Precisions(graph, DType::kBF16).run();
-  if (context.precision == Precision::kTf32 && context.target.kind == TargetKind::kCuda) return allow_tf32(graph);
-  return graph;
+  return allow_tf32(graph);
 }
 
 }  // namespace heddle::passes

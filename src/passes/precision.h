@@ -5,7 +5,7 @@
 
 namespace heddle::passes {
 
-// Computes an f32 model in tf32, f16 or bf16 (context.precision; nothing happens for f32). For tf32, on a GPU only,
+// Computes an f32 model in tf32, f16 or bf16 (context.precision, which is not f32). For tf32, on a GPU only,
 // contractions of f32 get the attribute `tf32`: their operands may be rounded to it. For 16 bits the rule is, by what a
 // node is:
 // - Contractions take 16-bit operands and accumulate in f32 (as `dot` and `conv` always do). Their result is 16-bit, or

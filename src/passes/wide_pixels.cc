@@ -194,7 +194,7 @@ std::optional<ValueId> widened(Emitter& e, const std::vector<ValueId>& in, const
 
 ir::Graph wide_pixels(const ir::Graph& graph, const PassContext& context) {
   constexpr int kTensorCores = 80, kCopyEngine = 90;
-  if (context.target.kind != TargetKind::kCuda || context.target.cuda.sm < kTensorCores) return graph;
+  if (context.target.cuda.sm < kTensorCores) return graph;
   ir::Rewriter rewriter(graph);
   Emitter e(rewriter, canonical_rules());
   return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
