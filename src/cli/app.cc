@@ -217,6 +217,7 @@ constexpr const char* kFooter =
     "  HEDDLE_CUDA_DRIVER                  the driver's library in place of libcuda.so.1: the emulator\n"
     "  HEDDLE_CUDA_OVERLAP                 0: no kernel begins before the one in front of it has ended\n"
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
+    "  HEDDLE_KERNEL_OVERRIDE              a folder of edited kernel texts (heddle compile --emit) to use\n"
     "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr";
 
 // The exit code of a failure that `error` describes, which is told.

@@ -127,7 +127,8 @@ std::string join_texts(const std::vector<const KernelText*>& texts) {
   for (const KernelText* kernel : texts) includes.insert(kernel->includes.begin(), kernel->includes.end());
   std::string unit;
   for (const std::string& path : includes) unit += "#include \"" + path + "\"\n";
-  unit += "\nnamespace tile = heddle::tile;\n";
+  // Texts that include what they need by themselves have an alias of their own, too.
+  if (!includes.empty()) unit += "\nnamespace tile = heddle::tile;\n";
   for (const KernelText* kernel : texts) {
     if (symbols.insert(kernel->symbol).second) unit += "\n" + kernel->text;
   }

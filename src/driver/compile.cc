@@ -4,9 +4,11 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "driver/import.h"
 #include "driver/index_bounds.h"
+#include "driver/kernel_override.h"
 #include "ir/rewrite.h"
 #include "passes/fusion/basic.h"
 
@@ -185,6 +187,20 @@ void add_machine_code(const KernelSet& kernels, const Target& target, const Comp
   plan.cubins = std::move(code.cubins);
 }
 
+// Takes the texts that the user edited in place of the generated ones.
+void take_edited_texts(const Target& target, bool is_variant, KernelSet& kernels) {
+  const std::optional<std::string> folder = override_folder();
+  if (!folder) return;
+  const std::vector<EditedText> strangers = kernels.replace(read_edited_texts(*folder, target));
+  for (const auto& [symbol, edited] : kernels.edited()) {
+    warn_once(fmt::format("{} is used in place of the generated kernel", edited.file));
+  }
+  if (is_variant) return;  // files of the model's other kernels belong there, too
+  for (const EditedText& stranger : strangers) {
+    warn_once(fmt::format("{} is not used: the model has no kernel of this name", stranger.file));
+  }
+}
+
 // `guess` is what the import took for open extents.
 CompiledModel compile_stages(const std::string& path, const CompileOptions& options, bool with_kernels,
                              bool with_constants, Session* session, std::string& guess) {
@@ -234,6 +250,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
     build.constants = &session->constants;
   }
   result.built = plan_without_constants(*optimised, build);
+  take_edited_texts(settings.target, session != nullptr, kernels);
   runtime::Plan& plan = *result.built.plan;
   plan.model = path.substr(path.rfind('/') + 1);
   plan.target = report.target;

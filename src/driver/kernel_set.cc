@@ -133,6 +133,23 @@ const std::string& KernelSet::add(codegen::KernelSource source) {
   return symbol;
 }
 
+std::vector<EditedText> KernelSet::replace(std::map<std::string, EditedText> edited) {
+  std::vector<EditedText> strangers;
+  for (auto& [symbol, text] : edited) {
+    if (kernels_.contains(symbol)) {
+      edited_.insert_or_assign(symbol, std::move(text));
+    } else {
+      strangers.push_back(std::move(text));
+    }
+  }
+  return strangers;
+}
+
+const codegen::KernelText& KernelSet::chosen(const Kernel& kernel) const {
+  const auto edited = edited_.find(kernel.text.symbol);
+  return edited == edited_.end() ? kernel.text : edited->second.text;
+}
+
 size_t KernelSet::size() const {
   return static_cast<size_t>(std::count_if(kernels_.begin(), kernels_.end(), [](const auto& named) {
     return named.second.is_step || !named.second.symbols.empty();
@@ -164,7 +181,7 @@ std::vector<KernelUnit> KernelSet::units(const std::vector<int>& shares) const {
   std::vector<double> filled(cut);
   for (const auto& [cost, kernel] : order) {
     const auto least = static_cast<size_t>(std::min_element(filled.begin(), filled.end()) - filled.begin());
-    parts[least].push_back(&kernel->text);
+    parts[least].push_back(&chosen(*kernel));
     units[least].symbols.insert(units[least].symbols.end(), kernel->symbols.begin(), kernel->symbols.end());
     filled[least] += cost / shares[least];
     ++units[least].kernels;
@@ -181,6 +198,7 @@ KernelSet KernelSet::subset(const std::set<std::string>& wanted) const {
     set.kernels_.emplace(symbol, kernel);
     for (const std::string& called : kernel.calls) set.kernels_.emplace(called, kernels_.at(called));
   }
+  set.replace(edited_);
   return set;
 }
 
@@ -191,15 +209,28 @@ KernelUnit KernelSet::unit_of(const std::set<std::string>& symbols) const {
     const bool named = std::any_of(kernel.symbols.begin(), kernel.symbols.end(),
                                    [&](const std::string& symbol) { return symbols.contains(symbol); });
     if (!named) continue;
-    texts.push_back(&kernel.text);
+    texts.push_back(&chosen(kernel));
     unit.symbols.insert(unit.symbols.end(), kernel.symbols.begin(), kernel.symbols.end());
   }
   unit.text = codegen::join_texts(texts);
   return unit;
 }
 
-MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
-                            const KernelProgress& progress) {
+namespace {
+
+// An error of a compiler that is about edited texts names their files.
+[[noreturn]] void edited_failed(const KernelSet& kernels, const Error& error) {
+  std::vector<std::string> files;
+  for (const auto& [symbol, edited] : kernels.edited()) {
+    if (error.why().find(symbol) != std::string::npos) files.push_back(edited.file);
+  }
+  if (files.empty() || error.code() != ErrorCode::kCompilerFailed) throw error;
+  fail(error.code(), fmt::format("{}", fmt::join(files, ", ")), error.why(),
+       "Mend the file, or unset HEDDLE_KERNEL_OVERRIDE");
+}
+
+MachineCode compile_texts(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
+                          const KernelProgress& progress) {
   MachineCode code;
   if (kernels.size() == 0) return code;
   if (target.kind == TargetKind::kCuda) {
@@ -224,6 +255,17 @@ MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int 
   code.library = std::move(library.bytes);
   code.from_cache = library.from_cache;
   return code;
+}
+
+}  // namespace
+
+MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
+                            const KernelProgress& progress) {
+  try {
+    return compile_texts(kernels, target, jobs, use_cache, progress);
+  } catch (const Error& error) {
+    edited_failed(kernels, error);
+  }
 }
 
 }  // namespace heddle::driver

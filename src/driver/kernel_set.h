@@ -18,6 +18,12 @@ struct KernelUnit {
   double cost = 0;  // of compiling it, in a measure of its own
 };
 
+// A text that somebody wrote in place of a generated one.
+struct EditedText {
+  std::string file;
+  codegen::KernelText text;
+};
+
 // The texts of a model's kernels by symbol: layers share those that they have in common.
 class KernelSet {
  public:
@@ -25,6 +31,9 @@ class KernelSet {
   const std::string& add(codegen::KernelSource source);
   // What add() was given under this symbol.
   const codegen::KernelText& text_of(const std::string& symbol) const { return kernels_.at(symbol).text; }
+  // From now on these are compiled in place of what add() was given. Returns those that are none of its kernels.
+  std::vector<EditedText> replace(std::map<std::string, EditedText> edited);
+  const std::map<std::string, EditedText>& edited() const { return edited_; }
   // How many there are, without the functions that several call on a CPU.
   size_t size() const;
   // On a CPU: the symbols that steps name.
@@ -45,7 +54,11 @@ class KernelSet {
     bool is_step = false;           // on a CPU: steps name it
     std::set<std::string> calls;    // on a CPU: others that it may call
   };
+  // What is compiled.
+  const codegen::KernelText& chosen(const Kernel& kernel) const;
+
   std::map<std::string, Kernel> kernels_;
+  std::map<std::string, EditedText> edited_;
 };
 
 // Kernels as the target runs them: what goes into Plan::library and Plan::cubins.

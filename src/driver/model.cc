@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/near_miss.h"
 #include "driver/compile.h"
+#include "driver/kernel_override.h"
 #include "driver/model_impl.h"
 #include "driver/plan_cache.h"
 #include "driver/ranges.h"
@@ -139,7 +140,8 @@ PlanOf make_plan(const std::string& path, const driver::PlanCache& cache, const 
 }
 
 PlanOf plan_for(const std::string& path, const CompileOptions& options) {
-  if (!options.use_cache) return {driver::compile_model(path, options).plan, ""};
+  // Plans of edited kernels are no plans of the model.
+  if (!options.use_cache || driver::override_folder()) return {driver::compile_model(path, options).plan, ""};
   const driver::Settings settings = driver::resolve(options);
   const int threads = Target::host_cpu().cpu.threads;
   const Hash128 model = driver::model_hash(path, options, threads);

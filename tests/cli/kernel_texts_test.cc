@@ -73,6 +73,72 @@ TEST_F(Cli, CompileWritesTheTextsOfKernels) {
   expect_error(heddle("compile m.onnx"), 2, "--emit");
 }
 
+class EditedKernels : public Cli {
+ protected:
+  // Writes the texts of a model that doubles its input, and edits the one kernel: `from` becomes `to`.
+  void edit(const std::string& target, const std::string& from, const std::string& to) {
+    write_file(path("m.hir"), "graph g(%x: f32[4,16]) {\n  %1 = add(%x, %x)\n  return \"y\" = %1\n}\n");
+    EXPECT_EQ(heddle("compile m.hir --emit texts --target " + target).exit_code, 0);
+    file_ = files_of(path("texts")).front();
+    std::string text(MappedFile::open(path("texts/" + file_))->text());
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << text;
+    write_file(path("texts/" + file_), text.replace(at, from.size(), to));
+  }
+  Outcome run(const std::string& more = "") const { return heddle("run m.hir --seed 3 " + more, kEdited); }
+
+  static constexpr const char* kEdited = "HEDDLE_KERNEL_OVERRIDE=texts";
+  std::string file_;
+};
+
+TEST_F(EditedKernels, RunInPlaceOfGeneratedOnes) {
+  edit("cpu", "t0 + t0", "t0 - t0");
+  const Outcome generated = heddle("run m.hir --seed 3"), edited = run(), again = heddle("run m.hir --seed 3");
+  EXPECT_EQ(edited.exit_code, 0) << edited.err;
+  EXPECT_NE(edited.err.find("texts/" + file_ + " is used in place of the generated kernel"), std::string::npos);
+  EXPECT_NE(table_of(edited), table_of(generated));
+  EXPECT_NE(table_of(edited).find(" 0 "), std::string::npos) << edited.out;
+  // Neither cache keeps it for those who did not ask for it, nor the other way round.
+  EXPECT_EQ(table_of(again), table_of(generated));
+  EXPECT_EQ(table_of(run()), table_of(edited));
+  EXPECT_EQ(heddle("verify m.hir", kEdited).exit_code, 1);
+  EXPECT_EQ(heddle("verify m.hir").exit_code, 0);
+  // What is shown is what Heddle generates.
+  EXPECT_NE(heddle("explain m.hir --kernels", kEdited).out.find("t0 + t0"), std::string::npos);
+}
+
+TEST_F(EditedKernels, WithErrorsAreNamed) {
+  edit("cpu", "t0 + t0", "t0 + undeclared");
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_NE(outcome.err.find("HDL403 compiler failed: texts/" + file_), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("texts/" + file_ + ":"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("undeclared"), std::string::npos) << outcome.err;
+}
+
+TEST_F(EditedKernels, OfOtherModelsAreReported) {
+  edit("cpu", "t0 + t0", "t0 - t0");
+  fs::rename(path("texts/" + file_), path("texts/stitch_0.cc"));
+  const Outcome outcome = run();
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("texts/stitch_0.cc is not used"), std::string::npos) << outcome.err;
+}
+
+TEST_F(EditedKernels, ThatNobodyEditedMeanNothing) {
+  edit("cpu", "t0 + t0", "t0 + t0");
+  EXPECT_EQ(run().err.find("texts/"), std::string::npos);
+}
+
+TEST_F(EditedKernels, OfAnotherUserAreRefused) {
+  edit("cpu", "t0 + t0", "t0 - t0");
+  fs::permissions(path("texts"), fs::perms::group_write, fs::perm_options::add);
+  expect_error(run(), 4, "other users may write to it");
+  fs::permissions(path("texts"), fs::perms::group_write, fs::perm_options::remove);
+  fs::permissions(path("texts/" + file_), fs::perms::others_write, fs::perm_options::add);
+  expect_error(run(), 4, "other users may write to it");
+  expect_error(heddle("run m.hir", "HEDDLE_KERNEL_OVERRIDE=absent"), 4, "absent");
+}
+
 // The names of operators stand in comments of the text: what they say is no code.
 TEST_F(Cli, NamesInAModelAreNoCode) {
   write_file(path("m.hir"), R"(graph g(%x: f32[64,768]) {
