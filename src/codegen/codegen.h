@@ -14,6 +14,8 @@ struct KernelText {
   std::string symbol;
   std::vector<std::string> includes;  // "tile/kernel/cpu/gemm.h"
   std::string text;
+  // What texts that name it begin with, where it is one that all libraries may have; "" elsewhere.
+  std::string declaration = {};
 };
 
 // One kernel.

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "codegen/functor_members.h"
 #include "codegen/includes.h"
+#include "codegen/micro_table.h"
 #include "codegen/numbers.h"
 #include "codegen/scalar.h"
 #include "codegen/stitch.h"
@@ -219,57 +220,22 @@ FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDes
 
 constexpr std::string_view kName = "KERNEL_NAME";
 
-// The micro-kernels that a kernel calls: a table that is a text of its own, so that each is compiled once for all
-// kernels, whichever unit they are in.
-struct MicroTable {
-  std::string type, name;
-  std::string values;     // of the table
-  std::string arguments;  // of the templates that take one: vectors of a panel, whether the last one is narrow
-};
-
-MicroTable micro_table(std::string_view compute, std::string_view stored, const schedule::Config& config,
-                       int64_t columns, int64_t lanes, bool may_be_narrow = true) {
-  // A last panel of one vector or less is computed at that width.
-  const int64_t tail = columns % config.micro_n, vectors = config.micro_n / lanes;
-  const bool narrow = may_be_narrow && columns > config.micro_n && tail > 0 && tail <= lanes && vectors > 1;
-  const std::string_view more = narrow ? ", true" : "";
-  MicroTable table;
-  table.type = fmt::format("tile::MicroKernels<{}, {}>", compute, stored);
-  table.name = fmt::format("micro_{}_{}_{}x{}{}", compute, stored, config.micro_m, vectors, narrow ? "_narrow" : "");
-  for (size_t at = table.name.find("::"); at != std::string::npos; at = table.name.find("::")) {
-    table.name.replace(at, 2, "_");
-  }
-  table.values = fmt::format("tile::micro_kernels<{}, {}, {}, {}{}>()", compute, stored, config.micro_m, vectors, more);
-  table.arguments = fmt::format("{}{}", vectors, more);
-  return table;
-}
-
-// What several kernels use. Each unit may define it, so definitions are weak; declarations are not, so that one that
+// What several kernels call. Each unit may define it, so definitions are weak; declarations are not, so that one that
 // is missing shows when units are linked.
 constexpr std::string_view kDeclared = "extern \"C\" __attribute__((visibility(\"hidden\")))";
 constexpr std::string_view kDefined = "extern \"C\" __attribute__((weak, noipa, visibility(\"hidden\")))";
 
-std::string declaration(const MicroTable& table) {
-  return fmt::format("{} const {} {};\n", kDeclared, table.type, table.name);
-}
-
-KernelText text_of(const MicroTable& table) {
-  return {table.name,
-          {"tile/kernel/cpu/micro.h"},
-          fmt::format("{} const {} {} = {};\n", kDefined, table.type, table.name, table.values)};
-}
-
 struct Emission {
   Writer out;
   Sizes sizes{Sizes::Form::kLiteral};
-  std::optional<MicroTable> micro;
+  std::optional<MicroTables> micro;
   std::vector<std::string> includes;
   int64_t tasks = 1, scratch_bytes = 0;
 };
 
 // What a kernel calls its micro-kernels.
 std::string micro_of(const Emission& e) {
-  return e.sizes.shared() ? "micro" : e.micro->name;
+  return e.sizes.shared() ? "micro" : e.micro->value;
 }
 
 // A function of a kernel's parameters and `more` in front of them.
@@ -320,7 +286,7 @@ tile::RowSplit split_into(int64_t rows, int64_t height) {
 }
 
 void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const GemmDesc& gemm,
-               const schedule::Config& config, int64_t lanes) {
+               const schedule::Config& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/gemm.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
   std::optional<FunctorMembers> computed_a, computed_b;
@@ -341,7 +307,8 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.scratch_bytes =
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a, packs_b);
   const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
-  e.micro = micro_table(compute, as_stored ? storage_type(gemm.b.dtype) : compute, config, s.n, lanes);
+  const MicroProblem micro = {compute, as_stored ? storage_type(gemm.b.dtype) : compute, s.n, lanes, true, !as_stored};
+  e.micro = micro_tables(micro, config, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.list(s.batch);
@@ -374,7 +341,7 @@ std::string window_fields(const Shape& s, Sizes& sizes) {
 }
 
 void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const ConvDesc& conv,
-               const schedule::Config& config, int64_t lanes) {
+               const schedule::Config& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/conv.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
@@ -385,7 +352,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes =
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), !conv.direct);
-  e.micro = micro_table(compute, storage_type(desc.operands[1].dtype), config, s.o, lanes);
+  e.micro = micro_tables({compute, storage_type(desc.operands[1].dtype), s.o, lanes}, config, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.folded(s.batch), groups = z.folded(s.groups),
@@ -410,7 +377,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
 }
 
 void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WinogradDesc& winograd,
-                   const schedule::Config& config, int64_t lanes) {
+                   const schedule::Config& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/winograd.h", "tile/op/lanes.h", "tile/op/math.h"};
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
   tile::WinogradShape s = winograd.shape;
@@ -419,7 +386,7 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
   s.block_panels = config.tile_n / config.micro_n;
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes = s.scratch_bytes(config.micro_n);
-  e.micro = micro_table("float", "float", config, s.o, lanes, false);
+  e.micro = micro_tables({"float", "float", s.o, lanes, false}, config, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
@@ -507,11 +474,11 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
   e.out.open(fmt::format("namespace {}_parts {{", kName));
   e.out.open("namespace {");
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
-    emit_gemm(e, desc, c, *gemm, config, lanes);
+    emit_gemm(e, desc, c, *gemm, config, target, lanes);
   } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
-    emit_conv(e, desc, c, *conv, config, lanes);
+    emit_conv(e, desc, c, *conv, config, target, lanes);
   } else if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
-    emit_winograd(e, desc, c, *winograd, config, lanes);
+    emit_winograd(e, desc, c, *winograd, config, target, lanes);
   } else if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {
     emit_window(e, desc, c, *window);
   } else {
@@ -524,10 +491,10 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
 // The kernel that calls `shared` with its micro-kernels and sizes.
 std::string calling(const KernelText& shared, const Emission& e) {
   Writer out;
-  out.raw(declaration(*e.micro) + signature(kDeclared, shared.symbol, shared_parameters(e)) + ";");
+  out.raw(signature(kDeclared, shared.symbol, shared_parameters(e)) + ";");
   out.open(signature("extern \"C\"", kName) + " {");
   out.line("static constexpr int64_t sizes[] = {{{}}};", fmt::join(e.sizes.values(), ", "));
-  out.line("{}({}, sizes, operands, scratch, begin, end);", shared.symbol, e.micro->name);
+  out.line("{}({}, sizes, operands, scratch, begin, end);", shared.symbol, e.micro->value);
   out.close();
   return out.text();
 }
@@ -549,11 +516,14 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
     source.text = calling(shared, e);
     source.includes = {"tile/kernel/cpu/micro.h"};
     source.others.push_back(std::move(shared));
-  } else if (e.micro) {
-    source.text = declaration(*e.micro) + source.text;
   }
-  if (e.micro) source.others.push_back(text_of(*e.micro));
-  source.symbol = marked ? config.algorithm : name_kernel(source.text, config.algorithm, kName);
+  if (e.micro) source.others.insert(source.others.end(), e.micro->texts.begin(), e.micro->texts.end());
+  if (marked) {
+    source.symbol = config.algorithm;
+    return source;
+  }
+  declare_others(source);
+  source.symbol = name_kernel(source.text, config.algorithm, kName);
   return source;
 }
 

@@ -9,11 +9,12 @@
 namespace heddle::codegen {
 namespace {
 
-// Characters that no text of a kernel has. A number is: kBegin type kNext bits kNext literal kEnd.
+// Characters that no text of a kernel has. A number is: kBegin type kNext bits kNext literal kNext chosen kEnd; where
+// it is an argument the text has `chosen` in its place, with the argument's name for "{}".
 constexpr char kBegin = '\x01', kEnd = '\x02', kNext = '\x1f', kArguments = '\x03';
 
 struct Mark {
-  std::string_view type, literal;
+  std::string_view type, literal, chosen;
   int64_t bits = 0;
 };
 
@@ -42,9 +43,23 @@ void walk(std::string_view text, const OnText& on_text, const OnMark& on_mark, c
     Mark mark;
     mark.type = until(kNext);
     mark.bits = std::stoll(std::string(until(kNext)));
-    mark.literal = until(kEnd);
+    mark.literal = until(kNext);
+    mark.chosen = until(kEnd);
     on_mark(mark);
   }
+}
+
+constexpr std::string_view kArgument = "{}";
+
+std::string mark(std::string_view type, int64_t bits, std::string_view literal, std::string_view chosen) {
+  return fmt::format("{1}{2}{0}{3}{0}{4}{0}{5}{6}", kNext, kBegin, type, bits, literal, chosen, kEnd);
+}
+
+// What stands for a number that is an argument.
+std::string in_place(std::string_view chosen, const std::string& name) {
+  const size_t at = chosen.find(kArgument);
+  std::string text(chosen);
+  return at == std::string::npos ? text : text.replace(at, kArgument.size(), name);
 }
 
 std::string declaration(std::string_view type, size_t number) {
@@ -63,8 +78,12 @@ std::string marked_always(int64_t value) {
   return marked("int64_t", value, fmt::format("{}", value));
 }
 
+std::string choice(int64_t value, std::string_view literal, std::string_view chosen) {
+  return mark("int64_t", value, literal, chosen);
+}
+
 std::string marked(std::string_view type, int64_t bits, std::string_view literal) {
-  return fmt::format("{}{}{}{}{}{}{}", kBegin, type, kNext, bits, kNext, literal, kEnd);
+  return mark(type, bits, literal, kArgument);
 }
 
 std::string argument_line(std::string_view from) {
@@ -90,7 +109,7 @@ NumberedText numbers_of(std::string_view text) {
   walk(
       text, [&](std::string_view plain) { pattern += plain; },
       [&](const Mark& mark) {
-        pattern.append(1, kBegin).append(mark.type).append(1, kEnd);
+        pattern.append(1, kBegin).append(mark.type).append(1, kNext).append(mark.chosen).append(1, kEnd);
         result.numbers.push_back(mark.bits);
       },
       [&](std::string_view from) { pattern.append(1, kArguments).append(from); });
@@ -116,7 +135,7 @@ std::string with_arguments(std::string_view text, const std::vector<bool>& argum
           return;
         }
         declared += declaration(mark.type, argument);
-        result += fmt::format("n{}", argument++);
+        result += in_place(mark.chosen, fmt::format("n{}", argument++));
       },
       [&](std::string_view from) {
         finish_line();

@@ -19,6 +19,9 @@ std::string marked(int64_t value);
 std::string marked_always(int64_t value);
 // A constant of the C++ type `type` that is written as `literal`; `bits` are those of a double for float and double.
 std::string marked(std::string_view type, int64_t bits, std::string_view literal);
+// A number that chooses between expressions: `literal` is what it stands for here; an argument chooses at run time, as
+// `chosen` says, in which "{}" is the argument.
+std::string choice(int64_t value, std::string_view literal, std::string_view chosen);
 // A line that later declares the arguments up to the next such line, as elements of the array `from`.
 std::string argument_line(std::string_view from);
 // The array as an operand.

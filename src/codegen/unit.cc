@@ -14,6 +14,7 @@
 #include "codegen/cuda_recurrent.h"
 #include "codegen/cuda_separate.h"
 #include "codegen/cuda_stitch.h"
+#include "codegen/micro_table.h"
 #include "codegen/numbers.h"
 #include "codegen/separate.h"
 #include "codegen/stitch.h"
@@ -98,6 +99,7 @@ std::optional<KernelSource> emit_with_arguments(const schedule::KernelDesc& desc
   }
   if (source.arguments.empty()) return std::nullopt;
   source.text = with_arguments(source.text, chosen);
+  declare_others(source);
   source.symbol = name_kernel(source.text, source.symbol + "_any");
   return source;
 }

@@ -133,6 +133,11 @@ const std::string& KernelSet::add(codegen::KernelSource source) {
   return symbol;
 }
 
+void KernelSet::add(const KernelSet& other) {
+  kernels_.insert(other.kernels_.begin(), other.kernels_.end());
+  edited_.insert(other.edited_.begin(), other.edited_.end());
+}
+
 std::vector<EditedText> KernelSet::replace(std::map<std::string, EditedText> edited) {
   std::vector<EditedText> strangers;
   for (auto& [symbol, text] : edited) {
@@ -172,22 +177,32 @@ double KernelSet::cost() const {
 
 std::vector<KernelUnit> KernelSet::units(const std::vector<int>& shares) const {
   std::vector<std::pair<double, const Kernel*>> order;
-  for (const auto& [symbol, kernel] : kernels_) order.emplace_back(compile_cost(kernel.text), &kernel);
+  std::vector<KernelUnit> units;
+  for (const auto& [symbol, kernel] : kernels_) {
+    const double cost = compile_cost(kernel.text);
+    if (kernel.text.declaration.empty()) {
+      order.emplace_back(cost, &kernel);
+    } else {
+      units.push_back({codegen::join_texts({&chosen(kernel)}), {}, 1, cost, true});
+    }
+  }
   std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   // The most expensive first, each to the unit that has the least of its share so far.
   const size_t cut = std::min(shares.size(), order.size());
   std::vector<std::vector<const codegen::KernelText*>> parts(cut);
-  std::vector<KernelUnit> units(cut);
+  const size_t first = units.size();
+  units.resize(first + cut);
   std::vector<double> filled(cut);
   for (const auto& [cost, kernel] : order) {
     const auto least = static_cast<size_t>(std::min_element(filled.begin(), filled.end()) - filled.begin());
+    KernelUnit& unit = units[first + least];
     parts[least].push_back(&chosen(*kernel));
-    units[least].symbols.insert(units[least].symbols.end(), kernel->symbols.begin(), kernel->symbols.end());
+    unit.symbols.insert(unit.symbols.end(), kernel->symbols.begin(), kernel->symbols.end());
     filled[least] += cost / shares[least];
-    ++units[least].kernels;
-    units[least].cost += cost;
+    ++unit.kernels;
+    unit.cost += cost;
   }
-  for (size_t i = 0; i < cut; ++i) units[i].text = codegen::join_texts(parts[i]);
+  for (size_t i = 0; i < cut; ++i) units[first + i].text = codegen::join_texts(parts[i]);
   return units;
 }
 
@@ -249,8 +264,11 @@ MachineCode compile_texts(const KernelSet& kernels, const Target& target, int jo
   std::vector<KernelUnit> units = kernels.units(std::vector<int>(wanted, 1));
   Tally tally(units, progress);
   std::vector<std::string> texts;
-  for (KernelUnit& unit : units) texts.push_back(std::move(unit.text));
   jit::Recipe recipe{jit::compile_flags(target.cpu), {""}, {}, [&](size_t unit) { tally.add(unit); }};
+  for (KernelUnit& unit : units) {
+    texts.push_back(std::move(unit.text));
+    recipe.shared += unit.shared;
+  }
   jit::CompiledLibrary library = jit::compile(texts, std::move(recipe), jobs, use_cache, kernels.step_symbols());
   code.library = std::move(library.bytes);
   code.from_cache = library.from_cache;

@@ -15,7 +15,8 @@ struct KernelUnit {
   std::string text;
   std::vector<std::string> symbols;  // that launches name; on a GPU only
   size_t kernels = 0;
-  double cost = 0;  // of compiling it, in a measure of its own
+  double cost = 0;      // of compiling it, in a measure of its own
+  bool shared = false;  // one text that all libraries may have
 };
 
 // A text that somebody wrote in place of a generated one.
@@ -29,6 +30,7 @@ class KernelSet {
  public:
   // Returns the symbol of the kernel.
   const std::string& add(codegen::KernelSource source);
+  void add(const KernelSet& other);
   // What add() was given under this symbol.
   const codegen::KernelText& text_of(const std::string& symbol) const { return kernels_.at(symbol).text; }
   // From now on these are compiled in place of what add() was given. Returns those that are none of its kernels.
@@ -41,6 +43,7 @@ class KernelSet {
   // What compiling all costs, in the measure of KernelUnit::cost.
   double cost() const;
   // Cut into translation units that take about these shares of the time to compile all, as long as there are kernels.
+  // In front of them come texts that all libraries may have, each by itself.
   std::vector<KernelUnit> units(const std::vector<int>& shares) const;
   // The kernels on a CPU whose symbols are `wanted`, with what they call.
   KernelSet subset(const std::set<std::string>& wanted) const;

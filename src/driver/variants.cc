@@ -9,10 +9,24 @@
 #include "base/log.h"
 
 namespace heddle::driver {
+
+// Other values of an extent. They show which numbers of kernels it decides: near ones what it decides directly, far
+// ones sizes and counts of blocks.
+struct Neighbour {
+  int64_t times, parts, more;
+  int64_t of(int64_t extent) const { return extent * times / parts + more; }
+};
+
 namespace {
 
 // Kernels that a model keeps loaded although no plan needs them.
 constexpr size_t kMostKernels = 1024;
+
+constexpr Neighbour kNeighbours[] = {{1, 1, 1}, {1, 1, 2}, {1, 1, 3}, {1, 1, 16},
+                                     {1, 2, 1}, {1, 4, 2}, {2, 1, 0}, {4, 1, 1}};
+// Those whose kernels are compiled along, as far as that takes at most this part of the time more.
+constexpr Neighbour kLikely[] = {{1, 1, 16}, {2, 1, 0}, {1, 2, 1}};
+constexpr double kMostMore = 0.5;
 
 void collect_symbols(const runtime::Plan& plan, std::set<std::string>& symbols) {
   for (const runtime::Step& step : plan.steps) {
@@ -79,34 +93,51 @@ std::set<std::string> VariantMaker::missing(const CompiledModel& compiled) const
   return symbols;
 }
 
+// Runs `use` on what is compiled for `options` with each extent that varies as `to` says; of several that do, with one
+// of them as it says where it is given.
+template <typename Use>
+void VariantMaker::with_neighbour(const CompileOptions& options, const Neighbour& to, std::optional<size_t> one,
+                                  const Use& use) {
+  CompileOptions neighbour = options;
+  neighbour.progress = nullptr;
+  const auto groups = varying_extents(*known_, neighbour);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (int64_t* extent : groups[i]) {
+      if (!one || *one == i) *extent = to.of(*extent);
+    }
+  }
+  try {
+    use(compile(neighbour));
+  } catch (const Error&) {
+    // These extents do not fit together.
+  }
+}
+
 void VariantMaker::learn_from_neighbours(const CompileOptions& options) {
-  const auto compile_with = [&](size_t group, bool all, int64_t more) {
-    CompileOptions neighbour = options;
-    neighbour.progress = nullptr;
-    const auto groups = varying_extents(*known_, neighbour);
-    for (size_t i = 0; i < groups.size(); ++i) {
-      for (int64_t* extent : groups[i]) {
-        if (all || i == group) *extent = std::max<int64_t>(*extent + more, 0);
-      }
-    }
-    try {
-      compile(neighbour);
-    } catch (const Error&) {
-      // These extents do not fit together; nothing is learnt.
-    }
-  };
+  const auto learnt = [](const CompiledModel&) {};
+  for (const Neighbour& neighbour : kNeighbours) with_neighbour(options, neighbour, std::nullopt, learnt);
   CompileOptions copy = options;
   const size_t groups = varying_extents(*known_, copy).size();
-  for (const int64_t more : {1, 2, 3, 16}) compile_with(0, true, more);
-  for (size_t i = 0; groups > 1 && i < groups; ++i) compile_with(i, false, 1);
+  for (size_t i = 0; groups > 1 && i < groups; ++i) with_neighbour(options, kNeighbours[0], i, learnt);
+}
+
+// What this model and likely ones lack, so that the compiler seldom starts again.
+KernelSet VariantMaker::wanted(const CompiledModel& compiled, const CompileOptions& options) {
+  KernelSet kernels = compiled.kernels.subset(missing(compiled));
+  const double most = (1 + kMostMore) * kernels.cost();
+  for (const Neighbour& neighbour : kLikely) {
+    with_neighbour(options, neighbour, std::nullopt, [&](const CompiledModel& other) {
+      KernelSet more = kernels;
+      more.add(other.kernels.subset(missing(other)));
+      if (more.cost() <= most) kernels = std::move(more);
+    });
+  }
+  return kernels;
 }
 
 // The lock is open while the compiler runs.
-void VariantMaker::load(const CompiledModel& compiled, const CompileOptions& options, Lock& lock) {
-  const std::set<std::string> symbols = missing(compiled);
-  if (symbols.empty()) return;
+void VariantMaker::load(const KernelSet& kernels, const CompileOptions& options, Lock& lock) {
   const Settings settings = resolve(options);
-  const KernelSet kernels = compiled.kernels.subset(symbols);
   lock.unlock();
   std::shared_ptr<const jit::Library> library;
   {
@@ -114,7 +145,7 @@ void VariantMaker::load(const CompiledModel& compiled, const CompileOptions& opt
     const int jobs = Target::host_cpu().cpu.threads;
     library = jit::Library::load(compile_kernels(kernels, settings.target, jobs, options.use_cache).library);
   }
-  for (const std::string& symbol : symbols) kernels_[symbol] = {library, uses_};
+  for (const std::string& symbol : kernels.step_symbols()) kernels_[symbol] = {library, uses_};
 }
 
 VariantMaker::Made VariantMaker::with_libraries(const CompiledModel& compiled) {
@@ -161,8 +192,9 @@ VariantMaker::Made VariantMaker::make(const CompileOptions& options) {
   if (!missing(compiled).empty()) {
     learn_from_neighbours(options);
     compiled = compile(options);
+    load(wanted(compiled, options), options, lock);
     // What another thread made room for meanwhile is compiled again.
-    while (!missing(compiled).empty()) load(compiled, options, lock);
+    while (!missing(compiled).empty()) load(compiled.kernels.subset(missing(compiled)), options, lock);
   }
   return with_libraries(compiled);
 }

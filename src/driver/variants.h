@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -13,6 +14,8 @@
 #include "runtime/plan.h"
 
 namespace heddle::driver {
+
+struct Neighbour;
 
 // Makes plans of one model for further sets of shapes on a CPU, with kernels that are told what differs: once a few
 // shapes were seen, the next one mostly needs no compiler. Thread-safe; one plan is made at a time, and while the
@@ -44,8 +47,11 @@ class VariantMaker {
   void begin(const CompileOptions& options);
   CompiledModel compile(const CompileOptions& options);
   std::set<std::string> missing(const CompiledModel& compiled) const;
+  template <typename Use>
+  void with_neighbour(const CompileOptions& options, const Neighbour& to, std::optional<size_t> one, const Use& use);
   void learn_from_neighbours(const CompileOptions& options);
-  void load(const CompiledModel& compiled, const CompileOptions& options, Lock& lock);
+  KernelSet wanted(const CompiledModel& compiled, const CompileOptions& options);
+  void load(const KernelSet& kernels, const CompileOptions& options, Lock& lock);
   Made with_libraries(const CompiledModel& compiled);
   void forget_kernels();
   void prepare_each(const std::vector<CompileOptions>& all);

@@ -36,8 +36,8 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 64 && std::is_trivially_copyable_v<Frame>);
 
-constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan, EntryKind::kStamp, EntryKind::kCubin,
-                                EntryKind::kProblems};
+constexpr EntryKind kKinds[] = {EntryKind::kLibrary, EntryKind::kPlan,     EntryKind::kStamp,
+                                EntryKind::kCubin,   EntryKind::kProblems, EntryKind::kObject};
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -83,6 +83,8 @@ std::string_view to_string(EntryKind kind) {
       return "stamp";
     case EntryKind::kProblems:
       return "problems";
+    case EntryKind::kObject:
+      return "object";
   }
   return "other";
 }

@@ -90,8 +90,50 @@ std::string include_folder(const std::string& fallback, bool use_cache) {
   return fallback;
 }
 
+// What a library depends on besides the units.
+Hasher hasher_of(const Compiler& compiler, const Recipe& recipe) {
+  Hasher hasher;
+  hasher.add("library 2").add(compiler.version).add(headers_hash());
+  for (const auto* list : {&recipe.flags, &recipe.header_folders, &recipe.link_flags}) {
+    for (const std::string& text : *list) hasher.add(text);
+  }
+  return hasher;
+}
+
+// The units of a build that other libraries have, too.
+class SharedObjects {
+ public:
+  SharedObjects(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units, bool use_cache)
+      : made_(use_cache ? std::min(recipe.shared, units.size()) : 0) {
+    for (size_t i = 0; i < made_.size(); ++i) keys_.push_back(hasher_of(compiler, recipe).add(units[i]).finish());
+  }
+
+  // Whether `file` now is the object of this unit, from the cache.
+  bool take(size_t unit, const std::string& file) const {
+    if (unit >= made_.size()) return false;
+    const auto entry = cache_.find(EntryKind::kObject, keys_[unit]);
+    if (entry) write_file(file, entry->payload, Sync::kNo);
+    return entry.has_value();
+  }
+  // The unit was compiled to `file`.
+  void add(size_t unit, const std::string& file) {
+    if (unit < made_.size() && file_exists(file)) made_[unit] = MappedFile::read(file)->text();
+  }
+  // The library that has them is sound.
+  void store() const {
+    for (size_t i = 0; i < made_.size(); ++i) {
+      if (!made_[i].empty()) cache_.store(EntryKind::kObject, keys_[i], made_[i]);
+    }
+  }
+
+ private:
+  const Cache cache_ = Cache::of_user();
+  std::vector<Hash128> keys_;
+  std::vector<std::string> made_;  // "": it was in the cache
+};
+
 std::string build(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units, int jobs,
-                  bool use_cache) {
+                  bool use_cache, SharedObjects& shared) {
   const TempDir dir("heddle-jit", use_cache ? Cache::of_user().scratch_folder() : "");
   // Not beside the units: what lies there is found before every folder of headers.
   const std::string include = include_folder(dir.path() + "/headers", use_cache);
@@ -100,12 +142,15 @@ std::string build(const Compiler& compiler, const Recipe& recipe, const std::vec
   ThreadPool pool(std::min(jobs, static_cast<int>(units.size())));
   pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      write_file(file(i, ".cc"), units[i], Sync::kNo);
-      std::vector<std::string> command = {compiler.path, "-c", file(i, ".cc"), "-o", file(i, ".o")};
-      for (const std::string& folder : recipe.header_folders) command.insert(command.end(), {"-I", include + folder});
-      command.insert(command.end(), recipe.flags.begin(), recipe.flags.end());
-      const ProcessResult result = run_process(command, file(i, ".log"));
-      if (result.status != 0) compiler_failed(compiler, "compiling kernels", result);
+      if (!shared.take(i, file(i, ".o"))) {
+        write_file(file(i, ".cc"), units[i], Sync::kNo);
+        std::vector<std::string> command = {compiler.path, "-c", file(i, ".cc"), "-o", file(i, ".o")};
+        for (const std::string& folder : recipe.header_folders) command.insert(command.end(), {"-I", include + folder});
+        command.insert(command.end(), recipe.flags.begin(), recipe.flags.end());
+        const ProcessResult result = run_process(command, file(i, ".log"));
+        if (result.status != 0) compiler_failed(compiler, "compiling kernels", result);
+        shared.add(i, file(i, ".o"));
+      }
       if (recipe.compiled) recipe.compiled(i);
     }
   });
@@ -123,16 +168,16 @@ std::string build(const Compiler& compiler, const Recipe& recipe, const std::vec
 
 // On a disk that is full the cache folder cannot hold what a compiler writes aside either; $TMPDIR may.
 std::string build_somewhere(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units,
-                            int jobs, bool use_cache) {
+                            int jobs, bool use_cache, SharedObjects& shared) {
   constexpr uint64_t kRoom = 16 << 20;
   try {
-    return build(compiler, recipe, units, jobs, use_cache);
+    return build(compiler, recipe, units, jobs, use_cache, shared);
   } catch (const Error&) {
     const std::string folder = Cache::of_user().folder();
     if (!use_cache || folder.empty() || !file_exists(folder) || free_bytes(folder) >= kRoom) throw;
     warn_once(fmt::format("the disk of the cache folder {} is full; compiling without it", folder));
   }
-  return build(compiler, recipe, units, jobs, false);
+  return build(compiler, recipe, units, jobs, false, shared);
 }
 
 void check_library(const Compiler& compiler, const Recipe& recipe, const std::string& bytes, const Symbols& symbols) {
@@ -146,6 +191,15 @@ void check_library(const Compiler& compiler, const Recipe& recipe, const std::st
          fmt::format("it says that all is well, but the library that it wrote is broken: {}", error.why()),
          "Is there room on the disk and in memory? Else try another compiler through HEDDLE_CXX");
   }
+}
+
+std::string make_library(const Compiler& compiler, const Recipe& recipe, const std::vector<std::string>& units,
+                         int jobs, bool use_cache, const Symbols& symbols) {
+  SharedObjects shared(compiler, recipe, units, use_cache);
+  std::string bytes = build_somewhere(compiler, recipe, units, jobs, use_cache, shared);
+  check_library(compiler, recipe, bytes, symbols);
+  shared.store();
+  return bytes;
 }
 
 // A library of these units that is in the cache, or nothing.
@@ -223,25 +277,19 @@ CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, in
   // Unique symbols would keep a library in memory after dlclose().
   if (!is_clang(compiler)) recipe.flags.push_back("-fno-gnu-unique");
 
-  Hasher hasher;
-  hasher.add("library 2").add(compiler.version).add(headers_hash());
-  for (const auto* list : {&recipe.flags, &recipe.header_folders, &recipe.link_flags}) {
-    for (const std::string& text : *list) hasher.add(text);
-  }
+  Hasher hasher = hasher_of(compiler, recipe);
   for (const std::string& unit : units) hasher.add(unit);
   const Hash128 key = hasher.finish();
 
   CompiledLibrary library;
   const Cache cache = Cache::of_user();
   if (!use_cache) {
-    library.bytes = build_somewhere(compiler, recipe, units, jobs, use_cache);
-    check_library(compiler, recipe, library.bytes, symbols);
+    library.bytes = make_library(compiler, recipe, units, jobs, use_cache, symbols);
   } else if (!take_cached(cache, key, library)) {
     FileLock lock = cache.lock(EntryKind::kLibrary, key);
     if (!lock.waited() || !take_cached(cache, key, library)) {
       if (lock.waited()) lock.release();  // who made it could not store it: all who waited make their own now
-      library.bytes = build_somewhere(compiler, recipe, units, jobs, use_cache);
-      check_library(compiler, recipe, library.bytes, symbols);
+      library.bytes = make_library(compiler, recipe, units, jobs, use_cache, symbols);
       if (cache.store(EntryKind::kLibrary, key, library.bytes)) cache.trim();
     }
   }

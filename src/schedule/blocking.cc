@@ -62,17 +62,32 @@ Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, co
   return c;
 }
 
+std::vector<int64_t> common_heights(const Target& target) {
+  const int64_t most = micro_limits(target).rows;
+  std::vector<int64_t> heights = {most};
+  for (const int64_t height : {int64_t{8}, int64_t{4}, int64_t{2}}) {
+    if (height < most) heights.push_back(height);
+  }
+  return heights;
+}
+
 Config with_common_height(Config config, int64_t rows, bool tiled, const Target& target) {
   if (rows <= 1) return config;  // a decoder's step, whose rows do not change
-  const int64_t most = micro_limits(target).rows;
-  for (const int64_t height : {most, int64_t{8}, int64_t{4}, int64_t{2}}) {
+  for (const int64_t height : common_heights(target)) {
     const int64_t tiles = ceil_div(rows, height);
-    if (height > most || rows < tiles * (height - 1)) continue;
+    if (rows < tiles * (height - 1)) continue;
     if (tiled) config.tile_m = std::max<int64_t>(1, config.tile_m / height) * height;
     config.micro_m = height;
     break;
   }
   if (config.algorithm == "gemv") config.algorithm = "gemm";
+  return config;
+}
+
+Config with_wide_panels(Config config, const Target& target, DType compute) {
+  const int64_t width = 2 * micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(compute));
+  config.micro_n = width;
+  config.tile_n = ceil_div(config.tile_n, width) * width;
   return config;
 }
 

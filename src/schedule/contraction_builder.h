@@ -91,9 +91,13 @@ Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, co
 Config conv_config(const ConvDesc& desc, DType compute, const Target& target, const Blocking& blocking);
 Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking);
 
+// Heights of micro tiles, the highest first, of which one or another cuts any number of rows.
+std::vector<int64_t> common_heights(const Target& target);
 // The configuration with micro tiles of one of few heights into which `rows` can be cut. `tiled`: blocks of rows are
 // whole micro tiles.
 Config with_common_height(Config config, int64_t rows, bool tiled, const Target& target);
+// The configuration with panels of two vectors, the last of which may be narrow: for any number of columns.
+Config with_wide_panels(Config config, const Target& target, DType compute);
 
 // Blockings around the cost model's, which comes first: each differs from it in one choice.
 std::vector<Config> gemm_candidates(const GemmDesc& desc, DType compute, const Target& target);

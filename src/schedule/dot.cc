@@ -23,6 +23,7 @@ class DotScheduler {
                                   [&] { return gemm_candidates(desc, compute, builder_.target()); });
     if (builder_.for_any_extents()) {
       config = with_common_height(std::move(config), desc.shape.m, true, builder_.target());
+      if (!packs_b(loops)) config = with_wide_panels(std::move(config), builder_.target(), compute);
     }
     const int64_t width = config.micro_n;
     make_a(desc, compute, width, loops);
@@ -90,15 +91,23 @@ class DotScheduler {
     desc.a.dtype = graph_.dtype(view.value);
     desc.a.operand = builder_.input(view.value);
     const int64_t element = static_cast<int64_t>(size_of(compute_dtype));
-    const int64_t rows = tile::split_rows(desc.shape.m, micro_limits(builder_.target()).rows).mr;
+    const int64_t most = micro_limits(builder_.target()).rows;
+    const int64_t rows = builder_.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
     const bool collide = tile::rows_collide(desc.a.row * element, rows) && desc.shape.n > width;
     const bool in_place = desc.a.dtype == compute_dtype && desc.a.col == 1 && !collide;
     desc.a.form = in_place ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
   }
 
+  bool computes_b(bool loops) const { return !p_.b_affine || p_.n.size() > 1 || loops; }
+  // Whether B is packed ahead, by at most one dimension of the batch.
+  bool packs_b(bool loops) const {
+    const auto batched = std::count_if(p_.batch.begin(), p_.batch.end(), [](const DotDim& d) { return d.b != 0; });
+    return !computes_b(loops) && graph_.constant_of(p_.b_view.value) != nullptr && batched <= 1;
+  }
+
   void make_b(GemmDesc& desc, int64_t width, bool loops) {
     const View& view = p_.b_view;
-    if (!p_.b_affine || p_.n.size() > 1 || loops) return compute(desc, desc.b, false);
+    if (computes_b(loops)) return compute(desc, desc.b, false);
     set_strides(desc.b, false);
     desc.b.dtype = graph_.dtype(view.value);
     desc.b.form = GemmOperand::Form::kCopied;
@@ -106,7 +115,7 @@ class DotScheduler {
     for (size_t d = 0; d < tile::kBatchDims; ++d) {
       if (desc.b.batch[d] != 0) batched.push_back(d);
     }
-    if (graph_.constant_of(view.value) == nullptr || batched.size() > 1) {
+    if (!packs_b(loops)) {
       desc.b.operand = builder_.input(view.value);
       return;
     }

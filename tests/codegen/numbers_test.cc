@@ -34,6 +34,16 @@ TEST(Numbers, ChosenNumbersAreReadFromTheArguments) {
   EXPECT_NE(text.find("f(x + 12, n0);"), std::string::npos) << text;
 }
 
+TEST(Numbers, AChoiceIsMadeAtRunTimeWhereItsNumberIsAnArgument) {
+  const std::string text = argument_line("a") + "f(" + choice(8, "eight", "pick({}, four, eight)") + ");\n";
+  EXPECT_EQ(with_arguments(text, {false}), "f(eight);\n");
+  EXPECT_NE(with_arguments(text, {true}).find("f(pick(n0, four, eight));"), std::string::npos);
+  const std::string other = argument_line("a") + "f(" + choice(4, "four", "pick({}, four, eight)") + ");\n";
+  EXPECT_EQ(numbers_of(text).pattern, numbers_of(other).pattern);
+  EXPECT_NE(numbers_of(text).pattern,
+            numbers_of(argument_line("a") + "f(" + choice(8, "eight", "{}") + ");\n").pattern);
+}
+
 TEST(Numbers, EachFunctionDeclaresItsOwn) {
   const std::string text = with_arguments(kernel(12, 7) + kernel(5, 6), {true, false, false, true});
   EXPECT_NE(text.find("f(x + n0, 7);"), std::string::npos) << text;

@@ -104,6 +104,23 @@ TEST(KernelSet, WhatKernelsShareIsCompiledOnceAndIsNoKernel) {
   EXPECT_EQ(places(kernels.units({1, 1}), "both").size(), 1u);
 }
 
+// So that its object is the same whatever else is compiled.
+TEST(KernelSet, WhatAllLibrariesMayHaveIsAUnitOfItsOwn) {
+  KernelSet kernels;
+  for (int i = 0; i < 3; ++i) {
+    codegen::KernelSource source = source_of("kernel_" + std::to_string(i), 100);
+    source.others.push_back(text_of("table", 1000));
+    source.others.back().declaration = "void table();\n";
+    kernels.add(std::move(source));
+  }
+  const auto units = kernels.units({1, 1});
+  ASSERT_EQ(units.size(), 3u);
+  EXPECT_TRUE(units[0].shared);
+  EXPECT_EQ(places(units, "table"), std::vector<size_t>{0});
+  for (int i = 0; i < 3; ++i) EXPECT_NE(places(units, "kernel_" + std::to_string(i)), std::vector<size_t>{0});
+  EXPECT_FALSE(units[1].shared || units[2].shared);
+}
+
 TEST(KernelSet, LaunchedFunctionsAreNamedByTheUnitThatHasThem) {
   KernelSet kernels;
   codegen::KernelSource source = source_of("sum", 100);

@@ -50,6 +50,27 @@ TEST_F(Jit, CompilesSeveralUnitsAndTakesThemFromTheCache) {
   EXPECT_FALSE(compile({unit("a", 5)}, target_, 1, true).from_cache);
 }
 
+TEST_F(Jit, UnitsThatLibrariesShareAreCompiledOnce) {
+  const std::string object = "/cache/object";
+  Recipe recipe{compile_flags(target_.cpu)};
+  recipe.shared = 1;
+  const CompiledLibrary one = compile({unit("both", 4), unit("a", 2)}, recipe, 1, true);
+  ASSERT_EQ(files_below(dir_.path() + object).size(), 1u);
+  std::vector<size_t> compiled;
+  recipe.compiled = [&](size_t unit) { compiled.push_back(unit); };
+  const CompiledLibrary other = compile({unit("both", 4), unit("b", 3)}, recipe, 1, true);
+  EXPECT_FALSE(other.from_cache);
+  EXPECT_EQ(call(other, "both"), 4);
+  EXPECT_EQ(call(other, "b"), 3);
+  EXPECT_EQ(compiled.size(), 2u);  // progress counts what is there, too
+  EXPECT_EQ(files_below(dir_.path() + object).size(), 1u);
+  // A damaged one is made again.
+  const std::string path = files_below(dir_.path() + object)[0];
+  write_file(path, "damaged");
+  EXPECT_EQ(call(compile({unit("both", 4), unit("c", 5)}, recipe, 1, true), "both"), 4);
+  EXPECT_NE(MappedFile::open(path)->text(), "damaged");
+}
+
 TEST_F(Jit, LibrariesAreIndependentAndMissingKernelsAreNamed) {
   const CompiledLibrary two = compile({unit("k", 2)}, target_, 1, true);
   const CompiledLibrary three = compile({unit("k", 3)}, target_, 1, true);

@@ -48,9 +48,11 @@ void check(const Problem& p, int64_t block_tiles, int64_t block_panels) {
     using B = std::remove_cvref_t<decltype(fb)>;
     const testing::Scratch scratch(s.scratch_bytes(MR, NR, sizeof(T), A::kCopies, B::kCopies));
     const int64_t tasks = s.tasks(NR);
-    constexpr auto micro = micro_kernels<T, typename B::element, MR, NV>();
-    gemm<NV>(micro, s, fa, fb, epilogue, scratch, 0, tasks / 2);
-    gemm<NV>(micro, s, fa, fb, epilogue, scratch, tasks / 2, tasks);
+    constexpr bool narrow = NV > 1 && MR <= 3;  // some of the problems, with and without a last panel that is
+    constexpr auto wide = micro_kernels<T, typename B::element, MR, NV>();
+    constexpr auto micro = narrow ? with_narrow(wide, micro_kernels<T, typename B::element, MR, 1>()) : wide;
+    gemm<NV, narrow>(micro, s, fa, fb, epilogue, scratch, 0, tasks / 2);
+    gemm<NV, narrow>(micro, s, fa, fb, epilogue, scratch, tasks / 2, tasks);
   };
   using A = std::conditional_t<Direct, DirectA<T>, CopiedA<T, TA>>;
   const A fa{at};
@@ -124,6 +126,12 @@ struct Doubled {
     return load_n<W>(a + row * k + at, n) * 2.f;
   }
 };
+
+TEST(Gemm, MicroKernelsAreChosenByTheirHeight) {
+  constexpr auto four = micro_kernels<float, float, 4, 1>(), two = micro_kernels<float, float, 2, 1>();
+  EXPECT_EQ(&of_height(4, four, two), &four);
+  EXPECT_EQ(&of_height(2, four, two), &two);
+}
 
 TEST(Gemm, PrologueComputesA) {
   constexpr int64_t m = 19, n = 21, k = 37;

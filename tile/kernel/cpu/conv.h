@@ -151,7 +151,7 @@ void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, cons
           const int64_t col = g * s.o + panel * nr, left = s.o - panel * nr;
           const bool asks = micro.rows >= detail::kAskingRows;
           const Ahead ahead = asks ? lines.find(epilogue, count, pixel, n, col, k) : Ahead{};
-          if (NarrowTail && panel == panels - 1) {
+          if (NarrowTail && left <= nr / NV) {
             micro.template run<NarrowTail>(tall, op, bp, nr, c, ahead);
             detail::finish_tile<T, NarrowTail ? 1 : NV>(c, count, pixel, n, col, left, epilogue);
           } else {

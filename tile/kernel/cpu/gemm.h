@@ -193,8 +193,8 @@ class TileLines {
 }  // namespace detail
 
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>) by micro-kernels of NV vectors and at most kMicroRows rows.
-// Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies). NarrowTail: the last panel
-// has one vector of columns or less, and is computed at that width.
+// Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies). NarrowTail: a last panel
+// of one vector of columns or less is computed at that width.
 template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
 void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end) {
@@ -223,13 +223,14 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
       int64_t b_stride = nr;
       const TB* bp = b.panel(s, batch, panel, nr, b_scratch, b_stride);
       const int64_t col = panel * nr;
+      const bool narrow = NarrowTail && s.n - col <= nr / NV;
       for (int64_t tile = tile0; tile < tile1; ++tile) {
         const bool tall = tile < s.tall;
         const int64_t row = s.tile_row(tile, micro.rows), rows = micro.rows - (tall ? 0 : 1);
         const MicroA<T> op{a_block + (row - row0) * a_stride, a_stride, &one_segment, 1, s.k};
         const bool asks = micro.rows >= detail::kAskingRows;
         const Ahead ahead = asks ? lines.find(epilogue, rows, row, batch, col, s.k) : Ahead{};
-        if (NarrowTail && panel == panels - 1) {
+        if (narrow) {
           micro.template run<NarrowTail>(tall, op, bp, b_stride, c, ahead);
           detail::finish_tile<T, NarrowTail ? 1 : NV>(c, rows, row, batch, col, s.n - col, epilogue);
         } else {

@@ -104,14 +104,26 @@ struct MicroKernels {
   }
 };
 
-// NarrowTail: some tiles are one vector wide, not NV.
-template <typename T, typename TB, int MR, int NV, bool NarrowTail = false>
+template <typename T, typename TB, int MR, int NV>
 constexpr MicroKernels<T, TB> micro_kernels() {
   MicroKernels<T, TB> kernels{MR, micro<T, TB, MR, NV>, nullptr, nullptr, nullptr};
   if constexpr (MR > 1) kernels.low = micro<T, TB, MR - 1, NV>;
-  if constexpr (NarrowTail) kernels.narrow_tall = micro<T, TB, MR, 1>;
-  if constexpr (NarrowTail && MR > 1) kernels.narrow_low = micro<T, TB, MR - 1, 1>;
   return kernels;
+}
+
+// `wide` for a problem that has tiles of one vector, too: those of `narrow`, which are as high.
+template <typename T, typename TB>
+constexpr MicroKernels<T, TB> with_narrow(const MicroKernels<T, TB>& wide, const MicroKernels<T, TB>& narrow) {
+  return {wide.rows, wide.tall, wide.low, narrow.tall, narrow.low};
+}
+
+// The one of these that is for tiles of `rows` rows; there is one.
+template <typename Kernels, typename... Others>
+constexpr const Kernels& of_height(int64_t rows, const Kernels& first, const Others&... others) {
+  if constexpr (sizeof...(others) > 0) {
+    if (first.rows != rows) return of_height(rows, others...);
+  }
+  return first;
 }
 
 }  // namespace heddle::tile
