@@ -23,7 +23,9 @@ void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_option("--fusion", a.options.fusion, "How much is fused")
       ->type_name("none|basic|stitch")
       ->capture_default_str();
-  app->add_option("--shape", a.shapes, "Shape of an input: NAME=1,3,224,224 (may be repeated)");
+  app->add_option("--shape", a.shapes,
+                  "Shape of an input: NAME=1,3,224,224 (may be repeated); for run, bench and compile on the CPU with "
+                  "ranges, NAME=1,1..512");
   app->add_option("--limit", a.limits,
                   "What an import may take: nodes=N, bytes=N, depth=N or seconds=N (may be repeated)");
   app->add_flag("--external-data-links", a.options.external_data_links,

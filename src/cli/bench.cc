@@ -23,6 +23,7 @@ struct Measurement {
   double cpu = 0;                    // seconds of processor time of one run, over all threads, median
   size_t runs = 0;
   double cold = 0, cached = 0;  // seconds to load; cold 0: a plan file
+  double ranges = 0;            // seconds until kernels for all ranges are there, behind the cold load
   uint64_t compile_peak = 0, peak = 0;
   double floor = 0;
   int threads = 1;
@@ -97,7 +98,7 @@ void measure_device(const runtime::Executor& executor, const std::map<std::strin
 }
 
 Measurement measure(const Arguments& arguments) {
-  Prepared prepared = prepare(arguments);
+  Prepared prepared = prepare(arguments, Ranges::kTaken);
   prepared.options.use_cache = true;
   const PrivateCache cache;
   Measurement m;
@@ -106,6 +107,10 @@ Measurement measure(const Arguments& arguments) {
     const Model model = Model::load(arguments.model, prepared.options);
     tell_guess(arguments, prepared.options, model.inputs());
     m.cold = wall_seconds() - start;
+    if (!prepared.options.ranges.empty()) {
+      model.impl().wait_for_ranges();
+      m.ranges = wall_seconds() - start - m.cold;
+    }
   }
   m.compile_peak = peak_memory();
   ::malloc_trim(0);
@@ -118,6 +123,7 @@ Measurement measure(const Arguments& arguments) {
   const runtime::Plan& plan = *model.impl().primary().plan;
   const auto inputs =
       driver::random_inputs(plan, arguments.seed, fit_types(std::move(prepared.inputs), model.inputs()));
+  model.impl().wait_for_ranges();
   measure_runs(model, inputs, arguments.seconds, m);
   m.peak = peak_memory();
   m.threads = model.impl().threads();
@@ -148,6 +154,7 @@ int bench_command(const Arguments& arguments) {
                           {"peak_bytes", m.peak},
                           {"compile_peak_bytes", m.compile_peak},
                           {"floor_ms", m.floor * 1e3}};
+    if (m.ranges > 0) all["ranges_s"] = m.ranges;
     if (m.device_p50 > 0) {
       all["device_p50_ms"] = m.device_p50 * 1e3;
       all["device_p10_ms"] = m.device_p10 * 1e3;
@@ -173,6 +180,7 @@ int bench_command(const Arguments& arguments) {
   table.add({"threads", fmt::format("{}", m.threads)});
   table.add({"load, cold", human_seconds(m.cold)});
   table.add({"load, cached", human_seconds(m.cached)});
+  if (m.ranges > 0) table.add({"kernels for ranges, cold", human_seconds(m.ranges)});
   table.add({"peak memory", human_bytes(static_cast<double>(m.peak))});
   table.add({"peak memory while compiling", human_bytes(static_cast<double>(m.compile_peak))});
   if (gpu) table.add({"memory of the GPU", human_bytes(static_cast<double>(m.device_bytes))});

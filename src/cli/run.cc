@@ -138,7 +138,7 @@ void print_report(const Ran& ran) {
 }  // namespace
 
 int run_command(const Arguments& arguments) {
-  Prepared prepared = prepare(arguments);
+  Prepared prepared = prepare(arguments, Ranges::kTaken);
   Ran ran;
   double start = wall_seconds();
   const Model model = Model::load(arguments.model, prepared.options);
@@ -152,6 +152,7 @@ int run_command(const Arguments& arguments) {
   start = wall_seconds();
   ran.outputs = model.run(inputs);
   ran.run_seconds = wall_seconds() - start;
+  model.impl().wait_for_ranges();
   if (!arguments.output_dir.empty()) ran.files = write_outputs(arguments.output_dir, ran);
   if (arguments.json) {
     print_report(ran);
@@ -162,9 +163,14 @@ int run_command(const Arguments& arguments) {
 }
 
 int compile_command(const Arguments& arguments) {
-  const Prepared prepared = prepare(arguments);
+  Prepared prepared = prepare(arguments, Ranges::kTaken);
   if (!arguments.emit.empty()) emit_kernels(arguments.model, prepared.options, arguments.emit);
   if (arguments.output.empty()) return 0;
+  if (!prepared.options.ranges.empty()) {
+    const Model model = Model::load(arguments.model, prepared.options);
+    model.impl().wait_for_ranges();
+    prepared.options = model.impl().options();  // the plan is for the largest extents
+  }
   // No Model: a plan can be made for a GPU that this machine lacks.
   std::string cached;
   const auto plan = runtime::is_plan_file(arguments.model)

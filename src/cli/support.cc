@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "base/check.h"
 #include "cli/npy.h"
@@ -20,21 +22,49 @@ std::pair<std::string, std::string> split_item(const std::string& item, const ch
   return {item.substr(0, at), item.substr(at + 1)};
 }
 
-Shape parse_shape(const std::string& text, const std::string& item) {
-  Shape shape;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    int64_t extent = 0;
-    const auto [next, error] = std::from_chars(at, end, extent);
-    if (error != std::errc() || extent < 0 || (next < end && (*next != ',' || next + 1 == end))) {
-      fail(ErrorCode::kInvalidArgument, "--shape", fmt::format("\"{}\" is no list of extents", item),
-           "Write for example --shape input=1,3,224,224");
-    }
-    shape.push_back(extent);
-    at = next < end ? next + 1 : end;
+// One item of a list of extents: a number or a range.
+struct Extent {
+  int64_t min = 0, max = 0;
+};
+
+std::optional<Extent> parse_extent(std::string_view text) {
+  const auto number = [&](int64_t& value) {
+    const auto [next, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    text.remove_prefix(static_cast<size_t>(next - text.data()));
+    return error == std::errc() && value >= 0;
+  };
+  Extent extent;
+  if (!number(extent.min)) return std::nullopt;
+  extent.max = extent.min;
+  if (text.starts_with("..")) {
+    text.remove_prefix(2);
+    if (!number(extent.max) || extent.max < extent.min) return std::nullopt;
   }
-  return shape;
+  return text.empty() ? std::optional(extent) : std::nullopt;
+}
+
+// "ids=1,1..512": of a range the largest extent is the shape's, and the range is named by input and dimension.
+void add_shape(CompileOptions& options, const std::string& item, Ranges ranges) {
+  const auto [name, text] = split_item(item, "--shape", "NAME=1,2,3");
+  Shape& shape = options.shapes[name];
+  shape.clear();
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    const auto extent = parse_extent(std::string_view(text).substr(at, end - at));
+    if (!extent || end + 1 == text.size()) {
+      fail(ErrorCode::kInvalidArgument, "--shape", fmt::format("\"{}\" is no list of extents", item),
+           "Write for example --shape input=1,3,224,224, or --shape ids=1,1..512 where the second is 1 to 512");
+    }
+    if (extent->min < extent->max) {
+      if (ranges == Ranges::kRefused || options.target != "cpu") {
+        fail(ErrorCode::kInvalidArgument, "--shape", fmt::format("\"{}\" has a range of extents", item),
+             "Ranges are for run, bench and compile with --target cpu. Give one number for each extent");
+      }
+      options.ranges[fmt::format("{}.{}", name, shape.size())] = {extent->min, extent->max};
+    }
+    shape.push_back(extent->max);
+    at = end + 1;
+  }
 }
 
 void set_limit(ImportLimits& limits, const std::string& item) {
@@ -55,13 +85,10 @@ void set_limit(ImportLimits& limits, const std::string& item) {
 
 }  // namespace
 
-Prepared prepare(const Arguments& arguments) {
+Prepared prepare(const Arguments& arguments, Ranges ranges) {
   if (arguments.model.empty()) fail(ErrorCode::kInvalidArgument, "MODEL", "it is empty", "Name an ONNX or plan file");
   Prepared prepared{arguments.options, {}};
-  for (const std::string& item : arguments.shapes) {
-    const auto [name, text] = split_item(item, "--shape", "NAME=1,2,3");
-    prepared.options.shapes[name] = parse_shape(text, item);
-  }
+  for (const std::string& item : arguments.shapes) add_shape(prepared.options, item, ranges);
   for (const std::string& item : arguments.inputs) {
     const auto [name, path] = split_item(item, "--input", "NAME=FILE.npy");
     if (path.empty()) fail(ErrorCode::kInvalidArgument, "--input", fmt::format("\"{}\" names no file", item));

@@ -11,11 +11,12 @@ namespace heddle::cli {
 
 // The options with shapes and (from --input files) values filled in, and a progress display.
 // Throws kInvalidArgument on a malformed NAME=... item.
+enum class Ranges : uint8_t { kRefused, kTaken };  // of extents in --shape
 struct Prepared {
   CompileOptions options;
   std::map<std::string, Tensor> inputs;
 };
-Prepared prepare(const Arguments& arguments);
+Prepared prepare(const Arguments& arguments, Ranges ranges = Ranges::kRefused);
 
 // Says on stderr, in one line, what was taken for extents that nobody gave.
 void tell_guess(const Arguments& arguments, const CompileOptions& options, const std::vector<PortInfo>& inputs);

@@ -42,6 +42,12 @@ class Model::Impl {
     return {others_.begin(), others_.end()};
   }
   int threads() const { return pool_->threads(); }
+  // With the shapes of the largest extents, where there are ranges.
+  const CompileOptions& options() const { return options_; }
+  // Returns when the kernels for CompileOptions::ranges are there.
+  void wait_for_ranges() const {
+    if (maker_ != nullptr) maker_->wait_for_prepared();
+  }
 
  private:
   std::unique_ptr<ModelVariant> make_variant(const CompileOptions& options) const;

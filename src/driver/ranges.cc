@@ -44,23 +44,63 @@ void check_ranges(const std::string& path, const CompileOptions& options, const 
   }
 }
 
-std::vector<InputDims> dims_of(const std::string& path, const CompileOptions& options) {
-  return is_ir_file(path) ? std::vector<InputDims>{} : onnx::ModelFile(path, import_options(options)).input_dims();
+// An extent that has a name in the model has its range under that name, so that all its dimensions vary together.
+CompileOptions with_named_ranges(CompileOptions options, const std::vector<InputDims>& inputs) {
+  for (const InputDims& input : inputs) {
+    for (size_t d = 0; d < input.extents.size(); ++d) {
+      const auto at = options.ranges.find(fmt::format("{}.{}", input.name, d));
+      if (at == options.ranges.end() || input.symbols[d].empty()) continue;
+      const auto [place, range] = *at;
+      options.ranges.erase(at);
+      const ExtentRange& known = options.ranges.try_emplace(input.symbols[d], range).first->second;
+      if (known.min == range.min && known.max == range.max) continue;
+      fail(ErrorCode::kInvalidArgument, fmt::format("range {}", place),
+           fmt::format("it is {}..{}, and {}..{} elsewhere for {}", range.min, range.max, known.min, known.max,
+                       input.symbols[d]),
+           "Give the extents of one name the same range");
+    }
+  }
+  return options;
 }
 
+using Shapes = std::map<std::string, Shape>;
+
+// Shapes of inputs that `options` leave open, as load() guesses them; only where ranges leave something to guess.
+Shapes guessed_shapes(onnx::ModelFile& file, const CompileOptions& options, const std::vector<InputDims>& inputs) {
+  const auto is_open = [&](const InputDims& input) {
+    bool ranges = false, open = false;
+    for (size_t d = 0; d < input.extents.size(); ++d) {
+      const bool has_range = !range_of(options, input, d).empty();
+      ranges = ranges || has_range;
+      open = open || (input.extents[d] < 0 && !has_range);
+    }
+    return ranges && open && !options.shapes.contains(input.name);
+  };
+  Shapes shapes;
+  if (std::none_of(inputs.begin(), inputs.end(), is_open)) return shapes;
+  const onnx::Imported imported = file.import(import_options(options));
+  for (const ir::Graph::Port& port : imported.graph.inputs()) shapes[port.name] = imported.graph.shape(port.value);
+  return shapes;
+}
+
+// `guessed` has the extents that neither the model nor the options give.
 CompileOptions with_extents(CompileOptions options, const std::vector<InputDims>& inputs, const Extents& extents,
-                            bool keeps_given) {
+                            bool keeps_given, const Shapes& guessed = {}) {
   for (const InputDims& input : inputs) {
     const bool given = options.shapes.contains(input.name);
     if (given && keeps_given) continue;
     Shape shape = given ? options.shapes.at(input.name) : input.extents;
     if (shape.size() != input.extents.size()) continue;
+    const auto guess = guessed.find(input.name);
     bool ranges = false;
     for (size_t d = 0; d < shape.size(); ++d) {
       const auto extent = extents.find(range_of(options, input, d));
       ranges = ranges || extent != extents.end();
-      if (extent != extents.end()) shape[d] = extent->second;
-      if (shape[d] < 0) shape[d] = 1;
+      if (extent != extents.end()) {
+        shape[d] = extent->second;
+      } else if (shape[d] < 0 && guess != guessed.end()) {
+        shape[d] = guess->second[d];
+      }
     }
     if (ranges) options.shapes[input.name] = shape;
   }
@@ -92,13 +132,20 @@ std::vector<int64_t> samples(const ExtentRange& range) {
 }  // namespace
 
 CompileOptions with_largest_extents(const std::string& path, CompileOptions options) {
-  const std::vector<InputDims> inputs = dims_of(path, options);
+  if (is_ir_file(path)) {
+    check_ranges(path, options, {});
+    return options;
+  }
+  onnx::ModelFile file(path, import_options(options));
+  const std::vector<InputDims> inputs = file.input_dims();
   check_ranges(path, options, inputs);
-  return with_extents(options, inputs, largest(options), true);
+  options = with_named_ranges(std::move(options), inputs);
+  const Shapes guessed = guessed_shapes(file, options, inputs);
+  return with_extents(options, inputs, largest(options), true, guessed);
 }
 
 std::vector<CompileOptions> samples_of_ranges(const std::string& path, const CompileOptions& options) {
-  const std::vector<InputDims> inputs = dims_of(path, options);
+  const std::vector<InputDims> inputs = onnx::ModelFile(path, import_options(options)).input_dims();
   std::vector<CompileOptions> all;
   for (const auto& [name, range] : options.ranges) {
     for (const int64_t value : samples(range)) {

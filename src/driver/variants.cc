@@ -224,9 +224,14 @@ void VariantMaker::prepare_each(const std::vector<CompileOptions>& all) {
   }
 }
 
+void VariantMaker::wait_for_prepared() {
+  const std::lock_guard lock(waiting_);
+  if (background_.joinable()) background_.join();
+}
+
 VariantMaker::~VariantMaker() {
   ends_ = true;
-  if (background_.joinable()) background_.join();
+  wait_for_prepared();
 }
 
 }  // namespace heddle::driver

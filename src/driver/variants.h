@@ -37,6 +37,8 @@ class VariantMaker {
   // Makes plans for these on a thread of its own, so that their kernels are there when make() wants them. What fails is
   // logged, and fails again where it is wanted. Once at most.
   void prepare(std::vector<CompileOptions> all);
+  // Returns when that thread has ended.
+  void wait_for_prepared();
 
  private:
   struct Kernels {
@@ -63,6 +65,7 @@ class VariantMaker {
   std::map<std::string, Kernels> kernels_;  // by symbol
   uint64_t uses_ = 0;
   std::atomic<bool> ends_ = false;
+  std::mutex waiting_;
   std::thread background_;
 };
 

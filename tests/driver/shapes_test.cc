@@ -248,6 +248,36 @@ TEST_F(Shapes, ARangeIsCompiledForItsLargestExtentsAndCoversTheOthers) {
   }
 }
 
+GraphSpec product() {
+  GraphSpec graph;
+  graph.nodes = {{"MatMul", {"x", "w"}, {"y"}}, {"Add", {"more", "x"}, {"sum"}}};
+  graph.inputs = {{"x", DType::kF32, {-1, -1}}, {"more", DType::kF32, {-1, -1}}};
+  graph.outputs = {"y", "sum"};
+  graph.initializers = {{"w", weight({kWidth, 8}, 1)}};
+  return graph;
+}
+
+TEST_F(Shapes, ExtentsBesideARangeAreThoseThatTheOperatorsNeed) {
+  CompileOptions options;
+  options.threads = 2;
+  options.ranges["x.0"] = {1, 6};
+  const Model m = Model::load(model(product()), options);
+  EXPECT_EQ(m.inputs()[0].shape, (Shape{6, kWidth}));
+}
+
+// An extent has one value, however its range is named.
+TEST_F(Shapes, ARangeOfOneDimensionIsThatOfItsName) {
+  CompileOptions options;
+  options.ranges["past.2"] = {0, 12};
+  const std::string path = model(growing_cache());
+  const CompileOptions largest = driver::with_largest_extents(path, options);
+  ASSERT_EQ(largest.ranges.size(), 1u);
+  EXPECT_EQ(largest.ranges.begin()->first, "past_2");
+  EXPECT_EQ(largest.shapes.at("past"), (Shape{1, 2, 12, 8}));
+  options.ranges["past_2"] = {0, 13};
+  EXPECT_EQ(error_of([&] { driver::with_largest_extents(path, options); }).code(), ErrorCode::kInvalidArgument);
+}
+
 TEST_F(Shapes, AModelWhoseFileIsAnotherByNowTakesNoNewShapes) {
   const Model m = Model::load(model(attention()), at(1, 20));
   model(growing_cache());

@@ -366,7 +366,7 @@ std::vector<ModelFile::InputDims> ModelFile::input_dims() const {
     dims.name = input.name;
     for (const Dimension& dim : *input.type.shape) {
       dims.extents.push_back(dim.value && *dim.value >= 0 ? *dim.value : -1);
-      dims.symbols.emplace_back(dim.param);
+      dims.symbols.emplace_back(dim.param == "?" ? "" : dim.param);  // no name: two of them need not be equal
     }
   }
   return inputs;
