@@ -72,12 +72,11 @@ KernelSource emit_bundle(const schedule::BundleDesc& bundle, size_t operand_coun
   const std::string inner = parts + body.text();
   const std::string hashed = fmt::format("bundle_{}", hash_text(inner).hex().substr(0, 16));
   source.symbol = marked ? "KERNEL_NAME" : hashed;
-  const std::string unused = bundle.in_a_row ? "[[maybe_unused]] " : "";
   source.text = fmt::format(
-      "namespace {0}_parts {{\n{1}}}  // namespace {0}_parts\n{2}{0}(void* const* operands, void* scratch, {4}int64_t "
+      "namespace {0}_parts {{\n{1}}}  // namespace {0}_parts\n{2}{0}(void* const* operands, void* scratch, int64_t "
       "begin, "
-      "{4}int64_t end) {{\nusing namespace {0}_parts;\n{3}}}\n",
-      source.symbol, parts, kEntry, body.text(), unused);
+      "int64_t end) {{\nusing namespace {0}_parts;\n{3}}}\n",
+      source.symbol, parts, kEntry, body.text());
   if (marked) source.symbol = "bundle";
   return source;
 }

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "codegen/functor_members.h"
 #include "codegen/includes.h"
+#include "codegen/kernel_name.h"
 #include "codegen/micro_table.h"
 #include "codegen/numbers.h"
 #include "codegen/scalar.h"
@@ -107,7 +108,7 @@ Names epilogue_names(const FunctorMembers& members, const Epilogue& e) {
 void split_column(Writer& out, const FunctorMembers& members, const Epilogue& e) {
   if (e.pool.indices.extent(e.col_outer) <= 1) return;
   const std::string split = members.marked() ? marked(e.split) : fmt::format("{}", e.split);
-  out.line("[[maybe_unused]] const int64_t col_outer = col / {};", split);
+  out.declare("int64_t", "col_outer", fmt::format("col / {}", split));
   out.line("col %= {};", split);
 }
 
@@ -125,8 +126,8 @@ ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const Fu
 void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) {
   out.raw("template <typename Visit>");
   out.open(
-      "TILE_INLINE void lines([[maybe_unused]] int64_t batch, [[maybe_unused]] int64_t row, "
-      "[[maybe_unused]] int64_t col, const Visit& visit) const {");
+      "TILE_INLINE void lines(int64_t batch, int64_t row, "
+      "int64_t col, const Visit& visit) const {");
   ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
   split_column(out, members, e);
   emitter.set_lanes(Lanes{e.col, "1", "1"});
@@ -163,8 +164,8 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
   members.declare(out);
   out.raw("template <int W, typename N>");
   out.open(
-      fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, [[maybe_unused]] int64_t batch, "
-                  "[[maybe_unused]] int64_t row, [[maybe_unused]] int64_t col, N n) const {{",
+      fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, int64_t batch, "
+                  "int64_t row, int64_t col, N n) const {{",
                   computed_type(e.accumulator)));
   ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
   split_column(out, members, e);
@@ -204,8 +205,8 @@ FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDes
   members.declare(out);
   out.raw("template <int W, typename N>");
   out.open(
-      fmt::format("TILE_INLINE tile::vec<{}, W> operator()([[maybe_unused]] int64_t i0, [[maybe_unused]] int64_t i1, "
-                  "[[maybe_unused]] int64_t i2, [[maybe_unused]] N n) const {{",
+      fmt::format("TILE_INLINE tile::vec<{}, W> operator()(int64_t i0, int64_t i1, "
+                  "int64_t i2, N n) const {{",
                   computed_type(compute)));
   Names names = members.names();
   for (size_t i = 0; i < 3; ++i) names.vars[operand.vars[i]] = fmt::format("i{}", i);
@@ -240,8 +241,8 @@ std::string micro_of(const Emission& e) {
 
 // A function of a kernel's parameters and `more` in front of them.
 std::string signature(std::string_view linkage, std::string_view symbol, const std::string& more = "") {
-  return fmt::format("{} void {}({}void* const* operands, [[maybe_unused]] void* scratch, int64_t begin, int64_t end)",
-                     linkage, symbol, more);
+  return fmt::format("{} void {}({}void* const* operands, void* scratch, int64_t begin, int64_t end)", linkage, symbol,
+                     more);
 }
 // What a function that several kernels share takes besides.
 std::string shared_parameters(const Emission& e) {
@@ -510,20 +511,23 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
   source.tasks = e.tasks;
   source.scratch_bytes = e.scratch_bytes;
   add_named_headers(source);
+  std::vector<schedule::ExprId> results;
+  for (const Epilogue::Store& store : contraction.epilogue.stores) results.push_back(store.value);
+  const std::string name = config.algorithm + operators_of(contraction.epilogue.pool, results);
   if (e.sizes.shared()) {
     KernelText shared = std::move(source);
-    shared.symbol = name_kernel(shared.text, config.algorithm + "_any", kName);
+    shared.symbol = name_kernel(shared.text, name + "_any", kName);
     source.text = calling(shared, e);
     source.includes = {"tile/kernel/cpu/micro.h"};
     source.others.push_back(std::move(shared));
   }
   if (e.micro) source.others.insert(source.others.end(), e.micro->texts.begin(), e.micro->texts.end());
   if (marked) {
-    source.symbol = config.algorithm;
+    source.symbol = name;
     return source;
   }
   declare_others(source);
-  source.symbol = name_kernel(source.text, config.algorithm, kName);
+  source.symbol = name_kernel(source.text, name, kName);
   return source;
 }
 

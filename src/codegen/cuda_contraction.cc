@@ -1,5 +1,6 @@
 #include "codegen/cuda_contraction.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "codegen/cuda_tile.h"
 #include "codegen/cuda_window.h"
 #include "codegen/includes.h"
+#include "codegen/kernel_name.h"
 #include "codegen/stitch.h"
 #include "schedule/cuda_contraction.h"
 #include "schedule/cuda_engine.h"
@@ -34,14 +36,33 @@ void add_argument(CudaLaunch& launch, const CudaFunctor& functor) {
 // What kernels are called until their text, after which they are named, is complete; "gemm" in launches.
 constexpr const char* kUnnamed = "KERNEL_NAME";
 
+std::string operators_of(const schedule::Epilogue& epilogue) {
+  std::vector<schedule::ExprId> roots;
+  for (const auto& store : epilogue.stores) roots.push_back(store.value);
+  for (const auto& reduction : epilogue.reductions) roots.push_back(reduction.value);
+  return codegen::operators_of(epilogue.pool, roots);
+}
+
+// What begins the symbols of a unit's kernels: "sm90_128x192_add_max". Where parts are summed later it is that kernel
+// that knows the epilogue.
+std::string name_of(const std::string& what, bool sums_later, const schedule::Epilogue& epilogue,
+                    const Config& config) {
+  const std::string operators = operators_of(epilogue);
+  if (!what.empty()) return what.substr(1) + (what == "_reduce" ? operators : "");
+  return fmt::format("{}_{}x{}{}", config.algorithm, config.tile_m, config.tile_n, sums_later ? "" : operators);
+}
+
 // Names the kernels and the launches, and gives the last launch the epilogue.
-KernelSource finish(CudaGemmUnit unit, schedule::CudaGemmLaunches made, const Config& config) {
+KernelSource finish(CudaGemmUnit unit, schedule::CudaGemmLaunches made, const schedule::Epilogue& epilogue,
+                    const Config& config) {
   if (!made.launches.empty()) add_argument(made.launches[static_cast<size_t>(made.epilogue_launch)], unit.epilogue);
   constexpr std::string_view kMade = "gemm";
+  const bool sums_later = std::any_of(unit.kernels.begin(), unit.kernels.end(),
+                                      [](const KernelText& kernel) { return kernel.symbol.ends_with("_reduce"); });
   for (KernelText& kernel : unit.kernels) {
     const std::string what = kernel.symbol.substr(std::string_view(kUnnamed).size());  // "", "_reduce"
     const std::string unnamed = std::exchange(kernel.symbol, {});
-    kernel.symbol = name_kernel(kernel.text, what.empty() ? config.algorithm : what.substr(1), unnamed);
+    kernel.symbol = name_kernel(kernel.text, name_of(what, sums_later, epilogue, config), unnamed);
     add_named_headers(kernel);
     for (CudaLaunch& launch : made.launches) {
       if (launch.symbol == std::string(kMade) + what) launch.symbol = kernel.symbol;
@@ -63,7 +84,8 @@ KernelSource tile_source(const KernelDesc& desc, const ContractionDesc& c, const
   const LinesOf lines = schedule::engine_of(g).lines ? LinesOf::kAll : LinesOf::kNone;
   const schedule::CudaTileProblem problem = written_problem(desc, c.epilogue, d, lines);
   return finish(tile_unit(problem, g, c.epilogue, desc.operands, kUnnamed),
-                schedule::make_launches(problem, g, target.cuda, static_cast<int>(desc.operands.size())), config);
+                schedule::make_launches(problem, g, target.cuda, static_cast<int>(desc.operands.size())), c.epilogue,
+                config);
 }
 
 // Of the first result; of what is only reduced there is none.
@@ -93,7 +115,7 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
     }
     for (PointerPatch& patch : launch.pointers) patch.operand = static_cast<int>(operands[size_t(patch.operand)]);
   }
-  return finish(std::move(unit), std::move(made), config);
+  return finish(std::move(unit), std::move(made), c.epilogue, config);
 }
 
 KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d,
@@ -116,7 +138,7 @@ KernelSource sm90_views_source(const KernelDesc& desc, const ContractionDesc& c,
       add_argument(made.launches[0], {o->text, o->block, o->pointers});
     }
   }
-  return finish(std::move(unit), std::move(made), config);
+  return finish(std::move(unit), std::move(made), c.epilogue, config);
 }
 
 }  // namespace

@@ -67,11 +67,9 @@ class EpilogueWriter {
   };
 
   void write_function(const char* name, const Part& part) {
-    out_.raw("template <typename T, int W, typename Near = tile::cuda::FromMemory>");
-    out_.open(fmt::format(
-        "__device__ void {}(T (&v)[W], [[maybe_unused]] int batch, [[maybe_unused]] int row, "
-        "[[maybe_unused]] int col, [[maybe_unused]] int n, [[maybe_unused]] const Near& near = {{}}) const {{",
-        name));
+    out_.line("template <typename T, int W{}>", near_ ? ", typename Near = tile::cuda::FromMemory" : "");
+    out_.open(fmt::format("__device__ void {}(T (&v)[W], int batch, int row, int col, int n{}) const {{", name,
+                          near_ ? ", const Near& near = {}" : ""));
     write_body(part);
     out_.close();
   }
@@ -169,8 +167,7 @@ class EpilogueWriter {
     for (size_t i = 0; i < e_.reductions.size(); ++i) {
       const Epilogue::Reduction& r = e_.reductions[i];
       write_function(fmt::format("value{}", i).c_str(), {unrounded(r.value), shared_, is_narrow(r.value)});
-      out_.open(
-          fmt::format("__device__ void keep{}([[maybe_unused]] int batch, int row, int col, float v) const {{", i));
+      out_.open(fmt::format("__device__ void keep{}(int batch, int row, int col, float v) const {{", i));
       Names names = members_.names();
       names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)", names.vars[e_.col] = "int64_t(col)";
       ScalarEmitter emitter(e_.pool, std::move(names), out_);
@@ -213,10 +210,11 @@ class EpilogueWriter {
     names.vars[e_.col_outer] = "col_outer", names.vars[e_.col] = "first";
     const bool split = e_.pool.indices.extent(e_.col_outer) > 1;
     if (split && whole()) {
-      out_.line("[[maybe_unused]] const int64_t col_outer = col / {}, first = col % {};", e_.split, e_.split);
+      out_.declare("int64_t", "col_outer", fmt::format("col / {}", e_.split));
+      out_.declare("int64_t", "first", fmt::format("col % {}", e_.split));
     } else {
       // Lanes may lie on both sides of a border: the columns are not split, each finds its own place.
-      out_.line("[[maybe_unused]] const int64_t first = col;");
+      out_.declare("int64_t", "first", "col");
     }
     names.locals[0] = {"acc", e_.accumulator, true};  // another one for each column
     if (part.given) {
@@ -240,12 +238,13 @@ class EpilogueWriter {
     out_.open("for (int i = 0; i < W; ++i) {");
     if (!whole()) out_.line("if (i >= n) break;");
     const std::string_view type = computed_type(e_.accumulator);
-    out_.line("[[maybe_unused]] const auto acc = tile::splat<1>(static_cast<{}>(v[i]));", type);
+    out_.declare("auto", "acc", fmt::format("tile::splat<1>(static_cast<{}>(v[i]))", type));
     Names& inside = emitter.names();
     inside.locals[0] = {"acc", e_.accumulator, false};
     if (part.given) inside.cached[*part.given].wide = false;
     if (split && !whole()) {
-      out_.line("[[maybe_unused]] const int64_t col_outer = (col + i) / {}, at = (col + i) % {};", e_.split, e_.split);
+      out_.declare("int64_t", "col_outer", fmt::format("(col + i) / {}", e_.split));
+      out_.declare("int64_t", "at", fmt::format("(col + i) % {}", e_.split));
       inside.vars[e_.col] = "at";
     } else {
       inside.vars[e_.col] = "(first + i)";
@@ -267,30 +266,30 @@ class EpilogueWriter {
 
   // What a kernel that takes the first result as a return value may know: that nothing else is stored, so that it may
   // call for any element of D; where it reads vectors along a row of D and matrices beside D, to have them near; and
-  // the size of the first matrix's elements, which the kernel may hand over as `near` (0: it may not).
+  // the size of the first matrix's elements, which the kernel may hand over as `near`. What is not said is not so.
   void write_streamed() {
-    out_.line("static constexpr bool kReturnsOnly = {};", returns_only());
     std::vector<const Expr*> vectors, matrices;
     find_rows(vectors, matrices);
-    write_places("kReadsVectors", "vectors", vectors);
-    write_places("kReadsMatrices", "matrices", matrices);
+    std::vector<std::string> flags;
+    if (returns_only()) flags.emplace_back("kReturnsOnly = true");
+    if (!vectors.empty()) flags.emplace_back("kReadsVectors = true");
+    if (!matrices.empty()) flags.emplace_back("kReadsMatrices = true");
+    if (!flags.empty()) out_.line("static constexpr bool {};", fmt::join(flags, ", "));
+    write_places("vectors", vectors);
+    write_places("matrices", matrices);
     if (!matrices.empty()) near_ = {matrices[0]->id, matrices[0]->index};
-    out_.line("static constexpr int kNearBytes = {};",
-              near_ && whole() ? size_of(operands_[near_->first].dtype) : size_t{0});
+    if (near_ && whole()) out_.line("static constexpr int kNearBytes = {};", size_of(operands_[near_->first].dtype));
   }
-  void write_places(const char* flag, const char* function, const std::vector<const Expr*>& loads) {
-    out_.line("static constexpr bool {} = {};", flag, !loads.empty());
-    out_.raw("template <typename F>");
-    out_.open(
-        fmt::format("__device__ void {}([[maybe_unused]] F f, [[maybe_unused]] int batch, [[maybe_unused]] int row, "
-                    "[[maybe_unused]] int col) const {{",
-                    function));
+  void write_places(const char* function, const std::vector<const Expr*>& loads) {
+    if (loads.empty()) return;
     Names names = members_.names();
     names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)", names.vars[e_.col] = "int64_t(col)";
     names.vars[e_.col_outer] = "int64_t(0)";
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
-    for (const Expr* e : loads) out_.line("f(p{} + {});", e->id, emitter.index(e->index));
-    out_.close();
+    std::string calls;
+    for (const Expr* e : loads) calls += fmt::format(" f(p{} + {});", e->id, emitter.index(e->index));
+    out_.raw("template <typename F>");
+    out_.line("__device__ void {}(F f, int batch, int row, int col) const {{{} }}", function, calls);
   }
   // Loads of neighbours that are the same in all rows, and those of whole rows that begin at multiples of 16 bytes.
   void find_rows(std::vector<const Expr*>& vectors, std::vector<const Expr*>& matrices) {

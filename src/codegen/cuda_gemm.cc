@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
+#include <utility>
+
 #include "base/check.h"
 #include "schedule/cuda_gemm_classes.h"
 #include "schedule/cuda_gemm_parts.h"
@@ -21,26 +24,62 @@ bool streams(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
   return !p.views && !p.windows && schedule::streams_operand(p, c, is_a);
 }
 
+// The members of a configuration that are not what its base says.
+class ConfigText {
+ public:
+  explicit ConfigText(std::string_view base) : text_(fmt::format("struct Config : tile::sm90::{} {{\n", base)) {}
+
+  ConfigText& types(std::initializer_list<std::pair<const char*, std::string_view>> types) {
+    std::vector<std::string> list;
+    for (const auto& [name, type] : types) list.push_back(fmt::format("using {} = {};", name, type));
+    text_ += fmt::format("  {}\n", fmt::join(list, " "));
+    return *this;
+  }
+  // All in one line.
+  ConfigText& sizes(std::initializer_list<std::pair<const char*, int64_t>> values) {
+    std::vector<std::string> list;
+    for (const auto& [name, value] : values) list.push_back(fmt::format("{} = {}", name, value));
+    if (!list.empty()) text_ += fmt::format("  static constexpr int {};\n", fmt::join(list, ", "));
+    return *this;
+  }
+  ConfigText& size(const char* name, int64_t value, int64_t base) {
+    return value == base ? *this : sizes({{name, value}});
+  }
+  ConfigText& flag(const char* name, bool value, bool base = false) {
+    if (value != base) flags_.push_back(fmt::format("{} = {}", name, value));
+    return *this;
+  }
+  ConfigText& store(GemmStore store, GemmStore base) {
+    constexpr const char* kStores[] = {"kTma", "kRows", "kEpilogue", "kPartial"};
+    if (store != base) {
+      text_ += fmt::format("  static constexpr auto kStore = tile::GemmStore::{};\n", kStores[static_cast<int>(store)]);
+    }
+    return *this;
+  }
+  std::string text() const {
+    const std::string flags =
+        flags_.empty() ? "" : fmt::format("  static constexpr bool {};\n", fmt::join(flags_, ", "));
+    return text_ + flags + "};\n";
+  }
+
+ private:
+  std::string text_;
+  std::vector<std::string> flags_;
+};
+
 std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  constexpr const char* kStores[] = {"kTma", "kRows", "kEpilogue", "kPartial"};
-  return fmt::format(
-      "struct Config {{\n"
-      "  using In = {};\n"
-      "  using Out = {};\n"
-      "  static constexpr int kTileM = {}, kTileN = {}, kStages = {}, kConsumers = {};\n"
-      "  static constexpr bool kPingPong = {};\n"
-      "  static constexpr int kClusterM = {}, kClusterN = {};\n"
-      "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {};\n"
-      "  static constexpr bool kStream = {};\n"
-      "  static constexpr bool kConstantA = {}, kConstantB = {};\n"
-      "  static constexpr bool kStreamA = {}, kStreamB = {};\n"
-      "  static constexpr bool kWholeColumns = {}, kNear = {};\n"
-      "  static constexpr auto kStore = tile::GemmStore::{};\n"
-      "}};\n",
-      multiplied_type(p), tile_type(p.out, false), c.tile_m, c.tile_n, c.stages, c.consumers, c.ping_pong, c.cluster_m,
-      c.cluster_n, c.swapped ? p.b_k_major : p.a_k_major, c.swapped ? p.a_k_major : p.b_k_major, c.swapped, c.stream,
-      c.swapped ? p.constant_b : p.constant_a, c.swapped ? p.constant_a : p.constant_b, streams(p, c, true),
-      streams(p, c, false), !c.swapped && p.n % c.tile_n == 0, brings_near(p, c), kStores[static_cast<int>(c.store)]);
+  ConfigText config("GemmDefaults");
+  config.types({{"In", multiplied_type(p)}, {"Out", tile_type(p.out, false)}});
+  config.sizes({{"kTileM", c.tile_m}, {"kTileN", c.tile_n}, {"kStages", c.stages}, {"kConsumers", c.consumers}});
+  config.size("kClusterM", c.cluster_m, 1).size("kClusterN", c.cluster_n, 1);
+  config.flag("kPingPong", c.ping_pong).flag("kStream", c.stream).flag("kSwapped", c.swapped);
+  config.flag("kAKMajor", c.swapped ? p.b_k_major : p.a_k_major, true);
+  config.flag("kBKMajor", c.swapped ? p.a_k_major : p.b_k_major, true);
+  config.flag("kConstantA", c.swapped ? p.constant_b : p.constant_a);
+  config.flag("kConstantB", c.swapped ? p.constant_a : p.constant_b);
+  config.flag("kStreamA", streams(p, c, true)).flag("kStreamB", streams(p, c, false));
+  config.flag("kWholeColumns", !c.swapped && p.n % c.tile_n == 0).flag("kNear", brings_near(p, c));
+  return config.store(c.store, GemmStore::kTma).text();
 }
 
 // Whether the first result comes back from the epilogue.
@@ -49,20 +88,22 @@ bool returns(GemmStore store) {
 }
 
 std::string parts_config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  return fmt::format(
-      "struct Config {{\n"
-      "  using In = {};\n"
-      "  static constexpr int kTileM = {}, kTileN = {}, kStages = {}, kConsumers = {}, kParts = {};\n"
-      "  static constexpr bool kAKMajor = {}, kBKMajor = {}, kSwapped = {}, kViews = {};\n"
-      "  static constexpr bool kStreamA = {}, kStreamB = {};\n"
-      "  static constexpr bool kConstantA = {}, kConstantB = {};\n"
-      "  static constexpr auto kStore = tile::GemmStore::{};\n"
-      "  static constexpr int kClasses = {};\n"
-      "}};\n",
-      multiplied_type(p), c.tile_m, c.tile_n, c.stages, c.consumers, c.parts, c.swapped ? p.b_k_major : p.a_k_major,
-      c.swapped ? p.a_k_major : p.b_k_major, c.swapped, p.views, streams(p, c, true), streams(p, c, false),
-      c.classed || (c.swapped ? p.constant_b : p.constant_a), c.swapped ? p.constant_a : p.constant_b,
-      c.store == GemmStore::kPartial ? "kPartial" : "kEpilogue", c.classed ? schedule::classes_of(p, c.swapped) : 1);
+  ConfigText config("PartsDefaults");
+  config.types({{"In", multiplied_type(p)}});
+  config.sizes({{"kTileM", c.tile_m},
+                {"kTileN", c.tile_n},
+                {"kStages", c.stages},
+                {"kConsumers", c.consumers},
+                {"kParts", c.parts}});
+  if (c.classed) config.size("kClasses", schedule::classes_of(p, c.swapped), 1);
+  config.flag("kSwapped", c.swapped).flag("kViews", p.views);
+  config.flag("kAKMajor", c.swapped ? p.b_k_major : p.a_k_major, true);
+  config.flag("kBKMajor", c.swapped ? p.a_k_major : p.b_k_major, true);
+  config.flag("kStreamA", streams(p, c, true)).flag("kStreamB", streams(p, c, false));
+  config.flag("kConstantA", c.classed || (c.swapped ? p.constant_b : p.constant_a));
+  config.flag("kConstantB", c.swapped ? p.constant_a : p.constant_b);
+  const GemmStore store = c.store == GemmStore::kPartial ? GemmStore::kPartial : GemmStore::kEpilogue;
+  return config.store(store, GemmStore::kEpilogue).text();
 }
 
 // The kernel of gemm_sm90_parts.h.
@@ -72,25 +113,24 @@ std::string parts_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   if (c.classed) {
     std::string names;
     for (int i = 0; i < schedule::classes_of(p, c.swapped); ++i) {
-      maps += fmt::format("const __grid_constant__ tile::sm90::TensorMap a{},\n        ", i);
+      maps += fmt::format("const __grid_constant__ tile::sm90::TensorMap a{}, ", i);
       names += fmt::format("{}a{}", i == 0 ? "" : ", ", i);
     }
     a = fmt::format("tile::sm90::map_of_class<{}_parts::Config>({})", symbol, names);
   } else {
     maps = "const __grid_constant__ tile::sm90::TensorMap a, ";
   }
-  maps += "const __grid_constant__ tile::sm90::TensorMap b,\n        ";
+  maps += "const __grid_constant__ tile::sm90::TensorMap b, ";
   const std::string views =
-      fmt::format(",\n        const __grid_constant__ {0}_parts::A a, const __grid_constant__ {0}_parts::B b", symbol);
+      fmt::format(", const __grid_constant__ {0}_parts::A a, const __grid_constant__ {0}_parts::B b", symbol);
   return fmt::format(
-      "extern \"C\" __global__ void {0}__launch_bounds__(tile::sm90::PartsTraits<{1}_parts::Config>::kThreads,\n"
-      "    tile::sm90::PartsTraits<{1}_parts::Config>::kResident)\n"
+      "extern \"C\" __global__ void {0}__launch_bounds__(tile::sm90::PartsTraits<{1}_parts::Config>::kThreads, "
+      "tile::sm90::PartsTraits<{1}_parts::Config>::kResident)\n"
       "    {1}({2}const __grid_constant__ tile::GemmPartsArgs args{3}{4}) {{\n"
       "  tile::sm90::gemm_parts{5}<{1}_parts::Config>({6}, {7});\n"
       "}}\n",
       c.parts > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", c.parts) : "", symbol, p.views ? "" : maps,
-      p.views ? views : "",
-      partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
+      p.views ? views : "", partial ? "" : fmt::format(", const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
       p.views ? "_views" : "", p.views ? "args, a, b" : a + ", b, args",
       partial ? "tile::sm90::NoEpilogue{}" : "epilogue");
 }
@@ -100,15 +140,15 @@ std::string multiply_text(const CudaGemmProblem& p, const CudaGemmConfig& c, con
   const bool partial = c.store == GemmStore::kPartial, near = brings_near(p, c);
   return fmt::format(
       "extern \"C\" __global__ void {0}__launch_bounds__(tile::sm90::GemmTraits<{1}_parts::Config>::kThreads, 1)\n"
-      "    {1}(const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b,\n"
-      "        const __grid_constant__ tile::sm90::TensorMap d,{5} const __grid_constant__ tile::GemmArgs args{2}) {{\n"
+      "    {1}(const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b, "
+      "const __grid_constant__ tile::sm90::TensorMap d,{5} const __grid_constant__ tile::GemmArgs args{2}) {{\n"
       "  tile::sm90::{4}<{1}_parts::Config>(a, b, d, args, {3}{6});\n"
       "}}\n",
       cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", cluster) : "", symbol,
-      (p.windows ? ",\n        const __grid_constant__ tile::GemmWindowsArgs windows" : "") +
-          (partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol)),
+      (p.windows ? ", const __grid_constant__ tile::GemmWindowsArgs windows" : "") +
+          (partial ? "" : fmt::format(", const __grid_constant__ {}_parts::Epilogue epilogue", symbol)),
       std::string(p.windows ? "windows, " : "") + (partial ? "tile::sm90::NoEpilogue{}" : "epilogue"),
-      p.windows ? "gemm_windows" : "gemm", near ? "\n        const __grid_constant__ tile::sm90::TensorMap near," : "",
+      p.windows ? "gemm_windows" : "gemm", near ? " const __grid_constant__ tile::sm90::TensorMap near," : "",
       near ? ", &near" : "");
 }
 
@@ -137,12 +177,12 @@ std::string multiply_views_text(const CudaGemmConfig& c, const std::string& symb
   const bool partial = c.store == GemmStore::kPartial, copied = c.store == GemmStore::kTma;
   return fmt::format(
       "extern \"C\" __global__ void __launch_bounds__(tile::sm90::GemmTraits<{0}_parts::Config>::kThreads, 1)\n"
-      "    {0}({1}const __grid_constant__ tile::GemmArgs args, const __grid_constant__ {0}_parts::A a,\n"
-      "        const __grid_constant__ {0}_parts::B b{2}) {{\n"
+      "    {0}({1}const __grid_constant__ tile::GemmArgs args, const __grid_constant__ {0}_parts::A a, "
+      "const __grid_constant__ {0}_parts::B b{2}) {{\n"
       "  tile::sm90::gemm_views<{0}_parts::Config>({3}, args, a, b, {4});\n"
       "}}\n",
-      symbol, copied ? "const __grid_constant__ tile::sm90::TensorMap d,\n        " : "",
-      partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
+      symbol, copied ? "const __grid_constant__ tile::sm90::TensorMap d, " : "",
+      partial ? "" : fmt::format(", const __grid_constant__ {}_parts::Epilogue epilogue", symbol),
       copied ? "d" : "tile::sm90::TensorMap{}", partial ? "tile::sm90::NoEpilogue{}" : "epilogue");
 }
 
@@ -159,8 +199,8 @@ KernelText reduce_kernel(std::string_view sum_type, const CudaFunctor& epilogue,
   kernel.includes = {"tile/kernel/cuda/gemm_reduce.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
   kernel.text += fmt::format(
       "extern \"C\" __global__ void __launch_bounds__(128)\n"
-      "    {0}(const __grid_constant__ tile::GemmReduceArgs args,\n"
-      "        const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
+      "    {0}(const __grid_constant__ tile::GemmReduceArgs args, "
+      "const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
       "  tile::cuda::gemm_reduce<{1}>(args, epilogue);\n"
       "}}\n",
       kernel.symbol, sum_type);

@@ -14,9 +14,9 @@ using schedule::Store;
 
 // The slot of this step of this thread.
 std::string CudaSweepWriter::place_of(const CudaStage& stage, const CudaKeep& k) const {
-  return fmt::format("{} + (k * {} + {}) * {}", emitter_.names().buffers[k.buffer],
-                     std::min(stage.spread.active, body_.threads), body_.gang > 1 ? "own" : "lane",
-                     stage.spread.vector);
+  const std::string step = steps(stage.spread) == 1 ? "0" : product("k", std::min(stage.spread.active, body_.threads));
+  const std::string slot = product(sum(step, body_.gang > 1 ? "own" : "lane"), stage.spread.vector);
+  return sum(emitter_.names().buffers[k.buffer], slot);
 }
 
 // Values that lie in shared memory are loaded where they are used.

@@ -52,7 +52,7 @@ CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool as_lines, const 
   out.line("using Element = {};", schedule::cuda_storage(o.dtype));
   out.line("const Element* data;");
   out.line("int64_t offset, rows, depth, row, k{};", members);
-  out.open("__device__ auto view([[maybe_unused]] int batch) const {");
+  out.open("__device__ auto view(int batch) const {");
   out.line("return tile::make_view(");
   out.line("    data + {},", place);
   out.line("    tile::make_naive(tile::make_tuple({}, {}),", length("rows", along_rows), length("depth", along_k));
@@ -61,7 +61,7 @@ CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool as_lines, const 
   out.close();
   if (as_lines) {
     out.line("static constexpr bool kLinesAlongK = {};", along_k);
-    out.open("__device__ tile::cuda::MatrixLines<Element> lines([[maybe_unused]] int batch) const {");
+    out.open("__device__ tile::cuda::MatrixLines<Element> lines(int batch) const {");
     out.line("return {{data + {}, {}, static_cast<int32_t>({}), static_cast<int32_t>({})}};", place,
              along_k ? "row" : "k", along_k ? "rows" : "depth", along_k ? "depth" : "rows");
     out.close();
@@ -83,7 +83,7 @@ CudaFunctor computed(const KernelDesc& desc, const CudaGemmDesc& gemm, const Pro
   out.line("__device__ int depth() const {{ return static_cast<int>(deep); }}");
   out.raw("template <typename V, int W>");
   out.open(
-      "__device__ void load(V (&v)[W], [[maybe_unused]] int batch, [[maybe_unused]] int row, [[maybe_unused]] int k, "
+      "__device__ void load(V (&v)[W], int batch, int row, int k, "
       "int n) const {");
   Names names = members.names();
   names.vars[o.vars[0]] = "int64_t(batch)", names.vars[o.vars[1]] = "int64_t(row)";
@@ -119,11 +119,15 @@ schedule::CudaTileProblem written_problem(const KernelDesc& desc, const schedule
   const auto fill = [&](schedule::CudaOperand& to, const ProductOperand& from, int64_t lines, DType multiply,
                         const char* name) {
     if (from.form == ProductOperand::Form::kImage) return;
-    CudaFunctor functor = from.form == ProductOperand::Form::kMatrix
-                              ? matrix(from, lines, has_lines(from, lines, multiply), name)
-                              : computed(desc, gemm, from, lines, multiply, name);
+    const auto functor_of = [&](const char* type) {
+      return from.form == ProductOperand::Form::kMatrix ? matrix(from, lines, has_lines(from, lines, multiply), type)
+                                                        : computed(desc, gemm, from, lines, multiply, type);
+    };
+    CudaFunctor functor = functor_of(name);
+    // Operands of one form are one type.
+    const bool alike = &to != &p.a && functor_of(p.a.type.c_str()).text == p.a.text;
     to.type = name;
-    to.text = std::move(functor.text);
+    to.text = alike ? fmt::format("using {} = {};\n", name, p.a.type) : std::move(functor.text);
     to.block = std::move(functor.block);
     to.pointers = std::move(functor.pointers);
   };

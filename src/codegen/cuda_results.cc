@@ -15,29 +15,26 @@ using Over = CudaReduction::Over;
 
 void CudaSweepWriter::finish_team(const CudaStage& stage, const CudaReduction& r) {
   const std::string from = fmt::format("a{}.row()", r.local);
-  const std::string type = is_arg(r.combine) || r.squares ? fmt::format("decltype({})", from) : value_type(r);
   std::string reduced;
   if (stage.spread.everywhere) {
     HEDDLE_CHECK(body_.gang == 1, "a gang's result is that of all its blocks");
-    reduced = fmt::format("tile::team_reduce<{}, 32>({}, static_cast<{}*>(nullptr))", combiner(r), from, type);
+    reduced = fmt::format("tile::team_reduce<{}, 32>({})", combiner(r), from);
   } else if (body_.gang > 1) {
     begin_gang();
     reduced =
-        fmt::format("tile::gang_reduce<{}, {}, {}>({}, raw_shared + {}, {})", combiner(r), body_.threads, body_.gang,
-                    from, slots_offset + static_cast<int64_t>(next_slot_++) * kSlotBytes, next_gang_barrier());
+        fmt::format("tile::gang_reduce<{}, {}, {}>({}{}, {})", combiner(r), body_.threads, body_.gang, from,
+                    ", " + shared(slots_offset + static_cast<int64_t>(next_slot_++) * kSlotBytes), next_gang_barrier());
   } else {
-    reduced = fmt::format("tile::team_reduce<{}, {}>({}, {})", combiner(r), body_.team, from, slot(next_slot_++, type));
+    reduced = fmt::format("tile::team_reduce<{}, {}>({}{})", combiner(r), body_.team, from, slot(next_slot_++));
   }
   if (r.squares) {
-    out_.line("const auto m{} = {};", r.local, reduced);
-    out_.line("r{0}.v = m{0}.mean * m{0}.n;", r.local);
-    out_.line("r{}.v = m{}.squares;", r.squares->local, r.local);
+    out_.line("tile::split_moments({}, {}, squares{});", reduced, result_name(r), r.squares->local);
   } else if (is_arg(r.combine)) {
-    out_.line("r{}.v = int64_t({}.where);", r.local, reduced);
+    out_.line("{}.v = int64_t({}.where);", result_name(r), reduced);
   } else if (r.dtype == DType::kBool) {
-    out_.line("r{} = tile::to_mask(tile::vec<uint8_t, 1>{{{}}});", r.local, reduced);
+    out_.line("{} = tile::to_mask(tile::vec<uint8_t, 1>{{{}}});", result_name(r), reduced);
   } else {
-    out_.line("r{}.v = {};", r.local, reduced);
+    out_.line("{}.v = {};", result_name(r), reduced);
   }
 }
 
@@ -54,7 +51,7 @@ void CudaSweepWriter::finish_group(const CudaStage& stage, const CudaReduction& 
   std::string condition = s.group > 1 ? fmt::format("lane % {} == 0", s.group) : "";
   if (!p.outer_valid.empty()) condition += (condition.empty() ? "" : " && ") + p.outer_valid;
   out_.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));
-  decode(s, p.outer_first, p.outer_last, "q0");
+  decode(s, p.outer_first, p.outer_last, p.outer_position);
   const std::string bounds = bounds_of(s, p.outer_first, p.outer_last);
   out_.line("{}{}[{}] = c{}{};", bounds.empty() ? "" : fmt::format("if ({}) ", bounds),
             emitter_.names().buffers[*r.scratch], emitter_.index(r.at), r.local, is_arg(r.combine) ? ".where" : "");
@@ -78,38 +75,43 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
   }
   if (apart) {
     from = fmt::format("c{}", r.local);
-    out_.line("auto {} = tile::columns_apart<{}, {}, {}, {}>(a{}{}, raw_shared + {}, {});", from, combiner(r), team,
-              columns, groups, r.local, r.squares ? ".columns()" : "", columns_offset, lane);
+    out_.line("auto {} = tile::columns_apart<{}, {}, {}, {}>(a{}{}, {}, {});", from, combiner(r), team, columns, groups,
+              r.local, r.squares ? ".columns()" : "", shared(columns_offset), lane);
   } else {
     if (r.squares) {
       from = fmt::format("c{}", r.local);
       out_.line("auto {} = a{}.columns();", from, r.local);
     }
     if (groups > 1) {
-      out_.line("tile::columns_reduce<{}, {}, {}, {}>({}, raw_shared + {} + team * {}, {});", combiner(r), team,
-                columns, groups, from, columns_offset, column_bytes(), lane);
+      const std::string of_team = body_.team == body_.threads || body_.gang > 1 ? "0" : product("team", column_bytes());
+      out_.line("tile::columns_reduce<{}, {}, {}, {}>({}, {}, {});", combiner(r), team, columns, groups, from,
+                sum(shared(columns_offset), of_team), lane);
     }
   }
   const int64_t handed = apart ? elements : columns;
   if (body_.whole_grid) {
     HEDDLE_CHECK(apart, "a block has a thread for each column");
-    out_.line("tile::grid_columns<{}, {}, {}, {}>({}, across.packets() + {}, raw_shared + {});", combiner(r), team,
-              handed, body_.gang, from, gang_used_ / 16, columns_offset);
+    out_.line("tile::grid_columns<{}, {}, {}, {}>({}, {}, {});", combiner(r), team, handed, body_.gang, from,
+              sum("across.packets()", fmt::format("{}", gang_used_ / 16)), shared(columns_offset));
     gang_used_ += gang_bytes(stage.spread, r);
     if (gang_used_ == all_gang_bytes()) out_.line("across.depart();");
   } else if (body_.gang > 1) {
     begin_gang();
-    out_.line("tile::gang_columns<{}, {}, {}>({}, raw_shared + {}, {});", combiner(r), handed, body_.gang, from,
-              gang_offset + gang_used_, next_gang_barrier());
+    out_.line("tile::gang_columns<{}, {}, {}>({}, {}, {});", combiner(r), handed, body_.gang, from,
+              shared(gang_offset + gang_used_), next_gang_barrier());
     gang_used_ += gang_bytes(stage.spread, r);
   }
   std::string condition = handed < team ? fmt::format("{} < {}", lane, handed) : "";
   if (groups == 1 && !p.outer_valid.empty()) condition = p.outer_valid;
   out_.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));
-  if (apart && s.vector > 1) out_.line("const {} q0 = {} / {};", index_type(), lane, s.vector);
+  Point own = p;
+  if (apart && s.vector > 1) {
+    own.outer_position = "q0";
+    out_.line("const {} q0 = {} / {};", index_type(), lane, s.vector);
+  }
   const std::string which = apart && s.vector > 1 ? fmt::format("{} % {}", lane, s.vector) : "";
-  store_column(stage, p, r.at, *r.scratch, from + (r.squares ? ".sums()" : ".columns()"), which);
-  if (r.squares) store_column(stage, p, r.squares->at, *r.squares->scratch, from + ".squares()", which);
+  store_column(stage, own, r.at, *r.scratch, from + (r.squares ? ".sums()" : ".columns()"), which);
+  if (r.squares) store_column(stage, own, r.squares->at, *r.squares->scratch, from + ".squares()", which);
   out_.close();
 }
 
@@ -118,7 +120,7 @@ void CudaSweepWriter::store_column(const CudaStage& stage, const Point& p, const
                                    const std::string& value, const std::string& which) {
   const CudaSpread& s = stage.spread;
   out_.open("{");
-  decode(s, p.outer_first, p.outer_last, "q0");
+  decode(s, p.outer_first, p.outer_last, p.outer_position);
   const std::string bounds = bounds_of(s, p.outer_first, p.outer_last);
   // A vector's columns lie side by side where they are reduced, not necessarily where the result is kept.
   begin_lanes(s);
@@ -128,7 +130,7 @@ void CudaSweepWriter::store_column(const CudaStage& stage, const Point& p, const
   const std::string to = fmt::format("{} + {}", emitter_.names().buffers[scratch], emitter_.index(at));
   if (!bounds.empty()) out_.line("if ({})", bounds);
   if (!which.empty()) {
-    out_.line("tile::store<1>({} + ({}) * {}, {});", to, which, *stride, value);
+    out_.line("tile::store<1>({}, {});", sum(to, product(which, *stride)), value);
   } else if (*stride == 1) {
     out_.line("tile::store<1>({}, {});", to, value);
   } else {
@@ -160,8 +162,8 @@ void CudaSweepWriter::write_scan(const CudaStage& stage) {
   emitter_.pop_scope();
   out_.close();
   out_.line("{} t{};", type, r.local);
-  out_.line("const {0} e{1} = tile::team_scan<{2}, {3}>({4}, t{1}, {5});", type, r.local, combiner(r), body_.team,
-            value, slot(next_slot_++, type));
+  out_.line("const {0} e{1} = tile::team_scan<{2}, {3}>({4}, t{1}{5});", type, r.local, combiner(r), body_.team, value,
+            slot(next_slot_++));
   out_.line("const {0} b{1} = {2}::apply({3}, e{1});", type, r.local, combiner(r), running);
   out_.line("const tile::vec<{}, 1> d{}{{{}}};", type, r.local,
             stage.scan->exclusive ? fmt::format("b{}", r.local)

@@ -75,8 +75,8 @@ int64_t CudaSweepWriter::gang_barriers() const {
   return body_.gang > 1 && !body_.whole_grid ? n : 0;
 }
 std::string CudaSweepWriter::next_gang_barrier() {
-  return fmt::format("reinterpret_cast<tile::gang_barrier*>(raw_shared + {})",
-                     barriers_offset + kBarrierBytes * next_gang_barrier_++);
+  return fmt::format("reinterpret_cast<tile::gang_barrier*>({})",
+                     shared(barriers_offset + kBarrierBytes * next_gang_barrier_++));
 }
 
 int64_t CudaSweepWriter::all_gang_bytes() const {

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "codegen/cuda_sweep.h"
 #include "codegen/includes.h"
+#include "codegen/kernel_name.h"
 #include "codegen/stitch.h"
 #include "schedule/cuda_kernel.h"
 #include "target/cuda_occupancy.h"
@@ -34,10 +35,8 @@ class CudaStitchWriter {
     lay_out_shared();
     HEDDLE_CHECK(shared_bytes_ == 0 && body_.gang == 1, "a part has no shared memory");
     CudaPart part;
-    out_.open(
-        fmt::format("__device__ __forceinline__ void {}({}, [[maybe_unused]] const unsigned block, "
-                    "[[maybe_unused]] const unsigned blocks) {{",
-                    kPartName, parameters("__restrict__ ")));
+    out_.open(fmt::format("__device__ __forceinline__ void {}({}, const unsigned block, const unsigned blocks) {{",
+                          kPartName, parameters("__restrict__ ")));
     declare_threads();
     write_grid();
     out_.close();
@@ -57,9 +56,6 @@ class CudaStitchWriter {
   KernelSource run(const CudaTarget& target) {
     lay_out_shared();
     out_.comment(body_.title);
-    for (const auto& choice : body_.schemes) {
-      out_.comment(fmt::format("  {}: {}, {}", choice.value, to_string(choice.scheme), choice.reason));
-    }
     const std::string cluster =
         body_.gang > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
     const std::string bounds =
@@ -81,7 +77,7 @@ class CudaStitchWriter {
     }
     if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
     if (const int64_t barriers = sweeps_.gang_barriers(); barriers > 0) {
-      out_.line("tile::gang_begin<{}>(raw_shared + {});", barriers, sweeps_.barriers_offset);
+      out_.line("tile::gang_begin<{}>({});", barriers, sweeps_.shared(sweeps_.barriers_offset));
     }
     declare_threads();
     declare_scratch();
@@ -97,7 +93,7 @@ class CudaStitchWriter {
     }
     KernelSource source;
     source.text = out_.text();
-    source.symbol = name_kernel(source.text, "stitch");
+    source.symbol = name_kernel(source.text, kernel_name(body_));
     source.includes = {"tile/op/cuda/stitch.h"};
     if (body_.gang > 1) source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/gang.h");
     if (sweeps_.has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
@@ -157,21 +153,16 @@ class CudaStitchWriter {
   void declare_threads() {
     const int team = body_.team;
     const bool one = team == body_.threads;
+    const std::string thread = "int(threadIdx.x)";
     if (body_.gang > 1) {
-      out_.line("[[maybe_unused]] const int own = int(threadIdx.x);");
+      out_.line("const int own = {};", thread);
       out_.line("TILE_ASSUME(own < {});", body_.threads);
-      out_.line("[[maybe_unused]] const int lane = int({}) * {} + own;",
-                fmt::format("{} % {}", body_.whole_grid ? "blockIdx.x" : "tile::sm90::cluster_rank()", body_.gang),
-                body_.threads);
-      out_.line("[[maybe_unused]] const int team = 0;");
+      const char* rank = body_.whole_grid ? "blockIdx.x" : "tile::sm90::cluster_rank()";
+      out_.declare("int", "lane", fmt::format("int({} % {}) * {} + own", rank, body_.gang, body_.threads));
       return;
     }
-    out_.line("[[maybe_unused]] const int lane = {};", team == 1 ? "0"
-                                                       : one     ? "int(threadIdx.x)"
-                                                                 : fmt::format("int(threadIdx.x) % {}", team));
-    out_.line("[[maybe_unused]] const int team = {};", one         ? "0"
-                                                       : team == 1 ? "int(threadIdx.x)"
-                                                                   : fmt::format("int(threadIdx.x) / {}", team));
+    out_.declare("int", "lane", team == 1 ? "0" : one ? thread : fmt::format("{} % {}", thread, team));
+    out_.declare("int", "team", one ? "0" : team == 1 ? thread : fmt::format("{} / {}", thread, team));
   }
 
   void declare_scratch() {
@@ -180,8 +171,9 @@ class CudaStitchWriter {
     for (size_t i = 0; i < body_.scratch.size(); ++i) {
       const schedule::Scratch& s = body_.scratch[i];
       const std::string name = fmt::format("s{}", i);
-      out_.line("auto* {} = reinterpret_cast<{}*>(raw_shared + {}{});  // {} elements", name, storage_type(s.dtype),
-                offset, body_.teams() > 1 ? fmt::format(" + team * {}", bytes) : "", s.elements);
+      const std::string at =
+          sum("raw_shared", sum(fmt::format("{}", offset), body_.teams() > 1 ? product("team", bytes) : "0"));
+      out_.line("auto* {} = reinterpret_cast<{}*>({});  // {} elements", name, storage_type(s.dtype), at, s.elements);
       sweeps_.emitter().names().buffers.push_back(name);
       offset += (s.elements * static_cast<int64_t>(size_of(s.dtype)) + 15) / 16 * 16;
     }
@@ -195,14 +187,15 @@ class CudaStitchWriter {
     HEDDLE_CHECK(!loop || body_.gang == 1, "what a gang hands over is used once");
     const std::string block =
         body_.gang > 1 ? fmt::format("{}({}) / {}", type, block_, body_.gang) : fmt::format("{}({})", type, block_);
-    const std::string start = units > 1 ? fmt::format("{} * {}", block, units) : block;
+    const std::string start = product(block, units);
     if (body_.serial) sweeps_.declare_carried();
     if (loop) {
       out_.open(fmt::format("for ({0} first = {1}; first < {2}; first += {0}({4}) * {3}) {{", type, start, total, units,
                             blocks_));
     } else {
-      out_.line("const {} first = {};", type, start);
+      out_.declare(type, "first", start);
     }
+    const std::string first = loop || teams > 1 ? "first" : start;
     if (body_.turns > 1) sweeps_.declare_ahead();
     if (body_.turns > 1) {
       if (total % units != 0) out_.open(fmt::format("if (first + {} <= {}) {{", units, total));
@@ -213,7 +206,7 @@ class CudaStitchWriter {
         out_.close();
       }
     } else {
-      write_team(total, teams > 1 ? "first + team" : "first", total % units == 0);
+      write_team(total, teams > 1 ? "first + team" : first, total % units == 0);
     }
     if (loop) {
       if (shared_bytes_ > 0 && body_.team > 1) out_.line("tile::team_sync<{}>();", body_.team);
@@ -246,40 +239,48 @@ class CudaStitchWriter {
     const std::string type = index_type();
     const bool shared_warp = body_.team < 32 && body_.team > 1;
     sweeps_.has_live = !full && shared_warp;
+    const bool guarded = !full && !shared_warp;
+    std::string iteration = "g";
     if (sweeps_.has_live) {
       out_.line("const bool live = {} < {};", mine, total);
       out_.line("const {} g = live ? {} : {};", type, mine, total - 1);
+    } else if (guarded || grid_dims() > 1) {
+      out_.declare(type, "g", mine);
     } else {
-      out_.line("[[maybe_unused]] const {} g = {};", type, mine);
+      iteration = mine;
     }
-    const bool guarded = !full && !shared_warp;
     if (guarded) out_.open(fmt::format("if (g < {}) {{", total));
-    declare_grid(total);
+    declare_grid(total, iteration);
     write_iteration();
     if (guarded) out_.close();
   }
 
+  int64_t blocks_of(const GridDim& d) const { return (body_.pool.indices.extent(d.var) + d.block - 1) / d.block; }
+  // Those along which iterations differ.
+  int64_t grid_dims() const {
+    return std::count_if(body_.grid.begin(), body_.grid.end(), [this](const GridDim& d) { return blocks_of(d) > 1; });
+  }
+
   // The variables that an iteration fixes, last grid dimension fastest.
-  void declare_grid(int64_t total) {
+  void declare_grid(int64_t total, const std::string& iteration) {
     int64_t below = 1;
-    std::vector<std::string> lines;
-    const auto& indices = body_.pool.indices;
+    std::vector<std::pair<std::string, std::string>> variables;
     for (size_t k = body_.grid.size(); k-- > 0;) {
       const GridDim& d = body_.grid[k];
-      const int64_t blocks = (indices.extent(d.var) + d.block - 1) / d.block;
-      const std::string quotient = below > 1 ? fmt::format("g / {}", below) : "g";
+      const int64_t blocks = blocks_of(d);
+      const std::string quotient = below > 1 ? fmt::format("{} / {}", factor(iteration), below) : iteration;
       const std::string number = blocks == 1              ? std::string("0")
-                                 : below * blocks < total ? fmt::format("({}) % {}", quotient, blocks)
+                                 : below * blocks < total ? fmt::format("{} % {}", factor(quotient), blocks)
                                                           : quotient;
       const VarId var = d.block > 1 ? d.start : d.var;
-      const std::string name = fmt::format("{}{}", d.block > 1 ? 'b' : 'i', d.var);
-      sweeps_.emitter().names().vars[var] = name;
+      std::string name = fmt::format("{}{}", d.block > 1 ? 'b' : 'i', d.var);
       sweeps_.bound |= uint64_t{1} << var;
-      const std::string text = d.block > 1 && blocks > 1 ? fmt::format("({}) * {}", number, d.block) : number;
-      lines.push_back(fmt::format("[[maybe_unused]] const {} {} = {};", index_type(), name, text));
+      variables.emplace_back(name, product(number, d.block));
+      // Where the variable is blocked its start has this name in every sweep.
+      sweeps_.emitter().names().vars[var] = blocks == 1 && d.block == 1 ? "0" : std::move(name);
       below *= blocks;
     }
-    for (auto line = lines.rbegin(); line != lines.rend(); ++line) out_.raw(*line);
+    for (auto v = variables.rbegin(); v != variables.rend(); ++v) out_.declare(index_type(), v->first, v->second);
   }
 
   void write_ahead() {

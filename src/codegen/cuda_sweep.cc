@@ -62,16 +62,20 @@ std::string CudaSweepWriter::accumulator_type(const CudaReduction& r, int width)
   return fmt::format("tile::accumulator<{}, {}, {}>", combiner(r), value_type(r), width);
 }
 
+std::string CudaSweepWriter::result_name(const CudaReduction& r) {
+  return fmt::format("{}{}", to_string(r.combine), r.local);
+}
+
 std::string CudaSweepWriter::result_type(const CudaReduction& r, int width) const {
   if (is_arg(r.combine)) return fmt::format("tile::vec<int64_t, {}>", width);
   if (r.dtype == DType::kBool) return fmt::format("tile::mask<1, {}>", width);
   return fmt::format("tile::vec<{}, {}>", value_type(r), width);
 }
 
-std::string CudaSweepWriter::slot(size_t number, const std::string& type) const {
-  if (body_.team <= 32) return fmt::format("static_cast<{}*>(nullptr)", type);
-  return fmt::format("reinterpret_cast<{}*>(raw_shared + {})", type,
-                     slots_offset + static_cast<int64_t>(number) * kSlotBytes);
+// The last argument of what a team combines: where it hands over between warps.
+std::string CudaSweepWriter::slot(size_t number) const {
+  if (body_.team <= 32) return "";
+  return ", " + shared(slots_offset + static_cast<int64_t>(number) * kSlotBytes);
 }
 
 void CudaSweepWriter::sync(int team) {
@@ -91,24 +95,40 @@ void CudaSweepWriter::declare_carried() {
   }
 }
 
+// Variables by type and name: neighbours of one type in one line.
+void CudaSweepWriter::declare_together(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::string line;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    const auto& [type, name] = variables[i];
+    line += i > 0 && variables[i - 1].first == type ? ", " + name : type + " " + name;
+    if (i + 1 < variables.size() && variables[i + 1].first == type) continue;
+    out_.line("{};", line);
+    line.clear();
+  }
+}
+
 void CudaSweepWriter::declare_keeps(const std::vector<CudaStage>& stages) {
+  std::vector<std::pair<std::string, std::string>> variables;
   for (const CudaStage& stage : stages) {
     for (const CudaKeep& k : stage.keeps) {
       const int width = stage.spread.vector;
-      const std::string name = fmt::format("h{}[k]", k.local);
-      if (k.dtype == DType::kBool) {
-        out_.line("tile::mask<1, {}> h{}[{}];", width, k.local, steps(stage.spread));
-        emitter_.names().locals[k.local] = {name, k.dtype, width > 1, 1};
-        continue;
-      }
-      if (!k.shared) {
-        out_.line("tile::vec<{}, {}> h{}[{}];", computed_type(k.dtype), width, k.local, steps(stage.spread));
-        emitter_.names().locals[k.local] = {name, k.dtype, width > 1};
-      } else {
-        emitter_.names().locals[k.local] = {fmt::format("h{}", k.local), k.dtype, width > 1};
-      }
+      const int64_t count = steps(stage.spread);
+      const std::string name = fmt::format("h{}", k.local);
+      const bool is_bool = k.dtype == DType::kBool;
+      const std::string at = count > 1 && (!k.shared || is_bool) ? name + "[k]" : name;
+      emitter_.names().locals[k.local] = {at, k.dtype, width > 1, is_bool ? 1 : 0};
+      if (k.shared && !is_bool) continue;
+      variables.emplace_back(is_bool ? fmt::format("tile::mask<1, {}>", width)
+                                     : fmt::format("tile::vec<{}, {}>", computed_type(k.dtype), width),
+                             count > 1 ? fmt::format("{}[{}]", name, count) : name);
     }
   }
+  declare_together(variables);
+}
+
+// What a thread keeps of its present step.
+std::string CudaSweepWriter::kept(const CudaKeep& keep) const {
+  return emitter_.names().locals.at(keep.local).text;
 }
 
 void CudaSweepWriter::declare_ahead() {
@@ -140,22 +160,23 @@ void CudaSweepWriter::end_lanes() {
 // Declares the loops [first, last) from their joint position, the last fastest.
 void CudaSweepWriter::decode(const CudaSpread& s, size_t first, size_t last, const std::string& position) {
   int64_t below = 1;
-  std::vector<std::string> lines;
+  std::vector<std::pair<std::string, std::string>> variables;
   for (size_t k = last; k-- > first;) {
     const VarId v = s.loops[k];
     const bool lane = k + 1 == s.loops.size();
     const int64_t extent = body_.extent(v), count = lane ? (extent + s.vector - 1) / s.vector : extent;
-    const std::string quotient = below > 1 ? fmt::format("{} / {}", position, below) : position;
-    std::string text = k > first ? fmt::format("({}) % {}", quotient, count) : quotient;
+    const std::string quotient = below > 1 ? fmt::format("{} / {}", factor(position), below) : position;
+    std::string text = k > first ? fmt::format("{} % {}", factor(quotient), count) : quotient;
     if (count == 1) text = "0";
-    if (lane && s.vector > 1) text = fmt::format("({}) * {}", text, s.vector);
-    if (blocked(v) != nullptr) text = fmt::format("b{} + {}", v, text);
+    if (lane) text = product(text, s.vector);
+    if (blocked(v) != nullptr) text = sum(fmt::format("b{}", v), text);
     const std::string name = fmt::format("i{}", v);
-    lines.push_back(fmt::format("[[maybe_unused]] const {} {} = {};", index_type(), name, text));
-    emitter_.names().vars[v] = name;
+    // Bounds of blocked variables go by the name.
+    emitter_.names().vars[v] = text == "0" && blocked(v) == nullptr ? text : name;
+    variables.emplace_back(name, text);
     below *= count;
   }
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) out_.raw(*line);
+  for (auto v = variables.rbegin(); v != variables.rend(); ++v) out_.declare(index_type(), v->first, v->second);
 }
 void CudaSweepWriter::forget(const CudaSpread& s, size_t first, size_t last) {
   for (size_t k = first; k < last; ++k) emitter_.names().vars.erase(s.loops[k]);
@@ -211,17 +232,18 @@ void CudaSweepWriter::write(const CudaStage& stage) {
 }
 
 void CudaSweepWriter::declare_results(const CudaStage& stage) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  const auto declare = [&](const CudaReduction& r, uint32_t local, int width, DType dtype, const std::string& name) {
+    variables.emplace_back(result_type(r, width), name);
+    emitter_.names().locals[local] = {name, dtype, width > 1, dtype == DType::kBool ? 1 : 0};
+  };
   for (const CudaReduction& r : stage.reductions) {
     if (stage.scan || (r.over != Over::kTeam && r.over != Over::kThread)) continue;
     const int width = r.over == Over::kThread ? stage.spread.vector : 1;
-    out_.line("{} r{};", result_type(r, width), r.local);
-    const DType dtype = is_arg(r.combine) ? DType::kI64 : r.dtype;
-    emitter_.names().locals[r.local] = {fmt::format("r{}", r.local), dtype, width > 1, dtype == DType::kBool ? 1 : 0};
-    if (r.squares) {
-      out_.line("{} r{};", result_type(r, width), r.squares->local);
-      emitter_.names().locals[r.squares->local] = {fmt::format("r{}", r.squares->local), dtype, false, 0};
-    }
+    declare(r, r.local, width, is_arg(r.combine) ? DType::kI64 : r.dtype, result_name(r));
+    if (r.squares) declare(r, r.squares->local, 1, r.dtype, fmt::format("squares{}", r.squares->local));
   }
+  declare_together(variables);
 }
 
 // Loads that lie side by side along another variable: a tile of them, read along it, goes to shared memory.
@@ -247,10 +269,8 @@ void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
   const CudaSpread& s = stage.spread;
   const int64_t rows = body_.rows(s), columns = body_.columns(s), outer = body_.outer_steps(s),
                 inner = body_.inner_steps(s);
-  const auto sum = [](const std::string& walk, int64_t count, int64_t factor, const std::string& rest) {
-    if (count == 1) return rest;
-    const std::string step = factor == 1 ? walk : fmt::format("{} * {}", walk, factor);
-    return rest == "0" ? step : fmt::format("{} + {}", step, rest);
+  const auto at = [](const char* walk, int64_t count, int64_t by, const std::string& rest) {
+    return sum(count == 1 ? "0" : product(walk, by), rest);
   };
   const auto part = [&](const char* op, int64_t by) {
     if (by == 1) return std::string(op[0] == '/' ? "lane" : "0");
@@ -259,42 +279,44 @@ void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
   };
   Point p;
   p.team = team;
+  // What is kept is counted by k, the step of both walks together.
+  if (inner == 1) p.outer_step = "k";
+  if (outer == 1) p.inner_step = "k";
   const size_t all = s.loops.size();
   if (!s.by_columns) {
     const int64_t together = s.active / s.group;
-    p.outer = sum("k0", outer, together, part("/", s.group));
-    p.inner = sum("k1", inner, s.group, part("%", s.group));
+    p.outer = at(p.outer_step, outer, together, part("/", s.group));
+    p.inner = at(p.inner_step, inner, s.group, part("%", s.group));
     if (outer * together != rows) p.outer_valid = fmt::format("q0 < {}", rows);
     if (inner * s.group != columns) p.inner_valid = fmt::format("q1 < {}", columns);
     p.outer_last = p.inner_first = s.lead, p.inner_last = all;
   } else if (columns <= s.active) {
     const int64_t together = s.active / columns;
     p.outer = part("%", columns);
-    p.inner = sum("k1", inner, together, part("/", columns));
+    p.inner = at(p.inner_step, inner, together, part("/", columns));
     if (s.active != team) p.outer_valid = fmt::format("lane < {}", s.active);
     if (inner * together != rows) p.inner_valid = fmt::format("q1 < {}", rows);
     p.outer_first = s.lead, p.outer_last = all, p.inner_last = s.lead;
   } else {
-    p.outer = sum("k0", outer, s.active, "lane");
-    p.inner = "k1";
-    if (inner == 1) p.inner = "0";
+    p.outer = at(p.outer_step, outer, s.active, "lane");
+    p.inner = inner == 1 ? "0" : p.inner_step;
     if (outer * s.active != columns) p.outer_valid = fmt::format("q0 < {}", columns);
     p.outer_first = s.lead, p.outer_last = all, p.inner_last = s.lead;
   }
   for (const CudaReduction& r : stage.reductions) {
     if (r.over == Over::kTeam) out_.line("{} a{};", accumulator_type(r, s.vector), r.local);
   }
-  const std::string type = index_type();
   if (outer > 1) {
     if (stage.unrolled) out_.raw("#pragma unroll");
-    out_.open(fmt::format("for (int k0 = 0; k0 < {}; ++k0) {{", outer));
+    out_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {{", p.outer_step, outer));
     emitter_.push_scope();
   }
   for (const CudaReduction& r : stage.reductions) {
     if (r.over == Over::kTeam || r.over == Over::kCarried) continue;
     out_.line("{} a{};", accumulator_type(r, s.vector), r.local);
   }
-  out_.line("[[maybe_unused]] const {} q0 = {};", type, p.outer);
+  if (p.outer_valid.empty() && factor(p.outer) == p.outer) p.outer_position = p.outer;
+  out_.declare(index_type(), "q0", p.outer);
   if (!p.outer_valid.empty()) out_.open(fmt::format("if ({}) {{", p.outer_valid));
   emitter_.push_scope();
   write_inner(stage, p);
@@ -305,7 +327,7 @@ void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
     if (r.over == Over::kColumn) finish_column(stage, r, p);
     if (r.over == Over::kThread) {
       const std::string columns_of = fmt::format("a{}.columns()", r.local);
-      out_.line("r{} = {};", r.local,
+      out_.line("{} = {};", result_name(r),
                 r.dtype == DType::kBool ? fmt::format("tile::to_mask({})", columns_of) : columns_of);
     }
   }
@@ -322,12 +344,12 @@ void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
 void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
   const CudaSpread& s = stage.spread;
   const int64_t outer = body_.outer_steps(s), inner = body_.inner_steps(s);
-  decode(s, p.outer_first, p.outer_last, "q0");
+  decode(s, p.outer_first, p.outer_last, p.outer_position);
   const std::string outer_bounds = bounds_of(s, p.outer_first, p.outer_last);
   if (!outer_bounds.empty()) out_.open(fmt::format("if ({}) {{", outer_bounds));
   uint64_t known = bound;
   for (size_t k = p.outer_first; k < p.outer_last; ++k) known |= uint64_t{1} << s.loops[k];
-  if (inner == 1) out_.line("[[maybe_unused]] const int k = {};", outer == 1 ? "0" : "k0");
+  if (inner == 1 && outer == 1) out_.declare("int", "k", "0");
   // Lanes may be bound outside: what they share is hoisted, as vectors where it varies with them.
   if (s.by_columns) begin_lanes(s);
   emitter_.push_scope();
@@ -361,19 +383,16 @@ void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_
     } else if (inner >= 4) {
       out_.raw("#pragma unroll 4");
     }
-    out_.open(fmt::format("for (int k1 = {}; k1 < {}; ++k1) {{", from, to));
+    out_.open(fmt::format("for (int {0} = {1}; {0} < {2}; ++{0}) {{", p.inner_step, from, to));
   } else if (inner > 1) {
     out_.open("{");
-    out_.line("constexpr int k1 = {};", from);
+    out_.line("constexpr int {} = {};", p.inner_step, from);
   }
-  if (inner > 1) {
-    out_.line("[[maybe_unused]] const int k = {};",
-              outer == 1 ? std::string("k1") : fmt::format("k0 * {} + k1", inner));
-  }
-  out_.line("[[maybe_unused]] const {} q1 = {};", index_type(), p.inner);
+  if (inner > 1 && outer > 1) out_.declare("int", "k", fmt::format("k0 * {} + k1", inner));
+  out_.declare(index_type(), "q1", p.inner);
   if (guarded) out_.open(fmt::format("if ({}) {{", p.inner_valid));
   emitter_.push_scope();
-  decode(s, p.inner_first, p.inner_last, "q1");
+  decode(s, p.inner_first, p.inner_last, guarded ? "q1" : p.inner);
   const std::string inner_bounds = bounds_of(s, p.inner_first, p.inner_last);
   const VarId lane = s.loops.empty() ? 0 : s.loops.back();
   const GridDim* d = s.loops.empty() ? nullptr : blocked(lane);
@@ -427,13 +446,12 @@ void CudaSweepWriter::write_body(const CudaStage& stage, Pass pass) {
       continue;
     }
     if (pass == Pass::kUse) break;
-    const std::string value = emitter_.vector(k.value);
     if (k.shared) {
-      out_.line("tile::store<{}>({}, {});", s.vector, place_of(stage, k), value);
+      out_.line("tile::store<{}>({}, {});", s.vector, place_of(stage, k), emitter_.vector(k.value));
     } else if (k.dtype == DType::kBool) {
-      out_.line("h{}[k] = tile::convert_mask<1>({});", k.local, value);
+      out_.line("{} = tile::convert_mask<1>({});", kept(k), emitter_.vector(k.value));
     } else {
-      out_.line("h{}[k] = {};", k.local, value);
+      emitter_.assign(kept(k), k.value);
     }
   }
   for (const CudaReduction& r : stage.reductions) {

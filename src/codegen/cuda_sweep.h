@@ -35,6 +35,9 @@ class CudaSweepWriter {
   int64_t column_bytes() const;
   int64_t carried_bytes() const;
 
+  // A place in the block's shared memory.
+  static std::string shared(int64_t offset) { return sum("raw_shared", fmt::format("{}", offset)); }
+
   // Registers that live across sweeps: running results of the serial loop; kept values.
   void declare_carried();
   void declare_keeps(const std::vector<schedule::CudaStage>& stages);
@@ -48,6 +51,9 @@ class CudaSweepWriter {
   // always), and the loops that they make up.
   struct Point {
     std::string outer, inner, outer_valid, inner_valid;
+    // The names of the steps of the outer and inner walk, and of the joint position in the outer one.
+    const char *outer_step = "k0", *inner_step = "k1";
+    std::string outer_position = "q0";
     size_t outer_first = 0, outer_last = 0, inner_first = 0, inner_last = 0;
     int team = 32;
   };
@@ -58,7 +64,10 @@ class CudaSweepWriter {
   std::string combiner(const schedule::CudaReduction& r) const;
   std::string accumulator_type(const schedule::CudaReduction& r, int width) const;
   std::string result_type(const schedule::CudaReduction& r, int width) const;
-  std::string slot(size_t number, const std::string& type) const;
+  static std::string result_name(const schedule::CudaReduction& r);
+  std::string slot(size_t number) const;
+  std::string kept(const schedule::CudaKeep& keep) const;
+  void declare_together(const std::vector<std::pair<std::string, std::string>>& variables);
   void sync(int team);
   void begin_lanes(const schedule::CudaSpread& spread);
   void end_lanes();

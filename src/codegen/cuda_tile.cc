@@ -37,15 +37,14 @@ std::string multiply_text(const CudaInstance& instance, const CudaTileConfig& c,
   const std::string_view arguments = instance.arguments;
   return fmt::format(
       "extern \"C\" __global__ void {cluster}__launch_bounds__({threads}, {resident})\n"
-      "    {symbol}({args}const __grid_constant__ {symbol}_parts::A a,\n"
-      "        const __grid_constant__ {symbol}_parts::B b{epilogue}) {{\n"
+      "    {symbol}({args}const __grid_constant__ {symbol}_parts::A a, "
+      "const __grid_constant__ {symbol}_parts::B b{epilogue}) {{\n"
       "  {kernel}<{symbol}_parts::Config>({pass}a, b, {store});\n"
       "}}\n",
       fmt::arg("cluster", clusters ? fmt::format("__cluster_dims__({}, 1, 1) ", c.parts) : ""),
       fmt::arg("threads", c.threads()), fmt::arg("resident", instance.resident), fmt::arg("symbol", symbol),
       fmt::arg("args", arguments.empty() ? "" : fmt::format("const __grid_constant__ tile::{} args, ", arguments)),
-      fmt::arg("epilogue",
-               partial ? "" : fmt::format(",\n        const __grid_constant__ {}_parts::Epilogue epilogue", symbol)),
+      fmt::arg("epilogue", partial ? "" : fmt::format(", const __grid_constant__ {}_parts::Epilogue epilogue", symbol)),
       fmt::arg("kernel", instance.kernel), fmt::arg("pass", arguments.empty() ? "" : "args, "),
       fmt::arg("store", partial ? "tile::cuda::NoEpilogue{}" : "epilogue"));
 }
@@ -66,7 +65,7 @@ CudaGemmUnit tile_unit(const CudaTileProblem& p, const CudaTileConfig& c, const 
     text = fmt::format("namespace {}_parts {{\n", symbol) + (c.splits > 1 ? "" : unit.epilogue.text);
     const schedule::CudaTileView view = schedule::view_of(p, c.swapped);
     const schedule::CudaOperand &a = *view.a, &b = *view.b;
-    text += a.text + b.text + fmt::format("using A = {};\n", a.type);
+    text += p.a.text + p.b.text + fmt::format("using A = {};\n", a.type);
     text += instance.stream ? fmt::format("struct B : {} {{\n  static constexpr bool kStream = true;\n}};\n", b.type)
                             : fmt::format("using B = {};\n", b.type);
     text += config_text(instance, c.splits > 1) + fmt::format("}}  // namespace {}_parts\n", symbol) +

@@ -148,10 +148,19 @@ TextValue ScalarEmitter::write(ExprId e) {
 }
 
 std::string ScalarEmitter::declare(ExprId e, const std::string& text) {
-  const std::string name = fmt::format("t{}", next_++);
+  const bool assigns = assigned_ && assigned_->first == e;
+  std::string name = assigns ? assigned_->second : fmt::format("t{}", next_++);
   const std::string* what = pool_.description(e);
-  out_.line("const auto {} = {};{}", name, text, what ? "  " + comment_of(*what) : "");
+  out_.line("{}{} = {};{}", assigns ? "" : "const auto ", name, text, what ? "  " + comment_of(*what) : "");
+  if (assigns) assigned_.reset();
   return name;
+}
+
+void ScalarEmitter::assign(const std::string& to, ExprId e) {
+  if (wide(e) == lanes_.has_value() && pool_[e].dtype != DType::kBool) assigned_.emplace(e, to);
+  const std::string value = vector(e);
+  assigned_.reset();
+  if (value != to) out_.line("{} = {};", to, value);
 }
 
 std::string ScalarEmitter::literal(const Expr& e) const {
@@ -264,7 +273,7 @@ std::string ScalarEmitter::index(const Index& at) {
       case Atom::Kind::kMod: {
         const bool natural = pool_.indices.range(atom.arg).lo >= 0;
         const bool div = atom.kind == Atom::Kind::kDiv;
-        term = natural ? fmt::format("({}) {} {}", index(atom.arg), div ? '/' : '%', extent(atom.a))
+        term = natural ? fmt::format("{} {} {}", factor(index(atom.arg)), div ? '/' : '%', extent(atom.a))
                        : fmt::format("tile::floor_{}({}, {})", div ? "div" : "mod", index(atom.arg), extent(atom.a));
         if (natural) term = "(" + term + ")";
         break;
@@ -281,6 +290,7 @@ std::string ScalarEmitter::index(const Index& at) {
         if (style_.index != "int64_t") term = fmt::format("{}({})", style_.index, term);
         break;
     }
+    if (term == "0") continue;
     if (c == 1) {
       text += (text.empty() ? "" : " + ") + term;
     } else if (c < 0) {
@@ -298,7 +308,7 @@ std::string ScalarEmitter::index(const Index& at) {
 std::string ScalarEmitter::pointer(const Expr& load) {
   HEDDLE_CHECK(load.id < names_.buffers.size(), "buffer {} has no name", load.id);
   const std::string at = index(load.index), &buffer = names_.buffers[load.id];
-  return at == "0" ? buffer : buffer + " + " + (at.find(' ') == std::string::npos ? at : "(" + at + ")");
+  return sum(buffer, factor(at));
 }
 const char* ScalarEmitter::load_kind(uint32_t buffer) const {
   return names_.once.count(buffer) != 0 ? "_once" : names_.repeated.count(buffer) != 0 ? "_repeated" : "";
@@ -317,7 +327,7 @@ bool ScalarEmitter::aligned_at(ExprId load) const {
   return fmt::format("{}", alignment(expr.index)) == lanes_->width;
 }
 std::string ScalarEmitter::place(ExprId load) {
-  return fmt::format("{} + ({})", names_.buffers[pool_[load].id], index(pool_[load].index));
+  return sum(names_.buffers[pool_[load].id], factor(index(pool_[load].index)));
 }
 
 TextValue ScalarEmitter::write_load(ExprId e) {
@@ -473,7 +483,7 @@ void ScalarEmitter::store(const std::string& buffer, DType storage, const Index&
   } else if (storage == DType::kBool && v.literal) {
     text = fmt::format("tile::splat<{}>({})", width(lanes_.has_value()), v.text);
   }
-  const std::string pointer = fmt::format("{} + {}", buffer, index(at));
+  const std::string pointer = sum(buffer, index(at));
   if (!lanes_) {
     out_.line("tile::store({}, {});", pointer, text);
   } else if (style_.cuda && *stride == 1) {

@@ -87,6 +87,8 @@ class ScalarEmitter {
   TextValue value(schedule::ExprId e);
   // The same as a vec of the current width (masks stay masks).
   std::string vector(schedule::ExprId e);
+  // Writes "to = e;", where `to` is a vec of the current width; it stands for `e` from then on.
+  void assign(const std::string& to, schedule::ExprId e);
   // Writes the parts of `e` that depend on the variables in `bound` only and are computed whatever guards say: the
   // loop-invariant ones, before the loop is opened.
   void hoist(schedule::ExprId e, uint64_t bound);
@@ -141,6 +143,7 @@ class ScalarEmitter {
   Style style_;
   bool marked_ = false;
   std::optional<schedule::ExprId> rounded_;
+  std::optional<std::pair<schedule::ExprId, std::string>> assigned_;  // by the next declare() of this expression
   std::vector<std::map<schedule::ExprId, TextValue>> scopes_;
   // Divisors that a loop shares, prepared before it: name and depth of their scope.
   std::map<schedule::ExprId, std::pair<std::string, size_t>> divisors_;

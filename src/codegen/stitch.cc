@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "codegen/includes.h"
+#include "codegen/kernel_name.h"
 #include "codegen/numbers.h"
 #include "codegen/scalar.h"
 #include "schedule/cost.h"
@@ -53,9 +54,6 @@ class StitchWriter {
 
   KernelSource run() {
     out_.comment(body_.title);
-    for (const auto& choice : body_.schemes) {
-      out_.comment(fmt::format("  {}: {}, {}", choice.value, to_string(choice.scheme), choice.reason));
-    }
     out_.open("extern \"C\" void KERNEL_NAME(void* const* operands, void* scratch, int64_t begin, int64_t end) {");
     if (marked_) out_.raw(argument_line(argument_array(desc_.operands.size())));
     out_.raw("constexpr int W = tile::kLanes;");
@@ -73,7 +71,8 @@ class StitchWriter {
     out_.close();
     KernelSource source;
     source.text = out_.text();
-    source.symbol = marked_ ? "stitch" : name_kernel(source.text, "stitch");
+    const std::string name = kernel_name(body_, !marked_);
+    source.symbol = marked_ ? name : name_kernel(source.text, name);
     source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
     if (std::any_of(body_.stages.begin(), body_.stages.end(), [](const Stage& s) { return !s.reductions.empty(); })) {
       source.includes.push_back("tile/op/reduce.h");
@@ -104,8 +103,8 @@ class StitchWriter {
     for (size_t i = 0; i < body_.scratch.size(); ++i) {
       const schedule::Scratch& s = body_.scratch[i];
       const std::string name = fmt::format("s{}", i);
-      out_.line("auto* {} = reinterpret_cast<{}*>(static_cast<char*>(scratch) + {});  // {} elements", name,
-                storage_type(s.dtype), number(offset), s.elements);
+      out_.line("auto* {} = reinterpret_cast<{}*>({});  // {} elements", name, storage_type(s.dtype),
+                sum("static_cast<char*>(scratch)", number(offset)), s.elements);
       emitter_.names().buffers.push_back(name);
       offset += (s.elements * static_cast<int64_t>(size_of(s.dtype)) + 63) / 64 * 64;
     }
@@ -115,7 +114,7 @@ class StitchWriter {
   // The variables that an iteration fixes, last grid dimension fastest.
   void declare_grid() {
     int64_t below = 1;
-    std::vector<std::string> lines;
+    std::vector<std::pair<std::string, std::string>> variables;
     const int64_t total = body_.grid_size();
     for (size_t k = body_.grid.size(); k-- > 0;) {
       const GridDim& d = body_.grid[k];
@@ -132,10 +131,10 @@ class StitchWriter {
       emitter_.names().vars[var] = name;
       bound_ |= uint64_t{1} << var;
       const std::string times = d.block > 1 && (blocks > 1 || marked_) ? fmt::format("{} * ", number(d.block)) : "";
-      lines.push_back(fmt::format("const int64_t {} = {}({});", name, times, at));
+      variables.emplace_back(name, times + (times.empty() ? at : factor(at)));
       below *= blocks;
     }
-    for (auto line = lines.rbegin(); line != lines.rend(); ++line) out_.raw(*line);
+    for (auto v = variables.rbegin(); v != variables.rend(); ++v) out_.declare("int64_t", v->first, v->second);
   }
 
   const GridDim* blocked(VarId v) const {
@@ -288,7 +287,7 @@ class StitchWriter {
     const auto [lo, hi] = bounds(v, {0, body_.pool.indices.extent(v) - 1});
     for (const Reduction& r : stage.reductions) {
       emitter_.names().vars[v] = lo;
-      const std::string at = emitter_.index(r.at), count = lo == "0" ? hi : fmt::format("{} - ({})", hi, lo);
+      const std::string at = emitter_.index(r.at), count = lo == "0" ? hi : fmt::format("{} - {}", hi, factor(lo));
       emitter_.names().vars.erase(v);
       if (is_arg(r.combine)) {
         out_.line("tile::reset<tile::none_of>({} + {}, {});", emitter_.names().buffers[*r.position_buffer], at, count);
@@ -365,7 +364,7 @@ class StitchWriter {
                   accumulator(r.local));
         continue;
       }
-      const std::string name = fmt::format("r{}", r.local);
+      const std::string name = fmt::format("{}{}", to_string(r.combine), r.local);
       if (dtype == DType::kBool) {
         out_.line("const auto {} = tile::to_mask({}.result());", name, accumulator(r.local));
       } else {

@@ -2,15 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace heddle::codegen {
 
 // `text`, of which a model may have said parts (the operators that a value comes from), as a comment: nothing in it
 // ends the comment's line or joins it to the next one.
 std::string comment_of(std::string_view text);
+
+// `text` as an operand of * and the like: in parentheses where it is a sum, a quotient, ...
+std::string factor(const std::string& text);
+// a * b and a + b without factors of 1 and terms of 0.
+std::string product(const std::string& a, int64_t b);
+std::string sum(const std::string& a, const std::string& b);
 
 // Builds indented program text.
 class Writer {
@@ -19,7 +27,11 @@ class Writer {
   void line(fmt::format_string<A...> format, A&&... args) {
     raw(fmt::format(format, std::forward<A>(args)...));
   }
-  void raw(const std::string& text) { text_.append(static_cast<size_t>(2 * depth_), ' ').append(text).push_back('\n'); }
+  void raw(std::string text) { lines_.push_back({std::move(text), depth_, ""}); }
+  // "const TYPE NAME = VALUE;", which is left out unless a later line of the block uses the name.
+  void declare(std::string_view type, const std::string& name, std::string_view value) {
+    lines_.push_back({fmt::format("const {} {} = {};", type, name, value), depth_, name});
+  }
   // A line that ends in an opening brace, and its end.
   void open(const std::string& text) {
     raw(text);
@@ -34,10 +46,17 @@ class Writer {
     raw(text);
   }
   void comment(std::string_view text) { raw(comment_of(text)); }
-  const std::string& text() const { return text_; }
+  std::string text() const;
 
  private:
-  std::string text_;
+  struct Line {
+    std::string text;
+    int depth;
+    std::string declares;  // by declare()
+  };
+  std::vector<bool> used_lines() const;
+
+  std::vector<Line> lines_;
   int depth_ = 0;
 };
 

@@ -17,7 +17,8 @@
 //     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so that it is
 //                                                                   // loaded while the one in front still runs
 //     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
-//     static constexpr int kClasses = 8;          // 1; else A's rows begin anywhere. A tile has every eighth of them, a
+//     static constexpr int kClasses = 8;          // 1; else A's rows begin anywhere. A tile has every eighth of them,
+//     a
 //                                                 // map of A reads those of one class from the multiple of 16 bytes
 //                                                 // in front on, and B's batches are copies of it that begin as much
 //                                                 // later (class_copies.h)
@@ -47,6 +48,14 @@ using cuda::gemm_reduce;
 using cuda::NoEpilogue;
 using cuda::parts_unit;
 using cuda::PartsUnit;
+
+// What a configuration has where it does not say otherwise.
+struct PartsDefaults {
+  static constexpr int kClasses = 1;
+  static constexpr bool kSwapped = false, kViews = false, kAKMajor = true, kBKMajor = true;
+  static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
+  static constexpr auto kStore = GemmStore::kEpilogue;
+};
 
 template <typename Config>
 struct PartsTraits {

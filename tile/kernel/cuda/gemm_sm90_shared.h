@@ -12,6 +12,16 @@ __device__ inline int32_t warp_of_block() {
   return __shfl_sync(0xffffffffu, static_cast<int32_t>(threadIdx.x) / 32, 0);
 }
 
+// What a configuration has where it does not say otherwise.
+struct GemmDefaults {
+  static constexpr int kClusterM = 1, kClusterN = 1;
+  static constexpr bool kPingPong = false, kStream = false, kSwapped = false;
+  static constexpr bool kAKMajor = true, kBKMajor = true;
+  static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
+  static constexpr bool kWholeColumns = false, kNear = false;
+  static constexpr auto kStore = GemmStore::kTma;
+};
+
 template <typename Config>
 struct GemmTraits {
   using In = typename Config::In;

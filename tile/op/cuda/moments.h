@@ -46,6 +46,13 @@ struct moments_of {
   }
 };
 
+// The sum of the values and that of the squared deviations.
+template <typename T>
+TILE_INLINE void split_moments(moment<T> m, vec<T, 1>& sum, vec<T, 1>& squares) {
+  sum.v = m.mean * m.n;
+  squares.v = m.squares;
+}
+
 // The moments of a thread's columns, for what teams do with columns.
 template <typename T, int W>
 struct column_moments {

@@ -263,6 +263,17 @@ TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
   }
 }
 
+// The same with a place in the block's shared memory, which is a multiple of 16 bytes; and for teams within a warp,
+// which need none.
+template <typename C, int Threads, typename T>
+requires(!is_same<T, uint8_t>) TILE_INLINE T team_reduce(T x, uint8_t* shared) {
+  return team_reduce<C, Threads>(x, reinterpret_cast<T*>(shared));
+}
+template <typename C, int Threads, typename T>
+requires(Threads <= 32) TILE_INLINE T team_reduce(T x) {
+  return team_reduce<C, Threads>(x, static_cast<T*>(nullptr));
+}
+
 namespace detail {
 
 // The lanes of running results as they lie in memory.
@@ -471,6 +482,14 @@ TILE_INLINE T team_scan(T x, T& total, [[maybe_unused]] T* shared) {
       return C::apply(ahead, before);
     }
   }
+}
+template <typename C, int Threads, typename T>
+requires(!is_same<T, uint8_t>) TILE_INLINE T team_scan(T x, T& total, uint8_t* shared) {
+  return team_scan<C, Threads>(x, total, reinterpret_cast<T*>(shared));
+}
+template <typename C, int Threads, typename T>
+requires(Threads <= 32) TILE_INLINE T team_scan(T x, T& total) {
+  return team_scan<C, Threads>(x, total, static_cast<T*>(nullptr));
 }
 
 // A tile whose rows lie `stride` apart and side by side along `Along`: element (a, b) of memory at a + b * stride goes
