@@ -130,11 +130,13 @@ std::string KernelTexts::comment(const std::string& symbol) const {
   add_operands(header, first);
   add_plan(header, first, symbol);
   if (uses.size() == 1) return header.take();
-  header.line("used", fmt::format("{} times; the numbers and names above are those of the first", uses.size()));
+  std::vector<std::string> places;
   for (size_t i = 0; i < std::min(kShown, uses.size()); ++i) {
-    header.line("", fmt::format("#{} {}", uses[i].group, model_.report.groups[uses[i].group].origins));
+    const std::string& names = model_.report.groups[uses[i].group].origins;
+    places.push_back(fmt::format("#{} {}", uses[i].group, names.substr(0, names.find(", "))));
   }
-  if (uses.size() > kShown) header.line("", fmt::format("and {} more", uses.size() - kShown));
+  if (uses.size() > kShown) places.push_back(fmt::format("and {} more", uses.size() - kShown));
+  header.line("used", fmt::format("{} times: {}", uses.size(), fmt::join(places, ", ")));
   return header.take();
 }
 

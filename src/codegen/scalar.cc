@@ -293,6 +293,8 @@ std::string ScalarEmitter::index(const Index& at) {
     if (term == "0") continue;
     if (c == 1) {
       text += (text.empty() ? "" : " + ") + term;
+    } else if (c == -1) {
+      text += (text.empty() ? "-" : " - ") + term;
     } else if (c < 0) {
       text += fmt::format("{}{} * {}", text.empty() ? "-" : " - ", number(-c), term);
     } else {
