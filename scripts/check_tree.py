@@ -145,6 +145,20 @@ def check_instructions(findings):
             findings.append(f"{path.relative_to(ROOT)}: the twin of no header")
 
 
+# Constants with a unit of time or speed, which a device decides.
+FIGURE = re.compile(r"\bconstexpr double\b[^;]*\bk\w*(?:Us|Ghz|Gbps|Tbps|Tflops|PerUs|PerCycle|PerSecond)\b")
+
+
+def check_figures(path, findings):
+    """What was measured of a GPU stands in target/models; formulas read it from there."""
+    relative = path.relative_to(ROOT)
+    if relative.parts[0] != "src" or relative.parts[1] not in {"schedule", "codegen", "passes", "ops"}:
+        return
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if FIGURE.search(line):
+            findings.append(f"{relative}:{number}: a figure of a device belongs into src/target/models")
+
+
 def main():
     findings = []
     for path in tracked_sources():
@@ -154,6 +168,7 @@ def main():
         check_functions(path, findings)
         if path.suffix in {".h", ".cc", ".def"}:
             check_direction(path, findings)
+            check_figures(path, findings)
     check_links(findings)
     check_names(findings)
     check_instructions(findings)

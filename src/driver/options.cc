@@ -141,6 +141,7 @@ Settings resolve(const CompileOptions& options) {
 Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   Hasher hasher;
   hasher.add(version()).add(build_id()).add(jit::headers_hash()).add(settings.target.fingerprint());
+  hasher.add(settings.target.model_fingerprint());
   hasher.add(static_cast<int64_t>(settings.precision)).add(static_cast<int64_t>(settings.fusion));
   for (const std::string& name : options.disabled_passes) hasher.add(name);
   const schedule::StitchOptions& stitch = settings.stitch;

@@ -161,7 +161,8 @@ double ResolvedGemm::floor_us(const CudaTarget& target) const {
   for (const schedule::Operand& o : desc.operands) {
     bytes += static_cast<double>(element_count(o.shape)) * static_cast<double>(size_of(o.dtype));
   }
-  return 1e6 * std::max(operations() / schedule::cuda_peak(contraction(), target), bytes / (target.read_tbps * 1e12));
+  return 1e6 * std::max(operations() / schedule::cuda_peak(contraction(), target),
+                        bytes / (target.model.chip.read_tbps * 1e12));
 }
 
 ResolvedGemm resolve(const GemmProblem& given) {

@@ -82,9 +82,10 @@ std::optional<double> constant_factor(const ExprPool& pool, ExprId id) {
   return e.op == ir::Op::kMul ? *before * *factor : *before / *factor;
 }
 
-// Cycles of a multiprocessor at 1.7 GHz. Of the tensor cores 2,048 products of 16 bits a cycle, of which three quarters
-// are reached, and 16 exponentials; the rest was fitted to tiles measured on an H200.
-double predict_cycles(const AttentionDesc& d, const Config& c, int sms) {
+// Cycles of an SM. Of the tensor cores 2,048 products of 16 bits a cycle, of which three quarters
+// are reached, and 16 exponentials; the rest was fitted to measured tiles.
+double predict_cycles(const AttentionDesc& d, const Config& c, const CudaTarget& target) {
+  const int sms = target.sms;
   const auto wide = [](int64_t x) { return static_cast<double>(round_up(x, 16)); };
   const int64_t units = d.batch * ceil_div(d.m, c.tile_m), blocks = std::min<int64_t>(units, sms);
   const auto tiles = static_cast<double>(ceil_div(d.n, c.tile_n)), groups = static_cast<double>(c.micro_m);
@@ -101,8 +102,8 @@ double predict_cycles(const AttentionDesc& d, const Config& c, int sms) {
   if (c.splits == 1 && units > sms) unit += 2500;  // for Q
   const double rows = static_cast<double>(c.tile_m) * (wide(d.depth) + wide(d.width)) +
                       tiles * static_cast<double>(c.tile_n) * (wide(d.depth) + wide(d.width));
-  constexpr double kBytes = 24;  // from the L2, in a cycle
-  return static_cast<double>(ceil_div(units, blocks)) * std::max(unit, rows * kElement / kBytes);
+  return static_cast<double>(ceil_div(units, blocks)) *
+         std::max(unit, rows * kElement / target.model.attention.l2_per_cycle);
 }
 
 int64_t shared_bytes(const AttentionDesc& d, const Config& c) {
@@ -138,10 +139,10 @@ AttentionChoice choose(const AttentionDesc& d, const CudaTarget& target) {
       c.algorithm = "attention";
       c.micro_m = consumers, c.tile_m = 64 * consumers, c.tile_n = tile_n, c.micro_n = 1;
       if (!fit_stages(d, c, target.shared_bytes_per_block)) continue;
-      const double cycles = predict_cycles(d, c, target.sms);
+      const double cycles = predict_cycles(d, c, target);
       if (best.predicted_us != 0 && cycles >= least) continue;
       least = cycles;
-      choice.predicted_us = cycles / 1700 + 2;
+      choice.predicted_us = cycles / (target.model.chip.clock_ghz * 1e3) + target.model.attention.first_load_us;
       best = choice;
     }
   }
@@ -155,8 +156,9 @@ AttentionChoice choose(const AttentionDesc& d, const CudaTarget& target) {
 double separate_us(const AttentionDesc& d, const CudaTarget& target) {
   const double scores = static_cast<double>(d.batch) * static_cast<double>(d.m) * static_cast<double>(d.n);
   const double operations = 2 * scores * static_cast<double>(d.depth + d.width);
-  constexpr double kBytes = 4 + 4 + 2 + 2, kLatency = 2.5;
-  return 3 * (target.graph_boundary_us + kLatency) + scores * kBytes / (target.copy_tbps * 1e6) + operations / 500e6;
+  constexpr double kBytes = 4 + 4 + 2 + 2;
+  return 3 * (target.model.chip.graph_boundary_us + target.model.attention.latency_us) +
+         scores * kBytes / (target.model.chip.copy_tbps * 1e6) + operations / target.model.attention.operations_per_us;
 }
 
 class AttentionScheduler {

@@ -251,9 +251,10 @@ ScheduledKernel ContractionBuilder::finish(Config config, std::string label, dou
   for (const Operand& operand : kernel_.operands) {
     bytes += static_cast<double>(element_count(operand.shape)) * static_cast<double>(size_of(operand.dtype));
   }
-  const double floor = target_.kind == TargetKind::kCuda
-                           ? std::max(bytes / (target_.cuda.read_tbps * 1e12), flops / cuda_peak(desc_, target_.cuda))
-                           : std::max(bytes / (target_.cpu.copy_gbps * 1e9), flops / (target_.cpu.peak_gflops() * 1e9));
+  const double floor =
+      target_.kind == TargetKind::kCuda
+          ? std::max(bytes / (target_.cuda.model.chip.read_tbps * 1e12), flops / cuda_peak(desc_, target_.cuda))
+          : std::max(bytes / (target_.cpu.copy_gbps * 1e9), flops / (target_.cpu.peak_gflops() * 1e9));
   kernel_.body = std::make_shared<const ContractionDesc>(std::move(desc_));
   ScheduledKernel result{std::move(kernel_), std::move(config), std::move(bindings_), std::move(label), floor};
   desc_ = {}, kernel_ = {}, bindings_ = {}, operands_ = {};

@@ -83,14 +83,13 @@ std::string reject_direct(const CudaTileConfig& c, const CudaTileProblem& p, con
 }
 
 double predict_direct_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
-  // Fitted to 45 candidates of nine products on an H200.
-  constexpr double kFirstUs = 1.15, kSpreadUs = 0.25, kSecondUs = 0.2, kBytesPerUs = 2.5e6, kArrivingPerUs = 55e3;
-  constexpr double kPieceUs = 0.01, kPartsUs = 0.1, kSumUs = 0.0022;
+  const auto& d = target.model.direct;
   const auto blocks = static_cast<double>(tiles_of(p, c));
   const double share = blocks / target.sms, of_sm = std::ceil(share);
-  const double arriving = of_sm * (c.tile_m + c.tile_n) * static_cast<double>(line_bytes(p)) / kArrivingPerUs;
-  return kFirstUs + kSpreadUs * std::min(share, 1.0) + (share > 1 ? kSecondUs : 0) + p.bytes() / kBytesPerUs +
-         arriving + kPieceUs * pieces_of(c) + (c.parts > 1 ? kPartsUs : 0) + kSumUs * sums_of(c) * (c.parts - 1);
+  const double arriving = of_sm * (c.tile_m + c.tile_n) * static_cast<double>(line_bytes(p)) / d.arriving_per_us;
+  return d.first_load_us + d.spread_us * std::min(share, 1.0) + (share > 1 ? d.second_us : 0) +
+         p.bytes() / d.memory_per_us + arriving + d.piece_us * pieces_of(c) + (c.parts > 1 ? d.parts_us : 0) +
+         d.sum_us * sums_of(c) * (c.parts - 1);
 }
 
 CudaLaunch direct_launch(const CudaTileProblem& p, const CudaTileConfig& c, int) {

@@ -77,6 +77,5 @@ int line_alignment(const CudaOperand& operand);
 // `registers` of a thread.
 double multiply_rate(const CudaTileProblem& problem, bool tensor_cores, const CudaTarget& target);
 int blocks_of_sm(const CudaTileProblem& problem, const CudaTileConfig& config, int registers, const CudaTarget& target);
-inline constexpr double kCudaTileGhz = 1.7, kCudaTileBytesPerUs = 4.3e6;  // clock; memory, whole chip
 
 }  // namespace heddle::schedule

@@ -238,14 +238,14 @@ CudaTileConfig tile_config(const Config& c) {
 }
 
 double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
-  constexpr double kClock = 1.7e9, kThread = 256;  // operations of one multiprocessor in a cycle
+  constexpr double kThread = 256;  // operations of one SM in a cycle
   double rate = kThread;
   if (const auto* d = std::get_if<CudaGemmDesc>(&desc.problem)) {
-    const double tensor = (target.sm == 90 ? 4096.0 : 2048.0) * 2;
+    const double tensor = target.model.chip.tensor_per_cycle * 2 * 2;
     const auto bytes = static_cast<double>(size_of(d->multiply_a));
     rate = is_tensor(*d) ? tensor / bytes / (splits_f32(*d) ? 3 : 1) : kThread * 4 / std::max(bytes, 4.0);
   }
-  return rate * kClock * target.sms;
+  return rate * target.model.chip.clock_ghz * 1e9 * target.sms;
 }
 
 namespace {
@@ -461,13 +461,12 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
   add_tile_family(found, views, target.cuda);
   // Kernels of the copy engine load weights while the kernel in front still runs, "lines" does not. In models (H200):
   // 1x1280x320 4.7 us where the model of "lines" says 2.2, 1x640x1280 4.4 where it says 3.2, 32x1000x768 6.1 and 3.5.
-  constexpr double kLateWeightsUs = 1.3;
   const auto weights = [&](const ProductOperand& o) {
     return o.form == Form::kMatrix && operands[static_cast<size_t>(o.operand)].constant;
   };
   if (copied && (weights(desc.a) || weights(desc.b))) {
     for (CudaCandidate& c : found) {
-      if (c.config.algorithm == "lines" && c.rejected.empty()) c.predicted_us += kLateWeightsUs;
+      if (c.config.algorithm == "lines" && c.rejected.empty()) c.predicted_us += target.cuda.model.mma.late_weights_us;
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const CudaCandidate& a, const CudaCandidate& b) {

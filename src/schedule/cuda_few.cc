@@ -30,10 +30,10 @@ double few_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarge
   const double pieces = wide.along_k ? 2 * c.rows : 4;
   const double in_flight = warps * 32 * wide.width * static_cast<double>(size_of(wide.element)) * pieces;
   const double share = std::min(1.0, in_flight / 32768) * (wide.width * size_of(wide.element) >= 8 ? 0.92 : 0.6);
-  const double memory = p.bytes() / (kCudaTileBytesPerUs * std::max(share, 0.02));
+  const double memory = p.bytes() / (target.model.mma.memory_per_us * std::max(share, 0.02));
   // Each element is converted once and multiplied by all of the few.
   const double elements = static_cast<double>(count) * p.k * p.batch;
-  const double cycles = target.sms * kCudaTileGhz * 1e3;
+  const double cycles = target.sms * target.model.chip.clock_ghz * 1e3;
   const double arithmetic = elements * (c.tile_m + 1.5) / (multiply_rate(p, false, target) * cycles);
   // Addresses are computed anew for every piece: those of images divide.
   const auto address = [](const CudaOperand& o) { return o.image ? 150.0 : 8.0; };
@@ -44,8 +44,7 @@ double few_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarge
 }
 
 double predict_few_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
-  constexpr double kFirstLoadUs = 2.2;
-  return kFirstLoadUs + few_us(p, c, target);
+  return target.model.mma.skinny_load_us + few_us(p, c, target);
 }
 
 std::string reject_few(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget&) {

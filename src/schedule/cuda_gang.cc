@@ -54,8 +54,9 @@ std::optional<CudaGang> cluster_for_columns(const CudaTarget& target, int64_t ro
       const double idle =
           all <= at_once ? 1 : static_cast<double>(ceil_div(all, at_once) * at_once) / static_cast<double>(all);
       const double us =
-          segment.cost * idle * std::max(moved / (target.copy_tbps * 1e6), busy / (target.sm_gbps * 1e3)) +
-          (blocks > 1 ? target.cluster_barrier_us : 0);
+          segment.cost * idle *
+              std::max(moved / (target.model.chip.copy_tbps * 1e6), busy / (target.model.chip.sm_gbps * 1e3)) +
+          (blocks > 1 ? target.model.chip.cluster_barrier_us : 0);
       if (best && us > 0.97 * fewest) continue;
       fewest = us;
       const int64_t threads = ceil_div(kept, kVectors * (16 / bytes)) / 128 * 128;
@@ -72,8 +73,8 @@ std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows,
   constexpr int kThreads = 512;                          // at most 128 registers each: a block is always resident
   constexpr int64_t kMostColumns = 64;                   // of a block, which reads the parts of all blocks of its gang
   constexpr int64_t kLeastKept = int64_t{kThreads} * 4;  // elements of a block: fewer are not worth the exchange
-  constexpr int64_t kExchanged = 16;            // bytes of a thread's part of a column, where blocks combine theirs
-  constexpr double kPacket = 16, kRead = 40e3;  // bytes of a part in memory, and that a block reads in a microsecond
+  constexpr int64_t kExchanged = 16;  // bytes of a thread's part of a column, where blocks combine theirs
+  constexpr double kPacket = 16;      // bytes of a part in memory
   std::optional<CudaGang> best;
   double fewest = 0;
   const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
@@ -87,7 +88,8 @@ std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows,
     const int64_t reserve = std::max<int64_t>(parts, kThreads) * kExchanged + 4096;
     const int64_t turns = ceil_div(rows, blocks * (kThreads / vectors)), kept = turns * kThreads * vector;
     if (kept * bytes > target.shared_bytes_per_block - reserve || rows * wide / blocks < kLeastKept) continue;
-    const double us = cost * moved / (target.copy_tbps * 1e6) + static_cast<double>(blocks * wide) * kPacket / kRead;
+    const double us = cost * moved / (target.model.chip.copy_tbps * 1e6) +
+                      static_cast<double>(blocks * wide) * kPacket / target.model.chip.exchange_per_us;
     if (best && us >= fewest) continue;
     fewest = us;
     best = CudaGang{static_cast<int>(blocks), kThreads, wide, 1, true};
@@ -102,7 +104,6 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
   constexpr int64_t kLeastSteps = 256;              // of a block: fewer are not worth the exchange
   constexpr int64_t kMostKept = int64_t{200} << 8;  // elements of a block in registers or shared memory
   constexpr double kAgain = 1.5;                    // what does not stay on the chip is read again
-  constexpr double kTurnUs = 2;                     // blocks that wait for others to end
   if (target.sm < kClusters || rows < 1) return std::nullopt;
   int best = 1;
   double least = 0;
@@ -117,11 +118,12 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
         std::max<int64_t>(1, std::min(target.registers_per_sm / registers, 2048 / int64_t{threads_for(own)}));
     const auto busy = static_cast<double>(ceil_div(all, resident(target, blocks, 1))) / blocks;  // rows of one
     const auto turns = static_cast<double>(ceil_div(all, resident(target, blocks, each)));
-    double us = std::max(static_cast<double>(rows) * bytes / (target.copy_tbps * 1e6),
-                         busy * bytes / std::min(target.sm_gbps * 1e3, target.copy_tbps * 1e6 * 1.3 / target.sms));
+    double us = std::max(
+        static_cast<double>(rows) * bytes / (target.model.chip.copy_tbps * 1e6),
+        busy * bytes / std::min(target.model.chip.sm_gbps * 1e3, target.model.chip.copy_tbps * 1e6 * 1.3 / target.sms));
     if (again && !kept) us *= kAgain;
-    us += (turns - 1) * kTurnUs * (blocks > 1);
-    if (blocks > 1) us += 2 * target.cluster_barrier_us;
+    us += (turns - 1) * target.model.chip.early_exit_us * (blocks > 1);
+    if (blocks > 1) us += 2 * target.model.chip.cluster_barrier_us;
     if (least == 0 || us < 0.97 * least) {
       least = us;
       best = blocks;

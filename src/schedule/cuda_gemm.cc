@@ -41,34 +41,6 @@ int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
   return given;
 }
 
-// What one multiprocessor does in a cycle, and what the chip sustains. The rates of operands wider or narrower than 16
-// bits follow from 32 bytes of k per instruction.
-constexpr double kClockGhz = 1.7;
-constexpr double kOperationsPerCycle16 = 4096;  // one SM, 16-bit operands
-constexpr double kSustained16 = 790e12;         // whole chip, limited by power
-// Fitted to measured candidates of f16, tf32, e4m3 and int8 on an H200 (bench/gemm_model.py says how good the
-// first choice is).
-constexpr double kSharedBytesPerCycle = 125;
-constexpr double kL2BytesPerCycle = 46;  // out of the L2 for one SM, all at once; what a cluster shares counts once
-constexpr double kAloneShare = 0.44;     // of that time where one SM alone loads
-constexpr double kArrivingBytesPerCycle = 98;  // into one SM
-constexpr double kLeastTileCycles = 340;       // of a k-tile: barrier to barrier
-constexpr double kFirstLoadUs = 1.95;   // launch to first multiplication: barriers, tensor maps, a read of memory
-constexpr double kClusterUs = 0.8;      // blocks that wait for each other
-constexpr double kReduceUs = 2.7;       // boundary and latency of the second kernel
-constexpr double kPartUs = 0.06;        // and of each sum that it adds
-constexpr double kSplitReduceUs = 6.8;  // of f32 in two parts
-// Of windows that the copy engine gathers, fitted to 109 configurations of convolutions with nothing in the L2: taps
-// find most of their pixels there, and the sums of parts wait longer.
-constexpr double kWindowsReduceUs = 5.5;
-constexpr double kWindowsBytesPerCycle = 57, kWindowsShare = 0.68;
-constexpr double kStreamUs = 3.5;  // stream-K: flags and sums through the L2, whatever their number
-
-// Operations in a second.
-double sustained(const CudaGemmProblem& p, const CudaTarget& target) {
-  return kSustained16 * 2 / static_cast<double>(size_of(p.in)) / (p.split ? 3 : 1) * target.sms / 132;
-}
-
 // Of a k-tile's row of 128 bytes the L2 gives five of its sectors of 32 bytes, not four, where it begins within one.
 // Of 10992x2696x9560 in bf16, tiles of 192x112 and 128x128 in clusters took 1044 us, of 192x128 and 128x208, which ask
 // for less, 870 and 853 (H200).
@@ -79,25 +51,26 @@ double sectors_over_bytes(const CudaGemmProblem& p, bool a) {
 }
 
 // Cycles for one k-tile of one block, whatever limits. `active`: share of the multiprocessors that load.
-double cycles_per_k_tile(const CudaGemmProblem& p, const CudaGemmConfig& c, double active) {
+double cycles_per_k_tile(const CudaGemmProblem& p, const CudaGemmConfig& c, double active, const CudaModel& model) {
   const bool windows = p.windows.has_value(), split = p.split;
   const bool a_k_major = c.swapped ? p.b_k_major : p.a_k_major, b_k_major = c.swapped ? p.a_k_major : p.b_k_major;
   // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
   const double blocks = c.tile_m / 64.0;
   // Of f32 in two parts three products, as fast as shared memory lets them; a warpgroup waits for its own, adds them
   // and takes the next numbers apart, while another may multiply.
-  constexpr double kAloneCycles = 850, kTogetherCycles = 260;
+  constexpr double kAloneCycles = 850, kTogetherCycles = 260, kLeastTileCycles = 340;  // the last: barrier to barrier
+  const auto& w = model.wgmma;
   const double multiply = split ? 6.0 * c.tile_n + std::max(6 * (blocks - 1) * c.tile_n + kTogetherCycles, kAloneCycles)
                                 : 4 * blocks * c.tile_n / 2.0;
   const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
   const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
   const double writes = windows ? 1 : 0.5;  // what the copy engine writes, beside what is read
-  const double shared = (a_bytes + blocks * b_bytes + writes * (a_bytes + b_bytes)) / kSharedBytesPerCycle;
-  const double a_share = windows ? kWindowsShare : 1, rate = windows ? kWindowsBytesPerCycle : kL2BytesPerCycle;
+  const double shared = (a_bytes + blocks * b_bytes + writes * (a_bytes + b_bytes)) / w.shared_per_cycle;
+  const double a_share = windows ? w.windows_share : 1, rate = windows ? w.windows_per_cycle : w.l2_per_cycle;
   const double fill = (a_bytes * a_share * sectors_over_bytes(p, !c.swapped) / c.cluster_n +
                        b_bytes * sectors_over_bytes(p, c.swapped) / c.cluster_m) /
-                      rate * (kAloneShare + (1 - kAloneShare) * active);
-  const double arriving = (a_bytes + b_bytes) / kArrivingBytesPerCycle;
+                      rate * (w.l2_alone_share + (1 - w.l2_alone_share) * active);
+  const double arriving = (a_bytes + b_bytes) / w.arriving_per_cycle;
   constexpr double kBarriers = 16;
   return std::max({multiply + kBarriers, shared, fill, arriving, kLeastTileCycles});
 }
@@ -111,21 +84,20 @@ double shift_cycles(const CudaGemmProblem& p, const CudaGemmConfig& c) {
 }
 
 // Copies of operands to padded rows: one launch, read and written at the speed of memory.
-double repack_us(const CudaGemmProblem& p) {
+double repack_us(const CudaGemmProblem& p, const CudaModel& model) {
   const auto element = static_cast<double>(size_of(p.in));
   double bytes = 0;
   if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
   if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
-  constexpr double kLaunchUs = 1.7, kCopiedBytesPerUs = 3.9e6;
-  return bytes == 0 ? 0 : kLaunchUs + 2 * bytes / kCopiedBytesPerUs;
+  return bytes == 0 ? 0 : model.wgmma.repack_us + 2 * bytes / model.wgmma.repack_per_us;
 }
 
 // Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a multiprocessor does
 // in a cycle: 8192x8192x8192 in bf16 took 1563, 1577 and 1614 us in tiles of 128x192 in turns, 128x128 in turns and
 // 128x256, which by this model have 2.13, 2.18 and 2.22 million cycles (H200).
 double at_the_clock_of_load(double compute_us, const CudaGemmProblem& p, const CudaTarget& target) {
-  constexpr double kCyclesShare = 0.7, kFullLoad = 0.86;
-  const double limit_us = p.operations() / (kFullLoad * sustained(p, target)) * 1e6;
+  constexpr double kCyclesShare = 0.7;
+  const double limit_us = p.operations() / (target.model.wgmma.full_load * sustained_operations(p, target)) * 1e6;
   return compute_us < limit_us ? std::pow(compute_us, kCyclesShare) * std::pow(limit_us, 1 - kCyclesShare) : compute_us;
 }
 
@@ -257,13 +229,20 @@ bool brings_near(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   return p.near && pieces && !p.views && !c.stream && c.parts == 0;
 }
 
+double sustained_operations(const CudaGemmProblem& p, const CudaTarget& target) {
+  const auto& chip = target.model.chip;
+  return chip.sustained_tflops * 1e12 * 2 / static_cast<double>(size_of(p.in)) / (p.split ? 3 : 1) * target.sms /
+         chip.sms;
+}
+
 double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
-  constexpr double kBytesPerUs = 4.3e6;
-  return std::max(p.operations() / sustained(p, target) * 1e6, p.bytes() / kBytesPerUs);
+  return std::max(p.operations() / sustained_operations(p, target) * 1e6, p.bytes() / target.model.wgmma.memory_per_us);
 }
 
 double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
-  if (c.parts > 0) return (c.classed ? 0 : repack_us(p)) + predict_parts_us(p, c, target);
+  const CudaModel& model = target.model;
+  const auto& w = model.wgmma;
+  if (c.parts > 0) return (c.classed ? 0 : repack_us(p, model)) + predict_parts_us(p, c, target);
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   const auto element = static_cast<int64_t>(size_of(p.in));
   const int64_t k_tiles = std::max<int64_t>(ceil_div(p.k * element, tile::kGemmRowBytes), 1);
@@ -272,7 +251,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const int64_t units = ceil_div(m, c.tile_m * c.cluster_m) * ceil_div(n, c.tile_n * c.cluster_n) * p.batch * c.splits;
   const int64_t running = std::min(units, clusters);
   const double share = static_cast<double>(running) * cluster / target.sms;
-  const double tile_cycles = std::max(cycles_per_k_tile(p, c, std::min(share, 1.0)), shift_cycles(p, c));
+  const double tile_cycles = std::max(cycles_per_k_tile(p, c, std::min(share, 1.0), model), shift_cycles(p, c));
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
   // Pieces of rows that end within a sector of 32 bytes are written in parts.
   // So are those that the end of D cuts, where every tile has one: 100352x144x24 took 26.8 us in tiles of 256x192 and
@@ -286,11 +265,12 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
     const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
     const auto others = static_cast<double>(ceil_div(target.sms, std::min<int64_t>(units, target.sms)));
     constexpr double kHandOnCycles = 4500;
-    const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / kL2BytesPerCycle + kHandOnCycles);
+    const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / w.l2_per_cycle + kHandOnCycles);
     const double cycles =
         each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
-    return repack_us(p) + kFirstLoadUs + kStreamUs +
-           std::max(at_the_clock_of_load(cycles / (kClockGhz * 1e3), p, target), p.bytes() / 4.3e6);
+    return repack_us(p, model) + w.first_load_us + w.stream_us +
+           std::max(at_the_clock_of_load(cycles / (model.chip.clock_ghz * 1e3), p, target),
+                    p.bytes() / w.memory_per_us);
   }
   // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
   // cooperative one does not.
@@ -303,20 +283,22 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const double store = store_cycles + near_cycles;
   const double cycles =
       c.ping_pong ? waves * std::max(k_cycles + kTurnCycles + near_cycles, store) + store : waves * (k_cycles + store);
-  const double compute_us = cycles / (kClockGhz * 1e3);
+  const double compute_us = cycles / (model.chip.clock_ghz * 1e3);
   // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
   // Rows at any address: sectors at the edges of a tile's rows are written in parts. Measured on an H200: 2.8 times as
   // long as whole ones for tiles of 512 bytes.
   const double sectors = (c.swapped ? 16 : c.tile_n) * static_cast<double>(size_of(p.out)) / 32;
   const double edges = c.store == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
   const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));
-  const double memory_us = (p.bytes() + stored) / (3.5e6 * std::min(1.0, 0.36 + 0.9 * share));
-  double us = repack_us(p) + kFirstLoadUs + std::max(at_the_clock_of_load(compute_us, p, target), memory_us);
-  if (cluster > 1) us += kClusterUs;
+  const double memory_us = (p.bytes() + stored) / (w.wave_per_us * std::min(1.0, 0.36 + 0.9 * share));
+  double us = repack_us(p, model) + w.first_load_us + std::max(at_the_clock_of_load(compute_us, p, target), memory_us);
+  if (cluster > 1) us += w.cluster_us;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
-    const double reduce = p.windows ? kWindowsReduceUs : p.split ? kSplitReduceUs : kReduceUs + kPartUs * c.splits;
-    us += reduce + 2 * partial / 5.5e6;
+    const double reduce = p.windows ? w.windows_reduce_us
+                          : p.split ? w.split_reduce_us
+                                    : w.reduce_us + w.part_us * c.splits;
+    us += reduce + 2 * partial / w.partial_per_us;
   }
   return us;
 }

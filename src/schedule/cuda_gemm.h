@@ -89,6 +89,8 @@ struct CudaGemmCandidate {
 
 // The seconds of work that the model predicts for one launch (with the reduction, without the fixed cost of a graph).
 double predict_us(const CudaGemmProblem& problem, const CudaGemmConfig& config, const CudaTarget& target);
+// What the tensor cores sustain for a problem's types, in operations a second.
+double sustained_operations(const CudaGemmProblem& problem, const CudaTarget& target);
 // max(operations / what the tensor cores sustain, bytes / bandwidth), in us.
 double floor_us(const CudaGemmProblem& problem, const CudaTarget& target);
 

@@ -145,55 +145,53 @@ bool streams_operand(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_
 }
 
 double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
-  constexpr double kCyclesPerUs = 1850;
+  const auto& s = target.model.cluster_split;
+  const double cycles_per_us = s.clock_ghz * 1e3;
   // Operands that leave the L2 first need no write-back of what others left there.
   const bool streams = !p.views && (streams_operand(p, c, true) || streams_operand(p, c, false));
-  const double bytes_per_us = c.classed ? 3.2e6 : streams ? 4.1e6 : 3.6e6;
-  constexpr double kL2BytesPerUs = 7.5e6;
+  const double bytes_per_us = c.classed ? s.classed_per_us : streams ? s.streamed_per_us : s.memory_per_us;
   const int at_once = resident(p, c);
   const auto counts = parts_blocks(c, p);
   const auto blocks = static_cast<double>(counts.blocks), each = static_cast<double>(counts.each);
-  const auto element = static_cast<double>(size_of(p.in));
   // Launch to first tile, as measured: arguments, addresses, a read of memory; the copy engine's map comes before that.
-  double us = p.views ? 2.0 : 2.35;
-  constexpr double kPairUs = 0.05, kClusterUs = 0.2;  // a pair of blocks begins sooner than a larger cluster
-  if (c.parts > 1) us += c.parts == 2 ? kPairUs : kClusterUs;
+  double us = p.views ? s.first_view_us : s.first_load_us;
+  if (c.parts > 1) us += c.parts == 2 ? s.pair_us : s.cluster_us;
   // A k-tile of a block, as measured: what asking for it takes, or its multiplication.
   // Blocks that have a tile's whole k are few, and each waits for its own requests: twice that (40 shapes on an H200).
   const double requests = c.parts == 1 && c.splits == 1 ? 600 : 280;
   const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : requests;
   // Its bytes at the rate of one multiprocessor.
-  const double arriving = (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.sm_gbps * 1e3 / kCyclesPerUs);
+  const double arriving =
+      (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.model.chip.sm_gbps * 1e3 / cycles_per_us);
   const double multiply = c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers);
   const double tile_cycles = std::max({asking, arriving, p.split ? 1000 + 4.5 * multiply : 120 + multiply});
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
-  double consume = waves * each * tile_cycles / kCyclesPerUs;
+  double consume = waves * each * tile_cycles / cycles_per_us;
   if (c.classed) {
     // Rows that begin between lines take 2.5 requests each, of which a multiprocessor makes one in two cycles, whatever
     // its blocks are; more where the next k-tile's line is another block's.
     constexpr double kRequests = 2.5;
     const double cycles = c.parts == 1 ? 2.1 : 2.8;
     const double of_sm = std::ceil(blocks / static_cast<double>(capacity(c, 1, target)));
-    consume = of_sm * each * (c.tile_m * kRequests + c.tile_n) * cycles / kCyclesPerUs;
+    consume = of_sm * each * (c.tile_m * kRequests + c.tile_n) * cycles / cycles_per_us;
   }
   // One block of a multiprocessor whose ring leaves room for another one has too little under way.
   const bool alone = at_once > 1 && blocks <= target.sms && each > c.stages;
   const double memory = p.bytes() / bytes_per_us * (alone ? 1.2 : 1);
-  const double l2 = c.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / kL2BytesPerUs;
-  us += std::max({consume, memory, l2, p.operations() / (790e12 * 2 / element / (p.split ? 3 : 1)) * 1e6});
-  us += std::min<double>(each, c.stages) * tile_cycles / kCyclesPerUs * 0.5;  // what has come at last
+  const double l2 = c.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
+  us += std::max({consume, memory, l2, p.operations() / sustained_operations(p, target) * 1e6});
+  us += std::min<double>(each, c.stages) * tile_cycles / cycles_per_us * 0.5;  // what has come at last
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
-  us += 0.2 + waves * area / c.parts / (128.0 * c.consumers) * 8 / kCyclesPerUs;
+  us += 0.2 + waves * area / c.parts / (128.0 * c.consumers) * 8 / cycles_per_us;
   // Slices of 48 columns take longer than of 32 or 64: 64x1280x1280 in four parts 6.1 us, 5.4 in tiles of 64x64; a
   // Transformer with 64x2048x512 0.315 ms, 0.308 with tiles of 64x64, 0.304 of 64x32 in two parts (H200).
-  constexpr double kOddColumnsUs = 0.4;
-  if (c.parts > 1 && c.tile_n == 48 && !c.swapped) us += kOddColumnsUs;
-  if (c.parts > 1) us += 0.4 + area * 4 / 12 / kCyclesPerUs;  // 12 bytes a cycle between blocks
-  us += (waves - 1) * 2.5;
-  if (c.classed) us += 5.0 + static_cast<double>(class_copies_bytes(p, c.swapped)) / 4e6;
+  if (c.parts > 1 && c.tile_n == 48 && !c.swapped) us += s.odd_columns_us;
+  if (c.parts > 1) us += 0.4 + area * 4 / 12 / cycles_per_us;  // 12 bytes a cycle between blocks
+  us += (waves - 1) * s.wave_us;
+  if (c.classed) us += s.copies_us + static_cast<double>(class_copies_bytes(p, c.swapped)) / s.copied_per_us;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
-    us += 2.8 + 2 * partial * c.splits / 5.5e6;
+    us += s.reduce_us + 2 * partial * c.splits / s.partial_per_us;
   }
   return us;
 }

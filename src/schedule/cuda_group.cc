@@ -381,7 +381,7 @@ class CudaGroupScheduler {
     const CudaMapping& mapping = *outcome.mapping;
     ScheduledKernel kernel;
     const Work work = work_of(probe, local_.graph, target_.cpu);
-    kernel.floor_seconds = work.bytes / (cuda_.copy_tbps * 1e12);
+    kernel.floor_seconds = work.bytes / (cuda_.model.chip.copy_tbps * 1e12);
     kernel.config.tasks = mapping.blocks;
     kernel.config.reason = mapping.reason;
     for (const LeafOperand& leaf : probe.leaves) {

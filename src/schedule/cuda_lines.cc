@@ -139,8 +139,9 @@ std::string reject_lines(const CudaTileConfig& c, const CudaTileProblem& p, cons
 }
 
 double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
-  // Fitted to measured candidates on an H200.
-  constexpr double kCyclesPerUs = 1750, kBytesPerUs = 2.12e6, kL2BytesPerUs = 3.9e6, kIssued = 0.46, kLatencyUs = 1.3;
+  const auto& u = target.model.unaligned;
+  const double cycles_per_us = u.clock_ghz * 1e3;
+  constexpr double kIssued = 0.46;  // fitted, as the other numbers without a name
   constexpr double kClusters[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};  // of the blocks that could run
   const CudaTileView v = view_of(p, c.swapped);
   const auto blocks = static_cast<double>(tiles_of(p, c) * c.parts * c.splits);
@@ -156,7 +157,7 @@ double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const
   // What cp.async brings into one multiprocessor, alone or while all others do the same: less where lines come in
   // pieces of 128 or 256 bytes.
   const double idle = 1 - std::min(blocks / target.sms, 1.0), pieces = c.warps_n == 1 ? 1.2 : c.warps_n == 2 ? 1.1 : 1;
-  const double arriving = busy * step_bytes * pieces / (46e3 + 15e3 * idle * idle);
+  const double arriving = busy * step_bytes * pieces / (u.arriving_per_us + u.alone_per_us * idle * idle);
   // Instructions of a warp for 128 bytes of k: fragments, products; of a block for its copies.
   const auto reads = [](const CudaOperand& o) {
     return line_alignment(o) >= 16 ? 2.0 : line_alignment(o) >= 4 ? 8 : 17;
@@ -167,21 +168,19 @@ double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const
                          blocks_n * (reads(*v.b) + (split ? 42 : 0) + (split ? 28 : 4) * blocks_m) + 30;
   const double issue = busy * of_warp * c.warps_m * c.warps_n / 4 / kIssued;
   const double tensor = busy * c.warps_n * static_cast<double>(c.tile_m) * c.tile_n * (split ? 192 : 64) / 1250;
-  const double compute = std::max(issue, tensor) / kCyclesPerUs;
+  const double compute = std::max(issue, tensor) / cycles_per_us;
   const double both = std::max(arriving, compute) + 0.9 * std::min(arriving, compute);
-  const double waiting = std::max(0.0, rounds * each / (c.stages - 1) - 1) * kLatencyUs;
-  const double memory = p.bytes() / kBytesPerUs, l2 = blocks * each * step_bytes / kL2BytesPerUs;
+  const double waiting = std::max(0.0, rounds * each / (c.stages - 1) - 1) * u.latency_us;
+  const double memory = p.bytes() / u.memory_per_us, l2 = blocks * each * step_bytes / u.l2_per_us;
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
-  double us = 1.65 + std::max({rounds * each * both, waiting, memory, l2});
-  us += rounds * area * c.warps_n / c.parts / c.threads() * 58 / kCyclesPerUs;
-  constexpr double kFetchedUs = 1.5e-3;  // code that is run once comes from memory too
-  if (split) us += of_warp * kFetchedUs;
-  constexpr double kScatteredUs = 1.3e-6;  // for a byte of rows that begin anywhere
+  double us = u.first_load_us + std::max({rounds * each * both, waiting, memory, l2});
+  us += rounds * area * c.warps_n / c.parts / c.threads() * 58 / cycles_per_us;
+  if (split) us += of_warp * u.fetch_us;
   if (neighbours_of(p, c) == 1) {
-    us +=
-        kScatteredUs * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) * p.out_bytes;
+    us += u.scattered_us * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch) *
+          p.out_bytes;
   }
-  if (c.parts > 1) us += 0.9 + area * 4 / 12 / kCyclesPerUs;
+  if (c.parts > 1) us += u.cluster_us + area * 4 / 12 / cycles_per_us;
   return us;
 }
 

@@ -288,7 +288,7 @@ class CudaMapper {
 
   // Of a multiprocessor, where so many blocks walk down columns.
   double gbps_of_columns(int64_t blocks, int vector) const {
-    return column_gbps(vector * widest_element()) * std::max<double>(1, static_cast<double>(blocks) / cuda_.sms);
+    return column_gbps(cuda_, vector * widest_element()) * std::max<double>(1, static_cast<double>(blocks) / cuda_.sms);
   }
 
   // Bytes of shared memory for what a column reduces to several values.
@@ -345,7 +345,7 @@ class CudaMapper {
     const int64_t all = blocks * gang->blocks;
     const double apart = seconds_of(blocks, gbps_of_columns(blocks, vector));
     const double together = seconds_of(all, gbps_of_columns(all, vector));
-    const double extra = 2e-6 * cuda_.cluster_barrier_us;
+    const double extra = 2e-6 * cuda_.model.chip.cluster_barrier_us;
     if (free && together + extra + kWorthwhile > apart) return false;
     take_gang(v, *gang);
     sm_gbps_ = gbps_of_columns(all, vector);
@@ -432,11 +432,10 @@ class CudaMapper {
 
   // Blocks that run side by side first read their part of a row, then go over it again, and exchange results.
   void pass_over(int64_t elements) {
-    constexpr double kPerSecond = 16 * 1.7e9;  // that a block makes exponentials of
-    extra_seconds_ += passes_again() * static_cast<double>(elements) / kPerSecond;
+    extra_seconds_ += passes_again() * static_cast<double>(elements) / (cuda_.model.chip.exponentials_per_us * 1e6);
     int levels = 0;
     for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
-    extra_seconds_ += 2e-6 * levels * cuda_.cluster_barrier_us;
+    extra_seconds_ += 2e-6 * levels * cuda_.model.chip.cluster_barrier_us;
   }
 
   // As many warps as have registers for a row, the next one, and the running results of its columns.
@@ -512,7 +511,8 @@ class CudaMapper {
   // What so many blocks take to move everything, at `gbps` of a multiprocessor that has work.
   double seconds_of(int64_t blocks, double gbps) const {
     const double busy = static_cast<double>(std::min<int64_t>(blocks, cuda_.sms));
-    return std::max(work_.bytes / (cuda_.copy_tbps * 1e12), work_.bytes / (busy * std::min(gbps, cuda_.sm_gbps) * 1e9));
+    return std::max(work_.bytes / (cuda_.model.chip.copy_tbps * 1e12),
+                    work_.bytes / (busy * std::min(gbps, cuda_.model.chip.sm_gbps) * 1e9));
   }
 
   void finish() {
@@ -520,9 +520,9 @@ class CudaMapper {
     choose_turns(iterations, mapping_.teams());
     const int64_t teams = mapping_.serial ? 1 : mapping_.teams();
     mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.gang;
-    const double whole = work_.bytes / (cuda_.copy_tbps * 1e12);
-    outcome_.seconds = seconds_of(mapping_.blocks, sm_gbps_ > 0 ? sm_gbps_ : cuda_.sm_gbps) + extra_seconds_ +
-                       cuda_.graph_boundary_us * 1e-6;
+    const double whole = work_.bytes / (cuda_.model.chip.copy_tbps * 1e12);
+    outcome_.seconds = seconds_of(mapping_.blocks, sm_gbps_ > 0 ? sm_gbps_ : cuda_.model.chip.sm_gbps) +
+                       extra_seconds_ + cuda_.model.chip.graph_boundary_us * 1e-6;
     mapping_.reason += fmt::format(", {:.3g} MB, {} iterations, {} blocks of {} threads in teams of {}",
                                    work_.bytes * 1e-6, iterations, mapping_.blocks, mapping_.threads, mapping_.team);
     if (!failed_ && !probe_.instances.empty() && !mapping_.serial) more_parallelism(whole);
@@ -533,7 +533,7 @@ class CudaMapper {
   void more_parallelism(double whole) {
     int levels = 0;
     for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
-    const double boundary = cuda_.graph_boundary_us * 1e-6;
+    const double boundary = cuda_.model.chip.graph_boundary_us * 1e-6;
     // Where the rows themselves are an output, they are read again when their statistics are known.
     double written = 0;
     for (const Store& st : stores()) {

@@ -10,9 +10,7 @@ namespace {
 
 using Engine = CudaTileConfig::Engine;
 
-constexpr double kSharedBytesPerCycle = 128, kL2BytesPerCycle = 48;  // of one SM
-// Fitted, as in cuda_gemm.cc. What the sums below leave out: some time, and a factor.
-constexpr double kFirstLoadUs = 2.2, kTileUs = 1.5, kTileSlower = 1.52;
+constexpr double kTileSlower = 1.52;  // what the sums below leave out; some time beside it is the chip's
 constexpr int kMostRegisters = 250;
 
 struct Tile {
@@ -70,6 +68,7 @@ int registers_of(const CudaTileProblem& p, const CudaTileConfig& c) {
 }
 
 double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
+  const auto& model = target.model.mma;
   const bool mma = c.engine == Engine::kMma;
   const auto element =
       static_cast<double>(mma ? static_cast<double>(size_of(p.a_in)) : static_cast<double>(p.sum_bytes()));
@@ -81,10 +80,10 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
   const double k = c.tile_k, area = static_cast<double>(c.tile_m) * c.tile_n, side = c.tile_m + c.tile_n;
   const double multiply = area * k / multiply_rate(p, mma, target);
   const double warp_reads = mma ? side / 2 * (c.warps_m + c.warps_n) : 2.0 * side;
-  const double shared = (warp_reads + side) * k * element / kSharedBytesPerCycle;
+  const double shared = (warp_reads + side) * k * element / model.shared_per_cycle;
   const double fill =
       (c.tile_m * static_cast<double>(size_of(p.a.element)) + c.tile_n * static_cast<double>(size_of(p.b.element))) *
-      k / kL2BytesPerCycle;
+      k / model.l2_per_cycle;
   // Addresses, predicates and, through registers, conversions and stores: instructions of 4 schedulers, 32 lanes each.
   const auto issue = [&](const CudaOperand& o, double rows) {
     const double pieces = rows * k / o.width;
@@ -111,17 +110,17 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
       std::max(busy * std::max({multiply, shared, fill, instructions}) / hidden + kBarrier, kLatency / (c.stages - 1));
   const double out = c.splits > 1 ? static_cast<double>(p.sum_bytes()) : p.out_bytes;
   const double store = 500 + busy * area * (out / 32 + 0.06);
-  const double compute =
-      static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) / (kCudaTileGhz * 1e3);
+  const double compute = static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) /
+                         (target.model.chip.clock_ghz * 1e3);
   const double share = std::min(1.0, 0.15 + static_cast<double>(units) / target.sms);
-  constexpr double kScattered = 11;  // times as long as whole sectors, on an H200
+  constexpr double kScattered = 11;  // times as long as whole sectors
   const double stored =
       static_cast<double>(p.m) * p.n * p.batch * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
-  return std::max(compute, (p.bytes() + stored) / (kCudaTileBytesPerUs * share));
+  return std::max(compute, (p.bytes() + stored) / (model.memory_per_us * share));
 }
 
 double predict_tiles_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
-  return kFirstLoadUs + kTileUs + kTileSlower * tile_us(p, c, target);
+  return target.model.mma.first_load_us + target.model.mma.tile_us + kTileSlower * tile_us(p, c, target);
 }
 
 std::string reject_tiles(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget&) {

@@ -61,9 +61,8 @@ int64_t columns_of_block(int64_t columns, int vector, int64_t element, double by
   return ceil_div(std::min(columns, wanted), vector) * vector;
 }
 
-double column_gbps(int64_t access) {
-  constexpr double kGbps = 45;  // on an H200; 21 in elements of 4 bytes
-  return kGbps * std::pow(static_cast<double>(std::min(access, kWide)) / kWide, 0.55);
+double column_gbps(const CudaTarget& target, int64_t access) {
+  return target.model.chip.column_gbps * std::pow(static_cast<double>(std::min(access, kWide)) / kWide, 0.55);
 }
 
 }  // namespace heddle::schedule

@@ -21,6 +21,6 @@ inline constexpr int64_t kColumnSegment = 128;
 int64_t columns_of_block(int64_t columns, int vector, int64_t element, double bytes);
 
 // GB/s that a block reads which walks down columns in vectors of `access` bytes.
-double column_gbps(int64_t access);
+double column_gbps(const CudaTarget& target, int64_t access);
 
 }  // namespace heddle::schedule

@@ -115,11 +115,11 @@ int line_alignment(const CudaOperand& o) {
 double multiply_rate(const CudaTileProblem& p, bool tensor_cores, const CudaTarget& target) {
   const DType acc = p.accumulator();
   if (tensor_cores) {
-    const double sixteen = target.sm >= 90 ? 1250 : target.sm == 80 ? 1024 : 512;
+    const double sixteen = target.model.chip.mma_per_cycle;
     if (p.a_in == DType::kF32) return p.tf32 ? sixteen / 2 : sixteen / 6;
     return is_integer(p.a_in) ? sixteen * 2 : sixteen;
   }
-  if (acc == DType::kF64) return target.sm == 80 ? 32 : target.sm >= 90 ? 64 : 2;
+  if (acc == DType::kF64) return target.model.chip.f64_per_cycle;
   return acc == DType::kI64 ? 16 : acc == DType::kI32 ? 64 : 128;
 }
 
@@ -192,15 +192,15 @@ std::string CudaTileConfig::name() const {
 
 double floor_us(const CudaTileProblem& p, const CudaTarget& target) {
   const double per_sm = multiply_rate(p, p.on_tensor_cores(target), target);
-  return std::max(p.operations() / 2 / (per_sm * target.sms * kCudaTileGhz * 1e3), p.bytes() / kCudaTileBytesPerUs);
+  return std::max(p.operations() / 2 / (per_sm * target.sms * target.model.chip.clock_ghz * 1e3),
+                  p.bytes() / target.model.mma.memory_per_us);
 }
 
 double predict_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
   double us = engine_of(c).predict_us(p, c, target);
   if (c.splits > 1) {
-    constexpr double kReduceUs = 2.8, kPartialBytesPerUs = 5.5e6;  // fitted, as in cuda_gemm.cc
     const double partial = p.sum_bytes() * static_cast<double>(p.m) * p.n * p.batch * c.splits;
-    us += kReduceUs + 2 * partial / kPartialBytesPerUs;
+    us += target.model.mma.reduce_us + 2 * partial / target.model.mma.partial_per_us;
   }
   return std::max(us, floor_us(p, target));
 }

@@ -21,7 +21,7 @@ struct Slide {
 };
 
 constexpr int64_t kSlideThreads = 128;
-constexpr double kNever = std::numeric_limits<double>::infinity(), kClock = 1700;  // cycles of a microsecond
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Cycles of a multiprocessor, or infinity where a thread would need too many registers or too long a text.
 double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget& target) {
@@ -41,9 +41,10 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
   if (registers > kMostRegisters) return kNever;
 
   // Issue: loads, conversions, folding, epilogues; a thread alone waits for its own instructions; loads wait for each
-  // other as the registers of resident threads allow. Fitted to 170 measured configurations on an H200.
+  // other as the registers of resident threads allow. Fitted to 170 measured configurations.
   constexpr double kLoad = 4.5, kEpilogue = 3.5, kStore = 3, kOverhead = 60, kEfficiency = 0.79;
-  constexpr double kWait = 4600, kAlone = 3.6, kLatency = 460, kTail = 0.1, kSchedulers = 4, kLanes = 32;
+  constexpr double kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
+  const auto& model = target.model.window;
   const auto each = static_cast<double>(slide.width), pixels = static_cast<double>(rows * columns);
   const double taps_loaded = static_cast<double>(desc.filters ? taps : 0) * (kLoad + each);
   const double folded =
@@ -54,15 +55,16 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
                        target.sms;  // of one multiprocessor
   const double issue = threads / kLanes * instructions / kSchedulers / kEfficiency;
   // What rows share comes from the L2, what columns share mostly from the L1.
-  constexpr double kL2 = 21;  // bytes a cycle for a multiprocessor
-  const double moved =
-      threads * static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element) / kL2;
+  const double moved = threads *
+                       static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element) /
+                       model.l2_per_cycle;
   constexpr int64_t kRegisters = 65536, kMostBlocks = 16;
   const auto resident =
       static_cast<double>(kSlideThreads * std::min(kRegisters / (registers * kSlideThreads), kMostBlocks));
   const double waves = std::ceil(threads / resident) * resident / threads;  // 1 where the last one is full
   const double flight = threads * pixels / (std::min(resident, threads) * static_cast<double>(kAhead * columns));
-  return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * kLatency + kWait + kAlone * instructions;
+  return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * model.latency_cycles + model.launch_cycles +
+         kAlone * instructions;
 }
 
 // Configurations of slide.h, fastest by the model first; none where the kernel does not apply.
@@ -101,7 +103,7 @@ std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& tar
     config.lanes = slide.width, config.micro_m = slide.down, config.micro_n = slide.across;
     config.tile_m = kSlideThreads;
     config.reason = fmt::format("{} channels of {}x{} outputs a thread, {:.1f} us predicted", slide.width, slide.down,
-                                slide.across, slide.cycles / kClock);
+                                slide.across, slide.cycles / (target.model.chip.clock_ghz * 1e3));
     configs.push_back(std::move(config));
   }
   constexpr int64_t kThreads = 256;

@@ -388,13 +388,14 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
   const auto mapping = map_recurrence(first, count, target.cuda, why);
   if (!mapping) return std::nullopt;
   // What a step costs as launches: a product and what follows it are kernels of 2 us, boundary included.
-  constexpr double kLaunchUs = 2.0, kStartUs = 2;
+  const auto& model = target.cuda.model.recurrent;
   const bool wide = first.vectors.empty() || first.vectors[0].dtype == DType::kF32;
-  const double tflops = wide ? 30 : 200;
+  const double tflops = wide ? model.f32_tflops : model.f16_tflops;
   const double launches = static_cast<double>(1 + read.front().products + read.front().casts / 2);
   const double steps = static_cast<double>(first.steps);
-  const double unrolled = count * (std::max(steps * launches * kLaunchUs, read.front().operations / tflops * 1e-6));
-  const double persistent = steps * mapping->step_us + kStartUs;
+  const double unrolled =
+      count * (std::max(steps * launches * model.launch_us, read.front().operations / tflops * 1e-6));
+  const double persistent = steps * mapping->step_us + model.start_us;
   const std::string numbers =
       fmt::format("{:.1f} us predicted against {:.1f} us as launches of every step", persistent, unrolled);
   if (persistent > unrolled) {
@@ -414,7 +415,7 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
     loop.desc->loop_operands = static_cast<uint32_t>(loop.operands.size());
   }
   ScheduledKernel kernel = make_kernel(read);
-  kernel.floor_seconds /= target.cuda.copy_tbps * 1e12;
+  kernel.floor_seconds /= target.cuda.model.chip.copy_tbps * 1e12;
   read.front().desc->loops = count;
   kernel.desc.body = std::shared_ptr<const RecurrentDesc>(read.front().desc);
   const RecurrentMapping& m = *mapping;

@@ -21,11 +21,8 @@ struct Load {
   double latency = 0;        // cycles of a step
 };
 
-// Cycles of an H200's multiprocessor: from shared memory to a register, a shuffle, an exchange between blocks through
-// distributed shared memory, a barrier of the block; of the gates what comes with every row, and an elementary function
-// or division, whose instructions wait for each other. Fitted to LSTM (8 functions, 1900 cycles a step), GRU (5, 900)
-// and AUGRU (2 and 3, 1250).
-constexpr double kLoad = 30, kShuffle = 28, kClusterExchange = 550, kBlockBarrier = 40;
+// Cycles of the gates: what comes with every row, and an elementary function or division, whose instructions wait for
+// each other. Fitted to LSTM (8 functions, 1900 cycles a step), GRU (5, 900) and AUGRU (2 and 3, 1250).
 constexpr double kGates = 100, kFunction = 120, kGateInstructions = 40, kFunctionInstructions = 25;
 
 bool is_function(ir::Op op) {
@@ -47,9 +44,8 @@ int functions_of(const ExprPool& pool, const RecurrentPhase& phase) {
   return count;
 }
 
-constexpr double kCyclesPerUs = 1980;
-
-Load load_of(const RecurrentDesc& d, const RecurrentMapping& m) {
+Load load_of(const RecurrentDesc& d, const RecurrentMapping& m, const CudaTarget& target) {
+  const auto& model = target.model.recurrent;
   Load load;
   const double warps = m.threads / 32.0, schedulers = std::min(warps, 4.0);
   for (const RecurrentVector& v : d.vectors) load.vector_bytes += m.vector_bytes(v.length);
@@ -67,7 +63,7 @@ Load load_of(const RecurrentDesc& d, const RecurrentMapping& m) {
       issue += static_cast<double>(share / m.width(length) * m.rows) * warps *
                std::max(1.0, m.lanes * m.width(length) / 32.0);
       if (!m.registers) issue += static_cast<double>(share * count) * warps;
-      chain += std::max(4.0 * static_cast<double>(share), fmas) + kLoad;
+      chain += std::max(4.0 * static_cast<double>(share), fmas) + model.load_cycles;
     }
     load.most_sums = std::max(load.most_sums, sums);
     double shuffles = 0;
@@ -76,7 +72,7 @@ Load load_of(const RecurrentDesc& d, const RecurrentMapping& m) {
       if (rows > 1) rows /= 2;
       const double each = static_cast<double>(rows * sums / m.rows);
       shuffles += each;
-      chain += sums > 0 ? kShuffle + 2 * each : 0;
+      chain += sums > 0 ? model.shuffle_cycles + 2 * each : 0;
     }
     issue += 2 * shuffles * warps / schedulers;
     const int functions = functions_of(d.pool, phase);
@@ -86,9 +82,9 @@ Load load_of(const RecurrentDesc& d, const RecurrentMapping& m) {
     chain += gates * std::max(1.0, owned * 0.5);
     const bool sends = std::any_of(phase.results.begin(), phase.results.end(),
                                    [](const RecurrentResult& r) { return !r.vectors.empty(); });
-    if (sends) chain += m.cluster > 1 ? kClusterExchange : kBlockBarrier;
+    if (sends) chain += m.cluster > 1 ? model.cluster_cycles : model.barrier_cycles;
     load.issue += issue;
-    load.latency += std::max(chain, issue + (sends && m.cluster > 1 ? kClusterExchange : 0));
+    load.latency += std::max(chain, issue + (sends && m.cluster > 1 ? model.cluster_cycles : 0));
   }
   return load;
 }
@@ -103,7 +99,7 @@ std::optional<RecurrentMapping> complete(const RecurrentDesc& d, RecurrentMappin
   if (teams * m.lanes > kMostThreads) return std::nullopt;
   m.threads = static_cast<int>(ceil_div(teams * m.lanes, 32) * 32);
   const int64_t owned = std::max(m.rows / m.lanes, 1);
-  Load load = load_of(d, m);
+  Load load = load_of(d, m, target);
   const int64_t registers = kBaseRegisters + load.weights + 2 * load.most_sums + owned * 12;
   const int64_t most = std::min<int64_t>(kMostRegisters, target.registers_per_sm / m.threads / 8 * 8);
   m.registers = registers <= most && load.weights * m.rows <= kMostUnrolled;
@@ -112,7 +108,7 @@ std::optional<RecurrentMapping> complete(const RecurrentDesc& d, RecurrentMappin
   if (!m.registers) {
     m.shared_bytes += load.weights * m.threads * 4;
     used = registers - load.weights;
-    load = load_of(d, m);
+    load = load_of(d, m, target);
   }
   if (m.shared_bytes > target.shared_bytes_per_block || used > most) return std::nullopt;
   const double blocks = static_cast<double>(loops * d.clusters_of(m) * m.cluster);
@@ -123,7 +119,7 @@ std::optional<RecurrentMapping> complete(const RecurrentDesc& d, RecurrentMappin
                 static_cast<double>(target.shared_bytes_per_block) / static_cast<double>(m.shared_bytes + 1024)})));
   const double turns = std::ceil(each / resident);
   const double together = std::min(each, resident);
-  m.step_us = turns * std::max(load.latency, together * load.issue) / kCyclesPerUs;
+  m.step_us = turns * std::max(load.latency, together * load.issue) / (target.model.recurrent.clock_ghz * 1e3);
   return m;
 }
 

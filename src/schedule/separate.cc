@@ -137,7 +137,7 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
   desc->data = graph.shape(node.inputs[0]);
   ScheduledKernel kernel;
   const bool cuda = target.kind == TargetKind::kCuda;
-  const double bandwidth = cuda ? target.cuda.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
+  const double bandwidth = cuda ? target.cuda.model.chip.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
   double seconds = 0;
   for (const auto* values : {&node.inputs, &node.outputs}) {
     const bool input = values == &node.inputs;

@@ -11,7 +11,8 @@ namespace {
 
 // Numbers of the driver's interface.
 constexpr int kSuccess = 0, kOutOfMemory = 2, kOldestDriver = 12000;
-constexpr int kSmCount = 16, kL2Bytes = 38, kMajor = 75, kMinor = 76, kRegistersPerSm = 82, kSharedOptIn = 97;
+constexpr int kSmClock = 13, kSmCount = 16, kMemoryClock = 36, kBusBits = 37, kL2Bytes = 38, kMajor = 75, kMinor = 76;
+constexpr int kRegistersPerSm = 82, kSharedOptIn = 97;
 
 struct Loaded {
   CudaDriver driver{};
@@ -183,6 +184,12 @@ std::vector<CudaDevice> cuda_devices() {
     target.l2_bytes = attribute(kL2Bytes, static_cast<int>(target.l2_bytes));
     target.registers_per_sm = attribute(kRegistersPerSm, target.registers_per_sm);
     target.shared_bytes_per_block = attribute(kSharedOptIn, static_cast<int>(target.shared_bytes_per_block));
+    const double bus_bytes = attribute(kBusBits, 0) / 8.0;
+    // Clocks are in kHz; memory moves data at both edges of its clock.
+    target.model = model_of(found.name, target.sm,
+                            {.sms = static_cast<double>(target.sms),
+                             .boost_ghz = attribute(kSmClock, 0) * 1e-6,
+                             .memory_tbps = 2 * bus_bytes * attribute(kMemoryClock, 0) * 1e-9});
     devices.push_back(std::move(found));
   }
   return devices;

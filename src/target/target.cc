@@ -19,19 +19,22 @@ int64_t cache_bytes(int name, int64_t fallback) {
 }
 
 #if defined(__x86_64__)
-// Clock of this core in GHz, rounded up to a tenth: a chain of dependent additions retires one per cycle on every x86
-// core. The fastest of several runs of some 50 us, since an interruption only makes a run longer.
+// Clock of this core in GHz, rounded up to a tenth: a chain of dependent additions of registers retires one per cycle
+// on every x86 core. Additions of constants would not do: newer cores fold those before they are executed. The fastest
+// of several runs of some 50 us, since an interruption only makes a run longer.
 double measured_ghz() {
   constexpr int kRuns = 7, kTurns = 20000, kAdditions = 10;
   double best = 0;
   for (int run = 0; run < kRuns; ++run) {
     uint64_t value = 0;
+    const uint64_t step = 3;
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < kTurns; ++i) {
       asm volatile(
-          "add $1, %0\n add $1, %0\n add $1, %0\n add $1, %0\n add $1, %0\n"
-          "add $1, %0\n add $1, %0\n add $1, %0\n add $1, %0\n add $1, %0\n"
-          : "+r"(value));
+          "add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n"
+          "add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n add %1, %0\n"
+          : "+r"(value)
+          : "r"(step));
     }
     const std::chrono::duration<double, std::nano> elapsed = std::chrono::steady_clock::now() - start;
     best = std::max(best, kTurns * kAdditions / elapsed.count());
@@ -109,6 +112,13 @@ std::string Target::fingerprint() const {
   }
   return fmt::format("cpu-{}-f16c{}-bf16{}-vnni{}-t{}-l1.{}-l2.{}-l3.{}", to_string(cpu.isa), cpu.f16c, cpu.avx512_bf16,
                      cpu.avx512_vnni, cpu.threads, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes);
+}
+
+// Not the CPU's clock: it is measured anew by every process.
+std::string Target::model_fingerprint() const {
+  if (kind == TargetKind::kCpu) return {};
+  return fmt::format("l2.{}-registers{}-model.{}", cuda.l2_bytes, cuda.registers_per_sm,
+                     heddle::fingerprint(cuda.model));
 }
 
 std::string_view to_string(CpuIsa isa) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "target/cuda_model.h"
+
 namespace heddle {
 
 enum class TargetKind : uint8_t { kCpu, kCuda };
@@ -29,7 +31,7 @@ struct CpuTarget {
   double peak_gflops() const;
 };
 
-// An NVIDIA GPU. The defaults are an H200, with its measured constants.
+// An NVIDIA GPU. The defaults are an H200.
 struct CudaTarget {
   int sm = 90;            // compute capability, times ten
   bool emulated = false;  // the emulator of src/emulator: kernels are compiled for the host
@@ -37,9 +39,7 @@ struct CudaTarget {
   int64_t memory_bytes = int64_t{141} << 30;
   int64_t shared_bytes_per_block = 232448, l2_bytes = 60 << 20;
   int registers_per_sm = 65536;
-  double copy_tbps = 3.94, read_tbps = 4.64;
-  double sm_gbps = 75;  // what one multiprocessor alone can read or write
-  double grid_barrier_us = 0.9, cluster_barrier_us = 0.25, graph_boundary_us = 0.61;
+  CudaModel model = h200().model;
 
   // What jit::compile_cubin() compiles for: "sm_90a", "sm_80", "emulated_sm_90a".
   std::string architecture() const;
@@ -58,8 +58,11 @@ struct Target {
   static Target cuda_device(int ordinal, int threads = 0);
   // The H200, for compiling where there is no GPU.
   static Target cuda_h200(int threads = 0);
-  // Stable text of everything that generated code may depend on; part of every cache key.
+  // Stable text of everything that generated code may depend on; part of every cache key, and what a plan is checked
+  // against.
   std::string fingerprint() const;
+  // What else schedules read of a GPU; part of every cache key. A plan that was made for another model runs, too.
+  std::string model_fingerprint() const;
 };
 
 std::string_view to_string(CpuIsa isa);

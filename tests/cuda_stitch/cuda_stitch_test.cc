@@ -452,7 +452,7 @@ TEST(CudaStitch, ColumnsAndBatchStatistics) {
 // Columns longer than a cluster holds: blocks of the grid that hand each other sums, moments and places through memory.
 TEST(CudaStitch, ColumnsOfTheWholeGrid) {
   Target target = test_target();
-  target.cuda.copy_tbps *= 24.0 / target.cuda.sms;
+  target.cuda.model.chip.copy_tbps *= 24.0 / target.cuda.sms;
   target.cuda.sms = 24;  // more than the clusters of these columns keep busy
   Batch batch(target);
   const auto add = [&](const std::string& name, const std::function<void(Builder&)>& build, double tolerance) {

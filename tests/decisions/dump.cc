@@ -28,6 +28,7 @@ Target gpu_machine(int sm) {
     target.cuda.memory_bytes = int64_t{80} << 30;
     target.cuda.shared_bytes_per_block = 166912;
     target.cuda.l2_bytes = 40 << 20;
+    target.cuda.model = a100().model;
   }
   return target;
 }

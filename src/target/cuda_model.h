@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+// What a number follows on a chip where nobody measured it: its clock, the bandwidth of its memory, what its L2 gives
+// all SMs together, what one SM's tensor cores multiply in a cycle, or what those of the whole chip do in a second.
+// Latencies and what one SM moves in a cycle stay as they are.
+enum class ScalesWith : uint8_t { kFixed, kClock, kMemory, kL2, kTensor, kChip };
+
+// The measured numbers that the cost models of the GPU's kernels read (cuda_model.def). Instruction counts are the
+// kernels' own and stand beside the formulas that use them.
+struct CudaModel {
+#define HEDDLE_GROUP(name) struct {
+#define HEDDLE_NUMBER(name, follows) double name = 0;
+#define HEDDLE_END(name) \
+  }                      \
+  name;
+#include "target/cuda_model.def"
+#undef HEDDLE_GROUP
+#undef HEDDLE_NUMBER
+#undef HEDDLE_END
+};
+
+// Calls visit(group, name, value, ScalesWith) for every number, in the order of cuda_model.def.
+template <typename Model, typename F>
+void for_each_number(Model& model, F&& visit) {
+  std::string_view group;
+#define HEDDLE_GROUP(name) \
+  {                        \
+    auto& in = model.name; \
+    group = #name;
+#define HEDDLE_NUMBER(name, follows) visit(group, std::string_view(#name), in.name, ScalesWith::follows);
+#define HEDDLE_END(name) }
+#include "target/cuda_model.def"
+#undef HEDDLE_GROUP
+#undef HEDDLE_NUMBER
+#undef HEDDLE_END
+}
+
+// What the makers say of a chip. Ratios of these scale the numbers of one chip to another.
+struct ChipFacts {
+  double sms = 0;
+  double boost_ghz = 0;
+  double memory_tbps = 0;
+  double tensor_per_cycle = 0;  // multiply-adds of 16-bit operands of one SM by its fastest instruction
+};
+
+// `measured`, of the chip `from`, for a chip `to`.
+CudaModel scaled(const CudaModel& measured, const ChipFacts& from, const ChipFacts& to);
+
+// Of the chips that have a file in target/models. `architecture` is the compute capability times ten.
+struct KnownChip {
+  std::string_view name;  // as the driver spells it, or the beginning of that
+  int architecture = 0;
+  ChipFacts facts;
+  CudaModel model;
+};
+const KnownChip& h200();
+const KnownChip& h100();
+const KnownChip& a100();
+const KnownChip& l4();
+
+// The model of a device by its driver's name; of one without a file that of the nearest architecture, scaled by `facts`
+// (0 where a fact is unknown: as the nearest chip has it).
+CudaModel model_of(std::string_view name, int architecture, const ChipFacts& facts);
+
+// Short text that differs where any number does.
+std::string fingerprint(const CudaModel& model);
+
+}  // namespace heddle
