@@ -369,6 +369,20 @@ TEST(Collapse, FindsTheLayersOfANetwork) {
   EXPECT_TRUE(driver::find_repeats({}).empty());
 }
 
+// Each next to its like, in a sequence that a search of all of it for every repeat would not finish.
+TEST(Collapse, FindsVeryManyRepeats) {
+  constexpr size_t kPairs = 50'000;
+  std::vector<std::string> signatures;
+  for (size_t i = 0; i < kPairs; ++i) signatures.insert(signatures.end(), 2, std::to_string(i));
+  const auto repeats = driver::find_repeats(signatures);
+  ASSERT_EQ(repeats.size(), kPairs);
+  for (size_t i = 0; i < kPairs; ++i) {
+    EXPECT_EQ(repeats[i].begin, 2 * i);
+    EXPECT_EQ(repeats[i].period, 1u);
+    EXPECT_EQ(repeats[i].count, 2u);
+  }
+}
+
 TEST_F(Driver, CInterface) {
   const std::string file = mlp();
   heddle_error* error = nullptr;
