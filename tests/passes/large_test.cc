@@ -48,6 +48,23 @@ TEST(Large, ReadersOfOneValue) {
   EXPECT_LE(largest(grouping), 2000u);
 }
 
+// Readers of one value that share a kernel on a GPU: as many kernels as their number needs, not one for each reader
+// behind the first full one.
+TEST(Large, SiblingsFillSeveralGroups) {
+  constexpr int64_t kParts = 5'000;
+  ir::Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.parameter("x", {DType::kF32, {8 * kParts}});
+  for (int64_t i = 0; i < kParts; ++i) {
+    graph.output("y" + std::to_string(i),
+                 b.emit(Op::kSlice, {x},
+                        {{"starts", ir::Ints{8 * i}}, {"limits", ir::Ints{8 * (i + 1)}}, {"strides", ir::Ints{1}}}));
+  }
+  const ir::Grouping grouping = fuse(graph, Target::cuda_h200(), {.policy = FusionPolicy::kStitch});
+  EXPECT_LE(largest(grouping), 2000u);
+  EXPECT_LE(grouping.groups.size(), 10u);
+}
+
 TEST(Large, ContractionsTakeNoEndlessEpilogues) {
   ir::Graph graph;
   Builder b(graph);

@@ -29,6 +29,7 @@ void fuse_siblings(FusionContext& context) {
                      yes    ? fmt::format("both read the same {} bytes", bytes)
                      : fits ? "a path through another kernel leads from one to the other"
                             : fmt::format("together they have more than {} nodes", kLargest));
+      if (!fits) first = reader;  // the next region begins
     }
   }
 }
