@@ -90,14 +90,17 @@ class KeyWriter {
 
 }  // namespace
 
-CompiledGroup GroupKernels::compile(const ir::Group& group) const {
+CompiledGroup GroupKernels::compile(const ir::Group& group) {
   CompiledGroup made{schedule::schedule(graph_, group, context_.target, context_.configs, context_.stitch), {}};
   if (context_.target.kind == TargetKind::kCpu && context_.fusion == passes::FusionPolicy::kStitch &&
       context_.stitch.dominant_merging) {
     made.scheduled = schedule::bundle_kernels(std::move(made.scheduled), context_.target);
   }
   for (const schedule::ScheduledKernel& kernel : made.scheduled.kernels) {
-    made.sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target, context_.numbers));
+    // A product is worth its own text: its tiles are made for its extents.
+    const bool is_product = std::holds_alternative<std::shared_ptr<const schedule::ContractionDesc>>(kernel.desc.body);
+    codegen::NumberChoice* numbers = context_.numbers == nullptr && !is_product ? &literals_ : context_.numbers;
+    made.sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target, numbers));
   }
   return made;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
+#include "driver/number_table.h"
 #include "driver/plan_builder.h"
 #include "schedule/kernel_desc.h"
 
@@ -27,7 +28,7 @@ class GroupKernels {
   CompiledGroup make(const ir::Group& group);
 
  private:
-  CompiledGroup compile(const ir::Group& group) const;
+  CompiledGroup compile(const ir::Group& group);
 
   struct Known {
     std::vector<ir::ValueId> inputs, outputs;
@@ -38,6 +39,7 @@ class GroupKernels {
   const BuildContext& context_;
   const std::vector<std::vector<ir::NodeId>> users_;
   std::unordered_map<std::string, Known> known_;  // by what decides a schedule
+  LimitedLiterals literals_;
 };
 
 }  // namespace heddle::driver

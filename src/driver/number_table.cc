@@ -19,4 +19,17 @@ std::vector<bool> NumberTable::arguments(const std::string& pattern, std::span<c
   return family.differs;
 }
 
+std::vector<bool> LimitedLiterals::arguments(const std::string& pattern, std::span<const int64_t> numbers) {
+  constexpr size_t kMostLiteral = 128 << 10;  // of one pattern: GCC takes some four seconds
+  const Hash128 hash = hash_text(pattern);
+  Family& family = families_[{hash.high, hash.low}];
+  std::vector<bool> differing = differing_.arguments(pattern, numbers);
+  std::vector<int64_t> own(numbers.begin(), numbers.end());
+  if (family.with_literals.contains(own)) return std::vector<bool>(numbers.size());
+  if (family.length + pattern.size() > kMostLiteral) return differing;
+  family.length += pattern.size();
+  family.with_literals.insert(std::move(own));
+  return std::vector<bool>(numbers.size());
+}
+
 }  // namespace heddle::driver

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,22 @@ class NumberTable : public codegen::NumberChoice {
     std::vector<bool> differs;
   };
   std::map<std::pair<uint64_t, uint64_t>, Family> families_;
+};
+
+// Which numbers of the kernels of one plan are arguments. Literals make the faster kernels, but texts that differ in
+// them are compiled one by one: those of one pattern have literals up to a total length that compiles within seconds,
+// and what comes later shares texts with arguments.
+class LimitedLiterals : public codegen::NumberChoice {
+ public:
+  std::vector<bool> arguments(const std::string& pattern, std::span<const int64_t> numbers) override;
+
+ private:
+  struct Family {
+    size_t length = 0;                             // of the texts with literals
+    std::set<std::vector<int64_t>> with_literals;  // numbers of these
+  };
+  std::map<std::pair<uint64_t, uint64_t>, Family> families_;
+  NumberTable differing_;
 };
 
 }  // namespace heddle::driver

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/file.h"
+#include "driver/compile.h"
 #include "heddle/model.h"
 #include "tests/error_of.h"
 
@@ -42,10 +43,15 @@ class LargeModels : public testing::Test {
   LargeModels() { ::setenv("HEDDLE_CACHE_DIR", (dir_.path() + "/cache").c_str(), 1); }
   ~LargeModels() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
 
-  // The first output of a graph whose inputs are all ones.
-  std::vector<float> run(const std::string& text) {
+  std::string file(const std::string& text) {
     const std::string path = dir_.path() + "/m.hir";
     write_file(path, text);
+    return path;
+  }
+
+  // The outputs of a graph whose inputs are all ones, one after the other.
+  std::vector<float> run(const std::string& text) {
+    const std::string path = file(text);
     std::vector<float> result;
     on_small_stack([&] {
       CompileOptions options;
@@ -58,8 +64,10 @@ class LargeModels : public testing::Test {
         inputs.emplace(input.name, std::move(ones));
       }
       const std::vector<Tensor> outputs = model.run(inputs);
-      const auto values = outputs.at(0).values<float>();
-      result.assign(values.begin(), values.end());
+      for (const Tensor& output : outputs) {
+        const auto values = output.values<float>();
+        result.insert(result.end(), values.begin(), values.end());
+      }
     });
     return result;
   }
@@ -118,6 +126,24 @@ TEST_F(LargeModels, MaximaCompileAboutAsFastAsSums) {
   }
   EXPECT_LT(seconds["max"], 6 * seconds["add"]);
   EXPECT_LT(seconds["min"], 6 * seconds["add"]);
+}
+
+// Kernels that differ in a number each share a text that is told its numbers.
+TEST_F(LargeModels, ManyKernelsThatDifferInNumbers) {
+  constexpr int kCount = 8'000;
+  std::string text = "graph(%x: f32[2]) {\n", outputs;
+  std::vector<float> expected;
+  for (int i = 0; i < kCount; ++i) {
+    const std::string n = std::to_string(i);
+    text += "  %c" + n + " = constant {value = f32[]{" + n + ".5}}\n  %b" + n + " = broadcast(%c" + n +
+            ") {shape = [2], dims = []}\n  %y" + n + " = mul(%x, %b" + n + ")\n";
+    outputs += (i > 0 ? ", \"y" : "\"y") + n + "\" = %y" + n;
+    expected.insert(expected.end(), 2, static_cast<float>(i) + 0.5f);
+  }
+  text += "  return " + outputs + "\n}";
+  const driver::CompileReport report = driver::compile_model(file(text), {}, false).report;
+  EXPECT_LE(report.distinct_kernels, 4u);
+  EXPECT_EQ(run(text), expected);
 }
 
 TEST_F(LargeModels, DeepChain) {
