@@ -23,21 +23,31 @@ bool before(const std::pair<std::string, Attr>& item, std::string_view name) {
 }  // namespace
 
 Attrs::Attrs(std::initializer_list<std::pair<std::string, Attr>> items) {
+  if (items.size() == 0) return;
+  items_ = std::make_shared<Items>();
+  items_->reserve(items.size());
   for (const auto& [name, value] : items) set(name, value);
 }
 
+const Attrs::Items& Attrs::items() const {
+  static const Items none;
+  return items_ == nullptr ? none : *items_;
+}
+
 void Attrs::set(std::string name, Attr value) {
-  auto at = std::lower_bound(items_.begin(), items_.end(), std::string_view(name), before);
-  if (at != items_.end() && at->first == name) {
+  if (items_.use_count() != 1) items_ = std::make_shared<Items>(items());
+  auto at = std::lower_bound(items_->begin(), items_->end(), std::string_view(name), before);
+  if (at != items_->end() && at->first == name) {
     at->second = std::move(value);
   } else {
-    items_.insert(at, {std::move(name), std::move(value)});
+    items_->insert(at, {std::move(name), std::move(value)});
   }
 }
 
 const Attr* Attrs::find(std::string_view name) const {
-  auto at = std::lower_bound(items_.begin(), items_.end(), name, before);
-  return at != items_.end() && at->first == name ? &at->second : nullptr;
+  const Items& all = items();
+  const auto at = std::lower_bound(all.begin(), all.end(), name, before);
+  return at != all.end() && at->first == name ? &at->second : nullptr;
 }
 
 int64_t Attrs::integer(std::string_view name) const {

@@ -16,7 +16,8 @@ using Ints = std::vector<int64_t>;
 using Attr = std::variant<int64_t, double, std::string, Ints, DType, Tensor, std::shared_ptr<const Graph>>;
 
 // The named attributes of a node, in alphabetical order. Typed getters throw kInternal when the attribute is missing or
-// of another kind: schemas are checked when a node is made, so a miss is a bug in Heddle.
+// of another kind: schemas are checked when a node is made, so a miss is a bug in Heddle. Copies share the attributes
+// until one of them is changed: passes copy most nodes as they are.
 class Attrs {
  public:
   Attrs() = default;
@@ -35,12 +36,15 @@ class Attrs {
   const Graph& graph(std::string_view name) const;
   bool flag(std::string_view name) const { return integer(name) != 0; }
 
-  auto begin() const { return items_.begin(); }
-  auto end() const { return items_.end(); }
-  bool empty() const { return items_.empty(); }
+  auto begin() const { return items().begin(); }
+  auto end() const { return items().end(); }
+  bool empty() const { return items().empty(); }
 
  private:
-  std::vector<std::pair<std::string, Attr>> items_;
+  using Items = std::vector<std::pair<std::string, Attr>>;
+  const Items& items() const;
+
+  std::shared_ptr<Items> items_;  // null: none
 };
 
 }  // namespace heddle::ir

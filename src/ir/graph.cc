@@ -41,12 +41,12 @@ NodeId Graph::add(Op op, std::vector<ValueId> inputs, Attrs attrs, std::vector<O
            fmt::format("attribute {} {}", spec.name, attr == nullptr ? "is missing" : "has the wrong kind"));
     }
   }
-  std::vector<TensorType> operand_types;
+  std::vector<const TensorType*> operand_types;
   operand_types.reserve(inputs.size());
-  for (ValueId v : inputs) operand_types.push_back(type(v));
+  for (ValueId v : inputs) operand_types.push_back(&type(v));
   std::vector<TensorType> results;
   try {
-    results = s.infer({op, operand_types, attrs});
+    results = s.infer({op, OperandTypes(operand_types), attrs});
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
     fail(error.code(), describe(*this, op, inputs, origins), error.why(), error.remedy());
@@ -56,8 +56,9 @@ NodeId Graph::add(Op op, std::vector<ValueId> inputs, Attrs attrs, std::vector<O
   for (uint32_t i = 0; i < results.size(); ++i) {
     element_count(results[i].shape);  // throws on overflow
     outputs.push_back(static_cast<ValueId>(values_.size()));
-    values_.push_back({std::move(results[i]), id, i});
+    values_.push_back({std::move(results[i]), id, i, 0});
   }
+  for (ValueId v : inputs) ++values_[v].uses;
   nodes_.push_back({op, std::move(inputs), std::move(outputs), std::move(attrs), std::move(origins)});
   return id;
 }
@@ -69,12 +70,17 @@ ValueId Graph::emit(Op op, std::vector<ValueId> inputs, Attrs attrs, std::vector
 }
 
 ValueId Graph::parameter(std::string name, TensorType type) {
-  if (input_names_.contains(name)) {
-    fail(ErrorCode::kInvalidNode, "parameter " + name, "two inputs of the graph have this name");
+  return parameter({{"name", std::move(name)}, {"dtype", type.dtype}, {"shape", std::move(type.shape)}});
+}
+
+ValueId Graph::parameter(Attrs attrs) {
+  if (input_names_.contains(attrs.text("name"))) {
+    fail(ErrorCode::kInvalidNode, "parameter " + attrs.text("name"), "two inputs of the graph have this name");
   }
-  const ValueId value = emit(Op::kParameter, {}, {{"name", name}, {"dtype", type.dtype}, {"shape", type.shape}});
+  const ValueId value = emit(Op::kParameter, {}, std::move(attrs));
+  const std::string& name = producer(value).attrs.text("name");
   input_names_.insert(name);
-  inputs_.push_back({std::move(name), value});
+  inputs_.push_back({name, value});
   return value;
 }
 
@@ -92,20 +98,26 @@ void Graph::output(std::string name, ValueId value) {
 
 OriginId Graph::origin(Origin origin) {
   const size_t hash = hash_of(origin);
-  const auto [first, last] = origin_ids_.equal_range(hash);
+  if (origins_ == nullptr) origins_ = std::make_shared<OriginTable>();
+  const auto [first, last] = origins_->ids.equal_range(hash);
   for (auto at = first; at != last; ++at) {
-    if (origins_[at->second] == origin) return at->second;
+    if (origins_->origins[at->second] == origin) return at->second;
   }
-  const auto id = static_cast<OriginId>(origins_.size());
-  origins_.push_back(std::move(origin));
-  origin_ids_.emplace(hash, id);
+  if (origins_.use_count() != 1) origins_ = std::make_shared<OriginTable>(*origins_);
+  const auto id = static_cast<OriginId>(origins_->origins.size());
+  origins_->origins.push_back(std::move(origin));
+  origins_->ids.emplace(hash, id);
   return id;
 }
 
 void Graph::adopt_origins(const Graph& other) {
-  HEDDLE_CHECK(origins_.empty(), "this graph has origins of its own");
+  HEDDLE_CHECK(origins().empty(), "this graph has origins of its own");
   origins_ = other.origins_;
-  origin_ids_ = other.origin_ids_;
+}
+
+const std::vector<Origin>& Graph::origins() const {
+  static const std::vector<Origin> none;
+  return origins_ == nullptr ? none : origins_->origins;
 }
 
 const Tensor* Graph::constant_of(ValueId id) const {

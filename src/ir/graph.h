@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -30,6 +32,7 @@ struct Value {
   TensorType type;
   NodeId producer = 0;
   uint32_t index = 0;  // which output of the producer
+  uint32_t uses = 0;   // operands of nodes that it is; outputs of the graph are not uses
 };
 
 // The model's node that an IR node comes from. Fused and rewritten nodes carry several.
@@ -60,6 +63,8 @@ class Graph {
   ValueId emit(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::vector<OriginId> origins = {});
 
   ValueId parameter(std::string name, TensorType type);
+  // A parameter that has the attributes of another graph's parameter.
+  ValueId parameter(Attrs attrs);
   ValueId constant(Tensor value, std::vector<OriginId> origins = {});
   // Marks a value as the next output. One value may be several outputs; names are unique.
   void output(std::string name, ValueId value);
@@ -67,8 +72,8 @@ class Graph {
   OriginId origin(Origin origin);  // interned
   // Takes over the whole table of another graph, so that its ids are valid here. This graph must have none yet.
   void adopt_origins(const Graph& other);
-  const Origin& origin(OriginId id) const { return origins_[id]; }
-  const std::vector<Origin>& origins() const { return origins_; }
+  const Origin& origin(OriginId id) const { return origins()[id]; }
+  const std::vector<Origin>& origins() const;
 
   // References to nodes and types stay valid while the graph grows.
   const std::deque<Node>& nodes() const { return nodes_; }
@@ -90,12 +95,17 @@ class Graph {
   const std::vector<Port>& outputs() const { return outputs_; }
 
  private:
+  struct OriginTable {
+    std::vector<Origin> origins;
+    std::unordered_multimap<size_t, OriginId> ids;  // by hash
+  };
+
   std::deque<Node> nodes_;
   std::deque<Value> values_;
-  std::vector<Origin> origins_;
-  std::unordered_multimap<size_t, OriginId> origin_ids_;  // by hash
+  std::shared_ptr<OriginTable> origins_;  // graphs share it until one of them has more; null: none
   std::vector<Port> inputs_, outputs_;
-  std::unordered_set<std::string> input_names_, output_names_;
+  std::unordered_set<std::string_view> input_names_;  // in the attributes of the parameters
+  std::unordered_set<std::string> output_names_;
 };
 
 // For every value, the nodes that read it (a node appears once per operand). Graph outputs are not uses.

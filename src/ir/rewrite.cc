@@ -33,7 +33,7 @@ Graph Rewriter::run(const Visit& visit) {
   for (NodeId id = 0; id < source_.nodes().size(); ++id) {
     const Node& node = source_.node(id);
     if (node.op == Op::kParameter) {
-      map_[node.outputs[0]] = target_.parameter(node.attrs.text("name"), source_.type(node.outputs[0]));
+      map_[node.outputs[0]] = target_.parameter(node.attrs);
       continue;
     }
     if (!live[id]) continue;

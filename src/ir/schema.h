@@ -18,10 +18,23 @@ struct AttrSpec {
   bool required = true;
 };
 
+// The types of a node's operands, which lie in their graph.
+class OperandTypes {
+ public:
+  explicit OperandTypes(std::span<const TensorType* const> types) : types_(types) {}
+
+  const TensorType& operator[](size_t i) const { return *types_[i]; }
+  size_t size() const { return types_.size(); }
+  OperandTypes subspan(size_t first) const { return OperandTypes(types_.subspan(first)); }
+
+ private:
+  std::span<const TensorType* const> types_;
+};
+
 // What an inference or evaluation function sees of its node.
 struct InferContext {
   Op op;
-  std::span<const TensorType> inputs;
+  OperandTypes inputs;
   const Attrs& attrs;
 };
 

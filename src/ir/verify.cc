@@ -32,12 +32,12 @@ class Verifier {
 
   void check_node(NodeId id) {
     const Node& node = graph_.node(id);
-    std::vector<TensorType> operands;
+    std::vector<const TensorType*> operands;
     operands.reserve(node.inputs.size());
     for (ValueId v : node.inputs) {
       expect(v < graph_.value_count(), id, "operand {} does not exist", v);
       expect(graph_.value(v).producer < id, id, "operand {} is made later", v);
-      operands.push_back(graph_.type(v));
+      operands.push_back(&graph_.type(v));
     }
     for (OriginId o : node.origins) expect(o < graph_.origins().size(), id, "origin {} does not exist", o);
     for (const auto& [name, attr] : node.attrs) {
@@ -48,7 +48,7 @@ class Verifier {
     }
     std::vector<TensorType> results;
     try {
-      results = schema(node.op).infer({node.op, operands, node.attrs});
+      results = schema(node.op).infer({node.op, OperandTypes(operands), node.attrs});
     } catch (const Error& error) {
       expect(false, id, "{}", error.why());
     }

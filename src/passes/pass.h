@@ -27,8 +27,9 @@ struct Pass {
   std::string_view name;
   std::string_view what;  // one line for `heddle opt --list`
   ir::Graph (*run)(const ir::Graph&, const PassContext&);
-  // Whether the pass has anything to do for a target and a precision; null: for all of them.
-  bool (*applies)(const PassContext&) = nullptr;
+  // Whether the pass may have anything to do for the target, the precision and the nodes of a graph, bodies aside;
+  // null: always. Where it has not, it costs no copy of the graph and no check.
+  bool (*applies)(const ir::Graph&, const PassContext&) = nullptr;
 };
 
 // All passes in the order in which they run; a pass may stand in the list more than once. pipeline.cc is the list.
@@ -46,7 +47,8 @@ struct PipelineOptions {
   std::function<void(const PassReport&, const ir::Graph&)> observe;
 };
 
-// Passes that do not apply are left out. Throws kInvalidArgument on an unknown name in `disabled`, kInternal naming the pass whose result does not verify.
+// Passes that do not apply are left out. Throws kInvalidArgument on an unknown name in `disabled`, kInternal naming the
+// pass whose result does not verify.
 ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const PipelineOptions& options = {});
 ir::Graph run_passes(const ir::Graph& graph, std::span<const std::string> names, const PassContext& context);
 

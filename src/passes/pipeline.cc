@@ -27,39 +27,64 @@ ir::Graph dce(const ir::Graph& graph, const PassContext&) {
   return ir::drop_dead(graph);
 }
 
-bool on_gpu(const PassContext& context) {
-  return context.target.kind == TargetKind::kCuda;
+bool has_dead(const ir::Graph& graph, const PassContext&) {
+  const std::vector<bool> live = ir::live_nodes(graph);
+  return std::find(live.begin(), live.end(), false) != live.end();
+}
+
+template <ir::Op... kOps>
+bool has(const ir::Graph& graph, const PassContext&) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const ir::Node& node) { return ((node.op == kOps) || ...); });
+}
+
+template <ir::Op... kOps>
+bool on_gpu_with(const ir::Graph& graph, const PassContext& context) {
+  return context.target.kind == TargetKind::kCuda && has<kOps...>(graph, context);
 }
 
 // tf32 is a type of tensor cores only.
-bool below_f32(const PassContext& context) {
-  return context.precision != Precision::kF32 && (context.precision != Precision::kTf32 || on_gpu(context));
+bool below_f32(const ir::Graph&, const PassContext& context) {
+  return context.precision != Precision::kF32 &&
+         (context.precision != Precision::kTf32 || context.target.kind == TargetKind::kCuda);
 }
 
-constexpr Pass kDce{"dce", "drops nodes that no output needs", dce};
+bool has_long_concat(const ir::Graph& graph, const PassContext&) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Node& node) {
+    return node.op == ir::Op::kConcat && node.inputs.size() > kMostConcatParts;
+  });
+}
+
+using ir::Op;
+
+constexpr Pass kDce{"dce", "drops nodes that no output needs", dce, has_dead};
 constexpr Pass kCanonicalize{"canonicalize", "removes identities, merges chains, prefers cheaper equals", canonicalize};
-constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold};
+constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold, has<Op::kConstant, Op::kIota>};
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
 constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the weights of contractions",
-                              fold_batch_norm};
-constexpr Pass kUnshare{"unshare", "a copy of each broadcast for each of its readers", unshare};
-constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout};
+                              fold_batch_norm, has<Op::kConv, Op::kDot>};
+constexpr Pass kUnshare{"unshare", "a copy of each broadcast for each of its readers", unshare,
+                        has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice>};
+constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout,
+                       has<Op::kConv, Op::kWindowReduce>};
 constexpr Pass kMergeProducts{"merge_products", "products of one value with several matrices as one (GPU)",
-                              merge_products, on_gpu};
+                              merge_products, on_gpu_with<Op::kDot>};
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision,
                           below_f32};
-constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes};
+constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes,
+                               has<Op::kTranspose>};
 
 constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels,
-                           on_gpu};
+                           on_gpu_with<Op::kConv>};
 
 constexpr Pass kKnownScatters{"known_scatters", "scatters with constant indices as selections among loads (GPU)",
-                              known_scatters, on_gpu};
+                              known_scatters, on_gpu_with<Op::kScatterElements, Op::kScatterNd>};
 
 constexpr Pass kPartialReductions{"partial_reductions", "reductions of large products, begun in their epilogues (GPU)",
-                                  partial_reductions, on_gpu};
+                                  partial_reductions, on_gpu_with<Op::kReduce>};
 
-constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats};
+constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats,
+                             has_long_concat};
 
 constexpr Pass kPipeline[] = {
     // Later passes look for canonical forms, with constants folded.
@@ -87,34 +112,35 @@ constexpr Pass kPipeline[] = {
     kUnshare,
 };
 
-bool applies(const Pass& pass, const PassContext& context) {
-  return pass.applies == nullptr || pass.applies(context);
-}
-
-// A pass over a graph and over all bodies in it; bodies keep their signature.
-ir::Graph run_everywhere(const Pass& pass, const ir::Graph& graph, const PassContext& context) {
-  ir::Graph result = pass.run(graph, context);
+// A pass over a graph and over all bodies in it; bodies keep their signature. `ran` becomes true where it applies to
+// any.
+ir::Graph run_everywhere(const Pass& pass, ir::Graph graph, const PassContext& context, bool& ran) {
+  if (pass.applies == nullptr || pass.applies(graph, context)) {
+    graph = pass.run(graph, context);
+    ran = true;
+  }
   const auto has_body = [](const ir::Node& node) { return node.op == ir::Op::kLoop || node.op == ir::Op::kIf; };
-  if (std::none_of(result.nodes().begin(), result.nodes().end(), has_body)) return result;
-  return ir::Rewriter(result).run(
-      [&](ir::Rewriter& r, const ir::Node& node) -> std::optional<std::vector<ir::ValueId>> {
-        if (!has_body(node)) return std::nullopt;
-        ir::Attrs attrs = node.attrs;
-        for (const auto& [name, attr] : node.attrs) {
-          if (const auto* body = std::get_if<std::shared_ptr<const ir::Graph>>(&attr)) {
-            attrs.set(name, std::make_shared<const ir::Graph>(run_everywhere(pass, **body, context)));
-          }
-        }
-        const ir::NodeId id = r.target().add(node.op, r(node.inputs), std::move(attrs), node.origins);
-        return r.target().node(id).outputs;
-      });
+  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), has_body)) return graph;
+  return ir::Rewriter(graph).run([&](ir::Rewriter& r, const ir::Node& node) -> std::optional<std::vector<ir::ValueId>> {
+    if (!has_body(node)) return std::nullopt;
+    ir::Attrs attrs = node.attrs;
+    for (const auto& [name, attr] : node.attrs) {
+      if (const auto* body = std::get_if<std::shared_ptr<const ir::Graph>>(&attr)) {
+        attrs.set(name, std::make_shared<const ir::Graph>(run_everywhere(pass, **body, context, ran)));
+      }
+    }
+    const ir::NodeId id = r.target().add(node.op, r(node.inputs), std::move(attrs), node.origins);
+    return r.target().node(id).outputs;
+  });
 }
 
-ir::Graph run_and_verify(const Pass& pass, const ir::Graph& graph, const PassContext& context, bool verify) {
+// Returns whether the pass applied.
+bool run_and_verify(const Pass& pass, ir::Graph& graph, const PassContext& context, bool verify) {
   try {
-    ir::Graph result = run_everywhere(pass, graph, context);
-    if (verify) ir::verify(result);
-    return result;
+    bool ran = false;
+    graph = run_everywhere(pass, std::move(graph), context, ran);
+    if (ran && verify) ir::verify(graph);
+    return ran;
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kOutOfMemory) throw;
     fail(ErrorCode::kInternal, fmt::format("pass {}", pass.name), error.what(),
@@ -150,11 +176,10 @@ ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const
   ir::Graph current = graph;
   for (const Pass& pass : pipeline()) {
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end()) continue;
-    if (!applies(pass, context)) continue;
     const double start = wall_seconds();
-    current = run_and_verify(pass, current, context, options.verify);
+    const bool ran = run_and_verify(pass, current, context, options.verify);
     const double time = wall_seconds() - start;
-    if (options.observe) options.observe({pass.name, time}, current);
+    if (ran && options.observe) options.observe({pass.name, time}, current);
   }
   return current;
 }
@@ -166,9 +191,7 @@ ir::Graph run_passes(const ir::Graph& graph, std::span<const std::string> names,
     if (passes.back() == nullptr) unknown_pass(name);
   }
   ir::Graph current = graph;
-  for (const Pass* pass : passes) {
-    if (applies(*pass, context)) current = run_and_verify(*pass, current, context, true);
-  }
+  for (const Pass* pass : passes) run_and_verify(*pass, current, context, true);
   return current;
 }
 

@@ -417,8 +417,10 @@ class CudaGroupScheduler {
 
   // The L2 may forget only what the model is given and one kernel alone reads.
   void keep_wanted() {
-    const std::vector<std::vector<ir::NodeId>> users = ir::users(outer_);
-    const std::set<ir::NodeId> own(group_.nodes.begin(), group_.nodes.end());
+    std::map<ir::ValueId, uint32_t> own_uses;
+    for (ir::NodeId id : group_.nodes) {
+      for (ir::ValueId v : outer_.node(id).inputs) ++own_uses[v];
+    }
     std::map<ir::ValueId, int> readers;
     for (const ScheduledKernel& kernel : result_.kernels) {
       for (const Binding& b : kernel.bindings) readers[b.value] += b.kind == Binding::Kind::kValue;
@@ -428,9 +430,7 @@ class CudaGroupScheduler {
       std::erase_if(written_[k]->once, [&](uint32_t operand) {
         const Binding& b = result_.kernels[k].bindings[operand];
         return b.kind != Binding::Kind::kValue || outer_.producer(b.value).op != ir::Op::kParameter ||
-               readers[b.value] > 1 || !std::all_of(users[b.value].begin(), users[b.value].end(), [&](ir::NodeId n) {
-                 return own.count(n) != 0;
-               });
+               readers[b.value] > 1 || own_uses[b.value] != outer_.value(b.value).uses;
       });
     }
   }

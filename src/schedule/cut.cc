@@ -96,7 +96,7 @@ GraphCopier::GraphCopier(LocalGraph& local) : from_(local.graph) {
 
 void GraphCopier::node(const ir::Node& node) {
   if (node.op == Op::kParameter) {
-    map[node.outputs[0]] = to.graph.parameter(node.attrs.text("name"), from_.type(node.outputs[0]));
+    map[node.outputs[0]] = to.graph.parameter(node.attrs);
     return;
   }
   std::vector<ValueId> inputs;
@@ -363,12 +363,29 @@ const std::set<ValueId>& Sources::of(ValueId root) {
   return set;
 }
 
+namespace {
+
+// Skips in either set what lies before the other's next value: sets of neighbouring values take a few steps.
+bool intersect(const std::set<ValueId>& a, const std::set<ValueId>& b) {
+  auto in_a = a.begin(), in_b = b.begin();
+  while (in_a != a.end() && in_b != b.end()) {
+    if (*in_a == *in_b) return true;
+    if (*in_a < *in_b) {
+      in_a = a.lower_bound(*in_b);
+    } else {
+      in_b = b.lower_bound(*in_a);
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 bool Sources::related(const std::vector<ValueId>& roots, ValueId other) {
   const std::set<ValueId>& theirs = of(other);
   return std::any_of(roots.begin(), roots.end(), [&](ValueId root) {
     const std::set<ValueId>& ours = of(root);
-    return theirs.count(root) != 0 || ours.count(other) != 0 ||
-           std::any_of(ours.begin(), ours.end(), [&](ValueId v) { return theirs.count(v) != 0; });
+    return theirs.count(root) != 0 || ours.count(other) != 0 || intersect(ours, theirs);
   });
 }
 

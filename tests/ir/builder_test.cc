@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/rewrite.h"
 #include "tests/ir/testing.h"
 
 namespace heddle::ir::testing {
@@ -183,6 +184,43 @@ TEST(Builder, MatmulRejects) {
   const ValueId matrix = graph.parameter("m", {kF64, {2, 3}});
   EXPECT_THROW(g.matmul(scalar, matrix), Error);
   EXPECT_THROW(g.matmul(matrix, matrix), Error);
+}
+
+// Passes copy most nodes as they are, which must not cost what their attributes hold.
+TEST(Attrs, CopiesShareThemUntilOneChanges) {
+  Graph graph;
+  const ValueId x = graph.parameter("x", {DType::kF32, {2}});
+  graph.output("y", Builder(graph).reduce("sum", x, {0}));
+  const Graph copy = Rewriter(graph).run([](Rewriter&, const Node&) { return std::nullopt; });
+  for (NodeId id = 0; id < graph.nodes().size(); ++id) {
+    EXPECT_EQ(graph.node(id).attrs.begin(), copy.node(id).attrs.begin());
+  }
+  Attrs changed = graph.node(0).attrs;
+  changed.set("name", std::string("other"));
+  EXPECT_EQ(graph.node(0).attrs.text("name"), "x");
+  EXPECT_EQ(changed.text("name"), "other");
+}
+
+TEST(Graph, ValuesCountTheirUses) {
+  Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.parameter("x", {DType::kF32, {2}});
+  const ValueId y = b.add(x, x);
+  graph.output("y", y);
+  EXPECT_EQ(graph.value(x).uses, 2u);
+  EXPECT_EQ(graph.value(y).uses, 0u);
+}
+
+TEST(Graph, OriginsAreSharedUntilOneGraphHasMore) {
+  Graph graph;
+  const OriginId a = graph.origin({"a", "Add"});
+  Graph other;
+  other.adopt_origins(graph);
+  EXPECT_EQ(&graph.origin(a), &other.origin(a));
+  other.origin({"b", "Mul"});
+  EXPECT_EQ(graph.origins().size(), 1u);
+  EXPECT_EQ(other.origins().size(), 2u);
+  EXPECT_EQ(other.origin({"a", "Add"}), a);
 }
 
 }  // namespace

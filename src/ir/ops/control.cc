@@ -10,7 +10,7 @@ namespace {
 const TensorType kCondition = {DType::kBool, {}};
 const TensorType kCounter = {DType::kI64, {}};
 
-void require_body_inputs(const char* name, const Graph& body, std::span<const TensorType> expected) {
+void require_body_inputs(const char* name, const Graph& body, OperandTypes expected) {
   require(body.inputs().size() == expected.size(), "{} has {} parameters, {} expected", name, body.inputs().size(),
           expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {

@@ -94,7 +94,8 @@ std::vector<TensorType> infer_concat(const InferContext& c) {
   const int64_t dim = c.attrs.integer("dim");
   require_dim("dim", dim, type.shape);
   int64_t& extent = type.shape[static_cast<size_t>(dim)];
-  for (const TensorType& part : c.inputs.subspan(1)) {
+  for (size_t k = 1; k < c.inputs.size(); ++k) {
+    const TensorType& part = c.inputs[k];
     bool same = part.dtype == type.dtype && part.shape.size() == type.shape.size();
     for (size_t i = 0; same && i < part.shape.size(); ++i) {
       same = static_cast<int64_t>(i) == dim || part.shape[i] == type.shape[i];
