@@ -93,12 +93,35 @@ void advise_huge_pages(void* memory, size_t bytes) {
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }
 
+namespace {
+
+// A mapping of its own.
+std::shared_ptr<std::byte> map_pages(size_t bytes, const char* what) {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : page;
+  if (bytes > SIZE_MAX - 2 * alignment) fail_allocation(what, bytes);
+  const size_t size = (bytes + page - 1) / page * page, mapped = size + alignment - page;
+  void* const memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail_allocation(what, bytes);
+  auto* const begin = static_cast<std::byte*>(memory);
+  const size_t skipped = (alignment - reinterpret_cast<uintptr_t>(memory) % alignment) % alignment;
+  std::byte* const first = begin + skipped;
+  if (skipped > 0) ::munmap(begin, skipped);
+  if (mapped > skipped + size) ::munmap(first + size, mapped - skipped - size);
+  advise_huge_pages(first, size);
+  return {first, [size](std::byte* p) { ::munmap(p, size); }};
+}
+
+}  // namespace
+
+// In malloc's heap the small objects that are made after a large block keep its place from the system when it is freed,
+// and plans for one set of shapes after the other leave a heap that is mostly empty.
 std::shared_ptr<std::byte> allocate(size_t bytes, const char* what) {
-  const size_t alignment = bytes >= 2 * kHugePage ? kHugePage : 64;
-  const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
+  constexpr size_t kOwnMapping = 256 << 10, kAlignment = 64;
+  if (bytes >= kOwnMapping) return map_pages(bytes, what);
+  void* memory =
+      std::aligned_alloc(kAlignment, (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment);
   if (memory == nullptr) fail_allocation(what, bytes);
-  advise_huge_pages(memory, rounded);
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
 

@@ -1,6 +1,7 @@
 #include "codegen/includes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string_view>
 
 namespace heddle::codegen {
@@ -28,7 +29,9 @@ constexpr Named kNamed[] = {
 
 void add_named_headers(KernelText& source) {
   for (const Named& named : kNamed) {
-    if (source.text.find(named.text) == std::string::npos) continue;
+    // find() stops at each first letter.
+    const std::string& text = source.text;
+    if (::memmem(text.data(), text.size(), named.text.data(), named.text.size()) == nullptr) continue;
     const auto at = std::find(source.includes.begin(), source.includes.end(), named.header);
     if (at == source.includes.end()) source.includes.emplace_back(named.header);
   }

@@ -248,6 +248,8 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   if (shares) {
     build.numbers = &session->numbers;
     build.constants = &session->constants;
+    build.groups = &session->groups;
+    session->groups.next_plan(session->numbers.version());
   }
   result.built = plan_without_constants(*optimised, build);
   take_edited_texts(settings.target, session != nullptr, kernels);

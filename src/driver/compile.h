@@ -5,6 +5,7 @@
 #include <string>
 
 #include "driver/constant_pool.h"
+#include "driver/group_kernels.h"
 #include "driver/number_table.h"
 #include "driver/options.h"
 #include "driver/plan_builder.h"
@@ -39,6 +40,7 @@ class Session {
   passes::FoldMemo folded;
   ConstantPool constants;
   NumberTable numbers;
+  GroupMemo groups;
 
  private:
   std::string path_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ir/scalar.h"
 #include "schedule/bundle.h"
@@ -9,17 +10,19 @@
 namespace heddle::driver {
 namespace {
 
-// What decides the schedule of a stitch group, with values by their order of appearance: groups with equal keys have
-// equal kernels over other values. Nothing where a node holds what is not compared (bodies, large constants).
+// What decides the schedule of a group, with values by their order of appearance: groups with equal keys have equal
+// kernels over other values. Nothing where a node holds what is not compared (bodies, large constants).
 class KeyWriter {
  public:
   KeyWriter(const ir::Graph& graph, const ir::Group& group, const std::vector<std::vector<ir::NodeId>>& users)
       : graph_(graph), group_(group), users_(users) {}
 
   std::optional<std::string> run() {
+    number(static_cast<int64_t>(group_.kind));
     for (const ir::NodeId id : group_.nodes) {
       const ir::Node& node = graph_.node(id);
       number(static_cast<int64_t>(node.op));
+      number(group_.kind == ir::GroupKind::kContraction && id == group_.anchor);
       number(static_cast<int64_t>(node.inputs.size()));
       for (const ir::ValueId v : node.inputs) value(v);
       for (const auto& [name, attr] : node.attrs) {
@@ -90,6 +93,13 @@ class KeyWriter {
 
 }  // namespace
 
+void GroupMemo::next_plan(uint64_t version) {
+  constexpr uint64_t kPlansKept = 2;
+  ++plan_;
+  const bool all = std::exchange(version_, version) != version;
+  std::erase_if(known_, [&](const auto& entry) { return all || entry.second.used + kPlansKept < plan_; });
+}
+
 CompiledGroup GroupKernels::compile(const ir::Group& group) {
   CompiledGroup made{schedule::schedule(graph_, group, context_.target, context_.configs, context_.stitch), {}};
   if (context_.target.kind == TargetKind::kCpu && context_.fusion == passes::FusionPolicy::kStitch &&
@@ -106,12 +116,18 @@ CompiledGroup GroupKernels::compile(const ir::Group& group) {
 }
 
 CompiledGroup GroupKernels::make(const ir::Group& group) {
-  if (group.kind != ir::GroupKind::kStitch) return compile(group);
+  // What a GPU's schedules of contractions look at was not checked against the key.
+  const bool comparable = group.kind == ir::GroupKind::kStitch ||
+                          (group.kind == ir::GroupKind::kContraction && context_.target.kind == TargetKind::kCpu);
+  if (!comparable) return compile(group);
   const std::optional<std::string> key = KeyWriter(graph_, group, users_).run();
   if (!key) return compile(group);
-  auto found = known_.find(*key);
-  if (found == known_.end()) found = known_.emplace(*key, Known{group.inputs, group.outputs, compile(group)}).first;
-  const Known& known = found->second;
+  auto found = memo_.known_.find(*key);
+  if (found == memo_.known_.end()) {
+    found = memo_.known_.emplace(*key, GroupMemo::Known{group.inputs, group.outputs, compile(group), 0}).first;
+  }
+  GroupMemo::Known& known = found->second;
+  known.used = memo_.plan_;
   CompiledGroup result = known.compiled;
   std::map<ir::ValueId, ir::ValueId> here;
   for (size_t i = 0; i < group.inputs.size(); ++i) here.emplace(known.inputs[i], group.inputs[i]);

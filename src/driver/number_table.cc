@@ -14,7 +14,9 @@ std::vector<bool> NumberTable::arguments(const std::string& pattern, std::span<c
   }
   HEDDLE_CHECK(family.first.size() == numbers.size(), "kernels of one pattern have different counts of numbers");
   for (size_t i = 0; i < numbers.size(); ++i) {
-    if (numbers[i] != family.first[i]) family.differs[i] = true;
+    if (numbers[i] == family.first[i] || family.differs[i]) continue;
+    family.differs[i] = true;
+    ++version_;
   }
   return family.differs;
 }

@@ -16,6 +16,8 @@ namespace heddle::driver {
 class NumberTable : public codegen::NumberChoice {
  public:
   std::vector<bool> arguments(const std::string& pattern, std::span<const int64_t> numbers) override;
+  // Another one whenever kernels are told more than before.
+  uint64_t version() const { return version_; }
 
  private:
   struct Family {
@@ -23,6 +25,7 @@ class NumberTable : public codegen::NumberChoice {
     std::vector<bool> differs;
   };
   std::map<std::pair<uint64_t, uint64_t>, Family> families_;
+  uint64_t version_ = 0;
 };
 
 // Which numbers of the kernels of one plan are arguments. Literals make the faster kernels, but texts that differ in

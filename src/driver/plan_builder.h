@@ -17,6 +17,8 @@ namespace heddle::driver {
 // The groups of a graph as its plan has them.
 ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy);
 
+class GroupMemo;
+
 struct BuildContext {
   const Target& target;
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
@@ -27,6 +29,7 @@ struct BuildContext {
   // Of the plans of one model for several sets of shapes: what they share. CPU only.
   codegen::NumberChoice* numbers = nullptr;
   ConstantPool* constants = nullptr;
+  GroupMemo* groups = nullptr;
 };
 
 // A plan without its library, with the buffers of the graph's values for `verify`.
