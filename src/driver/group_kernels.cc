@@ -116,7 +116,7 @@ CompiledGroup GroupKernels::compile(const ir::Group& group) {
 }
 
 CompiledGroup GroupKernels::make(const ir::Group& group) {
-  // What a GPU's schedules of contractions look at was not checked against the key.
+  // The key says what schedules of contractions look at on a CPU.
   const bool comparable = group.kind == ir::GroupKind::kStitch ||
                           (group.kind == ir::GroupKind::kContraction && context_.target.kind == TargetKind::kCpu);
   if (!comparable) return compile(group);

@@ -20,6 +20,7 @@
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/launch.h"
 #include "tests/driver/models.h"
+#include "tests/frontend/model_bytes.h"
 #include "zoo/zoo.h"
 
 namespace heddle {
@@ -89,6 +90,33 @@ class OtherProcess {
 
 // Recurrent layers, whose kernels may need all their blocks at once, from two threads beside another process: every run
 // ends, and gives what a run by itself gave.
+// A plan that leaves takes its code and memory on the GPU along, and its shape gets another one.
+TEST_F(CudaModelTest, PlansThatWereNotUsedForLongestGo) {
+  onnx::GraphSpec graph;
+  graph.nodes = {{"MatMul", {"x", "w"}, {"z"}}, {"Softmax", {"z"}, {"y"}, {{"axis", int64_t{-1}}}}};
+  graph.inputs = {{"x", DType::kF32, {-1, 8}}};
+  graph.outputs = {"y"};
+  graph.initializers = {{"w", random_floats({8, 4}, 1)}};
+  write_file(path("m.onnx"), onnx::model_bytes(graph, 17));
+  options_.shapes["x"] = {2, 8};
+  options_.max_plans = 2;
+  const Model gpu = Model::load(path("m.onnx"), options_), cpu = Model::load(path("m.onnx"));
+  const auto run = [&](int64_t rows) {
+    const std::map<std::string, Tensor> inputs{{"x", random_floats({rows, 8}, static_cast<uint32_t>(rows))}};
+    expect_near(gpu.run(inputs)[0], cpu.run(inputs)[0], 1e-5F);
+    std::vector<int64_t> kept;
+    for (const auto& variant : gpu.impl().variants()) kept.push_back(variant->plan->inputs[0].shape[0]);
+    return kept;
+  };
+  run(3);
+  EXPECT_EQ(run(5), (std::vector<int64_t>{5, 3}));
+  const std::weak_ptr<const runtime::Plan> five = gpu.impl().variants()[0]->plan;
+  EXPECT_EQ(run(3), (std::vector<int64_t>{3, 5}));
+  EXPECT_EQ(run(7), (std::vector<int64_t>{7, 3}));
+  EXPECT_TRUE(five.expired());
+  EXPECT_EQ(run(5), (std::vector<int64_t>{5, 7}));
+}
+
 TEST_F(CudaModelTest, TwoModelsAtOnceWhileAnotherProcessRuns) {
   const int rounds = runtime::is_emulated() ? 2 : 200;
   zoo::Options options;
