@@ -11,7 +11,7 @@
 namespace heddle::driver {
 
 // Other values of an extent. They show which numbers of kernels it decides: near ones what it decides directly, far
-// ones sizes and counts of blocks.
+// ones sizes and counts of blocks; multiples do not reach those from the first tokens of a growing cache, sums do.
 struct Neighbour {
   int64_t times, parts, more;
   int64_t of(int64_t extent) const { return extent * times / parts + more; }
@@ -22,10 +22,10 @@ namespace {
 // Kernels that a model keeps loaded although no plan needs them.
 constexpr size_t kMostKernels = 1024;
 
-constexpr Neighbour kNeighbours[] = {{1, 1, 1}, {1, 1, 2}, {1, 1, 3}, {1, 1, 16},
-                                     {1, 2, 1}, {1, 4, 2}, {2, 1, 0}, {4, 1, 1}};
+constexpr Neighbour kNeighbours[] = {{1, 1, 1},   {1, 1, 2}, {1, 1, 3}, {1, 1, 16}, {1, 1, 64},
+                                     {1, 1, 400}, {1, 2, 1}, {1, 4, 2}, {2, 1, 0},  {4, 1, 1}};
 // Those whose kernels are compiled along, as far as that takes at most this part of the time more.
-constexpr Neighbour kLikely[] = {{1, 1, 16}, {2, 1, 0}, {1, 2, 1}};
+constexpr Neighbour kLikely[] = {{1, 1, 16}, {2, 1, 0}, {1, 2, 1}, {1, 1, 64}, {1, 1, 400}};
 constexpr double kMostMore = 0.5;
 
 void collect_symbols(const runtime::Plan& plan, std::set<std::string>& symbols) {
