@@ -140,7 +140,8 @@ CompiledCubin compile_emulated(const std::string& unit, const std::string& archi
         fmt::format("HEDDLE_EMULATED_KERNEL({}, ({}), ({}))\n", kernel.name, kernel.launch_bounds, kernel.cluster_dims);
   }
   // Without relocations that become read-only: the emulator sets the addresses of shared memory.
-  const Recipe recipe{flags_for(architecture), {"/tile/arch/emulated", ""}, {"-Wl,-z,norelro"}, {}, false};
+  Recipe recipe{flags_for(architecture), {"/tile/arch/emulated", ""}, {"-Wl,-z,norelro"}};
+  recipe.loads_here = false;
   CompiledLibrary library = compile({text}, recipe, 1, use_cache);
   return {std::move(library.bytes), "", library.from_cache, library.seconds};
 }
