@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "cli/support.h"
+#include "codegen/naming.h"
 #include "codegen/writer.h"
 #include "driver/kernel_file.h"
 #include "driver/options.h"
@@ -53,19 +54,18 @@ std::string launch_text(const CudaLaunch& launch) {
   return text;
 }
 
-std::string operand_text(const OperandReport& operand, size_t number) {
-  std::string text =
-      fmt::format("{}{} {}{}", operand.output ? 'y' : 'x', number, to_string(operand.dtype), to_string(operand.shape));
+std::string operand_text(const OperandReport& operand, const std::string& name) {
+  std::string text = fmt::format("{} {}{}", name, to_string(operand.dtype), to_string(operand.shape));
   if (!operand.packing.empty()) text += " as " + operand.packing;
   if (operand.constant) text += ", constant";
   if (!operand.name.empty()) text += fmt::format(", {} {}", operand.output ? "of" : "from", operand.name);
   return text;
 }
 
-void add_operands(Header& header, const KernelReport& kernel) {
+void add_operands(Header& header, const KernelReport& kernel, const std::vector<std::string>& names) {
   constexpr size_t kShown = 24;
   const size_t shown = std::min(kShown, kernel.operands.size());
-  for (size_t i = 0; i < shown; ++i) header.line(i == 0 ? "operands" : "", operand_text(kernel.operands[i], i));
+  for (size_t i = 0; i < shown; ++i) header.line(i == 0 ? "operands" : "", operand_text(kernel.operands[i], names[i]));
   if (shown < kernel.operands.size()) header.line("", fmt::format("and {} more", kernel.operands.size() - shown));
 }
 
@@ -86,6 +86,22 @@ void add_plan(Header& header, const KernelReport& kernel, const std::string& sym
   const std::string floor = fmt::format("floor {}{}", human_seconds(kernel.floor_seconds), of);
   const bool predicts = kernel.stitch.predicted_seconds > 0;
   header.line("time", predicts ? human_seconds(kernel.stitch.predicted_seconds) + " predicted, " + floor : floor);
+}
+
+// What the first kernel of a text calls its operands, where people read it.
+codegen::Naming naming_of(const KernelReport& kernel) {
+  std::vector<codegen::NamedOperand> operands;
+  for (const OperandReport& operand : kernel.operands) operands.push_back({operand.name, operand.output});
+  return {kernel.symbol, codegen::identifiers_of(operands)};
+}
+
+// Those that its text has in any case.
+std::vector<std::string> plain_names(const KernelReport& kernel) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kernel.operands.size(); ++i) {
+    names.push_back(fmt::format("{}{}", kernel.operands[i].output ? 'y' : 'x', i));
+  }
+  return names;
 }
 
 }  // namespace
@@ -118,7 +134,7 @@ std::string KernelTexts::numbers_of(const KernelReport& kernel) const {
   return fmt::format("{}", fmt::join(numbers, ", "));
 }
 
-std::string KernelTexts::comment(const std::string& symbol) const {
+std::string KernelTexts::comment(const std::string& symbol, const std::vector<std::string>& names) const {
   constexpr size_t kShown = 8;
   const std::vector<Use>& uses = uses_.at(symbol);
   const KernelReport& first = *uses.front().kernel;
@@ -127,7 +143,7 @@ std::string KernelTexts::comment(const std::string& symbol) const {
   header.line("kernel", first.label);
   if (symbol != first.texts.front()) header.line("part of", first.texts.front());
   if (!group.origins.empty()) header.line("computes", group.origins);
-  add_operands(header, first);
+  add_operands(header, first, names);
   add_plan(header, first, symbol);
   if (uses.size() == 1) return header.take();
   std::vector<std::string> places;
@@ -141,7 +157,17 @@ std::string KernelTexts::comment(const std::string& symbol) const {
 }
 
 std::string KernelTexts::file(size_t number) const {
-  return driver::kernel_file(model_.kernels.text_of(symbol(number)), comment(symbol(number)));
+  const KernelReport& first = *uses_.at(symbol(number)).front().kernel;
+  codegen::KernelText text = model_.kernels.text_of(symbol(number));
+  std::vector<std::string> names = plain_names(first);
+  if (symbol(number) == first.symbol) {
+    codegen::Naming naming = naming_of(first);
+    if (auto named = codegen::emit_named(first.desc, first.configuration, target_, naming)) {
+      text.text = *std::move(named);
+      names = std::move(naming.operands);
+    }
+  }
+  return driver::kernel_file(text, comment(symbol(number), names));
 }
 
 void emit_kernels(const std::string& model, const CompileOptions& options, const std::string& folder) {

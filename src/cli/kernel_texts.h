@@ -20,7 +20,8 @@ class KernelTexts {
   size_t size() const { return symbols_.size(); }
   const std::string& symbol(size_t number) const { return symbols_.at(number - 1); }
   std::string file_name(size_t number) const;
-  // The text behind a comment that says what the kernel computes, on what, how it is launched and where it is used.
+  // The text, with names of the model where it is that of a stitch kernel, behind a comment that says what the kernel
+  // computes, on what, how it is launched and where it is used.
   std::string file(size_t number) const;
   // "3", "3, 4": the numbers of a kernel's texts.
   std::string numbers_of(const driver::KernelReport& kernel) const;
@@ -30,7 +31,7 @@ class KernelTexts {
     size_t group;
     const driver::KernelReport* kernel;
   };
-  std::string comment(const std::string& symbol) const;
+  std::string comment(const std::string& symbol, const std::vector<std::string>& names) const;
 
   const driver::CompiledModel& model_;
   const Target& target_;

@@ -513,10 +513,10 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
   add_named_headers(source);
   std::vector<schedule::ExprId> results;
   for (const Epilogue::Store& store : contraction.epilogue.stores) results.push_back(store.value);
-  const std::string name = config.algorithm + operators_of(contraction.epilogue.pool, results);
+  const std::string operators = operators_of(contraction.epilogue.pool, results), name = config.algorithm + operators;
   if (e.sizes.shared()) {
     KernelText shared = std::move(source);
-    shared.symbol = name_kernel(shared.text, name + "_any", kName);
+    shared.symbol = name_kernel(shared.text, config.algorithm + "_any" + operators, kName);
     source.text = calling(shared, e);
     source.includes = {"tile/kernel/cpu/micro.h"};
     source.others.push_back(std::move(shared));

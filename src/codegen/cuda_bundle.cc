@@ -4,7 +4,7 @@
 #include <map>
 
 #include "codegen/cuda_stitch.h"
-#include "codegen/stitch.h"
+#include "codegen/kernel_name.h"
 #include "codegen/writer.h"
 
 namespace heddle::codegen {

@@ -4,8 +4,8 @@
 
 #include "base/check.h"
 #include "base/divide.h"
+#include "codegen/kernel_name.h"
 #include "codegen/scalar.h"
-#include "codegen/stitch.h"
 #include "codegen/writer.h"
 #include "target/argument_block.h"
 #include "tile/core/cuda_separate.h"

@@ -9,6 +9,7 @@
 #include "codegen/cuda_sweep.h"
 #include "codegen/includes.h"
 #include "codegen/kernel_name.h"
+#include "codegen/naming.h"
 #include "codegen/stitch.h"
 #include "schedule/cuda_kernel.h"
 #include "target/cuda_occupancy.h"
@@ -27,8 +28,8 @@ constexpr int64_t kGridHead = 128;  // bytes of tile::grid_gang ahead of its pac
 
 class CudaStitchWriter {
  public:
-  CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body)
-      : desc_(desc), body_(body), sweeps_(body, out_) {}
+  CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const Naming* naming = nullptr)
+      : desc_(desc), body_(body), naming_(naming), sweeps_(body, out_) {}
 
   CudaPart run_part() {
     block_ = "block", blocks_ = "blocks";
@@ -93,7 +94,11 @@ class CudaStitchWriter {
     }
     KernelSource source;
     source.text = out_.text();
-    source.symbol = name_kernel(source.text, kernel_name(body_));
+    if (naming_ != nullptr) {
+      set_symbol(source.text, source.symbol = naming_->symbol);
+    } else {
+      source.symbol = name_kernel(source.text, kernel_name(body_));
+    }
     source.includes = {"tile/op/cuda/stitch.h"};
     if (body_.gang > 1) source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/gang.h");
     if (sweeps_.has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
@@ -119,7 +124,7 @@ class CudaStitchWriter {
     for (size_t i = 0; i < desc_.operands.size(); ++i) {
       const schedule::Operand& o = desc_.operands[i];
       const bool input = o.role == schedule::Operand::Role::kInput;
-      const std::string name = fmt::format("{}{}", input ? 'x' : 'y', i);
+      const std::string name = naming_ != nullptr ? naming_->operands.at(i) : fmt::format("{}{}", input ? 'x' : 'y', i);
       text += fmt::format("{}{}{}* {}{}", i == 0 ? "" : ", ", input ? "const " : "", storage_type(o.dtype), restricted,
                           name);
       sweeps_.emitter().names().buffers.push_back(name);
@@ -412,6 +417,7 @@ class CudaStitchWriter {
 
   const schedule::KernelDesc& desc_;
   const CudaStitchDesc& body_;
+  const Naming* const naming_;
   Writer out_;
   CudaSweepWriter sweeps_;
   int64_t shared_bytes_ = 0;
@@ -421,8 +427,9 @@ class CudaStitchWriter {
 
 }  // namespace
 
-KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const CudaTarget& target) {
-  return CudaStitchWriter(desc, body).run(target);
+KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const CudaTarget& target,
+                              const Naming* naming) {
+  return CudaStitchWriter(desc, body, naming).run(target);
 }
 
 bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {

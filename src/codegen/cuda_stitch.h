@@ -5,8 +5,10 @@
 
 namespace heddle::codegen {
 
+struct Naming;  // codegen/naming.h
+
 KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body,
-                              const CudaTarget& target);
+                              const CudaTarget& target, const Naming* naming = nullptr);
 
 // Whether a launch of such kernels begins early (CudaLaunch::early). Those of several waves have neither of the
 // instructions for it, which every block pays for: 46875 blocks of 64 threads took 59.6 us with them and 51.5 without

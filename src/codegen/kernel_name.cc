@@ -7,6 +7,9 @@
 #include <numeric>
 #include <set>
 
+#include "base/check.h"
+#include "base/hash.h"
+#include "codegen/numbers.h"
 #include "schedule/expr_walk.h"
 
 namespace heddle::codegen {
@@ -152,6 +155,18 @@ std::string operators_of(const ExprPool& pool, const std::vector<ExprId>& roots)
   std::string text;
   for (const std::string& name : names) text += "_" + name;
   return text;
+}
+
+void set_symbol(std::string& text, const std::string& symbol, std::string_view placeholder) {
+  size_t at = text.find(placeholder);
+  HEDDLE_CHECK(at != std::string::npos, "the text does not name its kernel");
+  for (; at != std::string::npos; at = text.find(placeholder, at)) text.replace(at, placeholder.size(), symbol);
+}
+
+std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
+  const std::string symbol = fmt::format("{}_{}", prefix, hash_text(without_comments(text)).hex().substr(0, 16));
+  set_symbol(text, symbol, placeholder);
+  return symbol;
 }
 
 }  // namespace heddle::codegen

@@ -2,9 +2,9 @@
 
 #include <functional>
 
+#include "codegen/kernel_name.h"
 #include "codegen/numbers.h"
 #include "codegen/scalar.h"
-#include "codegen/stitch.h"
 #include "codegen/writer.h"
 
 namespace heddle::codegen {

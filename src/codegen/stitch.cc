@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/hash.h"
 #include "codegen/includes.h"
 #include "codegen/kernel_name.h"
+#include "codegen/naming.h"
 #include "codegen/numbers.h"
 #include "codegen/scalar.h"
 #include "schedule/cost.h"
@@ -25,14 +25,6 @@ using schedule::StitchDesc;
 using schedule::Store;
 using schedule::VarId;
 
-std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
-  const std::string symbol = fmt::format("{}_{}", prefix, hash_text(without_comments(text)).hex().substr(0, 16));
-  size_t at = text.find(placeholder);
-  HEDDLE_CHECK(at != std::string::npos, "the text does not name its kernel");
-  for (; at != std::string::npos; at = text.find(placeholder, at)) text.replace(at, placeholder.size(), symbol);
-  return symbol;
-}
-
 namespace {
 
 // Independent accumulators of a row reduction: they cover the latency of an addition. Bodies that compute much overlap
@@ -47,8 +39,14 @@ std::string combiner(Combine c) {
 
 class StitchWriter {
  public:
-  StitchWriter(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config, bool marked)
-      : desc_(desc), body_(body), config_(config), marked_(marked), emitter_(body.pool, Names{}, out_) {
+  StitchWriter(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config, bool marked,
+               const Naming* naming)
+      : desc_(desc),
+        body_(body),
+        config_(config),
+        marked_(marked),
+        naming_(naming),
+        emitter_(body.pool, Names{}, out_) {
     if (marked) emitter_.mark_numbers();
   }
 
@@ -71,8 +69,12 @@ class StitchWriter {
     out_.close();
     KernelSource source;
     source.text = out_.text();
-    const std::string name = kernel_name(body_, !marked_);
-    source.symbol = marked_ ? name : name_kernel(source.text, name);
+    source.symbol = naming_ != nullptr ? naming_->symbol : kernel_name(body_, !marked_);
+    if (naming_ != nullptr) {
+      set_symbol(source.text, source.symbol);
+    } else if (!marked_) {
+      source.symbol = name_kernel(source.text, source.symbol);
+    }
     source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
     if (std::any_of(body_.stages.begin(), body_.stages.end(), [](const Stage& s) { return !s.reductions.empty(); })) {
       source.includes.push_back("tile/op/reduce.h");
@@ -91,7 +93,7 @@ class StitchWriter {
     for (size_t i = 0; i < desc_.operands.size(); ++i) {
       const schedule::Operand& o = desc_.operands[i];
       const bool input = o.role == schedule::Operand::Role::kInput;
-      const std::string name = fmt::format("{}{}", input ? 'x' : 'y', i);
+      const std::string name = naming_ != nullptr ? naming_->operands.at(i) : fmt::format("{}{}", input ? 'x' : 'y', i);
       out_.line("auto* {} = static_cast<{}{}*>(operands[{}]);  // {}{}", name, input ? "const " : "",
                 storage_type(o.dtype), i, to_string(o.dtype), heddle::to_string(o.shape));
       emitter_.names().buffers.push_back(name);
@@ -575,6 +577,7 @@ class StitchWriter {
   const StitchDesc& body_;
   const schedule::Config& config_;
   const bool marked_;
+  const Naming* const naming_;
   Writer out_;
   ScalarEmitter emitter_;
   uint64_t bound_ = 0;
@@ -585,8 +588,8 @@ class StitchWriter {
 }  // namespace
 
 KernelSource emit_stitch(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config,
-                         bool marked) {
-  return StitchWriter(desc, body, config, marked).run();
+                         bool marked, const Naming* naming) {
+  return StitchWriter(desc, body, config, marked, naming).run();
 }
 
 }  // namespace heddle::codegen

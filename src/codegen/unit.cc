@@ -14,6 +14,7 @@
 #include "codegen/cuda_recurrent.h"
 #include "codegen/cuda_separate.h"
 #include "codegen/cuda_stitch.h"
+#include "codegen/kernel_name.h"
 #include "codegen/micro_table.h"
 #include "codegen/numbers.h"
 #include "codegen/separate.h"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/group.h"
+#include "schedule/kernel_desc.h"
 #include "schedule/scheme.h"
 #include "target/cuda_launch.h"
 
@@ -36,6 +37,8 @@ struct KernelReport {
   std::string config;                // the configuration in short; "" where there is no choice
   std::vector<std::string> texts;    // symbols in the KernelSet: its own, then those of what it calls or launches
   std::vector<OperandReport> operands;
+  schedule::KernelDesc desc;  // as it was written, to be written with other names
+  schedule::Config configuration;
 };
 
 struct GroupReport {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <random>
 
-#include "codegen/stitch.h"
+#include "codegen/kernel_name.h"
 #include "schedule/config_source.h"
 #include "schedule/cuda_contraction.h"
 #include "testing.h"
