@@ -140,8 +140,9 @@ class CudaGroupScheduler {
         note_cut(v, outcome.reason);
       }
       HEDDLE_CHECK(progress, "a cut repeats");
-      // A kernel that is made already may be the one to hand the new value over.
-      again_ = !result_.kernels.empty();
+      // A kernel that is made already may be the one to hand the new value over; not what is too large for others. All
+      // over again for each of those would take the square of their number.
+      again_ = !result_.kernels.empty() && !probe->too_large;
       return;
     }
     HEDDLE_CHECK(outcome.mapping.has_value(), "{}", outcome.reason);
