@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "ir/builder.h"
 #include "schedule/cuda_gang.h"
 #include "tests/codegen/harness.h"
@@ -42,6 +44,27 @@ TEST(StitchSchedule, AGridTakesColumnsThatFillIt) {
     EXPECT_TRUE(many->whole_grid);
     EXPECT_FALSE(gang_for_columns(gpu, 10, 8, 1, vector, dtype_bytes).has_value());
     EXPECT_FALSE(gang_for_columns(gpu, 0, 8, 1, vector, dtype_bytes).has_value());
+  }
+}
+
+// What is too large for a kernel is found while kernels are made; no find begins all of them again.
+TEST(StitchSchedule, LongChainsTakeTimeByTheirLength) {
+  for (const TargetKind kind : {TargetKind::kCpu, TargetKind::kCuda}) {
+    Target machine = target();
+    machine.kind = kind;
+    const auto seconds = [&](int steps) {
+      ir::Graph graph;
+      Builder b(graph);
+      ValueId t = graph.parameter("x", {DType::kF32, {37}});
+      const ValueId i = graph.parameter("i", {DType::kI32, {37}}), j = graph.parameter("j", {DType::kI32, {37}});
+      for (int step = 0; step < steps; ++step) t = b.add(b.gather(t, i, 0), b.gather(t, j, 0));
+      graph.output("y", t);
+      const std::clock_t start = std::clock();
+      EXPECT_GT(schedule(graph, testing::whole_graph(graph), machine).kernels.size(), 4);
+      return static_cast<double>(std::clock() - start);
+    };
+    seconds(50);
+    EXPECT_LT(seconds(800), 9 * seconds(200));
   }
 }
 
