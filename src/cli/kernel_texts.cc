@@ -160,7 +160,7 @@ std::string KernelTexts::file(size_t number) const {
   const KernelReport& first = *uses_.at(symbol(number)).front().kernel;
   codegen::KernelText text = model_.kernels.text_of(symbol(number));
   std::vector<std::string> names = plain_names(first);
-  if (symbol(number) == first.symbol) {
+  if (symbol(number) == first.symbol && !first.has_arguments) {
     codegen::Naming naming = naming_of(first);
     if (auto named = codegen::emit_named(first.desc, first.configuration, target_, naming)) {
       text.text = *std::move(named);

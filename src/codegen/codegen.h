@@ -38,11 +38,13 @@ struct KernelSource : KernelText {
   int64_t scratch_bytes = 0;  // per thread
   std::vector<CudaLaunch> launches;
   int64_t workspace_bytes = 0, counter_bytes = 0;
-  // CPU: what an operand after the last one of the description holds; empty: there is none.
+  // What an operand after the last one of the description holds; empty: there is none. What has it needs neither
+  // workspace nor counters.
   std::vector<int64_t> arguments;
 };
 
-// On a CPU `choice` may make arguments of numbers; without it the text has literals only.
+// `choice` may make arguments of numbers, on a GPU in kernels of memory-bound nodes; without it the text has literals
+// only.
 KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target,
                   NumberChoice* choice = nullptr);
 

@@ -20,11 +20,11 @@ struct Kind {
 };
 
 // Those of fewest blocks come first.
-std::vector<Kind> kinds_of(const CudaBundleDesc& bundle) {
+std::vector<Kind> kinds_of(const CudaBundleDesc& bundle, bool marked) {
   std::vector<Kind> kinds;
   std::map<std::pair<std::string, int64_t>, size_t> known;
   for (const CudaBundleDesc::Part& part : bundle.parts) {
-    CudaPart text = emit_cuda_part({part.operands, part.body}, *part.body);
+    CudaPart text = emit_cuda_part({part.operands, part.body}, *part.body, marked);
     const auto [at, is_new] = known.try_emplace({text.text, part.body->blocks}, kinds.size());
     if (is_new) kinds.push_back({std::move(text), {}});
     kinds[at->second].members.push_back(&part);
@@ -38,8 +38,9 @@ std::vector<Kind> kinds_of(const CudaBundleDesc& bundle) {
 }  // namespace
 
 // Parts of one text are one function, whose pointers come from a table: the first part's, then the second's, and so on.
-KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, const CudaTarget& target) {
-  const std::vector<Kind> kinds = kinds_of(bundle);
+KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, size_t operand_count, const CudaTarget& target,
+                              bool marked) {
+  const std::vector<Kind> kinds = kinds_of(bundle, marked);
   KernelSource source;
   size_t pointers = 0;
   int64_t blocks = 0;
@@ -47,6 +48,7 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, const CudaTarget& ta
     pointers += kind.members.size() * kind.members[0]->operands.size();
     blocks += static_cast<int64_t>(kind.members.size()) * kind.members[0]->body->blocks;
   }
+  if (marked) ++pointers;  // the last one is that of the arguments
   Writer out;
   out.raw("namespace KERNEL_NAME_parts {");
   out.line("struct Pointers {{ void* at[{}]; }};", pointers);
@@ -83,6 +85,7 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, const CudaTarget& ta
       const std::string pointer = fmt::format("static_cast<{}>(at[{}])", kind.part.types[i], i);
       arguments += launch.early ? fmt::format("tile::sm90::behind_previous({}), ", pointer) : pointer + ", ";
     }
+    if (marked) arguments += fmt::format("static_cast<const int64_t*>(pointers.at[{}]), ", pointers - 1);
     out.line("KERNEL_NAME_parts::part{}({}block % {}, {});", k, arguments, each, each);
     if (k + 1 < kinds.size()) {
       out.line("return;");
@@ -103,8 +106,11 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, const CudaTarget& ta
     }
   }
   out.close();
+  if (marked) {
+    launch.pointers.push_back({0, static_cast<int>(first * sizeof(uint64_t)), static_cast<int>(operand_count)});
+  }
   source.text = out.text();
-  source.symbol = name_kernel(source.text, "bundle");
+  source.symbol = marked ? "bundle" : name_kernel(source.text, "bundle");
   source.tasks = blocks;
   launch.symbol = source.symbol;
   source.launches.push_back(std::move(launch));

@@ -5,6 +5,8 @@
 
 namespace heddle::codegen {
 
-KernelSource emit_cuda_bundle(const schedule::CudaBundleDesc& bundle, const CudaTarget& target);
+// `operands`: of the bundle. With `marked` as emit_cuda_stitch.
+KernelSource emit_cuda_bundle(const schedule::CudaBundleDesc& bundle, size_t operands, const CudaTarget& target,
+                              bool marked = false);
 
 }  // namespace heddle::codegen

@@ -10,6 +10,7 @@
 #include "codegen/includes.h"
 #include "codegen/kernel_name.h"
 #include "codegen/naming.h"
+#include "codegen/numbers.h"
 #include "codegen/stitch.h"
 #include "schedule/cuda_kernel.h"
 #include "target/cuda_occupancy.h"
@@ -28,8 +29,11 @@ constexpr int64_t kGridHead = 128;  // bytes of tile::grid_gang ahead of its pac
 
 class CudaStitchWriter {
  public:
-  CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const Naming* naming = nullptr)
-      : desc_(desc), body_(body), naming_(naming), sweeps_(body, out_) {}
+  CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body, bool marked,
+                   const Naming* naming = nullptr)
+      : desc_(desc), body_(body), naming_(naming), sweeps_(body, out_), marked_(marked) {
+    if (marked) sweeps_.emitter().mark_numbers();
+  }
 
   CudaPart run_part() {
     block_ = "block", blocks_ = "blocks";
@@ -38,6 +42,7 @@ class CudaStitchWriter {
     CudaPart part;
     out_.open(fmt::format("__device__ __forceinline__ void {}({}, const unsigned block, const unsigned blocks) {{",
                           kPartName, parameters("__restrict__ ")));
+    if (marked_) out_.raw(argument_line(kArgumentParameter));
     declare_threads();
     write_grid();
     out_.close();
@@ -72,6 +77,7 @@ class CudaStitchWriter {
     } else {
       out_.open(fmt::format("{}({}) {{", kernel, parameters("__restrict__ ")));
     }
+    if (marked_) out_.raw(argument_line(kArgumentParameter));
     const std::string arguments = names_behind_previous();
     if (body_.whole_grid) {
       out_.line("tile::grid_gang<{}, {}> across(counters);", body_.gang, sweeps_.all_gang_bytes() / 16);
@@ -97,7 +103,7 @@ class CudaStitchWriter {
     if (naming_ != nullptr) {
       set_symbol(source.text, source.symbol = naming_->symbol);
     } else {
-      source.symbol = name_kernel(source.text, kernel_name(body_));
+      source.symbol = marked_ ? kernel_name(body_) : name_kernel(source.text, kernel_name(body_));
     }
     source.includes = {"tile/op/cuda/stitch.h"};
     if (body_.gang > 1) source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/gang.h");
@@ -130,6 +136,7 @@ class CudaStitchWriter {
       sweeps_.emitter().names().buffers.push_back(name);
     }
     if (body_.whole_grid) text += ", uint8_t* counters";
+    if (marked_) text += fmt::format(", const int64_t* {}{}", restricted, kArgumentParameter);
     return text;
   }
   // What an early kernel hands on; those of the whole grid are not early.
@@ -138,6 +145,7 @@ class CudaStitchWriter {
     for (const std::string& name : sweeps_.emitter().names().buffers) {
       text += fmt::format("{}tile::sm90::behind_previous({})", text.empty() ? "" : ", ", name);
     }
+    if (marked_) text += fmt::format(", {}", kArgumentParameter);
     return text;
   }
 
@@ -410,7 +418,7 @@ class CudaStitchWriter {
       l.pointers.push_back({static_cast<int>(l.arguments.size()), 0, static_cast<int>(operand)});
       l.arguments.emplace_back(sizeof(uint64_t), uint8_t{0});
     };
-    for (size_t i = 0; i < desc_.operands.size(); ++i) point_to(i);
+    for (size_t i = 0; i < desc_.operands.size() + (marked_ ? 1 : 0); ++i) point_to(i);
     if (body_.whole_grid) point_to(desc_.operands.size() + 1);  // counters lie behind the workspace
     return l;
   }
@@ -420,6 +428,7 @@ class CudaStitchWriter {
   const Naming* const naming_;
   Writer out_;
   CudaSweepWriter sweeps_;
+  const bool marked_;
   int64_t shared_bytes_ = 0;
   bool reads_ahead_ = false;  // a turn's loads are written, not the turn
   std::string block_ = "blockIdx.x", blocks_ = "gridDim.x";
@@ -428,8 +437,8 @@ class CudaStitchWriter {
 }  // namespace
 
 KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const CudaTarget& target,
-                              const Naming* naming) {
-  return CudaStitchWriter(desc, body, naming).run(target);
+                              bool marked, const Naming* naming) {
+  return CudaStitchWriter(desc, body, marked, naming).run(target);
 }
 
 bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
@@ -437,8 +446,8 @@ bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
   return target.sm >= 90 && !launch.cooperative && is_one_wave(launch, target, kRegisters);
 }
 
-CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body) {
-  return CudaStitchWriter(desc, body).run_part();
+CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, bool marked) {
+  return CudaStitchWriter(desc, body, marked).run_part();
 }
 
 }  // namespace heddle::codegen

@@ -70,7 +70,7 @@ std::optional<std::string> emit_named(const schedule::KernelDesc& desc, const sc
     return emit_stitch(desc, **stitch, config, false, &naming).text;
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
-    return emit_cuda_stitch(desc, **stitch, target.cuda, &naming).text;
+    return emit_cuda_stitch(desc, **stitch, target.cuda, false, &naming).text;
   }
   return std::nullopt;
 }

@@ -71,8 +71,9 @@ std::string declaration(std::string_view type, size_t number) {
 
 }  // namespace
 
-std::string marked(int64_t value) {
-  return value == 0 || value == 1 ? fmt::format("{}", value) : marked_always(value);
+std::string marked(int64_t value, std::string_view type) {
+  const std::string literal = fmt::format("{}", value);
+  return value == 0 || value == 1 ? literal : marked(type, value, literal);
 }
 std::string marked_always(int64_t value) {
   return marked("int64_t", value, fmt::format("{}", value));

@@ -13,8 +13,8 @@ namespace heddle::codegen {
 // pattern; the text and its numbers together are the kernel, so kernels of one pattern may share a text in which some
 // numbers are arguments, as long as they agree in all others.
 
-// A number between marks: 0 and 1 stay as they are, since they fold.
-std::string marked(int64_t value);
+// A number between marks: 0 and 1 stay as they are, since they fold. `type` is what an argument is declared as.
+std::string marked(int64_t value, std::string_view type = "int64_t");
 // The same for numbers that may well be 0 or 1 in one shape only.
 std::string marked_always(int64_t value);
 // A constant of the C++ type `type` that is written as `literal`; `bits` are those of a double for float and double.
@@ -24,8 +24,10 @@ std::string marked(std::string_view type, int64_t bits, std::string_view literal
 std::string choice(int64_t value, std::string_view literal, std::string_view chosen);
 // A line that later declares the arguments up to the next such line, as elements of the array `from`.
 std::string argument_line(std::string_view from);
-// The array as an operand.
+// The array as an operand, on a CPU.
 std::string argument_array(size_t operand);
+// The parameter that a kernel on a GPU has for the array, behind its operands.
+inline constexpr std::string_view kArgumentParameter = "all_arguments";
 
 struct NumberedText {
   std::string pattern;

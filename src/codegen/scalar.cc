@@ -237,11 +237,11 @@ std::optional<int64_t> ScalarEmitter::lane_stride(const Index& at) const {
 
 std::string ScalarEmitter::number(int64_t value) const {
   if (const auto name = names_.numbers.find(value); name != names_.numbers.end()) return name->second;
-  return marked_ ? marked(value) : fmt::format("{}", value);
+  return extent(value);
 }
 
 std::string ScalarEmitter::extent(int64_t value) const {
-  return marked_ ? marked(value) : fmt::format("{}", value);
+  return marked_ ? marked(value, style_.index) : fmt::format("{}", value);
 }
 
 std::map<schedule::VarId, int64_t> ScalarEmitter::multiples() const {

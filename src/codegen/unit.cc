@@ -69,13 +69,13 @@ KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& 
     return emit_bundle(**bundle, desc.operands.size(), marked);
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
-    return emit_cuda_stitch(desc, **stitch, target.cuda);
+    return emit_cuda_stitch(desc, **stitch, target.cuda, marked);
   }
   if (const auto* loops = std::get_if<std::shared_ptr<const schedule::RecurrentDesc>>(&desc.body)) {
     return emit_cuda_recurrence(desc, **loops, target);
   }
   if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::CudaBundleDesc>>(&desc.body)) {
-    return emit_cuda_bundle(**bundle, target.cuda);
+    return emit_cuda_bundle(**bundle, desc.operands.size(), target.cuda, marked);
   }
   if (const auto* attention = std::get_if<std::shared_ptr<const schedule::AttentionDesc>>(&desc.body)) {
     return emit_cuda_attention(desc, **attention, config, target);
@@ -87,6 +87,13 @@ KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& 
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
   if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(desc, contraction, config, target);
   return emit_contraction(desc, contraction, config, target, marked);
+}
+
+bool takes_arguments(const schedule::KernelDesc& desc, const Target& target) {
+  if (target.kind == TargetKind::kCpu) return true;
+  const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body);
+  if (stitch != nullptr) return !(*stitch)->whole_grid;
+  return std::holds_alternative<std::shared_ptr<const schedule::CudaBundleDesc>>(desc.body);
 }
 
 // nullopt: all numbers of the kernel are literals.
@@ -102,6 +109,7 @@ std::optional<KernelSource> emit_with_arguments(const schedule::KernelDesc& desc
   source.text = with_arguments(source.text, chosen);
   declare_others(source);
   source.symbol = name_kernel(source.text, source.symbol + "_any");
+  for (CudaLaunch& launch : source.launches) launch.symbol = source.symbol;
   return source;
 }
 
@@ -109,7 +117,7 @@ std::optional<KernelSource> emit_with_arguments(const schedule::KernelDesc& desc
 
 KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target,
                   NumberChoice* choice) {
-  if (choice != nullptr && target.kind == TargetKind::kCpu) {
+  if (choice != nullptr && takes_arguments(desc, target)) {
     if (auto source = emit_with_arguments(desc, config, target, *choice)) return std::move(*source);
   }
   KernelSource source = emit_any(desc, config, target);

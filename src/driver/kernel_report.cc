@@ -46,6 +46,7 @@ KernelReport report_of(const ir::Graph& graph, const schedule::ScheduledKernel& 
   if (!kernel.config.algorithm.empty()) report.config = schedule::name_of(kernel.config);
   report.desc = kernel.desc;
   report.configuration = kernel.config;
+  report.has_arguments = !source.arguments.empty();
   report.texts.push_back(source.symbol);
   for (const codegen::KernelText& other : source.others) report.texts.push_back(other.symbol);
   for (size_t i = 0; i < kernel.bindings.size(); ++i) {

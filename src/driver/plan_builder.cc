@@ -388,6 +388,7 @@ class PlanBuilder {
       const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
       if (context_.target.kind == TargetKind::kCuda) {
         context_.kernels.add(source);
+        if (!source.arguments.empty()) operands.push_back(add_arguments(source.arguments));
         if (source.workspace_bytes > 0 || source.counter_bytes > 0) {
           operands.push_back(add_workspace(source.workspace_bytes));
         }

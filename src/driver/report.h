@@ -39,6 +39,7 @@ struct KernelReport {
   std::vector<OperandReport> operands;
   schedule::KernelDesc desc;  // as it was written, to be written with other names
   schedule::Config configuration;
+  bool has_arguments = false;  // the text takes numbers as arguments and is that of other kernels, too
 };
 
 struct GroupReport {

@@ -153,9 +153,7 @@ class CudaGroupScheduler {
     }
     for (ir::ValueId other : pending_) {
       if (!options_.dominant_merging || roots.size() >= kMostRoots || is_scan(first) || is_scan(other)) continue;
-      if (other == first || reads_forced(other, roots) || !worth_joining(roots, other)) continue;
-      // What shares no operand goes beside it (cuda_bundle.h) instead of after it on the same threads.
-      if (outcome.mapping->team == 1 && !sources_.related(roots, other)) continue;
+      if (other == first || !worth_joining(roots, other, outcome.mapping->team) || reads_forced(other, roots)) continue;
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
       try {
@@ -199,9 +197,10 @@ class CudaGroupScheduler {
     result_.kernels.push_back(std::move(*kernel));
   }
 
-  // Roots that read a common value share its reading; others of the same shape may share the launch.
-  bool worth_joining(const std::vector<ir::ValueId>& roots, ir::ValueId other) {
-    return local_.graph.shape(roots[0]) == local_.graph.shape(other) || sources_.related(roots, other);
+  // Roots that read a common value share its reading; others of the same shape may share the launch, unless they go
+  // beside each other (cuda_bundle.h) instead of one after the other on the same threads.
+  bool worth_joining(const std::vector<ir::ValueId>& roots, ir::ValueId other, int team) {
+    return (team > 1 && local_.graph.shape(roots[0]) == local_.graph.shape(other)) || sources_.related(roots, other);
   }
 
   void finish_kernel(Probe& probe, const CudaOutcome& outcome) {

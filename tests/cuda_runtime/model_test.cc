@@ -285,6 +285,29 @@ TEST_F(CudaModelTest, LoopsAndBranchesAgreeWithTheReference) {
   }
 }
 
+// Kernels that differ in offsets and factors each share a text that is told its numbers.
+TEST_F(CudaModelTest, ManyKernelsThatDifferInNumbers) {
+  constexpr int kParts = 2'500, kExtent = 8;
+  std::string text = fmt::format("graph(%x: f32[{}]) {{\n", kParts * kExtent), outputs;
+  for (int i = 0; i < kParts; ++i) {
+    text += fmt::format(
+        "  %c{0} = constant {{value = f32[]{{{0}.5}}}}\n  %b{0} = broadcast(%c{0}) {{shape = [{1}], dims = []}}\n"
+        "  %s{0} = slice(%x) {{starts = [{2}], limits = [{3}], strides = [1]}}\n  %y{0} = mul(%s{0}, %b{0})\n",
+        i, kExtent, i * kExtent, (i + 1) * kExtent);
+    outputs += fmt::format("{0}\"y{1}\" = %y{1}", i > 0 ? ", " : "", i);
+  }
+  write_file(path("m.hir"), text + "  return " + outputs + "\n}");
+  const driver::CompiledModel compiled = driver::compile_model(path("m.hir"), options_, false);
+  EXPECT_LE(compiled.report.distinct_kernels, 6u);
+  const Tensor x = random_floats({kParts * kExtent}, 1);
+  const std::vector<Tensor> parts = Model::load(path("m.hir"), options_).run({{"x", x}});
+  for (size_t i = 0; i < parts.size(); ++i) {
+    for (size_t k = 0; k < kExtent; ++k) {
+      ASSERT_EQ(parts[i].values<float>()[k], x.values<float>()[i * kExtent + k] * (static_cast<float>(i) + 0.5f)) << i;
+    }
+  }
+}
+
 TEST_F(CudaModelTest, CInterface) {
   test::write_mlp(path("m.onnx"));
   heddle_error* error = nullptr;
