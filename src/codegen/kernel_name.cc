@@ -110,7 +110,7 @@ std::string kernel_name(const schedule::StitchDesc& body, bool with_extents) {
   Content content;
   for (const schedule::Stage& stage : body.stages) {
     for (const schedule::Reduction& r : stage.reductions) content.reductions.push_back(r.combine);
-    if (stage.reductions.empty() || stage.vertical || stage.scan || content.along) continue;
+    if (stage.reductions.empty() || stage.loops.empty() || stage.vertical || stage.scan || content.along) continue;
     content.along = stage.loops.back();
     const auto times = [&](int64_t n, VarId v) { return n * body.pool.indices.extent(v); };
     const auto first = stage.loops.begin() + static_cast<int64_t>(stage.kept);

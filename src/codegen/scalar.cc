@@ -379,6 +379,7 @@ TextValue ScalarEmitter::per_lane(ExprId e) {
   const std::string name = fmt::format("t{}", next_++), lane = fmt::format("k{}", next_);
   const std::string type(computed_type(expr.dtype));
   const bool is_bool = expr.dtype == DType::kBool;
+  assigned_.reset();  // what is assigned to takes all lanes
   out_.open(fmt::format("const auto {} = {}tile::lanes_of<{}, {}>({}, [&]({} {}) -> {} {{", name,
                         is_bool ? "tile::to_mask(" : "", lanes_->width, type, lanes_->count, style_.index, lane, type));
   const std::optional<Lanes> outer = lanes_;

@@ -471,6 +471,23 @@ TEST(Stitch, Indexing) {
   batch.run();
 }
 
+// Columns that are gathered lane by lane, and read again by a later sweep.
+TEST(Stitch, GathersThatTwoSweepsRead) {
+  Batch batch;
+  for (const Shape& shape : {Shape{2, 1, 2}, Shape{5, 3, 8}, Shape{3, 40, 6}}) {
+    batch.add(
+        to_string(shape),
+        [&](Builder& b) {
+          const ValueId x = input(b, "x", DType::kF32, {27, shape[1], shape[2]});
+          const ValueId at = input(b, "i", DType::kI32, shape);
+          const ValueId y = b.emit(Op::kGatherElements, {x, at}, {{"dim", int64_t{0}}});
+          b.graph().output("y", b.sub(y, b.reduce("max", y, {0}, true)));
+        },
+        0, 27);
+  }
+  batch.run();
+}
+
 TEST(Stitch, Edges) {
   Batch batch;
   batch.add("division of a row by one number", [&](Builder& b) {
