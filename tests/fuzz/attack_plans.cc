@@ -106,7 +106,11 @@ class PlansAttack : public Attack {
     if (rng.chance(0.5)) {
       runtime::Plan plan = *runtime::read_plan(file, 1);
       for (int64_t edits = rng.range(1, 4); edits > 0; --edits) edit_plan(plan, rng);
-      return runtime::write_plan(plan, path, Sync::kNo);
+      try {
+        return runtime::write_plan(plan, path, Sync::kNo);
+      } catch (const Error&) {  // bodies in bodies, deeper than a file has them
+        return write_bytes(path, read_bytes(file));
+      }
     }
     std::string bytes = read_bytes(file);
     const bool mended = rng.chance(0.7);
