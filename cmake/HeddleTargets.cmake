@@ -9,7 +9,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # libheddle.so exports what include/heddle marks with HEDDLE_API.
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-# Other compilers than CI's warn of more, in system headers too: there a warning must not stop the build.
+# Warnings are errors with the compiler of CI. Others find more to warn of, in system headers too, and still build.
 if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR AND PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
    AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   set(CMAKE_COMPILE_WARNING_AS_ERROR ON)

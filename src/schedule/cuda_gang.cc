@@ -122,7 +122,7 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
         static_cast<double>(rows) * bytes / (target.model.chip.copy_tbps * 1e6),
         busy * bytes / std::min(target.model.chip.sm_gbps * 1e3, target.model.chip.copy_tbps * 1e6 * 1.3 / target.sms));
     if (again && !kept) us *= kAgain;
-    us += (turns - 1) * target.model.chip.early_exit_us * (blocks > 1);
+    us += (turns - 1) * target.model.chip.cluster_turn_us * (blocks > 1);
     if (blocks > 1) us += 2 * target.model.chip.cluster_barrier_us;
     if (least == 0 || us < 0.97 * least) {
       least = us;

@@ -140,8 +140,8 @@ class CudaGroupScheduler {
         note_cut(v, outcome.reason);
       }
       HEDDLE_CHECK(progress, "a cut repeats");
-      // A kernel that is made already may be the one to hand the new value over; not what is too large for others. All
-      // over again for each of those would take the square of their number.
+      // A kernel that is made already may be the one to hand the new value over, so the group begins again. A value
+      // that is too large for its reader gets a kernel of its own: a new beginning for each takes quadratic time.
       again_ = !result_.kernels.empty() && !probe->too_large;
       return;
     }

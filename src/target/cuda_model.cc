@@ -57,6 +57,10 @@ CudaModel scaled(const CudaModel& measured, const ChipFacts& from, const ChipFac
   return model;
 }
 
+KnownChip scaled_from_h200(std::string_view name, int architecture, const ChipFacts& facts) {
+  return {name, architecture, facts, scaled(h200().model, h200().facts, facts)};
+}
+
 CudaModel model_of(std::string_view name, int architecture, const ChipFacts& facts) {
   const std::array<const KnownChip*, 4> chips = {&h200(), &h100(), &a100(), &l4()};
   const KnownChip* nearest = chips[0];

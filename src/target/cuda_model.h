@@ -59,6 +59,9 @@ struct KnownChip {
   ChipFacts facts;
   CudaModel model;
 };
+// A chip that nobody measured: the H200's numbers, scaled.
+KnownChip scaled_from_h200(std::string_view name, int architecture, const ChipFacts& facts);
+
 const KnownChip& h200();
 const KnownChip& h100();
 const KnownChip& a100();

@@ -1,5 +1,5 @@
-// NVIDIA H200 SXM, measured with CUDA 13.0: chip by bench/rows.cc and loads of one kernel, the families of kernels by
-// fits to measured candidates (bench/gemm_model.py).
+// NVIDIA H200 SXM: fitted to kernels that were measured on one with CUDA 13.0. bench/gemm_model.py says how good the
+// choice of products by wgmma is.
 #include "target/cuda_model.h"
 
 namespace heddle {
@@ -14,7 +14,7 @@ constexpr CudaModel kModel = {
              .column_gbps = 45,
              .cluster_barrier_us = 0.25,
              .graph_boundary_us = 0.61,
-             .early_exit_us = 2,
+             .cluster_turn_us = 2,
              .exchange_per_us = 40e3,
              .tensor_per_cycle = 2048,
              .mma_per_cycle = 1250,
