@@ -1,19 +1,38 @@
 #!/usr/bin/env python3
-"""Result files -> docs/performance.md: report.py [FILE...] (default: bench/results/*.json)."""
+"""Result files -> docs/performance.md, a page for each suite in docs/performance, their charts, and the table in README.md.
+
+usage: report.py [FILE...] (default: bench/results/*.json)"""
 
 import argparse
 import json
 import pathlib
 
+import report_charts
 import report_gpu
+import report_summary
 from report_gpu import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEAD = """# Performance
 
-Made by `bench/report.py` from `bench/results/`; change the results, not this page. How the numbers come about:
-`bench/README.md`.
+Each figure is the rival's time over Heddle's, measured in one process or in alternating bursts on one machine: above 1 Heddle is faster. GPU: {gpu}. CPU: {cpu}.
+This page, the pages behind its links and the charts are written by `bench/report.py` from [bench/results](../bench/results); [bench](../bench/README.md) says how it is measured.
+
+![Geometric mean and every case of each suite](performance/summary.svg)
+
 """
+# Page -> title, kinds of results, chart.
+PAGES = {
+    "models-gpu": ("Models on a GPU", ["gpu_models"]),
+    "products-gpu": ("Matrix products on a GPU", ["gpu_gemm"]),
+    "epilogues-gpu": ("Epilogues on a GPU", ["gpu_epilogues"]),
+    "stitch-gpu": ("Stitch suite on a GPU", ["stitch_gpu"]),
+    "rows-gpu": ("Rows of all lengths on a GPU", ["rows_gpu"]),
+    "models-cpu": ("Models on a CPU", ["cpu_models"]),
+    "stitch-cpu": ("Stitch suite on a CPU", ["stitch_cpu"]),
+    "ablation": ("What stitching brings", ["ablation"]),
+}
+README_MARKS = "<!-- bench/report.py writes what follows -->\n", "<!-- end -->\n"
 
 
 def mebibytes(count):
@@ -155,15 +174,110 @@ def section(name, result):
     return "\n".join(parts)
 
 
+def paired(group):
+    """Comparisons of the same cases (types, numbers of threads) as rows of bars."""
+    names = list(dict.fromkeys(case for one in group for case, _ in one.cases))
+    return [(name, [dict(one.cases).get(name) for one in group]) for name in names]
+
+
+def ablation_rows(result):
+    """Speed over no fusion, by model, and the names of the steps."""
+    rows = {}
+    for row in result["times"]:
+        rows.setdefault(row["model"], {})[row["step"]] = row["ms"]
+    steps = list(next(iter(rows.values())))[1:] if rows else []
+    return steps, [(model, [times["none"] / times[step] for step in steps]) for model, times in rows.items()]
+
+
+def write_charts(folder, results, found):
+    def write(name, chart):
+        (folder / f"{name}.svg").write_text(chart)
+        charts.append(name)
+
+    charts = []
+    device = {one.page: one.result["device"] if not one.on_cpu else one.result["device"]["cpu"] for one in found}
+    note = "The rival's time over Heddle's; above 1 Heddle is faster. "
+    all_rows = [(f"{'CPU' if one.on_cpu else 'GPU'}  {one.suite} / {one.rival}", one.cases) for one in found]
+    write("summary", report_charts.strips("Every case of every suite", note + "A dot is a case, the stroke the geometric mean.", all_rows))
+    for page, (title, _) in PAGES.items():
+        group = [one for one in found if one.page == page]
+        if not group:
+            continue
+        rival = group[0].rival
+        main = [one for one in group if one.rival == rival and len(one.cases) > 1]
+        text = f"{note}{device[page]}."
+        if page in ("products-gpu", "rows-gpu"):
+            write(page, report_charts.strips(f"{title}, beside {rival}", text, [(one.suite, one.cases) for one in main]))
+        else:
+            names = [one.suite.rsplit(", ", 1)[1] for one in main]
+            write(page, report_charts.bars(f"{title}, beside {rival}", text, names, paired(main)))
+    for name, result in results:
+        if result["kind"] == "ablation" and result["times"]:
+            steps, rows = ablation_rows(result)
+            write(name, report_charts.bars(f"Time without fusion over the time with it: {name}", "", steps, rows))
+    return charts
+
+
+def write_pages(folder, results, charts):
+    for page, (title, kinds) in PAGES.items():
+        chosen = [(name, result) for name, result in results if result["kind"] in kinds]
+        if not chosen:
+            continue
+        parts = [f"# {title}\n\nWritten by `bench/report.py`; [summary of all suites](../performance.md).\n"]
+        parts += [f"![{title}]({name}.svg)\n" for name in charts if name == page]
+        for name, result in chosen:
+            parts.append(section(name, result))
+            parts += [f"![{name}]({name}.svg)\n"] if name in charts else []
+        (folder / f"{page}.md").write_text("\n".join(parts).rstrip("\n") + "\n")
+
+
+def devices(found, on_cpu):
+    names = [one.result["device"] for one in found if one.on_cpu == on_cpu]
+    if on_cpu:
+        names = [f"{device['cpu']}, {device['cores']} cores" for device in names]
+    return "; ".join(dict.fromkeys(name.split(",")[0] if not on_cpu else name for name in names)) or "none"
+
+
+def summary_page(results, found, charts):
+    parts = [HEAD.format(gpu=devices(found, False), cpu=devices(found, True))]
+    parts.append(report_summary.summary_table(found, "performance/") + "\n" + report_summary.remarks(found))
+    for name, result in results:
+        if result["kind"] == "ablation":
+            where = result["device"].get("gpu") or result["device"]["cpu"]
+            parts.append(
+                f"- [What stitching brings](performance/ablation.md), {where.split(', ')[0]}: {result['fewer_memory']:.0%} fewer memory-bound "
+                f"kernels in five models than by ordinary fusion ({result['date']}, {result['commit']}).\n"
+            )
+        if result["kind"] == "gpu_epilogues":
+            parts.append(f"- [Epilogues](performance/epilogues-gpu.md): what they cost over the plain product ({result['date']}, {result['commit']}).\n")
+    lost, count = sum(len(one.lost) for one in found), sum(len(one.cases) for one in found)
+    parts.append(f"\n## Rows that lose\n\n{lost} of {count} cases, the slowest of each suite first.\n\n" + report_summary.lost_list(found))
+    parts.append("\n## Models\n\n")
+    parts += [f"![{PAGES[page][0]}](performance/{page}.svg)\n\n" for page in ("models-gpu", "models-cpu") if page in charts]
+    return "".join(parts).rstrip("\n") + "\n"
+
+
+def update_readme(path, found):
+    begin, end = README_MARKS
+    before, rest = path.read_text().split(begin, 1)
+    path.write_text(before + begin + report_summary.headline(found) + end + rest.split(end, 1)[1])
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", type=pathlib.Path)
-    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs/performance.md")
     arguments = parser.parse_args()
     files = arguments.files or sorted((ROOT / "bench/results").glob("*.json"))
+    kinds = {kind for _, of_page in PAGES.values() for kind in of_page}
     results = [(path.stem, json.loads(path.read_text())) for path in files]
-    parts = [HEAD, *(section(name, result) for name, result in results if result["kind"] in ("cpu_models", *SECTIONS))]
-    arguments.output.write_text("\n".join(parts))
+    results = [(name, result) for name, result in results if result["kind"] in kinds]
+    found = report_summary.ordered(results)
+    folder = ROOT / "docs/performance"
+    folder.mkdir(exist_ok=True)
+    charts = write_charts(folder, results, found)
+    write_pages(folder, results, charts)
+    (ROOT / "docs/performance.md").write_text(summary_page(results, found, charts))
+    update_readme(ROOT / "README.md", found)
 
 
 if __name__ == "__main__":

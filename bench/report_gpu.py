@@ -1,4 +1,4 @@
-"""The GPU's sections of docs/performance.md (report.py), and what they are made of.
+"""The GPU's sections of the pages in docs/performance (report.py), and what they are made of.
 
 usage: report_gpu.py FOLDER NAME [--commit C]: keeps what gpu.sh left in FOLDER as bench/results/NAME-*.json."""
 
