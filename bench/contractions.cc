@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "codegen/contraction.h"
-#include "ir/text.h"
+#include "codegen/product/cpu/contraction.h"
+#include "ir/text/text.h"
 #include "jit/compiler.h"
 #include "jit/library.h"
-#include "schedule/packing.h"
+#include "schedule/product/packing.h"
 
 namespace heddle {
 namespace {

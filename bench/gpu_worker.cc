@@ -19,8 +19,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "driver/model_impl.h"
-#include "driver/random_inputs.h"
+#include "driver/api/model_impl.h"
+#include "driver/verify/random_inputs.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/executor.h"
 #include "runtime/cuda/launch.h"

@@ -20,7 +20,7 @@
 #include "ir/group.h"
 #include "jit/compiler.h"
 #include "jit/library.h"
-#include "schedule/stitch.h"
+#include "schedule/region/stitch.h"
 
 namespace heddle {
 namespace {

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <vector>
 
-#include "base/beneath.h"
 #include "base/check.h"
+#include "base/file/beneath.h"
 #include "base/thread_pool.h"
 
 namespace heddle {

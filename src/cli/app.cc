@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/usage.h"
 #include "heddle/version.h"
-#include "schedule/cuda_engine.h"
+#include "schedule/product/cuda/engine.h"
 
 namespace heddle::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
 
 namespace heddle::cli {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "jit/process.h"
 
 namespace heddle::cli {

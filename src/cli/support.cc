@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "cli/npy.h"
 #include "cli/progress.h"
-#include "driver/guess.h"
+#include "driver/shapes/guess.h"
 
 namespace heddle::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/numbers.h"
+#include "codegen/text/numbers.h"
 #include "schedule/kernel_desc.h"
 #include "target/cuda_launch.h"
 

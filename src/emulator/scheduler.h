@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "emulator/block.h"
+#include "emulator/driver/module.h"
 #include "emulator/memory.h"
-#include "emulator/module.h"
 #include "emulator/random.h"
 #include "emulator/tensor_map.h"
 

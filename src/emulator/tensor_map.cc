@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "emulator/driver.h"
+#include "emulator/driver/driver.h"
 
 namespace heddle::emulator {
 namespace {

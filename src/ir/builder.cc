@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "ir/array.h"
+#include "ir/reference/array.h"
 
 namespace heddle::ir {
 namespace {

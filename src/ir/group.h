@@ -11,7 +11,7 @@ namespace heddle::ir {
 enum class GroupKind : uint8_t {
   kStitch,       // memory-bound nodes in one generated kernel
   kContraction,  // prologue + template (dot, conv, window) + epilogue
-  kAttention,    // product, elementwise, softmax, product (ir/attention.h); the anchor is the second product
+  kAttention,    // product, elementwise, softmax, product (ir/analysis/attention.h); the anchor is the second product
   kControl,      // a loop or an if, whose bodies are grouped in turn
   kReference,    // runs through the reference evaluator
 };

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/array.h"
 #include "ir/graph.h"
+#include "ir/reference/array.h"
 
 namespace heddle::ir {
 

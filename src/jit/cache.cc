@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/file/trust.h"
 #include "base/log.h"
-#include "base/trust.h"
 
 namespace heddle::jit {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/file.h"
-#include "base/file_lock.h"
+#include "base/file/file.h"
+#include "base/file/file_lock.h"
 #include "base/hash.h"
 
 namespace heddle::jit {
@@ -36,7 +36,7 @@ struct CacheInfo {
 // swept by others.
 //
 // It holds code that this process runs: nothing is read from a folder or a file that others than this user and root may
-// have written (base/trust.h).
+// have written (base/file/trust.h).
 //
 // The cache never makes a compile fail: where its folder cannot be used, find() finds nothing, store() stores nothing
 // and one warning is logged.

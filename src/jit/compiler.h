@@ -30,7 +30,7 @@ struct Recipe {
   std::vector<std::string> link_flags = {};
   std::function<void(size_t unit)> compiled = {};  // told of each unit that is compiled, on the thread that compiled it
   size_t shared = 0;       // so many units at the front are in other libraries, too: each object is cached by itself
-  bool loads_here = true;  // false: whoever runs the library completes its symbols first (src/emulator/module.h)
+  bool loads_here = true;  // false: whoever runs the library completes its symbols first (src/emulator/driver/module.h)
 };
 
 struct CompiledLibrary {

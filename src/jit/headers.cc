@@ -1,6 +1,6 @@
 #include "jit/headers.h"
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/error.h"
 
 namespace heddle::jit {

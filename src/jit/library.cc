@@ -11,7 +11,7 @@
 #include <mutex>
 
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/hash.h"
 
 namespace heddle::jit {

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
 
 extern char** environ;
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/check.h"
-#include "ir/partial_reduction.h"
+#include "ir/analysis/partial_reduction.h"
 #include "ops/expression.h"
 #include "ops/gemm_kernel.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "heddle/ops.h"
-#include "schedule/contraction.h"
+#include "schedule/product/contraction.h"
 
 namespace heddle::ops {
 

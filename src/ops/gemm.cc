@@ -12,7 +12,7 @@
 #include "jit/cuda/nvrtc.h"
 #include "ops/gemm_trial.h"
 #include "ops/launcher.h"
-#include "schedule/config_source.h"
+#include "schedule/config/config_source.h"
 #include "tune/place.h"
 
 namespace heddle::ops {

@@ -8,7 +8,7 @@
 #include "codegen/codegen.h"
 #include "heddle/ops.h"
 #include "ops/epilogue.h"
-#include "schedule/cuda_contraction.h"
+#include "schedule/product/cuda/contraction.h"
 
 namespace heddle::ops {
 
@@ -42,7 +42,7 @@ Target target_of(const CudaTarget& target);
 // most two of each tile among them, since the model errs most between clusters and parts of one tile. `family`: only of
 // this algorithm.
 std::vector<schedule::CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most,
-                                              const std::string& family = {});
+                                                const std::string& family = {});
 // All of them, those that cannot run last.
 std::vector<schedule::CudaCandidate> all_candidates(const ResolvedGemm& gemm, const CudaTarget& target);
 

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/thread_pool.h"
 #include "jit/cuda/nvrtc.h"
-#include "schedule/config_source.h"
+#include "schedule/config/config_source.h"
 
 namespace heddle::ops {
 
@@ -29,10 +29,7 @@ std::unique_ptr<runtime::CudaBuffer> zeroed(const runtime::CudaContext& context,
 
 GemmTrial::GemmTrial(const runtime::CudaContext& context, const ResolvedGemm& gemm,
                      std::vector<schedule::CudaCandidate> candidates, const Options& options)
-    : context_(context),
-      gemm_(gemm),
-      workload_(context, gemm, options.reference, options.seed),
-      timer_(context) {
+    : context_(context), gemm_(gemm), workload_(context, gemm, options.reference, options.seed), timer_(context) {
   for (schedule::CudaCandidate& candidate : candidates) candidates_.emplace_back().candidate = std::move(candidate);
   compile(options);
 }

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/divide.h"
-#include "ir/partial_reduction.h"
+#include "ir/analysis/partial_reduction.h"
 #include "tune/random_data.h"
 
 namespace heddle::ops {

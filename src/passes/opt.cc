@@ -1,6 +1,6 @@
 #include "passes/opt.h"
 
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 namespace heddle::passes {
 

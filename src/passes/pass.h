@@ -14,7 +14,7 @@ namespace heddle::passes {
 // What an f32 model is computed in. Accumulation, statistics and softmax stay f32.
 enum class Precision : uint8_t { kF32, kTf32, kF16, kBF16 };
 
-class FoldMemo;  // passes/fold.h
+class FoldMemo;  // passes/simplify/fold.h
 
 struct PassContext {
   const Target& target;

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <system_error>
 
-#include "base/file.h"
-#include "base/file_parts.h"
+#include "base/file/file.h"
+#include "base/file/file_parts.h"
 #include "base/memory.h"
 #include "base/thread_pool.h"
 #include "runtime/archive.h"

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "runtime/plan.h"
 
 namespace heddle::runtime {

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include "schedule/contraction.h"
-#include "schedule/expr.h"
+#include "schedule/expr/expr.h"
 #include "schedule/kernel_desc.h"
-#include "schedule/separate.h"
+#include "schedule/product/contraction.h"
+#include "schedule/region/separate.h"
 
 namespace heddle::schedule {
 namespace {

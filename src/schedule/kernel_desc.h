@@ -28,14 +28,14 @@ struct Operand {
   bool constant = false;  // nothing writes it while a plan runs
 };
 
-struct StitchDesc;       // schedule/stitch.h: generated loop nest over memory-bound nodes
-struct CudaStitchDesc;   // schedule/cuda_stitch.h: the same for a GPU, as sweeps of teams of threads
-struct CudaBundleDesc;   // schedule/cuda_bundle.h: several of those as one launch
-struct BundleDesc;       // schedule/bundle.h: several stitch kernels as one
-struct ContractionDesc;  // schedule/contraction.h: template + epilogue (dot, conv, window)
-struct RecurrentDesc;    // schedule/recurrent.h: all steps of a loop on a GPU
-struct AttentionDesc;    // schedule/attention.h: product, softmax, product on a GPU
-struct SeparateDesc;     // schedule/separate.h: a node with a kernel of its own (scatter, top-k)
+struct StitchDesc;       // schedule/region/stitch.h: generated loop nest over memory-bound nodes
+struct CudaStitchDesc;   // schedule/region/cuda/stitch.h: the same for a GPU, as sweeps of teams of threads
+struct CudaBundleDesc;   // schedule/region/cuda/bundle.h: several of those as one launch
+struct BundleDesc;       // schedule/region/bundle.h: several stitch kernels as one
+struct ContractionDesc;  // schedule/product/contraction.h: template + epilogue (dot, conv, window)
+struct RecurrentDesc;    // schedule/recurrence/recurrent.h: all steps of a loop on a GPU
+struct AttentionDesc;    // schedule/attention/attention.h: product, softmax, product on a GPU
+struct SeparateDesc;     // schedule/region/separate.h: a node with a kernel of its own (scatter, top-k)
 
 // Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
 // kernels, so the layers of a model share them.
@@ -55,10 +55,10 @@ struct Config {
   int64_t lanes = 0;                           // vector width of a stitch kernel
   int64_t tasks = 0;                           // into how many tasks the outer loop is cut
   // On a GPU, where micro_m and micro_n are the warps of a block along rows and columns (sm_90: micro_m warpgroups).
-  int64_t stages = 0, splits = 0;                           // of the ring in shared memory; parts of k
-  int64_t cluster_m = 0, cluster_n = 0;                     // blocks of a cluster
-  int64_t parts = 0;                                        // blocks that share a tile's k: gemm_sm90_parts.h
-  bool ping_pong = false, swapped = false, stream = false;  // tile/kernel/cuda/gemm_sm90.h
+  int64_t stages = 0, splits = 0;        // of the ring in shared memory; parts of k
+  int64_t cluster_m = 0, cluster_n = 0;  // blocks of a cluster
+  int64_t parts = 0;                     // blocks that share a tile's k: tile/kernel/cuda/gemm/sm90_cluster_splitk.h
+  bool ping_pong = false, swapped = false, stream = false;  // tile/kernel/cuda/gemm/sm90.h
   std::string algorithm;  // "gemm", "gemv", "direct", "winograd", "sm90", "sm80", "simt", ...
   std::string reason;     // why the cost model chose this, with its numbers
 };
@@ -93,7 +93,7 @@ struct ScheduledGroup {
   std::vector<Boundary> boundaries;  // inside a stitch group
 };
 
-class ConfigSource;  // schedule/config_source.h
+class ConfigSource;  // schedule/config/config_source.h
 
 // Contractions take the configuration that `configs` answers with; null: the cost model's. Throws kUnsupportedOperator
 // when the group cannot be compiled for the target; the driver then runs it by reference.

@@ -1,8 +1,8 @@
 #include "base/check.h"
-#include "schedule/attention.h"
-#include "schedule/contraction.h"
+#include "schedule/attention/attention.h"
 #include "schedule/kernel_desc.h"
-#include "schedule/stitch.h"
+#include "schedule/product/contraction.h"
+#include "schedule/region/stitch.h"
 
 namespace heddle::schedule {
 

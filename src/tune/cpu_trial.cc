@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "codegen/codegen.h"
 #include "jit/compiler.h"
-#include "schedule/packing.h"
+#include "schedule/product/packing.h"
 #include "tune/random_data.h"
 
 namespace heddle::tune {

@@ -10,9 +10,9 @@
 #include <system_error>
 
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
+#include "base/file/trust.h"
 #include "base/log.h"
-#include "base/trust.h"
 #include "tune/sqlite_session.h"
 
 namespace heddle::tune {

@@ -27,9 +27,9 @@ struct Record {
 // Winners of the tuner in one SQLite file that all processes of a user share.
 //
 // No function throws: where the file cannot be read there are no records, where it cannot be written nothing is kept,
-// and note() says why. That goes for a file, too, that others than this user and root may have written (base/trust.h).
-// A damaged file is renamed (note() says how) and a new one begun. Writers of several processes and threads wait for
-// each other up to some seconds.
+// and note() says why. That goes for a file, too, that others than this user and root may have written
+// (base/file/trust.h). A damaged file is renamed (note() says how) and a new one begun. Writers of several processes
+// and threads wait for each other up to some seconds.
 class Database {
  public:
   // The file is opened when it is first needed, and made when the first record is stored.

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/check.h"
-#include "base/file_parts.h"
+#include "base/file/file_parts.h"
 #include "zoo/onnx_fields.h"
 
 namespace heddle::zoo {

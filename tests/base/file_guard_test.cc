@@ -12,9 +12,9 @@
 #include <string>
 #include <thread>
 
-#include "base/file.h"
-#include "base/file_lock.h"
-#include "base/trust.h"
+#include "base/file/file.h"
+#include "base/file/file_lock.h"
+#include "base/file/trust.h"
 #include "tests/error_of.h"
 
 namespace heddle {

@@ -1,4 +1,4 @@
-#include "base/file.h"
+#include "base/file/file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/file_parts.h"
+#include "base/file/file_parts.h"
 #include "base/hash.h"
 #include "heddle/error.h"
 

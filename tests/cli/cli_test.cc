@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "../driver/models.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "cli/npy.h"
 #include "command.h"
 #include "heddle/error.h"

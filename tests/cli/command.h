@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/file.h"
+#include "base/file/file.h"
 
 namespace heddle::cli {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "../driver/models.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "runtime/plan_io.h"
 
 namespace heddle::cli {

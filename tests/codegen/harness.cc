@@ -9,8 +9,8 @@
 #include <memory>
 #include <random>
 
-#include "ir/eval.h"
-#include "ir/text.h"
+#include "ir/reference/eval.h"
+#include "ir/text/text.h"
 #include "jit/compiler.h"
 #include "jit/library.h"
 

@@ -1,4 +1,4 @@
-#include "codegen/naming.h"
+#include "codegen/text/naming.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "codegen/numbers.h"
+#include "codegen/text/numbers.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include "codegen/codegen.h"
 #include "harness.h"
-#include "schedule/stitch.h"
+#include "schedule/region/stitch.h"
 
 namespace heddle::testing {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "harness.h"
-#include "schedule/stitch.h"
+#include "schedule/region/stitch.h"
 
 namespace heddle::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "codegen/codegen.h"
-#include "schedule/contraction_builder.h"
+#include "schedule/product/contraction_builder.h"
 #include "testing.h"
 #include "tests/codegen/harness.h"
 

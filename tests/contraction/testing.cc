@@ -5,13 +5,13 @@
 #include <random>
 
 #include "base/check.h"
-#include "codegen/contraction.h"
-#include "ir/eval.h"
+#include "codegen/product/cpu/contraction.h"
+#include "ir/reference/eval.h"
 #include "ir/rewrite.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "jit/compiler.h"
 #include "jit/library.h"
-#include "schedule/packing.h"
+#include "schedule/product/packing.h"
 #include "tests/codegen/harness.h"
 
 namespace heddle::testing {

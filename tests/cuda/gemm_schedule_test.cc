@@ -6,8 +6,8 @@
 #include <random>
 
 #include "heddle/error.h"
-#include "schedule/cuda_gemm.h"
-#include "schedule/cuda_gemm_parts.h"
+#include "schedule/product/cuda/gemm.h"
+#include "schedule/product/cuda/gemm_cluster_splitk.h"
 
 namespace heddle::schedule {
 namespace {

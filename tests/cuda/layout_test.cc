@@ -139,8 +139,8 @@ TEST(StreamK, EveryKTileIsCountedOnce) {
   }
 }
 
-// The way of an accumulator through shared memory, as gemm_store.h computes it: the element that the copy engine finds
-// at (row, column) of the box is the one that the instruction's layout puts there.
+// The way of an accumulator through shared memory, as tile/kernel/cuda/gemm/store.h computes it: the element that the
+// copy engine finds at (row, column) of the box is the one that the instruction's layout puts there.
 TEST(Staging, StoredMatricesLandWhereTheCopyEngineReads) {
   constexpr int kBytes = 128, kColumns = 64;
   std::vector<int> shared(kGemmStagingBytes / 2, -1);

@@ -11,14 +11,14 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/thread_pool.h"
-#include "driver/compile.h"
-#include "driver/kernel_set.h"
+#include "driver/compile/compile.h"
+#include "driver/compile/kernel_set.h"
 #include "heddle/error.h"
 #include "jit/headers.h"
 #include "ops/gemm_kernel.h"
-#include "schedule/config_source.h"
+#include "schedule/config/config_source.h"
 #include "tests/machine_code.h"
 #include "zoo/zoo.h"
 

@@ -5,8 +5,8 @@
 #include <set>
 #include <tuple>
 
-#include "base/file.h"
-#include "codegen/cuda_tile.h"
+#include "base/file/file.h"
+#include "codegen/product/cuda/tile.h"
 #include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/epilogue.h"

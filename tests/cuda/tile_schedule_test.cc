@@ -6,7 +6,7 @@
 #include <random>
 
 #include "heddle/error.h"
-#include "schedule/cuda_tile.h"
+#include "schedule/product/cuda/tile.h"
 
 namespace heddle::schedule {
 namespace {

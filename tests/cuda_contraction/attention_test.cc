@@ -1,5 +1,5 @@
 // Attention as one kernel on the emulated GPU: sizes that fill no tile, layouts, masks.
-#include "schedule/attention.h"
+#include "schedule/attention/attention.h"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <random>
 
-#include "codegen/kernel_name.h"
-#include "schedule/config_source.h"
-#include "schedule/cuda_contraction.h"
+#include "codegen/text/kernel_name.h"
+#include "schedule/config/config_source.h"
+#include "schedule/product/cuda/contraction.h"
 #include "testing.h"
 #include "tests/codegen/harness.h"
 #include "tests/contraction/testing.h"

@@ -1,4 +1,5 @@
-// Reductions of neighbours in the epilogues of products: the first of two steps (passes/partial_reductions.h).
+// Reductions of neighbours in the epilogues of products: the first of two steps
+// (passes/contraction/epilogue_reductions.h).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -9,13 +9,13 @@
 #include <random>
 
 #include "base/check.h"
-#include "ir/eval.h"
-#include "ir/text.h"
+#include "ir/reference/eval.h"
+#include "ir/text/text.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/launch.h"
-#include "schedule/config_source.h"
-#include "schedule/contraction.h"
-#include "schedule/packing.h"
+#include "schedule/config/config_source.h"
+#include "schedule/product/contraction.h"
+#include "schedule/product/packing.h"
 #include "tests/codegen/harness.h"
 #include "tests/contraction/testing.h"
 #include "tests/machine_code.h"

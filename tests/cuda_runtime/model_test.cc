@@ -11,11 +11,11 @@
 #include <span>
 #include <thread>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "cuda_plans.h"
-#include "driver/compile.h"
-#include "driver/model_impl.h"
-#include "driver/verify.h"
+#include "driver/api/model_impl.h"
+#include "driver/compile/compile.h"
+#include "driver/verify/verify.h"
 #include "heddle/c_api.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/launch.h"

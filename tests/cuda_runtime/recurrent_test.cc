@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "cuda_plans.h"
-#include "driver/compile.h"
-#include "driver/verify.h"
+#include "driver/compile/compile.h"
+#include "driver/verify/verify.h"
 #include "zoo/graph_builder.h"
 #include "zoo/zoo.h"
 

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/error.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "jit/cuda/nvrtc.h"
 #include "machine.h"
 #include "tests/machine_code.h"

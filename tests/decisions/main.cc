@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <functional>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/hash.h"
-#include "driver/import.h"
+#include "driver/shapes/import.h"
 #include "heddle/error.h"
 #include "tests/decisions/dump.h"
 #include "tests/fuzz/graph_generator.h"

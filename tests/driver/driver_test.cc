@@ -14,14 +14,14 @@
 #include <random>
 #include <thread>
 
-#include "base/file.h"
-#include "driver/collapse.h"
-#include "driver/compile.h"
-#include "driver/model_impl.h"
-#include "driver/random_inputs.h"
-#include "driver/reference.h"
-#include "driver/svg.h"
-#include "driver/verify.h"
+#include "base/file/file.h"
+#include "driver/api/model_impl.h"
+#include "driver/compile/collapse.h"
+#include "driver/compile/compile.h"
+#include "driver/report/svg.h"
+#include "driver/verify/random_inputs.h"
+#include "driver/verify/reference.h"
+#include "driver/verify/verify.h"
 #include "heddle/c_api.h"
 #include "heddle/model.h"
 #include "jit/cache.h"

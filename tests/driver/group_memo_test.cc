@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
-#include "driver/group_kernels.h"
-#include "driver/number_table.h"
-#include "driver/plan_builder.h"
+#include "driver/compile/group_kernels.h"
+#include "driver/compile/number_table.h"
+#include "driver/compile/plan_builder.h"
 
 namespace heddle::driver {
 namespace {

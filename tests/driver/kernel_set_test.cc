@@ -1,4 +1,4 @@
-#include "driver/kernel_set.h"
+#include "driver/compile/kernel_set.h"
 
 #include <gtest/gtest.h>
 
@@ -66,7 +66,7 @@ TEST(KernelSet, TheMostExpensiveIsAloneAgainstAllOthers) {
 TEST(KernelSet, ATemplateCostsMoreThanItsText) {
   KernelSet kernels;
   codegen::KernelSource product;
-  static_cast<codegen::KernelText&>(product) = text_of("product", 100, "tile/kernel/cuda/gemm_sm90.h");
+  static_cast<codegen::KernelText&>(product) = text_of("product", 100, "tile/kernel/cuda/gemm/sm90.h");
   kernels.add(product);
   for (int i = 0; i < 5; ++i) kernels.add(source_of("kernel_" + std::to_string(i), 1000));
   const auto units = kernels.units({1, 1});

@@ -6,8 +6,8 @@
 #include <exception>
 #include <functional>
 
-#include "base/file.h"
-#include "driver/compile.h"
+#include "base/file/file.h"
+#include "driver/compile/compile.h"
 #include "heddle/model.h"
 #include "tests/error_of.h"
 

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <protozero/pbf_writer.hpp>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/model.h"
 #include "tests/error_of.h"
 #include "tests/frontend/model_bytes.h"

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/file.h"
-#include "driver/model_impl.h"
+#include "base/file/file.h"
+#include "driver/api/model_impl.h"
 #include "heddle/model.h"
 #include "jit/cache.h"
 #include "models.h"

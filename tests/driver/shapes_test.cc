@@ -8,11 +8,11 @@
 #include <random>
 #include <thread>
 
-#include "base/file.h"
-#include "driver/model_impl.h"
-#include "driver/ranges.h"
+#include "base/file/file.h"
+#include "driver/api/model_impl.h"
+#include "driver/shapes/ranges.h"
 #include "heddle/model.h"
-#include "ir/array.h"
+#include "ir/reference/array.h"
 #include "tests/error_of.h"
 #include "tests/frontend/model_bytes.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
 #include "runtime/cuda/device.h"

@@ -1,4 +1,4 @@
-#include "frontend/onnx/extents.h"
+#include "frontend/onnx/extents/extents.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

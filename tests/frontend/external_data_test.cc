@@ -1,4 +1,4 @@
-#include "frontend/onnx/external_data.h"
+#include "frontend/onnx/reader/external_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "tests/error_of.h"
 #include "wire_writer.h"
 

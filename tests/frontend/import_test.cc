@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <fstream>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "wire_writer.h"
 
 namespace heddle::onnx::testing {

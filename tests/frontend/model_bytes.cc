@@ -3,7 +3,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "base/check.h"
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 
 namespace heddle::onnx {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "frontend/onnx/importer.h"
 #include "heddle/tensor.h"
-#include "ir/array.h"
+#include "ir/reference/array.h"
 
 // Small ONNX models made in memory.
 namespace heddle::onnx {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "frontend/onnx/importer.h"
-#include "ir/array.h"
-#include "ir/eval.h"
+#include "ir/reference/array.h"
+#include "ir/reference/eval.h"
 
 // Builds small ONNX models byte by byte, wrong ones too.
 namespace heddle::onnx::testing {

@@ -6,13 +6,13 @@
 #include <set>
 #include <stdexcept>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/error.h"
-#include "tests/fuzz/campaign.h"
-#include "tests/fuzz/mend.h"
-#include "tests/fuzz/onnx_edits.h"
-#include "tests/fuzz/plan_editor.h"
-#include "tests/fuzz/text_mutator.h"
+#include "tests/fuzz/attack/campaign.h"
+#include "tests/fuzz/hostile/mend.h"
+#include "tests/fuzz/hostile/onnx_edits.h"
+#include "tests/fuzz/hostile/plan_editor.h"
+#include "tests/fuzz/hostile/text_mutator.h"
 
 namespace heddle::fuzz {
 namespace {

@@ -6,13 +6,13 @@
 #include <map>
 #include <set>
 
-#include "ir/eval.h"
-#include "ir/text.h"
-#include "ir/tolerance.h"
+#include "ir/analysis/tolerance.h"
+#include "ir/reference/eval.h"
+#include "ir/text/text.h"
+#include "tests/fuzz/attack/isolation.h"
 #include "tests/fuzz/graph_generator.h"
-#include "tests/fuzz/isolation.h"
-#include "tests/fuzz/model_mutator.h"
-#include "tests/fuzz/noise.h"
+#include "tests/fuzz/hostile/model_mutator.h"
+#include "tests/fuzz/hostile/noise.h"
 #include "tests/fuzz/reducer.h"
 
 namespace heddle::fuzz {

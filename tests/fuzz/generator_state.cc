@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 #include "ir/rewrite.h"
 
 namespace heddle::fuzz {

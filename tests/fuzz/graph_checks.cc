@@ -5,13 +5,13 @@
 #include <cmath>
 #include <optional>
 
-#include "ir/eval.h"
-#include "ir/text.h"
-#include "ir/tolerance.h"
+#include "ir/analysis/tolerance.h"
+#include "ir/reference/eval.h"
+#include "ir/text/text.h"
 #include "ir/verify.h"
 #include "passes/pass.h"
 #include "target/target.h"
-#include "tests/fuzz/plan_set.h"
+#include "tests/fuzz/hostile/plan_set.h"
 
 namespace heddle::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "passes/fusion/fusion.h"
 #include "tests/fuzz/graph_generator.h"
-#include "tests/fuzz/noise.h"
+#include "tests/fuzz/hostile/noise.h"
 
 namespace heddle::fuzz {
 

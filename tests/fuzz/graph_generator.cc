@@ -7,7 +7,7 @@
 #include <map>
 
 #include "ir/builder.h"
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 #include "tests/fuzz/generator_state.h"
 
 namespace heddle::fuzz {

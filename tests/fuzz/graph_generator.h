@@ -3,8 +3,8 @@
 #include <set>
 #include <vector>
 
-#include "ir/array.h"
 #include "ir/graph.h"
+#include "ir/reference/array.h"
 
 namespace heddle::fuzz {
 

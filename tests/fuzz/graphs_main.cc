@@ -5,14 +5,14 @@
 #include <chrono>
 #include <sstream>
 
-#include "driver/options.h"
+#include "driver/compile/options.h"
 #include "heddle/error.h"
-#include "ir/text.h"
+#include "ir/text/text.h"
 #include "passes/pass.h"
 #include "target/target.h"
+#include "tests/fuzz/attack/isolation.h"
 #include "tests/fuzz/graph_checks.h"
 #include "tests/fuzz/graph_generator.h"
-#include "tests/fuzz/isolation.h"
 #include "tests/fuzz/reducer.h"
 
 namespace heddle::fuzz {

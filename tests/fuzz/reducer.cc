@@ -8,7 +8,7 @@
 #include <set>
 
 #include "heddle/error.h"
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 
 namespace heddle::fuzz {
 namespace {

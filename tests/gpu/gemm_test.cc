@@ -6,9 +6,9 @@
 #include <functional>
 #include <ostream>
 
-#include "driver/cuda/gemm_bench.h"
+#include "driver/tune/gemm_bench.h"
 #include "heddle/error.h"
-#include "schedule/config_source.h"
+#include "schedule/config/config_source.h"
 #include "target/cuda_driver.h"
 
 namespace heddle::driver {
@@ -118,24 +118,20 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{96, 80, 64, kF16, kF16, "", true, true, 1, 3},
                     Case{256, 128, 192, kF16, kF16, "", true, true, 5},
                     Case{60, 31, 50, kF16, kF16, "", false, true, 3}));
-INSTANTIATE_TEST_SUITE_P(Epilogues, GemmOnGpu,
-                         testing::Values(Case{512, 384, 640, kF16, kF16, "relu(x + bias)"},
-                                         Case{300, 250, 64, kF16, kF16, "gelu(x + bias + residual)"},
-                                         Case{512, 384, 640, kF16, kF16, "gelu(x + bias)"},
-                                         Case{264, 456, 128, kBF16, kBF16, "gelu(x + bias)"},
-                                         Case{264, 96, 768, kF16, kF16, "gelu(x + bias)"},
-                                         Case{160, 136, 768, kF16, kF16, "gelu(x + bias + residual)"},
-                                         Case{264, 456, 128, kF16, kF16, "softplus(x + bias)"},
-                                         Case{264, 456, 128, kBF16, kBF16, "softplus(x + bias)"},
-                                         Case{512, 384, 640, kF16, kF16, "gelu(x + bias + residual)"},
-                                         Case{512, 384, 640, kBF16, kBF16, "silu(x + bias)"},
-                                         Case{99, 55, 70, kF16, kF16, "hardswish(x + row_bias)"},
-                                         Case{16, 2048, 2048, kF16, kF16, "softplus(x + bias + residual)"},
-                                         Case{64, 64, 0, kF16, kF16, "tanh(x + bias)"},
-                                         Case{512, 384, 640, kF16, kF32, "sigmoid(x * 0.25)"},
-                                         Case{512, 384, 640, DType::kI8, kF16, "relu(x * 0.001)"},
-                                         Case{16, 2048, 2048, DType::kI8, kBF16, "x * 0.001 + bias"},
-                                         Case{64, 48, 80, kF16, kF16, "x + bias + residual", true, true, 3}));
+INSTANTIATE_TEST_SUITE_P(
+    Epilogues, GemmOnGpu,
+    testing::Values(
+        Case{512, 384, 640, kF16, kF16, "relu(x + bias)"}, Case{300, 250, 64, kF16, kF16, "gelu(x + bias + residual)"},
+        Case{512, 384, 640, kF16, kF16, "gelu(x + bias)"}, Case{264, 456, 128, kBF16, kBF16, "gelu(x + bias)"},
+        Case{264, 96, 768, kF16, kF16, "gelu(x + bias)"}, Case{160, 136, 768, kF16, kF16, "gelu(x + bias + residual)"},
+        Case{264, 456, 128, kF16, kF16, "softplus(x + bias)"}, Case{264, 456, 128, kBF16, kBF16, "softplus(x + bias)"},
+        Case{512, 384, 640, kF16, kF16, "gelu(x + bias + residual)"},
+        Case{512, 384, 640, kBF16, kBF16, "silu(x + bias)"}, Case{99, 55, 70, kF16, kF16, "hardswish(x + row_bias)"},
+        Case{16, 2048, 2048, kF16, kF16, "softplus(x + bias + residual)"},
+        Case{64, 64, 0, kF16, kF16, "tanh(x + bias)"}, Case{512, 384, 640, kF16, kF32, "sigmoid(x * 0.25)"},
+        Case{512, 384, 640, DType::kI8, kF16, "relu(x * 0.001)"},
+        Case{16, 2048, 2048, DType::kI8, kBF16, "x * 0.001 + bias"},
+        Case{64, 48, 80, kF16, kF16, "x + bias + residual", true, true, 3}));
 
 // Rows that do not begin at multiples of 16 bytes, of the operands and of D.
 INSTANTIATE_TEST_SUITE_P(Unaligned, GemmOnGpu,

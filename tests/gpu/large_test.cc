@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/model.h"
 #include "heddle/ops.h"
 #include "runtime/cuda/device.h"

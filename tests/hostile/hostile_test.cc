@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "corpus.h"
 

@@ -3,7 +3,7 @@
 #include <random>
 
 #include "base/check.h"
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 
 namespace heddle::ir {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 
 #include <cmath>
 

@@ -1,11 +1,11 @@
-#include "ir/sensitivity.h"
+#include "ir/analysis/sensitivity.h"
 
 #include <cmath>
 #include <random>
 
+#include "ir/analysis/tolerance.h"
 #include "ir/builder.h"
-#include "ir/eval.h"
-#include "ir/tolerance.h"
+#include "ir/reference/eval.h"
 #include "tests/ir/testing.h"
 
 namespace heddle::ir::testing {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/array.h"
-#include "ir/eval.h"
 #include "ir/graph.h"
+#include "ir/reference/array.h"
+#include "ir/reference/eval.h"
 
 namespace heddle::ir::testing {
 

@@ -1,4 +1,4 @@
-#include "ir/text.h"
+#include "ir/text/text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <random>
 
 #include "heddle/error.h"
-#include "ir/scalar.h"
+#include "ir/reference/scalar.h"
 
 namespace heddle::ir {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/tolerance.h"
+#include "ir/analysis/tolerance.h"
 
 #include <cmath>
 #include <limits>

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ir/builder.h"
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 
 namespace heddle::ir {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "jit/compiler.h"
 #include "jit/library.h"
 

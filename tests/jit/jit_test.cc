@@ -12,7 +12,7 @@
 #include <random>
 #include <thread>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/log.h"
 #include "heddle/error.h"
 #include "jit/cache.h"

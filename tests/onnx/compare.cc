@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "ir/array.h"
+#include "ir/reference/array.h"
 
 namespace heddle::node_tests {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "compare.h"
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 
 namespace heddle::node_tests {
 namespace {

@@ -1,8 +1,8 @@
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "driver/plan_builder.h"
-#include "driver/reference.h"
+#include "driver/compile/plan_builder.h"
+#include "driver/verify/reference.h"
 #include "passes/pass.h"
 #include "run_case.h"
 #include "runtime/cuda/device.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/ops.h"
 
 namespace {

@@ -1,12 +1,11 @@
-#include "passes/dense.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 #include <random>
 
-#include "ir/scalar.h"
+#include "ir/reference/scalar.h"
+#include "passes/simplify/constant_kernels.h"
 
 namespace heddle::passes {
 namespace {

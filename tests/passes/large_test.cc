@@ -4,7 +4,7 @@
 #include "ir/builder.h"
 #include "pass_test_util.h"
 #include "passes/fusion/fusion.h"
-#include "passes/split_concats.h"
+#include "passes/layout/split_concats.h"
 
 namespace heddle::passes {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/eval.h"
 #include "ir/group.h"
-#include "ir/text.h"
+#include "ir/reference/eval.h"
+#include "ir/text/text.h"
 #include "passes/pass.h"
 
 namespace heddle::passes {

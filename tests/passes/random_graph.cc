@@ -4,7 +4,7 @@
 #include <random>
 
 #include "ir/builder.h"
-#include "ir/scalar.h"
+#include "ir/reference/scalar.h"
 
 namespace heddle::passes {
 namespace {

@@ -5,7 +5,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/error.h"
 #include "plans.h"
 #include "runtime/cpu_executor.h"

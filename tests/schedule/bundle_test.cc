@@ -1,4 +1,4 @@
-#include "schedule/bundle.h"
+#include "schedule/region/bundle.h"
 
 #include <gtest/gtest.h>
 

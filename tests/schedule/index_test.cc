@@ -1,4 +1,4 @@
-#include "schedule/index.h"
+#include "schedule/expr/index.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "schedule/stitch.h"
+#include "schedule/region/stitch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "ir/builder.h"
-#include "schedule/cuda_gang.h"
+#include "schedule/region/cuda/cta_group.h"
 #include "tests/codegen/harness.h"
 
 namespace heddle::schedule {

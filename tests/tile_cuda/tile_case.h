@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/cuda_tile.h"
+#include "codegen/product/cuda/tile.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/epilogue.h"
 #include "runtime/cuda/device.h"

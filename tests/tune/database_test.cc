@@ -9,7 +9,7 @@
 #include <fstream>
 #include <thread>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/log.h"
 
 namespace heddle::tune {

@@ -1,4 +1,4 @@
-#include "driver/tune_model.h"
+#include "driver/tune/tune_model.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,11 @@
 #include <set>
 
 #include "../driver/models.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/log.h"
-#include "driver/compile.h"
-#include "driver/model_impl.h"
-#include "driver/random_inputs.h"
+#include "driver/api/model_impl.h"
+#include "driver/compile/compile.h"
+#include "driver/verify/random_inputs.h"
 #include "jit/cache.h"
 
 namespace heddle::driver {

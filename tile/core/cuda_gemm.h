@@ -106,7 +106,8 @@ struct GemmRepackArgs {
 };
 inline constexpr int kGemmRepackThreads = 256, kGemmRepackChunks = 4;  // of a block; of a thread
 
-// Copies of the rows of an operand, one for each class of the other one's rows (class_copies.h). In bytes.
+// Copies of the rows of an operand, one for each class of the other one's rows
+// (tile/kernel/cuda/operand/misaligned_copies.h). In bytes.
 struct GemmClassCopiesArgs {
   const void* from;
   void* to;                       // [class][row][chunk]
@@ -187,8 +188,8 @@ TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, 
   return 1024 + ring + staging + stages * 16 + 16;
 }
 
-// Of f32 in two parts (gemm_sm90_split.h): the low parts of B; of each stage a barrier and a word for each warp that
-// takes numbers apart.
+// Of f32 in two parts (tile/kernel/cuda/gemm/sm90_3xtf32.h): the low parts of B; of each stage a barrier and a word for
+// each warp that takes numbers apart.
 inline constexpr int kGemmSplitWarps = 4;
 TILE_HD constexpr int gemm_split_bytes(int tile_n, int stages) {
   return stages * (gemm_operand_bytes(tile_n, true) + 8 + 4 * kGemmSplitWarps) + 16;
@@ -197,11 +198,12 @@ TILE_HD constexpr int gemm_split_bytes(int tile_n, int stages) {
 struct Range {
   int32_t first, last;  // without last
 };
-// Arguments of gemm_sm90_parts.h. Part p of k has k_each k-tiles, the first k_more have one more.
+// Arguments of tile/kernel/cuda/gemm/sm90_cluster_splitk.h. Part p of k has k_each k-tiles, the first k_more have one
+// more.
 struct GemmPartsArgs {
   int32_t m, n;
   int32_t k_each, k_more;
-  int32_t splits;          // parts of k beyond the cluster
+  int32_t splits;  // parts of k beyond the cluster
   int32_t unused;
   void* partial;           // kPartial: as GemmArgs has it
   int64_t p_row, p_batch;  // strides in elements
@@ -210,8 +212,8 @@ struct GemmPartsArgs {
 };
 static_assert(sizeof(GemmPartsArgs) == 64);
 
-// Where the blocks of a cluster share a tile's k (gemm_sm90_parts.h), each adds up and finishes this many of the tile's
-// rows in D.
+// Where the blocks of a cluster share a tile's k (tile/kernel/cuda/gemm/sm90_cluster_splitk.h), each adds up and
+// finishes this many of the tile's rows in D.
 TILE_HD constexpr int gemm_parts_slice(int rows, int parts) {
   return (rows + parts - 1) / parts;
 }
@@ -236,8 +238,8 @@ TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_m
   return 1024 + gemm_parts_ring_bytes(tile_m, tile_n, a_k_major, b_k_major, stages, parts, swapped, split) +
          (parts > 1 ? sums : 0) + stages * (split ? 48 : 16) + 8;
 }
-// gemm_lines.h. A line of a stage: 128 bytes of k for each warp along k, and 16 more for where it begins. Odd multiples
-// of 16 bytes, so that eight lines meet no bank twice.
+// tile/kernel/cuda/gemm/unaligned.h. A line of a stage: 128 bytes of k for each warp along k, and 16 more for where it
+// begins. Odd multiples of 16 bytes, so that eight lines meet no bank twice.
 TILE_HD constexpr int gemm_lines_pitch(int warps_k) {
   return warps_k * kGemmRowBytes + 16;
 }

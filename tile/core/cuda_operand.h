@@ -26,7 +26,7 @@ struct GemmImageArgs {
 };
 static_assert(sizeof(GemmImageArgs) == 112);
 
-// The windows of a convolution for gemm_sm90_windows.h: (width, height) each.
+// The windows of a convolution for tile/kernel/cuda/gemm/sm90_im2col.h: (width, height) each.
 struct GemmWindowsArgs {
   int32_t out[2];    // windows of an image
   int32_t first[2];  // where the first window begins: -padding

@@ -19,8 +19,8 @@ struct WindowArgs {
 };
 static_assert(sizeof(WindowArgs) == 120);
 
-// The same for windows of two dimensions without dilation whose size the kernel knows (slide.h). Pointers and distances
-// as above; all else counts fewer than 2^31.
+// The same for windows of two dimensions without dilation whose size the kernel knows
+// (tile/kernel/cuda/window/register_tiled.h). Pointers and distances as above; all else counts fewer than 2^31.
 struct SlideArgs {
   const void* x;
   const void* filters;

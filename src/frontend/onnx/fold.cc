@@ -4,7 +4,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "ir/eval.h"
+#include "ir/reference/eval.h"
 
 namespace heddle::onnx {
 namespace {

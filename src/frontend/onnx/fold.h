@@ -3,9 +3,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frontend/onnx/budget.h"
-#include "ir/array.h"
+#include "frontend/onnx/reader/budget.h"
 #include "ir/graph.h"
+#include "ir/reference/array.h"
 
 namespace heddle::onnx {
 

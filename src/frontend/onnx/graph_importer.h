@@ -8,12 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "frontend/onnx/budget.h"
-#include "frontend/onnx/extents.h"
+#include "frontend/onnx/extents/extents.h"
 #include "frontend/onnx/fold.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/node_context.h"
-#include "frontend/onnx/tensor_data.h"
+#include "frontend/onnx/reader/budget.h"
+#include "frontend/onnx/reader/tensor_data.h"
 
 namespace heddle::onnx {
 

@@ -4,10 +4,10 @@
 #include <optional>
 #include <unordered_set>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "base/memory.h"
 #include "base/near_miss.h"
-#include "frontend/onnx/extent_search.h"
+#include "frontend/onnx/extents/extent_search.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/op_registry.h"
 

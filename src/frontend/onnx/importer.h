@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/onnx/external_data.h"
+#include "frontend/onnx/reader/external_data.h"
 #include "heddle/error.h"
 #include "heddle/model.h"
 #include "heddle/tensor.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/graph_importer.h"
-#include "ir/array.h"
+#include "ir/reference/array.h"
 
 namespace heddle::onnx {
 namespace {

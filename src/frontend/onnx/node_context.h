@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "frontend/onnx/proto.h"
-#include "frontend/onnx/tensor_data.h"
+#include "frontend/onnx/reader/proto.h"
+#include "frontend/onnx/reader/tensor_data.h"
 #include "frontend/onnx/value.h"
 #include "ir/builder.h"
 

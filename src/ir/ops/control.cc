@@ -1,8 +1,8 @@
 #include <algorithm>
 
-#include "ir/eval.h"
 #include "ir/ops/families.h"
 #include "ir/ops/rules.h"
+#include "ir/reference/eval.h"
 
 namespace heddle::ir {
 namespace {

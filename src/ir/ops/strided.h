@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "ir/array.h"
 #include "ir/ops/parallel.h"
+#include "ir/reference/array.h"
 
 namespace heddle::ir {
 

@@ -1,4 +1,4 @@
-#include "ir/attention.h"
+#include "ir/analysis/attention.h"
 
 #include <algorithm>
 #include <queue>

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
-#include "ir/partial_reduction.h"
+#include "ir/analysis/partial_reduction.h"
 #include "passes/fusion/context.h"
 
 namespace heddle::passes {

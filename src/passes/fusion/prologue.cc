@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "passes/fusion/context.h"
-#include "passes/view.h"
+#include "passes/rewrite/view.h"
 
 namespace heddle::passes {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/file.h"
+#include "base/file/file.h"
 #include "target/cuda_occupancy.h"
 
 namespace heddle::runtime {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/file.h"
-#include "driver/import.h"
+#include "base/file/file.h"
+#include "driver/shapes/import.h"
 #include "tests/decisions/dump.h"
 
 namespace heddle::decisions {

@@ -8,14 +8,14 @@
 #include <limits>
 #include <thread>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "heddle/ops.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/gemm_kernel.h"
 #include "ops/gemm_workload.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
-#include "schedule/config_source.h"
+#include "schedule/config/config_source.h"
 #include "tests/error_of.h"
 #include "tune/place.h"
 #include "tune/random_data.h"

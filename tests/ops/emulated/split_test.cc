@@ -7,12 +7,12 @@
 #include <limits>
 #include <random>
 
-#include "base/file.h"
+#include "base/file/file.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/gemm_kernel.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
-#include "schedule/config_source.h"
+#include "schedule/config/config_source.h"
 
 namespace heddle::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Tuning a model for a GPU, on the emulator: the winners mean nothing, but everything on the way does.
-#include "driver/tune_model.h"
+#include "driver/tune/tune_model.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "../../driver/models.h"
-#include "base/file.h"
-#include "driver/compile.h"
+#include "base/file/file.h"
+#include "driver/compile/compile.h"
 
 namespace heddle::driver {
 namespace {

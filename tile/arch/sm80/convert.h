@@ -9,7 +9,7 @@ namespace heddle::tile::cuda {
 struct tf32 {
   float value;
 };
-// f32 that tensor cores multiply as two numbers of tf32 (tile/kernel/cuda/split.h).
+// f32 that tensor cores multiply as two numbers of tf32 (tile/kernel/cuda/operand/split_tf32.h).
 struct tf32x2 {
   float value;
 };

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {

@@ -1,7 +1,7 @@
 #include <array>
 #include <cmath>
 
-#include "frontend/onnx/attention_parts.h"
+#include "frontend/onnx/lowering/attention_parts.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <array>
 
-#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/lowering/op_helpers.h"
+#include "frontend/onnx/lowering/window.h"
 #include "frontend/onnx/op_registry.h"
-#include "frontend/onnx/window.h"
 
 namespace heddle::onnx {
 namespace {

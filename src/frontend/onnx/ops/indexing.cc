@@ -3,9 +3,9 @@
 #include <map>
 #include <numeric>
 
-#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
-#include "ir/array.h"
+#include "ir/reference/array.h"
 
 namespace heddle::onnx {
 namespace {

@@ -1,9 +1,9 @@
 #include <array>
 #include <cmath>
 
+#include "frontend/onnx/lowering/step_loop.h"
 #include "frontend/onnx/node_context.h"
 #include "frontend/onnx/op_registry.h"
-#include "frontend/onnx/step_loop.h"
 
 namespace heddle::onnx {
 namespace {

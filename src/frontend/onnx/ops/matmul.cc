@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {

@@ -2,7 +2,7 @@
 #include <array>
 #include <cmath>
 
-#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {

@@ -2,9 +2,9 @@
 #include <array>
 #include <cmath>
 
-#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
-#include "ir/array.h"
+#include "ir/reference/array.h"
 
 // Operators that read an image at coordinates that are computed from data.
 namespace heddle::onnx {

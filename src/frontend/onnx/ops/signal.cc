@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/node_context.h"
-#include "frontend/onnx/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
 
 namespace heddle::onnx {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "frontend/onnx/narrow_cast.h"
-#include "frontend/onnx/op_helpers.h"
+#include "frontend/onnx/lowering/narrow_cast.h"
+#include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
-#include "ir/array.h"
+#include "ir/reference/array.h"
 
 namespace heddle::onnx {
 namespace {

@@ -1,0 +1,112 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <string>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/file/file.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Nobody gives a folder of his own such a name: what begins so is removed when nobody holds its lock.
+constexpr std::string_view kMark = "heddle-tmp.";
+
+struct Live {
+  std::mutex mutex;
+  std::set<std::string> folders;
+  std::set<std::string> swept;  // roots
+};
+
+Live& live() {
+  static auto* instance = new Live;
+  return *instance;
+}
+
+Descriptor open_folder(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool is_named(int fd, const std::string& path) {
+  struct stat open_status {
+  }, named{};
+  return ::fstat(fd, &open_status) == 0 && ::lstat(path.c_str(), &named) == 0 && open_status.st_ino == named.st_ino;
+}
+
+void sweep(const std::string& root) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
+    const std::string path = entry.path();
+    if (!entry.path().filename().string().starts_with(kMark)) continue;
+    const Descriptor folder = open_folder(path);
+    struct stat status {};
+    if (folder.get() < 0 || ::fstat(folder.get(), &status) != 0 || status.st_uid != ::geteuid()) continue;
+    if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 || !is_named(folder.get(), path)) continue;
+    fs::remove_all(path, error);
+  }
+}
+
+void sweep_once(const std::string& root) {
+  {
+    const std::lock_guard lock(live().mutex);
+    if (!live().swept.insert(root).second) return;
+  }
+  sweep(root);
+}
+
+std::string standard_root() {
+  const char* variable = std::getenv("TMPDIR");
+  return variable != nullptr && *variable != '\0' ? variable : "/tmp";
+}
+
+}  // namespace
+
+TempDir::TempDir(const std::string& prefix, const std::string& root) {
+  const std::string parent = root.empty() ? standard_root() : root;
+  sweep_once(parent);
+  while (path_.empty()) {
+    std::string name = fmt::format("{}/{}{}.XXXXXX", parent, kMark, prefix);
+    if (::mkdtemp(name.data()) == nullptr) {
+      fail(ErrorCode::kFile, name, fmt::format("creating a temporary folder failed: {}", std::strerror(errno)),
+           "Set TMPDIR to a folder that may be written");
+    }
+    lock_ = open_folder(name);
+    // Another process that sweeps may have taken it for a dead one's. Where there are no locks nothing is swept.
+    if (lock_.get() >= 0 && ::flock(lock_.get(), LOCK_EX) == 0 && !is_named(lock_.get(), name)) continue;
+    path_ = std::move(name);
+  }
+  const std::lock_guard lock(live().mutex);
+  live().folders.insert(path_);
+}
+
+TempDir::~TempDir() {
+  {
+    const std::lock_guard lock(live().mutex);
+    live().folders.erase(path_);
+  }
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void remove_temporary_folders() {
+  constexpr int kAttempts = 3;  // other threads may still write into them
+  const std::lock_guard lock(live().mutex);
+  std::error_code error;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    for (const std::string& folder : live().folders) fs::remove_all(folder, error);
+  }
+}
+
+}  // namespace heddle

@@ -1,0 +1,167 @@
+// `heddle inspect`: what a model file is and what running it would need.
+#include "driver/report/inspect.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/file/file.h"
+#include "cli/support.h"
+
+namespace heddle::cli {
+namespace {
+
+using driver::DeclaredPort;
+using driver::ModelSummary;
+using driver::RunEstimate;
+
+std::vector<std::pair<std::string, size_t>> by_count(const ModelSummary& summary) {
+  std::vector<std::pair<std::string, size_t>> operators(summary.operators.begin(), summary.operators.end());
+  std::stable_sort(operators.begin(), operators.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  return operators;
+}
+
+// "25.6 million"
+std::string human_count(int64_t count) {
+  const auto value = static_cast<double>(count);
+  if (value >= 1e9) return fmt::format("{:.2f} billion", value * 1e-9);
+  if (value >= 1e6) return fmt::format("{:.1f} million", value * 1e-6);
+  return fmt::format("{}", count);
+}
+
+std::string bytes_text(int64_t bytes) {
+  return human_bytes(static_cast<double>(bytes));
+}
+
+// The shape that holds for a port in the estimate, where it says more than what the model declares.
+std::string chosen_shape(const std::vector<PortInfo>& ports, const DeclaredPort& declared) {
+  for (const PortInfo& port : ports) {
+    if (port.name == declared.name) return to_string(port.shape);
+  }
+  return "-";
+}
+
+void print_ports(const ModelSummary& summary) {
+  const bool planned = summary.estimate.has_value();
+  Table table(planned ? std::vector<std::string>{"", "name", "type", "planned for"}
+                      : std::vector<std::string>{"", "name", "type"});
+  const auto add = [&](const char* what, const DeclaredPort& port, const std::vector<PortInfo>* chosen) {
+    std::vector<std::string> row = {what, port.name, port.type};
+    if (chosen != nullptr) row.push_back(chosen_shape(*chosen, port));
+    table.add(std::move(row));
+  };
+  for (const DeclaredPort& port : summary.inputs) add("input", port, planned ? &summary.estimate->inputs : nullptr);
+  for (const DeclaredPort& port : summary.outputs) add("output", port, planned ? &summary.estimate->outputs : nullptr);
+  table.print();
+}
+
+std::string format_text(const ModelSummary& summary) {
+  std::string text =
+      fmt::format("{}: {}, {}", summary.path, summary.format, human_bytes(static_cast<double>(summary.file_bytes)));
+  if (summary.external_bytes > 0) text += fmt::format(" and {} of external data", bytes_text(summary.external_bytes));
+  if (summary.ir_version > 0) text += fmt::format(", IR version {}", summary.ir_version);
+  for (const auto& [domain, version] : summary.opsets) text += fmt::format(", {} {}", domain, version);
+  return text;
+}
+
+// Weights that a model keeps in nodes are no operators to a reader.
+void print_operators(const ModelSummary& summary) {
+  size_t constants = 0;
+  std::string text;
+  for (const auto& [name, count] : by_count(summary)) {
+    if (name == "Constant" || name == "constant") {
+      constants = count;
+    } else {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, name);
+    }
+  }
+  const std::string rest = constants > 0 ? fmt::format(", and {} constants", constants) : "";
+  print_line(fmt::format("operators: {}: {}{}", summary.nodes - constants, text, rest));
+}
+
+void print_estimate(const RunEstimate& e) {
+  const int64_t all = e.constant_bytes + e.arena_bytes + e.port_bytes;
+  print_line(fmt::format("memory: {}: weights {}, intermediate values {}, inputs and outputs {}", bytes_text(all),
+                         bytes_text(e.constant_bytes), bytes_text(e.arena_bytes), bytes_text(e.port_bytes)));
+  print_line(fmt::format("floor: one run takes at least {} on {}, in {} kernels", human_seconds(e.floor_seconds),
+                         machine_of(e.target), e.kernels));
+}
+
+void print_text(const ModelSummary& summary) {
+  print_line(format_text(summary));
+  print_ports(summary);
+  if (summary.nodes > 0) print_operators(summary);
+  if (summary.parameter_tensors > 0) {
+    print_line(fmt::format("parameters: {} in {} tensors, {}", human_count(summary.parameters),
+                           summary.parameter_tensors, bytes_text(summary.parameter_bytes)));
+  }
+  for (const std::string& remark : summary.remarks) print_line("note: " + remark);
+  if (summary.estimate) print_estimate(*summary.estimate);
+  if (!summary.unsupported.empty()) print_line("not supported:", Style::kBad);
+  for (const std::string& what : summary.unsupported) print_line("  " + what);
+  if (summary.unsupported.empty() && !summary.no_estimate.empty()) {
+    print_line("memory and floor are not known: " + summary.no_estimate);
+  }
+}
+
+nlohmann::json json_of(const std::vector<DeclaredPort>& ports, const std::vector<PortInfo>* chosen) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const DeclaredPort& port : ports) {
+    nlohmann::json one = {{"name", port.name}, {"type", port.type}};
+    if (port.extents) one["extents"] = *port.extents;
+    for (size_t i = 0; chosen != nullptr && i < chosen->size(); ++i) {
+      if ((*chosen)[i].name == port.name) one["shape"] = (*chosen)[i].shape;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+nlohmann::json json_of(const ModelSummary& s) {
+  const std::vector<PortInfo>* inputs = s.estimate ? &s.estimate->inputs : nullptr;
+  const std::vector<PortInfo>* outputs = s.estimate ? &s.estimate->outputs : nullptr;
+  nlohmann::json opsets = nlohmann::json::object();
+  for (const auto& [domain, version] : s.opsets) opsets[domain] = version;
+  nlohmann::json all = {{"model", s.path},
+                        {"format", s.format},
+                        {"file_bytes", s.file_bytes},
+                        {"external_bytes", s.external_bytes},
+                        {"ir_version", s.ir_version},
+                        {"opsets", std::move(opsets)},
+                        {"inputs", json_of(s.inputs, inputs)},
+                        {"outputs", json_of(s.outputs, outputs)},
+                        {"nodes", s.nodes},
+                        {"operators", s.operators},
+                        {"parameters", s.parameters},
+                        {"parameter_tensors", s.parameter_tensors},
+                        {"parameter_bytes", s.parameter_bytes},
+                        {"unsupported", s.unsupported},
+                        {"remarks", s.remarks},
+                        {"no_estimate", s.no_estimate}};
+  if (s.estimate) {
+    all["estimate"] = {{"constant_bytes", s.estimate->constant_bytes}, {"arena_bytes", s.estimate->arena_bytes},
+                       {"port_bytes", s.estimate->port_bytes},         {"kernels", s.estimate->kernels},
+                       {"floor_s", s.estimate->floor_seconds},         {"target", s.estimate->target}};
+  }
+  return all;
+}
+
+}  // namespace
+
+int inspect_command(const Arguments& arguments) {
+  const Prepared prepared = prepare(arguments);
+  const ModelSummary summary = driver::inspect_model(arguments.model, prepared.options);
+  if (!arguments.svg.empty()) {
+    write_file(arguments.svg, driver::draw_model_svg(arguments.model, prepared.options), Sync::kNo);
+  }
+  if (arguments.json) {
+    print_json(json_of(summary));
+  } else {
+    print_text(summary);
+    if (!arguments.svg.empty()) print_line("picture: " + arguments.svg);
+  }
+  return 0;
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,187 @@
+#include "cli/commands/overview.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/printable.h"
+#include "cli/support.h"
+
+namespace heddle::cli {
+namespace {
+
+using driver::CompileReport;
+using driver::GroupReport;
+using driver::KernelReport;
+
+// Kernels with one label: the same work in every layer.
+struct Share {
+  std::string label;
+  double seconds = 0;
+  int64_t launches = 0;
+};
+
+struct Overview {
+  bool measured = false, gpu = false;
+  size_t kernels = 0, views = 0, reference_groups = 0;
+  int64_t bytes_inside = 0;
+  double seconds = 0, memory_seconds = 0;  // of one run; of it what moves data and computes little
+  std::vector<Share> shares;               // longest first
+  std::string reference;                   // the operators of the first reference group, and why
+};
+
+class Reader {
+ public:
+  Reader(const CompileReport& report, int threads) : report_(report), threads_(threads) {
+    overview_.gpu = report.target.starts_with("cuda");
+    for (const GroupReport& group : report.groups) {
+      for (const KernelReport& kernel : group.kernels) overview_.measured |= kernel.measured_seconds > 0;
+    }
+  }
+
+  Overview read() {
+    std::vector<int64_t> runs = {1};  // by depth: how often a body runs in one run of the model
+    for (const GroupReport& group : report_.groups) {
+      runs.resize(static_cast<size_t>(group.depth) + 1);
+      add(group, runs.back());
+      if (group.kind == ir::GroupKind::kControl) runs.push_back(runs.back() * std::max<int64_t>(group.trips, 1));
+    }
+    for (auto& [label, share] : by_label_) overview_.shares.push_back(std::move(share));
+    std::stable_sort(overview_.shares.begin(), overview_.shares.end(),
+                     [](const Share& a, const Share& b) { return a.seconds > b.seconds; });
+    return std::move(overview_);
+  }
+
+ private:
+  double seconds_of(const KernelReport& kernel) const {
+    if (overview_.measured) return kernel.measured_seconds;
+    if (kernel.stitch.predicted_seconds > 0) return kernel.stitch.predicted_seconds;
+    return kernel.floor_seconds / (overview_.gpu ? 1 : threads_);  // a CPU's floor is that of one thread
+  }
+
+  void add(const GroupReport& group, int64_t runs) {
+    overview_.bytes_inside += group.bytes_inside * runs;
+    if (group.view) ++overview_.views;
+    const bool reference = !group.view && (group.kind == ir::GroupKind::kReference || !group.fallback.empty());
+    if (reference && overview_.reference_groups++ == 0) {
+      overview_.reference = group.ops + (group.fallback.empty() ? "" : ": " + group.fallback);
+    }
+    if (group.measured_seconds > 0) add_share(group.ops, group.measured_seconds, runs, false);
+    for (const KernelReport& kernel : group.kernels) {
+      ++overview_.kernels;
+      const bool moves =
+          group.kind == ir::GroupKind::kStitch || kernel.algorithm == "window" || kernel.algorithm == "gemv";
+      add_share(kernel.label, seconds_of(kernel), runs, moves);
+    }
+  }
+
+  void add_share(const std::string& label, double seconds, int64_t runs, bool moves) {
+    const double all = seconds * static_cast<double>(runs);
+    Share& share = by_label_.try_emplace(label, Share{label}).first->second;
+    share.seconds += all;
+    share.launches += runs;
+    overview_.seconds += all;
+    if (moves) overview_.memory_seconds += all;
+  }
+
+  const CompileReport& report_;
+  const int threads_;
+  Overview overview_;
+  std::map<std::string, Share> by_label_;
+};
+
+double percent(double part, double all) {
+  return all > 0 ? 100 * part / all : 0;
+}
+
+std::string plural(size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void print_fused(const CompileReport& report, const Overview& o) {
+  const bool is_ir = report.model_nodes == 0;  // textual IR: nodes have no origin
+  print_line(fmt::format("fused        {} -> {} ({} distinct){}; {} of memory traffic per run saved",
+                         plural(is_ir ? report.nodes_imported : report.model_nodes, is_ir ? "primitive" : "operator"),
+                         plural(o.kernels, "kernel"), report.distinct_kernels,
+                         o.views > 0 ? fmt::format(", {} that need no kernel", o.views) : "",
+                         human_bytes(static_cast<double>(o.bytes_inside))));
+}
+
+void print_time(const Overview& o) {
+  constexpr size_t kShown = 3, kText = 84;
+  const char* title = "time";
+  for (size_t i = 0; i < std::min(kShown, o.shares.size()); ++i) {
+    const Share& share = o.shares[i];
+    const std::string times = share.launches > 1 ? fmt::format("{} x ", share.launches) : "";
+    print_line(fmt::format("{:12} {:3.0f}%  {}", title, percent(share.seconds, o.seconds),
+                           clipped(printable(times + share.label), kText)));
+    title = "";
+  }
+}
+
+// The most frequent reason for which a fusion was refused.
+std::string refused(const CompileReport& report) {
+  std::map<std::string, std::pair<size_t, std::string>> reasons;
+  size_t all = 0;
+  for (const ir::Decision& decision : report.decisions) {
+    if (decision.yes || decision.rule == "compile") continue;
+    auto& [count, example] = reasons.try_emplace(decision.reason, 0, decision.what).first->second;
+    ++count, ++all;
+  }
+  if (all == 0) return "";
+  const auto most = std::max_element(reasons.begin(), reasons.end(),
+                                     [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
+  return fmt::format("{} refused, {} because {}", plural(all, "fusion"), most->second.first, most->first);
+}
+
+void print_held_back(const CompileReport& report, const Overview& o) {
+  const char* title = "held back by";
+  const auto say = [&](const std::string& text) {
+    print_line(fmt::format("{:12} {}", title, clipped(printable(text), 104)));
+    title = "";
+  };
+  if (o.reference_groups > 0) {
+    say(fmt::format("{} without a kernel, by the slow reference evaluator: {}", plural(o.reference_groups, "group"),
+                    o.reference));
+  }
+  if (o.seconds > 0) {
+    const double memory = percent(o.memory_seconds, o.seconds);
+    say(fmt::format("arithmetic of matrix products and convolutions {:.0f}%, memory {:.0f}% of the time", 100 - memory,
+                    memory));
+  }
+  if (const std::string text = refused(report); !text.empty()) say(text);
+}
+
+std::vector<std::string> advice(const CompileReport& report, const Overview& o) {
+  std::vector<std::string> list;
+  if (!report.remarks.empty()) list.emplace_back("--shape for your own extents");
+  if (report.contractions > report.tuned) list.emplace_back("heddle tune MODEL");
+  const bool narrow = o.gpu || report.target.find("-bf16true") != std::string::npos;
+  if (narrow && o.memory_seconds < o.seconds) list.emplace_back("--precision bf16");
+  if (!o.measured) list.emplace_back("--measure for measured times");
+  list.emplace_back("-v for every decision");
+  return list;
+}
+
+}  // namespace
+
+void print_overview(const CompileReport& report, int threads) {
+  const Overview o = Reader(report, threads).read();
+  const std::string machine = machine_of(report.target);
+  const std::string place =
+      o.gpu ? machine : fmt::format("{}, {}", machine, plural(static_cast<size_t>(threads), "thread"));
+  print_line(fmt::format("{} on {}: one run takes {} ({})", report.model, place, human_seconds(o.seconds),
+                         o.measured ? "measured, kernels alone" : "predicted"),
+             Style::kBold);
+  print_fused(report, o);
+  print_time(o);
+  print_held_back(report, o);
+  print_line(fmt::format("memory       weights {}, intermediate values {}",
+                         human_bytes(static_cast<double>(report.constant_bytes)),
+                         human_bytes(static_cast<double>(report.arena_bytes))));
+  print_line(fmt::format("try          {}", fmt::join(advice(report, o), ", ")));
+}
+
+}  // namespace heddle::cli

@@ -1,0 +1,146 @@
+// `heddle tune`: measures the configurations of a model's contractions.
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/printable.h"
+#include "cli/progress.h"
+#include "cli/support.h"
+#include "driver/tune/tune_model.h"
+#include "runtime/plan_io.h"
+
+namespace heddle::cli {
+namespace {
+
+using driver::TunedProblem;
+using driver::TuneReport;
+
+const char* state_of(const TunedProblem& p) {
+  if (!p.failure.empty()) return "failed";
+  return !p.reached ? "not reached" : p.known ? "known" : "measured";
+}
+
+std::string gain_text(const TunedProblem& p) {
+  if (!p.failure.empty() || !p.reached) return state_of(p);
+  return p.record.winner == p.record.pick ? "the pick" : fmt::format("{:.2f}x", p.gain);
+}
+
+// A line for each problem where lines stay, one that is rewritten on a terminal.
+void show_progress(Progress& progress, const TunedProblem& problem, size_t done, size_t count, double fraction) {
+  const std::string what = fmt::format("{} of {}: {}: {}", done, count, problem.label, gain_text(problem));
+  if (!is_terminal(STDERR_FILENO)) {
+    if (problem.reached) std::fprintf(stderr, "%s\n", printable(what).c_str());
+    return;
+  }
+  progress.show(what, done == count ? 1 : fraction);
+}
+
+struct Totals {
+  size_t measured = 0, known = 0, missing = 0, failed = 0, improved = 0;
+  double pick_us = 0, winner_us = 0;  // of all kernels of the model whose problems have records
+};
+
+Totals totals_of(const TuneReport& report) {
+  Totals t;
+  for (const TunedProblem& p : report.problems) {
+    if (!p.failure.empty()) {
+      ++t.failed;
+    } else if (!p.reached) {
+      ++t.missing;
+    } else {
+      ++(p.known ? t.known : t.measured);
+      t.improved += p.record.winner == p.record.pick ? 0 : 1;
+      t.pick_us += p.record.pick_us * static_cast<double>(p.uses);
+      t.winner_us += p.record.winner_us * static_cast<double>(p.uses);
+    }
+  }
+  return t;
+}
+
+void print_report(const TuneReport& report) {
+  Table table({"problem", "uses", "model's pick", "time", "winner", "time", "gain"});
+  for (const TunedProblem& p : report.problems) {
+    const bool has = p.reached && p.failure.empty();
+    const bool other = has && p.record.winner != p.record.pick;
+    table.add({p.label, fmt::format("{}", p.uses), has ? p.record.pick : "-",
+               has ? human_seconds(p.record.pick_us * 1e-6) : "-", other ? p.record.winner : "-",
+               other ? human_seconds(p.record.winner_us * 1e-6) : "-", gain_text(p)});
+  }
+  if (report.problems.empty()) {
+    print_line("nothing to tune: no contraction of this model has a choice");
+  } else {
+    table.print();
+  }
+  for (const TunedProblem& p : report.problems) {
+    if (!p.failure.empty()) print_line(fmt::format("{}: {}", p.label, p.failure));
+  }
+  const Totals t = totals_of(report);
+  print_line(
+      fmt::format("{} problems: {} measured now, {} known, {} not reached, {} failed; {} better than the model's pick",
+                  report.problems.size(), t.measured, t.known, t.missing, t.failed, t.improved));
+  if (t.winner_us > 0) {
+    print_line(fmt::format("their kernels together: {} with the model's picks, {} tuned ({:.3f}x)",
+                           human_seconds(t.pick_us * 1e-6), human_seconds(t.winner_us * 1e-6),
+                           t.pick_us / t.winner_us));
+  }
+  print_line(fmt::format("took {}; results in {}", human_seconds(report.seconds), report.database));
+  if (t.missing > 0) print_line("run it again, or with a larger --budget, for those that were not reached");
+  if (!report.note.empty()) print_line("note: " + report.note);
+}
+
+nlohmann::json json_of(const TuneReport& report) {
+  nlohmann::json problems = nlohmann::json::array();
+  for (const TunedProblem& p : report.problems) {
+    problems.push_back({{"problem", p.problem},
+                        {"label", p.label},
+                        {"uses", p.uses},
+                        {"state", state_of(p)},
+                        {"pick", p.record.pick},
+                        {"pick_us", p.record.pick_us},
+                        {"winner", p.record.winner},
+                        {"winner_us", p.record.winner_us},
+                        {"gain", p.gain},
+                        {"spread", p.record.spread},
+                        {"candidates", p.record.candidates},
+                        {"samples", p.record.samples},
+                        {"failure", p.failure}});
+  }
+  const Totals t = totals_of(report);
+  return {{"model", report.model},     {"target", report.target},     {"problems", std::move(problems)},
+          {"pick_us", t.pick_us},      {"winner_us", t.winner_us},    {"measured", t.measured},
+          {"known", t.known},          {"not_reached", t.missing},    {"failed", t.failed},
+          {"seconds", report.seconds}, {"database", report.database}, {"note", report.note}};
+}
+
+}  // namespace
+
+int tune_command(const Arguments& arguments) {
+  if (runtime::is_plan_file(arguments.model)) {
+    fail(ErrorCode::kInvalidArgument, arguments.model, "a plan no longer knows how it was made", "Tune the ONNX model");
+  }
+  if (!(arguments.budget > 0)) {
+    fail(ErrorCode::kInvalidArgument, "--budget", fmt::format("{} is no number of seconds above 0", arguments.budget));
+  }
+  const Prepared prepared = prepare(arguments);
+  driver::TuneOptions options;
+  options.budget_seconds = arguments.budget;
+  options.most = arguments.candidates;
+  options.again = arguments.again;
+  Progress progress;
+  if (!arguments.json || is_terminal(STDERR_FILENO)) {
+    options.progress = [&](const TunedProblem& problem, size_t done, size_t count, double fraction) {
+      show_progress(progress, problem, done, count, fraction);
+    };
+  }
+  const TuneReport report = driver::tune_model(arguments.model, prepared.options, options);
+  if (arguments.json) {
+    print_json(json_of(report));
+  } else {
+    print_report(report);
+  }
+  return totals_of(report).failed > 0 ? 4 : 0;
+}
+
+}  // namespace heddle::cli

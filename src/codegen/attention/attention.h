@@ -1,0 +1,12 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/attention/attention.h"
+
+namespace heddle::codegen {
+
+// The kernel of an attention group for a GPU.
+KernelSource emit_cuda_attention(const schedule::KernelDesc& desc, const schedule::AttentionDesc& attention,
+                                 const schedule::Config& config, const Target& target);
+
+}  // namespace heddle::codegen

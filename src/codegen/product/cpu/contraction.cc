@@ -1,0 +1,534 @@
+#include "codegen/product/cpu/contraction.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "codegen/product/cpu/micro_table.h"
+#include "codegen/region/cpu/stitch.h"
+#include "codegen/scalar/scalar.h"
+#include "codegen/text/functor_members.h"
+#include "codegen/text/includes.h"
+#include "codegen/text/kernel_name.h"
+#include "codegen/text/numbers.h"
+#include "codegen/text/writer.h"
+#include "schedule/product/contraction_builder.h"
+
+namespace heddle::codegen {
+namespace {
+
+using schedule::ContractionDesc;
+using schedule::ConvDesc;
+using schedule::Epilogue;
+using schedule::Expr;
+using schedule::GemmDesc;
+using schedule::GemmOperand;
+using schedule::KernelDesc;
+using schedule::Operand;
+using schedule::PackDesc;
+using schedule::WindowDesc;
+using schedule::WinogradDesc;
+
+// The numbers of a problem in the text of its kernel: literals or, where kernels of different sizes are to be one, the
+// elements of an array that they are called with, or marked.
+class Sizes {
+ public:
+  enum class Form : uint8_t { kLiteral, kShared, kMarked };
+  explicit Sizes(Form form) : form_(form) {}
+
+  bool shared() const { return form_ == Form::kShared; }
+  bool marked() const { return form_ == Form::kMarked; }
+  const std::vector<int64_t>& values() const { return values_; }
+  std::string operator()(int64_t value) {
+    if (form_ == Form::kMarked) return marked_always(value);
+    if (form_ == Form::kLiteral) return fmt::format("{}", value);
+    values_.push_back(value);
+    return fmt::format("s[{}]", values_.size() - 1);
+  }
+  // A stride, or an extent that is often 1: what is 0 or 1 stays in the text, where it folds.
+  std::string folded(int64_t value) { return value == 0 || value == 1 ? fmt::format("{}", value) : (*this)(value); }
+  // ".m = 12, .n = s[3]"
+  std::string fields(std::initializer_list<std::pair<const char*, int64_t>> fields) {
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+  template <size_t N>
+  std::string list(const int64_t (&values)[N]) {
+    std::vector<std::string> texts;
+    for (const int64_t value : values) texts.push_back(folded(value));
+    return fmt::format("{{{}}}", fmt::join(texts, ", "));
+  }
+
+ private:
+  Form form_;
+  std::vector<int64_t> values_;
+};
+
+// Steps of k from which what a micro tile costs besides, some tens of cycles more where sizes are not literals, is
+// nothing beside its products. Convolutions 3->64 of 3x3 (27 steps) lost 15% by it, products of 64 steps 5%.
+constexpr int64_t kDeep = 256;
+// Multiply-adds from which the same holds for what each call costs besides.
+constexpr double kLargeWork = 1 << 20;
+
+std::string pointer_type(const Operand& operand) {
+  return fmt::format("{}{}*", operand.role == Operand::Role::kInput ? "const " : "", storage_type(operand.dtype));
+}
+// "static_cast<const float*>(operands[2])"
+std::string argument(const KernelDesc& desc, uint32_t operand) {
+  return fmt::format("static_cast<{}>(operands[{}])", pointer_type(desc.operands[operand]), operand);
+}
+
+// The members of a functor in the order in which they are declared.
+std::string initialisers(const KernelDesc& desc, const FunctorMembers& members, Sizes& sizes) {
+  std::vector<std::string> values;
+  for (const uint32_t id : members.used_operands()) values.push_back(argument(desc, id));
+  for (const int64_t number : members.numbers()) values.push_back(sizes(number));
+  if (members.marked()) values.push_back(argument_array(desc.operands.size()));
+  return fmt::format("{{{}}}", fmt::join(values, ", "));
+}
+
+bool is_dynamic(const schedule::ExprPool& pool, const schedule::Index& at) {
+  return std::any_of(at.terms.begin(), at.terms.end(), [&](const auto& term) {
+    return pool.indices.atom(term.first).kind == schedule::Atom::Kind::kDynamic;
+  });
+}
+
+Names epilogue_names(const FunctorMembers& members, const Epilogue& e) {
+  Names names = members.names();
+  names.locals[0] = {"acc", e.accumulator, true};
+  names.vars[e.batch] = "batch", names.vars[e.row] = "row";
+  names.vars[e.col_outer] = "col_outer", names.vars[e.col] = "col";
+  return names;
+}
+
+void split_column(Writer& out, const FunctorMembers& members, const Epilogue& e) {
+  if (e.pool.indices.extent(e.col_outer) <= 1) return;
+  const std::string split = members.marked() ? marked(e.split) : fmt::format("{}", e.split);
+  out.declare("int64_t", "col_outer", fmt::format("col / {}", split));
+  out.line("col %= {};", split);
+}
+
+// The emitter for the body of a functor's member, of which nothing is written yet.
+ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out) {
+  ScalarEmitter emitter(pool, std::move(names), out);
+  if (members.marked()) {
+    out.raw(argument_line("this->arguments"));
+    emitter.mark_numbers();
+  }
+  return emitter;
+}
+
+// The functor's member `lines` (tile/kernel/cpu/gemm.h): results, and operands that have rows of their own.
+void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) {
+  out.raw("template <typename Visit>");
+  out.open(
+      "TILE_INLINE void lines(int64_t batch, int64_t row, "
+      "int64_t col, const Visit& visit) const {");
+  ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
+  split_column(out, members, e);
+  emitter.set_lanes(Lanes{e.col, "1", "1"});
+  const auto visit = [&](uint32_t operand, const schedule::Index& at) {
+    if (is_dynamic(e.pool, at) || emitter.lane_stride(at) != 1) return;
+    out.line("visit(p{} + {});", operand, emitter.index(at));
+  };
+  std::set<schedule::ExprId> loads;
+  schedule::ExprWalk walk(e.pool);
+  for (const Epilogue::Store& store : e.stores) {
+    visit(store.operand, store.at);
+    walk.run(store.value, [&](schedule::ExprId id) {
+      if (e.pool[id].kind == Expr::Kind::kLoad) loads.insert(id);
+      return true;
+    });
+  }
+  for (schedule::ExprId id : loads) {
+    if (e.pool.vars(e.pool[id].index) >> e.row & 1) visit(e.pool[id].id, e.pool[id].index);
+  }
+  out.close();
+}
+
+// Writes the functor and returns its members.
+FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e, const Sizes& sizes) {
+  FunctorMembers members(e.pool, desc.operands);
+  for (const Epilogue::Store& store : e.stores) {
+    members.use_operand(store.operand);
+    members.use(store.at);
+    members.use(store.value);
+  }
+  if (!sizes.shared()) members.drop_numbers();
+  if (sizes.marked()) members.mark_numbers();
+  out.open("struct Epilogue {");
+  members.declare(out);
+  out.raw("template <int W, typename N>");
+  out.open(
+      fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, int64_t batch, "
+                  "int64_t row, int64_t col, N n) const {{",
+                  computed_type(e.accumulator)));
+  ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
+  split_column(out, members, e);
+  emitter.set_lanes(Lanes{e.col, "W", "n"});
+  for (const Epilogue::Store& store : e.stores) {
+    const std::string buffer = fmt::format("p{}", store.operand);
+    const DType storage = desc.operands[store.operand].dtype;
+    if (emitter.lane_stride(store.at)) {
+      emitter.store(buffer, storage, store.at, store.value);
+      continue;
+    }
+    // The lanes of a vector lie in several runs of the result.
+    const std::string value = emitter.vector(store.value);
+    const bool mask = storage == DType::kBool && emitter.value(store.value).mask_bytes > 0;
+    emitter.names().vars[e.col] = "(col + k)";
+    out.open("for (int64_t k = 0; k < n; ++k) {");
+    const std::string lane = fmt::format("tile::lane({}, k)", value);
+    out.line("tile::store({} + {}, {});", buffer, emitter.index(store.at),
+             mask ? fmt::format("tile::from_mask<uint8_t>({})", lane) : lane);
+    out.close();
+    emitter.names().vars[e.col] = "col";
+  }
+  out.close();
+  write_lines(out, members, e);
+  out.close("};");
+  return members;
+}
+
+// A functor that computes an operand of a GEMM: lanes along the last of its three loops.
+FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDesc& gemm, const GemmOperand& operand,
+                              DType compute, const char* name, const Sizes& sizes) {
+  FunctorMembers members(gemm.pool, desc.operands);
+  members.use(operand.element);
+  members.drop_numbers();
+  if (sizes.marked()) members.mark_numbers();
+  out.open(fmt::format("struct {} {{", name));
+  members.declare(out);
+  out.raw("template <int W, typename N>");
+  out.open(
+      fmt::format("TILE_INLINE tile::vec<{}, W> operator()(int64_t i0, int64_t i1, "
+                  "int64_t i2, N n) const {{",
+                  computed_type(compute)));
+  Names names = members.names();
+  for (size_t i = 0; i < 3; ++i) names.vars[operand.vars[i]] = fmt::format("i{}", i);
+  ScalarEmitter emitter = body_emitter(gemm.pool, std::move(names), members, out);
+  emitter.set_lanes(Lanes{operand.vars[2], "W", "n"});
+  const std::string value = emitter.vector(operand.element);
+  out.line("return tile::convert<{}>({});", computed_type(compute), value);
+  out.close();
+  out.close("};");
+  return members;
+}
+
+constexpr std::string_view kName = "KERNEL_NAME";
+
+// What several kernels call. Each unit may define it, so definitions are weak; declarations are not, so that one that
+// is missing shows when units are linked.
+constexpr std::string_view kDeclared = "extern \"C\" __attribute__((visibility(\"hidden\")))";
+constexpr std::string_view kDefined = "extern \"C\" __attribute__((weak, noipa, visibility(\"hidden\")))";
+
+struct Emission {
+  Writer out;
+  Sizes sizes{Sizes::Form::kLiteral};
+  std::optional<MicroTables> micro;
+  std::vector<std::string> includes;
+  int64_t tasks = 1, scratch_bytes = 0;
+};
+
+// What a kernel calls its micro-kernels.
+std::string micro_of(const Emission& e) {
+  return e.sizes.shared() ? "micro" : e.micro->value;
+}
+
+// A function of a kernel's parameters and `more` in front of them.
+std::string signature(std::string_view linkage, std::string_view symbol, const std::string& more = "") {
+  return fmt::format("{} void {}({}void* const* operands, void* scratch, int64_t begin, int64_t end)", linkage, symbol,
+                     more);
+}
+// What a function that several kernels share takes besides.
+std::string shared_parameters(const Emission& e) {
+  return fmt::format("const {}& micro, const int64_t* s, ", e.micro->type);
+}
+
+void open_kernel(Emission& e, const KernelDesc& desc) {
+  e.out.close("}  // namespace");
+  const bool shared = e.sizes.shared();
+  e.out.open((shared ? signature(kDefined, kName, shared_parameters(e)) : signature("extern \"C\"", kName)) + " {");
+  if (e.sizes.marked()) e.out.raw(argument_line(argument_array(desc.operands.size())));
+}
+
+// How the shape of a problem is declared.
+std::string_view constness(const Sizes& sizes) {
+  return sizes.shared() || sizes.marked() ? "const" : "constexpr";
+}
+
+std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::string_view compute, bool is_a,
+                         const std::optional<FunctorMembers>& computed, Sizes& sizes) {
+  using Form = GemmOperand::Form;
+  const std::string_view stored = storage_type(o.dtype);
+  if (o.form == Form::kComputed) {
+    return fmt::format("tile::Computed{0}<{1}, Computed{0}>{{{2}}}", is_a ? "A" : "B", compute,
+                       initialisers(desc, *computed, sizes));
+  }
+  const std::string pointer = argument(desc, o.operand) + (o.offset ? " + " + sizes(o.offset) : "");
+  if (o.form == Form::kPacked) {
+    return fmt::format("tile::PackedB<{}, {}>{{{}, {}}}", compute, stored, pointer, sizes.list(o.batch));
+  }
+  const std::string batch = sizes.list(o.batch), row = sizes.folded(o.row), col = sizes.folded(o.col);
+  const std::string strided = fmt::format("{{{{{}, {}, {}, {}}}}}", pointer, batch, row, col);
+  if (o.form == Form::kDirect) return fmt::format("tile::DirectA<{}>{}", compute, strided);
+  return fmt::format("tile::{}<{}, {}>{}", is_a ? "CopiedA" : "StridedB", compute, stored, strided);
+}
+
+// Rows as micro tiles of `height` and one less.
+tile::RowSplit split_into(int64_t rows, int64_t height) {
+  const int64_t tiles = rows <= 0 ? 0 : (rows + height - 1) / height, tall = rows - tiles * (height - 1);
+  HEDDLE_CHECK(tall >= 0, "{} rows are no tiles of {} and {}", rows, height, height - 1);
+  return {height, tiles, tiles == 0 ? 0 : tall};
+}
+
+void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const GemmDesc& gemm,
+               const schedule::Config& config, const Target& target, int64_t lanes) {
+  e.includes = {"tile/kernel/cpu/gemm.h", "tile/op/lanes.h", "tile/op/math.h"};
+  const std::string_view compute = computed_type(c.compute);
+  std::optional<FunctorMembers> computed_a, computed_b;
+  if (gemm.a.form == GemmOperand::Form::kComputed) {
+    computed_a.emplace(write_computed(e.out, desc, gemm, gemm.a, c.compute, "ComputedA", e.sizes));
+  }
+  if (gemm.b.form == GemmOperand::Form::kComputed) {
+    computed_b.emplace(write_computed(e.out, desc, gemm, gemm.b, c.compute, "ComputedB", e.sizes));
+  }
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
+  tile::GemmShape s = gemm.shape;
+  const tile::RowSplit rows = split_into(s.m, config.micro_m);
+  s.tiles = rows.tiles, s.tall = rows.tall;
+  s.block_tiles = config.tile_m / config.micro_m, s.block_panels = config.tile_n / config.micro_n;
+  e.tasks = s.tasks(config.micro_n);
+  const bool copies_a = gemm.a.form != GemmOperand::Form::kDirect;
+  const bool packs_b = gemm.b.form != GemmOperand::Form::kPacked;
+  e.scratch_bytes =
+      s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a, packs_b);
+  const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
+  const MicroProblem micro = {compute, as_stored ? storage_type(gemm.b.dtype) : compute, s.n, lanes, true, !as_stored};
+  e.micro = micro_tables(micro, config, target, e.sizes.marked());
+  open_kernel(e, desc);
+  Sizes& z = e.sizes;
+  const std::string batch = z.list(s.batch);
+  e.out.line("{} tile::GemmShape shape{{.batch = {}, {}}};", constness(z), batch,
+             z.fields({{"m", s.m},
+                       {"n", s.n},
+                       {"k", s.k},
+                       {"tiles", s.tiles},
+                       {"tall", s.tall},
+                       {"block_tiles", s.block_tiles},
+                       {"block_panels", s.block_panels}}));
+  e.out.line("const auto a = {};", operand_text(desc, gemm.a, compute, true, computed_a, z));
+  e.out.line("const auto b = {};", operand_text(desc, gemm.b, compute, false, computed_b, z));
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  e.out.line("tile::gemm<{}>({}, shape, a, b, epilogue, scratch, begin, end);", e.micro->arguments, micro_of(e));
+  e.out.close();
+}
+
+template <size_t N>
+std::string list(const int64_t (&values)[N]) {
+  return Sizes(Sizes::Form::kLiteral).list(values);
+}
+
+// The window itself is part of the text: loops over it unroll.
+template <typename Shape>
+std::string window_fields(const Shape& s, Sizes& sizes) {
+  const std::string in = sizes.list(s.in), out = sizes.list(s.out);
+  return fmt::format(".in = {}, .out = {}, .kernel = {}, .stride = {}, .dilation = {}, .low = {}", in, out,
+                     list(s.kernel), list(s.stride), list(s.dilation), list(s.low));
+}
+
+void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const ConvDesc& conv,
+               const schedule::Config& config, const Target& target, int64_t lanes) {
+  e.includes = {"tile/kernel/cpu/conv.h", "tile/op/lanes.h", "tile/op/math.h"};
+  const std::string_view compute = computed_type(c.compute);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
+  tile::ConvShape s = conv.shape;
+  const tile::RowSplit rows = split_into(s.out[2], config.micro_m);
+  s.tiles = rows.tiles, s.tall = rows.tall;
+  s.block_rows = config.tile_m, s.block_panels = config.tile_n / config.micro_n;
+  e.tasks = s.tasks(config.micro_n);
+  e.scratch_bytes =
+      s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), !conv.direct);
+  e.micro = micro_tables({compute, storage_type(desc.operands[1].dtype), s.o, lanes}, config, target, e.sizes.marked());
+  open_kernel(e, desc);
+  Sizes& z = e.sizes;
+  const std::string batch = z.folded(s.batch), groups = z.folded(s.groups),
+                    channels = z.fields({{"c", s.c}, {"o", s.o}});
+  const std::string window = window_fields(s, z);
+  e.out.line(
+      "{} tile::ConvShape shape{{.batch = {}, .groups = {}, {}, {}, .lhs_dilation = {}, {}}};", constness(z), batch,
+      groups, channels, window, list(s.lhs_dilation),
+      z.fields({{"tiles", s.tiles}, {"tall", s.tall}, {"block_rows", s.block_rows}, {"block_panels", s.block_panels}}));
+  if (conv.direct) {
+    e.out.line("const tile::DirectX<{}> x{{{}}};", compute, argument(desc, 0));
+  } else {
+    const std::string offset = conv.offset ? " + " + z(conv.offset) : "", image = z.folded(conv.batch);
+    const std::string stride = z.list(conv.stride), channel = z.folded(conv.channel);
+    e.out.line("const tile::CopiedX<{}, {}> x{{{}{}, {}, {}, {}}};", compute, storage_type(conv.x), argument(desc, 0),
+               offset, image, stride, channel);
+  }
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  e.out.line("tile::conv<{}>({}, shape, x, {}, epilogue, scratch, begin, end);", e.micro->arguments, micro_of(e),
+             argument(desc, 1));
+  e.out.close();
+}
+
+void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WinogradDesc& winograd,
+                   const schedule::Config& config, const Target& target, int64_t lanes) {
+  e.includes = {"tile/kernel/cpu/winograd.h", "tile/op/lanes.h", "tile/op/math.h"};
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
+  tile::WinogradShape s = winograd.shape;
+  const tile::RowSplit rows = tile::split_rows(config.tile_m, config.micro_m);
+  s.block_tiles = config.tile_m, s.row_tiles = rows.tiles, s.tall = rows.tall;
+  s.block_panels = config.tile_n / config.micro_n;
+  e.tasks = s.tasks(config.micro_n);
+  e.scratch_bytes = s.scratch_bytes(config.micro_n);
+  e.micro = micro_tables({"float", "float", s.o, lanes, false}, config, target, e.sizes.marked());
+  open_kernel(e, desc);
+  Sizes& z = e.sizes;
+  const std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
+  const std::string in = z.list(s.in), out = z.list(s.out);
+  e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, {}}};", constness(z), extents, in, out,
+             list(s.low),
+             z.fields({{"block_tiles", s.block_tiles},
+                       {"row_tiles", s.row_tiles},
+                       {"tall", s.tall},
+                       {"block_panels", s.block_panels}}));
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  e.out.line(
+      "tile::winograd<{}>({}, shape, {}, static_cast<const float*>(operands[1]), epilogue, scratch, begin, end);",
+      e.micro->arguments, micro_of(e), argument(desc, 0));
+  e.out.close();
+}
+
+void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& window) {
+  e.includes = {"tile/kernel/cpu/window.h", "tile/op/lanes.h", "tile/op/math.h"};
+  const std::string_view compute = computed_type(c.compute);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
+  const tile::WindowShape& s = window.shape;
+  e.tasks = s.tasks();
+  open_kernel(e, desc);
+  const std::string extents = e.sizes.fields({{"batch", s.batch}, {"c", s.c}});
+  e.out.line("{} tile::WindowShape shape{{{}, {}}};", constness(e.sizes), extents, window_fields(s, e.sizes));
+  if (window.filters) {
+    e.out.line("const tile::DepthwiseOp<{}, {}> op{{{}, {}}};", compute, storage_type(window.w), argument(desc, 1),
+               e.sizes(s.c));
+  } else {
+    const std::string kind = window.kind == "sum"    ? "kSum"
+                             : window.kind == "prod" ? "kProd"
+                             : window.kind == "max"  ? "kMax"
+                                                     : "kMin";
+    e.out.line("const tile::PoolOp<tile::WindowKind::{}, {}> op;", kind, compute);
+  }
+  e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  e.out.line("tile::window(shape, {}, op, epilogue, begin, end);", argument(desc, 0));
+  e.out.close();
+}
+
+void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack) {
+  e.includes = {"tile/core/pack.h", "tile/core/types.h"};
+  const tile::PanelSource& s = pack.source;
+  const int64_t panels = tile::panel_count(s.n, pack.width);
+  e.tasks = s.groups * panels;
+  open_kernel(e, desc);
+  Sizes& z = e.sizes;
+  std::vector<std::string> fields;
+  for (const int64_t field :
+       {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride}) {
+    fields.push_back(z(field));
+  }
+  e.out.line("{} tile::PanelSource source{{{}}};", constness(z), fmt::join(fields, ", "));
+  e.out.open("for (int64_t task = begin; task < end; ++task) {");
+  e.out.line("tile::pack_panel({} + task * {}, {} + {}, source, {}, task / {}, task % {}, [](auto x) {{ return x; }});",
+             argument(desc, 1), z(s.outer * s.inner * pack.width), argument(desc, 0), z(pack.offset), pack.width,
+             z(panels), z(panels));
+  e.out.close();
+  e.out.close();
+}
+
+// Whether kernels of this problem in other sizes are to be the same.
+bool shares_sizes(const ContractionDesc& c) {
+  using Form = GemmOperand::Form;
+  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
+    const tile::GemmShape& s = gemm->shape;
+    const double results = static_cast<double>(s.batches()) * static_cast<double>(s.m * s.n);
+    return gemm->a.form != Form::kComputed && gemm->b.form != Form::kComputed && s.k >= kDeep &&
+           results * static_cast<double>(s.k) >= kLargeWork;
+  }
+  if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
+    const tile::ConvShape& s = conv->shape;
+    const double results = static_cast<double>(s.batch * s.out[0] * s.out[1] * s.out[2] * s.groups * s.o);
+    return s.k() >= kDeep && results * static_cast<double>(s.k()) >= kLargeWork;
+  }
+  return false;
+}
+
+Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target,
+               bool marked) {
+  const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
+  Emission e;
+  e.sizes = Sizes(marked ? Sizes::Form::kMarked : shares_sizes(c) ? Sizes::Form::kShared : Sizes::Form::kLiteral);
+  e.out.open(fmt::format("namespace {}_parts {{", kName));
+  e.out.open("namespace {");
+  if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
+    emit_gemm(e, desc, c, *gemm, config, target, lanes);
+  } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
+    emit_conv(e, desc, c, *conv, config, target, lanes);
+  } else if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
+    emit_winograd(e, desc, c, *winograd, config, target, lanes);
+  } else if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {
+    emit_window(e, desc, c, *window);
+  } else {
+    emit_pack(e, desc, std::get<PackDesc>(c.problem));
+  }
+  e.out.close(fmt::format("}}  // namespace {}_parts", kName));
+  return e;
+}
+
+// The kernel that calls `shared` with its micro-kernels and sizes.
+std::string calling(const KernelText& shared, const Emission& e) {
+  Writer out;
+  out.raw(signature(kDeclared, shared.symbol, shared_parameters(e)) + ";");
+  out.open(signature("extern \"C\"", kName) + " {");
+  out.line("static constexpr int64_t sizes[] = {{{}}};", fmt::join(e.sizes.values(), ", "));
+  out.line("{}({}, sizes, operands, scratch, begin, end);", shared.symbol, e.micro->value);
+  out.close();
+  return out.text();
+}
+
+}  // namespace
+
+KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
+                              const schedule::Config& config, const Target& target, bool marked) {
+  Emission e = write(desc, contraction, config, target, marked);
+  KernelSource source;
+  source.includes = e.includes;
+  source.text = e.out.text();
+  source.tasks = e.tasks;
+  source.scratch_bytes = e.scratch_bytes;
+  add_named_headers(source);
+  std::vector<schedule::ExprId> results;
+  for (const Epilogue::Store& store : contraction.epilogue.stores) results.push_back(store.value);
+  const std::string operators = operators_of(contraction.epilogue.pool, results), name = config.algorithm + operators;
+  if (e.sizes.shared()) {
+    KernelText shared = std::move(source);
+    shared.symbol = name_kernel(shared.text, config.algorithm + "_any" + operators, kName);
+    source.text = calling(shared, e);
+    source.includes = {"tile/kernel/cpu/micro.h"};
+    source.others.push_back(std::move(shared));
+  }
+  if (e.micro) source.others.insert(source.others.end(), e.micro->texts.begin(), e.micro->texts.end());
+  if (marked) {
+    source.symbol = name;
+    return source;
+  }
+  declare_others(source);
+  source.symbol = name_kernel(source.text, name, kName);
+  return source;
+}
+
+}  // namespace heddle::codegen

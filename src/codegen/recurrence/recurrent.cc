@@ -1,0 +1,432 @@
+#include "codegen/recurrence/recurrent.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "codegen/scalar/scalar.h"
+#include "codegen/text/includes.h"
+#include "schedule/expr/expr_walk.h"
+
+namespace heddle::codegen {
+namespace {
+
+using schedule::Atom;
+using schedule::Expr;
+using schedule::ExprId;
+using schedule::Index;
+using schedule::RecurrentDesc;
+using schedule::RecurrentMapping;
+using schedule::RecurrentPhase;
+using schedule::RecurrentProduct;
+using schedule::RecurrentResult;
+
+// Loads that do not wait for a step's sums: those that every step repeats, and those of one step, which are under way
+// during the step before.
+struct Ahead {
+  std::vector<ExprId> fixed, moving;
+};
+
+class RecurrenceWriter {
+ public:
+  RecurrenceWriter(const std::vector<schedule::Operand>& operands, const RecurrentDesc& body, std::string symbol)
+      : operands_(operands), d_(body), m_(body.mapping), symbol_(std::move(symbol)) {
+    for (const RecurrentPhase& phase : d_.phases) ahead_.push_back(find_ahead(phase));
+  }
+
+  std::string run() {
+    write_types();
+    out_.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", m_.threads);
+    out_.open(fmt::format("    {0}(const __grid_constant__ {0}_parts::Loops loops) {{", symbol_));
+    out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
+    out_.line("constexpr int kCluster = {}, kLanes = {}, kRows = {}, kThreads = {};", m_.cluster, m_.lanes, m_.rows,
+              m_.threads);
+    out_.raw("using Team = tile::cuda::RecurrentTeam<kCluster, kLanes, kRows>;");
+    out_.raw("constexpr int kOwned = Team::kOwned;");
+    out_.raw("const Team team;");
+    out_.raw("const int cluster = static_cast<int>(blockIdx.x) / kCluster;");
+    out_.line("[[maybe_unused]] const {}_parts::Loop& in = loops.loop[cluster / {}];", symbol_, d_.clusters());
+    out_.line("const int base = cluster % {} * kRows;  // first row of the cluster", d_.clusters());
+    out_.line("const int rows = {0} - base < kRows ? {0} - base : kRows;", d_.rows);
+    lay_out();
+    start();
+    write_steps();
+    out_.close();
+    return out_.text();
+  }
+
+  int64_t shared_bytes() const { return shared_bytes_; }
+
+ private:
+  // --- what is loaded ahead -----------------------------------------------------------------------------------------
+
+  bool waits(ExprId load) const {
+    bool found = false;
+    schedule::visit_exprs(d_.pool, {load}, [&](ExprId id) { found = found || d_.pool[id].kind == Expr::Kind::kLocal; });
+    return found;
+  }
+  Ahead find_ahead(const RecurrentPhase& phase) const {
+    Ahead ahead;
+    schedule::ExprWalk walk(d_.pool);
+    const auto enter = [&](ExprId id) {
+      const Expr& e = d_.pool[id];
+      if (e.kind == Expr::Kind::kLoad && !waits(id)) {
+        const bool moves = (d_.pool.vars(id) >> d_.step & 1) != 0;
+        (moves ? ahead.moving : ahead.fixed).push_back(id);
+      }
+      return e.kind != Expr::Kind::kGuard;  // only the chosen side may be loaded
+    };
+    for (const RecurrentResult& result : phase.results) walk.run(result.value, enter);
+    return ahead;
+  }
+
+  // --- declarations -------------------------------------------------------------------------------------------------
+
+  void write_types() {
+    out_.open(fmt::format("namespace {}_parts {{", symbol_));
+    out_.open("struct Loop {");
+    for (size_t i = 0; i < operands_.size(); ++i) {
+      const bool input = operands_[i].role == schedule::Operand::Role::kInput;
+      out_.line("{}{}* p{};", input ? "const " : "", storage_type(operands_[i].dtype), i);
+    }
+    out_.close("};");
+    out_.open("struct Loops {");
+    out_.line("Loop loop[{}];", d_.loops);
+    out_.close("};");
+    for (size_t p = 0; p < d_.phases.size(); ++p) {
+      write_struct(fmt::format("Fixed{}", p), "f", ahead_[p].fixed);
+      write_struct(fmt::format("Moving{}", p), "m", ahead_[p].moving);
+    }
+    out_.close("}  // namespace");
+  }
+  void write_struct(const std::string& name, const char* member, const std::vector<ExprId>& loads) {
+    if (loads.empty()) return;
+    out_.open(fmt::format("struct {} {{", name));
+    for (size_t i = 0; i < loads.size(); ++i) {
+      out_.line("{} {}{};", storage_type(operands_[d_.pool[loads[i]].id].dtype), member, i);
+    }
+    out_.close("};");
+  }
+
+  bool sends(const RecurrentPhase& phase) const {
+    return std::any_of(phase.results.begin(), phase.results.end(),
+                       [](const RecurrentResult& r) { return !r.vectors.empty(); });
+  }
+  // A phase that multiplies and sends nothing holds nobody up: others might overwrite the vector that it still reads.
+  bool needs_barrier() const {
+    return std::any_of(d_.phases.begin(), d_.phases.end(),
+                       [&](const RecurrentPhase& phase) { return !phase.products.empty() && !sends(phase); });
+  }
+  bool is_final(size_t phase) const {
+    const auto& results = d_.phases[phase].results;
+    return std::all_of(results.begin(), results.end(), [&](const RecurrentResult& r) {
+      return std::all_of(r.vectors.begin(), r.vectors.end(),
+                         [&](uint32_t v) { return d_.vectors[v].state.has_value(); });
+    });
+  }
+
+  // Shared memory: barriers of the exchanges, two buffers of every vector, weights.
+  void lay_out() {
+    int64_t at = 16 * static_cast<int64_t>(d_.phases.size());
+    if (m_.cluster > 1) out_.raw("auto* const barriers = reinterpret_cast<tile::sm90::Barrier*>(raw_shared);");
+    const int64_t vectors = at;
+    for (size_t v = 0; v < d_.vectors.size(); ++v) {
+      const int64_t pitch = m_.pitch(d_.vectors[v].length);
+      out_.line("constexpr int kPitch{} = {};", v, pitch);
+      out_.line("auto* const v{} = reinterpret_cast<float*>(raw_shared + {});  // two buffers", v, at);
+      at += m_.vector_bytes(d_.vectors[v].length);
+    }
+    vector_words_ = (at - vectors) / 4;
+    vectors_at_ = vectors;
+    for (size_t p = 0; p < d_.phases.size(); ++p) {
+      const RecurrentPhase& phase = d_.phases[p];
+      for (size_t i = 0; i < phase.products.size(); ++i) {
+        const RecurrentProduct& product = phase.products[i];
+        const int64_t count = m_.share(d_.vectors[product.vector].length) * static_cast<int64_t>(product.sums.size());
+        const std::string name = fmt::format("w{}_{}", p, i);
+        out_.line("tile::cuda::{}Weights<{}> {};", m_.registers ? "Register" : "Shared", count, name);
+        const std::string shared =
+            m_.registers ? "nullptr" : fmt::format("reinterpret_cast<float*>(raw_shared + {}) + team.thread", at);
+        out_.line("{}.load(in.p{} + int64_t(team.rank) * {} + team.thread, kThreads, {});", name, product.operand,
+                  count * m_.threads, shared);
+        if (!m_.registers) at += count * m_.threads * 4;
+      }
+    }
+    shared_bytes_ = at;
+  }
+
+  // Everything before the first step.
+  void start() {
+    if (vector_words_ > 0) {
+      out_.line("for (int i = team.thread; i < {}; i += kThreads) reinterpret_cast<float*>(raw_shared + {})[i] = 0;",
+                vector_words_, vectors_at_);
+    }
+    if (m_.cluster > 1) {
+      out_.open("if (team.thread == 0) {");
+      out_.line("for (int i = 0; i < {}; ++i) barriers[i].init(1);", 2 * d_.phases.size());
+      out_.raw("tile::sm90::fence_barrier_init();");
+      out_.close();
+    }
+    out_.raw("__syncthreads();");
+    for (size_t v = 0; v < d_.vectors.size(); ++v) {
+      const schedule::RecurrentVector& vector = d_.vectors[v];
+      if (!vector.state) continue;
+      out_.open(fmt::format("for (int i = team.thread; i < rows * {}; i += kThreads) {{", vector.length));
+      out_.line("const auto x = tile::load<1>(in.p{} + int64_t(base) * {} + i);", d_.states[*vector.state].initial,
+                vector.length);
+      out_.line("v{0}[i / {1} * kPitch{0} + i % {1}] = tile::cuda::rounded<{2}>(x);", v, vector.length,
+                storage_type(vector.dtype));
+      out_.close();
+    }
+    for (size_t p = 0; p < d_.phases.size(); ++p) {
+      const RecurrentPhase& phase = d_.phases[p];
+      const int units = m_.units(phase.units);
+      out_.line("[[maybe_unused]] const int unit{0} = team.rank * {1} + team.team;", p, units);
+      out_.line("const bool active{0} = team.team < {1} && unit{0} < {2};", p, units, phase.units);
+      write_ahead(p, "Fixed", "f", ahead_[p].fixed, false);
+      write_ahead(p, "Moving", "m", ahead_[p].moving, true);
+    }
+    if (m_.cluster > 1 && !needs_barrier()) declare_waits();
+    for (size_t s = 0; s < d_.states.size(); ++s) {
+      if (!d_.states[s].local) continue;
+      const size_t p = phase_of_state(s);
+      out_.line("float own{}[kOwned];", s);
+      each_row();
+      out_.line("own{} = 0;", fmt::format("{}[o]", s));
+      out_.open(fmt::format("if (active{} && team.first + o < rows) {{", p));
+      out_.line(
+          "own{0}[o] = tile::cuda::rounded<float>(tile::load<1>(in.p{1} + int64_t(base + team.first + o) * {2} + "
+          "unit{3}));",
+          s, d_.states[s].initial, d_.states[s].units, p);
+      out_.close();
+      out_.close();
+    }
+    out_.raw(m_.cluster > 1 ? "tile::sm90::cluster_sync();" : "__syncthreads();");
+  }
+
+  // Who sends in every step cannot fall two steps behind, and the first warp cannot since the exchanges count on it.
+  // Warps that only pad the block, which could, do not wait: a barrier that has gone round twice tells nothing.
+  void declare_waits() {
+    std::string sending = "false";
+    for (size_t p = 0; p < d_.phases.size(); ++p) {
+      if (sends(d_.phases[p])) sending += fmt::format(" || active{}", p);
+    }
+    out_.line("[[maybe_unused]] const bool waits = __any_sync(0xffffffffu, team.thread < 32 || {});", sending);
+  }
+
+  void each_row() {
+    out_.raw("#pragma unroll");
+    out_.open("for (int o = 0; o < kOwned; ++o) {");
+  }
+
+  size_t phase_of_state(size_t state) const {
+    for (size_t p = 0; p < d_.phases.size(); ++p) {
+      for (const RecurrentResult& r : d_.phases[p].results) {
+        if (std::find(r.states.begin(), r.states.end(), state) != r.states.end()) return p;
+      }
+    }
+    HEDDLE_CHECK(false, "nothing makes state {}", state);
+  }
+
+  Names names(size_t p) const {
+    Names names;
+    for (size_t i = 0; i < operands_.size(); ++i) names.buffers.push_back(fmt::format("in.p{}", i));
+    names.vars[d_.step] = "int64_t(t)";
+    names.vars[d_.row] = "int64_t(base + team.first + o)";
+    names.vars[d_.phases[p].unit] = fmt::format("int64_t(unit{})", p);
+    return names;
+  }
+
+  // A function that loads, and the variables for all rows of the thread.
+  void write_ahead(size_t p, const char* what, const char* member, const std::vector<ExprId>& loads, bool moving) {
+    if (loads.empty()) return;
+    const std::string type = fmt::format("{}_parts::{}{}", symbol_, what, p);
+    const std::string function = fmt::format("fetch_{}{}", moving ? "moving" : "fixed", p);
+    out_.open(fmt::format("const auto {} = [&]({}int o) -> {} {{", function, moving ? "int t, " : "", type));
+    out_.line("{} x{{}};", type);
+    out_.open(fmt::format("if (active{} && team.first + o < rows) {{", p));
+    ScalarEmitter emitter(d_.pool, names(p), out_);
+    for (size_t i = 0; i < loads.size(); ++i) {
+      const Expr& e = d_.pool[loads[i]];
+      const std::string at = emitter.index(e.index);
+      out_.line("x.{}{} = in.p{}[{}];", member, i, e.id, at);
+    }
+    out_.close();
+    out_.raw("return x;");
+    out_.close("};");
+    const std::string now = fmt::format("{}{}", moving ? "now" : "fixed", p);
+    out_.line("{} {}[kOwned];", type, now);
+    if (moving) out_.line("{} next{}[kOwned] = {{}};", type, p);  // ptxas takes a loop's undefined values for uniform
+    out_.raw("#pragma unroll");
+    out_.line("for (int o = 0; o < kOwned; ++o) {}[o] = {}({}o);", now, function, moving ? "0, " : "");
+  }
+
+  // --- a step -------------------------------------------------------------------------------------------------------
+
+  void write_steps() {
+    out_.open(fmt::format("for (int t = 0; t < {}; ++t) {{", d_.steps));
+    for (size_t p = 0; p < d_.phases.size(); ++p) {
+      if (ahead_[p].moving.empty()) continue;
+      out_.open(fmt::format("if (t + 1 < {}) {{", d_.steps));
+      out_.raw("#pragma unroll");
+      out_.line("for (int o = 0; o < kOwned; ++o) next{0}[o] = fetch_moving{0}(t + 1, o);", p);
+      out_.close();
+    }
+    for (size_t p = 0; p < d_.phases.size(); ++p) write_phase(p);
+    if (needs_barrier()) out_.raw(m_.cluster > 1 ? "tile::sm90::cluster_sync();" : "__syncthreads();");
+    for (size_t p = 0; p < d_.phases.size(); ++p) {
+      if (ahead_[p].moving.empty()) continue;
+      out_.raw("#pragma unroll");
+      out_.line("for (int o = 0; o < kOwned; ++o) now{0}[o] = next{0}[o];", p);
+    }
+    out_.close();
+    // Nobody ends while others may still store into its memory.
+    if (m_.cluster > 1) out_.raw("tile::sm90::cluster_sync();");
+  }
+
+  void write_phase(size_t p) {
+    const RecurrentPhase& phase = d_.phases[p];
+    const bool last_too = !is_final(p);  // what the last step sends is read in it
+    out_.open("{");
+    if (sends(phase)) {
+      int64_t elements = 0;
+      for (const RecurrentResult& r : phase.results) elements += static_cast<int64_t>(r.vectors.size()) * phase.units;
+      if (m_.cluster > 1) {
+        out_.line("const tile::cuda::RecurrentExchange<kCluster> exchange{{&barriers[{} + (t & 1)]}};", 2 * p);
+      } else {
+        out_.raw("const tile::cuda::RecurrentExchange<kCluster> exchange{nullptr};");
+      }
+      const std::string when = last_too ? "" : fmt::format(" && t + 1 < {}", d_.steps);
+      if (m_.cluster > 1) out_.line("if (team.thread == 0{}) exchange.expect(rows * {});", when, elements * 4);
+    }
+    for (size_t i = 0; i < phase.products.size(); ++i) {
+      const RecurrentProduct& product = phase.products[i];
+      const int64_t length = d_.vectors[product.vector].length;
+      out_.line("float sum{}[kRows][{}] = {{}};", i, product.sums.size());
+      out_.line(
+          "tile::cuda::recurrent_multiply<kLanes, kRows, {0}, {1}, {2}>(sum{3}, w{4}_{3}, kThreads, v{5} + (t & 1) * "
+          "(kRows * kPitch{5}), kPitch{5}, team.lane);",
+          product.sums.size(), m_.share(length), m_.width(length), i, p, product.vector);
+      out_.line("tile::cuda::recurrent_fold<kLanes / 2, kRows>(sum{}, team.lane);", i);
+    }
+    each_row();
+    out_.open(fmt::format("if (active{} && team.first + o < rows) {{", p));
+    write_results(p);
+    out_.close();
+    out_.close();
+    if (sends(phase)) {
+      std::vector<std::string> conditions;
+      if (!last_too) conditions.push_back(fmt::format("t + 1 < {}", d_.steps));
+      if (m_.cluster > 1 && !needs_barrier()) conditions.emplace_back("waits");
+      const std::string when = fmt::format("{}", fmt::join(conditions, " && "));
+      out_.raw((when.empty() ? "" : "if (" + when + ") ") + "exchange.wait(t >> 1 & 1);");
+    }
+    out_.close();
+  }
+
+  void write_results(size_t p) {
+    const RecurrentPhase& phase = d_.phases[p];
+    Names names = this->names(p);
+    for (size_t i = 0; i < phase.products.size(); ++i) {
+      for (size_t s = 0; s < phase.products[i].sums.size(); ++s) {
+        const uint32_t local = phase.products[i].sums[s].local;
+        out_.line("[[maybe_unused]] const auto l{} = tile::splat<1>(sum{}[o][{}]);", local, i, s);
+        names.locals[local] = {fmt::format("l{}", local), DType::kF32};
+      }
+    }
+    for (size_t s = 0; s < d_.states.size(); ++s) {
+      if (!d_.states[s].local || d_.states[s].units != phase.units) continue;
+      out_.line("[[maybe_unused]] const auto l{} = tile::splat<1>(own{}[o]);", *d_.states[s].local, s);
+      names.locals[*d_.states[s].local] = {fmt::format("l{}", *d_.states[s].local), DType::kF32};
+    }
+    cache(names, ahead_[p].fixed, fmt::format("fixed{}[o].f", p));
+    cache(names, ahead_[p].moving, fmt::format("now{}[o].m", p));
+    ScalarEmitter emitter(d_.pool, std::move(names), out_);
+    // First what others wait for.
+    for (size_t r = 0; r < phase.results.size(); ++r) {
+      const RecurrentResult& result = phase.results[r];
+      const std::string value = emitter.vector(result.value);
+      if (result.states.empty() && result.vectors.empty()) continue;
+      out_.line("const float r{} = tile::cuda::rounded<{}>({});", r, storage_type(result.dtype), value);
+      for (const uint32_t v : result.vectors) write_send(v, r, result.dtype, p);
+    }
+    for (size_t r = 0; r < phase.results.size(); ++r) {
+      for (const uint32_t s : phase.results[r].states) out_.line("own{}[o] = r{};", s, r);
+    }
+    out_.open("if (team.copy == 0) {");
+    for (const RecurrentResult& result : phase.results) {
+      for (const uint32_t operand : result.stacked) {
+        emitter.store(fmt::format("in.p{}", operand), operands_[operand].dtype, result.place_of_step, result.value);
+      }
+    }
+    out_.open(fmt::format("if (t + 1 == {}) {{", d_.steps));
+    for (const RecurrentResult& result : phase.results) {
+      for (const uint32_t operand : result.finals) {
+        emitter.store(fmt::format("in.p{}", operand), operands_[operand].dtype, result.place, result.value);
+      }
+    }
+    out_.close();
+    out_.close();
+  }
+
+  void write_send(uint32_t v, size_t r, DType from, size_t p) {
+    const schedule::RecurrentVector& vector = d_.vectors[v];
+    std::string value = fmt::format("r{}", r);
+    if (vector.dtype != from) {
+      value = fmt::format("tile::cuda::rounded<{}>(tile::splat<1>({}))", storage_type(vector.dtype), value);
+    }
+    const std::string send = fmt::format(
+        "exchange.template send<Team::kCopies>(v{0} + (({1} & 1) * kRows + team.first + o) * kPitch{0} + unit{2}, {3}, "
+        "team.copy);",
+        v, vector.state ? "(t + 1)" : "t", p, value);
+    out_.raw(vector.state ? fmt::format("if (t + 1 < {}) ", d_.steps) + send : send);
+  }
+
+  void cache(Names& names, const std::vector<ExprId>& loads, const std::string& from) const {
+    for (size_t i = 0; i < loads.size(); ++i) {
+      const DType dtype = d_.pool[loads[i]].dtype;
+      const bool mask = dtype == DType::kBool;
+      const std::string load = fmt::format("tile::load<1>(&{}{})", from, i);
+      names.cached[loads[i]] = {mask ? fmt::format("tile::to_mask({})", load) : load, dtype, false, mask ? 1 : 0};
+    }
+  }
+
+  const std::vector<schedule::Operand>& operands_;
+  const RecurrentDesc& d_;
+  const RecurrentMapping& m_;
+  const std::string symbol_;
+  std::vector<Ahead> ahead_;
+  Writer out_;
+  int64_t shared_bytes_ = 0, vector_words_ = 0, vectors_at_ = 0;
+};
+
+}  // namespace
+
+KernelSource emit_cuda_recurrence(const schedule::KernelDesc& desc, const RecurrentDesc& body, const Target& target) {
+  const std::vector<schedule::Operand> operands(desc.operands.begin(), desc.operands.begin() + body.loop_operands);
+  const std::string draft = RecurrenceWriter(operands, body, "kernel").run();
+  KernelSource source;
+  source.symbol = fmt::format("recurrent_{}", hash_text(target.cuda.architecture() + "\n" + draft).hex().substr(0, 16));
+  RecurrenceWriter writer(operands, body, source.symbol);
+  source.text = writer.run();
+  source.includes = {"tile/op/cuda/stitch.h", "tile/kernel/cuda/recurrence/recurrent.h"};
+  add_named_headers(source);
+  const RecurrentMapping& m = body.mapping;
+  CudaLaunch launch;
+  launch.symbol = source.symbol;
+  launch.grid[0] = static_cast<uint32_t>(body.loops * body.clusters() * m.cluster);
+  launch.block = static_cast<uint32_t>(m.threads);
+  launch.cluster = static_cast<uint32_t>(m.cluster);
+  launch.shared_bytes = static_cast<uint32_t>(writer.shared_bytes());
+  launch.arguments.emplace_back(desc.operands.size() * sizeof(uint64_t));
+  for (size_t i = 0; i < desc.operands.size(); ++i) {
+    launch.pointers.push_back({0, static_cast<int>(i * sizeof(uint64_t)), static_cast<int>(i)});
+  }
+  source.launches.push_back(std::move(launch));
+  return source;
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/region/bundle.h"
+
+namespace heddle::codegen {
+
+KernelSource emit_bundle(const schedule::BundleDesc& bundle, size_t operands, bool marked = false);
+
+}  // namespace heddle::codegen

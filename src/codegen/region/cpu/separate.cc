@@ -1,0 +1,100 @@
+#include "codegen/region/cpu/separate.h"
+
+#include <functional>
+
+#include "codegen/scalar/scalar.h"
+#include "codegen/text/kernel_name.h"
+#include "codegen/text/numbers.h"
+#include "codegen/text/writer.h"
+
+namespace heddle::codegen {
+namespace {
+
+using ir::Op;
+
+// Elements that are only moved are moved as bits.
+std::string moved_type(DType dtype) {
+  return fmt::format("uint{}_t", 8 * size_of(dtype));
+}
+
+std::string combiner(const std::string& reduction) {
+  if (reduction == "none") return "tile::replaced";
+  if (reduction == "add") return "tile::sum_of";
+  if (reduction == "mul") return "tile::prod_of";
+  return fmt::format("tile::{}_of", reduction);
+}
+
+using Number = std::function<std::string(int64_t)>;
+
+std::string list(const Shape& shape, const Number& number) {
+  std::vector<std::string> texts;
+  for (const int64_t extent : shape) texts.push_back(number(extent));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+void write_scatter(const schedule::SeparateDesc& body, const Number& number, bool marked, Writer& out) {
+  const std::string_view storage = marked ? "const" : "static constexpr";
+  const bool moved = body.reduction == "none";
+  const std::string type = moved ? moved_type(body.dtype) : std::string(storage_type(body.dtype));
+  out.line("const auto* data = static_cast<const {}*>(operands[0]);", type);
+  out.line("const auto* indices = static_cast<const {}*>(operands[1]);", storage_type(body.index_dtype));
+  out.line("const auto* updates = static_cast<const {}*>(operands[2]);", type);
+  out.line("auto* y = static_cast<{}*>(operands[3]);", type);
+  out.line("{} int64_t shape[] = {{{}}};  // {}", storage, list(body.data, number), to_string(body.dtype));
+  if (body.op == Op::kScatterElements) {
+    out.line("{} int64_t index_shape[] = {{{}}};", storage, list(body.indices, number));
+    out.line("tile::scatter_elements<{}, {}, {}>(data, indices, updates, y, shape, index_shape, first, last);",
+             combiner(body.reduction), body.data.size(), body.dim);
+    return;
+  }
+  const int64_t depth = body.indices.back();
+  out.line("tile::scatter_nd<{}, {}, {}>(data, indices, updates, y, shape, {}, first, last);", combiner(body.reduction),
+           body.data.size(), depth, number(element_count(body.indices) / depth));
+}
+
+void write_selection(const schedule::SeparateDesc& body, const Number& number, Writer& out) {
+  const std::string_view type = storage_type(body.dtype);
+  int64_t inner = 1;
+  for (size_t d = static_cast<size_t>(body.dim) + 1; d < body.data.size(); ++d) inner *= body.data[d];
+  out.line("const auto* x = static_cast<const {}*>(operands[0]);  // {}{}", type, to_string(body.dtype),
+           heddle::to_string(body.data));
+  out.line("auto* values = static_cast<{}*>(operands[1]);", type);
+  out.line("auto* positions = static_cast<int64_t*>(operands[2]);");
+  out.line("for (int64_t i = first; i < last; ++i) {{");
+  out.line("  const int64_t from = i / {0} * {1} + i % {0}, to = i / {0} * {2} + i % {0};", number(inner),
+           number(inner * body.data[static_cast<size_t>(body.dim)]), number(inner * body.k));
+  out.line("  tile::select_best<{}>(x + from, {}, {}, {}, values + to, positions + to, scratch);", body.largest,
+           number(inner), number(body.data[static_cast<size_t>(body.dim)]), number(body.k));
+  out.line("}}");
+}
+
+}  // namespace
+
+KernelSource emit_separate(const schedule::KernelDesc& desc, const schedule::SeparateDesc& body,
+                           const schedule::Config& config, bool marked) {
+  Writer out;
+  out.comment(config.reason);
+  out.open("extern \"C\" void KERNEL_NAME(void* const* operands, void* scratch, int64_t begin, int64_t end) {");
+  if (marked) out.raw(argument_line(argument_array(desc.operands.size())));
+  const auto number = [&](int64_t value) { return marked ? codegen::marked(value) : fmt::format("{}", value); };
+  out.line("const int64_t first = begin * {0} / {1}, last = end * {0} / {1};", number(body.parts()),
+           number(config.tasks));
+  KernelSource source;
+  if (body.op == Op::kTopK) {
+    write_selection(body, number, out);
+    source.includes = {"tile/kernel/cpu/select.h"};
+    constexpr int64_t kCandidate = 16;  // the widest key with its position
+    source.scratch_bytes = body.k * kCandidate;
+  } else {
+    write_scatter(body, number, marked, out);
+    source.includes = {"tile/kernel/cpu/scatter.h"};
+  }
+  out.close();
+  source.text = out.text();
+  source.symbol = body.op == Op::kTopK ? "select" : "scatter";
+  if (!marked) source.symbol = name_kernel(source.text, source.symbol);
+  source.tasks = config.tasks;
+  return source;
+}
+
+}  // namespace heddle::codegen

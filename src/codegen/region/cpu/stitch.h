@@ -1,0 +1,15 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/region/stitch.h"
+
+namespace heddle::codegen {
+
+struct Naming;  // codegen/text/naming.h
+
+// With `marked`, as for all emitters for a CPU: the symbol is a prefix yet, the text has KERNEL_NAME in its place and
+// marks around its numbers (numbers.h).
+KernelSource emit_stitch(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
+                         const schedule::Config& config, bool marked = false, const Naming* naming = nullptr);
+
+}  // namespace heddle::codegen

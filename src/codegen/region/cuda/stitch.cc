@@ -1,0 +1,453 @@
+#include "codegen/region/cuda/stitch.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/check.h"
+#include "codegen/region/cpu/stitch.h"
+#include "codegen/region/cuda/sweep.h"
+#include "codegen/text/includes.h"
+#include "codegen/text/kernel_name.h"
+#include "codegen/text/naming.h"
+#include "codegen/text/numbers.h"
+#include "schedule/region/cuda/kernel.h"
+#include "target/cuda_occupancy.h"
+
+namespace heddle::codegen {
+
+using schedule::CudaStage;
+using schedule::CudaStitchDesc;
+using schedule::ExprId;
+using schedule::GridDim;
+using schedule::VarId;
+
+namespace {
+
+constexpr int64_t kGridHead = 128;  // bytes of tile::grid_gang ahead of its packets
+
+class CudaStitchWriter {
+ public:
+  CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body, bool marked,
+                   const Naming* naming = nullptr)
+      : desc_(desc), body_(body), naming_(naming), sweeps_(body, out_), marked_(marked) {
+    if (marked) sweeps_.emitter().mark_numbers();
+  }
+
+  CudaPart run_part() {
+    block_ = "block", blocks_ = "blocks";
+    lay_out_shared();
+    HEDDLE_CHECK(shared_bytes_ == 0 && body_.gang == 1, "a part has no shared memory");
+    CudaPart part;
+    out_.open(fmt::format("__device__ __forceinline__ void {}({}, const unsigned block, const unsigned blocks) {{",
+                          kPartName, parameters("__restrict__ ")));
+    if (marked_) out_.raw(argument_line(kArgumentParameter));
+    declare_threads();
+    write_grid();
+    out_.close();
+    KernelSource source;
+    source.text = out_.text();
+    source.includes = {"tile/op/cuda/stitch.h"};
+    add_named_headers(source);
+    part.text = source.text;
+    part.includes = source.includes;
+    for (const schedule::Operand& o : desc_.operands) {
+      const bool input = o.role == schedule::Operand::Role::kInput;
+      part.types.push_back(fmt::format("{}{}*", input ? "const " : "", storage_type(o.dtype)));
+    }
+    return part;
+  }
+
+  KernelSource run(const CudaTarget& target) {
+    lay_out_shared();
+    out_.comment(body_.title);
+    const std::string cluster =
+        body_.gang > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
+    const std::string bounds =
+        body_.resident > 0 ? fmt::format("{}, {}", body_.threads, body_.resident) : fmt::format("{}", body_.threads);
+    const std::string kernel =
+        fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME", cluster, bounds);
+    const bool early = begins_early(launch("KERNEL_NAME"), target);
+    if (early) {
+      // The kernel waits for the one in front before it calls this: loads through its own restricted pointers might be
+      // moved across that.
+      out_.raw("namespace KERNEL_NAME_parts {");
+      out_.open(fmt::format("__device__ __forceinline__ void kernel({}) {{", parameters("__restrict__ ")));
+    } else {
+      out_.open(fmt::format("{}({}) {{", kernel, parameters("__restrict__ ")));
+    }
+    if (marked_) out_.raw(argument_line(kArgumentParameter));
+    const std::string arguments = names_behind_previous();
+    if (body_.whole_grid) {
+      out_.line("tile::grid_gang<{}, {}> across(counters);", body_.gang, sweeps_.all_gang_bytes() / 16);
+    }
+    if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
+    if (const int64_t barriers = sweeps_.gang_barriers(); barriers > 0) {
+      out_.line("tile::gang_begin<{}>({});", barriers, sweeps_.shared(sweeps_.barriers_offset));
+    }
+    declare_threads();
+    declare_scratch();
+    write_grid();
+    if (body_.whole_grid) out_.line("across.leave();");
+    out_.close();
+    if (early) {
+      out_.raw("}");
+      out_.open(fmt::format("{}({}) {{", kernel, parameters("")));
+      out_.raw(kBeginEarly);
+      out_.line("KERNEL_NAME_parts::kernel({});", arguments);
+      out_.close();
+    }
+    KernelSource source;
+    source.text = out_.text();
+    if (naming_ != nullptr) {
+      set_symbol(source.text, source.symbol = naming_->symbol);
+    } else {
+      source.symbol = marked_ ? kernel_name(body_) : name_kernel(source.text, kernel_name(body_));
+    }
+    source.includes = {"tile/op/cuda/stitch.h"};
+    if (body_.gang > 1) source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/gang.h");
+    if (sweeps_.has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
+    if (body_.whole_grid) {
+      source.counter_bytes = body_.blocks / body_.gang * (kGridHead + sweeps_.all_gang_bytes());
+    }
+    add_named_headers(source);
+    source.tasks = body_.blocks;
+    source.launches.push_back(launch(source.symbol));
+    source.launches.back().early = early;
+    if (early) source.includes.emplace_back("tile/arch/sm90/dependent.h");
+    return source;
+  }
+
+ private:
+  std::string index_type() const { return body_.wide_index ? "int64_t" : "int"; }
+
+  std::string parameters(std::string_view restricted) {
+    sweeps_.emitter().names().once = body_.once;
+    sweeps_.emitter().names().repeated = body_.repeated;
+    std::string text;
+    sweeps_.emitter().names().buffers.clear();
+    for (size_t i = 0; i < desc_.operands.size(); ++i) {
+      const schedule::Operand& o = desc_.operands[i];
+      const bool input = o.role == schedule::Operand::Role::kInput;
+      const std::string name = naming_ != nullptr ? naming_->operands.at(i) : fmt::format("{}{}", input ? 'x' : 'y', i);
+      text += fmt::format("{}{}{}* {}{}", i == 0 ? "" : ", ", input ? "const " : "", storage_type(o.dtype), restricted,
+                          name);
+      sweeps_.emitter().names().buffers.push_back(name);
+    }
+    if (body_.whole_grid) text += ", uint8_t* counters";
+    if (marked_) text += fmt::format(", const int64_t* {}{}", restricted, kArgumentParameter);
+    return text;
+  }
+  // What an early kernel hands on; those of the whole grid are not early.
+  std::string names_behind_previous() {
+    std::string text;
+    for (const std::string& name : sweeps_.emitter().names().buffers) {
+      text += fmt::format("{}tile::sm90::behind_previous({})", text.empty() ? "" : ", ", name);
+    }
+    if (marked_) text += fmt::format(", {}", kArgumentParameter);
+    return text;
+  }
+
+  // Scratch of each team, then slots of block-wide reductions, then columns; the turns' results take it all in turn.
+  void lay_out_shared() {
+    int64_t at = scratch_bytes_of_team(body_) * body_.teams();
+    sweeps_.slots_offset = at;
+    at += sweeps_.slot_count() * CudaSweepWriter::kSlotBytes;
+    sweeps_.columns_offset = at;
+    at += sweeps_.column_bytes() * body_.teams();
+    sweeps_.gang_offset = at;
+    if (!body_.whole_grid) at += sweeps_.all_gang_bytes();
+    sweeps_.barriers_offset = at;
+    at += sweeps_.gang_barriers() * CudaSweepWriter::kBarrierBytes;
+    shared_bytes_ = std::max(at, sweeps_.carried_bytes());
+  }
+
+  void declare_threads() {
+    const int team = body_.team;
+    const bool one = team == body_.threads;
+    const std::string thread = "int(threadIdx.x)";
+    if (body_.gang > 1) {
+      out_.line("const int own = {};", thread);
+      out_.line("TILE_ASSUME(own < {});", body_.threads);
+      const char* rank = body_.whole_grid ? "blockIdx.x" : "tile::sm90::cluster_rank()";
+      out_.declare("int", "lane", fmt::format("int({} % {}) * {} + own", rank, body_.gang, body_.threads));
+      return;
+    }
+    out_.declare("int", "lane", team == 1 ? "0" : one ? thread : fmt::format("{} % {}", thread, team));
+    out_.declare("int", "team", one ? "0" : team == 1 ? thread : fmt::format("{} / {}", thread, team));
+  }
+
+  void declare_scratch() {
+    const int64_t bytes = scratch_bytes_of_team(body_);
+    int64_t offset = 0;
+    for (size_t i = 0; i < body_.scratch.size(); ++i) {
+      const schedule::Scratch& s = body_.scratch[i];
+      const std::string name = fmt::format("s{}", i);
+      const std::string at =
+          sum("raw_shared", sum(fmt::format("{}", offset), body_.teams() > 1 ? product("team", bytes) : "0"));
+      out_.line("auto* {} = reinterpret_cast<{}*>({});  // {} elements", name, storage_type(s.dtype), at, s.elements);
+      sweeps_.emitter().names().buffers.push_back(name);
+      offset += (s.elements * static_cast<int64_t>(size_of(s.dtype)) + 15) / 16 * 16;
+    }
+  }
+
+  // Each team its iterations, several at a time where a thread has little of one.
+  void write_grid() {
+    const std::string type = index_type();
+    const int64_t total = body_.iterations(), teams = body_.serial ? 1 : body_.teams(), units = teams * body_.turns;
+    const bool loop = body_.blocks / body_.gang * units < total;
+    HEDDLE_CHECK(!loop || body_.gang == 1, "what a gang hands over is used once");
+    const std::string block =
+        body_.gang > 1 ? fmt::format("{}({}) / {}", type, block_, body_.gang) : fmt::format("{}({})", type, block_);
+    const std::string start = product(block, units);
+    if (body_.serial) sweeps_.declare_carried();
+    if (loop) {
+      out_.open(fmt::format("for ({0} first = {1}; first < {2}; first += {0}({4}) * {3}) {{", type, start, total, units,
+                            blocks_));
+    } else {
+      out_.declare(type, "first", start);
+    }
+    const std::string first = loop || teams > 1 ? "first" : start;
+    if (body_.turns > 1) sweeps_.declare_ahead();
+    if (body_.turns > 1) {
+      if (total % units != 0) out_.open(fmt::format("if (first + {} <= {}) {{", units, total));
+      write_turns(total, teams, true);
+      if (total % units != 0) {
+        out_.middle("} else {");
+        write_turns(total, teams, false);
+        out_.close();
+      }
+    } else {
+      write_team(total, teams > 1 ? "first + team" : first, total % units == 0);
+    }
+    if (loop) {
+      if (shared_bytes_ > 0 && body_.team > 1) out_.line("tile::team_sync<{}>();", body_.team);
+      out_.close();
+    }
+  }
+
+  void write_turns(int64_t total, int64_t teams, bool full) {
+    if (!body_.ahead.empty()) {
+      reads_ahead_ = true;
+      write_each_turn(total, teams, full);
+      reads_ahead_ = false;
+    }
+    write_each_turn(total, teams, full);
+  }
+  void write_each_turn(int64_t total, int64_t teams, bool full) {
+    if (full || reads_ahead_) out_.raw("#pragma unroll");
+    out_.open(fmt::format("for (int turn = 0; turn < {}; ++turn) {{", body_.turns));
+    sweeps_.emitter().push_scope();
+    write_team(total, fmt::format("first + turn * {}{}", teams, teams > 1 ? " + team" : ""), full);
+    sweeps_.emitter().pop_scope();
+    // The next turn writes the scratch that slower lanes of the team may still read.
+    if (shared_bytes_ > 0 && body_.team > 1 && !reads_ahead_) out_.line("tile::team_sync<{}>();", body_.team);
+    out_.close();
+  }
+
+  // The iteration `mine`, if there is one. Warps stay together: in one with fewer iterations than teams all compute,
+  // some store.
+  void write_team(int64_t total, const std::string& mine, bool full) {
+    const std::string type = index_type();
+    const bool shared_warp = body_.team < 32 && body_.team > 1;
+    sweeps_.has_live = !full && shared_warp;
+    const bool guarded = !full && !shared_warp;
+    std::string iteration = "g";
+    if (sweeps_.has_live) {
+      out_.line("const bool live = {} < {};", mine, total);
+      out_.line("const {} g = live ? {} : {};", type, mine, total - 1);
+    } else if (guarded || grid_dims() > 1) {
+      out_.declare(type, "g", mine);
+    } else {
+      iteration = mine;
+    }
+    if (guarded) out_.open(fmt::format("if (g < {}) {{", total));
+    declare_grid(total, iteration);
+    write_iteration();
+    if (guarded) out_.close();
+  }
+
+  int64_t blocks_of(const GridDim& d) const { return (body_.pool.indices.extent(d.var) + d.block - 1) / d.block; }
+  // Those along which iterations differ.
+  int64_t grid_dims() const {
+    return std::count_if(body_.grid.begin(), body_.grid.end(), [this](const GridDim& d) { return blocks_of(d) > 1; });
+  }
+
+  // The variables that an iteration fixes, last grid dimension fastest.
+  void declare_grid(int64_t total, const std::string& iteration) {
+    int64_t below = 1;
+    std::vector<std::pair<std::string, std::string>> variables;
+    for (size_t k = body_.grid.size(); k-- > 0;) {
+      const GridDim& d = body_.grid[k];
+      const int64_t blocks = blocks_of(d);
+      const std::string quotient = below > 1 ? fmt::format("{} / {}", factor(iteration), below) : iteration;
+      const std::string number = blocks == 1              ? std::string("0")
+                                 : below * blocks < total ? fmt::format("{} % {}", factor(quotient), blocks)
+                                                          : quotient;
+      const VarId var = d.block > 1 ? d.start : d.var;
+      std::string name = fmt::format("{}{}", d.block > 1 ? 'b' : 'i', d.var);
+      sweeps_.bound |= uint64_t{1} << var;
+      variables.emplace_back(name, product(number, d.block));
+      // Where the variable is blocked its start has this name in every sweep.
+      sweeps_.emitter().names().vars[var] = blocks == 1 && d.block == 1 ? "0" : std::move(name);
+      below *= blocks;
+    }
+    for (auto v = variables.rbegin(); v != variables.rend(); ++v) out_.declare(index_type(), v->first, v->second);
+  }
+
+  void write_ahead() {
+    sweeps_.emitter().push_scope();
+    for (const CudaStage& stage : body_.ahead) sweeps_.write(stage);
+    sweeps_.emitter().pop_scope();
+  }
+  // While the team works on a turn of the serial loop.
+  void write_next(VarId v) {
+    const std::string now = sweeps_.emitter().names().vars.at(v), next = fmt::format("({} + {})", now, body_.teams());
+    out_.open(fmt::format("if ({} < {}) {{", next, body_.pool.indices.extent(v)));
+    sweeps_.emitter().names().vars[v] = next;
+    write_ahead();
+    sweeps_.emitter().names().vars[v] = now;
+    out_.close();
+  }
+
+  // What the sweeps behind the first exchange between blocks read besides what is kept: few bytes that nothing else
+  // would wait for, and memory takes as long for them as for many.
+  void write_prefetches() {
+    size_t first = 0;
+    while (first < body_.stages.size() && body_.stages[first].reductions.empty()) ++first;
+    std::set<ExprId> early;
+    for (size_t k = 0; k <= first && k < body_.stages.size(); ++k) {
+      visit_exprs(body_.pool, roots_of(body_.stages[k]), [&](ExprId e) { early.insert(e); });
+    }
+    std::map<std::pair<uint32_t, std::string>, int64_t> ranges;  // by operand and beginning: elements
+    for (size_t k = first + 1; k < body_.stages.size(); ++k) {
+      visit_exprs(body_.pool, roots_of(body_.stages[k]), [&](ExprId e) {
+        const schedule::Expr& load = body_.pool[e];
+        if (load.kind != schedule::Expr::Kind::kLoad || load.id >= desc_.operands.size() || early.count(e) != 0) return;
+        if (const auto range = range_of(load.index)) {
+          int64_t& most = ranges[{load.id, range->first}];
+          most = std::max(most, range->second);
+        }
+      });
+    }
+    for (const auto& [place, elements] : ranges) {
+      out_.line("tile::prefetch_part({} + {}, {}, lane, {});", sweeps_.emitter().names().buffers[place.first],
+                place.second, elements, body_.team);
+    }
+  }
+  static std::vector<ExprId> roots_of(const CudaStage& stage) {
+    std::vector<ExprId> roots;
+    for (const schedule::CudaReduction& r : stage.reductions) roots.push_back(r.value);
+    for (const schedule::CudaKeep& k : stage.keeps) roots.push_back(k.value);
+    for (const schedule::Store& s : stage.stores) roots.push_back(s.value);
+    return roots;
+  }
+  // Where the elements begin that an iteration reads at `at`, and how many there are from the first to the last of
+  // them.
+  std::optional<std::pair<std::string, int64_t>> range_of(const schedule::Index& at) {
+    constexpr int64_t kMost = 2048;  // more get in the way of what is read first
+    const auto& names = sweeps_.emitter().names().vars;
+    std::string begin = fmt::format("({}", at.constant);
+    int64_t elements = 1;
+    for (const auto& [id, c] : at.terms) {
+      const schedule::Atom& atom = body_.pool.indices.atom(id);
+      if (atom.kind != schedule::Atom::Kind::kVar || c < 0) return std::nullopt;
+      std::string from;
+      if (const auto fixed = names.find(atom.id); fixed != names.end()) {
+        from = fixed->second;
+      } else {
+        for (const GridDim& d : body_.grid) {
+          if (d.var == atom.id && d.block > 1) from = names.at(d.start);
+        }
+        elements += c * (body_.extent(atom.id) - 1);
+      }
+      if (!from.empty()) begin += fmt::format(" + {} * {}", c, from);
+    }
+    if (elements > kMost) return std::nullopt;
+    return std::pair(begin + ")", elements);
+  }
+
+  void write_iteration() {
+    if (reads_ahead_) return write_ahead();
+    if (body_.gang > 1) write_prefetches();
+    if (body_.serial) {
+      sweeps_.declare_keeps(body_.before);
+      for (const CudaStage& stage : body_.before) sweeps_.write(stage);
+      const VarId v = *body_.serial;
+      const std::string name = fmt::format("i{}", v);
+      if (!body_.ahead.empty()) {
+        sweeps_.declare_ahead();
+        sweeps_.emitter().names().vars[v] = "team";
+        sweeps_.bound |= uint64_t{1} << v;
+        out_.open(fmt::format("if (team < {}) {{", body_.pool.indices.extent(v)));
+        write_ahead();
+        out_.close();
+      }
+      out_.open(fmt::format("for ({0} {1} = team; {1} < {2}; {1} += {3}) {{", index_type(), name,
+                            body_.pool.indices.extent(v), body_.teams()));
+      sweeps_.emitter().names().vars[v] = name;
+      sweeps_.bound |= uint64_t{1} << v;
+      sweeps_.emitter().push_scope();
+    }
+    sweeps_.declare_keeps(body_.stages);
+    if (!body_.serial && body_.turns == 1 && !body_.ahead.empty()) {
+      sweeps_.declare_ahead();
+      write_ahead();
+    }
+    if (body_.serial && !body_.ahead.empty()) sweeps_.between = [this] { write_next(*body_.serial); };
+    for (const CudaStage& stage : body_.stages) sweeps_.write(stage);
+    if (body_.serial) {
+      if (shared_bytes_ > 0) out_.line("tile::team_sync<{}>();", body_.team);
+      sweeps_.emitter().pop_scope();
+      sweeps_.bound &= ~(uint64_t{1} << *body_.serial);
+      out_.close();
+      for (const CudaStage& stage : body_.after) sweeps_.write_after(stage);
+    }
+  }
+
+  CudaLaunch launch(const std::string& symbol) const {
+    CudaLaunch l;
+    l.symbol = symbol;
+    l.grid = {static_cast<uint32_t>(body_.blocks), 1, 1};
+    l.block = static_cast<uint32_t>(body_.threads);
+    l.cluster = body_.whole_grid ? 1 : static_cast<uint32_t>(body_.gang);
+    l.cooperative = body_.whole_grid;
+    l.shared_bytes = static_cast<uint32_t>(shared_bytes_);
+    const auto point_to = [&](size_t operand) {
+      l.pointers.push_back({static_cast<int>(l.arguments.size()), 0, static_cast<int>(operand)});
+      l.arguments.emplace_back(sizeof(uint64_t), uint8_t{0});
+    };
+    for (size_t i = 0; i < desc_.operands.size() + (marked_ ? 1 : 0); ++i) point_to(i);
+    if (body_.whole_grid) point_to(desc_.operands.size() + 1);  // counters lie behind the workspace
+    return l;
+  }
+
+  const schedule::KernelDesc& desc_;
+  const CudaStitchDesc& body_;
+  const Naming* const naming_;
+  Writer out_;
+  CudaSweepWriter sweeps_;
+  const bool marked_;
+  int64_t shared_bytes_ = 0;
+  bool reads_ahead_ = false;  // a turn's loads are written, not the turn
+  std::string block_ = "blockIdx.x", blocks_ = "gridDim.x";
+};
+
+}  // namespace
+
+KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const CudaTarget& target,
+                              bool marked, const Naming* naming) {
+  return CudaStitchWriter(desc, body, marked, naming).run(target);
+}
+
+bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
+  constexpr int kRegisters = 128;  // of rows in registers; 122 for 4096 rows of 768, twice normalised, in f16
+  return target.sm >= 90 && !launch.cooperative && is_one_wave(launch, target, kRegisters);
+}
+
+CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, bool marked) {
+  return CudaStitchWriter(desc, body, marked).run_part();
+}
+
+}  // namespace heddle::codegen

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/region/cuda/stitch.h"
+
+namespace heddle::codegen {
+
+struct Naming;  // codegen/text/naming.h
+
+// With `marked` the symbol is a prefix yet, which launches do not have, and the text has KERNEL_NAME in its place and
+// marks around numbers (numbers.h). Not for kernels of the whole grid.
+KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body,
+                              const CudaTarget& target, bool marked = false, const Naming* naming = nullptr);
+
+// Whether a launch of such kernels begins early (CudaLaunch::early). Those of several waves have neither of the
+// instructions for it, which every block pays for: 46875 blocks of 64 threads took 59.6 us with them and 51.5 without
+// (H200).
+bool begins_early(const CudaLaunch& launch, const CudaTarget& target);
+// The first lines of a kernel whose launch does; in tile/arch/sm90/dependent.h.
+inline constexpr const char* kBeginEarly = "tile::sm90::let_next_begin();\n  tile::sm90::wait_for_previous();";
+
+// A kernel as a function that others call, for one of its blocks: PART_NAME(operands..., block, blocks), with the array
+// of arguments behind the operands where it is marked.
+struct CudaPart {
+  std::string text;
+  std::vector<std::string> types;  // of the operands, "const float*"
+  std::vector<std::string> includes;
+};
+inline constexpr std::string_view kPartName = "PART_NAME";
+CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, bool marked);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,308 @@
+#include "heddle/model.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/near_miss.h"
+#include "driver/api/model_impl.h"
+#include "driver/compile/compile.h"
+#include "driver/compile/kernel_override.h"
+#include "driver/compile/plan_cache.h"
+#include "driver/shapes/ranges.h"
+#include "driver/verify/reference.h"
+#include "runtime/plan_io.h"
+
+namespace heddle {
+namespace {
+
+std::vector<std::string_view> names_of(const std::vector<runtime::Port>& ports) {
+  std::vector<std::string_view> names;
+  for (const runtime::Port& port : ports) names.push_back(port.name);
+  return names;
+}
+
+bool same_value(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
+}
+
+bool fits(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].shape() != plan.inputs[i].shape) return false;
+  }
+  return std::all_of(plan.fixed.begin(), plan.fixed.end(),
+                     [&](const runtime::FixedInput& fixed) { return same_value(fixed.value, inputs[fixed.input]); });
+}
+
+[[noreturn]] void refuse(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].shape() == plan.inputs[i].shape) continue;
+    fail(ErrorCode::kInvalidInput, fmt::format("input {}", plan.inputs[i].name),
+         fmt::format("its shape is {}, the plan takes {}", to_string(inputs[i].shape()),
+                     to_string(plan.inputs[i].shape)),
+         "A plan holds for fixed shapes: load the ONNX model for others");
+  }
+  fail(ErrorCode::kInvalidInput, "plan", "an input that decides shapes has another value than at compile time",
+       "Load the ONNX model instead of the plan");
+}
+
+// A plan holds for the shapes that it was made for.
+void check_shapes(const std::string& path, const runtime::Plan& plan, const std::map<std::string, Shape>& wanted) {
+  for (const runtime::Port& port : plan.inputs) {
+    const auto found = wanted.find(port.name);
+    if (found == wanted.end() || found->second == port.shape) continue;
+    fail(
+        ErrorCode::kInvalidInput, fmt::format("{}: input {}", path, port.name),
+        fmt::format("its shape is to be {}, the plan was made for {}", to_string(found->second), to_string(port.shape)),
+        "Compile the ONNX model for this shape");
+  }
+}
+
+std::vector<PortInfo> port_infos(const std::vector<runtime::Port>& ports) {
+  std::vector<PortInfo> infos;
+  for (const runtime::Port& port : ports) infos.push_back({port.name, port.dtype, port.shape});
+  return infos;
+}
+
+// Inputs in the plan's order. Shapes are checked later: another shape may have another plan.
+std::vector<Tensor> in_order(const runtime::Plan& plan, const std::map<std::string, Tensor>& given) {
+  std::vector<Tensor> inputs;
+  for (const runtime::Port& port : plan.inputs) {
+    const auto found = given.find(port.name);
+    if (found == given.end()) {
+      fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name), "it is missing",
+           fmt::format("The model's inputs are {}", fmt::join(names_of(plan.inputs), ", ")));
+    }
+    const Tensor& tensor = found->second;
+    if (!tensor.defined() || tensor.dtype() != port.dtype) {
+      fail(ErrorCode::kInvalidInput, fmt::format("input {}", port.name),
+           fmt::format("its dtype is {}, the model takes {}",
+                       tensor.defined() ? to_string(tensor.dtype()) : "undefined", to_string(port.dtype)),
+           fmt::format("Convert the data to {}", to_string(port.dtype)));
+    }
+    inputs.push_back(tensor);
+  }
+  if (given.size() <= plan.inputs.size()) return inputs;  // each of them is one of the plan's
+  for (const auto& [name, tensor] : given) {
+    const bool known = std::any_of(plan.inputs.begin(), plan.inputs.end(),
+                                   [&, &name = name](const runtime::Port& port) { return port.name == name; });
+    if (!known) {
+      fail(ErrorCode::kInvalidInput, fmt::format("input {}", name), "the model has no such input",
+           did_you_mean(name, names_of(plan.inputs)) +
+               fmt::format("The model's inputs are {}", fmt::join(names_of(plan.inputs), ", ")));
+    }
+  }
+  return inputs;
+}
+
+struct PlanOf {
+  std::shared_ptr<const runtime::Plan> plan;
+  std::string file;  // of the cache that holds it; "": none
+  bool from_cache = false;
+};
+
+// A plan holds for what the tuner's database says of its problems, which are known since it was first compiled.
+std::optional<PlanOf> find_plan(const driver::PlanCache& cache, const Hash128& base, const CompileOptions& options,
+                                const Target& target, int threads) {
+  const auto problems = cache.find_problems(base);
+  if (!problems) return std::nullopt;
+  const Hash128 key = driver::tuned_key(base, driver::current_winners(*problems, target, options.tuned));
+  auto plan = cache.find(key, threads);
+  if (plan == nullptr) return std::nullopt;
+  return PlanOf{std::move(plan), cache.path_of(key), true};
+}
+
+// `is_same`: whether the model's files still are what the key says.
+template <typename IsSame>
+PlanOf make_plan(const std::string& path, const driver::PlanCache& cache, const Hash128& base,
+                 const CompileOptions& options, const IsSame& is_same) {
+  // The result of compile_model (with its graphs) ends before the plan is mapped, so both are not in memory at once.
+  driver::TuningChoices choices;
+  std::shared_ptr<runtime::Plan> plan;
+  runtime::ConstantMakers makers;
+  {
+    driver::CompiledModel compiled = driver::compile_model(path, options, true, false);
+    choices = std::move(compiled.choices);
+    plan = std::move(compiled.built.plan);
+    makers = std::move(compiled.built.makers);
+  }
+  if (is_same()) {
+    const Hash128 key = driver::tuned_key(base, choices.winners);
+    cache.store_problems(base, choices.text());
+    if (auto stored = cache.store(key, *plan, makers)) return {std::move(stored), cache.path_of(key)};
+  } else {
+    log(LogLevel::kWarning, fmt::format("{} changed while it was compiled; its plan is not cached", path));
+  }
+  runtime::make_constants(*plan, makers);
+  return {std::move(plan), ""};
+}
+
+PlanOf plan_for(const std::string& path, const CompileOptions& options) {
+  // Plans of edited kernels are no plans of the model.
+  if (!options.use_cache || driver::override_folder()) return {driver::compile_model(path, options).plan, ""};
+  const driver::Settings settings = driver::resolve(options);
+  const int threads = Target::host_cpu().cpu.threads;
+  const Hash128 model = driver::model_hash(path, options, threads);
+  const Hash128 base = Hasher().add(model).add(driver::settings_hash(options, settings)).finish();
+  const driver::PlanCache cache;
+  const auto find = [&] { return find_plan(cache, base, options, settings.target, threads); };
+  if (auto found = find()) return *std::move(found);
+  FileLock lock = cache.lock(base);
+  if (lock.waited()) {
+    if (auto found = find()) return *std::move(found);
+    lock.release();  // who made it could not store it: all who waited make their own now
+  }
+  const auto is_same = [&] {
+    try {
+      return driver::model_hash(path, options, threads) == model;
+    } catch (const Error&) {
+      return false;  // it is not there any more, or no model
+    }
+  };
+  return make_plan(path, cache, base, options, is_same);
+}
+
+}  // namespace
+
+// Values of inputs are used only where shapes depend on them, which shows when it does not work without.
+std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
+                                                   bool* from_cache, std::string* file) {
+  const auto take = [&](const CompileOptions& chosen) {
+    PlanOf found = plan_for(path, chosen);
+    if (from_cache != nullptr) *from_cache = found.from_cache;
+    if (file != nullptr) *file = std::move(found.file);
+    return std::move(found.plan);
+  };
+  CompileOptions without = options;
+  without.values.clear();
+  try {
+    return take(without);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnknownShape || options.values.empty()) throw;
+  }
+  return take(options);
+}
+
+Model::Impl::Impl(std::string path, CompileOptions options)
+    : path_(std::move(path)),
+      options_(std::move(options)),
+      is_plan_(runtime::is_plan_file(path_)),
+      pool_(std::make_shared<ThreadPool>(driver::resolve(options_).target.cpu.threads)) {
+  const bool has_ranges = !options_.ranges.empty() && !is_plan_ && options_.target == "cpu";
+  if (has_ranges) options_ = driver::with_largest_extents(path_, std::move(options_));
+  primary_ = make_variant(options_);
+  const runtime::Plan& plan = *primary().plan;
+  if (!is_plan_ && !runtime::runs_on_gpu(plan)) maker_ = std::make_unique<driver::VariantMaker>(path_, primary().plan);
+  if (maker_ != nullptr && has_ranges) maker_->prepare(driver::samples_of_ranges(path_, options_));
+  inputs_ = port_infos(plan.inputs);
+  outputs_ = port_infos(plan.outputs);
+  for (const runtime::TextOutput& text : plan.texts) {
+    const auto at = std::min<size_t>(text.position, outputs_.size());
+    outputs_.insert(outputs_.begin() + static_cast<int64_t>(at), {text.name, DType::kString, text.value.shape()});
+  }
+}
+
+std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& options) const {
+  auto variant = std::make_unique<ModelVariant>();
+  if (is_plan_) {
+    variant->plan = runtime::read_plan(path_, pool_->threads());
+    driver::check_runs_here(path_, variant->plan->target, driver::device_of(options.target));
+    check_shapes(path_, *variant->plan, options.shapes);
+  } else {
+    driver::require_device(driver::resolve(options));
+    variant->plan = plan_of_model(path_, options, &variant->from_cache);
+  }
+  variant->executor =
+      runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(), driver::device_of(options.target));
+  driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
+  return variant;
+}
+
+std::unique_ptr<ModelVariant> Model::Impl::make_another(const CompileOptions& options) const {
+  auto variant = std::make_unique<ModelVariant>();
+  driver::VariantMaker::Made made = maker_->make(options);
+  variant->plan = std::move(made.plan);
+  variant->executor = runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(), 0, made.libraries);
+  driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
+  return variant;
+}
+
+Model::Impl::Variant Model::Impl::find_variant(const std::vector<Tensor>& inputs) const {
+  if (fits(*primary().plan, inputs)) return primary_;
+  const std::lock_guard lock(mutex_);
+  for (auto variant = others_.begin(); variant != others_.end(); ++variant) {
+    if (!fits(*(*variant)->plan, inputs)) continue;
+    others_.splice(others_.begin(), others_, variant);
+    return others_.front();
+  }
+  return nullptr;
+}
+
+void Model::Impl::keep(const Variant& variant) const {
+  const auto bytes = [](const Variant& v) { return std::max(v->executor->bytes_per_run(), v->plan->arena_bytes); };
+  const std::lock_guard lock(mutex_);
+  others_.push_front(variant);
+  size_t count = 0;
+  int64_t total = 0;
+  for (auto at = others_.begin(); at != others_.end(); ++at) {
+    total += bytes(*at);
+    if (++count == 1 || (count <= options_.max_plans && total <= options_.max_plan_bytes)) continue;
+    others_.erase(at, others_.end());
+    return;
+  }
+}
+
+Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
+  if (Variant variant = find_variant(inputs)) return variant;
+  const std::lock_guard compiling(compiling_);
+  if (Variant variant = find_variant(inputs)) return variant;  // another thread's by now
+  const runtime::Plan& known = *primary().plan;
+  if (is_plan_) refuse(known, inputs);
+  CompileOptions options = options_;
+  options.progress = nullptr;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].shape() != known.inputs[i].shape) options.shapes[known.inputs[i].name] = inputs[i].shape();
+  }
+  for (const runtime::FixedInput& fixed : known.fixed) {
+    options.values[known.inputs[fixed.input].name] = inputs[fixed.input];
+  }
+  const Variant variant = maker_ == nullptr ? make_variant(options) : make_another(options);
+  if (!fits(*variant->plan, inputs)) refuse(*variant->plan, inputs);
+  keep(variant);
+  return variant;
+}
+
+std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given) const {
+  const std::vector<Tensor> inputs = in_order(*primary().plan, given);
+  const Variant variant = variant_for(inputs);
+  std::vector<Tensor> outputs = variant->executor->run(inputs);
+  for (const runtime::TextOutput& text : variant->plan->texts) {
+    const auto at = std::min<size_t>(text.position, outputs.size());
+    outputs.insert(outputs.begin() + static_cast<int64_t>(at), text.value);
+  }
+  return outputs;
+}
+
+Model Model::load(const std::string& path, const CompileOptions& options) {
+  return Model(std::make_shared<const Impl>(path, options));
+}
+
+const std::vector<PortInfo>& Model::inputs() const {
+  return impl_->inputs();
+}
+
+const std::vector<PortInfo>& Model::outputs() const {
+  return impl_->outputs();
+}
+
+std::vector<Tensor> Model::run(const std::map<std::string, Tensor>& inputs) const {
+  return impl_->run(inputs);
+}
+
+void Model::save(const std::string& path) const {
+  runtime::write_plan(*impl_->primary().plan, path);
+}
+
+}  // namespace heddle

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "driver/shapes/variants.h"
+#include "heddle/model.h"
+#include "runtime/executor.h"
+
+namespace heddle {
+
+// A model for one set of input shapes (and of values of the inputs that decide shapes).
+struct ModelVariant {
+  std::shared_ptr<const runtime::Plan> plan;
+  std::unique_ptr<runtime::Executor> executor;
+  bool from_cache = false;
+};
+
+// The plan of a model file, from the cache or compiled. `file`: the file of the cache that holds it, where there is
+// one.
+std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
+                                                   bool* from_cache = nullptr, std::string* file = nullptr);
+
+class Model::Impl {
+ public:
+  // A plan file or an ONNX file, by its first bytes.
+  Impl(std::string path, CompileOptions options);
+
+  const std::vector<PortInfo>& inputs() const { return inputs_; }
+  const std::vector<PortInfo>& outputs() const { return outputs_; }
+  std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
+
+  // The variant that load() made.
+  const ModelVariant& primary() const { return *primary_; }
+  // Those for other shapes that are kept, the last used first.
+  std::vector<std::shared_ptr<const ModelVariant>> variants() const {
+    const std::lock_guard lock(mutex_);
+    return {others_.begin(), others_.end()};
+  }
+  int threads() const { return pool_->threads(); }
+  // With the shapes of the largest extents, where there are ranges.
+  const CompileOptions& options() const { return options_; }
+  // Returns when the kernels for CompileOptions::ranges are there.
+  void wait_for_ranges() const {
+    if (maker_ != nullptr) maker_->wait_for_prepared();
+  }
+
+ private:
+  std::unique_ptr<ModelVariant> make_variant(const CompileOptions& options) const;
+  std::unique_ptr<ModelVariant> make_another(const CompileOptions& options) const;
+  using Variant = std::shared_ptr<const ModelVariant>;
+  Variant find_variant(const std::vector<Tensor>& inputs) const;
+  Variant variant_for(const std::vector<Tensor>& inputs) const;
+  void keep(const Variant& variant) const;
+
+  std::string path_;
+  CompileOptions options_;
+  bool is_plan_;
+  std::shared_ptr<ThreadPool> pool_;
+  std::vector<PortInfo> inputs_, outputs_;
+  Variant primary_;
+  std::unique_ptr<driver::VariantMaker> maker_;  // CPU only
+  // For other shapes than the primary's, the last used first. CompileOptions limits them; a run keeps what it uses.
+  mutable std::list<Variant> others_;
+  mutable std::mutex mutex_;      // of others_
+  mutable std::mutex compiling_;  // before mutex_; runs in known shapes go on meanwhile
+};
+
+}  // namespace heddle

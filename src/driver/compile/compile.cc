@@ -1,0 +1,297 @@
+#include "driver/compile/compile.h"
+
+#include <set>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "driver/compile/kernel_override.h"
+#include "driver/shapes/import.h"
+#include "driver/shapes/index_bounds.h"
+#include "ir/rewrite.h"
+#include "passes/fusion/basic.h"
+
+namespace heddle::driver {
+namespace {
+
+// Tells the user's progress display and the report what is going on.
+class Stages {
+ public:
+  Stages(const CompileOptions& options, CompileReport& report) : options_(options), report_(report) {}
+
+  void begin(const std::string& stage, double fraction) {
+    end();
+    current_ = stage;
+    start_ = wall_seconds();
+    if (options_.progress) options_.progress(stage, fraction);
+  }
+  void end() {
+    if (!current_.empty()) {
+      report_.stages.push_back({current_, wall_seconds() - start_});
+    }
+    current_.clear();
+  }
+
+ private:
+  const CompileOptions& options_;
+  CompileReport& report_;
+  std::string current_;
+  double start_ = 0;
+};
+
+int64_t constant_bytes(const ir::Graph& graph) {
+  int64_t bytes = 0;
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op == ir::Op::kConstant) bytes += static_cast<int64_t>(node.attrs.tensor("value").bytes());
+  }
+  return bytes;
+}
+
+// Of what is computed: weights that a model keeps in nodes are none.
+size_t distinct_origins(const ir::Graph& graph) {
+  std::set<ir::OriginId> ids;
+  for (const ir::Node& node : graph.nodes()) {
+    if (node.op != ir::Op::kConstant) ids.insert(node.origins.begin(), node.origins.end());
+  }
+  return ids.size();
+}
+
+// Throws kOutOfMemory for a value that fits no machine, before passes make larger ones of it: within this bound their
+// sizes do not overflow.
+void check_extents(const std::string& model, const ir::Graph& graph) {
+  constexpr int64_t kMost = int64_t{1} << 54;
+  const std::vector<bool> live = ir::live_nodes(graph);
+  for (ir::NodeId id = 0; id < graph.nodes().size(); ++id) {
+    const ir::Node& node = graph.node(id);
+    for (const ir::ValueId v : node.outputs) {
+      const ir::TensorType& type = graph.type(v);
+      if (!live[id] || type.dtype == DType::kString) continue;
+      const int64_t bytes = runtime::dense_bytes(type.dtype, type.shape);
+      if (bytes >= 0 && bytes <= kMost) continue;
+      const std::string of = node.origins.empty() ? "" : " of " + graph.origin(node.origins[0]).node;
+      fail(ErrorCode::kOutOfMemory, model,
+           fmt::format("{}{} makes a value {}, which fits no memory", ir::to_string(node.op), of, ir::to_string(type)),
+           "Reduce the batch, the sequence length or the picture (--shape)");
+    }
+  }
+}
+
+void add_remarks(const onnx::Imported& imported, CompileReport& report) {
+  if (!imported.guess.empty()) report.remarks.push_back(imported.guess);
+  for (const onnx::FailingBranch& branch : imported.failing_branches) {
+    report.remarks.push_back(fmt::format("the {} of {} does not hold for these shapes; a run that takes it fails: {}",
+                                         branch.branch, branch.node, branch.error.what()));
+  }
+  for (const std::string& name : imported.specialised_inputs) {
+    report.remarks.push_back(fmt::format("the plan holds for this value of input {} only", name));
+  }
+}
+
+// What the plan of a model has beyond its graph's: fixed inputs, text outputs, ranges of indices.
+void add_interface(const onnx::Imported& imported, const CompileOptions& options, runtime::Plan& plan) {
+  for (const std::string& name : imported.specialised_inputs) {
+    for (uint32_t i = 0; i < plan.inputs.size(); ++i) {
+      if (plan.inputs[i].name == name && options.values.contains(name)) {
+        plan.fixed.push_back({i, options.values.at(name)});
+      }
+    }
+  }
+  for (uint32_t i = 0; i < imported.outputs.size(); ++i) {
+    const onnx::OutputInfo& output = imported.outputs[i];
+    if (output.kind == onnx::OutputInfo::Kind::kStrings) plan.texts.push_back({i, output.name, output.strings});
+  }
+  const std::vector<int64_t> bounds = index_bounds(imported.graph);
+  for (size_t i = 0; i < plan.inputs.size(); ++i) plan.inputs[i].index_bound = bounds[i];
+}
+
+// The values that have memory of their own in every plan. Others may exist as parts only, inside of a kernel.
+std::vector<bool> stored_values(const ir::Graph& graph) {
+  std::vector<bool> stored(graph.value_count(), false);
+  for (const ir::Graph::Port& port : graph.outputs()) stored[port.value] = true;
+  for (const ir::Node& node : graph.nodes()) {
+    const ir::OpClass op_class = ir::class_of(node.op);
+    if (node.op != ir::Op::kParameter && op_class != ir::OpClass::kContraction && op_class != ir::OpClass::kControl)
+      continue;
+    for (const ir::ValueId v : node.outputs) stored[v] = true;
+  }
+  return stored;
+}
+
+// Throws kOutOfMemory where a value alone is larger than the target's memory, or than any memory: the schedule counts
+// on sizes that fit into 64 bits.
+void check_values(const std::string& model, const ir::Graph& graph, const Target& target) {
+  constexpr int64_t kMostBytes = int64_t{1} << 46;
+  const bool cpu = target.kind == TargetKind::kCpu;
+  const int64_t memory = cpu ? static_cast<int64_t>(available_memory()) : target.cuda.memory_bytes;
+  const std::vector<bool> stored = stored_values(graph);
+  for (const ir::Node& node : graph.nodes()) {
+    for (const ir::ValueId v : node.outputs) {
+      const int64_t bytes = runtime::dense_bytes(graph.dtype(v), graph.shape(v));
+      if (bytes >= 0 && bytes <= (stored[v] ? memory : kMostBytes)) continue;
+      fail(ErrorCode::kOutOfMemory, model,
+           fmt::format("{} makes a value {}, {:.1f} GB are available", to_string(node.op), to_string(graph.type(v)),
+                       static_cast<double>(memory) * 1e-9),
+           "Reduce the batch or the sequence length (--shape)");
+    }
+  }
+}
+
+}  // namespace
+
+void check_memory(const std::string& model, int64_t needed, const char* what) {
+  const uint64_t available = available_memory();
+  if (static_cast<uint64_t>(needed) <= available) return;
+  fail(ErrorCode::kOutOfMemory, model,
+       fmt::format("{} need {:.1f} GB, {:.1f} GB are available", what, static_cast<double>(needed) * 1e-9,
+                   static_cast<double>(available) * 1e-9),
+       "Reduce the batch or the sequence length (--shape), or close other programs");
+}
+
+void check_device_memory(const std::string& model, const runtime::Plan& plan, const Target& target) {
+  if (target.kind == TargetKind::kCpu) return check_memory(model, plan.arena_bytes, "its intermediate values");
+  int64_t constants = 0;
+  for (const Tensor& constant : plan.constants) constants += static_cast<int64_t>(constant.bytes());
+  if (plan.arena_bytes + constants <= target.cuda.memory_bytes) return;
+  fail(ErrorCode::kOutOfMemory, model,
+       fmt::format("weights and intermediate values need {} bytes ({:.1f} GB), the GPU has {} ({:.1f} GB)",
+                   plan.arena_bytes + constants, static_cast<double>(plan.arena_bytes + constants) * 1e-9,
+                   target.cuda.memory_bytes, static_cast<double>(target.cuda.memory_bytes) * 1e-9),
+       "Reduce the batch or the sequence length (--shape), or use --target cpu");
+}
+
+Session::Session(const std::string& path, const CompileOptions& options) : path_(path) {
+  if (!is_ir_file(path)) file_ = std::make_unique<onnx::ModelFile>(path, import_options(options));
+}
+
+const Settings& Session::settings(const CompileOptions& options) {
+  if (!settings_) settings_ = resolve(options);
+  return *settings_;
+}
+
+onnx::Imported Session::import(const CompileOptions& options) {
+  if (file_ == nullptr) return import_file(path_, options);
+  return file_->import(import_options(options));
+}
+
+namespace {
+
+void add_machine_code(const KernelSet& kernels, const Target& target, const CompileOptions& options,
+                      CompileReport& report, runtime::Plan& plan) {
+  const auto told = [&](size_t done, size_t count, double share) {
+    if (options.progress) options.progress(fmt::format("kernels {} of {}", done, count), 0.4 + 0.59 * share);
+  };
+  MachineCode code = compile_kernels(kernels, target, Target::host_cpu().cpu.threads, options.use_cache, told);
+  report.library_from_cache = code.from_cache;
+  plan.library = std::move(code.library);
+  plan.cubins = std::move(code.cubins);
+}
+
+// Takes the texts that the user edited in place of the generated ones.
+void take_edited_texts(const Target& target, bool is_variant, KernelSet& kernels) {
+  const std::optional<std::string> folder = override_folder();
+  if (!folder) return;
+  const std::vector<EditedText> strangers = kernels.replace(read_edited_texts(*folder, target));
+  for (const auto& [symbol, edited] : kernels.edited()) {
+    warn_once(fmt::format("{} is used in place of the generated kernel", edited.file));
+  }
+  if (is_variant) return;  // files of the model's other kernels belong there, too
+  for (const EditedText& stranger : strangers) {
+    warn_once(fmt::format("{} is not used: the model has no kernel of this name", stranger.file));
+  }
+}
+
+// `guess` is what the import took for open extents.
+CompiledModel compile_stages(const std::string& path, const CompileOptions& options, bool with_kernels,
+                             bool with_constants, Session* session, std::string& guess) {
+  const Settings settings = session != nullptr ? session->settings(options) : resolve(options);
+  CompiledModel result;
+  CompileReport& report = result.report;
+  Stages stages(options, report);
+  report.model = path;
+  report.target = settings.target.fingerprint();
+
+  stages.begin("import", 0);
+  onnx::Imported imported = session != nullptr ? session->import(options) : import_file(path, options);
+  guess = imported.guess;
+  report.nodes_imported = imported.graph.nodes().size();
+  report.model_nodes = distinct_origins(imported.graph);
+  add_remarks(imported, report);
+  check_memory(path, constant_bytes(imported.graph), "the weights");
+  check_extents(path, imported.graph);
+
+  stages.begin("passes", 0.1);
+  passes::PipelineOptions pipeline;
+  pipeline.disabled = options.disabled_passes;
+  pipeline.observe = [&](const passes::PassReport& pass, const ir::Graph&) {
+    report.stages.push_back({"pass " + std::string(pass.name), pass.seconds});
+  };
+  passes::PassContext context{settings.target, settings.precision};
+  if (session != nullptr) {
+    pipeline.verify = false;  // it takes a tenth of the time, and the model's first shape was verified
+    session->folded.next_run();
+    session->constants.next_plan();
+    context.folded = &session->folded;
+  }
+  auto optimised = std::make_shared<ir::Graph>(passes::run_pipeline(imported.graph, context, pipeline));
+  report.nodes_optimised = optimised->nodes().size();
+  if (settings.fusion == passes::FusionPolicy::kBasic) {
+    *optimised = passes::duplicate_cheap_producers(*optimised);
+  }
+
+  check_values(path, *optimised, settings.target);
+  stages.begin("schedule", 0.3);
+  KernelSet& kernels = result.kernels;
+  const bool shares = session != nullptr && settings.target.kind == TargetKind::kCpu;
+  TunedConfigs tuned(settings.target, options.tuned, shares);
+  BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch};
+  if (shares) {
+    build.numbers = &session->numbers;
+    build.constants = &session->constants;
+    build.groups = &session->groups;
+    session->groups.next_plan(session->numbers.version());
+  }
+  result.built = plan_without_constants(*optimised, build);
+  take_edited_texts(settings.target, session != nullptr, kernels);
+  runtime::Plan& plan = *result.built.plan;
+  plan.model = path.substr(path.rfind('/') + 1);
+  plan.target = report.target;
+  add_interface(imported, options, plan);
+  check_device_memory(path, plan, settings.target);
+  if (with_kernels && with_constants) {
+    runtime::make_constants(plan, result.built.makers);
+    result.built.makers.clear();
+  }
+
+  result.choices = tuned.choices();
+  report.contractions = result.choices.problems.size();
+  report.tuned = tuned.used();
+  report.distinct_kernels = kernels.size();
+  if (with_kernels && kernels.size() > 0) {
+    stages.begin("kernels", 0.4);
+    add_machine_code(kernels, settings.target, options, report, plan);
+  }
+  stages.end();
+  runtime::validate(plan);
+  result.plan = result.built.plan;
+  result.imported = std::make_shared<const ir::Graph>(std::move(imported.graph));
+  result.optimised = std::move(optimised);
+  if (options.progress) options.progress("done", 1);
+  return result;
+}
+
+}  // namespace
+
+CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels,
+                            bool with_constants, Session* session) {
+  std::string guess;
+  try {
+    return compile_stages(path, options, with_kernels, with_constants, session, guess);
+  } catch (const Error& error) {
+    if (guess.empty() || error.code() == ErrorCode::kInternal) throw;
+    fail(error.code(), error.where(), error.why(),
+         fmt::format("{}{}Extents of inputs: {}", error.remedy(), error.remedy().empty() ? "" : ". ", guess));
+  }
+}
+
+}  // namespace heddle::driver

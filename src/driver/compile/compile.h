@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "driver/compile/constant_pool.h"
+#include "driver/compile/group_kernels.h"
+#include "driver/compile/number_table.h"
+#include "driver/compile/options.h"
+#include "driver/compile/plan_builder.h"
+#include "driver/compile/report.h"
+#include "driver/tune/tuned_configs.h"
+#include "frontend/onnx/importer.h"
+#include "passes/simplify/fold.h"
+#include "runtime/plan.h"
+
+namespace heddle::driver {
+
+struct CompiledModel {
+  std::shared_ptr<const runtime::Plan> plan;
+  CompileReport report;
+  // For verify and explain.
+  std::shared_ptr<const ir::Graph> imported, optimised;
+  BuiltPlan built;
+  TuningChoices choices;
+  KernelSet kernels;
+};
+
+// What the compilations of one model for several sets of shapes share, so that each costs little beyond what differs.
+// For one compilation at a time. The file is read once: later changes of it are not seen.
+class Session {
+ public:
+  Session(const std::string& path, const CompileOptions& options);
+
+  onnx::Imported import(const CompileOptions& options);
+  // `options` understood. Those of one model differ in shapes and values only, which settings do not depend on.
+  const Settings& settings(const CompileOptions& options);
+
+  passes::FoldMemo folded;
+  ConstantPool constants;
+  NumberTable numbers;
+  GroupMemo groups;
+
+ private:
+  std::string path_;
+  std::unique_ptr<onnx::ModelFile> file_;  // null for textual IR
+  std::optional<Settings> settings_;
+};
+
+// The whole way from an ONNX file to a plan with its kernels; nothing is taken from the plan cache (kernels may come
+// from the library cache). Throws whatever the stages throw, and kOutOfMemory before the plan would need more memory
+// than there is.
+// `with_kernels` false: the kernels' text is made, but not compiled; the plan cannot run and the report is complete.
+// `with_constants` false: packed constants have no content (BuiltPlan::makers).
+// `session`: its kernels take arguments where shapes differ (on a CPU), and its constants are shared.
+CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels = true,
+                            bool with_constants = true, Session* session = nullptr);
+
+// Throws kOutOfMemory when `needed` bytes are not available.
+void check_memory(const std::string& model, int64_t needed, const char* what);
+
+// The same for what a plan needs at least on its target: memory that is there, or all of a GPU's.
+void check_device_memory(const std::string& model, const runtime::Plan& plan, const Target& target);
+
+}  // namespace heddle::driver

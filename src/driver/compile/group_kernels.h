@@ -1,0 +1,63 @@
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "driver/compile/number_table.h"
+#include "driver/compile/plan_builder.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::driver {
+
+// The kernels of a group and their texts.
+struct CompiledGroup {
+  schedule::ScheduledGroup scheduled;
+  std::vector<codegen::KernelSource> sources;
+};
+
+// Groups that were compiled, of one graph or of the graphs of one model for several sets of shapes: those that are
+// equal but for their values (the layers of a model, the pieces of a long chain, what the shapes do not differ in) are
+// scheduled once.
+class GroupMemo {
+ public:
+  // A plan is built. What the last two plans did not use goes, and all where `version` says that kernels are written
+  // otherwise by now.
+  void next_plan(uint64_t version);
+
+ private:
+  friend class GroupKernels;
+  struct Known {
+    std::vector<ir::ValueId> inputs, outputs;
+    CompiledGroup compiled;
+    uint64_t used = 0;
+  };
+  std::unordered_map<std::string, Known> known_;  // by what decides a schedule
+  uint64_t plan_ = 0, version_ = 0;
+};
+
+// Schedules the groups of one graph and writes their kernels.
+class GroupKernels {
+ public:
+  GroupKernels(const ir::Graph& graph, const BuildContext& context)
+      : graph_(graph),
+        context_(context),
+        memo_(context.groups != nullptr ? *context.groups : own_),
+        users_(ir::users(graph)) {}
+
+  // Throws as schedule::schedule() does.
+  CompiledGroup make(const ir::Group& group);
+
+ private:
+  CompiledGroup compile(const ir::Group& group);
+
+  const ir::Graph& graph_;
+  const BuildContext& context_;
+  GroupMemo own_;
+  GroupMemo& memo_;
+  const std::vector<std::vector<ir::NodeId>> users_;
+  LimitedLiterals literals_;
+};
+
+}  // namespace heddle::driver

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "driver/compile/kernel_set.h"
+#include "target/target.h"
+
+namespace heddle::driver {
+
+// $HEDDLE_KERNEL_OVERRIDE: a folder whose edited kernel files (driver/compile/kernel_file.h) are compiled in place of
+// the generated texts. nullopt: it is not set, or empty. Plans that are made while it is set stay out of the plan
+// cache; the caches of libraries and cubins go by the text that is compiled.
+std::optional<std::string> override_folder();
+
+// The edited files of a folder that are named as kernels for this target are, by symbol. Throws kFile where others than
+// this user and root may write to the folder or to one of them: it is code.
+std::map<std::string, EditedText> read_edited_texts(const std::string& folder, const Target& target);
+
+}  // namespace heddle::driver

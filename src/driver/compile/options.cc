@@ -1,0 +1,190 @@
+#include "driver/compile/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "base/build_id.h"
+#include "base/check.h"
+#include "base/near_miss.h"
+#include "heddle/version.h"
+#include "jit/headers.h"
+#include "target/cuda_driver.h"
+
+namespace heddle {
+namespace driver {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+using Words = std::vector<std::string_view>;
+
+// What others call a word of ours.
+constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
+    {"fp32", "f32"},    {"float32", "f32"}, {"float", "f32"},     {"single", "f32"},         {"fp16", "f16"},
+    {"float16", "f16"}, {"half", "f16"},    {"bfloat16", "bf16"}, {"tensorfloat32", "tf32"}, {"gpu", "cuda"},
+    {"nvidia", "cuda"}, {"x86", "cpu"},     {"host", "cpu"},      {"off", "none"},           {"full", "stitch"},
+    {"i8", "int8"},     {"u8", "uint8"},    {"fp8", "e4m3"},      {"fp64", "f64"},           {"float64", "f64"},
+    {"double", "f64"},
+};
+
+// "f32, tf32 or bf16"
+std::string listed(const Words& words) {
+  return fmt::format("{} or {}", fmt::join(words.begin(), words.end() - 1, ", "), words.back());
+}
+
+[[noreturn]] void unknown_word(const char* what, std::string_view word, const Words& known) {
+  fail(ErrorCode::kInvalidArgument, what, fmt::format("\"{}\" is unknown", word),
+       meant_word(word, known) + "Use " + listed(known));
+}
+
+passes::Precision parse_precision(const std::string& text) {
+  if (text == "f32") return passes::Precision::kF32;
+  if (text == "tf32") return passes::Precision::kTf32;
+  if (text == "f16") return passes::Precision::kF16;
+  if (text == "bf16") return passes::Precision::kBF16;
+  unknown_word("precision", text, {"f32", "tf32", "f16", "bf16"});
+}
+
+passes::FusionPolicy parse_fusion(const std::string& text) {
+  if (text == "none") return passes::FusionPolicy::kNone;
+  if (text == "basic") return passes::FusionPolicy::kBasic;
+  if (text == "stitch") return passes::FusionPolicy::kStitch;
+  unknown_word("fusion", text, {"none", "basic", "stitch"});
+}
+
+schedule::StitchOptions parse_stitch(const std::vector<std::string>& without) {
+  schedule::StitchOptions options;
+  for (const std::string& name : without) {
+    if (name == "adaptive-mapping") {
+      options.adaptive_mapping = false;
+    } else if (name == "data-reuse") {
+      options.data_reuse = false;
+    } else if (name == "dominant-merging") {
+      options.dominant_merging = false;
+    } else {
+      unknown_word("part of stitching", name, {"adaptive-mapping", "data-reuse", "dominant-merging"});
+    }
+  }
+  return options;
+}
+
+schedule::ForcedMapping parse_mapping(const std::string& name) {
+  using schedule::ForcedMapping;
+  if (name.empty()) return ForcedMapping::kNone;
+  if (name == "warp") return ForcedMapping::kWarp;
+  if (name == "block") return ForcedMapping::kBlock;
+  if (name == "cluster") return ForcedMapping::kCluster;
+  if (name == "parts") return ForcedMapping::kParts;
+  unknown_word("mapping of stitches", name, {"warp", "block", "cluster", "parts"});
+}
+
+void check_gpu(const std::string& plan, const std::string& fingerprint, int device) {
+  const CudaTarget here = Target::cuda_device(device, 1).cuda;
+  // Machine code runs on its architecture only; a smaller GPU of it cannot hold a kernel whose blocks run all at once.
+  int sms = 0;
+  int64_t shared = 0;
+  const bool read =
+      std::sscanf(fingerprint.c_str(), fmt::format("cuda-{}-sms%d-shared%ld", here.architecture()).c_str(), &sms,
+                  &shared) == 2;
+  if (read && sms <= here.sms && shared <= here.shared_bytes_per_block) return;
+  Target target;
+  target.kind = TargetKind::kCuda;
+  target.cuda = here;
+  fail(ErrorCode::kDevice, plan,
+       fmt::format("it was made for {}, cuda:{} is {}", fingerprint, device, target.fingerprint()),
+       "Compile the model for this GPU");
+}
+
+}  // namespace
+
+std::string meant_word(std::string_view word, const Words& known) {
+  for (const auto& [other, ours] : kSynonyms) {
+    if (word == other && std::find(known.begin(), known.end(), ours) != known.end()) {
+      return fmt::format("Did you mean {}? ", ours);
+    }
+  }
+  return did_you_mean(word, known);
+}
+
+Settings resolve(const CompileOptions& options) {
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    fail(ErrorCode::kInvalidArgument, "threads",
+         fmt::format("{} is not between 0 and {}", options.threads, kMaxThreads));
+  }
+  const int device = device_of(options.target);
+  Settings settings;
+  if (options.target == "cpu") {
+    settings.target = Target::host_cpu(options.threads);
+  } else if (CudaDriver::find() != nullptr) {
+    settings.target = Target::cuda_device(device, options.threads);
+    settings.device = device;
+  } else {
+    settings.target = Target::cuda_h200(options.threads);
+  }
+  settings.precision = parse_precision(options.precision);
+  settings.fusion = parse_fusion(options.fusion);
+  settings.stitch = parse_stitch(options.disabled_stitching);
+  settings.stitch.mapping = parse_mapping(options.stitch_mapping);
+  for (const std::string& name : options.disabled_passes) {
+    if (passes::find_pass(name) != nullptr) continue;
+    Words known;
+    for (const passes::Pass& pass : passes::pipeline()) known.push_back(pass.name);
+    fail(ErrorCode::kInvalidArgument, "disabled pass", fmt::format("there is no pass \"{}\"", name),
+         did_you_mean(name, known) + "`heddle opt --list` names all");
+  }
+  return settings;
+}
+
+Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
+  Hasher hasher;
+  hasher.add(version()).add(build_id()).add(jit::headers_hash()).add(settings.target.fingerprint());
+  hasher.add(settings.target.model_fingerprint());
+  hasher.add(static_cast<int64_t>(settings.precision)).add(static_cast<int64_t>(settings.fusion));
+  for (const std::string& name : options.disabled_passes) hasher.add(name);
+  const schedule::StitchOptions& stitch = settings.stitch;
+  for (const bool part : {stitch.adaptive_mapping, stitch.data_reuse, stitch.dominant_merging})
+    hasher.add(int64_t{part});
+  hasher.add(static_cast<int64_t>(stitch.mapping));
+  for (const auto& [name, shape] : options.shapes) hasher.add("shape").add(name).add(to_string(shape));
+  for (const auto& [name, value] : options.values) {
+    hasher.add("value").add(name).add(to_string(value.dtype())).add(to_string(value.shape()));
+    hasher.add(hash_bytes(value.data(), value.bytes()));
+  }
+  return hasher.finish();
+}
+
+int device_of(const std::string& target) {
+  constexpr std::string_view kPrefix = "cuda:";
+  if (target == "cpu" || target == "cuda") return 0;
+  int number = 0;
+  const char* end = target.data() + target.size();
+  if (target.starts_with(kPrefix)) {
+    const auto [stop, error] = std::from_chars(target.data() + kPrefix.size(), end, number);
+    if (error == std::errc() && stop == end && number >= 0) return number;
+  }
+  unknown_word("target", target, {"cpu", "cuda", "cuda:N"});
+}
+
+void require_device(const Settings& settings) {
+  if (settings.target.kind == TargetKind::kCuda && settings.device < 0) CudaDriver::get();
+}
+
+void check_runs_here(const std::string& plan, const std::string& fingerprint, int device) {
+  if (fingerprint.starts_with("cuda-")) return check_gpu(plan, fingerprint, device);
+  const Target here = Target::host_cpu();
+  const auto needs = [&](std::string_view feature) { return fingerprint.find(feature) != std::string::npos; };
+  const bool isa = fingerprint.starts_with("cpu-") && (!needs("-avx512-") || here.cpu.isa >= CpuIsa::kAvx512) &&
+                   (!needs("-avx2-") || here.cpu.isa >= CpuIsa::kAvx2);
+  if (isa && (!needs("-f16ctrue") || here.cpu.f16c) && (!needs("-bf16true") || here.cpu.avx512_bf16) &&
+      (!needs("-vnnitrue") || here.cpu.avx512_vnni)) {
+    return;
+  }
+  fail(ErrorCode::kDevice, plan, fmt::format("it was made for {}, this machine is {}", fingerprint, here.fingerprint()),
+       "Compile the model on this machine");
+}
+
+}  // namespace driver
+}  // namespace heddle

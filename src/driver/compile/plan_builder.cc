@@ -1,0 +1,584 @@
+#include "driver/compile/plan_builder.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "base/file/file.h"
+#include "base/thread_pool.h"
+#include "driver/compile/group_kernels.h"
+#include "driver/report/kernel_report.h"
+#include "driver/verify/reference.h"
+#include "runtime/arena.h"
+#include "schedule/attention/attention.h"
+#include "schedule/product/packing.h"
+#include "schedule/recurrence/recurrent.h"
+#include "schedule/region/bundle.h"
+
+namespace heddle::driver {
+namespace {
+
+using ir::ValueId;
+using runtime::Buffer;
+using runtime::Place;
+
+constexpr uint32_t kNone = ~0u;
+constexpr size_t kNamesShown = 6;
+
+// "mul add reduce x3 exp ...": the ops of a group in order of first appearance.
+std::string summarise_ops(const ir::Graph& graph, const ir::Group& group) {
+  std::vector<std::pair<ir::Op, int>> counts;
+  for (const ir::NodeId id : group.nodes) {
+    const ir::Op op = graph.node(id).op;
+    const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& item) { return item.first == op; });
+    if (found == counts.end()) {
+      counts.emplace_back(op, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  std::string text;
+  for (const auto& [op, count] : counts) {
+    if (!text.empty()) text += ' ';
+    text += to_string(op);
+    if (count > 1) text += fmt::format(" x{}", count);
+  }
+  return text;
+}
+
+std::string summarise_origins(const ir::Graph& graph, const ir::Group& group) {
+  std::vector<ir::OriginId> ids;
+  for (const ir::NodeId id : group.nodes) {
+    for (const ir::OriginId origin : graph.node(id).origins) {
+      if (std::find(ids.begin(), ids.end(), origin) == ids.end()) ids.push_back(origin);
+    }
+  }
+  std::string text;
+  for (size_t i = 0; i < std::min(ids.size(), kNamesShown); ++i) {
+    if (i > 0) text += ", ";
+    text += graph.origin(ids[i]).node;
+  }
+  if (ids.size() > kNamesShown) text += fmt::format(", ... ({} nodes)", ids.size());
+  return text;
+}
+
+int64_t bytes_of(const ir::TensorType& type) {
+  constexpr int64_t kMost = int64_t{1} << 56;  // of which sums do not overflow
+  const int64_t bytes = runtime::dense_bytes(type.dtype, type.shape);
+  if (bytes >= 0 && bytes <= kMost) return bytes;
+  fail(ErrorCode::kOutOfMemory, "a value " + ir::to_string(type), "no machine has memory for it",
+       "Reduce the batch or the sequence length (--shape)");
+}
+
+int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group) {
+  const std::set<ValueId> outputs(group.outputs.begin(), group.outputs.end());
+  int64_t bytes = 0;
+  for (const ir::NodeId id : group.nodes) {
+    for (const ValueId value : graph.node(id).outputs) {
+      if (!outputs.contains(value)) bytes += 2 * bytes_of(graph.type(value));
+    }
+  }
+  return bytes;
+}
+
+// What a stitch group has to move: every outside value once, of those that it only looks into what it takes.
+double compulsory_bytes(const ir::Graph& graph, const ir::Group& group) {
+  double bytes = 0;
+  for (const ValueId v : group.outputs) bytes += static_cast<double>(bytes_of(graph.type(v)));
+  std::unordered_map<ValueId, double> taken;
+  for (const ir::NodeId id : group.nodes) {
+    const ir::Node& node = graph.node(id);
+    for (const ValueId v : node.inputs) {
+      const bool part = node.op == ir::Op::kSlice || (node.op == ir::Op::kGather && node.inputs[0] == v);
+      taken[v] += static_cast<double>(bytes_of(graph.type(part ? node.outputs[0] : v)));
+    }
+  }
+  for (const ValueId v : group.inputs) bytes += std::min(taken[v], static_cast<double>(bytes_of(graph.type(v))));
+  return bytes;
+}
+
+bool is_view(const ir::Graph& graph, const ir::Group& group) {
+  return group.kind == ir::GroupKind::kStitch &&
+         std::all_of(group.nodes.begin(), group.nodes.end(),
+                     [&](ir::NodeId id) { return graph.node(id).op == ir::Op::kReshape; });
+}
+
+// Builds the plan of one graph, front to back. Values get buffers when the step that makes them is added; buffers in
+// the arena get offsets at the end, when all lifetimes are known.
+class PlanBuilder {
+ public:
+  PlanBuilder(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states)
+      : graph_(graph),
+        context_(context),
+        depth_(depth),
+        loop_states_(loop_states),
+        plan_(*result_.plan),
+        kernels_of_(graph, context) {}
+
+  BuiltPlan run() {
+    result_.grouping = group_nodes(graph_, context_.target, context_.fusion);
+    std::vector<ir::Decision>& decisions = context_.report.decisions;
+    decisions.insert(decisions.end(), result_.grouping.decisions.begin(), result_.grouping.decisions.end());
+    add_inputs();
+    choose_ports();
+    join_loops();
+    for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) add_group(result_.grouping.groups[group_]);
+    add_outputs();
+    place_buffers();
+    return std::move(result_);
+  }
+
+ private:
+  // --- buffers ---------------------------------------------------------------------------------------------------
+
+  int64_t step() const { return static_cast<int64_t>(plan_.steps.size()); }
+
+  uint32_t add_buffer(Buffer buffer, int64_t slot = -1) {
+    plan_.buffers.push_back(std::move(buffer));
+    slots_.push_back(slot);
+    return static_cast<uint32_t>(plan_.buffers.size() - 1);
+  }
+
+  uint32_t add_arena_buffer(DType dtype, const Shape& shape, std::string name) {
+    Buffer buffer;
+    buffer.dtype = dtype;
+    buffer.shape = shape;
+    buffer.bytes = bytes_of({dtype, shape});
+    buffer.name = std::move(name);
+    lifetimes_.push_back({buffer.bytes, step(), step()});
+    return add_buffer(std::move(buffer), static_cast<int64_t>(lifetimes_.size() - 1));
+  }
+
+  uint32_t add_workspace(int64_t bytes) { return add_arena_buffer(DType::kU8, {bytes}, "workspace"); }
+
+  // The buffer of a value that the current step reads.
+  uint32_t read(ValueId value) {
+    auto found = result_.buffer_of.find(value);
+    if (found == result_.buffer_of.end()) {
+      const Tensor* constant = graph_.constant_of(value);
+      HEDDLE_CHECK(constant != nullptr, "value {} is used before it is made", value);
+      found = result_.buffer_of.emplace(value, add_constant(*constant, graph_.type(value))).first;
+    }
+    return touch(found->second);
+  }
+
+  uint32_t touch(uint32_t buffer) {
+    if (slots_[buffer] >= 0) lifetimes_[static_cast<size_t>(slots_[buffer])].last = step();
+    return buffer;
+  }
+
+  // The buffer of a value that the current step writes.
+  uint32_t write(ValueId value) {
+    if (const auto found = result_.buffer_of.find(value); found != result_.buffer_of.end()) return touch(found->second);
+    const ir::TensorType& type = graph_.type(value);
+    uint32_t index = 0;
+    if (port_of_[value] != kNone) {
+      index = add_output_buffer(port_of_[value], type);
+    } else {
+      index = add_arena_buffer(type.dtype, type.shape, "");
+    }
+    result_.buffer_of.emplace(value, index);
+    return index;
+  }
+
+  uint32_t add_output_buffer(uint32_t port, const ir::TensorType& type) {
+    Buffer buffer;
+    buffer.place = Place::kOutput;
+    buffer.index = port;
+    buffer.dtype = type.dtype;
+    buffer.shape = type.shape;
+    buffer.bytes = bytes_of(type);
+    buffer.name = graph_.outputs()[port].name;
+    return add_buffer(std::move(buffer));
+  }
+
+  uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type) {
+    return add_buffer_of(context_.constants != nullptr ? context_.constants->shared(tensor) : tensor, type);
+  }
+
+  uint32_t add_buffer_of(Tensor tensor, const ir::TensorType& type) {
+    Buffer buffer;
+    buffer.place = Place::kConstant;
+    buffer.index = static_cast<uint32_t>(plan_.constants.size());
+    buffer.dtype = type.dtype;
+    buffer.shape = type.shape;
+    buffer.bytes = static_cast<int64_t>(tensor.bytes());
+    context_.report.constant_bytes += buffer.bytes;
+    plan_.constants.push_back(std::move(tensor));
+    return add_buffer(std::move(buffer));
+  }
+
+  uint32_t packed_constant(ValueId value, const schedule::Packing& packing) {
+    for (const PackedConstant& known : packed_) {
+      if (known.value == value && known.packing == packing) return known.buffer;
+    }
+    const Tensor* dense = graph_.constant_of(value);
+    HEDDLE_CHECK(dense != nullptr, "a packed operand ({}) is no constant", packing.kind);
+    if (context_.constants != nullptr) {
+      const uint32_t buffer = add_buffer_of(context_.constants->packed(*dense, packing), graph_.type(value));
+      packed_.push_back({value, packing, buffer});
+      return buffer;
+    }
+    const ir::TensorType type = schedule::packed_type(*dense, packing);
+    const auto place = std::make_shared<char>();  // stands for the data, which is made where the plan is written
+    const uint32_t buffer =
+        add_buffer_of(Tensor::borrow(type.dtype, type.shape, place.get(), place), graph_.type(value));
+    result_.makers.emplace(place.get(), [dense = *dense, packing](void* to) {
+      schedule::pack_constant(dense, packing, to);
+      release_pages(dense.data(), dense.bytes());
+    });
+    packed_.push_back({value, packing, buffer});
+    return buffer;
+  }
+
+  // `value` is `source` with another shape.
+  void add_view(ValueId value, ValueId source) {
+    Buffer buffer = plan_.buffers[read(source)];
+    const int64_t slot = slots_[result_.buffer_of.at(source)];
+    buffer.shape = graph_.shape(value);
+    result_.buffer_of.emplace(value, add_buffer(std::move(buffer), slot));
+  }
+
+  // --- ports -----------------------------------------------------------------------------------------------------
+
+  void add_inputs() {
+    for (const ir::Graph::Port& input : graph_.inputs()) {
+      const ir::TensorType& type = graph_.type(input.value);
+      Buffer buffer;
+      buffer.place = Place::kInput;
+      buffer.index = static_cast<uint32_t>(plan_.inputs.size());
+      buffer.dtype = type.dtype;
+      buffer.shape = type.shape;
+      buffer.bytes = bytes_of(type);
+      buffer.name = input.name;
+      const uint32_t index = add_buffer(std::move(buffer));
+      result_.buffer_of.emplace(input.value, index);
+      plan_.inputs.push_back({input.name, type.dtype, type.shape, index});
+    }
+  }
+
+  // Which values are made directly in an output. Later ports win: a loop's stacked slices, which come last, then also
+  // serve as states, without a copy. Through a view the value under it is made there.
+  void choose_ports() {
+    port_of_.assign(graph_.value_count(), kNone);
+    for (uint32_t i = 0; i < graph_.outputs().size(); ++i) port_of_[graph_.outputs()[i].value] = i;
+    const auto& groups = result_.grouping.groups;
+    for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+      if (!is_view(graph_, *group)) continue;
+      for (auto id = group->nodes.rbegin(); id != group->nodes.rend(); ++id) {
+        const ir::Node& node = graph_.node(*id);
+        if (port_of_[node.inputs[0]] == kNone) port_of_[node.inputs[0]] = port_of_[node.outputs[0]];
+      }
+    }
+  }
+
+  // Where the value of a port comes from through views; a parameter's position, else -1.
+  int64_t parameter_behind(ValueId value) const {
+    while (graph_.producer(value).op == ir::Op::kReshape) value = graph_.producer(value).inputs[0];
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+      if (graph_.inputs()[i].value == value) return static_cast<int64_t>(i);
+    }
+    return -1;
+  }
+
+  // The rules of plan.h for the body of a loop: a state that is another state, or a counter, must be copied.
+  bool needs_copy(size_t port, ValueId value) const {
+    if (loop_states_ < 0 || port < 1 || port > static_cast<size_t>(loop_states_)) return false;
+    const int64_t parameter = parameter_behind(value);
+    return parameter >= 0 && parameter < 2 + loop_states_ && parameter != static_cast<int64_t>(port) + 1;
+  }
+
+  void add_outputs() {
+    for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
+      const ir::Graph::Port& output = graph_.outputs()[i];
+      const ir::TensorType& type = graph_.type(output.value);
+      uint32_t buffer = read(output.value);
+      if (needs_copy(i, output.value)) {
+        const uint32_t own = add_output_buffer(i, type);
+        add_step(runtime::CopyStep{buffer, own}, "copy " + output.name, "");
+        buffer = own;
+      }
+      plan_.outputs.push_back({output.name, type.dtype, type.shape, buffer});
+    }
+  }
+
+  void place_buffers() {
+    const runtime::ArenaLayout layout = runtime::plan_arena(lifetimes_);
+    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (slots_[i] >= 0) plan_.buffers[i].offset = layout.offsets[static_cast<size_t>(slots_[i])];
+    }
+    plan_.arena_bytes = layout.bytes;
+    if (depth_ == 0) context_.report.arena_bytes = layout.bytes;
+  }
+
+  // --- steps -----------------------------------------------------------------------------------------------------
+
+  template <typename Action>
+  void add_step(Action action, std::string label, std::string origin, double floor_seconds = 0, int64_t kernel = -1) {
+    plan_.steps.push_back({std::move(action), std::move(label), std::move(origin), floor_seconds});
+    result_.step_group.push_back(static_cast<int64_t>(group_));
+    result_.step_report.emplace_back(position_, kernel);
+  }
+
+  void add_group(const ir::Group& group) {
+    GroupReport report;
+    report.kind = group.kind;
+    report.depth = depth_;
+    report.nodes = group.nodes.size();
+    report.ops = summarise_ops(graph_, group);
+    report.origins = summarise_origins(graph_, group);
+    const size_t position = context_.report.groups.size();
+    context_.report.groups.emplace_back();  // before those of its bodies
+    position_ = position;
+    if (is_view(graph_, group)) {
+      report.view = true;
+      for (const ir::NodeId id : group.nodes) add_view(graph_.node(id).outputs[0], graph_.node(id).inputs[0]);
+    } else if (group.kind == ir::GroupKind::kControl) {
+      add_control(graph_.node(group.anchor), report);
+    } else if (group.kind == ir::GroupKind::kReference) {
+      add_reference(group, report);
+    } else {
+      add_compiled(group, report);
+    }
+    context_.report.groups[position] = std::move(report);
+  }
+
+  void add_reference(const ir::Group& group, const GroupReport& report) {
+    runtime::ReferenceStep action{reference_text(graph_, group), {}, {}};
+    for (const ValueId value : group.inputs) action.parameters.push_back(read(value));
+    for (const ValueId value : group.outputs) action.results.push_back(write(value));
+    add_step(std::move(action), "reference: " + report.ops, report.origins);
+  }
+
+  void add_compiled(const ir::Group& group, GroupReport& report) {
+    try {
+      auto [scheduled, sources] = kernels_of_.make(group);
+      report.notes = scheduled.notes;
+      report.boundaries = scheduled.boundaries;
+      report.bytes_inside = bytes_inside(graph_, group);
+      if (group.kind == ir::GroupKind::kStitch) report.compulsory_bytes = compulsory_bytes(graph_, group);
+      add_kernels(scheduled, std::move(sources), report);
+      // No kernel writes an empty value, but whoever reads it needs a buffer.
+      for (const ValueId value : group.outputs) {
+        if (element_count(graph_.shape(value)) == 0) write(value);
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;
+      report.fallback = error.why();
+      add_reference(group, report);
+    }
+  }
+
+  void add_kernels(const schedule::ScheduledGroup& scheduled, std::vector<codegen::KernelSource> sources,
+                   GroupReport& report) {
+    std::vector<uint32_t> workspaces;
+    for (const schedule::Workspace& workspace : scheduled.workspaces)
+      workspaces.push_back(add_workspace(workspace.bytes));
+    for (size_t k = 0; k < sources.size(); ++k) {
+      const schedule::ScheduledKernel& kernel = scheduled.kernels[k];
+      codegen::KernelSource& source = sources[k];
+      HEDDLE_CHECK(kernel.bindings.size() == kernel.desc.operands.size(), "{}: operands without binding", kernel.label);
+      std::vector<uint32_t> operands;
+      for (size_t i = 0; i < kernel.bindings.size(); ++i) {
+        operands.push_back(operand(kernel.desc.operands[i], kernel.bindings[i], workspaces));
+      }
+      report.kernels.push_back(report_of(graph_, kernel, source));
+      const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
+      if (context_.target.kind == TargetKind::kCuda) {
+        context_.kernels.add(source);
+        if (!source.arguments.empty()) operands.push_back(add_arguments(source.arguments));
+        if (source.workspace_bytes > 0 || source.counter_bytes > 0) {
+          operands.push_back(add_workspace(source.workspace_bytes));
+        }
+        runtime::CudaStep action{std::move(source.launches), std::move(operands), source.counter_bytes};
+        add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
+        continue;
+      }
+      const int64_t tasks = source.tasks, scratch = source.scratch_bytes;
+      if (!source.arguments.empty()) operands.push_back(add_arguments(source.arguments));
+      runtime::KernelStep action{context_.kernels.add(std::move(source)), std::move(operands), tasks, scratch};
+      add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
+    }
+  }
+
+  uint32_t add_arguments(const std::vector<int64_t>& arguments) {
+    const Shape shape{static_cast<int64_t>(arguments.size())};
+    return add_buffer_of(Tensor::of<int64_t>(DType::kI64, shape, std::span<const int64_t>(arguments)),
+                         {DType::kI64, shape});
+  }
+
+  uint32_t operand(const schedule::Operand& operand, const schedule::Binding& binding,
+                   const std::vector<uint32_t>& workspaces) {
+    if (binding.kind == schedule::Binding::Kind::kWorkspace) return touch(workspaces.at(binding.workspace));
+    if (binding.kind == schedule::Binding::Kind::kTensor) {
+      return add_constant(binding.tensor, {operand.dtype, operand.shape});
+    }
+    if (operand.role == schedule::Operand::Role::kOutput) return write(binding.value);
+    if (!operand.packing.kind.empty()) return packed_constant(binding.value, operand.packing);
+    return read(binding.value);
+  }
+
+  // --- control ---------------------------------------------------------------------------------------------------
+
+  // Loops that one kernel runs go where the last of them is: nothing in between reads what the others make.
+  void join_loops() {
+    if (context_.target.kind != TargetKind::kCuda || context_.fusion != passes::FusionPolicy::kStitch) return;
+    const auto& groups = result_.grouping.groups;
+    const auto is_loop = [&](const ir::Group& group) {
+      return group.kind == ir::GroupKind::kControl && graph_.node(group.anchor).op == ir::Op::kLoop;
+    };
+    std::set<size_t> taken;
+    for (size_t first = 0; first < groups.size(); ++first) {
+      if (!is_loop(groups[first]) || taken.contains(first)) continue;
+      std::vector<size_t> members{first};
+      std::vector<ir::NodeId> loops{groups[first].anchor};
+      JoinedLoops joined;
+      joined.kernel = schedule::schedule_recurrence(graph_, loops, context_.target, &joined.why);
+      std::set<ValueId> made(groups[first].outputs.begin(), groups[first].outputs.end());
+      for (size_t other = first + 1; joined.kernel && other < groups.size(); ++other) {
+        const auto& inputs = groups[other].inputs;
+        if (std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return made.contains(v); })) break;
+        if (!is_loop(groups[other]) || taken.contains(other)) continue;
+        loops.push_back(groups[other].anchor);
+        std::string why;
+        if (auto more = schedule::schedule_recurrence(graph_, loops, context_.target, &why)) {
+          joined.kernel = std::move(more);
+          members.push_back(other);
+          made.insert(groups[other].outputs.begin(), groups[other].outputs.end());
+        } else {
+          loops.pop_back();
+        }
+      }
+      taken.insert(members.begin(), members.end());
+      for (const size_t member : members) joined_[member].runs_at = members.back();
+      joined_[members.back()] = std::move(joined);
+      joined_[members.back()].runs_at = members.back();
+    }
+  }
+
+  // The loop as part of a kernel that runs all its steps.
+  bool add_joined_loop(GroupReport& report) {
+    const auto found = joined_.find(group_);
+    if (found == joined_.end()) return false;
+    const JoinedLoops& joined = found->second;
+    if (joined.runs_at != group_) {
+      report.notes.push_back("runs side by side with a later loop, in its kernel");
+      return true;
+    }
+    if (!joined.kernel) {
+      report.notes.push_back("launches in every step: " + joined.why);
+      return false;
+    }
+    std::vector<codegen::KernelSource> sources;
+    for (const schedule::ScheduledKernel& kernel : joined.kernel->kernels) {
+      sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target));
+    }
+    report.notes = joined.kernel->notes;
+    add_kernels(*joined.kernel, std::move(sources), report);
+    return true;
+  }
+
+  std::shared_ptr<const runtime::Plan> body_plan(const ir::Graph& body, int64_t loop_states) {
+    BuiltPlan built = plan_without_constants(body, context_, depth_ + 1, loop_states);
+    runtime::make_constants(*built.plan, built.makers);
+    return built.plan;
+  }
+
+  void add_control(const ir::Node& node, GroupReport& report) {
+    if (node.op == ir::Op::kLoop) {
+      add_loop(node, report);
+    } else {
+      HEDDLE_CHECK(node.op == ir::Op::kIf);
+      add_branch(node, report);
+    }
+  }
+
+  void add_loop(const ir::Node& node, GroupReport& report) {
+    if (add_joined_loop(report)) return;
+    runtime::LoopStep action;
+    const auto states = static_cast<size_t>(node.attrs.integer("states"));
+    action.body = body_plan(node.attrs.graph("body"), static_cast<int64_t>(states));
+    action.trip = read(node.inputs[0]);
+    action.condition = read(node.inputs[1]);
+    for (size_t i = 2; i < node.inputs.size(); ++i) {
+      (i < 2 + states ? action.states : action.invariants).push_back(read(node.inputs[i]));
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      (i < states ? action.final_states : action.stacked).push_back(write(node.outputs[i]));
+    }
+    if (const ir::Attr* trip = node.attrs.find("trip")) {
+      action.trip_bound = std::get<int64_t>(*trip);
+      report.trips = action.trip_bound;
+    }
+    action.workspace = add_workspace(runtime::workspace_bytes(action));
+    add_step(std::move(action), fmt::format("loop of {} steps", action.body->steps.size()), report.origins);
+  }
+
+  void add_branch(const ir::Node& node, const GroupReport& report) {
+    runtime::BranchStep action;
+    action.then_body = body_plan(node.attrs.graph("then"), -1);
+    action.else_body = body_plan(node.attrs.graph("else"), -1);
+    action.condition = read(node.inputs[0]);
+    for (size_t i = 1; i < node.inputs.size(); ++i) action.captured.push_back(read(node.inputs[i]));
+    for (const ValueId value : node.outputs) action.results.push_back(write(value));
+    action.workspace = add_workspace(runtime::workspace_bytes(action));
+    add_step(std::move(action), "branch", report.origins);
+  }
+
+  struct JoinedLoops {
+    std::optional<schedule::ScheduledGroup> kernel;
+    std::string why;     // there is none
+    size_t runs_at = 0;  // the group with which it runs
+  };
+  struct PackedConstant {
+    ValueId value;
+    schedule::Packing packing;
+    uint32_t buffer;
+  };
+
+  const ir::Graph& graph_;
+  BuildContext& context_;
+  int depth_;
+  int64_t loop_states_;
+  BuiltPlan result_{std::make_shared<runtime::Plan>(), {}, {}, {}, {}, {}};
+  runtime::Plan& plan_;
+  size_t group_ = 0, position_ = 0;
+  std::vector<int64_t> slots_;  // by buffer: its lifetime; -1: not in the arena
+  std::vector<runtime::Lifetime> lifetimes_;
+  std::vector<uint32_t> port_of_;  // by value
+  std::vector<PackedConstant> packed_;
+  GroupKernels kernels_of_;
+  std::map<size_t, JoinedLoops> joined_;  // by group; the last of those that run together has the kernel
+};
+
+}  // namespace
+
+ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy) {
+  passes::FusionOptions options = {
+      .policy = policy,
+      .can_compile = [&](const ir::Node& node,
+                         std::string* reason) { return schedule::can_compile(graph, node, target, reason); },
+      .can_attend = {},
+  };
+  if (target.kind == TargetKind::kCuda) {
+    options.can_attend = [&](const ir::Group& group, std::string* reason) {
+      return schedule::can_attend(graph, group, target, reason);
+    };
+  }
+  return passes::fuse(graph, target, options);
+}
+
+BuiltPlan plan_without_constants(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states) {
+  return PlanBuilder(graph, context, depth, loop_states).run();
+}
+
+BuiltPlan build_plan(const ir::Graph& graph, BuildContext& context) {
+  BuiltPlan built = plan_without_constants(graph, context);
+  runtime::make_constants(*built.plan, built.makers);
+  built.makers.clear();
+  return built;
+}
+
+}  // namespace heddle::driver

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "driver/compile/report.h"
+#include "ir/graph.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::driver {
+
+// What a report says of a kernel of this graph before it is measured.
+KernelReport report_of(const ir::Graph& graph, const schedule::ScheduledKernel& kernel,
+                       const codegen::KernelSource& source);
+
+}  // namespace heddle::driver

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "driver/compile/compile.h"
+#include "runtime/plan.h"
+
+namespace heddle::driver {
+
+struct Neighbour;
+
+// Makes plans of one model for further sets of shapes on a CPU, with kernels that are told what differs: once a few
+// shapes were seen, the next one mostly needs no compiler. Thread-safe; one plan is made at a time, and while the
+// compiler runs for one, others whose kernels are there are made.
+class VariantMaker {
+ public:
+  // `known`: a plan of the model, whose shapes, constants and kernels the others are compared with.
+  VariantMaker(std::string path, std::shared_ptr<const runtime::Plan> known);
+  ~VariantMaker();
+
+  struct Made {
+    std::shared_ptr<const runtime::Plan> plan;
+    runtime::Libraries libraries;  // with its kernels
+  };
+  // The plan for the shapes of `options`. Throws what compile_model throws, and kFile where the model's file is another
+  // one by now.
+  Made make(const CompileOptions& options);
+
+  // Makes plans for these on a thread of its own, so that their kernels are there when make() wants them. What fails is
+  // logged, and fails again where it is wanted. Once at most.
+  void prepare(std::vector<CompileOptions> all);
+  // Returns when that thread has ended.
+  void wait_for_prepared();
+
+ private:
+  struct Kernels {
+    std::shared_ptr<const jit::Library> library;
+    uint64_t used = 0;
+  };
+  using Lock = std::unique_lock<std::mutex>;
+  void begin(const CompileOptions& options);
+  CompiledModel compile(const CompileOptions& options);
+  std::set<std::string> missing(const CompiledModel& compiled) const;
+  template <typename Use>
+  void with_neighbour(const CompileOptions& options, const Neighbour& to, std::optional<size_t> one, const Use& use);
+  void learn_from_neighbours(const CompileOptions& options);
+  KernelSet wanted(const CompiledModel& compiled, const CompileOptions& options);
+  void load(const KernelSet& kernels, const CompileOptions& options, Lock& lock);
+  Made with_libraries(const CompiledModel& compiled);
+  void forget_kernels();
+  void prepare_each(const std::vector<CompileOptions>& all);
+
+  std::string path_, stamp_;  // of the file when the model was loaded
+  std::shared_ptr<const runtime::Plan> known_;
+  std::mutex mutex_;
+  std::unique_ptr<Session> session_;        // made when it is first needed
+  std::map<std::string, Kernels> kernels_;  // by symbol
+  uint64_t uses_ = 0;
+  std::atomic<bool> ends_ = false;
+  std::mutex waiting_;
+  std::thread background_;
+};
+
+}  // namespace heddle::driver

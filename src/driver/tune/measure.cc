@@ -1,0 +1,82 @@
+#include "driver/tune/measure.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "driver/verify/random_inputs.h"
+#include "driver/verify/reference.h"
+#include "runtime/executor.h"
+
+namespace heddle::driver {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace
+
+void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
+             int device) {
+  constexpr int kWarm = 2;
+  constexpr size_t kFewest = 5, kMost = 10000;
+  const auto executor =
+      runtime::make_executor(model.plan, std::make_shared<ThreadPool>(threads), reference_interpreter(), device);
+  inputs = random_inputs(*model.plan, seed, std::move(inputs));
+  std::vector<Tensor> ordered;
+  for (const runtime::Port& port : model.plan->inputs) ordered.push_back(inputs.at(port.name));
+  for (int i = 0; i < kWarm; ++i) executor->run(ordered);
+  const auto report = [&](size_t step, double median) {
+    const auto [group, kernel] = model.built.step_report[step];
+    GroupReport& of = model.report.groups[group];
+    (kernel < 0 ? of.measured_seconds : of.kernels[static_cast<size_t>(kernel)].measured_seconds) = median;
+  };
+  if (runtime::runs_on_gpu(*model.plan)) {
+    constexpr int kRuns = 50;
+    const std::vector<double> medians = executor->step_seconds(ordered, kRuns);
+    for (size_t step = 0; step < medians.size(); ++step) report(step, medians[step]);
+    return;
+  }
+  std::vector<std::vector<double>> times(model.plan->steps.size());
+  const Clock::time_point start = Clock::now();
+  for (size_t n = 0; n < kMost && (n < kFewest || seconds_between(start, Clock::now()) < seconds); ++n) {
+    Clock::time_point last = Clock::now();
+    executor->run(ordered, [&](size_t step, const auto&) {
+      const Clock::time_point now = Clock::now();
+      times[step].push_back(seconds_between(last, now));
+      last = Clock::now();
+    });
+  }
+  for (size_t step = 0; step < times.size(); ++step) {
+    std::sort(times[step].begin(), times[step].end());
+    report(step, times[step][times[step].size() / 2]);
+  }
+}
+
+double floor_seconds(const runtime::Plan& plan) {
+  double seconds = 0;
+  for (const runtime::Step& step : plan.steps) {
+    seconds += step.floor_seconds;
+    if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) {
+      seconds += floor_seconds(*loop->body) * static_cast<double>(std::max<int64_t>(loop->trip_bound, 1));
+    }
+  }
+  return seconds;
+}
+
+size_t kernel_count(const runtime::Plan& plan) {
+  size_t count = 0;
+  for (const runtime::Step& step : plan.steps) {
+    if (std::holds_alternative<runtime::KernelStep>(step.action)) ++count;
+    if (const auto* gpu = std::get_if<runtime::CudaStep>(&step.action)) count += gpu->launches.size();
+    if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) count += kernel_count(*loop->body);
+    if (const auto* branch = std::get_if<runtime::BranchStep>(&step.action)) {
+      count += kernel_count(*branch->then_body) + kernel_count(*branch->else_body);
+    }
+  }
+  return count;
+}
+
+}  // namespace heddle::driver

@@ -1,0 +1,75 @@
+#include "driver/tune/tuned_configs.h"
+
+#include "base/check.h"
+#include "base/file/file.h"
+
+namespace heddle::driver {
+namespace {
+
+// "0.412 ms", "13.1 us"
+std::string time_text(double us) {
+  return us >= 1000 ? fmt::format("{:.3f} ms", us * 1e-3) : fmt::format("{:.1f} us", us);
+}
+
+std::string reason_of(const tune::Record& record, const std::string& why) {
+  const std::string statistics = fmt::format("median of {} runs, spread {:.0f}%, {} candidates", record.samples,
+                                             100 * record.spread, record.candidates);
+  if (record.winner == record.pick) {
+    return fmt::format("tuned: the model's pick is the fastest at {} ({}); {}", time_text(record.winner_us), statistics,
+                       why);
+  }
+  return fmt::format("tuned: {} where the model's pick, {}, takes {} ({}); {}", time_text(record.winner_us),
+                     record.pick, time_text(record.pick_us), statistics, why);
+}
+
+std::string winner_line(const std::string& problem, const tune::Record& record) {
+  return problem + " -> " + record.winner + "\n";
+}
+
+}  // namespace
+
+std::string TuningChoices::text() const {
+  return fmt::format("{}", fmt::join(problems, "\n"));
+}
+
+std::string current_winners(std::string_view text, const Target& target, bool tuned) {
+  tune::Database& database = tune::user_database();
+  if (!tuned || text.empty() || !file_exists(database.path())) return "";
+  const tune::Place place = tune::place_of(target);
+  std::string winners;
+  while (!text.empty()) {
+    const std::string problem(text.substr(0, text.find('\n')));
+    text.remove_prefix(std::min(text.size(), problem.size() + 1));
+    if (const auto record = database.find(place, problem)) winners += winner_line(problem, *record);
+  }
+  return winners;
+}
+
+TunedConfigs::TunedConfigs(const Target& target, bool tuned, bool for_any_extents)
+    : tuned_(tuned && file_exists(tune::user_database().path())), for_any_extents_(for_any_extents) {
+  if (tuned_) place_ = tune::place_of(target);
+}
+
+std::optional<schedule::Config> TunedConfigs::choose(const std::string& problem, const Candidates& candidates) {
+  const auto [at, is_new] = asked_.try_emplace(problem);
+  if (is_new && tuned_) at->second = tune::user_database().find(place_, problem);
+  if (!at->second) return std::nullopt;
+  for (schedule::Config& config : candidates()) {
+    if (schedule::name_of(config) != at->second->winner) continue;
+    config.reason = reason_of(*at->second, config.reason);
+    used_.insert(problem);
+    return std::move(config);
+  }
+  return std::nullopt;
+}
+
+TuningChoices TunedConfigs::choices() const {
+  TuningChoices choices;
+  for (const auto& [problem, record] : asked_) {
+    choices.problems.push_back(problem);
+    if (record) choices.winners += winner_line(problem, *record);
+  }
+  return choices;
+}
+
+}  // namespace heddle::driver

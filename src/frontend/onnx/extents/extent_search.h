@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "frontend/onnx/extents/extents.h"
+#include "heddle/error.h"
+
+namespace heddle::onnx {
+
+// How far an import with some guess came.
+struct Progress {
+  uint64_t nodes = 0;            // lowered before the one that failed
+  std::vector<int64_t> extents;  // of the operands of that one
+};
+
+// Chooses values for open extents that the operators of a model accept. Importing with a guess either succeeds or stops
+// at a node; a guess that comes further is better. Extents are varied one after another, the sides of a picture
+// together first, through values that are typical of what they count and through extents of the operands that did not
+// fit. The number of imports and of nodes that they lower is bounded, and no clock decides, so that the choice depends
+// on nothing but the model.
+class ExtentSearch {
+ public:
+  explicit ExtentSearch(const std::vector<OpenExtent>& open);
+
+  // What to import with next.
+  const std::map<std::string, int64_t>& guess() const { return guess_; }
+  // Whether another guess could help against an error of this code.
+  static bool can_help(ErrorCode code);
+
+  // After an import with guess() that failed: moves on to another guess. False where the search is over; guess() is
+  // then the one that came furthest.
+  bool next(const Progress& progress);
+
+ private:
+  struct Knob {
+    std::vector<std::string> keys;  // varied together
+    std::vector<int64_t> values;
+  };
+  void note(const Progress& progress);
+  bool advance();
+  std::vector<int64_t> candidates(const Knob& knob) const;
+
+  std::vector<Knob> knobs_;
+  std::map<std::string, int64_t> guess_, best_;
+  Progress best_progress_;
+  bool first_ = true, improved_ = false;
+  size_t knob_ = 0, position_ = 0;
+  std::vector<int64_t> values_;  // of the knob that is being varied
+  int rounds_ = 0, imports_ = 0;
+  uint64_t nodes_ = 0;
+};
+
+}  // namespace heddle::onnx

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/reader/proto.h"
+
+namespace heddle::onnx {
+
+// What an extent that the model leaves open counts, as far as its place and its name tell.
+enum class ExtentRole : uint8_t { kBatch, kChannels, kHeight, kWidth, kSequence, kSamples, kOther };
+
+// An extent that neither the model nor the options fix. All dimensions of one symbol are one extent.
+struct OpenExtent {
+  std::string key;     // the symbol; "x[2]" for a dimension without one
+  std::string symbol;  // ""
+  std::string input;   // where it occurs first
+  int dim = 0;
+  ExtentRole role = ExtentRole::kOther;
+  int64_t partner = -1;  // of a height or width: the other extent of the picture, where the model fixes it
+};
+
+// The symbolic extents of a model's inputs: what the options' shapes say of them, and what is open.
+class Extents {
+ public:
+  // `model` lives longer.
+  Extents(const ModelProto& model, const ImportOptions& options);
+
+  const std::vector<OpenExtent>& open() const { return open_; }
+
+  // The value of dimension `i` of an input that nothing fixes, from the options' shapes (the symbol occurs there, or in
+  // a sum, product or quotient of symbols that do) or from `guesses` (by key); 1 where neither has it.
+  int64_t value(const std::string& input, size_t i, const Dimension& dim,
+                const std::map<std::string, int64_t>& guesses) const;
+  // The dimensions whose extents are `guesses`, and the shapes of their inputs in --shape's form:
+  // "batch = 1, width = 320 (guessed; --shape x=1,3,48,320 sets them)"; "" where there are none.
+  std::vector<AssumedDim> assumed(const std::map<std::string, int64_t>& guesses) const;
+  std::string describe(const std::map<std::string, int64_t>& guesses) const;
+
+  static std::string key_of(const std::string& input, size_t i, const Dimension& dim);
+
+ private:
+  bool known(const Dimension& dim) const;  // from the options
+  std::optional<int64_t> evaluate(std::string_view text, const std::map<std::string, int64_t>& guesses) const;
+  void learn(const ModelProto& model, const ImportOptions& options);
+
+  std::map<std::string, int64_t> known_;
+  std::set<std::string> symbols_;  // plain ones, of which formulas are made
+  std::vector<OpenExtent> open_;
+  std::vector<std::pair<std::string, const std::vector<Dimension>*>> inputs_;  // without a shape in the options
+};
+
+// The shape that the options give for an input, or null.
+const Shape* given_shape(const ImportOptions& options, const std::string& name);
+
+// The inputs that a caller passes: those without an initialiser.
+std::vector<const ValueInfoProto*> model_inputs(const GraphProto& graph);
+
+}  // namespace heddle::onnx

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/reference/array.h"
+
+namespace heddle::ir {
+
+// How far a compiled result may lie from the float64 reference; `heddle verify` and the differential fuzz share it.
+//
+// The model is a random walk of rounding errors, relative to the magnitude of a tensor: a stored result adds one
+// rounding of its dtype, a contraction or sum over n terms adds n roundings of its accumulator (f32, or f64 for f64),
+// a transcendental function some units in the last place of f32; variances add along the longest path. A bound is
+// kSafety standard deviations: the largest of millions of errors, and the cancellation that the model does not see.
+constexpr double kSafety = 10;
+
+// Half the distance from 1 to the next number of a floating type: 2^-24 for f32.
+double unit_roundoff(DType dtype);
+
+// The standard deviation of what one node adds to the error of a result of type `to`, relative to the magnitude of the
+// tensor. `rounded_operands`: whether it reads values that carry errors, which can move integers made from them.
+double rounding_error(const Graph& graph, const Node& node, DType to, bool rounded_operands);
+
+// A bound for every value of a graph, which must be the graph that was compiled (after the precision pass). 0: exact
+// (layout changes of inputs, integer arithmetic). Integers that come from rounded floats get a bound above 0 too.
+std::vector<double> error_bounds(const Graph& graph);
+
+struct Comparison {
+  bool ok = true;
+  // Floats: the largest |actual - expected| / max(|expected|, scale), where scale is the root mean square of the
+  // expected tensor; infinite when one is NaN or infinite and the other is not. Integers: the share of elements that
+  // differ, which may be kFlips where the bound is above 0, since rounding can flip a comparison or an argmax.
+  double error = 0;
+  double bound = 0;
+  int64_t worst = -1;  // linear index of the largest error; -1: all equal
+  double expected = 0, actual = 0;
+};
+constexpr double kFlips = 0.02;
+
+// The arrays have one type. `slack`, where given, is an absolute error per element that is forgiven beside the bound
+// (an infinite one excludes the element). A finite expected value beyond the largest number of the dtype may be
+// infinite.
+Comparison compare(const Array& expected, const Array& actual, double bound, std::span<const double> slack = {});
+
+}  // namespace heddle::ir

@@ -1,0 +1,192 @@
+#include "passes/contraction/merge_dots.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/rewrite.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::Ints;
+using ir::Node;
+using ir::NodeId;
+using ir::Op;
+using ir::ValueId;
+
+// Columns of a part begin at multiples of 16 bytes of 16-bit numbers.
+constexpr int64_t kColumns = 8;
+
+// (x w + bias) * factor, as `result`.
+struct Product {
+  const Node* dot = nullptr;
+  const Node* last = nullptr;  // makes the result
+  std::vector<float> bias;     // empty: none
+  float factor = 1;
+  int64_t columns = 0;
+};
+
+struct Merge {
+  std::vector<Product> products;
+  ValueId made = 0;  // in the target, once the first of them was visited
+  bool is_made = false;
+};
+
+class Merger {
+ public:
+  explicit Merger(const ir::Graph& graph) : graph_(graph), readers_(ir::users(graph)), is_output_(graph.value_count()) {
+    for (const auto& port : graph.outputs()) is_output_[port.value] = true;
+  }
+
+  ir::Graph run() {
+    find();
+    return ir::Rewriter(graph_).run([this](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
+      const auto found = place_.find(&node);
+      if (found == place_.end()) return std::nullopt;
+      Merge& merge = merges_[found->second.first];
+      if (!merge.is_made) make(r, merge);
+      return std::vector<ValueId>{part(r, merge, found->second.second)};
+    });
+  }
+
+ private:
+  // The vector along the last dimension, or the one number, that is broadcast to a value.
+  const Tensor* broadcast_constant(ValueId v, int64_t last) const {
+    const Node& node = graph_.producer(v);
+    if (node.op != Op::kBroadcast) return nullptr;
+    const Tensor* small = graph_.constant_of(node.inputs[0]);
+    if (small == nullptr || small->dtype() != DType::kF32) return nullptr;
+    if (small->size() == 1) return small;
+    return small->rank() == 1 && node.attrs.ints("dims")[0] == last ? small : nullptr;
+  }
+
+  const Node* only_reader(ValueId v) const {
+    return readers_[v].size() == 1 && !is_output_[v] ? &graph_.node(readers_[v][0]) : nullptr;
+  }
+
+  bool takes_slices(ValueId v) const {
+    if (is_output_[v] || readers_[v].empty()) return false;
+    return std::all_of(readers_[v].begin(), readers_[v].end(), [&](NodeId id) {
+      const Op op = graph_.node(id).op;
+      return op == Op::kReshape || op == Op::kTranspose || op == Op::kDot;
+    });
+  }
+
+  std::optional<Product> product_at(const Node& dot) const {
+    if (dot.op != Op::kDot || graph_.dtype(dot.outputs[0]) != DType::kF32) return std::nullopt;
+    const Tensor* weights = graph_.constant_of(dot.inputs[1]);
+    if (weights == nullptr || weights->dtype() != DType::kF32 || weights->rank() != 2 || weights->size() == 0 ||
+        !dot.attrs.ints("rhs_batch").empty() || dot.attrs.ints("rhs_contract").size() != 1) {
+      return std::nullopt;
+    }
+    Product p{&dot, &dot, {}, 1, graph_.shape(dot.outputs[0]).back()};
+    const auto last = static_cast<int64_t>(graph_.shape(dot.outputs[0]).size()) - 1;
+    const auto follows = [&](Op op) -> const Tensor* {
+      const Node* next = only_reader(p.last->outputs[0]);
+      if (next == nullptr || next->op != op || next->inputs[0] != p.last->outputs[0]) return nullptr;
+      const Tensor* constant = broadcast_constant(next->inputs[1], last);
+      if (constant != nullptr) p.last = next;
+      return constant;
+    };
+    if (const Tensor* bias = follows(Op::kAdd)) {
+      const auto values = bias->values<float>();
+      p.bias.assign(static_cast<size_t>(p.columns), values[0]);
+      if (values.size() > 1) p.bias.assign(values.begin(), values.end());
+    }
+    if (const Node* before = p.last; const Tensor* factor = follows(Op::kMul)) {
+      if (factor->size() == 1) {
+        p.factor = factor->values<float>()[0];
+      } else {
+        p.last = before;
+      }
+    }
+    if (p.columns % kColumns != 0 || !takes_slices(p.last->outputs[0])) return std::nullopt;
+    return p;
+  }
+
+  void find() {
+    std::map<std::tuple<ValueId, int64_t, int64_t>, size_t> at;
+    for (const Node& node : graph_.nodes()) {
+      auto product = product_at(node);
+      if (!product) continue;
+      const auto key =
+          std::tuple(node.inputs[0], node.attrs.ints("lhs_contract")[0], node.attrs.ints("rhs_contract")[0]);
+      const auto [found, is_new] = at.try_emplace(key, merges_.size());
+      if (is_new) merges_.emplace_back();
+      merges_[found->second].products.push_back(std::move(*product));
+    }
+    for (size_t m = 0; m < merges_.size(); ++m) {
+      for (size_t i = 0; merges_[m].products.size() > 1 && i < merges_[m].products.size(); ++i) {
+        place_[merges_[m].products[i].last] = {m, i};
+      }
+    }
+  }
+
+  // The matrices side by side along `dim`, each times its factor.
+  Tensor weights_of(const Merge& merge, size_t dim) const {
+    Shape shape = graph_.constant_of(merge.products[0].dot->inputs[1])->shape();
+    shape[dim] = 0;
+    for (const Product& p : merge.products) shape[dim] += p.columns;
+    Tensor all(DType::kF32, shape);
+    auto* to = static_cast<float*>(all.mutable_data());
+    const int64_t rows = dim == 0 ? 1 : shape[0];
+    for (int64_t row = 0; row < rows; ++row) {
+      for (const Product& p : merge.products) {
+        const Tensor& one = *graph_.constant_of(p.dot->inputs[1]);
+        const int64_t count = one.size() / rows;
+        const float* from = one.values<float>().data() + row * count;
+        std::transform(from, from + count, to, [&](float v) { return v * p.factor; });
+        to += count;
+      }
+    }
+    return all;
+  }
+
+  void make(ir::Rewriter& r, Merge& merge) const {
+    const Node& first = *merge.products[0].dot;
+    for (const Product& p : merge.products) {
+      r.also_from(*p.dot);
+      r.also_from(*p.last);
+    }
+    const size_t dim = first.attrs.ints("rhs_contract")[0] == 0 ? 1 : 0;
+    merge.made = r.emit(Op::kDot, {r(first.inputs[0]), r.constant(weights_of(merge, dim))}, first.attrs);
+    std::vector<float> bias;
+    bool any = false;
+    for (const Product& p : merge.products) {
+      any = any || !p.bias.empty();
+      for (int64_t i = 0; i < p.columns; ++i) {
+        bias.push_back(p.bias.empty() ? 0 : p.bias[static_cast<size_t>(i)] * p.factor);
+      }
+    }
+    if (any) {
+      const Shape shape = r.target().shape(merge.made);
+      const ValueId vector = r.constant(Tensor::of<float>(DType::kF32, {static_cast<int64_t>(bias.size())}, bias));
+      const ValueId wide =
+          r.emit(Op::kBroadcast, {vector}, {{"shape", shape}, {"dims", Ints{static_cast<int64_t>(shape.size()) - 1}}});
+      merge.made = r.emit(Op::kAdd, {merge.made, wide});
+    }
+    merge.is_made = true;
+  }
+
+  static ValueId part(ir::Rewriter& r, const Merge& merge, size_t which) {
+    Ints starts(r.target().shape(merge.made).size(), 0), limits = r.target().shape(merge.made);
+    for (size_t i = 0; i < which; ++i) starts.back() += merge.products[i].columns;
+    limits.back() = starts.back() + merge.products[which].columns;
+    return r.emit(Op::kSlice, {merge.made},
+                  {{"starts", starts}, {"limits", limits}, {"strides", Ints(starts.size(), 1)}});
+  }
+
+  const ir::Graph& graph_;
+  const std::vector<std::vector<NodeId>> readers_;
+  std::vector<bool> is_output_;
+  std::vector<Merge> merges_;
+  std::map<const Node*, std::pair<size_t, size_t>> place_;  // of who makes a result: its merge and its place there
+};
+
+}  // namespace
+
+ir::Graph merge_products(const ir::Graph& graph, const PassContext&) {
+  return Merger(graph).run();
+}
+
+}  // namespace heddle::passes

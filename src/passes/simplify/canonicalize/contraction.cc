@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <limits>
+
+#include "passes/rewrite/emitter.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::Attrs;
+using ir::Ints;
+using ir::Node;
+using ir::Op;
+using ir::ValueId;
+using Result = std::optional<ValueId>;
+
+Ints mapped(const Ints& dims, const Ints& map) {
+  Ints result;
+  for (int64_t d : dims) result.push_back(map[at(d)]);
+  return result;
+}
+
+// Dimensions of an operand of a dot that are neither batch nor contracting.
+Ints free_dims(size_t rank, const Ints& batch, const Ints& contract) {
+  Ints result;
+  for (int64_t d = 0; d < static_cast<int64_t>(rank); ++d) {
+    if (index_of(batch, d) < 0 && index_of(contract, d) < 0) result.push_back(d);
+  }
+  return result;
+}
+
+// A dot names its dimensions, so a transpose that keeps the free ones in order only renames them.
+Result dot_transpose(const Match& m) {
+  for (size_t side = 0; side < 2; ++side) {
+    if (!m.e.is(m.in[side], Op::kTranspose)) continue;
+    const std::string batch = side == 0 ? "lhs_batch" : "rhs_batch";
+    const std::string contract = side == 0 ? "lhs_contract" : "rhs_contract";
+    const Node& node = m.e.def(m.in[side]);
+    const Ints& perm = node.attrs.ints("perm");
+    const Ints free = mapped(free_dims(perm.size(), m.attrs.ints(batch), m.attrs.ints(contract)), perm);
+    if (!std::is_sorted(free.begin(), free.end())) continue;
+    Attrs attrs = m.attrs;
+    attrs.set(batch, mapped(m.attrs.ints(batch), perm));
+    attrs.set(contract, mapped(m.attrs.ints(contract), perm));
+    std::vector<ValueId> operands = m.in;
+    operands[side] = node.inputs[0];
+    return m.e.emit(Op::kDot, operands, attrs);
+  }
+  return {};
+}
+
+// A batch dimension over which the right side only repeats is a free dimension of the left side, provided that the left
+// side has its batch dimensions in front (the order of the result is then the same).
+Result dot_broadcast(const Match& m) {
+  if (!m.e.is(m.in[1], Op::kBroadcast)) return {};
+  const Node& wide = m.e.def(m.in[1]);
+  const Ints &lhs_batch = m.attrs.ints("lhs_batch"), &rhs_batch = m.attrs.ints("rhs_batch");
+  if (lhs_batch != counting(lhs_batch.size()) || m.e.shape(wide.inputs[0]).empty()) return {};
+  const Ints& dims = wide.attrs.ints("dims");
+  const Shape& small = m.e.shape(wide.inputs[0]);
+  // All batch dimensions must be repeated, everything else must not be.
+  for (int64_t d : rhs_batch) {
+    if (index_of(dims, d) >= 0) return {};
+  }
+  Ints to_small(m.e.shape(m.in[1]).size(), -1);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (small[i] != m.e.shape(m.in[1])[at(dims[i])]) return {};
+    to_small[at(dims[i])] = static_cast<int64_t>(i);
+  }
+  if (rhs_batch.empty() || dims.size() + rhs_batch.size() != to_small.size()) return {};
+  Attrs attrs = m.attrs;
+  attrs.set("lhs_batch", Ints{});
+  attrs.set("rhs_batch", Ints{});
+  attrs.set("rhs_contract", mapped(m.attrs.ints("rhs_contract"), to_small));
+  return m.e.emit(Op::kDot, {m.in[0], wide.inputs[0]}, attrs);
+}
+
+// dot(x * c, y) = dot(x, y) * c, where x is a slice: behind the dot the product is part of its epilogue, in front of it
+// it would be a kernel. (A product behind another contraction is part of that one's epilogue, or of its weights.)
+Result dot_scale(const Match& m) {
+  if (m.e.dtype(m.in[0]) != DType::kF32 || m.attrs.has("out")) return {};
+  for (size_t side = 0; side < 2; ++side) {
+    std::vector<ValueId> views;  // reshapes and transposes between the product and the dot
+    ValueId v = m.in[side];
+    while (m.e.is(v, Op::kReshape) || m.e.is(v, Op::kTranspose)) {
+      views.push_back(v);
+      v = m.e.def(v).inputs[0];
+    }
+    if (!m.e.is(v, Op::kMul) || !m.e.is(m.e.def(v).inputs[0], Op::kSlice)) continue;
+    const auto factor = m.e.splat(m.e.def(v).inputs[1]);
+    if (!factor) continue;
+    ValueId x = m.e.def(v).inputs[0];
+    for (size_t i = views.size(); i-- > 0;) x = m.e.emit(m.e.def(views[i]).op, {x}, m.e.def(views[i]).attrs);
+    std::vector<ValueId> operands = m.in;
+    operands[side] = x;
+    const ValueId product = m.e.emit(Op::kDot, operands, m.attrs);
+    return m.e.binary(Op::kMul, product, m.e.full_like(product, *factor));
+  }
+  return {};
+}
+
+bool add_to(int64_t& sum, int64_t value) {
+  return !__builtin_add_overflow(sum, value, &sum);
+}
+
+// Zeros around the operand of a convolution are its padding.
+Result conv_pad(const Match& m) {
+  if (!m.e.is(m.in[0], Op::kPad)) return {};
+  const Node& pad = m.e.def(m.in[0]);
+  if (pad.attrs.text("mode") != "constant" || m.e.splat(pad.inputs[1]) != 0) return {};
+  const size_t rank = m.e.shape(m.in[0]).size();
+  const size_t first = m.attrs.text("layout") == "nhwc" ? 1 : 2;
+  const Ints &low = pad.attrs.ints("low"), &high = pad.attrs.ints("high"), &holes = m.attrs.ints("lhs_dilations");
+  Attrs attrs = m.attrs;
+  Ints new_low = m.attrs.ints("low"), new_high = m.attrs.ints("high");
+  for (size_t d = 0; d < rank; ++d) {
+    if (low[d] == 0 && high[d] == 0) continue;
+    if (d < first || d >= first + new_low.size() || holes[d - first] != 1) return {};
+    if (!add_to(new_low[d - first], low[d]) || !add_to(new_high[d - first], high[d])) return {};
+  }
+  attrs.set("low", new_low);
+  attrs.set("high", new_high);
+  return m.e.emit(Op::kConv, {pad.inputs[0], m.in[1]}, attrs);
+}
+
+// The identity of a window reduction, where a pad may hold it.
+bool is_identity(const std::string& kind, DType dtype, double value) {
+  if (kind == "sum") return value == 0;
+  if (kind == "prod") return value == 1;
+  if (!is_float(dtype)) return false;
+  return value == (kind == "max" ? -1 : 1) * std::numeric_limits<double>::infinity();
+}
+Result window_pad(const Match& m) {
+  if (!m.e.is(m.in[0], Op::kPad)) return {};
+  const Node& pad = m.e.def(m.in[0]);
+  const auto value = m.e.splat(pad.inputs[1]);
+  if (pad.attrs.text("mode") != "constant" || !value ||
+      !is_identity(m.attrs.text("kind"), m.e.dtype(m.in[0]), *value)) {
+    return {};
+  }
+  Attrs attrs = m.attrs;
+  Ints low = m.attrs.ints("low"), high = m.attrs.ints("high");
+  for (size_t d = 0; d < low.size(); ++d) {
+    if (!add_to(low[d], pad.attrs.ints("low")[d]) || !add_to(high[d], pad.attrs.ints("high")[d])) return {};
+  }
+  attrs.set("low", low);
+  attrs.set("high", high);
+  return m.e.emit(Op::kWindowReduce, {pad.inputs[0]}, attrs);
+}
+
+constexpr Rule kRules[] = {
+    {Op::kDot, "dot_transpose", dot_transpose},
+    {Op::kDot, "dot_broadcast", dot_broadcast},
+    {Op::kDot, "dot_scale", dot_scale},
+    {Op::kConv, "conv_pad", conv_pad},
+    {Op::kWindowReduce, "window_pad", window_pad},
+};
+
+}  // namespace
+
+std::span<const Rule> contraction_rules() {
+  return kRules;
+}
+
+}  // namespace heddle::passes

@@ -1,0 +1,340 @@
+#include "passes/simplify/constant_kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/clones.h"
+#include "base/file/file.h"
+#include "ir/ops/parallel.h"
+
+namespace heddle::passes {
+namespace {
+
+using ir::Ints;
+using ir::Op;
+
+// Drops extents of 1 and joins neighbours that are contiguous with each other, so that loops are few and long.
+StridedView collapsed(const StridedView& view) {
+  StridedView result{{}, {}, view.offset};
+  for (size_t d = 0; d < view.shape.size(); ++d) {
+    if (view.shape[d] == 1) continue;
+    if (!result.shape.empty() && result.strides.back() == view.strides[d] * view.shape[d]) {
+      result.shape.back() *= view.shape[d];
+      result.strides.back() = view.strides[d];
+    } else {
+      result.shape.push_back(view.shape[d]);
+      result.strides.push_back(view.strides[d]);
+    }
+  }
+  if (result.shape.empty()) {
+    result.shape = {1};
+    result.strides = {1};
+  }
+  return result;
+}
+
+// A plane of rows x columns whose elements lie `row` and `column` apart in the source and whose rows lie `pitch` apart
+// in the target; in blocks, so that either side of a transpose stays in cache.
+template <typename T>
+void copy_plane(const T* from, T* to, int64_t rows, int64_t columns, int64_t row, int64_t column, int64_t pitch) {
+  constexpr int64_t kBlock = 32;
+  for (int64_t i0 = 0; i0 < rows; i0 += kBlock) {
+    for (int64_t j0 = 0; j0 < columns; j0 += kBlock) {
+      for (int64_t i = i0; i < std::min(rows, i0 + kBlock); ++i) {
+        for (int64_t j = j0; j < std::min(columns, j0 + kBlock); ++j) to[i * pitch + j] = from[i * row + j * column];
+      }
+    }
+  }
+}
+
+template <typename T>
+class Copier {
+ public:
+  Copier(const T* from, T* to, const StridedView& view) : from_(from), to_(to), view_(view) {
+    const size_t rank = view.shape.size();
+    pitches_ = StridedView::dense(view.shape).strides;
+    last_ = rank - 1;
+    // The partner of the last dimension in a plane: the one that is contiguous in the source.
+    partner_ = last_;
+    for (size_t d = 0; d + 1 < rank; ++d) {
+      if (view.strides[last_] != 1 && (partner_ == last_ || view.strides[d] < view.strides[partner_]) &&
+          view.strides[d] > 0) {
+        partner_ = d;
+      }
+    }
+  }
+  void run() { visit(0, from_ + view_.offset, to_); }
+
+ private:
+  void visit(size_t d, const T* from, T* to) {
+    if (d == partner_ && d != last_) return visit(d + 1, from, to);
+    if (d < last_) {
+      for (int64_t i = 0; i < view_.shape[d]; ++i) {
+        visit(d + 1, from + i * view_.strides[d], to + i * pitches_[d]);
+      }
+      return;
+    }
+    const int64_t columns = view_.shape[last_], column = view_.strides[last_];
+    if (partner_ != last_) {
+      return copy_plane(from, to, view_.shape[partner_], columns, view_.strides[partner_], column, pitches_[partner_]);
+    }
+    if (column == 1) {
+      std::copy_n(from, columns, to);
+    } else if (column == 0) {
+      std::fill_n(to, columns, *from);
+    } else {
+      for (int64_t j = 0; j < columns; ++j) to[j] = from[j * column];
+    }
+  }
+
+  const T* from_;
+  T* to_;
+  const StridedView& view_;
+  Ints pitches_;
+  size_t last_, partner_;
+};
+
+template <typename T>
+void copy_view(const Tensor& tensor, Tensor& result, const StridedView& view) {
+  const auto* from = static_cast<const T*>(tensor.data());
+  auto* to = static_cast<T*>(result.mutable_data());
+  const int64_t slice = result.size() / view.shape[0];
+  ir::parallel_for(view.shape[0], slice, [&](int64_t begin, int64_t end) {
+    StridedView part = view;
+    part.shape[0] = end - begin;
+    part.offset += begin * view.strides[0];
+    Copier<T>(from, to + begin * slice, part).run();
+  });
+}
+
+Tensor concatenated(std::span<const Tensor> parts, size_t dim) {
+  Shape shape = parts[0].shape();
+  for (const Tensor& part : parts.subspan(1)) shape[dim] += part.shape()[dim];
+  Tensor result = Tensor::unfilled(parts[0].dtype(), shape);
+  if (result.size() == 0) return result;
+  const auto bytes_from = [&](const Shape& s) {
+    return element_count(Shape(s.begin() + static_cast<int64_t>(dim), s.end())) *
+           static_cast<int64_t>(size_of(result.dtype()));
+  };
+  const int64_t pitch = bytes_from(shape);
+  const int64_t rows = static_cast<int64_t>(result.bytes()) / pitch;
+  auto* to = static_cast<char*>(result.mutable_data());
+  for (const Tensor& part : parts) {
+    const int64_t row = bytes_from(part.shape());
+    for (int64_t r = 0; r < rows; ++r) {
+      std::copy_n(static_cast<const char*>(part.data()) + r * row, row, to + r * pitch);
+    }
+    to += row;
+  }
+  return result;
+}
+
+inline uint16_t to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16, quiet = (bits >> 16) | 0x40;
+  return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+}
+
+// Rounds to nearest even, without branches, so that many are converted at a time. Normal results drop 13 bits of the
+// mantissa and move the exponent's bias; for subnormal ones adding 0.5 makes the f32 adder round at the right bit.
+inline uint16_t to_f16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  const uint32_t sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7fffffff;
+  const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+  const uint32_t subnormal = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
+  const uint32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
+  uint32_t result = magnitude < 0x38800000 ? subnormal : normal;
+  result = magnitude >= 0x477ff000 ? 0x7c00 : result;  // 65520 rounds to infinity
+  result = magnitude > 0x7f800000 ? 0x7e00 : result;
+  return static_cast<uint16_t>(sign | result);
+}
+
+HEDDLE_CLONES void all_to_f16(const float* from, uint16_t* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = to_f16(from[i]);
+}
+
+HEDDLE_CLONES void all_to_bf16(const float* from, uint16_t* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
+}
+
+// Moves the exponent's bias by a multiplication, which also normalises subnormal numbers; infinities and NaN apart.
+float from_f16(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fff) << 13;
+  const float finite = std::bit_cast<float>(magnitude) * 0x1p112f;
+  const uint32_t value = (bits & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000 : std::bit_cast<uint32_t>(finite);
+  return std::bit_cast<float>(sign | value);
+}
+
+template <typename T, typename F>
+Tensor map_to_f32(const Tensor& x, F f) {
+  Tensor result = Tensor::unfilled(DType::kF32, x.shape());
+  const T* in = x.values<T>().data();
+  float* out = result.mutable_values<float>().data();
+  ir::parallel_for(x.size(), 1,
+                   [&](int64_t begin, int64_t end) { std::transform(in + begin, in + end, out + begin, f); });
+  return result;
+}
+
+template <typename F>
+Tensor map_f32(const Tensor& x, F f) {
+  Tensor result = Tensor::unfilled(DType::kF32, x.shape());
+  const auto in = x.values<float>();
+  const auto out = result.mutable_values<float>();
+  for (size_t i = 0; i < in.size(); ++i) out[i] = f(in[i]);
+  return result;
+}
+template <typename F>
+Tensor map_f32(const Tensor& x, const Tensor& y, F f) {
+  Tensor result(DType::kF32, x.shape());
+  const auto a = x.values<float>(), b = y.values<float>();
+  const auto out = result.mutable_values<float>();
+  for (size_t i = 0; i < a.size(); ++i) out[i] = f(a[i], b[i]);
+  return result;
+}
+
+std::optional<Tensor> arithmetic_f32(Op op, std::span<const Tensor> x) {
+  switch (op) {
+    case Op::kNeg:
+      return map_f32(x[0], [](float a) { return -a; });
+    case Op::kSqrt:
+      return map_f32(x[0], [](float a) { return std::sqrt(a); });
+    case Op::kRsqrt:
+      return map_f32(x[0], [](float a) { return static_cast<float>(1 / std::sqrt(static_cast<double>(a))); });
+    case Op::kAdd:
+      return map_f32(x[0], x[1], [](float a, float b) { return a + b; });
+    case Op::kSub:
+      return map_f32(x[0], x[1], [](float a, float b) { return a - b; });
+    case Op::kMul:
+      return map_f32(x[0], x[1], [](float a, float b) { return a * b; });
+    case Op::kDiv:
+      return map_f32(x[0], x[1], [](float a, float b) { return a / b; });
+    default:
+      return std::nullopt;
+  }
+}
+
+// Slices of data along `dim`. Nothing where an index is outside of it, or of a type that indices seldom have.
+std::optional<Tensor> gathered(const Tensor& data, const Tensor& indices, size_t dim) {
+  if (indices.dtype() != DType::kI64 || data.dtype() == DType::kString) return std::nullopt;
+  const auto at = static_cast<std::ptrdiff_t>(dim);
+  const int64_t extent = data.shape()[dim];
+  Shape shape(data.shape().begin(), data.shape().begin() + at);
+  const int64_t outer = element_count(shape);
+  shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
+  const Shape rest(data.shape().begin() + at + 1, data.shape().end());
+  shape.insert(shape.end(), rest.begin(), rest.end());
+  const auto bytes = static_cast<size_t>(element_count(rest)) * size_of(data.dtype());
+  Tensor result = Tensor::unfilled(data.dtype(), shape);
+  auto* to = static_cast<std::byte*>(result.mutable_data());
+  for (int64_t i = 0; i < outer; ++i) {
+    for (const int64_t index : indices.values<int64_t>()) {
+      if (index < -extent || index >= extent) return std::nullopt;
+      const int64_t row = i * extent + (index < 0 ? index + extent : index);
+      if (bytes > 0)
+        std::memcpy(to, static_cast<const std::byte*>(data.data()) + static_cast<size_t>(row) * bytes, bytes);
+      to += bytes;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensor gather_view(const Tensor& tensor, const StridedView& view) {
+  Tensor result = Tensor::unfilled(tensor.dtype(), view.shape);
+  if (result.size() == 0) return result;
+  const StridedView loops = collapsed(view);
+  switch (size_of(tensor.dtype())) {
+    case 8:
+      copy_view<uint64_t>(tensor, result, loops);
+      break;
+    case 4:
+      copy_view<uint32_t>(tensor, result, loops);
+      break;
+    case 2:
+      copy_view<uint16_t>(tensor, result, loops);
+      break;
+    default:
+      HEDDLE_CHECK(size_of(tensor.dtype()) == 1, "a view of {}", to_string(tensor.dtype()));
+      copy_view<uint8_t>(tensor, result, loops);
+  }
+  return result;
+}
+
+Tensor transposed(const Tensor& tensor, const Ints& perm) {
+  const StridedView dense = StridedView::dense(tensor.shape());
+  StridedView view{{}, {}, 0};
+  for (int64_t p : perm) {
+    view.shape.push_back(dense.shape[static_cast<size_t>(p)]);
+    view.strides.push_back(dense.strides[static_cast<size_t>(p)]);
+  }
+  return gather_view(tensor, view);
+}
+
+std::optional<Tensor> converted(const Tensor& tensor, DType to) {
+  const DType from = tensor.dtype();
+  if (from == DType::kF32 && (to == DType::kF16 || to == DType::kBF16)) {
+    Tensor result = Tensor::unfilled(to, tensor.shape());
+    const auto* in = static_cast<const float*>(tensor.data());
+    auto* out = static_cast<uint16_t*>(result.mutable_data());
+    ir::parallel_for(tensor.size(), 1, [&](int64_t begin, int64_t end) {
+      (to == DType::kF16 ? all_to_f16 : all_to_bf16)(in + begin, out + begin, end - begin);
+    });
+    release_pages(in, tensor.bytes());
+    return result;
+  }
+  if (to != DType::kF32) return std::nullopt;
+  const auto plain = [](auto v) { return static_cast<float>(v); };
+  switch (from) {
+    case DType::kBF16:
+      return map_to_f32<uint16_t>(tensor,
+                                  [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); });
+    case DType::kF16:
+      return map_to_f32<uint16_t>(tensor, from_f16);
+    case DType::kI8:
+      return map_to_f32<int8_t>(tensor, plain);
+    case DType::kU8:
+      return map_to_f32<uint8_t>(tensor, plain);
+    case DType::kI32:
+      return map_to_f32<int32_t>(tensor, plain);
+    case DType::kI64:
+      return map_to_f32<int64_t>(tensor, plain);
+    default:
+      return std::nullopt;
+  }
+}
+
+Tensor scaled_along(const Tensor& tensor, int64_t dim, std::span<const float> factors) {
+  HEDDLE_CHECK(tensor.dtype() == DType::kF32 &&
+               tensor.shape()[static_cast<size_t>(dim)] == static_cast<int64_t>(factors.size()));
+  Tensor result(DType::kF32, tensor.shape());
+  int64_t inner = 1;
+  for (size_t d = static_cast<size_t>(dim) + 1; d < tensor.shape().size(); ++d) inner *= tensor.shape()[d];
+  const auto in = tensor.values<float>();
+  const auto out = result.mutable_values<float>();
+  size_t i = 0;
+  while (i < in.size()) {
+    for (float factor : factors) {
+      for (int64_t n = 0; n < inner; ++n, ++i) out[i] = in[i] * factor;
+    }
+  }
+  return result;
+}
+
+std::optional<Tensor> evaluate_dense(const ir::Node& node, std::span<const Tensor> operands) {
+  if (node.op == Op::kReshape) return operands[0].reshaped(node.attrs.ints("shape"));
+  if (node.op == Op::kTranspose || node.op == Op::kSlice || node.op == Op::kBroadcast) {
+    return gather_view(operands[0], *apply(StridedView::dense(operands[0].shape()), node));
+  }
+  if (node.op == Op::kConcat) return concatenated(operands, static_cast<size_t>(node.attrs.integer("dim")));
+  if (node.op == Op::kGather) return gathered(operands[0], operands[1], static_cast<size_t>(node.attrs.integer("dim")));
+  if (node.op == Op::kCast) return converted(operands[0], node.attrs.dtype("to"));
+  if (ir::is_elementwise(node.op) && operands[0].dtype() == DType::kF32) return arithmetic_f32(node.op, operands);
+  return std::nullopt;
+}
+
+}  // namespace heddle::passes

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "schedule/kernel_desc.h"
+#include "schedule/product/contraction.h"
+#include "target/cuda_launch.h"
+#include "tile/core/cuda_attention.h"
+
+namespace heddle::schedule {
+
+// O[batch] = softmax(scores(Q[batch] K[batch]^T)) V[batch] on a GPU (tile/kernel/cuda/attention/sm90.h).
+struct AttentionDesc {
+  int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q, keys, elements of Q and K, of V and O
+  DType type = DType::kF16;                               // of Q, K, V and O
+  // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key).
+  ProductOperand q, k, v;
+  // The scores are the products times `scale`, or (`scaled` is false) what `scores` says, whose one store is no store:
+  // its value is the score.
+  bool scaled = true;
+  double scale = 1;
+  Epilogue scores;
+  Epilogue epilogue;  // of O
+
+  // Along which dimension memory is contiguous; Q is along its depth.
+  bool k_along_depth() const { return k.k == 1; }
+  bool v_along_width() const { return v.k != 1 || n == 1; }
+};
+
+// What the kernel may choose, as Config has it: tile_n keys of a tile, micro_m warpgroups of 64 rows (tile_m), stages
+// of K and V, splits: buffers of Q.
+struct AttentionChoice {
+  Config config;
+  double predicted_us = 0;
+};
+
+// An attention group (passes/fusion/README.md) as a kernel. Throws kUnsupportedOperator.
+ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target);
+
+// Whether schedule_attention() serves a group, and is expected to be faster than a product, a softmax and a product;
+// `reason` says why either way.
+bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason);
+
+// How the copy engine sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
+// of them, in boxes of 64 elements along that one and of the tile's, rounded up to multiples of 16, along the other;
+// where batches lie in its map.
+struct AttentionMap {
+  TensorMapDesc map;
+  tile::AttentionPlace place;
+};
+AttentionMap attention_map(const ProductOperand& operand, int64_t lines, int64_t depth, bool along_depth, int64_t box);
+
+}  // namespace heddle::schedule

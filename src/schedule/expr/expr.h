@@ -1,0 +1,118 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ir/graph.h"
+#include "schedule/expr/index.h"
+
+namespace heddle::schedule {
+
+// A scalar computation at one point of a kernel's iteration space. Expressions form a hash-consed DAG: equal
+// computations have equal ids, so what two stages of a kernel share is found by comparing ids.
+struct Expr {
+  enum class Kind : uint8_t {
+    kConstant,  // `bits`: a double's bits for floating dtypes, else the integer
+    kLoad,      // element `index` of buffer `id` (dense, row-major)
+    kLocal,     // a value that the surrounding code has in a variable: an accumulator, the result of a reduction;
+                // `index` holds what it varies with
+    kIndex,     // `index` itself, as dtype
+    kOp,        // `op` on args; cast keeps its flag in `lo` (saturate), is_inf in lo (positive) and hi (negative)
+    kGuard,     // lo <= index < hi ? args[0] : args[1]; only the chosen side may be evaluated
+    kRandom,    // Philox of seed `bits` at linear index `index`; lo = 1: normal
+  };
+  Kind kind;
+  DType dtype;
+  ir::Op op = ir::Op::kAdd;
+  uint32_t id = 0;
+  std::vector<ExprId> args = {};
+  Index index = {};
+  int64_t lo = 0, hi = 0;
+  uint64_t bits = 0;
+};
+
+class ExprPool {
+ public:
+  IndexPool indices;
+
+  ExprId add(Expr expr);
+  ExprId constant(DType dtype, double value);
+  ExprId integer(DType dtype, int64_t value);
+  ExprId load(DType dtype, uint32_t buffer, Index at);
+  ExprId local(DType dtype, uint32_t id, Index varies_with = {});
+  // Folds to one side where the index's range decides it.
+  ExprId guard(Index index, int64_t lo, int64_t hi, ExprId then, ExprId otherwise);
+
+  const Expr& operator[](ExprId id) const { return exprs_[id]; }
+  size_t size() const { return exprs_.size(); }
+  // Whether equal ids are equal expressions in both.
+  bool same_as(const ExprPool& other) const { return interned_ == other.interned_ && indices.same_as(other.indices); }
+
+  // Loop variables that an expression depends on, as bits (kernels have fewer than 64 variables).
+  uint64_t vars(ExprId id) const { return vars_[id]; }
+  uint64_t vars(const Index& index) const;
+  uint64_t vars(const Atom& atom) const;
+  // The same expression with variables replaced and with whole expressions replaced by others.
+  ExprId substitute(ExprId id, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
+  Index substitute(const Index& index, const std::map<VarId, Index>& with, const std::map<ExprId, ExprId>& exprs);
+
+  // Model-level description of the node that an expression computes ("exp of Softmax"), for comments.
+  void describe(ExprId id, std::string text);
+  const std::string* description(ExprId id) const;
+
+ private:
+  using Key = std::tuple<Expr::Kind, DType, ir::Op, uint32_t, std::vector<ExprId>, Index, int64_t, int64_t, uint64_t>;
+  std::vector<Expr> exprs_;
+  std::vector<uint64_t> vars_;
+  std::vector<uint64_t> atom_vars_;  // of the atoms that expressions have
+  std::map<Key, ExprId> interned_;
+  std::map<ExprId, std::string> descriptions_;
+};
+
+// Turns values of a graph into expressions on demand. A value at index expressions is: its binding where there is one;
+// else its op applied to its operands at the indices that the op's meaning gives (elementwise: the same; broadcast
+// drops, transpose permutes, reshape linearises and delinearises, gather indexes by a loaded value, ...).
+class Inliner {
+ public:
+  Inliner(const ir::Graph& graph, ExprPool& pool) : graph_(graph), pool_(pool) {}
+
+  // What a value is at some indices, where the caller knows better than its op; nullopt: inline the op.
+  using Binding = std::function<std::optional<ExprId>(ir::ValueId, const std::vector<Index>& at)>;
+  void set_binding(Binding binding) { binding_ = std::move(binding); }
+
+  // Throws kUnsupportedOperator when it meets a node that has no per-element form and no binding.
+  ExprId at(ir::ValueId value, const std::vector<Index>& index);
+  // What a cast makes of its operand.
+  ExprId cast(const ir::Node& node, ExprId value);
+
+  // What was made so far, by value and place.
+  const std::map<std::pair<ir::ValueId, std::vector<Index>>, ExprId>& made() const { return memo_; }
+
+  // Whether `at` can look through this op.
+  static bool inlines(ir::Op op);
+
+ private:
+  ExprId make(ir::ValueId value, const std::vector<Index>& index);
+  ExprId elementwise(const ir::Node& node, const std::vector<Index>& index, DType dtype);
+  ExprId layout(const ir::Node& node, const std::vector<Index>& index);
+  ExprId pad(const ir::Node& node, const std::vector<Index>& index);
+  ExprId concat(const ir::Node& node, const std::vector<Index>& index);
+  ExprId indexed(const ir::Node& node, const std::vector<Index>& index);
+  Index position(ExprId value, int64_t extent);
+
+  const ir::Graph& graph_;
+  ExprPool& pool_;
+  Binding binding_;
+  std::map<std::pair<ir::ValueId, std::vector<Index>>, ExprId> memo_;
+};
+
+// The dtype in which values of a storage dtype are computed: f32 for the narrower floats, else the dtype itself.
+DType compute_dtype(DType dtype);
+
+// The single value that fills a constant, if it does (rank 0 and splats), as an expression.
+std::optional<ExprId> splat_of(ExprPool& pool, const Tensor& tensor);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,305 @@
+#include "schedule/product/contraction.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/product/contraction_builder.h"
+#include "schedule/product/cuda/contraction.h"
+
+namespace heddle::schedule {
+
+using ir::Op;
+
+std::optional<DType> contraction_compute(DType a, DType b, DType out) {
+  const auto narrow = [](DType t) { return t == DType::kF32 || t == DType::kF16 || t == DType::kBF16; };
+  const auto byte = [](DType t) { return t == DType::kI8 || t == DType::kU8; };
+  if (narrow(a) && narrow(b) && narrow(out)) return DType::kF32;
+  if (byte(a) && byte(b) && out == DType::kI32) return DType::kI32;
+  if (a == b && a == out && (a == DType::kF64 || a == DType::kI32 || a == DType::kI64)) return a;
+  return std::nullopt;
+}
+
+MicroLimits micro_limits(const Target& target) {
+  switch (target.cpu.isa) {
+    case CpuIsa::kAvx512:
+      return {64, 14};
+    case CpuIsa::kAvx2:
+      return {32, 6};
+    case CpuIsa::kPortable:
+      break;
+  }
+  return {16, 6};
+}
+
+int64_t panel_width(const Target& target, DType compute, int64_t columns) {
+  const int64_t lanes = micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(compute));
+  const auto padded = [&](int64_t width) { return (columns + width - 1) / width * width; };
+  // One vector of columns a row is bound by the loads of A: it does about two thirds of the rate.
+  return padded(lanes) * 3 < padded(2 * lanes) * 2 ? lanes : 2 * lanes;
+}
+
+ContractionBuilder::ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                       ConfigSource* configs)
+    : graph_(graph), group_(group), target_(target), configs_(configs) {}
+
+bool ContractionBuilder::is_input(ir::ValueId value) const {
+  return std::find(group_.inputs.begin(), group_.inputs.end(), value) != group_.inputs.end();
+}
+
+uint32_t ContractionBuilder::input(ir::ValueId value, const Packing& packing) {
+  const auto [at, is_new] = operands_.try_emplace({value, packing.params}, static_cast<uint32_t>(bindings_.size()));
+  if (is_new) {
+    kernel_.operands.push_back({Operand::Role::kInput, graph_.dtype(value), graph_.shape(value), packing,
+                                graph_.constant_of(value) != nullptr});
+    bindings_.push_back({Binding::Kind::kValue, value, 0});
+  }
+  return at->second;
+}
+
+uint32_t ContractionBuilder::workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role) {
+  kernel_.operands.push_back({role, dtype, {elements}, {}});
+  bindings_.push_back({Binding::Kind::kWorkspace, 0, index});
+  return static_cast<uint32_t>(bindings_.size() - 1);
+}
+
+ExprId ContractionBuilder::inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at,
+                                          ir::ValueId* outside) {
+  Inliner inliner(graph_, pool);
+  inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
+    if (!is_input(value)) return std::nullopt;
+    if (outside) *outside = value;
+    const uint32_t id = outside ? 0 : input(value);
+    return pool.load(graph_.dtype(value), id, pool.indices.linear(index, graph_.shape(value)));
+  });
+  return inliner.at(operand, at);
+}
+
+View ContractionBuilder::view_of(ir::ValueId operand) {
+  ExprPool pool;
+  const Shape& shape = graph_.shape(operand);
+  std::vector<Index> at;
+  for (int64_t extent : shape) at.push_back(pool.indices.var(pool.indices.new_var(std::max<int64_t>(extent, 1))));
+  View view;
+  const Expr& e = pool[inline_operand(pool, operand, at, &view.value)];
+  if (e.kind != Expr::Kind::kLoad) return view;
+  view.offset = e.index.constant;
+  view.strides.assign(shape.size(), 0);
+  for (const auto& [id, coefficient] : e.index.terms) {
+    const Atom& atom = pool.indices.atom(id);
+    if (atom.kind != Atom::Kind::kVar) return view;
+    view.strides[atom.id] = coefficient;
+  }
+  view.affine = true;
+  return view;
+}
+
+namespace {
+
+// Whether an index is linear in a variable (or independent of it).
+bool is_affine(const ExprPool& pool, const Index& index, VarId var) {
+  for (const auto& [id, coefficient] : index.terms) {
+    if (pool.indices.atom(id).kind == Atom::Kind::kVar) continue;
+    if (pool.vars(Index{0, {{id, 1}}}) >> var & 1) return false;
+  }
+  return true;
+}
+
+// Indices of every epilogue value at the coordinates of the anchor's result, walking outwards from it.
+std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, const ir::Group& group,
+                                                        std::vector<Index> anchor, IndexPool& indices) {
+  std::map<ir::ValueId, std::vector<Index>> at;
+  at[graph.node(group.anchor).outputs[0]] = std::move(anchor);
+  for (ir::NodeId id : group.nodes) {
+    const ir::Node& node = graph.node(id);
+    if (id == group.anchor) continue;
+    const auto from = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ir::ValueId v) { return at.count(v); });
+    if (from == node.inputs.end()) continue;  // a prologue or side node
+    std::vector<Index> index = at[*from];
+    if (node.op == Op::kReshape) {
+      index = indices.delinear(indices.linear(index, graph.shape(*from)), graph.shape(node.outputs[0]));
+    } else if (node.op == Op::kTranspose) {
+      const auto& perm = node.attrs.ints("perm");
+      std::vector<Index> to(index.size());
+      for (size_t d = 0; d < perm.size(); ++d) to[d] = index[static_cast<size_t>(perm[d])];
+      index = std::move(to);
+    } else if (node.op == Op::kReverse) {
+      for (const int64_t dim : node.attrs.ints("dims")) {
+        Index& i = index[static_cast<size_t>(dim)];
+        i = indices.offset(indices.scale(i, -1), graph.shape(*from)[static_cast<size_t>(dim)] - 1);
+      }
+    } else if (node.op == Op::kReduce) {
+      continue;  // ContractionBuilder::add_reduction()
+    } else if (!ir::is_elementwise(node.op)) {
+      fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(node.op)), "it has no place in an epilogue");
+    }
+    at[node.outputs[0]] = std::move(index);
+  }
+  return at;
+}
+
+}  // namespace
+
+uint32_t ContractionBuilder::output(ir::ValueId value) {
+  const auto [at, is_new] = operands_.try_emplace({value, {-1}}, static_cast<uint32_t>(bindings_.size()));
+  if (is_new) {
+    kernel_.operands.push_back({Operand::Role::kOutput, graph_.dtype(value), graph_.shape(value), {}});
+    bindings_.push_back({Binding::Kind::kValue, value, 0});
+  }
+  return at->second;
+}
+
+void ContractionBuilder::add_reduction(const ir::PartialReduction& found, ir::ValueId output_value,
+                                       const ir::ResultMatrix& matrix, ExprId value) {
+  Epilogue& e = desc_.epilogue;
+  IndexPool& indices = e.pool.indices;
+  const int64_t columns = found.rows ? matrix.columns : matrix.columns / ir::kPartialColumns;
+  const int64_t rows = found.rows ? matrix.rows / ir::kPartialRows : matrix.rows;
+  const Index row = indices.add(indices.scale(indices.var(e.batch), rows), indices.var(e.row));
+  const Index at = indices.add(indices.scale(row, columns), indices.var(e.col));
+  const ir::Node& reduce = graph_.producer(output_value);
+  e.reductions.push_back({output(output_value), reduce.attrs.text("kind"), found.rows, at, value});
+}
+
+bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split,
+                                      const Coordinates& coordinates) {
+  desc_.epilogue = {};
+  Epilogue& e = desc_.epilogue;
+  IndexPool& indices = e.pool.indices;
+  e.batch = indices.new_var(batches), e.row = indices.new_var(rows);
+  e.col_outer = indices.new_var(columns / split), e.col = indices.new_var(split);
+  e.split = split;
+  const ir::ValueId result = anchor().outputs[0];
+  e.accumulator = graph_.dtype(result);
+  const Index column = indices.add(indices.scale(indices.var(e.col_outer), split), indices.var(e.col));
+  const auto at =
+      walk_epilogue(graph_, group_, coordinates(indices, indices.var(e.batch), indices.var(e.row), column), indices);
+  Inliner inliner(graph_, e.pool);
+  inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
+    if (value == result) {
+      const DType dtype = graph_.dtype(value);
+      const ExprId sum = e.pool.local(dtype, 0);
+      if (bits_of(dtype) >= 8) return sum;
+      // It was added in more bits.
+      return e.pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {sum}});
+    }
+    if (!is_input(value)) return std::nullopt;
+    if (const Tensor* constant = graph_.constant_of(value)) {
+      if (splat_of(e.pool, *constant)) return std::nullopt;
+    }
+    return e.pool.load(graph_.dtype(value), input(value), indices.linear(index, graph_.shape(value)));
+  });
+  bool affine = true;
+  for (ir::ValueId output : group_.outputs) {
+    const ir::NodeId producer = graph_.value(output).producer;
+    if (graph_.node(producer).op == Op::kReduce) {
+      const ir::ResultMatrix matrix{batches, rows, columns};
+      const auto found = ir::match_partial_reduction(graph_, producer, matrix);
+      HEDDLE_CHECK(found && at.contains(found->value), "a reduction that is none of the epilogue's");
+      add_reduction(*found, output, matrix, inliner.at(found->value, at.at(found->value)));
+      continue;
+    }
+    const auto known = at.find(output);
+    if (known == at.end()) {
+      fail(ErrorCode::kUnsupportedOperator, to_string(graph_.type(output)), "it does not depend on the contraction");
+    }
+    const Index position = indices.linear(known->second, graph_.shape(output));
+    e.stores.push_back({this->output(output), position, inliner.at(output, known->second)});
+    affine = affine && is_affine(e.pool, position, e.col);
+  }
+  for (ExprId id = 0; id < e.pool.size(); ++id) {
+    if (e.pool[id].kind == Expr::Kind::kLoad) affine = affine && is_affine(e.pool, e.pool[id].index, e.col);
+  }
+  return affine;
+}
+
+void ContractionBuilder::make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes,
+                                       const Coordinates& coordinates) {
+  if (try_epilogue(batches, rows, columns, columns, coordinates)) return;
+  // Lanes that stay within one run of the innermost dimensions of some result make its index linear.
+  std::vector<int64_t> splits;
+  for (ir::NodeId id : group_.nodes) {
+    int64_t run = 1;
+    const Shape& shape = graph_.shape(graph_.node(id).outputs[0]);
+    for (size_t d = shape.size(); d-- > 0 && run < columns;) {
+      run *= shape[d];
+      if (run % lanes == 0 && columns % run == 0) splits.push_back(run);
+    }
+  }
+  std::sort(splits.begin(), splits.end(), std::greater<>());
+  splits.erase(std::unique(splits.begin(), splits.end()), splits.end());
+  for (int64_t split : splits) {
+    if (split < columns && try_epilogue(batches, rows, columns, split, coordinates)) return;
+  }
+  try_epilogue(batches, rows, columns, columns, coordinates);  // lane by lane where it must
+}
+
+std::string ContractionBuilder::epilogue_label() const {
+  std::vector<std::string> ops;
+  for (ir::NodeId id : group_.nodes) {
+    const ir::Node& node = graph_.node(id);
+    if (id == group_.anchor || !(ir::is_elementwise(node.op) || node.op == Op::kReduce)) continue;
+    std::string name(ir::to_string(node.op));
+    if (std::find(ops.begin(), ops.end(), name) == ops.end()) ops.push_back(std::move(name));
+  }
+  std::string text;
+  for (size_t i = 0; i < ops.size() && i < 5; ++i) text += (i == 0 ? " + " : ", ") + ops[i];
+  return ops.size() > 5 ? text + ", ..." : text;
+}
+
+ScheduledKernel ContractionBuilder::finish(Config config, std::string label, double flops) {
+  double bytes = 0;
+  for (const Operand& operand : kernel_.operands) {
+    bytes += static_cast<double>(element_count(operand.shape)) * static_cast<double>(size_of(operand.dtype));
+  }
+  const double floor =
+      target_.kind == TargetKind::kCuda
+          ? std::max(bytes / (target_.cuda.model.chip.read_tbps * 1e12), flops / cuda_peak(desc_, target_.cuda))
+          : std::max(bytes / (target_.cpu.copy_gbps * 1e9), flops / (target_.cpu.peak_gflops() * 1e9));
+  kernel_.body = std::make_shared<const ContractionDesc>(std::move(desc_));
+  ScheduledKernel result{std::move(kernel_), std::move(config), std::move(bindings_), std::move(label), floor};
+  desc_ = {}, kernel_ = {}, bindings_ = {}, operands_ = {};
+  return result;
+}
+
+bool can_compile_contraction(const ir::Graph& graph, const ir::Node& node, std::string* reason) {
+  const auto refuse = [&](std::string why) {
+    if (reason) *reason = std::move(why);
+    return false;
+  };
+  const DType out = graph.dtype(node.outputs[0]);
+  if (node.op == Op::kWindowReduce) {
+    const auto& window = node.attrs.ints("window");
+    size_t first = window.size(), last = 0;
+    for (size_t d = 0; d < window.size(); ++d) {
+      const bool plain = window[d] == 1 && node.attrs.ints("strides")[d] == 1 && node.attrs.ints("low")[d] == 0 &&
+                         node.attrs.ints("high")[d] == 0;
+      if (!plain) first = std::min(first, d), last = d + 1;
+    }
+    if (last > first + 3) return refuse("a window over more than three neighbouring dimensions");
+    if (size_of(out) == 0 || (is_float(out) && size_of(out) == 1)) return refuse("pooling of float8");
+    return true;
+  }
+  if (node.op != Op::kDot && node.op != Op::kConv) return refuse("not a contraction");
+  if (!contraction_compute(graph.dtype(node.inputs[0]), graph.dtype(node.inputs[1]), out)) {
+    return refuse(fmt::format("a contraction of {} and {} into {}", to_string(graph.dtype(node.inputs[0])),
+                              to_string(graph.dtype(node.inputs[1])), to_string(out)));
+  }
+  if (node.op == Op::kConv && node.attrs.text("layout") != "nhwc") return refuse("a convolution that is not nhwc");
+  return true;
+}
+
+ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                    ConfigSource* configs) {
+  const ir::Node& anchor = graph.node(group.anchor);
+  std::string reason;
+  if (!can_compile_contraction(graph, anchor, &reason)) {
+    fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(anchor.op)), reason);
+  }
+  if (element_count(graph.shape(anchor.outputs[0])) == 0) return {};
+  ContractionBuilder builder(graph, group, target, configs);
+  if (target.kind == TargetKind::kCuda) return schedule_cuda_contraction(builder);
+  if (anchor.op == Op::kDot) return schedule_dot(builder);
+  return anchor.op == Op::kConv ? schedule_conv(builder) : schedule_window(builder);
+}
+
+}  // namespace heddle::schedule

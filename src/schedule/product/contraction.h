@@ -1,0 +1,105 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/expr/expr.h"
+#include "schedule/kernel_desc.h"
+#include "schedule/product/cuda/desc.h"
+#include "tile/core/shape.h"
+#include "tile/core/winograd.h"
+
+namespace heddle::schedule {
+
+// What happens to a finished accumulator: expressions over the output coordinates of a template (batch, row, column).
+// The accumulator itself is local 0. Loads name operands of the kernel by position. Where the innermost dimension of a
+// result is a part of the columns (heads of an attention), col = outer * split + inner and lanes run along `inner`.
+struct Epilogue {
+  struct Store {
+    uint32_t operand;
+    Index at;
+    ExprId value;
+  };
+  // On a GPU: ir::kPartialColumns neighbours of a row, or ir::kPartialRows of a column, become one f32.
+  struct Reduction {
+    uint32_t operand;
+    std::string kind;  // "sum", "prod", "max", "min"
+    bool rows;         // neighbours of a column, else of a row
+    Index at;          // where `row` (`col`, where that is not split) counts the groups of neighbours
+    ExprId value;      // what is reduced
+  };
+  ExprPool pool;
+  VarId batch = 0, row = 0, col_outer = 0, col = 0;
+  int64_t split = 0;  // extent of `col`; the columns where they are not split
+  DType accumulator = DType::kF32;
+  std::vector<Store> stores;  // may be empty where there are reductions
+  std::vector<Reduction> reductions;
+};
+
+// Where an operand of a GEMM comes from, in the vocabulary of tile/kernel/cpu/gemm.h.
+struct GemmOperand {
+  enum class Form : uint8_t { kDirect, kCopied, kComputed, kPacked };
+  Form form = Form::kDirect;
+  uint32_t operand = 0;
+  DType dtype = DType::kF32;
+  int64_t offset = 0;
+  int64_t batch[tile::kBatchDims] = {0, 0, 0, 0};
+  int64_t row = 0, col = 0;  // A: row and k; B: k and column
+  // kComputed: the element as an expression; A over (batch, row, k), B over (batch, k, column).
+  ExprId element = 0;
+  VarId vars[3] = {0, 0, 0};
+};
+
+struct GemmDesc {
+  tile::GemmShape shape;  // without blocking
+  GemmOperand a, b;
+  ExprPool pool;  // of computed operands
+};
+
+struct ConvDesc {
+  tile::ConvShape shape;  // without blocking
+  DType x = DType::kF32, w = DType::kF32;
+  bool direct = false;  // the input can be read where it lies
+  // Where the input lies, in elements: a prologue may have changed it.
+  int64_t offset = 0, batch = 0, stride[3] = {0, 0, 0}, channel = 1;
+};
+
+// 3x3 convolution through F(4x4, 3x3).
+struct WinogradDesc {
+  tile::WinogradShape shape;  // without blocking
+  DType x = DType::kF32;
+};
+
+// Depthwise convolution (`filters`) or pooling.
+struct WindowDesc {
+  tile::WindowShape shape;
+  DType x = DType::kF32, w = DType::kF32;
+  bool filters = false;
+  uint32_t filter_operand = 1;
+  bool packed = true;  // filters lie [tap][channel], else [channel][tap] (on a GPU only)
+  std::string kind;    // pooling: "sum", "prod", "max", "min"
+};
+
+// Writes a constant-like operand that is not a constant in packed form; its one input is dense.
+struct PackDesc {
+  DType dtype = DType::kF32;
+  tile::PanelSource source;
+  int64_t offset = 0, width = 0;
+};
+
+// Operands are: a (image), b (filters; absent for pooling), what the epilogue loads, results.
+struct ContractionDesc {
+  DType compute = DType::kF32;  // f32, f64, i32, i64
+  std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc, CudaGemmDesc> problem;
+  Epilogue epilogue;  // of all but packing
+};
+
+// One contraction group (the contract is in passes/fusion/README.md) as kernels; `configs` as in schedule(). Throws
+// kUnsupportedOperator.
+ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                    ConfigSource* configs = nullptr);
+
+// Whether `node` can be the anchor of a contraction group.
+bool can_compile_contraction(const ir::Graph& graph, const ir::Node& node, std::string* reason);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/analysis/partial_reduction.h"
+#include "schedule/config/config_source.h"
+#include "schedule/product/contraction.h"
+
+namespace heddle::schedule {
+
+// The dtype in which a contraction of these operands runs; nullopt where no template does it.
+std::optional<DType> contraction_compute(DType a, DType b, DType out);
+
+// Registers of a target as the templates see them.
+struct MicroLimits {
+  int64_t vector_bytes, rows;
+};
+MicroLimits micro_limits(const Target& target);
+
+// Columns of a panel of packed weights: one or two vectors, whichever wastes less.
+int64_t panel_width(const Target& target, DType compute, int64_t columns);
+
+// The view of an outside value that a prologue makes of an operand.
+struct View {
+  ir::ValueId value = 0;
+  bool affine = false;
+  int64_t offset = 0;
+  std::vector<int64_t> strides;  // by dimension of the operand, in elements
+};
+
+// Collects operands, epilogue and bindings of one kernel of a contraction group.
+class ContractionBuilder {
+ public:
+  // `configs` may be null.
+  ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs);
+
+  const ir::Graph& graph() const { return graph_; }
+  const ir::Group& group() const { return group_; }
+  const Target& target() const { return target_; }
+  ConfigSource* configs() const { return configs_; }
+  bool for_any_extents() const { return configs_ != nullptr && configs_->for_any_extents(); }
+  const ir::Node& anchor() const { return graph_.node(group_.anchor); }
+  bool is_input(ir::ValueId value) const;
+
+  // Operand numbers. The same value in the same layout is one operand.
+  uint32_t input(ir::ValueId value, const Packing& packing = {});
+  uint32_t workspace(uint32_t index, DType dtype, int64_t elements, Operand::Role role);
+
+  // An operand of the anchor at some indices, through the prologue. The outside value is read as an operand of the
+  // kernel, or (`outside` given) stored there and read as buffer 0.
+  ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
+  View view_of(ir::ValueId operand);
+
+  // Builds the epilogue. `coordinates` gives the indices of the anchor's result at (batch, row, column).
+  using Coordinates =
+      std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)>;
+  void make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes, const Coordinates& coordinates);
+
+  ContractionDesc& desc() { return desc_; }
+  const std::vector<Operand>& operands() const { return kernel_.operands; }
+  // Operations of the epilogue, for the label: " + add, erf".
+  std::string epilogue_label() const;
+  ScheduledKernel finish(Config config, std::string label, double flops);
+
+ private:
+  void add_reduction(const ir::PartialReduction& found, ir::ValueId output, const ir::ResultMatrix& matrix,
+                     ExprId value);
+  uint32_t output(ir::ValueId value);
+  bool try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split, const Coordinates& coordinates);
+
+  const ir::Graph& graph_;
+  const ir::Group& group_;
+  const Target& target_;
+  ConfigSource* configs_;
+  ContractionDesc desc_;
+  KernelDesc kernel_;
+  std::vector<Binding> bindings_;
+  std::map<std::pair<ir::ValueId, std::vector<int64_t>>, uint32_t> operands_;
+};
+
+// A blocking in the units of the kernels: rows are micro tiles of a GEMM, output rows of a convolution, tiles of 4x4 of
+// Winograd's form; panels are micro_n columns wide. Micro tiles have at most micro_m rows.
+struct Blocking {
+  int64_t micro_m, micro_n, rows, panels;
+};
+Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, const Blocking& blocking);
+Config conv_config(const ConvDesc& desc, DType compute, const Target& target, const Blocking& blocking);
+Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking);
+
+// Heights of micro tiles, the highest first, of which one or another cuts any number of rows.
+std::vector<int64_t> common_heights(const Target& target);
+// The configuration with micro tiles of one of few heights into which `rows` can be cut. `tiled`: blocks of rows are
+// whole micro tiles.
+Config with_common_height(Config config, int64_t rows, bool tiled, const Target& target);
+// The configuration with panels of two vectors, the last of which may be narrow: for any number of columns.
+Config with_wide_panels(Config config, const Target& target, DType compute);
+
+// Blockings around the cost model's, which comes first: each differs from it in one choice.
+std::vector<Config> gemm_candidates(const GemmDesc& desc, DType compute, const Target& target);
+std::vector<Config> conv_candidates(const ConvDesc& desc, DType compute, const Target& target);
+std::vector<Config> winograd_candidates(const WinogradDesc& desc, const Target& target);
+
+// The parts of a problem's text (ConfigSource): an operand by its type and strides, constants (which are packed)
+// without.
+std::string gemm_operand_text(const ir::Graph& graph, ir::ValueId value, int64_t row, int64_t column);
+std::string gemm_problem_text(const tile::GemmShape& shape, DType compute, const std::string& a, const std::string& b);
+
+// Blockings by the cost model; they set `reason`.
+Config block_gemm(const GemmDesc& desc, DType compute, const Target& target);
+Config block_conv(const ConvDesc& desc, DType compute, const Target& target);
+Config block_winograd(const WinogradDesc& desc, const Target& target);
+
+// Whether F(4x4, 3x3) may be tried at all.
+bool allows_winograd(const tile::WinogradShape& shape);
+// Whether F(4x4, 3x3) is expected to beat the direct form by a margin; `reason` says by which numbers.
+bool prefer_winograd(const tile::WinogradShape& shape, const Target& target, std::string* reason);
+
+ScheduledGroup schedule_dot(ContractionBuilder& builder);
+ScheduledGroup schedule_conv(ContractionBuilder& builder);
+ScheduledGroup schedule_window(ContractionBuilder& builder);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,248 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/product/conv_problem.h"
+#include "schedule/product/packing.h"
+
+namespace heddle::schedule {
+namespace {
+
+// A row of output pixels is the unit of work: images of one column (convolutions over a sequence held as height) are
+// turned. `strides` are those of the input.
+void turn_columns(tile::ConvShape& s, int64_t (&strides)[kSpatial]) {
+  if (s.out[2] != 1 || s.in[2] != 1 || s.kernel[2] != 1 || s.out[1] == 1 || s.low[2] != 0) return;
+  for (auto* field : {&s.in, &s.out, &s.kernel, &s.stride, &s.dilation, &s.low, &s.lhs_dilation, &strides}) {
+    std::swap((*field)[1], (*field)[2]);
+  }
+}
+
+// Whether no tap of any output falls outside the input.
+bool is_unpadded(const tile::ConvShape& s) {
+  for (int d = 0; d < 3; ++d) {
+    if (s.low[d] > 0 || s.lhs_dilation[d] != 1 || s.reach(d, s.out[d]) - s.low[d] > s.in[d]) return false;
+  }
+  return true;
+}
+
+int64_t lanes_of(const ContractionBuilder& builder, DType compute) {
+  return micro_limits(builder.target()).vector_bytes / static_cast<int64_t>(size_of(compute));
+}
+
+// Filters as panels: from the constant at compile time, or by a kernel of their own into a workspace.
+uint32_t filters(ContractionBuilder& builder, ScheduledGroup& result, const tile::PanelSource& source, int64_t width) {
+  const ir::ValueId w = builder.anchor().inputs[1];
+  if (builder.graph().constant_of(w) != nullptr) return builder.input(w, panel_packing(source, 0, width));
+  const DType dtype = builder.graph().dtype(w);
+  const int64_t elements = tile::packed_elements(source, width);
+  const auto index = static_cast<uint32_t>(result.workspaces.size());
+  result.workspaces.push_back({elements * static_cast<int64_t>(size_of(dtype))});
+  ContractionBuilder packer(builder.graph(), builder.group(), builder.target(), nullptr);
+  packer.input(w);
+  packer.workspace(index, dtype, elements, Operand::Role::kOutput);
+  packer.desc().problem = PackDesc{dtype, source, 0, width};
+  Config config;
+  config.algorithm = "pack";
+  config.tasks = source.groups * tile::panel_count(source.n, width);
+  config.reason = "the filters are not constants";
+  result.kernels.push_back(packer.finish(config, "pack filters", 0));
+  return builder.workspace(index, dtype, elements, Operand::Role::kInput);
+}
+
+ScheduledGroup finish(ContractionBuilder& builder, ScheduledGroup result, const Config& config, std::string label,
+                      double flops) {
+  label += builder.epilogue_label();
+  result.notes.push_back(label + ": " + config.reason);
+  result.kernels.push_back(builder.finish(config, label, flops));
+  return result;
+}
+
+ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvShape& s, DType compute, double flops) {
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  ScheduledGroup result;
+  GemmDesc desc;
+  desc.shape.m = s.batch * s.out[0] * s.out[1] * s.out[2];
+  desc.shape.n = s.o, desc.shape.k = s.c;
+  Config config = choose_config(builder.configs(),
+                                gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], s.c, 1),
+                                                  gemm_operand_text(graph, node.inputs[1], 1, s.c)),
+                                [&] { return gemm_candidates(desc, compute, builder.target()); });
+  if (builder.for_any_extents()) {
+    config = with_common_height(std::move(config), desc.shape.m, true, builder.target());
+  }
+  const int64_t width = config.micro_n;
+  desc.a.dtype = graph.dtype(node.inputs[0]);
+  desc.a.operand = builder.input(node.inputs[0]);
+  desc.a.row = s.c, desc.a.col = 1;
+  const int64_t rows = tile::split_rows(desc.shape.m, micro_limits(builder.target()).rows).mr;
+  const bool collide = tile::rows_collide(s.c * static_cast<int64_t>(size_of(compute)), rows) && s.o > width;
+  desc.a.form = desc.a.dtype == compute && !collide ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
+  desc.b.form = GemmOperand::Form::kPacked;
+  desc.b.dtype = graph.dtype(node.inputs[1]);
+  desc.b.operand = filters(builder, result, {1, 0, 1, 0, s.c, 1, s.o, s.c}, width);
+  const Shape& y = graph.shape(node.outputs[0]);
+  builder.make_epilogue(1, desc.shape.m, s.o, lanes_of(builder, compute),
+                        [&](IndexPool& pool, const Index&, const Index& row, const Index& channel) {
+                          std::vector<Index> at = pool.delinear(row, sub_shape(y, 0, y.size() - 1));
+                          at.push_back(channel);
+                          return at;
+                        });
+  builder.desc().problem = std::move(desc);
+  return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
+}
+
+ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvShape& s, DType compute, double flops) {
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  ScheduledGroup result;
+  WindowDesc desc = depthwise_window(graph, node, s);
+  builder.input(node.inputs[0]);
+  filters(builder, result, {1, 0, 1, 0, s.taps(), 1, s.groups, s.taps()}, s.groups);
+  const Shape& y = graph.shape(node.outputs[0]);
+  builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.groups, lanes_of(builder, compute),
+                        [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                          return image_index(pool, y, image, pixel, channel);
+                        });
+  Config config;
+  config.algorithm = "depthwise";
+  config.tasks = desc.shape.tasks();
+  config.reason = "one filter a channel: lanes along the channels, one row of pixels a task";
+  builder.desc().problem = std::move(desc);
+  return finish(builder, std::move(result), config, "depthwise " + conv_label(s), flops);
+}
+
+// The problem for F(4x4, 3x3); nullopt where it does not apply.
+std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
+  const bool plane = s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1 && s.low[0] == 0 && s.groups == 1;
+  if (!plane || s.lhs_dilation[0] != 1) return std::nullopt;
+  tile::WinogradShape w;
+  w.batch = s.batch, w.c = s.c, w.o = s.o;
+  for (int d = 1; d < 3; ++d) {
+    if (s.kernel[d] != 3 || s.stride[d] != 1 || s.dilation[d] != 1 || s.lhs_dilation[d] != 1) return std::nullopt;
+    w.in[d - 1] = s.in[d], w.out[d - 1] = s.out[d], w.low[d - 1] = s.low[d];
+  }
+  return w;
+}
+
+ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvShape& s, const tile::WinogradShape& w,
+                                 const Config& config, double flops) {
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  WinogradDesc desc{w, graph.dtype(node.inputs[0])};
+  builder.input(node.inputs[0]);
+  builder.input(node.inputs[1], winograd_packing(w.o, w.c, config.micro_n));
+  const Shape& y = graph.shape(node.outputs[0]);
+  builder.make_epilogue(w.batch, w.out[0] * w.out[1], w.o, lanes_of(builder, DType::kF32),
+                        [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                          return image_index(pool, y, image, pixel, channel);
+                        });
+  builder.desc().problem = std::move(desc);
+  return finish(builder, {}, config, "conv " + conv_label(s), flops);
+}
+
+// The direct form and, where it applies (`winograd`), F(4x4, 3x3): the one that the cost model prefers first.
+std::vector<Config> both_forms(const ConvDesc& desc, const std::optional<tile::WinogradShape>& winograd, DType compute,
+                               const Target& target) {
+  std::vector<Config> direct = conv_candidates(desc, compute, target);
+  if (!winograd || !allows_winograd(*winograd)) return direct;
+  std::string why;
+  const bool preferred = prefer_winograd(*winograd, target, &why);
+  std::vector<Config> other = winograd_candidates({*winograd, desc.x}, target);
+  for (Config& config : other) config.reason = why + "; " + config.reason;
+  if (preferred) std::swap(direct, other);
+  // The other form's pick comes before variations of the first.
+  direct.insert(direct.begin() + 1, other.front());
+  direct.insert(direct.end(), other.begin() + 1, other.end());
+  return direct;
+}
+
+std::string problem_text(const ConvDesc& desc, DType compute, bool constant) {
+  const tile::ConvShape& s = desc.shape;
+  const auto dims = [](const int64_t(&d)[kSpatial]) { return fmt::format("{}", fmt::join(d, "x")); };
+  return fmt::format(
+      "cpu conv {} batch {} groups {} channels {}->{} in {} out {} kernel {} stride {} dilation {} pad {} "
+      "spread {}, x {} {}:{}:{}, w {}",
+      to_string(compute), s.batch, s.groups, s.c, s.o, dims(s.in), dims(s.out), dims(s.kernel), dims(s.stride),
+      dims(s.dilation), dims(s.low), dims(s.lhs_dilation), to_string(desc.x), desc.batch, dims(desc.stride),
+      desc.channel, constant ? "constant" : to_string(desc.w));
+}
+
+}  // namespace
+
+ScheduledGroup schedule_conv(ContractionBuilder& builder) {
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  const DType compute =
+      *contraction_compute(graph.dtype(node.inputs[0]), graph.dtype(node.inputs[1]), graph.dtype(node.outputs[0]));
+  tile::ConvShape s = conv_shape(graph, node);
+  // A prologue (the change of layout of a model's input) is folded into the copy of the image.
+  const View view = builder.view_of(node.inputs[0]);
+  if (!view.affine) fail(ErrorCode::kUnsupportedOperator, "conv", "its prologue is no strided view");
+  const bool plain = view.value == node.inputs[0];
+  ConvDesc desc;
+  desc.offset = view.offset, desc.batch = view.strides.front(),
+  desc.channel = s.c * s.groups == 1 ? 1 : view.strides.back();
+  place_spatial({view.strides.begin() + 1, view.strides.end() - 1}, desc.stride);
+  turn_columns(s, desc.stride);
+  const double flops =
+      2.0 * static_cast<double>(element_count(graph.shape(node.outputs[0]))) * static_cast<double>(s.k());
+  builder.desc().compute = compute;
+  if (plain && is_pointwise(s)) return schedule_pointwise(builder, s, compute, flops);
+  const bool undilated = s.lhs_dilation[0] == 1 && s.lhs_dilation[1] == 1 && s.lhs_dilation[2] == 1;
+  const bool real = graph.dtype(node.inputs[0]) == compute || is_float(compute);
+  if (plain && s.c == 1 && s.o == 1 && s.groups > 1 && undilated && real) {
+    return schedule_depthwise(builder, s, compute, flops);
+  }
+  const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
+  const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
+  desc.shape = s;
+  desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
+  Config config = choose_config(builder.configs(), problem_text(desc, compute, constant),
+                                [&] { return both_forms(desc, winograd, compute, builder.target()); });
+  if (config.algorithm == "winograd") return schedule_winograd(builder, s, *winograd, config, flops);
+  if (builder.for_any_extents()) {
+    config = with_common_height(std::move(config), s.out[2], false, builder.target());
+  }
+  ScheduledGroup result;
+  const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
+  desc.direct = plain && desc.x == compute && is_unpadded(s) &&
+                !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
+  builder.input(view.value);
+  const int64_t width = config.micro_n;
+  filters(builder, result, {s.groups, s.o * s.k(), s.taps(), 1, s.c, s.taps(), s.o, s.k()}, width);
+  const Shape& y = graph.shape(node.outputs[0]);
+  // With groups a vector may begin anywhere: then columns cannot be split.
+  const int64_t lanes = lanes_of(builder, compute);
+  const int64_t aligned = s.groups == 1 || s.o % lanes == 0 ? lanes : s.groups * s.o + 1;
+  builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.groups * s.o, aligned,
+                        [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                          return image_index(pool, y, image, pixel, channel);
+                        });
+  builder.desc().problem = std::move(desc);
+  return finish(builder, std::move(result), config, "conv " + conv_label(s), flops);
+}
+
+ScheduledGroup schedule_window(ContractionBuilder& builder) {
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  const Shape& y = graph.shape(node.outputs[0]);
+  WindowProblem problem = window_problem(graph, node);
+  const tile::WindowShape& s = problem.desc.shape;
+  const DType compute = compute_dtype(problem.desc.x);
+  builder.desc().compute = compute;
+  builder.input(node.inputs[0]);
+  builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, lanes_of(builder, compute),
+                        [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                          return problem.coordinates(pool, y, image, pixel, channel);
+                        });
+  Config config;
+  config.algorithm = "window";
+  config.tasks = s.tasks();
+  config.reason = "lanes along the channels, one row of pixels a task";
+  std::string label = problem.label();
+  const double operations = problem.operations(element_count(y));
+  builder.desc().problem = std::move(problem.desc);
+  return finish(builder, {}, config, std::move(label), operations);
+}
+
+}  // namespace heddle::schedule

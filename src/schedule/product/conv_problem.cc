@@ -1,0 +1,121 @@
+#include "schedule/product/conv_problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heddle::schedule {
+
+void place_spatial(const std::vector<int64_t>& from, int64_t (&to)[kSpatial]) {
+  for (size_t i = 0; i < from.size(); ++i) to[kSpatial - from.size() + i] = from[i];
+}
+
+Shape sub_shape(const Shape& shape, size_t first, size_t last) {
+  return {shape.begin() + static_cast<int64_t>(first), shape.begin() + static_cast<int64_t>(last)};
+}
+
+tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node) {
+  const Shape &x = graph.shape(node.inputs[0]), &w = graph.shape(node.inputs[1]);
+  const Shape& y = graph.shape(node.outputs[0]);
+  tile::ConvShape s;
+  s.batch = x[0];
+  s.groups = node.attrs.integer("groups");
+  s.c = w[1];
+  s.o = w[0] / s.groups;
+  place_spatial(sub_shape(x, 1, x.size() - 1), s.in);
+  place_spatial(sub_shape(y, 1, y.size() - 1), s.out);
+  place_spatial(sub_shape(w, 2, w.size()), s.kernel);
+  place_spatial(node.attrs.ints("strides"), s.stride);
+  place_spatial(node.attrs.ints("dilations"), s.dilation);
+  place_spatial(node.attrs.ints("low"), s.low);
+  place_spatial(node.attrs.ints("lhs_dilations"), s.lhs_dilation);
+  return s;
+}
+
+bool is_pointwise(const tile::ConvShape& s) {
+  for (int d = 0; d < 3; ++d) {
+    if (s.kernel[d] != 1 || s.stride[d] != 1 || s.low[d] != 0 || s.lhs_dilation[d] != 1 || s.in[d] != s.out[d]) {
+      return false;
+    }
+  }
+  return s.groups == 1;
+}
+
+std::vector<Index> image_index(IndexPool& pool, const Shape& shape, const Index& image, const Index& pixel,
+                               const Index& channel) {
+  std::vector<Index> at = {image};
+  for (const Index& i : pool.delinear(pixel, sub_shape(shape, 1, shape.size() - 1))) at.push_back(i);
+  at.push_back(channel);
+  return at;
+}
+
+std::string conv_label(const tile::ConvShape& s) {
+  const auto dims = [](const int64_t(&d)[3]) {
+    return d[0] > 1 ? fmt::format("{}x{}x{}", d[0], d[1], d[2]) : fmt::format("{}x{}", d[1], d[2]);
+  };
+  std::string text = fmt::format("{} {}->{}", dims(s.in), s.groups * s.c, s.groups * s.o);
+  text += " k" + dims(s.kernel);
+  if (s.stride[1] > 1 || s.stride[2] > 1) text += fmt::format(" s{}", std::max(s.stride[1], s.stride[2]));
+  if (s.groups > 1) text += fmt::format(" g{}", s.groups);
+  return text;
+}
+
+WindowDesc depthwise_window(const ir::Graph& graph, const ir::Node& node, const tile::ConvShape& s) {
+  WindowDesc desc;
+  desc.filters = true;
+  desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
+  desc.shape.batch = s.batch, desc.shape.c = s.groups;
+  std::copy(s.in, s.in + 3, desc.shape.in);
+  std::copy(s.out, s.out + 3, desc.shape.out);
+  std::copy(s.kernel, s.kernel + 3, desc.shape.kernel);
+  std::copy(s.stride, s.stride + 3, desc.shape.stride);
+  std::copy(s.dilation, s.dilation + 3, desc.shape.dilation);
+  std::copy(s.low, s.low + 3, desc.shape.low);
+  return desc;
+}
+
+WindowProblem window_problem(const ir::Graph& graph, const ir::Node& node) {
+  const Shape &x = graph.shape(node.inputs[0]), &y = graph.shape(node.outputs[0]);
+  const auto &window = node.attrs.ints("window"), &strides = node.attrs.ints("strides");
+  // Dimensions without a window before the windowed ones are images, behind them channels.
+  WindowProblem p;
+  p.first = x.size();
+  for (size_t d = 0; d < x.size(); ++d) {
+    if (window[d] != 1 || strides[d] != 1 || x[d] != y[d] || node.attrs.ints("low")[d] != 0) {
+      p.first = std::min(p.first, d), p.last = d + 1;
+    }
+  }
+  if (p.first >= p.last) p.first = p.last = x.size();
+  p.desc.x = graph.dtype(node.inputs[0]);
+  p.desc.kind = node.attrs.text("kind");
+  tile::WindowShape& s = p.desc.shape;
+  s.batch = element_count(sub_shape(x, 0, p.first));
+  s.c = element_count(sub_shape(x, p.last, x.size()));
+  place_spatial(sub_shape(x, p.first, p.last), s.in);
+  place_spatial(sub_shape(y, p.first, p.last), s.out);
+  place_spatial(sub_shape(window, p.first, p.last), s.kernel);
+  place_spatial(sub_shape(strides, p.first, p.last), s.stride);
+  place_spatial(sub_shape(node.attrs.ints("dilations"), p.first, p.last), s.dilation);
+  place_spatial(sub_shape(node.attrs.ints("low"), p.first, p.last), s.low);
+  return p;
+}
+
+std::vector<Index> WindowProblem::coordinates(IndexPool& pool, const Shape& result, const Index& image,
+                                              const Index& pixel, const Index& channel) const {
+  std::vector<Index> at = pool.delinear(image, sub_shape(result, 0, first));
+  for (const Index& i : pool.delinear(pixel, sub_shape(result, first, last))) at.push_back(i);
+  for (const Index& i : pool.delinear(channel, sub_shape(result, last, result.size()))) at.push_back(i);
+  return at;
+}
+
+std::string WindowProblem::label() const {
+  const tile::WindowShape& s = desc.shape;
+  return fmt::format("{} pool {}x{}x{} k{}x{}", desc.kind, s.in[1], s.in[2], s.c, s.kernel[1], s.kernel[2]);
+}
+
+double WindowProblem::operations(int64_t results) const {
+  const tile::WindowShape& s = desc.shape;
+  return static_cast<double>(results) * static_cast<double>(s.kernel[0] * s.kernel[1] * s.kernel[2]);
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedule/product/contraction_builder.h"
+
+namespace heddle::schedule {
+
+// What the schedules of convolutions and windows for every target read off the graph.
+
+inline constexpr size_t kSpatial = 3;
+
+// Copies per-dimension attributes to the last places of a template's three dimensions.
+void place_spatial(const std::vector<int64_t>& from, int64_t (&to)[kSpatial]);
+Shape sub_shape(const Shape& shape, size_t first, size_t last);
+
+tile::ConvShape conv_shape(const ir::Graph& graph, const ir::Node& node);
+// Every window is one pixel: a plain matrix product.
+bool is_pointwise(const tile::ConvShape& shape);
+// "56x56 64->64 k3x3 s1"
+std::string conv_label(const tile::ConvShape& shape);
+
+// The indices of [N, spatial..., C] at (image, pixel, channel).
+std::vector<Index> image_index(IndexPool& pool, const Shape& shape, const Index& image, const Index& pixel,
+                               const Index& channel);
+
+// A window_reduce, and how its dimensions are images [0, first), windows [first, last), channels behind.
+struct WindowProblem {
+  WindowDesc desc;
+  size_t first = 0, last = 0;
+
+  // The indices of the result at (image, pixel, channel).
+  std::vector<Index> coordinates(IndexPool& pool, const Shape& result, const Index& image, const Index& pixel,
+                                 const Index& channel) const;
+  std::string label() const;
+  double operations(int64_t results) const;
+};
+WindowProblem window_problem(const ir::Graph& graph, const ir::Node& node);
+// A depthwise convolution as windows.
+WindowDesc depthwise_window(const ir::Graph& graph, const ir::Node& node, const tile::ConvShape& shape);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,146 @@
+#include "schedule/product/cuda/contraction.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "schedule/product/dot_problem.h"
+
+namespace heddle::schedule {
+namespace {
+
+using Form = ProductOperand::Form;
+
+constexpr int64_t kCopyBytes = 16;  // of the widest access, and what the copy engine wants rows to be multiples of
+
+bool is_narrow(DType t) {
+  return t == DType::kF16 || t == DType::kBF16;
+}
+
+// What is multiplied for operands of these dtypes: the tensor cores' types where both are one, else what both become.
+void set_multiply(CudaGemmDesc& desc, DType a, DType b, DType compute) {
+  const bool equal = a == b && is_narrow(a);
+  const bool bytes = compute == DType::kI32 && size_of(a) == 1 && size_of(b) == 1;
+  desc.multiply_a = equal || bytes ? a : compute;
+  desc.multiply_b = equal || bytes ? b : compute;
+}
+
+// One side of a dot as strides; `line` and `k` have at most one dimension.
+ProductOperand matrix_of(const DotProblem& p, bool is_a) {
+  ProductOperand o;
+  const auto stride = [&](const DotDim& d) { return is_a ? d.a : d.b; };
+  const auto& line = is_a ? p.m : p.n;
+  o.form = Form::kMatrix;
+  o.offset = (is_a ? p.a_view : p.b_view).offset;
+  for (const DotDim& d : p.batch) o.batch.emplace_back(d.extent, stride(d));
+  o.row = line.empty() ? 0 : stride(line[0]);
+  o.k = p.k.empty() ? 0 : stride(p.k[0]);
+  o.depth = DotProblem::count(p.k);
+  return o;
+}
+
+// A constant whose rows the tensor cores do not read as they lie becomes rows along k of a multiple of 16 bytes.
+std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotProblem& p, bool is_a, ProductOperand& o,
+                                   DType multiply) {
+  const ir::ValueId value = (is_a ? p.a_view : p.b_view).value;
+  const auto element = static_cast<int64_t>(size_of(o.dtype));
+  const int64_t rows = DotProblem::count(is_a ? p.m : p.n);
+  size_t batched = 0;
+  for (const auto& [extent, stride] : o.batch) batched += stride != 0;
+  if (builder.graph().constant_of(value) == nullptr || o.dtype != multiply || size_of(multiply) > 4 ||
+      multiply == DType::kI32 || batched > 1 || o.depth == 0) {
+    return std::nullopt;
+  }
+  const bool along_k = o.k == 1 || o.depth == 1;
+  const int64_t leading = along_k ? o.row : o.k;
+  const bool readable = (along_k || (o.row == 1 && element == 2)) && leading * element % kCopyBytes == 0 &&
+                        o.offset * element % kCopyBytes == 0;
+  if (readable) return std::nullopt;
+  const int64_t pitch = (o.depth * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
+  tile::PanelSource source{1, 0, 1, 0, o.depth, o.k, rows, o.row};
+  for (auto& [extent, stride] : o.batch) {
+    if (stride == 0) continue;
+    source.groups = extent, source.group_stride = stride;
+    stride = rows * pitch;
+  }
+  const Packing packing = rows_packing(source, o.offset, pitch);
+  o.offset = 0, o.row = pitch, o.k = 1, o.depth = pitch;
+  return packing;
+}
+
+class CudaDotScheduler {
+ public:
+  explicit CudaDotScheduler(ContractionBuilder& builder) : builder_(builder), p_(builder, false) {}
+
+  ScheduledGroup run() {
+    const ir::Graph& graph = builder_.graph();
+    const ir::Node& node = builder_.anchor();
+    const DType a = graph.dtype(node.inputs[0]), b = graph.dtype(node.inputs[1]);
+    const DType compute = *contraction_compute(a, b, graph.dtype(node.outputs[0]));
+    builder_.desc().compute = compute;
+    desc_.m = DotProblem::count(p_.m), desc_.n = DotProblem::count(p_.n), desc_.k = DotProblem::count(p_.k);
+    desc_.batch = DotProblem::count(p_.batch);
+    set_multiply(desc_, a, b, compute);
+    desc_.tf32 = desc_.multiply_a == DType::kF32 && node.attrs.has("tf32") && node.attrs.integer("tf32") != 0;
+    make(desc_.a, true);
+    make(desc_.b, false);
+    builder_.make_epilogue(desc_.batch, desc_.m, desc_.n, 8,
+                           [this](IndexPool& pool, const Index& batch, const Index& row, const Index& column) {
+                             return p_.coordinates(pool, batch, row, column);
+                           });
+    return finish_cuda_gemm(builder_, std::move(desc_), p_.label(), p_.operations());
+  }
+
+ private:
+  void make(ProductOperand& o, bool is_a) {
+    const View& view = is_a ? p_.a_view : p_.b_view;
+    const bool strided = (is_a ? p_.a_affine : p_.b_affine) && (is_a ? p_.m : p_.n).size() <= 1 && p_.k.size() <= 1;
+    if (!strided) return compute(o, is_a);
+    o = matrix_of(p_, is_a);
+    o.dtype = builder_.graph().dtype(view.value);
+    const DType multiply = is_a ? desc_.multiply_a : desc_.multiply_b;
+    const auto packing = padded_rows(builder_, p_, is_a, o, multiply);
+    o.operand = packing ? builder_.input(view.value, *packing) : builder_.input(view.value);
+  }
+
+  void compute(ProductOperand& o, bool is_a) {
+    o.form = Form::kComputed;
+    o.dtype = builder_.graph().dtype(builder_.anchor().inputs[is_a ? 0 : 1]);
+    IndexPool& pool = desc_.pool.indices;
+    const int64_t extents[3] = {desc_.batch, is_a ? desc_.m : desc_.n, desc_.k};
+    std::vector<Index> loops;
+    for (size_t i = 0; i < 3; ++i) {
+      o.vars[i] = pool.new_var(std::max<int64_t>(extents[i], 1));
+      loops.push_back(pool.var(o.vars[i]));
+    }
+    o.element = p_.element(desc_.pool, is_a, loops[0], loops[1], loops[2]);
+  }
+
+  ContractionBuilder& builder_;
+  DotProblem p_;
+  CudaGemmDesc desc_;
+};
+
+}  // namespace
+
+Packing rows_packing(const tile::PanelSource& s, int64_t offset, int64_t pitch) {
+  return {"rows",
+          {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride, offset, pitch}};
+}
+
+ScheduledGroup schedule_cuda_dot(ContractionBuilder& builder) {
+  return CudaDotScheduler(builder).run();
+}
+
+ScheduledGroup schedule_cuda_contraction(ContractionBuilder& builder) {
+  switch (builder.anchor().op) {
+    case ir::Op::kDot:
+      return schedule_cuda_dot(builder);
+    case ir::Op::kConv:
+      return schedule_cuda_conv(builder);
+    default:
+      return schedule_cuda_window(builder);
+  }
+}
+
+}  // namespace heddle::schedule

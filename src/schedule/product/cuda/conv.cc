@@ -1,0 +1,188 @@
+// Convolutions and windows on a GPU: implicit GEMM over the images, or a kernel that slides over channels.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/check.h"
+#include "schedule/product/conv_problem.h"
+#include "schedule/product/cuda/contraction.h"
+#include "schedule/product/packing.h"
+
+namespace heddle::schedule {
+namespace {
+
+using Form = ProductOperand::Form;
+
+constexpr int64_t kCopyBytes = 16;
+
+class CudaConvScheduler {
+ public:
+  explicit CudaConvScheduler(ContractionBuilder& builder)
+      : builder_(builder),
+        graph_(builder.graph()),
+        node_(builder.anchor()),
+        s_(conv_shape(graph_, node_)),
+        view_(builder.view_of(node_.inputs[0])) {}
+
+  ScheduledGroup run() {
+    const DType x = graph_.dtype(node_.inputs[0]), w = graph_.dtype(node_.inputs[1]);
+    const DType compute = *contraction_compute(x, w, graph_.dtype(node_.outputs[0]));
+    builder_.desc().compute = compute;
+    plain_ = view_.affine && view_.value == node_.inputs[0];
+    const bool undilated = s_.lhs_dilation[0] * s_.lhs_dilation[1] * s_.lhs_dilation[2] == 1;
+    if (plain_ && s_.c == 1 && s_.o == 1 && s_.groups > 1 && undilated) return depthwise();
+    const Shape& y = graph_.shape(node_.outputs[0]);
+    desc_.m = element_count(y) / y.back(), desc_.n = s_.o, desc_.k = s_.k(), desc_.batch = s_.groups;
+    const bool equal = x == w && size_of(x) == 2 && is_float(x);
+    const bool bytes = compute == DType::kI32 && size_of(x) == 1 && size_of(w) == 1;
+    desc_.multiply_a = equal || bytes ? x : compute;
+    desc_.multiply_b = equal || bytes ? w : compute;
+    desc_.tf32 = desc_.multiply_a == DType::kF32 && node_.attrs.has("tf32") && node_.attrs.integer("tf32") != 0;
+    make_image(undilated);
+    make_filters();
+    builder_.make_epilogue(desc_.batch, desc_.m, desc_.n, 8,
+                           [&](IndexPool& pool, const Index& group, const Index& row, const Index& column) {
+                             std::vector<Index> at = pool.delinear(row, sub_shape(y, 0, y.size() - 1));
+                             at.push_back(pool.add(pool.scale(group, s_.o), column));
+                             return at;
+                           });
+    const double operations = 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(s_.k());
+    return finish_cuda_gemm(builder_, std::move(desc_), "conv " + conv_label(s_), operations);
+  }
+
+ private:
+  void make_image(bool undilated) {
+    ProductOperand& o = desc_.a;
+    o.dtype = graph_.dtype(node_.inputs[0]);
+    if (plain_ && is_pointwise(s_)) {
+      o.form = Form::kMatrix;
+      o.row = s_.c, o.k = 1, o.depth = s_.c;
+      o.operand = builder_.input(node_.inputs[0]);
+      return;
+    }
+    bool image = plain_ && undilated && element_count(graph_.shape(node_.inputs[0])) < (int64_t{1} << 31);
+    for (const int64_t low : s_.low) image = image && low >= 0;
+    if (!image) return compute_image();
+    o.form = Form::kImage;
+    o.operand = builder_.input(node_.inputs[0]);
+    const auto i = [](int64_t v) { return static_cast<int32_t>(v); };
+    tile::GemmImageArgs& a = o.image;
+    a.group = s_.c;
+    a.images = i(s_.batch), a.channels = i(s_.c), a.pixel = i(s_.c * s_.groups);
+    for (int d = 0; d < 3; ++d) {
+      a.size[d] = i(s_.in[d]), a.out[d] = i(s_.out[d]), a.window[d] = i(s_.kernel[d]);
+      a.stride[d] = i(s_.stride[d]), a.dilation[d] = i(s_.dilation[d]), a.before[d] = i(s_.low[d]);
+      a.after[d] = i(std::max<int64_t>(s_.reach(d, s_.out[d]) - s_.in[d] - s_.low[d], 0));
+    }
+  }
+
+  // The loops (batch, line, k) of a computed operand.
+  std::vector<Index> loops(ProductOperand& o, int64_t lines) {
+    o.form = Form::kComputed;
+    IndexPool& pool = desc_.pool.indices;
+    const int64_t extents[3] = {desc_.batch, lines, desc_.k};
+    std::vector<Index> result;
+    for (size_t i = 0; i < 3; ++i) {
+      o.vars[i] = pool.new_var(std::max<int64_t>(extents[i], 1));
+      result.push_back(pool.var(o.vars[i]));
+    }
+    return result;
+  }
+
+  // Any prologue, padding and dilation: the element of the image under a tap, or zero.
+  void compute_image() {
+    ProductOperand& o = desc_.a;
+    IndexPool& pool = desc_.pool.indices;
+    const std::vector<Index> at = loops(o, desc_.m);
+    const Shape& x = graph_.shape(node_.inputs[0]);
+    const Shape out = {s_.batch, s_.out[0], s_.out[1], s_.out[2]};
+    const std::vector<Index> place = pool.delinear(at[1], out);
+    const std::vector<Index> tap = pool.delinear(at[2], {s_.kernel[0], s_.kernel[1], s_.kernel[2], s_.c});
+    std::vector<Index> index = {place[0]};
+    struct Guard {
+      Index index;
+      int64_t end;
+    };
+    std::vector<Guard> guards;
+    const size_t rank = x.size() - 2;
+    for (size_t i = 0; i < rank; ++i) {
+      const size_t d = kSpatial - rank + i;
+      Index p = pool.add(pool.scale(place[1 + d], s_.stride[d]), pool.scale(tap[d], s_.dilation[d]));
+      p = pool.offset(p, -s_.low[d]);
+      if (s_.lhs_dilation[d] > 1) {
+        guards.push_back({pool.mod(p, s_.lhs_dilation[d]), 1});
+        p = pool.div(p, s_.lhs_dilation[d]);
+      }
+      guards.push_back({p, s_.in[d]});
+      index.push_back(p);
+    }
+    index.push_back(pool.add(pool.scale(at[0], s_.c), tap[3]));
+    // What a guard refuses is not read, so the indices may be taken as they are.
+    ExprId element = builder_.inline_operand(desc_.pool, node_.inputs[0], index, nullptr);
+    const DType dtype = desc_.pool[element].dtype;
+    const ExprId zero = is_float(dtype) ? desc_.pool.constant(dtype, 0) : desc_.pool.integer(dtype, 0);
+    for (const Guard& guard : guards) element = desc_.pool.guard(guard.index, 0, guard.end, element, zero);
+    o.element = element;
+  }
+
+  // Filters [groups * o, c, taps] as rows of k = (tap, channel).
+  void make_filters() {
+    ProductOperand& o = desc_.b;
+    const ir::ValueId w = node_.inputs[1];
+    o.dtype = graph_.dtype(w);
+    o.form = Form::kMatrix;
+    if (desc_.batch > 1) o.batch = {{desc_.batch, s_.o * s_.k()}};
+    o.row = s_.k(), o.k = 1, o.depth = s_.k();
+    const auto element = static_cast<int64_t>(size_of(o.dtype));
+    const bool ordered = s_.taps() == 1 || s_.c == 1;
+    const bool constant = graph_.constant_of(w) != nullptr;
+    if (ordered && (!constant || s_.k() * element % kCopyBytes == 0)) {
+      o.operand = builder_.input(w);
+    } else if (constant) {
+      const int64_t pitch = (s_.k() * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
+      o.operand = builder_.input(
+          w, rows_packing({s_.groups, s_.o * s_.k(), s_.taps(), 1, s_.c, s_.taps(), s_.o, s_.k()}, 0, pitch));
+      o.row = o.depth = pitch;
+      if (desc_.batch > 1) o.batch = {{desc_.batch, s_.o * pitch}};
+    } else {
+      const std::vector<Index> at = loops(o, desc_.n);
+      IndexPool& pool = desc_.pool.indices;
+      const std::vector<Index> k = pool.delinear(at[2], {s_.taps(), s_.c});
+      const Index place = pool.linear(std::vector<Index>{at[0], at[1], k[1], k[0]}, {s_.groups, s_.o, s_.c, s_.taps()});
+      o.element = desc_.pool.load(o.dtype, builder_.input(w), place);
+    }
+  }
+
+  ScheduledGroup depthwise() {
+    WindowDesc desc = depthwise_window(graph_, node_, s_);
+    builder_.input(node_.inputs[0]);
+    const ir::ValueId w = node_.inputs[1];
+    const bool constant = graph_.constant_of(w) != nullptr;
+    desc.packed = constant;
+    desc.filter_operand = builder_.input(
+        w, constant ? panel_packing({1, 0, 1, 0, s_.taps(), 1, s_.groups, s_.taps()}, 0, s_.groups) : Packing{});
+    const Shape& y = graph_.shape(node_.outputs[0]);
+    const double operations = 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(s_.taps());
+    return finish_cuda_window(builder_, std::move(desc), "depthwise " + conv_label(s_), operations,
+                              [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                                return image_index(pool, y, image, pixel, channel);
+                              });
+  }
+
+  ContractionBuilder& builder_;
+  const ir::Graph& graph_;
+  const ir::Node& node_;
+  const tile::ConvShape s_;
+  const View view_;
+  bool plain_ = false;
+  CudaGemmDesc desc_;
+};
+
+}  // namespace
+
+ScheduledGroup schedule_cuda_conv(ContractionBuilder& builder) {
+  return CudaConvScheduler(builder).run();
+}
+
+}  // namespace heddle::schedule

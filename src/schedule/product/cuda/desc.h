@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "schedule/expr/expr.h"
+#include "tile/core/cuda_operand.h"
+
+namespace heddle::schedule {
+
+// An operand of a matrix product on a GPU: rows of A, or columns of B, by k, for each batch.
+struct ProductOperand {
+  enum class Form : uint8_t {
+    kMatrix,    // strides
+    kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand/operand.h)
+    kComputed,  // an expression for each element
+  };
+  Form form = Form::kMatrix;
+  DType dtype = DType::kF32;  // in memory
+  uint32_t operand = 0;       // of the kernel
+  int64_t offset = 0;         // of the first element
+
+  // kMatrix: extents and strides of the batch dimensions, outermost first; strides of rows (columns) and of k; the
+  // elements along k that exist, at least those of the problem (what is more is zero in one of the operands).
+  std::vector<std::pair<int64_t, int64_t>> batch;
+  int64_t row = 0, k = 0, depth = 0;
+
+  // Whether memory is contiguous along k, else along rows (or along neither).
+  bool along_k() const { return k == 1 || depth <= 1; }
+  // Elements that may be read at once, at most 16 bytes: what the strides and the offset are multiples of. `lines`:
+  // rows of A or columns of B.
+  int width(int64_t lines) const;
+
+  // Whether no piece of more than 4 bytes is aligned, but lines of the elements that are multiplied are contiguous:
+  // pieces of 16 bytes are made of the words around them.
+  bool shifted(int64_t lines, DType multiply) const;
+
+  tile::GemmImageArgs image{};  // kImage
+
+  ExprId element = 0;  // kComputed: over the variables of batch, row (or column) and k
+  VarId vars[3] = {0, 0, 0};
+};
+
+// D[batch] = epilogue(A[batch] B[batch]) on a GPU.
+struct CudaGemmDesc {
+  int64_t m = 0, n = 0, k = 0, batch = 1;
+  // What is multiplied: f16, bf16, f32, f64, i8, u8, i32, i64. Sums are f32, those of i8 and u8 i32, else of the type.
+  DType multiply_a = DType::kF32, multiply_b = DType::kF32;
+  bool tf32 = false;  // f32 operands are rounded to tf32
+  ProductOperand a, b;
+  ExprPool pool;  // of computed operands
+};
+
+}  // namespace heddle::schedule

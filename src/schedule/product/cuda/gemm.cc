@@ -1,0 +1,306 @@
+#include "schedule/product/cuda/gemm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+#include "base/divide.h"
+#include "schedule/product/cuda/gemm_cluster_splitk.h"
+
+namespace heddle::schedule {
+namespace {
+
+using tile::GemmStore;
+
+void check_range(const char* name, int64_t value) {
+  if (value < 0 || value > std::numeric_limits<int32_t>::max()) {
+    fail(ErrorCode::kInvalidArgument, "gemm", fmt::format("{} is {}, it must be 0 to 2147483647", name, value));
+  }
+}
+
+// Addresses of an operand stay far below the range of int64.
+void check_span(const char* name, int64_t rows, int64_t leading, int64_t stride, int64_t batch) {
+  constexpr double kMost = 0x1p46;
+  const double span = static_cast<double>(rows) * static_cast<double>(leading) +
+                      static_cast<double>(batch) * static_cast<double>(stride);
+  if (stride < 0 || span > kMost) {
+    fail(ErrorCode::kInvalidArgument, "gemm",
+         fmt::format("{} has rows {}, leading dimension {}, batch stride {}, batch {}: beyond any memory", name, rows,
+                     leading, stride, batch));
+  }
+}
+
+int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
+  check_range(name, given);
+  if (given == 0) return std::max<int64_t>(row, 1);
+  if (given < row) {
+    fail(ErrorCode::kInvalidArgument, "gemm",
+         fmt::format("{} is {}, smaller than a row of {} elements", name, given, row));
+  }
+  return given;
+}
+
+// Of a k-tile's row of 128 bytes the L2 gives five of its sectors of 32 bytes, not four, where it begins within one.
+// Of 10992x2696x9560 in bf16, tiles of 192x112 and 128x128 in clusters took 1044 us, of 192x128 and 128x208, which ask
+// for less, 870 and 853 (H200).
+double sectors_over_bytes(const CudaGemmProblem& p, bool a) {
+  const bool k_major = a ? p.a_k_major : p.b_k_major;
+  const int64_t leading = a ? p.lda : p.ldb, row = leading > 0 ? leading : k_major ? p.k : a ? p.m : p.n;
+  return !p.windows && row * static_cast<int64_t>(size_of(p.in)) % 32 != 0 ? 1.25 : 1;
+}
+
+// Cycles for one k-tile of one block, whatever limits. `active`: share of the multiprocessors that load.
+double cycles_per_k_tile(const CudaGemmProblem& p, const CudaGemmConfig& c, double active, const CudaModel& model) {
+  const bool windows = p.windows.has_value(), split = p.split;
+  const bool a_k_major = c.swapped ? p.b_k_major : p.a_k_major, b_k_major = c.swapped ? p.a_k_major : p.b_k_major;
+  // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
+  const double blocks = c.tile_m / 64.0;
+  // Of f32 in two parts three products, as fast as shared memory lets them; a warpgroup waits for its own, adds them
+  // and takes the next numbers apart, while another may multiply.
+  constexpr double kAloneCycles = 850, kTogetherCycles = 260, kLeastTileCycles = 340;  // the last: barrier to barrier
+  const auto& w = model.wgmma;
+  const double multiply = split ? 6.0 * c.tile_n + std::max(6 * (blocks - 1) * c.tile_n + kTogetherCycles, kAloneCycles)
+                                : 4 * blocks * c.tile_n / 2.0;
+  const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
+  const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
+  const double writes = windows ? 1 : 0.5;  // what the copy engine writes, beside what is read
+  const double shared = (a_bytes + blocks * b_bytes + writes * (a_bytes + b_bytes)) / w.shared_per_cycle;
+  const double a_share = windows ? w.windows_share : 1, rate = windows ? w.windows_per_cycle : w.l2_per_cycle;
+  const double fill = (a_bytes * a_share * sectors_over_bytes(p, !c.swapped) / c.cluster_n +
+                       b_bytes * sectors_over_bytes(p, c.swapped) / c.cluster_m) /
+                      rate * (w.l2_alone_share + (1 - w.l2_alone_share) * active);
+  const double arriving = (a_bytes + b_bytes) / w.arriving_per_cycle;
+  constexpr double kBarriers = 16;
+  return std::max({multiply + kBarriers, shared, fill, arriving, kLeastTileCycles});
+}
+
+// Cycles in which the warpgroup that loads puts the pieces of a k-tile together, one instruction of each of its four
+// warps at a time.
+double shift_cycles(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  constexpr double kPieces = tile::kGemmRowBytes / 16, kInstructions = 42;
+  const double rows = (p.shifted_a ? c.tile_m : 0) + (p.shifted_b ? c.tile_n : 0);
+  return rows * kPieces / 128 * kInstructions;
+}
+
+// Copies of operands to padded rows: one launch, read and written at the speed of memory.
+double repack_us(const CudaGemmProblem& p, const CudaModel& model) {
+  const auto element = static_cast<double>(size_of(p.in));
+  double bytes = 0;
+  if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
+  if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
+  return bytes == 0 ? 0 : model.wgmma.repack_us + 2 * bytes / model.wgmma.repack_per_us;
+}
+
+// Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a multiprocessor does
+// in a cycle: 8192x8192x8192 in bf16 took 1563, 1577 and 1614 us in tiles of 128x192 in turns, 128x128 in turns and
+// 128x256, which by this model have 2.13, 2.18 and 2.22 million cycles (H200).
+double at_the_clock_of_load(double compute_us, const CudaGemmProblem& p, const CudaTarget& target) {
+  constexpr double kCyclesShare = 0.7;
+  const double limit_us = p.operations() / (target.model.wgmma.full_load * sustained_operations(p, target)) * 1e6;
+  return compute_us < limit_us ? std::pow(compute_us, kCyclesShare) * std::pow(limit_us, 1 - kCyclesShare) : compute_us;
+}
+
+bool begins_aligned(DType type, int64_t offset) {
+  return offset * static_cast<int64_t>(size_of(type)) % 16 == 0;
+}
+
+}  // namespace
+
+CudaGemmProblem CudaGemmProblem::resolved() const {
+  CudaGemmProblem p = *this;
+  check_range("m", m);
+  check_range("n", n);
+  check_range("k", k);
+  check_range("batch", batch);
+  p.lda = resolve_leading("lda", lda, a_k_major ? k : m);
+  p.ldb = resolve_leading("ldb", ldb, b_k_major ? k : n);
+  p.ldd = resolve_leading("ldd", ldd, n);
+  if (p.stride_a == 0) p.stride_a = p.lda * (a_k_major ? m : k);
+  if (p.stride_b == 0) p.stride_b = p.ldb * (b_k_major ? n : k);
+  if (p.stride_d == 0) p.stride_d = p.ldd * m;
+  check_span("A", a_k_major ? m : k, p.lda, p.stride_a, batch);
+  check_span("B", b_k_major ? n : k, p.ldb, p.stride_b, batch);
+  check_span("D", m, p.ldd, p.stride_d, batch);
+  if (p.stride_d < p.ldd * m && batch > 1) {
+    fail(ErrorCode::kInvalidArgument, "gemm", fmt::format("stride_d {} makes batches of D overlap", p.stride_d));
+  }
+  const bool sixteen = in == DType::kF16 || in == DType::kBF16;
+  if (tile_type(in, true).empty()) {
+    fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("no tensor core multiplies {}", to_string(in)));
+  }
+  if (!sixteen && !(a_k_major && b_k_major)) {
+    fail(ErrorCode::kUnsupportedType, "gemm",
+         fmt::format("{} operands must be contiguous along k: A as m x k, B as n x k", to_string(in)));
+  }
+  const bool fits = in == DType::kI8
+                        ? out == DType::kI32 || out == DType::kF32 || out == DType::kF16 || out == DType::kBF16
+                        : out == DType::kF32 || out == DType::kF16 || out == DType::kBF16;
+  if (!fits) {
+    fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("{} operands cannot give {}", to_string(in), to_string(out)));
+  }
+  return p;
+}
+
+double CudaGemmProblem::bytes() const {
+  const auto d = [](int64_t x) { return static_cast<double>(x); };
+  const double out_bytes = d(size_of(out)) + (near ? 2 : 0);
+  if (windows) {
+    const double image =
+        d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(std::min(windows->channels, windows->pixel));
+    return (image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes;
+  }
+  return d(batch) * ((d(m) * d(k) + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes);
+}
+
+std::string_view tile_type(DType type, bool operand) {
+  switch (type) {
+    case DType::kF16:
+      return "tile::half";
+    case DType::kBF16:
+      return "tile::bfloat";
+    case DType::kF32:
+      return operand ? "tile::sm90::tf32" : "float";
+    case DType::kF8E4M3:
+      return operand ? "tile::sm90::e4m3" : "";
+    case DType::kF8E5M2:
+      return operand ? "tile::sm90::e5m2" : "";
+    case DType::kI8:
+      return operand ? "int8_t" : "";
+    case DType::kI32:
+      return operand ? "" : "int32_t";
+    default:
+      return "";
+  }
+}
+
+std::string_view multiplied_type(const CudaGemmProblem& p) {
+  return p.split ? "tile::sm90::tf32x2" : tile_type(p.in, true);
+}
+
+bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch) {
+  const auto bytes = static_cast<int64_t>(size_of(type));
+  return leading * bytes % 16 != 0 || (batch > 1 && (batch_stride * bytes % 16 != 0 || batch_stride == 0));
+}
+
+bool repacks_a(const CudaGemmProblem& p) {
+  return !p.views && !p.windows &&
+         (needs_repack(p.in, p.lda, p.stride_a, p.batch) || !begins_aligned(p.in, p.offset_a));
+}
+bool repacks_b(const CudaGemmProblem& p) {
+  return !p.views && !p.windows &&
+         (needs_repack(p.in, p.ldb, p.stride_b, p.batch) || !begins_aligned(p.in, p.offset_b));
+}
+bool needs_repack(const CudaGemmProblem& p) {
+  return repacks_a(p) || repacks_b(p);
+}
+
+std::string CudaGemmConfig::name() const {
+  return fmt::format("{}x{} {}{} s{} c{}x{} k/{} g{}{}{}", tile_m, tile_n, ping_pong ? "pp" : "co", consumers, stages,
+                     cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "",
+                     parts > 0 ? fmt::format(" parts {}{}", parts, classed ? " classed" : "")
+                     : stream  ? " stream"
+                               : "");
+}
+
+int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
+  if (parts > 0) {
+    return tile::gemm_parts_shared_bytes(tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
+                                         swapped ? problem.a_k_major : problem.b_k_major, stages, parts, swapped,
+                                         problem.split);
+  }
+  const auto element = static_cast<int>(size_of(problem.in));
+  const int shifted = (problem.shifted_a ? 1 : 0) + (problem.shifted_b ? 1 : 0);
+  const int slots = tile::gemm_stages_behind(stages, shifted, tile_m + tile_n) + 1;
+  const int raw = (problem.shifted_a ? tile::gemm_raw_bytes(tile_m, problem.a_k_major, element, slots) : 0) +
+                  (problem.shifted_b ? tile::gemm_raw_bytes(tile_n, problem.b_k_major, element, slots) : 0);
+  const int split = problem.split ? tile::gemm_split_bytes(tile_n, stages) : 0;
+  const bool near = brings_near(problem, *this);
+  return raw + split + (near ? tile::kGemmNearBarrierBytes : 0) +
+         tile::gemm_shared_bytes(
+             tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
+             swapped ? problem.a_k_major : problem.b_k_major, stages, consumers,
+             near ? tile::gemm_near_bytes(tile_m, tile_n, consumers, ping_pong)
+                  : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
+}
+
+bool brings_near(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+  const bool pieces = c.store == GemmStore::kTma && !c.swapped && c.tile_n % 64 == 0 && size_of(p.out) == 2;
+  return p.near && pieces && !p.views && !c.stream && c.parts == 0;
+}
+
+double sustained_operations(const CudaGemmProblem& p, const CudaTarget& target) {
+  const auto& chip = target.model.chip;
+  return chip.sustained_tflops * 1e12 * 2 / static_cast<double>(size_of(p.in)) / (p.split ? 3 : 1) * target.sms /
+         chip.sms;
+}
+
+double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
+  return std::max(p.operations() / sustained_operations(p, target) * 1e6, p.bytes() / target.model.wgmma.memory_per_us);
+}
+
+double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
+  const CudaModel& model = target.model;
+  const auto& w = model.wgmma;
+  if (c.parts > 0) return (c.classed ? 0 : repack_us(p, model)) + predict_parts_us(p, c, target);
+  const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
+  const auto element = static_cast<int64_t>(size_of(p.in));
+  const int64_t k_tiles = std::max<int64_t>(ceil_div(p.k * element, tile::kGemmRowBytes), 1);
+  const int cluster = c.cluster_m * c.cluster_n;
+  const int64_t clusters = target.sms / cluster;
+  const int64_t units = ceil_div(m, c.tile_m * c.cluster_m) * ceil_div(n, c.tile_n * c.cluster_n) * p.batch * c.splits;
+  const int64_t running = std::min(units, clusters);
+  const double share = static_cast<double>(running) * cluster / target.sms;
+  const double tile_cycles = std::max(cycles_per_k_tile(p, c, std::min(share, 1.0), model), shift_cycles(p, c));
+  const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
+  // Pieces of rows that end within a sector of 32 bytes are written in parts.
+  // So are those that the end of D cuts, where every tile has one: 100352x144x24 took 26.8 us in tiles of 256x192 and
+  // 22.4 in tiles of 256x144 (H200).
+  const tile::GemmPiece piece = tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out)));
+  const bool cut = p.n < c.tile_n && p.n * static_cast<int64_t>(size_of(p.out)) % piece.bytes != 0;
+  const bool parts = c.store == GemmStore::kTma && !c.swapped && !p.windows && (piece.bytes % 32 != 0 || cut);
+  const double store_cycles = 2030 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / (parts ? 11 : 21));
+  if (c.stream) {
+    // As many k-tiles for each block. Who has a tile adds the sums of all others, one after another, through L2.
+    const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
+    const auto others = static_cast<double>(ceil_div(target.sms, std::min<int64_t>(units, target.sms)));
+    constexpr double kHandOnCycles = 4500;
+    const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / w.l2_per_cycle + kHandOnCycles);
+    const double cycles =
+        each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
+    return repack_us(p, model) + w.first_load_us + w.stream_us +
+           std::max(at_the_clock_of_load(cycles / (model.chip.clock_ghz * 1e3), p, target),
+                    p.bytes() / w.memory_per_us);
+  }
+  // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
+  // cooperative one does not.
+  constexpr double kTurnCycles = 680;
+  const auto waves = static_cast<double>(ceil_div(units, running));
+  const double k_cycles = tile_cycles * static_cast<double>(ceil_div(k_tiles, c.splits));
+  // What threads themselves read beside D, in the open even where warpgroups take turns.
+  constexpr double kNearCycles = 0.11;
+  const double near_cycles = p.near && !brings_near(p, c) ? kNearCycles * c.tile_m * c.tile_n : 0;
+  const double store = store_cycles + near_cycles;
+  const double cycles =
+      c.ping_pong ? waves * std::max(k_cycles + kTurnCycles + near_cycles, store) + store : waves * (k_cycles + store);
+  const double compute_us = cycles / (model.chip.clock_ghz * 1e3);
+  // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
+  // Rows at any address: sectors at the edges of a tile's rows are written in parts. Measured on an H200: 2.8 times as
+  // long as whole ones for tiles of 512 bytes.
+  const double sectors = (c.swapped ? 16 : c.tile_n) * static_cast<double>(size_of(p.out)) / 32;
+  const double edges = c.store == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
+  const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));
+  const double memory_us = (p.bytes() + stored) / (w.wave_per_us * std::min(1.0, 0.36 + 0.9 * share));
+  double us = repack_us(p, model) + w.first_load_us + std::max(at_the_clock_of_load(compute_us, p, target), memory_us);
+  if (cluster > 1) us += w.cluster_us;
+  if (c.splits > 1) {
+    const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
+    const double reduce = p.windows ? w.windows_reduce_us
+                          : p.split ? w.split_reduce_us
+                                    : w.reduce_us + w.part_us * c.splits;
+    us += reduce + 2 * partial / w.partial_per_us;
+  }
+  return us;
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,211 @@
+// The kernels with tiles in shared memory, by tensor cores (tile/kernel/cuda/gemm/sm80.h) or threads
+// (tile/kernel/cuda/gemm/simt.h): which configurations a problem may take, and what they are expected to cost.
+#include <algorithm>
+
+#include "schedule/product/cuda/engine.h"
+#include "tile/core/cuda_gemm.h"
+
+namespace heddle::schedule {
+namespace {
+
+using Engine = CudaTileConfig::Engine;
+
+constexpr double kTileSlower = 1.52;  // what the sums below leave out; some time beside it is the chip's
+constexpr int kMostRegisters = 250;
+
+struct Tile {
+  int m, n, warps_m, warps_n;
+};
+// Parts of warps up to 64 x 64: 128 sums a thread.
+constexpr Tile kMmaTiles[] = {{256, 128, 4, 2}, {128, 256, 2, 4}, {128, 128, 2, 2}, {128, 128, 2, 4}, {256, 64, 4, 1},
+                              {64, 256, 1, 4},  {128, 64, 2, 2},  {64, 128, 2, 2},  {64, 64, 2, 2},   {128, 32, 4, 1},
+                              {32, 128, 1, 4},  {64, 32, 2, 1},   {32, 64, 1, 2},   {32, 32, 2, 1},   {64, 16, 4, 1},
+                              {128, 16, 4, 1},  {16, 128, 1, 4},  {16, 64, 1, 4}};
+// Sums of a lane: 8 x 8 of 4 bytes, 8 x 4 of 8 bytes.
+constexpr Tile kSimtTiles[] = {{128, 128, 4, 2}, {128, 64, 4, 2}, {64, 128, 2, 4}, {64, 64, 2, 2}, {32, 64, 1, 2}};
+
+bool too_large(const Tile& tile, int64_t m, int64_t n) {
+  if (tile.m * tile.n <= 1024) return false;
+  return (tile.m > 16 && tile.m >= 2 * std::max<int64_t>(m, 16)) ||
+         (tile.n > 16 && tile.n >= 2 * std::max<int64_t>(n, 16));
+}
+
+// Whether cp.async brings an operand to shared memory as it is.
+bool copied(const CudaOperand& o, DType in, Engine engine) {
+  if (!o.view || o.prologue || o.element != in || o.width * size_of(in) < 4) return false;
+  return engine == Engine::kMma ? o.along_k || size_of(in) > 1 : !o.along_k;
+}
+
+// Registers for the pieces of an operand that a thread loads at a time.
+double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, DType in) {
+  const double pieces = std::max(1.0, static_cast<double>(rows) * c.tile_k / o.width / c.threads());
+  const double addresses = !o.image ? 0 : pieces <= 8 ? 12 + 3 * pieces : 46;
+  if (copied(o, in, c.engine)) return addresses + 0.6 * std::max(pieces - 8, 0.0);
+  const bool transposed = c.engine == Engine::kMma && !o.along_k && size_of(in) == 1;
+  // Beyond a mask of 32 each has its condition in a register.
+  const double conditions = std::max(pieces - 32, 0.0);
+  return addresses + conditions + pieces * std::max(1.4, o.width * static_cast<double>(size_of(o.element)) / 4) +
+         (transposed ? 45 * pieces : 4);
+}
+
+// What a thread needs, by count: sums, fragments, pieces on their way, addresses. Beyond 255 the compiler spills.
+int registers_of(const CudaTileProblem& p, const CudaTileConfig& c) {
+  constexpr double kRest = 54;
+  const bool mma = c.engine == Engine::kMma;
+  const DType a_in = mma ? p.a_in : p.accumulator(), b_in = mma ? p.b_in : p.accumulator();
+  double count = kRest + load_registers(p.a, c, c.tile_m, a_in) + load_registers(p.b, c, c.tile_n, b_in);
+  if (mma) {
+    const int m = c.tile_m / c.warps_m, n = c.tile_n / c.warps_n;
+    const double fragments = m / 16 * 4 + n / 8 * 2;
+    count += m * n / 32.0 + 2 * fragments;
+    if (p.splits_f32()) count += 2 * fragments + 24;
+    if (a_in == DType::kF8E4M3 || a_in == DType::kF8E5M2) count += 90;  // the compiler multiplies them as halves
+  } else {
+    const int m = c.tile_m / c.warps_m / 4, n = c.tile_n / c.warps_n / 8;
+    count += static_cast<double>(p.sum_bytes()) / 4 * (m * n + 2 * (m + n));
+  }
+  return static_cast<int>(count);
+}
+
+double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
+  const auto& model = target.model.mma;
+  const bool mma = c.engine == Engine::kMma;
+  const auto element =
+      static_cast<double>(mma ? static_cast<double>(size_of(p.a_in)) : static_cast<double>(p.sum_bytes()));
+  const int64_t k_tiles = ceil_div(ceil_div(std::max<int64_t>(p.k, 1), c.tile_k), c.splits);
+  const auto units = ceil_div(p.m, c.tile_m) * ceil_div(p.n, c.tile_n) * p.batch * c.splits;
+  const int at_once = blocks_of_sm(p, c, registers_of(p, c), target);
+  const int64_t waves = ceil_div(units, int64_t{target.sms} * at_once);
+  const auto busy = static_cast<double>(std::min<int64_t>(ceil_div(units, target.sms * waves), at_once));
+  const double k = c.tile_k, area = static_cast<double>(c.tile_m) * c.tile_n, side = c.tile_m + c.tile_n;
+  const double multiply = area * k / multiply_rate(p, mma, target);
+  const double warp_reads = mma ? side / 2 * (c.warps_m + c.warps_n) : 2.0 * side;
+  const double shared = (warp_reads + side) * k * element / model.shared_per_cycle;
+  const double fill =
+      (c.tile_m * static_cast<double>(size_of(p.a.element)) + c.tile_n * static_cast<double>(size_of(p.b.element))) *
+      k / model.l2_per_cycle;
+  // Addresses, predicates and, through registers, conversions and stores: instructions of 4 schedulers, 32 lanes each.
+  const auto issue = [&](const CudaOperand& o, double rows) {
+    const double pieces = rows * k / o.width;
+    const DType in = mma ? p.a_in : p.accumulator();
+    // Measured on an H200: 16 bytes that go by elements through registers take 2.2 cycles of a multiprocessor.
+    constexpr double kElementwise = 2.2;
+    if (mma && o.view && !copied(o, in, c.engine)) {
+      return std::max(kElementwise * rows * k * element / 16, pieces * (8 + 2.0 * o.width) / 128);
+    }
+    return pieces * (4 + (o.image ? 6 : 0) + (copied(o, in, c.engine) ? 0 : 4 + 2 * o.width)) / 128;
+  };
+  // Of f32 in two parts: three products and the sum of each block; taking fragments apart.
+  const double split = 7 * area * k / 4096 + (c.tile_m * c.warps_n + c.tile_n * c.warps_m) * k / 32;
+  const double instructions = (!mma             ? multiply
+                               : p.splits_f32() ? split
+                                                : multiply / 4) +
+                              issue(p.a, c.tile_m) + issue(p.b, c.tile_n) + 40.0 * c.threads() / 128;
+  // With few warps latencies show.
+  const double warps = busy * c.threads() / 32;
+  const double hidden = std::min(1.0, 0.55 + 0.06 * warps);
+  // A k-tile is asked for stages - 1 tiles ahead of its use, and each costs a barrier.
+  constexpr double kLatency = 900, kBarrier = 50;
+  const double cycles =
+      std::max(busy * std::max({multiply, shared, fill, instructions}) / hidden + kBarrier, kLatency / (c.stages - 1));
+  const double out = c.splits > 1 ? static_cast<double>(p.sum_bytes()) : p.out_bytes;
+  const double store = 500 + busy * area * (out / 32 + 0.06);
+  const double compute = static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) /
+                         (target.model.chip.clock_ghz * 1e3);
+  const double share = std::min(1.0, 0.15 + static_cast<double>(units) / target.sms);
+  constexpr double kScattered = 11;  // times as long as whole sectors
+  const double stored =
+      static_cast<double>(p.m) * p.n * p.batch * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
+  return std::max(compute, (p.bytes() + stored) / (model.memory_per_us * share));
+}
+
+double predict_tiles_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
+  return target.model.mma.first_load_us + target.model.mma.tile_us + kTileSlower * tile_us(p, c, target);
+}
+
+std::string reject_tiles(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget&) {
+  return registers_of(p, c) > kMostRegisters ? "it needs more registers than a thread has" : "";
+}
+
+CudaTileConfig config_of(Engine engine, const Tile& tile, int tile_k, int stages) {
+  CudaTileConfig c;
+  c.engine = engine;
+  c.tile_m = tile.m, c.tile_n = tile.n, c.tile_k = tile_k;
+  c.warps_m = tile.warps_m, c.warps_n = tile.warps_n, c.stages = stages;
+  return c;
+}
+
+std::vector<CudaTileConfig> mma_configs(const CudaTileProblem& p, const CudaTarget& target) {
+  std::vector<CudaTileConfig> found;
+  for (const Tile& tile : kMmaTiles) {
+    if (too_large(tile, p.m, p.n)) continue;
+    for (const int k_bytes : {64, 128}) {
+      for (const int stages : {4, 3, 6}) {
+        // Long steps and many stages serve small tiles, whose loads are the limit.
+        if ((k_bytes == 128 || stages == 6) && tile.m * tile.n > 128 * 64) continue;
+        add_splits(found, p, config_of(Engine::kMma, tile, k_bytes / static_cast<int>(size_of(p.a_in)), stages), 4,
+                   target);
+      }
+    }
+  }
+  return found;
+}
+
+std::vector<CudaTileConfig> simt_configs(const CudaTileProblem& p, const CudaTarget& target) {
+  std::vector<CudaTileConfig> found;
+  for (const Tile& tile : kSimtTiles) {
+    if (too_large(tile, p.m, p.n) && tile.m > 32) continue;
+    if (p.sum_bytes() == 8 && tile.m * tile.n / (32 * tile.warps_m * tile.warps_n) > 32) continue;
+    for (const int tile_k : {8, 16}) add_splits(found, p, config_of(Engine::kSimt, tile, tile_k, 2), 8, target);
+  }
+  return found;
+}
+
+int mma_shared_bytes(const CudaTileProblem& p, const CudaTileConfig& c) {
+  return tile::gemm_sm80_shared_bytes(c.tile_m, c.tile_n, c.tile_k * static_cast<int>(size_of(p.a_in)), c.stages,
+                                      c.warps_m, c.warps_n);
+}
+int simt_shared_bytes(const CudaTileProblem& p, const CudaTileConfig& c) {
+  return tile::gemm_simt_shared_bytes(c.tile_m, c.tile_n, c.tile_k, p.sum_bytes(), c.stages);
+}
+
+std::vector<std::pair<const char*, int>> sizes_of(const CudaTileConfig& c) {
+  return {{"kTileM", c.tile_m},   {"kTileN", c.tile_n},   {"kTileK", c.tile_k},
+          {"kWarpsM", c.warps_m}, {"kWarpsN", c.warps_n}, {"kStages", c.stages}};
+}
+
+CudaInstance mma_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
+  CudaInstance i;
+  i.header = "tile/kernel/cuda/gemm/sm80.h", i.kernel = "tile::sm80::gemm", i.arguments = "GemmArgs";
+  i.types = {{"InA", multiplied_type(p, c, true)}, {"InB", multiplied_type(p, c, false)}};
+  i.sizes = sizes_of(c);
+  i.sizes.emplace_back("kNeighbours", p.out_bytes <= 2 ? 8 : 4);
+  return i;
+}
+CudaInstance simt_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
+  CudaInstance i;
+  i.header = "tile/kernel/cuda/gemm/simt.h", i.kernel = "tile::cuda::gemm_simt", i.arguments = "GemmArgs";
+  i.types = {{"In", multiplied_type(p, c, true)}};
+  i.sizes = sizes_of(c);
+  return i;
+}
+
+}  // namespace
+
+const CudaEngine kMmaEngine = {.name = "mma",
+                               .tensor_cores = true,
+                               .configs = mma_configs,
+                               .reject = reject_tiles,
+                               .predict_us = predict_tiles_us,
+                               .shared_bytes = mma_shared_bytes,
+                               .launch = tiles_launch,
+                               .instance = mma_instance};
+const CudaEngine kSimtEngine = {.name = "simt",
+                                .configs = simt_configs,
+                                .reject = reject_tiles,
+                                .predict_us = predict_tiles_us,
+                                .shared_bytes = simt_shared_bytes,
+                                .launch = tiles_launch,
+                                .instance = simt_instance};
+
+}  // namespace heddle::schedule

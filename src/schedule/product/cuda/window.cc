@@ -1,0 +1,162 @@
+// Depthwise convolutions and pooling on a GPU: kernels that slide over channels-last images.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/divide.h"
+#include "schedule/product/conv_problem.h"
+#include "schedule/product/cuda/contraction.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int64_t kCopyBytes = 16, kMostChannels = 8;
+
+// What a thread of tile/kernel/cuda/window/register_tiled.h does, and what that costs.
+struct Slide {
+  int64_t width = 1, down = 1, across = 1;
+  double cycles = std::numeric_limits<double>::infinity();
+};
+
+constexpr int64_t kSlideThreads = 128;
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Cycles of a multiprocessor, or infinity where a thread would need too many registers or too long a text.
+double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget& target) {
+  const tile::WindowShape& s = desc.shape;
+  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
+  const int64_t taps = s.kernel[1] * s.kernel[2], outputs = slide.down * slide.across;
+  const int64_t rows = (slide.down - 1) * s.stride[1] + s.kernel[1];
+  const int64_t columns = (slide.across - 1) * s.stride[2] + s.kernel[2];
+  const int64_t words = std::max<int64_t>(element / 4, 1);  // registers of a folded value
+
+  constexpr int64_t kMostSteps = 1300, kMostRegisters = 168, kAddresses = 40, kAhead = 2;
+  if (outputs * taps * slide.width > kMostSteps) return kNever;
+  const int64_t open = std::min(slide.down, ceil_div(s.kernel[1], s.stride[1]));  // rows of outputs under way
+  const int64_t filters = !desc.filters ? 0 : slide.down > 1 ? taps : s.kernel[2];
+  const int64_t raw = (kAhead + 1) * columns * std::max<int64_t>(slide.width * element / 4, 1);
+  const int64_t registers = (open * slide.across + filters + 1) * slide.width * words + raw + kAddresses;
+  if (registers > kMostRegisters) return kNever;
+
+  // Issue: loads, conversions, folding, epilogues; a thread alone waits for its own instructions; loads wait for each
+  // other as the registers of resident threads allow. Fitted to 170 measured configurations.
+  constexpr double kLoad = 4.5, kEpilogue = 3.5, kStore = 3, kOverhead = 60, kEfficiency = 0.79;
+  constexpr double kAlone = 3.6, kTail = 0.1, kSchedulers = 4, kLanes = 32;
+  const auto& model = target.model.window;
+  const auto each = static_cast<double>(slide.width), pixels = static_cast<double>(rows * columns);
+  const double taps_loaded = static_cast<double>(desc.filters ? taps : 0) * (kLoad + each);
+  const double folded =
+      static_cast<double>(outputs) * (each * (static_cast<double>(taps * words) + kEpilogue) + kStore);
+  const double instructions = kOverhead + pixels * (kLoad + each) + taps_loaded + folded;
+  const auto threads = static_cast<double>(s.batch * ceil_div(s.out[1], slide.down) * ceil_div(s.out[2], slide.across) *
+                                           (s.c / slide.width)) /
+                       target.sms;  // of one multiprocessor
+  const double issue = threads / kLanes * instructions / kSchedulers / kEfficiency;
+  // What rows share comes from the L2, what columns share mostly from the L1.
+  const double moved = threads *
+                       static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element) /
+                       model.l2_per_cycle;
+  constexpr int64_t kRegisters = 65536, kMostBlocks = 16;
+  const auto resident =
+      static_cast<double>(kSlideThreads * std::min(kRegisters / (registers * kSlideThreads), kMostBlocks));
+  const double waves = std::ceil(threads / resident) * resident / threads;  // 1 where the last one is full
+  const double flight = threads * pixels / (std::min(resident, threads) * static_cast<double>(kAhead * columns));
+  return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * model.latency_cycles + model.launch_cycles +
+         kAlone * instructions;
+}
+
+// Configurations of tile/kernel/cuda/window/register_tiled.h, fastest by the model first; none where the kernel does
+// not apply.
+std::vector<Slide> slides(const WindowDesc& desc, const CudaTarget& target) {
+  const tile::WindowShape& s = desc.shape;
+  std::vector<Slide> list;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const bool flat = s.in[0] == 1 && s.out[0] == 1 && s.kernel[0] == 1 && s.low[0] == 0;
+  if (!flat || s.dilation[1] != 1 || s.dilation[2] != 1) return list;
+  const int64_t results = s.batch * s.out[1] * s.out[2] * s.c, read = s.batch * s.in[1] * s.in[2] * s.c;
+  if (results == 0 || read == 0 || results > kMost || read > kMost) return list;
+  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
+  for (const int64_t width : {8, 4, 2, 1}) {
+    if (s.c % width != 0 || width * element > kCopyBytes) continue;
+    for (const int64_t down : {1, 2, 4, 7}) {
+      for (const int64_t across : {1, 2, 4, 7}) {
+        if (down >= 2 * s.out[1] || across >= 2 * s.out[2]) continue;
+        Slide slide = {width, down, across};
+        slide.cycles = slide_cycles(desc, slide, target);
+        if (slide.cycles < kNever) list.push_back(slide);
+      }
+    }
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Slide& a, const Slide& b) { return a.cycles < b.cycles; });
+  return list;
+}
+
+// Every configuration, the model's pick first: of tile/kernel/cuda/window/register_tiled.h, and one output of as many
+// channels as 16 bytes hold and their number divides.
+std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& target) {
+  const std::string algorithm = desc.filters ? "depthwise" : "window";
+  std::vector<Config> configs;
+  for (const Slide& slide : slides(desc, target)) {
+    Config config;
+    config.algorithm = algorithm;
+    config.lanes = slide.width, config.micro_m = slide.down, config.micro_n = slide.across;
+    config.tile_m = kSlideThreads;
+    config.reason = fmt::format("{} channels of {}x{} outputs a thread, {:.1f} us predicted", slide.width, slide.down,
+                                slide.across, slide.cycles / (target.model.chip.clock_ghz * 1e3));
+    configs.push_back(std::move(config));
+  }
+  constexpr int64_t kThreads = 256;
+  const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
+  int64_t width = std::min<int64_t>(kMostChannels, kCopyBytes / element);
+  while (width > 1 && desc.shape.c % width != 0) width /= 2;
+  Config config;
+  config.algorithm = algorithm;
+  config.lanes = width, config.tile_m = kThreads;
+  config.reason = fmt::format("{} channels a thread, neighbouring threads along the channels", width);
+  configs.push_back(std::move(config));
+  return configs;
+}
+
+// What the speed depends on, for the tuner's database.
+std::string problem_text(const WindowDesc& desc, ContractionBuilder& builder, const std::string& label) {
+  const tile::WindowShape& s = desc.shape;
+  return fmt::format("cuda {} batch {} depth {} out {}x{} low {} {} dilation {} {} {} {} {} packed {} expressions {}",
+                     label, s.batch, s.in[0], s.out[1], s.out[2], s.low[1], s.low[2], s.dilation[0], s.dilation[1],
+                     s.dilation[2], to_string(desc.x), to_string(desc.w), desc.packed,
+                     builder.desc().epilogue.pool.size());
+}
+
+}  // namespace
+
+ScheduledGroup schedule_cuda_window(ContractionBuilder& builder) {
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  const Shape& y = graph.shape(node.outputs[0]);
+  WindowProblem problem = window_problem(graph, node);
+  builder.desc().compute = compute_dtype(problem.desc.x);
+  builder.input(node.inputs[0]);
+  const std::string label = problem.label();
+  const double operations = problem.operations(element_count(y));
+  return finish_cuda_window(builder, problem.desc, label, operations,
+                            [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                              return problem.coordinates(pool, y, image, pixel, channel);
+                            });
+}
+
+ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,
+                                  const ContractionBuilder::Coordinates& coordinates) {
+  const tile::WindowShape& s = desc.shape;
+  builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, kMostChannels, coordinates);
+  const auto all = [&] { return window_configs(desc, builder.target().cuda); };
+  const Config config = choose_config(builder.configs(), problem_text(desc, builder, label), all);
+  label += builder.epilogue_label();
+  ScheduledGroup result;
+  result.notes.push_back(label + ": " + config.reason);
+  builder.desc().problem = std::move(desc);
+  result.kernels.push_back(builder.finish(config, std::move(label), operations));
+  return result;
+}
+
+}  // namespace heddle::schedule

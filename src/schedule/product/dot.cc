@@ -1,0 +1,152 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/product/dot_problem.h"
+#include "schedule/product/packing.h"
+
+namespace heddle::schedule {
+namespace {
+
+class DotScheduler {
+ public:
+  explicit DotScheduler(ContractionBuilder& builder)
+      : builder_(builder), graph_(builder.graph()), node_(builder.anchor()), p_(builder, true) {}
+
+  ScheduledGroup run() {
+    const bool loops = p_.k.size() > 1 || p_.batch.size() > tile::kBatchDims;
+    GemmDesc desc;
+    set_shape(desc.shape, loops);
+    const DType compute = *contraction_compute(graph_.dtype(node_.inputs[0]), graph_.dtype(node_.inputs[1]),
+                                               graph_.dtype(node_.outputs[0]));
+    builder_.desc().compute = compute;
+    Config config = choose_config(builder_.configs(), problem_text(desc.shape, compute, loops),
+                                  [&] { return gemm_candidates(desc, compute, builder_.target()); });
+    if (builder_.for_any_extents()) {
+      config = with_common_height(std::move(config), desc.shape.m, true, builder_.target());
+      if (!packs_b(loops)) config = with_wide_panels(std::move(config), builder_.target(), compute);
+    }
+    const int64_t width = config.micro_n;
+    make_a(desc, compute, width, loops);
+    make_b(desc, width, loops);
+    make_epilogue(desc.shape, compute);
+    const std::string label = p_.label() + builder_.epilogue_label();
+    builder_.desc().problem = std::move(desc);
+    ScheduledGroup result;
+    result.notes.push_back(label + ": " + config.reason);
+    result.kernels.push_back(builder_.finish(config, label, p_.operations()));
+    return result;
+  }
+
+ private:
+  std::string problem_text(const tile::GemmShape& s, DType compute, bool loops) const {
+    const auto dim = [](const std::vector<DotDim>& dims) { return dims.empty() ? DotDim{1, 0, 0} : dims[0]; };
+    std::string a = "computed", b = "computed";
+    if (p_.a_affine && p_.m.size() <= 1 && !loops) {
+      a = gemm_operand_text(graph_, p_.a_view.value, dim(p_.m).a, dim(p_.k).a);
+    }
+    if (p_.b_affine && p_.n.size() <= 1 && !loops) {
+      b = gemm_operand_text(graph_, p_.b_view.value, dim(p_.k).b, dim(p_.n).b);
+    }
+    return gemm_problem_text(s, compute, a, b);
+  }
+
+  void set_shape(tile::GemmShape& s, bool loops) {
+    s.m = DotProblem::count(p_.m), s.n = DotProblem::count(p_.n), s.k = DotProblem::count(p_.k);
+    if (loops) {
+      s.batch[tile::kBatchDims - 1] = DotProblem::count(p_.batch);
+      return;
+    }
+    const size_t first = tile::kBatchDims - p_.batch.size();
+    for (size_t i = 0; i < p_.batch.size(); ++i) s.batch[first + i] = p_.batch[i].extent;
+  }
+
+  // An operand as an expression of its loops: (batch, row, k) or (batch, k, column).
+  void compute(GemmDesc& desc, GemmOperand& operand, bool is_a) {
+    IndexPool& pool = desc.pool.indices;
+    const tile::GemmShape& s = desc.shape;
+    operand.form = GemmOperand::Form::kComputed;
+    const int64_t extents[3] = {s.batches(), is_a ? s.m : s.k, is_a ? s.k : s.n};
+    std::vector<Index> loops;
+    for (size_t i = 0; i < 3; ++i) {
+      operand.vars[i] = pool.new_var(std::max<int64_t>(extents[i], 1));
+      loops.push_back(pool.var(operand.vars[i]));
+    }
+    operand.element = p_.element(desc.pool, is_a, loops[0], loops[is_a ? 1 : 2], loops[is_a ? 2 : 1]);
+  }
+
+  void set_strides(GemmOperand& operand, bool is_a) {
+    const DotProblem& p = p_;
+    const size_t first = tile::kBatchDims - p.batch.size();
+    for (size_t i = 0; i < p.batch.size(); ++i) operand.batch[first + i] = is_a ? p.batch[i].a : p.batch[i].b;
+    operand.offset = is_a ? p.a_view.offset : p.b_view.offset;
+    const int64_t k = p.k.empty() ? 1 : is_a ? p.k[0].a : p.k[0].b;
+    operand.row = is_a ? (p.m.empty() ? 0 : p.m[0].a) : k;
+    operand.col = is_a ? k : (p.n.empty() ? 1 : p.n[0].b);
+  }
+
+  void make_a(GemmDesc& desc, DType compute_dtype, int64_t width, bool loops) {
+    const View& view = p_.a_view;
+    if (!p_.a_affine || p_.m.size() > 1 || loops) return compute(desc, desc.a, true);
+    set_strides(desc.a, true);
+    desc.a.dtype = graph_.dtype(view.value);
+    desc.a.operand = builder_.input(view.value);
+    const int64_t element = static_cast<int64_t>(size_of(compute_dtype));
+    const int64_t most = micro_limits(builder_.target()).rows;
+    const int64_t rows = builder_.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
+    const bool collide = tile::rows_collide(desc.a.row * element, rows) && desc.shape.n > width;
+    const bool in_place = desc.a.dtype == compute_dtype && desc.a.col == 1 && !collide;
+    desc.a.form = in_place ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
+  }
+
+  bool computes_b(bool loops) const { return !p_.b_affine || p_.n.size() > 1 || loops; }
+  // Whether B is packed ahead, by at most one dimension of the batch.
+  bool packs_b(bool loops) const {
+    const auto batched = std::count_if(p_.batch.begin(), p_.batch.end(), [](const DotDim& d) { return d.b != 0; });
+    return !computes_b(loops) && graph_.constant_of(p_.b_view.value) != nullptr && batched <= 1;
+  }
+
+  void make_b(GemmDesc& desc, int64_t width, bool loops) {
+    const View& view = p_.b_view;
+    if (computes_b(loops)) return compute(desc, desc.b, false);
+    set_strides(desc.b, false);
+    desc.b.dtype = graph_.dtype(view.value);
+    desc.b.form = GemmOperand::Form::kCopied;
+    std::vector<size_t> batched;
+    for (size_t d = 0; d < tile::kBatchDims; ++d) {
+      if (desc.b.batch[d] != 0) batched.push_back(d);
+    }
+    if (!packs_b(loops)) {
+      desc.b.operand = builder_.input(view.value);
+      return;
+    }
+    tile::PanelSource source{1, 0, 1, 0, desc.shape.k, desc.b.row, desc.shape.n, desc.b.col};
+    if (!batched.empty()) {
+      source.groups = desc.shape.batch[batched[0]], source.group_stride = desc.b.batch[batched[0]];
+      desc.b.batch[batched[0]] = tile::packed_elements(source, width) / std::max<int64_t>(source.groups, 1);
+    }
+    desc.b.form = GemmOperand::Form::kPacked;
+    desc.b.operand = builder_.input(view.value, panel_packing(source, desc.b.offset, width));
+    desc.b.offset = 0;
+  }
+
+  void make_epilogue(const tile::GemmShape& s, DType compute_dtype) {
+    const int64_t lanes = micro_limits(builder_.target()).vector_bytes / static_cast<int64_t>(size_of(compute_dtype));
+    builder_.make_epilogue(s.batches(), s.m, s.n, lanes,
+                           [this](IndexPool& pool, const Index& batch, const Index& row, const Index& column) {
+                             return p_.coordinates(pool, batch, row, column);
+                           });
+  }
+
+  ContractionBuilder& builder_;
+  const ir::Graph& graph_;
+  const ir::Node& node_;
+  DotProblem p_;
+};
+
+}  // namespace
+
+ScheduledGroup schedule_dot(ContractionBuilder& builder) {
+  return DotScheduler(builder).run();
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,128 @@
+#include "schedule/product/packing.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace heddle::schedule {
+namespace {
+
+template <typename T>
+void pack(const Tensor& from, int64_t offset, const tile::PanelSource& source, int64_t width, void* to) {
+  tile::pack_panels(static_cast<T*>(to), static_cast<const T*>(from.data()) + offset, source, width,
+                    [](T x) { return x; });
+}
+
+// The last element that packing reads, or -1.
+int64_t last_element(const tile::PanelSource& s, int64_t offset) {
+  if (s.groups == 0 || s.outer == 0 || s.inner == 0 || s.n == 0) return -1;
+  int64_t last = offset;
+  for (const auto& [extent, stride] :
+       {std::pair{s.groups, s.group_stride}, {s.outer, s.outer_stride}, {s.inner, s.inner_stride}, {s.n, s.n_stride}}) {
+    if (stride > 0) last += (extent - 1) * stride;
+  }
+  return last;
+}
+
+// [group][n][pitch], zeros behind the outer * inner elements of a row.
+template <typename T>
+void pack_rows(const Tensor& from, int64_t offset, const tile::PanelSource& s, int64_t pitch, void* to) {
+  const T* source = static_cast<const T*>(from.data()) + offset;
+  T* out = static_cast<T*>(to);
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t n = 0; n < s.n; ++n, out += pitch) {
+      const T* row = source + g * s.group_stride + n * s.n_stride;
+      T* at = out;
+      for (int64_t o = 0; o < s.outer; ++o) {
+        for (int64_t i = 0; i < s.inner; ++i) *at++ = row[o * s.outer_stride + i * s.inner_stride];
+      }
+      std::fill(at, out + pitch, T{});
+    }
+  }
+}
+
+template <typename F>
+void by_size(DType dtype, const F& f) {
+  switch (size_of(dtype)) {
+    case 1:
+      return f(uint8_t{});
+    case 2:
+      return f(uint16_t{});
+    case 4:
+      return f(uint32_t{});
+    case 8:
+      return f(uint64_t{});
+    default:
+      HEDDLE_CHECK(false, "packing of {}", to_string(dtype));
+  }
+}
+
+void pack_winograd(const Tensor& constant, const std::vector<int64_t>& params, float* to) {
+  const int64_t o = params[0], c = params[1], width = params[2];
+  std::fill_n(to, tile::panel_count(o, width) * tile::kWinogradPoints * c * width, 0.0f);
+  const DType dtype = constant.dtype();
+  if (dtype == DType::kF32) {
+    tile::pack_winograd(to, static_cast<const float*>(constant.data()), o, c, width, [](float x) { return double{x}; });
+  } else {
+    tile::pack_winograd(to, static_cast<const uint16_t*>(constant.data()), o, c, width,
+                        [dtype](uint16_t x) { return decode_float(dtype, x); });
+  }
+}
+
+tile::PanelSource source_of(const std::vector<int64_t>& p) {
+  return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]};
+}
+
+}  // namespace
+
+Packing winograd_packing(int64_t o, int64_t c, int64_t width) {
+  return {"winograd", {o, c, width}};
+}
+
+Packing panel_packing(const tile::PanelSource& s, int64_t offset, int64_t width) {
+  return {"panels",
+          {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride, offset, width}};
+}
+
+ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
+  const auto& p = packing.params;
+  if (packing.kind.empty()) return {constant.dtype(), constant.shape()};
+  if (packing.kind == "winograd") {
+    HEDDLE_CHECK(p.size() == 3 && p[0] * p[1] * 9 == constant.size(), "winograd packing of {}",
+                 to_string(constant.shape()));
+    return {DType::kF32, {tile::panel_count(p[0], p[2]) * tile::kWinogradPoints * p[1] * p[2]}};
+  }
+  const bool rows = packing.kind == "rows";
+  HEDDLE_CHECK((rows || packing.kind == "panels") && p.size() == 10, "packing \"{}\"", packing.kind);
+  const tile::PanelSource source = source_of(p);
+  HEDDLE_CHECK(last_element(source, p[8]) < constant.size(), "packing reads behind {}", to_string(constant.shape()));
+  HEDDLE_CHECK(!rows || p[9] >= source.outer * source.inner, "rows of {} in {}", source.outer * source.inner, p[9]);
+  return {constant.dtype(), {rows ? source.groups * source.n * p[9] : tile::packed_elements(source, p[9])}};
+}
+
+void pack_constant(const Tensor& constant, const Packing& packing, void* to) {
+  const auto& p = packing.params;
+  if (packing.kind.empty()) {
+    if (constant.bytes() > 0) std::memcpy(to, constant.data(), constant.bytes());
+    return;
+  }
+  if (packing.kind == "winograd") return pack_winograd(constant, p, static_cast<float*>(to));
+  by_size(constant.dtype(), [&](auto word) {
+    if (packing.kind == "rows") {
+      pack_rows<decltype(word)>(constant, p[8], source_of(p), p[9], to);
+    } else {
+      pack<decltype(word)>(constant, p[8], source_of(p), p[9], to);
+    }
+  });
+}
+
+Tensor pack_constant(const Tensor& constant, const Packing& packing) {
+  if (packing.kind.empty()) return constant;
+  const ir::TensorType type = packed_type(constant, packing);
+  Tensor result = Tensor::unfilled(type.dtype, type.shape);
+  pack_constant(constant, packing, result.mutable_data());
+  return result;
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "schedule/recurrence/recurrent.h"
+
+namespace heddle::schedule {
+
+// The mapping with the least time for `loops` such recurrences; nullopt where none fits on the chip.
+std::optional<RecurrentMapping> map_recurrence(const RecurrentDesc& desc, int loops, const CudaTarget& target,
+                                               std::string* why);
+
+// The columns of a product as the threads hold them: f32[blocks of a cluster, share of k, sums, threads].
+Tensor pack_shares(const RecurrentDesc& desc, const RecurrentPhase& phase, const RecurrentProduct& product);
+
+}  // namespace heddle::schedule

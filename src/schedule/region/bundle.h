@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "schedule/region/stitch.h"
+
+namespace heddle::schedule {
+
+// Several stitch kernels as one. Side by side (no part reads what another makes) the tasks of the parts follow each
+// other, so that the threads take them without a boundary between; in a row, each part of one task, they run one after
+// the other on one thread, where the order of the program is the barrier.
+struct BundleDesc {
+  struct Part {
+    std::shared_ptr<const StitchDesc> body;
+    std::vector<Operand> operands;
+    Config config;
+    std::vector<uint32_t> from;  // by operand of the part: operand of the bundle
+  };
+  std::vector<Part> parts;
+  bool in_a_row = false;
+};
+
+// Joins the kernels of a stitch group for a CPU: all in a row where each is one task and they are short or there is one
+// thread, else those side by side that wait for equally many kernels before them.
+ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target);
+
+}  // namespace heddle::schedule

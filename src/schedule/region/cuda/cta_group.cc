@@ -1,0 +1,162 @@
+#include "schedule/region/cuda/cta_group.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/divide.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int kMostBlocks = 8;  // of a cluster that every device takes
+constexpr int kClusters = 90;   // the first architecture that has them
+
+// How many blocks run at once in clusters of `blocks`, `each` to a multiprocessor. Clusters of more than two leave some
+// multiprocessors of each group idle: on an H200 30 of four fit and 15 of eight.
+int64_t resident(const CudaTarget& target, int blocks, int64_t each) {
+  const int64_t all = target.sms * each;
+  return blocks <= 2 ? all : std::max<int64_t>(all * 10 / 11, 1);
+}
+
+// Of a block whose threads have `vectors` each.
+int threads_for(int64_t steps) {
+  constexpr int64_t kVectors = 8;  // as many loads in flight as registers hold at little cost
+  const int64_t wanted = std::max(ceil_div(steps, kVectors), std::min<int64_t>(ceil_div(steps, 4), 256));
+  return static_cast<int>(std::clamp<int64_t>(ceil_div(wanted, 32) * 32, 64, 512));
+}
+
+std::optional<CudaGang> cluster_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+                                            int64_t bytes) {
+  constexpr int64_t kMostKept = int64_t{180} << 8;  // elements of a block, on the chip as f32
+  constexpr int64_t kVectors = 16;                  // of a thread, as loads in flight
+  constexpr int64_t kHalf = 100 << 10;              // bytes of a block, where two fit
+  struct Segment {
+    int64_t bytes;
+    double cost;   // of moving a byte in such pieces, as measured on an H200
+    double least;  // multiprocessors with work, of all
+  };
+  constexpr Segment kSegments[] = {{128, 1, 0.45}, {64, 1.1, 0.45}, {32, 1.6, 0.75}};
+  if (target.sm < kClusters) return std::nullopt;
+  std::optional<CudaGang> best;
+  double fewest = 0;
+  for (const Segment& segment : kSegments) {
+    const int64_t wide = segment.bytes / bytes;
+    if (columns % wide != 0) continue;
+    for (int blocks = 1; blocks <= kMostBlocks; blocks *= 2) {
+      const int64_t kept = ceil_div(rows, blocks) * wide, all = columns / wide * others * blocks;
+      if (kept > kMostKept || static_cast<double>(all) < segment.least * target.sms) continue;
+      if (kept < 2048 && blocks > 1) break;
+      const int64_t together = ceil_div(all, resident(target, blocks, 1));
+      const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
+      const double busy = moved / static_cast<double>(all) * static_cast<double>(together);
+      // Blocks that wait for others to end leave multiprocessors idle in the last turn.
+      const int64_t at_once = resident(target, blocks, kept * bytes <= kHalf ? 2 : 1);
+      const double idle =
+          all <= at_once ? 1 : static_cast<double>(ceil_div(all, at_once) * at_once) / static_cast<double>(all);
+      const double us =
+          segment.cost * idle *
+              std::max(moved / (target.model.chip.copy_tbps * 1e6), busy / (target.model.chip.sm_gbps * 1e3)) +
+          (blocks > 1 ? target.model.chip.cluster_barrier_us : 0);
+      if (best && us > 0.97 * fewest) continue;
+      fewest = us;
+      const int64_t threads = ceil_div(kept, kVectors * (16 / bytes)) / 128 * 128;
+      best = CudaGang{blocks, static_cast<int>(std::clamp<int64_t>(threads, 256, 512)), wide,
+                      static_cast<int>(std::clamp<int64_t>(together, 1, 2))};
+    }
+  }
+  return best;
+}
+
+// By a grid that runs at once, a block on each multiprocessor, whose gangs exchange results through memory.
+std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+                                         int vector, int64_t bytes) {
+  constexpr int kThreads = 512;                          // at most 128 registers each: a block is always resident
+  constexpr int64_t kMostColumns = 64;                   // of a block, which reads the parts of all blocks of its gang
+  constexpr int64_t kLeastKept = int64_t{kThreads} * 4;  // elements of a block: fewer are not worth the exchange
+  constexpr int64_t kExchanged = 16;  // bytes of a thread's part of a column, where blocks combine theirs
+  constexpr double kPacket = 16;      // bytes of a part in memory
+  std::optional<CudaGang> best;
+  double fewest = 0;
+  const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
+  for (const auto& [segment, cost] : {std::pair<int64_t, double>{128, 1}, {64, 1.1}, {columns * bytes, 1.6}}) {
+    const int64_t wide = segment / bytes, vectors = wide / vector;
+    if (wide > kMostColumns || columns % wide != 0 || wide % vector != 0 || kThreads % vectors != 0) continue;
+    const int64_t gangs = columns / wide * others, blocks = target.sms / gangs;
+    if (blocks < 2 || vectors == kThreads) continue;
+    // Threads of a warp with the same columns combine theirs first.
+    const int64_t parts = vectors < 32 && 32 % vectors == 0 ? kThreads / 32 * wide : int64_t{kThreads} * vector;
+    const int64_t reserve = std::max<int64_t>(parts, kThreads) * kExchanged + 4096;
+    const int64_t turns = ceil_div(rows, blocks * (kThreads / vectors)), kept = turns * kThreads * vector;
+    if (kept * bytes > target.shared_bytes_per_block - reserve || rows * wide / blocks < kLeastKept) continue;
+    const double us = cost * moved / (target.model.chip.copy_tbps * 1e6) +
+                      static_cast<double>(blocks * wide) * kPacket / target.model.chip.exchange_per_us;
+    if (best && us >= fewest) continue;
+    fewest = us;
+    best = CudaGang{static_cast<int>(blocks), kThreads, wide, 1, true};
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector, double bytes,
+                                      bool again, int least_blocks) {
+  constexpr int64_t kLeastSteps = 256;              // of a block: fewer are not worth the exchange
+  constexpr int64_t kMostKept = int64_t{200} << 8;  // elements of a block in registers or shared memory
+  constexpr double kAgain = 1.5;                    // what does not stay on the chip is read again
+  if (target.sm < kClusters || rows < 1) return std::nullopt;
+  int best = 1;
+  double least = 0;
+  for (int blocks = least_blocks; blocks <= kMostBlocks; blocks *= 2) {
+    const int64_t own = ceil_div(steps, blocks), all = rows * blocks;
+    if (blocks > 1 && (own < kLeastSteps || blocks > target.sms)) break;
+    const bool kept = own * vector <= kMostKept;
+    if (blocks > 1 && !kept) continue;
+    const int64_t words = ceil_div(own, threads_for(own)) * vector;
+    const int64_t registers = std::min<int64_t>(40 + 3 * words / 2, 128) * threads_for(own);
+    const int64_t each =
+        std::max<int64_t>(1, std::min(target.registers_per_sm / registers, 2048 / int64_t{threads_for(own)}));
+    const auto busy = static_cast<double>(ceil_div(all, resident(target, blocks, 1))) / blocks;  // rows of one
+    const auto turns = static_cast<double>(ceil_div(all, resident(target, blocks, each)));
+    double us = std::max(
+        static_cast<double>(rows) * bytes / (target.model.chip.copy_tbps * 1e6),
+        busy * bytes / std::min(target.model.chip.sm_gbps * 1e3, target.model.chip.copy_tbps * 1e6 * 1.3 / target.sms));
+    if (again && !kept) us *= kAgain;
+    us += (turns - 1) * target.model.chip.cluster_turn_us * (blocks > 1);
+    if (blocks > 1) us += 2 * target.model.chip.cluster_barrier_us;
+    if (least == 0 || us < 0.97 * least) {
+      least = us;
+      best = blocks;
+    }
+  }
+  if (best == 1) return std::nullopt;
+  const int threads = threads_for(ceil_div(steps, best));
+  const auto together = ceil_div(rows * best, resident(target, best, 1));
+  return CudaGang{best, threads, 0, static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
+}
+
+std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+                                         int vector, int64_t bytes) {
+  // A cluster first: statistics of 8192x256 took it 10.1 us on an H200, a grid of twice the blocks 10.6.
+  if (const auto cluster = cluster_for_columns(target, rows, columns, others, bytes)) return cluster;
+  return grid_for_columns(target, rows, columns, others, vector, bytes);
+}
+
+std::optional<CudaGang> gang_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+                                      int64_t segment, int vector) {
+  constexpr int64_t kLeastPoints = 512, kMostThreads = 512;  // of a block
+  if (target.sm < kClusters || columns % segment != 0 || segment % vector != 0) return std::nullopt;
+  const int64_t vectors = segment / vector, clusters = columns / segment * others;
+  int blocks = kMostBlocks;
+  const auto points = [&] { return rows * vectors / blocks; };
+  while (blocks > 2 && (clusters * blocks > 2 * target.sms || points() < kLeastPoints)) blocks /= 2;
+  if (points() < kLeastPoints || blocks > target.sms) return std::nullopt;
+  const int64_t whole = std::lcm(vectors, int64_t{32});  // a thread stays with its columns
+  if (whole > kMostThreads) return std::nullopt;
+  const int64_t threads = std::clamp<int64_t>(points() / 4 / whole, 1, kMostThreads / whole) * whole;
+  const int64_t together = ceil_div(clusters * blocks, resident(target, blocks, 1));
+  return CudaGang{blocks, static_cast<int>(threads), segment,
+                  static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,157 @@
+#include <algorithm>
+#include <set>
+
+#include "base/divide.h"
+#include "schedule/region/cuda/kernel.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int64_t kAccessBytes = 16;
+constexpr int kMostLanes = 8;
+
+}  // namespace
+
+int64_t CudaStitchDesc::iterations() const {
+  int64_t n = 1;
+  for (const GridDim& d : grid) n *= ceil_div(pool.indices.extent(d.var), d.block);
+  return n;
+}
+int64_t CudaStitchDesc::extent(VarId v) const {
+  for (const GridDim& d : grid) {
+    if (d.var == v && d.block > 1) return d.block;
+  }
+  return pool.indices.extent(v);
+}
+int64_t CudaStitchDesc::rows(const CudaSpread& s) const {
+  int64_t n = 1;
+  for (size_t k = 0; k < s.lead; ++k) n *= extent(s.loops[k]);
+  return n;
+}
+int64_t CudaStitchDesc::columns(const CudaSpread& s) const {
+  int64_t n = 1;
+  for (size_t k = s.lead; k < s.loops.size(); ++k) {
+    n *= k + 1 == s.loops.size() ? ceil_div(extent(s.loops[k]), s.vector) : extent(s.loops[k]);
+  }
+  return n;
+}
+int64_t CudaStitchDesc::outer_steps(const CudaSpread& s) const {
+  if (!s.by_columns) return ceil_div(rows(s), s.active / s.group);
+  return columns(s) <= s.active ? 1 : ceil_div(columns(s), s.active);
+}
+int64_t CudaStitchDesc::inner_steps(const CudaSpread& s) const {
+  if (!s.by_columns) return ceil_div(columns(s), s.group);
+  return columns(s) <= s.active ? ceil_div(rows(s), s.active / columns(s)) : rows(s);
+}
+
+int64_t CudaStitchDesc::full_steps(const CudaSpread& s) const {
+  if (!s.by_columns) return columns(s) / s.group;
+  return columns(s) <= s.active ? rows(s) / (s.active / columns(s)) : rows(s);
+}
+
+uint64_t start_vars(const std::vector<GridDim>& grid) {
+  uint64_t set = 0;
+  for (const GridDim& d : grid) {
+    if (d.block > 1) set |= uint64_t{1} << d.start;
+  }
+  return set;
+}
+
+namespace {
+
+// What accesses along a lane variable cost per element for one candidate.
+class VectorCost {
+ public:
+  VectorCost(const ExprPool& pool, const std::vector<GridDim>& grid, VarId lane, int64_t lanes)
+      : pool_(pool), lane_(lane), lanes_(lanes) {
+    for (const GridDim& d : grid) {
+      if (d.block > 1) multiples_[d.start] = d.block;
+    }
+    multiples_[lane] = lanes;
+  }
+
+  // In accesses per element. Pieces of a vector that is not aligned touch each line several times.
+  double access(const Index& at) const {
+    const auto stride = lane_stride(at);
+    if (stride == 0) return 1.0 / static_cast<double>(lanes_);
+    if (stride != 1) return 1.0;
+    const int64_t d = pool_.indices.divisor(at, multiples_);
+    const int64_t piece = d == 0 ? lanes_ : std::min(lanes_, d & -d);
+    return (piece == lanes_ ? 1.0 : 1.3) / static_cast<double>(piece);
+  }
+  double guard(const Expr& e) const {
+    const auto stride = lane_stride(e.index);
+    if (lanes_ == 1 || stride == 0) return 0;
+    // Known for each lane where a vector is all there is.
+    if (lanes_ == pool_.indices.extent(lane_) && pool_.vars(e.index) == uint64_t{1} << lane_) return 0;
+    const int64_t d = pool_.indices.divisor(e.index, multiples_);
+    const bool whole = stride == 1 && d % lanes_ == 0 && e.lo % lanes_ == 0 && e.hi % lanes_ == 0;
+    return whole ? 0 : 2.0;  // lane by lane, with branches
+  }
+
+ private:
+  std::optional<int64_t> lane_stride(const Index& at) const {
+    int64_t stride = 0;
+    for (const auto& [id, c] : at.terms) {
+      const Atom& atom = pool_.indices.atom(id);
+      if (atom.kind == Atom::Kind::kVar) {
+        if (atom.id == lane_) stride += c;
+        continue;
+      }
+      if ((pool_.vars(Index{0, {{id, 1}}}) >> lane_ & 1) == 0) continue;
+      const bool whole = (atom.kind == Atom::Kind::kDiv || atom.kind == Atom::Kind::kMod) && atom.a % lanes_ == 0;
+      if (!whole || lane_stride(atom.arg) != 1 || pool_.indices.divisor(atom.arg, multiples_) % lanes_ != 0) {
+        return std::nullopt;
+      }
+      if (atom.kind == Atom::Kind::kMod) stride += c;
+    }
+    return stride;
+  }
+
+  const ExprPool& pool_;
+  VarId lane_;
+  int64_t lanes_;
+  std::map<VarId, int64_t> multiples_;
+};
+
+}  // namespace
+
+int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, VarId lane, int64_t extent,
+                  const std::vector<ExprId>& values, const std::vector<Store>& stores, uint32_t scratch) {
+  std::vector<ExprId> roots = values;
+  for (const Store& s : stores) roots.push_back(s.value);
+  size_t widest = 1;
+  const auto touches = [&](const Index& at) { return (pool.vars(at) >> lane & 1) != 0; };
+  visit_exprs(pool, roots, [&](ExprId e) {
+    const Expr& expr = pool[e];
+    // What jumps along the lanes is loaded lane by lane in any case.
+    const bool operand = expr.kind == Expr::Kind::kLoad && expr.id < scratch;
+    const bool beside = operand && stride_along(pool, expr.index, lane).value_or(1) <= 1;
+    if (beside && touches(expr.index)) widest = std::max(widest, size_of(expr.dtype));
+    if (expr.kind == Expr::Kind::kOp && expr.dtype == DType::kF64) widest = std::max(widest, size_of(expr.dtype));
+  });
+  for (const Store& s : stores) {
+    if (s.buffer < scratch && touches(s.at)) widest = std::max(widest, size_of(s.dtype));
+  }
+  int best = 1;
+  double least = 0;
+  for (int64_t lanes = 1; lanes <= std::min<int64_t>(kMostLanes, kAccessBytes / static_cast<int64_t>(widest));
+       lanes *= 2) {
+    if (extent % lanes != 0) break;
+    const VectorCost cost(pool, grid, lane, lanes);
+    double total = 0;
+    visit_exprs(pool, roots, [&](ExprId e) {
+      const Expr& expr = pool[e];
+      if (expr.kind == Expr::Kind::kLoad) total += cost.access(expr.index);
+      if (expr.kind == Expr::Kind::kGuard) total += cost.guard(expr);
+    });
+    for (const Store& s : stores) total += 1.5 * cost.access(s.at);
+    if (lanes == 1 || total < 0.9 * least) {
+      best = static_cast<int>(lanes);
+      least = total;
+    }
+  }
+  return best;
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/region/probe.h"
+
+namespace heddle::schedule {
+
+// A group as a graph of its own, which the scheduler may rewrite. Inputs are parameters, except constants with one
+// value throughout, which become literals in the text.
+struct LocalGraph {
+  ir::Graph graph;
+  std::map<ir::ValueId, ir::ValueId> outer;  // parameters and outputs: the value of the whole graph
+  std::set<ir::ValueId> forced;              // to be handed over through a workspace
+  std::set<ir::ValueId> whole;               // reductions that are not to be split (further)
+  std::set<ir::ValueId> folded;              // reductions whose rows are joined already
+  std::map<ir::ValueId, size_t> part_dim;    // of a reduction in parts: the dimension that counts them
+  // Forced values of which the first is made of the second, and that one kernel makes together.
+  std::set<std::pair<ir::ValueId, ir::ValueId>> paired;
+};
+
+// Copies a graph; its user replaces nodes on the way by what it emits into `to`.
+class GraphCopier {
+ public:
+  explicit GraphCopier(LocalGraph& local);
+
+  LocalGraph to;
+  std::map<ir::ValueId, ir::ValueId> map;
+
+  void node(const ir::Node& node);
+  void finish(const LocalGraph& from);
+
+ private:
+  const ir::Graph& from_;
+};
+
+LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
+
+// What the roots of kernels depend on, down to the leaves; remembered until clear().
+class Sources {
+ public:
+  Sources(const LocalGraph& local, std::function<bool(ir::ValueId)> is_leaf)
+      : local_(local), is_leaf_(std::move(is_leaf)) {}
+
+  // The values of more than one element that a root depends on.
+  const std::set<ir::ValueId>& of(ir::ValueId root);
+  // Whether `other` and a root read a common value, so that one kernel reads it once, or one is made of the other.
+  bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other);
+  void clear() { known_.clear(); }
+
+ private:
+  const LocalGraph& local_;
+  std::function<bool(ir::ValueId)> is_leaf_;
+  std::map<ir::ValueId, std::set<ir::ValueId>> known_;
+};
+
+// Where the result of `value` is handed on most cheaply: the last values with its element count that elementwise and
+// reshape nodes make of it, before a broadcast or another reduction reads them. Empty when a root is among them.
+std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users,
+                               ir::ValueId value, const std::set<ir::ValueId>& roots);
+
+// Results of reductions that something in the graph reads.
+std::vector<ir::ValueId> read_reductions(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users);
+
+// Replaces a reduction by a reduction in about `parts` independent parts, forced into a workspace, and one over them.
+void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
+
+// Replaces a reduction down columns by one that reads `rows` rows as one row, forced into a workspace, and one over
+// these parts of it. The reduced dimensions are neighbours. Does nothing but remember it where they are not.
+void fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
+
+// Replaces a reduction of leading dimensions by one over every `parts`-th row from each of the first
+// `parts`, forced into a workspace, and one over those: whoever makes the parts side by side reads neighbouring rows.
+// Returns the partial result; `moved` says where the other values are now.
+ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, std::map<ir::ValueId, ir::ValueId>& moved);
+
+// What a kernel computes in a few words, without names of the model.
+std::string title_of(const ir::Graph& graph, const Probe& probe, const std::function<bool(ir::ValueId)>& is_leaf);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,208 @@
+#include "schedule/region/separate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/divide.h"
+#include "schedule/expr/expr.h"
+
+namespace heddle::schedule {
+namespace {
+
+using ir::Op;
+
+constexpr double kTaskSeconds = 15e-6;                     // work per task that hides the cost of handing it out
+constexpr double kSelectCycles = 3;                        // per element that a selection looks at
+constexpr int64_t kMaxSelected = 1 << 20;                  // the kept candidates of a thread lie in its scratch
+constexpr int64_t kWidestAccess = 16;                      // bytes
+constexpr int64_t kMaxPositions = (int64_t{1} << 32) - 1;  // a position shares 64 bits with a key
+
+int64_t product(const Shape& shape, size_t first, size_t last) {
+  int64_t n = 1;
+  for (size_t i = first; i < last; ++i) n *= shape[i];
+  return n;
+}
+
+double bytes_of(const ir::TensorType& type) {
+  return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
+}
+
+}  // namespace
+
+int64_t SeparateDesc::parts() const {
+  switch (op) {
+    case Op::kScatterElements:
+      return dim == 0 ? 1 : data[0];
+    case Op::kScatterNd:
+      return product(data, static_cast<size_t>(indices.back()), data.size());
+    default:
+      return element_count(data) / data[static_cast<size_t>(dim)];
+  }
+}
+
+std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target) {
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (ir::ValueId v : *values) {
+      if (element_count(graph.shape(v)) == 0) return "an operand is empty";
+    }
+  }
+  const DType dtype = graph.dtype(node.inputs[0]);
+  const bool whole = is_float(dtype) ? size_of(dtype) >= 2 : bits_of(dtype) >= 8 || dtype == DType::kBool;
+  if (node.op == Op::kTopK) {
+    if (!whole) return fmt::format("selections compare whole bytes, not {}", to_string(dtype));
+    if (target.kind == TargetKind::kCpu && node.attrs.integer("k") > kMaxSelected) {
+      return fmt::format("more than {} elements are selected", kMaxSelected);
+    }
+    if (graph.shape(node.inputs[0])[static_cast<size_t>(node.attrs.integer("dim"))] > kMaxPositions) {
+      return fmt::format("there are more than {} elements to select from", kMaxPositions);
+    }
+    return "";
+  }
+  if (graph.shape(node.inputs[0]).empty()) return "a scalar has nowhere to scatter to";
+  if (!whole && node.attrs.text("reduction") != "none") {
+    return fmt::format("scatters combine whole bytes, not {}", to_string(dtype));
+  }
+  return "";
+}
+
+namespace {
+
+void map_to_cpu(Config& config, int64_t parts, double seconds, const CpuTarget& cpu) {
+  int64_t tasks = 1;
+  if (cpu.threads > 1 && seconds > 4e-6 * cpu.barrier_us) {
+    tasks = std::clamp<int64_t>(static_cast<int64_t>(seconds / kTaskSeconds) + 1, cpu.threads, 16 * cpu.threads);
+  }
+  config.tasks = std::min(parts, tasks);
+  config.lanes = cpu.lanes_f32();
+}
+
+constexpr int64_t kFewUpdates = 64;  // of a column: looking at them takes less time than copying
+
+// Threads that share a column: as many as copy at full speed, or fewer where each of them looks at many indices.
+void map_elements_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarget& cuda) {
+  constexpr int64_t kCopying = 1024, kLooking = 32;  // threads of a multiprocessor
+  const SeparateDesc::Columns columns = desc.columns();
+  const bool few = columns.updates <= kFewUpdates;
+  const int64_t wanted = cuda.sms * (few ? kCopying : kLooking), number = columns.outer * columns.inner;
+  config.splits = 1;
+  while (config.splits < columns.rows && config.splits * number < wanted) config.splits *= 2;
+  config.tile_m = few ? 256 : 64;
+  config.tasks = ceil_div(number * config.splits, config.tile_m);
+}
+
+// Rows and columns of a warp, micro_m and micro_n: all warps look at all updates.
+void map_slices_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarget& cuda) {
+  constexpr int64_t kThreads = 256, kWarps = kThreads / 32, kCopying = 32, kLooking = 8;  // warps of a multiprocessor
+  constexpr int64_t kMostColumns = 128;
+  const SeparateDesc::Columns columns = desc.columns();
+  config.micro_n = std::min(columns.inner, kMostColumns);
+  const int64_t chunks = ceil_div(columns.inner, config.micro_n);
+  const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates ? kCopying : kLooking);
+  config.micro_m = ceil_div(columns.rows, std::clamp<int64_t>(wanted / chunks, 1, columns.rows));
+  config.tile_m = kThreads;
+  config.tasks = ceil_div(ceil_div(columns.rows, config.micro_m) * chunks, kWarps);
+}
+
+// A block has a column.
+void map_selection_to_cuda(Config& config, const SeparateDesc& desc) {
+  const int64_t n = desc.data[static_cast<size_t>(desc.dim)];
+  config.tile_m = n <= 64 ? 32 : n <= 512 ? 128 : n <= 2048 ? 512 : 1024;
+  config.tasks = desc.parts();
+}
+
+}  // namespace
+
+SeparateDesc::Columns SeparateDesc::columns() const {
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  if (op == Op::kScatterNd) {
+    const auto depth = static_cast<size_t>(indices.back());
+    const int64_t inner = product(data, depth, data.size());
+    int64_t together = 1;
+    while (reduction == "none" && inner % (2 * together) == 0 && 2 * together * bytes <= kWidestAccess) together *= 2;
+    return {1, product(data, 0, depth), inner / together, element_count(indices) / indices.back(), together * bytes};
+  }
+  const auto d = static_cast<size_t>(dim);
+  const int64_t updates = op == Op::kTopK ? 0 : indices[d];
+  return {product(data, 0, d), data[d], product(data, d + 1, data.size()), updates, bytes};
+}
+
+namespace {
+
+// Its operands are the node's inputs and outputs in order, without bindings.
+ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Target& target) {
+  auto desc = std::make_shared<SeparateDesc>();
+  desc->op = node.op;
+  desc->dtype = graph.dtype(node.inputs[0]);
+  desc->data = graph.shape(node.inputs[0]);
+  ScheduledKernel kernel;
+  const bool cuda = target.kind == TargetKind::kCuda;
+  const double bandwidth = cuda ? target.cuda.model.chip.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
+  double seconds = 0;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    const bool input = values == &node.inputs;
+    for (ir::ValueId v : *values) {
+      const ir::TensorType& type = graph.type(v);
+      kernel.desc.operands.push_back(
+          {input ? Operand::Role::kInput : Operand::Role::kOutput, type.dtype, type.shape, {}});
+      seconds += bytes_of(type) / bandwidth;
+    }
+  }
+  kernel.floor_seconds = seconds;
+  std::string what;
+  if (node.op == Op::kTopK) {
+    desc->index_dtype = DType::kI64;
+    desc->dim = node.attrs.integer("dim");
+    desc->k = node.attrs.integer("k");
+    desc->largest = node.attrs.flag("largest");
+    seconds += kSelectCycles * static_cast<double>(element_count(desc->data)) / (target.cpu.ghz * 1e9);
+    what = fmt::format("the {} {} of {}", desc->k, desc->largest ? "largest" : "smallest",
+                       desc->data[static_cast<size_t>(desc->dim)]);
+  } else {
+    desc->index_dtype = graph.dtype(node.inputs[1]);
+    desc->indices = graph.shape(node.inputs[1]);
+    desc->reduction = node.attrs.text("reduction");
+    if (node.op == Op::kScatterElements) desc->dim = node.attrs.integer("dim");
+    what = fmt::format("{} updates", element_count(graph.shape(node.inputs[2])));
+    if (desc->reduction != "none") what += ", " + desc->reduction;
+  }
+  const int64_t parts = desc->parts();
+  if (!cuda) {
+    map_to_cpu(kernel.config, parts, seconds, target.cpu);
+  } else if (node.op == Op::kTopK) {
+    map_selection_to_cuda(kernel.config, *desc);
+  } else if (node.op == Op::kScatterElements) {
+    map_elements_to_cuda(kernel.config, *desc, target.cuda);
+  } else {
+    map_slices_to_cuda(kernel.config, *desc, target.cuda);
+  }
+  kernel.config.algorithm = std::string(ir::to_string(node.op));
+  kernel.config.reason =
+      cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, kernel.config.tile_m)
+           : fmt::format("{}, {} independent parts", what, parts);
+  kernel.label = fmt::format("{} {} {}", ir::to_string(node.op), ir::to_string(graph.type(node.inputs[0])), what);
+  kernel.desc.body = std::shared_ptr<const SeparateDesc>(std::move(desc));
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<ScheduledKernel> separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
+                                               const std::function<bool(ir::ValueId)>& is_leaf,
+                                               const std::function<void(ir::ValueId, const std::string&)>& make_first,
+                                               const std::function<Binding(ir::ValueId)>& binding) {
+  bool ready = true;
+  for (ir::ValueId v : node.inputs) {
+    if (is_leaf(v)) continue;
+    ready = false;
+    make_first(v, fmt::format("{} reads it at positions that only its kernel knows", ir::to_string(node.op)));
+  }
+  if (!ready) return std::nullopt;
+  ScheduledKernel kernel = kernel_of(graph, node, target);
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (ir::ValueId v : *values) kernel.bindings.push_back(binding(v));
+  }
+  return kernel;
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,116 @@
+#include "schedule/region/statistics.h"
+
+#include <algorithm>
+
+#include "ir/builder.h"
+
+namespace heddle::schedule {
+
+using ir::Op;
+using ir::ValueId;
+
+namespace {
+
+bool is_column_sum(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != Op::kReduce || node.attrs.text("kind") != "sum") return false;
+  const auto& dims = node.attrs.ints("dims");
+  const DType dtype = graph.dtype(node.inputs[0]);
+  if (dims.empty() || dims.size() >= graph.shape(node.inputs[0]).size()) return false;
+  for (size_t k = 0; k < dims.size(); ++k) {
+    if (dims[k] != static_cast<int64_t>(k)) return false;
+  }
+  return dtype == DType::kF32 || dtype == DType::kF64;
+}
+
+// What a value that is the same for all rows is spread from: a tensor over the kept dimensions.
+std::optional<ValueId> shared_by_rows(const ir::Graph& graph, ValueId v, size_t reduced) {
+  const Shape& shape = graph.shape(v);
+  const ir::Node& node = graph.producer(v);
+  if (node.op != Op::kBroadcast) return std::nullopt;
+  const auto& dims = node.attrs.ints("dims");
+  const Shape& from = graph.shape(node.inputs[0]);
+  int64_t kept = 1;
+  for (size_t k = reduced; k < shape.size(); ++k) kept *= shape[k];
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (static_cast<size_t>(dims[i]) < reduced && from[i] != 1) return std::nullopt;
+  }
+  if (element_count(from) != kept) return std::nullopt;
+  return node.inputs[0];
+}
+
+}  // namespace
+
+std::optional<Deviation> find_deviation(const ir::Graph& graph, ir::NodeId id) {
+  const ir::Node& node = graph.node(id);
+  if (!is_column_sum(graph, node)) return std::nullopt;
+  const ir::Node& square = graph.producer(node.inputs[0]);
+  if (square.op != Op::kMul || square.inputs[0] != square.inputs[1]) return std::nullopt;
+  const ir::Node& centred = graph.producer(square.inputs[0]);
+  if (centred.op != Op::kSub) return std::nullopt;
+  const size_t reduced = node.attrs.ints("dims").size();
+  const auto centre = shared_by_rows(graph, centred.inputs[1], reduced);
+  if (!centre) return std::nullopt;
+  Deviation d{node.outputs[0], centred.inputs[0], *centre, 0, 1, reduced};
+  const Shape& shape = graph.shape(d.x);
+  for (size_t k = 0; k < reduced; ++k) d.rows *= shape[k];
+  for (const ir::Node& other : graph.nodes()) {
+    if (is_column_sum(graph, other) && other.inputs[0] == d.x && other.attrs.ints("dims") == node.attrs.ints("dims")) {
+      d.sum = other.outputs[0];
+      return d;
+    }
+  }
+  return std::nullopt;
+}
+
+void split_deviation(LocalGraph& local, const Deviation& d, int64_t parts) {
+  GraphCopier copier(local);
+  ir::Builder b(copier.to.graph);
+  const Shape shape = local.graph.shape(d.x);
+  const int64_t length = d.rows / parts;
+  const Shape kept(shape.begin() + static_cast<ptrdiff_t>(d.reduced), shape.end());
+  Shape cut = {parts, length}, partial = {parts};
+  cut.insert(cut.end(), kept.begin(), kept.end());
+  partial.insert(partial.end(), kept.begin(), kept.end());
+  const auto spread = [&](ValueId v, const Shape& to, int64_t skipped) {
+    ir::Ints dims;
+    for (int64_t k = 0; k < static_cast<int64_t>(to.size()); ++k) {
+      if (k != skipped) dims.push_back(k);
+    }
+    return b.emit(Op::kBroadcast, {v}, {{"shape", to}, {"dims", dims}});
+  };
+  const auto total = [&](ValueId v) {
+    const ValueId sum = b.reduce("sum", v, {0}, false);
+    copier.to.whole.insert(sum);
+    return sum;
+  };
+  ValueId rows = 0, sums = 0;
+  for (const ir::Node& node : local.graph.nodes()) {
+    const ValueId made = node.outputs.empty() ? 0 : node.outputs[0];
+    const bool is_sum = node.outputs.size() == 1 && made == d.sum;
+    if (is_sum) {
+      rows = b.reshape(copier.map.at(d.x), cut);
+      sums = b.reduce("sum", rows, {1}, false);
+      copier.to.forced.insert(sums);
+      copier.to.whole.insert(sums);
+      copier.map[made] = total(sums);
+    } else if (node.outputs.size() == 1 && made == d.value) {
+      // Around the mean of its own rows a part loses no digits; what the means lack is added part by part.
+      const ValueId mean = b.binary(Op::kMul, sums, 1.0 / static_cast<double>(length));
+      const ValueId own = b.sub(rows, spread(mean, cut, 1));
+      const ValueId squares = b.reduce("sum", b.mul(own, own), {1}, false);
+      copier.to.forced.insert(squares);
+      copier.to.whole.insert(squares);
+      copier.to.paired.insert({squares, sums});
+      const ValueId centre = b.reshape(copier.map.at(d.centre), kept);
+      const ValueId off = b.sub(mean, spread(centre, partial, 0));
+      const ValueId lacks = b.binary(Op::kMul, b.mul(off, off), static_cast<double>(length));
+      copier.map[made] = total(b.add(squares, lacks));
+    } else {
+      copier.node(node);
+    }
+  }
+  copier.finish(local);
+  local = std::move(copier.to);
+}
+
+}  // namespace heddle::schedule

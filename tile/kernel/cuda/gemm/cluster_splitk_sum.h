@@ -1,0 +1,111 @@
+// What kernels share whose clusters divide the k of a tile of D: which part a block has, and how it adds up and
+// finishes the rows that are its own.
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/fragments_to_rows.h"
+#include "tile/kernel/cuda/row.h"
+
+namespace heddle::tile::cuda {
+
+// What a block multiplies: k-tiles k, k + step... m: the first row of A; row: the same among those of its class.
+struct PartsUnit {
+  int32_t m, n, batch, split, k, step, count;  // k, step and count in k-tiles
+  int32_t row, number;                         // number: of the class
+};
+
+// Of Config: kTileM, kTileN, kParts, kStore; of Traits: kClasses, rows of A that are so many apart make a tile. InTurn:
+// k-tiles are dealt one by one, so that all blocks read what lies side by side in memory at the same time; else each
+// has a run of them.
+template <typename Config, typename Traits, bool InTurn>
+__device__ inline PartsUnit parts_unit(const GemmPartsArgs& args, int32_t rank) {
+  PartsUnit unit;
+  constexpr int kClasses = Traits::kClasses;
+  const auto tile = static_cast<int32_t>(blockIdx.x / Config::kParts);
+  unit.number = tile % kClasses;
+  unit.row = tile / kClasses * Config::kTileM;
+  unit.m = unit.row * kClasses + unit.number;
+  unit.n = static_cast<int32_t>(blockIdx.y) * Config::kTileN;
+  unit.batch = static_cast<int32_t>(blockIdx.z);
+  unit.split = 0;
+  if constexpr (Config::kStore == GemmStore::kPartial) {
+    unit.batch = static_cast<int32_t>(blockIdx.z / static_cast<uint32_t>(args.splits));
+    unit.split = static_cast<int32_t>(blockIdx.z) - unit.batch * args.splits;
+  }
+  const int32_t part = unit.split * Config::kParts + rank;
+  if constexpr (InTurn) {
+    unit.k = part;
+    unit.step = Config::kStore == GemmStore::kPartial ? args.splits * Config::kParts : Config::kParts;
+  } else {
+    unit.k = part * args.k_each + (part < args.k_more ? part : args.k_more);
+    unit.step = 1;
+  }
+  unit.count = args.k_each + (part < args.k_more ? 1 : 0);
+  return unit;
+}
+
+// What all_here waits for: the other blocks' parts of this block's rows.
+template <typename Config, typename Traits>
+inline constexpr int parts_bytes = (Config::kParts - 1) * Traits::kSlice * 4;
+
+// Hands the sums of the others' rows to their blocks, and waits for those of this block's rows: slice p of `sums` is of
+// block p's rows, slice p of `received` comes from block p. All threads, when they have laid down their sums; the
+// cluster's barrier is open for begun_wait(), and again afterwards.
+template <typename Config, typename Traits>
+__device__ inline void parts_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
+                                      sm90::Barrier& all_here, int32_t rank) {
+  sm90::fence_async_shared();
+  sm90::begun_wait();  // the others have begun
+  __syncthreads();
+  const auto other = static_cast<int32_t>(threadIdx.x);
+  if (other < Config::kParts && other != rank) {
+    sm90::copy_to_block(received + rank * Traits::kSlice, sums + other * Traits::kSlice, Traits::kSlice * 4, all_here,
+                        other);
+  }
+  __syncwarp();
+  all_here.wait(0);
+  sm90::begun_arrive();
+}
+
+// Adds up the rows of this block in order, and finishes them. `from`: [addend][row of the slice][column], but of the
+// addend number `rank` it is `own`. Of Traits: Acc, kRows and kColumns of a tile in D, kSliceRows of a block, kPitch,
+// kSlice = kSliceRows * kPitch, kAddends, kFinishers threads, kNeighbours that an epilogue gets, kClasses.
+template <typename Config, typename Traits, typename Epilogue>
+__device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& epilogue,
+                                    const typename Traits::Acc* from, const typename Traits::Acc* own,
+                                    const PartsUnit& unit, int32_t rank) {
+  using Acc = typename Traits::Acc;
+  constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4;
+  constexpr int kAcross = (Traits::kColumns + W - 1) / W, kCount = Traits::kSliceRows * kAcross;
+  constexpr int kRowStep = Config::kSwapped ? 1 : Traits::kClasses;
+  constexpr int kColumnStep = Config::kSwapped ? Traits::kClasses : 1;
+  static_assert(kColumnStep == 1 || W == 1);
+  const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first * kRowStep;
+  const int32_t col0 = Config::kSwapped ? unit.m : unit.n, columns = Config::kSwapped ? args.m : args.n;
+  int32_t rows = ((Config::kSwapped ? args.n : args.m) - row0 + kRowStep - 1) / kRowStep;  // of the slice, inside of D
+  if (rows > Traits::kRows - first) rows = Traits::kRows - first;
+#pragma unroll 2
+  for (uint32_t i = threadIdx.x; i < kCount; i += Traits::kFinishers) {
+    const auto r = static_cast<int>(i / kAcross), c = static_cast<int>(i % kAcross) * W;
+    const int row = row0 + r * kRowStep, col = col0 + c * kColumnStep;
+    if (r >= rows || col >= columns) continue;
+    Acc v[W] = {};
+#pragma unroll
+    for (int part = 0; part < Traits::kAddends; ++part) {
+      Acc x[W];
+      load_row<kWide>(x, (part == rank ? own : from + part * Traits::kSlice) + r * Traits::kPitch + c, W);
+#pragma unroll
+      for (int j = 0; j < W; ++j) v[j] += x[j];
+    }
+    const int n = columns - col < W ? columns - col : W;
+    if constexpr (Config::kStore == GemmStore::kPartial) {
+      Acc* to = static_cast<Acc*>(args.partial) + unit.split * args.p_split + unit.batch * args.p_batch;
+      store_row<kWide>(to + row * args.p_row + col, v, n);
+    } else {
+      epilogue(v, unit.batch, row, col, n);
+    }
+  }
+}
+
+}  // namespace heddle::tile::cuda

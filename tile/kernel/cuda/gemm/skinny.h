@@ -1,0 +1,242 @@
+// D = epilogue(A B) where D has few rows (or few columns): every element of the wide operand is read once, straight
+// from memory into registers, and multiplied by all of the few; memory is the limit, not arithmetic. Parts of k go to
+// lanes or warps, and over blocks with GemmStore::kPartial; sums are always added in the same order.
+//
+//   struct Config {
+//     using In = float;                     // float, double, int32_t, int64_t: operands become it, sums have it
+//     static constexpr int kFew = 4;        // at least the rows of the few operand; a power of two, at most 16
+//     static constexpr int kWarps = 8;
+//     static constexpr int kRows = 4;       // wide rows of a warp at a time, where memory lies along k
+//     static constexpr bool kSwapped = false;   // the wide rows are rows of D, else columns
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
+//   };
+//
+// Operands are those of tile/kernel/cuda/gemm/sm80.h with a view; the epilogue and GemmArgs, too, where m counts the
+// few and n the wide rows, tiles_m is 1, and FewTraits says how large a tile is along n and k.
+#pragma once
+
+#include "tile/arch/sm80/stream.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/fragments_to_rows.h"
+#include "tile/kernel/cuda/operand/load.h"
+
+namespace heddle::tile::cuda {
+
+template <typename Config, typename Few, typename Wide>
+struct FewTraits {
+  using In = typename Config::In;
+  using Chain = typename OperandTraits<Wide, In>::Chain;
+  static constexpr int kMost = 16 / sizeof(typename Wide::Element);
+  static constexpr int kWidthRow = known_vector_length<0, Chain>(kMost), kWidthK = known_vector_length<1, Chain>(kMost);
+  static constexpr bool kAlongK = kWidthK >= kWidthRow;
+  static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow;  // elements of a piece
+  static constexpr int kThreads = 32 * Config::kWarps, kUnrolled = 8;
+  // Along k: a warp has kRows rows, a tile of k is one piece of every lane. Along rows: a lane has a piece of rows, a
+  // warp every kWarps-th k.
+  static constexpr int kTileN = kAlongK ? Config::kWarps * Config::kRows : 32 * kWidth;
+  static constexpr int kTileK = kAlongK ? 32 * kWidth : Config::kWarps * kUnrolled;
+  static constexpr int kSharedBytes = kAlongK ? 0 : Config::kWarps * kTileN * static_cast<int>(sizeof(In));
+};
+
+// One operand's elements as the type in which they are multiplied.
+template <typename Operand, typename In>
+class ElementReader {
+ public:
+  using Traits = OperandTraits<Operand, In>;
+  using Chain = typename Traits::Chain;
+  using Element = typename Operand::Element;
+
+  __device__ ElementReader(const Operand& operand, int batch)
+      : operand_(operand), view_(operand.view(batch)), batch_(batch) {}
+  __device__ Coordinate<Chain> at(int row, int k) const { return view_.at(row, k); }
+
+  // Element (row, k) and its W - 1 neighbours along k (or along rows); what has no element is 0.
+  template <int W, bool Rows>
+  __device__ void read(In (&v)[W], const Coordinate<Chain>& at) const {
+    constexpr int kKnown = known_vector_length < Rows ? 0 : 1, Chain > (W);
+    constexpr bool kWhole = kKnown >= W && W * sizeof(Element) <= 16;
+    if constexpr (kWhole || W == 1) {
+      Piece<Element, W> piece{};
+      const bool valid = at.is_valid();
+      const auto* from = reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset());
+      if constexpr (is_stream<Operand> && sizeof(piece) == 16) {
+        if (valid) piece = sm80::load_stream(from);
+      } else {
+        if (valid) piece = *from;
+      }
+      convert_piece(v, piece, valid, at.template index<0>(), at.template index<1>());
+    } else {
+      Coordinate<Chain> one = at;
+#pragma unroll
+      for (int i = 0; i < W; ++i) {
+        In x[1];
+        read<1, Rows>(x, one);
+        v[i] = x[0];
+        one.move(fixed < Rows ? 1 : 0 > (), fixed < Rows ? 0 : 1 > ());
+      }
+    }
+  }
+
+ private:
+  template <int W>
+  __device__ void convert_piece(In (&v)[W], const Piece<Element, W>& piece, bool valid, int row, int k) const {
+    using Value = between_t<Element, In>;
+    Value value[W];
+#pragma unroll
+    for (int i = 0; i < W; ++i) value[i] = convert<Value>(piece.x[i]);
+    if constexpr (HasPrologue<Operand>) {
+      if (valid) operand_.apply(value, batch_, row, k);
+    }
+#pragma unroll
+    for (int i = 0; i < W; ++i) v[i] = convert<In>(value[i]);
+  }
+
+  const Operand& operand_;
+  TensorView<const Element, Chain> view_;
+  int batch_;
+};
+
+// The sum over the lanes of a warp, in every lane, in the same order everywhere.
+template <typename T>
+__device__ inline T sum_of_lanes(T x) {
+#pragma unroll
+  for (int distance = 16; distance > 0; distance /= 2) x += __shfl_xor_sync(0xffffffffu, x, distance);
+  return x;
+}
+
+// Hands sums on: v[0..n) are neighbours of a row of D, or of the partial sums.
+template <typename Config, typename T, int W, typename Epilogue>
+__device__ inline void finish_few(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&v)[W],
+                                  int row, int col, int n) {
+  if constexpr (Config::kStore == GemmStore::kPartial) {
+    T* to = static_cast<T*>(args.partial) + unit.batch * args.p_batch + unit.split * args.p_split;
+    store_row<1>(to + row * args.p_row + col, v, n);
+  } else {
+    epilogue(v, unit.batch, row, col, n);
+  }
+}
+
+// Memory along k: lanes side by side along k, kRows wide rows of a warp at a time.
+template <typename Config, typename Few, typename Wide, typename Epilogue>
+__device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
+                                   const Epilogue& epilogue) {
+  using Traits = FewTraits<Config, Few, Wide>;
+  using In = typename Config::In;
+  constexpr int W = Traits::kWidth, kFew = Config::kFew, kRows = Config::kRows;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int first = unit.n + static_cast<int>(threadIdx.x) / 32 * kRows;
+  const ElementReader<Few, In> a(few, unit.batch);
+  const ElementReader<Wide, In> b(wide, unit.batch);
+
+  In sums[kFew][kRows] = {};
+  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // what is under way at once: all of the bandwidth needs 64 KiB
+#pragma unroll kUnrolled
+  for (int32_t tile = unit.k.first; tile < unit.k.last; ++tile) {
+    const int k = tile * Traits::kTileK + lane * W;
+    In x[kRows][W];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) b.template read<W, false>(x[r], b.at(first + r, k));
+#pragma unroll
+    for (int m = 0; m < kFew; ++m) {
+      In y[W];
+      a.template read<W, false>(y, a.at(m, k));
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+        for (int i = 0; i < W; ++i) sums[m][r] += x[r][i] * y[i];
+      }
+    }
+  }
+
+#pragma unroll
+  for (int m = 0; m < kFew; ++m) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) sums[m][r] = sum_of_lanes(sums[m][r]);
+  }
+  if constexpr (Config::kSwapped) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      In v[kFew];
+#pragma unroll
+      for (int m = 0; m < kFew; ++m) v[m] = sums[m][r];
+      if (lane == r && first + r < args.n) finish_few<Config>(args, unit, epilogue, v, first + r, 0, args.m);
+    }
+  } else {
+    const int n = args.n - first < kRows ? args.n - first : kRows;
+#pragma unroll
+    for (int m = 0; m < kFew; ++m) {
+      if (lane == m && m < args.m && n > 0) finish_few<Config>(args, unit, epilogue, sums[m], m, first, n);
+    }
+  }
+}
+
+// Memory along rows: lanes side by side along the wide rows, warps take turns along k.
+template <typename Config, typename Few, typename Wide, typename Epilogue>
+__device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
+                                      const Epilogue& epilogue) {
+  using Traits = FewTraits<Config, Few, Wide>;
+  using In = typename Config::In;
+  constexpr int W = Traits::kWidth, kFew = Config::kFew, kWarps = Config::kWarps;
+  extern __shared__ __align__(16) uint8_t raw_shared[];
+  In* shared = reinterpret_cast<In*>(raw_shared);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const ElementReader<Few, In> a(few, unit.batch);
+  const ElementReader<Wide, In> b(wide, unit.batch);
+
+  In sums[kFew][W] = {};
+  auto at_b = b.at(unit.n + lane * W, unit.k.first * Traits::kTileK + warp);
+#pragma unroll 4
+  for (int k = unit.k.first * Traits::kTileK + warp; k < unit.k.last * Traits::kTileK; k += kWarps) {
+    In x[W];
+    b.template read<W, true>(x, at_b);
+    at_b.move(fixed<0>(), fixed<kWarps>());
+#pragma unroll
+    for (int m = 0; m < kFew; ++m) {
+      In y[1];
+      a.template read<1, false>(y, a.at(m, k));
+#pragma unroll
+      for (int i = 0; i < W; ++i) sums[m][i] += x[i] * y[0];
+    }
+  }
+
+  // The warps' sums, added in order; a thread then has the few sums of one wide row.
+  In total[kFew];
+  const int mine = static_cast<int>(threadIdx.x);
+#pragma unroll
+  for (int m = 0; m < kFew; ++m) {
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < W; ++i) shared[warp * Traits::kTileN + lane * W + i] = sums[m][i];
+    __syncthreads();
+    total[m] = 0;
+    if (mine < Traits::kTileN) {
+#pragma unroll
+      for (int w = 0; w < kWarps; ++w) total[m] += shared[w * Traits::kTileN + mine];
+    }
+  }
+  if (mine >= Traits::kTileN || unit.n + mine >= args.n) return;
+  if constexpr (Config::kSwapped) {
+    finish_few<Config>(args, unit, epilogue, total, unit.n + mine, 0, args.m);
+  } else {
+#pragma unroll
+    for (int m = 0; m < kFew; ++m) {
+      In v[1] = {total[m]};
+      if (m < args.m) finish_few<Config>(args, unit, epilogue, v, m, unit.n + mine, 1);
+    }
+  }
+}
+
+// The kernel. Launched with FewTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
+template <typename Config, typename Few, typename Wide, typename Epilogue>
+__device__ inline void gemm_few(const GemmArgs& args, const Few& few, const Wide& wide, const Epilogue& epilogue) {
+  using Traits = FewTraits<Config, Few, Wide>;
+  static_assert(Traits::kTileN <= Traits::kThreads || Traits::kAlongK);
+  const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(blockIdx.x), Config::kFew, Traits::kTileN);
+  if constexpr (Traits::kAlongK) {
+    few_along_k<Config>(args, unit, few, wide, epilogue);
+  } else {
+    few_along_rows<Config>(args, unit, few, wide, epilogue);
+  }
+}
+
+}  // namespace heddle::tile::cuda

@@ -1,0 +1,212 @@
+// D = epilogue(A B) on sm_80 and later: every warp multiplies a part of the block's tile by mma.sync, while cp.async
+// fills a ring of tiles in shared memory ahead of it. Operands are views, so the same kernel multiplies matrices with
+// any strides and convolutions of images, and reads operands that are converted or computed on the way.
+//
+// A generated unit gives a configuration with named fields,
+//
+//   struct Config {
+//     using InA = tile::half, InB = tile::half;   // what is multiplied: any pair of sm80::Mma, of one size
+//     using Out = tile::half;                     // element of D: how many columns the epilogue sees at once
+//     static constexpr int kTileM = 128, kTileN = 128;
+//     static constexpr int kTileK = 32;           // elements; 32, 64 or 128 bytes
+//     static constexpr int kWarpsM = 2, kWarpsN = 2;   // a warp's part: 16, 32 or 64 rows; 16, 32, 64 or 128 columns
+//     static constexpr int kStages = 4;           // at least 2
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial
+//   };
+//
+// two operands, A with the rows of D, B with its columns as "rows",
+//
+//   struct OperandA {   // Matrix and Image of operand.h, or
+//     using Element = tile::half;                 // in memory; other than InA: converted, through registers
+//     __device__ auto view(int batch) const;      // TensorView<const Element, Chain> with dimensions [row][k]
+//     // Optional: changes elements on their way. v are elements of `row` from k on (of k from `row` on where memory is
+//     // contiguous along rows), all of them valid; what has no element is 0 and does not come here. V is float, double
+//     // where an element or InA is, InA where both are integers.
+//     template <typename V, int W> __device__ void apply(V (&v)[W], int batch, int row, int k) const;
+//   };
+//   struct ComputedA {  // no view: v[0..n) become elements k .. k + n - 1 of `row`
+//     static constexpr int kWidth = 8;            // W; W elements of InA are 1 to 16 bytes
+//     __device__ int rows() const;
+//     __device__ int depth() const;
+//     template <typename V, int W> __device__ void load(V (&v)[W], int batch, int row, int k, int n) const;
+//   };
+//
+// and the epilogue of tile/kernel/cuda/gemm/sm90.h, called for W neighbours of a row of D. The fields of GemmArgs mean
+// the same there, except that a block computes one unit of work: the grid is tiles_m * tiles_n * splits * batch along
+// x.
+#pragma once
+
+#include "tile/arch/sm80/mma.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/fragments_to_rows.h"
+#include "tile/kernel/cuda/gemm/reduce_fragments.h"
+#include "tile/kernel/cuda/operand/fragment.h"
+#include "tile/kernel/cuda/operand/ring.h"
+#include "tile/kernel/cuda/operand/split_tf32.h"
+
+namespace heddle::tile::sm80 {
+
+template <typename Config, typename A, typename B>
+struct GemmTraits {
+  using Instruction = Mma<typename Config::InA, typename Config::InB>;
+  using Acc = typename Instruction::Acc;
+  static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kTileK = Config::kTileK;
+  static constexpr int kStages = Config::kStages, kThreads = 32 * Config::kWarpsM * Config::kWarpsN;
+  static constexpr int kWarpM = kTileM / Config::kWarpsM, kWarpN = kTileN / Config::kWarpsN;
+  static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 8;  // instructions of a warp
+  static constexpr int kSteps = kTileK / Instruction::kK;              // of them along k
+  // Fragments of 8 bits are read along k only, those of 32 bits along rows from lines of 128 bytes.
+  template <typename Operand, typename In, int Rows>
+  static constexpr bool kAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK || sizeof(In) == 1 ||
+                                  (sizeof(In) == 4 && Rows < 32);
+  template <typename Operand, typename In, int Rows>
+  using TileOf = SwizzledTile<In, Rows, kTileK, kAlongK<Operand, In, Rows>>;
+  template <typename Operand, typename In, int Rows>
+  using LoaderOf = cuda::TileLoader<Operand, In, TileOf<Operand, In, Rows>, Rows, kTileK, kThreads>;
+  using LoaderA = LoaderOf<A, typename Config::InA, kTileM>;
+  using LoaderB = LoaderOf<B, typename Config::InB, kTileN>;
+  static constexpr int kStageBytes = LoaderA::Tile::kBytes + LoaderB::Tile::kBytes;
+  static constexpr int kSharedBytes = gemm_sm80_shared_bytes(kTileM, kTileN, kTileK* int(sizeof(typename Config::InA)),
+                                                             kStages, Config::kWarpsM, Config::kWarpsN);
+  static_assert(sizeof(typename Config::InA) == sizeof(typename Config::InB));
+  static_assert(is_power_of_two(kWarpM) && kWarpM >= 16 && is_power_of_two(kWarpN) && kWarpN >= 16);
+  static_assert(kTileK % Instruction::kK == 0 && kStages >= 2);
+};
+
+// What a warp multiplies in one step.
+template <typename Traits>
+struct Fragments {
+  uint32_t a[Traits::kBlocksM][4];
+  uint32_t b[Traits::kBlocksN][2];
+};
+
+template <typename Config, typename A, typename B>
+class GemmMainLoop {
+ public:
+  using Traits = GemmTraits<Config, A, B>;
+  using Acc = typename Traits::Acc;
+  using LoaderA = typename Traits::LoaderA;
+  using LoaderB = typename Traits::LoaderB;
+  using Accumulators = Acc[Traits::kBlocksM][Traits::kBlocksN][4];
+
+  __device__ GemmMainLoop(uint8_t* shared, int warp_row, int warp_column)
+      : shared_(shared), address_(cuda::shared_address(shared)), a_(warp_row), b_(warp_column) {}
+
+  // acc += A B over `count` tiles of k. Leaves the shared memory unused.
+  __device__ void run(Accumulators& acc, LoaderA& a, LoaderB& b, int32_t count) {
+    cuda::Ring<Traits::kStages, LoaderA, LoaderB> ring(shared_, a, b, count);
+    Fragments<Traits> fragments[2];
+    load_fragments(fragments[0], ring.current(), 0);
+#pragma unroll 1
+    for (int32_t tile = 0; tile < count; ++tile) {
+#pragma unroll
+      for (int step = 0; step < Traits::kSteps; ++step) {
+        const bool last = step == Traits::kSteps - 1;
+        if (step == 0) ring.begin_load();
+        if (last) ring.step();
+        load_fragments(fragments[(step + 1) % 2], ring.current(), last ? 0 : step + 1);
+        multiply(acc, fragments[step % 2]);
+      }
+      if constexpr (Traits::kSteps % 2 == 1) fragments[0] = fragments[1];
+    }
+    ring.drain();
+  }
+
+ private:
+  using TileA = typename LoaderA::Tile;
+  using TileB = typename LoaderB::Tile;
+  using InA = typename Config::InA;
+  using InB = typename Config::InB;
+  static constexpr int kDepth = Traits::Instruction::kK;
+
+  __device__ void load_fragments(Fragments<Traits>& f, uint32_t at, int step) const {
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM; ++i) {
+      a_.read(f.a[i], shared_ + at, address_ + at, i, step);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) round_fragment<InA>(f.a[i][j]);
+    }
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksN / 2; ++i) {
+      uint32_t r[4];
+      b_.read(r, shared_ + at + TileA::kBytes, address_ + at + TileA::kBytes, i, step);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        round_fragment<InB>(r[j]);
+        f.b[2 * i + j / 2][j % 2] = r[j];
+      }
+    }
+  }
+
+  __device__ static void multiply(Accumulators& acc, const Fragments<Traits>& f) {
+    if constexpr (is_same<InA, cuda::tf32x2>) {
+      if (__builtin_expect(leave_range(f), 0)) return multiply_by_fma(acc, f.a, f.b);
+    }
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM; ++i) {
+#pragma unroll
+      for (int j = 0; j < Traits::kBlocksN; ++j) {
+        const int column = i % 2 == 0 ? j : Traits::kBlocksN - 1 - j;  // back and forth: one operand stays
+        Traits::Instruction::issue(acc[i][column], f.a[i], f.b[column]);
+      }
+    }
+  }
+
+  __device__ static bool leave_range(const Fragments<Traits>& f) {
+    float a = 0, b = 0;
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM; ++i) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) a = cuda::larger_magnitude(a, f.a[i][j]);
+    }
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksN; ++i) {
+#pragma unroll
+      for (int j = 0; j < 2; ++j) b = cuda::larger_magnitude(b, f.b[i][j]);
+    }
+    return cuda::leaves_range(a) || cuda::leaves_range(b);
+  }
+
+  uint8_t* shared_;
+  uint32_t address_;
+  FragmentReader<InA, TileA, kDepth, TileA::kAlongK, false> a_;
+  FragmentReader<InB, TileB, kDepth, TileB::kAlongK, true> b_;
+};
+
+// The kernel. Launched with GemmTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
+template <typename Config, typename A, typename B, typename Epilogue>
+__device__ inline void gemm(const GemmArgs& args, const A& operand_a, const B& operand_b, const Epilogue& epilogue) {
+  using Traits = GemmTraits<Config, A, B>;
+  extern __shared__ __align__(128) uint8_t raw_shared[];
+
+  // Partition: this block's tile and part of k, this warp's part of the tile.
+  const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(blockIdx.x), Config::kTileM, Config::kTileN);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_row = warp / Config::kWarpsN * Traits::kWarpM, warp_column = warp % Config::kWarpsN * Traits::kWarpN;
+
+  // Main loop.
+  typename Traits::Acc acc[Traits::kBlocksM][Traits::kBlocksN][4] = {};
+  typename Traits::LoaderA a(operand_a, unit.batch, unit.m, unit.k.first * Config::kTileK);
+  typename Traits::LoaderB b(operand_b, unit.batch, unit.n, unit.k.first * Config::kTileK);
+  GemmMainLoop<Config, A, B>(raw_shared, warp_row, warp_column).run(acc, a, b, unit.k.last - unit.k.first);
+
+  // Epilogue, a band of 16 rows of each warp at a time.
+  if constexpr (cuda::Reduces<Epilogue>::value) {
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM; ++i) {
+      const auto sums = [&](int j, int h, int of) -> auto& {
+        return acc[i][j][2 * h + of];
+      };
+      cuda::reduce_fragments<Traits::kWarpN>(sums, epilogue, args, unit.batch, unit.m + warp_row + 16 * i,
+                                             unit.n + warp_column);
+    }
+    if (!cuda::Reduces<Epilogue>::stores) return;
+  }
+  cuda::StagedStore<Config, typename Traits::Acc, Traits::kWarpN> store(args, unit, raw_shared, warp);
+#pragma unroll
+  for (int i = 0; i < Traits::kBlocksM; ++i) {
+    store.template band<Traits::kBlocksN>(acc[i], epilogue, unit.m + warp_row + 16 * i, unit.n + warp_column);
+  }
+}
+
+}  // namespace heddle::tile::sm80

@@ -1,0 +1,541 @@
+// D = epilogue(A B) on sm_90a: one warpgroup feeds a ring of tiles in shared memory through the copy engine, one or two
+// warpgroups multiply; blocks stay and walk over the tiles.
+//
+// A generated unit gives a configuration with named fields,
+//
+//   struct Config {
+//     using In = tile::half;                      // half, bfloat; along k only tf32, tf32x2, e4m3, e5m2, int8_t
+//     using Out = tile::half;                     // half, bfloat, float, int32_t
+//     static constexpr int kTileM = 128, kTileN = 256, kStages = 4;
+//     static constexpr int kConsumers = 2;        // warpgroups that multiply
+//     static constexpr bool kPingPong = false;    // each of them a tile of its own; else they share one by rows
+//     static constexpr int kClusterM = 2, kClusterN = 1;
+//     static constexpr bool kAKMajor = true, kBKMajor = true;
+//     static constexpr bool kSwapped = false;     // the kernel computes the transpose of D
+//     static constexpr bool kStream = false;      // stream-K: without clusters, ping-pong and kPartial
+//     static constexpr bool kConstantA = false, kConstantB = true;  // no launch writes it: the first tiles are loaded
+//                                                                   // while the kernel in front still runs
+//     static constexpr bool kWholeColumns = true; // the columns of D are known to be a multiple of kTileN
+//     static constexpr bool kStreamA = false, kStreamB = false;  // read once, leaves the L2 first
+//     static constexpr bool kNear = false;        // the copy engine brings the matrix of 16-bit elements that the
+//                                                 // epilogue reads beside D; kTma, not swapped
+//     static constexpr auto kStore = tile::GemmStore::kTma;
+//   };
+//
+// and an epilogue, called for every W neighbours of a row of D: v[0..n) are columns col .. col + n - 1. With
+// GemmStore::kTma and kRows it returns in v what D gets; else it stores D itself, and Out is not used.
+//
+//   struct Epilogue {
+//     template <typename T, int W>
+//     __device__ void operator()(T (&v)[W], int batch, int row, int col, int n) const;
+//   };
+//
+// It may reduce neighbours of a row or column as well (reduce_fragments.h): without swapped operands and kPartial.
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/dependent.h"
+#include "tile/arch/sm90/tma.h"
+#include "tile/arch/sm90/wgmma.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/reduce_fragments.h"
+#include "tile/kernel/cuda/gemm/sm90_3xtf32.h"
+#include "tile/kernel/cuda/gemm/sm90_fixup.h"
+#include "tile/kernel/cuda/gemm/sm90_residual.h"
+#include "tile/kernel/cuda/gemm/sm90_shared.h"
+#include "tile/kernel/cuda/gemm/splitk_reduce.h"
+#include "tile/kernel/cuda/gemm/store.h"
+#include "tile/kernel/cuda/gemm/store_rows.h"
+#include "tile/kernel/cuda/gemm/tile_scheduler.h"
+
+namespace heddle::tile::sm90 {
+
+using cuda::gemm_reduce;
+
+inline constexpr int kBarriersMade = 1;  // the block's barrier of that name
+inline constexpr uint32_t kMaker = 1;    // the warp that makes barriers
+inline constexpr uint32_t kToucher = 2;  // the warp that has vectors read
+inline constexpr uint32_t kBringer = 3;  // the warp that brings what lies beside D
+
+// Loads this block's share of one operand's tile: 1 / Shares of it, given to every block of the cluster.
+template <int Rows, int TileK, bool KMajor, int Shares, Keep kKeep = Keep::kNormal>
+__device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
+                                    int32_t batch, int32_t rank) {
+  const auto load = [&](uint8_t* at, int32_t inner, int32_t outer) {
+    if constexpr (Shares == 1) {
+      load_box(map, full, at, inner, outer, batch, kKeep);
+    } else {
+      load_box_multicast(map, full, at, inner, outer, batch, (1 << Shares) - 1, kKeep);
+    }
+  };
+  if constexpr (KMajor) {
+    constexpr int kRows = Rows / Shares;
+    static_assert(kRows % 4 == 0);  // the swizzle is one of addresses
+    const int32_t first = Shares == 1 ? 0 : rank * kRows;
+    load(to + first * kGemmRowBytes, k, row + first);
+  } else {
+    constexpr int kDepth = TileK / Shares;
+    const int32_t first = Shares == 1 ? 0 : rank * kDepth;
+#pragma unroll
+    for (int strip = 0; strip < (Rows + 63) / 64; ++strip) {
+      load(to + (strip * TileK + first) * kGemmRowBytes, row + strip * 64, k + first);
+    }
+  }
+}
+
+// Until the barriers are made, of all blocks of the cluster. Other threads may only arrive.
+template <typename Config>
+__device__ inline void wait_for_barriers() {
+  if constexpr (GemmTraits<Config>::kCluster > 1) {
+    begun_wait();
+  } else {
+    group_wait<kBarriersMade>(GemmTraits<Config>::kThreads);
+  }
+}
+
+// What the L2 keeps of an operand.
+constexpr Keep keep_of(bool streams) {
+  return streams ? Keep::kFirst : Keep::kNormal;
+}
+
+// Brings rows that the epilogue will read beside D into the L2, tile after tile at the pace of the loads. By the warps
+// of the loading warpgroup that load nothing.
+template <typename Config, typename Epilogue>
+__device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& args, const GemmShared<Config>& shared) {
+  constexpr int32_t kRows = Config::kSwapped ? Config::kTileN : Config::kTileM;
+  constexpr int32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
+  constexpr int32_t kThreads = 96;
+  const int32_t rows = Config::kSwapped ? args.n : args.m, columns = Config::kSwapped ? args.m : args.n;
+  RingPosition<Config::kStages> at;
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+    const GemmUnit unit = walk.get();
+    shared.empty[at.stage].wait_briefly(at.phase ^ 1);
+    at.skip(unit.k.last - unit.k.first);
+    const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+    const int32_t some = columns - col < kColumns ? columns - col : kColumns;
+    for (int32_t r = row + static_cast<int32_t>(threadIdx.x) - 32; r < row + kRows && r < rows; r += kThreads) {
+      epilogue.matrices([&](const auto* from) { prefetch_global(from, static_cast<uint32_t>(some) * sizeof(*from)); },
+                        unit.batch, r, col);
+    }
+  }
+}
+
+// Reads a byte of every 32 of the vectors that the epilogue will read: from then on they are in the L1, where the copy
+// engine's traffic does not pass. By one warp of those that load nothing, since all memory is busy with the tiles of
+// the ring at first, and who multiplies would wait for that.
+template <typename Config, typename Epilogue>
+__device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& args) {
+  constexpr uint32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
+  const int32_t columns = Config::kSwapped ? args.m : args.n;
+  uint32_t read = 0;
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+    const GemmUnit unit = walk.get();
+    const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
+    epilogue.vectors(
+        [&](const auto* from) {
+          const uint32_t at = threadIdx.x % 32 * (32 / sizeof(*from));
+          const bool inside = at < kColumns && col + static_cast<int32_t>(at) < columns;
+          if (inside) read ^= *reinterpret_cast<const uint8_t*>(from + at);
+        },
+        unit.batch, row, col);
+  }
+  in_use(read);
+}
+
+// Where an operand's tile begins in its map: heads within rows are an offset along them.
+struct OperandPlace {
+  int32_t row, k, batch;
+};
+template <bool KMajor>
+__device__ inline OperandPlace place_of(const GemmUnit& unit, int32_t row, int32_t outer, int32_t head, int32_t step) {
+  if (step == 0) return {row, 0, unit.batch};
+  return {KMajor ? row : row + head * step, KMajor ? head * step : 0, outer};
+}
+
+// Loads constant operands of the first k-tiles, at most the ring's stages, then waits for the kernel in front. Returns
+// their number: of the other operand the caller loads as many without waiting for a stage.
+template <typename Config, typename Load>
+__device__ inline int32_t load_constants(const GemmShared<Config>& shared, int32_t k_tiles, const Load& load) {
+  using Traits = GemmTraits<Config>;
+  int32_t begun = 0;
+  if constexpr (Config::kConstantA || Config::kConstantB) {
+    begun = k_tiles < Traits::kStages ? k_tiles : Traits::kStages;
+#pragma unroll 1
+    for (int32_t i = 0; i < begun; ++i) {
+      shared.full[i].arrive_expect(Traits::kABytes + Traits::kBBytes);
+      load(i);
+    }
+  }
+  wait_for_previous();
+  return begun;
+}
+
+template <bool Value>
+struct Is {
+  static constexpr bool value = Value;
+};
+
+// One thread fills the ring, from the first of the walk's units on; the place behind the last stage.
+template <typename Config>
+__device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
+                                                             const GemmShared<Config>& shared, GemmWalk<Config>& walk,
+                                                             GemmUnit unit) {
+  using Traits = GemmTraits<Config>;
+  const GemmArgs& args = walk.args;
+  // K-tile k of the unit into a stage: the operands of which `constants` is true or false.
+  const auto load = [&](auto constants, const OperandPlace& a, const OperandPlace& b, int32_t k, uint32_t stage) {
+    if constexpr (Config::kConstantA == decltype(constants)::value) {
+      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN, keep_of(Config::kStreamA)>(
+          map_a, shared.full[stage], shared.a + stage * Traits::kABytes, a.row, a.k + k * Traits::kTileK, a.batch,
+          walk.rank);
+    }
+    if constexpr (Config::kConstantB == decltype(constants)::value) {
+      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM, keep_of(Config::kStreamB)>(
+          map_b, shared.full[stage], shared.b + stage * Traits::kBBytes, b.row, b.k + k * Traits::kTileK, b.batch,
+          walk.rank);
+    }
+  };
+  RingPosition<Traits::kStages> at;
+  bool first = true;
+  while (true) {
+    const int32_t outer = args.by_heads.divide(unit.batch), head = unit.batch - outer * args.heads;
+    const OperandPlace a = place_of<Config::kAKMajor>(unit, unit.m, outer, head, args.a_step);
+    const OperandPlace b = place_of<Config::kBKMajor>(unit, unit.n, outer, head, args.b_step);
+    int32_t k = unit.k.first;
+    if (first) {
+      const int32_t begun = load_constants<Config>(shared, unit.k.last - unit.k.first, [&](int32_t i) {
+        load(Is<true>{}, a, b, unit.k.first + i, static_cast<uint32_t>(i));
+      });
+#pragma unroll 1
+      for (int32_t i = 0; i < begun; ++i, ++k) load(Is<false>{}, a, b, k, static_cast<uint32_t>(i));
+      at.skip(begun);
+      first = false;
+    }
+    for (; k < unit.k.last; ++k, at.step()) {
+      shared.empty[at.stage].wait(at.phase ^ 1);
+      shared.full[at.stage].arrive_expect(Traits::kABytes + Traits::kBBytes);
+      load(Is<true>{}, a, b, k, at.stage);
+      load(Is<false>{}, a, b, k, at.stage);
+    }
+    walk.next();
+    if (!walk.valid()) return at;
+    unit = walk.get();
+  }
+}
+
+// What the accumulators of a warpgroup begin with.
+template <typename Config, typename Epilogue>
+__device__ inline void seed_accumulators(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
+                                         const GemmUnit& unit) {
+#pragma unroll
+  for (int j = 0; j < Config::kTileN / 8; ++j) {
+    float v[2] = {0, 0};  // where a tile's sums begin later than its k, they begin with zero
+    const int32_t column = unit.n + 8 * j + 2 * static_cast<int32_t>(threadIdx.x % 4);
+    const bool inside = Config::kWholeColumns || column < args.n;
+    if (!Config::kStream || unit.k.first == 0) epilogue.seed(v, unit.batch, 0, inside ? column : args.n - 2, 2);
+#pragma unroll
+    for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) acc[block][4 * j + i] = v[i % 2];
+    }
+  }
+}
+
+// `first`: the accumulators hold nothing yet.
+template <typename Config>
+__device__ inline void multiply_stage(GemmAccumulators<Config>& acc, uint32_t a, uint32_t b, bool first) {
+  using Traits = GemmTraits<Config>;
+  using Instruction = Wgmma<typename Config::In, Config::kTileN>;
+  // Four instructions of 32 bytes of k: 32 bytes further in a row, or 16 rows of k further in a strip.
+  constexpr uint64_t kStepA = (Config::kAKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
+  constexpr uint64_t kStepB = (Config::kBKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
+  const uint64_t of_a = describe(a, Config::kAKMajor, Traits::kStripBytes);
+  const uint64_t of_b = describe(b, Config::kBKMajor, Traits::kStripBytes);
+#pragma unroll
+  for (int step = 0; step < 4; ++step) {
+#pragma unroll
+    for (int block = 0; block < Traits::kBlocksM; ++block) {
+      Instruction::template issue<!Config::kAKMajor, !Config::kBKMajor>(
+          acc[block], of_a + step * kStepA + block * ((64 * kGemmRowBytes) >> 4), of_b + step * kStepB,
+          !first || step != 0);
+    }
+  }
+}
+
+template <typename Config>
+__device__ inline void pin_all(GemmAccumulators<Config>& acc) {
+#pragma unroll
+  for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
+#pragma unroll
+    for (int i = 0; i < Config::kTileN / 2; ++i) pin(acc[block][i]);
+  }
+}
+
+// Frees a stage in every block of the cluster; the warpgroup as a whole has read it.
+template <typename Config>
+__device__ inline void release_stage(Barrier& empty) {
+  constexpr int kCluster = GemmTraits<Config>::kCluster;
+  const uint32_t thread = threadIdx.x % 128;
+  if constexpr (kCluster == 1) {
+    if (thread == 0) empty.arrive();
+  } else {
+    if (thread % 32 == 0 && thread / 32 < kCluster) empty.arrive_at(thread / 32);
+  }
+}
+
+// `empty`: the accumulators hold nothing yet.
+template <typename Config>
+__device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared, int32_t k_tiles,
+                                     uint32_t row, RingPosition<Config::kStages>& at, int32_t group, bool empty) {
+  using Traits = GemmTraits<Config>;
+  const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
+  uint32_t before = at.stage;
+  // At least one k-tile, no copies of the body, no wait in a branch: else ptxas finds other instructions than wgmma at
+  // work on the accumulators of some instances, and serialises them.
+  int32_t k = 0;
+#pragma unroll 1
+  do {
+    shared.full[at.stage].wait(at.phase);
+    wgmma_fence();
+    multiply_stage<Config>(acc, a + at.stage * Traits::kABytes, b + at.stage * Traits::kBBytes, empty && k == 0);
+    wgmma_commit();
+    wgmma_wait<1>();  // the stage before is read
+    if (k > 0) release_stage<Config>(shared.empty[before]);
+    before = at.stage;
+    at.step();
+  } while (++k < k_tiles);
+  if (Config::kPingPong && threadIdx.x % 32 == 0) shared.turn[1 - group].arrive();
+  wgmma_wait<0>();
+  pin_all<Config>(acc);
+  release_stage<Config>(shared.empty[before]);
+}
+
+// One warp's 16 rows of the kernel's own D, from `row`, where they do not leave as whole pieces.
+template <typename Config, typename Epilogue>
+__device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)[Config::kTileN / 2],
+                                   const Epilogue& epilogue, const GemmArgs& args, const TensorMap& map_d,
+                                   uint8_t* staging, uint32_t& turn, const GemmUnit& unit, int32_t row) {
+  using Out = typename Config::Out;
+  constexpr int N = Config::kTileN;
+  if constexpr (Config::kStore == GemmStore::kPartial) {
+    auto* to = static_cast<typename GemmTraits<Config>::Acc*>(args.partial) + unit.split * args.p_split;
+    store_partial<Config::kSwapped, N>(acc, args, to + unit.batch * args.p_batch, row, unit.n);
+  } else if constexpr (Config::kStore == GemmStore::kEpilogue) {
+    store_epilogue<Config::kSwapped, N>(acc, epilogue, args, staging, unit.batch, row, unit.n);
+  } else if constexpr (Config::kStore == GemmStore::kRows) {
+    store_any_rows<Config::kSwapped, N, Out>(acc, epilogue, args, staging, unit.batch, row, unit.n);
+  } else {
+    store_columns<N, Out>(acc, epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
+  }
+}
+
+// One warp's rows of a tile, the first of them `row`. `pieces`: where they leave as such.
+template <typename Config, typename Epilogue, typename Brought>
+__device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue& epilogue, const GemmArgs& args,
+                                  const TensorMap& map_d, uint8_t* staging, uint32_t& turn, const GemmUnit& unit,
+                                  int32_t row, const PieceRange& pieces, Brought& brought) {
+  constexpr int kBlocks = GemmTraits<Config>::kBlocksM;
+  if constexpr (cuda::Reduces<Epilogue>::value) {
+    static_assert(Config::kStore != GemmStore::kPartial && !Config::kSwapped);
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      const auto sums = [&](int j, int h, int i) -> auto& {
+        return acc[block][4 * j + 2 * h + i];
+      };
+      cuda::reduce_fragments<Config::kTileN>(sums, epilogue, args, unit.batch, row + block * 64, unit.n);
+    }
+    if (!cuda::Reduces<Epilogue>::stores) return;
+  }
+  if constexpr (Config::kStore == GemmStore::kTma && !Config::kSwapped) {
+    store_rows<kBlocks, Config::kTileN, typename Config::Out, Config::kWholeColumns>(
+        acc, epilogue, args, map_d, staging, unit.batch, row, unit.n, pieces, brought);
+  } else {
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+      store_block<Config>(acc[block], epilogue, args, map_d, staging, turn, unit, row + block * 64);
+    }
+  }
+}
+
+// One warpgroup multiplies and stores its tiles. `group`: its number among the consumers. It waits
+// for the barriers unless they are `Made`.
+template <typename Config, bool Made = false, typename Epilogue>
+__device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args, const Epilogue& epilogue,
+                                    const GemmShared<Config>& shared, int32_t group,
+                                    [[maybe_unused]] const TensorMap* near = nullptr) {
+  using Traits = GemmTraits<Config>;
+  const int32_t warp = warp_of_block() % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
+  uint8_t* staging = shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
+  BroughtPieces<Config, Traits::kNear> brought(near, shared);
+  uint32_t turn = 0;
+  RingPosition<Traits::kStages> at;
+  int32_t number = 0;
+  constexpr bool kSeeds = kSeeded<Config, Epilogue, typename Traits::Acc>;
+  constexpr bool kShares = kSharesLast<Config, Epilogue>;
+  // Seeds are asked for as early as can be: later memory is busy with the tiles of the whole ring. But where the
+  // loading thread waits for this warpgroup too, it goes first.
+  bool begun = !kSeeds || Traits::kCluster == 1;
+  if (begun && !Made) wait_for_barriers<Config>();
+  wait_for_previous();
+  for (GemmWalk<Config> walk(args); walk.valid(); walk.next(), ++number) {
+    const GemmUnit unit = walk.get();
+    const bool mine = !Config::kPingPong || number % 2 == group;
+    // Where all stages have been filled since its last tile, the other warpgroup has read that.
+    const bool halved = kShares && walk.last() && args.k_tiles >= Traits::kStages;
+    if (!mine && !halved) {  // the other warpgroup's: its stages pass by
+      at.skip(unit.k.last - unit.k.first);
+      continue;
+    }
+    PieceRange pieces = {0, Traits::kPieces};
+    GemmAccumulators<Config> acc;
+    if (mine) {
+      brought.begin(walk);
+      if constexpr (kSeeds) {
+        seed_accumulators<Config>(acc, epilogue, args, unit);
+        if (!begun) wait_for_barriers<Config>();
+        begun = true;
+      }
+      // A barrier tells a phase from the next, not from the one after that: whoever waits for a stage must have seen
+      // all that came before, so the warpgroups take turns. Turn 0 of the first waits for nobody.
+      if constexpr (Config::kPingPong) shared.turn[group].wait((number / 2 + group + 1) & 1);
+      if constexpr (Traits::kSplit) {
+#pragma unroll
+        for (int i = 0; !kSeeds && i < Config::kTileN / 2; ++i) acc[0][i] = 0;
+        multiply_split<Config>(acc[0], shared, unit.k.last - unit.k.first, first_row, at);
+      } else {
+        gemm_multiply<Config>(acc, shared, unit.k.last - unit.k.first, first_row, at, group, !kSeeds);
+      }
+      if constexpr (kShares) {
+        if (halved) {
+          HalfOfSums<Config>::give(acc, shared);
+          pieces.last /= 2;
+        }
+      }
+    } else if constexpr (kShares) {
+      HalfOfSums<Config>::take(acc, shared);
+      brought.join(number / 2);
+      pieces.first = pieces.last / 2;
+    }
+    if constexpr (Config::kStream) {
+      if (unit.k.first > 0) {
+        give_sums<Config>(acc, args, group);
+        continue;
+      }
+      take_sums<Config>(acc, args, group, args.k_tiles - unit.k.last);
+    }
+    store_tile<Config>(acc, epilogue, args, map_d, staging, turn, unit, unit.m + first_row + warp * 16, pieces,
+                       brought);
+  }
+  if (!begun) wait_for_barriers<Config>();
+  if (Config::kStore == GemmStore::kTma && threadIdx.x % 32 == 0) wait_stores_read<0>();
+}
+
+// One thread makes the barriers. `loaders`: arrivals that fill a stage.
+template <typename Config>
+__device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t loaders) {
+  using Traits = GemmTraits<Config>;
+#pragma unroll
+  for (int stage = 0; stage < Traits::kStages; ++stage) {
+    shared.full[stage].init(loaders);
+    shared.empty[stage].init(Traits::kReaders);
+    if constexpr (Traits::kSplit) shared.split[stage].init(kGemmSplitWarps);
+  }
+  if constexpr (Config::kPingPong) {
+    for (int group = 0; group < 2; ++group) shared.turn[group].init(4);  // warps
+  }
+  fence_barrier_init();
+  fence_async_shared();
+}
+
+// The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
+// kCluster blocks along x; the grid is a multiple of that and at most the units of work times it.
+// `produce` fills the ring, by one thread, as gemm_produce() does, and waits for the kernel in front. LightLoads: 24
+// registers are enough for it. `near`: with kNear.
+template <typename Config, bool LightLoads, typename Epilogue, typename Produce>
+__device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
+                                 const GemmArgs& args, const Epilogue& epilogue, const Produce& produce,
+                                 [[maybe_unused]] const TensorMap* near) {
+  using Traits = GemmTraits<Config>;
+  extern __shared__ uint8_t raw_shared[];
+  const GemmShared<Config> shared(raw_shared);
+  let_next_begin();
+  // One warp makes the barriers while another finds its first tile.
+  if (threadIdx.x == kMaker * 32) {
+    prefetch(map_a);
+    prefetch(map_b);
+    init_barriers<Config>(shared, 1);
+  }
+  if constexpr (Traits::kNear) init_near<Config>(shared);
+  __syncwarp();
+  if constexpr (Traits::kCluster > 1) begun_arrive();
+
+  // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
+  constexpr bool kMoveRegisters = Traits::kConsumers == 2 || Traits::kSplit;
+  constexpr bool kPrefetchRows =
+      Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kNear;
+  constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value &&
+                          !(Config::kPingPong && kSeeded<Config, Epilogue, typename Traits::Acc>);
+  constexpr bool kLight = LightLoads && !kPrefetchRows;
+  if (threadIdx.x < 128) {
+    if constexpr (kMoveRegisters) give_registers<kLight ? 24 : 40>();
+    if (threadIdx.x < 32) {
+      GemmWalk<Config> walk(args);
+      const GemmUnit first = walk.get();
+      wait_for_barriers<Config>();
+      if (threadIdx.x == 0) {
+        auto at = produce(shared, walk, first);
+        // A block stays until the others no longer arrive at its barriers.
+        for (int stage = 0; Traits::kCluster > 1 && stage < Traits::kStages; ++stage, at.step()) {
+          shared.empty[at.stage].wait(at.phase ^ 1);
+        }
+      }
+    } else if constexpr (kPrefetchRows) {
+      wait_for_barriers<Config>();
+      wait_for_previous();
+      if constexpr (kTouch) {
+        if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
+      }
+      // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
+      if (args.k_tiles >= Config::kStages * args.splits) prefetch_rows<Config>(epilogue, args, shared);
+    } else if (Traits::kNear && threadIdx.x / 32 == kBringer) {
+      wait_for_barriers<Config>();
+      if constexpr (Traits::kNear) {
+        wait_for_previous();
+        bring_first<Config>(*near, args, shared);
+      }
+    } else {
+      if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
+      if constexpr (kTouch) {
+        wait_for_previous();
+        if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
+      }
+    }
+  } else if (Traits::kSplit && threadIdx.x < 256) {
+    if constexpr (Traits::kSplit) {
+      give_registers<56>();
+      wait_for_barriers<Config>();
+      gemm_split<Config>(args, shared);
+    }
+  } else {
+    constexpr int kMost = kLight ? 240 : 232;
+    if constexpr (kMoveRegisters) take_registers<Traits::kSplit && Traits::kConsumers == 2 ? 208 : kMost>();
+    gemm_consume<Config>(map_d, args, epilogue, shared, warp_of_block() / 4 - Traits::kOthers, near);
+  }
+}
+
+template <typename Config, typename Epilogue>
+__device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
+                            const GemmArgs& args, const Epilogue& epilogue, const TensorMap* near = nullptr) {
+  // Strips and shares need more registers to load.
+  constexpr bool kWholeTiles = !Config::kStream && Config::kStore != GemmStore::kPartial;
+  constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
+  gemm_with<Config, kLightLoads>(
+      map_a, map_b, map_d, args, epilogue,
+      [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
+        return gemm_produce<Config>(map_a, map_b, shared, walk, first);
+      },
+      near);
+}
+
+}  // namespace heddle::tile::sm90

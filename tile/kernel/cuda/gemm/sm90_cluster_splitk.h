@@ -1,0 +1,482 @@
+// D = epilogue(A B) on sm_90a where memory or latency is the limit: a side of D is small, or all of D is. Every block
+// has one tile and leaves; the blocks of a cluster have parts of its k, and each of them adds up and finishes a part of
+// its rows. The host has divided what is to be divided, all warps ask for the ring's first tiles, so that they are on
+// their way 0.3 us after the block begins; then one warp loads, one or two warpgroups multiply.
+//
+// A generated unit gives a configuration with named fields,
+//
+//   struct Config {
+//     using In = tile::half;                      // half, bfloat; along k only tf32, tf32x2, e4m3, e5m2, int8_t
+//     static constexpr int kTileM = 64, kTileN = 16, kStages = 8;
+//     static constexpr int kConsumers = 1;        // warpgroups that multiply, side by side along m
+//     static constexpr int kParts = 4;            // of k: the blocks of a cluster
+//     static constexpr bool kAKMajor = true, kBKMajor = true;
+//     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
+//     static constexpr bool kViews = false;       // operands come as views (load.h), not as tensor maps
+//     static constexpr bool kStreamA = true, kStreamB = false;  // tensor maps: read once, leaves the L2 first
+//     static constexpr bool kConstantA = false, kConstantB = true;  // tensor maps: no launch writes it, so that it is
+//                                                                   // loaded while the one in front still runs
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
+//     static constexpr int kClasses = 8;          // 1; else A's rows begin anywhere. A tile has every eighth of them,
+//     a
+//                                                 // map of A reads those of one class from the multiple of 16 bytes
+//                                                 // in front on, and B's batches are copies of it that begin as much
+//                                                 // later (tile/kernel/cuda/operand/misaligned_copies.h)
+//   };
+//
+// and an epilogue that stores D, as for gemm_reduce(). On an H200 a tensor map costs 0.7 us before its first tile
+// comes, and the copy engine's one thread 0.1 us for a k-tile; views load with 128 threads at once.
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/dependent.h"
+#include "tile/arch/sm90/tma.h"
+#include "tile/arch/sm90/wgmma.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/cluster_splitk_sum.h"
+#include "tile/kernel/cuda/gemm/fragments_to_rows.h"
+#include "tile/kernel/cuda/gemm/splitk_reduce.h"
+#include "tile/kernel/cuda/operand/fragment.h"
+#include "tile/kernel/cuda/operand/load.h"
+#include "tile/kernel/cuda/operand/split_tf32_sm90.h"
+#include "tile/kernel/cuda/row.h"
+
+namespace heddle::tile::sm90 {
+
+using cuda::gemm_reduce;
+using cuda::NoEpilogue;
+using cuda::parts_unit;
+using cuda::PartsUnit;
+
+// What a configuration has where it does not say otherwise.
+struct PartsDefaults {
+  static constexpr int kClasses = 1;
+  static constexpr bool kSwapped = false, kViews = false, kAKMajor = true, kBKMajor = true;
+  static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
+  static constexpr auto kStore = GemmStore::kEpilogue;
+};
+
+template <typename Config>
+struct PartsTraits {
+  using In = typename Config::In;
+  using Acc = accumulator_t<In>;
+  static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
+  static constexpr int kParts = Config::kParts, kConsumerThreads = 128 * Config::kConsumers;
+  static constexpr int kThreads = kConsumerThreads + (Config::kViews ? 128 : 32);
+  static constexpr int kFinishers = Config::kViews ? kThreads : kConsumerThreads;
+  static constexpr int kTileK = kGemmRowBytes / sizeof(In);
+  static constexpr int kRowsPerGroup = kTileM / Config::kConsumers, kBlocksM = kRowsPerGroup / 64;
+  static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
+  static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
+  static constexpr bool kSplit = is_same<In, tf32x2>;  // in two parts of tf32: who multiplies takes both operands apart
+  static constexpr int kArrivingBytes = kABytes + kBBytes, kStageBytes = kArrivingBytes + (kSplit ? kBBytes : 0);
+  // An instruction on few columns takes longer than its work: several sums side by side do not wait for each other.
+  static constexpr int kChains = kSplit ? 1 : kBlocksM * kTileN <= 32 ? 4 : kBlocksM * kTileN <= 64 ? 2 : 1;
+  // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
+  static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
+  static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
+  static constexpr int kPitch = gemm_parts_pitch(kColumns, Config::kSwapped);
+  static constexpr int kSlice = kSliceRows * kPitch;
+  // As many neighbours at a time as leave no thread without some.
+  static constexpr int kAddends = kParts;
+  static constexpr int kClasses = Config::kClasses;
+  static constexpr int kNeighbours = Config::kSwapped && kClasses > 1                              ? 1
+                                     : kColumns % 8 == 0 && kSliceRows* kColumns >= 8 * kFinishers ? 8
+                                                                                                   : 4;
+  static constexpr int kRingBytes = gemm_parts_ring_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages,
+                                                          kParts, Config::kSwapped, kSplit);
+  static constexpr int kSharedBytes = gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
+                                                              kStages, kParts, Config::kSwapped, kSplit);
+  // Two blocks of one multiprocessor where they fit: one loads while the other finishes.
+  static constexpr int kResident =
+      kSharedBytes <= kGemmHalfOfShared && kThreads <= gemm_parts_half_of_threads(kSplit) ? 2 : 1;
+  static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kParts >= 1 && kParts <= 8);
+  static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
+  static_assert(kStages <= 31);
+  static_assert(!kSplit || (kBlocksM == 1 && !Config::kViews));
+  static_assert(kClasses == 1 || (Config::kAKMajor && Config::kBKMajor && !Config::kViews && !kSplit));
+};
+
+template <typename Config>
+struct PartsShared {
+  using Traits = PartsTraits<Config>;
+  using Acc = typename Traits::Acc;
+  uint8_t* ring;  // stages: a tile of A, one of B
+  Acc* sums;      // in place of the ring, when it is done: [owner][row of its slice][column], rows of kPitch
+  Acc* received;  // [part][row of the slice][column]
+  Barrier* full;
+  Barrier* empty;
+  Barrier* all_here;  // what the blocks of the cluster send
+  uint64_t* by_fma;   // kSplit: [stage], a byte for each warp: numbers that the tensor cores do not multiply
+
+  __device__ explicit PartsShared(uint8_t* raw) {
+    const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
+    ring = raw + skew;
+    sums = reinterpret_cast<Acc*>(ring);
+    received = Traits::kParts == 1 ? sums : reinterpret_cast<Acc*>(ring + Traits::kRingBytes);
+    full = reinterpret_cast<Barrier*>(ring + Traits::kRingBytes +
+                                      (Traits::kParts == 1 ? 0 : Traits::kParts * Traits::kSlice * 4));
+    empty = full + Traits::kStages;
+    all_here = empty + Traits::kStages;
+    by_fma = reinterpret_cast<uint64_t*>(all_here + 1);
+  }
+};
+
+template <int Rows, int TileK, bool KMajor, bool Stream>
+__device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
+                                 int32_t batch) {
+  constexpr Keep kKeep = Stream ? Keep::kFirst : Keep::kNormal;
+  if constexpr (KMajor) {
+    load_box(map, full, to, k, row, batch, kKeep);
+  } else {
+#pragma unroll
+    for (int strip = 0; strip < (Rows + 63) / 64; ++strip) {
+      load_box(map, full, to + strip * TileK * kGemmRowBytes, row + strip * 64, k, batch, kKeep);
+    }
+  }
+}
+
+// K-tile number `i` of this block, of A, B or both.
+template <typename Config, bool WithA, bool WithB>
+__device__ inline void parts_load(const TensorMap& map_a, const TensorMap& map_b, const PartsUnit& unit, int32_t i,
+                                  const PartsShared<Config>& shared, uint32_t stage) {
+  using Traits = PartsTraits<Config>;
+  Barrier& full = shared.full[stage];
+  uint8_t* to = shared.ring + stage * Traits::kStageBytes;
+  const int32_t k = (unit.k + i * unit.step) * Traits::kTileK;
+  if constexpr (WithA) {
+    load_part<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kStreamA>(map_a, full, to, unit.row, k,
+                                                                                  unit.batch);
+  }
+  if constexpr (WithB) {
+    load_part<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kStreamB>(
+        map_b, full, to + Traits::kABytes, unit.n, k, Traits::kClasses > 1 ? unit.number : unit.batch);
+  }
+}
+
+template <typename Config>
+using PartsAccumulators = typename PartsTraits<Config>::Acc[PartsTraits<Config>::kBlocksM][Config::kTileN / 2];
+
+// Overwrites what lies in front of rows in the first k-tile: it may be anything, NaN too. `rows`: of this warpgroup.
+template <typename Config>
+__device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) {
+  for (int row = threadIdx.x % 128; row < PartsTraits<Config>::kRowsPerGroup; row += 128) {
+    auto* piece =
+        reinterpret_cast<cuda::Neighbours<uint32_t, 4>*>(rows + row * kGemmRowBytes + row % 8 * 16);  // swizzled
+    auto words = *piece;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int front = bytes - 4 * i;
+      words.x[i] = front >= 4 ? 0 : front <= 0 ? words.x[i] : words.x[i] & ~((1u << (8 * front)) - 1);
+    }
+    *piece = words;
+  }
+  fence_async_shared();
+  if (group == 0) {
+    group_wait<1>(128);
+  } else {
+    group_wait<2>(128);
+  }
+}
+
+// All k-tiles of this block. Stages that no load waits for are not released. `front`: bytes in front of the rows of A
+// in its first k-tile.
+template <typename Config>
+__device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTraits<Config>::kChains],
+                                      const PartsShared<Config>& shared, int32_t count, int32_t group, int32_t front) {
+  using Traits = PartsTraits<Config>;
+  using Instruction = Wgmma<typename Config::In, Config::kTileN>;
+  constexpr int kChains = Traits::kChains;
+  constexpr uint32_t kStrip = Traits::kTileK * kGemmRowBytes;
+  constexpr uint64_t kStepA = (Config::kAKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
+  constexpr uint64_t kStepB = (Config::kBKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
+  constexpr uint64_t kStepM = (64 * kGemmRowBytes) >> 4;  // 64 rows: eight groups of eight, or a strip
+  const uint32_t ring = shared_address(shared.ring), row = group * Traits::kRowsPerGroup * kGemmRowBytes;
+  uint32_t stage = 0, phase = 0, before = 0;
+#pragma unroll 1
+  for (int32_t i = 0; i < count; ++i) {
+    shared.full[stage].wait(phase);
+    if constexpr (Config::kViews) fence_async_shared();
+    if constexpr (Traits::kClasses > 1) {
+      if (i == 0 && front > 0) clear_front<Config>(shared.ring + row, front, group);
+    }
+    wgmma_fence();
+    const uint32_t at = ring + stage * Traits::kStageBytes;
+    const uint64_t of_a = describe(at + row, Config::kAKMajor, kStrip);
+    const uint64_t of_b = describe(at + Traits::kABytes, Config::kBKMajor, kStrip);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+#pragma unroll
+      for (int block = 0; block < Traits::kBlocksM; ++block) {
+        Instruction::template issue<!Config::kAKMajor, !Config::kBKMajor>(
+            acc[step % kChains][block], of_a + step * kStepA + block * kStepM, of_b + step * kStepB,
+            i != 0 || step >= kChains);
+      }
+    }
+    wgmma_commit();
+    if (i > 0) {
+      wgmma_wait<1>();
+      if (i - 1 + Traits::kStages < count && threadIdx.x % 128 == 0) shared.empty[before].arrive();
+    }
+    before = stage;
+    if (++stage == Traits::kStages) {
+      stage = 0;
+      phase ^= 1;
+    }
+  }
+  wgmma_wait<0>();
+#pragma unroll
+  for (int chain = 0; chain < kChains; ++chain) {
+#pragma unroll
+    for (int block = 0; block < Traits::kBlocksM; ++block) {
+#pragma unroll
+      for (int i = 0; i < Config::kTileN / 2; ++i) {
+        pin(acc[chain][block][i]);
+        if (chain > 0) acc[0][block][i] += acc[chain][block][i];
+      }
+    }
+  }
+}
+
+// The same of f32 in two parts. While a k-tile is multiplied, the next one of B is taken apart.
+template <typename Config>
+__device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], const PartsShared<Config>& shared,
+                                            int32_t count, int32_t group) {
+  using Traits = PartsTraits<Config>;
+  constexpr int kTileN = Config::kTileN, kChains = kTileN <= 32 ? 3 : 1, kWarps = 4 * Config::kConsumers;
+  constexpr int kTaken = 1;  // the barrier of that name: B is taken apart
+  const uint32_t warp = threadIdx.x / 32 % kWarps, lane = threadIdx.x % 32;
+  const uint32_t first = group * 64 + warp % 4 * 16;
+  SplitRows a(first);
+  uint32_t stage = 0, phase = 0;
+  const auto prepare = [&] {
+    shared.full[stage].wait(phase);
+    uint8_t* tile = shared.ring + stage * Traits::kStageBytes;
+    a.read(tile);
+    uint8_t* high = tile + Traits::kABytes;
+    const bool by_fma = split_tile<Traits::kBBytes, Traits::kConsumerThreads>(high, high + Traits::kBBytes);
+    if (lane == 0) reinterpret_cast<uint8_t*>(shared.by_fma + stage)[warp] = by_fma;
+  };
+#pragma unroll
+  for (int i = 0; i < kTileN / 2; ++i) acc[i] = 0;
+  if (count > 0) prepare();
+#pragma unroll 1
+  for (int32_t i = 0; i < count; ++i) {
+    const float most = a.largest();
+    a.take_apart();
+    group_wait<kTaken>(Traits::kConsumerThreads);
+    const uint8_t* tile = shared.ring + stage * Traits::kStageBytes;
+    const uint8_t* high = tile + Traits::kABytes;
+    float sums[kChains][kTileN / 2];
+    wgmma_fence();
+    a.multiply<kTileN>(sums, shared_address(high), shared_address(high + Traits::kBBytes));
+    wgmma_commit();
+    const uint32_t read = stage;
+    const uint64_t of_b = shared.by_fma[read];
+    const bool by_fma = (kWarps == 4 ? static_cast<uint32_t>(of_b) : of_b) != 0 || cuda::leaves_range(most);
+    if (++stage == Traits::kStages) {
+      stage = 0;
+      phase ^= 1;
+    }
+    if (i + 1 < count) prepare();
+    wgmma_wait<0>();
+    a.release();
+    if (__builtin_expect(by_fma, 0)) {
+      multiply_tile_by_fma<kTileN>(acc, tile + first * kGemmRowBytes, high, high + Traits::kBBytes);
+    } else {
+      add_sums(acc, sums);
+    }
+    __syncwarp();
+    if (i + Traits::kStages < count && lane == 0) shared.empty[read].arrive();
+  }
+}
+
+// Lays the tile down in the order of D.
+template <typename Config>
+__device__ inline void parts_lay(const PartsAccumulators<Config>& acc, const PartsShared<Config>& shared,
+                                 int32_t group) {
+  using Traits = PartsTraits<Config>;
+  using Acc = typename Traits::Acc;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+#pragma unroll
+  for (int block = 0; block < Traits::kBlocksM; ++block) {
+    const int m = group * Traits::kRowsPerGroup + block * 64 + warp * 16 + lane / 4, n = 2 * (lane % 4);
+#pragma unroll
+    for (int j = 0; j < Config::kTileN / 8; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const Acc x = acc[block][4 * j + 2 * h], y = acc[block][4 * j + 2 * h + 1];
+        if constexpr (Config::kSwapped) {
+          Acc* to = shared.sums + (8 * j + n) * Traits::kPitch + m + 8 * h;
+          to[0] = x;
+          to[Traits::kPitch] = y;
+        } else {
+          Acc* to = shared.sums + (m + 8 * h) * Traits::kPitch + 8 * j + n;
+          *reinterpret_cast<cuda::Neighbours<Acc, 2>*>(to) = {{x, y}};
+        }
+      }
+    }
+  }
+}
+
+// Behind the loads: multiplies, exchanges, finishes. `group`: number of this warpgroup among those that multiply.
+template <typename Config, typename Epilogue>
+__device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epilogue,
+                                  const PartsShared<Config>& shared, const PartsUnit& unit, int32_t rank,
+                                  int32_t group) {
+  using Traits = PartsTraits<Config>;
+  constexpr int kParts = Traits::kParts;
+  PartsAccumulators<Config> acc[Traits::kChains];
+  const bool multiplies = group >= 0 && group < Config::kConsumers;
+  int32_t front = 0;
+  if constexpr (Traits::kClasses > 1) {
+    if (unit.k == 0) front = static_cast<int32_t>(gemm_class_skip(args.skip, unit.number, args.skip_step));
+  }
+  if constexpr (Traits::kSplit) {
+    if (multiplies) parts_multiply_split<Config>(acc[0][0], shared, unit.count, group);
+  } else {
+    if (multiplies) parts_multiply<Config>(acc, shared, unit.count, group, front);
+  }
+  __syncthreads();  // the ring is done
+  if (multiplies) parts_lay<Config>(acc[0], shared, group);
+  if constexpr (kParts > 1) {
+    cuda::parts_exchange<Config, Traits>(shared.sums, shared.received, *shared.all_here, rank);
+  } else {
+    __syncthreads();
+  }
+  if (threadIdx.x < Traits::kFinishers) {
+    const auto* own = shared.sums + rank * Traits::kSlice;
+    cuda::parts_finish<Config, Traits>(args, epilogue, shared.received, own, unit, rank);
+  }
+  if constexpr (kParts > 1) begun_wait();  // the others have what this block sent
+}
+
+// The map of A that this block reads.
+template <typename Config, typename... Maps>
+__device__ inline const TensorMap& map_of_class(const TensorMap& first, const Maps&... others) {
+  const auto number = static_cast<int>(blockIdx.x / Config::kParts % Config::kClasses);
+  const TensorMap* map = &first;
+  int i = 0;
+  ((map = ++i == number ? &others : map), ...);
+  return *map;
+}
+
+// The kernel. Launched with PartsTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
+// kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts beyond the cluster.
+template <typename Config, typename Epilogue>
+__device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b, const GemmPartsArgs& args,
+                                  const Epilogue& epilogue) {
+  using Traits = PartsTraits<Config>;
+  constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kWarps = Traits::kThreads / 32;
+  extern __shared__ uint8_t raw_shared[];
+  const PartsShared<Config> shared(raw_shared);
+  const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
+  const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
+  const PartsUnit unit = parts_unit<Config, Traits, true>(args, rank);
+  let_next_begin();
+  if (lane == 0) {
+    if (warp == 0) prefetch(map_a);
+    if (warp == 1) prefetch(map_b);
+    for (int32_t i = warp; i < kStages && i < unit.count; i += kWarps) {
+      shared.full[i].init(1);
+      if (unit.count > kStages) shared.empty[i].init(Config::kConsumers * (Traits::kSplit ? 4 : 1));
+      fence_barrier_init();
+      shared.full[i].arrive_expect(Traits::kArrivingBytes);
+      parts_load<Config, Config::kConstantA, Config::kConstantB>(map_a, map_b, unit, i, shared, i);
+    }
+    if (kParts > 1 && warp == kWarps - 1) {
+      shared.all_here->init(1);
+      fence_barrier_init();
+      shared.all_here->arrive_expect(cuda::parts_bytes<Config, Traits>);
+    }
+  }
+  wait_for_previous();
+  if (lane == 0) {
+    for (int32_t i = warp; i < kStages && i < unit.count; i += kWarps) {
+      parts_load<Config, !Config::kConstantA, !Config::kConstantB>(map_a, map_b, unit, i, shared, i);
+    }
+  }
+  __syncthreads();
+  if constexpr (kParts > 1) begun_arrive();
+  if (warp == kWarps - 1) {
+    if (lane == 0) {
+      uint32_t stage = 0, phase = 0;
+      for (int32_t i = kStages; i < unit.count; ++i) {
+        shared.empty[stage].wait(phase);
+        shared.full[stage].arrive_expect(Traits::kArrivingBytes);
+        parts_load<Config, true, true>(map_a, map_b, unit, i, shared, stage);
+        if (++stage == kStages) {
+          stage = 0;
+          phase ^= 1;
+        }
+      }
+    }
+    __syncwarp();
+  }
+  parts_rest<Config>(args, epilogue, shared, unit, rank, warp / 4);
+}
+
+// The same with operands that threads load through views (load.h), by cp.async: no tensor map is fetched first.
+template <typename Config, typename A, typename B, typename Epilogue>
+__device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
+                                        const Epilogue& epilogue) {
+  using Traits = PartsTraits<Config>;
+  using In = typename Config::In;
+  constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kLoaders = 128;
+  constexpr int kBegun = 3;  // the barrier of that name
+  using LoaderA = cuda::TileLoader<A, In, sm80::SwizzledTile<In, Config::kTileM, Traits::kTileK, Config::kAKMajor>,
+                                   Config::kTileM, Traits::kTileK, kLoaders>;
+  using LoaderB = cuda::TileLoader<B, In, sm80::SwizzledTile<In, Config::kTileN, Traits::kTileK, Config::kBKMajor>,
+                                   Config::kTileN, Traits::kTileK, kLoaders>;
+  static_assert(LoaderA::kAsync && LoaderB::kAsync);
+  extern __shared__ uint8_t raw_shared[];
+  const PartsShared<Config> shared(raw_shared);
+  const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
+  const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
+  const PartsUnit unit = parts_unit<Config, Traits, false>(args, rank);
+  const bool loader = threadIdx.x < kLoaders;
+  let_next_begin();
+  wait_for_previous();
+  const auto load = [&](LoaderA& a, LoaderB& b, uint32_t stage) {
+    const uint32_t at = shared_address(shared.ring) + stage * Traits::kStageBytes;
+    a.copy(at);
+    b.copy(at + Traits::kABytes);
+    a.next();
+    b.next();
+  };
+  if (!loader) {
+    for (int32_t i = warp - 4; lane == 0 && i < kStages && i < unit.count; i += 4 * Config::kConsumers) {
+      shared.full[i].init(kLoaders);
+      if (unit.count > kStages) shared.empty[i].init(Config::kConsumers);
+    }
+    if (kParts > 1 && warp == 4 && lane == 0) {
+      shared.all_here->init(1);
+      shared.all_here->arrive_expect(cuda::parts_bytes<Config, Traits>);
+    }
+    fence_barrier_init();
+    group_wait<kBegun>(Traits::kThreads);
+    if constexpr (kParts > 1) begun_arrive();
+  } else {
+    LoaderA a(operand_a, unit.batch, unit.m, unit.k * Traits::kTileK);
+    LoaderB b(operand_b, unit.batch, unit.n, unit.k * Traits::kTileK);
+    load(a, b, 0);
+    group_wait<kBegun>(Traits::kThreads);
+    if constexpr (kParts > 1) begun_arrive();
+    shared.full[0].arrive_behind_copies();
+    uint32_t stage = 1 % kStages, phase = 1;
+#pragma unroll 1
+    for (int32_t i = 1; i < unit.count; ++i) {
+      if (i >= kStages) shared.empty[stage].wait(phase);
+      load(a, b, stage);
+      shared.full[stage].arrive_behind_copies();
+      if (++stage == kStages) {
+        stage = 0;
+        phase ^= 1;
+      }
+    }
+  }
+  parts_rest<Config>(args, epilogue, shared, unit, rank, warp / 4 - 1);
+}
+
+}  // namespace heddle::tile::sm90

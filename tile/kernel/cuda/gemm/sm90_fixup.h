@@ -1,0 +1,95 @@
+// Sums that one warpgroup of tile/kernel/cuda/gemm/sm90.h hands to another, of another block (stream-K) or of its own.
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/sm90_shared.h"
+#include "tile/kernel/cuda/gemm/store.h"
+#include "tile/kernel/cuda/gemm/tile_scheduler.h"
+
+namespace heddle::tile::sm90 {
+
+inline constexpr int kHalfGiven = 2;  // the block's barrier of that name: half of the last tile's sums are there
+
+// Where a thread of warpgroup `group` leaves the sums of its block `from`: every thread writes next to its neighbours.
+template <typename Config>
+__device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32_t from) {
+  using Traits = GemmTraits<Config>;
+  auto* sums = static_cast<typename Traits::Acc*>(args.partial) + int64_t{from} * (Config::kTileM * Config::kTileN);
+  return sums + group * (Traits::kRowsPerGroup * Config::kTileN) + threadIdx.x % 128;
+}
+
+// Hands the sums of a tile that another block began to that block.
+template <typename Config>
+__device__ inline void give_sums(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
+  const int32_t block = GemmWalk<Config>::stream_number();
+  auto* to = sums_of_block<Config>(args, group, block);
+#pragma unroll
+  for (int m = 0; m < GemmTraits<Config>::kBlocksM; ++m) {
+#pragma unroll
+    for (int i = 0; i < Config::kTileN / 2; ++i) to[(m * (Config::kTileN / 2) + i) * 128] = acc[m][i];
+  }
+  raise_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
+}
+
+// Adds what the blocks behind this one have of its last tile, in order: the same sums in every run.
+template <typename Config>
+__device__ inline void take_sums(GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group, int32_t missing) {
+  for (int32_t block = GemmWalk<Config>::stream_number() + 1; missing > 0; ++block) {
+    const StreamRange share = stream_share(GemmWalk<Config>::streamed(args), static_cast<int32_t>(gridDim.x), block);
+    take_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
+    const auto* from = sums_of_block<Config>(args, group, block);
+#pragma unroll
+    for (int m = 0; m < GemmTraits<Config>::kBlocksM; ++m) {
+#pragma unroll
+      for (int i = 0; i < Config::kTileN / 2; ++i) acc[m][i] += from[(m * (Config::kTileN / 2) + i) * 128];
+    }
+    missing -= static_cast<int32_t>(share.last - share.first);
+  }
+}
+
+// Where warpgroups take turns, the epilogue of a block's last tile lies in the open while one of them has nothing left
+// to do: it takes the second half of the tile's pieces, through the ring, which is empty by then. That costs some 500
+// cycles, so it is for epilogues that compute something.
+template <typename Config, typename Epilogue>
+inline constexpr bool kSharesLast =
+    Config::kPingPong&& Config::kStore == GemmStore::kTma && !Config::kSwapped && InSteps<Epilogue>::costly &&
+    is_same<typename GemmTraits<Config>::Acc, float> && GemmTraits<Config>::kPieces % 2 == 0 &&
+    (!GemmTraits<Config>::kNear || GemmTraits<Config>::kNearPieces == GemmTraits<Config>::kNearPlaces);
+
+// Four sums of each thread side by side, threads next to each other.
+template <typename Config>
+struct HalfOfSums {
+  static constexpr int kRow = Config::kTileN / 2, kFirst = GemmTraits<Config>::kBlocksM * kRow / 2;
+  struct alignas(16) Four {
+    float sums[4];
+  };
+  static_assert(kFirst % 4 == 0 && kFirst * 128 * 4 <= GemmTraits<Config>::kStages * GemmTraits<Config>::kABytes);
+
+  static __device__ Four* place(const GemmShared<Config>& shared) {
+    return reinterpret_cast<Four*>(shared.a) + threadIdx.x % 128;
+  }
+  static __device__ void give(const GemmAccumulators<Config>& acc, const GemmShared<Config>& shared) {
+    Four* to = place(shared);
+#pragma unroll
+    for (int i = 0; i < kFirst; i += 4) {
+      Four four;
+#pragma unroll
+      for (int j = 0; j < 4; ++j) four.sums[j] = acc[(kFirst + i + j) / kRow][(kFirst + i + j) % kRow];
+      to[i / 4 * 128] = four;
+    }
+    group_arrive<kHalfGiven>(256);
+  }
+  static __device__ void take(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared) {
+    const Four* from = place(shared);
+    group_wait<kHalfGiven>(256);
+#pragma unroll
+    for (int i = 0; i < kFirst; i += 4) {
+      const Four four = from[i / 4 * 128];
+#pragma unroll
+      for (int j = 0; j < 4; ++j) acc[(kFirst + i + j) / kRow][(kFirst + i + j) % kRow] = four.sums[j];
+    }
+  }
+};
+
+}  // namespace heddle::tile::sm90

@@ -1,0 +1,99 @@
+// What follows from a configuration of tile/kernel/cuda/gemm/sm90.h, and where things lie in its shared memory.
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/arch/sm90/wgmma.h"
+#include "tile/core/cuda_gemm.h"
+
+namespace heddle::tile::sm90 {
+
+// The number of this thread's warp; the compiler knows that it is the same in all lanes.
+__device__ inline int32_t warp_of_block() {
+  return __shfl_sync(0xffffffffu, static_cast<int32_t>(threadIdx.x) / 32, 0);
+}
+
+// What a configuration has where it does not say otherwise.
+struct GemmDefaults {
+  static constexpr int kClusterM = 1, kClusterN = 1;
+  static constexpr bool kPingPong = false, kStream = false, kSwapped = false;
+  static constexpr bool kAKMajor = true, kBKMajor = true;
+  static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
+  static constexpr bool kWholeColumns = false, kNear = false;
+  static constexpr auto kStore = GemmStore::kTma;
+};
+
+template <typename Config>
+struct GemmTraits {
+  using In = typename Config::In;
+  using Acc = accumulator_t<In>;
+  static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
+  static constexpr bool kSplit =
+      is_same<In, tf32x2>;  // a warpgroup takes numbers apart (tile/kernel/cuda/gemm/sm90_3xtf32.h)
+  static constexpr int kConsumers = Config::kConsumers, kOthers = kSplit ? 2 : 1;
+  static constexpr int kThreads = 128 * (kConsumers + kOthers);
+  static constexpr int kTileK = kGemmRowBytes / sizeof(In);
+  static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
+  static constexpr int kRowsPerGroup = Config::kPingPong ? kTileM : kTileM / kConsumers;
+  static constexpr int kBlocksM = kRowsPerGroup / 64;  // instructions along m of one warpgroup
+  static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
+  static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
+  static constexpr int kStripBytes = kTileK * kGemmRowBytes;
+  static constexpr int kPieces =
+      kBlocksM * kTileN * static_cast<int>(sizeof(typename Config::Out)) /
+      gemm_piece(kTileN, sizeof(typename Config::Out)).bytes;  // that a warp stores of a tile, by GemmStore::kTma
+  static constexpr bool kNear = Config::kNear;
+  static constexpr int kNearPieces = gemm_near_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
+  static constexpr int kNearPlaces = gemm_near_places(kTileM, kTileN, kConsumers, Config::kPingPong);
+  static constexpr int kStagingBytes =
+      kNear ? gemm_near_bytes(kTileM, kTileN, kConsumers, Config::kPingPong)
+            : gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
+  static constexpr int kSharedBytes =
+      gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes) +
+      (kSplit ? gemm_split_bytes(kTileN, kStages) : 0) + (kNear ? kGemmNearBarrierBytes : 0);
+  // Arrivals that free a stage: a warpgroup, where threads themselves read it each of its warps, in every block of the
+  // cluster.
+  static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster * (kSplit ? 4 : 1);
+  static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
+  static_assert(kCluster == 1 || kCluster == 2);
+  static_assert(!kNear || (Config::kStore == GemmStore::kTma && !Config::kSwapped && !Config::kStream &&
+                           sizeof(typename Config::Out) == 2 && kTileN % 64 == 0));
+  static_assert(!Config::kPingPong || kConsumers == 2);
+  static_assert(!kSplit || (!Config::kPingPong && kBlocksM == 1 && kTileN <= 128 && kTileN % 16 == 0));
+  static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
+  static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);
+};
+
+// Accumulators of a warpgroup: kBlocksM blocks of 64 rows.
+template <typename Config>
+using GemmAccumulators = typename GemmTraits<Config>::Acc[GemmTraits<Config>::kBlocksM][Config::kTileN / 2];
+
+template <typename Config>
+struct GemmShared {
+  using Traits = GemmTraits<Config>;
+  uint8_t* a;
+  uint8_t* b;
+  uint8_t* staging;
+  Barrier* full;
+  Barrier* empty;
+  Barrier* turn;       // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
+  Barrier* near_full;  // for each warp that multiplies, of each of its places in `staging`
+  uint8_t* low;        // of f32 in two parts: those of B that are low
+  Barrier* split;      // B's parts are there
+  uint32_t* by_fma;    // [stage], a byte for each warp: numbers that the tensor cores do not multiply
+
+  __device__ explicit GemmShared(uint8_t* raw) {
+    const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
+    a = raw + skew;
+    b = a + Traits::kStages * Traits::kABytes;
+    low = b + Traits::kStages * Traits::kBBytes;
+    staging = low + (Traits::kSplit ? Traits::kStages * Traits::kBBytes : 0);
+    full = reinterpret_cast<Barrier*>(staging + Traits::kConsumers * 4 * Traits::kStagingBytes);
+    empty = full + Traits::kStages;
+    turn = empty + Traits::kStages;
+    near_full = turn + 2;
+    split = near_full + (Traits::kNear ? kGemmNearBarrierBytes / sizeof(Barrier) : 0);
+    by_fma = reinterpret_cast<uint32_t*>(split + Traits::kStages);
+  }
+};
+
+}  // namespace heddle::tile::sm90

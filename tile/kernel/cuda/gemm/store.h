@@ -1,0 +1,393 @@
+// The last part of a GEMM block: the epilogue over the accumulators and their way to memory.
+#pragma once
+
+#include "tile/arch/sm80/ldmatrix.h"
+#include "tile/arch/sm90/convert.h"
+#include "tile/arch/sm90/stmatrix.h"
+#include "tile/arch/sm90/tma.h"
+#include "tile/arch/sm90/wgmma.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/fragments_to_rows.h"
+#include "tile/kernel/cuda/row.h"
+
+namespace heddle::tile::sm90 {
+
+using cuda::epilogue_value_t;
+using cuda::NoEpilogue;
+
+// Whether an epilogue says that all it does is to return values, for whole pairs of columns: then it may be called for
+// any element of D, and it is called for none outside.
+template <typename Epilogue, typename = void>
+struct ReturnsOnly {
+  static constexpr bool value = false;
+};
+template <typename Epilogue>
+struct ReturnsOnly<Epilogue, decltype(void(Epilogue::kReturnsOnly))> {
+  static constexpr bool value = Epilogue::kReturnsOnly;
+};
+
+// Whether it says that it reads matrices whose rows lie beside those of D: matrices(f, batch, row, col) calls f with
+// the address of each, a multiple of 16 bytes.
+template <typename Epilogue, typename = void>
+struct ReadsMatrices {
+  static constexpr bool value = false;
+};
+template <typename Epilogue>
+struct ReadsMatrices<Epilogue, decltype(void(Epilogue::kReadsMatrices))> {
+  static constexpr bool value = Epilogue::kReadsMatrices;
+};
+
+// The size of its elements where the kernel may hand over those of the first matrix.
+template <typename Epilogue, typename = void>
+struct NearBytes {
+  static constexpr int value = 0;
+};
+template <typename Epilogue>
+struct NearBytes<Epilogue, decltype(void(Epilogue::kNearBytes))> {
+  static constexpr int value = Epilogue::kNearBytes;
+};
+
+// The same of vectors that lie beside every row of D, by vectors(f, batch, row, col).
+template <typename Epilogue, typename = void>
+struct ReadsVectors {
+  static constexpr bool value = false;
+};
+template <typename Epilogue>
+struct ReadsVectors<Epilogue, decltype(void(Epilogue::kReadsVectors))> {
+  static constexpr bool value = Epilogue::kReadsVectors;
+};
+
+// Whether it comes in steps too, for f32 accumulators and results of 16 bits: with kSeeds accumulators begin with
+// seed(v, batch, row, col, n), which is the same for all rows, in place of zero, or have it added; then inner(v, batch,
+// row, col, n) is what the call is but for a last function, which pack<Out>(low, high) computes and rounds.
+// kCostly: these compute more than a maximum.
+template <typename Epilogue, typename = void>
+struct InSteps {
+  static constexpr bool value = false, seeds = false, costly = false;
+};
+template <typename Epilogue>
+struct InSteps<Epilogue, decltype(void(Epilogue::kInSteps))> {
+  static constexpr bool value = true, seeds = Epilogue::kSeeds, costly = Epilogue::kCostly;
+};
+
+// The inner step as an epilogue.
+template <typename Epilogue>
+struct InnerStep {
+  static constexpr bool kReturnsOnly = true;
+  const Epilogue& epilogue;
+
+  template <typename T, int W, typename... Near>
+  __device__ void operator()(T (&v)[W], int batch, int row, int col, int n, const Near&... near) const {
+    epilogue.inner(v, batch, row, col, n, near...);
+  }
+};
+
+// Whether accumulators begin with the epilogue's seed.
+template <typename Config, typename Epilogue, typename Acc>
+inline constexpr bool kSeeded = Config::kStore == GemmStore::kTma && !Config::kSwapped &&
+                                sizeof(typename Config::Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::seeds;
+
+// A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
+// in one column of D. Pairs outside of D become something; nothing reads them. Where the epilogue only returns values
+// it gets the last pair of D for them, since branches around each pair cost more than the epilogue.
+// `Inside`: the columns are known to be D's. `near`: what else the epilogue gets.
+template <bool Swapped, bool Inside = false, typename T, typename Epilogue, typename... Near>
+__device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n,
+                                  const Near&... near) {
+  constexpr bool kAlways = ReturnsOnly<Epilogue>::value;
+  if (!kAlways && (m >= args.m || n >= args.n)) return;
+  const int valid = kAlways || args.n - n >= 2 ? 2 : args.n - n;
+  if constexpr (Swapped) {
+    const int column = kAlways && m >= args.m ? args.m - 1 : m;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      T one[1] = {v[i]};
+      if (i < valid) epilogue(one, batch, kAlways && n + i >= args.n ? args.n - 1 : n + i, column, 1);
+      v[i] = one[0];
+    }
+  } else {
+    const int column = !Inside && kAlways && n >= args.n ? args.n - 2 : n;
+    epilogue(v, batch, kAlways && m >= args.m ? args.m - 1 : m, column, valid, near...);
+  }
+}
+
+// 16 rows and 64 columns of 16-bit elements as fragments of accumulators: pair[j][h] belongs to accumulators 2 h, 2 h +
+// 1 of columns 8 j. Rows of 128 bytes, swizzled.
+__device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* from) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int j = 0; j < 8; j += 2) {
+    uint32_t r[4];
+    const uint32_t at = (lane % 8 + lane / 8 % 2 * 8) * 128 + (j + lane / 16) * 16;
+    sm80::load_matrices<false>(r, shared_address(from) + swizzle<128>(at));
+#pragma unroll
+    for (int i = 0; i < 4; ++i) pair[j + i / 2][i % 2] = r[i];
+  }
+}
+
+// Pieces of 16 rows and 64 columns of a matrix of 16-bit elements that lies beside D, as fragments of accumulators lie.
+// Loads of 16 bytes and a turn through shared memory: pairs of elements loaded as fragments have them take eight lines
+// an access. By a warp. Across: pieces side by side, before those of 64 rows further down.
+template <int Across, typename Epilogue>
+class NearPieces {
+ public:
+  __device__ NearPieces(const Epilogue& epilogue, const GemmArgs& args, int batch, int row, int col, int first)
+      : epilogue_(epilogue), args_(args), batch_(batch), row_(row), col_(col) {
+    fetch(first);
+  }
+  // Asks for a piece; what is outside of D becomes something.
+  __device__ void fetch(int piece) {
+    const int lane = threadIdx.x % 32;
+    int col = col_ + piece % Across * 64 + lane % 8 * 8;
+    if (col >= args_.n) col = args_.n - 8;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = row_ + piece / Across * 64 + 4 * i + lane / 8;
+      bool first = true;
+      epilogue_.matrices(
+          [&](const auto* from) {
+            if (first) ahead_[i] = *reinterpret_cast<const Chunk*>(from);
+            first = false;
+          },
+          batch_, row < args_.m ? row : args_.m - 1, col);
+    }
+  }
+  // What was asked for, through 2 KiB that are free.
+  __device__ void take(uint8_t* buffer, uint32_t (&pair)[8][2]) const {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      *reinterpret_cast<Chunk*>(buffer + swizzle<128>((4 * i + lane / 8) * 128 + lane % 8 * 16)) = ahead_[i];
+    }
+    __syncwarp();
+    load_fragments(pair, buffer);
+    __syncwarp();
+  }
+
+ private:
+  struct alignas(16) Chunk {
+    uint32_t words[4];
+  };
+  const Epilogue& epilogue_;
+  const GemmArgs& args_;
+  const int batch_, row_, col_;
+  Chunk ahead_[4];
+};
+
+struct NoPieces {
+  template <typename... T>
+  __device__ explicit NoPieces(const T&...) {}
+};
+template <bool Near, int Across, typename Epilogue>
+struct ChoosePieces {
+  using type = NoPieces;
+};
+template <int Across, typename Epilogue>
+struct ChoosePieces<true, Across, Epilogue> {
+  using type = NearPieces<Across, Epilogue>;
+};
+template <bool Near, int Across, typename Epilogue>
+using PiecesOf = typename ChoosePieces<Near, Across, Epilogue>::type;
+
+// What a thread has of a piece on its way to shared memory, for each 8 x 8 matrix: pairs rounded to 16 bits, or values.
+template <int Matrices, typename Out, typename Value>
+struct MadePiece {
+  using Pair = Value[2];
+  Pair pair[Matrices][2];
+};
+template <int Matrices, typename Out, typename Value>
+requires(sizeof(Out) == 2) struct MadePiece<Matrices, Out, Value> {
+  uint32_t pair[Matrices][2];
+};
+
+// Lays a piece down; Bytes of each row.
+template <int Bytes, int Swizzle, typename Out, int Matrices, typename Value>
+__device__ inline void lay_piece(const MadePiece<Matrices, Out, Value>& made, uint8_t* buffer) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int jj = 0; jj < Matrices; jj += 2) {
+    if constexpr (sizeof(Out) == 2) {  // matrix i: rows 8 * (i % 2), columns 8 * (jj + i / 2)
+      const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
+      const uint32_t to = shared_address(buffer) + swizzle<Swizzle>(r * Bytes + j * 16);
+      if (jj + 1 < Matrices) {
+        store_matrices<false>(to, made.pair[jj][0], made.pair[jj][1], made.pair[jj + 1][0], made.pair[jj + 1][1]);
+      } else {
+        store_matrices<false>(to, made.pair[jj][0], made.pair[jj][1]);
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4 && jj + i / 2 < Matrices; ++i) {
+        const int r = lane / 4 + 8 * (i % 2), c = 8 * (jj + i / 2) + 2 * (lane % 4);
+        Out* to = reinterpret_cast<Out*>(buffer + swizzle<Swizzle>(r * Bytes + c * sizeof(Out)));
+        to[0] = convert<Out>(made.pair[jj + i / 2][i % 2][0]);
+        to[1] = convert<Out>(made.pair[jj + i / 2][i % 2][1]);
+      }
+    }
+  }
+}
+
+// Sums of one part of k, row-major; with swapped operands D lies transposed in the accumulators.
+template <bool Swapped, int N, typename Acc>
+__device__ inline void store_partial(const Acc (&acc)[N / 2], const GemmArgs& args, Acc* partial, int row, int col) {
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int m = row + lane / 4 + 8 * (i / 2), n = col + 8 * j + 2 * (lane % 4) + i % 2;
+      if (m < args.m && n < args.n) partial[(Swapped ? n : m) * args.p_row + (Swapped ? m : n)] = acc[4 * j + i];
+    }
+  }
+}
+
+// Pieces first to last, without the last.
+struct PieceRange {
+  int32_t first, last;
+};
+
+// Nothing that depends on accumulators is computed before this. ptxas would take a later piece through its functions
+// before the one in front of it leaves, while the copy engine has nothing to do; it moves nothing into a loop, and does
+// not know that this one runs once. `number`, above 0, is another one at each place.
+template <int Blocks, int Sums, typename Acc>
+__device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& args, int number) {
+#pragma unroll 1
+  do {
+    __syncwarp();
+#pragma unroll
+    for (int block = 0; block < Blocks; ++block) {
+#pragma unroll
+      for (int i = 0; i < Sums; ++i) pin(acc[block][i]);
+    }
+  } while (args.zero == number);
+}
+
+// Through the warp's staging buffers by the copy engine, piece by piece. `row`: first of the warp's 16 rows of each
+// block of 64. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with kBrings a piece
+// of the first matrix that the epilogue reads lies where that of D will. Of all pieces only those in `pieces`.
+template <int Blocks, int N, typename Out, bool Inside, typename Acc, typename Epilogue, typename Brought>
+__device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epilogue, const GemmArgs& args,
+                                  const TensorMap& map, uint8_t* staging, int batch, int row, int col,
+                                  const PieceRange& pieces, Brought& brought) {
+  constexpr GemmPiece kPiece = gemm_piece(N, sizeof(Out));
+  constexpr int kSwizzle = kPiece.swizzled ? kPiece.bytes : 16;
+  constexpr int kColumns = kPiece.bytes / sizeof(Out), kMatrices = kColumns / 8;
+  constexpr int kAcross = N / kColumns, kPieces = Blocks * kAcross;
+  using Value = epilogue_value_t<Acc, Out>;
+  using Made = MadePiece<kMatrices, Out, Value>;
+  const int lane = threadIdx.x % 32;
+  constexpr bool kInSteps = sizeof(Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::value;
+  constexpr bool kNear = sizeof(Out) == 2 && kPiece.swizzled && kPiece.bytes == 128 && ReturnsOnly<Epilogue>::value &&
+                         NearBytes<Epilogue>::value == 2;
+  constexpr bool kBrought = Brought::kBrings, kTaken = kNear && !kBrought;
+  static_assert(!kBrought || kNear);
+  [[maybe_unused]] uint32_t near[8][2];
+  PiecesOf<kTaken, kAcross, Epilogue> taken(epilogue, args, batch, row, col, pieces.first);
+  // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
+  // share what columns have.
+  const auto make = [&](int piece, Made& made) {
+#pragma unroll
+    for (int j = 0; j < kMatrices; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const Acc* from = &acc[piece / kAcross][4 * (piece % kAcross * kMatrices + j) + 2 * h];
+        Value v[2] = {static_cast<Value>(from[0]), static_cast<Value>(from[1])};
+        const int r = row + piece / kAcross * 64 + lane / 4 + 8 * h;
+        const int c = col + piece % kAcross * kColumns + 8 * j + 2 * (lane % 4);
+        const auto apply = [&](const auto& function) {
+          if constexpr (kNear) {
+            apply_pair<false, Inside>(v, function, args, batch, r, c, cuda::FromRegister{near[j][h]});
+          } else {
+            apply_pair<false, Inside>(v, function, args, batch, r, c);
+          }
+        };
+        if constexpr (kInSteps) {
+          apply(InnerStep<Epilogue>{epilogue});
+          made.pair[j][h] = Epilogue::template pack<Out>(v[0], v[1]);
+        } else {
+          apply(epilogue);
+          if constexpr (sizeof(Out) == 2) {
+            made.pair[j][h] = pack<Out>(to_float(v[0]), to_float(v[1]));
+          } else {
+            made.pair[j][h][0] = v[0], made.pair[j][h][1] = v[1];
+          }
+        }
+      }
+    }
+  };
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+    if (piece < pieces.first || piece >= pieces.last) continue;
+    uint8_t* buffer = staging + piece % kPiece.buffers * kPiece.buffer_bytes();
+    if constexpr (kBrought) buffer = brought.buffer(piece);
+    const auto wait_for_buffer = [&] {
+      // After an odd number of pieces, to the end of the last tile, the first one takes the buffer of the one before.
+      const bool in_turn = piece > pieces.first || (kPieces - pieces.first) % kPiece.buffers == 0;
+      if (lane == 0 && in_turn) wait_stores_read<kPiece.buffers - 1>();
+      if (lane == 0 && !in_turn) wait_stores_read<0>();
+      __syncwarp();
+    };
+    if (piece > 0) keep_behind(acc, args, piece);
+    if constexpr (kTaken) {
+      wait_for_buffer();
+      taken.take(buffer, near);
+      if (piece + 1 < kPieces) taken.fetch(piece + 1);
+    }
+    if constexpr (kBrought) brought.take(piece, near);
+    Made made;
+    make(piece, made);
+    if constexpr (kBrought) {
+      __syncwarp();
+    } else if constexpr (!kTaken) {
+      wait_for_buffer();
+    }
+    lay_piece<kPiece.bytes, kSwizzle>(made, buffer);
+    fence_async_shared();
+    __syncwarp();
+    if (lane == 0) {
+      store_box(map, buffer, col + piece % kAcross * kColumns, row + piece / kAcross * 64, batch);
+      commit_stores();
+      if constexpr (kBrought) brought.stored(piece);
+    }
+  }
+}
+
+// The same with swapped operands: the warp's 16 rows are 16 columns of D. The map's box is {16, kRows, 1}, swizzled
+// over 32 bytes.
+template <int N, typename Out, typename Acc, typename Epilogue>
+__device__ inline void store_columns(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
+                                     const TensorMap& map, uint8_t* staging, uint32_t& turn, int batch, int row,
+                                     int col) {
+  static_assert(sizeof(Out) == 2);
+  constexpr int kRows = N % 64 == 0 ? 64 : N % 32 == 0 ? 32 : 16;
+  using Value = epilogue_value_t<Acc, Out>;
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int piece = 0; piece < N / kRows; ++piece, turn ^= 1) {
+    uint8_t* buffer = staging + turn * kGemmStagingBytes;
+    if (lane == 0) wait_stores_read<1>();
+    __syncwarp();
+#pragma unroll
+    for (int jj = 0; jj < kRows / 8; jj += 2) {
+      uint32_t packed[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int j = piece * (kRows / 8) + jj + i / 2, h = i % 2;
+        Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
+        apply_pair<true>(v, epilogue, args, batch, row + lane / 4 + 8 * h, col + 8 * j + 2 * (lane % 4));
+        packed[i] = pack<Out>(to_float(v[0]), to_float(v[1]));
+      }
+      __syncwarp();
+      const uint32_t r = 8 * (jj + lane / 16) + lane % 8;
+      store_matrices<true>(shared_address(buffer) + swizzle<32>(r * 32 + (lane / 8 % 2) * 16), packed[0], packed[1],
+                           packed[2], packed[3]);
+    }
+    fence_async_shared();
+    __syncwarp();
+    if (lane == 0) {
+      store_box(map, buffer, row, col + piece * kRows, batch);
+      commit_stores();
+    }
+  }
+}
+
+}  // namespace heddle::tile::sm90

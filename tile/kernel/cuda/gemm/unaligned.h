@@ -1,0 +1,356 @@
+// D = epilogue(A B) on sm_90 where a side of D is small, from operands whose lines along k begin at any address:
+// cp.async brings the aligned pieces around them to shared memory as they lie, and warps read the words that mma.sync
+// multiplies from wherever they are, two halves of a word at a time where need be. Nothing is copied or shifted first,
+// there is no map to fetch, and the code is short: that is what counts where memory or latency is the limit.
+//
+// Sums over k do not mind its order, as long as both operands agree: of 128 bytes of k the four lanes of a row of a
+// fragment have 32 each, side by side, so that a lane reads nine words for the eight that it multiplies.
+//
+// A generated unit gives a configuration with named fields,
+//
+//   struct Config {
+//     using In = tile::half;                      // what is multiplied: of sm80::Mma, as it lies in memory
+//     static constexpr int kTileM = 64, kTileN = 24;   // the long side; the small one, a multiple of 8
+//     static constexpr int kWarpsM = 2, kWarpsK = 4;   // of a block: rows of 16, 32 or 64; parts of 128 bytes of k
+//     static constexpr int kStages = 4;           // at least 2, of kWarpsK * 128 bytes of k
+//     static constexpr int kParts = 4;            // of k: the blocks of a cluster
+//     static constexpr int kAlignA = 2, kAlignB = 16;  // of all lines, in bytes
+//     static constexpr int kNeighbours = 4;       // columns of D that the epilogue sees at once; 1 where rows of D
+//                                                 // begin anywhere: lanes side by side write whole sectors
+//     static constexpr bool kSwapped = true;      // the kernel computes the transpose of D
+//     static constexpr auto kStore = tile::GemmStore::kEpilogue;   // or kPartial, where k is split beyond the cluster
+//   };
+//
+// operands with `MatrixLines<Element> lines(int batch)` along k, and an epilogue that stores D, as for gemm_reduce().
+#pragma once
+
+#include "tile/arch/sm80/cp_async.h"
+#include "tile/arch/sm80/mma.h"
+#include "tile/arch/sm80/shared.h"
+#include "tile/arch/sm90/barrier.h"
+#include "tile/kernel/cuda/gemm/cluster_splitk_sum.h"
+#include "tile/kernel/cuda/operand/fragment.h"
+#include "tile/kernel/cuda/operand/load.h"
+#include "tile/kernel/cuda/operand/operand.h"
+#include "tile/kernel/cuda/operand/split_tf32.h"
+
+namespace heddle::tile::cuda {
+
+template <typename Config>
+struct LinesTraits {
+  using In = typename Config::In;
+  using Instruction = sm80::Mma<In>;
+  using Acc = typename Instruction::Acc;
+  static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kStages = Config::kStages;
+  static constexpr int kWarpsM = Config::kWarpsM, kWarpsK = Config::kWarpsK, kParts = Config::kParts;
+  static constexpr int kThreads = 32 * kWarpsM * kWarpsK;
+  static constexpr int kWarpRows = kTileM / kWarpsM, kBlocksM = kWarpRows / 16, kBlocksN = kTileN / 8;
+  static constexpr int kStep = kWarpsK * kGemmRowBytes;  // bytes of k in a stage
+  static constexpr int kLinePitch = gemm_lines_pitch(kWarpsK);
+  static constexpr int kStageBytes = (kTileM + kTileN) * kLinePitch;
+  // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
+  static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
+  static constexpr int kSliceRows = gemm_parts_slice(kRows, kParts);
+  static constexpr int kPitch = gemm_parts_pitch(kColumns, Config::kSwapped);
+  static constexpr int kSlice = kSliceRows * kPitch, kTileSums = kParts * kSlice;
+  static constexpr int kAddends = kParts > 1 ? kParts : kWarpsK, kFinishers = kThreads, kClasses = 1;
+  static constexpr int kNeighbours = Config::kNeighbours;
+  static constexpr int kRingBytes = gemm_lines_ring_bytes(kTileM, kTileN, kWarpsK, kStages, kParts, Config::kSwapped);
+  static_assert(kWarpRows % 16 == 0 && kTileN % 8 == 0 && kStages >= 2 && kParts >= 1 && kParts <= 8);
+};
+
+template <typename In, typename Operand>
+__device__ inline MatrixLines<In> lines_of(const Operand& operand, int batch) {
+  static_assert(same_bits<typename Operand::Element, In> && Operand::kLinesAlongK);
+  const auto lines = operand.lines(batch);
+  return {reinterpret_cast<const In*>(lines.data), lines.leading, lines.lines, lines.length};
+}
+
+// A thread's share of the lines of one operand: pieces of 16 bytes, with what stands before and behind the line.
+template <typename In, int Rows, int Align, int WarpsK, int Threads>
+class LineCopier {
+ public:
+  __device__ LineCopier(const MatrixLines<In>& lines, int row, int64_t k_bytes) {
+    place_ = static_cast<int>(threadIdx.x) / kAcross;
+    piece_ = static_cast<int>(threadIdx.x) % kAcross;
+    rows_ = lines.lines - row;
+    leading_ = lines.leading * int(sizeof(In));
+    at_ = reinterpret_cast<uint64_t>(lines.data) + row * leading_ + k_bytes;
+    left_ = static_cast<int64_t>(lines.length) * int(sizeof(In)) - k_bytes;
+  }
+  // To `to`, a shared address.
+  __device__ void copy(uint32_t to) const {
+#pragma unroll
+    for (int i = 0; i < (Rows + kAtOnce - 1) / kAtOnce; ++i) {
+      const int line = place_ + i * kAtOnce;
+      if (Rows % kAtOnce == 0 || line < Rows) copy_piece(to, line, piece_);
+    }
+    if constexpr (Align < 16) {
+#pragma unroll
+      for (int i = 0; i < (Rows + Threads - 1) / Threads; ++i) {
+        const int line = static_cast<int>(threadIdx.x) + i * Threads;
+        if (Rows % Threads == 0 || line < Rows) copy_piece(to, line, kAcross);
+      }
+    }
+  }
+  __device__ void next(int64_t step) {  // in bytes
+    at_ += step;
+    left_ -= step;
+  }
+
+ private:
+  static constexpr int kStep = WarpsK * kGemmRowBytes, kAcross = kStep / 16, kAtOnce = Threads / kAcross;
+
+  __device__ void copy_piece(uint32_t to, int line, int piece) const {
+    const uint64_t at = at_ + line * leading_;
+    const int before = Align < 16 ? static_cast<int>(at) & 15 : 0;
+    const int64_t left = left_ + before - piece * 16;
+    const uint32_t valid = line >= rows_ || left <= 0 ? 0 : left < 16 ? static_cast<uint32_t>(left) : 16;
+    sm80::copy_async<16>(to + line * gemm_lines_pitch(WarpsK) + piece * 16,
+                         reinterpret_cast<const void*>(at - before + piece * 16), valid);
+  }
+
+  uint64_t at_;      // of the tile's first line
+  int64_t leading_;  // in bytes
+  int64_t left_;     // bytes of each line from here on
+  int rows_;         // lines from the tile's first one on
+  int place_, piece_;
+};
+
+// Where a lane finds its 32 bytes of the lines of a fragment.
+template <typename In, int Align, int Pitch>
+class LineReader {
+ public:
+  // `line`: the lane's first one in the tile, which begins with line `row` of the operand.
+  __device__ LineReader(const MatrixLines<In>& lines, int row, int line, int k_bytes) {
+#pragma unroll
+    for (int odd = 0; odd < (kAlike ? 1 : 2); ++odd) {
+      uint32_t shift = 0;
+      if constexpr (Align < 16) {
+        const int64_t from = (row + line + 8 * odd) * lines.leading * int(sizeof(In));
+        shift = static_cast<uint32_t>(reinterpret_cast<uint64_t>(lines.data) + from) & 15;
+      }
+      at_[odd] = line * Pitch + k_bytes + (shift & 12);
+      bits_[odd] = (shift & 3) * 8;
+    }
+  }
+  // Of the line 8 * `eight` further.
+  __device__ void read(uint32_t (&words)[8], const uint8_t* tile, int eight) const {
+    const int odd = kAlike ? 0 : eight % 2;
+    const uint8_t* from = tile + at_[odd] + eight * 8 * Pitch;
+    if constexpr (Align >= 16) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const auto four = reinterpret_cast<const Neighbours<uint32_t, 4>*>(from)[i];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) words[4 * i + j] = four.x[j];
+      }
+    } else {
+      const auto* word = reinterpret_cast<const uint32_t*>(from);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) words[i] = word[i];
+      if constexpr (Align < 4) {
+        const uint32_t last = word[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) words[i] = __funnelshift_r(words[i], i < 7 ? words[i + 1] : last, bits_[odd]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i) sm80::round_fragment<In>(words[i]);
+  }
+  // Element `k` of all 128 bytes, of 4 bytes each, of that line.
+  __device__ float number(const uint8_t* tile, int eight, int k) const {
+    static_assert(sizeof(In) == 4 && Align >= 4);
+    const int lane = threadIdx.x % 32;
+    return *reinterpret_cast<const float*>(tile + at_[0] + eight * 8 * Pitch + (k - lane % 4 * 8) * 4);
+  }
+
+ private:
+  // Eight lines on, all begin at the same place within 16 bytes, unless elements are single bytes.
+  static constexpr bool kAlike = sizeof(In) > 1 || Align >= 8;
+  uint32_t at_[2] = {}, bits_[2] = {};
+};
+
+template <typename Config>
+using LinesSums = typename LinesTraits<Config>::Acc[LinesTraits<Config>::kBlocksM][LinesTraits<Config>::kBlocksN][4];
+
+// The same as lines_multiply() by FMA, of f32.
+template <typename Config, typename ReaderA, typename ReaderB>
+__device__ inline void lines_multiply_by_fma(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
+                                             const ReaderB& reader_b) {
+  using Traits = LinesTraits<Config>;
+  const int lane = threadIdx.x % 32;
+#pragma unroll 1
+  for (int k = 0; k < kGemmRowBytes / 4; ++k) {
+    float of_b[Traits::kBlocksN][2];
+#pragma unroll
+    for (int j = 0; j < Traits::kBlocksN; ++j) {
+      const float x = reader_b.number(stage + Traits::kTileM * Traits::kLinePitch, j, k);
+#pragma unroll
+      for (int c = 0; c < 2; ++c) of_b[j][c] = __shfl_sync(0xffffffffu, x, (lane % 4 * 2 + c) * 4);
+    }
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM * 2; ++i) {
+      const float of_a = reader_a.number(stage, i, k);
+#pragma unroll
+      for (int j = 0; j < Traits::kBlocksN * 2; ++j) acc[i / 2][j / 2][i % 2 * 2 + j % 2] += of_a * of_b[j / 2][j % 2];
+    }
+  }
+}
+
+// acc += what this warp has of a stage.
+template <typename Config, typename ReaderA, typename ReaderB>
+__device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
+                                      const ReaderB& reader_b) {
+  using Traits = LinesTraits<Config>;
+  uint32_t a[Traits::kBlocksM][2][8];
+#pragma unroll
+  for (int i = 0; i < Traits::kBlocksM; ++i) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) reader_a.read(a[i][h], stage, 2 * i + h);
+  }
+  if constexpr (is_same<typename Config::In, tf32x2>) {
+    float most_a = 0, most_b = 0;
+#pragma unroll
+    for (int i = 0; i < Traits::kBlocksM * 16; ++i) most_a = larger_magnitude(most_a, a[i / 16][i / 8 % 2][i % 8]);
+#pragma unroll
+    for (int j = 0; j < Traits::kBlocksN; ++j) {
+      uint32_t b[8];
+      reader_b.read(b, stage + Traits::kTileM * Traits::kLinePitch, j);
+#pragma unroll
+      for (int i = 0; i < 8; ++i) most_b = larger_magnitude(most_b, b[i]);
+    }
+    const bool by_fma = leaves_range(most_a) || leaves_range(most_b);
+    if (__builtin_expect(by_fma, 0)) return lines_multiply_by_fma<Config>(acc, stage, reader_a, reader_b);
+  }
+#pragma unroll
+  for (int j = 0; j < Traits::kBlocksN; ++j) {
+    uint32_t b[8];
+    reader_b.read(b, stage + Traits::kTileM * Traits::kLinePitch, j);
+#pragma unroll
+    for (int step = 0; step < 4; ++step) {
+      const uint32_t of_b[2] = {b[2 * step], b[2 * step + 1]};
+#pragma unroll
+      for (int i = 0; i < Traits::kBlocksM; ++i) {
+        const uint32_t of_a[4] = {a[i][0][2 * step], a[i][1][2 * step], a[i][0][2 * step + 1], a[i][1][2 * step + 1]};
+        Traits::Instruction::issue(acc[i][j], of_a, of_b);
+      }
+    }
+  }
+}
+
+// Lays a warp's sums down in the order of D; `row`: its first one of the kernel's.
+template <typename Config>
+__device__ inline void lines_lay(const LinesSums<Config>& acc, typename LinesTraits<Config>::Acc* sums, int row) {
+  using Traits = LinesTraits<Config>;
+  using Acc = typename Traits::Acc;
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int i = 0; i < Traits::kBlocksM; ++i) {
+#pragma unroll
+    for (int j = 0; j < Traits::kBlocksN; ++j) {
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int m = row + 16 * i + 8 * h + lane / 4, n = 8 * j + 2 * (lane % 4);
+        if constexpr (Config::kSwapped) {
+          sums[n * Traits::kPitch + m] = acc[i][j][2 * h];
+          sums[(n + 1) * Traits::kPitch + m] = acc[i][j][2 * h + 1];
+        } else {
+          *reinterpret_cast<Neighbours<Acc, 2>*>(sums + m * Traits::kPitch +
+                                                 n) = {{acc[i][j][2 * h], acc[i][j][2 * h + 1]}};
+        }
+      }
+    }
+  }
+}
+
+// The parts of k that the block's warps have, added in order to the first one's place.
+template <typename Traits>
+__device__ inline void lines_add_warps(typename Traits::Acc* sums) {
+  using Four = Neighbours<typename Traits::Acc, 4>;
+  static_assert(Traits::kTileSums % 4 == 0);
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < Traits::kTileSums; i += Traits::kThreads * 4) {
+    Four sum = *reinterpret_cast<const Four*>(sums + i);
+#pragma unroll
+    for (int w = 1; w < Traits::kWarpsK; ++w) {
+      const Four x = *reinterpret_cast<const Four*>(sums + w * Traits::kTileSums + i);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) sum.x[j] += x.x[j];
+    }
+    *reinterpret_cast<Four*>(sums + i) = sum;
+  }
+}
+
+// The kernel. Launched with LinesTraits<Config>::kThreads threads, gemm_lines_shared_bytes() of dynamic shared memory,
+// clusters of kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts beyond the
+// cluster. K-tiles of GemmPartsArgs are stages.
+template <typename Config, typename A, typename B, typename Epilogue>
+__device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
+                                  const Epilogue& epilogue) {
+  using Traits = LinesTraits<Config>;
+  using In = typename Config::In;
+  using Acc = typename Traits::Acc;
+  constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kStep = Traits::kStep;
+  extern __shared__ __align__(128) uint8_t raw_shared[];
+  const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
+  const PartsUnit unit = parts_unit<Config, Traits, true>(args, rank);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp_k = warp % Config::kWarpsK, warp_row = warp / Config::kWarpsK * Traits::kWarpRows;
+  const MatrixLines<In> lines_a = lines_of<In>(operand_a, unit.batch), lines_b = lines_of<In>(operand_b, unit.batch);
+  const int64_t first = static_cast<int64_t>(unit.k) * kStep, step = static_cast<int64_t>(unit.step) * kStep;
+  LineCopier<In, Config::kTileM, Config::kAlignA, Config::kWarpsK, Traits::kThreads> a(lines_a, unit.m, first);
+  LineCopier<In, Config::kTileN, Config::kAlignB, Config::kWarpsK, Traits::kThreads> b(lines_b, unit.n, first);
+  const int inside = warp_k * kGemmRowBytes + lane % 4 * 32;
+  const LineReader<In, Config::kAlignA, Traits::kLinePitch> reader_a(lines_a, unit.m, warp_row + lane / 4, inside);
+  const LineReader<In, Config::kAlignB, Traits::kLinePitch> reader_b(lines_b, unit.n, lane / 4, inside);
+  auto* sums = reinterpret_cast<Acc*>(raw_shared);
+  auto* received = reinterpret_cast<Acc*>(raw_shared + Traits::kRingBytes);
+  auto* all_here = reinterpret_cast<sm90::Barrier*>(received + Traits::kTileSums);  // what the cluster's blocks send
+
+  LinesSums<Config> acc = {};
+  int32_t read = 0, write = 0;
+  // A stage is asked for kStages - 1 turns before it is read.
+#pragma unroll 1
+  for (int32_t i = 1 - kStages; i < unit.count; ++i) {
+    if (i >= 0) {
+      sm80::wait_copies<kStages - 2>();
+      __syncthreads();
+    }
+    if (i + kStages - 1 < unit.count) {
+      const uint32_t to = shared_address(raw_shared) + write * Traits::kStageBytes;
+      a.copy(to);
+      b.copy(to + Config::kTileM * Traits::kLinePitch);
+      a.next(step);
+      b.next(step);
+      write = write + 1 == kStages ? 0 : write + 1;
+    }
+    sm80::commit_copies();
+    if (i >= 0) {
+      lines_multiply<Config>(acc, raw_shared + read * Traits::kStageBytes, reader_a, reader_b);
+      read = read + 1 == kStages ? 0 : read + 1;
+    } else if (kParts > 1 && i == -1) {
+      if (threadIdx.x == 0) {
+        all_here->init(1);
+        sm90::fence_barrier_init();
+        all_here->arrive_expect(parts_bytes<Config, Traits>);
+      }
+      sm90::begun_arrive();
+    }
+  }
+  __syncthreads();  // the ring is done
+  lines_lay<Config>(acc, sums + warp_k * Traits::kTileSums, warp_row);
+  if constexpr (kParts > 1) {
+    if constexpr (Traits::kWarpsK > 1) {
+      __syncthreads();
+      lines_add_warps<Traits>(sums);
+    }
+    parts_exchange<Config, Traits>(sums, received, *all_here, rank);
+  } else {
+    __syncthreads();
+  }
+  parts_finish<Config, Traits>(args, epilogue, kParts > 1 ? received : sums, sums + rank * Traits::kSlice, unit, rank);
+  if constexpr (kParts > 1) sm90::begun_wait();  // the others have what this block sent
+}
+
+}  // namespace heddle::tile::cuda

@@ -1,0 +1,146 @@
+// The tile of an operand whose lines begin at any element, so that no piece of 16 bytes is aligned in memory: a piece
+// is made of the two aligned words around it.
+#pragma once
+
+#include "tile/kernel/cuda/operand/load.h"
+#include "tile/kernel/cuda/operand/operand.h"
+#include "tile/kernel/cuda/operand/shifted.h"
+
+namespace heddle::tile::cuda {
+
+// An operand that says so: besides view(), it has
+//
+//   static constexpr bool kLinesAlongK = true;
+//   __device__ MatrixLines<Element> lines(int batch) const;
+template <typename Operand, typename In>
+concept ShiftedAs = HasView<Operand> && same_bits<typename Operand::Element, In> && requires(const Operand& o) {
+  o.lines(0);
+};
+
+template <typename Operand, typename In>
+requires ShiftedAs<Operand, In>
+struct OperandTraits<Operand, In> {
+  static constexpr bool kMemoryAlongK = Operand::kLinesAlongK;
+  static constexpr int kWidth = 16 / sizeof(In);
+  static constexpr bool kRaw = true;
+};
+
+// By cp.async: copy() brings the words of every line to shared memory as they lie, and when they have come, finish()
+// shifts them to the tile. What lies behind the matrix is not read.
+template <typename Operand, typename In, typename SharedTile, int Rows, int TileK, int Threads>
+requires ShiftedAs<Operand, In>
+class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
+ private:
+  static constexpr bool kAlongK = Operand::kLinesAlongK;
+  static constexpr int W = 16 / sizeof(In);
+  using D = Deal<(kAlongK ? Rows : TileK), (kAlongK ? TileK : Rows) / W, Threads>;
+
+ public:
+  using Tile = SharedTile;
+  static constexpr bool kAsync = false;
+
+  __device__ TileLoader(const Operand& operand, int batch, int row, int k) {
+    const auto lines = operand.lines(batch);
+    place_ = static_cast<int>(threadIdx.x) / D::kAcross;
+    inside_ = static_cast<int>(threadIdx.x) % D::kAcross * W;
+    lines_ = lines.lines - (kAlongK ? row : k) - place_;
+    left_ = lines.length - (kAlongK ? k : row) - inside_;
+    leading_ = lines.leading * int(sizeof(In));
+    const auto data = reinterpret_cast<uint64_t>(lines.data);
+    end_ = data + (lines.lines - 1) * leading_ + lines.length * int(sizeof(In));
+    begin_ = data & ~uint64_t{15};
+    at_ = data + ((kAlongK ? row : k) + place_) * leading_ + ((kAlongK ? k : row) + inside_) * int(sizeof(In));
+  }
+
+  // Words in shared memory, of lines with one more than they have pieces.
+  static constexpr int kPieces = (kAlongK ? TileK : Rows) / W, kPitch = (kPieces + 1) * 16;
+  static constexpr int kRawBytes = (kAlongK ? Rows : TileK) * kPitch;
+
+  // What finish() must know of the tile that was copied.
+  struct Copied {
+    int left;
+    uint32_t at, leading;
+  };
+
+  // To `raw`, a shared address. Lines belong to warps: a barrier of the warp lies between copy() and finish().
+  __device__ Copied copy(uint32_t raw) const {
+    if (!D::kIdle || !idle()) {
+#pragma unroll
+      for (int i = 0; i < D::kCount; ++i) {
+        const uint64_t at = at_ + line_of(i) * leading_ + pos_of(i) * int(sizeof(In)), word = at & ~uint64_t{15};
+        const int bytes = line_of(i) < lines_ ? bytes_of(left_ - pos_of(i)) + static_cast<int>(at & 15) : 0;
+        const uint32_t to = raw + (place_ + line_of(i)) * kPitch + (inside_ + pos_of(i)) * int(sizeof(In));
+        copy_word(to, word, bytes > 0);
+        if (inside_ + pos_of(i) == (kPieces - 1) * W) copy_word(to + 16, word + 16, bytes > 16);
+      }
+    }
+    return {left_, static_cast<uint32_t>(at_), static_cast<uint32_t>(leading_)};
+  }
+  __device__ static void finish(const Copied& copied, const uint8_t* raw, uint8_t* to) {
+    const int place = static_cast<int>(threadIdx.x) / D::kAcross;
+    const int inside = static_cast<int>(threadIdx.x) % D::kAcross * W;
+    if (D::kIdle && place >= (kAlongK ? Rows : TileK)) return;
+#pragma unroll
+    for (int i = 0; i < D::kCount; ++i) {
+      const int line = place + line_of(i), pos = inside + pos_of(i);
+      const auto* word = reinterpret_cast<const Chunk*>(raw + line * kPitch + pos * int(sizeof(In)));
+      const Chunk chunk = shifted(word[0], word[1], (copied.at + line_of(i) * copied.leading) & 15);
+      put_piece(to, line, pos, before(chunk, bytes_of(copied.left - pos_of(i))));
+    }
+  }
+
+  __device__ void next() {
+    if constexpr (kAlongK) {
+      at_ += TileK * sizeof(In);
+      left_ -= TileK;
+    } else {
+      at_ += TileK * leading_;
+      lines_ -= TileK;
+    }
+  }
+
+ private:
+  using Held = Piece<In, W>;
+
+  __device__ void copy_word(uint32_t to, uint64_t word, bool valid) const {
+    const uint64_t behind = end_ - word;  // more than 0 where valid
+    sm80::copy_async<16>(to, reinterpret_cast<const void*>(valid ? word : begin_),
+                         !valid        ? 0
+                         : behind < 16 ? static_cast<uint32_t>(behind)
+                                       : 16);
+  }
+  __device__ static void put_piece(uint8_t* to, int line, int pos, const Chunk& chunk) {
+    if constexpr (Tile::kAlongK == kAlongK) {
+      *reinterpret_cast<Chunk*>(to + place_of(line, pos)) = chunk;
+    } else {
+      const auto piece = __builtin_bit_cast(Held, chunk);
+#pragma unroll
+      for (int j = 0; j < W; ++j) *reinterpret_cast<In*>(to + place_of(line, pos + j)) = piece.x[j];
+    }
+  }
+
+  __device__ static constexpr int line_of(int i) {
+    return i / D::kPos * D::kLinesAtOnce;
+  }
+  __device__ static constexpr int pos_of(int i) {
+    return i % D::kPos * D::kAcross * W;
+  }
+  __device__ static uint32_t place_of(int line, int pos) {
+    return kAlongK ? Tile::place(line, pos) : Tile::place(pos, line);
+  }
+  __device__ bool idle() const {
+    return place_ >= (kAlongK ? Rows : TileK);
+  }
+
+  // Bytes of what is left of a line, as far as a piece and its shift reach.
+  __device__ static int bytes_of(int left) {
+    return (left < 2 * W ? left : 2 * W) * int(sizeof(In));
+  }
+
+  uint64_t begin_, at_, end_;  // of the matrix, of the thread's first piece; behind the matrix
+  int64_t leading_;            // in bytes
+  int place_, inside_;
+  int lines_, left_;  // lines and elements from the thread's first piece on
+};
+
+}  // namespace heddle::tile::cuda

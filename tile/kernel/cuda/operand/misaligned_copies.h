@@ -1,0 +1,45 @@
+// Copies of a small operand for a large one whose rows begin at any address. The copy engine reads rows from the
+// multiple of 16 bytes in front of them on. Rows that are `classes` apart begin equally far behind one, so that a tile
+// of them needs k of the other operand so many bytes later: a copy for each class, with zeros in front and behind.
+#pragma once
+
+#include "tile/arch/sm90/dependent.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/operand/shifted.h"
+
+namespace heddle::tile {
+
+// Every thread makes kGemmRepackChunks pieces of 16 bytes, all of whose reads are under way at once. The product may
+// begin when all blocks have waited for what is in front of this kernel, not before: it reads the large operand without
+// waiting any more.
+__device__ inline void gemm_class_copies(const GemmClassCopiesArgs& args) {
+  sm90::wait_for_previous();
+  sm90::let_next_begin();
+  const uint32_t first = blockIdx.x * (kGemmRepackThreads * kGemmRepackChunks) + threadIdx.x;
+  const auto from = reinterpret_cast<uint64_t>(args.from);
+  cuda::ShiftedChunk chunks[kGemmRepackChunks] = {};
+  int32_t skips[kGemmRepackChunks] = {}, lefts[kGemmRepackChunks] = {};
+#pragma unroll
+  for (int i = 0; i < kGemmRepackChunks; ++i) {
+    const uint32_t at = first + i * kGemmRepackThreads;
+    if (at >= args.total) continue;
+    const uint32_t line = at / args.chunks, chunk = at - line * args.chunks;
+    const uint32_t number = line / args.rows, row = line - number * args.rows;
+    const uint32_t skip = gemm_class_skip(args.skip, number, args.skip_step);
+    const uint64_t begin = from + args.from_offset + row * args.from_row;
+    // What is in front of the first row may be in front of the buffer.
+    skips[i] = chunk == 0 ? static_cast<int32_t>(skip) : 0;
+    lefts[i] = static_cast<int32_t>(args.bytes + skip) - static_cast<int32_t>(chunk * 16);
+    chunks[i].fetch(chunk == 0 ? begin : begin + chunk * 16 - skip, from + args.end);
+  }
+#pragma unroll
+  for (int i = 0; i < kGemmRepackChunks; ++i) {
+    const uint32_t at = first + i * kGemmRepackThreads;
+    if (at >= args.total) continue;
+    cuda::Chunk value = chunks[i].value();
+    if (skips[i] != 0) value = cuda::shifted(cuda::Chunk{}, value, 16 - static_cast<uint32_t>(skips[i]));
+    static_cast<cuda::Chunk*>(args.to)[at] = cuda::before(value, lefts[i]);
+  }
+}
+
+}  // namespace heddle::tile

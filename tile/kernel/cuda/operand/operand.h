@@ -1,0 +1,115 @@
+// Operands of a contraction as views [row][k]: matrices and, for convolutions, images. A generated unit may use these
+// or write its own; tile/kernel/cuda/gemm/sm80.h says what an operand is.
+#pragma once
+
+#include "tile/core/cuda_operand.h"
+#include "tile/core/view.h"
+
+namespace heddle::tile::cuda {
+
+// A matrix as lines of contiguous elements: rows, or where memory is contiguous along rows every k.
+template <typename T>
+struct MatrixLines {
+  const T* data;
+  int64_t leading;  // elements from line to line, at least `length`
+  int32_t lines, length;
+};
+
+// The integer in which a view computes offsets.
+template <bool Wide, int Align>
+__device__ inline auto stride_of(int64_t stride) {
+  if constexpr (Wide) {
+    return multiple_of<Align>(stride);
+  } else {
+    return multiple_of<Align>(static_cast<int32_t>(stride));
+  }
+}
+
+// A matrix, contiguous along k (AlongK) or along rows. Align: what the contiguous extent, the leading dimension, the
+// stride of batches and, in elements, the address are multiples of. Wide: an offset in a batch may exceed 2^31.
+template <typename T, bool AlongK, int Align, bool Wide = false>
+struct Matrix {
+  using Element = T;
+  GemmMatrixArgs args;
+
+  __device__ auto view(int batch) const {
+    const T* data = static_cast<const T*>(args.data) + batch * args.stride;
+    const auto leading = stride_of<Wide, Align>(args.leading);
+    if constexpr (AlongK) {
+      return make_view(data,
+                       make_naive(make_tuple(args.rows, multiple_of<Align>(args.k)), make_tuple(leading, fixed<1>())));
+    } else {
+      return make_view(data,
+                       make_naive(make_tuple(multiple_of<Align>(args.rows), args.k), make_tuple(fixed<1>(), leading)));
+    }
+  }
+};
+
+namespace detail {
+
+// A spatial dimension of one tap and no padding costs nothing.
+template <bool Used>
+__device__ inline auto length_or_one(int32_t length) {
+  if constexpr (Used) {
+    return length;
+  } else {
+    return fixed<1>();
+  }
+}
+template <bool Padded>
+__device__ inline auto padding(int32_t before, int32_t after) {
+  if constexpr (Padded) {
+    return pad(before, after);
+  } else {
+    return pad(fixed<0>(), fixed<0>());
+  }
+}
+// Spatial dimension I: tap * dilation + output * stride is the place in the image.
+template <bool Used, bool Taps>
+__device__ inline auto windows(const GemmImageArgs& a, int i) {
+  constexpr bool kTaps = Used && Taps;
+  return embed(make_tuple(length_or_one<kTaps>(a.window[i]), length_or_one<Used>(a.out[i])),
+               make_tuple(length_or_one<kTaps>(a.dilation[i]), length_or_one<Used>(a.stride[i])));
+}
+
+}  // namespace detail
+
+// The images of a convolution with Rank spatial dimensions (1 to 3). Align: what channels, pixel, group and the address
+// in elements are multiples of. Padded: some padding is not 0. Pointwise: every window is 1.
+template <typename T, int Rank, int Align, bool Padded, bool Pointwise, bool Wide = false>
+struct Image {
+  static_assert(Rank >= 1 && Rank <= 3);
+  using Element = T;
+  GemmImageArgs args;
+
+  __device__ auto view(int group) const {
+    using detail::length_or_one;
+    using detail::padding;
+    constexpr bool kD = Rank > 2, kH = Rank > 1;
+    const GemmImageArgs& a = args;
+    const auto d = length_or_one<kD>(a.size[0]);
+    const auto h = length_or_one<kH>(a.size[1]);
+    const auto pixel = stride_of<Wide, Align>(a.pixel);
+    const auto row = times(pixel, a.size[2]);
+    const auto slice = times(row, h);
+    const auto image = times(slice, d);
+    const auto images = make_naive(make_tuple(a.images, d, h, a.size[2], multiple_of<Align>(a.channels)),
+                                   make_tuple(image, slice, row, pixel, fixed<1>()));
+    constexpr auto same = make_tuple(dims<0>{}, dims<1>{}, dims<2>{}, dims<3>{}, dims<4>{});
+    const auto padded = transform(images,
+                                  make_tuple(pass_through(), padding < Padded && kD > (a.before[0], a.after[0]),
+                                             padding < Padded && kH > (a.before[1], a.after[1]),
+                                             padding<Padded>(a.before[2], a.after[2]), pass_through()),
+                                  same, same);
+    const auto windows = transform(
+        padded,
+        make_tuple(pass_through(), detail::windows<kD, !Pointwise>(a, 0), detail::windows<kH, !Pointwise>(a, 1),
+                   detail::windows<true, !Pointwise>(a, 2), pass_through()),
+        same, make_tuple(dims<0>{}, dims<4, 1>{}, dims<5, 2>{}, dims<6, 3>{}, dims<7>{}));
+    return make_view(static_cast<const T*>(a.data) + group * a.group,
+                     transform(windows, make_tuple(merge(), merge()),
+                               make_tuple(dims<0, 1, 2, 3>{}, dims<4, 5, 6, 7>{}), make_tuple(dims<0>{}, dims<1>{})));
+  }
+};
+
+}  // namespace heddle::tile::cuda
