@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: the direction of includes, the length of files and functions, that each folder has a
-README, and that the links of the documentation lead somewhere and the files that it names exist.
+"""Checks what a compiler does not: the direction of includes, the length of files, functions and folders, words, that each
+folder has a README, and that the links of the documentation lead somewhere and the files that it names exist.
 
 Exit status 1 with one line per finding. Limits that are exceeded are findings, not warnings.
 """
@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 600
 MAX_FUNCTION = 80
 MAX_KERNEL = 250  # functions in tile/kernel
+MAX_FILES = 25  # headers and sources directly in a folder of src, tile and tests
 
 # What each folder may include besides itself, include/heddle and base. docs/design/overview.md says why.
 ALLOWED = {
@@ -159,6 +160,34 @@ def check_figures(path, findings):
             findings.append(f"{relative}:{number}: a figure of a device belongs into src/target/models")
 
 
+# Words that docs/glossary.md has replaced by the field's terms.
+RETIRED = {
+    "copy engine": "TMA", "multiprocessor": "SM", "let_next_begin": "launch_dependents",
+    "wait_for_previous": "grid_dependency_wait", "behind_previous": "launder_after_wait", "brings_near": "loads_residual",
+    "GemmWalk": "PersistentTileScheduler", "RingPosition": "PipelineState", "give_registers": "warpgroup_reg_dealloc",
+    "take_registers": "warpgroup_reg_alloc", "give_sums": "store_partials", "take_sums": "load_partials", "gang": "CTA group",
+    "CudaSpread": "ThreadLayout", "CudaKeep": "CachedValue", "unshare": "clone_cheap_producers", "gemm_few": "gemm_skinny",
+    "wide_pixels": "space_to_depth", "merge_products": "merge_dots", "known_scatters": "scatter_to_select",
+    "partial_reductions": "epilogue_reductions", "is_separate": "is_standalone", "gemm_lines": "gemm_unaligned",
+}
+RETIRED_WORD = re.compile(r"\b(" + "|".join(RETIRED) + r")s?\b")
+
+
+def check_words(path, findings):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        for word in RETIRED_WORD.findall(line):
+            findings.append(f"{path.relative_to(ROOT)}:{number}: '{word}' is '{RETIRED[word]}' here (docs/glossary.md)")
+
+
+def check_folders(findings):
+    """Few files a folder, so that its listing can be read; results and generated texts are data."""
+    for top in ("src", "tile", "tests"):
+        for folder in [ROOT / top, *(path for path in (ROOT / top).rglob("*") if path.is_dir())]:
+            count = sum(path.suffix in {".h", ".cc", ".def"} for path in folder.iterdir())
+            if count > MAX_FILES:
+                findings.append(f"{folder.relative_to(ROOT)}: {count} headers and sources, at most {MAX_FILES}")
+
+
 def main():
     findings = []
     for path in tracked_sources():
@@ -169,6 +198,8 @@ def main():
         if path.suffix in {".h", ".cc", ".def"}:
             check_direction(path, findings)
             check_figures(path, findings)
+        check_words(path, findings)
+    check_folders(findings)
     check_links(findings)
     check_names(findings)
     check_instructions(findings)

@@ -71,7 +71,7 @@ inline std::vector<MachineCode> decode_cubin(std::string_view cubin) {
   return kernels;
 }
 
-// "", or which kernel reads what it must not: an early one by ld.global.nc, or before it waits, what the copy engine
+// "", or which kernel reads what it must not: an early one by ld.global.nc, or before it waits, what TMA
 // does not bring (tile/arch/sm90/dependent.h); or any one a part of what another block stored as a whole
 // (tile/arch/sm80/global.h).
 inline std::string find_wrong_loads(std::string_view cubin) {

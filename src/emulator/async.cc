@@ -1,4 +1,4 @@
-// What happens while threads go on: copies of cp.async, barriers that count bytes, the copy engine. Each operation
+// What happens while threads go on: copies of cp.async, barriers that count bytes, TMA. Each operation
 // happens at some time between when it is asked for and when somebody waits for it, so that a missing wait shows.
 #include <algorithm>
 #include <cstring>
@@ -137,10 +137,10 @@ void Scheduler::barrier_arrive(uint32_t address, uint32_t rank, uint32_t expect_
   settle(at);
 }
 
-// The copy engine and other blocks see an mbarrier only after a fence.
+// TMA and other blocks see an mbarrier only after a fence.
 void Scheduler::check_init_fence(const Block& block, Place place) {
   if (!block.unfenced_init) return;
-  fail("an mbarrier is used by the copy engine or another block without fence_barrier_init() after its init ({}:{})",
+  fail("an mbarrier is used by TMA or another block without fence_barrier_init() after its init ({}:{})",
        name_of(place), place.line);
 }
 
@@ -202,7 +202,7 @@ void Scheduler::check_remote(const Block& block) {
   }
 }
 
-// ---- The copy engine
+// ---- TMA
 
 // At once: the latest that a barrier could report is when somebody waits for it.
 void Scheduler::copy_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t barrier, uint32_t rank, Place place) {
@@ -236,7 +236,7 @@ void Scheduler::add_box(Box box) {
     fail("a load of a box for blocks {:#x} of a cluster of {} ({}:{})", box.blocks, block.cluster_blocks,
          name_of(box.place), box.place.line);
   }
-  // Ordinary writes reach the copy engine only through a fence. A buffer is written anew after a wait for its stores.
+  // Ordinary writes reach TMA only through a fence. A buffer is written anew after a wait for its stores.
   if (box.store && block.async_fences == box.owner->async_fences) {
     fail("a store of a box without fence_async_shared() since the last wait for stores ({}:{})", name_of(box.place),
          box.place.line);

@@ -136,7 +136,7 @@ void Scheduler::set_up_warps(Block& block) {
   const auto threads = static_cast<uint32_t>(block.threads.size());
   block.warps.resize((threads + 31) / 32);
   block.warpgroups.assign((threads + 127) / 128, {});
-  // As many as launch bounds of one block per multiprocessor allow, in steps of 8.
+  // As many as launch bounds of one block per SM allow, in steps of 8.
   const auto warps = static_cast<uint32_t>(block.warps.size());
   const uint32_t registers = std::min(kMostRegisters, kRegisters / (32 * warps) / 8 * 8);
   block.free_registers = kRegisters - 32 * warps * registers;
@@ -305,7 +305,7 @@ std::string Scheduler::finish() {
   return failure_;
 }
 
-void Scheduler::wait_for_previous(Place place) {
+void Scheduler::grid_dependency_wait(Place place) {
   current_->owner->waited = true;
   if (previous_ended_) return;
   dependent_.push_back(current_);

@@ -26,7 +26,7 @@ struct LaunchShape {
   uint32_t resident = 1;  // blocks that fit on the device at once
 };
 
-// A box that the copy engine has not copied yet.
+// A box that TMA has not copied yet.
 struct Box {
   TensorMap map;
   bool store;
@@ -55,7 +55,7 @@ class Scheduler {
   Scheduler();
 
   // "" or what went wrong: the kernel's own failure, a deadlock, a write outside of shared memory. `arguments` are
-  // those of cuLaunchKernel(), `memory` what the copy engine may touch.
+  // those of cuLaunchKernel(), `memory` what TMA may touch.
   std::string run(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
 
   // The same in two steps, for a launch that begins early: some blocks run to where they wait for the launch in front,
@@ -95,7 +95,7 @@ class Scheduler {
   void wgmma(const emulated::WgmmaCall& call, Place place);
   void wgmma_wait(uint32_t pending, Place place);
   void set_registers(uint32_t count, Place place);
-  void wait_for_previous(Place place);
+  void grid_dependency_wait(Place place);
 
   // What lies at a shared address of a block; fails the launch where that is not inside its shared memory.
   uint8_t* shared_at(Block& block, uint32_t address, uint32_t bytes, uint32_t alignment, const char* what, Place place);

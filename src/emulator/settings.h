@@ -8,7 +8,7 @@ namespace heddle::emulator {
 // What the environment says of the emulated device; read again at every use, so that a test may change it.
 struct Settings {
   int sm;                 // HEDDLE_EMULATED_SM: 90 or 80
-  int sms;                // HEDDLE_EMULATED_SMS: multiprocessors
+  int sms;                // HEDDLE_EMULATED_SMS: SMs
   uint64_t memory_bytes;  // HEDDLE_EMULATED_MEMORY: of the device, in bytes
   uint64_t seed;          // HEDDLE_EMULATOR_SEED: of the order in which threads run
   // HEDDLE_EMULATED_FAULT: "" none, "no_device", "old_driver" (CUDA 11.8), "init" (cuInit fails), "lost" (every

@@ -57,7 +57,7 @@ inline bool is_memory_bound(Op op) {
 }
 // Memory-bound without a function from positions of the outputs to positions of the inputs: in a region of memory-bound
 // ops they have kernels of their own, which read and write buffers.
-inline bool is_separate(Op op) {
+inline bool is_standalone(Op op) {
   return op == Op::kScatterElements || op == Op::kScatterNd || op == Op::kTopK;
 }
 // The ops that contraction templates compute.

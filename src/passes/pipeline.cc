@@ -63,25 +63,26 @@ constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold, h
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
 constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the weights of contractions",
                               fold_batch_norm, has<Op::kConv, Op::kDot>};
-constexpr Pass kUnshare{"unshare", "a copy of each broadcast for each of its readers", unshare,
-                        has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice>};
+constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast for each of its readers",
+                        clone_cheap_producers, has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice>};
 constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout,
                        has<Op::kConv, Op::kWindowReduce>};
-constexpr Pass kMergeProducts{"merge_products", "products of one value with several matrices as one (GPU)",
-                              merge_products, on_gpu_with<Op::kDot>};
+constexpr Pass kMergeDots{"merge_dots", "products of one value with several matrices as one (GPU)", merge_dots,
+                          on_gpu_with<Op::kDot>};
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision,
                           below_f32};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes,
                                has<Op::kTranspose>};
 
-constexpr Pass kWidePixels{"wide_pixels", "images of few channels with pixels of whole 16 bytes (GPU)", wide_pixels,
-                           on_gpu_with<Op::kConv>};
+constexpr Pass kSpaceToDepth{"space_to_depth", "images of few channels with pixels of whole 16 bytes (GPU)",
+                             space_to_depth, on_gpu_with<Op::kConv>};
 
-constexpr Pass kKnownScatters{"known_scatters", "scatters with constant indices as selections among loads (GPU)",
-                              known_scatters, on_gpu_with<Op::kScatterElements, Op::kScatterNd>};
+constexpr Pass kKnownScatters{"scatter_to_select", "scatters with constant indices as selections among loads (GPU)",
+                              scatter_to_select, on_gpu_with<Op::kScatterElements, Op::kScatterNd>};
 
-constexpr Pass kPartialReductions{"partial_reductions", "reductions of large products, begun in their epilogues (GPU)",
-                                  partial_reductions, on_gpu_with<Op::kReduce>};
+constexpr Pass kEpilogueReductions{"epilogue_reductions",
+                                   "reductions of large products, begun in their epilogues (GPU)", epilogue_reductions,
+                                   on_gpu_with<Op::kReduce>};
 
 constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats,
                              has_long_concat};
@@ -97,9 +98,9 @@ constexpr Pass kPipeline[] = {
     kFoldBatchNorm,
     kLayout,
     kSinkTransposes,
-    kMergeProducts,
+    kMergeDots,
     kPrecision,
-    kWidePixels,
+    kSpaceToDepth,
     kKnownScatters,
     // What those left behind.
     kCanonicalize,
@@ -108,7 +109,7 @@ constexpr Pass kPipeline[] = {
     kCse,
     // The graph is as the fusion rules want it.
     kSplitConcats,
-    kPartialReductions,
+    kEpilogueReductions,
     kUnshare,
 };
 

@@ -3,7 +3,7 @@
 #include "schedule/expr/expr.h"
 #include "schedule/kernel_desc.h"
 #include "schedule/product/contraction.h"
-#include "schedule/region/separate.h"
+#include "schedule/region/standalone.h"
 
 namespace heddle::schedule {
 namespace {
@@ -39,7 +39,7 @@ std::string obstacle(const ir::Graph& graph, const ir::Node& node, const Target&
     default:
       break;
   }
-  if (ir::is_separate(node.op)) return separate_obstacle(graph, node, target);
+  if (ir::is_standalone(node.op)) return standalone_obstacle(graph, node, target);
   if (Inliner::inlines(node.op)) return "";
   return fmt::format("no kernel is generated for {}", ir::to_string(node.op));
 }

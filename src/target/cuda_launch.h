@@ -19,7 +19,7 @@ struct TensorMapWindows {
   bool operator==(const TensorMapWindows&) const = default;
 };
 
-// How the copy engine sees an operand, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes, or one of
+// How TMA sees an operand, as plain data: a rank-3 tensor (inner, row, batch) cut into boxes, or one of
 // rank 4 where `outer` has an extent. With `windows` it is (channel, pixel of a line, image), and a box holds that many
 // channels of so many windows' pixels, the windows of all images one behind another.
 struct TensorMapDesc {
@@ -53,7 +53,7 @@ struct CudaLaunch {
   std::array<uint32_t, 3> grid{1, 1, 1};  // in blocks
   uint32_t block = 128;                   // threads, along x
   uint32_t shared_bytes = 0;              // dynamic
-  uint32_t cluster = 1;  // blocks along x; divides grid[0]; a kernel that fixes it in its text says the same
+  uint32_t cluster = 1;      // blocks along x; divides grid[0]; a kernel that fixes it in its text says the same
   bool cooperative = false;  // all blocks run at once: they wait for each other
   // Programmatic dependent launch: may begin while the launch before it still runs; the kernel itself waits before it
   // touches what other launches write, and before its counters.

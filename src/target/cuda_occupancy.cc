@@ -29,8 +29,8 @@ std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target) {
   if (!launch.cooperative && launch.cluster <= 1) return {};
   const int each = resident_blocks(target, launch.block, launch.shared_bytes);
   if (each == 0) {
-    return fmt::format("a block of {} threads and {} bytes of shared memory is more than a multiprocessor has",
-                       launch.block, launch.shared_bytes);
+    return fmt::format("a block of {} threads and {} bytes of shared memory is more than a SM has", launch.block,
+                       launch.shared_bytes);
   }
   const uint64_t most = static_cast<uint64_t>(target.sms) * static_cast<uint64_t>(each);
   if (launch.cluster > 1 && (target.sm < 90 || launch.cluster > kMostCluster || launch.cluster > most ||
@@ -39,8 +39,7 @@ std::string reject_waiting(const CudaLaunch& launch, const CudaTarget& target) {
   }
   const uint64_t blocks = uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
   if (launch.cooperative && blocks > most) {
-    return fmt::format("{} blocks wait for each other, of which {} multiprocessors hold {} at once", blocks, target.sms,
-                       most);
+    return fmt::format("{} blocks wait for each other, of which {} SMs hold {} at once", blocks, target.sms, most);
   }
   return {};
 }

@@ -8,7 +8,7 @@
 
 namespace heddle {
 
-// How many blocks one multiprocessor holds at once if a thread has `most_registers` (a multiple of 8), or all that
+// How many blocks one SM holds at once if a thread has `most_registers` (a multiple of 8), or all that
 // __launch_bounds__(threads) leave it where that is less. The default holds whatever the compiler makes of a kernel.
 int resident_blocks(const CudaTarget& target, uint32_t threads, uint32_t shared_bytes, int most_registers = 256);
 

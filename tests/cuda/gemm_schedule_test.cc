@@ -102,7 +102,7 @@ TEST(CudaGemm, LaunchesKeepTheRulesOfTheCopyEngine) {
         const auto cluster = static_cast<uint32_t>(c.config.cluster_m * c.config.cluster_n);
         EXPECT_EQ(launch.grid[0] % cluster, 0u);
         if (c.config.parts == 0) {
-          EXPECT_LE(launch.grid[0], static_cast<uint32_t>(target.sms)) << "blocks stay, one on each multiprocessor";
+          EXPECT_LE(launch.grid[0], static_cast<uint32_t>(target.sms)) << "blocks stay, one on each SM";
         }
         tile::GemmArgs args;
         std::memcpy(&args, launch.arguments[0].data(), sizeof(args));
@@ -136,7 +136,7 @@ TEST(CudaGemm, EmptyProblems) {
   EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
 }
 
-// The first choice keeps most multiprocessors at work, whatever the shape.
+// The first choice keeps most SMs at work, whatever the shape.
 TEST(CudaGemm, FirstChoicesFillTheDevice) {
   const CudaTarget target;
   for (const CudaGemmProblem& p : {problem(128, 128, 65536), problem(16, 4096, 4096), problem(64, 4096, 14336),

@@ -105,8 +105,8 @@ TEST(Units, PartsOfKCoverEverythingInOrderAndEvenly) {
   }
 }
 
-// Stream-K, as GemmWalk and take_sums() follow the shares: every k-tile belongs to one block, and who begins a tile
-// finds exactly the sums that miss in the blocks behind it.
+// Stream-K, as PersistentTileScheduler and load_partials() follow the shares: every k-tile belongs to one block, and
+// who begins a tile finds exactly the sums that miss in the blocks behind it.
 TEST(StreamK, EveryKTileIsCountedOnce) {
   for (const int64_t k_tiles : {1, 7, 64}) {
     for (const int64_t tiles : {1, 5, 131, 200, 263}) {
@@ -140,7 +140,7 @@ TEST(StreamK, EveryKTileIsCountedOnce) {
 }
 
 // The way of an accumulator through shared memory, as tile/kernel/cuda/gemm/store.h computes it: the element that the
-// copy engine finds at (row, column) of the box is the one that the instruction's layout puts there.
+// TMA finds at (row, column) of the box is the one that the instruction's layout puts there.
 TEST(Staging, StoredMatricesLandWhereTheCopyEngineReads) {
   constexpr int kBytes = 128, kColumns = 64;
   std::vector<int> shared(kGemmStagingBytes / 2, -1);

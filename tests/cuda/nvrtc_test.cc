@@ -203,11 +203,12 @@ TEST_F(NvrtcTest, LoadsOfMachineCodeAreRead) {
         "  {}\n}}\n",
         head, body);
   };
-  const std::string early = unit("sm90::wait_for_previous(); y[threadIdx.x] = x[threadIdx.x];");
-  const std::string before = unit("const int v = *y; sm90::wait_for_previous(); y[threadIdx.x] = v;");
+  const std::string early = unit("sm90::grid_dependency_wait(); y[threadIdx.x] = x[threadIdx.x];");
+  const std::string before = unit("const int v = *y; sm90::grid_dependency_wait(); y[threadIdx.x] = v;");
   const std::string late = unit("y[threadIdx.x] = x[threadIdx.x];");
-  const std::string behind = unit("sm90::wait_for_previous(); y[threadIdx.x] = sm90::behind_previous(x)[threadIdx.x];");
-  const std::string table = unit("sm90::wait_for_previous(); y[threadIdx.x] = sinf(y[threadIdx.x]);");
+  const std::string behind =
+      unit("sm90::grid_dependency_wait(); y[threadIdx.x] = sm90::launder_after_wait(x)[threadIdx.x];");
+  const std::string table = unit("sm90::grid_dependency_wait(); y[threadIdx.x] = sinf(y[threadIdx.x]);");
   const std::string part =
       unit("asm volatile(\"ld.relaxed.gpu.global.u32 %0, [%1];\" : \"=r\"(y[threadIdx.x]) : \"l\"(q));");
   const std::string whole =

@@ -28,7 +28,7 @@ TEST(Occupancy, OneWave) {
   EXPECT_FALSE(is_one_wave(launch, h200, 32));
   launch.shared_bytes = 0;
   EXPECT_TRUE(is_one_wave(launch, h200, 32));
-  EXPECT_FALSE(is_one_wave(launch, h200, 256)) << "two blocks of a multiprocessor";
+  EXPECT_FALSE(is_one_wave(launch, h200, 256)) << "two blocks of a SM";
 }
 
 TEST(Occupancy, BlocksThatWaitForEachOtherRunAtOnce) {

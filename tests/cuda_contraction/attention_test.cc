@@ -209,16 +209,16 @@ TEST(CudaAttention, LargeOnesDoNotSpill) {
 TEST(CudaAttention, RefusesWhatItCannotRead) {
   const Target target = Target::cuda_h200(1);
   std::string reason;
-  const auto attends = [&](const Problem& p) {
+  const auto in_attention = [&](const Problem& p) {
     const ir::Graph graph = testing::parse_with_random_weights(Writer(p).text(), 5);
     return schedule::can_attend(graph, testing::whole_graph(graph, ir::GroupKind::kAttention), target, &reason);
   };
-  EXPECT_TRUE(attends({.batch = 32, .heads = 12, .m = 128, .n = 128})) << reason;
-  EXPECT_FALSE(attends({.m = 64, .n = 64, .depth = 20, .width = 20}));
+  EXPECT_TRUE(in_attention({.batch = 32, .heads = 12, .m = 128, .n = 128})) << reason;
+  EXPECT_FALSE(in_attention({.m = 64, .n = 64, .depth = 20, .width = 20}));
   EXPECT_NE(reason.find("multiples of 16 bytes"), std::string::npos) << reason;
-  EXPECT_FALSE(attends({.m = 64, .n = 77, .layout = "keys"}));
-  EXPECT_FALSE(attends({.m = 64, .n = 64, .depth = 264, .width = 64}));
-  EXPECT_FALSE(attends({.type = "f32"}));
+  EXPECT_FALSE(in_attention({.m = 64, .n = 77, .layout = "keys"}));
+  EXPECT_FALSE(in_attention({.m = 64, .n = 64, .depth = 264, .width = 64}));
+  EXPECT_FALSE(in_attention({.type = "f32"}));
 }
 
 }  // namespace

@@ -296,7 +296,7 @@ TEST(CudaDot, Wgmma) {
   batch.compile();
 }
 
-// Clusters that share k, by the copy engine and through views.
+// Clusters that share k, by TMA and through views.
 TEST(CudaDot, SmallSides) {
   CudaBatch batch;
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 2);
@@ -335,7 +335,7 @@ TEST(CudaDot, SmallSides) {
   batch.compile();
 }
 
-// Rows of the long operand begin at any address, and the copy engine reads them where they lie.
+// Rows of the long operand begin at any address, and TMA reads them where they lie.
 TEST(CudaDot, Classes) {
   CudaBatch batch;
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 9);

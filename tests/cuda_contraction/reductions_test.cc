@@ -71,7 +71,7 @@ TEST(CudaReductions, MmaOfEveryDevice) {
   batch.compile();
 }
 
-// Tiles of whole widths and odd ones, by two warpgroups together and in turns; what the copy engine stores, threads
+// Tiles of whole widths and odd ones, by two warpgroups together and in turns; what TMA stores, threads
 // store, and nobody does.
 TEST(CudaReductions, Wgmma) {
   CudaBatch batch;

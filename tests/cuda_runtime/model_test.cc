@@ -150,7 +150,7 @@ class WholeGridTest : public CudaModelTest {
   runtime::Variable multiprocessors_{"HEDDLE_EMULATED_SMS", "24"};  // more than the clusters of the columns keep busy
 };
 
-// Statistics that all blocks of the device wait for, in two models at once, while a third stream keeps multiprocessors
+// Statistics that all blocks of the device wait for, in two models at once, while a third stream keeps SMs
 // busy with blocks that leave no shared memory: every barrier ends, and every run gives what the first one gave.
 TEST_F(WholeGridTest, BarriersBesideOtherWork) {
   const bool emulated = runtime::is_emulated();

@@ -23,7 +23,7 @@ void select(Builder& b, DType dtype, const Shape& shape, int64_t dim, int64_t k,
 
 // Columns longer than shared memory holds, of which a few are wanted, as many as fit there, more, and all; bytes and
 // integers are nearly all equal.
-TEST(CudaSeparate, LongColumns) {
+TEST(CudaStandalone, LongColumns) {
   Batch batch;
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kU8, DType::kI64}) {
     for (const int64_t n : {2048, 2049, 9000}) {
@@ -41,7 +41,7 @@ TEST(CudaSeparate, LongColumns) {
   batch.run();
 }
 
-TEST(CudaSeparate, RowsOfEveryLength) {
+TEST(CudaStandalone, RowsOfEveryLength) {
   Batch batch;
   for (const int64_t n : {1, 2, 3, 31, 32, 33, 64, 65, 100, 512, 513, 1000, 2047}) {
     for (const int64_t k : {int64_t{1}, (n + 1) / 2, n}) {
@@ -52,7 +52,7 @@ TEST(CudaSeparate, RowsOfEveryLength) {
 }
 
 // From a machine that gives every row a thread of its own to one where a thread has whole columns.
-TEST(CudaSeparate, ManyUpdates) {
+TEST(CudaStandalone, ManyUpdates) {
   for (const int sms : {1, 132}) {
     Target target = test_target();
     target.cuda.sms = sms;
@@ -88,7 +88,7 @@ TEST(CudaSeparate, ManyUpdates) {
 }
 
 // Every dimension of five, with indices that are smaller than the data here and there.
-TEST(CudaSeparate, IndicesWithinTheData) {
+TEST(CudaStandalone, IndicesWithinTheData) {
   Batch batch;
   const Shape data = {3, 4, 2, 5, 6};
   for (const Shape& indices : std::vector<Shape>{{3, 4, 2, 5, 6}, {2, 4, 2, 5, 6}, {3, 4, 1, 5, 6}, {3, 2, 2, 5, 3}}) {
@@ -113,7 +113,7 @@ void write_lines(Builder& b, DType dtype) {
 }
 
 // A cache that a step of decoding writes a line to: moved 16 bytes at a time.
-TEST(CudaSeparate, LinesOfACache) {
+TEST(CudaStandalone, LinesOfACache) {
   ir::Graph graph;
   Builder b(graph);
   write_lines(b, DType::kF16);

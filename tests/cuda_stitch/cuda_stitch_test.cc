@@ -131,7 +131,7 @@ TEST(CudaStitch, WhatRowsShareIsCopiedAhead) {
     ASSERT_EQ(group.kernels.size(), 1u);
     const auto& kernel = group.kernels[0];
     const std::string text = codegen::emit(kernel.desc, kernel.config, target).text;
-    EXPECT_NE(text.find("copy_async_repeated"), std::string::npos) << text;
+    EXPECT_NE(text.find("copy_async_l1_resident"), std::string::npos) << text;
   }
   Batch batch(target);
   for (int64_t n : {768, 760, 762, 1150}) {  // a cut step; narrower accesses
@@ -478,8 +478,8 @@ TEST(CudaStitch, ColumnsOfTheWholeGrid) {
         },
         1e-3);
   };
-  add_statistics("one gang", DType::kF32, {40001, 16}, 0);
-  add_statistics("three gangs", DType::kF16, {23101, 96}, 0);
+  add_statistics("one cta_group", DType::kF32, {40001, 16}, 0);
+  add_statistics("three cta_groups", DType::kF16, {23101, 96}, 0);
   add_statistics("narrow", DType::kF32, {50001, 8}, 0);
   add_statistics("others", DType::kF32, {2, 24001, 8}, 1);
   for (DType dtype : {DType::kF32, DType::kI32, DType::kBF16}) {
@@ -534,10 +534,10 @@ TEST(CudaStitch, EarlyKernelsTakePointersBehindTheWait) {
   ASSERT_EQ(group.kernels.size(), 1u);
   const codegen::KernelSource source = codegen::emit(group.kernels[0].desc, group.kernels[0].config, target);
   ASSERT_TRUE(source.launches.at(0).early);
-  const size_t wait = source.text.rfind("wait_for_previous()");
+  const size_t wait = source.text.rfind("grid_dependency_wait()");
   ASSERT_NE(wait, std::string::npos);
   size_t pointers = 0;
-  for (size_t at = wait; (at = source.text.find("behind_previous(", at + 1)) != std::string::npos;) ++pointers;
+  for (size_t at = wait; (at = source.text.find("launder_after_wait(", at + 1)) != std::string::npos;) ++pointers;
   EXPECT_EQ(pointers, group.kernels[0].desc.operands.size()) << source.text;
 }
 

@@ -1,4 +1,4 @@
-// Copies, barriers that count bytes, the copy engine and the tensor cores: right when they are waited for, wrong or
+// Copies, barriers that count bytes, TMA and the tensor cores: right when they are waited for, wrong or
 // refused when they are not.
 #include <array>
 #include <cmath>
@@ -113,7 +113,7 @@ extern "C" __global__ void mma(const tile::half* a, const tile::half* b, float* 
   }
 }
 
-// One warpgroup, one product of 64 x 16 x 16 of operands that the copy engine brings, along k and along m and n, with
+// One warpgroup, one product of 64 x 16 x 16 of operands that TMA brings, along k and along m and n, with
 // every swizzle. `skip`: 1 leaves out the wait for the copies, 2 the one for the product.
 constexpr const char* kProduct = R"(
 #include "tile/arch/sm90/tma.h"

@@ -8,20 +8,20 @@ constexpr const char* kUnit = R"(
 #include "tile/arch/sm90/dependent.h"
 using namespace heddle::tile::sm90;
 extern "C" __global__ void set(int* p, int value) {
-  let_next_begin();
-  wait_for_previous();
+  launch_dependents();
+  grid_dependency_wait();
   p[blockIdx.x * blockDim.x + threadIdx.x] = value;
 }
 // Reads before and behind the wait.
 extern "C" __global__ void copy(const int* from, const int* constants, int* early, int* to) {
   const int at = blockIdx.x * blockDim.x + threadIdx.x;
   const int before = *reinterpret_cast<const volatile int*>(from + at), constant = constants[at];
-  wait_for_previous();
+  grid_dependency_wait();
   early[at] = before;
   to[at] = from[at] + constant;
 }
 extern "C" __global__ void behind_barrier(const int* from, int* to) {
-  if (threadIdx.x == 0) wait_for_previous();
+  if (threadIdx.x == 0) grid_dependency_wait();
   __syncthreads();
   to[threadIdx.x] = from[threadIdx.x];
 }

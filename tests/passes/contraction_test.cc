@@ -80,7 +80,7 @@ TEST(Unshare, EachReaderHasItsOwnBroadcast) {
       %2 = add(%y, %b)
       return "p" = %1, "q" = %2
     })",
-            {"unshare"}, R"(graph(%x: f32[4], %y: f32[2,4]) {
+            {"clone_cheap_producers"}, R"(graph(%x: f32[4], %y: f32[2,4]) {
       %b = broadcast(%x) {shape = [2,4], dims = [1]}
       %1 = mul(%b, %b)
       %c = broadcast(%x) {shape = [2,4], dims = [1]}
@@ -89,7 +89,7 @@ TEST(Unshare, EachReaderHasItsOwnBroadcast) {
     })");
 }
 
-TEST(MergeProducts, QueriesKeysAndValuesAreOneProduct) {
+TEST(MergeDots, QueriesKeysAndValuesAreOneProduct) {
   const ir::Graph graph = ir::parse(R"(graph(%x: f32[2,5,16]) {
       %wq = constant {value = f32[16,8]{1}}
       %wk = constant {value = f32[16,16]{1}}
@@ -109,18 +109,18 @@ TEST(MergeProducts, QueriesKeysAndValuesAreOneProduct) {
       return "q" = %5, "k" = %7, "v" = %9
     })");
   const Target gpu = Target::cuda_h200();
-  const ir::Graph merged = run_passes(graph, std::vector<std::string>{"merge_products"}, PassContext{gpu});
+  const ir::Graph merged = run_passes(graph, std::vector<std::string>{"merge_dots"}, PassContext{gpu});
   const auto products = std::count_if(merged.nodes().begin(), merged.nodes().end(),
                                       [](const ir::Node& node) { return node.op == ir::Op::kDot; });
   EXPECT_EQ(products, 2) << "exp would be a kernel of its own behind a slice\n" << ir::print(merged);
   expect_same(graph, merged);
   const Target cpu = Target::host_cpu(1);
-  const ir::Graph same = run_passes(graph, std::vector<std::string>{"merge_products"}, PassContext{cpu});
+  const ir::Graph same = run_passes(graph, std::vector<std::string>{"merge_dots"}, PassContext{cpu});
   EXPECT_EQ(ir::print(same), ir::print(graph));
 }
 
 // No columns is a multiple of any number of columns, and the bias has no value to take.
-TEST(MergeProducts, ProductsOfNothingStay) {
+TEST(MergeDots, ProductsOfNothingStay) {
   const std::string attributes = "{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}";
   const ir::Graph graph = ir::parse(
       "graph(%x: f32[2,16], %z: f32[2,0]) {"
@@ -148,7 +148,7 @@ TEST(MergeProducts, ProductsOfNothingStay) {
       "return \"a\" = %3, \"b\" = %5, \"c\" = %7, \"d\" = %9\n"
       "}");
   const Target gpu = Target::cuda_h200();
-  const ir::Graph same = run_passes(graph, std::vector<std::string>{"merge_products"}, PassContext{gpu});
+  const ir::Graph same = run_passes(graph, std::vector<std::string>{"merge_dots"}, PassContext{gpu});
   EXPECT_EQ(ir::print(same), ir::print(graph));
   expect_same(graph, same);
 }

@@ -8,7 +8,7 @@ namespace heddle::passes {
 namespace {
 
 ir::Graph rewritten(const ir::Graph& graph, const Target& target = Target::cuda_h200()) {
-  const std::vector<std::string> names = {"known_scatters", "canonicalize", "fold", "cse"};
+  const std::vector<std::string> names = {"scatter_to_select", "canonicalize", "fold", "cse"};
   return run_passes(graph, names, {target});
 }
 

@@ -10,7 +10,7 @@ namespace heddle::passes {
 namespace {
 
 ir::Graph rewritten(const ir::Graph& graph, const Target& target = Target::cuda_h200(2)) {
-  const std::vector<std::string> names = {"partial_reductions"};
+  const std::vector<std::string> names = {"epilogue_reductions"};
   return run_passes(graph, names, {target});
 }
 

@@ -30,7 +30,7 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
 
 TEST(Pipeline, PassesForAGpuDoNotRunForACpu) {
   const std::vector<std::string> on_cpu = passes_run(test_target()), on_gpu = passes_run(Target::cuda_h200());
-  for (const char* name : {"merge_products", "wide_pixels", "known_scatters", "partial_reductions"}) {
+  for (const char* name : {"merge_dots", "space_to_depth", "scatter_to_select", "epilogue_reductions"}) {
     EXPECT_FALSE(has(on_cpu, name)) << name;
     EXPECT_TRUE(has(on_gpu, name)) << name;
   }

@@ -7,7 +7,7 @@ namespace {
 
 ir::Graph widened(const ir::Graph& graph) {
   const Target target = Target::cuda_h200();
-  const std::vector<std::string> names = {"wide_pixels", "canonicalize", "fold"};
+  const std::vector<std::string> names = {"space_to_depth", "canonicalize", "fold"};
   return run_passes(graph, names, {target, Precision::kF16});
 }
 
@@ -32,7 +32,7 @@ struct Case {
   int64_t channels, window;  // afterwards; 0: stays as it is
 };
 
-TEST(WidePixels, ComputeTheSame) {
+TEST(SpaceToDepth, ComputeTheSame) {
   const Case cases[] = {
       {"f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3, 1, 16, 4},      // the first layer of a ResNet
       {"f16[1,12,13,3]", "f16[4,3,3,3]", 2, 1, 1, 1, 16, 2},      // an odd size
@@ -67,7 +67,7 @@ TEST(WidePixels, ComputeTheSame) {
   }
 }
 
-TEST(WidePixels, SequencesAndVolumes) {
+TEST(SpaceToDepth, SequencesAndVolumes) {
   const char* texts[] = {
       R"(graph(%x: f16[2,50,3]) { %w = constant {value = f16[7,3,5]{1}}
         %y = conv(%x, %w) {strides = [2], low = [2], high = [2], dilations = [1], lhs_dilations = [1], groups = 1, layout = "nhwc"}
@@ -82,9 +82,9 @@ TEST(WidePixels, SequencesAndVolumes) {
   }
 }
 
-TEST(WidePixels, OnlyForTensorCoresOfAGpu) {
+TEST(SpaceToDepth, OnlyForTensorCoresOfAGpu) {
   const ir::Graph before = ir::parse(conv_of("f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3));
-  const std::vector<std::string> names = {"wide_pixels"};
+  const std::vector<std::string> names = {"space_to_depth"};
   EXPECT_EQ(ir::print(run_passes(before, names, {test_target(), Precision::kF16})), ir::print(before));
 }
 

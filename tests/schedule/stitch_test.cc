@@ -35,15 +35,15 @@ size_t reductions(const Stage& stage) {
   return stage.reductions.size();
 }
 
-// All multiprocessors work on columns together where each of them has enough of them.
+// All SMs work on columns together where each of them has enough of them.
 TEST(StitchSchedule, AGridTakesColumnsThatFillIt) {
   const CudaTarget gpu = Target::cuda_h200(2).cuda;
   for (const auto& [dtype_bytes, vector] : {std::pair(4, 4), {2, 8}}) {
-    const auto many = gang_for_columns(gpu, 100352, 64, 1, vector, dtype_bytes);
+    const auto many = cta_group_for_columns(gpu, 100352, 64, 1, vector, dtype_bytes);
     ASSERT_TRUE(many.has_value());
     EXPECT_TRUE(many->whole_grid);
-    EXPECT_FALSE(gang_for_columns(gpu, 10, 8, 1, vector, dtype_bytes).has_value());
-    EXPECT_FALSE(gang_for_columns(gpu, 0, 8, 1, vector, dtype_bytes).has_value());
+    EXPECT_FALSE(cta_group_for_columns(gpu, 10, 8, 1, vector, dtype_bytes).has_value());
+    EXPECT_FALSE(cta_group_for_columns(gpu, 0, 8, 1, vector, dtype_bytes).has_value());
   }
 }
 

@@ -1,4 +1,4 @@
-// Stream-K of the sm_90 family, its work shared out as on a device of few multiprocessors: on the emulator, which has
+// Stream-K of the sm_90 family, its work shared out as on a device of few SMs: on the emulator, which has
 // no more, and on any GPU, which has room for all of them at once.
 #include "../emulator/fixture.h"
 #include "tile_case.h"

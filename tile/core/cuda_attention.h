@@ -18,8 +18,8 @@ static_assert(sizeof(AttentionPlace) == 20);
 // O = softmax(scores(Q K^T)) V for each batch; Q has m rows, K and V have n.
 struct AttentionArgs {
   int32_t m, n, width;  // width: of V and O
-  int32_t tiles_m;  // row tiles of a batch
-  int32_t units;    // of all batches
+  int32_t tiles_m;      // row tiles of a batch
+  int32_t units;        // of all batches
   int32_t key_tiles;
   float scale;  // log2(e), times what all scores are multiplied by where that is all that happens to them
   AttentionPlace q, k, v;
@@ -27,7 +27,7 @@ struct AttentionArgs {
 };
 static_assert(sizeof(AttentionArgs) == 96);
 
-// A tile of 16-bit elements in shared memory as the copy engine writes it and wgmma reads it: pieces of 64 elements
+// A tile of 16-bit elements in shared memory as TMA writes it and wgmma reads it: pieces of 64 elements
 // along the dimension that is contiguous in memory, a row of 128 bytes for each element along the other one.
 struct AttentionPieces {
   int count, rows;

@@ -9,7 +9,7 @@ namespace heddle::tile {
 
 // How a block hands its accumulators on.
 enum class GemmStore : int32_t {
-  kTma,       // what the epilogue returns, through shared memory, by the copy engine: D aligned to 16 bytes
+  kTma,       // what the epilogue returns, through shared memory, by TMA: D aligned to 16 bytes
   kRows,      // what the epilogue returns, through shared memory, by threads: any matrix D
   kEpilogue,  // the epilogue stores it: any D
   kPartial,   // f32 (or s32) sums of one part of k, for gemm_reduce()
@@ -87,7 +87,7 @@ struct GemmReduceArgs {
 };
 static_assert(sizeof(GemmReduceArgs) == 48);
 
-// Copies the rows of one or two operands to rows that the copy engine can read: each begins at a multiple of 16 bytes.
+// Copies the rows of one or two operands to rows that TMA can read: each begins at a multiple of 16 bytes.
 // Sizes and strides in bytes; `from` is a multiple of 16.
 struct GemmRepackPart {
   const void* from;
@@ -163,22 +163,22 @@ TILE_HD constexpr int gemm_staging_bytes(GemmStore store, bool swapped, int tile
 }
 
 // A matrix of 16-bit elements beside D: each warp has a place for so many pieces of 16 rows and 128 bytes, which come
-// where those of D leave from: pieces `i`, `i` + gemm_near_places() ... of its tiles share one.
-TILE_HD constexpr int gemm_near_pieces(int tile_m, int tile_n, int consumers, bool ping_pong) {
+// where those of D leave from: pieces `i`, `i` + gemm_residual_places() ... of its tiles share one.
+TILE_HD constexpr int gemm_residual_pieces(int tile_m, int tile_n, int consumers, bool ping_pong) {
   return tile_m / (ping_pong ? 1 : consumers) / 64 * (tile_n / 64);
 }
-TILE_HD constexpr int gemm_near_places(int tile_m, int tile_n, int consumers, bool ping_pong) {
-  const int pieces = gemm_near_pieces(tile_m, tile_n, consumers, ping_pong);
+TILE_HD constexpr int gemm_residual_places(int tile_m, int tile_n, int consumers, bool ping_pong) {
+  const int pieces = gemm_residual_pieces(tile_m, tile_n, consumers, ping_pong);
   for (int places = 4; places > 1; --places) {
     if (pieces % places == 0) return places;
   }
   return 1;
 }
 // Of one warp.
-TILE_HD constexpr int gemm_near_bytes(int tile_m, int tile_n, int consumers, bool ping_pong) {
-  return gemm_near_places(tile_m, tile_n, consumers, ping_pong) * kGemmStagingBytes;
+TILE_HD constexpr int gemm_residual_bytes(int tile_m, int tile_n, int consumers, bool ping_pong) {
+  return gemm_residual_places(tile_m, tile_n, consumers, ping_pong) * kGemmStagingBytes;
 }
-inline constexpr int kGemmNearBarrierBytes = 32 * 8;  // at most: of eight warps with four places each
+inline constexpr int kGemmResidualBarrierBytes = 32 * 8;  // at most: of eight warps with four places each
 
 TILE_HD constexpr int gemm_shared_bytes(int tile_m, int tile_n, bool a_k_major, bool b_k_major, int stages,
                                         int consumers, int staging_bytes) {
@@ -240,28 +240,29 @@ TILE_HD constexpr int gemm_parts_shared_bytes(int tile_m, int tile_n, bool a_k_m
 }
 // tile/kernel/cuda/gemm/unaligned.h. A line of a stage: 128 bytes of k for each warp along k, and 16 more for where it
 // begins. Odd multiples of 16 bytes, so that eight lines meet no bank twice.
-TILE_HD constexpr int gemm_lines_pitch(int warps_k) {
+TILE_HD constexpr int gemm_unaligned_pitch(int warps_k) {
   return warps_k * kGemmRowBytes + 16;
 }
 // The ring of stages, where the sums of every warp along k lie when it is done.
-TILE_HD constexpr int gemm_lines_ring_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts, bool swapped) {
-  const int ring = stages * (tile_m + tile_n) * gemm_lines_pitch(warps_k);
+TILE_HD constexpr int gemm_unaligned_ring_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts,
+                                                bool swapped) {
+  const int ring = stages * (tile_m + tile_n) * gemm_unaligned_pitch(warps_k);
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
   const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4 * warps_k;
   return ((ring > sums ? ring : sums) + 15) / 16 * 16;
 }
 // With what the blocks of a cluster send each other, and a barrier.
-TILE_HD constexpr int gemm_lines_shared_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts,
-                                              bool swapped) {
+TILE_HD constexpr int gemm_unaligned_shared_bytes(int tile_m, int tile_n, int warps_k, int stages, int parts,
+                                                  bool swapped) {
   const int rows = swapped ? tile_n : tile_m, columns = swapped ? tile_m : tile_n;
   const int sums = parts * gemm_parts_slice(rows, parts) * gemm_parts_pitch(columns, swapped) * 4;
-  return gemm_lines_ring_bytes(tile_m, tile_n, warps_k, stages, parts, swapped) + (parts > 1 ? sums + 16 : 0);
+  return gemm_unaligned_ring_bytes(tile_m, tile_n, warps_k, stages, parts, swapped) + (parts > 1 ? sums + 16 : 0);
 }
 inline constexpr int kGemmHalfOfThreads = 320;  // that leave registers for as many sums
 TILE_HD constexpr int gemm_parts_half_of_threads(bool split) {
   return split ? kGemmHalfOfThreads / 2 : kGemmHalfOfThreads;
 }
-inline constexpr int kGemmHalfOfShared = 113 << 10;  // of a multiprocessor's 228 KiB, of which each block costs 1
+inline constexpr int kGemmHalfOfShared = 113 << 10;  // of a SM's 228 KiB, of which each block costs 1
 
 // Stages whose copies threads have under way when they ask for the next one. `shifted`: how many of the operands pass
 // through words as they lie in memory (load_shifted.h), which need no place in the ring yet; `rows` of both tiles. A

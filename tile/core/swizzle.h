@@ -1,4 +1,4 @@
-// Where the bytes of a tile lie in shared memory when the copy engine swizzles them. Pure index arithmetic: the host
+// Where the bytes of a tile lie in shared memory when TMA swizzles them. Pure index arithmetic: the host
 // tests it, the kernel and the scheduler share it.
 #pragma once
 

@@ -119,7 +119,7 @@ int devices_command(const Arguments& arguments) {
   table.add({"compiler", compiler});
   for (const CudaDevice& gpu : cuda_devices()) {
     table.add({fmt::format("cuda:{}", gpu.ordinal),
-               fmt::format("{}, sm_{}, {} multiprocessors, {}, L2 {}, driver for CUDA {}.{}", gpu.name, gpu.target.sm,
+               fmt::format("{}, sm_{}, {} SMs, {}, L2 {}, driver for CUDA {}.{}", gpu.name, gpu.target.sm,
                            gpu.target.sms, human_bytes(static_cast<double>(gpu.memory_bytes)),
                            human_bytes(static_cast<double>(gpu.target.l2_bytes)), gpu.driver_version / 1000,
                            gpu.driver_version % 1000 / 10)});

@@ -313,7 +313,9 @@ std::string ScalarEmitter::pointer(const Expr& load) {
   return sum(buffer, factor(at));
 }
 const char* ScalarEmitter::load_kind(uint32_t buffer) const {
-  return names_.once.count(buffer) != 0 ? "_once" : names_.repeated.count(buffer) != 0 ? "_repeated" : "";
+  return names_.evict_first.count(buffer) != 0   ? "_evict_first"
+         : names_.l1_resident.count(buffer) != 0 ? "_l1_resident"
+                                                 : "";
 }
 
 std::string ScalarEmitter::stored(ExprId load) {

@@ -27,7 +27,7 @@ struct Names {
   std::map<uint32_t, TextValue> locals;          // by Expr::id of a kLocal
   std::map<schedule::VarId, std::string> vars;   // an int64_t; for the vector variable, the index of lane 0
   std::map<schedule::ExprId, TextValue> cached;  // values that the surrounding code already has
-  std::set<uint32_t> once, repeated;             // buffers with loads of a kind of their own on a GPU
+  std::set<uint32_t> evict_first, l1_resident;   // buffers with loads of a kind of their own on a GPU
   std::map<int64_t, std::string> numbers;        // positive strides and offsets that are variables instead of literals
 };
 

@@ -131,16 +131,16 @@ std::string kernel_name(const schedule::CudaStitchDesc& body) {
     for (const schedule::CudaReduction& r : stage.reductions) {
       content.reductions.push_back(r.combine);
       content.squares = content.squares || r.squares;
-      if (content.along || r.over != schedule::CudaReduction::Over::kTeam || stage.spread.loops.empty()) continue;
-      content.along = stage.spread.loops.back();
+      if (content.along || r.over != schedule::CudaReduction::Over::kTeam || stage.layout.loops.empty()) continue;
+      content.along = stage.layout.loops.back();
       const auto times = [&](int64_t n, VarId v) { return n * body.extent(v); };
-      content.row = std::accumulate(stage.spread.loops.begin(), stage.spread.loops.end(), int64_t{1}, times);
+      content.row = std::accumulate(stage.layout.loops.begin(), stage.layout.loops.end(), int64_t{1}, times);
     }
   }
   for (const auto* stages : {&body.stages, &body.before, &body.ahead, &body.after}) {
     for (const schedule::CudaStage& stage : *stages) {
       for (const schedule::CudaReduction& r : stage.reductions) content.visit(body.pool, r.value);
-      for (const schedule::CudaKeep& keep : stage.keeps) content.visit(body.pool, keep.value);
+      for (const schedule::CachedValue& keep : stage.cached) content.visit(body.pool, keep.value);
       for (const schedule::Store& store : stage.stores) content.visit(body.pool, store.value);
     }
   }

@@ -12,10 +12,10 @@
 #include "codegen/product/cuda/contraction.h"
 #include "codegen/recurrence/recurrent.h"
 #include "codegen/region/cpu/bundle.h"
-#include "codegen/region/cpu/separate.h"
+#include "codegen/region/cpu/standalone.h"
 #include "codegen/region/cpu/stitch.h"
 #include "codegen/region/cuda/bundle.h"
-#include "codegen/region/cuda/separate.h"
+#include "codegen/region/cuda/standalone.h"
 #include "codegen/region/cuda/stitch.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/numbers.h"
@@ -55,7 +55,7 @@ void begin_early(KernelSource& source, bool long_running, const CudaTarget& targ
     KernelText& kernel = text_with(source, launch.symbol);
     const size_t body = kernel.text.find('{', find_function(kernel.text, launch.symbol));
     kernel.text.insert(body + 1,
-                       "\n  heddle::tile::sm90::let_next_begin();\n  heddle::tile::sm90::wait_for_previous();");
+                       "\n  heddle::tile::sm90::launch_dependents();\n  heddle::tile::sm90::grid_dependency_wait();");
     kernel.includes.emplace_back("tile/arch/sm90/dependent.h");
   }
 }
@@ -80,9 +80,9 @@ KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& 
   if (const auto* attention = std::get_if<std::shared_ptr<const schedule::AttentionDesc>>(&desc.body)) {
     return emit_cuda_attention(desc, **attention, config, target);
   }
-  if (const auto* separate = std::get_if<std::shared_ptr<const schedule::SeparateDesc>>(&desc.body)) {
-    if (target.kind == TargetKind::kCuda) return emit_cuda_separate(desc, **separate, config);
-    return emit_separate(desc, **separate, config, marked);
+  if (const auto* separate = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&desc.body)) {
+    if (target.kind == TargetKind::kCuda) return emit_cuda_standalone(desc, **separate, config);
+    return emit_standalone(desc, **separate, config, marked);
   }
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
   if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(desc, contraction, config, target);

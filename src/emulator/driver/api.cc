@@ -92,7 +92,7 @@ const emulated::Api& api() {
           },
       .wgmma_wait = [](uint32_t pending, Place place) { scheduler().wgmma_wait(pending, place); },
       .set_registers = [](uint32_t count, Place place) { scheduler().set_registers(count, place); },
-      .wait_for_previous = [](Place place) { scheduler().wait_for_previous(place); },
+      .grid_dependency_wait = [](Place place) { scheduler().grid_dependency_wait(place); },
   };
   return one;
 }

@@ -50,7 +50,7 @@ int attribute_of(int which, const Settings& s) {
       return 48 << 10;
     case 10:
       return 32;
-    case 12:  // registers per block, per multiprocessor
+    case 12:  // registers per block, per SM
     case 82:
       return 65536;
     case 13:  // kHz
@@ -63,7 +63,7 @@ int attribute_of(int which, const Settings& s) {
       return 6144;
     case 38:
       return static_cast<int>(s.l2_bytes());
-    case 39:  // threads per multiprocessor
+    case 39:  // threads per SM
       return 2048;
     case 41:  // unified addressing, asynchronous engines, managed memory
     case 40:
@@ -79,7 +79,7 @@ int attribute_of(int which, const Settings& s) {
       return 1;
     case 97:
       return static_cast<int>(s.shared_bytes_per_block());
-    case 106:  // blocks per multiprocessor
+    case 106:  // blocks per SM
       return 32;
     case 111:  // reserved shared memory per block
       return 1024;

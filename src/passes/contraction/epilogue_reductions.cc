@@ -129,7 +129,7 @@ ValueId in_two_steps(ir::Rewriter& r, const Node& node, const Reduction& reducti
 
 }  // namespace
 
-ir::Graph partial_reductions(const ir::Graph& graph, const PassContext&) {
+ir::Graph epilogue_reductions(const ir::Graph& graph, const PassContext&) {
   const Finder finder(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     const auto found = finder.at(node);

@@ -185,7 +185,7 @@ class Merger {
 
 }  // namespace
 
-ir::Graph merge_products(const ir::Graph& graph, const PassContext&) {
+ir::Graph merge_dots(const ir::Graph& graph, const PassContext&) {
   return Merger(graph).run();
 }
 

@@ -52,7 +52,7 @@ std::vector<Span> spans_of(const Attrs& attrs, size_t dim, int64_t out, int64_t 
 }
 
 // What a convolution costs: a line of a window is one run of memory, of which 128 bytes are read and multiplied at a
-// time. The copy engine takes three times as long for runs that begin within a sector of 32 bytes: 17 cycles against 5
+// time. TMA takes three times as long for runs that begin within a sector of 32 bytes: 17 cycles against 5
 // for each (H200).
 int64_t products(const Widening& wide, int64_t bytes, bool copy_engine) {
   constexpr int64_t kStepBytes = 128, kSectorBytes = 32, kSlower = 3;
@@ -192,7 +192,7 @@ std::optional<ValueId> widened(Emitter& e, const std::vector<ValueId>& in, const
 
 }  // namespace
 
-ir::Graph wide_pixels(const ir::Graph& graph, const PassContext& context) {
+ir::Graph space_to_depth(const ir::Graph& graph, const PassContext& context) {
   constexpr int kTensorCores = 80, kCopyEngine = 90;
   if (context.target.cuda.sm < kTensorCores) return graph;
   ir::Rewriter rewriter(graph);

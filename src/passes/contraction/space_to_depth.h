@@ -9,6 +9,6 @@ namespace heddle::passes {
 // channels of one, and the padding becomes part of the image, so that a line of a window is one run of memory. Filters
 // get zeros where pixels joined them, so a pixel that is infinite reaches outputs whose window ends beside it, as NaN.
 // For tensor cores: f16 and bf16, and f32 that is multiplied as tf32.
-ir::Graph wide_pixels(const ir::Graph& graph, const PassContext& context);
+ir::Graph space_to_depth(const ir::Graph& graph, const PassContext& context);
 
 }  // namespace heddle::passes

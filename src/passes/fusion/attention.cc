@@ -142,7 +142,7 @@ void fuse_attention(FusionContext& c, NodeId anchor) {
   const auto at = std::find(group.nodes.begin(), group.nodes.end(), anchor);
   std::for_each(at + 1, group.nodes.end(), merge);
   std::for_each(std::make_reverse_iterator(at), group.nodes.rend(), merge);
-  c.attends[anchor] = true;
+  c.in_attention[anchor] = true;
 }
 
 }  // namespace heddle::passes

@@ -20,7 +20,7 @@ bool is_free(const ir::Graph& graph, const ir::Node& node, const std::vector<ir:
 
 }  // namespace
 
-ir::Graph unshare(const ir::Graph& graph, const PassContext&) {
+ir::Graph clone_cheap_producers(const ir::Graph& graph, const PassContext&) {
   const auto readers = ir::users(graph);
   std::vector<bool> is_output(graph.value_count(), false);
   for (const ir::Graph::Port& port : graph.outputs()) is_output[port.value] = true;

@@ -20,7 +20,7 @@ FusionContext::FusionContext(const ir::Graph& g, const FusionOptions& o)
       users(ir::users(g)),
       is_output(g.value_count()),
       role(g.nodes().size()),
-      attends(g.nodes().size()) {
+      in_attention(g.nodes().size()) {
   for (const ir::Graph::Port& port : graph.outputs()) is_output[port.value] = true;
   classify();
 }
@@ -33,7 +33,7 @@ void FusionContext::classify() {
       role[id] = Role::kControl;
       continue;
     }
-    const bool compilable = ir::is_memory_bound(node.op) || ir::is_separate(node.op) || ir::is_anchor(node.op);
+    const bool compilable = ir::is_memory_bound(node.op) || ir::is_standalone(node.op) || ir::is_anchor(node.op);
     std::string reason = fmt::format("no kernel is generated for {}", to_string(node.op));
     if (compilable && (!options.can_compile || options.can_compile(node, &reason))) {
       role[id] = ir::is_anchor(node.op) ? Role::kAnchor : Role::kMemory;

@@ -22,9 +22,9 @@ class FusionContext {
   const FusionOptions& options;
   Partition partition;
   const std::vector<std::vector<ir::NodeId>> users;
-  std::vector<bool> is_output;  // by value: returned by the graph
-  std::vector<Role> role;       // by node; kMemory: a stitch group may have it
-  std::vector<bool> attends;    // by node: an anchor whose group is an attention
+  std::vector<bool> is_output;     // by value: returned by the graph
+  std::vector<Role> role;          // by node; kMemory: a stitch group may have it
+  std::vector<bool> in_attention;  // by node: an anchor whose group is an attention
   std::vector<ir::Decision> decisions;
 
   // "add (/encoder/Add)"

@@ -38,7 +38,7 @@ ir::Group make_group(const FusionContext& c, Partition::Cluster cluster) {
   std::unordered_set<ValueId> read;
   for (NodeId id : group.nodes) {
     if (c.role[id] == Role::kAnchor) group.anchor = id;
-    if (c.attends[id]) group.kind = GroupKind::kAttention;
+    if (c.in_attention[id]) group.kind = GroupKind::kAttention;
     for (ValueId v : c.graph.node(id).inputs) {
       const bool outside = c.partition.cluster_of(c.graph.value(v).producer) != cluster;
       if (outside && read.insert(v).second) group.inputs.push_back(v);
@@ -61,7 +61,7 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
       if (context.role[id] == Role::kAnchor) anchors.push_back(id);
     }
     for (NodeId anchor : anchors) fuse_attention(context, anchor);
-    const auto taken = [&](NodeId id) { return context.attends[id] || context.role[id] != Role::kAnchor; };
+    const auto taken = [&](NodeId id) { return context.in_attention[id] || context.role[id] != Role::kAnchor; };
     anchors.erase(std::remove_if(anchors.begin(), anchors.end(), taken), anchors.end());
     for (NodeId anchor : anchors) fuse_epilogue(context, anchor, target);
     for (NodeId anchor : anchors) fuse_prologue(context, anchor);

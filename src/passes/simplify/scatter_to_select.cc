@@ -99,7 +99,7 @@ std::optional<ValueId> looked_up(Rewriter& r, const Node& node) {
 
 }  // namespace
 
-ir::Graph known_scatters(const ir::Graph& graph, const PassContext&) {
+ir::Graph scatter_to_select(const ir::Graph& graph, const PassContext&) {
   return Rewriter(graph).run([](Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.op != Op::kScatterElements && node.op != Op::kScatterNd) return std::nullopt;
     const std::optional<ValueId> result = looked_up(r, node);

@@ -153,7 +153,7 @@ AttentionChoice choose(const AttentionDesc& d, const CudaTarget& target) {
 }
 
 // A product, a softmax and a product: three boundaries, scores written and read in f32, probabilities in 16 bits.
-double separate_us(const AttentionDesc& d, const CudaTarget& target) {
+double standalone_us(const AttentionDesc& d, const CudaTarget& target) {
   const double scores = static_cast<double>(d.batch) * static_cast<double>(d.m) * static_cast<double>(d.n);
   const double operations = 2 * scores * static_cast<double>(d.depth + d.width);
   constexpr double kBytes = 4 + 4 + 2 + 2;
@@ -360,7 +360,7 @@ bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& ta
     AttentionScheduler scheduler(graph, group, target);
     const ScheduledGroup scheduled = scheduler.run();
     const double fused = choose(scheduler.desc(), target.cuda).predicted_us;
-    const double separate = separate_us(scheduler.desc(), target.cuda);
+    const double separate = standalone_us(scheduler.desc(), target.cuda);
     *reason = fmt::format("scores stay in registers: {:.1f} us predicted, {:.1f} us as product, softmax and product",
                           fused, separate);
     return fused < separate;

@@ -42,7 +42,7 @@ ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group
 // `reason` says why either way.
 bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason);
 
-// How the copy engine sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
+// How TMA sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
 // of them, in boxes of 64 elements along that one and of the tile's, rounded up to multiples of 16, along the other;
 // where batches lie in its map.
 struct AttentionMap {

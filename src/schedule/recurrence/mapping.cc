@@ -17,7 +17,7 @@ struct Load {
   int64_t weights = 0;       // of a thread
   int64_t most_sums = 0;     // of a thread in a phase, for all rows
   int64_t vector_bytes = 0;  // of a block, with barriers
-  double issue = 0;          // cycles of a step in which the multiprocessor is busy
+  double issue = 0;          // cycles of a step in which the SM is busy
   double latency = 0;        // cycles of a step
 };
 

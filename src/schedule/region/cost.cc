@@ -82,9 +82,9 @@ double node_cycles(const ExprPool& pool, ExprId e) {
   }
 }
 
-double expr_cycles(const Probe& probe, ExprId e) {
+double expr_cycles(const KernelExprs& exprs, ExprId e) {
   double cycles = 0;
-  probe.visit(e, [&](ExprId id) { cycles += node_cycles(probe.pool, id); });
+  exprs.visit(e, [&](ExprId id) { cycles += node_cycles(exprs.pool, id); });
   return cycles;
 }
 
@@ -105,29 +105,29 @@ double Work::seconds(const CpuTarget& cpu) const {
   return std::max(bytes / (cpu.copy_gbps * 1e9), cycles / (cpu.ghz * 1e9));
 }
 
-Work work_of(const Probe& probe, const ir::Graph& graph, const CpuTarget& cpu) {
+Work work_of(const KernelExprs& exprs, const ir::Graph& graph, const CpuTarget& cpu) {
   Work work;
-  std::vector<double> read(probe.leaves.size(), 0);
+  std::vector<double> read(exprs.inputs.size(), 0);
   const auto sweep = [&](ExprId e, uint64_t vars) {
-    const auto points = static_cast<double>(probe.volume(vars));
-    probe.visit(e, [&](ExprId id) {
-      const Expr& expr = probe.pool[id];
-      const auto own = static_cast<double>(probe.volume(probe.pool.vars(id)));
+    const auto points = static_cast<double>(exprs.volume(vars));
+    exprs.visit(e, [&](ExprId id) {
+      const Expr& expr = exprs.pool[id];
+      const auto own = static_cast<double>(exprs.volume(exprs.pool.vars(id)));
       // Invariant parts are computed once per value of their own variables.
-      work.cycles += std::min(points, own) * node_cycles(probe.pool, id) / cpu.lanes_f32();
+      work.cycles += std::min(points, own) * node_cycles(exprs.pool, id) / cpu.lanes_f32();
       if (expr.kind == Expr::Kind::kLoad && expr.id < read.size()) {
-        const LeafOperand& leaf = probe.leaves[expr.id];
+        const InputOperand& leaf = exprs.inputs[expr.id];
         const double all = static_cast<double>(element_count(leaf.shape));
         read[expr.id] = std::max(read[expr.id], std::min(all, own) * static_cast<double>(size_of(leaf.dtype)));
       }
     });
   };
-  for (const Instance& i : probe.instances) sweep(i.operand, i.kept | i.reduced);
-  for (const Root& root : probe.roots) {
+  for (const ReductionSite& i : exprs.sites) sweep(i.operand, i.kept | i.reduced);
+  for (const Root& root : exprs.roots) {
     uint64_t vars = 0;
     for (VarId v : root.vars) vars |= uint64_t{1} << v;
     sweep(root.expr, vars);
-    work.bytes += static_cast<double>(probe.volume(vars)) * static_cast<double>(size_of(graph.dtype(root.value)));
+    work.bytes += static_cast<double>(exprs.volume(vars)) * static_cast<double>(size_of(graph.dtype(root.value)));
   }
   for (double bytes : read) work.bytes += bytes;
   return work;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/region/probe.h"
+#include "schedule/region/kernel_exprs.h"
 
 namespace heddle::schedule {
 
@@ -10,7 +10,7 @@ namespace heddle::schedule {
 // model for choosing what to store and how finely to cut, not a prediction.
 double node_cycles(const ExprPool& pool, ExprId e);
 // The sum over everything reachable from e, each node once; locals are free.
-double expr_cycles(const Probe& probe, ExprId e);
+double expr_cycles(const KernelExprs& exprs, ExprId e);
 
 // The sum over what varies with a variable: what a step of its loop computes.
 double varying_cycles(const ExprPool& pool, const std::vector<ExprId>& roots, VarId var);
@@ -21,7 +21,7 @@ struct Work {
   double cycles = 0;  // of vector arithmetic
   double seconds(const CpuTarget& cpu) const;
 };
-Work work_of(const Probe& probe, const ir::Graph& graph, const CpuTarget& cpu);
+Work work_of(const KernelExprs& exprs, const ir::Graph& graph, const CpuTarget& cpu);
 
 // Bytes beyond which a buffer is not in the caches any more when the next kernel comes to it. A virtual machine may
 // report the last-level cache of a whole socket, of which it has a share.

@@ -316,15 +316,15 @@ ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, std::map<Val
   return partial;
 }
 
-std::string title_of(const ir::Graph& graph, const Probe& probe, const std::function<bool(ValueId)>& is_leaf) {
+std::string title_of(const ir::Graph& graph, const KernelExprs& exprs, const std::function<bool(ValueId)>& is_input) {
   constexpr size_t kMaxNames = 10;
   std::set<ValueId> seen;
   std::vector<ValueId> open;
-  for (const Root& root : probe.roots) open.push_back(root.value);
+  for (const Root& root : exprs.roots) open.push_back(root.value);
   while (!open.empty()) {
     const ValueId v = open.back();
     open.pop_back();
-    if (is_leaf(v) || !seen.insert(v).second) continue;
+    if (is_input(v) || !seen.insert(v).second) continue;
     for (ValueId input : graph.producer(v).inputs) open.push_back(input);
   }
   std::vector<std::string> ops, origins;
@@ -343,7 +343,7 @@ std::string title_of(const ir::Graph& graph, const Probe& probe, const std::func
   if (more) ops.resize(kMaxNames);
   if (origins.size() > 4) origins.resize(4);
   return fmt::format("{}{}{}{} {}", fmt::join(ops, ", "), more ? ", ..." : "", origins.empty() ? "" : " of ",
-                     fmt::join(origins, ", "), ir::to_string(graph.type(probe.roots[0].value)));
+                     fmt::join(origins, ", "), ir::to_string(graph.type(exprs.roots[0].value)));
 }
 
 const std::set<ValueId>& Sources::of(ValueId root) {
@@ -357,7 +357,7 @@ const std::set<ValueId>& Sources::of(ValueId root) {
     open.pop_back();
     if (!seen.insert(v).second) continue;
     if (v != root && element_count(local_.graph.shape(v)) > 1) set.insert(v);
-    if (v != root && is_leaf_(v)) continue;
+    if (v != root && is_input_(v)) continue;
     for (ValueId input : local_.graph.producer(v).inputs) open.push_back(input);
   }
   return set;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/region/probe.h"
+#include "schedule/region/kernel_exprs.h"
 
 namespace heddle::schedule {
 
@@ -44,8 +44,8 @@ LocalGraph extract(const ir::Graph& graph, const ir::Group& group);
 // What the roots of kernels depend on, down to the leaves; remembered until clear().
 class Sources {
  public:
-  Sources(const LocalGraph& local, std::function<bool(ir::ValueId)> is_leaf)
-      : local_(local), is_leaf_(std::move(is_leaf)) {}
+  Sources(const LocalGraph& local, std::function<bool(ir::ValueId)> is_input)
+      : local_(local), is_input_(std::move(is_input)) {}
 
   // The values of more than one element that a root depends on.
   const std::set<ir::ValueId>& of(ir::ValueId root);
@@ -55,7 +55,7 @@ class Sources {
 
  private:
   const LocalGraph& local_;
-  std::function<bool(ir::ValueId)> is_leaf_;
+  std::function<bool(ir::ValueId)> is_input_;
   std::map<ir::ValueId, std::set<ir::ValueId>> known_;
 };
 
@@ -80,6 +80,7 @@ void fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
 ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, std::map<ir::ValueId, ir::ValueId>& moved);
 
 // What a kernel computes in a few words, without names of the model.
-std::string title_of(const ir::Graph& graph, const Probe& probe, const std::function<bool(ir::ValueId)>& is_leaf);
+std::string title_of(const ir::Graph& graph, const KernelExprs& exprs,
+                     const std::function<bool(ir::ValueId)>& is_input);
 
 }  // namespace heddle::schedule

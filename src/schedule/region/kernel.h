@@ -1,7 +1,7 @@
 #pragma once
 
 #include "schedule/region/cost.h"
-#include "schedule/region/probe.h"
+#include "schedule/region/kernel_exprs.h"
 
 namespace heddle::schedule {
 
@@ -36,11 +36,11 @@ struct Outcome {
 
 // `frontier` gives, for a reduction, the values in which its result is handed on most cheaply (after the elementwise
 // operations on it, before it is broadcast); empty: it is a root, or its consumers are.
-Outcome map_kernel(Probe& probe, const ir::Graph& graph, const Target& target, const StitchOptions& options,
+Outcome map_kernel(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
                    const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier);
 
 // Lays out the stages of a mapped kernel.
-std::shared_ptr<StitchDesc> build_stages(Probe& probe, const ir::Graph& graph, const Mapping& mapping,
+std::shared_ptr<StitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
                                          const Target& target, const StitchOptions& options);
 
 }  // namespace heddle::schedule

@@ -8,7 +8,7 @@
 #include "schedule/region/cuda/stitch.h"
 #include "schedule/region/cut.h"
 #include "schedule/region/kernel.h"
-#include "schedule/region/separate.h"
+#include "schedule/region/standalone.h"
 
 namespace heddle::schedule {
 
@@ -119,7 +119,7 @@ class GroupScheduler {
     }
   }
 
-  bool is_leaf(ir::ValueId v) const {
+  bool is_input(ir::ValueId v) const {
     if (made_.count(v) != 0) return true;
     const ir::Node& node = local_.graph.producer(v);
     return node.op == ir::Op::kParameter;
@@ -129,18 +129,18 @@ class GroupScheduler {
 
   void next_kernel() {
     const ir::ValueId first = *pending_.begin();
-    if (ir::is_separate(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
+    if (ir::is_standalone(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
     std::vector<ir::ValueId> roots = {first};
-    const KernelContext context{local_.graph, [this](ir::ValueId v) { return is_leaf(v); },
+    const KernelContext context{local_.graph, [this](ir::ValueId v) { return is_input(v); },
                                 [this](ir::ValueId v) { return cut_.count(v) != 0; },
                                 [this](ir::ValueId v) -> std::optional<size_t> {
                                   const auto at = local_.part_dim.find(v);
                                   return at == local_.part_dim.end() ? std::nullopt : std::optional(at->second);
                                 }};
-    auto probe = std::make_unique<Probe>(context, roots);
-    Outcome outcome = outcome_of(*probe);
+    auto exprs = std::make_unique<KernelExprs>(context, roots);
+    Outcome outcome = outcome_of(*exprs);
     if (!outcome.cuts.empty()) {
-      if (probe->too_large) apart_.insert(outcome.cuts.begin(), outcome.cuts.end());
+      if (exprs->too_large) apart_.insert(outcome.cuts.begin(), outcome.cuts.end());
       bool progress = false;
       for (ir::ValueId v : outcome.cuts) {
         if (cut_.insert(v).second) {
@@ -152,7 +152,7 @@ class GroupScheduler {
       HEDDLE_CHECK(progress, "a cut repeats");
       // A kernel that is made already may be the one to hand the new value over, so the group begins again. A value
       // that is too large for its reader gets a kernel of its own: a new beginning for each takes quadratic time.
-      again_ = !result_.kernels.empty() && !probe->too_large;
+      again_ = !result_.kernels.empty() && !exprs->too_large;
       return;
     }
     HEDDLE_CHECK(outcome.mapping.has_value(), "{}", outcome.reason);
@@ -168,7 +168,7 @@ class GroupScheduler {
                          static_cast<double>(parts_) * bytes_of(*split_), outcome.reason});
       return;
     }
-    const double bytes = work_of(*probe, local_.graph, target_.cpu).bytes;
+    const double bytes = work_of(*exprs, local_.graph, target_.cpu).bytes;
     // Other roots that fit the same grid come along, unless they need something that is made only by this kernel.
     for (ir::ValueId other : pending_) {
       if (!options_.dominant_merging || is_scan(first) || is_scan(other)) continue;
@@ -176,27 +176,27 @@ class GroupScheduler {
         continue;
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
-      std::unique_ptr<Probe> wider;
+      std::unique_ptr<KernelExprs> wider;
       Outcome joined;
       try {
-        wider = std::make_unique<Probe>(context, more);
+        wider = std::make_unique<KernelExprs>(context, more);
         joined = outcome_of(*wider);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kUnsupportedOperator) throw;
         continue;  // too much for one kernel
       }
       if (!joined.mapping || !joined.cuts.empty() || (joined.split && !outcome.split)) continue;
-      const int64_t now = grid_of(*probe, *outcome.mapping), then = grid_of(*wider, *joined.mapping);
+      const int64_t now = grid_of(*exprs, *outcome.mapping), then = grid_of(*wider, *joined.mapping);
       if (then < std::min<int64_t>(now, target_.cpu.threads)) continue;
       // What an iteration sweeps over several times is to stay in L2.
       if (then < now && bytes / static_cast<double>(then) > static_cast<double>(target_.cpu.l2_bytes)) continue;
       roots = std::move(more);
-      probe = std::move(wider);
+      exprs = std::move(wider);
       outcome = std::move(joined);
     }
     if (share_by_parts(roots, bytes)) return;
-    emit(*probe, *outcome.mapping);
-    for (const Root& root : probe->roots) {
+    emit(*exprs, *outcome.mapping);
+    for (const Root& root : exprs->roots) {
       made_.insert(root.value);
       pending_.erase(root.value);
     }
@@ -209,8 +209,8 @@ class GroupScheduler {
       pending_.insert(v);
       note_cut(v, reason);
     };
-    std::optional<ScheduledKernel> kernel = separate_kernel(
-        local_.graph, node, target_, [this](ir::ValueId v) { return is_leaf(v); }, make_first,
+    std::optional<ScheduledKernel> kernel = standalone_kernel(
+        local_.graph, node, target_, [this](ir::ValueId v) { return is_input(v); }, make_first,
         [this](ir::ValueId v) { return binding(v); });
     if (!kernel) {
       again_ = !result_.kernels.empty();
@@ -247,7 +247,7 @@ class GroupScheduler {
   // The reduction of `size` elements, over dimensions before its last one, from which elementwise nodes make a root.
   std::optional<ir::ValueId> column_reduction(ir::ValueId root, int64_t size) const {
     const ir::Graph& graph = local_.graph;
-    for (ir::ValueId v = root; !is_leaf(v);) {
+    for (ir::ValueId v = root; !is_input(v);) {
       const ir::Node& node = graph.producer(v);
       if (node.op == ir::Op::kReduce) {
         const Shape& from = graph.shape(node.inputs[0]);
@@ -264,23 +264,23 @@ class GroupScheduler {
     return std::nullopt;
   }
 
-  static int64_t grid_of(const Probe& probe, const Mapping& mapping) {
+  static int64_t grid_of(const KernelExprs& exprs, const Mapping& mapping) {
     int64_t n = 1;
-    for (const GridDim& d : mapping.grid) n *= (probe.pool.indices.extent(d.var) + d.block - 1) / d.block;
+    for (const GridDim& d : mapping.grid) n *= (exprs.pool.indices.extent(d.var) + d.block - 1) / d.block;
     return n;
   }
 
-  Outcome outcome_of(Probe& probe) {
-    if (!probe.needed.empty()) {
+  Outcome outcome_of(KernelExprs& exprs) {
+    if (!exprs.needed.empty()) {
       Outcome outcome;
-      for (ir::ValueId v : probe.needed) outcome.cuts.insert(v);
-      outcome.reason = probe.too_large ? kTooLarge : "it is computed by a kernel of its own";
+      for (ir::ValueId v : exprs.needed) outcome.cuts.insert(v);
+      outcome.reason = exprs.too_large ? kTooLarge : "it is computed by a kernel of its own";
       return outcome;
     }
-    if (!probe.fits) return {};
+    if (!exprs.fits) return {};
     std::set<ir::ValueId> roots;
-    for (const Root& root : probe.roots) roots.insert(root.value);
-    return map_kernel(probe, local_.graph, target_, options_,
+    for (const Root& root : exprs.roots) roots.insert(root.value);
+    return map_kernel(exprs, local_.graph, target_, options_,
                       [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); });
   }
 
@@ -306,24 +306,24 @@ class GroupScheduler {
          bytes_of(v), reason});
   }
 
-  void emit(Probe& probe, const Mapping& mapping) {
+  void emit(KernelExprs& exprs, const Mapping& mapping) {
     ScheduledKernel kernel;
-    const Work work = work_of(probe, local_.graph, target_.cpu);
+    const Work work = work_of(exprs, local_.graph, target_.cpu);
     kernel.floor_seconds = work.seconds(target_.cpu);
     kernel.config.tasks = mapping.tasks;
     kernel.config.lanes = target_.cpu.lanes_f32();
     kernel.config.reason = mapping.reason;
-    for (const LeafOperand& leaf : probe.leaves) {
+    for (const InputOperand& leaf : exprs.inputs) {
       kernel.desc.operands.push_back({Operand::Role::kInput, leaf.dtype, leaf.shape, {}});
       kernel.bindings.push_back(binding(leaf.value));
     }
-    for (const Root& root : probe.roots) {
+    for (const Root& root : exprs.roots) {
       const ir::TensorType& type = local_.graph.type(root.value);
       kernel.desc.operands.push_back({Operand::Role::kOutput, type.dtype, type.shape, {}});
       kernel.bindings.push_back(binding(root.value));
     }
-    const std::string title = title_of(local_.graph, probe, [this](ir::ValueId v) { return is_leaf(v); });
-    auto desc = build_stages(probe, local_.graph, mapping, target_, options_);
+    const std::string title = title_of(local_.graph, exprs, [this](ir::ValueId v) { return is_input(v); });
+    auto desc = build_stages(exprs, local_.graph, mapping, target_, options_);
     desc->title = title;
     kernel.label = "stitch " + title;
     kernel.stitch = facts_of(*desc, mapping, work);
@@ -380,7 +380,7 @@ class GroupScheduler {
   bool again_ = false;
   std::vector<Boundary> boundaries_, splits_;
   std::vector<std::vector<ir::NodeId>> users_;
-  Sources sources_{local_, [this](ir::ValueId v) { return is_leaf(v); }};
+  Sources sources_{local_, [this](ir::ValueId v) { return is_input(v); }};
   std::map<ir::ValueId, uint32_t> workspace_;
 };
 

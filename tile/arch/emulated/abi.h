@@ -132,7 +132,7 @@ struct Api {
   // setmaxnreg.
   void (*set_registers)(uint32_t count, Place place);
   // griddepcontrol.wait.
-  void (*wait_for_previous)(Place place);
+  void (*grid_dependency_wait)(Place place);
 };
 
 struct ModuleInfo {

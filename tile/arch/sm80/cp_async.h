@@ -19,7 +19,7 @@ __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid)
 }
 
 // The same of 16 bytes that, from sm_90 on, the L2 forgets first.
-__device__ inline void copy_async_once(uint32_t to, const void* from) {
+__device__ inline void copy_async_evict_first(uint32_t to, const void* from) {
 #if __CUDA_ARCH__ < 900
   copy_async<16>(to, from, 16);
 #else
@@ -30,7 +30,7 @@ __device__ inline void copy_async_once(uint32_t to, const void* from) {
 }
 
 // The same of 16 bytes that stay in the L1.
-__device__ inline void copy_async_repeated(uint32_t to, const void* from) {
+__device__ inline void copy_async_l1_resident(uint32_t to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 

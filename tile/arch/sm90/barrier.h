@@ -28,7 +28,7 @@ struct Barrier {
   }
   // On the barrier at the same place in another block of the cluster (or in this one). It orders nothing between the
   // blocks' ordinary accesses: at cluster scope the release and its acquire reach the L2, which costs 0.7 us on an
-  // H200. What the copy engine and the tensor cores read and write is ordered by their own completion.
+  // H200. What TMA and the tensor cores read and write is ordered by their own completion.
   __device__ void arrive_at(uint32_t block) {
     asm volatile(
         "{\n"
@@ -77,11 +77,11 @@ struct Barrier {
   }
 };
 
-// Makes initialised barriers visible to the cluster and to the copy engine.
+// Makes initialised barriers visible to the cluster and to TMA.
 __device__ inline void fence_barrier_init() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
-// Between ordinary writes to shared memory and reads of it by the copy engine or the tensor cores.
+// Between ordinary writes to shared memory and reads of it by TMA or the tensor cores.
 __device__ inline void fence_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -110,31 +110,31 @@ __device__ inline void cluster_sync() {
 }
 // The two halves of a barrier of the cluster after fence_barrier_init(); of ordinary writes they order none. All
 // threads arrive; who needs to know that they have waits.
-__device__ inline void begun_arrive() {
+__device__ inline void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
-__device__ inline void begun_wait() {
+__device__ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait;" ::: "memory");
 }
 
 // Barrier Id (1 to 15) of `threads` threads of the block, whole warps: some arrive and go on, the others wait for all,
 // at any places of the code. (bar.sync wants one place: synccheck calls others divergent.)
 template <int Id>
-__device__ inline void group_arrive(uint32_t threads) {
+__device__ inline void named_barrier_arrive(uint32_t threads) {
   asm volatile("barrier.arrive %0, %1;" ::"n"(Id), "r"(threads) : "memory");
 }
 template <int Id>
-__device__ inline void group_wait(uint32_t threads) {
+__device__ inline void named_barrier_sync(uint32_t threads) {
   asm volatile("barrier.sync %0, %1;" ::"n"(Id), "r"(threads) : "memory");
 }
 
 // Moves registers between the warpgroups of a block; all four warps execute it.
 template <int Registers>
-__device__ inline void give_registers() {
+__device__ inline void warpgroup_reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 template <int Registers>
-__device__ inline void take_registers() {
+__device__ inline void warpgroup_reg_alloc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(Registers));
 }
 

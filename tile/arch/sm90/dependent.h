@@ -16,19 +16,19 @@ namespace heddle::tile::sm90 {
 
 // The next kernel may begin, as soon as every block of this one has said so or ended. Its blocks take the room that is
 // left; all of this one's have theirs by then.
-__device__ inline void let_next_begin() {
+__device__ inline void launch_dependents() {
   asm volatile("griddepcontrol.launch_dependents;");
 }
 
 // Until the kernel in front has ended and what it wrote can be seen by every thread of the grid.
-__device__ inline void wait_for_previous() {
+__device__ inline void grid_dependency_wait() {
   asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
 // p, of which the compiler does not know that it is a parameter: through a restricted one it loads by ld.global.nc.
 // Without its type: NVVM refuses isspacep of a pointer to a structure.
 template <typename T>
-__device__ inline T* behind_previous(T* p) {
+__device__ inline T* launder_after_wait(T* p) {
   const void* q = p;
   asm volatile("" : "+l"(q));
   __builtin_assume(__isGlobal(q));

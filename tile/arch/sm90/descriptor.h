@@ -7,7 +7,7 @@ namespace heddle::tile::sm90 {
 
 // Describes an operand with rows swizzled over 128 bytes at `address` (shared, aligned to 1024). K-major: rows of k,
 // groups of eight rows 1024 bytes apart. Otherwise strips of 64 elements along m or n, `strip_bytes` apart.
-__device__ inline uint64_t describe(uint32_t address, bool k_major, uint32_t strip_bytes) {
+__device__ inline uint64_t make_smem_descriptor(uint32_t address, bool k_major, uint32_t strip_bytes) {
   constexpr uint64_t kGroup = 1024 >> 4, kSwizzle128 = 1;
   const uint64_t leading = k_major ? 1 : strip_bytes >> 4;
   return static_cast<uint64_t>((address & 0x3FFFF) >> 4) | leading << 16 | kGroup << 32 | kSwizzle128 << 62;

@@ -1,4 +1,4 @@
-// The copy engine: boxes of a rank-3 tensor (inner, row, batch) between global and shared memory. What lies outside of
+// TMA: boxes of a rank-3 tensor (inner, row, batch) between global and shared memory. What lies outside of
 // the tensor reads as zero and is not written.
 #pragma once
 
@@ -14,7 +14,11 @@ struct alignas(64) TensorMap {
 };
 
 // What the L2 should keep.
-enum class Keep : uint64_t { kNormal = 0x1000000000000000, kFirst = 0x12F0000000000000, kLast = 0x14F0000000000000 };
+enum class CacheHint : uint64_t {
+  kEvictNormal = 0x1000000000000000,
+  kEvictFirst = 0x12F0000000000000,
+  kEvictLast = 0x14F0000000000000
+};
 
 __device__ inline void prefetch(const TensorMap& map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
@@ -32,7 +36,7 @@ __device__ inline void prefetch_global(const void* from, uint32_t bytes) {
 }
 
 __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
-                                int32_t batch, Keep keep) {
+                                int32_t batch, CacheHint keep) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, "
       "%5}], [%2], %6;" ::"r"(shared_address(to)),
@@ -49,7 +53,7 @@ __device__ inline void prefetch_box(const TensorMap& map, int32_t inner, int32_t
 
 // A box of a map of rank 4, whose last dimension is `outer`.
 __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
-                                int32_t batch, int32_t outer, Keep keep) {
+                                int32_t batch, int32_t outer, CacheHint keep) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%3, %4, "
       "%5, %6}], [%2], %7;" ::"r"(shared_address(to)),
@@ -60,7 +64,7 @@ __device__ inline void load_box(const TensorMap& map, Barrier& full, void* to, i
 
 // The same box into every block of the cluster named in `blocks`, at the same place; each block's barrier there counts.
 __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, void* to, int32_t inner, int32_t row,
-                                          int32_t batch, uint16_t blocks, Keep keep) {
+                                          int32_t batch, uint16_t blocks, CacheHint keep) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint "
       "[%0], [%1, {%3, %4, %5}], [%2], %6, %7;" ::"r"(shared_address(to)),
@@ -72,7 +76,7 @@ __device__ inline void load_box_multicast(const TensorMap& map, Barrier& full, v
 // Pixels of images (channels, width, height, image) under one tap of a convolution's windows, as rows: of so many
 // windows as the map says, from the one whose first tap is at (x, y) of `image`, so many channels from `channel`.
 __device__ inline void load_windows(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x,
-                                    int32_t y, int32_t image, int32_t tap_x, int32_t tap_y, Keep keep) {
+                                    int32_t y, int32_t image, int32_t tap_x, int32_t tap_y, CacheHint keep) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, "
       "{%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(shared_address(to)),
@@ -82,7 +86,7 @@ __device__ inline void load_windows(const TensorMap& map, Barrier& full, void* t
 }
 __device__ inline void load_windows_multicast(const TensorMap& map, Barrier& full, void* to, int32_t channel, int32_t x,
                                               int32_t y, int32_t image, int32_t tap_x, int32_t tap_y, uint16_t blocks,
-                                              Keep keep) {
+                                              CacheHint keep) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_"
       "hint [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9, %10;" ::"r"(shared_address(to)),

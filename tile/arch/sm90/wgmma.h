@@ -20,13 +20,13 @@ __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 // Keeps the compiler from moving uses of accumulators across this point.
-__device__ inline void pin(float& x) {
+__device__ inline void fence_operand(float& x) {
   asm volatile("" : "+f"(x)::"memory");
 }
-__device__ inline void pin(int32_t& x) {
+__device__ inline void fence_operand(int32_t& x) {
   asm volatile("" : "+r"(x)::"memory");
 }
-__device__ inline void pin(uint32_t& x) {
+__device__ inline void fence_operand(uint32_t& x) {
   asm volatile("" : "+r"(x)::"memory");
 }
 

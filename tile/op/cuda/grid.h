@@ -10,8 +10,8 @@ namespace heddle::tile {
 
 namespace detail {
 
-// A value as quads of three words of its own and one that makes their exclusive or all ones. All four are looked at: of a
-// quad with words that nobody uses ptxas (CUDA 13.0) loads the others one by one, which is not one read.
+// A value as quads of three words of its own and one that makes their exclusive or all ones. All four are looked at: of
+// a quad with words that nobody uses ptxas (CUDA 13.0) loads the others one by one, which is not one read.
 template <typename T>
 struct grid_packet {
   static constexpr int kQuads = (sizeof(T) + 11) / 12;
@@ -54,12 +54,12 @@ struct grid_packet {
 // `Blocks` neighbouring blocks that exchange results, and `Quads` of memory for all of their packets: `memory`, zero
 // before the kernel and after it, with 128 bytes ahead of the packets, in which departures are counted.
 template <int Blocks, int Quads>
-struct grid_gang {
+struct grid_cta_group {
   static constexpr int kHead = 128, kBytes = kHead + Quads * 16;
   uint8_t* memory;
   uint32_t departed = 0;
 
-  TILE_INLINE explicit grid_gang(uint8_t* all) : memory(all + blockIdx.x / Blocks * kBytes) {}
+  TILE_INLINE explicit grid_cta_group(uint8_t* all) : memory(all + blockIdx.x / Blocks * kBytes) {}
   TILE_INLINE sm80::Quad* packets() const { return reinterpret_cast<sm80::Quad*>(memory + kHead); }
   // Behind the last exchange of a block, whose threads have all read what the others handed over. What a read has
   // brought no later write changes, so that nothing has to be ordered.
@@ -74,9 +74,9 @@ struct grid_gang {
   }
 };
 
-// Columns of running results: the first `Columns` threads of each block of a gang have those of its rows, afterwards
-// those of the gang's rows. `packets`: Blocks * Columns of them, used once in a kernel. `shared`: an element for each
-// thread, which may be used again after the next barrier.
+// Columns of running results: the first `Columns` threads of each block of a cta_group have those of its rows,
+// afterwards those of the cta_group's rows. `packets`: Blocks * Columns of them, used once in a kernel. `shared`: an
+// element for each thread, which may be used again after the next barrier.
 template <typename C, int Threads, int Columns, int Blocks, typename A>
 TILE_INLINE void grid_columns(A& own, sm80::Quad* packets, uint8_t* shared) {
   using Element = decltype(element_of(own, 0));

@@ -35,7 +35,7 @@ TILE_INLINE stored<T, W> load_stored(const T* p) {
 }
 // What nothing reads again: the L2 forgets it before what the kernel writes.
 template <int W, int Aligned = 1, typename T>
-TILE_INLINE stored<T, W> load_stored_once(const T* p) {
+TILE_INLINE stored<T, W> load_stored_evict_first(const T* p) {
   if constexpr (detail::are_sixteen<W, Aligned, T>) {
     detail::check_address<16>(p);
     return __builtin_bit_cast(stored<T, W>, sm80::load_stream(reinterpret_cast<const detail::sixteen*>(p)));
@@ -45,7 +45,7 @@ TILE_INLINE stored<T, W> load_stored_once(const T* p) {
 }
 // What each turn of a loop reads from the L1 again, so that it takes no registers in between.
 template <int W, int Aligned = 1, typename T>
-TILE_INLINE stored<T, W> load_stored_repeated(const T* p) {
+TILE_INLINE stored<T, W> load_stored_l1_resident(const T* p) {
   if constexpr (detail::are_sixteen<W, Aligned, T>) {
     detail::check_address<16>(p);
     return __builtin_bit_cast(stored<T, W>, sm80::load_here(reinterpret_cast<const detail::sixteen*>(p)));
@@ -54,12 +54,12 @@ TILE_INLINE stored<T, W> load_stored_repeated(const T* p) {
   }
 }
 template <int W, int Aligned = 1, typename T>
-TILE_INLINE vec<compute_t<T>, W> load_once(const T* p) {
-  return decoded(load_stored_once<W, Aligned>(p));
+TILE_INLINE vec<compute_t<T>, W> load_evict_first(const T* p) {
+  return decoded(load_stored_evict_first<W, Aligned>(p));
 }
 template <int W, int Aligned = 1, typename T>
-TILE_INLINE vec<compute_t<T>, W> load_repeated(const T* p) {
-  return decoded(load_stored_repeated<W, Aligned>(p));
+TILE_INLINE vec<compute_t<T>, W> load_l1_resident(const T* p) {
+  return decoded(load_stored_l1_resident<W, Aligned>(p));
 }
 
 // What `threads` threads will read of `elements` neighbours, by and by, is asked for: the thread `lane` its lines.

@@ -107,8 +107,9 @@ KernelSource sm90_source(const KernelDesc& desc, const ContractionDesc& c, const
   constexpr int kCounters = 4;
   schedule::CudaGemmLaunches made = schedule::make_launches(*problem, g, target.cuda, kCounters);
   const auto own = static_cast<uint32_t>(desc.operands.size());
-  const std::array<uint32_t, 6> operands = {d.a.operand, d.b.operand, operand_of_d(c.epilogue),
-                                            own,         own + 1,     problem->near ? problem->near->operand : 0};
+  const std::array<uint32_t, 6> operands = {
+      d.a.operand, d.b.operand, operand_of_d(c.epilogue),
+      own,         own + 1,     problem->residual ? problem->residual->operand : 0};
   for (CudaLaunch& launch : made.launches) {
     for (TensorMapDesc& map : launch.maps) {
       map.operand = static_cast<int>(operands[size_t(map.operand)]);

@@ -47,7 +47,7 @@ class EpilogueWriter {
     CudaFunctor functor;
     functor.text = out_.text();
     pack(members_, functor);
-    if (near_) functor.near = near_->first;
+    if (residual_) functor.residual = residual_->first;
     return functor;
   }
 
@@ -67,9 +67,9 @@ class EpilogueWriter {
   };
 
   void write_function(const char* name, const Part& part) {
-    out_.line("template <typename T, int W{}>", near_ ? ", typename Near = tile::cuda::FromMemory" : "");
+    out_.line("template <typename T, int W{}>", residual_ ? ", typename Residual = tile::cuda::FromMemory" : "");
     out_.open(fmt::format("__device__ void {}(T (&v)[W], int batch, int row, int col, int n{}) const {{", name,
-                          near_ ? ", const Near& near = {}" : ""));
+                          residual_ ? ", const Residual& residual = {}" : ""));
     write_body(part);
     out_.close();
   }
@@ -265,8 +265,9 @@ class EpilogueWriter {
   }
 
   // What a kernel that takes the first result as a return value may know: that nothing else is stored, so that it may
-  // call for any element of D; where it reads vectors along a row of D and matrices beside D, to have them near; and
-  // the size of the first matrix's elements, which the kernel may hand over as `near`. What is not said is not so.
+  // call for any element of D; where it reads vectors along a row of D and matrices beside D, to have them residual;
+  // and the size of the first matrix's elements, which the kernel may hand over as `residual`. What is not said is not
+  // so.
   void write_streamed() {
     std::vector<const Expr*> vectors, matrices;
     find_rows(vectors, matrices);
@@ -277,8 +278,9 @@ class EpilogueWriter {
     if (!flags.empty()) out_.line("static constexpr bool {};", fmt::join(flags, ", "));
     write_places("vectors", vectors);
     write_places("matrices", matrices);
-    if (!matrices.empty()) near_ = {matrices[0]->id, matrices[0]->index};
-    if (near_ && whole()) out_.line("static constexpr int kNearBytes = {};", size_of(operands_[near_->first].dtype));
+    if (!matrices.empty()) residual_ = {matrices[0]->id, matrices[0]->index};
+    if (residual_ && whole())
+      out_.line("static constexpr int kResidualBytes = {};", size_of(operands_[residual_->first].dtype));
   }
   void write_places(const char* function, const std::vector<const Expr*>& loads) {
     if (loads.empty()) return;
@@ -348,8 +350,8 @@ class EpilogueWriter {
     for (const auto& [id, buffer] : loaded_) {
       const Expr& e = e_.pool[id];
       out_.line("{} {}[W];", storage_type(operands_[e.id].dtype), buffer);
-      const bool near = near_ && near_->first == e.id && near_->second == e.index;
-      out_.line("{}<{}>({}, p{} + {}, {});", near ? "near.template load" : "tile::cuda::load_row",
+      const bool residual = residual_ && residual_->first == e.id && residual_->second == e.index;
+      out_.line("{}<{}>({}, p{} + {}, {});", residual ? "residual.template load" : "tile::cuda::load_row",
                 alignment(e.id, e.index), buffer, e.id, emitter.index(e.index), count());
     }
   }
@@ -412,8 +414,8 @@ class EpilogueWriter {
   const uint64_t columns_;
   Writer out_;
   std::map<ExprId, std::string> loaded_;
-  std::optional<std::pair<uint32_t, Index>> near_;  // the matrix whose elements a kernel may bring itself
-  std::optional<schedule::ExprWalk> loads_;         // of what a text loads
+  std::optional<std::pair<uint32_t, Index>> residual_;  // the matrix whose elements a kernel may bring itself
+  std::optional<schedule::ExprWalk> loads_;             // of what a text loads
   std::optional<Steps> steps_;
   std::optional<ExprId> shared_;  // that reductions and stores are computed from
 };

@@ -18,7 +18,7 @@ namespace heddle::codegen {
 // v[0..n) are accumulators of the columns col .. col + n - 1 of one row, col a multiple of W, 1 <= n <= W <= 8; T is
 // float, double, int32_t or int64_t. The functor computes any elementwise DAG over them, loads what it needs and stores
 // every result of the epilogue, except that of the store `returned`, which comes back in v (as T, not yet rounded to
-// the result's type): a template that stores D itself (by the copy engine) asks for it.
+// the result's type): a template that stores D itself (by TMA) asks for it.
 //
 // `operands` are the kernel's; Epilogue's loads and stores and PointerPatch::operand count in them. The text needs the
 // headers of cuda_functor_includes().

@@ -16,7 +16,7 @@ struct CudaFunctor {
   std::string text;                    // "struct Epilogue { ... };\n"
   std::vector<uint8_t> block;          // the bytes of one object: pointers (zero until they are patched), then strides
   std::vector<PointerPatch> pointers;  // `offset` in the block, `operand` of the kernel; `argument` is left at 0
-  std::optional<uint32_t> near{};      // of an epilogue: the operand whose elements the kernel may hand over
+  std::optional<uint32_t> residual{};  // of an epilogue: the operand whose elements the kernel may hand over
   bool operator==(const CudaFunctor&) const = default;
 };
 

@@ -12,9 +12,9 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::brings_near;
 using schedule::CudaGemmConfig;
 using schedule::CudaGemmProblem;
+using schedule::loads_residual;
 using schedule::multiplied_type;
 using schedule::tile_type;
 using tile::GemmStore;
@@ -78,7 +78,7 @@ std::string config_text(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   config.flag("kConstantA", c.swapped ? p.constant_b : p.constant_a);
   config.flag("kConstantB", c.swapped ? p.constant_a : p.constant_b);
   config.flag("kStreamA", streams(p, c, true)).flag("kStreamB", streams(p, c, false));
-  config.flag("kWholeColumns", !c.swapped && p.n % c.tile_n == 0).flag("kNear", brings_near(p, c));
+  config.flag("kWholeColumns", !c.swapped && p.n % c.tile_n == 0).flag("kResidual", loads_residual(p, c));
   return config.store(c.store, GemmStore::kTma).text();
 }
 
@@ -137,7 +137,7 @@ std::string parts_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
 
 std::string multiply_text(const CudaGemmProblem& p, const CudaGemmConfig& c, const std::string& symbol) {
   const int cluster = c.cluster_m * c.cluster_n;
-  const bool partial = c.store == GemmStore::kPartial, near = brings_near(p, c);
+  const bool partial = c.store == GemmStore::kPartial, residual = loads_residual(p, c);
   return fmt::format(
       "extern \"C\" __global__ void {0}__launch_bounds__(tile::sm90::GemmTraits<{1}_parts::Config>::kThreads, 1)\n"
       "    {1}(const __grid_constant__ tile::sm90::TensorMap a, const __grid_constant__ tile::sm90::TensorMap b, "
@@ -148,8 +148,8 @@ std::string multiply_text(const CudaGemmProblem& p, const CudaGemmConfig& c, con
       (p.windows ? ", const __grid_constant__ tile::GemmWindowsArgs windows" : "") +
           (partial ? "" : fmt::format(", const __grid_constant__ {}_parts::Epilogue epilogue", symbol)),
       std::string(p.windows ? "windows, " : "") + (partial ? "tile::sm90::NoEpilogue{}" : "epilogue"),
-      p.windows ? "gemm_windows" : "gemm", near ? " const __grid_constant__ tile::sm90::TensorMap near," : "",
-      near ? ", &near" : "");
+      p.windows ? "gemm_windows" : "gemm", residual ? " const __grid_constant__ tile::sm90::TensorMap residual," : "",
+      residual ? ", &residual" : "");
 }
 
 std::string in_namespace(const std::string& symbol, const std::string& text) {
@@ -213,7 +213,8 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   const bool repack = schedule::needs_repack(p) && !c.classed;
   CudaGemmUnit unit;
   unit.epilogue = cuda_epilogue(epilogue, operands, returns(c.store) ? std::optional<size_t>(0) : std::nullopt);
-  HEDDLE_CHECK(!brings_near(p, c) || unit.epilogue.near == p.near->operand, "the matrix beside D is another");
+  HEDDLE_CHECK(!loads_residual(p, c) || unit.epilogue.residual == p.residual->operand,
+               "the matrix beside D is another");
   if (p.k > 0) {
     KernelText& kernel = unit.kernels.emplace_back();
     kernel.symbol = symbol;
@@ -226,7 +227,7 @@ CudaGemmUnit gemm_unit(const CudaGemmProblem& p, const CudaGemmConfig& c, const 
   }
   if (partial) unit.kernels.push_back(reduce_kernel(sum_type(p), unit.epilogue, symbol));
   if (c.classed) {
-    unit.kernels.push_back(plain_kernel(symbol + "_copies", "gemm_class_copies", "GemmClassCopiesArgs",
+    unit.kernels.push_back(plain_kernel(symbol + "_copies", "gemm_misaligned_copies", "GemmClassCopiesArgs",
                                         "tile/kernel/cuda/operand/misaligned_copies.h"));
   }
   if (repack) {

@@ -83,7 +83,7 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, size_t operand_count
     std::string arguments;
     for (size_t i = 0; i < operands; ++i) {
       const std::string pointer = fmt::format("static_cast<{}>(at[{}])", kind.part.types[i], i);
-      arguments += launch.early ? fmt::format("tile::sm90::behind_previous({}), ", pointer) : pointer + ", ";
+      arguments += launch.early ? fmt::format("tile::sm90::launder_after_wait({}), ", pointer) : pointer + ", ";
     }
     if (marked) arguments += fmt::format("static_cast<const int64_t*>(pointers.at[{}]), ", pointers - 1);
     out.line("KERNEL_NAME_parts::part{}({}block % {}, {});", k, arguments, each, each);

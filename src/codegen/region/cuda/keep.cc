@@ -5,7 +5,7 @@
 
 namespace heddle::codegen {
 
-using schedule::CudaKeep;
+using schedule::CachedValue;
 using schedule::CudaStage;
 using schedule::ExprId;
 using schedule::Store;
@@ -13,9 +13,9 @@ using schedule::Store;
 // ---- What threads keep in shared memory
 
 // The slot of this step of this thread.
-std::string CudaSweepWriter::place_of(const CudaStage& stage, const CudaKeep& k) const {
-  const std::string step = steps(stage.spread) == 1 ? "0" : product("k", std::min(stage.spread.active, body_.threads));
-  const std::string slot = product(sum(step, body_.gang > 1 ? "own" : "lane"), stage.spread.vector);
+std::string CudaSweepWriter::place_of(const CudaStage& stage, const CachedValue& k) const {
+  const std::string step = steps(stage.layout) == 1 ? "0" : product("k", std::min(stage.layout.active, body_.threads));
+  const std::string slot = product(sum(step, body_.cta_group > 1 ? "own" : "lane"), stage.layout.vector);
   return sum(emitter_.names().buffers[k.buffer], slot);
 }
 
@@ -24,7 +24,7 @@ void CudaSweepWriter::name_keeps(const CudaStage& stage) {
   std::vector<ExprId> roots;
   for (const schedule::CudaReduction& r : stage.reductions) roots.push_back(r.value);
   for (const Store& s : stage.stores) roots.push_back(s.value);
-  for (const CudaKeep& k : stage.keeps) roots.push_back(k.value);
+  for (const CachedValue& k : stage.cached) roots.push_back(k.value);
   std::set<uint32_t> used;
   schedule::ExprWalk walk(body_.pool);
   for (const ExprId root : roots) {
@@ -34,24 +34,24 @@ void CudaSweepWriter::name_keeps(const CudaStage& stage) {
     });
   }
   for (const CudaStage& from : body_.stages) {
-    for (const CudaKeep& k : from.keeps) {
+    for (const CachedValue& k : from.cached) {
       if (!k.shared || used.count(k.local) == 0) continue;
-      out_.line("const auto h{0} = tile::load<{1}, {1}>({2});", k.local, stage.spread.vector, place_of(stage, k));
+      out_.line("const auto h{0} = tile::load<{1}, {1}>({2});", k.local, stage.layout.vector, place_of(stage, k));
     }
   }
 }
 
 // The operand that a sweep keeps in shared memory, where it can be copied there without waiting for it.
-const CudaKeep* CudaSweepWriter::copied(const CudaStage& stage) {
-  if (stage.keeps.size() != 1 || !stage.keeps[0].shared || stage.spread.vector == 1) return nullptr;
-  const CudaKeep& k = stage.keeps[0];
+const CachedValue* CudaSweepWriter::copied(const CudaStage& stage) {
+  if (stage.cached.size() != 1 || !stage.cached[0].shared || stage.layout.vector == 1) return nullptr;
+  const CachedValue& k = stage.cached[0];
   const schedule::Expr& e = body_.pool[k.value];
   const size_t operands = emitter_.names().buffers.size() - body_.scratch.size();
-  const auto bytes = stage.spread.vector * static_cast<int64_t>(size_of(e.dtype));
+  const auto bytes = stage.layout.vector * static_cast<int64_t>(size_of(e.dtype));
   if (e.kind != schedule::Expr::Kind::kLoad || e.id >= operands || e.dtype == DType::kBool) return nullptr;
   if (bytes != 4 && bytes != 8 && bytes != 16) return nullptr;
   const bool bound = !emitter_.has_lanes();
-  if (bound) begin_lanes(stage.spread);
+  if (bound) begin_lanes(stage.layout);
   const bool aligned = emitter_.aligned_at(k.value);
   if (bound) end_lanes();
   return aligned ? &k : nullptr;
@@ -59,11 +59,11 @@ const CudaKeep* CudaSweepWriter::copied(const CudaStage& stage) {
 
 // All copies are under way before the first of them is waited for.
 void CudaSweepWriter::write_copies(const CudaStage& stage, const Point& p) {
-  const int64_t most = stage.copies ? 1 : 4;  // groups
-  const int64_t inner = body_.inner_steps(stage.spread), each = (inner + most - 1) / most;
-  const int64_t groups = (inner + each - 1) / each, full = body_.full_steps(stage.spread);
+  const int64_t most = stage.async_copy ? 1 : 4;  // groups
+  const int64_t inner = body_.inner_steps(stage.layout), each = (inner + most - 1) / most;
+  const int64_t groups = (inner + each - 1) / each, full = body_.full_steps(stage.layout);
   for (const Pass pass : {Pass::kCopy, Pass::kUse}) {
-    if (pass == Pass::kUse && stage.copies) return;
+    if (pass == Pass::kUse && stage.async_copy) return;
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t from = g * each, to = std::min(inner, from + each);
       if (pass == Pass::kUse) out_.line("tile::sm80::wait_copies<{}>();", groups - 1 - g);

@@ -7,8 +7,8 @@
 namespace heddle::codegen {
 
 using schedule::CudaReduction;
-using schedule::CudaSpread;
 using schedule::CudaStage;
+using schedule::ThreadLayout;
 using Over = CudaReduction::Over;
 
 // ---- Results
@@ -16,14 +16,14 @@ using Over = CudaReduction::Over;
 void CudaSweepWriter::finish_team(const CudaStage& stage, const CudaReduction& r) {
   const std::string from = fmt::format("a{}.row()", r.local);
   std::string reduced;
-  if (stage.spread.everywhere) {
-    HEDDLE_CHECK(body_.gang == 1, "a gang's result is that of all its blocks");
+  if (stage.layout.replicated) {
+    HEDDLE_CHECK(body_.cta_group == 1, "a cta_group's result is that of all its blocks");
     reduced = fmt::format("tile::team_reduce<{}, 32>({})", combiner(r), from);
-  } else if (body_.gang > 1) {
-    begin_gang();
-    reduced =
-        fmt::format("tile::gang_reduce<{}, {}, {}>({}{}, {})", combiner(r), body_.threads, body_.gang, from,
-                    ", " + shared(slots_offset + static_cast<int64_t>(next_slot_++) * kSlotBytes), next_gang_barrier());
+  } else if (body_.cta_group > 1) {
+    begin_cta_group();
+    reduced = fmt::format("tile::cta_group_reduce<{}, {}, {}>({}{}, {})", combiner(r), body_.threads, body_.cta_group,
+                          from, ", " + shared(slots_offset + static_cast<int64_t>(next_slot_++) * kSlotBytes),
+                          next_cta_group_barrier());
   } else {
     reduced = fmt::format("tile::team_reduce<{}, {}>({}{})", combiner(r), body_.team, from, slot(next_slot_++));
   }
@@ -39,13 +39,13 @@ void CudaSweepWriter::finish_team(const CudaStage& stage, const CudaReduction& r
 }
 
 // The first exchange waits until all blocks of the cluster have begun.
-void CudaSweepWriter::begin_gang() {
-  if (!gang_began_) out_.line("tile::sm90::begun_wait();");
-  gang_began_ = true;
+void CudaSweepWriter::begin_cta_group() {
+  if (!cta_group_began_) out_.line("tile::sm90::cluster_wait();");
+  cta_group_began_ = true;
 }
 
 void CudaSweepWriter::finish_group(const CudaStage& stage, const CudaReduction& r, const Point& p) {
-  const CudaSpread& s = stage.spread;
+  const ThreadLayout& s = stage.layout;
   out_.line("const auto c{} = tile::lanes_reduce<{}, {}>(a{}.row());", r.local, combiner(r), std::min(s.group, 32),
             r.local);
   std::string condition = s.group > 1 ? fmt::format("lane % {} == 0", s.group) : "";
@@ -60,12 +60,12 @@ void CudaSweepWriter::finish_group(const CudaStage& stage, const CudaReduction& 
 }
 
 void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction& r, const Point& p) {
-  const CudaSpread& s = stage.spread;
+  const ThreadLayout& s = stage.layout;
   const int64_t columns = body_.columns(s), elements = columns * s.vector;
-  const int team = body_.gang > 1 ? body_.threads : p.team;
-  const int64_t active = body_.gang > 1 ? team : s.active, groups = columns <= active ? active / columns : 1;
-  const char* lane = body_.gang > 1 ? "own" : "lane";
-  HEDDLE_CHECK(body_.gang == 1 || team % columns == 0);
+  const int team = body_.cta_group > 1 ? body_.threads : p.team;
+  const int64_t active = body_.cta_group > 1 ? team : s.active, groups = columns <= active ? active / columns : 1;
+  const char* lane = body_.cta_group > 1 ? "own" : "lane";
+  HEDDLE_CHECK(body_.cta_group == 1 || team % columns == 0);
   // A thread for each element of the result, where a block has enough.
   const bool apart = team > 32 && groups > 1 && elements <= team;
   std::string from = fmt::format("a{}", r.local);
@@ -83,7 +83,8 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
       out_.line("auto {} = a{}.columns();", from, r.local);
     }
     if (groups > 1) {
-      const std::string of_team = body_.team == body_.threads || body_.gang > 1 ? "0" : product("team", column_bytes());
+      const std::string of_team =
+          body_.team == body_.threads || body_.cta_group > 1 ? "0" : product("team", column_bytes());
       out_.line("tile::columns_reduce<{}, {}, {}, {}>({}, {}, {});", combiner(r), team, columns, groups, from,
                 sum(shared(columns_offset), of_team), lane);
     }
@@ -91,15 +92,15 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
   const int64_t handed = apart ? elements : columns;
   if (body_.whole_grid) {
     HEDDLE_CHECK(apart, "a block has a thread for each column");
-    out_.line("tile::grid_columns<{}, {}, {}, {}>({}, {}, {});", combiner(r), team, handed, body_.gang, from,
-              sum("across.packets()", fmt::format("{}", gang_used_ / 16)), shared(columns_offset));
-    gang_used_ += gang_bytes(stage.spread, r);
-    if (gang_used_ == all_gang_bytes()) out_.line("across.depart();");
-  } else if (body_.gang > 1) {
-    begin_gang();
-    out_.line("tile::gang_columns<{}, {}, {}>({}, {}, {});", combiner(r), handed, body_.gang, from,
-              shared(gang_offset + gang_used_), next_gang_barrier());
-    gang_used_ += gang_bytes(stage.spread, r);
+    out_.line("tile::grid_columns<{}, {}, {}, {}>({}, {}, {});", combiner(r), team, handed, body_.cta_group, from,
+              sum("across.packets()", fmt::format("{}", cta_group_used_ / 16)), shared(columns_offset));
+    cta_group_used_ += cta_group_bytes(stage.layout, r);
+    if (cta_group_used_ == all_cta_group_bytes()) out_.line("across.depart();");
+  } else if (body_.cta_group > 1) {
+    begin_cta_group();
+    out_.line("tile::cta_group_columns<{}, {}, {}>({}, {}, {});", combiner(r), handed, body_.cta_group, from,
+              shared(cta_group_offset + cta_group_used_), next_cta_group_barrier());
+    cta_group_used_ += cta_group_bytes(stage.layout, r);
   }
   std::string condition = handed < team ? fmt::format("{} < {}", lane, handed) : "";
   if (groups == 1 && !p.outer_valid.empty()) condition = p.outer_valid;
@@ -118,7 +119,7 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
 // `which`: the one of a vector's lanes that a thread has; empty: all of them.
 void CudaSweepWriter::store_column(const CudaStage& stage, const Point& p, const schedule::Index& at, uint32_t scratch,
                                    const std::string& value, const std::string& which) {
-  const CudaSpread& s = stage.spread;
+  const ThreadLayout& s = stage.layout;
   out_.open("{");
   decode(s, p.outer_first, p.outer_last, p.outer_position);
   const std::string bounds = bounds_of(s, p.outer_first, p.outer_last);
@@ -143,8 +144,8 @@ void CudaSweepWriter::store_column(const CudaStage& stage, const Point& p, const
 // ---- Scans: the team walks along, a thread for each element, and carries the running result.
 
 void CudaSweepWriter::write_scan(const CudaStage& stage) {
-  const CudaSpread& s = stage.spread;
-  HEDDLE_CHECK(s.lead == 0 && s.vector == 1 && stage.reductions.size() == 1, "a scan over kept variables");
+  const ThreadLayout& s = stage.layout;
+  HEDDLE_CHECK(s.outer_loops == 0 && s.vector == 1 && stage.reductions.size() == 1, "a scan over kept variables");
   const CudaReduction& r = stage.reductions[0];
   const int64_t columns = body_.columns(s), steps = body_.inner_steps(s);
   const std::string type = value_type(r), identity = fmt::format("{}::template identity<{}>()", combiner(r), type);
@@ -186,10 +187,10 @@ void CudaSweepWriter::write_scan(const CudaStage& stage) {
 
 // ---- After a serial loop
 
-const CudaSpread& CudaSweepWriter::carried_spread() const {
+const ThreadLayout& CudaSweepWriter::carried_spread() const {
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions) {
-      if (r.over == Over::kCarried) return stage.spread;
+      if (r.over == Over::kCarried) return stage.layout;
     }
   }
   HEDDLE_CHECK(false, "nothing is carried");
@@ -200,9 +201,9 @@ void CudaSweepWriter::write_after(const CudaStage& stage) {
   for (const CudaStage& from : body_.stages) {
     for (const CudaReduction& r : from.reductions) {
       if (r.over != Over::kCarried) continue;
-      const CudaSpread& s = from.spread;
+      const ThreadLayout& s = from.layout;
       const std::string result = fmt::format("f{}", r.local);
-      const int64_t columns = body_.columns(s), own = steps(stage.spread);
+      const int64_t columns = body_.columns(s), own = steps(stage.layout);
       out_.line("tile::vec<{}, {}> {}[{}];", value_type(r), s.vector, result, own);
       if (teams == 1) {
         out_.raw("#pragma unroll");

@@ -6,9 +6,9 @@
 namespace heddle::codegen {
 
 using schedule::CudaReduction;
-using schedule::CudaSpread;
 using schedule::CudaStage;
 using schedule::CudaStitchDesc;
+using schedule::ThreadLayout;
 using Over = CudaReduction::Over;
 
 namespace {
@@ -31,7 +31,7 @@ int64_t CudaSweepWriter::slot_count() const {
   int64_t n = 0;
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions)
-      n += stage.scan || (r.over == Over::kTeam && !stage.spread.everywhere);
+      n += stage.scan || (r.over == Over::kTeam && !stage.layout.replicated);
   }
   return body_.team > 32 ? n : 0;
 }
@@ -51,39 +51,39 @@ int64_t CudaSweepWriter::column_bytes() const {
   int64_t most = 0;
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions) {
-      const int64_t active = std::min(stage.spread.active, body_.threads), columns = body_.columns(stage.spread);
+      const int64_t active = std::min(stage.layout.active, body_.threads), columns = body_.columns(stage.layout);
       if (r.over != Over::kColumn || columns >= active) continue;
-      const int64_t all = columns * stage.spread.vector;
+      const int64_t all = columns * stage.layout.vector;
       const int64_t element = r.squares && all > active ? 16 : element_bytes(r);
-      most = std::max(most, element * elements(columns, stage.spread.vector, active));
+      most = std::max(most, element * elements(columns, stage.layout.vector, active));
       if (body_.whole_grid) most = std::max(most, element_bytes(r) * body_.threads);
     }
   }
   return (most + 15) / 16 * 16;
 }
 
-int64_t CudaSweepWriter::gang_bytes(const CudaSpread& spread, const CudaReduction& r) const {
-  // As tile::detail::grid_packet and gang_packet have them.
+int64_t CudaSweepWriter::cta_group_bytes(const ThreadLayout& layout, const CudaReduction& r) const {
+  // As tile::detail::grid_packet and cta_group_packet have them.
   const int64_t cluster = r.squares ? 16 : (element_bytes(r) + 3) / 4 * 4, grid = (element_bytes(r) + 11) / 12 * 16;
   const int64_t element = body_.whole_grid ? grid : cluster;
-  return (element * body_.columns(spread) * spread.vector * body_.gang + 15) / 16 * 16;
+  return (element * body_.columns(layout) * layout.vector * body_.cta_group + 15) / 16 * 16;
 }
 
-int64_t CudaSweepWriter::gang_barriers() const {
+int64_t CudaSweepWriter::cta_group_barriers() const {
   int64_t n = 0;
   for (const CudaStage& stage : body_.stages) n += static_cast<int64_t>(stage.reductions.size());
-  return body_.gang > 1 && !body_.whole_grid ? n : 0;
+  return body_.cta_group > 1 && !body_.whole_grid ? n : 0;
 }
-std::string CudaSweepWriter::next_gang_barrier() {
-  return fmt::format("reinterpret_cast<tile::gang_barrier*>({})",
-                     shared(barriers_offset + kBarrierBytes * next_gang_barrier_++));
+std::string CudaSweepWriter::next_cta_group_barrier() {
+  return fmt::format("reinterpret_cast<tile::cta_group_barrier*>({})",
+                     shared(barriers_offset + kBarrierBytes * next_cta_group_barrier_++));
 }
 
-int64_t CudaSweepWriter::all_gang_bytes() const {
+int64_t CudaSweepWriter::all_cta_group_bytes() const {
   int64_t bytes = 0;
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions) {
-      if (body_.gang > 1 && r.over == Over::kColumn) bytes += gang_bytes(stage.spread, r);
+      if (body_.cta_group > 1 && r.over == Over::kColumn) bytes += cta_group_bytes(stage.layout, r);
     }
   }
   return bytes;
@@ -104,7 +104,7 @@ int64_t CudaSweepWriter::carried_bytes() const {
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions) {
       if (r.over != Over::kCarried) continue;
-      const int64_t points = body_.columns(stage.spread) * stage.spread.vector;
+      const int64_t points = body_.columns(stage.layout) * stage.layout.vector;
       most = std::max(most, points * computed_bytes(r.dtype));
     }
   }

@@ -25,7 +25,7 @@ using schedule::VarId;
 
 namespace {
 
-constexpr int64_t kGridHead = 128;  // bytes of tile::grid_gang ahead of its packets
+constexpr int64_t kGridHead = 128;  // bytes of tile::grid_cta_group ahead of its packets
 
 class CudaStitchWriter {
  public:
@@ -38,7 +38,7 @@ class CudaStitchWriter {
   CudaPart run_part() {
     block_ = "block", blocks_ = "blocks";
     lay_out_shared();
-    HEDDLE_CHECK(shared_bytes_ == 0 && body_.gang == 1, "a part has no shared memory");
+    HEDDLE_CHECK(shared_bytes_ == 0 && body_.cta_group == 1, "a part has no shared memory");
     CudaPart part;
     out_.open(fmt::format("__device__ __forceinline__ void {}({}, const unsigned block, const unsigned blocks) {{",
                           kPartName, parameters("__restrict__ ")));
@@ -63,9 +63,10 @@ class CudaStitchWriter {
     lay_out_shared();
     out_.comment(body_.title);
     const std::string cluster =
-        body_.gang > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.gang) : "";
-    const std::string bounds =
-        body_.resident > 0 ? fmt::format("{}, {}", body_.threads, body_.resident) : fmt::format("{}", body_.threads);
+        body_.cta_group > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.cta_group) : "";
+    const std::string bounds = body_.min_blocks_per_sm > 0
+                                   ? fmt::format("{}, {}", body_.threads, body_.min_blocks_per_sm)
+                                   : fmt::format("{}", body_.threads);
     const std::string kernel =
         fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME", cluster, bounds);
     const bool early = begins_early(launch("KERNEL_NAME"), target);
@@ -80,11 +81,11 @@ class CudaStitchWriter {
     if (marked_) out_.raw(argument_line(kArgumentParameter));
     const std::string arguments = names_behind_previous();
     if (body_.whole_grid) {
-      out_.line("tile::grid_gang<{}, {}> across(counters);", body_.gang, sweeps_.all_gang_bytes() / 16);
+      out_.line("tile::grid_cta_group<{}, {}> across(counters);", body_.cta_group, sweeps_.all_cta_group_bytes() / 16);
     }
     if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
-    if (const int64_t barriers = sweeps_.gang_barriers(); barriers > 0) {
-      out_.line("tile::gang_begin<{}>({});", barriers, sweeps_.shared(sweeps_.barriers_offset));
+    if (const int64_t barriers = sweeps_.cta_group_barriers(); barriers > 0) {
+      out_.line("tile::cta_group_begin<{}>({});", barriers, sweeps_.shared(sweeps_.barriers_offset));
     }
     declare_threads();
     declare_scratch();
@@ -106,10 +107,11 @@ class CudaStitchWriter {
       source.symbol = marked_ ? kernel_name(body_) : name_kernel(source.text, kernel_name(body_));
     }
     source.includes = {"tile/op/cuda/stitch.h"};
-    if (body_.gang > 1) source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/gang.h");
+    if (body_.cta_group > 1)
+      source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/cta_group.h");
     if (sweeps_.has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
     if (body_.whole_grid) {
-      source.counter_bytes = body_.blocks / body_.gang * (kGridHead + sweeps_.all_gang_bytes());
+      source.counter_bytes = body_.blocks / body_.cta_group * (kGridHead + sweeps_.all_cta_group_bytes());
     }
     add_named_headers(source);
     source.tasks = body_.blocks;
@@ -123,8 +125,8 @@ class CudaStitchWriter {
   std::string index_type() const { return body_.wide_index ? "int64_t" : "int"; }
 
   std::string parameters(std::string_view restricted) {
-    sweeps_.emitter().names().once = body_.once;
-    sweeps_.emitter().names().repeated = body_.repeated;
+    sweeps_.emitter().names().evict_first = body_.evict_first;
+    sweeps_.emitter().names().l1_resident = body_.l1_resident;
     std::string text;
     sweeps_.emitter().names().buffers.clear();
     for (size_t i = 0; i < desc_.operands.size(); ++i) {
@@ -143,7 +145,7 @@ class CudaStitchWriter {
   std::string names_behind_previous() {
     std::string text;
     for (const std::string& name : sweeps_.emitter().names().buffers) {
-      text += fmt::format("{}tile::sm90::behind_previous({})", text.empty() ? "" : ", ", name);
+      text += fmt::format("{}tile::sm90::launder_after_wait({})", text.empty() ? "" : ", ", name);
     }
     if (marked_) text += fmt::format(", {}", kArgumentParameter);
     return text;
@@ -156,10 +158,10 @@ class CudaStitchWriter {
     at += sweeps_.slot_count() * CudaSweepWriter::kSlotBytes;
     sweeps_.columns_offset = at;
     at += sweeps_.column_bytes() * body_.teams();
-    sweeps_.gang_offset = at;
-    if (!body_.whole_grid) at += sweeps_.all_gang_bytes();
+    sweeps_.cta_group_offset = at;
+    if (!body_.whole_grid) at += sweeps_.all_cta_group_bytes();
     sweeps_.barriers_offset = at;
-    at += sweeps_.gang_barriers() * CudaSweepWriter::kBarrierBytes;
+    at += sweeps_.cta_group_barriers() * CudaSweepWriter::kBarrierBytes;
     shared_bytes_ = std::max(at, sweeps_.carried_bytes());
   }
 
@@ -167,11 +169,11 @@ class CudaStitchWriter {
     const int team = body_.team;
     const bool one = team == body_.threads;
     const std::string thread = "int(threadIdx.x)";
-    if (body_.gang > 1) {
+    if (body_.cta_group > 1) {
       out_.line("const int own = {};", thread);
       out_.line("TILE_ASSUME(own < {});", body_.threads);
       const char* rank = body_.whole_grid ? "blockIdx.x" : "tile::sm90::cluster_rank()";
-      out_.declare("int", "lane", fmt::format("int({} % {}) * {} + own", rank, body_.gang, body_.threads));
+      out_.declare("int", "lane", fmt::format("int({} % {}) * {} + own", rank, body_.cta_group, body_.threads));
       return;
     }
     out_.declare("int", "lane", team == 1 ? "0" : one ? thread : fmt::format("{} % {}", thread, team));
@@ -196,10 +198,10 @@ class CudaStitchWriter {
   void write_grid() {
     const std::string type = index_type();
     const int64_t total = body_.iterations(), teams = body_.serial ? 1 : body_.teams(), units = teams * body_.turns;
-    const bool loop = body_.blocks / body_.gang * units < total;
-    HEDDLE_CHECK(!loop || body_.gang == 1, "what a gang hands over is used once");
-    const std::string block =
-        body_.gang > 1 ? fmt::format("{}({}) / {}", type, block_, body_.gang) : fmt::format("{}({})", type, block_);
+    const bool loop = body_.blocks / body_.cta_group * units < total;
+    HEDDLE_CHECK(!loop || body_.cta_group == 1, "what a cta_group hands over is used once");
+    const std::string block = body_.cta_group > 1 ? fmt::format("{}({}) / {}", type, block_, body_.cta_group)
+                                                  : fmt::format("{}({})", type, block_);
     const std::string start = product(block, units);
     if (body_.serial) sweeps_.declare_carried();
     if (loop) {
@@ -339,7 +341,7 @@ class CudaStitchWriter {
   static std::vector<ExprId> roots_of(const CudaStage& stage) {
     std::vector<ExprId> roots;
     for (const schedule::CudaReduction& r : stage.reductions) roots.push_back(r.value);
-    for (const schedule::CudaKeep& k : stage.keeps) roots.push_back(k.value);
+    for (const schedule::CachedValue& k : stage.cached) roots.push_back(k.value);
     for (const schedule::Store& s : stage.stores) roots.push_back(s.value);
     return roots;
   }
@@ -370,7 +372,7 @@ class CudaStitchWriter {
 
   void write_iteration() {
     if (reads_ahead_) return write_ahead();
-    if (body_.gang > 1) write_prefetches();
+    if (body_.cta_group > 1) write_prefetches();
     if (body_.serial) {
       sweeps_.declare_keeps(body_.before);
       for (const CudaStage& stage : body_.before) sweeps_.write(stage);
@@ -411,7 +413,7 @@ class CudaStitchWriter {
     l.symbol = symbol;
     l.grid = {static_cast<uint32_t>(body_.blocks), 1, 1};
     l.block = static_cast<uint32_t>(body_.threads);
-    l.cluster = body_.whole_grid ? 1 : static_cast<uint32_t>(body_.gang);
+    l.cluster = body_.whole_grid ? 1 : static_cast<uint32_t>(body_.cta_group);
     l.cooperative = body_.whole_grid;
     l.shared_bytes = static_cast<uint32_t>(shared_bytes_);
     const auto point_to = [&](size_t operand) {

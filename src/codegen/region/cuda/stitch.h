@@ -17,7 +17,7 @@ KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const schedule::
 // (H200).
 bool begins_early(const CudaLaunch& launch, const CudaTarget& target);
 // The first lines of a kernel whose launch does; in tile/arch/sm90/dependent.h.
-inline constexpr const char* kBeginEarly = "tile::sm90::let_next_begin();\n  tile::sm90::wait_for_previous();";
+inline constexpr const char* kBeginEarly = "tile::sm90::launch_dependents();\n  tile::sm90::grid_dependency_wait();";
 
 // A kernel as a function that others call, for one of its blocks: PART_NAME(operands..., block, blocks), with the array
 // of arguments behind the operands where it is marked.

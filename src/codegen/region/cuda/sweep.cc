@@ -7,15 +7,15 @@
 
 namespace heddle::codegen {
 
+using schedule::CachedValue;
 using schedule::Combine;
-using schedule::CudaKeep;
 using schedule::CudaReduction;
-using schedule::CudaSpread;
 using schedule::CudaStage;
 using schedule::CudaStitchDesc;
 using schedule::ExprId;
 using schedule::GridDim;
 using schedule::Store;
+using schedule::ThreadLayout;
 using schedule::VarId;
 using Over = CudaReduction::Over;
 
@@ -89,7 +89,7 @@ void CudaSweepWriter::declare_carried() {
   for (const CudaStage& stage : body_.stages) {
     for (const CudaReduction& r : stage.reductions) {
       if (r.over != Over::kCarried) continue;
-      out_.line("{} a{}[{}];  {}", accumulator_type(r, stage.spread.vector), r.local, steps(stage.spread),
+      out_.line("{} a{}[{}];  {}", accumulator_type(r, stage.layout.vector), r.local, steps(stage.layout),
                 comment_of(r.comment));
     }
   }
@@ -110,9 +110,9 @@ void CudaSweepWriter::declare_together(const std::vector<std::pair<std::string, 
 void CudaSweepWriter::declare_keeps(const std::vector<CudaStage>& stages) {
   std::vector<std::pair<std::string, std::string>> variables;
   for (const CudaStage& stage : stages) {
-    for (const CudaKeep& k : stage.keeps) {
-      const int width = stage.spread.vector;
-      const int64_t count = steps(stage.spread);
+    for (const CachedValue& k : stage.cached) {
+      const int width = stage.layout.vector;
+      const int64_t count = steps(stage.layout);
       const std::string name = fmt::format("h{}", k.local);
       const bool is_bool = k.dtype == DType::kBool;
       const std::string at = count > 1 && (!k.shared || is_bool) ? name + "[k]" : name;
@@ -127,15 +127,15 @@ void CudaSweepWriter::declare_keeps(const std::vector<CudaStage>& stages) {
 }
 
 // What a thread keeps of its present step.
-std::string CudaSweepWriter::kept(const CudaKeep& keep) const {
+std::string CudaSweepWriter::kept(const CachedValue& keep) const {
   return emitter_.names().locals.at(keep.local).text;
 }
 
 void CudaSweepWriter::declare_ahead() {
   for (const CudaStage& stage : body_.ahead) {
-    const int width = stage.spread.vector;
-    const int64_t each = steps(stage.spread);
-    for (const CudaKeep& k : stage.keeps) {
+    const int width = stage.layout.vector;
+    const int64_t each = steps(stage.layout);
+    for (const CachedValue& k : stage.cached) {
       const std::string& buffer = emitter_.names().buffers[body_.pool[k.value].id];
       out_.line("decltype(tile::load_stored<{}, {}>({})) n{}[{}];", width, 1, buffer, k.local, each * body_.turns);
       const std::string at = body_.turns > 1 ? fmt::format("turn * {} + k", each) : "k";
@@ -146,7 +146,7 @@ void CudaSweepWriter::declare_ahead() {
 
 // ---- Places
 
-void CudaSweepWriter::begin_lanes(const CudaSpread& s) {
+void CudaSweepWriter::begin_lanes(const ThreadLayout& s) {
   if (s.vector > 1) {
     emitter_.set_lanes(Lanes{s.loops.back(), std::to_string(s.vector), "0", s.vector});
   } else {
@@ -158,7 +158,7 @@ void CudaSweepWriter::end_lanes() {
 }
 
 // Declares the loops [first, last) from their joint position, the last fastest.
-void CudaSweepWriter::decode(const CudaSpread& s, size_t first, size_t last, const std::string& position) {
+void CudaSweepWriter::decode(const ThreadLayout& s, size_t first, size_t last, const std::string& position) {
   int64_t below = 1;
   std::vector<std::pair<std::string, std::string>> variables;
   for (size_t k = last; k-- > first;) {
@@ -178,12 +178,12 @@ void CudaSweepWriter::decode(const CudaSpread& s, size_t first, size_t last, con
   }
   for (auto v = variables.rbegin(); v != variables.rend(); ++v) out_.declare(index_type(), v->first, v->second);
 }
-void CudaSweepWriter::forget(const CudaSpread& s, size_t first, size_t last) {
+void CudaSweepWriter::forget(const ThreadLayout& s, size_t first, size_t last) {
   for (size_t k = first; k < last; ++k) emitter_.names().vars.erase(s.loops[k]);
 }
 
 // Blocks at the end of a variable may be cut.
-std::string CudaSweepWriter::bounds_of(const CudaSpread& s, size_t first, size_t last) const {
+std::string CudaSweepWriter::bounds_of(const ThreadLayout& s, size_t first, size_t last) const {
   std::string text;
   for (size_t k = first; k < last; ++k) {
     const VarId v = s.loops[k];
@@ -196,7 +196,7 @@ std::string CudaSweepWriter::bounds_of(const CudaSpread& s, size_t first, size_t
 
 void CudaSweepWriter::hoist(const CudaStage& stage, uint64_t known) {
   for (const CudaReduction& r : stage.reductions) emitter_.hoist(r.value, known);
-  for (const CudaKeep& k : stage.keeps) {
+  for (const CachedValue& k : stage.cached) {
     if (!k.stored) emitter_.hoist(k.value, known);
   }
   if (stage.scan) return;  // what is stored is what its steps make
@@ -212,7 +212,7 @@ std::string CudaSweepWriter::number(ExprId e, DType dtype) {
 
 void CudaSweepWriter::write(const CudaStage& stage) {
   if (stage.sync) sync(body_.team);
-  if (stage.waits) out_.line("tile::sm80::wait_copies<0>();");
+  if (stage.wait_async) out_.line("tile::sm80::wait_copies<0>();");
   for (const CudaReduction& r : stage.reductions) out_.comment(r.comment);
   declare_results(stage);
   out_.open("{");
@@ -222,9 +222,9 @@ void CudaSweepWriter::write(const CudaStage& stage) {
   if (stage.scan) {
     write_scan(stage);
   } else {
-    const bool alone = stage.spread.everywhere;
-    const int each = body_.gang > 1 ? body_.threads : 32;
-    if (alone) out_.line("const int lane = {};", body_.gang > 1 ? "own" : "int(threadIdx.x) % 32");
+    const bool alone = stage.layout.replicated;
+    const int each = body_.cta_group > 1 ? body_.threads : 32;
+    if (alone) out_.line("const int lane = {};", body_.cta_group > 1 ? "own" : "int(threadIdx.x) % 32");
     write_walks(stage, alone ? each : body_.team);
   }
   emitter_.pop_scope();
@@ -239,7 +239,7 @@ void CudaSweepWriter::declare_results(const CudaStage& stage) {
   };
   for (const CudaReduction& r : stage.reductions) {
     if (stage.scan || (r.over != Over::kTeam && r.over != Over::kThread)) continue;
-    const int width = r.over == Over::kThread ? stage.spread.vector : 1;
+    const int width = r.over == Over::kThread ? stage.layout.vector : 1;
     declare(r, r.local, width, is_arg(r.combine) ? DType::kI64 : r.dtype, result_name(r));
     if (r.squares) declare(r, r.squares->local, 1, r.dtype, fmt::format("squares{}", r.squares->local));
   }
@@ -249,7 +249,7 @@ void CudaSweepWriter::declare_results(const CudaStage& stage) {
 // Loads that lie side by side along another variable: a tile of them, read along it, goes to shared memory.
 void CudaSweepWriter::transpose(const CudaStage& stage) {
   if (stage.transposed.empty()) return;
-  const VarId v = stage.spread.loops.back();
+  const VarId v = stage.layout.loops.back();
   const GridDim& across = *blocked(v);
   for (const auto& t : stage.transposed) {
     const GridDim& along = *blocked(t.along);
@@ -266,7 +266,7 @@ void CudaSweepWriter::transpose(const CudaStage& stage) {
 }
 
 void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
-  const CudaSpread& s = stage.spread;
+  const ThreadLayout& s = stage.layout;
   const int64_t rows = body_.rows(s), columns = body_.columns(s), outer = body_.outer_steps(s),
                 inner = body_.inner_steps(s);
   const auto at = [](const char* walk, int64_t count, int64_t by, const std::string& rest) {
@@ -289,19 +289,19 @@ void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
     p.inner = at(p.inner_step, inner, s.group, part("%", s.group));
     if (outer * together != rows) p.outer_valid = fmt::format("q0 < {}", rows);
     if (inner * s.group != columns) p.inner_valid = fmt::format("q1 < {}", columns);
-    p.outer_last = p.inner_first = s.lead, p.inner_last = all;
+    p.outer_last = p.inner_first = s.outer_loops, p.inner_last = all;
   } else if (columns <= s.active) {
     const int64_t together = s.active / columns;
     p.outer = part("%", columns);
     p.inner = at(p.inner_step, inner, together, part("/", columns));
     if (s.active != team) p.outer_valid = fmt::format("lane < {}", s.active);
     if (inner * together != rows) p.inner_valid = fmt::format("q1 < {}", rows);
-    p.outer_first = s.lead, p.outer_last = all, p.inner_last = s.lead;
+    p.outer_first = s.outer_loops, p.outer_last = all, p.inner_last = s.outer_loops;
   } else {
     p.outer = at(p.outer_step, outer, s.active, "lane");
     p.inner = inner == 1 ? "0" : p.inner_step;
     if (outer * s.active != columns) p.outer_valid = fmt::format("q0 < {}", columns);
-    p.outer_first = s.lead, p.outer_last = all, p.inner_last = s.lead;
+    p.outer_first = s.outer_loops, p.outer_last = all, p.inner_last = s.outer_loops;
   }
   for (const CudaReduction& r : stage.reductions) {
     if (r.over == Over::kTeam) out_.line("{} a{};", accumulator_type(r, s.vector), r.local);
@@ -342,7 +342,7 @@ void CudaSweepWriter::write_walks(const CudaStage& stage, int team) {
 }
 
 void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
-  const CudaSpread& s = stage.spread;
+  const ThreadLayout& s = stage.layout;
   const int64_t outer = body_.outer_steps(s), inner = body_.inner_steps(s);
   decode(s, p.outer_first, p.outer_last, p.outer_position);
   const std::string outer_bounds = bounds_of(s, p.outer_first, p.outer_last);
@@ -355,7 +355,7 @@ void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
   emitter_.push_scope();
   hoist(stage, known);
   const int64_t full = body_.full_steps(s);
-  if (outer == 1 && (stage.copies || inner > kFewCopies) && copied(stage) != nullptr) {
+  if (outer == 1 && (stage.async_copy || inner > kFewCopies) && copied(stage) != nullptr) {
     write_copies(stage, p);
   } else if (inner > 1 && !p.inner_valid.empty() && full > 0) {
     // What all threads have goes without a question, so that the loads of several steps are in flight together.
@@ -372,7 +372,7 @@ void CudaSweepWriter::write_inner(const CudaStage& stage, const Point& p) {
 
 // The steps [from, to) of the inner walk.
 void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_t from, int64_t to, Pass pass) {
-  const CudaSpread& s = stage.spread;
+  const ThreadLayout& s = stage.layout;
   const int64_t outer = body_.outer_steps(s), inner = body_.inner_steps(s);
   const bool guarded = !p.inner_valid.empty() && to > body_.full_steps(s);
   if (to - from > 1) {
@@ -420,16 +420,16 @@ void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_
 }
 
 void CudaSweepWriter::write_body(const CudaStage& stage, Pass pass) {
-  const CudaSpread& s = stage.spread;
+  const ThreadLayout& s = stage.layout;
   if (pass != Pass::kAll) {
-    const CudaKeep& k = stage.keeps[0];
+    const CachedValue& k = stage.cached[0];
     if (pass == Pass::kCopy) {
       const auto bytes = s.vector * static_cast<int64_t>(size_of(body_.pool[k.value].dtype));
       const std::string to = fmt::format("tile::cuda::shared_address({})", place_of(stage, k));
-      if (bytes == 16 && body_.once.count(body_.pool[k.value].id) != 0) {
-        out_.line("tile::sm80::copy_async_once({}, {});", to, emitter_.place(k.value));
-      } else if (bytes == 16 && stage.copies) {
-        out_.line("tile::sm80::copy_async_repeated({}, {});", to, emitter_.place(k.value));
+      if (bytes == 16 && body_.evict_first.count(body_.pool[k.value].id) != 0) {
+        out_.line("tile::sm80::copy_async_evict_first({}, {});", to, emitter_.place(k.value));
+      } else if (bytes == 16 && stage.async_copy) {
+        out_.line("tile::sm80::copy_async_l1_resident({}, {});", to, emitter_.place(k.value));
       } else {
         out_.line("tile::sm80::copy_async<{0}>({1}, {2}, {0});", bytes, to, emitter_.place(k.value));
       }
@@ -439,7 +439,7 @@ void CudaSweepWriter::write_body(const CudaStage& stage, Pass pass) {
     emitter_.names().cached[k.value] = {fmt::format("h{}", k.local), k.dtype, true};
   }
   name_keeps(stage);
-  for (const CudaKeep& k : stage.keeps) {
+  for (const CachedValue& k : stage.cached) {
     if (k.stored) {
       const std::string at = body_.turns > 1 ? fmt::format("turn * {} + k", steps(s)) : "k";
       out_.line("n{}[{}] = {};", k.local, at, emitter_.stored(k.value));
@@ -464,7 +464,7 @@ void CudaSweepWriter::write_body(const CudaStage& stage, Pass pass) {
     }
   }
   write_stores(stage);
-  if (pass == Pass::kUse) emitter_.names().cached.erase(stage.keeps[0].value);
+  if (pass == Pass::kUse) emitter_.names().cached.erase(stage.cached[0].value);
 }
 
 void CudaSweepWriter::write_stores(const CudaStage& stage) {
@@ -496,7 +496,7 @@ void CudaSweepWriter::write_stores(const CudaStage& stage) {
 }
 
 void CudaSweepWriter::write_tail(const CudaStage& stage) {
-  const VarId lane = stage.spread.loops.back();
+  const VarId lane = stage.layout.loops.back();
   const std::string name = fmt::format("j{}", lane);
   out_.open(fmt::format("for ({0} {1} = i{2}; {1} < {3}; ++{1}) {{", index_type(), name, lane,
                         body_.pool.indices.extent(lane)));

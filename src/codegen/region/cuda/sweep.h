@@ -25,11 +25,11 @@ class CudaSweepWriter {
   int64_t slots_offset = 0;    // one slot of kSlotBytes for each reduction of a block
   int64_t columns_offset = 0;  // the team's own, of column_bytes()
   static constexpr int64_t kSlotBytes = 1024;
-  int64_t gang_offset = 0;      // where the blocks of a gang hand columns over, of all_gang_bytes()
-  int64_t barriers_offset = 0;  // of the exchanges of a cluster, gang_barriers() of kBarrierBytes
+  int64_t cta_group_offset = 0;  // where the blocks of a cta_group hand columns over, of all_cta_group_bytes()
+  int64_t barriers_offset = 0;   // of the exchanges of a cluster, cta_group_barriers() of kBarrierBytes
   static constexpr int64_t kBarrierBytes = 8;
-  int64_t all_gang_bytes() const;
-  int64_t gang_barriers() const;
+  int64_t all_cta_group_bytes() const;
+  int64_t cta_group_barriers() const;
   bool has_moments() const;
   int64_t slot_count() const;
   int64_t column_bytes() const;
@@ -66,14 +66,14 @@ class CudaSweepWriter {
   std::string result_type(const schedule::CudaReduction& r, int width) const;
   static std::string result_name(const schedule::CudaReduction& r);
   std::string slot(size_t number) const;
-  std::string kept(const schedule::CudaKeep& keep) const;
+  std::string kept(const schedule::CachedValue& keep) const;
   void declare_together(const std::vector<std::pair<std::string, std::string>>& variables);
   void sync(int team);
-  void begin_lanes(const schedule::CudaSpread& spread);
+  void begin_lanes(const schedule::ThreadLayout& layout);
   void end_lanes();
-  void decode(const schedule::CudaSpread& spread, size_t first, size_t last, const std::string& position);
-  void forget(const schedule::CudaSpread& spread, size_t first, size_t last);
-  std::string bounds_of(const schedule::CudaSpread& spread, size_t first, size_t last) const;
+  void decode(const schedule::ThreadLayout& layout, size_t first, size_t last, const std::string& position);
+  void forget(const schedule::ThreadLayout& layout, size_t first, size_t last);
+  std::string bounds_of(const schedule::ThreadLayout& layout, size_t first, size_t last) const;
   void hoist(const schedule::CudaStage& stage, uint64_t known);
   void transpose(const schedule::CudaStage& stage);
   void declare_results(const schedule::CudaStage& stage);
@@ -81,15 +81,15 @@ class CudaSweepWriter {
   void write_inner(const schedule::CudaStage& stage, const Point& point);
   enum class Pass : uint8_t { kAll, kCopy, kUse };  // kCopy: only what goes to shared memory by itself
   void write_steps(const schedule::CudaStage& stage, const Point& point, int64_t from, int64_t to, Pass pass);
-  const schedule::CudaKeep* copied(const schedule::CudaStage& stage);
+  const schedule::CachedValue* copied(const schedule::CudaStage& stage);
   void write_copies(const schedule::CudaStage& stage, const Point& point);
-  std::string place_of(const schedule::CudaStage& stage, const schedule::CudaKeep& keep) const;
+  std::string place_of(const schedule::CudaStage& stage, const schedule::CachedValue& keep) const;
   void write_body(const schedule::CudaStage& stage, Pass pass);
   void write_tail(const schedule::CudaStage& stage);
   void write_stores(const schedule::CudaStage& stage);
-  void begin_gang();
-  std::string next_gang_barrier();
-  int64_t gang_bytes(const schedule::CudaSpread& spread, const schedule::CudaReduction& r) const;
+  void begin_cta_group();
+  std::string next_cta_group_barrier();
+  int64_t cta_group_bytes(const schedule::ThreadLayout& layout, const schedule::CudaReduction& r) const;
   void finish_team(const schedule::CudaStage& stage, const schedule::CudaReduction& r);
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
@@ -99,17 +99,17 @@ class CudaSweepWriter {
   void write_scan(const schedule::CudaStage& stage);
   void name_keeps(const schedule::CudaStage& stage);
   std::string number(schedule::ExprId e, DType dtype);
-  int64_t steps(const schedule::CudaSpread& spread) const {
-    return body_.outer_steps(spread) * body_.inner_steps(spread);
+  int64_t steps(const schedule::ThreadLayout& layout) const {
+    return body_.outer_steps(layout) * body_.inner_steps(layout);
   }
-  const schedule::CudaSpread& carried_spread() const;
+  const schedule::ThreadLayout& carried_spread() const;
 
   const schedule::CudaStitchDesc& body_;
   Writer& out_;
   ScalarEmitter emitter_;
   size_t next_slot_ = 0;
-  int64_t gang_used_ = 0, next_gang_barrier_ = 0;
-  bool gang_began_ = false;
+  int64_t cta_group_used_ = 0, next_cta_group_barrier_ = 0;
+  bool cta_group_began_ = false;
   bool columns_dirty_ = false;  // a block's columns were combined since the last barrier
 };
 

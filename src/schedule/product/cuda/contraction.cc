@@ -11,7 +11,7 @@ namespace {
 
 using Form = ProductOperand::Form;
 
-constexpr int64_t kCopyBytes = 16;  // of the widest access, and what the copy engine wants rows to be multiples of
+constexpr int64_t kCopyBytes = 16;  // of the widest access, and what TMA wants rows to be multiples of
 
 bool is_narrow(DType t) {
   return t == DType::kF16 || t == DType::kBF16;

@@ -30,14 +30,14 @@ struct CudaCandidate {
 std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                            const std::vector<Operand>& operands, const Target& target);
 
-// A product as the copy engine and wgmma see it; nullopt where they cannot, and `why` says so. Its D is the epilogue's
-// first result where that is a matrix that the copy engine writes, else it has none (epilogue_stores).
+// A product as TMA and wgmma see it; nullopt where they cannot, and `why` says so. Its D is the epilogue's
+// first result where that is a matrix that TMA writes, else it has none (epilogue_stores).
 std::optional<CudaGemmProblem> sm90_problem(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                             const std::vector<Operand>& operands, std::string* why);
 // The same with operands that threads load ("sm90v"); nullopt where wgmma does not multiply the types.
 std::optional<CudaGemmProblem> sm90_views_problem(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                                   const std::vector<Operand>& operands, std::string* why);
-// The same with the windows of a convolution ("sm90w"); nullopt where the copy engine does not gather them.
+// The same with the windows of a convolution ("sm90w"); nullopt where TMA does not gather them.
 std::optional<CudaGemmProblem> sm90_windows_problem(const CudaGemmDesc& desc, const Epilogue& epilogue,
                                                     const std::vector<Operand>& operands, std::string* why);
 CudaGemmConfig sm90_config(const Config& config, const CudaGemmProblem& problem);

@@ -21,7 +21,7 @@ struct CudaInstance {
   std::vector<std::pair<const char*, int>> sizes;               // {"kTileM", 128}
   std::vector<std::pair<const char*, bool>> flags;              // {"kSwapped", false}
   bool stream = false;                                          // B passes once, and is not to stay in the cache
-  int resident = 1;  // blocks of a multiprocessor that the compiler is to allow
+  int resident = 1;                                             // blocks of a SM that the compiler is to allow
 };
 
 // A family of kernels over views: all that the scheduler and code generation ask of it. A new one is a file that
@@ -47,7 +47,7 @@ struct CudaEngine {
 };
 
 extern const CudaEngine kMmaEngine, kSimtEngine;  // schedule/product/cuda/mma.cc
-extern const CudaEngine kFewEngine, kLinesEngine, kDirectEngine;
+extern const CudaEngine kSkinnyEngine, kUnalignedEngine, kDirectEngine;
 
 // In the order of CudaTileConfig::Engine.
 std::span<const CudaEngine* const> cuda_engines();

@@ -98,7 +98,7 @@ int64_t held_registers(const CudaOperand& o, DType in, bool k_major, int64_t row
   return pieces * std::max<int64_t>(o.width * static_cast<int64_t>(size_of(o.element)) / kWord, 1);
 }
 
-// `views`: the operands where threads load them. `factor`: how much slower than the model of the copy engine says.
+// `views`: the operands where threads load them. `factor`: how much slower than the model of TMA says.
 void add_sm90_family(std::vector<CudaCandidate>& found, const char* name, const std::optional<CudaGemmProblem>& problem,
                      const CudaTileProblem* views, const std::string& why, double factor, const CudaTarget& target) {
   if (!problem) {
@@ -130,7 +130,7 @@ void add_sm90_family(std::vector<CudaCandidate>& found, const char* name, const 
   }
 }
 
-// An operand for the copy engine: contiguous along k or along its rows.
+// An operand for TMA: contiguous along k or along its rows.
 // Batches in two dimensions have one stride, or the inner ones lie within the rows (`step`).
 bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
                     int64_t& stride, int64_t& offset, int64_t& step, std::string* why) {
@@ -250,9 +250,9 @@ double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
 
 namespace {
 
-// The load of the only matrix of 16-bit numbers that an epilogue of one result reads beside D, if the copy engine can
+// The load of the only matrix of 16-bit numbers that an epilogue of one result reads beside D, if TMA can
 // read it: from multiples of 16 bytes, as the epilogue's functor has to know as well.
-std::optional<ExprId> load_of_near(const Epilogue& e, const std::vector<Operand>& operands, const CudaGemmDesc& d) {
+std::optional<ExprId> load_of_residual(const Epilogue& e, const std::vector<Operand>& operands, const CudaGemmDesc& d) {
   constexpr int64_t kPiece = 8;
   if (e.stores.size() != 1 || !e.reductions.empty() || e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0)
     return std::nullopt;
@@ -273,12 +273,12 @@ std::optional<ExprId> load_of_near(const Epilogue& e, const std::vector<Operand>
 }
 
 // Whether an epilogue needs registers for more than a few values of each element: it reads matrices beside D, whose
-// loads are under way for many elements at once, or is long. `near`: a load that does not count.
-bool holds_many_values(const Epilogue& e, std::optional<ExprId> near) {
+// loads are under way for many elements at once, or is long. `residual`: a load that does not count.
+bool holds_many_values(const Epilogue& e, std::optional<ExprId> residual) {
   constexpr size_t kLong = 40;
   if (e.stores.size() > 1 || !e.reductions.empty() || e.pool.size() > kLong) return true;
   for (ExprId id = 0; id < static_cast<ExprId>(e.pool.size()); ++id) {
-    if (e.pool[id].kind != Expr::Kind::kLoad || near == id) continue;
+    if (e.pool[id].kind != Expr::Kind::kLoad || residual == id) continue;
     const auto place = affine_place(e, e.pool[id].index);
     if (!place || (*place)[1] != 0) return true;
   }
@@ -316,12 +316,12 @@ std::optional<CudaGemmProblem> wgmma_problem(const CudaGemmDesc& d, const Epilog
   const bool matrix = place && (*place)[3] == 0 && ((*place)[2] == 1 || d.n == 1) && ((*place)[1] >= d.n || d.m == 1) &&
                       ((*place)[0] >= (*place)[1] * d.m || d.batch == 1);
   p.epilogue_stores = !fits || !matrix;
-  const auto near = load_of_near(epilogue, operands, d);
-  if (near) {
-    const auto beside = *affine_place(epilogue, epilogue.pool[*near].index);
-    p.near = {epilogue.pool[*near].id, beside[3], beside[1], beside[0]};
+  const auto residual = load_of_residual(epilogue, operands, d);
+  if (residual) {
+    const auto beside = *affine_place(epilogue, epilogue.pool[*residual].index);
+    p.residual = {epilogue.pool[*residual].id, beside[3], beside[1], beside[0]};
   }
-  p.heavy_epilogue = holds_many_values(epilogue, near);
+  p.heavy_epilogue = holds_many_values(epilogue, residual);
   if (p.epilogue_stores) {
     p.out = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
   }
@@ -404,12 +404,12 @@ std::optional<CudaGemmProblem> sm90_windows_problem(const CudaGemmDesc& d, const
     const size_t from = 2 - at;
     w.size[at] = i.size[from], w.out[at] = i.out[from], w.window[at] = i.window[from];
     w.stride[at] = i.stride[from], w.dilation[at] = i.dilation[from], w.before[at] = i.before[from];
-    // What fits into the copy engine's maps.
+    // What fits into TMA's maps.
     constexpr int64_t kMostPlace = 127, kMostStride = 8;
     const int64_t last = (w.out[at] - 1) * w.stride[at] - w.before[at] - (w.size[at] - 1);
     if (w.before[at] > kMostPlace || std::abs(last) > kMostPlace || w.stride[at] > kMostStride ||
         (w.window[at] - 1) * w.dilation[at] > kMostPlace) {
-      return refuse("strides, padding or windows beyond the copy engine's");
+      return refuse("strides, padding or windows beyond TMA's");
     }
   }
   w.line = w.pixel * w.size[0];
@@ -459,7 +459,7 @@ std::vector<CudaCandidate> cuda_candidates(const CudaGemmDesc& desc, const Epilo
   add_sm90_family(found, "sm90w", gathered, nullptr, why_windows, 1, target.cuda);
   add_sm90_family(found, "sm90v", loaded, &views, why_views, slower, target.cuda);
   add_tile_family(found, views, target.cuda);
-  // Kernels of the copy engine load weights while the kernel in front still runs, "lines" does not. In models (H200):
+  // Kernels of TMA load weights while the kernel in front still runs, "lines" does not. In models (H200):
   // 1x1280x320 4.7 us where the model of "lines" says 2.2, 1x640x1280 4.4 where it says 3.2, 32x1000x768 6.1 and 3.5.
   const auto weights = [&](const ProductOperand& o) {
     return o.form == Form::kMatrix && operands[static_cast<size_t>(o.operand)].constant;

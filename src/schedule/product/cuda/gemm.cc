@@ -50,7 +50,7 @@ double sectors_over_bytes(const CudaGemmProblem& p, bool a) {
   return !p.windows && row * static_cast<int64_t>(size_of(p.in)) % 32 != 0 ? 1.25 : 1;
 }
 
-// Cycles for one k-tile of one block, whatever limits. `active`: share of the multiprocessors that load.
+// Cycles for one k-tile of one block, whatever limits. `active`: share of the SMs that load.
 double cycles_per_k_tile(const CudaGemmProblem& p, const CudaGemmConfig& c, double active, const CudaModel& model) {
   const bool windows = p.windows.has_value(), split = p.split;
   const bool a_k_major = c.swapped ? p.b_k_major : p.a_k_major, b_k_major = c.swapped ? p.a_k_major : p.b_k_major;
@@ -64,7 +64,7 @@ double cycles_per_k_tile(const CudaGemmProblem& p, const CudaGemmConfig& c, doub
                                 : 4 * blocks * c.tile_n / 2.0;
   const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
   const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
-  const double writes = windows ? 1 : 0.5;  // what the copy engine writes, beside what is read
+  const double writes = windows ? 1 : 0.5;  // what TMA writes, beside what is read
   const double shared = (a_bytes + blocks * b_bytes + writes * (a_bytes + b_bytes)) / w.shared_per_cycle;
   const double a_share = windows ? w.windows_share : 1, rate = windows ? w.windows_per_cycle : w.l2_per_cycle;
   const double fill = (a_bytes * a_share * sectors_over_bytes(p, !c.swapped) / c.cluster_n +
@@ -92,7 +92,7 @@ double repack_us(const CudaGemmProblem& p, const CudaModel& model) {
   return bytes == 0 ? 0 : model.wgmma.repack_us + 2 * bytes / model.wgmma.repack_per_us;
 }
 
-// Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a multiprocessor does
+// Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a SM does
 // in a cycle: 8192x8192x8192 in bf16 took 1563, 1577 and 1614 us in tiles of 128x192 in turns, 128x128 in turns and
 // 128x256, which by this model have 2.13, 2.18 and 2.22 million cycles (H200).
 double at_the_clock_of_load(double compute_us, const CudaGemmProblem& p, const CudaTarget& target) {
@@ -144,7 +144,7 @@ CudaGemmProblem CudaGemmProblem::resolved() const {
 
 double CudaGemmProblem::bytes() const {
   const auto d = [](int64_t x) { return static_cast<double>(x); };
-  const double out_bytes = d(size_of(out)) + (near ? 2 : 0);
+  const double out_bytes = d(size_of(out)) + (residual ? 2 : 0);
   if (windows) {
     const double image =
         d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(std::min(windows->channels, windows->pixel));
@@ -215,18 +215,18 @@ int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
   const int raw = (problem.shifted_a ? tile::gemm_raw_bytes(tile_m, problem.a_k_major, element, slots) : 0) +
                   (problem.shifted_b ? tile::gemm_raw_bytes(tile_n, problem.b_k_major, element, slots) : 0);
   const int split = problem.split ? tile::gemm_split_bytes(tile_n, stages) : 0;
-  const bool near = brings_near(problem, *this);
-  return raw + split + (near ? tile::kGemmNearBarrierBytes : 0) +
+  const bool residual = loads_residual(problem, *this);
+  return raw + split + (residual ? tile::kGemmResidualBarrierBytes : 0) +
          tile::gemm_shared_bytes(
              tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
              swapped ? problem.a_k_major : problem.b_k_major, stages, consumers,
-             near ? tile::gemm_near_bytes(tile_m, tile_n, consumers, ping_pong)
-                  : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
+             residual ? tile::gemm_residual_bytes(tile_m, tile_n, consumers, ping_pong)
+                      : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
 }
 
-bool brings_near(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+bool loads_residual(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   const bool pieces = c.store == GemmStore::kTma && !c.swapped && c.tile_n % 64 == 0 && size_of(p.out) == 2;
-  return p.near && pieces && !p.views && !c.stream && c.parts == 0;
+  return p.residual && pieces && !p.views && !c.stream && c.parts == 0;
 }
 
 double sustained_operations(const CudaGemmProblem& p, const CudaTarget& target) {
@@ -278,11 +278,11 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   const auto waves = static_cast<double>(ceil_div(units, running));
   const double k_cycles = tile_cycles * static_cast<double>(ceil_div(k_tiles, c.splits));
   // What threads themselves read beside D, in the open even where warpgroups take turns.
-  constexpr double kNearCycles = 0.11;
-  const double near_cycles = p.near && !brings_near(p, c) ? kNearCycles * c.tile_m * c.tile_n : 0;
-  const double store = store_cycles + near_cycles;
-  const double cycles =
-      c.ping_pong ? waves * std::max(k_cycles + kTurnCycles + near_cycles, store) + store : waves * (k_cycles + store);
+  constexpr double kResidualCycles = 0.11;
+  const double residual_cycles = p.residual && !loads_residual(p, c) ? kResidualCycles * c.tile_m * c.tile_n : 0;
+  const double store = store_cycles + residual_cycles;
+  const double cycles = c.ping_pong ? waves * std::max(k_cycles + kTurnCycles + residual_cycles, store) + store
+                                    : waves * (k_cycles + store);
   const double compute_us = cycles / (model.chip.clock_ghz * 1e3);
   // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
   // Rows at any address: sectors at the edges of a tile's rows are written in parts. Measured on an H200: 2.8 times as

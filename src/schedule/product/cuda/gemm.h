@@ -22,7 +22,7 @@ struct CudaGemmWindows {
 };
 
 // A matrix of 16-bit elements that the epilogue reads beside D, at the same places of rows `row` elements apart.
-struct CudaGemmNear {
+struct CudaGemmResidual {
   uint32_t operand = 0;  // of the kernel
   int64_t offset = 0, row = 0, batch = 0;
 };
@@ -43,11 +43,11 @@ struct CudaGemmProblem {
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // D is not written by the kernel but by its epilogue alone
   bool reduces = false;          // the epilogue reduces neighbours
-  bool heavy_epilogue = false;   // it holds many values at once, besides `near`
-  std::optional<CudaGemmNear> near{};
+  bool heavy_epilogue = false;   // it holds many values at once, besides `residual`
+  std::optional<CudaGemmResidual> residual{};
   bool views = false;  // threads load both operands through views (tile/kernel/cuda/gemm/sm90_gather.h): their strides
                        // above are void
-  // A is gathered by the copy engine (tile/kernel/cuda/gemm/sm90_im2col.h); k counts the k-tiles' elements of all taps,
+  // A is gathered by TMA (tile/kernel/cuda/gemm/sm90_im2col.h); k counts the k-tiles' elements of all taps,
   // lda is void, ldb the elements of a filter.
   std::optional<CudaGemmWindows> windows{};
 
@@ -101,12 +101,12 @@ double floor_us(const CudaGemmProblem& problem, const CudaTarget& target);
 std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& problem, const CudaTarget& target,
                                          bool counters = false);
 
-// Whether the copy engine does not read an operand in place, or write D: base (assumed), row and batch are not all
+// Whether TMA does not read an operand in place, or write D: base (assumed), row and batch are not all
 // aligned to 16 bytes. Such operands are copied to padded rows first.
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch);
 
-// Whether the copy engine brings the problem's `near`, tile by tile.
-bool brings_near(const CudaGemmProblem& problem, const CudaGemmConfig& config);
+// Whether TMA brings the problem's `residual`, tile by tile.
+bool loads_residual(const CudaGemmProblem& problem, const CudaGemmConfig& config);
 
 // How the accumulators of a configuration leave.
 tile::GemmStore store_of(const CudaGemmProblem& problem, int splits, bool swapped);
@@ -117,7 +117,7 @@ bool repacks_b(const CudaGemmProblem& problem);
 bool needs_repack(const CudaGemmProblem& problem);
 
 // The kernels of one problem, in order: repack A and B (where needed), multiply, reduce (where k is split or empty).
-// Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`, 5 what lies near D; the epilogue's own operands follow
+// Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`, 5 what lies residual D; the epilogue's own operands follow
 // from 4 on and are patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`. With
 // `views` the blocks of A and B follow the first argument of the first launch, added by the caller, too; with `windows`
 // a block of GemmWindowsArgs follows it.

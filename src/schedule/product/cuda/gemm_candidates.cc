@@ -19,7 +19,7 @@ namespace {
 using tile::GemmArgs;
 using tile::GemmStore;
 
-constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3, kOperandNear = 5;
+constexpr int kOperandA = 0, kOperandB = 1, kOperandD = 2, kWorkspace = 3, kOperandResidual = 5;
 constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
 constexpr int64_t kMostStreamed = 6, kLeastShare = 8;  // stream-K: tiles and k-tiles of a block
 constexpr int64_t kMostSharers = 8;                    // blocks of a tile
@@ -105,12 +105,12 @@ std::string reject(const CudaGemmConfig& c, const CudaGemmProblem& p, const Cuda
   if (p.windows && c.swapped) return "windows are rows of A";
   const bool pieces = c.store == GemmStore::kTma && !c.swapped;
   if (c.tile_n % 16 != 0 && !(pieces && size_of(p.in) == 2 && size_of(p.out) == 2)) {
-    return "odd multiples of 8 columns are for 16-bit types that the copy engine stores";
+    return "odd multiples of 8 columns are for 16-bit types that TMA stores";
   }
   const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;  // of one thread
-  constexpr int kFewSums = 80;
-  const bool heavy = p.heavy_epilogue || (p.near && !brings_near(p, c));
-  if (heavy && pieces && sums > kFewSums &&
+  constexpr int kSkinnySums = 80;
+  const bool heavy = p.heavy_epilogue || (p.residual && !loads_residual(p, c));
+  if (heavy && pieces && sums > kSkinnySums &&
       tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out))).bytes % 64 != 0) {
     return "the epilogue of so wide pieces of rows exceeds the registers";
   }
@@ -220,16 +220,16 @@ TensorMapDesc output_map(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   return map;
 }
 
-TensorMapDesc near_map(const CudaGemmProblem& p) {
+TensorMapDesc residual_map(const CudaGemmProblem& p) {
   constexpr int64_t kElement = 2;
-  const CudaGemmNear& near = *p.near;
+  const CudaGemmResidual& residual = *p.residual;
   TensorMapDesc map;
   map.element = TensorMapDesc::Element::kBits16;
-  map.operand = kOperandNear;
-  map.offset = static_cast<uint64_t>(near.offset * kElement);
+  map.operand = kOperandResidual;
+  map.offset = static_cast<uint64_t>(residual.offset * kElement);
   map.extents = {static_cast<uint64_t>(p.n), static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.batch)};
-  map.strides = {static_cast<uint64_t>(near.row * kElement),
-                 static_cast<uint64_t>((p.batch > 1 ? near.batch : near.row * p.m) * kElement)};
+  map.strides = {static_cast<uint64_t>(residual.row * kElement),
+                 static_cast<uint64_t>((p.batch > 1 ? residual.batch : residual.row * p.m) * kElement)};
   map.swizzle_bytes = tile::kGemmRowBytes;
   map.box = {tile::kGemmRowBytes / kElement, 16};
   return map;
@@ -380,7 +380,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
   } else if (!p.views) {
     launch.maps.push_back(launch.maps[0]);
   }
-  if (brings_near(p, c)) launch.maps.push_back(near_map(p));
+  if (loads_residual(p, c)) launch.maps.push_back(residual_map(p));
   set_divisors(args);
   launch.arguments = {argument_bytes(args)};
   if (c.store == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), kOperandD});
@@ -395,7 +395,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const CudaGemmConfig& c, co
 GemmStore store_of(const CudaGemmProblem& p, int splits, bool swapped) {
   if (splits > 1 || p.k == 0) return GemmStore::kPartial;
   if (p.epilogue_stores || (swapped && size_of(p.out) != 2)) return GemmStore::kEpilogue;
-  // The copy engine writes rows in whole pieces of 16 bytes, the last one too, over what lies behind it.
+  // TMA writes rows in whole pieces of 16 bytes, the last one too, over what lies behind it.
   const bool whole = p.n * static_cast<int64_t>(size_of(p.out)) % 16 == 0;
   return whole && !needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kTma : GemmStore::kRows;
 }
@@ -436,11 +436,11 @@ std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& p, const CudaTar
   }
   for (CudaGemmConfig& c : parts_configs(p, target)) {
     c.store = c.splits > 1 ? GemmStore::kPartial : GemmStore::kEpilogue;
-    // Two blocks of a multiprocessor where both have enough under way.
+    // Two blocks of a SM where both have enough under way.
     c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
     if (c.stages < 4 || parts_threads(c, p) > tile::gemm_parts_half_of_threads(p.split))
       c.stages = most_stages(c, p, target.shared_bytes_per_block);
-    // Where there is a block for a multiprocessor at most, it may as well ask for all that it will need. On an H200
+    // Where there is a block for a SM at most, it may as well ask for all that it will need. On an H200
     // that helps rows that begin anywhere (6195x21x11253 53 us instead of 90), and costs others 5%.
     if (const auto [blocks, each] = parts_blocks(c, p); c.classed && blocks <= target.sms && c.stages < each) {
       constexpr int64_t kMostStages = 24;
@@ -472,8 +472,8 @@ CudaGemmLaunches make_launches(const CudaGemmProblem& p, const CudaGemmConfig& c
     result.counter_bytes = int64_t{target.sms} * c.consumers * 4 * static_cast<int64_t>(sizeof(uint32_t));
   }
   if (c.classed) {
-    result.workspace_bytes = class_copies_bytes(p, c.swapped);
-    result.launches.push_back(class_copies_launch(p, c.swapped, kWorkspace));
+    result.workspace_bytes = misaligned_copies_bytes(p, c.swapped);
+    result.launches.push_back(misaligned_copies_launch(p, c.swapped, kWorkspace));
   } else if (p.k > 0 && !p.views) {
     add_repack(result, p, a, b);
   }

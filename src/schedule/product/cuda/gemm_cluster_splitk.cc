@@ -42,7 +42,7 @@ int64_t tiles_of(const CudaGemmProblem& p, const CudaGemmConfig& c) {
   return ceil_div(v.m, c.tile_m) * ceil_div(v.n, c.tile_n) * p.batch;
 }
 
-// Blocks that run at once, as measured: clusters leave multiprocessors of some groups idle.
+// Blocks that run at once, as measured: clusters leave SMs of some groups idle.
 int64_t capacity(const CudaGemmConfig& c, int resident, const CudaTarget& target) {
   constexpr double kShare[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};
   return static_cast<int64_t>(target.sms * resident * kShare[c.parts]);
@@ -91,7 +91,7 @@ std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTa
         // Two waves at most: more tiles are the other kernel's, whose blocks stay.
         if (tiles * parts > 4 * int64_t{target.sms} || v.k_tiles < parts) continue;
         found.push_back(c);
-        // Long k: as many clusters as fit at once, a block or two on each multiprocessor.
+        // Long k: as many clusters as fit at once, a block or two on each SM.
         if (parts < 4) continue;
         for (const int64_t blocks : {target.sms, 2 * target.sms}) {
           const int64_t splits = std::min<int64_t>(blocks * 9 / 10 / (tiles * parts), v.k_tiles / (3 * parts));
@@ -118,7 +118,7 @@ std::string reject_parts(const CudaGemmConfig& c, const CudaGemmProblem& p, cons
   if (k_tiles < int64_t{c.parts} * c.splits) return "fewer k-tiles than parts";
   if (c.classed) {
     constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
-    if (class_copies_bytes(p, c.swapped) > kMaxWorkspace) return "copies of an operand exceed the workspace";
+    if (misaligned_copies_bytes(p, c.swapped) > kMaxWorkspace) return "copies of an operand exceed the workspace";
   }
   return {};
 }
@@ -153,14 +153,14 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   const int at_once = resident(p, c);
   const auto counts = parts_blocks(c, p);
   const auto blocks = static_cast<double>(counts.blocks), each = static_cast<double>(counts.each);
-  // Launch to first tile, as measured: arguments, addresses, a read of memory; the copy engine's map comes before that.
+  // Launch to first tile, as measured: arguments, addresses, a read of memory; TMA's map comes before that.
   double us = p.views ? s.first_view_us : s.first_load_us;
   if (c.parts > 1) us += c.parts == 2 ? s.pair_us : s.cluster_us;
   // A k-tile of a block, as measured: what asking for it takes, or its multiplication.
   // Blocks that have a tile's whole k are few, and each waits for its own requests: twice that (40 shapes on an H200).
   const double requests = c.parts == 1 && c.splits == 1 ? 600 : 280;
   const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : requests;
-  // Its bytes at the rate of one multiprocessor.
+  // Its bytes at the rate of one SM.
   const double arriving =
       (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.model.chip.sm_gbps * 1e3 / cycles_per_us);
   const double multiply = c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers);
@@ -168,14 +168,14 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
   double consume = waves * each * tile_cycles / cycles_per_us;
   if (c.classed) {
-    // Rows that begin between lines take 2.5 requests each, of which a multiprocessor makes one in two cycles, whatever
+    // Rows that begin between lines take 2.5 requests each, of which a SM makes one in two cycles, whatever
     // its blocks are; more where the next k-tile's line is another block's.
     constexpr double kRequests = 2.5;
     const double cycles = c.parts == 1 ? 2.1 : 2.8;
     const double of_sm = std::ceil(blocks / static_cast<double>(capacity(c, 1, target)));
     consume = of_sm * each * (c.tile_m * kRequests + c.tile_n) * cycles / cycles_per_us;
   }
-  // One block of a multiprocessor whose ring leaves room for another one has too little under way.
+  // One block of a SM whose ring leaves room for another one has too little under way.
   const bool alone = at_once > 1 && blocks <= target.sms && each > c.stages;
   const double memory = p.bytes() / bytes_per_us * (alone ? 1.2 : 1);
   const double l2 = c.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
@@ -188,7 +188,7 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   if (c.parts > 1 && c.tile_n == 48 && !c.swapped) us += s.odd_columns_us;
   if (c.parts > 1) us += 0.4 + area * 4 / 12 / cycles_per_us;  // 12 bytes a cycle between blocks
   us += (waves - 1) * s.wave_us;
-  if (c.classed) us += s.copies_us + static_cast<double>(class_copies_bytes(p, c.swapped)) / s.copied_per_us;
+  if (c.classed) us += s.copies_us + static_cast<double>(misaligned_copies_bytes(p, c.swapped)) / s.copied_per_us;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     us += s.reduce_us + 2 * partial * c.splits / s.partial_per_us;

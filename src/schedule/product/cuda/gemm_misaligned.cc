@@ -49,7 +49,7 @@ int classes_of(const CudaGemmProblem& p, bool swapped) {
   const Lines a = long_of(p, swapped), b = short_of(p, swapped);
   if (b.rows > kMostShort || a.rows < kLeastRows) return 0;
   const int64_t classes = kPiece / std::gcd(a.row, kPiece);
-  // The copy engine's strides.
+  // TMA's strides.
   constexpr int64_t kMostStride = int64_t{1} << 40;
   return classes < 2 || classes > kMostClasses || classes * a.row >= kMostStride ? 0 : static_cast<int>(classes);
 }
@@ -65,11 +65,11 @@ int64_t class_k_tiles(const CudaGemmProblem& p) {
   return ceil_div(p.k * element_of(p) + kPiece - 1, tile::kGemmRowBytes);
 }
 
-int64_t class_copies_bytes(const CudaGemmProblem& p, bool swapped) {
+int64_t misaligned_copies_bytes(const CudaGemmProblem& p, bool swapped) {
   return classes_of(p, swapped) * short_of(p, swapped).rows * chunks_of(p) * kPiece;
 }
 
-CudaLaunch class_copies_launch(const CudaGemmProblem& p, bool swapped, int workspace) {
+CudaLaunch misaligned_copies_launch(const CudaGemmProblem& p, bool swapped, int workspace) {
   const Lines b = short_of(p, swapped);
   tile::GemmClassCopiesArgs args{};
   args.from_offset = b.offset;
@@ -78,7 +78,7 @@ CudaLaunch class_copies_launch(const CudaGemmProblem& p, bool swapped, int works
   args.end = b.offset + (b.rows - 1) * b.row + args.bytes;
   args.rows = static_cast<uint32_t>(b.rows);
   args.chunks = static_cast<uint32_t>(chunks_of(p));
-  args.total = static_cast<uint32_t>(class_copies_bytes(p, swapped) / kPiece);
+  args.total = static_cast<uint32_t>(misaligned_copies_bytes(p, swapped) / kPiece);
   args.skip = static_cast<uint32_t>(class_skip(p, swapped));
   args.skip_step = static_cast<uint32_t>(class_skip_step(p, swapped));
   CudaLaunch launch;

@@ -6,7 +6,7 @@
 
 namespace heddle::schedule {
 
-// Products whose long operand has rows that begin at any address, read by the copy engine where they lie: rows of one
+// Products whose long operand has rows that begin at any address, read by TMA where they lie: rows of one
 // class, so many apart, begin equally far behind a multiple of 16 bytes, and the short operand is copied once for each
 // class, that many bytes later. By tile/kernel/cuda/gemm/sm90_cluster_splitk.h (CudaGemmConfig::classed).
 
@@ -14,14 +14,14 @@ namespace heddle::schedule {
 int classes_of(const CudaGemmProblem& problem, bool swapped);
 
 // Bytes of the copies of the kernel's B.
-int64_t class_copies_bytes(const CudaGemmProblem& problem, bool swapped);
+int64_t misaligned_copies_bytes(const CudaGemmProblem& problem, bool swapped);
 
 // The k-tiles of all classes.
 int64_t class_k_tiles(const CudaGemmProblem& problem);
 
 // The launch that copies, "gemm_copies", and the maps of the product: one of A for each class, one of B. `from` and
 // `workspace` are operands of the kernel.
-CudaLaunch class_copies_launch(const CudaGemmProblem& problem, bool swapped, int workspace);
+CudaLaunch misaligned_copies_launch(const CudaGemmProblem& problem, bool swapped, int workspace);
 std::vector<TensorMapDesc> class_maps(const CudaGemmProblem& problem, const CudaGemmConfig& config, int workspace);
 
 // How far row 0 of the kernel's A begins behind a multiple of 16 bytes, and how much further every other one.

@@ -88,7 +88,7 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
   const auto issue = [&](const CudaOperand& o, double rows) {
     const double pieces = rows * k / o.width;
     const DType in = mma ? p.a_in : p.accumulator();
-    // Measured on an H200: 16 bytes that go by elements through registers take 2.2 cycles of a multiprocessor.
+    // Measured on an H200: 16 bytes that go by elements through registers take 2.2 cycles of a SM.
     constexpr double kElementwise = 2.2;
     if (mma && o.view && !copied(o, in, c.engine)) {
       return std::max(kElementwise * rows * k * element / 16, pieces * (8 + 2.0 * o.width) / 128);

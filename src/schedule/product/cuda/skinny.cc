@@ -43,11 +43,11 @@ double few_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarge
   return std::max(memory, arithmetic + instructions);
 }
 
-double predict_few_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
+double predict_skinny_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
   return target.model.mma.skinny_load_us + few_us(p, c, target);
 }
 
-std::string reject_few(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget&) {
+std::string reject_skinny(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget&) {
   if (!p.a.view || !p.b.view) return "a computed operand has no memory to stream";
   const int64_t few = view_of(p, c.swapped).m;
   if (few > kMostFew) return fmt::format("{} {} are more than {}", few, c.swapped ? "columns" : "rows", kMostFew);
@@ -81,7 +81,7 @@ int few_shared_bytes(const CudaTileProblem& p, const CudaTileConfig& c) {
 
 CudaInstance few_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
   CudaInstance i;
-  i.header = "tile/kernel/cuda/gemm/skinny.h", i.kernel = "tile::cuda::gemm_few", i.arguments = "GemmArgs";
+  i.header = "tile/kernel/cuda/gemm/skinny.h", i.kernel = "tile::cuda::gemm_skinny", i.arguments = "GemmArgs";
   i.types = {{"In", multiplied_type(p, c, true)}};
   i.sizes = {{"kFew", c.tile_m}, {"kWarps", c.warps_m}, {"kRows", c.rows}};
   i.flags = {{"kSwapped", c.swapped}};
@@ -92,12 +92,12 @@ CudaInstance few_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
 
 }  // namespace
 
-const CudaEngine kFewEngine = {.name = "few",
-                               .configs = few_configs,
-                               .reject = reject_few,
-                               .predict_us = predict_few_us,
-                               .shared_bytes = few_shared_bytes,
-                               .launch = tiles_launch,
-                               .instance = few_instance};
+const CudaEngine kSkinnyEngine = {.name = "few",
+                                  .configs = few_configs,
+                                  .reject = reject_skinny,
+                                  .predict_us = predict_skinny_us,
+                                  .shared_bytes = few_shared_bytes,
+                                  .launch = tiles_launch,
+                                  .instance = few_instance};
 
 }  // namespace heddle::schedule

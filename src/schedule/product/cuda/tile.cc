@@ -91,7 +91,7 @@ std::string_view multiplied_type(const CudaTileProblem& problem, const CudaTileC
 }
 
 std::span<const CudaEngine* const> cuda_engines() {
-  static constexpr std::array kAll = {&kMmaEngine, &kSimtEngine, &kFewEngine, &kLinesEngine, &kDirectEngine};
+  static constexpr std::array kAll = {&kMmaEngine, &kSimtEngine, &kSkinnyEngine, &kUnalignedEngine, &kDirectEngine};
   return kAll;
 }
 const CudaEngine& engine_of(const CudaTileConfig& c) {

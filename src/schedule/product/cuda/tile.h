@@ -38,8 +38,8 @@ struct CudaTileConfig {
   enum class Engine : uint8_t {  // schedule/product/cuda/engine.h has what belongs to each
     kMma,                        // tensor cores: sm80::gemm
     kSimt,                       // cuda::gemm_simt
-    kFew,                        // cuda::gemm_few: D has at most 8 rows or columns
-    kLines,                      // cuda::gemm_lines
+    kFew,                        // cuda::gemm_skinny: D has at most 8 rows or columns
+    kLines,                      // cuda::gemm_unaligned
     kDirect,                     // cuda::gemm_direct
   };
   Engine engine = Engine::kMma;

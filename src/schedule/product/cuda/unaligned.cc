@@ -26,7 +26,7 @@ constexpr Shape kShapes[] = {{16, 1, 1},  {16, 1, 2},  {16, 1, 4},  {16, 1, 8}, 
                              {128, 4, 1}, {128, 4, 2}, {128, 8, 1}, {128, 2, 4}, {128, 4, 4}, {256, 8, 1}};
 
 int lines_shared_bytes(const CudaTileProblem&, const CudaTileConfig& c) {
-  return tile::gemm_lines_shared_bytes(c.tile_m, c.tile_n, c.warps_n, c.stages, c.parts, c.swapped);
+  return tile::gemm_unaligned_shared_bytes(c.tile_m, c.tile_n, c.warps_n, c.stages, c.parts, c.swapped);
 }
 
 int64_t steps_of(const CudaTileProblem& p, const CudaTileConfig& c) {
@@ -69,16 +69,16 @@ int neighbours_of(const CudaTileProblem& p, const CudaTileConfig& c) {
   return p.scattered && c.splits == 1 ? 1 : 4;
 }
 
-// Blocks of a multiprocessor that registers and shared memory allow.
+// Blocks of a SM that registers and shared memory allow.
 int resident_of(const CudaTileConfig& c) {
-  constexpr int kFewSums = 48;
-  return c.threads() <= 128 || (c.threads() <= 256 && sums_of(c) <= kFewSums) ? 2 : 1;
+  constexpr int kSkinnySums = 48;
+  return c.threads() <= 128 || (c.threads() <= 256 && sums_of(c) <= kSkinnySums) ? 2 : 1;
 }
 
 std::vector<CudaTileConfig> lines_configs(const CudaTileProblem& p, const CudaTarget& target) {
   std::vector<CudaTileConfig> found;
   if (target.sm < 90 || p.k == 0 || p.a_in != p.b_in || !p.a.lines || !p.b.lines) return found;
-  // Where the copy engine reads both operands, only what is so small that its maps cost more.
+  // Where TMA reads both operands, only what is so small that its maps cost more.
   constexpr double kSmall = 2 << 20;
   const bool aligned = std::min(line_alignment(p.a), line_alignment(p.b)) >= 16;
   if (aligned && !p.splits_f32() && p.bytes() > kSmall) return found;
@@ -133,7 +133,7 @@ std::string reject_lines(const CudaTileConfig& c, const CudaTileProblem& p, cons
       std::min<int64_t>(kMostRegisters, target.registers_per_sm / (c.threads() * resident_of(c)))) {
     return "it needs more registers than a thread has";
   }
-  if (c.parts > target.sms) return "more blocks than the device has multiprocessors";
+  if (c.parts > target.sms) return "more blocks than the device has SMs";
   if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
   return {};
 }
@@ -154,7 +154,7 @@ double predict_lines_us(const CudaTileProblem& p, const CudaTileConfig& c, const
     return (line + (line_alignment(o) < 16 ? 24 : 0)) * rows;
   };
   const double step_bytes = bytes_of(*v.a, c.tile_m) + bytes_of(*v.b, c.tile_n);
-  // What cp.async brings into one multiprocessor, alone or while all others do the same: less where lines come in
+  // What cp.async brings into one SM, alone or while all others do the same: less where lines come in
   // pieces of 128 or 256 bytes.
   const double idle = 1 - std::min(blocks / target.sms, 1.0), pieces = c.warps_n == 1 ? 1.2 : c.warps_n == 2 ? 1.1 : 1;
   const double arriving = busy * step_bytes * pieces / (u.arriving_per_us + u.alone_per_us * idle * idle);
@@ -210,7 +210,8 @@ CudaLaunch lines_launch(const CudaTileProblem& p, const CudaTileConfig& c, int w
 CudaInstance lines_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
   const CudaTileView v = view_of(p, c.swapped);
   CudaInstance i;
-  i.header = "tile/kernel/cuda/gemm/unaligned.h", i.kernel = "tile::cuda::gemm_lines", i.arguments = "GemmPartsArgs";
+  i.header = "tile/kernel/cuda/gemm/unaligned.h", i.kernel = "tile::cuda::gemm_unaligned",
+  i.arguments = "GemmPartsArgs";
   i.types = {{"In", multiplied_type(p, c, true)}};
   i.sizes = {{"kTileM", c.tile_m},
              {"kTileN", c.tile_n},
@@ -228,14 +229,14 @@ CudaInstance lines_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
 
 }  // namespace
 
-const CudaEngine kLinesEngine = {.name = "lines",
-                                 .tensor_cores = true,
-                                 .lines = true,
-                                 .configs = lines_configs,
-                                 .reject = reject_lines,
-                                 .predict_us = predict_lines_us,
-                                 .shared_bytes = lines_shared_bytes,
-                                 .launch = lines_launch,
-                                 .instance = lines_instance};
+const CudaEngine kUnalignedEngine = {.name = "lines",
+                                     .tensor_cores = true,
+                                     .lines = true,
+                                     .configs = lines_configs,
+                                     .reject = reject_lines,
+                                     .predict_us = predict_lines_us,
+                                     .shared_bytes = lines_shared_bytes,
+                                     .launch = lines_launch,
+                                     .instance = lines_instance};
 
 }  // namespace heddle::schedule

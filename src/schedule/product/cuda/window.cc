@@ -23,7 +23,7 @@ struct Slide {
 constexpr int64_t kSlideThreads = 128;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Cycles of a multiprocessor, or infinity where a thread would need too many registers or too long a text.
+// Cycles of a SM, or infinity where a thread would need too many registers or too long a text.
 double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
@@ -52,7 +52,7 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
   const double instructions = kOverhead + pixels * (kLoad + each) + taps_loaded + folded;
   const auto threads = static_cast<double>(s.batch * ceil_div(s.out[1], slide.down) * ceil_div(s.out[2], slide.across) *
                                            (s.c / slide.width)) /
-                       target.sms;  // of one multiprocessor
+                       target.sms;  // of one SM
   const double issue = threads / kLanes * instructions / kSchedulers / kEfficiency;
   // What rows share comes from the L2, what columns share mostly from the L1.
   const double moved = threads *

@@ -25,27 +25,27 @@ constexpr double kTransposeCycles = 4, kExchangeCycles = 2;  // of transposing a
 constexpr double kAcrossCycles = 8, kWaitCycles = 10;        // of reducing lanes to one result; of waiting for it
 
 // How many bytes are walked with unit stride along each variable, short variables counting less.
-std::map<VarId, double> unit_stride_bytes(const Probe& probe, const ir::Graph& graph) {
+std::map<VarId, double> unit_stride_bytes(const KernelExprs& exprs, const ir::Graph& graph) {
   std::map<VarId, double> weight;
   const auto access = [&](const Index& index, double bytes) {
     for (const auto& [id, c] : index.terms) {
-      const Atom& atom = probe.pool.indices.atom(id);
+      const Atom& atom = exprs.pool.indices.atom(id);
       if (atom.kind != Atom::Kind::kVar || c != 1) continue;
-      const auto extent = static_cast<double>(probe.pool.indices.extent(atom.id));
+      const auto extent = static_cast<double>(exprs.pool.indices.extent(atom.id));
       weight[atom.id] += bytes * std::min(1.0, extent / kShortRow);
     }
   };
   const auto sweep = [&](ExprId e, double points) {
-    probe.visit(e, [&](ExprId id) {
-      const Expr& expr = probe.pool[id];
+    exprs.visit(e, [&](ExprId id) {
+      const Expr& expr = exprs.pool[id];
       if (expr.kind != Expr::Kind::kLoad) return;
       // Loads that do not vary with every loop are hoisted.
-      const double own = std::min(points, static_cast<double>(probe.volume(probe.pool.vars(id))));
+      const double own = std::min(points, static_cast<double>(exprs.volume(exprs.pool.vars(id))));
       access(expr.index, own * static_cast<double>(size_of(expr.dtype)));
     });
   };
-  for (const Instance& i : probe.instances) sweep(i.operand, static_cast<double>(probe.volume(i.kept | i.reduced)));
-  for (const Root& root : probe.roots) {
+  for (const ReductionSite& i : exprs.sites) sweep(i.operand, static_cast<double>(exprs.volume(i.kept | i.reduced)));
+  for (const Root& root : exprs.roots) {
     const auto points = static_cast<double>(element_count(graph.shape(root.value)));
     sweep(root.expr, points);
     // A store with a stride costs more than a load with one: it also reads the line.
@@ -55,21 +55,21 @@ std::map<VarId, double> unit_stride_bytes(const Probe& probe, const ir::Graph& g
 }
 
 // A variable along which loads have unit stride while they jump along the vector variable: their blocks are transposed.
-std::optional<VarId> transposed_variable(const Probe& probe, VarId vector, uint64_t parallel) {
+std::optional<VarId> transposed_variable(const KernelExprs& exprs, VarId vector, uint64_t parallel) {
   std::map<VarId, int> votes;
-  for (const Root& root : probe.roots) {
-    probe.visit(root.expr, [&](ExprId id) {
-      const Expr& expr = probe.pool[id];
-      if (expr.kind != Expr::Kind::kLoad || stride_along(probe.pool, expr.index, vector).value_or(1) <= 1) return;
+  for (const Root& root : exprs.roots) {
+    exprs.visit(root.expr, [&](ExprId id) {
+      const Expr& expr = exprs.pool[id];
+      if (expr.kind != Expr::Kind::kLoad || stride_along(exprs.pool, expr.index, vector).value_or(1) <= 1) return;
       for (const auto& [atom_id, c] : expr.index.terms) {
-        const Atom& atom = probe.pool.indices.atom(atom_id);
+        const Atom& atom = exprs.pool.indices.atom(atom_id);
         if (atom.kind != Atom::Kind::kVar || c != 1 || !(parallel >> atom.id & 1)) continue;
-        if (probe.pool.indices.extent(atom.id) >= kTileMinimum) ++votes[atom.id];
+        if (exprs.pool.indices.extent(atom.id) >= kTileMinimum) ++votes[atom.id];
       }
     });
   }
   const auto best = std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
-  if (best == votes.end() || probe.pool.indices.extent(vector) < kTileMinimum) return std::nullopt;
+  if (best == votes.end() || exprs.pool.indices.extent(vector) < kTileMinimum) return std::nullopt;
   return best->first;
 }
 
@@ -81,16 +81,16 @@ int64_t wanted_tasks(double seconds, const CpuTarget& cpu) {
 
 class Mapper {
  public:
-  Mapper(Probe& probe, const ir::Graph& graph, const Target& target, const StitchOptions& options,
+  Mapper(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
          const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier)
-      : probe_(probe), graph_(graph), cpu_(target.cpu), options_(options), frontier_(frontier) {}
+      : exprs_(exprs), graph_(graph), cpu_(target.cpu), options_(options), frontier_(frontier) {}
 
   Outcome run() {
     cut_recomputed();
     if (!outcome_.cuts.empty()) return outcome_;
-    parallel_ = probe_.all_root_vars();
-    for (const Instance& i : probe_.instances) parallel_ &= i.kept;
-    for (const Root& root : probe_.roots) {
+    parallel_ = exprs_.all_root_vars();
+    for (const ReductionSite& i : exprs_.sites) parallel_ &= i.kept;
+    for (const Root& root : exprs_.roots) {
       uint64_t own = 0;
       for (VarId v : root.vars) own |= uint64_t{1} << v;
       if ((parallel_ & ~own) != 0) {  // its elements would be made several times
@@ -98,16 +98,16 @@ class Mapper {
         return outcome_;
       }
     }
-    work_ = work_of(probe_, graph_, cpu_);
+    work_ = work_of(exprs_, graph_, cpu_);
     tasks_ = options_.adaptive_mapping ? wanted_tasks(work_.seconds(cpu_), cpu_) : cpu_.threads;
     choose_vector();
     fold_columns();
     make_grid();
-    if (options_.adaptive_mapping && tasks_ > 1 && !probe_.instances.empty()) {
+    if (options_.adaptive_mapping && tasks_ > 1 && !exprs_.sites.empty()) {
       if (grid_size() < cpu_.threads) {
         more_parallelism(fmt::format("{} grid iterations do not fill {} threads", grid_size(), cpu_.threads));
       } else if (column_blocks_ > 1 && (work_.bytes > static_cast<double>(cached_bytes(cpu_)) ||
-                                        (probe_.instances.size() > 1 && columns_in_l2() < kMinColumns))) {
+                                        (exprs_.sites.size() > 1 && columns_in_l2() < kMinColumns))) {
         // From memory, whole rows stream better than blocks of columns.
         more_parallelism(fmt::format("{} blocks of columns would read {:.3g} MB from memory in short pieces",
                                      column_blocks_, work_.bytes * 1e-6));
@@ -120,39 +120,39 @@ class Mapper {
  private:
   // A reduction whose result each of its consumers' iterations would compute again.
   void cut_recomputed() {
-    for (const Instance& i : probe_.instances) {
+    for (const ReductionSite& i : exprs_.sites) {
       const int64_t size = element_count(graph_.shape(i.value));
-      if (probe_.volume(i.kept) <= size + size / 2) continue;
+      if (exprs_.volume(i.kept) <= size + size / 2) continue;
       std::set<ir::ValueId> cuts = frontier_(i.value);
       if (cuts.empty()) cuts.insert(i.value);
       outcome_.cuts.insert(cuts.begin(), cuts.end());
       outcome_.reason =
-          fmt::format("where it is read {} elements would be reduced {} times each", probe_.volume(i.reduced) * size,
-                      probe_.volume(i.kept) / std::max<int64_t>(size, 1));
+          fmt::format("where it is read {} elements would be reduced {} times each", exprs_.volume(i.reduced) * size,
+                      exprs_.volume(i.kept) / std::max<int64_t>(size, 1));
     }
   }
 
   void choose_vector() {
-    const std::map<VarId, double> weight = unit_stride_bytes(probe_, graph_);
+    const std::map<VarId, double> weight = unit_stride_bytes(exprs_, graph_);
     double most = 0;
     for (const auto& [var, bytes] : weight) {
-      if (bytes >= most && probe_.pool.indices.extent(var) > 1) {
+      if (bytes >= most && exprs_.pool.indices.extent(var) > 1) {
         most = bytes;
         mapping_.vector = var;
       }
     }
-    if (!mapping_.vector && !probe_.space.vars.empty()) mapping_.vector = probe_.space.vars.back();
-    for (const Instance& i : probe_.instances) {
+    if (!mapping_.vector && !exprs_.domain.vars.empty()) mapping_.vector = exprs_.domain.vars.back();
+    for (const ReductionSite& i : exprs_.sites) {
       // The steps of a scan wait for each other: they are not lanes.
       if (i.node->op == ir::Op::kScan && mapping_.vector && (i.reduced >> *mapping_.vector & 1))
         mapping_.vector.reset();
     }
-    const bool scans = std::any_of(probe_.instances.begin(), probe_.instances.end(),
-                                   [](const Instance& i) { return i.node->op == ir::Op::kScan; });
+    const bool scans = std::any_of(exprs_.sites.begin(), exprs_.sites.end(),
+                                   [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
     if (options_.adaptive_mapping && !scans) pack_rows();
-    if (options_.adaptive_mapping && mapping_.vector && probe_.instances.empty() && !mapping_.packed) {
+    if (options_.adaptive_mapping && mapping_.vector && exprs_.sites.empty() && !mapping_.packed) {
       mapping_.transposed =
-          transposed_variable(probe_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));
+          transposed_variable(exprs_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));
     }
   }
 
@@ -165,13 +165,13 @@ class Mapper {
 
   std::vector<Crossing> crossings() const {
     std::vector<Crossing> found;
-    const IndexPool& indices = probe_.pool.indices;
+    const IndexPool& indices = exprs_.pool.indices;
     const auto access = [&](const Index& index, double weight) {
       for (VarId v = 0; v < indices.var_count(); ++v) {
-        if (indices.extent(v) < 2 || indices.extent(v) > kPackedRow || stride_along(probe_.pool, index, v) != 1)
+        if (indices.extent(v) < 2 || indices.extent(v) > kPackedRow || stride_along(exprs_.pool, index, v) != 1)
           continue;
         for (VarId u = 0; u < indices.var_count(); ++u) {
-          const int64_t stride = stride_along(probe_.pool, index, u).value_or(0);
+          const int64_t stride = stride_along(exprs_.pool, index, u).value_or(0);
           if (u == v || stride <= 1 || !(parallel_ >> u & 1) || indices.extent(u) < 2 * cpu_.lanes_f32()) continue;
           auto at = std::find_if(found.begin(), found.end(), [&](auto& c) { return c.rows == u && c.along == v; });
           if (at == found.end()) at = found.insert(at, {u, v, 0, stride});
@@ -180,11 +180,11 @@ class Mapper {
         }
       }
     };
-    probe_.visit_all([&](ExprId e) {
-      const Expr& expr = probe_.pool[e];
+    exprs_.visit_all([&](ExprId e) {
+      const Expr& expr = exprs_.pool[e];
       if (expr.kind == Expr::Kind::kLoad && !is_narrow_float(expr.dtype)) access(expr.index, 1);
     });
-    for (const Root& root : probe_.roots) access(root.at, 1);
+    for (const Root& root : exprs_.roots) access(root.at, 1);
     return found;
   }
 
@@ -196,33 +196,33 @@ class Mapper {
       return std::pair(a.accesses, -a.stride) < std::pair(b.accesses, -b.stride);
     });
     if (best == found.end()) return;
-    const auto length = static_cast<double>(probe_.pool.indices.extent(best->along));
+    const auto length = static_cast<double>(exprs_.pool.indices.extent(best->along));
     const auto lanes = static_cast<double>(cpu_.lanes_f32());
-    double accesses = static_cast<double>(probe_.roots.size());
-    probe_.visit_all([&](ExprId e) { accesses += probe_.pool[e].kind == Expr::Kind::kLoad; });
+    double accesses = static_cast<double>(exprs_.roots.size());
+    exprs_.visit_all([&](ExprId e) { accesses += exprs_.pool[e].kind == Expr::Kind::kLoad; });
     // Rows far apart are no block: every one would be read from lines of its own, without prefetching.
     constexpr int64_t kNeighbours = 4;
-    if (best->stride > kNeighbours * probe_.pool.indices.extent(best->along)) return;
+    if (best->stride > kNeighbours * exprs_.pool.indices.extent(best->along)) return;
     // Where most bytes lie along a long variable, short rows are a side matter (the weights of a group, say).
-    if (mapping_.vector && probe_.pool.indices.extent(*mapping_.vector) > kPackedRow) return;
+    if (mapping_.vector && exprs_.pool.indices.extent(*mapping_.vector) > kPackedRow) return;
     uint64_t swept = uint64_t{1} << best->along | parallel_;
-    for (const Instance& i : probe_.instances) {
-      if (probe_.volume(i.kept | i.reduced) > probe_.volume(swept)) swept = i.kept | i.reduced;
+    for (const ReductionSite& i : exprs_.sites) {
+      if (exprs_.volume(i.kept | i.reduced) > exprs_.volume(swept)) swept = i.kept | i.reduced;
     }
-    const double points = static_cast<double>(probe_.volume(swept));
+    const double points = static_cast<double>(exprs_.volume(swept));
     const double body = work_.cycles * lanes / points + accesses * kAccessCycles;
     const double transposed = kTransposeCycles + kExchangeCycles * std::ceil(std::log2(std::min(length, lanes)));
     const double packed = length / lanes * (body + best->accesses * transposed);
     // What is computed once a row takes a vector of lanes for one result there.
     double once = 0;
-    probe_.visit_all([&](ExprId e) {
-      const uint64_t vars = probe_.pool.vars(e);
-      if ((vars >> best->rows & 1) && !(vars >> best->along & 1)) once += node_cycles(probe_.pool, e);
+    exprs_.visit_all([&](ExprId e) {
+      const uint64_t vars = exprs_.pool.vars(e);
+      if ((vars >> best->rows & 1) && !(vars >> best->along & 1)) once += node_cycles(exprs_.pool, e);
     });
     double rows = 0;
     if (mapping_.vector == best->along) {
       int across = 0;
-      for (const Instance& i : probe_.instances) across += (i.reduced >> best->along & 1) != 0;
+      for (const ReductionSite& i : exprs_.sites) across += (i.reduced >> best->along & 1) != 0;
       // Rows of one reduction overlap; where several follow each other, each waits for the one before.
       rows = std::ceil(length / lanes) * body + across * (kAcrossCycles + (across > 1 ? kWaitCycles : 0)) +
              once * (1 - 1 / lanes);
@@ -239,8 +239,8 @@ class Mapper {
   // Small blocks: the processor reads on while it computes only as far as its window reaches.
   int64_t packed_block() const {
     const VarId u = *mapping_.vector;
-    const int64_t row = probe_.pool.indices.extent(*mapping_.transposed) * widest_element();
-    const int64_t unit = cpu_.lanes_f32(), extent = probe_.pool.indices.extent(u);
+    const int64_t row = exprs_.pool.indices.extent(*mapping_.transposed) * widest_element();
+    const int64_t unit = cpu_.lanes_f32(), extent = exprs_.pool.indices.extent(u);
     const int64_t share = tasks_ > 1 ? (extent + tasks_ - 1) / tasks_ : extent;
     return round_up(std::clamp(std::min(kPackedBytes / row, share), 2 * unit, int64_t{256}), unit);
   }
@@ -248,22 +248,22 @@ class Mapper {
   // Short rows under each other, reduced down their columns: several of them as one row fill the vectors, keep their
   // alignment, and are a stream in memory.
   void fold_columns() {
-    if (!mapping_.vector || mapping_.packed || probe_.instances.size() != 1) return;
-    const Instance& i = probe_.instances[0];
+    if (!mapping_.vector || mapping_.packed || exprs_.sites.size() != 1) return;
+    const ReductionSite& i = exprs_.sites[0];
     const VarId v = *mapping_.vector;
-    const int64_t columns = probe_.pool.indices.extent(v), lanes = cpu_.lanes_f32();
-    const int64_t reduced = probe_.volume(i.reduced);
+    const int64_t columns = exprs_.pool.indices.extent(v), lanes = cpu_.lanes_f32();
+    const int64_t reduced = exprs_.volume(i.reduced);
     if (i.node->op != ir::Op::kReduce || i.kept != uint64_t{1} << v || columns * kFoldedRow > kFoldedTotal) return;
     if (columns >= kFoldedRow && columns % lanes == 0) return;
     int64_t rows = lanes / std::gcd(columns, lanes);
     while (rows * columns < kFoldedRow) rows *= 2;
     if (rows < 2 || rows * columns > 8 * kFoldedRow || reduced < 64 * rows) return;
     // Rows must be neighbours in memory: the operand is one load of a row-major matrix.
-    const Expr& load = probe_.pool[i.operand];
-    const Expr& inner = load.kind == Expr::Kind::kOp && load.args.size() == 1 ? probe_.pool[load.args[0]] : load;
-    if (inner.kind != Expr::Kind::kLoad || stride_along(probe_.pool, inner.index, v) != 1) return;
+    const Expr& load = exprs_.pool[i.operand];
+    const Expr& inner = load.kind == Expr::Kind::kOp && load.args.size() == 1 ? exprs_.pool[load.args[0]] : load;
+    if (inner.kind != Expr::Kind::kLoad || stride_along(exprs_.pool, inner.index, v) != 1) return;
     for (VarId r = 0; r < 64; ++r) {
-      if ((i.reduced >> r & 1) && stride_along(probe_.pool, inner.index, r) == columns) outcome_.fold = i.value;
+      if ((i.reduced >> r & 1) && stride_along(exprs_.pool, inner.index, r) == columns) outcome_.fold = i.value;
     }
     outcome_.fold_rows = rows;
   }
@@ -275,10 +275,10 @@ class Mapper {
     };
     leave(mapping_.vector);
     leave(mapping_.transposed);
-    for (VarId v : probe_.space.vars) {
+    for (VarId v : exprs_.domain.vars) {
       if (mapping_.fixed >> v & 1) mapping_.grid.push_back({v, 1, 0});
     }
-    const int64_t others = probe_.volume(mapping_.fixed);
+    const int64_t others = exprs_.volume(mapping_.fixed);
     if (mapping_.packed) {
       add_blocked(*mapping_.vector, packed_block());
     } else if (mapping_.transposed) {
@@ -288,7 +288,7 @@ class Mapper {
     } else if (mapping_.vector && (parallel_ >> *mapping_.vector & 1)) {
       const int64_t block = vector_block(others);
       add_blocked(*mapping_.vector, block);
-      column_blocks_ = (probe_.pool.indices.extent(*mapping_.vector) + block - 1) / block;
+      column_blocks_ = (exprs_.pool.indices.extent(*mapping_.vector) + block - 1) / block;
     }
     const int64_t grid = grid_size();
     mapping_.tasks = std::min(grid, tasks_);
@@ -297,63 +297,63 @@ class Mapper {
   }
 
   void add_blocked(VarId v, int64_t block) {
-    const int64_t extent = probe_.pool.indices.extent(v);
+    const int64_t extent = exprs_.pool.indices.extent(v);
     GridDim dim{v, std::min(block, extent), 0};
     if (dim.block < 1) dim.block = 1;
     if (dim.block == 1) {
       mapping_.fixed |= uint64_t{1} << v;
     } else {
-      dim.start = probe_.pool.indices.new_var(extent);
+      dim.start = exprs_.pool.indices.new_var(extent);
     }
     mapping_.grid.push_back(dim);
   }
 
   int64_t vector_block(int64_t others) {
     const VarId v = *mapping_.vector;
-    const int64_t extent = probe_.pool.indices.extent(v);
+    const int64_t extent = exprs_.pool.indices.extent(v);
     const int64_t unit = 4 * cpu_.lanes_f32();
     // Narrow column blocks read memory in small pieces: as few as the threads need.
-    const int64_t wanted = probe_.instances.empty() ? tasks_ : std::min<int64_t>(tasks_, 2 * cpu_.threads);
+    const int64_t wanted = exprs_.sites.empty() ? tasks_ : std::min<int64_t>(tasks_, 2 * cpu_.threads);
     int64_t blocks = std::max<int64_t>(1, (wanted + others - 1) / others);
     int64_t block = round_up((extent + blocks - 1) / blocks, unit);
     if (!options_.adaptive_mapping) return std::min(extent, kMinColumns);
-    if (probe_.instances.empty()) return block;
+    if (exprs_.sites.empty()) return block;
     block = std::min(block, kMaxColumns);
     // A block of columns that several stages read again should stay in L2.
     const int64_t fit = columns_in_l2() / unit * unit;
-    if (probe_.instances.size() > 1 && fit >= kMinColumns) block = std::min(block, fit);
+    if (exprs_.sites.size() > 1 && fit >= kMinColumns) block = std::min(block, fit);
     return std::min(extent, std::max(block, std::min(kMinColumns, extent)));
   }
 
   // How many columns of one buffer stay in half of L2 from one sweep to the next.
   int64_t columns_in_l2() const {
-    return cpu_.l2_bytes / 2 / std::max<int64_t>(probe_.volume(widest_reduction()) * 4, 1);
+    return cpu_.l2_bytes / 2 / std::max<int64_t>(exprs_.volume(widest_reduction()) * 4, 1);
   }
 
   int64_t widest_element() const {
     size_t bytes = 1;
-    for (const LeafOperand& leaf : probe_.leaves) bytes = std::max(bytes, size_of(compute_dtype(leaf.dtype)));
+    for (const InputOperand& leaf : exprs_.inputs) bytes = std::max(bytes, size_of(compute_dtype(leaf.dtype)));
     return static_cast<int64_t>(bytes);
   }
 
   uint64_t widest_reduction() const {
     uint64_t widest = 0;
-    for (const Instance& i : probe_.instances) {
-      if (probe_.volume(i.reduced) > probe_.volume(widest)) widest = i.reduced;
+    for (const ReductionSite& i : exprs_.sites) {
+      if (exprs_.volume(i.reduced) > exprs_.volume(widest)) widest = i.reduced;
     }
     return widest;
   }
 
   int64_t grid_size() const {
     int64_t n = 1;
-    for (const GridDim& d : mapping_.grid) n *= (probe_.pool.indices.extent(d.var) + d.block - 1) / d.block;
+    for (const GridDim& d : mapping_.grid) n *= (exprs_.pool.indices.extent(d.var) + d.block - 1) / d.block;
     return n;
   }
 
   // Too few iterations for the threads: hand reductions over through a workspace, or split them in two steps.
   void more_parallelism(const std::string& reason) {
     std::set<ir::ValueId> cuts;
-    for (const Instance& i : probe_.instances) {
+    for (const ReductionSite& i : exprs_.sites) {
       const std::set<ir::ValueId> after = frontier_(i.value);
       if (i.level == 0) cuts.insert(after.begin(), after.end());
     }
@@ -369,17 +369,17 @@ class Mapper {
     if (column_blocks_ <= 1 && apart >= here) return;
     outcome_.cuts = std::move(cuts);
     if (!outcome_.cuts.empty()) return;
-    const Instance* widest = nullptr;
-    for (const Instance& i : probe_.instances) {
+    const ReductionSite* widest = nullptr;
+    for (const ReductionSite& i : exprs_.sites) {
       if (i.node->op != ir::Op::kReduce) continue;
-      if (widest == nullptr || probe_.volume(i.reduced) > probe_.volume(widest->reduced)) widest = &i;
+      if (widest == nullptr || exprs_.volume(i.reduced) > exprs_.volume(widest->reduced)) widest = &i;
     }
     if (widest == nullptr) return;
     outcome_.split = widest->value;
     outcome_.parts = tasks_;
   }
 
-  Probe& probe_;
+  KernelExprs& exprs_;
   const ir::Graph& graph_;
   const CpuTarget& cpu_;
   const StitchOptions& options_;
@@ -394,9 +394,9 @@ class Mapper {
 
 }  // namespace
 
-Outcome map_kernel(Probe& probe, const ir::Graph& graph, const Target& target, const StitchOptions& options,
+Outcome map_kernel(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
                    const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier) {
-  return Mapper(probe, graph, target, options, frontier).run();
+  return Mapper(exprs, graph, target, options, frontier).run();
 }
 
 }  // namespace heddle::schedule

@@ -23,7 +23,7 @@ constexpr int64_t kLongColumn = 128;  // additions in a row after which a runnin
 struct Draft {
   int level = 0;
   uint64_t loops = 0, kept = 0;
-  std::vector<size_t> instances;
+  std::vector<size_t> sites;
   std::vector<Store> stores;
   std::vector<ExprId> values, positions;  // one per instance
   std::optional<Stage::Scan> scan;
@@ -31,17 +31,17 @@ struct Draft {
 
 class StageBuilder {
  public:
-  StageBuilder(Probe& probe, const ir::Graph& graph, const Mapping& mapping, const CpuTarget& cpu,
+  StageBuilder(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping, const CpuTarget& cpu,
                const StitchOptions& options)
-      : probe_(probe), pool_(probe.pool), graph_(graph), mapping_(mapping), cpu_(cpu), options_(options) {}
+      : exprs_(exprs), pool_(exprs.pool), graph_(graph), mapping_(mapping), cpu_(cpu), options_(options) {}
 
   std::shared_ptr<StitchDesc> run() {
-    first_scratch_ = static_cast<uint32_t>(probe_.leaves.size() + probe_.roots.size());
+    first_scratch_ = static_cast<uint32_t>(exprs_.inputs.size() + exprs_.roots.size());
     place_results();
     draft_reductions();
     draft_stores();
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
-      return std::pair(a.level, a.instances.empty()) < std::pair(b.level, b.instances.empty());
+      return std::pair(a.level, a.sites.empty()) < std::pair(b.level, b.sites.empty());
     });
     if (options_.data_reuse) {
       spread_columns();
@@ -119,7 +119,7 @@ class StageBuilder {
     return first_scratch_ + static_cast<uint32_t>(scratch_.size()) - 1;
   }
 
-  std::string name_of(const Instance& i) const {
+  std::string name_of(const ReductionSite& i) const {
     std::string text = std::string(to_string(combine_of(*i.node)));
     if (!i.node->origins.empty()) text += " of " + graph_.origin(i.node->origins[0]).op_type;
     return text;
@@ -127,9 +127,9 @@ class StageBuilder {
 
   // Results that vary within a grid iteration lie in scratch; the others are locals.
   void place_results() {
-    results_.resize(probe_.instances.size());
-    for (size_t k = 0; k < probe_.instances.size(); ++k) {
-      const Instance& i = probe_.instances[k];
+    results_.resize(exprs_.sites.size());
+    for (size_t k = 0; k < exprs_.sites.size(); ++k) {
+      const ReductionSite& i = exprs_.sites[k];
       const uint64_t loops = inner(i.kept);
       const DType result = graph_.dtype(i.value);
       Reduction& r = results_[k];
@@ -147,7 +147,7 @@ class StageBuilder {
       uint32_t holds = *r.scratch;
       // One running sum over a whole column loses digits that E[x^2] - E[x]^2 then needs; along a row there are many.
       const bool vertical = mapping_.vector && (loops >> *mapping_.vector & 1);
-      const bool is_long = probe_.volume(i.reduced) > kLongColumn;
+      const bool is_long = exprs_.volume(i.reduced) > kLongColumn;
       if (vertical && is_long && i.node->op == ir::Op::kReduce && r.combine == Combine::kSum && is_float(r.dtype)) {
         r.error_buffer = new_scratch(result, loop_volume(loops));
       }
@@ -161,8 +161,8 @@ class StageBuilder {
   ExprId resolve(ExprId e) { return in_scratch_.empty() ? e : pool_.substitute(e, {}, in_scratch_); }
 
   void draft_reductions() {
-    for (size_t k = 0; k < probe_.instances.size(); ++k) {
-      const Instance& i = probe_.instances[k];
+    for (size_t k = 0; k < exprs_.sites.size(); ++k) {
+      const ReductionSite& i = exprs_.sites[k];
       const uint64_t kept = inner(i.kept), loops = kept | inner(i.reduced);
       auto draft = std::find_if(drafts_.begin(), drafts_.end(), [&](const Draft& d) {
         return options_.dominant_merging && d.level == i.level && d.loops == loops && d.kept == kept;
@@ -173,7 +173,7 @@ class StageBuilder {
         draft->loops = loops;
         draft->kept = kept;
       }
-      draft->instances.push_back(k);
+      draft->sites.push_back(k);
       if (i.node->op == ir::Op::kScan) draft->scan = {i.node->attrs.flag("exclusive"), i.node->attrs.flag("reverse")};
       draft->values.push_back(resolve(i.operand));
       draft->positions.push_back(is_arg(results_[k].combine) ? resolve(i.along) : 0);
@@ -182,20 +182,20 @@ class StageBuilder {
 
   int level_of(ExprId e) const {
     int level = 0;
-    probe_.visit(e, [&](ExprId id) {
-      if (pool_[id].kind == Expr::Kind::kLocal) level = std::max(level, probe_.instances[pool_[id].id].level + 1);
+    exprs_.visit(e, [&](ExprId id) {
+      if (pool_[id].kind == Expr::Kind::kLocal) level = std::max(level, exprs_.sites[pool_[id].id].level + 1);
     });
     return level;
   }
 
   void draft_stores() {
-    for (size_t k = 0; k < probe_.roots.size(); ++k) {
-      const Root& root = probe_.roots[k];
+    for (size_t k = 0; k < exprs_.roots.size(); ++k) {
+      const Root& root = exprs_.roots[k];
       uint64_t vars = 0;
       for (VarId v : root.vars) vars |= uint64_t{1} << v;
       const uint64_t loops = inner(vars);
       const int level = level_of(root.expr);
-      const Store store{static_cast<uint32_t>(probe_.leaves.size() + k), graph_.dtype(root.value), root.at,
+      const Store store{static_cast<uint32_t>(exprs_.inputs.size() + k), graph_.dtype(root.value), root.at,
                         resolve(root.expr), false};
       // The first sweep over the same points that comes late enough takes the store along.
       Draft* best = nullptr;
@@ -225,7 +225,7 @@ class StageBuilder {
 
   double cycles(ExprId e) {
     const auto [at, is_new] = cycles_.try_emplace(e, 0);
-    if (is_new) at->second = expr_cycles(probe_, e);
+    if (is_new) at->second = expr_cycles(exprs_, e);
     return cycles_[e];
   }
 
@@ -261,7 +261,7 @@ class StageBuilder {
                                         loop_volume(loops) / loop_volume(own))});
         Draft* stage = nullptr;
         for (Draft& d : result) {
-          if (d.level == drafts_[k].level && d.loops == own && d.instances.empty()) stage = &d;
+          if (d.level == drafts_[k].level && d.loops == own && d.sites.empty()) stage = &d;
         }
         if (stage == nullptr) {
           stage = &result.emplace_back();
@@ -324,7 +324,7 @@ class StageBuilder {
     std::set<uint32_t> read;
     for (const Draft& d : drafts_) {
       for (ExprId root : roots_of(d)) {
-        probe_.visit(root, [&](ExprId e) {
+        exprs_.visit(root, [&](ExprId e) {
           if (pool_[e].kind == Expr::Kind::kLoad) read.insert(pool_[e].id);
         });
       }
@@ -332,7 +332,7 @@ class StageBuilder {
     for (Draft& d : drafts_) {
       for (Store& s : d.stores) {
         if (s.buffer >= first_scratch_ || read.count(s.buffer) != 0) continue;
-        const ir::ValueId root = probe_.roots[s.buffer - probe_.leaves.size()].value;
+        const ir::ValueId root = exprs_.roots[s.buffer - exprs_.inputs.size()].value;
         const int64_t bytes = element_count(graph_.shape(root)) * static_cast<int64_t>(size_of(s.dtype));
         s.stream = bytes > cached_bytes(cpu_);
       }
@@ -348,10 +348,10 @@ class StageBuilder {
     const VarId lanes = first.loops.back();
     std::set<ExprId> seen;
     for (ExprId root : first.pieces[0].values) {
-      probe_.visit(root, [&](ExprId e) {
+      exprs_.visit(root, [&](ExprId e) {
         const Expr& load = pool_[e];
-        if (load.kind != Expr::Kind::kLoad || load.id >= probe_.leaves.size() || !seen.insert(e).second) return;
-        const LeafOperand& leaf = probe_.leaves[load.id];
+        if (load.kind != Expr::Kind::kLoad || load.id >= exprs_.inputs.size() || !seen.insert(e).second) return;
+        const InputOperand& leaf = exprs_.inputs[load.id];
         const auto size = static_cast<int64_t>(size_of(leaf.dtype));
         const auto stride = stride_along(pool_, load.index, step);
         if (stride_along(pool_, load.index, lanes) != 1 || !stride || *stride <= 0) return;
@@ -374,7 +374,7 @@ class StageBuilder {
     };
     std::set<ExprId> seen;
     for (ExprId root : roots_of(d)) {
-      probe_.visit(root, [&](ExprId e) {
+      exprs_.visit(root, [&](ExprId e) {
         if (pool_[e].kind == Expr::Kind::kLoad && seen.insert(e).second) vote(pool_[e].index, 2);
       });
     }
@@ -382,9 +382,9 @@ class StageBuilder {
     // Kept results lie in scratch, next to each other along one variable only.
     const std::vector<VarId> kept = ordered(d.kept, mapping_.vector);
     for (VarId v : kept) {
-      if (!d.instances.empty() && v != kept.back()) votes.erase(v);
+      if (!d.sites.empty() && v != kept.back()) votes.erase(v);
     }
-    const auto allowed = [&](VarId v) { return d.instances.empty() || !(d.kept >> v & 1) || v == kept.back(); };
+    const auto allowed = [&](VarId v) { return d.sites.empty() || !(d.kept >> v & 1) || v == kept.back(); };
     std::optional<VarId> best;
     if (mapping_.vector && (d.loops >> *mapping_.vector & 1)) best = mapping_.vector;
     // A transposing kernel keeps its block shape.
@@ -405,17 +405,17 @@ class StageBuilder {
     stage.scan = d.scan;
     if (d.scan) vector = mapping_.vector && (d.kept >> *mapping_.vector & 1) ? mapping_.vector : std::nullopt;
     stage.vector = vector.has_value();
-    stage.vertical = vector && (d.kept >> *vector & 1) && !d.instances.empty();
+    stage.vertical = vector && (d.kept >> *vector & 1) && !d.sites.empty();
     const uint64_t last = vector ? uint64_t{1} << *vector : 0;
     stage.loops = ordered(d.kept & ~last, std::nullopt);
     stage.kept = stage.loops.size();
     for (VarId v : ordered(d.loops & ~d.kept & ~last, std::nullopt)) stage.loops.push_back(v);
     if (vector) stage.loops.push_back(*vector);
-    if (d.instances.empty()) stage.kept = stage.loops.size();
-    for (size_t k : d.instances) stage.reductions.push_back(results_[k]);
+    if (d.sites.empty()) stage.kept = stage.loops.size();
+    for (size_t k : d.sites) stage.reductions.push_back(results_[k]);
     stage.packed = mapping_.packed;
     // What a block of packed rows computes with one value per row is computed once, outside the loop along the row.
-    const bool packed = mapping_.packed && d.instances.empty() && vector == mapping_.vector;
+    const bool packed = mapping_.packed && d.sites.empty() && vector == mapping_.vector;
     if (packed) stage.kept = 0;
     const int64_t reduced = loop_volume(d.loops & ~d.kept);
     const bool near = reduced <= kHeldVolume && loop_volume(d.loops) * 4 <= cpu_.l2_bytes / 2;
@@ -496,7 +496,7 @@ class StageBuilder {
 
   // Loads with unit stride along the transposed variable go through a block in scratch.
   void transpose_loads(Draft& d, Stage& stage) {
-    if (!mapping_.transposed || !d.instances.empty()) return;
+    if (!mapping_.transposed || !d.sites.empty()) return;
     const VarId u = *mapping_.transposed, v = *mapping_.vector;
     const GridDim *block_u = blocked(u), *block_v = blocked(v);
     if (block_u == nullptr || block_v == nullptr || d.loops != ((uint64_t{1} << u) | (uint64_t{1} << v))) return;
@@ -525,7 +525,7 @@ class StageBuilder {
     replace(d, with);
   }
 
-  Probe& probe_;
+  KernelExprs& exprs_;
   ExprPool& pool_;
   const ir::Graph& graph_;
   const Mapping& mapping_;
@@ -543,9 +543,9 @@ class StageBuilder {
 
 }  // namespace
 
-std::shared_ptr<StitchDesc> build_stages(Probe& probe, const ir::Graph& graph, const Mapping& mapping,
+std::shared_ptr<StitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
                                          const Target& target, const StitchOptions& options) {
-  return StageBuilder(probe, graph, mapping, target.cpu, options).run();
+  return StageBuilder(exprs, graph, mapping, target.cpu, options).run();
 }
 
 }  // namespace heddle::schedule

@@ -32,7 +32,7 @@ std::shared_ptr<const CudaStitchDesc> simple(const ScheduledKernel& kernel) {
   const auto* body = std::get_if<std::shared_ptr<const CudaStitchDesc>>(&kernel.desc.body);
   if (body == nullptr) return nullptr;
   const CudaStitchDesc& d = **body;
-  return d.team == 1 && d.gang == 1 && !d.serial && d.scratch.empty() ? *body : nullptr;
+  return d.team == 1 && d.cta_group == 1 && !d.serial && d.scratch.empty() ? *body : nullptr;
 }
 
 // The same with blocks of another size.

@@ -11,8 +11,8 @@ namespace {
 constexpr int kMostBlocks = 8;  // of a cluster that every device takes
 constexpr int kClusters = 90;   // the first architecture that has them
 
-// How many blocks run at once in clusters of `blocks`, `each` to a multiprocessor. Clusters of more than two leave some
-// multiprocessors of each group idle: on an H200 30 of four fit and 15 of eight.
+// How many blocks run at once in clusters of `blocks`, `each` to a SM. Clusters of more than two leave some
+// SMs of each group idle: on an H200 30 of four fit and 15 of eight.
 int64_t resident(const CudaTarget& target, int blocks, int64_t each) {
   const int64_t all = target.sms * each;
   return blocks <= 2 ? all : std::max<int64_t>(all * 10 / 11, 1);
@@ -25,7 +25,7 @@ int threads_for(int64_t steps) {
   return static_cast<int>(std::clamp<int64_t>(ceil_div(wanted, 32) * 32, 64, 512));
 }
 
-std::optional<CudaGang> cluster_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+std::optional<CtaGroup> cluster_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                             int64_t bytes) {
   constexpr int64_t kMostKept = int64_t{180} << 8;  // elements of a block, on the chip as f32
   constexpr int64_t kVectors = 16;                  // of a thread, as loads in flight
@@ -33,11 +33,11 @@ std::optional<CudaGang> cluster_for_columns(const CudaTarget& target, int64_t ro
   struct Segment {
     int64_t bytes;
     double cost;   // of moving a byte in such pieces, as measured on an H200
-    double least;  // multiprocessors with work, of all
+    double least;  // SMs with work, of all
   };
   constexpr Segment kSegments[] = {{128, 1, 0.45}, {64, 1.1, 0.45}, {32, 1.6, 0.75}};
   if (target.sm < kClusters) return std::nullopt;
-  std::optional<CudaGang> best;
+  std::optional<CtaGroup> best;
   double fewest = 0;
   for (const Segment& segment : kSegments) {
     const int64_t wide = segment.bytes / bytes;
@@ -49,7 +49,7 @@ std::optional<CudaGang> cluster_for_columns(const CudaTarget& target, int64_t ro
       const int64_t together = ceil_div(all, resident(target, blocks, 1));
       const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
       const double busy = moved / static_cast<double>(all) * static_cast<double>(together);
-      // Blocks that wait for others to end leave multiprocessors idle in the last turn.
+      // Blocks that wait for others to end leave SMs idle in the last turn.
       const int64_t at_once = resident(target, blocks, kept * bytes <= kHalf ? 2 : 1);
       const double idle =
           all <= at_once ? 1 : static_cast<double>(ceil_div(all, at_once) * at_once) / static_cast<double>(all);
@@ -60,28 +60,28 @@ std::optional<CudaGang> cluster_for_columns(const CudaTarget& target, int64_t ro
       if (best && us > 0.97 * fewest) continue;
       fewest = us;
       const int64_t threads = ceil_div(kept, kVectors * (16 / bytes)) / 128 * 128;
-      best = CudaGang{blocks, static_cast<int>(std::clamp<int64_t>(threads, 256, 512)), wide,
+      best = CtaGroup{blocks, static_cast<int>(std::clamp<int64_t>(threads, 256, 512)), wide,
                       static_cast<int>(std::clamp<int64_t>(together, 1, 2))};
     }
   }
   return best;
 }
 
-// By a grid that runs at once, a block on each multiprocessor, whose gangs exchange results through memory.
-std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+// By a grid that runs at once, a block on each SM, whose cta_groups exchange results through memory.
+std::optional<CtaGroup> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
                                          int vector, int64_t bytes) {
-  constexpr int kThreads = 512;                          // at most 128 registers each: a block is always resident
-  constexpr int64_t kMostColumns = 64;                   // of a block, which reads the parts of all blocks of its gang
+  constexpr int kThreads = 512;         // at most 128 registers each: a block is always resident
+  constexpr int64_t kMostColumns = 64;  // of a block, which reads the parts of all blocks of its cta_group
   constexpr int64_t kLeastKept = int64_t{kThreads} * 4;  // elements of a block: fewer are not worth the exchange
   constexpr int64_t kExchanged = 16;  // bytes of a thread's part of a column, where blocks combine theirs
   constexpr double kPacket = 16;      // bytes of a part in memory
-  std::optional<CudaGang> best;
+  std::optional<CtaGroup> best;
   double fewest = 0;
   const double moved = 2.0 * static_cast<double>(rows * columns * others * bytes);
   for (const auto& [segment, cost] : {std::pair<int64_t, double>{128, 1}, {64, 1.1}, {columns * bytes, 1.6}}) {
     const int64_t wide = segment / bytes, vectors = wide / vector;
     if (wide > kMostColumns || columns % wide != 0 || wide % vector != 0 || kThreads % vectors != 0) continue;
-    const int64_t gangs = columns / wide * others, blocks = target.sms / gangs;
+    const int64_t cta_groups = columns / wide * others, blocks = target.sms / cta_groups;
     if (blocks < 2 || vectors == kThreads) continue;
     // Threads of a warp with the same columns combine theirs first.
     const int64_t parts = vectors < 32 && 32 % vectors == 0 ? kThreads / 32 * wide : int64_t{kThreads} * vector;
@@ -92,15 +92,15 @@ std::optional<CudaGang> grid_for_columns(const CudaTarget& target, int64_t rows,
                       static_cast<double>(blocks * wide) * kPacket / target.model.chip.exchange_per_us;
     if (best && us >= fewest) continue;
     fewest = us;
-    best = CudaGang{static_cast<int>(blocks), kThreads, wide, 1, true};
+    best = CtaGroup{static_cast<int>(blocks), kThreads, wide, 1, true};
   }
   return best;
 }
 
 }  // namespace
 
-std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector, double bytes,
-                                      bool again, int least_blocks) {
+std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector,
+                                           double bytes, bool again, int least_blocks) {
   constexpr int64_t kLeastSteps = 256;              // of a block: fewer are not worth the exchange
   constexpr int64_t kMostKept = int64_t{200} << 8;  // elements of a block in registers or shared memory
   constexpr double kAgain = 1.5;                    // what does not stay on the chip is read again
@@ -132,18 +132,18 @@ std::optional<CudaGang> gang_for_rows(const CudaTarget& target, int64_t rows, in
   if (best == 1) return std::nullopt;
   const int threads = threads_for(ceil_div(steps, best));
   const auto together = ceil_div(rows * best, resident(target, best, 1));
-  return CudaGang{best, threads, 0, static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
+  return CtaGroup{best, threads, 0, static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
 }
 
-std::optional<CudaGang> gang_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
-                                         int vector, int64_t bytes) {
+std::optional<CtaGroup> cta_group_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+                                              int vector, int64_t bytes) {
   // A cluster first: statistics of 8192x256 took it 10.1 us on an H200, a grid of twice the blocks 10.6.
   if (const auto cluster = cluster_for_columns(target, rows, columns, others, bytes)) return cluster;
   return grid_for_columns(target, rows, columns, others, vector, bytes);
 }
 
-std::optional<CudaGang> gang_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
-                                      int64_t segment, int vector) {
+std::optional<CtaGroup> cta_group_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+                                           int64_t segment, int vector) {
   constexpr int64_t kLeastPoints = 512, kMostThreads = 512;  // of a block
   if (target.sm < kClusters || columns % segment != 0 || segment % vector != 0) return std::nullopt;
   const int64_t vectors = segment / vector, clusters = columns / segment * others;
@@ -155,7 +155,7 @@ std::optional<CudaGang> gang_for_sums(const CudaTarget& target, int64_t rows, in
   if (whole > kMostThreads) return std::nullopt;
   const int64_t threads = std::clamp<int64_t>(points() / 4 / whole, 1, kMostThreads / whole) * whole;
   const int64_t together = ceil_div(clusters * blocks, resident(target, blocks, 1));
-  return CudaGang{blocks, static_cast<int>(threads), segment,
+  return CtaGroup{blocks, static_cast<int>(threads), segment,
                   static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
 }
 

@@ -13,11 +13,11 @@ struct CudaDraft {
   uint64_t loops = 0, kept = 0;
   std::vector<CudaReduction> reductions;
   std::vector<Store> stores;
-  std::vector<CudaKeep> keeps;
+  std::vector<CachedValue> cached;
   std::optional<Stage::Scan> scan;
-  CudaSpread spread;
-  bool placed = false;  // `spread` is chosen
-  bool copies = false;  // as CudaStage
+  ThreadLayout layout;
+  bool placed = false;      // `spread` is chosen
+  bool async_copy = false;  // as CudaStage
 };
 
 // The sweeps of a kernel between their first draft and the description: how their points are spread over threads, and
@@ -25,8 +25,8 @@ struct CudaDraft {
 class CudaDrafts {
  public:
   using Draft = CudaDraft;
-  CudaDrafts(Probe& probe, const ir::Graph& graph, const CudaMapping& mapping, const CudaTarget& cuda)
-      : probe_(probe), pool_(probe.pool), graph_(graph), mapping_(mapping), cuda_(cuda) {}
+  CudaDrafts(KernelExprs& exprs, const ir::Graph& graph, const CudaMapping& mapping, const CudaTarget& cuda)
+      : exprs_(exprs), pool_(exprs.pool), graph_(graph), mapping_(mapping), cuda_(cuda) {}
 
  protected:
   static uint64_t bit(VarId v) { return uint64_t{1} << v; }
@@ -48,7 +48,7 @@ class CudaDrafts {
     }
     return n;
   }
-  bool is_carried(const Instance& i) const { return mapping_.serial && (i.reduced & bit(*mapping_.serial)); }
+  bool is_carried(const ReductionSite& i) const { return mapping_.serial && (i.reduced & bit(*mapping_.serial)); }
 
   std::vector<VarId> ordered(uint64_t loops, std::optional<VarId> last) const {
     std::vector<VarId> r;
@@ -84,7 +84,7 @@ class CudaDrafts {
     return bytes * mapping_.teams();
   }
   bool fits_shared(int64_t bytes_of_team) const {
-    const int64_t reserve = mapping_.gang > 1 ? 28 << 10 : 16 << 10;  // combining across warps, and blocks
+    const int64_t reserve = mapping_.cta_group > 1 ? 28 << 10 : 16 << 10;  // combining across warps, and blocks
     return scratch_bytes() + bytes_of_team * mapping_.teams() <= cuda_.shared_bytes_per_block - reserve;
   }
 
@@ -99,13 +99,13 @@ class CudaDrafts {
   static std::vector<ExprId> roots_of(const Draft& d) {
     std::vector<ExprId> all = values_of(d);
     for (const Store& s : d.stores) all.push_back(s.value);
-    for (const CudaKeep& k : d.keeps) all.push_back(k.value);
+    for (const CachedValue& k : d.cached) all.push_back(k.value);
     return all;
   }
   void replace(Draft& d, const std::map<ExprId, ExprId>& with) {
     for (CudaReduction& r : d.reductions) r.value = pool_.substitute(r.value, {}, with);
     for (Store& s : d.stores) s.value = pool_.substitute(s.value, {}, with);
-    for (CudaKeep& k : d.keeps) k.value = pool_.substitute(k.value, {}, with);
+    for (CachedValue& k : d.cached) k.value = pool_.substitute(k.value, {}, with);
   }
 
   // Extents through the description while the pool is still ours.
@@ -116,12 +116,12 @@ class CudaDrafts {
     std::swap(desc_->pool, pool_);
   }
 
-  int64_t steps_of(const CudaSpread& s) {
+  int64_t steps_of(const ThreadLayout& s) {
     int64_t steps = 0;
     desc_pool_view([&](const CudaStitchDesc& view) { steps = view.outer_steps(s) * view.inner_steps(s); });
     return steps;
   }
-  int64_t chain_of(const CudaSpread& s) {
+  int64_t chain_of(const ThreadLayout& s) {
     int64_t steps = 0;
     desc_pool_view([&](const CudaStitchDesc& view) { steps = view.inner_steps(s); });
     return steps;
@@ -135,12 +135,12 @@ class CudaDrafts {
   int vector_for(const Draft& d, VarId lane) const;
   void choose_spreads();
   bool is_small(const Draft& d);
-  void spread_points(Draft& d, int team);
+  void layout_points(Draft& d, int team);
   int vector_shared(const Draft& d, VarId lane) const;
-  void spread_reduction(Draft& d);
+  void layout_reduction(Draft& d);
   double cycles(ExprId e);
   std::string text_of(ExprId e) const;
-  static uint64_t outer_loops(const CudaSpread& s);
+  static uint64_t outer_loops(const ThreadLayout& s);
   void store_shared_columns();
   bool is_streamed(ExprId e) const;
   bool reads_stream(ExprId e) const;
@@ -151,18 +151,18 @@ class CudaDrafts {
   static int64_t size_in_words(DType dtype);
   static int64_t words_of_stored(int64_t elements, DType dtype);
   void keep(size_t first, ExprId e, std::vector<int64_t>& words);
-  int64_t kept_bytes(DType stored, const CudaSpread& spread);
-  void keep_shared(CudaKeep& keep, DType stored, const CudaSpread& spread);
+  int64_t kept_bytes(DType stored, const ThreadLayout& layout);
+  void keep_shared(CachedValue& keep, DType stored, const ThreadLayout& layout);
   std::vector<ExprId> plain_loads(const Draft& d, uint64_t least) const;
-  ExprId local_over(const CudaSpread& spread, const CudaKeep& keep);
-  bool copies_ahead(ExprId e, const CudaSpread& spread);
+  ExprId local_over(const ThreadLayout& layout, const CachedValue& keep);
+  bool copies_ahead(ExprId e, const ThreadLayout& layout);
   void load_ahead();
   void load_before();
-  bool has_cut_step(const CudaSpread& spread);
+  bool has_cut_step(const ThreadLayout& layout);
   void load_next();
   void find_once();
 
-  Probe& probe_;
+  KernelExprs& exprs_;
   ExprPool& pool_;
   const ir::Graph& graph_;
   const CudaMapping& mapping_;

@@ -11,7 +11,7 @@
 #include "schedule/region/cuda/cta_group.h"
 #include "schedule/region/cuda/kernel.h"
 #include "schedule/region/cut.h"
-#include "schedule/region/separate.h"
+#include "schedule/region/standalone.h"
 #include "schedule/region/statistics.h"
 
 namespace heddle::schedule {
@@ -92,11 +92,13 @@ class CudaGroupScheduler {
     }
   }
 
-  bool is_leaf(ir::ValueId v) const { return made_.count(v) != 0 || local_.graph.producer(v).op == ir::Op::kParameter; }
+  bool is_input(ir::ValueId v) const {
+    return made_.count(v) != 0 || local_.graph.producer(v).op == ir::Op::kParameter;
+  }
   bool is_scan(ir::ValueId v) const { return local_.graph.producer(v).op == ir::Op::kScan; }
   KernelContext context() const {
     return {local_.graph,
-            [this](ir::ValueId v) { return is_leaf(v); },
+            [this](ir::ValueId v) { return is_input(v); },
             [this](ir::ValueId v) { return cut_.count(v) != 0; },
             {},
             true};
@@ -108,31 +110,31 @@ class CudaGroupScheduler {
     return model && !options_.adaptive_mapping ? ForcedMapping::kBlock : options_.mapping;
   }
 
-  CudaOutcome outcome_of(Probe& probe, bool carry = false) {
-    if (!probe.needed.empty()) {
+  CudaOutcome outcome_of(KernelExprs& exprs, bool carry = false) {
+    if (!exprs.needed.empty()) {
       CudaOutcome outcome;
-      for (ir::ValueId v : probe.needed) outcome.cuts.insert(v);
-      outcome.reason = probe.too_large ? kTooLarge : "it is computed by a kernel of its own";
+      for (ir::ValueId v : exprs.needed) outcome.cuts.insert(v);
+      outcome.reason = exprs.too_large ? kTooLarge : "it is computed by a kernel of its own";
       return outcome;
     }
-    if (!probe.fits) return {};
+    if (!exprs.fits) return {};
     std::set<ir::ValueId> roots;
-    for (const Root& root : probe.roots) roots.insert(root.value);
+    for (const Root& root : exprs.roots) roots.insert(root.value);
     return map_cuda(
-        probe, local_.graph, target_, [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); }, carry,
+        exprs, local_.graph, target_, [&](ir::ValueId v) { return frontier(local_.graph, users_, v, roots); }, carry,
         mapping());
   }
 
   void next_kernel() {
     if (next_joint()) return;
     const ir::ValueId first = *pending_.begin();
-    if (ir::is_separate(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
+    if (ir::is_standalone(local_.graph.producer(first).op)) return separate(local_.graph.producer(first));
     const KernelContext around = context();
     std::vector<ir::ValueId> roots = {first};
-    auto probe = std::make_unique<Probe>(around, roots);
-    CudaOutcome outcome = outcome_of(*probe);
+    auto exprs = std::make_unique<KernelExprs>(around, roots);
+    CudaOutcome outcome = outcome_of(*exprs);
     if (!outcome.cuts.empty()) {
-      if (probe->too_large) apart_.insert(outcome.cuts.begin(), outcome.cuts.end());
+      if (exprs->too_large) apart_.insert(outcome.cuts.begin(), outcome.cuts.end());
       bool progress = false;
       for (ir::ValueId v : outcome.cuts) {
         progress = cut_.insert(v).second || progress;
@@ -142,7 +144,7 @@ class CudaGroupScheduler {
       HEDDLE_CHECK(progress, "a cut repeats");
       // A kernel that is made already may be the one to hand the new value over, so the group begins again. A value
       // that is too large for its reader gets a kernel of its own: a new beginning for each takes quadratic time.
-      again_ = !result_.kernels.empty() && !probe->too_large;
+      again_ = !result_.kernels.empty() && !exprs->too_large;
       return;
     }
     HEDDLE_CHECK(outcome.mapping.has_value(), "{}", outcome.reason);
@@ -157,22 +159,22 @@ class CudaGroupScheduler {
       std::vector<ir::ValueId> more = roots;
       more.push_back(other);
       try {
-        auto wider = std::make_unique<Probe>(around, more);
+        auto wider = std::make_unique<KernelExprs>(around, more);
         CudaOutcome joined = outcome_of(*wider);
         if (!joined.mapping || (joined.split && !outcome.split)) continue;
-        Probe alone(around, {other});
+        KernelExprs alone(around, {other});
         const CudaOutcome other_outcome = outcome_of(alone);
         // What needs a value of this kernel would have to wait for it.
         const double apart = other_outcome.mapping ? other_outcome.seconds : outcome.seconds;
         if (joined.seconds > outcome.seconds + apart) continue;
         roots = std::move(more);
-        probe = std::move(wider);
+        exprs = std::move(wider);
         outcome = std::move(joined);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kUnsupportedOperator) throw;  // else too much for one kernel
       }
     }
-    finish_kernel(*probe, outcome);
+    finish_kernel(*exprs, outcome);
   }
 
   // A node with a kernel of its own: its operands are made first.
@@ -182,8 +184,8 @@ class CudaGroupScheduler {
       pending_.insert(v);
       note_cut(v, reason);
     };
-    std::optional<ScheduledKernel> kernel = separate_kernel(
-        local_.graph, node, target_, [this](ir::ValueId v) { return is_leaf(v); }, make_first,
+    std::optional<ScheduledKernel> kernel = standalone_kernel(
+        local_.graph, node, target_, [this](ir::ValueId v) { return is_input(v); }, make_first,
         [this](ir::ValueId v) { return binding(v); });
     if (!kernel) {
       again_ = !result_.kernels.empty();
@@ -203,9 +205,9 @@ class CudaGroupScheduler {
     return (team > 1 && local_.graph.shape(roots[0]) == local_.graph.shape(other)) || sources_.related(roots, other);
   }
 
-  void finish_kernel(Probe& probe, const CudaOutcome& outcome) {
-    emit(probe, outcome);
-    for (const Root& root : probe.roots) {
+  void finish_kernel(KernelExprs& exprs, const CudaOutcome& outcome) {
+    emit(exprs, outcome);
+    for (const Root& root : exprs.roots) {
       made_.insert(root.value);
       pending_.erase(root.value);
     }
@@ -223,7 +225,7 @@ class CudaGroupScheduler {
     const auto bytes = static_cast<int64_t>(size_of(local_.graph.dtype(source_of(deviation.x))));
     const int64_t columns = size / deviation.rows;
     const int vector = static_cast<int>(std::gcd(columns, 16 / bytes));
-    return again && gang_for_columns(cuda_, deviation.rows, columns, 1, vector, bytes).has_value();
+    return again && cta_group_for_columns(cuda_, deviation.rows, columns, 1, vector, bytes).has_value();
   }
   // What is read for a value that casts alone make of it.
   ir::ValueId source_of(ir::ValueId v) const {
@@ -341,10 +343,10 @@ class CudaGroupScheduler {
       }
       if (roots.size() == 1 || pending_.count(joint.rows) == 0) return next_joint();
       try {
-        Probe probe(context(), roots, joint.extents);
-        const CudaOutcome outcome = outcome_of(probe, true);
+        KernelExprs exprs(context(), roots, joint.extents);
+        const CudaOutcome outcome = outcome_of(exprs, true);
         if (!outcome.mapping || !outcome.mapping->serial) return next_joint();
-        finish_kernel(probe, outcome);
+        finish_kernel(exprs, outcome);
         return true;
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kUnsupportedOperator) throw;
@@ -377,24 +379,24 @@ class CudaGroupScheduler {
 
   // ---- Output
 
-  void emit(Probe& probe, const CudaOutcome& outcome) {
+  void emit(KernelExprs& exprs, const CudaOutcome& outcome) {
     const CudaMapping& mapping = *outcome.mapping;
     ScheduledKernel kernel;
-    const Work work = work_of(probe, local_.graph, target_.cpu);
+    const Work work = work_of(exprs, local_.graph, target_.cpu);
     kernel.floor_seconds = work.bytes / (cuda_.model.chip.copy_tbps * 1e12);
     kernel.config.tasks = mapping.blocks;
     kernel.config.reason = mapping.reason;
-    for (const LeafOperand& leaf : probe.leaves) {
+    for (const InputOperand& leaf : exprs.inputs) {
       kernel.desc.operands.push_back({Operand::Role::kInput, leaf.dtype, leaf.shape, {}});
       kernel.bindings.push_back(binding(leaf.value));
     }
-    for (const Root& root : probe.roots) {
+    for (const Root& root : exprs.roots) {
       const ir::TensorType& type = local_.graph.type(root.value);
       kernel.desc.operands.push_back({Operand::Role::kOutput, type.dtype, type.shape, {}});
       kernel.bindings.push_back(binding(root.value));
     }
-    const std::string title = title_of(local_.graph, probe, [this](ir::ValueId v) { return is_leaf(v); });
-    auto desc = build_cuda_stages(probe, local_.graph, mapping, target_);
+    const std::string title = title_of(local_.graph, exprs, [this](ir::ValueId v) { return is_input(v); });
+    auto desc = build_cuda_stages(exprs, local_.graph, mapping, target_);
     desc->title = title;
     kernel.label = "stitch " + title;
     for (const SchemeChoice& choice : desc->schemes) {
@@ -409,7 +411,7 @@ class CudaGroupScheduler {
     kernel.stitch.bytes_moved = work.bytes;
     kernel.stitch.predicted_seconds = outcome.seconds;
     // Where a kernel writes more than the L2 holds, forgetting what it reads saves nothing.
-    if (work.bytes > 1.5 * static_cast<double>(cuda_.l2_bytes)) desc->once.clear();
+    if (work.bytes > 1.5 * static_cast<double>(cuda_.l2_bytes)) desc->evict_first.clear();
     written_.push_back(desc);
     kernel.desc.body = std::shared_ptr<const CudaStitchDesc>(std::move(desc));
     result_.kernels.push_back(std::move(kernel));
@@ -427,7 +429,7 @@ class CudaGroupScheduler {
     }
     for (size_t k = 0; k < result_.kernels.size(); ++k) {
       if (written_[k] == nullptr) continue;
-      std::erase_if(written_[k]->once, [&](uint32_t operand) {
+      std::erase_if(written_[k]->evict_first, [&](uint32_t operand) {
         const Binding& b = result_.kernels[k].bindings[operand];
         return b.kind != Binding::Kind::kValue || outer_.producer(b.value).op != ir::Op::kParameter ||
                readers[b.value] > 1 || own_uses[b.value] != outer_.value(b.value).uses;
@@ -462,7 +464,7 @@ class CudaGroupScheduler {
   bool again_ = false;
   std::vector<Boundary> boundaries_;
   std::vector<std::vector<ir::NodeId>> users_;
-  Sources sources_{local_, [this](ir::ValueId v) { return is_leaf(v); }};
+  Sources sources_{local_, [this](ir::ValueId v) { return is_input(v); }};
   std::map<ir::ValueId, uint32_t> workspace_;
 };
 

@@ -20,10 +20,10 @@ struct CudaMapping {
   std::optional<VarId> transposed;
   std::optional<VarId> serial;
   int team = 32, threads = 256, turns = 1;
-  int gang = 1;             // blocks of a cluster that are one team, of `team` threads together
+  int cta_group = 1;        // blocks of a cluster that are one team, of `team` threads together
   bool whole_grid = false;  // not of a cluster: of a grid that runs at once
   int64_t blocks = 1;
-  int resident = 0;                                          // blocks that a multiprocessor shall have registers for
+  int min_blocks_per_sm = 0;                                 // blocks that a SM shall have registers for
   int teams() const { return std::max(1, threads / team); }  // of a block
   std::string reason;
 };
@@ -43,11 +43,11 @@ inline constexpr int64_t kSerialReserve = 48;
 using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
 
 // `carry`: whether a variable that some reductions reduce may become the serial loop of a block.
-CudaOutcome map_cuda(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, bool carry,
-                     ForcedMapping forced = ForcedMapping::kNone);
+CudaOutcome map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
+                     bool carry, ForcedMapping forced = ForcedMapping::kNone);
 
-std::shared_ptr<CudaStitchDesc> build_cuda_stages(Probe& probe, const ir::Graph& graph, const CudaMapping& mapping,
-                                                  const Target& target);
+std::shared_ptr<CudaStitchDesc> build_cuda_stages(KernelExprs& exprs, const ir::Graph& graph,
+                                                  const CudaMapping& mapping, const Target& target);
 
 // Bits of the grid's blocked variables that hold the start of a block.
 uint64_t start_vars(const std::vector<GridDim>& grid);

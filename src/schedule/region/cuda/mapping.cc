@@ -17,7 +17,7 @@ constexpr int64_t kRowThreads = 128;           // of a block that has several ro
 constexpr int64_t kFewRowThreads = 64;         // where they are long enough
 constexpr int64_t kShortColumn = 32;           // columns of up to so many rows are summed by one thread,
 constexpr int64_t kShortAlone = 8;             // where there are few columns, of up to so many
-constexpr int64_t kSharedPerBlock = 96 << 10;  // two blocks on a multiprocessor
+constexpr int64_t kSharedPerBlock = 96 << 10;  // two blocks on a SM
 constexpr int64_t kLongRow = 2048;             // vectors
 constexpr int64_t kLeastOfPart = 4;            // values of a reduction in parts
 constexpr int64_t kCarriedWords = 32;          // registers for running results across the turns of a serial loop
@@ -31,26 +31,27 @@ uint64_t bit(VarId v) {
 
 class CudaMapper {
  public:
-  CudaMapper(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, ForcedMapping forced)
-      : probe_(probe), graph_(graph), target_(target), cuda_(target.cuda), frontier_(frontier), forced_(forced) {}
+  CudaMapper(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
+             ForcedMapping forced)
+      : exprs_(exprs), graph_(graph), target_(target), cuda_(target.cuda), frontier_(frontier), forced_(forced) {}
 
   CudaOutcome run(bool carry) {
     cut_recomputed();
     if (!outcome_.cuts.empty()) return outcome_;
-    parallel_ = probe_.all_root_vars();
-    for (const Instance& i : probe_.instances) parallel_ &= i.kept;
+    parallel_ = exprs_.all_root_vars();
+    for (const ReductionSite& i : exprs_.sites) parallel_ &= i.kept;
     if (carry) find_serial();
     cut_below_scans();
     if (!outcome_.cuts.empty()) return outcome_;
-    for (const Root& root : probe_.roots) {
+    for (const Root& root : exprs_.roots) {
       if ((parallel_ & ~vars_of(root)) != 0) {  // its elements would be made several times
         outcome_.reason = "an output has fewer elements than there are independent iterations";
         return outcome_;
       }
     }
-    work_ = work_of(probe_, graph_, target_.cpu);
+    work_ = work_of(exprs_, graph_, target_.cpu);
     choose_vector();
-    if (probe_.instances.empty()) {
+    if (exprs_.sites.empty()) {
       map_points();
     } else if (mapping_.vector && (parallel_ & bit(*mapping_.vector))) {
       map_columns();
@@ -67,13 +68,13 @@ class CudaMapper {
     for (VarId v : root.vars) own |= bit(v);
     return own;
   }
-  int64_t extent(VarId v) const { return probe_.pool.indices.extent(v); }
+  int64_t extent(VarId v) const { return exprs_.pool.indices.extent(v); }
 
   // A reduction whose result each of its consumers' iterations would compute again.
   void cut_recomputed() {
-    for (const Instance& i : probe_.instances) {
+    for (const ReductionSite& i : exprs_.sites) {
       const int64_t size = element_count(graph_.shape(i.value));
-      if (probe_.volume(i.kept) <= size + size / 2) continue;
+      if (exprs_.volume(i.kept) <= size + size / 2) continue;
       std::set<ir::ValueId> cuts = frontier_(i.value);
       if (cuts.empty()) cuts.insert(i.value);
       outcome_.cuts.insert(cuts.begin(), cuts.end());
@@ -83,9 +84,9 @@ class CudaMapper {
 
   // A scan walks along alone: what is reduced on other ways than its own is made before.
   void cut_below_scans() {
-    for (const Instance& scan : probe_.instances) {
+    for (const ReductionSite& scan : exprs_.sites) {
       if (scan.node->op != ir::Op::kScan || (scan.kept & ~parallel_) == 0) continue;
-      for (const Instance& i : probe_.instances) {
+      for (const ReductionSite& i : exprs_.sites) {
         if (i.node->op == ir::Op::kScan || (scan.kept & ~i.kept) == 0) continue;
         std::set<ir::ValueId> cuts = frontier_(i.value);
         if (cuts.empty()) cuts.insert(i.value);
@@ -98,12 +99,12 @@ class CudaMapper {
   // A variable that some reductions reduce, alone, while all else keeps it: their running results stay in registers
   // while the others' rows go by.
   void find_serial() {
-    uint64_t candidates = probe_.all_root_vars() & ~parallel_;
+    uint64_t candidates = exprs_.all_root_vars() & ~parallel_;
     for (VarId v = 0; v < 64; ++v) {
       if (!(candidates >> v & 1)) continue;
       std::set<uint32_t> carried;
       bool rows = false, good = true;
-      for (const Instance& i : probe_.instances) {
+      for (const ReductionSite& i : exprs_.sites) {
         if (i.reduced == bit(v) && i.node->op == ir::Op::kReduce) {
           carried.insert(i.local);
         } else {
@@ -112,33 +113,33 @@ class CudaMapper {
         }
       }
       if (!good || carried.empty()) continue;
-      for (const Root& root : probe_.roots) {
+      for (const Root& root : exprs_.roots) {
         bool uses = false;
         rows = rows || (vars_of(root) & bit(v)) != 0;
-        probe_.visit(root.expr, [&](ExprId e) { uses = uses || is_local_of(e, carried); });
+        exprs_.visit(root.expr, [&](ExprId e) { uses = uses || is_local_of(e, carried); });
         good = good && uses != ((vars_of(root) & bit(v)) != 0);
       }
-      for (const Instance& i : probe_.instances) {
-        probe_.visit(i.operand, [&](ExprId e) { good = good && !is_local_of(e, carried); });
+      for (const ReductionSite& i : exprs_.sites) {
+        exprs_.visit(i.operand, [&](ExprId e) { good = good && !is_local_of(e, carried); });
       }
       if (good && rows) mapping_.serial = v;
     }
   }
   bool is_local_of(ExprId e, const std::set<uint32_t>& ids) const {
-    return probe_.pool[e].kind == Expr::Kind::kLocal && ids.count(probe_.pool[e].id) != 0;
+    return exprs_.pool[e].kind == Expr::Kind::kLocal && ids.count(exprs_.pool[e].id) != 0;
   }
 
   std::vector<ExprId> values() const {
     std::vector<ExprId> all;
-    for (const Instance& i : probe_.instances) all.push_back(i.operand);
-    for (const Root& root : probe_.roots) all.push_back(root.expr);
+    for (const ReductionSite& i : exprs_.sites) all.push_back(i.operand);
+    for (const Root& root : exprs_.roots) all.push_back(root.expr);
     return all;
   }
   std::vector<Store> stores() const {
     std::vector<Store> all;
-    for (size_t k = 0; k < probe_.roots.size(); ++k) {
-      const Root& root = probe_.roots[k];
-      all.push_back({static_cast<uint32_t>(probe_.leaves.size() + k), graph_.dtype(root.value), root.at, root.expr});
+    for (size_t k = 0; k < exprs_.roots.size(); ++k) {
+      const Root& root = exprs_.roots[k];
+      all.push_back({static_cast<uint32_t>(exprs_.inputs.size() + k), graph_.dtype(root.value), root.at, root.expr});
     }
     return all;
   }
@@ -148,20 +149,20 @@ class CudaMapper {
     std::map<VarId, double> weight;
     const auto access = [&](const Index& index, double bytes) {
       for (const auto& [id, c] : index.terms) {
-        const Atom& atom = probe_.pool.indices.atom(id);
+        const Atom& atom = exprs_.pool.indices.atom(id);
         if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
       }
     };
-    visit_exprs(probe_.pool, values(), [&](ExprId id) {
-      const Expr& expr = probe_.pool[id];
+    visit_exprs(exprs_.pool, values(), [&](ExprId id) {
+      const Expr& expr = exprs_.pool[id];
       if (expr.kind != Expr::Kind::kLoad) return;
-      access(expr.index, static_cast<double>(probe_.volume(probe_.pool.vars(id)) * size_of(expr.dtype)));
+      access(expr.index, static_cast<double>(exprs_.volume(exprs_.pool.vars(id)) * size_of(expr.dtype)));
     });
     for (const Store& s : stores()) {
       // A store with a stride costs more than a load with one: it also reads the line. Where nothing is reduced, what
       // jumps along the vector may still lie side by side for neighbouring threads, which serves loads only.
-      const double factor = probe_.instances.empty() ? 3 : 1.5;
-      access(s.at, factor * static_cast<double>(probe_.volume(probe_.pool.vars(s.at)) * size_of(s.dtype)));
+      const double factor = exprs_.sites.empty() ? 3 : 1.5;
+      access(s.at, factor * static_cast<double>(exprs_.volume(exprs_.pool.vars(s.at)) * size_of(s.dtype)));
     }
     double most = 0;
     for (const auto& [var, bytes] : weight) {
@@ -170,19 +171,19 @@ class CudaMapper {
         mapping_.vector = var;
       }
     }
-    if (!mapping_.vector && !probe_.space.vars.empty()) mapping_.vector = probe_.space.vars.back();
-    if (mapping_.vector && probe_.instances.empty()) choose_transposed();
+    if (!mapping_.vector && !exprs_.domain.vars.empty()) mapping_.vector = exprs_.domain.vars.back();
+    if (mapping_.vector && exprs_.sites.empty()) choose_transposed();
   }
 
   // A variable along which loads lie side by side while they jump along the vector variable.
   void choose_transposed() {
     const VarId vector = *mapping_.vector;
     std::map<VarId, int64_t> votes;
-    visit_exprs(probe_.pool, values(), [&](ExprId id) {
-      const Expr& expr = probe_.pool[id];
-      if (expr.kind != Expr::Kind::kLoad || stride_along(probe_.pool, expr.index, vector).value_or(1) <= 1) return;
+    visit_exprs(exprs_.pool, values(), [&](ExprId id) {
+      const Expr& expr = exprs_.pool[id];
+      if (expr.kind != Expr::Kind::kLoad || stride_along(exprs_.pool, expr.index, vector).value_or(1) <= 1) return;
       for (const auto& [atom_id, c] : expr.index.terms) {
-        const Atom& atom = probe_.pool.indices.atom(atom_id);
+        const Atom& atom = exprs_.pool.indices.atom(atom_id);
         if (atom.kind != Atom::Kind::kVar || c != 1 || atom.id == vector || !(parallel_ & bit(atom.id))) continue;
         if (extent(atom.id) >= kTileMinimum) votes[atom.id] += static_cast<int64_t>(size_of(expr.dtype));
       }
@@ -192,20 +193,20 @@ class CudaMapper {
     if (best == votes.end() || extent(vector) < kTileMinimum) return;
     // Few elements along the vector: where neighbouring threads lie along the loads, these need no tile.
     const auto other =
-        std::find_if(probe_.space.vars.rbegin(), probe_.space.vars.rend(), [&](VarId v) { return v != vector; });
+        std::find_if(exprs_.domain.vars.rbegin(), exprs_.domain.vars.rend(), [&](VarId v) { return v != vector; });
     if (extent(vector) < kTile && *other == best->first && extent(best->first) >= kTile) return;
     mapping_.transposed = best->first;
   }
 
   bool has_scan() const {
-    return std::any_of(probe_.instances.begin(), probe_.instances.end(),
-                       [](const Instance& i) { return i.node->op == ir::Op::kScan; });
+    return std::any_of(exprs_.sites.begin(), exprs_.sites.end(),
+                       [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
   }
 
   int vector_of_kernel(bool tail) const {
     if (!mapping_.vector || has_scan()) return 1;
     const int64_t whole = tail ? int64_t{1} << 20 : extent(*mapping_.vector);
-    return vector_length(probe_.pool, {}, *mapping_.vector, whole, values(), stores());
+    return vector_length(exprs_.pool, {}, *mapping_.vector, whole, values(), stores());
   }
 
   void add_fixed(VarId v) {
@@ -215,10 +216,10 @@ class CudaMapper {
   void add_blocked(VarId v, int64_t block) {
     block = std::clamp<int64_t>(block, 1, extent(v));
     if (block == 1) return add_fixed(v);
-    mapping_.grid.push_back({v, block, probe_.pool.indices.new_var(extent(v))});
+    mapping_.grid.push_back({v, block, exprs_.pool.indices.new_var(extent(v))});
   }
   void fix_others(uint64_t except) {
-    for (VarId v : probe_.space.vars) {
+    for (VarId v : exprs_.domain.vars) {
       if ((parallel_ & bit(v)) && !(except & bit(v))) add_fixed(v);
     }
   }
@@ -228,7 +229,7 @@ class CudaMapper {
     if (mapping_.transposed) {
       fix_others(bit(*mapping_.vector) | bit(*mapping_.transposed));
       int64_t widest = 1;
-      for (const LeafOperand& leaf : probe_.leaves) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
+      for (const InputOperand& leaf : exprs_.inputs) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
       const int64_t side = widest <= 2 ? 2 * kTile : kTile;
       add_blocked(*mapping_.transposed, side);
       add_blocked(*mapping_.vector, side);
@@ -236,7 +237,7 @@ class CudaMapper {
       mapping_.reason = "tiles through shared memory";
       return;
     }
-    const bool tail = probe_.space.vars.size() == 1;
+    const bool tail = exprs_.domain.vars.size() == 1;
     const int vector = vector_of_kernel(tail);
     if (mapping_.vector) {
       fix_others(bit(*mapping_.vector));
@@ -250,7 +251,7 @@ class CudaMapper {
 
   int64_t reduced_volume() const {
     int64_t most = 1;
-    for (const Instance& i : probe_.instances) most = std::max(most, probe_.volume(i.reduced));
+    for (const ReductionSite& i : exprs_.sites) most = std::max(most, exprs_.volume(i.reduced));
     return most;
   }
 
@@ -258,7 +259,7 @@ class CudaMapper {
   void map_columns() {
     const VarId v = *mapping_.vector;
     const int vector = vector_of_kernel(false);
-    const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = reduced_volume();
+    const int64_t others = exprs_.volume(parallel_ & ~bit(v)), rows = reduced_volume();
     const int64_t threads = others * ceil_div(extent(v), vector);
     const bool many = threads >= cuda_.sms * int64_t{256};
     bool alone = has_scan() || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024};
@@ -277,7 +278,7 @@ class CudaMapper {
       mapping_.reason = fmt::format("{} columns a thread", vector);
       return;
     }
-    if (gang_of_columns(v)) return;
+    if (cta_group_of_columns(v)) return;
     const int64_t block = columns_of_block(extent(v), vector, widest_element(), work_.bytes);
     add_blocked(v, block);
     const int64_t points = rows * ceil_div(block, vector);
@@ -286,7 +287,7 @@ class CudaMapper {
     mapping_.reason = fmt::format("{} columns a block", block);
   }
 
-  // Of a multiprocessor, where so many blocks walk down columns.
+  // Of a SM, where so many blocks walk down columns.
   double gbps_of_columns(int64_t blocks, int vector) const {
     return column_gbps(cuda_, vector * widest_element()) * std::max<double>(1, static_cast<double>(blocks) / cuda_.sms);
   }
@@ -294,8 +295,8 @@ class CudaMapper {
   // Bytes of shared memory for what a column reduces to several values.
   int64_t scratch_of_column() const {
     int64_t bytes = 0;
-    for (const Instance& i : probe_.instances) {
-      const int64_t kept = probe_.volume(i.kept & ~parallel_);
+    for (const ReductionSite& i : exprs_.sites) {
+      const int64_t kept = exprs_.volume(i.kept & ~parallel_);
       if (kept > 1) bytes += kept * 8;
     }
     return bytes;
@@ -303,79 +304,81 @@ class CudaMapper {
 
   int64_t widest_element() const {
     int64_t widest = 1;
-    for (const LeafOperand& leaf : probe_.leaves) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
+    for (const InputOperand& leaf : exprs_.inputs) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
     return widest;
   }
 
   // What an output spans again after its columns are reduced stays on the chip where a cluster can hold it.
-  bool gang_of_columns(VarId v) {
+  bool cta_group_of_columns(VarId v) {
     if (has_scan()) return false;
     uint64_t reduced = 0;
-    for (const Instance& i : probe_.instances) {
+    for (const ReductionSite& i : exprs_.sites) {
       if (reduced != 0 && i.reduced != reduced) return false;
       if ((i.kept & ~parallel_) != 0) return false;
       reduced = i.reduced;
     }
-    const bool again = std::any_of(probe_.roots.begin(), probe_.roots.end(),
+    const bool again = std::any_of(exprs_.roots.begin(), exprs_.roots.end(),
                                    [&](const Root& root) { return (vars_of(root) & reduced) == reduced; });
-    const bool whole = std::all_of(probe_.roots.begin(), probe_.roots.end(), [&](const Root& root) {
+    const bool whole = std::all_of(exprs_.roots.begin(), exprs_.roots.end(), [&](const Root& root) {
       const uint64_t own = vars_of(root) & ~parallel_;
       return own == 0 || own == reduced;
     });
     if (!whole) return false;
-    if (!again) return gang_of_sums(v, reduced);
-    const int64_t others = probe_.volume(parallel_ & ~bit(v)), rows = probe_.volume(reduced);
-    const auto gang = gang_for_columns(cuda_, rows, extent(v), others, vector_of_kernel(false), widest_element());
-    if (!gang) return false;
-    take_gang(v, *gang);
+    if (!again) return cta_group_of_sums(v, reduced);
+    const int64_t others = exprs_.volume(parallel_ & ~bit(v)), rows = exprs_.volume(reduced);
+    const auto cta_group =
+        cta_group_for_columns(cuda_, rows, extent(v), others, vector_of_kernel(false), widest_element());
+    if (!cta_group) return false;
+    take_cta_group(v, *cta_group);
     return true;
   }
 
   // Nothing but the columns' results is wanted.
-  bool gang_of_sums(VarId v, uint64_t reduced) {
+  bool cta_group_of_sums(VarId v, uint64_t reduced) {
     constexpr double kWorthwhile = 0.3e-6, kMuch = 16 << 20;  // bytes, for which a second kernel is little
     const bool free = forced_ == ForcedMapping::kNone && work_.bytes < kMuch;
     if (forced_ != ForcedMapping::kCluster && !free) return false;
     const int vector = vector_of_kernel(false);
-    const int64_t others = probe_.volume(parallel_ & ~bit(v)),
+    const int64_t others = exprs_.volume(parallel_ & ~bit(v)),
                   segment = columns_of_block(extent(v), vector, widest_element(), work_.bytes);
-    const auto gang = gang_for_sums(cuda_, probe_.volume(reduced), extent(v), others, segment, vector);
-    if (!gang) return false;
+    const auto cta_group = cta_group_for_sums(cuda_, exprs_.volume(reduced), extent(v), others, segment, vector);
+    if (!cta_group) return false;
     const int64_t blocks = others * ceil_div(extent(v), segment);
-    const int64_t all = blocks * gang->blocks;
+    const int64_t all = blocks * cta_group->blocks;
     const double apart = seconds_of(blocks, gbps_of_columns(blocks, vector));
     const double together = seconds_of(all, gbps_of_columns(all, vector));
     const double extra = 2e-6 * cuda_.model.chip.cluster_barrier_us;
     if (free && together + extra + kWorthwhile > apart) return false;
-    take_gang(v, *gang);
+    take_cta_group(v, *cta_group);
     sm_gbps_ = gbps_of_columns(all, vector);
     extra_seconds_ = extra;
     return true;
   }
-  void take_gang(VarId v, const CudaGang& gang) {
-    add_blocked(v, gang.columns);
-    mapping_.gang = gang.blocks;
-    mapping_.whole_grid = gang.whole_grid;
-    mapping_.resident = gang.resident;
-    mapping_.threads = gang.threads;
-    mapping_.team = gang.threads * gang.blocks;
-    mapping_.reason = fmt::format("{} columns of {} rows in {} blocks", gang.columns, reduced_volume(), gang.blocks);
+  void take_cta_group(VarId v, const CtaGroup& cta_group) {
+    add_blocked(v, cta_group.columns);
+    mapping_.cta_group = cta_group.blocks;
+    mapping_.whole_grid = cta_group.whole_grid;
+    mapping_.min_blocks_per_sm = cta_group.min_blocks_per_sm;
+    mapping_.threads = cta_group.threads;
+    mapping_.team = cta_group.threads * cta_group.blocks;
+    mapping_.reason =
+        fmt::format("{} columns of {} rows in {} blocks", cta_group.columns, reduced_volume(), cta_group.blocks);
   }
 
   // Whether all that is reduced is one value an iteration, known to every thread.
   bool one_value_each() const {
-    return std::all_of(probe_.instances.begin(), probe_.instances.end(), [&](const Instance& i) {
-      return i.node->op != ir::Op::kScan && probe_.volume(i.kept & ~mapping_.fixed) == 1;
+    return std::all_of(exprs_.sites.begin(), exprs_.sites.end(), [&](const ReductionSite& i) {
+      return i.node->op != ir::Op::kScan && exprs_.volume(i.kept & ~mapping_.fixed) == 1;
     });
   }
 
   // How often a row is gone over again after its first reduction: for each further one, and for what is stored.
   int passes_again() const {
-    const bool stored = std::any_of(probe_.roots.begin(), probe_.roots.end(), [&](const Root& root) {
-      return probe_.volume(vars_of(root) & ~mapping_.fixed) > 1;
+    const bool stored = std::any_of(exprs_.roots.begin(), exprs_.roots.end(), [&](const Root& root) {
+      return exprs_.volume(vars_of(root) & ~mapping_.fixed) > 1;
     });
     int levels = 0;
-    for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
+    for (const ReductionSite& i : exprs_.sites) levels = std::max(levels, i.level + 1);
     return std::max(levels - 1, 0) + (stored ? 1 : 0);
   }
 
@@ -386,9 +389,9 @@ class CudaMapper {
     const int vector = vector_of_kernel(false);
     access_ = vector * widest_element();
     int64_t points = 1;
-    const auto inner = [&](uint64_t vars) { return probe_.volume(vars & ~mapping_.fixed); };
-    for (const Instance& i : probe_.instances) points = std::max(points, inner(i.kept | i.reduced));
-    for (const Root& root : probe_.roots) points = std::max(points, inner(vars_of(root)));
+    const auto inner = [&](uint64_t vars) { return exprs_.volume(vars & ~mapping_.fixed); };
+    for (const ReductionSite& i : exprs_.sites) points = std::max(points, inner(i.kept | i.reduced));
+    for (const Root& root : exprs_.roots) points = std::max(points, inner(vars_of(root)));
     const int64_t steps = ceil_div(points, vector);  // of all threads together
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(mapping_.grid) * turns;
@@ -402,21 +405,21 @@ class CudaMapper {
       outcome_.reason = "running results of its columns do not fit registers";
       failed_ = true;
     }
-    const bool may_gang = forced_ != ForcedMapping::kWarp && forced_ != ForcedMapping::kBlock;
-    if (!mapping_.serial && may_gang && one_value_each()) {
+    const bool may_cta_group = forced_ != ForcedMapping::kWarp && forced_ != ForcedMapping::kBlock;
+    if (!mapping_.serial && may_cta_group && one_value_each()) {
       const double each = work_.bytes / static_cast<double>(iterations);
-      // Blocks of 512 threads that read, reduce and write by turns are alone on their multiprocessor. Where other
+      // Blocks of 512 threads that read, reduce and write by turns are alone on their SM. Where other
       // operands take registers, smaller ones are not worth the exchange.
-      const bool again = passes_again() > 0, alone = again && steps >= kLongRow && probe_.leaves.size() == 1;
+      const bool again = passes_again() > 0, alone = again && steps >= kLongRow && exprs_.inputs.size() == 1;
       const int least = (alone && iterations >= 2 * cuda_.sms) || forced_ == ForcedMapping::kCluster ? 2 : 1;
-      if (const auto gang = gang_for_rows(cuda_, iterations, steps, vector, each, again, least)) {
-        steps_ = ceil_div(steps, gang->threads * gang->blocks);
-        pass_over(ceil_div(points, gang->blocks));
-        mapping_.gang = gang->blocks;
-        mapping_.resident = gang->resident;
-        mapping_.threads = gang->threads;
-        mapping_.team = gang->threads * gang->blocks;
-        mapping_.reason = fmt::format("{} points an iteration in {} blocks", points, gang->blocks);
+      if (const auto cta_group = cta_group_for_rows(cuda_, iterations, steps, vector, each, again, least)) {
+        steps_ = ceil_div(steps, cta_group->threads * cta_group->blocks);
+        pass_over(ceil_div(points, cta_group->blocks));
+        mapping_.cta_group = cta_group->blocks;
+        mapping_.min_blocks_per_sm = cta_group->min_blocks_per_sm;
+        mapping_.threads = cta_group->threads;
+        mapping_.team = cta_group->threads * cta_group->blocks;
+        mapping_.reason = fmt::format("{} points an iteration in {} blocks", points, cta_group->blocks);
         return;
       }
     }
@@ -434,38 +437,38 @@ class CudaMapper {
   void pass_over(int64_t elements) {
     extra_seconds_ += passes_again() * static_cast<double>(elements) / (cuda_.model.chip.exponentials_per_us * 1e6);
     int levels = 0;
-    for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
+    for (const ReductionSite& i : exprs_.sites) levels = std::max(levels, i.level + 1);
     extra_seconds_ += 2e-6 * levels * cuda_.model.chip.cluster_barrier_us;
   }
 
   // As many warps as have registers for a row, the next one, and the running results of its columns.
   int64_t warps_of_serial(int vector) {
     constexpr int64_t kRegisters = 65536, kMostWarps = 8;
-    mapping_.resident = 2;
+    mapping_.min_blocks_per_sm = 2;
     const int64_t elements = steps_ * vector;
     int64_t words = kSerialReserve;
-    for (const Instance& i : probe_.instances) words += is_carried(i) ? elements : 0;
-    visit_exprs(probe_.pool, values(), [&](ExprId e) {
-      const Expr& expr = probe_.pool[e];
-      if (expr.kind != Expr::Kind::kLoad || !(probe_.pool.vars(e) & bit(*mapping_.serial))) return;
-      if ((probe_.pool.vars(e) & ~mapping_.fixed) == 0) return;
+    for (const ReductionSite& i : exprs_.sites) words += is_carried(i) ? elements : 0;
+    visit_exprs(exprs_.pool, values(), [&](ExprId e) {
+      const Expr& expr = exprs_.pool[e];
+      if (expr.kind != Expr::Kind::kLoad || !(exprs_.pool.vars(e) & bit(*mapping_.serial))) return;
+      if ((exprs_.pool.vars(e) & ~mapping_.fixed) == 0) return;
       words += elements + ceil_div(elements * static_cast<int64_t>(size_of(expr.dtype)), 4);
     });
-    return std::clamp<int64_t>(kRegisters / (32 * words * mapping_.resident) / 2 * 2, 2, kMostWarps);
+    return std::clamp<int64_t>(kRegisters / (32 * words * mapping_.min_blocks_per_sm) / 2 * 2, 2, kMostWarps);
   }
 
   // Results within an iteration lie in shared memory: fewer teams in a block, or a kernel of their own.
   void fit_scratch() {
     int64_t bytes = 0;
-    for (const Instance& i : probe_.instances) {
-      const int64_t kept = probe_.volume(i.kept & ~mapping_.fixed);
+    for (const ReductionSite& i : exprs_.sites) {
+      const int64_t kept = exprs_.volume(i.kept & ~mapping_.fixed);
       if (kept > 1 && !is_carried(i)) bytes += kept * 8;
     }
     const auto blocks_bytes = [&] { return bytes * mapping_.teams(); };
     while (blocks_bytes() > kSharedPerBlock && mapping_.threads > std::max(mapping_.team, 32)) mapping_.threads /= 2;
     if (blocks_bytes() <= cuda_.shared_bytes_per_block - 8192) return;
-    for (const Instance& i : probe_.instances) {
-      if (probe_.volume(i.kept & ~mapping_.fixed) <= 1024 || is_carried(i)) continue;
+    for (const ReductionSite& i : exprs_.sites) {
+      if (exprs_.volume(i.kept & ~mapping_.fixed) <= 1024 || is_carried(i)) continue;
       std::set<ir::ValueId> cuts = frontier_(i.value);
       if (cuts.empty()) cuts.insert(i.value);
       outcome_.cuts.insert(cuts.begin(), cuts.end());
@@ -473,7 +476,7 @@ class CudaMapper {
     outcome_.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
     failed_ = true;
   }
-  bool is_carried(const Instance& i) const { return mapping_.serial && (i.reduced & bit(*mapping_.serial)); }
+  bool is_carried(const ReductionSite& i) const { return mapping_.serial && (i.reduced & bit(*mapping_.serial)); }
 
   int64_t iterations_of(const std::vector<GridDim>& grid) const {
     int64_t n = 1;
@@ -482,12 +485,12 @@ class CudaMapper {
   }
 
   // Small blocks that come and go keep the memory busier than a few large ones, as long as starting them, some 80 ns on
-  // each multiprocessor, takes less time than what they move.
+  // each SM, takes less time than what they move.
   void choose_turns(int64_t iterations, int64_t teams) {
     constexpr size_t kFewRoots = 4;
     constexpr double kBlockBytes = 4096;
     constexpr int kMostTurns = 4, kMostThreads = 256;
-    if (mapping_.team > 32 || mapping_.serial || has_scan() || probe_.roots.size() > kFewRoots) return;
+    if (mapping_.team > 32 || mapping_.serial || has_scan() || exprs_.roots.size() > kFewRoots) return;
     if (mapping_.team > 1 && mapping_.threads == kRowThreads &&
         work_.bytes * kFewRowThreads >= kBlockBytes * static_cast<double>(mapping_.team * iterations)) {
       mapping_.threads = kFewRowThreads;
@@ -508,7 +511,7 @@ class CudaMapper {
     if (narrow && mapping_.turns == 1 && iterations > 8 * teams * cuda_.sms) mapping_.turns = 2;
   }
 
-  // What so many blocks take to move everything, at `gbps` of a multiprocessor that has work.
+  // What so many blocks take to move everything, at `gbps` of a SM that has work.
   double seconds_of(int64_t blocks, double gbps) const {
     const double busy = static_cast<double>(std::min<int64_t>(blocks, cuda_.sms));
     return std::max(work_.bytes / (cuda_.model.chip.copy_tbps * 1e12),
@@ -519,55 +522,56 @@ class CudaMapper {
     const int64_t iterations = iterations_of(mapping_.grid);
     choose_turns(iterations, mapping_.teams());
     const int64_t teams = mapping_.serial ? 1 : mapping_.teams();
-    mapping_.blocks = std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.gang;
+    mapping_.blocks =
+        std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.cta_group;
     const double whole = work_.bytes / (cuda_.model.chip.copy_tbps * 1e12);
     outcome_.seconds = seconds_of(mapping_.blocks, sm_gbps_ > 0 ? sm_gbps_ : cuda_.model.chip.sm_gbps) +
                        extra_seconds_ + cuda_.model.chip.graph_boundary_us * 1e-6;
     mapping_.reason += fmt::format(", {:.3g} MB, {} iterations, {} blocks of {} threads in teams of {}",
                                    work_.bytes * 1e-6, iterations, mapping_.blocks, mapping_.threads, mapping_.team);
-    if (!failed_ && !probe_.instances.empty() && !mapping_.serial) more_parallelism(whole);
+    if (!failed_ && !exprs_.sites.empty() && !mapping_.serial) more_parallelism(whole);
     if (outcome_.cuts.empty() && !failed_) outcome_.mapping = std::move(mapping_);
   }
 
   // Too few blocks: hand reductions over through a workspace, or split them in two steps.
   void more_parallelism(double whole) {
     int levels = 0;
-    for (const Instance& i : probe_.instances) levels = std::max(levels, i.level + 1);
+    for (const ReductionSite& i : exprs_.sites) levels = std::max(levels, i.level + 1);
     const double boundary = cuda_.model.chip.graph_boundary_us * 1e-6;
     // Where the rows themselves are an output, they are read again when their statistics are known.
     double written = 0;
     for (const Store& st : stores()) {
-      written += static_cast<double>(probe_.volume(probe_.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
+      written += static_cast<double>(exprs_.volume(exprs_.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
     }
     const double again = written > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
     const double second = sm_gbps_ > 0 ? 2e-6 : 1e-6;  // columns in parts are read as columns again
     const double split = whole + again + levels * (boundary + 1e-6) + second;
     const bool free = forced_ == ForcedMapping::kNone;
     if (free ? outcome_.seconds <= 1.15 * split : forced_ != ForcedMapping::kParts) return;
-    for (const Instance& i : probe_.instances) {
+    for (const ReductionSite& i : exprs_.sites) {
       const std::set<ir::ValueId> cuts = frontier_(i.value);
       if (i.level == 0) outcome_.cuts.insert(cuts.begin(), cuts.end());
     }
-    outcome_.reason = fmt::format("{} blocks do not fill {} multiprocessors", mapping_.blocks, cuda_.sms);
+    outcome_.reason = fmt::format("{} blocks do not fill {} SMs", mapping_.blocks, cuda_.sms);
     if (!outcome_.cuts.empty()) return;
-    const Instance* widest = nullptr;
-    for (const Instance& i : probe_.instances) {
+    const ReductionSite* widest = nullptr;
+    for (const ReductionSite& i : exprs_.sites) {
       if (i.node->op != ir::Op::kReduce) continue;
-      if (widest == nullptr || probe_.volume(i.reduced) > probe_.volume(widest->reduced)) widest = &i;
+      if (widest == nullptr || exprs_.volume(i.reduced) > exprs_.volume(widest->reduced)) widest = &i;
     }
     if (widest == nullptr) return;
     // Segments of columns that begin within lines of memory do better in more blocks, which even them out.
     const bool ragged = sm_gbps_ > 0 && extent(*mapping_.vector) * widest_element() % kColumnSegment != 0 &&
                         work_.bytes > 0.5 * static_cast<double>(cuda_.l2_bytes);
     const int64_t parts =
-        std::min((ragged ? 16 : 2) * cuda_.sms / std::max<int64_t>(mapping_.blocks / mapping_.gang, 1),
-                 probe_.volume(widest->reduced) / kLeastOfPart);
+        std::min((ragged ? 16 : 2) * cuda_.sms / std::max<int64_t>(mapping_.blocks / mapping_.cta_group, 1),
+                 exprs_.volume(widest->reduced) / kLeastOfPart);
     if (parts < 2) return;
     outcome_.split = widest->value;
     outcome_.parts = parts;
   }
 
-  Probe& probe_;
+  KernelExprs& exprs_;
   const ir::Graph& graph_;
   const Target& target_;
   const CudaTarget& cuda_;
@@ -580,15 +584,15 @@ class CudaMapper {
   bool failed_ = false;
   int64_t access_ = 16;       // bytes of a vector of a row
   double extra_seconds_ = 0;  // beside moving the bytes
-  double sm_gbps_ = 0;        // that a multiprocessor reaches with this mapping; 0: what it can
+  double sm_gbps_ = 0;        // that a SM reaches with this mapping; 0: what it can
   int64_t steps_ = 8;         // vectors of an iteration that a thread has
 };
 
 }  // namespace
 
-CudaOutcome map_cuda(Probe& probe, const ir::Graph& graph, const Target& target, const Frontier& frontier, bool carry,
-                     ForcedMapping forced) {
-  return CudaMapper(probe, graph, target, frontier, forced).run(carry);
+CudaOutcome map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
+                     bool carry, ForcedMapping forced) {
+  return CudaMapper(exprs, graph, target, frontier, forced).run(carry);
 }
 
 }  // namespace heddle::schedule

@@ -38,14 +38,14 @@ void CudaDrafts::merge_moments() {
   if (mapping_.team <= kWarp) return;        // what it saves is that warps or blocks wait for each other twice
   const auto fits = [&](const Draft& d, const CudaReduction& r) {
     return !d.scan && r.combine == Combine::kSum && !r.squares && compute_dtype(r.dtype) == DType::kF32 &&
-           (r.over == CudaReduction::Over::kTeam || (r.over == CudaReduction::Over::kColumn && mapping_.gang > 1));
+           (r.over == CudaReduction::Over::kTeam || (r.over == CudaReduction::Over::kColumn && mapping_.cta_group > 1));
   };
   for (size_t first = 0; first < drafts_.size(); ++first) {
     for (CudaReduction& sum : drafts_[first].reductions) {
       Draft& d = drafts_[first];
       const int64_t count = loop_volume(d.loops) / loop_volume(d.kept);
-      if (!fits(d, sum) || chain_of(d.spread) * d.spread.vector > kMostOfThread) continue;
-      if (mapping_.gang == 1 && (d.spread.vector > kMostLanes || d.spread.everywhere)) continue;
+      if (!fits(d, sum) || chain_of(d.layout) * d.layout.vector > kMostOfThread) continue;
+      if (mapping_.cta_group == 1 && (d.layout.vector > kMostLanes || d.layout.replicated)) continue;
       for (size_t later = first + 1; later < drafts_.size() && !sum.squares; ++later) {
         Draft& other = drafts_[later];
         if (!shares(first, later) || other.kept != d.kept) continue;

@@ -47,10 +47,10 @@ std::optional<VarId> CudaDrafts::lane_of(const Draft& d) const {
 int CudaDrafts::vector_for(const Draft& d, VarId lane) const {
   if (d.scan) return 1;
   // A thread that keeps the result of a column in a register has one vector of columns.
-  if (mapping_.team == 1 && blocked(lane) && !probe_.instances.empty()) return static_cast<int>(loop_extent(lane));
+  if (mapping_.team == 1 && blocked(lane) && !exprs_.sites.empty()) return static_cast<int>(loop_extent(lane));
   const int64_t extent = std::gcd(loop_extent(lane), pool_.indices.extent(lane));
   // The end of a vector that is alone in its kernel may be cut: its elements are then done one by one.
-  const bool cut = mapping_.team == 1 && blocked(lane) && probe_.instances.empty();
+  const bool cut = mapping_.team == 1 && blocked(lane) && exprs_.sites.empty();
   return vector_length(pool_, mapping_.grid, lane, cut ? loop_extent(lane) : extent, values_of(d), d.stores,
                        first_scratch_);
 }
@@ -60,21 +60,21 @@ void CudaDrafts::choose_spreads() {
     const bool within = std::any_of(d.reductions.begin(), d.reductions.end(), [](const CudaReduction& r) {
       return r.over != CudaReduction::Over::kCarried && r.over != CudaReduction::Over::kTeam;
     });
-    if (within) spread_reduction(d);
+    if (within) layout_reduction(d);
   }
   for (Draft& d : drafts_) {
     if (d.placed) continue;
     const auto like = std::find_if(drafts_.begin(), drafts_.end(),
                                    [&](const Draft& o) { return o.placed && o.loops == d.loops && !o.scan; });
     if (like == drafts_.end() && is_small(d)) {
-      spread_points(d, kWarp);
-      d.spread.everywhere = true;
+      layout_points(d, kWarp);
+      d.layout.replicated = true;
     } else if (like != drafts_.end() && !d.scan) {
       // Sweeps over the same points are spread alike, so that threads may keep what they have.
-      d.spread = like->spread;
+      d.layout = like->layout;
       d.placed = true;
     } else {
-      spread_points(d, mapping_.team);
+      layout_points(d, mapping_.team);
     }
   }
   for (Draft& d : after_) {
@@ -83,11 +83,11 @@ void CudaDrafts::choose_spreads() {
                          [](const CudaReduction& r) { return r.over == CudaReduction::Over::kCarried; });
     });
     HEDDLE_CHECK(carries != drafts_.end());
-    if (carries->loops != d.loops || carries->spread.lead != 0) {
+    if (carries->loops != d.loops || carries->layout.outer_loops != 0) {
       fail(ErrorCode::kUnsupportedOperator, "stitch group", "what is carried lies otherwise than what is stored");
     }
-    d.spread = carries->spread;
-    d.spread.group = d.spread.active = mapping_.threads;
+    d.layout = carries->layout;
+    d.layout.group = d.layout.active = mapping_.threads;
     d.placed = true;
   }
 }
@@ -95,7 +95,8 @@ void CudaDrafts::choose_spreads() {
 // Whether each warp of a block had better reduce all points by itself than wait for the others.
 bool CudaDrafts::is_small(const Draft& d) {
   constexpr int64_t kMostSteps = 2;
-  if (mapping_.gang > 1 || mapping_.serial || mapping_.team <= kWarp || d.scan || d.reductions.empty()) return false;
+  if (mapping_.cta_group > 1 || mapping_.serial || mapping_.team <= kWarp || d.scan || d.reductions.empty())
+    return false;
   const bool stored = std::any_of(drafts_.begin(), drafts_.end(),
                                   [&](const Draft& o) { return o.loops == d.loops && !o.stores.empty(); });
   const std::optional<VarId> lane = lane_of(d);
@@ -103,12 +104,12 @@ bool CudaDrafts::is_small(const Draft& d) {
   return loop_volume(d.loops) <= kMostSteps * kWarp * vector_shared(d, *lane);
 }
 
-void CudaDrafts::spread_points(Draft& d, int team) {
+void CudaDrafts::layout_points(Draft& d, int team) {
   // A scan's steps come in the order of its dimension, whatever lies side by side.
   const std::optional<VarId> lane = d.scan ? std::nullopt : lane_of(d);
-  d.spread.loops = ordered(d.loops, lane);
-  d.spread.group = d.spread.active = team;
-  if (lane) d.spread.vector = vector_shared(d, *lane);
+  d.layout.loops = ordered(d.loops, lane);
+  d.layout.group = d.layout.active = team;
+  if (lane) d.layout.vector = vector_shared(d, *lane);
   d.placed = true;
 }
 
@@ -121,14 +122,14 @@ int CudaDrafts::vector_shared(const Draft& d, VarId lane) const {
   return std::min(vector, vector_for(d, lane));
 }
 
-void CudaDrafts::spread_reduction(Draft& d) {
+void CudaDrafts::layout_reduction(Draft& d) {
   const VarId lane = *lane_of(d);
-  CudaSpread& s = d.spread;
+  ThreadLayout& s = d.layout;
   s.vector = vector_shared(d, lane);
   s.by_columns = (d.kept & bit(lane)) != 0;
   const uint64_t lead = s.by_columns ? d.loops & ~d.kept : d.kept;
   s.loops = ordered(lead, std::nullopt);
-  s.lead = s.loops.size();
+  s.outer_loops = s.loops.size();
   for (VarId v : ordered(d.loops & ~lead, lane)) s.loops.push_back(v);
   s.active = mapping_.team;
   desc_pool_view([&](const CudaStitchDesc& view) {
@@ -173,10 +174,10 @@ std::string CudaDrafts::text_of(ExprId e) const {
 }
 
 // The loops of a sweep outside its inner walk: what depends on them alone is computed once per row or column.
-uint64_t CudaDrafts::outer_loops(const CudaSpread& s) {
+uint64_t CudaDrafts::outer_loops(const ThreadLayout& s) {
   uint64_t set = 0;
   for (size_t k = 0; k < s.loops.size(); ++k) {
-    if ((k < s.lead) != s.by_columns) set |= bit(s.loops[k]);
+    if ((k < s.outer_loops) != s.by_columns) set |= bit(s.loops[k]);
   }
   return set;
 }
@@ -185,7 +186,7 @@ uint64_t CudaDrafts::outer_loops(const CudaSpread& s) {
 void CudaDrafts::store_shared_columns() {
   std::vector<Draft> result;
   for (size_t k = 0; k < drafts_.size(); ++k) {
-    const uint64_t loops = drafts_[k].loops, outer = outer_loops(drafts_[k].spread);
+    const uint64_t loops = drafts_[k].loops, outer = outer_loops(drafts_[k].layout);
     const auto take = [&](ExprId e) {
       const uint64_t own = inner(pool_.vars(e));
       if (pool_[e].kind != Expr::Kind::kOp || own == loops || own == 0 || (own & ~outer) == 0) return false;
@@ -207,11 +208,11 @@ void CudaDrafts::store_shared_columns() {
         stage = &result.emplace_back();
         stage->level = drafts_[k].level;
         stage->loops = stage->kept = own;
-        spread_points(*stage, mapping_.gang > 1 ? mapping_.threads : mapping_.team);
-        stage->spread.everywhere = mapping_.gang > 1;
+        layout_points(*stage, mapping_.cta_group > 1 ? mapping_.threads : mapping_.team);
+        stage->layout.replicated = mapping_.cta_group > 1;
       }
       stage->stores.push_back({buffer, scratch_.back().dtype, at, e, false});
-      stage->spread.vector = std::min(stage->spread.vector, vector_for(*stage, stage->spread.loops.back()));
+      stage->layout.vector = std::min(stage->layout.vector, vector_for(*stage, stage->layout.loops.back()));
       const std::map<ExprId, ExprId> with = {{e, pool_.load(scratch_.back().dtype, buffer, at)}};
       for (size_t later = k; later < drafts_.size(); ++later) replace(drafts_[later], with);
     }
@@ -265,7 +266,7 @@ void CudaDrafts::keep_between_stages() {
   for (const Draft& d : drafts_) {
     for (const CudaReduction& r : d.reductions) {
       if (r.over != CudaReduction::Over::kCarried) continue;
-      for (int64_t& w : words) w += steps_of(d.spread) * d.spread.vector * size_in_words(r.dtype);
+      for (int64_t& w : words) w += steps_of(d.layout) * d.layout.vector * size_in_words(r.dtype);
     }
   }
   for (size_t first = 0; first + 1 < drafts_.size(); ++first) {
@@ -291,14 +292,14 @@ void CudaDrafts::keep_between_stages() {
 }
 // Whether the threads of a later sweep have the points that they had in an earlier one.
 bool CudaDrafts::shares(size_t first, size_t later) const {
-  return !drafts_[later].scan && drafts_[later].spread == drafts_[first].spread;
+  return !drafts_[later].scan && drafts_[later].layout == drafts_[first].layout;
 }
 int64_t CudaDrafts::size_in_words(DType dtype) {
   return std::max<int64_t>(1, size_of(compute_dtype(dtype)) / 4);
 }
 
 void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
-  const CudaSpread& spread = drafts_[first].spread;
+  const ThreadLayout& layout = drafts_[first].layout;
   size_t last = first;
   for (size_t later = first + 1; later < drafts_.size(); ++later) {
     if (!shares(first, later)) continue;
@@ -307,7 +308,7 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
     if (uses) last = later;
   }
   if (last == first) return;
-  const int64_t steps = steps_of(spread), elements = steps * spread.vector;
+  const int64_t steps = steps_of(layout), elements = steps * layout.vector;
   const int64_t cost = elements * size_in_words(pool_[e].dtype);
   bool registers = steps <= kMostSteps;
   for (size_t s = first; s < last; ++s) registers = registers && words[s] + cost <= register_words();
@@ -318,35 +319,35 @@ void CudaDrafts::keep(size_t first, ExprId e, std::vector<int64_t>& words) {
   }
   const bool plain = pool_[e].kind == Expr::Kind::kLoad;
   const DType stored = plain ? pool_[e].dtype : compute_dtype(pool_[e].dtype);
-  if (!registers && (mapping_.team == 1 || spread.everywhere || pool_[e].dtype == DType::kBool ||
-                     !fits_shared(kept_bytes(stored, spread)))) {
+  if (!registers && (mapping_.team == 1 || layout.replicated || pool_[e].dtype == DType::kBool ||
+                     !fits_shared(kept_bytes(stored, layout)))) {
     schemes_.push_back({text_of(e), Scheme::kIndependent, false,
                         fmt::format("read or computed in each sweep: {} values a thread do not stay", elements)});
     return;
   }
-  CudaKeep keep{e, next_local_++, pool_[e].dtype};
+  CachedValue keep{e, next_local_++, pool_[e].dtype};
   if (registers) {
     for (size_t s = first; s < last; ++s) words[s] += cost;
   } else {
-    keep_shared(keep, stored, spread);
+    keep_shared(keep, stored, layout);
   }
   schemes_.push_back({text_of(e), registers ? Scheme::kLocal : Scheme::kRegional, false,
                       fmt::format("{} values a thread in {}", elements, registers ? "registers" : "shared memory")});
-  const std::map<ExprId, ExprId> with = {{e, local_over(spread, keep)}};
-  drafts_[first].keeps.push_back(keep);
+  const std::map<ExprId, ExprId> with = {{e, local_over(layout, keep)}};
+  drafts_[first].cached.push_back(keep);
   for (size_t later = first + 1; later < drafts_.size(); ++later) {
     if (shares(first, later)) replace(drafts_[later], with);
   }
 }
 
 // Of what the threads of a block keep in shared memory, each its own points.
-int64_t CudaDrafts::kept_bytes(DType stored, const CudaSpread& spread) {
-  const int64_t lanes = std::min(spread.active, mapping_.threads);
-  return steps_of(spread) * spread.vector * lanes * static_cast<int64_t>(size_of(stored));
+int64_t CudaDrafts::kept_bytes(DType stored, const ThreadLayout& layout) {
+  const int64_t lanes = std::min(layout.active, mapping_.threads);
+  return steps_of(layout) * layout.vector * lanes * static_cast<int64_t>(size_of(stored));
 }
-void CudaDrafts::keep_shared(CudaKeep& keep, DType stored, const CudaSpread& spread) {
+void CudaDrafts::keep_shared(CachedValue& keep, DType stored, const ThreadLayout& layout) {
   keep.shared = true;
-  scratch_.push_back({stored, kept_bytes(stored, spread) / static_cast<int64_t>(size_of(stored))});
+  scratch_.push_back({stored, kept_bytes(stored, layout) / static_cast<int64_t>(size_of(stored))});
   keep_buffers_[keep.local] = first_scratch_ + static_cast<uint32_t>(scratch_.size()) - 1;
 }
 
@@ -366,21 +367,21 @@ std::vector<ExprId> CudaDrafts::plain_loads(const Draft& d, uint64_t least) cons
   return found;
 }
 
-ExprId CudaDrafts::local_over(const CudaSpread& spread, const CudaKeep& keep) {
+ExprId CudaDrafts::local_over(const ThreadLayout& layout, const CachedValue& keep) {
   Index varies;
-  for (VarId v : spread.loops) varies = pool_.indices.add(varies, pool_.indices.var(v));
+  for (VarId v : layout.loops) varies = pool_.indices.add(varies, pool_.indices.var(v));
   return pool_.local(keep.dtype, keep.local, varies);
 }
 
 // What all rows of several waves share is copied to shared memory where a row keeps many registers: the compiler would
 // let its loads wait for those of the row, whose registers they then take.
-bool CudaDrafts::copies_ahead(ExprId e, const CudaSpread& spread) {
-  constexpr int64_t kMost = 3, kKeptWords = 24, kWave = 1024;  // steps; words of a thread; threads of a multiprocessor
-  if (mapping_.gang > 1 || mapping_.turns > 1 || mapping_.team <= kWarp || spread.everywhere) return false;
-  if (mapping_.blocks * mapping_.threads <= cuda_.sms * kWave || steps_of(spread) > kMost || is_streamed(e))
+bool CudaDrafts::copies_ahead(ExprId e, const ThreadLayout& layout) {
+  constexpr int64_t kMost = 3, kKeptWords = 24, kWave = 1024;  // steps; words of a thread; threads of a SM
+  if (mapping_.cta_group > 1 || mapping_.turns > 1 || mapping_.team <= kWarp || layout.replicated) return false;
+  if (mapping_.blocks * mapping_.threads <= cuda_.sms * kWave || steps_of(layout) > kMost || is_streamed(e))
     return false;
   return *std::max_element(words_.begin(), words_.end()) >= kKeptWords &&
-         fits_shared(kept_bytes(pool_[e].dtype, spread));
+         fits_shared(kept_bytes(pool_[e].dtype, layout));
 }
 
 // What later sweeps of few steps read is asked for at the beginning, so that a chain of reductions does not wait for
@@ -390,31 +391,32 @@ void CudaDrafts::load_ahead() {
   int64_t budget = kAheadWords;
   std::vector<Draft> ahead;
   for (size_t later = 1; later < drafts_.size(); ++later) {
-    const CudaSpread spread = drafts_[later].spread;
-    const int64_t steps = steps_of(spread);
-    if (drafts_[later].scan || drafts_[later].loops == 0 || steps > (mapping_.gang > 1 ? 2 : 1) * kAheadSteps) continue;
+    const ThreadLayout layout = drafts_[later].layout;
+    const int64_t steps = steps_of(layout);
+    if (drafts_[later].scan || drafts_[later].loops == 0 || steps > (mapping_.cta_group > 1 ? 2 : 1) * kAheadSteps)
+      continue;
     for (ExprId e : plain_loads(drafts_[later], drafts_[later].loops)) {
-      const int64_t cost = steps * spread.vector * size_in_words(pool_[e].dtype);
+      const int64_t cost = steps * layout.vector * size_in_words(pool_[e].dtype);
       if (cost > budget || pool_[e].dtype == DType::kBool) continue;
       budget -= cost;
-      const bool copies = copies_ahead(e, spread);
-      Draft* first = shares(0, later) && !copies ? &drafts_[0] : nullptr;
+      const bool async_copy = copies_ahead(e, layout);
+      Draft* first = shares(0, later) && !async_copy ? &drafts_[0] : nullptr;
       for (Draft& d : ahead) {
-        if (first == nullptr && !copies && !d.copies && d.spread == spread) first = &d;
+        if (first == nullptr && !async_copy && !d.async_copy && d.layout == layout) first = &d;
       }
       if (first == nullptr) {
         first = &ahead.emplace_back();
         first->loops = first->kept = drafts_[later].loops;
-        first->spread = spread;
+        first->layout = layout;
         first->placed = true;
-        first->copies = copies;
+        first->async_copy = async_copy;
       }
-      CudaKeep keep{e, next_local_++, pool_[e].dtype};
-      if (copies) keep_shared(keep, pool_[e].dtype, spread);
-      first->keeps.push_back(keep);
-      const std::map<ExprId, ExprId> with = {{e, local_over(spread, keep)}};
+      CachedValue keep{e, next_local_++, pool_[e].dtype};
+      if (async_copy) keep_shared(keep, pool_[e].dtype, layout);
+      first->cached.push_back(keep);
+      const std::map<ExprId, ExprId> with = {{e, local_over(layout, keep)}};
       for (size_t k = 1; k < drafts_.size(); ++k) {
-        if (!drafts_[k].scan && drafts_[k].spread == spread) replace(drafts_[k], with);
+        if (!drafts_[k].scan && drafts_[k].layout == layout) replace(drafts_[k], with);
       }
     }
   }
@@ -423,12 +425,12 @@ void CudaDrafts::load_ahead() {
 
 // Whether the last step of a row is not every thread's. It stands in a branch then, so that what it reads is asked for
 // when the steps before it have what they read, unless that is done ahead. Columns have many rows for that to matter.
-bool CudaDrafts::has_cut_step(const CudaSpread& spread) {
+bool CudaDrafts::has_cut_step(const ThreadLayout& layout) {
   bool cut = false;
-  if (spread.by_columns) return cut;
+  if (layout.by_columns) return cut;
   desc_pool_view([&](const CudaStitchDesc& view) {
-    const int64_t full = view.full_steps(spread);
-    cut = full > 0 && full < view.inner_steps(spread);
+    const int64_t full = view.full_steps(layout);
+    cut = full > 0 && full < view.inner_steps(layout);
   });
   return cut;
 }
@@ -440,31 +442,31 @@ void CudaDrafts::load_next() {
   const bool turns = mapping_.turns > 1 || mapping_.serial;
   const auto reduces = [](const Draft& d) { return !d.reductions.empty(); };
   const auto found = turns ? drafts_.begin() : std::find_if(drafts_.begin(), drafts_.end(), reduces);
-  if (found == drafts_.end() || (!turns && mapping_.gang > 1)) return;
+  if (found == drafts_.end() || (!turns && mapping_.cta_group > 1)) return;
   Draft& first = *found;
-  const CudaSpread& spread = first.spread;
-  if (first.scan || first.loops == 0 || steps_of(spread) > kMostSteps || spread.loops.empty()) return;
-  if (!turns && !has_cut_step(spread)) return;
+  const ThreadLayout& layout = first.layout;
+  if (first.scan || first.loops == 0 || steps_of(layout) > kMostSteps || layout.loops.empty()) return;
+  if (!turns && !has_cut_step(layout)) return;
   int64_t budget = kNextWords;
-  const uint64_t least = turns ? first.loops : first.loops & ~outer_loops(spread);
+  const uint64_t least = turns ? first.loops : first.loops & ~outer_loops(layout);
   for (ExprId e : plain_loads(first, least)) {
     const Expr& load = pool_[e];
     const bool varies = mapping_.serial ? (pool_.vars(e) & bit(*mapping_.serial)) != 0 : is_streamed(e);
-    const bool beside = spread.vector == 1 || stride_along(pool_, load.index, spread.loops.back()) == 1;
-    const int64_t words = words_of_stored(steps_of(spread) * spread.vector, load.dtype) * mapping_.turns;
+    const bool beside = layout.vector == 1 || stride_along(pool_, load.index, layout.loops.back()) == 1;
+    const int64_t words = words_of_stored(steps_of(layout) * layout.vector, load.dtype) * mapping_.turns;
     if (!varies || !beside || load.dtype == DType::kBool || words > budget) continue;
     budget -= words;
     for (int64_t& w : words_) w += words;
     if (ahead_.empty()) {
       Draft& draft = ahead_.emplace_back();
       draft.loops = draft.kept = first.loops;
-      draft.spread = spread;
+      draft.layout = layout;
       draft.placed = true;
     }
-    CudaKeep keep{e, next_local_++, load.dtype};
+    CachedValue keep{e, next_local_++, load.dtype};
     keep.stored = true;
-    ahead_.back().keeps.push_back(keep);
-    replace(first, {{e, local_over(spread, keep)}});
+    ahead_.back().cached.push_back(keep);
+    replace(first, {{e, local_over(layout, keep)}});
   }
 }
 int64_t CudaDrafts::words_of_stored(int64_t elements, DType dtype) {
@@ -483,49 +485,51 @@ void CudaDrafts::find_once() {
         if (is_arg(r.combine)) roots.push_back(r.position);
       }
       for (const Store& s : stage.stores) roots.push_back(s.value);
-      for (const CudaKeep& k : stage.keeps) roots.push_back(k.value);
+      for (const CachedValue& k : stage.cached) roots.push_back(k.value);
       for (const TransposedLoad& t : stage.transposed) loads[t.from].resize(2);
       visit_exprs(pool_, roots, [&](ExprId e) {
-        if (pool_[e].kind == Expr::Kind::kLoad && pool_[e].id < probe_.leaves.size()) loads[pool_[e].id].push_back(e);
+        if (pool_[e].kind == Expr::Kind::kLoad && pool_[e].id < exprs_.inputs.size()) loads[pool_[e].id].push_back(e);
       });
     }
   }
   for (const auto& [buffer, found] : loads) {
-    const int64_t elements = element_count(probe_.leaves[buffer].shape);
-    const bool large = elements * static_cast<int64_t>(size_of(probe_.leaves[buffer].dtype)) >= kWorthwhile;
-    if (found.size() == 1 && large && probe_.volume(pool_.vars(found[0])) == elements) desc_->once.insert(buffer);
+    const int64_t elements = element_count(exprs_.inputs[buffer].shape);
+    const bool large = elements * static_cast<int64_t>(size_of(exprs_.inputs[buffer].dtype)) >= kWorthwhile;
+    if (found.size() == 1 && large && exprs_.volume(pool_.vars(found[0])) == elements)
+      desc_->evict_first.insert(buffer);
   }
 }
 
 // What all turns of the serial loop read stays in registers while they go by, or in the L1.
 void CudaDrafts::load_before() {
   if (!mapping_.serial) return;
-  const int64_t registers = std::min<int64_t>(65536 / (mapping_.threads * std::max(mapping_.resident, 1)), 255);
+  const int64_t registers =
+      std::min<int64_t>(65536 / (mapping_.threads * std::max(mapping_.min_blocks_per_sm, 1)), 255);
   std::vector<Draft> before;
   for (size_t k = 0; k < drafts_.size(); ++k) {
-    const CudaSpread spread = drafts_[k].spread;
-    if (drafts_[k].scan || drafts_[k].loops == 0 || steps_of(spread) > kMostSteps) continue;
+    const ThreadLayout layout = drafts_[k].layout;
+    if (drafts_[k].scan || drafts_[k].loops == 0 || steps_of(layout) > kMostSteps) continue;
     for (ExprId e : plain_loads(drafts_[k], drafts_[k].loops)) {
-      const int64_t cost = steps_of(spread) * spread.vector * size_in_words(pool_[e].dtype);
+      const int64_t cost = steps_of(layout) * layout.vector * size_in_words(pool_[e].dtype);
       const int64_t most = *std::max_element(words_.begin(), words_.end());
       if ((pool_.vars(e) & bit(*mapping_.serial)) != 0 || pool_[e].dtype == DType::kBool) continue;
       if (most + cost > registers - kSerialReserve) {
-        desc_->repeated.insert(pool_[e].id);
+        desc_->l1_resident.insert(pool_[e].id);
         continue;
       }
       for (int64_t& w : words_) w += cost;
-      auto stage = std::find_if(before.begin(), before.end(), [&](const Draft& d) { return d.spread == spread; });
+      auto stage = std::find_if(before.begin(), before.end(), [&](const Draft& d) { return d.layout == layout; });
       if (stage == before.end()) {
         stage = before.insert(before.end(), Draft{});
         stage->loops = stage->kept = drafts_[k].loops;
-        stage->spread = spread;
+        stage->layout = layout;
         stage->placed = true;
       }
-      const CudaKeep keep{e, next_local_++, pool_[e].dtype};
-      stage->keeps.push_back(keep);
-      const std::map<ExprId, ExprId> with = {{e, local_over(spread, keep)}};
+      const CachedValue keep{e, next_local_++, pool_[e].dtype};
+      stage->cached.push_back(keep);
+      const std::map<ExprId, ExprId> with = {{e, local_over(layout, keep)}};
       for (Draft& d : drafts_) {
-        if (!d.scan && d.spread == spread) replace(d, with);
+        if (!d.scan && d.layout == layout) replace(d, with);
       }
     }
   }

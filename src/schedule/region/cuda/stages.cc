@@ -21,12 +21,12 @@ class CudaStageBuilder : public CudaDrafts {
     desc_->threads = mapping_.threads;
     desc_->blocks = mapping_.blocks;
     desc_->turns = mapping_.turns;
-    desc_->gang = mapping_.gang;
+    desc_->cta_group = mapping_.cta_group;
     desc_->whole_grid = mapping_.whole_grid;
     desc_->serial = mapping_.serial;
-    desc_->resident = mapping_.resident;
-    first_scratch_ = static_cast<uint32_t>(probe_.leaves.size() + probe_.roots.size());
-    next_local_ = static_cast<uint32_t>(probe_.instances.size());
+    desc_->min_blocks_per_sm = mapping_.min_blocks_per_sm;
+    first_scratch_ = static_cast<uint32_t>(exprs_.inputs.size() + exprs_.roots.size());
+    next_local_ = static_cast<uint32_t>(exprs_.sites.size());
     place_results();
     draft_reductions();
     draft_stores();
@@ -57,7 +57,7 @@ class CudaStageBuilder : public CudaDrafts {
   }
 
  private:
-  std::string name_of(const Instance& i) const {
+  std::string name_of(const ReductionSite& i) const {
     std::string text = std::string(to_string(combine_of(*i.node)));
     if (!i.node->origins.empty()) text += " of " + graph_.origin(i.node->origins[0]).op_type;
     return text;
@@ -65,13 +65,13 @@ class CudaStageBuilder : public CudaDrafts {
 
   // Whether a later reduction goes over the columns, one by one: it cannot read them as one vector.
   bool is_folded(VarId columns) const {
-    return std::any_of(probe_.instances.begin(), probe_.instances.end(),
-                       [&](const Instance& i) { return (inner(i.reduced) & bit(columns)) != 0; });
+    return std::any_of(exprs_.sites.begin(), exprs_.sites.end(),
+                       [&](const ReductionSite& i) { return (inner(i.reduced) & bit(columns)) != 0; });
   }
 
   // Results that vary within an iteration lie in scratch; the others every thread of the team has.
   void place_results() {
-    for (const Instance& i : probe_.instances) {
+    for (const ReductionSite& i : exprs_.sites) {
       const uint64_t loops = inner(i.kept);
       const DType result = graph_.dtype(i.value);
       CudaReduction r;
@@ -99,9 +99,9 @@ class CudaStageBuilder : public CudaDrafts {
         }
       }
       Scheme scheme = r.scratch ? Scheme::kRegional : Scheme::kLocal;
-      if (mapping_.gang > 1) {
+      if (mapping_.cta_group > 1) {
         scheme = mapping_.whole_grid ? Scheme::kGlobal : Scheme::kCluster;
-        reason += fmt::format(", of {} blocks", mapping_.gang);
+        reason += fmt::format(", of {} blocks", mapping_.cta_group);
       }
       schemes_.push_back({name_of(i), scheme, true, reason});
       results_.push_back(std::move(r));
@@ -122,8 +122,8 @@ class CudaStageBuilder : public CudaDrafts {
   }
 
   void draft_reductions() {
-    for (size_t k = 0; k < probe_.instances.size(); ++k) {
-      const Instance& i = probe_.instances[k];
+    for (size_t k = 0; k < exprs_.sites.size(); ++k) {
+      const ReductionSite& i = exprs_.sites[k];
       CudaReduction r = results_[k];
       r.value = resolve(i.operand);
       if (is_arg(r.combine)) r.position = resolve(i.along);
@@ -133,8 +133,8 @@ class CudaStageBuilder : public CudaDrafts {
       if (i.node->op == ir::Op::kScan) draft.scan = {i.node->attrs.flag("exclusive"), i.node->attrs.flag("reverse")};
       draft.reductions.push_back(std::move(r));
     }
-    for (size_t k = 0; k < probe_.instances.size(); ++k) {
-      const Instance& i = probe_.instances[k];
+    for (size_t k = 0; k < exprs_.sites.size(); ++k) {
+      const ReductionSite& i = exprs_.sites[k];
       if (!is_carried(i)) continue;
       CudaReduction r = results_[k];
       r.value = resolve(i.operand);
@@ -158,9 +158,9 @@ class CudaStageBuilder : public CudaDrafts {
 
   int level_of(ExprId e, bool& carried) const {
     int level = 0;
-    probe_.visit(e, [&](ExprId id) {
-      if (pool_[id].kind != Expr::Kind::kLocal || pool_[id].id >= probe_.instances.size()) return;
-      const Instance& i = probe_.instances[pool_[id].id];
+    exprs_.visit(e, [&](ExprId id) {
+      if (pool_[id].kind != Expr::Kind::kLocal || pool_[id].id >= exprs_.sites.size()) return;
+      const ReductionSite& i = exprs_.sites[pool_[id].id];
       level = std::max(level, i.level + 1);
       carried = carried || is_carried(i);
     });
@@ -168,13 +168,13 @@ class CudaStageBuilder : public CudaDrafts {
   }
 
   void draft_stores() {
-    for (size_t k = 0; k < probe_.roots.size(); ++k) {
-      const Root& root = probe_.roots[k];
+    for (size_t k = 0; k < exprs_.roots.size(); ++k) {
+      const Root& root = exprs_.roots[k];
       uint64_t vars = 0;
       for (VarId v : root.vars) vars |= bit(v);
       bool carried = false;
       const int level = level_of(root.expr, carried);
-      const Store store{static_cast<uint32_t>(probe_.leaves.size() + k), graph_.dtype(root.value), root.at,
+      const Store store{static_cast<uint32_t>(exprs_.inputs.size() + k), graph_.dtype(root.value), root.at,
                         resolve(root.expr), false};
       if (carried) {
         Draft* draft = nullptr;
@@ -197,18 +197,18 @@ class CudaStageBuilder : public CudaDrafts {
   CudaStage finish(Draft& d) {
     CudaStage stage;
     stage.scan = d.scan;
-    stage.copies = d.copies;
+    stage.async_copy = d.async_copy;
     transpose_loads(d, stage);
-    stage.spread = d.spread;
-    stage.unrolled = steps_of(d.spread) <= kMostSteps;
+    stage.layout = d.layout;
+    stage.unrolled = steps_of(d.layout) <= kMostSteps;
     for (CudaReduction& r : d.reductions) {
       const bool sum = r.combine == Combine::kSum && is_float(r.dtype);
-      r.compensated = sum && r.over != CudaReduction::Over::kCarried && chain_of(d.spread) > kLongSum;
+      r.compensated = sum && r.over != CudaReduction::Over::kCarried && chain_of(d.layout) > kLongSum;
     }
     stage.reductions = std::move(d.reductions);
     stage.stores = std::move(d.stores);
-    stage.keeps = std::move(d.keeps);
-    for (CudaKeep& k : stage.keeps) {
+    stage.cached = std::move(d.cached);
+    for (CachedValue& k : stage.cached) {
       if (k.shared) k.buffer = keep_buffers_.at(k.local);
     }
     return stage;
@@ -243,7 +243,7 @@ class CudaStageBuilder : public CudaDrafts {
     }
     if (with.empty()) return;
     replace(d, with);
-    d.spread.vector = vector_for(d, v);
+    d.layout.vector = vector_for(d, v);
   }
 
   bool touches_scratch(const CudaStage& stage, bool& writes) const {
@@ -282,16 +282,16 @@ class CudaStageBuilder : public CudaDrafts {
     std::set<uint32_t> copied;
     for (size_t i = 0; i < stages.size(); ++i) {
       CudaStage& stage = stages[i];
-      stage.sync = stage.sync || (i > 0 && stages[i - 1].copies && !stage.copies);
+      stage.sync = stage.sync || (i > 0 && stages[i - 1].async_copy && !stage.async_copy);
       std::vector<ExprId> roots;
       for (const CudaReduction& r : stage.reductions) roots.push_back(r.value);
-      for (const CudaKeep& k : stage.keeps) roots.push_back(k.value);
+      for (const CachedValue& k : stage.cached) roots.push_back(k.value);
       for (const Store& s : stage.stores) roots.push_back(s.value);
       visit_exprs(pool_, roots, [&](ExprId e) {
-        stage.waits = stage.waits || (pool_[e].kind == Expr::Kind::kLocal && copied.count(pool_[e].id) != 0);
+        stage.wait_async = stage.wait_async || (pool_[e].kind == Expr::Kind::kLocal && copied.count(pool_[e].id) != 0);
       });
-      if (stage.waits) return;
-      if (stage.copies) copied.insert(stage.keeps[0].local);
+      if (stage.wait_async) return;
+      if (stage.async_copy) copied.insert(stage.cached[0].local);
     }
   }
 
@@ -299,8 +299,8 @@ class CudaStageBuilder : public CudaDrafts {
     int64_t most = 1;
     for (const GridDim& d : mapping_.grid) most *= ceil_div(pool_.indices.extent(d.var), d.block);
     most = std::max<int64_t>(most * 2, 1);
-    for (const LeafOperand& leaf : probe_.leaves) most = std::max(most, element_count(leaf.shape));
-    for (const Root& root : probe_.roots) most = std::max(most, element_count(graph_.shape(root.value)));
+    for (const InputOperand& leaf : exprs_.inputs) most = std::max(most, element_count(leaf.shape));
+    for (const Root& root : exprs_.roots) most = std::max(most, element_count(graph_.shape(root.value)));
     const auto wide = [&](const Index& at) {
       const Range r = pool_.indices.range(at);
       return r.lo < INT32_MIN / 2 || r.hi > INT32_MAX / 2;
@@ -313,9 +313,9 @@ class CudaStageBuilder : public CudaDrafts {
 
 }  // namespace
 
-std::shared_ptr<CudaStitchDesc> build_cuda_stages(Probe& probe, const ir::Graph& graph, const CudaMapping& mapping,
-                                                  const Target& target) {
-  return CudaStageBuilder(probe, graph, mapping, target.cuda).run();
+std::shared_ptr<CudaStitchDesc> build_cuda_stages(KernelExprs& exprs, const ir::Graph& graph,
+                                                  const CudaMapping& mapping, const Target& target) {
+  return CudaStageBuilder(exprs, graph, mapping, target.cuda).run();
 }
 
 }  // namespace heddle::schedule

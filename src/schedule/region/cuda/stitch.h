@@ -17,16 +17,16 @@ namespace heddle::schedule {
 // lead loops there is one row and the group is the team: neighbouring threads take neighbouring vectors.
 // By columns: a thread stays with its column and takes every (active / columns)-th row; where there are more columns
 // than threads it takes several columns, each with all rows.
-struct CudaSpread {
+struct ThreadLayout {
   std::vector<VarId> loops;  // outermost first
-  size_t lead = 0;
+  size_t outer_loops = 0;
   bool by_columns = false;
-  // Each block of a gang, or else each warp of a block, walks over all points by itself.
-  bool everywhere = false;
+  // Each block of a cta_group, or else each warp of a block, walks over all points by itself.
+  bool replicated = false;
   int vector = 1;
   int group = 1;
   int active = 1;  // threads that take part: the team, or a multiple of the number of columns
-  bool operator==(const CudaSpread&) const = default;
+  bool operator==(const ThreadLayout&) const = default;
 };
 
 struct CudaReduction {
@@ -57,7 +57,7 @@ struct CudaReduction {
 };
 
 // A value that a thread keeps for each of its points, for later sweeps that are spread alike.
-struct CudaKeep {
+struct CachedValue {
   ExprId value;
   uint32_t local;
   DType dtype;
@@ -68,16 +68,16 @@ struct CudaKeep {
 
 // One sweep over points.
 struct CudaStage {
-  CudaSpread spread;
+  ThreadLayout layout;
   std::vector<CudaReduction> reductions;
   std::vector<Store> stores;
-  std::vector<CudaKeep> keeps;
+  std::vector<CachedValue> cached;
   std::vector<TransposedLoad> transposed;
   std::optional<Stage::Scan> scan;
-  bool unrolled = false;  // few steps, written out: what is kept lies in registers
-  bool sync = false;      // needs what other threads wrote before
-  bool copies = false;    // only has what it keeps, one operand, copied to shared memory, and does not wait for it
-  bool waits = false;     // for such copies: the first sweep that reads one
+  bool unrolled = false;    // few steps, written out: what is kept lies in registers
+  bool sync = false;        // needs what other threads wrote before
+  bool async_copy = false;  // only has what it keeps, one operand, copied to shared memory, and does not wait for it
+  bool wait_async = false;  // for such copies: the first sweep that reads one
 };
 
 // A kernel over memory-bound nodes for a GPU: a grid of independent iterations, each done by a team of threads in a
@@ -85,10 +85,10 @@ struct CudaStage {
 struct CudaStitchDesc {
   ExprPool pool;
   std::vector<GridDim> grid;
-  int team = 32;                // threads: a power of two up to 32, or the block, or all blocks of a gang
+  int team = 32;                // threads: a power of two up to 32, or the block, or all blocks of a cta_group
   int threads = 256;            // of a block
   int64_t blocks = 1;           // launched; they walk over the grid in turns
-  int gang = 1;                 // blocks that are one team: a cluster, or
+  int cta_group = 1;            // blocks that are one team: a cluster, or
   bool whole_grid = false;      // so many of a grid that runs at once
   int turns = 1;                // iterations that a team does at a time, for more loads in flight
   std::optional<VarId> serial;  // the teams of a block share an iteration and take the values of this variable in turn
@@ -98,10 +98,10 @@ struct CudaStitchDesc {
   // What the first stage that reduces reads, by `stored` loads: those of all turns come before them, those of a turn of
   // the serial loop while the one before it is worked on, those of a row's cut step with those of the others.
   std::vector<CudaStage> ahead;
-  std::vector<CudaStage> after;  // when the serial loop has ended, by the block as one team
-  std::set<uint32_t> once;       // operands that are read once and that nothing later wants
-  std::set<uint32_t> repeated;   // operands that each turn of the serial loop reads again, from the L1
-  int resident = 0;              // blocks that a multiprocessor shall have registers for; 0: as it comes
+  std::vector<CudaStage> after;    // when the serial loop has ended, by the block as one team
+  std::set<uint32_t> evict_first;  // operands that are read once and that nothing later wants
+  std::set<uint32_t> l1_resident;  // operands that each turn of the serial loop reads again, from the L1
+  int min_blocks_per_sm = 0;       // blocks that a SM shall have registers for; 0: as it comes
   std::vector<SchemeChoice> schemes;
   bool wide_index = false;  // some index does not fit 32 bits
   std::string title;
@@ -109,13 +109,13 @@ struct CudaStitchDesc {
   int teams() const { return std::max(1, threads / team); }
   int64_t iterations() const;
   int64_t extent(VarId v) const;  // of a loop within an iteration
-  int64_t rows(const CudaSpread& spread) const;
-  int64_t columns(const CudaSpread& spread) const;  // in steps of `vector`
+  int64_t rows(const ThreadLayout& layout) const;
+  int64_t columns(const ThreadLayout& layout) const;  // in steps of `vector`
   // Steps of the outer and the inner walk of one thread.
-  int64_t outer_steps(const CudaSpread& spread) const;
-  int64_t inner_steps(const CudaSpread& spread) const;
+  int64_t outer_steps(const ThreadLayout& layout) const;
+  int64_t inner_steps(const ThreadLayout& layout) const;
   // Of the inner walk, those in which every thread has a point.
-  int64_t full_steps(const CudaSpread& spread) const;
+  int64_t full_steps(const ThreadLayout& layout) const;
 };
 
 ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,

@@ -23,28 +23,28 @@ int64_t CudaStitchDesc::extent(VarId v) const {
   }
   return pool.indices.extent(v);
 }
-int64_t CudaStitchDesc::rows(const CudaSpread& s) const {
+int64_t CudaStitchDesc::rows(const ThreadLayout& s) const {
   int64_t n = 1;
-  for (size_t k = 0; k < s.lead; ++k) n *= extent(s.loops[k]);
+  for (size_t k = 0; k < s.outer_loops; ++k) n *= extent(s.loops[k]);
   return n;
 }
-int64_t CudaStitchDesc::columns(const CudaSpread& s) const {
+int64_t CudaStitchDesc::columns(const ThreadLayout& s) const {
   int64_t n = 1;
-  for (size_t k = s.lead; k < s.loops.size(); ++k) {
+  for (size_t k = s.outer_loops; k < s.loops.size(); ++k) {
     n *= k + 1 == s.loops.size() ? ceil_div(extent(s.loops[k]), s.vector) : extent(s.loops[k]);
   }
   return n;
 }
-int64_t CudaStitchDesc::outer_steps(const CudaSpread& s) const {
+int64_t CudaStitchDesc::outer_steps(const ThreadLayout& s) const {
   if (!s.by_columns) return ceil_div(rows(s), s.active / s.group);
   return columns(s) <= s.active ? 1 : ceil_div(columns(s), s.active);
 }
-int64_t CudaStitchDesc::inner_steps(const CudaSpread& s) const {
+int64_t CudaStitchDesc::inner_steps(const ThreadLayout& s) const {
   if (!s.by_columns) return ceil_div(columns(s), s.group);
   return columns(s) <= s.active ? ceil_div(rows(s), s.active / columns(s)) : rows(s);
 }
 
-int64_t CudaStitchDesc::full_steps(const CudaSpread& s) const {
+int64_t CudaStitchDesc::full_steps(const ThreadLayout& s) const {
   if (!s.by_columns) return columns(s) / s.group;
   return columns(s) <= s.active ? rows(s) / (s.active / columns(s)) : rows(s);
 }

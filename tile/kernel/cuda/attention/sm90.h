@@ -46,15 +46,16 @@ struct AttentionTile {
 #pragma unroll
     for (int i = 0; i < kPieces.count; ++i) {
       load_box(map, full, to + i * kPieces.piece_bytes(), (AlongDepth ? at : row) + 64 * i, AlongDepth ? row : at,
-               inner, outer, Keep::kNormal);
+               inner, outer, CacheHint::kEvictNormal);
     }
   }
   // The operand from row `row` (a multiple of 8) and 16 * step of the depth on.
   __device__ static uint64_t operand(uint32_t at, int row, int step) {
     if constexpr (AlongDepth) {
-      return describe(at + (step / 4) * kPieces.piece_bytes() + row * kGemmRowBytes, true, 0) + (step % 4) * (32 >> 4);
+      return make_smem_descriptor(at + (step / 4) * kPieces.piece_bytes() + row * kGemmRowBytes, true, 0) +
+             (step % 4) * (32 >> 4);
     } else {
-      return describe(at, false, kPieces.piece_bytes()) + step * ((16 * kGemmRowBytes) >> 4);
+      return make_smem_descriptor(at, false, kPieces.piece_bytes()) + step * ((16 * kGemmRowBytes) >> 4);
     }
   }
 };
@@ -130,8 +131,8 @@ template <typename Config>
 __device__ inline void load_tiles(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
                                   const AttentionArgs& args, const AttentionShared<Config>& shared) {
   using Traits = AttentionTraits<Config>;
-  RingPosition<Traits::kQStages> at_q;
-  RingPosition<Traits::kStages> at;
+  PipelineState<Traits::kQStages> at_q;
+  PipelineState<Traits::kStages> at;
   for (auto unit = static_cast<int32_t>(blockIdx.x); unit < args.units; unit += static_cast<int32_t>(gridDim.x)) {
     const int32_t batch = args.by_tiles.divide(unit), row = (unit - batch * args.tiles_m) * Traits::kTileM;
     shared.q_empty[at_q.stage].wait(at_q.phase ^ 1);
@@ -257,7 +258,7 @@ __device__ inline void pack_scores(AttentionRegisters<Config>& r) {
 template <int N>
 __device__ inline void pin_all(float (&x)[N]) {
 #pragma unroll
-  for (int i = 0; i < N; ++i) pin(x[i]);
+  for (int i = 0; i < N; ++i) fence_operand(x[i]);
 }
 
 __device__ inline void release(Barrier& empty) {
@@ -316,8 +317,8 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
   const int32_t lane_row = static_cast<int32_t>(threadIdx.x) % 32 / 4;
   const uint32_t q = shared_address(shared.q), k = shared_address(shared.k), v = shared_address(shared.v);
   AttentionRegisters<Config> r;
-  RingPosition<Traits::kQStages> at_q;
-  RingPosition<Traits::kStages> at_k, at_v;
+  PipelineState<Traits::kQStages> at_q;
+  PipelineState<Traits::kStages> at_k, at_v;
   for (auto unit = static_cast<int32_t>(blockIdx.x); unit < args.units; unit += static_cast<int32_t>(gridDim.x)) {
     const int32_t batch = args.by_tiles.divide(unit);
     const int32_t row = (unit - batch * args.tiles_m) * Traits::kTileM + own_row;
@@ -391,12 +392,12 @@ __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k,
   __syncthreads();
   // Registers at entry are 65536 / threads, rounded down to a multiple of 8.
   if (threadIdx.x < 128) {
-    if constexpr (Traits::kConsumers == 2) give_registers<24>();
-    if constexpr (Traits::kConsumers == 3) give_registers<32>();
+    if constexpr (Traits::kConsumers == 2) warpgroup_reg_dealloc<24>();
+    if constexpr (Traits::kConsumers == 3) warpgroup_reg_dealloc<32>();
     if (threadIdx.x == 0) load_tiles<Config>(map_q, map_k, map_v, args, shared);
   } else {
-    if constexpr (Traits::kConsumers == 2) take_registers<240>();
-    if constexpr (Traits::kConsumers == 3) take_registers<160>();
+    if constexpr (Traits::kConsumers == 2) warpgroup_reg_alloc<240>();
+    if constexpr (Traits::kConsumers == 3) warpgroup_reg_alloc<160>();
     attention_compute<Config>(args, scores, epilogue, shared);
   }
 }

@@ -51,12 +51,12 @@ inline constexpr int parts_bytes = (Config::kParts - 1) * Traits::kSlice * 4;
 
 // Hands the sums of the others' rows to their blocks, and waits for those of this block's rows: slice p of `sums` is of
 // block p's rows, slice p of `received` comes from block p. All threads, when they have laid down their sums; the
-// cluster's barrier is open for begun_wait(), and again afterwards.
+// cluster's barrier is open for cluster_wait(), and again afterwards.
 template <typename Config, typename Traits>
 __device__ inline void parts_exchange(const typename Traits::Acc* sums, typename Traits::Acc* received,
                                       sm90::Barrier& all_here, int32_t rank) {
   sm90::fence_async_shared();
-  sm90::begun_wait();  // the others have begun
+  sm90::cluster_wait();  // the others have begun
   __syncthreads();
   const auto other = static_cast<int32_t>(threadIdx.x);
   if (other < Config::kParts && other != rank) {
@@ -65,7 +65,7 @@ __device__ inline void parts_exchange(const typename Traits::Acc* sums, typename
   }
   __syncwarp();
   all_here.wait(0);
-  sm90::begun_arrive();
+  sm90::cluster_arrive();
 }
 
 // Adds up the rows of this block in order, and finishes them. `from`: [addend][row of the slice][column], but of the

@@ -12,7 +12,7 @@
 //   };
 //
 // Operands are those of tile/kernel/cuda/gemm/sm80.h with a view; the epilogue and GemmArgs, too, where m counts the
-// few and n the wide rows, tiles_m is 1, and FewTraits says how large a tile is along n and k.
+// few and n the wide rows, tiles_m is 1, and SkinnyTraits says how large a tile is along n and k.
 #pragma once
 
 #include "tile/arch/sm80/stream.h"
@@ -23,7 +23,7 @@
 namespace heddle::tile::cuda {
 
 template <typename Config, typename Few, typename Wide>
-struct FewTraits {
+struct SkinnyTraits {
   using In = typename Config::In;
   using Chain = typename OperandTraits<Wide, In>::Chain;
   static constexpr int kMost = 16 / sizeof(typename Wide::Element);
@@ -106,8 +106,8 @@ __device__ inline T sum_of_lanes(T x) {
 
 // Hands sums on: v[0..n) are neighbours of a row of D, or of the partial sums.
 template <typename Config, typename T, int W, typename Epilogue>
-__device__ inline void finish_few(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&v)[W],
-                                  int row, int col, int n) {
+__device__ inline void finish_skinny(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&v)[W],
+                                     int row, int col, int n) {
   if constexpr (Config::kStore == GemmStore::kPartial) {
     T* to = static_cast<T*>(args.partial) + unit.batch * args.p_batch + unit.split * args.p_split;
     store_row<1>(to + row * args.p_row + col, v, n);
@@ -120,7 +120,7 @@ __device__ inline void finish_few(const GemmArgs& args, const GemmUnit& unit, co
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
                                    const Epilogue& epilogue) {
-  using Traits = FewTraits<Config, Few, Wide>;
+  using Traits = SkinnyTraits<Config, Few, Wide>;
   using In = typename Config::In;
   constexpr int W = Traits::kWidth, kFew = Config::kFew, kRows = Config::kRows;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -159,13 +159,13 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
       In v[kFew];
 #pragma unroll
       for (int m = 0; m < kFew; ++m) v[m] = sums[m][r];
-      if (lane == r && first + r < args.n) finish_few<Config>(args, unit, epilogue, v, first + r, 0, args.m);
+      if (lane == r && first + r < args.n) finish_skinny<Config>(args, unit, epilogue, v, first + r, 0, args.m);
     }
   } else {
     const int n = args.n - first < kRows ? args.n - first : kRows;
 #pragma unroll
     for (int m = 0; m < kFew; ++m) {
-      if (lane == m && m < args.m && n > 0) finish_few<Config>(args, unit, epilogue, sums[m], m, first, n);
+      if (lane == m && m < args.m && n > 0) finish_skinny<Config>(args, unit, epilogue, sums[m], m, first, n);
     }
   }
 }
@@ -174,7 +174,7 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
                                       const Epilogue& epilogue) {
-  using Traits = FewTraits<Config, Few, Wide>;
+  using Traits = SkinnyTraits<Config, Few, Wide>;
   using In = typename Config::In;
   constexpr int W = Traits::kWidth, kFew = Config::kFew, kWarps = Config::kWarps;
   extern __shared__ __align__(16) uint8_t raw_shared[];
@@ -216,20 +216,20 @@ __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit
   }
   if (mine >= Traits::kTileN || unit.n + mine >= args.n) return;
   if constexpr (Config::kSwapped) {
-    finish_few<Config>(args, unit, epilogue, total, unit.n + mine, 0, args.m);
+    finish_skinny<Config>(args, unit, epilogue, total, unit.n + mine, 0, args.m);
   } else {
 #pragma unroll
     for (int m = 0; m < kFew; ++m) {
       In v[1] = {total[m]};
-      if (m < args.m) finish_few<Config>(args, unit, epilogue, v, m, unit.n + mine, 1);
+      if (m < args.m) finish_skinny<Config>(args, unit, epilogue, v, m, unit.n + mine, 1);
     }
   }
 }
 
-// The kernel. Launched with FewTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
+// The kernel. Launched with SkinnyTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
-__device__ inline void gemm_few(const GemmArgs& args, const Few& few, const Wide& wide, const Epilogue& epilogue) {
-  using Traits = FewTraits<Config, Few, Wide>;
+__device__ inline void gemm_skinny(const GemmArgs& args, const Few& few, const Wide& wide, const Epilogue& epilogue) {
+  using Traits = SkinnyTraits<Config, Few, Wide>;
   static_assert(Traits::kTileN <= Traits::kThreads || Traits::kAlongK);
   const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(blockIdx.x), Config::kFew, Traits::kTileN);
   if constexpr (Traits::kAlongK) {

@@ -1,4 +1,4 @@
-// D = epilogue(A B) on sm_90a: one warpgroup feeds a ring of tiles in shared memory through the copy engine, one or two
+// D = epilogue(A B) on sm_90a: one warpgroup feeds a ring of tiles in shared memory through TMA, one or two
 // warpgroups multiply; blocks stay and walk over the tiles.
 //
 // A generated unit gives a configuration with named fields,
@@ -17,7 +17,7 @@
 //                                                                   // while the kernel in front still runs
 //     static constexpr bool kWholeColumns = true; // the columns of D are known to be a multiple of kTileN
 //     static constexpr bool kStreamA = false, kStreamB = false;  // read once, leaves the L2 first
-//     static constexpr bool kNear = false;        // the copy engine brings the matrix of 16-bit elements that the
+//     static constexpr bool kResidual = false;        // TMA brings the matrix of 16-bit elements that the
 //                                                 // epilogue reads beside D; kTma, not swapped
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
@@ -53,20 +53,20 @@ namespace heddle::tile::sm90 {
 
 using cuda::gemm_reduce;
 
-inline constexpr int kBarriersMade = 1;  // the block's barrier of that name
-inline constexpr uint32_t kMaker = 1;    // the warp that makes barriers
-inline constexpr uint32_t kToucher = 2;  // the warp that has vectors read
-inline constexpr uint32_t kBringer = 3;  // the warp that brings what lies beside D
+inline constexpr int kBarriersMade = 1;           // the block's barrier of that name
+inline constexpr uint32_t kBarrierInitWarp = 1;   // the warp that makes barriers
+inline constexpr uint32_t kBiasPrefetchWarp = 2;  // the warp that has vectors read
+inline constexpr uint32_t kResidualWarp = 3;      // the warp that brings what lies beside D
 
 // Loads this block's share of one operand's tile: 1 / Shares of it, given to every block of the cluster.
-template <int Rows, int TileK, bool KMajor, int Shares, Keep kKeep = Keep::kNormal>
+template <int Rows, int TileK, bool KMajor, int Shares, CacheHint kCacheHint = CacheHint::kEvictNormal>
 __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
                                     int32_t batch, int32_t rank) {
   const auto load = [&](uint8_t* at, int32_t inner, int32_t outer) {
     if constexpr (Shares == 1) {
-      load_box(map, full, at, inner, outer, batch, kKeep);
+      load_box(map, full, at, inner, outer, batch, kCacheHint);
     } else {
-      load_box_multicast(map, full, at, inner, outer, batch, (1 << Shares) - 1, kKeep);
+      load_box_multicast(map, full, at, inner, outer, batch, (1 << Shares) - 1, kCacheHint);
     }
   };
   if constexpr (KMajor) {
@@ -88,15 +88,15 @@ __device__ inline void load_operand(const TensorMap& map, Barrier& full, uint8_t
 template <typename Config>
 __device__ inline void wait_for_barriers() {
   if constexpr (GemmTraits<Config>::kCluster > 1) {
-    begun_wait();
+    cluster_wait();
   } else {
-    group_wait<kBarriersMade>(GemmTraits<Config>::kThreads);
+    named_barrier_sync<kBarriersMade>(GemmTraits<Config>::kThreads);
   }
 }
 
 // What the L2 keeps of an operand.
-constexpr Keep keep_of(bool streams) {
-  return streams ? Keep::kFirst : Keep::kNormal;
+constexpr CacheHint cache_hint_of(bool streams) {
+  return streams ? CacheHint::kEvictFirst : CacheHint::kEvictNormal;
 }
 
 // Brings rows that the epilogue will read beside D into the L2, tile after tile at the pace of the loads. By the warps
@@ -107,8 +107,8 @@ __device__ inline void prefetch_rows(const Epilogue& epilogue, const GemmArgs& a
   constexpr int32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
   constexpr int32_t kThreads = 96;
   const int32_t rows = Config::kSwapped ? args.n : args.m, columns = Config::kSwapped ? args.m : args.n;
-  RingPosition<Config::kStages> at;
-  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+  PipelineState<Config::kStages> at;
+  for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
     shared.empty[at.stage].wait_briefly(at.phase ^ 1);
     at.skip(unit.k.last - unit.k.first);
@@ -129,7 +129,7 @@ __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& a
   constexpr uint32_t kColumns = Config::kSwapped ? Config::kTileM : Config::kTileN;
   const int32_t columns = Config::kSwapped ? args.m : args.n;
   uint32_t read = 0;
-  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+  for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
     const int32_t row = Config::kSwapped ? unit.n : unit.m, col = Config::kSwapped ? unit.m : unit.n;
     epilogue.vectors(
@@ -167,7 +167,7 @@ __device__ inline int32_t load_constants(const GemmShared<Config>& shared, int32
       load(i);
     }
   }
-  wait_for_previous();
+  grid_dependency_wait();
   return begun;
 }
 
@@ -178,25 +178,25 @@ struct Is {
 
 // One thread fills the ring, from the first of the walk's units on; the place behind the last stage.
 template <typename Config>
-__device__ inline RingPosition<Config::kStages> gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
-                                                             const GemmShared<Config>& shared, GemmWalk<Config>& walk,
-                                                             GemmUnit unit) {
+__device__ inline PipelineState<Config::kStages> gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
+                                                              const GemmShared<Config>& shared,
+                                                              PersistentTileScheduler<Config>& walk, GemmUnit unit) {
   using Traits = GemmTraits<Config>;
   const GemmArgs& args = walk.args;
   // K-tile k of the unit into a stage: the operands of which `constants` is true or false.
   const auto load = [&](auto constants, const OperandPlace& a, const OperandPlace& b, int32_t k, uint32_t stage) {
     if constexpr (Config::kConstantA == decltype(constants)::value) {
-      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN, keep_of(Config::kStreamA)>(
-          map_a, shared.full[stage], shared.a + stage * Traits::kABytes, a.row, a.k + k * Traits::kTileK, a.batch,
-          walk.rank);
+      load_operand<Config::kTileM, Traits::kTileK, Config::kAKMajor, Config::kClusterN,
+                   cache_hint_of(Config::kStreamA)>(map_a, shared.full[stage], shared.a + stage * Traits::kABytes,
+                                                    a.row, a.k + k * Traits::kTileK, a.batch, walk.rank);
     }
     if constexpr (Config::kConstantB == decltype(constants)::value) {
-      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM, keep_of(Config::kStreamB)>(
-          map_b, shared.full[stage], shared.b + stage * Traits::kBBytes, b.row, b.k + k * Traits::kTileK, b.batch,
-          walk.rank);
+      load_operand<Config::kTileN, Traits::kTileK, Config::kBKMajor, Config::kClusterM,
+                   cache_hint_of(Config::kStreamB)>(map_b, shared.full[stage], shared.b + stage * Traits::kBBytes,
+                                                    b.row, b.k + k * Traits::kTileK, b.batch, walk.rank);
     }
   };
-  RingPosition<Traits::kStages> at;
+  PipelineState<Traits::kStages> at;
   bool first = true;
   while (true) {
     const int32_t outer = args.by_heads.divide(unit.batch), head = unit.batch - outer * args.heads;
@@ -250,8 +250,8 @@ __device__ inline void multiply_stage(GemmAccumulators<Config>& acc, uint32_t a,
   // Four instructions of 32 bytes of k: 32 bytes further in a row, or 16 rows of k further in a strip.
   constexpr uint64_t kStepA = (Config::kAKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
   constexpr uint64_t kStepB = (Config::kBKMajor ? 32 : 16 * kGemmRowBytes) >> 4;
-  const uint64_t of_a = describe(a, Config::kAKMajor, Traits::kStripBytes);
-  const uint64_t of_b = describe(b, Config::kBKMajor, Traits::kStripBytes);
+  const uint64_t of_a = make_smem_descriptor(a, Config::kAKMajor, Traits::kStripBytes);
+  const uint64_t of_b = make_smem_descriptor(b, Config::kBKMajor, Traits::kStripBytes);
 #pragma unroll
   for (int step = 0; step < 4; ++step) {
 #pragma unroll
@@ -268,7 +268,7 @@ __device__ inline void pin_all(GemmAccumulators<Config>& acc) {
 #pragma unroll
   for (int block = 0; block < GemmTraits<Config>::kBlocksM; ++block) {
 #pragma unroll
-    for (int i = 0; i < Config::kTileN / 2; ++i) pin(acc[block][i]);
+    for (int i = 0; i < Config::kTileN / 2; ++i) fence_operand(acc[block][i]);
   }
 }
 
@@ -287,7 +287,7 @@ __device__ inline void release_stage(Barrier& empty) {
 // `empty`: the accumulators hold nothing yet.
 template <typename Config>
 __device__ inline void gemm_multiply(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared, int32_t k_tiles,
-                                     uint32_t row, RingPosition<Config::kStages>& at, int32_t group, bool empty) {
+                                     uint32_t row, PipelineState<Config::kStages>& at, int32_t group, bool empty) {
   using Traits = GemmTraits<Config>;
   const uint32_t a = shared_address(shared.a) + row * kGemmRowBytes, b = shared_address(shared.b);
   uint32_t before = at.stage;
@@ -363,13 +363,13 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
 template <typename Config, bool Made = false, typename Epilogue>
 __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args, const Epilogue& epilogue,
                                     const GemmShared<Config>& shared, int32_t group,
-                                    [[maybe_unused]] const TensorMap* near = nullptr) {
+                                    [[maybe_unused]] const TensorMap* residual = nullptr) {
   using Traits = GemmTraits<Config>;
   const int32_t warp = warp_of_block() % 4, first_row = Config::kPingPong ? 0 : group * Traits::kRowsPerGroup;
   uint8_t* staging = shared.staging + (group * 4 + warp) * Traits::kStagingBytes;
-  BroughtPieces<Config, Traits::kNear> brought(near, shared);
+  ResidualPipeline<Config, Traits::kResidual> brought(residual, shared);
   uint32_t turn = 0;
-  RingPosition<Traits::kStages> at;
+  PipelineState<Traits::kStages> at;
   int32_t number = 0;
   constexpr bool kSeeds = kSeeded<Config, Epilogue, typename Traits::Acc>;
   constexpr bool kShares = kSharesLast<Config, Epilogue>;
@@ -377,8 +377,8 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
   // loading thread waits for this warpgroup too, it goes first.
   bool begun = !kSeeds || Traits::kCluster == 1;
   if (begun && !Made) wait_for_barriers<Config>();
-  wait_for_previous();
-  for (GemmWalk<Config> walk(args); walk.valid(); walk.next(), ++number) {
+  grid_dependency_wait();
+  for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next(), ++number) {
     const GemmUnit unit = walk.get();
     const bool mine = !Config::kPingPong || number % 2 == group;
     // Where all stages have been filled since its last tile, the other warpgroup has read that.
@@ -419,10 +419,10 @@ __device__ inline void gemm_consume(const TensorMap& map_d, const GemmArgs& args
     }
     if constexpr (Config::kStream) {
       if (unit.k.first > 0) {
-        give_sums<Config>(acc, args, group);
+        store_partials<Config>(acc, args, group);
         continue;
       }
-      take_sums<Config>(acc, args, group, args.k_tiles - unit.k.last);
+      load_partials<Config>(acc, args, group, args.k_tiles - unit.k.last);
     }
     store_tile<Config>(acc, epilogue, args, map_d, staging, turn, unit, unit.m + first_row + warp * 16, pieces,
                        brought);
@@ -451,36 +451,36 @@ __device__ inline void init_barriers(const GemmShared<Config>& shared, uint32_t 
 // The kernel. Launched with GemmTraits<Config>::kThreads threads, kSharedBytes of dynamic shared memory, clusters of
 // kCluster blocks along x; the grid is a multiple of that and at most the units of work times it.
 // `produce` fills the ring, by one thread, as gemm_produce() does, and waits for the kernel in front. LightLoads: 24
-// registers are enough for it. `near`: with kNear.
+// registers are enough for it. `residual`: with kResidual.
 template <typename Config, bool LightLoads, typename Epilogue, typename Produce>
 __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                  const GemmArgs& args, const Epilogue& epilogue, const Produce& produce,
-                                 [[maybe_unused]] const TensorMap* near) {
+                                 [[maybe_unused]] const TensorMap* residual) {
   using Traits = GemmTraits<Config>;
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
-  let_next_begin();
+  launch_dependents();
   // One warp makes the barriers while another finds its first tile.
-  if (threadIdx.x == kMaker * 32) {
+  if (threadIdx.x == kBarrierInitWarp * 32) {
     prefetch(map_a);
     prefetch(map_b);
     init_barriers<Config>(shared, 1);
   }
-  if constexpr (Traits::kNear) init_near<Config>(shared);
+  if constexpr (Traits::kResidual) init_residual<Config>(shared);
   __syncwarp();
-  if constexpr (Traits::kCluster > 1) begun_arrive();
+  if constexpr (Traits::kCluster > 1) cluster_arrive();
 
   // Registers at entry are 65536 / threads; with two consumers 168, moved from the producer to them.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2 || Traits::kSplit;
   constexpr bool kPrefetchRows =
-      Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kNear;
+      Config::kStore != GemmStore::kPartial && ReadsMatrices<Epilogue>::value && !Traits::kResidual;
   constexpr bool kTouch = Config::kStore != GemmStore::kPartial && ReadsVectors<Epilogue>::value &&
                           !(Config::kPingPong && kSeeded<Config, Epilogue, typename Traits::Acc>);
   constexpr bool kLight = LightLoads && !kPrefetchRows;
   if (threadIdx.x < 128) {
-    if constexpr (kMoveRegisters) give_registers<kLight ? 24 : 40>();
+    if constexpr (kMoveRegisters) warpgroup_reg_dealloc<kLight ? 24 : 40>();
     if (threadIdx.x < 32) {
-      GemmWalk<Config> walk(args);
+      PersistentTileScheduler<Config> walk(args);
       const GemmUnit first = walk.get();
       wait_for_barriers<Config>();
       if (threadIdx.x == 0) {
@@ -492,50 +492,50 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
       }
     } else if constexpr (kPrefetchRows) {
       wait_for_barriers<Config>();
-      wait_for_previous();
+      grid_dependency_wait();
       if constexpr (kTouch) {
-        if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
+        if (threadIdx.x / 32 == kBiasPrefetchWarp) touch_vectors<Config>(epilogue, args);
       }
       // Tiles of fewer k-tiles than the ring has stages pass faster than their rows can be asked for.
       if (args.k_tiles >= Config::kStages * args.splits) prefetch_rows<Config>(epilogue, args, shared);
-    } else if (Traits::kNear && threadIdx.x / 32 == kBringer) {
+    } else if (Traits::kResidual && threadIdx.x / 32 == kResidualWarp) {
       wait_for_barriers<Config>();
-      if constexpr (Traits::kNear) {
-        wait_for_previous();
-        bring_first<Config>(*near, args, shared);
+      if constexpr (Traits::kResidual) {
+        grid_dependency_wait();
+        bring_first<Config>(*residual, args, shared);
       }
     } else {
-      if constexpr (Traits::kCluster == 1) group_arrive<kBarriersMade>(Traits::kThreads);
+      if constexpr (Traits::kCluster == 1) named_barrier_arrive<kBarriersMade>(Traits::kThreads);
       if constexpr (kTouch) {
-        wait_for_previous();
-        if (threadIdx.x / 32 == kToucher) touch_vectors<Config>(epilogue, args);
+        grid_dependency_wait();
+        if (threadIdx.x / 32 == kBiasPrefetchWarp) touch_vectors<Config>(epilogue, args);
       }
     }
   } else if (Traits::kSplit && threadIdx.x < 256) {
     if constexpr (Traits::kSplit) {
-      give_registers<56>();
+      warpgroup_reg_dealloc<56>();
       wait_for_barriers<Config>();
       gemm_split<Config>(args, shared);
     }
   } else {
     constexpr int kMost = kLight ? 240 : 232;
-    if constexpr (kMoveRegisters) take_registers<Traits::kSplit && Traits::kConsumers == 2 ? 208 : kMost>();
-    gemm_consume<Config>(map_d, args, epilogue, shared, warp_of_block() / 4 - Traits::kOthers, near);
+    if constexpr (kMoveRegisters) warpgroup_reg_alloc<Traits::kSplit && Traits::kConsumers == 2 ? 208 : kMost>();
+    gemm_consume<Config>(map_d, args, epilogue, shared, warp_of_block() / 4 - Traits::kOthers, residual);
   }
 }
 
 template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
-                            const GemmArgs& args, const Epilogue& epilogue, const TensorMap* near = nullptr) {
+                            const GemmArgs& args, const Epilogue& epilogue, const TensorMap* residual = nullptr) {
   // Strips and shares need more registers to load.
   constexpr bool kWholeTiles = !Config::kStream && Config::kStore != GemmStore::kPartial;
   constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
   gemm_with<Config, kLightLoads>(
       map_a, map_b, map_d, args, epilogue,
-      [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
+      [&](const GemmShared<Config>& shared, PersistentTileScheduler<Config>& walk, const GemmUnit& first) {
         return gemm_produce<Config>(map_a, map_b, shared, walk, first);
       },
-      near);
+      residual);
 }
 
 }  // namespace heddle::tile::sm90

@@ -14,8 +14,8 @@ template <typename Config>
 __device__ inline void gemm_split(const GemmArgs& args, const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
   const uint32_t warp = threadIdx.x / 32 % kGemmSplitWarps;
-  RingPosition<Traits::kStages> at;
-  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+  PipelineState<Traits::kStages> at;
+  for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
 #pragma unroll 1
     for (int32_t k = unit.k.first; k < unit.k.last; ++k, at.step()) {
@@ -34,7 +34,7 @@ __device__ inline void gemm_split(const GemmArgs& args, const GemmShared<Config>
 // acc += A B over k-tiles, at least one, from the ring; `row`: this warpgroup's first one of the tile of A.
 template <typename Config>
 __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const GemmShared<Config>& shared,
-                                      int32_t k_tiles, uint32_t row, RingPosition<Config::kStages>& at) {
+                                      int32_t k_tiles, uint32_t row, PipelineState<Config::kStages>& at) {
   using Traits = GemmTraits<Config>;
   constexpr int kSums = Config::kTileN / 2;
   const uint32_t lane = threadIdx.x % 32, first = row + threadIdx.x / 32 % 4 * 16;
@@ -56,7 +56,7 @@ __device__ inline void multiply_split(float (&acc)[Config::kTileN / 2], const Ge
     // Meanwhile, whether this was right, and the next tile's numbers; behind the last one these again.
     const uint32_t stage = at.stage;
     const bool by_fma = shared.by_fma[stage] != 0 || cuda::leaves_range(most);
-    RingPosition<Config::kStages> next = at;
+    PipelineState<Config::kStages> next = at;
     next.step();
     at = k + 1 < k_tiles ? next : at;
     shared.full[at.stage].wait(at.phase);

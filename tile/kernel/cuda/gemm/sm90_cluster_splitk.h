@@ -25,7 +25,7 @@
 //   };
 //
 // and an epilogue that stores D, as for gemm_reduce(). On an H200 a tensor map costs 0.7 us before its first tile
-// comes, and the copy engine's one thread 0.1 us for a k-tile; views load with 128 threads at once.
+// comes, and TMA's one thread 0.1 us for a k-tile; views load with 128 threads at once.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -88,7 +88,7 @@ struct PartsTraits {
                                                           kParts, Config::kSwapped, kSplit);
   static constexpr int kSharedBytes = gemm_parts_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor,
                                                               kStages, kParts, Config::kSwapped, kSplit);
-  // Two blocks of one multiprocessor where they fit: one loads while the other finishes.
+  // Two blocks of one SM where they fit: one loads while the other finishes.
   static constexpr int kResident =
       kSharedBytes <= kGemmHalfOfShared && kThreads <= gemm_parts_half_of_threads(kSplit) ? 2 : 1;
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % 16 == 0 && kTileN <= 256 && kParts >= 1 && kParts <= 8);
@@ -126,13 +126,13 @@ struct PartsShared {
 template <int Rows, int TileK, bool KMajor, bool Stream>
 __device__ inline void load_part(const TensorMap& map, Barrier& full, uint8_t* to, int32_t row, int32_t k,
                                  int32_t batch) {
-  constexpr Keep kKeep = Stream ? Keep::kFirst : Keep::kNormal;
+  constexpr CacheHint kCacheHint = Stream ? CacheHint::kEvictFirst : CacheHint::kEvictNormal;
   if constexpr (KMajor) {
-    load_box(map, full, to, k, row, batch, kKeep);
+    load_box(map, full, to, k, row, batch, kCacheHint);
   } else {
 #pragma unroll
     for (int strip = 0; strip < (Rows + 63) / 64; ++strip) {
-      load_box(map, full, to + strip * TileK * kGemmRowBytes, row + strip * 64, k, batch, kKeep);
+      load_box(map, full, to + strip * TileK * kGemmRowBytes, row + strip * 64, k, batch, kCacheHint);
     }
   }
 }
@@ -174,9 +174,9 @@ __device__ inline void clear_front(uint8_t* rows, int32_t bytes, int32_t group) 
   }
   fence_async_shared();
   if (group == 0) {
-    group_wait<1>(128);
+    named_barrier_sync<1>(128);
   } else {
-    group_wait<2>(128);
+    named_barrier_sync<2>(128);
   }
 }
 
@@ -203,8 +203,8 @@ __device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTrai
     }
     wgmma_fence();
     const uint32_t at = ring + stage * Traits::kStageBytes;
-    const uint64_t of_a = describe(at + row, Config::kAKMajor, kStrip);
-    const uint64_t of_b = describe(at + Traits::kABytes, Config::kBKMajor, kStrip);
+    const uint64_t of_a = make_smem_descriptor(at + row, Config::kAKMajor, kStrip);
+    const uint64_t of_b = make_smem_descriptor(at + Traits::kABytes, Config::kBKMajor, kStrip);
 #pragma unroll
     for (int step = 0; step < 4; ++step) {
 #pragma unroll
@@ -232,7 +232,7 @@ __device__ inline void parts_multiply(PartsAccumulators<Config> (&acc)[PartsTrai
     for (int block = 0; block < Traits::kBlocksM; ++block) {
 #pragma unroll
       for (int i = 0; i < Config::kTileN / 2; ++i) {
-        pin(acc[chain][block][i]);
+        fence_operand(acc[chain][block][i]);
         if (chain > 0) acc[0][block][i] += acc[chain][block][i];
       }
     }
@@ -265,7 +265,7 @@ __device__ inline void parts_multiply_split(float (&acc)[Config::kTileN / 2], co
   for (int32_t i = 0; i < count; ++i) {
     const float most = a.largest();
     a.take_apart();
-    group_wait<kTaken>(Traits::kConsumerThreads);
+    named_barrier_sync<kTaken>(Traits::kConsumerThreads);
     const uint8_t* tile = shared.ring + stage * Traits::kStageBytes;
     const uint8_t* high = tile + Traits::kABytes;
     float sums[kChains][kTileN / 2];
@@ -349,7 +349,7 @@ __device__ inline void parts_rest(const GemmPartsArgs& args, const Epilogue& epi
     const auto* own = shared.sums + rank * Traits::kSlice;
     cuda::parts_finish<Config, Traits>(args, epilogue, shared.received, own, unit, rank);
   }
-  if constexpr (kParts > 1) begun_wait();  // the others have what this block sent
+  if constexpr (kParts > 1) cluster_wait();  // the others have what this block sent
 }
 
 // The map of A that this block reads.
@@ -374,7 +374,7 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
   const auto warp = static_cast<int32_t>(threadIdx.x) / 32, lane = static_cast<int32_t>(threadIdx.x) % 32;
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
   const PartsUnit unit = parts_unit<Config, Traits, true>(args, rank);
-  let_next_begin();
+  launch_dependents();
   if (lane == 0) {
     if (warp == 0) prefetch(map_a);
     if (warp == 1) prefetch(map_b);
@@ -391,14 +391,14 @@ __device__ inline void gemm_parts(const TensorMap& map_a, const TensorMap& map_b
       shared.all_here->arrive_expect(cuda::parts_bytes<Config, Traits>);
     }
   }
-  wait_for_previous();
+  grid_dependency_wait();
   if (lane == 0) {
     for (int32_t i = warp; i < kStages && i < unit.count; i += kWarps) {
       parts_load<Config, !Config::kConstantA, !Config::kConstantB>(map_a, map_b, unit, i, shared, i);
     }
   }
   __syncthreads();
-  if constexpr (kParts > 1) begun_arrive();
+  if constexpr (kParts > 1) cluster_arrive();
   if (warp == kWarps - 1) {
     if (lane == 0) {
       uint32_t stage = 0, phase = 0;
@@ -436,8 +436,8 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
   const auto rank = static_cast<int32_t>(blockIdx.x % kParts);
   const PartsUnit unit = parts_unit<Config, Traits, false>(args, rank);
   const bool loader = threadIdx.x < kLoaders;
-  let_next_begin();
-  wait_for_previous();
+  launch_dependents();
+  grid_dependency_wait();
   const auto load = [&](LoaderA& a, LoaderB& b, uint32_t stage) {
     const uint32_t at = shared_address(shared.ring) + stage * Traits::kStageBytes;
     a.copy(at);
@@ -455,14 +455,14 @@ __device__ inline void gemm_parts_views(const GemmPartsArgs& args, const A& oper
       shared.all_here->arrive_expect(cuda::parts_bytes<Config, Traits>);
     }
     fence_barrier_init();
-    group_wait<kBegun>(Traits::kThreads);
-    if constexpr (kParts > 1) begun_arrive();
+    named_barrier_sync<kBegun>(Traits::kThreads);
+    if constexpr (kParts > 1) cluster_arrive();
   } else {
     LoaderA a(operand_a, unit.batch, unit.m, unit.k * Traits::kTileK);
     LoaderB b(operand_b, unit.batch, unit.n, unit.k * Traits::kTileK);
     load(a, b, 0);
-    group_wait<kBegun>(Traits::kThreads);
-    if constexpr (kParts > 1) begun_arrive();
+    named_barrier_sync<kBegun>(Traits::kThreads);
+    if constexpr (kParts > 1) cluster_arrive();
     shared.full[0].arrive_behind_copies();
     uint32_t stage = 1 % kStages, phase = 1;
 #pragma unroll 1

@@ -21,8 +21,8 @@ __device__ inline auto* sums_of_block(const GemmArgs& args, int32_t group, int32
 
 // Hands the sums of a tile that another block began to that block.
 template <typename Config>
-__device__ inline void give_sums(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
-  const int32_t block = GemmWalk<Config>::stream_number();
+__device__ inline void store_partials(const GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group) {
+  const int32_t block = PersistentTileScheduler<Config>::stream_number();
   auto* to = sums_of_block<Config>(args, group, block);
 #pragma unroll
   for (int m = 0; m < GemmTraits<Config>::kBlocksM; ++m) {
@@ -34,9 +34,11 @@ __device__ inline void give_sums(const GemmAccumulators<Config>& acc, const Gemm
 
 // Adds what the blocks behind this one have of its last tile, in order: the same sums in every run.
 template <typename Config>
-__device__ inline void take_sums(GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group, int32_t missing) {
-  for (int32_t block = GemmWalk<Config>::stream_number() + 1; missing > 0; ++block) {
-    const StreamRange share = stream_share(GemmWalk<Config>::streamed(args), static_cast<int32_t>(gridDim.x), block);
+__device__ inline void load_partials(GemmAccumulators<Config>& acc, const GemmArgs& args, int32_t group,
+                                     int32_t missing) {
+  for (int32_t block = PersistentTileScheduler<Config>::stream_number() + 1; missing > 0; ++block) {
+    const StreamRange share =
+        stream_share(PersistentTileScheduler<Config>::streamed(args), static_cast<int32_t>(gridDim.x), block);
     take_flag(args.flags + (block * Config::kConsumers + group) * 4 + threadIdx.x / 32 % 4);
     const auto* from = sums_of_block<Config>(args, group, block);
 #pragma unroll
@@ -55,7 +57,7 @@ template <typename Config, typename Epilogue>
 inline constexpr bool kSharesLast =
     Config::kPingPong&& Config::kStore == GemmStore::kTma && !Config::kSwapped && InSteps<Epilogue>::costly &&
     is_same<typename GemmTraits<Config>::Acc, float> && GemmTraits<Config>::kPieces % 2 == 0 &&
-    (!GemmTraits<Config>::kNear || GemmTraits<Config>::kNearPieces == GemmTraits<Config>::kNearPlaces);
+    (!GemmTraits<Config>::kResidual || GemmTraits<Config>::kResidualPieces == GemmTraits<Config>::kResidualPlaces);
 
 // Four sums of each thread side by side, threads next to each other.
 template <typename Config>
@@ -78,11 +80,11 @@ struct HalfOfSums {
       for (int j = 0; j < 4; ++j) four.sums[j] = acc[(kFirst + i + j) / kRow][(kFirst + i + j) % kRow];
       to[i / 4 * 128] = four;
     }
-    group_arrive<kHalfGiven>(256);
+    named_barrier_arrive<kHalfGiven>(256);
   }
   static __device__ void take(GemmAccumulators<Config>& acc, const GemmShared<Config>& shared) {
     const Four* from = place(shared);
-    group_wait<kHalfGiven>(256);
+    named_barrier_sync<kHalfGiven>(256);
 #pragma unroll
     for (int i = 0; i < kFirst; i += 4) {
       const Four four = from[i / 4 * 128];

@@ -1,4 +1,4 @@
-// tile/kernel/cuda/gemm/sm90.h with operands that the copy engine does not read: a warpgroup loads the tiles of both
+// tile/kernel/cuda/gemm/sm90.h with operands that TMA does not read: a warpgroup loads the tiles of both
 // through their views (load.h) by cp.async, or through registers, into the ring that wgmma reads. Convolutions of
 // images, batches with several strides, odd alignment, converted and computed operands multiply at wgmma's rate.
 //
@@ -82,8 +82,8 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
     UnderWay<LoaderB> b;
   } under_way[kBehind + 1] = {};
   uint8_t* const raw = reinterpret_cast<uint8_t*>(shared.turn + 2);
-  RingPosition<Traits::kStages> at, arrived;
-  RingPosition<kBehind + 1> raw_at, raw_arrived;
+  PipelineState<Traits::kStages> at, arrived;
+  PipelineState<kBehind + 1> raw_at, raw_arrived;
   int32_t behind = 0;
   const auto advance = [&] {
     if constexpr (kRaw > 0) {
@@ -105,7 +105,7 @@ __device__ inline void gemm_load(const A& operand_a, const B& operand_b, const G
     shared.full[arrived.stage].arrive();
     arrived.step();
   };
-  for (GemmWalk<Config> walk(args); walk.valid(); walk.next()) {
+  for (PersistentTileScheduler<Config> walk(args); walk.valid(); walk.next()) {
     const GemmUnit unit = walk.get();
     LoaderA a(operand_a, unit.batch, unit.m, unit.k.first * Traits::kTileK);
     LoaderB b(operand_b, unit.batch, unit.n, unit.k.first * Traits::kTileK);
@@ -141,7 +141,7 @@ __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, 
   constexpr int kLoaders = ViewLoaders<Config, A, B>::kThreads;
   extern __shared__ uint8_t raw_shared[];
   const GemmShared<Config> shared(raw_shared);
-  let_next_begin();
+  launch_dependents();
   if (threadIdx.x == 0) {
     if (Config::kStore == GemmStore::kTma) prefetch(map_d);
     for (int stage = 0; stage < Traits::kStages; ++stage) {
@@ -153,16 +153,16 @@ __device__ inline void gemm_views(const TensorMap& map_d, const GemmArgs& args, 
     }
     fence_barrier_init();
   }
-  wait_for_previous();
+  grid_dependency_wait();
   __syncthreads();
 
-  // Registers at entry are 65536 / threads; with two consumers 168. Addresses need more than the copy engine's thread.
+  // Registers at entry are 65536 / threads; with two consumers 168. Addresses need more than TMA's thread.
   constexpr bool kMoveRegisters = Traits::kConsumers == 2;
   if (threadIdx.x < kLoaders) {
-    if constexpr (kMoveRegisters) give_registers<104>();
+    if constexpr (kMoveRegisters) warpgroup_reg_dealloc<104>();
     gemm_load<Config>(operand_a, operand_b, args, shared);
   } else {
-    if constexpr (kMoveRegisters) take_registers<200>();
+    if constexpr (kMoveRegisters) warpgroup_reg_alloc<200>();
     gemm_consume<Config, true>(map_d, args, epilogue, shared, static_cast<int32_t>(threadIdx.x) / 128 - 1);
   }
 }

@@ -1,4 +1,4 @@
-// tile/kernel/cuda/gemm/sm90.h for convolutions: the copy engine gathers the pixels under a tap of so many windows as
+// tile/kernel/cuda/gemm/sm90.h for convolutions: TMA gathers the pixels under a tap of so many windows as
 // rows of A. k is (tap, channel), channels of a tap filled up with zeros to whole k-tiles; filters are B as rows of
 // (channel), one batch a tap.
 //
@@ -12,15 +12,16 @@ namespace heddle::tile::sm90 {
 
 // One thread fills the ring, as gemm_produce() does.
 template <typename Config>
-__device__ inline RingPosition<Config::kStages> gemm_produce_windows(const TensorMap& map_a, const TensorMap& map_b,
-                                                                     const GemmWindowsArgs& windows,
-                                                                     const GemmShared<Config>& shared,
-                                                                     GemmWalk<Config>& walk, GemmUnit unit) {
+__device__ inline PipelineState<Config::kStages> gemm_produce_windows(const TensorMap& map_a, const TensorMap& map_b,
+                                                                      const GemmWindowsArgs& windows,
+                                                                      const GemmShared<Config>& shared,
+                                                                      PersistentTileScheduler<Config>& walk,
+                                                                      GemmUnit unit) {
   using Traits = GemmTraits<Config>;
   constexpr int kShares = Config::kClusterN, kRows = Config::kTileM / kShares;
   static_assert(!Config::kConstantA);
   static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
-  RingPosition<Traits::kStages> at;
+  PipelineState<Traits::kStages> at;
   bool first_unit = true;
   int32_t begun = 0;  // stages that have their filters
   while (true) {
@@ -58,10 +59,10 @@ __device__ inline RingPosition<Config::kStages> gemm_produce_windows(const Tenso
       const int32_t channel = tile * Traits::kTileK;
       if constexpr (kShares == 1) {
         load_windows(map_a, full, to, channel, x, y, image, column * windows.dilation[0], row * windows.dilation[1],
-                     Keep::kNormal);
+                     CacheHint::kEvictNormal);
       } else {
         load_windows_multicast(map_a, full, to, channel, x, y, image, column * windows.dilation[0],
-                               row * windows.dilation[1], (1 << kShares) - 1, Keep::kNormal);
+                               row * windows.dilation[1], (1 << kShares) - 1, CacheHint::kEvictNormal);
       }
       if (++tile == windows.channel_tiles) {
         tile = 0, ++tap;
@@ -78,13 +79,13 @@ __device__ inline RingPosition<Config::kStages> gemm_produce_windows(const Tenso
 template <typename Config, typename Epilogue>
 __device__ inline void gemm_windows(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                                     const GemmArgs& args, const GemmWindowsArgs& windows, const Epilogue& epilogue,
-                                    const TensorMap* near = nullptr) {
+                                    const TensorMap* residual = nullptr) {
   gemm_with<Config, false>(
       map_a, map_b, map_d, args, epilogue,
-      [&](const GemmShared<Config>& shared, GemmWalk<Config>& walk, const GemmUnit& first) {
+      [&](const GemmShared<Config>& shared, PersistentTileScheduler<Config>& walk, const GemmUnit& first) {
         return gemm_produce_windows<Config>(map_a, map_b, windows, shared, walk, first);
       },
-      near);
+      residual);
 }
 
 }  // namespace heddle::tile::sm90

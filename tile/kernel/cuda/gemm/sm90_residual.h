@@ -1,4 +1,4 @@
-// A matrix of 16-bit elements beside D on sm_90a: the copy engine brings its pieces to where those of D leave from.
+// A matrix of 16-bit elements beside D on sm_90a: TMA brings its pieces to where those of D leave from.
 #pragma once
 
 #include "tile/arch/sm90/barrier.h"
@@ -25,22 +25,22 @@ struct PiecePlace {
 template <typename Config>
 __device__ inline void bring_piece(const TensorMap& map, const GemmShared<Config>& shared, const GemmUnit& unit,
                                    int32_t warp, int32_t piece) {
-  constexpr int kPlaces = GemmTraits<Config>::kNearPlaces;
+  constexpr int kPlaces = GemmTraits<Config>::kResidualPlaces;
   const int32_t place = warp * kPlaces + piece % kPlaces;
   const PiecePlace<Config> at(unit, warp, piece);
-  Barrier& full = shared.near_full[place];
+  Barrier& full = shared.residual_full[place];
   full.arrive_expect(kGemmStagingBytes);
-  load_box(map, full, shared.staging + place * kGemmStagingBytes, at.col, at.row, unit.batch, Keep::kFirst);
+  load_box(map, full, shared.staging + place * kGemmStagingBytes, at.col, at.row, unit.batch, CacheHint::kEvictFirst);
 }
 
 // Each warp that multiplies makes the barriers of its places.
 template <typename Config>
-__device__ inline void init_near(const GemmShared<Config>& shared) {
-  constexpr int kPlaces = GemmTraits<Config>::kNearPlaces;
+__device__ inline void init_residual(const GemmShared<Config>& shared) {
+  constexpr int kPlaces = GemmTraits<Config>::kResidualPlaces;
   const int32_t warp = warp_of_block() - 4 * GemmTraits<Config>::kOthers;
   if (warp < 0 || threadIdx.x % 32 != 0) return;
 #pragma unroll
-  for (int i = 0; i < kPlaces; ++i) shared.near_full[warp * kPlaces + i].init(1);
+  for (int i = 0; i < kPlaces; ++i) shared.residual_full[warp * kPlaces + i].init(1);
   fence_barrier_init();
 }
 
@@ -51,7 +51,7 @@ template <typename Config>
 __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, const GemmShared<Config>& shared) {
   using Traits = GemmTraits<Config>;
   const auto warp = static_cast<int32_t>(threadIdx.x) % 32;
-  GemmWalk<Config> walk(args);
+  PersistentTileScheduler<Config> walk(args);
   int32_t k = 0, k_tiles = args.k_tiles;
   // A barrier tells a phase from the next: k-tiles are waited for one after another.
   const auto wait_for_k_tile = [&] {
@@ -62,7 +62,7 @@ __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, c
   for (int32_t group = 0; group < (Config::kPingPong ? 2 : 1) && walk.valid(); ++group, walk.next()) {
     const GemmUnit unit = walk.get();
 #pragma unroll 1
-    for (int32_t piece = 0; piece < Traits::kNearPlaces; ++piece) {
+    for (int32_t piece = 0; piece < Traits::kResidualPlaces; ++piece) {
       wait_for_k_tile();
       const bool mine = warp < 4 * Traits::kConsumers && (!Config::kPingPong || warp / 4 == group);
       if (mine) bring_piece<Config>(map, shared, unit, warp, piece);
@@ -72,25 +72,25 @@ __device__ inline void bring_first(const TensorMap& map, const GemmArgs& args, c
   }
 }
 
-// Nothing, or the pieces of a matrix beside D that a warp has the copy engine bring to where those of D leave from.
-template <typename Config, bool Near>
-struct BroughtPieces {
+// Nothing, or the pieces of a matrix beside D that a warp has TMA bring to where those of D leave from.
+template <typename Config, bool Residual>
+struct ResidualPipeline {
   static constexpr bool kBrings = false;
-  __device__ BroughtPieces(const TensorMap*, const GemmShared<Config>&) {}
-  __device__ void begin(const GemmWalk<Config>&) {}
+  __device__ ResidualPipeline(const TensorMap*, const GemmShared<Config>&) {}
+  __device__ void begin(const PersistentTileScheduler<Config>&) {}
   __device__ void join(int32_t) {}
 };
 template <typename Config>
-struct BroughtPieces<Config, true> {
+struct ResidualPipeline<Config, true> {
   using Traits = GemmTraits<Config>;
   static constexpr bool kBrings = true;
-  static constexpr int kPieces = Traits::kNearPieces, kPlaces = Traits::kNearPlaces;
+  static constexpr int kPieces = Traits::kResidualPieces, kPlaces = Traits::kResidualPlaces;
   static_assert(kPieces % kPlaces == 0 && (kPlaces > 1 || kPieces == 1));
 
-  __device__ BroughtPieces(const TensorMap* map, const GemmShared<Config>& shared)
+  __device__ ResidualPipeline(const TensorMap* map, const GemmShared<Config>& shared)
       : map_(map), shared_(shared), warp_(warp_of_block() - 4 * Traits::kOthers) {}
   // A tile of this warp begins: asks for what the last place will hold, and finds the next tile.
-  __device__ void begin(const GemmWalk<Config>& walk) {
+  __device__ void begin(const PersistentTileScheduler<Config>& walk) {
     const bool asks = threadIdx.x % 32 == 0;
     if (has_next_) {
       if (asks) {
@@ -100,7 +100,7 @@ struct BroughtPieces<Config, true> {
       fills_ += kPieces / kPlaces;
     }
     this_ = walk.get();
-    GemmWalk<Config> ahead = walk;
+    PersistentTileScheduler<Config> ahead = walk;
     ahead.next();
     if (Config::kPingPong) ahead.next();
     has_next_ = ahead.valid();
@@ -125,7 +125,7 @@ struct BroughtPieces<Config, true> {
     return shared_.staging + (warp_ * kPlaces + piece % kPlaces) * kGemmStagingBytes;
   }
   __device__ void take(int piece, uint32_t (&pair)[8][2]) const {
-    shared_.near_full[warp_ * kPlaces + piece % kPlaces].wait((fills_ + piece / kPlaces) & 1);
+    shared_.residual_full[warp_ * kPlaces + piece % kPlaces].wait((fills_ + piece / kPlaces) & 1);
     load_fragments(pair, buffer(piece));
   }
   // By one lane: the piece of D is on its way; the place of the one before takes its next piece, perhaps of the next

@@ -18,7 +18,7 @@ struct GemmDefaults {
   static constexpr bool kPingPong = false, kStream = false, kSwapped = false;
   static constexpr bool kAKMajor = true, kBKMajor = true;
   static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
-  static constexpr bool kWholeColumns = false, kNear = false;
+  static constexpr bool kWholeColumns = false, kResidual = false;
   static constexpr auto kStore = GemmStore::kTma;
 };
 
@@ -41,22 +41,22 @@ struct GemmTraits {
   static constexpr int kPieces =
       kBlocksM * kTileN * static_cast<int>(sizeof(typename Config::Out)) /
       gemm_piece(kTileN, sizeof(typename Config::Out)).bytes;  // that a warp stores of a tile, by GemmStore::kTma
-  static constexpr bool kNear = Config::kNear;
-  static constexpr int kNearPieces = gemm_near_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
-  static constexpr int kNearPlaces = gemm_near_places(kTileM, kTileN, kConsumers, Config::kPingPong);
+  static constexpr bool kResidual = Config::kResidual;
+  static constexpr int kResidualPieces = gemm_residual_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
+  static constexpr int kResidualPlaces = gemm_residual_places(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kStagingBytes =
-      kNear ? gemm_near_bytes(kTileM, kTileN, kConsumers, Config::kPingPong)
-            : gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
+      kResidual ? gemm_residual_bytes(kTileM, kTileN, kConsumers, Config::kPingPong)
+                : gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
   static constexpr int kSharedBytes =
       gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes) +
-      (kSplit ? gemm_split_bytes(kTileN, kStages) : 0) + (kNear ? kGemmNearBarrierBytes : 0);
+      (kSplit ? gemm_split_bytes(kTileN, kStages) : 0) + (kResidual ? kGemmResidualBarrierBytes : 0);
   // Arrivals that free a stage: a warpgroup, where threads themselves read it each of its warps, in every block of the
   // cluster.
   static constexpr int kReaders = (Config::kPingPong ? 1 : kConsumers) * kCluster * (kSplit ? 4 : 1);
   static_assert(kRowsPerGroup % 64 == 0 && kTileN % (Config::kSwapped ? 16 : 8) == 0 && kTileN <= 256);
   static_assert(kCluster == 1 || kCluster == 2);
-  static_assert(!kNear || (Config::kStore == GemmStore::kTma && !Config::kSwapped && !Config::kStream &&
-                           sizeof(typename Config::Out) == 2 && kTileN % 64 == 0));
+  static_assert(!kResidual || (Config::kStore == GemmStore::kTma && !Config::kSwapped && !Config::kStream &&
+                               sizeof(typename Config::Out) == 2 && kTileN % 64 == 0));
   static_assert(!Config::kPingPong || kConsumers == 2);
   static_assert(!kSplit || (!Config::kPingPong && kBlocksM == 1 && kTileN <= 128 && kTileN % 16 == 0));
   static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
@@ -75,11 +75,11 @@ struct GemmShared {
   uint8_t* staging;
   Barrier* full;
   Barrier* empty;
-  Barrier* turn;       // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
-  Barrier* near_full;  // for each warp that multiplies, of each of its places in `staging`
-  uint8_t* low;        // of f32 in two parts: those of B that are low
-  Barrier* split;      // B's parts are there
-  uint32_t* by_fma;    // [stage], a byte for each warp: numbers that the tensor cores do not multiply
+  Barrier* turn;           // one per warpgroup, where each has a tile of its own: the other's k-tiles have all arrived
+  Barrier* residual_full;  // for each warp that multiplies, of each of its places in `staging`
+  uint8_t* low;            // of f32 in two parts: those of B that are low
+  Barrier* split;          // B's parts are there
+  uint32_t* by_fma;        // [stage], a byte for each warp: numbers that the tensor cores do not multiply
 
   __device__ explicit GemmShared(uint8_t* raw) {
     const uint32_t skew = -shared_address(raw) & 1023;  // the same in every block of the cluster
@@ -90,8 +90,8 @@ struct GemmShared {
     full = reinterpret_cast<Barrier*>(staging + Traits::kConsumers * 4 * Traits::kStagingBytes);
     empty = full + Traits::kStages;
     turn = empty + Traits::kStages;
-    near_full = turn + 2;
-    split = near_full + (Traits::kNear ? kGemmNearBarrierBytes / sizeof(Barrier) : 0);
+    residual_full = turn + 2;
+    split = residual_full + (Traits::kResidual ? kGemmResidualBarrierBytes / sizeof(Barrier) : 0);
     by_fma = reinterpret_cast<uint32_t*>(split + Traits::kStages);
   }
 };

@@ -39,12 +39,12 @@ struct ReadsMatrices<Epilogue, decltype(void(Epilogue::kReadsMatrices))> {
 
 // The size of its elements where the kernel may hand over those of the first matrix.
 template <typename Epilogue, typename = void>
-struct NearBytes {
+struct ResidualBytes {
   static constexpr int value = 0;
 };
 template <typename Epilogue>
-struct NearBytes<Epilogue, decltype(void(Epilogue::kNearBytes))> {
-  static constexpr int value = Epilogue::kNearBytes;
+struct ResidualBytes<Epilogue, decltype(void(Epilogue::kResidualBytes))> {
+  static constexpr int value = Epilogue::kResidualBytes;
 };
 
 // The same of vectors that lie beside every row of D, by vectors(f, batch, row, col).
@@ -76,9 +76,9 @@ struct InnerStep {
   static constexpr bool kReturnsOnly = true;
   const Epilogue& epilogue;
 
-  template <typename T, int W, typename... Near>
-  __device__ void operator()(T (&v)[W], int batch, int row, int col, int n, const Near&... near) const {
-    epilogue.inner(v, batch, row, col, n, near...);
+  template <typename T, int W, typename... Residual>
+  __device__ void operator()(T (&v)[W], int batch, int row, int col, int n, const Residual&... residual) const {
+    epilogue.inner(v, batch, row, col, n, residual...);
   }
 };
 
@@ -90,10 +90,10 @@ inline constexpr bool kSeeded = Config::kStore == GemmStore::kTma && !Config::kS
 // A pair of accumulators, neighbours in the kernel's own row `m`, through the epilogue. With swapped operands they lie
 // in one column of D. Pairs outside of D become something; nothing reads them. Where the epilogue only returns values
 // it gets the last pair of D for them, since branches around each pair cost more than the epilogue.
-// `Inside`: the columns are known to be D's. `near`: what else the epilogue gets.
-template <bool Swapped, bool Inside = false, typename T, typename Epilogue, typename... Near>
+// `Inside`: the columns are known to be D's. `residual`: what else the epilogue gets.
+template <bool Swapped, bool Inside = false, typename T, typename Epilogue, typename... Residual>
 __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const GemmArgs& args, int batch, int m, int n,
-                                  const Near&... near) {
+                                  const Residual&... residual) {
   constexpr bool kAlways = ReturnsOnly<Epilogue>::value;
   if (!kAlways && (m >= args.m || n >= args.n)) return;
   const int valid = kAlways || args.n - n >= 2 ? 2 : args.n - n;
@@ -107,7 +107,7 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
     }
   } else {
     const int column = !Inside && kAlways && n >= args.n ? args.n - 2 : n;
-    epilogue(v, batch, kAlways && m >= args.m ? args.m - 1 : m, column, valid, near...);
+    epilogue(v, batch, kAlways && m >= args.m ? args.m - 1 : m, column, valid, residual...);
   }
 }
 
@@ -129,9 +129,9 @@ __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* fro
 // Loads of 16 bytes and a turn through shared memory: pairs of elements loaded as fragments have them take eight lines
 // an access. By a warp. Across: pieces side by side, before those of 64 rows further down.
 template <int Across, typename Epilogue>
-class NearPieces {
+class ResidualPieces {
  public:
-  __device__ NearPieces(const Epilogue& epilogue, const GemmArgs& args, int batch, int row, int col, int first)
+  __device__ ResidualPieces(const Epilogue& epilogue, const GemmArgs& args, int batch, int row, int col, int first)
       : epilogue_(epilogue), args_(args), batch_(batch), row_(row), col_(col) {
     fetch(first);
   }
@@ -178,16 +178,16 @@ struct NoPieces {
   template <typename... T>
   __device__ explicit NoPieces(const T&...) {}
 };
-template <bool Near, int Across, typename Epilogue>
+template <bool Residual, int Across, typename Epilogue>
 struct ChoosePieces {
   using type = NoPieces;
 };
 template <int Across, typename Epilogue>
 struct ChoosePieces<true, Across, Epilogue> {
-  using type = NearPieces<Across, Epilogue>;
+  using type = ResidualPieces<Across, Epilogue>;
 };
-template <bool Near, int Across, typename Epilogue>
-using PiecesOf = typename ChoosePieces<Near, Across, Epilogue>::type;
+template <bool Residual, int Across, typename Epilogue>
+using PiecesOf = typename ChoosePieces<Residual, Across, Epilogue>::type;
 
 // What a thread has of a piece on its way to shared memory, for each 8 x 8 matrix: pairs rounded to 16 bits, or values.
 template <int Matrices, typename Out, typename Value>
@@ -246,7 +246,7 @@ struct PieceRange {
 };
 
 // Nothing that depends on accumulators is computed before this. ptxas would take a later piece through its functions
-// before the one in front of it leaves, while the copy engine has nothing to do; it moves nothing into a loop, and does
+// before the one in front of it leaves, while TMA has nothing to do; it moves nothing into a loop, and does
 // not know that this one runs once. `number`, above 0, is another one at each place.
 template <int Blocks, int Sums, typename Acc>
 __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& args, int number) {
@@ -256,12 +256,12 @@ __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& arg
 #pragma unroll
     for (int block = 0; block < Blocks; ++block) {
 #pragma unroll
-      for (int i = 0; i < Sums; ++i) pin(acc[block][i]);
+      for (int i = 0; i < Sums; ++i) fence_operand(acc[block][i]);
     }
   } while (args.zero == number);
 }
 
-// Through the warp's staging buffers by the copy engine, piece by piece. `row`: first of the warp's 16 rows of each
+// Through the warp's staging buffers by TMA, piece by piece. `row`: first of the warp's 16 rows of each
 // block of 64. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with kBrings a piece
 // of the first matrix that the epilogue reads lies where that of D will. Of all pieces only those in `pieces`.
 template <int Blocks, int N, typename Out, bool Inside, typename Acc, typename Epilogue, typename Brought>
@@ -276,11 +276,11 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
   using Made = MadePiece<kMatrices, Out, Value>;
   const int lane = threadIdx.x % 32;
   constexpr bool kInSteps = sizeof(Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::value;
-  constexpr bool kNear = sizeof(Out) == 2 && kPiece.swizzled && kPiece.bytes == 128 && ReturnsOnly<Epilogue>::value &&
-                         NearBytes<Epilogue>::value == 2;
-  constexpr bool kBrought = Brought::kBrings, kTaken = kNear && !kBrought;
-  static_assert(!kBrought || kNear);
-  [[maybe_unused]] uint32_t near[8][2];
+  constexpr bool kResidual = sizeof(Out) == 2 && kPiece.swizzled && kPiece.bytes == 128 &&
+                             ReturnsOnly<Epilogue>::value && ResidualBytes<Epilogue>::value == 2;
+  constexpr bool kBrought = Brought::kBrings, kTaken = kResidual && !kBrought;
+  static_assert(!kBrought || kResidual);
+  [[maybe_unused]] uint32_t residual[8][2];
   PiecesOf<kTaken, kAcross, Epilogue> taken(epilogue, args, batch, row, col, pieces.first);
   // The whole piece through the epilogue before anything orders memory: its loads are in flight together, and rows
   // share what columns have.
@@ -294,8 +294,8 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
         const int r = row + piece / kAcross * 64 + lane / 4 + 8 * h;
         const int c = col + piece % kAcross * kColumns + 8 * j + 2 * (lane % 4);
         const auto apply = [&](const auto& function) {
-          if constexpr (kNear) {
-            apply_pair<false, Inside>(v, function, args, batch, r, c, cuda::FromRegister{near[j][h]});
+          if constexpr (kResidual) {
+            apply_pair<false, Inside>(v, function, args, batch, r, c, cuda::FromRegister{residual[j][h]});
           } else {
             apply_pair<false, Inside>(v, function, args, batch, r, c);
           }
@@ -329,10 +329,10 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
     if (piece > 0) keep_behind(acc, args, piece);
     if constexpr (kTaken) {
       wait_for_buffer();
-      taken.take(buffer, near);
+      taken.take(buffer, residual);
       if (piece + 1 < kPieces) taken.fetch(piece + 1);
     }
-    if constexpr (kBrought) brought.take(piece, near);
+    if constexpr (kBrought) brought.take(piece, residual);
     Made made;
     make(piece, made);
     if constexpr (kBrought) {

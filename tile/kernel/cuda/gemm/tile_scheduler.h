@@ -8,7 +8,7 @@ namespace heddle::tile::sm90 {
 
 // A place in the ring.
 template <int Stages>
-struct RingPosition {
+struct PipelineState {
   uint32_t stage = 0, phase = 0;
   __device__ void step() {
     if (++stage == Stages) {
@@ -26,14 +26,14 @@ struct RingPosition {
 // The units of one cluster of blocks, in order: every so many tiles (or parts of their k); with stream-K then the share
 // of this block in the tiles from args.whole on.
 template <typename Config>
-struct GemmWalk {
+struct PersistentTileScheduler {
   static constexpr int kCluster = Config::kClusterM * Config::kClusterN;
 
   const GemmArgs& args;
   int32_t unit, step, count, rank;
   StreamRange share{0, 0};  // what is left of it, in k-tiles
 
-  __device__ explicit GemmWalk(const GemmArgs& a) : args(a) {
+  __device__ explicit PersistentTileScheduler(const GemmArgs& a) : args(a) {
     rank = kCluster == 1 ? 0 : static_cast<int32_t>(cluster_rank());
     unit = static_cast<int32_t>(blockIdx.x) / kCluster;
     step = static_cast<int32_t>(gridDim.x) / kCluster;

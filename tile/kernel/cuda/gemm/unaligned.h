@@ -37,7 +37,7 @@
 namespace heddle::tile::cuda {
 
 template <typename Config>
-struct LinesTraits {
+struct UnalignedTraits {
   using In = typename Config::In;
   using Instruction = sm80::Mma<In>;
   using Acc = typename Instruction::Acc;
@@ -46,7 +46,7 @@ struct LinesTraits {
   static constexpr int kThreads = 32 * kWarpsM * kWarpsK;
   static constexpr int kWarpRows = kTileM / kWarpsM, kBlocksM = kWarpRows / 16, kBlocksN = kTileN / 8;
   static constexpr int kStep = kWarpsK * kGemmRowBytes;  // bytes of k in a stage
-  static constexpr int kLinePitch = gemm_lines_pitch(kWarpsK);
+  static constexpr int kLinePitch = gemm_unaligned_pitch(kWarpsK);
   static constexpr int kStageBytes = (kTileM + kTileN) * kLinePitch;
   // The tile as it lies in D, and the rows of it that one block of the cluster finishes.
   static constexpr int kRows = Config::kSwapped ? kTileN : kTileM, kColumns = Config::kSwapped ? kTileM : kTileN;
@@ -55,7 +55,8 @@ struct LinesTraits {
   static constexpr int kSlice = kSliceRows * kPitch, kTileSums = kParts * kSlice;
   static constexpr int kAddends = kParts > 1 ? kParts : kWarpsK, kFinishers = kThreads, kClasses = 1;
   static constexpr int kNeighbours = Config::kNeighbours;
-  static constexpr int kRingBytes = gemm_lines_ring_bytes(kTileM, kTileN, kWarpsK, kStages, kParts, Config::kSwapped);
+  static constexpr int kRingBytes =
+      gemm_unaligned_ring_bytes(kTileM, kTileN, kWarpsK, kStages, kParts, Config::kSwapped);
   static_assert(kWarpRows % 16 == 0 && kTileN % 8 == 0 && kStages >= 2 && kParts >= 1 && kParts <= 8);
 };
 
@@ -106,7 +107,7 @@ class LineCopier {
     const int before = Align < 16 ? static_cast<int>(at) & 15 : 0;
     const int64_t left = left_ + before - piece * 16;
     const uint32_t valid = line >= rows_ || left <= 0 ? 0 : left < 16 ? static_cast<uint32_t>(left) : 16;
-    sm80::copy_async<16>(to + line * gemm_lines_pitch(WarpsK) + piece * 16,
+    sm80::copy_async<16>(to + line * gemm_unaligned_pitch(WarpsK) + piece * 16,
                          reinterpret_cast<const void*>(at - before + piece * 16), valid);
   }
 
@@ -172,13 +173,14 @@ class LineReader {
 };
 
 template <typename Config>
-using LinesSums = typename LinesTraits<Config>::Acc[LinesTraits<Config>::kBlocksM][LinesTraits<Config>::kBlocksN][4];
+using LinesSums =
+    typename UnalignedTraits<Config>::Acc[UnalignedTraits<Config>::kBlocksM][UnalignedTraits<Config>::kBlocksN][4];
 
 // The same as lines_multiply() by FMA, of f32.
 template <typename Config, typename ReaderA, typename ReaderB>
 __device__ inline void lines_multiply_by_fma(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
                                              const ReaderB& reader_b) {
-  using Traits = LinesTraits<Config>;
+  using Traits = UnalignedTraits<Config>;
   const int lane = threadIdx.x % 32;
 #pragma unroll 1
   for (int k = 0; k < kGemmRowBytes / 4; ++k) {
@@ -202,7 +204,7 @@ __device__ inline void lines_multiply_by_fma(LinesSums<Config>& acc, const uint8
 template <typename Config, typename ReaderA, typename ReaderB>
 __device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* stage, const ReaderA& reader_a,
                                       const ReaderB& reader_b) {
-  using Traits = LinesTraits<Config>;
+  using Traits = UnalignedTraits<Config>;
   uint32_t a[Traits::kBlocksM][2][8];
 #pragma unroll
   for (int i = 0; i < Traits::kBlocksM; ++i) {
@@ -241,8 +243,8 @@ __device__ inline void lines_multiply(LinesSums<Config>& acc, const uint8_t* sta
 
 // Lays a warp's sums down in the order of D; `row`: its first one of the kernel's.
 template <typename Config>
-__device__ inline void lines_lay(const LinesSums<Config>& acc, typename LinesTraits<Config>::Acc* sums, int row) {
-  using Traits = LinesTraits<Config>;
+__device__ inline void lines_lay(const LinesSums<Config>& acc, typename UnalignedTraits<Config>::Acc* sums, int row) {
+  using Traits = UnalignedTraits<Config>;
   using Acc = typename Traits::Acc;
   const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -282,13 +284,13 @@ __device__ inline void lines_add_warps(typename Traits::Acc* sums) {
   }
 }
 
-// The kernel. Launched with LinesTraits<Config>::kThreads threads, gemm_lines_shared_bytes() of dynamic shared memory,
-// clusters of kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts beyond the
-// cluster. K-tiles of GemmPartsArgs are stages.
+// The kernel. Launched with UnalignedTraits<Config>::kThreads threads, gemm_unaligned_shared_bytes() of dynamic shared
+// memory, clusters of kParts blocks along x; grid: tiles along m times kParts, tiles along n, batches times parts
+// beyond the cluster. K-tiles of GemmPartsArgs are stages.
 template <typename Config, typename A, typename B, typename Epilogue>
-__device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
-                                  const Epilogue& epilogue) {
-  using Traits = LinesTraits<Config>;
+__device__ inline void gemm_unaligned(const GemmPartsArgs& args, const A& operand_a, const B& operand_b,
+                                      const Epilogue& epilogue) {
+  using Traits = UnalignedTraits<Config>;
   using In = typename Config::In;
   using Acc = typename Traits::Acc;
   constexpr int kParts = Traits::kParts, kStages = Traits::kStages, kStep = Traits::kStep;
@@ -335,7 +337,7 @@ __device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a,
         sm90::fence_barrier_init();
         all_here->arrive_expect(parts_bytes<Config, Traits>);
       }
-      sm90::begun_arrive();
+      sm90::cluster_arrive();
     }
   }
   __syncthreads();  // the ring is done
@@ -350,7 +352,7 @@ __device__ inline void gemm_lines(const GemmPartsArgs& args, const A& operand_a,
     __syncthreads();
   }
   parts_finish<Config, Traits>(args, epilogue, kParts > 1 ? received : sums, sums + rank * Traits::kSlice, unit, rank);
-  if constexpr (kParts > 1) sm90::begun_wait();  // the others have what this block sent
+  if constexpr (kParts > 1) sm90::cluster_wait();  // the others have what this block sent
 }
 
 }  // namespace heddle::tile::cuda

@@ -1,4 +1,4 @@
-// Copies of a small operand for a large one whose rows begin at any address. The copy engine reads rows from the
+// Copies of a small operand for a large one whose rows begin at any address. TMA reads rows from the
 // multiple of 16 bytes in front of them on. Rows that are `classes` apart begin equally far behind one, so that a tile
 // of them needs k of the other operand so many bytes later: a copy for each class, with zeros in front and behind.
 #pragma once
@@ -12,9 +12,9 @@ namespace heddle::tile {
 // Every thread makes kGemmRepackChunks pieces of 16 bytes, all of whose reads are under way at once. The product may
 // begin when all blocks have waited for what is in front of this kernel, not before: it reads the large operand without
 // waiting any more.
-__device__ inline void gemm_class_copies(const GemmClassCopiesArgs& args) {
-  sm90::wait_for_previous();
-  sm90::let_next_begin();
+__device__ inline void gemm_misaligned_copies(const GemmClassCopiesArgs& args) {
+  sm90::grid_dependency_wait();
+  sm90::launch_dependents();
   const uint32_t first = blockIdx.x * (kGemmRepackThreads * kGemmRepackChunks) + threadIdx.x;
   const auto from = reinterpret_cast<uint64_t>(args.from);
   cuda::ShiftedChunk chunks[kGemmRepackChunks] = {};

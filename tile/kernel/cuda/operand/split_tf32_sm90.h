@@ -1,4 +1,4 @@
-// Tiles of f32 in shared memory, rows of 128 bytes of k as the copy engine swizzles them, for wgmma in two parts of
+// Tiles of f32 in shared memory, rows of 128 bytes of k as TMA swizzles them, for wgmma in two parts of
 // tf32 (tile/kernel/cuda/operand/split_tf32.h): B taken apart in place, A on its way to registers.
 #pragma once
 
@@ -75,8 +75,8 @@ class SplitRows {
     for (int step = 0; step < kSteps; ++step) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        pin(high_[step][i]);
-        pin(low_[step][i]);
+        fence_operand(high_[step][i]);
+        fence_operand(low_[step][i]);
       }
     }
   }
@@ -98,7 +98,7 @@ class SplitRows {
     using Instruction = WgmmaRegisters<tf32, N>;
     static_assert(Chains == 1 || Chains == 3);
     constexpr bool kApart = Chains == 3;
-    const uint64_t high_b = describe(high, true, 0), low_b = describe(low, true, 0);
+    const uint64_t high_b = make_smem_descriptor(high, true, 0), low_b = make_smem_descriptor(low, true, 0);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
       Instruction::template issue<false>(sums[0], low_[step], high_b + step * 2, step != 0);
@@ -122,7 +122,7 @@ __device__ inline void add_sums(float (&acc)[Count], float (&sums)[Chains][Count
 #pragma unroll
   for (int i = 0; i < Count; ++i) {
 #pragma unroll
-    for (int chain = 0; chain < Chains; ++chain) pin(sums[chain][i]);
+    for (int chain = 0; chain < Chains; ++chain) fence_operand(sums[chain][i]);
     float sum = sums[0][i];
 #pragma unroll
     for (int chain = 1; chain < Chains; ++chain) sum += sums[chain][i];

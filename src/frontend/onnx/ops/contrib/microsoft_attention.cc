@@ -152,7 +152,7 @@ void quantized_attention(NodeContext& ctx) {
 
 // The queries, keys and values of MultiHeadAttention, of which one tensor may hold several and which may have heads
 // already; a bias is added to those that are projections.
-Operands separate_operands(NodeContext& ctx, int64_t heads) {
+Operands standalone_operands(NodeContext& ctx, int64_t heads) {
   ir::Builder& b = ctx.b;
   int64_t taken = 0;
   const auto projection = [&](ValueId x) {
@@ -185,7 +185,7 @@ void multi_head_attention(NodeContext& ctx) {
   refuse_input(ctx, 8, "past_sequence_length");
   refuse_input(ctx, 9, "cache_indirection");
   if (ctx.wants(3)) ctx.unsupported("its output qk is not supported");
-  Operands x = separate_operands(ctx, ctx.attr_int("num_heads"));
+  Operands x = standalone_operands(ctx, ctx.attr_int("num_heads"));
   const int64_t past = ctx.has(6) ? ctx.shape(6).at(2) : 0;
   if (ctx.has(6)) x.k = with_past(ctx.b, ctx.in(6), x.k);
   if (ctx.has(7)) x.v = with_past(ctx.b, ctx.in(7), x.v);

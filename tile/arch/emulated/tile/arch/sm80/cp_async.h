@@ -10,10 +10,10 @@ inline void copy_async(uint32_t to, const void* from, uint32_t valid, HEDDLE_PLA
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
   heddle_emulated_api->copy_async(to, from, Bytes, valid, place);
 }
-inline void copy_async_once(uint32_t to, const void* from, HEDDLE_PLACE) {
+inline void copy_async_evict_first(uint32_t to, const void* from, HEDDLE_PLACE) {
   heddle_emulated_api->copy_async(to, from, 16, 16, place);
 }
-inline void copy_async_repeated(uint32_t to, const void* from, HEDDLE_PLACE) {
+inline void copy_async_l1_resident(uint32_t to, const void* from, HEDDLE_PLACE) {
   heddle_emulated_api->copy_async(to, from, 16, 16, place);
 }
 inline void commit_copies() {

@@ -50,28 +50,28 @@ inline void cluster_sync(HEDDLE_PLACE) {
   heddle_emulated_api->cluster_wait(place);
 }
 
-inline void begun_arrive(HEDDLE_PLACE) {
+inline void cluster_arrive(HEDDLE_PLACE) {
   heddle_emulated_api->cluster_arrive(place);
 }
-inline void begun_wait(HEDDLE_PLACE) {
+inline void cluster_wait(HEDDLE_PLACE) {
   heddle_emulated_api->cluster_wait(place);
 }
 
 template <int Id>
-inline void group_arrive(uint32_t threads, HEDDLE_PLACE) {
+inline void named_barrier_arrive(uint32_t threads, HEDDLE_PLACE) {
   heddle_emulated_api->barrier(Id, threads, emulated::BarrierMode::kArrive, false, place);
 }
 template <int Id>
-inline void group_wait(uint32_t threads, HEDDLE_PLACE) {
+inline void named_barrier_sync(uint32_t threads, HEDDLE_PLACE) {
   heddle_emulated_api->barrier(Id, threads, emulated::BarrierMode::kSync, false, place);
 }
 
 template <int Registers>
-inline void give_registers(HEDDLE_PLACE) {
+inline void warpgroup_reg_dealloc(HEDDLE_PLACE) {
   heddle_emulated_api->set_registers(Registers, place);
 }
 template <int Registers>
-inline void take_registers(HEDDLE_PLACE) {
+inline void warpgroup_reg_alloc(HEDDLE_PLACE) {
   heddle_emulated_api->set_registers(Registers, place);
 }
 

@@ -5,12 +5,12 @@
 
 namespace heddle::tile::sm90 {
 
-inline void let_next_begin() {}
-inline void wait_for_previous(HEDDLE_PLACE) {
-  heddle_emulated_api->wait_for_previous(place);
+inline void launch_dependents() {}
+inline void grid_dependency_wait(HEDDLE_PLACE) {
+  heddle_emulated_api->grid_dependency_wait(place);
 }
 template <typename T>
-inline T* behind_previous(T* p) {
+inline T* launder_after_wait(T* p) {
   return p;
 }
 

@@ -16,9 +16,9 @@ template <int Pending>
 inline void wgmma_wait(HEDDLE_PLACE) {
   heddle_emulated_api->wgmma_wait(Pending, place);
 }
-inline void pin(float&) {}
-inline void pin(int32_t&) {}
-inline void pin(uint32_t&) {}
+inline void fence_operand(float&) {}
+inline void fence_operand(int32_t&) {}
+inline void fence_operand(uint32_t&) {}
 
 template <typename In, int N>
 struct Wgmma {

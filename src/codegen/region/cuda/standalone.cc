@@ -1,4 +1,4 @@
-#include "codegen/region/cuda/separate.h"
+#include "codegen/region/cuda/standalone.h"
 
 #include <cstddef>
 
@@ -15,7 +15,7 @@ namespace {
 
 using ir::Op;
 using schedule::Config;
-using schedule::SeparateDesc;
+using schedule::StandaloneDesc;
 
 constexpr const char* kName = "KERNEL_NAME";
 
@@ -41,7 +41,7 @@ CudaLaunch launch_of(const Args& args, const Config& config) {
   return launch;
 }
 
-tile::ScatterArgs common_args(const SeparateDesc::Columns& columns) {
+tile::ScatterArgs common_args(const StandaloneDesc::Columns& columns) {
   tile::ScatterArgs args{};
   args.rows = columns.rows, args.inner = columns.inner;
   args.count = columns.updates;
@@ -49,9 +49,9 @@ tile::ScatterArgs common_args(const SeparateDesc::Columns& columns) {
 }
 
 // The dimensions of the columns, last first; those that both shapes have whole are one with the one before.
-tile::ScatterElementsArgs elements_args(const SeparateDesc& body, const Config& config) {
+tile::ScatterElementsArgs elements_args(const StandaloneDesc& body, const Config& config) {
   tile::ScatterElementsArgs args{};
-  const SeparateDesc::Columns columns = body.columns();
+  const StandaloneDesc::Columns columns = body.columns();
   args.common = common_args(columns);
   args.threads = columns.outer * config.splits * columns.inner;
   while (int64_t{1} << args.shares < config.splits) ++args.shares;
@@ -79,7 +79,7 @@ tile::ScatterElementsArgs elements_args(const SeparateDesc& body, const Config& 
   return args;
 }
 
-tile::ScatterNdArgs nd_args(const SeparateDesc& body, const Config& config) {
+tile::ScatterNdArgs nd_args(const StandaloneDesc& body, const Config& config) {
   tile::ScatterNdArgs args{};
   args.common = common_args(body.columns());
   args.block_rows = config.micro_m, args.chunk = config.micro_n;
@@ -98,8 +98,8 @@ void write_kernel(KernelSource& source, const std::string& args, const std::stri
   source.text = out.text();
 }
 
-KernelSource scatter_source(const SeparateDesc& body, const Config& config) {
-  const SeparateDesc::Columns columns = body.columns();
+KernelSource scatter_source(const StandaloneDesc& body, const Config& config) {
+  const StandaloneDesc::Columns columns = body.columns();
   const bool nd = body.op == Op::kScatterNd, moved = body.reduction == "none";
   const std::string type = moved ? moved_type(columns.bytes) : std::string(storage_type(body.dtype));
   const std::string parameters =
@@ -123,8 +123,8 @@ KernelSource scatter_source(const SeparateDesc& body, const Config& config) {
   return source;
 }
 
-KernelSource selection_source(const SeparateDesc& body, const Config& config, int own) {
-  const SeparateDesc::Columns columns = body.columns();
+KernelSource selection_source(const StandaloneDesc& body, const Config& config, int own) {
+  const StandaloneDesc::Columns columns = body.columns();
   const auto item = tile::select_item_bytes(columns.bytes);
   tile::SelectArgs args{};
   args.n = columns.rows, args.k = body.k, args.inner = columns.inner;
@@ -147,7 +147,7 @@ KernelSource selection_source(const SeparateDesc& body, const Config& config, in
 
 }  // namespace
 
-KernelSource emit_cuda_separate(const schedule::KernelDesc& desc, const SeparateDesc& body, const Config& config) {
+KernelSource emit_cuda_standalone(const schedule::KernelDesc& desc, const StandaloneDesc& body, const Config& config) {
   const bool selects = body.op == Op::kTopK;
   KernelSource source =
       selects ? selection_source(body, config, static_cast<int>(desc.operands.size())) : scatter_source(body, config);

@@ -1,4 +1,4 @@
-#include "schedule/region/probe.h"
+#include "schedule/region/kernel_exprs.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,14 +48,14 @@ std::vector<int64_t> reduced_dims(const ir::Node& node) {
 
 }  // namespace
 
-Probe::Probe(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
+KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
     : context_(context), values_(std::move(values)) {
   for (ir::ValueId v : values_) add_targets(v);
   const auto size = [&](const Target& t) { return element_count(context_.graph.shape(t.part)); };
   std::stable_sort(targets_.begin(), targets_.end(), [&](auto& a, auto& b) { return size(a) > size(b); });
-  space.dims = context_.graph.shape(targets_[0].part);
+  domain.dims = context_.graph.shape(targets_[0].part);
   by_dims_ = !extents.empty();
-  space.extents = by_dims_ ? std::move(extents) : without_ones(space.dims);
+  domain.extents = by_dims_ ? std::move(extents) : without_ones(domain.dims);
   for (size_t i = 1; i < targets_.size(); ++i) {
     const ir::ValueId v = targets_[i].part;
     if (const auto dim = part_dim(v)) split_for_part(context_.graph.shape(v), *dim);
@@ -66,7 +66,7 @@ Probe::Probe(const KernelContext& context, std::vector<ir::ValueId> values, std:
   if (fits && needed.empty()) check_size();
 }
 
-int64_t Probe::volume(uint64_t vars) const {
+int64_t KernelExprs::volume(uint64_t vars) const {
   int64_t n = 1;
   for (VarId v = 0; v < pool.indices.var_count(); ++v) {
     if (vars >> v & 1) n *= pool.indices.extent(v);
@@ -74,24 +74,24 @@ int64_t Probe::volume(uint64_t vars) const {
   return n;
 }
 
-uint64_t Probe::all_root_vars() const {
+uint64_t KernelExprs::all_root_vars() const {
   uint64_t set = 0;
-  for (VarId v : space.vars) set |= uint64_t{1} << v;
+  for (VarId v : domain.vars) set |= uint64_t{1} << v;
   return set;
 }
 
-void Probe::visit(ExprId e, const std::function<void(ExprId)>& f) const {
+void KernelExprs::visit(ExprId e, const std::function<void(ExprId)>& f) const {
   visit_exprs(pool, {e}, f);
 }
 
-void Probe::visit_all(const std::function<void(ExprId)>& f) const {
+void KernelExprs::visit_all(const std::function<void(ExprId)>& f) const {
   std::vector<ExprId> all;
   for (const Root& root : roots) all.push_back(root.expr);
-  for (const Instance& instance : instances) all.push_back(instance.operand);
+  for (const ReductionSite& site : sites) all.push_back(site.operand);
   visit_exprs(pool, all, f);
 }
 
-void Probe::make_vars(Space& s) {
+void KernelExprs::make_vars(IterationDomain& s) {
   s.vars.clear();
   // Sets of variables are 64-bit words; the mapping adds a few of its own.
   constexpr size_t kMaxVars = 56;
@@ -101,7 +101,7 @@ void Probe::make_vars(Space& s) {
   for (int64_t extent : s.extents) s.vars.push_back(pool.indices.new_var(extent));
 }
 
-Index Probe::linear(const std::vector<VarId>& vars) {
+Index KernelExprs::linear(const std::vector<VarId>& vars) {
   Index r;
   int64_t stride = 1;
   for (size_t i = vars.size(); i-- > 0;) {
@@ -112,13 +112,13 @@ Index Probe::linear(const std::vector<VarId>& vars) {
 }
 
 // Whether this kernel would reduce something for the value.
-bool Probe::reduces(ir::ValueId value) const {
+bool KernelExprs::reduces(ir::ValueId value) const {
   std::set<ir::ValueId> seen;
   std::vector<ir::ValueId> open = {value};
   while (!open.empty()) {
     const ir::ValueId v = open.back();
     open.pop_back();
-    if (!seen.insert(v).second || context_.is_leaf(v)) continue;
+    if (!seen.insert(v).second || context_.is_input(v)) continue;
     const ir::Node& node = context_.graph.producer(v);
     if (node.op == Op::kReduce || node.op == Op::kArgReduce) return true;
     if (Inliner::inlines(node.op)) open.insert(open.end(), node.inputs.begin(), node.inputs.end());
@@ -126,12 +126,12 @@ bool Probe::reduces(ir::ValueId value) const {
   return false;
 }
 
-void Probe::add_targets(ir::ValueId value) {
+void KernelExprs::add_targets(ir::ValueId value) {
   constexpr size_t kMostParts = 8;
   const auto shape = [&](ir::ValueId v) { return context_.graph.shape(v); };
   const ir::Node& last = context_.graph.producer(value);
   const bool casts =
-      last.op == Op::kCast && !context_.is_leaf(last.inputs[0]) && !context_.must_be_leaf(last.inputs[0]);
+      last.op == Op::kCast && !context_.is_input(last.inputs[0]) && !context_.must_be_input(last.inputs[0]);
   const ir::Node& node = casts ? context_.graph.producer(last.inputs[0]) : last;
   const bool apart =
       context_.parts_apart && node.op == Op::kConcat && node.inputs.size() <= kMostParts &&
@@ -151,20 +151,20 @@ void Probe::add_targets(ir::ValueId value) {
 }
 
 // The position in the root's value of an element of what it is computed of.
-Index Probe::place_in(const Target& target, const std::vector<Index>& at) {
+Index KernelExprs::place_in(const Target& target, const std::vector<Index>& at) {
   std::vector<Index> there = at;
   if (target.part != target.value) there[target.dim] = pool.indices.offset(there[target.dim], target.first);
   return pool.indices.linear(there, context_.graph.shape(target.value));
 }
 
-void Probe::build() {
+void KernelExprs::build() {
   pool = ExprPool();
   roots.clear();
-  instances.clear();
-  leaves.clear();
-  instance_ids_.clear();
+  sites.clear();
+  inputs.clear();
+  site_ids_.clear();
   places_.clear();
-  make_vars(space);
+  make_vars(domain);
   for (auto& [key, extra] : extra_) extra.vars.clear();
   Inliner inliner(context_.graph, pool);
   inliner_ = &inliner;
@@ -194,75 +194,75 @@ void Probe::build() {
   for (const auto& [place, e] : inliner.made()) made_.emplace_back(place.first, e);
 }
 
-int Probe::level_of(ExprId operand) const {
+int KernelExprs::level_of(ExprId operand) const {
   int level = 0;
   visit(operand, [&](ExprId e) {
     const Expr& expr = pool[e];
-    if (expr.kind == Expr::Kind::kLocal && expr.id < instances.size()) {
-      level = std::max(level, instances[expr.id].level + 1);
+    if (expr.kind == Expr::Kind::kLocal && expr.id < sites.size()) {
+      level = std::max(level, sites[expr.id].level + 1);
     }
   });
   return level;
 }
 
 // A scan is a reduction whose running result is stored at each step. Backwards, the loop counts from the end.
-void Probe::scan_root(Root& root, const ir::Node& node) {
+void KernelExprs::scan_root(Root& root, const ir::Node& node) {
   const Shape& shape = context_.graph.shape(root.value);
   const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
   std::vector<Index> at = pool.indices.delinear(linear(root.vars), shape);
-  Instance instance{root.value, &node, linear(root.vars), 0, pool.vars(at[dim]), 0, 0, 0, 0};
+  ReductionSite site{root.value, &node, linear(root.vars), 0, pool.vars(at[dim]), 0, 0, 0, 0};
   for (size_t d = 0; d < at.size(); ++d) {
-    if (d != dim) instance.kept |= pool.vars(at[d]);
+    if (d != dim) site.kept |= pool.vars(at[d]);
   }
   if (node.attrs.flag("reverse")) at[dim] = pool.indices.offset(pool.indices.scale(at[dim], -1), shape[dim] - 1);
-  instance.operand = inliner_->at(node.inputs[0], at);
-  instance.level = level_of(instance.operand);
-  instance.local = static_cast<uint32_t>(instances.size());
+  site.operand = inliner_->at(node.inputs[0], at);
+  site.level = level_of(site.operand);
+  site.local = static_cast<uint32_t>(sites.size());
   root.at = pool.indices.linear(at, shape);
-  instances.push_back(instance);
-  root.expr = result(instance.local, context_.graph.dtype(root.value));
+  sites.push_back(site);
+  root.expr = result(site.local, context_.graph.dtype(root.value));
 }
 
-// Which variables of the root space the elements of a smaller root lie on: a run of variables with its element count,
-// the first one that leaves its reductions as parallel as they are; any would be correct.
-bool Probe::place(Root& root, ir::ValueId value, size_t index) {
+// Which variables of the root domain the elements of a smaller root lie on: a run of variables with its element count,
+// the first one that inputs its reductions as parallel as they are; any would be correct.
+bool KernelExprs::place(Root& root, ir::ValueId value, size_t index) {
   const Shape& shape = context_.graph.shape(value);
   const int64_t size = element_count(shape);
-  if (index == 0 || size == product(space.extents)) {
-    root.vars = space.vars;
+  if (index == 0 || size == product(domain.extents)) {
+    root.vars = domain.vars;
     return true;
   }
   if (const auto dim = part_dim(value); dim && place_part(root, shape, *dim)) return true;
-  for (size_t first = 0; first <= space.vars.size(); ++first) {
+  for (size_t first = 0; first <= domain.vars.size(); ++first) {
     int64_t n = 1;
-    for (size_t last = first; last <= space.vars.size(); ++last) {
+    for (size_t last = first; last <= domain.vars.size(); ++last) {
       if (n == size) {
-        root.vars.assign(space.vars.begin() + static_cast<int64_t>(first),
-                         space.vars.begin() + static_cast<int64_t>(last));
+        root.vars.assign(domain.vars.begin() + static_cast<int64_t>(first),
+                         domain.vars.begin() + static_cast<int64_t>(last));
         return true;
       }
-      if (last < space.vars.size()) n *= space.extents[last];
+      if (last < domain.vars.size()) n *= domain.extents[last];
     }
   }
   if (!by_dims_) return false;
   // Dimension by dimension, others between them.
   size_t next = 0;
   for (int64_t extent : without_ones(shape)) {
-    while (next < space.vars.size() && space.extents[next] != extent) ++next;
-    if (next == space.vars.size()) return false;
-    root.vars.push_back(space.vars[next++]);
+    while (next < domain.vars.size() && domain.extents[next] != extent) ++next;
+    if (next == domain.vars.size()) return false;
+    root.vars.push_back(domain.vars[next++]);
   }
   return true;
 }
 
-std::optional<size_t> Probe::part_dim(ir::ValueId value) const {
+std::optional<size_t> KernelExprs::part_dim(ir::ValueId value) const {
   return context_.part_dim ? context_.part_dim(value) : std::nullopt;
 }
 
-// The dimensions of a part, up to the one that counts parts, are the first variables of the root space, the others its
+// The dimensions of a part, up to the one that counts parts, are the first variables of the root domain, the others its
 // last ones; between them lies what a part reduces. Splits variables of which a part has a factor.
-void Probe::split_for_part(const Shape& shape, size_t part_dim) {
-  std::vector<int64_t>& extents = space.extents;
+void KernelExprs::split_for_part(const Shape& shape, size_t part_dim) {
+  std::vector<int64_t>& extents = domain.extents;
   size_t at = 0;
   for (size_t d = 0; d <= part_dim; ++d) {
     for (int64_t rest = shape[d]; rest > 1 && at < extents.size(); ++at) {
@@ -288,34 +288,34 @@ void Probe::split_for_part(const Shape& shape, size_t part_dim) {
   }
 }
 
-bool Probe::place_part(Root& root, const Shape& shape, size_t part_dim) {
-  size_t first = 0, end = space.vars.size();
+bool KernelExprs::place_part(Root& root, const Shape& shape, size_t part_dim) {
+  size_t first = 0, end = domain.vars.size();
   int64_t before = 1, after = 1;
   for (size_t d = 0; d < shape.size(); ++d) (d <= part_dim ? before : after) *= shape[d];
-  for (int64_t n = 1; n < before; n *= space.extents[first++]) {
+  for (int64_t n = 1; n < before; n *= domain.extents[first++]) {
     if (first == end) return false;
   }
-  for (int64_t n = 1; n < after; n *= space.extents[--end]) {
+  for (int64_t n = 1; n < after; n *= domain.extents[--end]) {
     if (first == end) return false;
   }
-  root.vars.assign(space.vars.begin(), space.vars.begin() + static_cast<int64_t>(first));
-  root.vars.insert(root.vars.end(), space.vars.begin() + static_cast<int64_t>(end), space.vars.end());
+  root.vars.assign(domain.vars.begin(), domain.vars.begin() + static_cast<int64_t>(first));
+  root.vars.insert(root.vars.end(), domain.vars.begin() + static_cast<int64_t>(end), domain.vars.end());
   int64_t count = 1;
   for (VarId v : root.vars) count *= pool.indices.extent(v);
   return count == before * after;
 }
 
-std::optional<ExprId> Probe::bind(ir::ValueId value, const std::vector<Index>& at) {
+std::optional<ExprId> KernelExprs::bind(ir::ValueId value, const std::vector<Index>& at) {
   const ir::Graph& graph = context_.graph;
   const ir::Node& node = graph.producer(value);
-  if (context_.is_leaf(value)) {
+  if (context_.is_input(value)) {
     const Shape& shape = graph.shape(value);
-    auto leaf = std::find_if(leaves.begin(), leaves.end(), [&](const LeafOperand& l) { return l.value == value; });
-    if (leaf == leaves.end()) leaf = leaves.insert(leaf, {value, graph.dtype(value), shape});
-    return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - leaves.begin()), pool.indices.linear(at, shape));
+    auto leaf = std::find_if(inputs.begin(), inputs.end(), [&](const InputOperand& l) { return l.value == value; });
+    if (leaf == inputs.end()) leaf = inputs.insert(leaf, {value, graph.dtype(value), shape});
+    return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - inputs.begin()), pool.indices.linear(at, shape));
   }
   const bool own = std::find(values_.begin(), values_.end(), value) != values_.end();
-  if (context_.must_be_leaf(value) && !own) {
+  if (context_.must_be_input(value) && !own) {
     needed.insert(value);
     return pool.local(graph.dtype(value), ~0u);
   }
@@ -329,7 +329,7 @@ std::optional<ExprId> Probe::bind(ir::ValueId value, const std::vector<Index>& a
 }
 
 // Whether computing a value here, too, is more than one kernel should do. Then `needed` says what to make before.
-bool Probe::outgrows(ir::ValueId value, const std::vector<Index>& at) {
+bool KernelExprs::outgrows(ir::ValueId value, const std::vector<Index>& at) {
   if (too_large) return true;
   ++places_[value];
   uint32_t size = 0;
@@ -345,7 +345,7 @@ bool Probe::outgrows(ir::ValueId value, const std::vector<Index>& at) {
 
 // Every way to a value makes expressions of its own where the ways change the index: 2^n for n such steps. What is
 // computed at several places is made before, as late as possible.
-void Probe::need_repeated() {
+void KernelExprs::need_repeated() {
   constexpr int kOften = 8;
   const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const auto& place) {
     const bool own = std::find(values_.begin(), values_.end(), place.first) != values_.end();
@@ -358,10 +358,10 @@ void Probe::need_repeated() {
   needed.insert(found->first);
 }
 
-void Probe::check_size() {
+void KernelExprs::check_size() {
   std::vector<ExprId> all;
   for (const Root& root : roots) all.push_back(root.expr);
-  for (const Instance& instance : instances) all.push_back(instance.operand);
+  for (const ReductionSite& site : sites) all.push_back(site.operand);
   if (values_.size() > 1 && compile_weight(pool, all) > kMostJoinedWeight) {
     fail(ErrorCode::kUnsupportedOperator, "stitch group", "its kernel would take long to compile");
   }
@@ -373,7 +373,7 @@ void Probe::check_size() {
 }
 
 // Of what guards choose from or between, the largest that is a kernel of moderate size.
-void Probe::need_shared(const std::map<ExprId, double>& sizes) {
+void KernelExprs::need_shared(const std::map<ExprId, double>& sizes) {
   constexpr double kModerate = kMostStatements / 64;
   std::optional<std::pair<double, ir::ValueId>> best;
   for (const auto& [value, e] : made_) {
@@ -396,11 +396,11 @@ void Probe::need_shared(const std::map<ExprId, double>& sizes) {
   needed.insert(best->second);
 }
 
-std::vector<VarId> Probe::reduced_vars(const Shape& reduced, uint64_t kept) {
+std::vector<VarId> KernelExprs::reduced_vars(const Shape& reduced, uint64_t kept) {
   const int64_t count = product(reduced);
   // Loops over the same range share variables: then what two stages compute alike has equal expressions.
   std::vector<VarId> unused;
-  for (VarId v : space.vars) {
+  for (VarId v : domain.vars) {
     if (!(kept >> v & 1)) unused.push_back(v);
   }
   for (size_t first = 0; first < unused.size(); ++first) {
@@ -413,7 +413,7 @@ std::vector<VarId> Probe::reduced_vars(const Shape& reduced, uint64_t kept) {
     }
   }
   for (int copy = 0;; ++copy) {
-    Space& extra = extra_[{reduced, copy}];
+    IterationDomain& extra = extra_[{reduced, copy}];
     if (extra.extents.empty()) extra = {reduced, without_ones(reduced), {}};
     if (extra.vars.empty()) make_vars(extra);
     const bool free = std::none_of(extra.vars.begin(), extra.vars.end(), [&](VarId v) { return kept >> v & 1; });
@@ -421,11 +421,11 @@ std::vector<VarId> Probe::reduced_vars(const Shape& reduced, uint64_t kept) {
   }
 }
 
-ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
+ExprId KernelExprs::reduce(ir::ValueId value, const std::vector<Index>& at) {
   const auto key = std::make_pair(value, at);
   const ir::Graph& graph = context_.graph;
   const DType dtype = graph.dtype(value);
-  if (const auto known = instance_ids_.find(key); known != instance_ids_.end()) {
+  if (const auto known = site_ids_.find(key); known != site_ids_.end()) {
     return result(known->second, dtype);
   }
   const ir::Node& node = graph.producer(value);
@@ -449,9 +449,9 @@ ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
   const Index position = pool.indices.linear(at, graph.shape(value));
   uint64_t kept = 0;
   for (const Index& index : at) kept |= pool.vars(index);
-  Instance instance{value, &node, position, kept, 0, 0, 0, 0, 0};
+  ReductionSite site{value, &node, position, kept, 0, 0, 0, 0, 0};
   const std::vector<VarId> vars = reduced_vars(reduced, kept);
-  for (VarId v : vars) instance.reduced |= uint64_t{1} << v;
+  for (VarId v : vars) site.reduced |= uint64_t{1} << v;
   const std::vector<Index> inner = pool.indices.delinear(linear(vars), reduced);
   std::vector<Index> from(shape.size());
   size_t next_kept = 0, next_reduced = 0;
@@ -459,25 +459,25 @@ ExprId Probe::reduce(ir::ValueId value, const std::vector<Index>& at) {
     const bool is_reduced = std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
     from[d] = is_reduced ? inner[next_reduced++] : at[next_kept++];
   }
-  instance.operand = inliner_->at(node.inputs[0], from);
+  site.operand = inliner_->at(node.inputs[0], from);
   if (node.op == Op::kArgReduce) {
     const DType position = reduced[0] <= INT32_MAX ? DType::kI32 : DType::kI64;
-    instance.along = pool.add({.kind = Expr::Kind::kIndex, .dtype = position, .index = inner[0]});
+    site.along = pool.add({.kind = Expr::Kind::kIndex, .dtype = position, .index = inner[0]});
   }
-  instance.level = level_of(instance.operand);
+  site.level = level_of(site.operand);
   // Inner reductions were added meanwhile: the number is known only now.
-  instance.local = static_cast<uint32_t>(instances.size());
-  instance_ids_.emplace(key, instance.local);
-  instances.push_back(instance);
-  return result(instance.local, dtype);
+  site.local = static_cast<uint32_t>(sites.size());
+  site_ids_.emplace(key, site.local);
+  sites.push_back(site);
+  return result(site.local, dtype);
 }
 
 // Integers of less than a byte are reduced in bytes: what an overflow left above their bits goes when they are read.
-ExprId Probe::result(uint32_t instance, DType dtype) {
-  const ExprId local = pool.local(dtype, instance, instances[instance].position);
+ExprId KernelExprs::result(uint32_t site, DType dtype) {
+  const ExprId local = pool.local(dtype, site, sites[site].position);
   if (is_float(dtype) || dtype == DType::kBool || bits_of(dtype) >= 8) return local;
   // So does a byte's least or largest value, before the first element.
-  const Combine combine = combine_of(*instances[instance].node);
+  const Combine combine = combine_of(*sites[site].node);
   if (is_signed_int(dtype) && (combine == Combine::kMax || combine == Combine::kMin)) {
     const int64_t half = int64_t{1} << (bits_of(dtype) - 1);
     const ExprId limit = pool.integer(dtype, combine == Combine::kMax ? -half : half - 1);
@@ -487,13 +487,13 @@ ExprId Probe::result(uint32_t instance, DType dtype) {
   return pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {local}});
 }
 
-Space* Probe::space_of(VarId var, size_t& position) {
-  const auto in = [&](Space& s) {
+IterationDomain* KernelExprs::domain_of(VarId var, size_t& position) {
+  const auto in = [&](IterationDomain& s) {
     const auto at = std::find(s.vars.begin(), s.vars.end(), var);
     position = static_cast<size_t>(at - s.vars.begin());
     return at != s.vars.end();
   };
-  if (in(space)) return &space;
+  if (in(domain)) return &domain;
   for (auto& [key, extra] : extra_) {
     if (in(extra)) return &extra;
   }
@@ -501,7 +501,7 @@ Space* Probe::space_of(VarId var, size_t& position) {
 }
 
 // Splits variables that an address divides by a factor of their extent. Returns whether anything changed.
-bool Probe::split() {
+bool KernelExprs::split() {
   std::map<VarId, int64_t> factors;
   const std::function<void(const Index&)> look = [&](const Index& index) {
     for (const auto& term : index.terms) {
@@ -523,7 +523,7 @@ bool Probe::split() {
   // From the last to the first, so that positions stay valid.
   for (auto at = factors.rbegin(); at != factors.rend(); ++at) {
     size_t position = 0;
-    Space* s = space_of(at->first, position);
+    IterationDomain* s = domain_of(at->first, position);
     if (s == nullptr) continue;
     s->extents[position] /= at->second;
     s->extents.insert(s->extents.begin() + static_cast<int64_t>(position) + 1, at->second);
@@ -531,7 +531,7 @@ bool Probe::split() {
   return !factors.empty();
 }
 
-bool Probe::mergeable(VarId a, VarId b) {
+bool KernelExprs::mergeable(VarId a, VarId b) {
   const uint64_t bit_a = uint64_t{1} << a, bit_b = uint64_t{1} << b;
   const int64_t extent = pool.indices.extent(b);
   const auto splits = [&](uint64_t set) { return ((set & bit_a) != 0) != ((set & bit_b) != 0); };
@@ -539,7 +539,7 @@ bool Probe::mergeable(VarId a, VarId b) {
     const auto has = [&](VarId v) { return std::find(root.vars.begin(), root.vars.end(), v) != root.vars.end(); };
     if (has(a) != has(b)) return false;
   }
-  for (const Instance& i : instances) {
+  for (const ReductionSite& i : sites) {
     if (splits(i.kept) || splits(i.reduced)) return false;
   }
   bool good = true;
@@ -564,8 +564,8 @@ bool Probe::mergeable(VarId a, VarId b) {
 }
 
 // Merges neighbouring variables where every address walks over both at once, so that rows are long.
-void Probe::merge() {
-  const auto merged = [&](Space& s) {
+void KernelExprs::merge() {
+  const auto merged = [&](IterationDomain& s) {
     std::vector<int64_t> extents = s.extents;
     for (size_t i = extents.size(); i-- > 1;) {
       if (!mergeable(s.vars[i - 1], s.vars[i])) continue;
@@ -574,23 +574,23 @@ void Probe::merge() {
     }
     return extents;
   };
-  const Space old_space = space;
+  const IterationDomain old_domain = domain;
   const auto old_extra = extra_;
-  std::vector<int64_t> root_extents = merged(space);
+  std::vector<int64_t> root_extents = merged(domain);
   std::map<ExtraKey, std::vector<int64_t>> extra_extents;
-  bool changed = root_extents != space.extents;
+  bool changed = root_extents != domain.extents;
   for (auto& [key, extra] : extra_) {
     if (extra.vars.empty()) continue;
     extra_extents[key] = merged(extra);
     changed = changed || extra_extents[key] != extra.extents;
   }
   if (!changed) return;
-  space.extents = root_extents;
+  domain.extents = root_extents;
   for (auto& [key, extents] : extra_extents) extra_[key].extents = extents;
   build();
   if (!fits || split()) {  // a merged variable would be taken apart again
     fits = true;
-    space = old_space;
+    domain = old_domain;
     extra_ = old_extra;
     build();
   }

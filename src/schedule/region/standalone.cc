@@ -1,4 +1,4 @@
-#include "schedule/region/separate.h"
+#include "schedule/region/standalone.h"
 
 #include <fmt/format.h>
 
@@ -30,7 +30,7 @@ double bytes_of(const ir::TensorType& type) {
 
 }  // namespace
 
-int64_t SeparateDesc::parts() const {
+int64_t StandaloneDesc::parts() const {
   switch (op) {
     case Op::kScatterElements:
       return dim == 0 ? 1 : data[0];
@@ -41,7 +41,7 @@ int64_t SeparateDesc::parts() const {
   }
 }
 
-std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target) {
+std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target) {
   for (const auto* values : {&node.inputs, &node.outputs}) {
     for (ir::ValueId v : *values) {
       if (element_count(graph.shape(v)) == 0) return "an operand is empty";
@@ -80,9 +80,9 @@ void map_to_cpu(Config& config, int64_t parts, double seconds, const CpuTarget& 
 constexpr int64_t kFewUpdates = 64;  // of a column: looking at them takes less time than copying
 
 // Threads that share a column: as many as copy at full speed, or fewer where each of them looks at many indices.
-void map_elements_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarget& cuda) {
-  constexpr int64_t kCopying = 1024, kLooking = 32;  // threads of a multiprocessor
-  const SeparateDesc::Columns columns = desc.columns();
+void map_elements_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
+  constexpr int64_t kCopying = 1024, kLooking = 32;  // threads of a SM
+  const StandaloneDesc::Columns columns = desc.columns();
   const bool few = columns.updates <= kFewUpdates;
   const int64_t wanted = cuda.sms * (few ? kCopying : kLooking), number = columns.outer * columns.inner;
   config.splits = 1;
@@ -92,10 +92,10 @@ void map_elements_to_cuda(Config& config, const SeparateDesc& desc, const CudaTa
 }
 
 // Rows and columns of a warp, micro_m and micro_n: all warps look at all updates.
-void map_slices_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarget& cuda) {
-  constexpr int64_t kThreads = 256, kWarps = kThreads / 32, kCopying = 32, kLooking = 8;  // warps of a multiprocessor
+void map_slices_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
+  constexpr int64_t kThreads = 256, kWarps = kThreads / 32, kCopying = 32, kLooking = 8;  // warps of a SM
   constexpr int64_t kMostColumns = 128;
-  const SeparateDesc::Columns columns = desc.columns();
+  const StandaloneDesc::Columns columns = desc.columns();
   config.micro_n = std::min(columns.inner, kMostColumns);
   const int64_t chunks = ceil_div(columns.inner, config.micro_n);
   const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates ? kCopying : kLooking);
@@ -105,7 +105,7 @@ void map_slices_to_cuda(Config& config, const SeparateDesc& desc, const CudaTarg
 }
 
 // A block has a column.
-void map_selection_to_cuda(Config& config, const SeparateDesc& desc) {
+void map_selection_to_cuda(Config& config, const StandaloneDesc& desc) {
   const int64_t n = desc.data[static_cast<size_t>(desc.dim)];
   config.tile_m = n <= 64 ? 32 : n <= 512 ? 128 : n <= 2048 ? 512 : 1024;
   config.tasks = desc.parts();
@@ -113,7 +113,7 @@ void map_selection_to_cuda(Config& config, const SeparateDesc& desc) {
 
 }  // namespace
 
-SeparateDesc::Columns SeparateDesc::columns() const {
+StandaloneDesc::Columns StandaloneDesc::columns() const {
   const auto bytes = static_cast<int64_t>(size_of(dtype));
   if (op == Op::kScatterNd) {
     const auto depth = static_cast<size_t>(indices.back());
@@ -131,7 +131,7 @@ namespace {
 
 // Its operands are the node's inputs and outputs in order, without bindings.
 ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Target& target) {
-  auto desc = std::make_shared<SeparateDesc>();
+  auto desc = std::make_shared<StandaloneDesc>();
   desc->op = node.op;
   desc->dtype = graph.dtype(node.inputs[0]);
   desc->data = graph.shape(node.inputs[0]);
@@ -181,19 +181,19 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
       cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, kernel.config.tile_m)
            : fmt::format("{}, {} independent parts", what, parts);
   kernel.label = fmt::format("{} {} {}", ir::to_string(node.op), ir::to_string(graph.type(node.inputs[0])), what);
-  kernel.desc.body = std::shared_ptr<const SeparateDesc>(std::move(desc));
+  kernel.desc.body = std::shared_ptr<const StandaloneDesc>(std::move(desc));
   return kernel;
 }
 
 }  // namespace
 
-std::optional<ScheduledKernel> separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
-                                               const std::function<bool(ir::ValueId)>& is_leaf,
-                                               const std::function<void(ir::ValueId, const std::string&)>& make_first,
-                                               const std::function<Binding(ir::ValueId)>& binding) {
+std::optional<ScheduledKernel> standalone_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
+                                                 const std::function<bool(ir::ValueId)>& is_input,
+                                                 const std::function<void(ir::ValueId, const std::string&)>& make_first,
+                                                 const std::function<Binding(ir::ValueId)>& binding) {
   bool ready = true;
   for (ir::ValueId v : node.inputs) {
-    if (is_leaf(v)) continue;
+    if (is_input(v)) continue;
     ready = false;
     make_first(v, fmt::format("{} reads it at positions that only its kernel knows", ir::to_string(node.op)));
   }

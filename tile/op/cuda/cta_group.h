@@ -8,26 +8,26 @@
 
 namespace heddle::tile {
 
-using gang_barrier = sm90::Barrier;
+using cta_group_barrier = sm90::Barrier;
 
 // At the beginning of a kernel, by all threads; before the first reduction the cluster has to have begun
-// (sm90::begun_wait()).
+// (sm90::cluster_wait()).
 template <int Count>
-TILE_INLINE void gang_begin(uint8_t* barriers) {
+TILE_INLINE void cta_group_begin(uint8_t* barriers) {
   if (threadIdx.x == 0) {
-    auto* all = reinterpret_cast<gang_barrier*>(barriers);
+    auto* all = reinterpret_cast<cta_group_barrier*>(barriers);
 #pragma unroll
     for (int i = 0; i < Count; ++i) all[i].init(1);
     sm90::fence_barrier_init();
   }
-  sm90::begun_arrive();
+  sm90::cluster_arrive();
 }
 
 namespace detail {
 
 // A value as words that go to another block: 1, 2 or a multiple of 4.
 template <typename T>
-struct gang_packet {
+struct cta_group_packet {
   static constexpr int kLeast = (sizeof(T) + 3) / 4;
   static constexpr int kWords = kLeast <= 2 ? kLeast : (kLeast + 3) / 4 * 4, kPiece = kWords < 4 ? kWords : 4;
   struct alignas(4 * kPiece) piece {
@@ -35,12 +35,12 @@ struct gang_packet {
   };
   piece pieces[kWords / kPiece] = {};
 
-  TILE_INLINE explicit gang_packet(const T& value) { TILE_COPY(pieces, &value, sizeof(T)); }
-  TILE_INLINE explicit gang_packet(const uint32_t* at) {
+  TILE_INLINE explicit cta_group_packet(const T& value) { TILE_COPY(pieces, &value, sizeof(T)); }
+  TILE_INLINE explicit cta_group_packet(const uint32_t* at) {
 #pragma unroll
     for (int k = 0; k < kWords / kPiece; ++k) pieces[k] = reinterpret_cast<const piece*>(at)[k];
   }
-  TILE_INLINE void send(uint32_t* at, gang_barrier* barrier, int block) const {
+  TILE_INLINE void send(uint32_t* at, cta_group_barrier* barrier, int block) const {
 #pragma unroll
     for (int k = 0; k < kWords / kPiece; ++k) sm90::store_words_async(at + k * kPiece, pieces[k].words, barrier, block);
   }
@@ -51,16 +51,16 @@ struct gang_packet {
 
 }  // namespace detail
 
-inline constexpr int gang_slot_offset = 512;  // behind what the warps of a block use of a slot
+inline constexpr int cta_group_slot_offset = 512;  // behind what the warps of a block use of a slot
 
 // Over all threads of `Blocks` blocks of `Threads`. `slot`: the reduction's own, of 1024 bytes.
 template <typename C, int Threads, int Blocks, typename T>
-TILE_INLINE T gang_reduce(T x, uint8_t* slot, gang_barrier* barrier) {
-  using Packet = detail::gang_packet<T>;
-  static_assert(Threads / 32 * sizeof(T) <= gang_slot_offset);
-  static_assert(Blocks * sizeof(Packet) <= 1024 - gang_slot_offset);
+TILE_INLINE T cta_group_reduce(T x, uint8_t* slot, cta_group_barrier* barrier) {
+  using Packet = detail::cta_group_packet<T>;
+  static_assert(Threads / 32 * sizeof(T) <= cta_group_slot_offset);
+  static_assert(Blocks * sizeof(Packet) <= 1024 - cta_group_slot_offset);
   x = team_reduce<C, Threads>(x, reinterpret_cast<T*>(slot));
-  auto* all = reinterpret_cast<uint32_t*>(slot + gang_slot_offset);
+  auto* all = reinterpret_cast<uint32_t*>(slot + cta_group_slot_offset);
   if (threadIdx.x == 0) barrier->arrive_expect(Blocks * sizeof(Packet));
   if (threadIdx.x < Blocks) Packet(x).send(all + sm90::cluster_rank() * Packet::kWords, barrier, threadIdx.x);
   barrier->wait(0);
@@ -78,8 +78,8 @@ TILE_INLINE T gang_reduce(T x, uint8_t* slot, gang_barrier* barrier) {
 // rows. `all`: room for Blocks * Columns * A::width elements of at least a word, 16-byte
 // aligned.
 template <typename C, int Columns, int Blocks, typename A>
-TILE_INLINE void gang_columns(A& own, uint8_t* all, gang_barrier* barrier) {
-  using Packet = detail::gang_packet<decltype(own.part)>;
+TILE_INLINE void cta_group_columns(A& own, uint8_t* all, cta_group_barrier* barrier) {
+  using Packet = detail::cta_group_packet<decltype(own.part)>;
   auto* words = reinterpret_cast<uint32_t*>(all);
   const int column = threadIdx.x;
   if (column == 0) barrier->arrive_expect(Blocks * Columns * sizeof(Packet));

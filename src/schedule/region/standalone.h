@@ -8,9 +8,9 @@
 
 namespace heddle::schedule {
 
-// A scatter or a selection of the largest (ir::is_separate): it has a kernel of its own, between those that make its
+// A scatter or a selection of the largest (ir::is_standalone): it has a kernel of its own, between those that make its
 // operands and those that read its results.
-struct SeparateDesc {
+struct StandaloneDesc {
   ir::Op op;
   DType dtype, index_dtype;  // of the data; of the indices that a scatter reads
   Shape data, indices;
@@ -26,16 +26,16 @@ struct SeparateDesc {
     int64_t outer, rows, inner, updates, bytes;
   };
   Columns columns() const;
-  bool operator==(const SeparateDesc&) const = default;
+  bool operator==(const StandaloneDesc&) const = default;
 };
 
 // Why there is no kernel for such a node; empty: there is.
-std::string separate_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target);
+std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target);
 // The kernel of a node whose operands are at hand. None where some have to be made first: `make_first` is told which,
 // and why.
-std::optional<ScheduledKernel> separate_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
-                                               const std::function<bool(ir::ValueId)>& is_leaf,
-                                               const std::function<void(ir::ValueId, const std::string&)>& make_first,
-                                               const std::function<Binding(ir::ValueId)>& binding);
+std::optional<ScheduledKernel> standalone_kernel(const ir::Graph& graph, const ir::Node& node, const Target& target,
+                                                 const std::function<bool(ir::ValueId)>& is_input,
+                                                 const std::function<void(ir::ValueId, const std::string&)>& make_first,
+                                                 const std::function<Binding(ir::ValueId)>& binding);
 
 }  // namespace heddle::schedule

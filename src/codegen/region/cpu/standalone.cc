@@ -1,4 +1,4 @@
-#include "codegen/region/cpu/separate.h"
+#include "codegen/region/cpu/standalone.h"
 
 #include <functional>
 
@@ -32,7 +32,7 @@ std::string list(const Shape& shape, const Number& number) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-void write_scatter(const schedule::SeparateDesc& body, const Number& number, bool marked, Writer& out) {
+void write_scatter(const schedule::StandaloneDesc& body, const Number& number, bool marked, Writer& out) {
   const std::string_view storage = marked ? "const" : "static constexpr";
   const bool moved = body.reduction == "none";
   const std::string type = moved ? moved_type(body.dtype) : std::string(storage_type(body.dtype));
@@ -52,7 +52,7 @@ void write_scatter(const schedule::SeparateDesc& body, const Number& number, boo
            body.data.size(), depth, number(element_count(body.indices) / depth));
 }
 
-void write_selection(const schedule::SeparateDesc& body, const Number& number, Writer& out) {
+void write_selection(const schedule::StandaloneDesc& body, const Number& number, Writer& out) {
   const std::string_view type = storage_type(body.dtype);
   int64_t inner = 1;
   for (size_t d = static_cast<size_t>(body.dim) + 1; d < body.data.size(); ++d) inner *= body.data[d];
@@ -70,8 +70,8 @@ void write_selection(const schedule::SeparateDesc& body, const Number& number, W
 
 }  // namespace
 
-KernelSource emit_separate(const schedule::KernelDesc& desc, const schedule::SeparateDesc& body,
-                           const schedule::Config& config, bool marked) {
+KernelSource emit_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
+                             const schedule::Config& config, bool marked) {
   Writer out;
   out.comment(config.reason);
   out.open("extern \"C\" void KERNEL_NAME(void* const* operands, void* scratch, int64_t begin, int64_t end) {");

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/region/standalone.h"
+
+namespace heddle::codegen {
+
+// An instantiation of tile/kernel/cpu/scatter.h or select.h.
+KernelSource emit_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
+                             const schedule::Config& config, bool marked = false);
+
+}  // namespace heddle::codegen
