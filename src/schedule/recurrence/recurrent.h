@@ -11,7 +11,7 @@
 namespace heddle::schedule {
 
 // A loop of known length whose body multiplies rows by constant matrices and is elementwise otherwise, as one kernel
-// that runs all steps (docs/design/cuda.md, "Loops").
+// that runs all steps (docs/design/cuda/recurrence.md).
 //
 // Everything that the body makes is a matrix of `rows` rows, row-major; its element (row, unit) is computed from row
 // `row` only. A step is a sequence of phases; a phase computes for every (row, unit) some sums (elements of products)
