@@ -140,7 +140,10 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   zoo->add_option("--seed", a.seed, "Seed of the weights")->capture_default_str();
   zoo->callback([&chosen] { chosen = zoo_command; });
 
-  CLI::App* devices = app.add_subcommand("devices", "Show what this machine has");
+  CLI::App* devices = app.add_subcommand("devices", "Show what this machine has, and measure it for the cost models");
+  devices->add_flag("--calibrate", a.calibrate,
+                    "Measure the devices (a minute at most) and keep the numbers for later compilations");
+  devices->add_option("--target", a.devices, "Which to measure: cpu, cuda:N; default: all");
   devices->add_flag("--json", a.json, "Print JSON");
   devices->callback([&chosen] { chosen = devices_command; });
 
@@ -219,6 +222,7 @@ constexpr const char* kFooter =
     "  HEDDLE_CUDA_DRIVER                  the driver's library in place of libcuda.so.1: the emulator\n"
     "  HEDDLE_CUDA_OVERLAP                 0: no kernel begins before the one in front of it has ended\n"
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
+    "  HEDDLE_DEVICES                      folder of calibrated devices (heddle devices --calibrate)\n"
     "  HEDDLE_KERNEL_OVERRIDE              a folder of edited kernel texts (heddle compile --emit) to use\n"
     "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr";
 

@@ -50,6 +50,8 @@ struct Arguments {
   bool again = false;      // tune
   std::vector<std::string> passes;
   bool list = false;
+  bool calibrate = false;                           // devices
+  std::string devices = "all";                      // devices
   std::string shell;                                // completion
   int64_t batch = 1, seq = 0, size = 0, width = 0;  // zoo
   KernelArguments kernel;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/check.h"
+#include "target/calibration.h"
 
 namespace heddle {
 namespace {
@@ -184,6 +185,11 @@ std::vector<CudaDevice> cuda_devices() {
     target.l2_bytes = attribute(kL2Bytes, static_cast<int>(target.l2_bytes));
     target.registers_per_sm = attribute(kRegistersPerSm, target.registers_per_sm);
     target.shared_bytes_per_block = attribute(kSharedOptIn, static_cast<int>(target.shared_bytes_per_block));
+    if (const auto rates = cuda_calibration(found.name); rates && !target.emulated) {
+      target.model = calibrated_model(found.name, target.sm, target.sms, *rates);
+      devices.push_back(std::move(found));
+      continue;
+    }
     const double bus_bytes = attribute(kBusBits, 0) / 8.0;
     // Clocks are in kHz; memory moves data at both edges of its clock.
     target.model = model_of(found.name, target.sm,

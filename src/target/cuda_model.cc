@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <vector>
 
 #include "base/hash.h"
 
@@ -26,49 +26,92 @@ bool begins_with(std::string_view name, std::string_view beginning) {
          (name.size() == beginning.size() || !std::isdigit(static_cast<unsigned char>(name[beginning.size()])));
 }
 
-}  // namespace
+// How much of what one chip has another has.
+struct Ratios {
+  double clock = 1, memory = 1, l2 = 1, tensor = 1, chip = 1;
+};
 
-CudaModel scaled(const CudaModel& measured, const ChipFacts& from, const ChipFacts& to) {
-  const double clock = ratio(to.boost_ghz, from.boost_ghz), memory = ratio(to.memory_tbps, from.memory_tbps);
-  const double tensor = ratio(to.tensor_per_cycle, from.tensor_per_cycle), sms = ratio(to.sms, from.sms);
-  CudaModel model = measured;
+CudaModel following(CudaModel model, const Ratios& ratios) {
   for_each_number(model, [&](std::string_view, std::string_view, double& value, ScalesWith follows) {
     switch (follows) {
       case ScalesWith::kFixed:
         break;
       case ScalesWith::kClock:
-        value *= clock;
+        value *= ratios.clock;
         break;
       case ScalesWith::kMemory:
-        value *= memory;
+        value *= ratios.memory;
         break;
       case ScalesWith::kL2:
-        value *= clock * sms;
+        value *= ratios.l2;
         break;
       case ScalesWith::kTensor:
-        value *= tensor;
+        value *= ratios.tensor;
         break;
       case ScalesWith::kChip:
-        value *= clock * sms * tensor;
+        value *= ratios.chip;
         break;
     }
   });
+  return model;
+}
+
+const std::vector<const KnownChip*>& chips() {
+  static const std::vector<const KnownChip*> all = {
+#define HEDDLE_CHIP(name) &name(),
+#include "target/models/chips.inc"
+#undef HEDDLE_CHIP
+  };
+  return all;
+}
+
+}  // namespace
+
+CudaModel scaled(const CudaModel& measured, const ChipFacts& from, const ChipFacts& to) {
+  const double clock = ratio(to.boost_ghz, from.boost_ghz), memory = ratio(to.memory_tbps, from.memory_tbps);
+  const double tensor = ratio(to.tensor_per_cycle, from.tensor_per_cycle), sms = ratio(to.sms, from.sms);
+  CudaModel model = following(measured, {clock, memory, clock * sms, tensor, clock * sms * tensor});
   if (to.sms > 0) model.chip.sms = to.sms;
   return model;
 }
 
 KnownChip scaled_from_h200(std::string_view name, int architecture, const ChipFacts& facts) {
-  return {name, architecture, facts, scaled(h200().model, h200().facts, facts)};
+  const KnownChip& from = h200();
+  const double clock = facts.boost_ghz / from.facts.boost_ghz, chip = clock * facts.sms / from.facts.sms;
+  const double tensor = facts.tensor_per_cycle / from.facts.tensor_per_cycle;
+  CudaRates rates = from.rates;
+  rates.clock_ghz *= clock;
+  rates.memory_tbps *= facts.memory_tbps / from.facts.memory_tbps;
+  rates.l2_tbps *= chip;
+  rates.tensor_tflops *= chip * tensor;
+  return {name, architecture, facts, scaled(from.model, from.facts, facts), rates};
+}
+
+const KnownChip& nearest_chip(std::string_view name, int architecture) {
+  // Of equally near architectures the chip whose numbers were fitted.
+  const KnownChip* nearest = &h200();
+  for (const KnownChip* chip : chips()) {
+    if (begins_with(name, chip->name)) return *chip;
+    if (std::abs(chip->architecture - architecture) < std::abs(nearest->architecture - architecture)) nearest = chip;
+  }
+  return *nearest;
 }
 
 CudaModel model_of(std::string_view name, int architecture, const ChipFacts& facts) {
-  const std::array<const KnownChip*, 4> chips = {&h200(), &h100(), &a100(), &l4()};
-  const KnownChip* nearest = chips[0];
-  for (const KnownChip* chip : chips) {
-    if (begins_with(name, chip->name)) return scaled(chip->model, chip->facts, facts);
-    if (std::abs(chip->architecture - architecture) < std::abs(nearest->architecture - architecture)) nearest = chip;
-  }
-  return scaled(nearest->model, nearest->facts, facts);
+  const KnownChip& chip = nearest_chip(name, architecture);
+  return scaled(chip.model, chip.facts, facts);
+}
+
+CudaModel calibrated_model(std::string_view name, int architecture, double sms, const CudaRates& rates) {
+  const KnownChip& chip = nearest_chip(name, architecture);
+  const double clock = ratio(rates.clock_ghz, chip.rates.clock_ghz);
+  const double all = ratio(rates.tensor_tflops, chip.rates.tensor_tflops);
+  const double tensor = all == 1 ? 1 : ratio(all / clock * chip.facts.sms / sms, 1);
+  CudaModel model = following(chip.model, {clock, ratio(rates.memory_tbps, chip.rates.memory_tbps),
+                                           ratio(rates.l2_tbps, chip.rates.l2_tbps), tensor, all});
+  model.chip.graph_boundary_us *= ratio(rates.boundary_us, chip.rates.boundary_us);
+  model.chip.sms = sms;
+  return model;
 }
 
 std::string fingerprint(const CudaModel& model) {

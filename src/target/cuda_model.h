@@ -49,7 +49,17 @@ struct ChipFacts {
   double tensor_per_cycle = 0;  // multiply-adds of 16-bit operands of one SM by its fastest instruction
 };
 
-// `measured`, of the chip `from`, for a chip `to`.
+// What calibration measures of a chip, each by one small kernel (driver/tune/calibrate_cuda.h). The fitted numbers of a
+// model follow the ratio of two calibrations; what a small kernel reaches on its own is no number of a cost model.
+struct CudaRates {
+  double clock_ghz = 0;      // SMs under arithmetic load
+  double memory_tbps = 0;    // copied, read and written together
+  double l2_tbps = 0;        // all SMs read what the L2 holds
+  double tensor_tflops = 0;  // f16 products by the fastest instruction, as power and clock allow
+  double boundary_us = 0;    // from kernel to kernel of a CUDA graph
+};
+
+// `measured`, of the chip `from`, for a chip `to`. Facts that are 0 are unknown: as `from` has them.
 CudaModel scaled(const CudaModel& measured, const ChipFacts& from, const ChipFacts& to);
 
 // Of the chips that have a file in target/models. `architecture` is the compute capability times ten.
@@ -58,18 +68,24 @@ struct KnownChip {
   int architecture = 0;
   ChipFacts facts;
   CudaModel model;
+  CudaRates rates;
 };
 // A chip that nobody measured: the H200's numbers, scaled.
 KnownChip scaled_from_h200(std::string_view name, int architecture, const ChipFacts& facts);
 
-const KnownChip& h200();
-const KnownChip& h100();
-const KnownChip& a100();
-const KnownChip& l4();
+// Each file models/NAME.cc defines the chip NAME().
+#define HEDDLE_CHIP(name) const KnownChip& name();
+#include "target/models/chips.inc"  // made by CMake from the files
+#undef HEDDLE_CHIP
 
-// The model of a device by its driver's name; of one without a file that of the nearest architecture, scaled by `facts`
-// (0 where a fact is unknown: as the nearest chip has it).
+// The chip with a file whose name begins `name`, else the one of the nearest architecture.
+const KnownChip& nearest_chip(std::string_view name, int architecture);
+
+// The model of a device by its driver's name: of the nearest chip, scaled by `facts` (0 where a fact is unknown).
 CudaModel model_of(std::string_view name, int architecture, const ChipFacts& facts);
+
+// The model of a device that was calibrated. Rates that are 0 are as the nearest chip has them.
+CudaModel calibrated_model(std::string_view name, int architecture, double sms, const CudaRates& rates);
 
 // Short text that differs where any number does.
 std::string fingerprint(const CudaModel& model);

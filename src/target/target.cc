@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "base/check.h"
+#include "target/calibration.h"
 
 namespace heddle {
 namespace {
@@ -18,8 +19,34 @@ int64_t cache_bytes(int name, int64_t fallback) {
   return bytes > 0 ? bytes : fallback;
 }
 
+// Read once: a plan's cost model does not change under a process.
+const std::optional<CpuRates>& calibration_of_host() {
+  static const std::optional<CpuRates> rates = cpu_calibration(cpu_name());
+  return rates;
+}
+
+int usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+// The instruction set that HEDDLE_CPU_ISA allows at most.
+CpuIsa isa_limit() {
+  const char* text = std::getenv("HEDDLE_CPU_ISA");
+  if (text == nullptr || *text == '\0') return CpuIsa::kAvx512;
+  for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    if (text == to_string(isa)) return isa;
+  }
+  fail(ErrorCode::kInvalidArgument, "HEDDLE_CPU_ISA", fmt::format("\"{}\" is unknown", text),
+       "Use portable, avx2 or avx512, or unset it");
+}
+
+}  // namespace
+
 #if defined(__x86_64__)
-// Clock of this core in GHz, rounded up to a tenth: a chain of dependent additions of registers retires one per cycle
+// Rounded up to a tenth: a chain of dependent additions of registers retires one per cycle
 // on every x86 core. Additions of constants would not do: newer cores fold those before they are executed. The fastest
 // of several runs of some 50 us, since an interruption only makes a run longer.
 double measured_ghz() {
@@ -41,27 +68,11 @@ double measured_ghz() {
   }
   return std::ceil(best * 10) / 10;
 }
+#else
+double measured_ghz() {
+  return 0;
+}
 #endif
-
-int usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
-
-// The instruction set that HEDDLE_CPU_ISA allows at most.
-CpuIsa isa_limit() {
-  const char* text = std::getenv("HEDDLE_CPU_ISA");
-  if (text == nullptr || *text == '\0') return CpuIsa::kAvx512;
-  for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
-    if (text == to_string(isa)) return isa;
-  }
-  fail(ErrorCode::kInvalidArgument, "HEDDLE_CPU_ISA", fmt::format("\"{}\" is unknown", text),
-       "Use portable, avx2 or avx512, or unset it");
-}
-
-}  // namespace
 
 double CpuTarget::peak_gflops() const {
   const int bytes = std::min(fma_bytes_per_cycle, 2 * lanes_f32() * 4);  // at most two operations a cycle
@@ -89,6 +100,12 @@ Target Target::host_cpu(int threads) {
   cpu.avx512_vnni = avx512 && __builtin_cpu_supports("avx512vnni");
 #endif
   cpu.threads = threads > 0 ? threads : usable_cores();
+  if (const auto& rates = calibration_of_host()) {
+    cpu.ghz = rates->ghz;
+    cpu.fma_bytes_per_cycle = static_cast<int>(rates->fma_bytes_per_cycle);
+    cpu.copy_gbps = rates->copy_gbps;
+    cpu.barrier_us = rates->barrier_us;
+  }
   cpu.l1_bytes = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, cpu.l1_bytes);
   cpu.l2_bytes = cache_bytes(_SC_LEVEL2_CACHE_SIZE, cpu.l2_bytes);
   cpu.l3_bytes = cache_bytes(_SC_LEVEL3_CACHE_SIZE, cpu.l3_bytes);
@@ -114,9 +131,12 @@ std::string Target::fingerprint() const {
                      cpu.avx512_vnni, cpu.threads, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes);
 }
 
-// Not the CPU's clock: it is measured anew by every process.
+// Of a CPU only what was calibrated: its clock is measured anew by every other process.
 std::string Target::model_fingerprint() const {
-  if (kind == TargetKind::kCpu) return {};
+  if (kind == TargetKind::kCpu) {
+    if (!calibration_of_host()) return {};
+    return fmt::format("{}-{}-{}-{}", cpu.ghz, cpu.fma_bytes_per_cycle, cpu.copy_gbps, cpu.barrier_us);
+  }
   return fmt::format("l2.{}-registers{}-model.{}", cuda.l2_bytes, cuda.registers_per_sm,
                      heddle::fingerprint(cuda.model));
 }

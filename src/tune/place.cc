@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 #include "heddle/error.h"
@@ -11,17 +10,10 @@
 #include "jit/cache.h"
 #include "jit/compiler.h"
 #include "jit/headers.h"
+#include "target/calibration.h"
 
 namespace heddle::tune {
 namespace {
-
-std::string cpu_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
-  }
-  return "unknown";
-}
 
 std::string heddle_version() {
   return fmt::format("{} {}", version(), jit::headers_hash().hex());

@@ -153,6 +153,25 @@ TEST_F(Cli, TheMachineExitsWithFour) {
   expect_error(heddle("run m.plan"), 4, "HDL405");
 }
 
+TEST_F(Cli, DevicesAreCalibrated) {
+  const std::string folder = "HEDDLE_DEVICES=" + path("devices");
+  const auto measured = nlohmann::json::parse(heddle("devices --calibrate --target cpu --json", folder).out);
+  const nlohmann::json& cpu = measured.at("calibrated").at(0);
+  EXPECT_GT(cpu.at("rates").at("copy_gbps"), 0);
+  // What a user writes there is what is read: twice the clock is twice the peak.
+  const auto peak = [&] {
+    return nlohmann::json::parse(heddle("devices --json", folder).out)["devices"][0]["peak_gflops_per_core"]
+        .get<double>();
+  };
+  const double before = peak();
+  const std::string file = cpu.at("file");
+  auto json = nlohmann::json::parse(MappedFile::read(file)->text());
+  json["rates"]["ghz"] = 2 * cpu.at("rates").at("ghz").get<double>();
+  write_file(file, json.dump());
+  EXPECT_NEAR(peak(), 2 * before, 1e-6 * before);
+  expect_error(heddle("devices --calibrate --target cuda:77", folder), 4, "cuda:77");
+}
+
 TEST_F(Cli, ToolsWithoutAModel) {
   EXPECT_NE(heddle("devices").out.find("cpu"), std::string::npos);
   EXPECT_TRUE(nlohmann::json::parse(heddle("devices --json").out).contains("devices"));

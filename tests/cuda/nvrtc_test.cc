@@ -15,6 +15,7 @@
 #include "base/thread_pool.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/kernel_set.h"
+#include "driver/tune/calibrate.h"
 #include "heddle/error.h"
 #include "jit/headers.h"
 #include "ops/gemm_kernel.h"
@@ -345,6 +346,15 @@ TEST(NvrtcLog, Defects) {
   EXPECT_NE(find_defect("0 bytes spill stores\n 16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads"), "");
   EXPECT_NE(find_defect("ptxas info : (C7510) Potential Performance Loss: wgmma.mma_async instructions"), "");
   EXPECT_NE(find_defect("warning (C7508) setmaxnreg ignored"), "");
+}
+
+TEST_F(NvrtcTest, CalibrationOfEveryArchitecture) {
+  for (const int sm : {80, 89, 90}) {
+    Target target = Target::cuda_h200(1);
+    target.cuda.sm = sm;
+    EXPECT_FALSE(compile_cubin(driver::cuda_calibration_unit(sm), target.cuda.architecture(), false).bytes.empty())
+        << sm;
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The commands that need no model: opt, zoo, devices, cache.
+// The commands that need no model: opt, zoo, cache.
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -8,9 +8,7 @@
 #include "cli/support.h"
 #include "driver/compile/options.h"
 #include "jit/cache.h"
-#include "jit/compiler.h"
 #include "passes/opt.h"
-#include "target/cuda_driver.h"
 #include "tune/place.h"
 #include "zoo/zoo.h"
 
@@ -74,57 +72,6 @@ int zoo_command(const Arguments& arguments) {
   options.seed = arguments.seed;
   zoo::write(arguments.model, options, path);
   print_line(path);
-  return 0;
-}
-
-int devices_command(const Arguments& arguments) {
-  const Target target = Target::host_cpu();
-  const CpuTarget& cpu = target.cpu;
-  std::string compiler;
-  try {
-    compiler = jit::find_compiler().path;
-  } catch (const Error& error) {
-    compiler = fmt::format("none ({})", error.why());
-  }
-  if (arguments.json) {
-    const nlohmann::json device = {{"name", "cpu"},
-                                   {"isa", std::string(to_string(cpu.isa))},
-                                   {"threads", cpu.threads},
-                                   {"peak_gflops_per_core", cpu.peak_gflops()},
-                                   {"avx512_bf16", cpu.avx512_bf16},
-                                   {"avx512_vnni", cpu.avx512_vnni},
-                                   {"l1_bytes", cpu.l1_bytes},
-                                   {"l2_bytes", cpu.l2_bytes},
-                                   {"l3_bytes", cpu.l3_bytes},
-                                   {"compiler", compiler}};
-    nlohmann::json devices = nlohmann::json::array({device});
-    for (const CudaDevice& gpu : cuda_devices()) {
-      devices.push_back({{"name", fmt::format("cuda:{}", gpu.ordinal)},
-                         {"model", gpu.name},
-                         {"sm", gpu.target.sm},
-                         {"sms", gpu.target.sms},
-                         {"memory_bytes", gpu.memory_bytes},
-                         {"l2_bytes", gpu.target.l2_bytes},
-                         {"driver", gpu.driver_version}});
-    }
-    print_json(nlohmann::json{{"devices", devices}});
-    return 0;
-  }
-  Table table({"device", "what"});
-  table.add({"cpu",
-             fmt::format("{}{}{}, {} threads of {:.0f} GFLOP/s (f32), caches {} / {} / {}", to_string(cpu.isa),
-                         cpu.avx512_bf16 ? " bf16" : "", cpu.avx512_vnni ? " vnni" : "", cpu.threads, cpu.peak_gflops(),
-                         human_bytes(static_cast<double>(cpu.l1_bytes)), human_bytes(static_cast<double>(cpu.l2_bytes)),
-                         human_bytes(static_cast<double>(cpu.l3_bytes)))});
-  table.add({"compiler", compiler});
-  for (const CudaDevice& gpu : cuda_devices()) {
-    table.add({fmt::format("cuda:{}", gpu.ordinal),
-               fmt::format("{}, sm_{}, {} SMs, {}, L2 {}, driver for CUDA {}.{}", gpu.name, gpu.target.sm,
-                           gpu.target.sms, human_bytes(static_cast<double>(gpu.memory_bytes)),
-                           human_bytes(static_cast<double>(gpu.target.l2_bytes)), gpu.driver_version / 1000,
-                           gpu.driver_version % 1000 / 10)});
-  }
-  table.print();
   return 0;
 }
 

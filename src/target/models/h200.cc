@@ -94,13 +94,18 @@ constexpr CudaModel kModel = {
                   .f16_tflops = 200},
     .window = {.l2_per_cycle = 21, .latency_cycles = 460, .launch_cycles = 4600}};
 
+// `heddle devices --calibrate`, the middle of three runs.
+constexpr CudaRates kRates = {
+    .clock_ghz = 1.71, .memory_tbps = 3.85, .l2_tbps = 7.04, .tensor_tflops = 894, .boundary_us = 0.517};
+
 }  // namespace
 
 const KnownChip& h200() {
   static const KnownChip chip = {.name = "NVIDIA H200",
                                  .architecture = 90,
                                  .facts = {.sms = 132, .boost_ghz = 1.98, .memory_tbps = 4.8, .tensor_per_cycle = 2048},
-                                 .model = kModel};
+                                 .model = kModel,
+                                 .rates = kRates};
   return chip;
 }
 

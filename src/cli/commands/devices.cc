@@ -1,0 +1,134 @@
+// `heddle devices`: what this machine has, and its calibration for the cost models.
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "cli/support.h"
+#include "driver/tune/calibrate.h"
+#include "jit/compiler.h"
+#include "target/cuda_driver.h"
+
+namespace heddle::cli {
+namespace {
+
+void print_devices_as_json(const CpuTarget& cpu, const std::string& compiler) {
+  const nlohmann::json device = {{"name", "cpu"},
+                                 {"isa", std::string(to_string(cpu.isa))},
+                                 {"threads", cpu.threads},
+                                 {"peak_gflops_per_core", cpu.peak_gflops()},
+                                 {"avx512_bf16", cpu.avx512_bf16},
+                                 {"avx512_vnni", cpu.avx512_vnni},
+                                 {"l1_bytes", cpu.l1_bytes},
+                                 {"l2_bytes", cpu.l2_bytes},
+                                 {"l3_bytes", cpu.l3_bytes},
+                                 {"compiler", compiler}};
+  nlohmann::json devices = nlohmann::json::array({device});
+  for (const CudaDevice& gpu : cuda_devices()) {
+    devices.push_back({{"name", fmt::format("cuda:{}", gpu.ordinal)},
+                       {"model", gpu.name},
+                       {"sm", gpu.target.sm},
+                       {"sms", gpu.target.sms},
+                       {"memory_bytes", gpu.memory_bytes},
+                       {"l2_bytes", gpu.target.l2_bytes},
+                       {"driver", gpu.driver_version}});
+  }
+  print_json(nlohmann::json{{"devices", devices}});
+}
+
+void print_devices(const CpuTarget& cpu, const std::string& compiler) {
+  Table table({"device", "what"});
+  table.add({"cpu",
+             fmt::format("{}{}{}, {} threads of {:.0f} GFLOP/s (f32), caches {} / {} / {}", to_string(cpu.isa),
+                         cpu.avx512_bf16 ? " bf16" : "", cpu.avx512_vnni ? " vnni" : "", cpu.threads, cpu.peak_gflops(),
+                         human_bytes(static_cast<double>(cpu.l1_bytes)), human_bytes(static_cast<double>(cpu.l2_bytes)),
+                         human_bytes(static_cast<double>(cpu.l3_bytes)))});
+  table.add({"compiler", compiler});
+  for (const CudaDevice& gpu : cuda_devices()) {
+    table.add({fmt::format("cuda:{}", gpu.ordinal),
+               fmt::format("{}, sm_{}, {} SMs, {}, L2 {}, driver for CUDA {}.{}", gpu.name, gpu.target.sm,
+                           gpu.target.sms, human_bytes(static_cast<double>(gpu.memory_bytes)),
+                           human_bytes(static_cast<double>(gpu.target.l2_bytes)), gpu.driver_version / 1000,
+                           gpu.driver_version % 1000 / 10)});
+  }
+  table.print();
+}
+
+struct Calibration {
+  std::string device, name, numbers, path;
+  nlohmann::ordered_json rates;
+};
+
+Calibration calibrate_cpu() {
+  const CpuRates rates = driver::measure_cpu(0);
+  return {"cpu",
+          cpu_name(),
+          fmt::format("{:.2f} GHz, {:.0f} bytes of FMA a cycle, {:.1f} GB/s copied by a thread, {:.2f} us a barrier",
+                      rates.ghz, rates.fma_bytes_per_cycle, rates.copy_gbps, rates.barrier_us),
+          write_calibration(cpu_name(), rates),
+          {{"ghz", rates.ghz},
+           {"fma_bytes_per_cycle", rates.fma_bytes_per_cycle},
+           {"copy_gbps", rates.copy_gbps},
+           {"barrier_us", rates.barrier_us}}};
+}
+
+Calibration calibrate_gpu(const CudaDevice& gpu) {
+  const CudaRates rates = driver::measure_cuda(gpu.ordinal);
+  return {
+      fmt::format("cuda:{}", gpu.ordinal),
+      gpu.name,
+      fmt::format("{:.2f} GHz, memory {:.2f} TB/s copied, L2 {:.2f} TB/s, f16 products {:.0f} TFLOP/s, {:.2f} us from "
+                  "kernel to kernel",
+                  rates.clock_ghz, rates.memory_tbps, rates.l2_tbps, rates.tensor_tflops, rates.boundary_us),
+      write_calibration(gpu.name, rates),
+      {{"clock_ghz", rates.clock_ghz},
+       {"memory_tbps", rates.memory_tbps},
+       {"l2_tbps", rates.l2_tbps},
+       {"tensor_tflops", rates.tensor_tflops},
+       {"boundary_us", rates.boundary_us}}};
+}
+
+int calibrate(const Arguments& arguments) {
+  const std::string& wanted = arguments.devices;
+  std::vector<Calibration> done;
+  if (wanted == "all" || wanted == "cpu") done.push_back(calibrate_cpu());
+  for (const CudaDevice& gpu : cuda_devices()) {
+    const std::string name = fmt::format("cuda:{}", gpu.ordinal);
+    const bool named = wanted == name || (wanted == "cuda" && gpu.ordinal == 0);
+    if (named || (wanted == "all" && !gpu.target.emulated)) done.push_back(calibrate_gpu(gpu));
+  }
+  if (done.empty()) {
+    fail(ErrorCode::kDevice, wanted, "there is no such device", "`heddle devices` lists them; take cpu, cuda:N or all");
+  }
+  if (arguments.json) {
+    nlohmann::ordered_json list = nlohmann::json::array();
+    for (const Calibration& c : done) {
+      list.push_back({{"name", c.device}, {"model", c.name}, {"rates", c.rates}, {"file", c.path}});
+    }
+    print_json(nlohmann::ordered_json{{"calibrated", list}});
+    return 0;
+  }
+  Table table({"device", "measured", "kept in"});
+  for (const Calibration& c : done) table.add({fmt::format("{} ({})", c.device, c.name), c.numbers, c.path});
+  table.print();
+  return 0;
+}
+
+}  // namespace
+
+int devices_command(const Arguments& arguments) {
+  if (arguments.calibrate) return calibrate(arguments);
+  const CpuTarget cpu = Target::host_cpu().cpu;
+  std::string compiler;
+  try {
+    compiler = jit::find_compiler().path;
+  } catch (const Error& error) {
+    compiler = fmt::format("none ({})", error.why());
+  }
+  if (arguments.json) {
+    print_devices_as_json(cpu, compiler);
+  } else {
+    print_devices(cpu, compiler);
+  }
+  return 0;
+}
+
+}  // namespace heddle::cli
