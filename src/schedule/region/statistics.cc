@@ -1,8 +1,10 @@
 #include "schedule/region/statistics.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/builder.h"
+#include "schedule/region/cuda/cta_group.h"
 
 namespace heddle::schedule {
 
@@ -111,6 +113,58 @@ void split_deviation(LocalGraph& local, const Deviation& d, int64_t parts) {
   }
   copier.finish(local);
   local = std::move(copier.to);
+}
+
+namespace {
+
+// What is read for a value that casts alone make of it.
+ir::ValueId source_of(const ir::Graph& graph, ir::ValueId v) {
+  while (graph.producer(v).op == ir::Op::kCast) v = graph.producer(v).inputs[0];
+  return v;
+}
+
+// Whether a cluster keeps the columns for an output that spans them again.
+bool stays_on_chip(const ir::Graph& graph, const Deviation& deviation, const CudaTarget& cuda) {
+  const int64_t size = element_count(graph.shape(deviation.x));
+  const auto& outputs = graph.outputs();
+  const bool again = std::any_of(outputs.begin(), outputs.end(),
+                                 [&](const auto& port) { return element_count(graph.shape(port.value)) >= size; });
+  const auto bytes = static_cast<int64_t>(size_of(graph.dtype(source_of(graph, deviation.x))));
+  const int64_t columns = size / deviation.rows;
+  const int vector = static_cast<int>(std::gcd(columns, 16 / bytes));
+  return again && cta_group_for_columns(cuda, deviation.rows, columns, 1, vector, bytes).has_value();
+}
+
+// In how many parts there are enough blocks; 0: it is not worth it.
+int64_t parts_of(const LocalGraph& local, const Deviation& deviation, const CudaTarget& cuda) {
+  constexpr int64_t kWorthwhile = 1 << 18;  // elements; fewer are read twice at no cost
+  const int64_t size = element_count(local.graph.shape(deviation.x)), rows = deviation.rows;
+  if (local.whole.count(deviation.value) != 0 || size < kWorthwhile) return 0;
+  if (stays_on_chip(local.graph, deviation, cuda)) return 0;
+  const int64_t blocks = (size / rows + 31) / 32;
+  const int64_t wanted = std::max<int64_t>(2, 4 * cuda.sms / blocks);
+  int64_t parts = std::min(wanted, rows / 16);
+  while (parts > 1 && rows % parts != 0) --parts;
+  return parts < 2 || parts < wanted / 4 ? 0 : parts;
+}
+
+bool split_next(LocalGraph& local, const CudaTarget& cuda) {
+  for (ir::NodeId id = 0; id < local.graph.nodes().size(); ++id) {
+    const auto deviation = find_deviation(local.graph, id);
+    const int64_t parts = deviation ? parts_of(local, *deviation, cuda) : 0;
+    if (parts == 0) continue;
+    split_deviation(local, *deviation, parts);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void split_statistics(LocalGraph& local, const CudaTarget& cuda) {
+  constexpr int kMost = 8;
+  int done = 0;
+  while (done < kMost && split_next(local, cuda)) ++done;
 }
 
 }  // namespace heddle::schedule

@@ -22,4 +22,7 @@ std::optional<Deviation> find_deviation(const ir::Graph& graph, ir::NodeId id);
 // the rows.
 void split_deviation(LocalGraph& local, const Deviation& deviation, int64_t parts);
 
+// Splits those of large columns that do not stay on the chip.
+void split_statistics(LocalGraph& local, const CudaTarget& cuda);
+
 }  // namespace heddle::schedule

@@ -1,3 +1,5 @@
+#include "schedule/region/mapping.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -82,23 +84,14 @@ int64_t wanted_tasks(double seconds, const CpuTarget& cpu) {
 class Mapper {
  public:
   Mapper(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
-         const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier)
+         const Frontier& frontier)
       : exprs_(exprs), graph_(graph), cpu_(target.cpu), options_(options), frontier_(frontier) {}
 
-  Outcome run() {
-    cut_recomputed();
-    if (!outcome_.cuts.empty()) return outcome_;
-    parallel_ = exprs_.all_root_vars();
-    for (const ReductionSite& i : exprs_.sites) parallel_ &= i.kept;
-    for (const Root& root : exprs_.roots) {
-      uint64_t own = 0;
-      for (VarId v : root.vars) own |= uint64_t{1} << v;
-      if ((parallel_ & ~own) != 0) {  // its elements would be made several times
-        outcome_.reason = "an output has fewer elements than there are independent iterations";
-        return outcome_;
-      }
-    }
-    work_ = work_of(exprs_, graph_, cpu_);
+  MapResult run() {
+    cut_recomputed(exprs_, graph_, frontier_, result_);
+    parallel_ = parallel_vars(exprs_);
+    if (!result_.cuts.empty() || repeats_roots(exprs_, parallel_, result_)) return std::move(result_);
+    work_ = result_.work = work_of(exprs_, graph_, cpu_);
     tasks_ = options_.adaptive_mapping ? wanted_tasks(work_.seconds(cpu_), cpu_) : cpu_.threads;
     choose_vector();
     fold_columns();
@@ -113,25 +106,11 @@ class Mapper {
                                      column_blocks_, work_.bytes * 1e-6));
       }
     }
-    if (outcome_.cuts.empty()) outcome_.mapping = std::move(mapping_);
-    return outcome_;
+    if (result_.cuts.empty()) result_.mapping = std::make_shared<const Mapping>(std::move(mapping_));
+    return std::move(result_);
   }
 
  private:
-  // A reduction whose result each of its consumers' iterations would compute again.
-  void cut_recomputed() {
-    for (const ReductionSite& i : exprs_.sites) {
-      const int64_t size = element_count(graph_.shape(i.value));
-      if (exprs_.volume(i.kept) <= size + size / 2) continue;
-      std::set<ir::ValueId> cuts = frontier_(i.value);
-      if (cuts.empty()) cuts.insert(i.value);
-      outcome_.cuts.insert(cuts.begin(), cuts.end());
-      outcome_.reason =
-          fmt::format("where it is read {} elements would be reduced {} times each", exprs_.volume(i.reduced) * size,
-                      exprs_.volume(i.kept) / std::max<int64_t>(size, 1));
-    }
-  }
-
   void choose_vector() {
     const std::map<VarId, double> weight = unit_stride_bytes(exprs_, graph_);
     double most = 0;
@@ -151,8 +130,7 @@ class Mapper {
                                    [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
     if (options_.adaptive_mapping && !scans) pack_rows();
     if (options_.adaptive_mapping && mapping_.vector && exprs_.sites.empty() && !mapping_.packed) {
-      mapping_.transposed =
-          transposed_variable(exprs_, *mapping_.vector, parallel_ & ~(uint64_t{1} << *mapping_.vector));
+      mapping_.transposed = transposed_variable(exprs_, *mapping_.vector, parallel_ & ~bit(*mapping_.vector));
     }
   }
 
@@ -205,7 +183,7 @@ class Mapper {
     if (best->stride > kNeighbours * exprs_.pool.indices.extent(best->along)) return;
     // Where most bytes lie along a long variable, short rows are a side matter (the weights of a group, say).
     if (mapping_.vector && exprs_.pool.indices.extent(*mapping_.vector) > kPackedRow) return;
-    uint64_t swept = uint64_t{1} << best->along | parallel_;
+    uint64_t swept = bit(best->along) | parallel_;
     for (const ReductionSite& i : exprs_.sites) {
       if (exprs_.volume(i.kept | i.reduced) > exprs_.volume(swept)) swept = i.kept | i.reduced;
     }
@@ -253,7 +231,7 @@ class Mapper {
     const VarId v = *mapping_.vector;
     const int64_t columns = exprs_.pool.indices.extent(v), lanes = cpu_.lanes_f32();
     const int64_t reduced = exprs_.volume(i.reduced);
-    if (i.node->op != ir::Op::kReduce || i.kept != uint64_t{1} << v || columns * kFoldedRow > kFoldedTotal) return;
+    if (i.node->op != ir::Op::kReduce || i.kept != bit(v) || columns * kFoldedRow > kFoldedTotal) return;
     if (columns >= kFoldedRow && columns % lanes == 0) return;
     int64_t rows = lanes / std::gcd(columns, lanes);
     while (rows * columns < kFoldedRow) rows *= 2;
@@ -263,15 +241,15 @@ class Mapper {
     const Expr& inner = load.kind == Expr::Kind::kOp && load.args.size() == 1 ? exprs_.pool[load.args[0]] : load;
     if (inner.kind != Expr::Kind::kLoad || stride_along(exprs_.pool, inner.index, v) != 1) return;
     for (VarId r = 0; r < 64; ++r) {
-      if ((i.reduced >> r & 1) && stride_along(exprs_.pool, inner.index, r) == columns) outcome_.fold = i.value;
+      if ((i.reduced >> r & 1) && stride_along(exprs_.pool, inner.index, r) == columns) result_.fold = i.value;
     }
-    outcome_.fold_rows = rows;
+    result_.fold_rows = rows;
   }
 
   void make_grid() {
     mapping_.fixed = parallel_;
     const auto leave = [&](std::optional<VarId> v) {
-      if (v) mapping_.fixed &= ~(uint64_t{1} << *v);
+      if (v) mapping_.fixed &= ~bit(*v);
     };
     leave(mapping_.vector);
     leave(mapping_.transposed);
@@ -280,32 +258,20 @@ class Mapper {
     }
     const int64_t others = exprs_.volume(mapping_.fixed);
     if (mapping_.packed) {
-      add_blocked(*mapping_.vector, packed_block());
+      add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, packed_block());
     } else if (mapping_.transposed) {
       const int64_t side = kTileBytes / std::clamp<int64_t>(widest_element(), 2, 8);
-      add_blocked(*mapping_.transposed, side);
-      add_blocked(*mapping_.vector, side);
+      add_blocked(mapping_, exprs_.pool.indices, *mapping_.transposed, side);
+      add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, side);
     } else if (mapping_.vector && (parallel_ >> *mapping_.vector & 1)) {
       const int64_t block = vector_block(others);
-      add_blocked(*mapping_.vector, block);
+      add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, block);
       column_blocks_ = (exprs_.pool.indices.extent(*mapping_.vector) + block - 1) / block;
     }
     const int64_t grid = grid_size();
     mapping_.tasks = std::min(grid, tasks_);
     mapping_.reason = fmt::format("{:.3g} MB, {:.3g} us of arithmetic, {} grid iterations", work_.bytes * 1e-6,
                                   1e6 * work_.cycles / (cpu_.ghz * 1e9), grid);
-  }
-
-  void add_blocked(VarId v, int64_t block) {
-    const int64_t extent = exprs_.pool.indices.extent(v);
-    GridDim dim{v, std::min(block, extent), 0};
-    if (dim.block < 1) dim.block = 1;
-    if (dim.block == 1) {
-      mapping_.fixed |= uint64_t{1} << v;
-    } else {
-      dim.start = exprs_.pool.indices.new_var(extent);
-    }
-    mapping_.grid.push_back(dim);
   }
 
   int64_t vector_block(int64_t others) {
@@ -326,9 +292,7 @@ class Mapper {
   }
 
   // How many columns of one buffer stay in half of L2 from one sweep to the next.
-  int64_t columns_in_l2() const {
-    return cpu_.l2_bytes / 2 / std::max<int64_t>(exprs_.volume(widest_reduction()) * 4, 1);
-  }
+  int64_t columns_in_l2() const { return cpu_.l2_bytes / 2 / std::max<int64_t>(reduced_volume(exprs_) * 4, 1); }
 
   int64_t widest_element() const {
     size_t bytes = 1;
@@ -336,27 +300,11 @@ class Mapper {
     return static_cast<int64_t>(bytes);
   }
 
-  uint64_t widest_reduction() const {
-    uint64_t widest = 0;
-    for (const ReductionSite& i : exprs_.sites) {
-      if (exprs_.volume(i.reduced) > exprs_.volume(widest)) widest = i.reduced;
-    }
-    return widest;
-  }
-
-  int64_t grid_size() const {
-    int64_t n = 1;
-    for (const GridDim& d : mapping_.grid) n *= (exprs_.pool.indices.extent(d.var) + d.block - 1) / d.block;
-    return n;
-  }
+  int64_t grid_size() const { return iterations_of(exprs_.pool.indices, mapping_.grid); }
 
   // Too few iterations for the threads: hand reductions over through a workspace, or split them in two steps.
   void more_parallelism(const std::string& reason) {
-    std::set<ir::ValueId> cuts;
-    for (const ReductionSite& i : exprs_.sites) {
-      const std::set<ir::ValueId> after = frontier_(i.value);
-      if (i.level == 0) cuts.insert(after.begin(), after.end());
-    }
+    std::set<ir::ValueId> cuts = first_results(exprs_, frontier_);
     // What a cut costs: a step boundary, and the values that it stores and loads. What it saves: the idle threads.
     double bytes = 0;
     for (const ir::ValueId v : cuts) {
@@ -365,26 +313,22 @@ class Mapper {
     const double threads = cpu_.threads, busy = static_cast<double>(std::clamp<int64_t>(grid_size(), 1, cpu_.threads));
     const double here = work_.seconds(cpu_) / busy;
     const double apart = work_.seconds(cpu_) / threads + cpu_.barrier_us * 1e-6 + bytes / (cpu_.copy_gbps * 1e9);
-    outcome_.reason = fmt::format("{}: {:.3g} us in one kernel, {:.3g} us in two", reason, here * 1e6, apart * 1e6);
+    result_.reason = fmt::format("{}: {:.3g} us in one kernel, {:.3g} us in two", reason, here * 1e6, apart * 1e6);
     if (column_blocks_ <= 1 && apart >= here) return;
-    outcome_.cuts = std::move(cuts);
-    if (!outcome_.cuts.empty()) return;
-    const ReductionSite* widest = nullptr;
-    for (const ReductionSite& i : exprs_.sites) {
-      if (i.node->op != ir::Op::kReduce) continue;
-      if (widest == nullptr || exprs_.volume(i.reduced) > exprs_.volume(widest->reduced)) widest = &i;
-    }
+    result_.cuts = std::move(cuts);
+    if (!result_.cuts.empty()) return;
+    const ReductionSite* widest = widest_reduction(exprs_);
     if (widest == nullptr) return;
-    outcome_.split = widest->value;
-    outcome_.parts = tasks_;
+    result_.split = widest->value;
+    result_.parts = tasks_;
   }
 
   KernelExprs& exprs_;
   const ir::Graph& graph_;
   const CpuTarget& cpu_;
   const StitchOptions& options_;
-  const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier_;
-  Outcome outcome_;
+  const Frontier& frontier_;
+  MapResult result_;
   Mapping mapping_;
   uint64_t parallel_ = 0;
   Work work_;
@@ -394,8 +338,8 @@ class Mapper {
 
 }  // namespace
 
-Outcome map_kernel(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
-                   const std::function<std::set<ir::ValueId>(ir::ValueId)>& frontier) {
+MapResult map_kernel(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const StitchOptions& options,
+                     const Frontier& frontier) {
   return Mapper(exprs, graph, target, options, frontier).run();
 }
 

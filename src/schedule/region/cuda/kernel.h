@@ -7,44 +7,28 @@
 #include <set>
 
 #include "schedule/expr/expr_walk.h"
-#include "schedule/region/cost.h"
 #include "schedule/region/cuda/stitch.h"
+#include "schedule/region/region.h"
 
 namespace heddle::schedule {
 
-// The parallel structure of a GPU kernel, before its sweeps are laid out.
-struct CudaMapping {
-  std::vector<GridDim> grid;
-  uint64_t fixed = 0;  // variables that one iteration fixes; the serial one counts as fixed
-  std::optional<VarId> vector;
-  std::optional<VarId> transposed;
-  std::optional<VarId> serial;
+// The parallel structure of a kernel for a GPU.
+struct CudaMapping : RegionMapping {
+  std::optional<VarId> serial;  // counts as fixed
   int team = 32, threads = 256, turns = 1;
   int cta_group = 1;        // blocks of a cluster that are one team, of `team` threads together
   bool whole_grid = false;  // not of a cluster: of a grid that runs at once
   int64_t blocks = 1;
   int min_blocks_per_sm = 0;                                 // blocks that a SM shall have registers for
   int teams() const { return std::max(1, threads / team); }  // of a block
-  std::string reason;
-};
-
-struct CudaOutcome {
-  std::optional<CudaMapping> mapping;
-  std::set<ir::ValueId> cuts;        // values that kernels before this one have to make
-  std::optional<ir::ValueId> split;  // a reduction to be done in `parts` parts
-  int64_t parts = 0;
-  double seconds = 0;  // predicted
-  std::string reason;
 };
 
 // Registers of a thread in a serial loop beside those for values that it keeps.
 inline constexpr int64_t kSerialReserve = 48;
 
-using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
-
 // `carry`: whether a variable that some reductions reduce may become the serial loop of a block.
-CudaOutcome map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
-                     bool carry, ForcedMapping forced = ForcedMapping::kNone);
+MapResult map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
+                   bool carry, ForcedMapping forced = ForcedMapping::kNone);
 
 std::shared_ptr<CudaStitchDesc> build_cuda_stages(KernelExprs& exprs, const ir::Graph& graph,
                                                   const CudaMapping& mapping, const Target& target);

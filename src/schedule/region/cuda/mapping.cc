@@ -1,3 +1,5 @@
+#include "schedule/region/mapping.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -25,9 +27,6 @@ constexpr int64_t kCarriedWords = 32;          // registers for running results 
 int64_t power_of_two_from(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
-uint64_t bit(VarId v) {
-  return uint64_t{1} << v;
-}
 
 class CudaMapper {
  public:
@@ -35,21 +34,14 @@ class CudaMapper {
              ForcedMapping forced)
       : exprs_(exprs), graph_(graph), target_(target), cuda_(target.cuda), frontier_(frontier), forced_(forced) {}
 
-  CudaOutcome run(bool carry) {
-    cut_recomputed();
-    if (!outcome_.cuts.empty()) return outcome_;
-    parallel_ = exprs_.all_root_vars();
-    for (const ReductionSite& i : exprs_.sites) parallel_ &= i.kept;
+  MapResult run(bool carry) {
+    cut_recomputed(exprs_, graph_, frontier_, result_);
+    if (!result_.cuts.empty()) return std::move(result_);
+    parallel_ = parallel_vars(exprs_);
     if (carry) find_serial();
     cut_below_scans();
-    if (!outcome_.cuts.empty()) return outcome_;
-    for (const Root& root : exprs_.roots) {
-      if ((parallel_ & ~vars_of(root)) != 0) {  // its elements would be made several times
-        outcome_.reason = "an output has fewer elements than there are independent iterations";
-        return outcome_;
-      }
-    }
-    work_ = work_of(exprs_, graph_, target_.cpu);
+    if (!result_.cuts.empty() || repeats_roots(exprs_, parallel_, result_)) return std::move(result_);
+    work_ = result_.work = work_of(exprs_, graph_, target_.cpu);
     choose_vector();
     if (exprs_.sites.empty()) {
       map_points();
@@ -59,28 +51,11 @@ class CudaMapper {
       map_rows();
     }
     finish();
-    return outcome_;
+    return std::move(result_);
   }
 
  private:
-  uint64_t vars_of(const Root& root) const {
-    uint64_t own = 0;
-    for (VarId v : root.vars) own |= bit(v);
-    return own;
-  }
   int64_t extent(VarId v) const { return exprs_.pool.indices.extent(v); }
-
-  // A reduction whose result each of its consumers' iterations would compute again.
-  void cut_recomputed() {
-    for (const ReductionSite& i : exprs_.sites) {
-      const int64_t size = element_count(graph_.shape(i.value));
-      if (exprs_.volume(i.kept) <= size + size / 2) continue;
-      std::set<ir::ValueId> cuts = frontier_(i.value);
-      if (cuts.empty()) cuts.insert(i.value);
-      outcome_.cuts.insert(cuts.begin(), cuts.end());
-      outcome_.reason = "a reduction would be computed once per consumer";
-    }
-  }
 
   // A scan walks along alone: what is reduced on other ways than its own is made before.
   void cut_below_scans() {
@@ -88,11 +63,9 @@ class CudaMapper {
       if (scan.node->op != ir::Op::kScan || (scan.kept & ~parallel_) == 0) continue;
       for (const ReductionSite& i : exprs_.sites) {
         if (i.node->op == ir::Op::kScan || (scan.kept & ~i.kept) == 0) continue;
-        std::set<ir::ValueId> cuts = frontier_(i.value);
-        if (cuts.empty()) cuts.insert(i.value);
-        outcome_.cuts.insert(cuts.begin(), cuts.end());
+        cut_behind(i, frontier_, result_);
       }
-      outcome_.reason = "the lines of a scan do not share it";
+      result_.reason = "the lines of a scan do not share it";
     }
   }
 
@@ -209,18 +182,9 @@ class CudaMapper {
     return vector_length(exprs_.pool, {}, *mapping_.vector, whole, values(), stores());
   }
 
-  void add_fixed(VarId v) {
-    mapping_.fixed |= bit(v);
-    mapping_.grid.push_back({v, 1, 0});
-  }
-  void add_blocked(VarId v, int64_t block) {
-    block = std::clamp<int64_t>(block, 1, extent(v));
-    if (block == 1) return add_fixed(v);
-    mapping_.grid.push_back({v, block, exprs_.pool.indices.new_var(extent(v))});
-  }
   void fix_others(uint64_t except) {
     for (VarId v : exprs_.domain.vars) {
-      if ((parallel_ & bit(v)) && !(except & bit(v))) add_fixed(v);
+      if ((parallel_ & bit(v)) && !(except & bit(v))) add_fixed(mapping_, v);
     }
   }
 
@@ -231,8 +195,8 @@ class CudaMapper {
       int64_t widest = 1;
       for (const InputOperand& leaf : exprs_.inputs) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
       const int64_t side = widest <= 2 ? 2 * kTile : kTile;
-      add_blocked(*mapping_.transposed, side);
-      add_blocked(*mapping_.vector, side);
+      add_blocked(mapping_, exprs_.pool.indices, *mapping_.transposed, side);
+      add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, side);
       mapping_.team = mapping_.threads = 256;
       mapping_.reason = "tiles through shared memory";
       return;
@@ -241,25 +205,19 @@ class CudaMapper {
     const int vector = vector_of_kernel(tail);
     if (mapping_.vector) {
       fix_others(bit(*mapping_.vector));
-      add_blocked(*mapping_.vector, vector);
+      add_blocked(mapping_, exprs_.pool.indices, *mapping_.vector, vector);
     }
     mapping_.team = 1;
-    mapping_.threads = iterations_of(mapping_.grid) < cuda_.sms * int64_t{256} ? 64 : 256;
+    mapping_.threads = iterations_of(exprs_.pool.indices, mapping_.grid) < cuda_.sms * int64_t{256} ? 64 : 256;
     steps_ = 1;
     mapping_.reason = fmt::format("{} elements a thread", vector);
-  }
-
-  int64_t reduced_volume() const {
-    int64_t most = 1;
-    for (const ReductionSite& i : exprs_.sites) most = std::max(most, exprs_.volume(i.reduced));
-    return most;
   }
 
   // Independent along the vector variable: a thread or a block takes columns.
   void map_columns() {
     const VarId v = *mapping_.vector;
     const int vector = vector_of_kernel(false);
-    const int64_t others = exprs_.volume(parallel_ & ~bit(v)), rows = reduced_volume();
+    const int64_t others = exprs_.volume(parallel_ & ~bit(v)), rows = reduced_volume(exprs_);
     const int64_t threads = others * ceil_div(extent(v), vector);
     const bool many = threads >= cuda_.sms * int64_t{256};
     bool alone = has_scan() || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024};
@@ -272,7 +230,7 @@ class CudaMapper {
     if (bytes() > most) return map_rows();
     fix_others(bit(v));
     if (alone) {
-      add_blocked(v, vector);
+      add_blocked(mapping_, exprs_.pool.indices, v, vector);
       mapping_.team = 1;
       mapping_.threads = threads_of_block;
       mapping_.reason = fmt::format("{} columns a thread", vector);
@@ -280,10 +238,10 @@ class CudaMapper {
     }
     if (cta_group_of_columns(v)) return;
     const int64_t block = columns_of_block(extent(v), vector, widest_element(), work_.bytes);
-    add_blocked(v, block);
+    add_blocked(mapping_, exprs_.pool.indices, v, block);
     const int64_t points = rows * ceil_div(block, vector);
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
-    sm_gbps_ = gbps_of_columns(iterations_of(mapping_.grid), vector);
+    sm_gbps_ = gbps_of_columns(iterations_of(exprs_.pool.indices, mapping_.grid), vector);
     mapping_.reason = fmt::format("{} columns a block", block);
   }
 
@@ -355,14 +313,14 @@ class CudaMapper {
     return true;
   }
   void take_cta_group(VarId v, const CtaGroup& cta_group) {
-    add_blocked(v, cta_group.columns);
+    add_blocked(mapping_, exprs_.pool.indices, v, cta_group.columns);
     mapping_.cta_group = cta_group.blocks;
     mapping_.whole_grid = cta_group.whole_grid;
     mapping_.min_blocks_per_sm = cta_group.min_blocks_per_sm;
     mapping_.threads = cta_group.threads;
     mapping_.team = cta_group.threads * cta_group.blocks;
     mapping_.reason =
-        fmt::format("{} columns of {} rows in {} blocks", cta_group.columns, reduced_volume(), cta_group.blocks);
+        fmt::format("{} columns of {} rows in {} blocks", cta_group.columns, reduced_volume(exprs_), cta_group.blocks);
   }
 
   // Whether all that is reduced is one value an iteration, known to every thread.
@@ -394,7 +352,7 @@ class CudaMapper {
     for (const Root& root : exprs_.roots) points = std::max(points, inner(vars_of(root)));
     const int64_t steps = ceil_div(points, vector);  // of all threads together
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
-    const int64_t iterations = iterations_of(mapping_.grid) * turns;
+    const int64_t iterations = iterations_of(exprs_.pool.indices, mapping_.grid) * turns;
     const bool one_warp = mapping_.serial && steps <= 32 * kStepsOfThread;
     int64_t team = one_warp ? 32 : team_for_row(cuda_, steps, iterations, access_, passes_again() > 0);
     if (!mapping_.serial && forced_ == ForcedMapping::kWarp) team = std::min<int64_t>(32, power_of_two_from(steps));
@@ -402,7 +360,7 @@ class CudaMapper {
       team = std::clamp<int64_t>(ceil_div(steps, 4 * 32) * 32, kFewRowThreads, 512);
     }
     if (mapping_.serial && steps * vector > team * kCarriedWords) {
-      outcome_.reason = "running results of its columns do not fit registers";
+      result_.reason = "running results of its columns do not fit registers";
       failed_ = true;
     }
     const bool may_cta_group = forced_ != ForcedMapping::kWarp && forced_ != ForcedMapping::kBlock;
@@ -469,20 +427,12 @@ class CudaMapper {
     if (blocks_bytes() <= cuda_.shared_bytes_per_block - 8192) return;
     for (const ReductionSite& i : exprs_.sites) {
       if (exprs_.volume(i.kept & ~mapping_.fixed) <= 1024 || is_carried(i)) continue;
-      std::set<ir::ValueId> cuts = frontier_(i.value);
-      if (cuts.empty()) cuts.insert(i.value);
-      outcome_.cuts.insert(cuts.begin(), cuts.end());
+      cut_behind(i, frontier_, result_);
     }
-    outcome_.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
+    result_.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
     failed_ = true;
   }
   bool is_carried(const ReductionSite& i) const { return mapping_.serial && (i.reduced & bit(*mapping_.serial)); }
-
-  int64_t iterations_of(const std::vector<GridDim>& grid) const {
-    int64_t n = 1;
-    for (const GridDim& d : grid) n *= ceil_div(extent(d.var), d.block);
-    return n;
-  }
 
   // Small blocks that come and go keep the memory busier than a few large ones, as long as starting them, some 80 ns on
   // each SM, takes less time than what they move.
@@ -519,18 +469,18 @@ class CudaMapper {
   }
 
   void finish() {
-    const int64_t iterations = iterations_of(mapping_.grid);
+    const int64_t iterations = iterations_of(exprs_.pool.indices, mapping_.grid);
     choose_turns(iterations, mapping_.teams());
     const int64_t teams = mapping_.serial ? 1 : mapping_.teams();
     mapping_.blocks =
         std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.cta_group;
     const double whole = work_.bytes / (cuda_.model.chip.copy_tbps * 1e12);
-    outcome_.seconds = seconds_of(mapping_.blocks, sm_gbps_ > 0 ? sm_gbps_ : cuda_.model.chip.sm_gbps) +
-                       extra_seconds_ + cuda_.model.chip.graph_boundary_us * 1e-6;
+    result_.seconds = seconds_of(mapping_.blocks, sm_gbps_ > 0 ? sm_gbps_ : cuda_.model.chip.sm_gbps) + extra_seconds_ +
+                      cuda_.model.chip.graph_boundary_us * 1e-6;
     mapping_.reason += fmt::format(", {:.3g} MB, {} iterations, {} blocks of {} threads in teams of {}",
                                    work_.bytes * 1e-6, iterations, mapping_.blocks, mapping_.threads, mapping_.team);
     if (!failed_ && !exprs_.sites.empty() && !mapping_.serial) more_parallelism(whole);
-    if (outcome_.cuts.empty() && !failed_) outcome_.mapping = std::move(mapping_);
+    if (result_.cuts.empty() && !failed_) result_.mapping = std::make_shared<const CudaMapping>(std::move(mapping_));
   }
 
   // Too few blocks: hand reductions over through a workspace, or split them in two steps.
@@ -547,18 +497,11 @@ class CudaMapper {
     const double second = sm_gbps_ > 0 ? 2e-6 : 1e-6;  // columns in parts are read as columns again
     const double split = whole + again + levels * (boundary + 1e-6) + second;
     const bool free = forced_ == ForcedMapping::kNone;
-    if (free ? outcome_.seconds <= 1.15 * split : forced_ != ForcedMapping::kParts) return;
-    for (const ReductionSite& i : exprs_.sites) {
-      const std::set<ir::ValueId> cuts = frontier_(i.value);
-      if (i.level == 0) outcome_.cuts.insert(cuts.begin(), cuts.end());
-    }
-    outcome_.reason = fmt::format("{} blocks do not fill {} SMs", mapping_.blocks, cuda_.sms);
-    if (!outcome_.cuts.empty()) return;
-    const ReductionSite* widest = nullptr;
-    for (const ReductionSite& i : exprs_.sites) {
-      if (i.node->op != ir::Op::kReduce) continue;
-      if (widest == nullptr || exprs_.volume(i.reduced) > exprs_.volume(widest->reduced)) widest = &i;
-    }
+    if (free ? result_.seconds <= 1.15 * split : forced_ != ForcedMapping::kParts) return;
+    result_.cuts = first_results(exprs_, frontier_);
+    result_.reason = fmt::format("{} blocks do not fill {} SMs", mapping_.blocks, cuda_.sms);
+    if (!result_.cuts.empty()) return;
+    const ReductionSite* widest = widest_reduction(exprs_);
     if (widest == nullptr) return;
     // Segments of columns that begin within lines of memory do better in more blocks, which even them out.
     const bool ragged = sm_gbps_ > 0 && extent(*mapping_.vector) * widest_element() % kColumnSegment != 0 &&
@@ -567,8 +510,8 @@ class CudaMapper {
         std::min((ragged ? 16 : 2) * cuda_.sms / std::max<int64_t>(mapping_.blocks / mapping_.cta_group, 1),
                  exprs_.volume(widest->reduced) / kLeastOfPart);
     if (parts < 2) return;
-    outcome_.split = widest->value;
-    outcome_.parts = parts;
+    result_.split = widest->value;
+    result_.parts = parts;
   }
 
   KernelExprs& exprs_;
@@ -577,7 +520,7 @@ class CudaMapper {
   const CudaTarget& cuda_;
   const Frontier& frontier_;
   const ForcedMapping forced_;
-  CudaOutcome outcome_;
+  MapResult result_;
   CudaMapping mapping_;
   uint64_t parallel_ = 0;
   Work work_;
@@ -590,8 +533,8 @@ class CudaMapper {
 
 }  // namespace
 
-CudaOutcome map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
-                     bool carry, ForcedMapping forced) {
+MapResult map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
+                   bool carry, ForcedMapping forced) {
   return CudaMapper(exprs, graph, target, frontier, forced).run(carry);
 }
 

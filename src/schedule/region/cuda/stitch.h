@@ -118,7 +118,4 @@ struct CudaStitchDesc {
   int64_t full_steps(const ThreadLayout& layout) const;
 };
 
-ScheduledGroup schedule_cuda_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,
-                                    const StitchOptions& options = {});
-
 }  // namespace heddle::schedule

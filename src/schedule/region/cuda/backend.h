@@ -1,0 +1,9 @@
+#pragma once
+
+#include "schedule/region/region.h"
+
+namespace heddle::schedule {
+
+std::unique_ptr<RegionBackend> cuda_region(Region& region);
+
+}  // namespace heddle::schedule

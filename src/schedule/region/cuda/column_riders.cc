@@ -1,0 +1,114 @@
+#include "schedule/region/cuda/column_riders.h"
+
+#include <algorithm>
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int64_t kShortCarry = 64;  // rows below which a column reduction is not carried along
+constexpr int64_t kBlockTurns = 8;   // rows that the teams of a block should have at least
+
+// How many rows a node reduces the columns of; 0: it is no such reduction.
+int64_t rows_of_columns(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != ir::Op::kReduce) return 0;
+  const std::vector<int64_t>& dims = node.attrs.ints("dims");
+  const Shape& shape = graph.shape(node.inputs[0]);
+  if (dims.empty() || dims.size() >= shape.size()) return 0;
+  int64_t rows = 1;
+  for (size_t k = 0; k < dims.size(); ++k) {
+    if (dims[k] != static_cast<int64_t>(k)) return 0;
+    rows *= shape[k];
+  }
+  return rows;
+}
+
+}  // namespace
+
+void ColumnRiders::find() {
+  constexpr int64_t kWorthwhile = 1 << 16;  // elements
+  const ir::Graph& graph = region_.local.graph;
+  std::set<ir::ValueId> spans;  // outputs over whole rows
+  for (const auto& port : graph.outputs()) spans.insert(port.value);
+  struct Found {
+    ir::ValueId value, rows;
+    int64_t parts;
+  };
+  std::vector<Found> found;
+  for (const ir::Node& node : graph.nodes()) {
+    const int64_t rows = rows_of_columns(graph, node);
+    if (rows < kShortCarry || element_count(graph.shape(node.inputs[0])) < kWorthwhile) continue;
+    const int64_t elements = element_count(graph.shape(node.inputs[0]));
+    for (ir::ValueId span : spans) {
+      if (element_count(graph.shape(span)) != elements || region_.is_scan(span)) continue;
+      if (!region_.sources.related({span}, node.outputs[0])) continue;
+      if (region_.sources.of(span).count(node.outputs[0]) != 0) continue;
+      const int64_t parts = parts_for(rows);
+      if (parts != 0) found.push_back({node.outputs[0], span, parts});
+      break;
+    }
+  }
+  for (const Found& f : found) carry(current(f.value), f.rows, f.parts);
+  region_.sources.clear();
+}
+
+// A divisor of the rows near the number of blocks that the device holds.
+int64_t ColumnRiders::parts_for(int64_t rows) const {
+  const int64_t sms = region_.target.cuda.sms;
+  int64_t best = 0;
+  for (int64_t p = std::min<int64_t>(2 * sms, rows / kBlockTurns); p > 1; --p) {
+    if (rows % p == 0 && rows / p != p) {
+      best = p;
+      break;
+    }
+  }
+  return best >= std::min<int64_t>(sms / 2, rows / kBlockTurns / 2) ? best : 0;
+}
+
+void ColumnRiders::carry(ir::ValueId value, ir::ValueId rows, int64_t parts) {
+  LocalGraph& local = region_.local;
+  const Shape shape = local.graph.shape(local.graph.producer(value).inputs[0]);
+  const size_t reduced = local.graph.producer(value).attrs.ints("dims").size();
+  std::map<ir::ValueId, ir::ValueId> moved;
+  const ir::ValueId partial = split_rows(local, value, parts, moved);
+  int64_t length = 1;
+  for (size_t k = 0; k < reduced; ++k) length *= shape[k];
+  std::vector<int64_t> extents = {length / parts, parts};
+  for (size_t k = reduced; k < shape.size(); ++k) {
+    if (shape[k] != 1) extents.push_back(shape[k]);
+  }
+  for (Rows& pass : passes_) {
+    pass.rows = moved.at(pass.rows);
+    for (ir::ValueId& v : pass.partials) v = moved.at(v);
+  }
+  moved_.push_back(std::move(moved));
+  const ir::ValueId now = current(rows);
+  for (Rows& pass : passes_) {
+    if (pass.rows == now && pass.extents == extents) {
+      pass.partials.push_back(partial);
+      return;
+    }
+  }
+  passes_.push_back({now, {partial}, std::move(extents)});
+}
+
+ir::ValueId ColumnRiders::current(ir::ValueId original) const {
+  for (const auto& m : moved_) original = m.at(original);
+  return original;
+}
+
+std::optional<RegionBackend::Planned> ColumnRiders::next() {
+  while (!passes_.empty()) {
+    const Rows pass = std::move(passes_.front());
+    passes_.erase(passes_.begin());
+    std::vector<ir::ValueId> roots = {pass.rows};
+    for (ir::ValueId v : pass.partials) {
+      if (region_.pending.count(v) != 0) roots.push_back(v);
+    }
+    if (roots.size() > 1 && region_.pending.count(pass.rows) != 0) {
+      return RegionBackend::Planned{std::move(roots), pass.extents};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,269 @@
+#include "schedule/region/region.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/expr/kernel_size.h"
+#include "schedule/region/standalone.h"
+
+namespace heddle::schedule {
+
+Region::Region(const ir::Graph& graph, const ir::Group& members, const Target& machine, const StitchOptions& choices)
+    : outer(graph),
+      group(members),
+      target(machine),
+      options(choices),
+      local(extract(graph, members)),
+      sources(local, [this](ir::ValueId v) { return is_input(v); }) {}
+
+bool Region::is_input(ir::ValueId v) const {
+  return made.count(v) != 0 || local.graph.producer(v).op == ir::Op::kParameter;
+}
+
+double Region::bytes_of(ir::ValueId v) const {
+  const ir::TensorType& type = local.graph.type(v);
+  return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
+}
+
+Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents) {
+  const std::set<ir::ValueId> own(roots.begin(), roots.end());
+  const bool carries = !extents.empty();
+  Candidate made{std::make_unique<KernelExprs>(context_, std::move(roots), std::move(extents)), {}};
+  const KernelExprs& exprs = *made.exprs;
+  if (!exprs.needed.empty()) {
+    made.result.cuts = exprs.needed;
+    made.result.reason = exprs.too_large ? kTooLarge : "it is computed by a kernel of its own";
+  } else if (exprs.fits) {
+    made.result = map(
+        *made.exprs, [&](ir::ValueId v) { return frontier(region_.local.graph, region_.users, v, own); }, carries);
+  }
+  return made;
+}
+
+namespace {
+
+class RegionScheduler {
+ public:
+  RegionScheduler(Region& region, RegionBackend& backend) : region_(region), backend_(backend) {}
+
+  ScheduledGroup run() {
+    constexpr int kMostRewrites = 24;
+    backend_.prepare();
+    for (int rewrites = 0; rewrites < kMostRewrites;) {
+      begin();
+      while (!region_.pending.empty() && !rewritten_ && !again_) next_kernel();
+      if (rewritten_) {
+        ++rewrites;
+      } else if (!again_) {
+        result_.boundaries = std::move(splits_);
+        result_.boundaries.insert(result_.boundaries.end(), boundaries_.begin(), boundaries_.end());
+        return backend_.finish(std::move(result_));
+      }
+    }
+    HEDDLE_CHECK(false, "no end of splitting reductions");
+  }
+
+ private:
+  void begin() {
+    result_ = {};
+    workspace_.clear();
+    rewritten_ = again_ = false;
+    region_.pending.clear();
+    region_.made.clear();
+    region_.sources.clear();
+    for (const auto& port : graph().outputs()) {
+      if (element_count(graph().shape(port.value)) > 0) region_.pending.insert(port.value);
+    }
+    region_.cut.insert(region_.local.forced.begin(), region_.local.forced.end());
+    for (ir::ValueId v : cuts_for_size(graph())) {
+      cut(v, kTooLarge);
+      region_.apart.insert(v);
+    }
+    region_.pending.insert(region_.cut.begin(), region_.cut.end());
+    region_.users = ir::users(graph());
+    if (region_.options.data_reuse) return;
+    for (ir::ValueId v : read_reductions(graph(), region_.users)) cut(v, "results do not stay on chip");
+  }
+
+  void next_kernel() {
+    if (next_planned()) return;
+    const ir::ValueId first = *region_.pending.begin();
+    if (ir::is_standalone(graph().producer(first).op)) return separate(graph().producer(first));
+    Candidate kernel = backend_.candidate({first});
+    const MapResult& found = kernel.result;
+    if (!found.cuts.empty()) return cut_for(kernel);
+    HEDDLE_CHECK(found.mapping != nullptr, "{}", found.reason);
+    if (found.fold && region_.local.folded.count(*found.fold) == 0) {
+      fold_reduction(region_.local, *found.fold, found.fold_rows);
+      return renumber();
+    }
+    if (found.split && region_.local.whole.count(*found.split) == 0) {
+      return split({*found.split, found.parts, found.reason});
+    }
+    join_others(first, kernel);
+    if (const auto shared = backend_.shares_read(kernel)) return split(*shared);
+    emit(kernel);
+  }
+
+  bool next_planned() {
+    while (auto planned = backend_.planned()) {
+      bool made = false;
+      attempt([&] {
+        Candidate kernel = backend_.candidate(std::move(planned->roots), std::move(planned->extents));
+        if (kernel.result.mapping == nullptr) return;
+        emit(kernel);
+        made = true;
+      });
+      if (made) return true;
+    }
+    return false;
+  }
+
+  // What may be too much for one kernel.
+  template <typename F>
+  static void attempt(const F& f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kUnsupportedOperator) throw;
+    }
+  }
+
+  // Values that kernels before this one have to make.
+  void cut_for(const Candidate& kernel) {
+    const std::set<ir::ValueId>& cuts = kernel.result.cuts;
+    const bool too_large = kernel.exprs->too_large;
+    if (too_large) region_.apart.insert(cuts.begin(), cuts.end());
+    bool progress = false;
+    for (ir::ValueId v : cuts) progress = cut(v, kernel.result.reason) || progress;
+    HEDDLE_CHECK(progress, "a cut repeats");
+    // A kernel that is made already may be the one to hand the new value over, so the group begins again. A value
+    // that is too large for its reader gets a kernel of its own: a new beginning for each takes quadratic time.
+    again_ = !result_.kernels.empty() && !too_large;
+  }
+
+  bool cut(ir::ValueId v, const std::string& reason) {
+    region_.pending.insert(v);
+    if (!region_.cut.insert(v).second) return false;
+    const ir::TensorType& type = graph().type(v);
+    boundaries_.push_back({fmt::format("{} {}", ir::to_string(graph().producer(v).op), ir::to_string(type)),
+                           region_.bytes_of(v), reason});
+    return true;
+  }
+
+  void split(const RegionBackend::Split& split) {
+    splits_.push_back({fmt::format("{} parts of reduce {}", split.parts, ir::to_string(graph().type(split.value))),
+                       static_cast<double>(split.parts) * region_.bytes_of(split.value), split.reason});
+    split_reduction(region_.local, split.value, split.parts);
+    renumber();
+  }
+
+  // Values have other numbers now: the cutting begins anew.
+  void renumber() {
+    rewritten_ = true;
+    region_.cut.clear();
+    region_.apart.clear();
+    boundaries_.clear();
+    backend_.renumbered();
+  }
+
+  // Other roots come along unless they need something that is made only by this kernel.
+  void join_others(ir::ValueId first, Candidate& kernel) {
+    if (!region_.options.dominant_merging || region_.is_scan(first)) return;
+    std::vector<ir::ValueId> roots = {first};
+    for (ir::ValueId other : region_.pending) {
+      if (roots.size() >= backend_.most_roots()) return;
+      if (other == first || region_.is_scan(other) || !backend_.may_join(roots, other, kernel.result) ||
+          reads_forced(other, roots)) {
+        continue;
+      }
+      std::vector<ir::ValueId> more = roots;
+      more.push_back(other);
+      attempt([&] {
+        Candidate wider = backend_.candidate(more);
+        if (wider.result.mapping == nullptr || (wider.result.split && !kernel.result.split)) return;
+        if (!backend_.joins(kernel, wider, other)) return;
+        roots = std::move(more);
+        kernel = std::move(wider);
+      });
+    }
+  }
+
+  // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.
+  bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
+    const auto& paired = region_.local.paired;
+    const auto forced = [this](ir::ValueId v) {
+      const auto& handed_over = region_.options.data_reuse ? region_.local.forced : region_.cut;
+      return region_.apart.count(v) != 0 || handed_over.count(v) != 0;
+    };
+    const auto reads = [this](ir::ValueId root, ir::ValueId v) { return region_.sources.of(root).count(v) != 0; };
+    return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
+      if (paired.count({other, root}) != 0 || paired.count({root, other}) != 0) return false;
+      return (forced(root) && reads(other, root)) || (forced(other) && reads(root, other));
+    });
+  }
+
+  // A node with a kernel of its own: its operands are made first.
+  void separate(const ir::Node& node) {
+    std::optional<ScheduledKernel> kernel = standalone_kernel(
+        graph(), node, region_.target, [this](ir::ValueId v) { return region_.is_input(v); },
+        [this](ir::ValueId v, const std::string& reason) { cut(v, reason); },
+        [this](ir::ValueId v) { return binding(v); });
+    if (!kernel) {
+      again_ = !result_.kernels.empty();
+      return;
+    }
+    for (ir::ValueId v : node.outputs) has_made(v);
+    result_.kernels.push_back(std::move(*kernel));
+  }
+
+  void emit(Candidate& from) {
+    ScheduledKernel kernel;
+    const std::string title = title_of(graph(), *from.exprs, [this](ir::ValueId v) { return region_.is_input(v); });
+    kernel.label = "stitch " + title;
+    kernel.config.reason = from.result.mapping->reason;
+    kernel.stitch.bytes_moved = from.result.work.bytes;
+    backend_.lower(from, title, kernel);
+    for (const InputOperand& leaf : from.exprs->inputs) {
+      kernel.desc.operands.push_back({Operand::Role::kInput, leaf.dtype, leaf.shape, {}});
+      kernel.bindings.push_back(binding(leaf.value));
+    }
+    for (const Root& root : from.exprs->roots) {
+      const ir::TensorType& type = graph().type(root.value);
+      kernel.desc.operands.push_back({Operand::Role::kOutput, type.dtype, type.shape, {}});
+      kernel.bindings.push_back(binding(root.value));
+    }
+    result_.kernels.push_back(std::move(kernel));
+    for (const Root& root : from.exprs->roots) has_made(root.value);
+  }
+
+  void has_made(ir::ValueId v) {
+    region_.made.insert(v);
+    region_.pending.erase(v);
+  }
+
+  Binding binding(ir::ValueId v) {
+    const auto& outer = region_.local.outer;
+    if (const auto at = outer.find(v); at != outer.end()) return {Binding::Kind::kValue, at->second, 0};
+    const auto [at, is_new] = workspace_.try_emplace(v, static_cast<uint32_t>(result_.workspaces.size()));
+    if (is_new) result_.workspaces.push_back({static_cast<int64_t>(region_.bytes_of(v))});
+    return {Binding::Kind::kWorkspace, 0, at->second};
+  }
+
+  const ir::Graph& graph() const { return region_.local.graph; }
+
+  Region& region_;
+  RegionBackend& backend_;
+  ScheduledGroup result_;
+  bool rewritten_ = false, again_ = false;
+  std::vector<Boundary> boundaries_, splits_;
+  std::map<ir::ValueId, uint32_t> workspace_;
+};
+
+}  // namespace
+
+ScheduledGroup schedule_region(Region& region, RegionBackend& backend) {
+  return RegionScheduler(region, backend).run();
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "schedule/region/cost.h"
+#include "schedule/region/cut.h"
+#include "schedule/region/kernel_exprs.h"
+
+namespace heddle::schedule {
+
+// A group of memory-bound nodes on its way to kernels: what RegionScheduler and its backend share.
+struct Region {
+  Region(const ir::Graph& graph, const ir::Group& members, const Target& machine, const StitchOptions& choices);
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  const ir::Graph& outer;
+  const ir::Group& group;
+  const Target& target;
+  const StitchOptions& options;
+  LocalGraph local;
+  std::set<ir::ValueId> pending;  // roots that no kernel makes yet
+  std::set<ir::ValueId> made;
+  std::set<ir::ValueId> cut;    // to be handed from kernel to kernel
+  std::set<ir::ValueId> apart;  // those of them that would make one kernel too large
+  std::vector<std::vector<ir::NodeId>> users;
+  Sources sources;
+
+  bool is_input(ir::ValueId v) const;
+  bool is_scan(ir::ValueId v) const { return local.graph.producer(v).op == ir::Op::kScan; }
+  double bytes_of(ir::ValueId v) const;
+};
+
+// The parallel structure of a kernel before its stages are laid out. Each backend derives its own.
+struct RegionMapping {
+  std::vector<GridDim> grid;
+  uint64_t fixed = 0;               // variables that one iteration of the grid fixes
+  std::optional<VarId> vector;      // the variable that most accesses walk with unit stride
+  std::optional<VarId> transposed;  // a second blocked variable, along which some loads have unit stride
+  std::string reason;
+};
+
+// What a set of roots can become. Without a mapping they are no kernel: `cuts` are the values that kernels before this
+// one have to make, and where there are none the roots do not belong together.
+struct MapResult {
+  std::shared_ptr<const RegionMapping> mapping;
+  std::set<ir::ValueId> cuts;
+  std::optional<ir::ValueId> split;  // a reduction to be done in `parts` parts, so that all threads have work
+  int64_t parts = 0;
+  std::optional<ir::ValueId> fold;  // a reduction down short columns, to read `fold_rows` rows as one
+  int64_t fold_rows = 0;
+  Work work;
+  double seconds = 0;  // predicted, on a GPU
+  std::string reason;
+};
+
+// For a reduction, the values in which its result is handed on most cheaply (after the elementwise operations on it,
+// before it is broadcast). Empty: it is a root, or its consumers are.
+using Frontier = std::function<std::set<ir::ValueId>(ir::ValueId)>;
+
+// Roots that may become one kernel.
+struct Candidate {
+  std::unique_ptr<KernelExprs> exprs;
+  MapResult result;
+};
+
+// What a kind of target knows about kernels of memory-bound nodes.
+class RegionBackend {
+ public:
+  RegionBackend(Region& region, KernelContext context) : region_(region), context_(std::move(context)) {}
+  virtual ~RegionBackend() = default;
+
+  // `extents`: of the root space where it is to be cut in a way that the largest root alone does not ask for.
+  Candidate candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
+
+  // Rewrites the region before anything is cut.
+  virtual void prepare() {}
+  // The values of the region have other numbers now.
+  virtual void renumbered() {}
+  // The pending roots of a kernel that prepare() had in mind; each is named once.
+  struct Planned {
+    std::vector<ir::ValueId> roots;
+    std::vector<int64_t> extents;
+  };
+  virtual std::optional<Planned> planned() { return std::nullopt; }
+
+  virtual size_t most_roots() const = 0;
+  // Whether it may pay to make `other` together with the roots of a kernel.
+  virtual bool may_join(const std::vector<ir::ValueId>& roots, ir::ValueId other, const MapResult& now) = 0;
+  // Whether it pays.
+  virtual bool joins(const Candidate& now, const Candidate& wider, ir::ValueId other) = 0;
+  // A reduction of another root whose parts would share what this kernel reads.
+  struct Split {
+    ir::ValueId value;
+    int64_t parts;
+    std::string reason;
+  };
+  virtual std::optional<Split> shares_read(const Candidate& /*kernel*/) { return std::nullopt; }
+
+  // Fills in the description, the configuration and the predicted facts of a kernel.
+  virtual void lower(Candidate& from, const std::string& title, ScheduledKernel& kernel) = 0;
+  virtual ScheduledGroup finish(ScheduledGroup group) { return group; }
+
+ protected:
+  // `carries`: a variable that some reductions reduce has to become a serial loop.
+  virtual MapResult map(KernelExprs& exprs, const Frontier& frontier, bool carries) = 0;
+
+  Region& region_;
+
+ private:
+  const KernelContext context_;
+};
+
+// Cuts a region into kernels: roots are the group's outputs and the values that one kernel hands to another.
+ScheduledGroup schedule_region(Region& region, RegionBackend& backend);
+
+}  // namespace heddle::schedule
