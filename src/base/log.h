@@ -14,6 +14,9 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 void set_log_sink(LogSink sink);  // empty: the default again
 
 void log(LogLevel level, std::string_view message);
+// What whoever works on the compiler asks for by its topic, beside a level or alone: HEDDLE_LOG=info,stages. kInfo.
+bool logs(std::string_view topic);
+void log(std::string_view topic, std::string_view message);
 // Like log(kWarning), but each text once per process.
 void warn_once(std::string_view message);
 

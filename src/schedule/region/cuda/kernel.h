@@ -33,9 +33,6 @@ MapResult map_cuda(KernelExprs& exprs, const ir::Graph& graph, const Target& tar
 std::shared_ptr<CudaStitchDesc> build_cuda_stages(KernelExprs& exprs, const ir::Graph& graph,
                                                   const CudaMapping& mapping, const Target& target);
 
-// Bits of the grid's blocked variables that hold the start of a block.
-uint64_t start_vars(const std::vector<GridDim>& grid);
-
 // How many elements at a time the accesses of some expressions are best made along `lane`, whose first element is a
 // multiple of every candidate: as many as 16 bytes hold where most of the bytes lie aligned and side by side. What lies
 // in scratch, buffers from `scratch` on, may be wider.

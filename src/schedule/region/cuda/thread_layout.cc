@@ -49,14 +49,6 @@ int64_t CudaStitchDesc::full_steps(const ThreadLayout& s) const {
   return columns(s) <= s.active ? rows(s) / (s.active / columns(s)) : rows(s);
 }
 
-uint64_t start_vars(const std::vector<GridDim>& grid) {
-  uint64_t set = 0;
-  for (const GridDim& d : grid) {
-    if (d.block > 1) set |= uint64_t{1} << d.start;
-  }
-  return set;
-}
-
 namespace {
 
 // What accesses along a lane variable cost per element for one candidate.

@@ -1,0 +1,120 @@
+#include "schedule/region/drafts.h"
+
+#include <fmt/format.h>
+
+#include "schedule/expr/expr_walk.h"
+#include "schedule/region/mapping.h"
+
+namespace heddle::schedule {
+
+uint64_t start_vars(const std::vector<GridDim>& grid) {
+  uint64_t set = 0;
+  for (const GridDim& d : grid) {
+    if (d.block > 1) set |= bit(d.start);
+  }
+  return set;
+}
+
+RegionDrafts::RegionDrafts(const KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped,
+                           ExprPool& expressions, std::vector<Scratch>& buffers, std::vector<SchemeChoice>& choices)
+    : exprs(kernel),
+      graph(region),
+      structure(mapped),
+      pool(expressions),
+      scratch(buffers),
+      schemes(choices),
+      first_scratch(static_cast<uint32_t>(kernel.inputs.size() + kernel.roots.size())),
+      starts_(start_vars(mapped.grid)) {}
+
+const GridDim* RegionDrafts::blocked(VarId v) const {
+  for (const GridDim& d : structure.grid) {
+    if (d.var == v && d.block > 1) return &d;
+  }
+  return nullptr;
+}
+
+int64_t RegionDrafts::loop_extent(VarId v) const {
+  const GridDim* d = blocked(v);
+  return d != nullptr ? d->block : pool.indices.extent(v);
+}
+
+int64_t RegionDrafts::loop_volume(uint64_t loops) const {
+  int64_t n = 1;
+  for (VarId v : ordered(loops, std::nullopt)) n *= loop_extent(v);
+  return n;
+}
+
+int64_t RegionDrafts::volume(uint64_t vars) const {
+  int64_t n = 1;
+  for (VarId v : ordered(vars, std::nullopt)) n *= pool.indices.extent(v);
+  return n;
+}
+
+std::vector<VarId> RegionDrafts::ordered(uint64_t loops, std::optional<VarId> last) const {
+  std::vector<VarId> r;
+  for (VarId v = 0; v < 64; ++v) {
+    if ((loops >> v & 1) && v != last) r.push_back(v);
+  }
+  if (last && (loops >> *last & 1)) r.push_back(*last);
+  return r;
+}
+
+Index RegionDrafts::scratch_position(uint64_t loops) {
+  Index at;
+  int64_t stride = 1;
+  const std::vector<VarId> vars = ordered(loops, structure.vector);
+  for (size_t i = vars.size(); i-- > 0;) {
+    Index v = pool.indices.var(vars[i]);
+    if (const GridDim* d = blocked(vars[i])) {
+      v = pool.indices.add(v, pool.indices.scale(pool.indices.var(d->start), -1));
+    }
+    at = pool.indices.add(at, pool.indices.scale(v, stride));
+    stride *= loop_extent(vars[i]);
+  }
+  return at;
+}
+
+uint32_t RegionDrafts::new_scratch(DType dtype, int64_t elements) {
+  scratch.push_back({compute_dtype(dtype), elements});
+  return first_scratch + static_cast<uint32_t>(scratch.size()) - 1;
+}
+
+Index RegionDrafts::block_start(const Index& at, const GridDim& a, const GridDim& b) {
+  return pool.indices.substitute(at, {{a.var, pool.indices.var(a.start)}, {b.var, pool.indices.var(b.start)}},
+                                 [](ExprId same) { return same; });
+}
+
+Index RegionDrafts::block_position(const GridDim& rows, int64_t width, const GridDim& columns) {
+  const auto offset = [&](const GridDim& d) {
+    return pool.indices.add(pool.indices.var(d.var), pool.indices.scale(pool.indices.var(d.start), -1));
+  };
+  return pool.indices.add(pool.indices.scale(offset(rows), width), offset(columns));
+}
+
+std::string RegionDrafts::name_of(const ReductionSite& i) const {
+  std::string text = std::string(to_string(combine_of(*i.node)));
+  if (!i.node->origins.empty()) text += " of " + graph.origin(i.node->origins[0]).op_type;
+  return text;
+}
+
+std::string RegionDrafts::text_of(ExprId e) const {
+  const std::string* text = pool.description(e);
+  return text != nullptr ? *text : "a load";
+}
+
+std::map<VarId, int> RegionDrafts::unit_stride_votes(const std::vector<ExprId>& values,
+                                                     const std::vector<Store>& stores, uint64_t loops) const {
+  std::map<VarId, int> votes;
+  const auto vote = [&](const Index& index, int weight) {
+    for (VarId v : ordered(loops, std::nullopt)) {
+      if (loop_extent(v) > 1 && stride_along(pool, index, v) == 1) votes[v] += weight;
+    }
+  };
+  visit_exprs(pool, values, [&](ExprId e) {
+    if (pool[e].kind == Expr::Kind::kLoad) vote(pool[e].index, 2);
+  });
+  for (const Store& s : stores) vote(s.at, 3);
+  return votes;
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,63 @@
+#include "schedule/region/cuda/stages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "base/log.h"
+#include "ir/builder.h"
+#include "tests/codegen/harness.h"
+
+namespace heddle::schedule {
+namespace {
+
+using ir::Builder;
+using ir::Op;
+using ir::ValueId;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+// Sets $HEDDLE_LOG and collects what is told.
+class Told {
+ public:
+  explicit Told(const char* topics) {
+    setenv("HEDDLE_LOG", topics, 1);
+    set_log_sink([this](LogLevel, std::string_view message) { lines.emplace_back(message); });
+  }
+  ~Told() {
+    set_log_sink({});
+    unsetenv("HEDDLE_LOG");
+  }
+  std::vector<std::string> lines;
+};
+
+ir::Graph rows_minus_their_largest() {
+  ir::Graph graph;
+  Builder b(graph);
+  const ValueId x = graph.parameter("x", {DType::kF32, {256, 768}});
+  const ValueId most = b.broadcast(b.reduce("max", x, {1}), {256, 768}, {0});
+  graph.output("y", b.unary(Op::kExp, b.sub(x, most)));
+  return graph;
+}
+
+TEST(CudaStages, EachStepIsToldToWhoeverAsks) {
+  const ir::Graph graph = rows_minus_their_largest();
+  const Told told("info,stages");
+  schedule(graph, heddle::testing::whole_graph(graph), Target::cuda_h200(2));
+  std::vector<std::string> steps, found;
+  for (const CudaStageStep& step : cuda_stage_steps()) steps.emplace_back(step.name);
+  for (const std::string& line : told.lines) found.push_back(line.substr(0, line.find(':')));
+  EXPECT_THAT(found, ElementsAreArray(steps));
+  EXPECT_THAT(told.lines.back(), HasSubstr("max"));
+}
+
+TEST(CudaStages, NothingIsToldUnasked) {
+  const ir::Graph graph = rows_minus_their_largest();
+  const Told told("warning");
+  schedule(graph, heddle::testing::whole_graph(graph), Target::cuda_h200(2));
+  EXPECT_TRUE(told.lines.empty());
+}
+
+}  // namespace
+}  // namespace heddle::schedule
