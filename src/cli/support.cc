@@ -119,11 +119,6 @@ std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, co
   return inputs;
 }
 
-std::string machine_of(const std::string& target) {
-  const size_t kind = target.find('-');
-  return target.substr(0, kind == std::string::npos ? kind : target.find('-', kind + 1));
-}
-
 std::string human_bytes(double bytes) {
   if (bytes >= 1e9) return fmt::format("{:.2f} GB", bytes * 1e-9);
   if (bytes >= 1e6) return fmt::format("{:.1f} MB", bytes * 1e-6);

@@ -24,8 +24,6 @@ void tell_guess(const Arguments& arguments, const CompileOptions& options, const
 // `inputs` with integer files seen as the types that the model wants (read_npy()).
 std::map<std::string, Tensor> fit_types(std::map<std::string, Tensor> inputs, const std::vector<PortInfo>& ports);
 
-// The beginning of a target's fingerprint, for people: "cpu-avx512", "cuda-sm_90a".
-std::string machine_of(const std::string& target);
 // "1.5 GB", "12 KB"
 std::string human_bytes(double bytes);
 // "1.234 ms"

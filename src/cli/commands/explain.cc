@@ -319,7 +319,7 @@ int explain_command(const Arguments& arguments) {
     print_kernels(KernelTexts(model, settings.target), arguments.kernels);
     return 0;
   }
-  print_overview(model.report, settings.target.cpu.threads);
+  print_overview(model.report);
   for (const std::string& remark : model.report.remarks) print_line("note: " + remark);
   if (!arguments.svg.empty()) print_line("picture: " + arguments.svg);
   if (arguments.verbose) {

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/file/file.h"
 #include "cli/support.h"
+#include "driver/report/kernel_times.h"
 
 namespace heddle::cli {
 namespace {
@@ -85,7 +86,7 @@ void print_estimate(const RunEstimate& e) {
   print_line(fmt::format("memory: {}: weights {}, intermediate values {}, inputs and outputs {}", bytes_text(all),
                          bytes_text(e.constant_bytes), bytes_text(e.arena_bytes), bytes_text(e.port_bytes)));
   print_line(fmt::format("floor: one run takes at least {} on {}, in {} kernels", human_seconds(e.floor_seconds),
-                         machine_of(e.target), e.kernels));
+                         driver::machine_of(e.target), e.kernels));
 }
 
 void print_text(const ModelSummary& summary) {

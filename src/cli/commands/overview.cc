@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/printable.h"
 #include "cli/support.h"
+#include "driver/report/kernel_times.h"
 
 namespace heddle::cli {
 namespace {
@@ -34,11 +35,9 @@ struct Overview {
 
 class Reader {
  public:
-  Reader(const CompileReport& report, int threads) : report_(report), threads_(threads) {
+  explicit Reader(const CompileReport& report) : report_(report), times_(report) {
     overview_.gpu = report.target.starts_with("cuda");
-    for (const GroupReport& group : report.groups) {
-      for (const KernelReport& kernel : group.kernels) overview_.measured |= kernel.measured_seconds > 0;
-    }
+    overview_.measured = times_.measured();
   }
 
   Overview read() {
@@ -55,12 +54,6 @@ class Reader {
   }
 
  private:
-  double seconds_of(const KernelReport& kernel) const {
-    if (overview_.measured) return kernel.measured_seconds;
-    if (kernel.stitch.predicted_seconds > 0) return kernel.stitch.predicted_seconds;
-    return kernel.floor_seconds / (overview_.gpu ? 1 : threads_);  // a CPU's floor is that of one thread
-  }
-
   void add(const GroupReport& group, int64_t runs) {
     overview_.bytes_inside += group.bytes_inside * runs;
     if (group.view) ++overview_.views;
@@ -73,7 +66,7 @@ class Reader {
       ++overview_.kernels;
       const bool moves =
           group.kind == ir::GroupKind::kStitch || kernel.algorithm == "window" || kernel.algorithm == "gemv";
-      add_share(kernel.label, seconds_of(kernel), runs, moves);
+      add_share(kernel.label, times_.seconds(kernel), runs, moves);
     }
   }
 
@@ -87,7 +80,7 @@ class Reader {
   }
 
   const CompileReport& report_;
-  const int threads_;
+  const driver::KernelTimes times_;
   Overview overview_;
   std::map<std::string, Share> by_label_;
 };
@@ -167,11 +160,11 @@ std::vector<std::string> advice(const CompileReport& report, const Overview& o) 
 
 }  // namespace
 
-void print_overview(const CompileReport& report, int threads) {
-  const Overview o = Reader(report, threads).read();
-  const std::string machine = machine_of(report.target);
+void print_overview(const CompileReport& report) {
+  const Overview o = Reader(report).read();
+  const std::string machine = driver::machine_of(report.target);
   const std::string place =
-      o.gpu ? machine : fmt::format("{}, {}", machine, plural(static_cast<size_t>(threads), "thread"));
+      o.gpu ? machine : fmt::format("{}, {}", machine, plural(static_cast<size_t>(report.threads), "thread"));
   print_line(fmt::format("{} on {}: one run takes {} ({})", report.model, place, human_seconds(o.seconds),
                          o.measured ? "measured, kernels alone" : "predicted"),
              Style::kBold);

@@ -210,6 +210,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   Stages stages(options, report);
   report.model = path;
   report.target = settings.target.fingerprint();
+  report.threads = settings.target.cpu.threads;
 
   stages.begin("import", 0);
   onnx::Imported imported = session != nullptr ? session->import(options) : import_file(path, options);

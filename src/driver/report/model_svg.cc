@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <unordered_map>
 
@@ -28,7 +29,8 @@ std::string dims_text(const onnx::TensorProto& tensor) {
 
 class NodePicture {
  public:
-  explicit NodePicture(const onnx::ModelProto& model) : model_(model), graph_(model.graph) {
+  NodePicture(const onnx::ModelProto& model, const std::string& path) : model_(model), graph_(model.graph) {
+    picture_.heading(std::filesystem::path(path).filename().string(), fmt::format("{} nodes", graph_.nodes.size()));
     for (const onnx::TensorProto& tensor : graph_.initializers) weights_.emplace(tensor.name, &tensor);
     for (const onnx::ValueInfoProto& value : graph_.value_infos) types_.emplace(value.name, &value.type);
     for (const onnx::FunctionProto& f : model.functions) functions_.emplace(f.domain, f.name);
@@ -55,7 +57,7 @@ class NodePicture {
     const auto constants = static_cast<size_t>(std::count_if(
         graph_.nodes.begin(), graph_.nodes.end(), [](const auto& node) { return node.op_type == "Constant"; }));
     if (const size_t left = graph_.nodes.size() - constants - nodes_.size(); left > 0) {
-      picture_.add({{fmt::format("and {} nodes more, which are not drawn", left)}, "#ffffff", "", false});
+      picture_.add({fmt::format("and {} nodes more, which are not drawn", left), {}, Picture::Kind::kView, ""});
     }
     return picture_.svg();
   }
@@ -99,26 +101,29 @@ class NodePicture {
 
   Picture::Box box(const onnx::NodeProto& node) const {
     Picture::Box box;
-    box.lines.push_back(operator_name(node) + weights_of(node));
+    box.name = operator_name(node);
+    if (const std::string weights = weights_of(node); !weights.empty()) box.lines.push_back("weights" + weights);
     if (!node.name.empty()) box.lines.emplace_back(node.name);
     const bool missing =
         !functions_.contains({node.domain, node.op_type}) &&
         onnx::find_handler(node.domain, node.op_type, onnx::version_of(model_.opset_imports, node.domain)) == nullptr;
     if (missing) box.lines.emplace_back("not supported");
-    box.fill = missing ? "#f6c7c7" : "#e3ecf4";
+    if (!node.outputs.empty()) {
+      const auto type = types_.find(node.outputs.front());
+      if (type != types_.end()) box.lines.push_back("to " + type_text(*type->second));
+    }
+    box.kind = missing ? Picture::Kind::kMissing : Picture::Kind::kNode;
     box.title = fmt::format("{}\n{} -> {}", node.name, fmt::join(node.inputs, ", "), fmt::join(node.outputs, ", "));
     return box;
   }
 
   static Picture::Box terminal(const onnx::ValueInfoProto& port) {
-    return {{std::string(port.name), type_text(port.type)}, "#fff2cc", std::string(port.name), true};
+    return {std::string(port.name), {type_text(port.type)}, Picture::Kind::kPort, std::string(port.name)};
   }
 
   void connect(const std::unordered_map<std::string_view, size_t>& made_by, std::string_view value, size_t to) {
     const auto maker = made_by.find(value);
-    if (maker == made_by.end()) return;
-    const auto type = types_.find(value);
-    picture_.connect(maker->second, to, type == types_.end() ? "" : type_text(*type->second));
+    if (maker != made_by.end()) picture_.connect(maker->second, to);
   }
 
   const onnx::ModelProto& model_;
@@ -140,7 +145,7 @@ std::string draw_model_svg(const std::string& path, const CompileOptions& option
   if (is_ir_file(path)) return draw_svg(compile_model(path, options, false, false));
   const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
   const onnx::ModelProto model = onnx::parse_model(file->text(), file, path);
-  return NodePicture(model).draw();
+  return NodePicture(model, path).draw();
 }
 
 }  // namespace heddle::driver

@@ -6,56 +6,55 @@
 #include <utility>
 #include <vector>
 
+#include "driver/report/picture_layout.h"
+
 namespace heddle::driver {
 
-// A drawing of boxes in layers with edges downwards, written as SVG. Texts may be any bytes; they become valid XML.
+// A drawing of boxes in layers with edges between them, written as SVG for light and dark backgrounds. A legend
+// explains the kinds that occur. Texts may be any bytes; they become valid XML.
 class Picture {
  public:
+  enum class Kind { kPort, kNode, kMissing, kContraction, kAttention, kStitch, kControl, kReference, kView, kModule };
+
   struct Box {
-    std::vector<std::string> lines;  // cut where they are long
-    std::string fill;                // "#cfe3f7"
-    std::string title;               // shown when the pointer rests on the box
-    bool terminal = false;           // an input, which stands just above its first reader
+    std::string name;
+    std::vector<std::string> lines;  // below the name; cut where they are long
+    Kind kind = Kind::kNode;
+    std::string title;                            // shown when the pointer rests on the box
+    std::vector<std::pair<Kind, double>> time{};  // drawn as a bar: shares of a run's time
   };
 
+  void heading(std::string title, std::string note);
   // Boxes are added in an order in which edges lead from earlier ones to later ones. The result names the box.
   size_t add(const Box& box);
   // One edge for each pair of boxes. An edge backwards is left out: the frame of the repetition says it.
-  void connect(size_t from, size_t to, const std::string& label);
+  void connect(size_t from, size_t to);
   // A frame around boxes that stand for `count` times themselves.
   void frame(std::vector<size_t> boxes, size_t count);
 
   std::string svg();
 
  private:
-  struct Placed {
-    Box box;
-    int layer = 0;
-    double x = 0, y = 0, width = 0, height = 0;
-  };
-  struct Edge {
-    size_t from, to;
-    std::string label;
-  };
   struct Frame {
     std::vector<size_t> boxes;
     size_t count;
   };
 
-  void layout();
-  void find_layers();
-  double place_layer(std::vector<size_t>& layer, double y);
-  std::string frame_svg(const Frame& frame) const;
-  std::string edge_svg(const Edge& edge) const;
-  static std::string box_svg(const Placed& box);
+  LayoutRequest request() const;
+  std::string legend_svg(double y) const;
+  std::string frame_svg(const Frame& frame, bool label) const;
+  std::string edge_svg(size_t edge) const;
+  std::string box_svg(size_t box) const;
+  std::string bar_svg(size_t box) const;
 
-  std::vector<Placed> boxes_;
-  std::vector<Edge> edges_;
-  std::vector<std::vector<size_t>> edges_into_;  // by box
-  std::vector<double> right_of_layer_;
+  std::string title_, note_;
+  std::vector<Box> boxes_;
+  std::vector<LayoutRequest::Box> sizes_;
+  std::vector<std::pair<size_t, size_t>> edges_;
   std::set<std::pair<size_t, size_t>> joined_;
   std::vector<Frame> frames_;
-  double width_ = 0, height_ = 0;
+  Layout layout_;
+  double longest_ = 0;  // the largest share of a box
 };
 
 }  // namespace heddle::driver

@@ -6,9 +6,10 @@
 
 namespace heddle::driver {
 
-// The groups of a compiled model as a picture: a box per group (coloured by kind, with its kernels), an edge per value
-// that passes between groups with its type. Layers that repeat are drawn once, in a frame that says how often. The body
-// of a loop is a box that names its number of steps.
+// The groups of a compiled model as a picture on one sheet: a box for each group, coloured by kind, with its kernels, the
+// types of its results and its share of the time, and an edge for each value that passes between groups. Layers that
+// repeat are drawn once, in a frame that says how often. Of a model of many groups modules are drawn, as far as the names
+// of its nodes tell of them. The body of a loop counts into the box of the loop.
 std::string draw_svg(const CompiledModel& model);
 
 }  // namespace heddle::driver

@@ -1,0 +1,376 @@
+#include "driver/report/picture_layout.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace heddle::driver {
+namespace {
+
+constexpr double kGapX = 26, kGapY = 34, kTrack = 7, kLane = 9, kBeside = 14, kGutter = 20;
+constexpr double kLongest = 1500;  // a picture that is longer folds
+constexpr double kAspect = 1.5;    // of width to height, as near as columns come to it
+constexpr size_t kMostColumns = 16;
+
+// Tracks of a gap between layers, one for each box that sends or takes something through it.
+struct Gap {
+  std::map<size_t, size_t> exits, entries;  // box -> track
+
+  double height() const { return kGapY + kTrack * static_cast<double>(exits.size() + entries.size()); }
+};
+
+// A vertical stretch of a lane between two columns.
+struct Stretch {
+  double low, high;
+};
+
+class Layouter {
+ public:
+  explicit Layouter(const LayoutRequest& request)
+      : request_(request), layer_(request.boxes.size()), places_(request.boxes.size()) {}
+
+  Layout run() {
+    find_layers();
+    find_columns();
+    add_tracks();
+    for (size_t l = 0; l < layers_.size(); ++l) place_layer(l);
+    place_flow();
+    place_trunks();
+    place_columns();
+    route_edges();
+    finish();
+    return std::move(layout_);
+  }
+
+ private:
+  struct Place {
+    double x = 0, flow = 0;  // within the column; along its direction
+  };
+
+  struct Trunk {  // the lane of one source to readers of its own column
+    size_t source, last;
+    double x = 0;
+  };
+
+  void find_layers() {
+    for (const auto& [from, to] : request_.edges) inputs_[to].push_back(from);
+    for (size_t b = 0; b < layer_.size(); ++b) {
+      for (const size_t from : inputs_[b]) layer_[b] = std::max(layer_[b], layer_[from] + 1);
+    }
+    std::map<size_t, size_t> first_reader;
+    for (const auto& [from, to] : request_.edges) {
+      if (!request_.boxes[from].floats) continue;
+      const auto [found, added] = first_reader.emplace(from, layer_[to]);
+      if (!added) found->second = std::min(found->second, layer_[to]);
+    }
+    for (const auto& [box, layer] : first_reader) layer_[box] = layer > 0 ? layer - 1 : 0;
+    for (size_t b = 0; b < layer_.size(); ++b) {
+      layers_.resize(std::max(layers_.size(), layer_[b] + 1));
+      layers_[layer_[b]].push_back(b);
+    }
+  }
+
+  double layer_height(size_t l) const {
+    double tallest = 0;
+    for (const size_t b : layers_[l]) tallest = std::max(tallest, request_.boxes[b].height);
+    return tallest;
+  }
+
+  double layer_width(size_t l) const {
+    double width = -kGapX;
+    for (const size_t b : layers_[l]) width += request_.boxes[b].width + kGapX;
+    return width;
+  }
+
+  // Layers behind which a column may end: not within a frame, unless that is as long as a column.
+  std::vector<bool> ends() const {
+    std::vector<bool> ends(layers_.size(), true);
+    for (const std::vector<size_t>& frame : request_.frames) {
+      size_t first = layers_.size(), last = 0;
+      for (const size_t b : frame) {
+        first = std::min(first, layer_[b]);
+        last = std::max(last, layer_[b]);
+      }
+      double height = 0;
+      for (size_t l = first; l <= last; ++l) height += layer_height(l) + kGapY;
+      for (size_t l = first; l < last && height < kLongest; ++l) ends[l] = false;
+    }
+    return ends;
+  }
+
+  void find_columns() {
+    double height = 0;
+    for (size_t l = 0; l < layers_.size(); ++l) height += layer_height(l) + kGapY;
+    const std::vector<bool> may_end = ends();
+    double nearest = std::numeric_limits<double>::max();
+    for (size_t n = 1; n == 1 || (height > kLongest && n <= kMostColumns); ++n) {
+      const std::vector<size_t> columns = columns_of(n, height, may_end);
+      const double off = std::abs(std::log(aspect(columns) / kAspect));
+      if (off >= nearest) continue;
+      nearest = off;
+      column_ = columns;
+    }
+    columns_.resize(column_.back() + 1);
+  }
+
+  // By layer: its column, where about `count` columns share a height.
+  std::vector<size_t> columns_of(size_t count, double height, const std::vector<bool>& may_end) const {
+    std::vector<size_t> columns;
+    double done = 0;
+    size_t column = 0;
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      columns.push_back(column);
+      done += layer_height(l) + kGapY;
+      const double share = height * static_cast<double>(column + 1) / static_cast<double>(count);
+      if (may_end[l] && column + 1 < count && done >= share - layer_height(l) / 2) ++column;
+    }
+    return columns;
+  }
+
+  // Of width to height, without what lanes and tracks add.
+  double aspect(const std::vector<size_t>& columns) const {
+    std::vector<double> widths(columns.back() + 1), heights(columns.back() + 1);
+    for (size_t l = 0; l < columns.size(); ++l) {
+      widths[columns[l]] = std::max(widths[columns[l]], layer_width(l));
+      heights[columns[l]] += layer_height(l) + kGapY;
+    }
+    double width = 0;
+    for (const double w : widths) width += w + 4 * kGutter;
+    return width / *std::max_element(heights.begin(), heights.end());
+  }
+
+  bool is_near(size_t from, size_t to) const {
+    return layer_[to] == layer_[from] + 1 && column_[layer_[from]] == column_[layer_[to]];
+  }
+
+  // gaps_[l] lies in front of layer l, ends_[c] behind the last layer of column c.
+  Gap& gap_behind(size_t l) {
+    const bool last = l + 1 == layers_.size() || column_[l + 1] != column_[l];
+    return last ? ends_[column_[l]] : gaps_[l + 1];
+  }
+
+  void add_tracks() {
+    gaps_.resize(layers_.size());
+    ends_.resize(columns_.size());
+    for (const auto& [from, to] : request_.edges) {
+      if (is_near(from, to)) continue;
+      Gap& exit = gap_behind(layer_[from]);
+      exit.exits.emplace(from, exit.exits.size());
+      Gap& entry = gaps_[layer_[to]];
+      entry.entries.emplace(to, entry.entries.size());
+    }
+  }
+
+  void place_layer(size_t l) {
+    std::vector<size_t>& layer = layers_[l];
+    std::map<size_t, double> wish;
+    double known = 0, count = 0;
+    for (const size_t b : layer) {
+      double sum = 0, inputs = 0;
+      for (const size_t from : inputs_[b]) {
+        if (column_[layer_[from]] != column_[l] || layer_[from] >= l) continue;
+        sum += places_[from].x + request_.boxes[from].width / 2;
+        ++inputs;
+      }
+      if (inputs == 0) continue;
+      wish[b] = sum / inputs;
+      known += wish[b];
+      ++count;
+    }
+    const double centre = count > 0 ? known / count : 0;
+    for (const size_t b : layer) wish.emplace(b, centre);
+    std::stable_sort(layer.begin(), layer.end(), [&](size_t a, size_t b) { return wish[a] < wish[b]; });
+    double x = centre - layer_width(l) / 2;
+    for (const size_t b : layer) {
+      places_[b].x = x;
+      x += request_.boxes[b].width + kGapX;
+    }
+  }
+
+  void place_flow() {
+    double flow = 0;
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      if (l > 0 && column_[l] != column_[l - 1]) flow = 0;
+      gap_at_.push_back(flow);
+      flow += gaps_[l].height();
+      for (const size_t b : layers_[l]) places_[b].flow = flow;
+      flow += layer_height(l);
+      columns_[column_[l]].behind = flow;
+      length_ = std::max(length_, flow + gap_behind(l).height());
+    }
+  }
+
+  // Lanes for edges that stay in their column, short ones nearest to the boxes. A slot is a layer or the gap behind it.
+  void place_trunks() {
+    std::map<size_t, size_t> last;  // source -> the last layer that it reaches so
+    for (const auto& [from, to] : request_.edges) {
+      if (is_near(from, to) || column_[layer_[from]] != column_[layer_[to]]) continue;
+      last[from] = std::max(last[from], layer_[to]);
+    }
+    std::vector<double> right(2 * layers_.size(), -std::numeric_limits<double>::max());
+    for (size_t l = 0; l < layers_.size(); ++l) {
+      Column& column = columns_[column_[l]];
+      for (const size_t b : layers_[l]) {
+        right[2 * l] = std::max(right[2 * l], places_[b].x + request_.boxes[b].width);
+        column.left = std::min(column.left, places_[b].x);
+      }
+      column.right = std::max(column.right, right[2 * l]);
+    }
+    std::vector<Trunk> trunks;
+    for (const auto& [source, layer] : last) trunks.push_back({source, layer});
+    std::stable_sort(trunks.begin(), trunks.end(), [&](const Trunk& a, const Trunk& b) {
+      return a.last - layer_[a.source] < b.last - layer_[b.source];
+    });
+    for (Trunk& trunk : trunks) {
+      const auto begin = right.begin() + static_cast<std::ptrdiff_t>(2 * layer_[trunk.source] + 1);
+      const auto end = right.begin() + static_cast<std::ptrdiff_t>(2 * trunk.last);
+      trunk.x = *std::max_element(begin, end) + kBeside;
+      std::fill(begin, end, trunk.x);
+      Column& column = columns_[column_[trunk.last]];
+      column.right = std::max(column.right, trunk.x);
+      trunk_[trunk.source] = trunk.x;
+    }
+  }
+
+  // Lanes of edges to other columns: in the gutter behind their column, then, beyond the next column, over the top.
+  void place_columns() {
+    std::vector<std::vector<size_t>> sources(columns_.size());  // by the gutter that they use
+    std::map<std::pair<size_t, size_t>, Stretch> wanted;        // source, gutter
+    for (const auto& [from, to] : request_.edges) {
+      const size_t a = column_[layer_[from]], b = column_[layer_[to]];
+      if (a == b) continue;
+      const double exit = y_of_exit(from), entry = y_of_entry(to);
+      const bool far = b > a + 1;
+      want(wanted, {from, a}, exit, far ? 0 : entry);
+      if (far) want(wanted, {from, b - 1}, 0, entry);
+      if (far) over_top_.emplace(from, over_top_.size());
+    }
+    double x = 0;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      columns_[c].shift = x - columns_[c].left;
+      x += columns_[c].right - columns_[c].left + kGutter;
+      std::vector<std::vector<Stretch>> lanes;
+      for (const auto& [key, stretch] : wanted) {
+        if (key.second == c) lanes_[key] = x + kLane * static_cast<double>(free_lane(lanes, stretch));
+      }
+      x += kLane * static_cast<double>(lanes.size()) + kGutter;
+    }
+    layout_.width = x - 2 * kGutter;
+  }
+
+  static void want(std::map<std::pair<size_t, size_t>, Stretch>& wanted, std::pair<size_t, size_t> key, double a,
+                   double b) {
+    const auto [found, added] = wanted.try_emplace(key, Stretch{std::min(a, b), std::max(a, b)});
+    if (added) return;
+    found->second = {std::min({found->second.low, a, b}), std::max({found->second.high, a, b})};
+  }
+
+  static size_t free_lane(std::vector<std::vector<Stretch>>& lanes, const Stretch& stretch) {
+    for (size_t lane = 0; lane < lanes.size(); ++lane) {
+      const bool free = std::none_of(lanes[lane].begin(), lanes[lane].end(), [&](const Stretch& other) {
+        return stretch.low < other.high + kTrack && other.low < stretch.high + kTrack;
+      });
+      if (!free) continue;
+      lanes[lane].push_back(stretch);
+      return lane;
+    }
+    lanes.push_back({stretch});
+    return lanes.size() - 1;
+  }
+
+  bool is_upward(size_t box) const { return column_[layer_[box]] % 2 == 1; }
+  double y_of_flow(size_t box, double flow) const { return is_upward(box) ? length_ - flow : flow; }
+
+  double x_of(size_t box) const {
+    return places_[box].x + columns_[column_[layer_[box]]].shift + request_.boxes[box].width / 2;
+  }
+
+  double y_of_exit(size_t box) {
+    const size_t l = layer_[box];
+    const Gap& gap = gap_behind(l);
+    const bool last = &gap == &ends_[column_[l]];
+    const double at = last ? columns_[column_[l]].behind : gap_at_[l + 1];
+    return y_of_flow(box, at + kGapY / 3 + kTrack * static_cast<double>(gap.exits.at(box)));
+  }
+
+  double y_of_entry(size_t box) const {
+    const Gap& gap = gaps_[layer_[box]];
+    const auto track = static_cast<double>(gap.exits.size() + gap.entries.at(box));
+    return y_of_flow(box, gap_at_[layer_[box]] + kGapY / 3 + kTrack * track);
+  }
+
+  void route_edges() {
+    for (const auto& [from, to] : request_.edges) {
+      const Point begin{x_of(from), y_of_flow(from, places_[from].flow + request_.boxes[from].height)};
+      const Point end{x_of(to), y_of_flow(to, places_[to].flow)};
+      std::vector<Point>& route = layout_.routes.emplace_back();
+      route.push_back(begin);
+      if (!is_near(from, to)) {
+        const double exit = y_of_exit(from), entry = y_of_entry(to);
+        const size_t a = column_[layer_[from]], b = column_[layer_[to]];
+        route.push_back({begin.x, exit});
+        if (a == b) {
+          const double x = trunk_.at(from) + columns_[a].shift;
+          route.insert(route.end(), {{x, exit}, {x, entry}});
+        } else {
+          double x = lanes_.at({from, a});
+          route.push_back({x, exit});
+          if (b > a + 1) {
+            const double top = -kTrack * static_cast<double>(1 + over_top_.at(from));
+            route.push_back({x, top});
+            x = lanes_.at({from, b - 1});
+            route.push_back({x, top});
+          }
+          route.push_back({x, entry});
+        }
+        route.push_back({end.x, entry});
+      }
+      route.push_back(end);
+    }
+  }
+
+  void finish() {
+    const double top = kTrack * static_cast<double>(over_top_.size());
+    for (size_t b = 0; b < places_.size(); ++b) {
+      const double flow = places_[b].flow + (is_upward(b) ? request_.boxes[b].height : 0);
+      layout_.columns.push_back(column_[layer_[b]]);
+      layout_.corners.push_back({x_of(b) - request_.boxes[b].width / 2, y_of_flow(b, flow) + top});
+    }
+    for (std::vector<Point>& route : layout_.routes) {
+      for (Point& point : route) point.y += top;
+    }
+    layout_.height = length_ + top;
+  }
+
+  struct Column {
+    double left = std::numeric_limits<double>::max(), right = -std::numeric_limits<double>::max();
+    double behind = 0;  // the end of its last layer
+    double shift = 0;   // from places within it to places in the picture
+  };
+
+  const LayoutRequest& request_;
+  std::map<size_t, std::vector<size_t>> inputs_;
+  std::vector<size_t> layer_;                // by box
+  std::vector<std::vector<size_t>> layers_;  // boxes from left to right
+  std::vector<size_t> column_;               // by layer
+  std::vector<Column> columns_;
+  std::vector<Gap> gaps_, ends_;
+  std::vector<double> gap_at_;  // by layer
+  std::vector<Place> places_;
+  double length_ = 0;                                  // of the longest column
+  std::map<size_t, double> trunk_;                     // by source, within the column
+  std::map<std::pair<size_t, size_t>, double> lanes_;  // by source and column in front of the gutter
+  std::map<size_t, size_t> over_top_;
+  Layout layout_;
+};
+
+}  // namespace
+
+Layout lay_out(const LayoutRequest& request) {
+  if (request.boxes.empty()) return {};
+  return Layouter(request).run();
+}
+
+}  // namespace heddle::driver
