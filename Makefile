@@ -29,6 +29,7 @@ test-setup:
 
 check:
 	@python3 scripts/check_tree.py
+	@python3 bench/report.py --check
 
 clean:
 	rm -rf build

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Result files -> docs/performance.md, a page for each suite in docs/performance, their charts, and the table in README.md.
 
-usage: report.py [FILE...] (default: bench/results/*.json)"""
+usage: report.py [--check]: with --check nothing is written; exit status 1 where a page differs from what the results say."""
 
 import argparse
 import json
 import pathlib
+import sys
 
 import report_charts
 import report_gpu
@@ -189,16 +190,14 @@ def ablation_rows(result):
     return steps, [(model, [times["none"] / times[step] for step in steps]) for model, times in rows.items()]
 
 
-def write_charts(folder, results, found):
-    def write(name, chart):
-        (folder / f"{name}.svg").write_text(chart)
-        charts.append(name)
-
-    charts = []
+def make_charts(results, found):
+    """Name -> SVG."""
+    charts = {}
     device = {one.page: one.result["device"] if not one.on_cpu else one.result["device"]["cpu"] for one in found}
     note = "The rival's time over Heddle's; above 1 Heddle is faster. "
     all_rows = [(f"{'CPU' if one.on_cpu else 'GPU'}  {one.suite} / {one.rival}", one.cases) for one in found]
-    write("summary", report_charts.strips("Every case of every suite", note + "A dot is a case, the stroke the geometric mean.", all_rows))
+    dots = note + "A dot is a case, the stroke the geometric mean."
+    charts["summary"] = report_charts.strips("Every case of every suite", dots, all_rows)
     for page, (title, _) in PAGES.items():
         group = [one for one in found if one.page == page]
         if not group:
@@ -207,18 +206,22 @@ def write_charts(folder, results, found):
         main = [one for one in group if one.rival == rival and len(one.cases) > 1]
         text = f"{note}{device[page]}."
         if page in ("products-gpu", "rows-gpu"):
-            write(page, report_charts.strips(f"{title}, beside {rival}", text, [(one.suite, one.cases) for one in main]))
+            rows = [(one.suite, one.cases) for one in main]
+            charts[page] = report_charts.strips(f"{title}, beside {rival}", text, rows)
         else:
             names = [one.suite.rsplit(", ", 1)[1] for one in main]
-            write(page, report_charts.bars(f"{title}, beside {rival}", text, names, paired(main)))
+            charts[page] = report_charts.bars(f"{title}, beside {rival}", text, names, paired(main))
     for name, result in results:
         if result["kind"] == "ablation" and result["times"]:
             steps, rows = ablation_rows(result)
-            write(name, report_charts.bars(f"Time without fusion over the time with it: {name}", "", steps, rows))
+            title = f"Time without fusion over the time with it: {name}"
+            charts[name] = report_charts.bars(title, "", steps, rows)
     return charts
 
 
-def write_pages(folder, results, charts):
+def make_pages(results, charts):
+    """Name -> text, of each suite."""
+    pages = {}
     for page, (title, kinds) in PAGES.items():
         chosen = [(name, result) for name, result in results if result["kind"] in kinds]
         if not chosen:
@@ -228,7 +231,8 @@ def write_pages(folder, results, charts):
         for name, result in chosen:
             parts.append(section(name, result))
             parts += [f"![{name}]({name}.svg)\n"] if name in charts else []
-        (folder / f"{page}.md").write_text("\n".join(parts).rstrip("\n") + "\n")
+        pages[page] = "\n".join(parts).rstrip("\n") + "\n"
+    return pages
 
 
 def devices(found, on_cpu):
@@ -257,28 +261,44 @@ def summary_page(results, found, charts):
     return "".join(parts).rstrip("\n") + "\n"
 
 
-def update_readme(path, found):
+def readme(text, found):
     begin, end = README_MARKS
-    before, rest = path.read_text().split(begin, 1)
-    path.write_text(before + begin + report_summary.headline(found) + end + rest.split(end, 1)[1])
+    before, rest = text.split(begin, 1)
+    return before + begin + report_summary.headline(found) + end + rest.split(end, 1)[1]
+
+
+def make_files():
+    """Path -> text, of everything that the results decide."""
+    kinds = {kind for _, of_page in PAGES.values() for kind in of_page}
+    results = [(path.stem, json.loads(path.read_text())) for path in sorted((ROOT / "bench/results").glob("*.json"))]
+    results = [(name, result) for name, result in results if result["kind"] in kinds]
+    found = report_summary.ordered(results)
+    charts = make_charts(results, found)
+    folder = ROOT / "docs/performance"
+    files = {folder / f"{name}.svg": chart for name, chart in charts.items()}
+    files |= {folder / f"{name}.md": text for name, text in make_pages(results, charts).items()}
+    files[ROOT / "docs/performance.md"] = summary_page(results, found, charts)
+    files[ROOT / "README.md"] = readme((ROOT / "README.md").read_text(), found)
+    return files
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("files", nargs="*", type=pathlib.Path)
-    arguments = parser.parse_args()
-    files = arguments.files or sorted((ROOT / "bench/results").glob("*.json"))
-    kinds = {kind for _, of_page in PAGES.values() for kind in of_page}
-    results = [(path.stem, json.loads(path.read_text())) for path in files]
-    results = [(name, result) for name, result in results if result["kind"] in kinds]
-    found = report_summary.ordered(results)
-    folder = ROOT / "docs/performance"
-    folder.mkdir(exist_ok=True)
-    charts = write_charts(folder, results, found)
-    write_pages(folder, results, charts)
-    (ROOT / "docs/performance.md").write_text(summary_page(results, found, charts))
-    update_readme(ROOT / "README.md", found)
+    parser.add_argument("--check", action="store_true", help="writes nothing; exit status 1 where a file is not what the results say")
+    check = parser.parse_args().check
+    files = make_files()
+    old = [path for path in (ROOT / "docs/performance").glob("*") if path not in files]
+    differ = [path for path, text in files.items() if not path.exists() or path.read_text() != text] + old
+    for path in sorted(differ):
+        if check:
+            print(f"{path.relative_to(ROOT)}: not what bench/results say; run bench/report.py")
+        elif path in files:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(files[path])
+        else:
+            path.unlink()
+    return 1 if check and differ else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
