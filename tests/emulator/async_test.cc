@@ -142,8 +142,8 @@ __device__ void product(const TensorMap& a, const TensorMap& b, float* d, int sk
     constexpr int kBoxes = Width == 16 ? 2 : 1;
     full.arrive_expect(kBoxes * 2 * 64 * Width);
     for (int i = 0; i < kBoxes; ++i) {
-      load_box(a, full, stage + i * 64 * 16, i * 8, 0, 0, Keep::kNormal);
-      load_box(b, full, stage_b + i * 64 * 16, i * 8, 0, 0, Keep::kNormal);
+      load_box(a, full, stage + i * 64 * 16, i * 8, 0, 0, CacheHint::kEvictNormal);
+      load_box(b, full, stage_b + i * 64 * 16, i * 8, 0, 0, CacheHint::kEvictNormal);
     }
   }
   if (skip != 1) full.wait(0);
@@ -210,7 +210,7 @@ extern "C" __global__ void move(const __grid_constant__ TensorMap from, const __
   if (defect != 6) fence_barrier_init();
   full.arrive_expect(256);
   if (defect == 3) full.arrive();
-  load_box(from, full, stage, column, row, 0, Keep::kNormal);
+  load_box(from, full, stage, column, row, 0, CacheHint::kEvictNormal);
   if (defect == 4) return;
   full.wait(0);
   if (defect != 7) fence_async_shared();

@@ -79,7 +79,8 @@ std::string number(const std::string& old, Rng& rng) {
                                                   "1099511627776"};
   if (rng.chance(0.5)) return rng.pick(others);
   try {
-    return std::to_string(std::stoll(old) + rng.range(-2, 2));
+    const auto near = static_cast<uint64_t>(std::stoll(old)) + static_cast<uint64_t>(rng.range(-2, 2));
+    return std::to_string(static_cast<int64_t>(near));
   } catch (const std::exception&) {
     return rng.pick(others);
   }

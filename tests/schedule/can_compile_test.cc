@@ -1,0 +1,35 @@
+#include <gtest/gtest.h>
+
+#include "ir/builder.h"
+#include "schedule/kernel_desc.h"
+
+namespace heddle::schedule {
+namespace {
+
+// A product of f32[rows, depth] and f32[depth, columns].
+std::string reason_for(int64_t rows, int64_t depth, int64_t columns, TargetKind kind) {
+  ir::Graph graph;
+  ir::Builder b(graph);
+  const ir::ValueId x = graph.parameter("x", {DType::kF32, {rows, depth}});
+  const ir::ValueId w = graph.parameter("w", {DType::kF32, {depth, columns}});
+  const ir::ValueId y = b.matmul(x, w);
+  Target target = Target::cuda_h200(1);
+  target.kind = kind;
+  std::string reason;
+  can_compile(graph, graph.producer(y), target, &reason);
+  return reason;
+}
+
+TEST(CanCompile, ProductsOnAGpuCountIn32Bits) {
+  constexpr int64_t kMost = INT32_MAX;
+  EXPECT_EQ(reason_for(kMost, 4, 2, TargetKind::kCuda), "");
+  EXPECT_EQ(reason_for(65536, 4, 65536, TargetKind::kCuda), "");
+  EXPECT_NE(reason_for(kMost + 1, 4, 2, TargetKind::kCuda), "");
+  EXPECT_NE(reason_for(2, 4, kMost + 1, TargetKind::kCuda), "");
+  EXPECT_NE(reason_for(2, kMost + 1, 2, TargetKind::kCuda), "");
+  EXPECT_NE(reason_for(kMost, 4, 1 << 16, TargetKind::kCuda), "") << "tiles";
+  EXPECT_EQ(reason_for(kMost + 1, 4, 2, TargetKind::kCpu), "");
+}
+
+}  // namespace
+}  // namespace heddle::schedule
