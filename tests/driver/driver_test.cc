@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -28,6 +29,7 @@
 #include "models.h"
 #include "tests/error_of.h"
 #include "tests/frontend/model_bytes.h"
+#include "zoo/zoo.h"
 
 namespace heddle {
 namespace {
@@ -357,6 +359,22 @@ TEST_F(Driver, ReportAndPictureShowWhatWasFused) {
   const std::string svg = driver::draw_svg(model);
   EXPECT_TRUE(svg.starts_with("<svg"));
   EXPECT_NE(svg.find("probabilities"), std::string::npos);
+}
+
+TEST_F(Driver, APictureOfManyKernelsShowsModulesOnOneSheet) {
+  const std::string file = path("unet.onnx");
+  zoo::write("sd-unet", {.size = 8, .width = 32}, file);
+  const driver::CompiledModel model = driver::compile_model(file, two_threads(), false, false);
+  EXPECT_GT(model.report.groups.size(), 300u);
+  const std::string svg = driver::draw_svg(model);
+  for (const char* module : {">down.7<", ">ma<", ">up.9<"}) EXPECT_NE(svg.find(module), std::string::npos) << module;
+  EXPECT_EQ(svg.find(">down.7/"), std::string::npos);
+  int width = 0, height = 0;
+  ASSERT_EQ(
+      std::sscanf(svg.c_str(), "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\"", &width, &height),
+      2);
+  EXPECT_LT(width, 2500);
+  EXPECT_LT(height, 2000);
 }
 
 TEST(Collapse, FindsTheLayersOfANetwork) {
