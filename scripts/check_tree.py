@@ -13,6 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 600
 MAX_FUNCTION = 80
 MAX_KERNEL = 250  # functions in tile/kernel
+MAX_CLASS = 300  # a class with its methods, wherever they stand
+MAX_PARAMETERS = 7
 MAX_FILES = 25  # headers and sources directly in a folder of src, tile and tests
 
 # What each folder may include besides itself, include/heddle and base. docs/design/overview.md says why.
@@ -179,6 +181,61 @@ def check_words(path, findings):
             findings.append(f"{path.relative_to(ROOT)}:{number}: '{word}' is '{RETIRED[word]}' here (docs/glossary.md)")
 
 
+# What is longer than a class should be, and has more parameters than a function should: these may only become fewer.
+LONG_CLASSES = {
+    "CudaMapper": 502, "CudaRunState": 384, "CudaStitchWriter": 408, "CudaSweepWriter": 876, "Decoder": 443,
+    "EpilogueWriter": 402, "GraphBuilder": 304, "GraphImporter": 305, "KernelExprs": 573, "Layouter": 339,
+    "PlanBuilder": 445, "RecurrenceWriter": 372, "ScalarEmitter": 675, "Scheduler": 956, "StageBuilder": 511,
+    "StitchWriter": 547, "TileLoader": 330,
+}
+MANY_PARAMETERS = {"gemm": 8, "read_by_copies": 10, "CudaDrafts": 8}
+
+
+PARAMETERS = re.compile(
+    r"^ *(?:(?:static|inline|constexpr|virtual|explicit|HEDDLE_\w+) )*[\w:<>,&* ]+[ &*](~?[\w:]+)\(([^;{}]*?)\)"
+    r" *(?:const|noexcept|override)* *(?:= 0)?[;{]", re.MULTILINE)
+# Those of interfaces that others have fixed: NVIDIA's driver.
+DRIVER = re.compile(r"cu[A-Z]\w+|tensor_map\w*")
+
+
+def check_parameters(path, findings):
+    text = re.sub(r"//[^\n]*", "", path.read_text())
+    for match in PARAMETERS.finditer(text):
+        name, parameters = match.groups()
+        plain = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", re.sub(r"\([^()]*\)|\{[^{}]*\}", "", parameters)))
+        typed = '"' not in parameters and all(re.search(r"\w[&*>]* +[&*]*\w|^\w+[&*]*$", part.strip()) for part in plain.split(","))
+        count = plain.count(",") + 1
+        if typed and count > MANY_PARAMETERS.get(name, MAX_PARAMETERS) and not DRIVER.fullmatch(name):
+            line = text.count("\n", 0, match.start()) + 1
+            findings.append(f"{path.relative_to(ROOT)}:{line}: {name}() has {count} parameters, at most {MAX_PARAMETERS}")
+
+
+def class_lengths(paths):
+    """Lines by folder and class: its body, and its methods outside of it."""
+    lengths = {}
+    for path in paths:
+        lines, opened = path.read_text().splitlines(), None
+        for number, line in enumerate(lines):
+            if match := re.match(r"(?:template.*> )?(?:class|struct) (?:HEDDLE_API )?(\w+)[^;]*\{$", line):
+                opened = (number, match.group(1))
+            elif line == "};" and opened:
+                key = (path.parent.relative_to(ROOT), opened[1])
+                lengths[key] = lengths.get(key, 0) + number - opened[0] + 1
+                opened = None
+            elif match := re.match(r"[\w:<>,&* ]*?\b([A-Z]\w+)::~?\w+\([^;]*$", line):
+                end = next((i for i in range(number, len(lines)) if lines[i] == "}"), number)
+                key = (path.parent.relative_to(ROOT), match.group(1))
+                lengths[key] = lengths.get(key, 0) + end - number + 1
+    return lengths
+
+
+def check_classes(findings):
+    paths = [path for path in tracked_sources() if path.relative_to(ROOT).parts[0] in {"src", "tile"}]
+    for (folder, name), lines in class_lengths(paths).items():
+        if lines > LONG_CLASSES.get(name, MAX_CLASS):
+            findings.append(f"{folder}: {name} has {lines} lines, at most {LONG_CLASSES.get(name, MAX_CLASS)}")
+
+
 def check_folders(findings):
     """Few files a folder, so that its listing can be read; results and generated texts are data."""
     for top in ("src", "tile", "tests"):
@@ -198,7 +255,10 @@ def main():
         if path.suffix in {".h", ".cc", ".def"}:
             check_direction(path, findings)
             check_figures(path, findings)
+            if path.relative_to(ROOT).parts[0] in {"src", "include"}:
+                check_parameters(path, findings)
         check_words(path, findings)
+    check_classes(findings)
     check_folders(findings)
     check_links(findings)
     check_names(findings)

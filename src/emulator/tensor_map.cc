@@ -14,11 +14,9 @@ constexpr int kElementBytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
 
 // What both kinds of maps have.
 TensorMap begin_map(int type, unsigned rank, void* base, const uint64_t* extents, const uint64_t* strides,
-                    const uint32_t* element_strides, int swizzle, int fill) {
+                    const uint32_t* element_strides) {
   TensorMap map{};
   map.rank = static_cast<uint8_t>(rank);
-  map.swizzle = static_cast<Swizzle>(swizzle);
-  map.fill_nan = fill != 0;
   map.base = reinterpret_cast<uint64_t>(base);
   map.type = type;
   if (type >= 0 && type < static_cast<int>(std::size(kElementBytes)))
@@ -76,7 +74,9 @@ HEDDLE_EXPORT Result cuTensorMapEncodeTiled(void* to, int type, unsigned rank, v
   const auto refuse = [&](const std::string& why) { return call.driver.error(kInvalidValue, "tensor map: " + why); };
   if (const std::string why = find_early_defect(to, rank, 1, swizzle); !why.empty()) return refuse(why);
   if (Settings::now().sm < 90) return call.driver.error(kNotSupported, "this device has no tensor maps");
-  TensorMap map = begin_map(type, rank, base, extents, strides, element_strides, swizzle, fill);
+  TensorMap map = begin_map(type, rank, base, extents, strides, element_strides);
+  map.swizzle = static_cast<Swizzle>(swizzle);
+  map.fill_nan = fill != 0;
   map.magic = TensorMap::kMagic;
   for (unsigned i = 0; i < rank; ++i) map.box[i] = static_cast<uint16_t>(std::min<uint32_t>(box[i], 65535));
   if (const std::string why = find_defect(map, strides, interleave, type); !why.empty()) return refuse(why);
@@ -94,7 +94,9 @@ HEDDLE_EXPORT Result cuTensorMapEncodeIm2col(void* to, int type, unsigned rank, 
   if (const std::string why = find_early_defect(to, rank, 3, swizzle); !why.empty()) return refuse(why);
   if (rank != 4) return refuse("windows of other than two dimensions are not emulated");
   if (Settings::now().sm < 90) return call.driver.error(kNotSupported, "this device has no tensor maps");
-  TensorMap map = begin_map(type, rank, base, extents, strides, element_strides, swizzle, fill);
+  TensorMap map = begin_map(type, rank, base, extents, strides, element_strides);
+  map.swizzle = static_cast<Swizzle>(swizzle);
+  map.fill_nan = fill != 0;
   map.magic = TensorMap::kWindows;
   map.box[0] = static_cast<uint16_t>(std::min<uint32_t>(channels, 65535));
   map.box[1] = static_cast<uint16_t>(std::min<uint32_t>(pixels, 65535));

@@ -47,16 +47,24 @@ uint32_t address_of(const Operand& o, bool mn_major, uint32_t i, uint32_t k) {
   return address ^ ((address >> 7 & (o.swizzle - 1)) << 4);
 }
 
+// Where a product reads, and from where it was asked for.
+struct Reader {
+  Scheduler& s;
+  Block& block;
+  const WgmmaCall& call;
+  Place place;
+};
+
 // `rows` rows (of A, or columns of B) from `first` on, as to[k * rows + row].
 template <typename T>
-void read_operand(Scheduler& s, Block& block, const WgmmaCall& call, const Operand& o, bool mn_major, uint32_t first,
-                  uint32_t rows, T* to, Place place) {
+void read_operand(const Reader& reader, uint64_t descriptor, bool mn_major, uint32_t first, uint32_t rows, T* to) {
+  const Operand o = parse(reader.s, descriptor, reader.place);
   T values[16];
   const auto piece = [&](uint32_t i, uint32_t k) {
-    const uint8_t* at = s.shared_at(block, address_of(o, mn_major, i, k), 16, 16, "wgmma", place);
-    return decode(call.type, at, values);
+    const uint8_t* at = reader.s.shared_at(reader.block, address_of(o, mn_major, i, k), 16, 16, "wgmma", reader.place);
+    return decode(reader.call.type, at, values);
   };
-  const uint32_t depth = 32 / element_bytes(call.type);
+  const uint32_t depth = 32 / element_bytes(reader.call.type);
   if (!mn_major) {
     for (uint32_t row = 0; row < rows; ++row) {
       for (uint32_t half = 0; half < 2; ++half) {
@@ -130,12 +138,13 @@ void execute(Scheduler& s, Block& block, const Product& product, Place place) {
   a.resize(depth * 16);
   b.resize(depth * n);
   sums.resize(16 * n);
-  read_operand(s, block, call, parse(s, call.b, place), call.mn_b, 0, n, b.data(), place);
+  const Reader reader{s, block, call, place};
+  read_operand(reader, call.b, call.mn_b, 0, n, b.data());
   for (uint32_t warp = 0; warp < 4; ++warp) {
     if (call.words != nullptr) {
       read_words(call.type, product.words.data() + warp * 32, a.data());
     } else {
-      read_operand(s, block, call, parse(s, call.a, place), call.mn_a, warp * 16, 16, a.data(), place);
+      read_operand(reader, call.a, call.mn_a, warp * 16, 16, a.data());
     }
     std::fill(sums.begin(), sums.end(), Wide{});
     void* const* lanes = product.sums.data() + warp * 32;
