@@ -184,7 +184,7 @@ def check_words(path, findings):
 # What is longer than a class should be, and has more parameters than a function should: these may only become fewer.
 LONG_CLASSES = {
     "CudaMapper": 502, "CudaRunState": 384, "CudaStitchWriter": 408, "CudaSweepWriter": 876, "Decoder": 443,
-    "EpilogueWriter": 402, "GraphBuilder": 304, "GraphImporter": 305, "KernelExprs": 573, "Layouter": 339,
+    "EpilogueWriter": 402, "GraphBuilder": 304, "GraphImporter": 305, "KernelExprs": 573,
     "PlanBuilder": 445, "RecurrenceWriter": 372, "ScalarEmitter": 675, "Scheduler": 956, "StageBuilder": 511,
     "StitchWriter": 547, "TileLoader": 330,
 }

@@ -77,6 +77,23 @@ TEST(PictureLayout, WhatIsLongFoldsIntoColumnsThatGoDownAndUp) {
   EXPECT_GT(layout.corners[second].y, layout.corners[second + 1].y);
 }
 
+// A frame that is longer than the share of its column leaves the others as much as there is for each.
+TEST(PictureLayout, ColumnsBehindALongFrameAreFilled) {
+  LayoutRequest request;
+  for (size_t b = 0; b < 26; ++b) {
+    request.boxes.push_back({250, 60});
+    if (b > 0) request.edges.emplace_back(b - 1, b);
+  }
+  request.frames.emplace_back(14);
+  std::iota(request.frames[0].begin(), request.frames[0].end(), 1);
+  const driver::Layout layout = lay_out(request);
+  ASSERT_GT(layout.columns.back(), 1u);
+  for (size_t c = 0; c < layout.columns.back(); ++c) {
+    EXPECT_GE(std::count(layout.columns.begin(), layout.columns.end(), c), 2) << c;
+  }
+  for (size_t b = 1; b < 14; ++b) EXPECT_EQ(layout.columns[b], layout.columns[14]);
+}
+
 TEST(Picture, LegendNamesTheKindsThatOccurAndOnlyThose) {
   Picture picture;
   picture.heading("a<b>", "");

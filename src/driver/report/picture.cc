@@ -184,10 +184,22 @@ std::string Picture::frame_svg(const Frame& frame, bool label) const {
     extent.hold(layout_.corners[b].x + sizes_[b].width, layout_.corners[b].y + sizes_[b].height);
   }
   const std::set<size_t> inside(frame.boxes.begin(), frame.boxes.end());
+  // Its edges lie within it where no other box would.
+  std::map<size_t, Extent> wide = extents;
   for (size_t e = 0; e < edges_.size(); ++e) {
     const auto [from, to] = edges_[e];
     if (!inside.contains(from) || !inside.contains(to) || layout_.columns[from] != layout_.columns[to]) continue;
-    for (const Point& point : layout_.routes[e]) extents[layout_.columns[from]].hold(point.x, point.y);
+    for (const Point& point : layout_.routes[e]) wide[layout_.columns[from]].hold(point.x, point.y);
+  }
+  for (auto& [column, extent] : extents) {
+    bool free = true;
+    for (size_t b = 0; b < boxes_.size(); ++b) {
+      const auto [x, y] = layout_.corners[b];
+      const Extent& w = wide[column];
+      const bool meets = x < w.right && w.left < x + sizes_[b].width && y < w.bottom && w.top < y + sizes_[b].height;
+      free = free && (inside.contains(b) || !meets);
+    }
+    if (free) extent = wide[column];
   }
   std::string svg;
   const std::string text = fmt::format("x {}", frame.count);

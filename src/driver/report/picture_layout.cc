@@ -1,24 +1,22 @@
 #include "driver/report/picture_layout.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
-#include <set>
+#include <utility>
+
+#include "driver/report/picture_columns.h"
 
 namespace heddle::driver {
 namespace {
 
-constexpr double kGapX = 26, kGapY = 34, kTrack = 7, kLane = 9, kBeside = 14, kGutter = 20;
-constexpr double kLongest = 1500;  // a picture that is longer folds
-constexpr double kAspect = 1.5;    // of width to height, as near as columns come to it
-constexpr size_t kMostColumns = 16;
+constexpr double kTrack = 7, kLane = 9, kBeside = 14, kGutter = 20;
 
 // Tracks of a gap between layers, one for each box that sends or takes something through it.
 struct Gap {
   std::map<size_t, size_t> exits, entries;  // box -> track
 
-  double height() const { return kGapY + kTrack * static_cast<double>(exits.size() + entries.size()); }
+  double height() const { return kPictureGapY + kTrack * static_cast<double>(exits.size() + entries.size()); }
 };
 
 // A vertical stretch of a lane between two columns.
@@ -29,11 +27,11 @@ struct Stretch {
 class Layouter {
  public:
   explicit Layouter(const LayoutRequest& request)
-      : request_(request), layer_(request.boxes.size()), places_(request.boxes.size()) {}
+      : request_(request), folded_(fold_columns(request)), places_(request.boxes.size()) {
+    columns_.resize(column_.back() + 1);
+  }
 
   Layout run() {
-    find_layers();
-    find_columns();
     add_tracks();
     for (size_t l = 0; l < layers_.size(); ++l) place_layer(l);
     place_flow();
@@ -53,93 +51,6 @@ class Layouter {
     size_t source, last;
     double x = 0;
   };
-
-  void find_layers() {
-    for (const auto& [from, to] : request_.edges) inputs_[to].push_back(from);
-    for (size_t b = 0; b < layer_.size(); ++b) {
-      for (const size_t from : inputs_[b]) layer_[b] = std::max(layer_[b], layer_[from] + 1);
-    }
-    std::map<size_t, size_t> first_reader;
-    for (const auto& [from, to] : request_.edges) {
-      if (!request_.boxes[from].floats) continue;
-      const auto [found, added] = first_reader.emplace(from, layer_[to]);
-      if (!added) found->second = std::min(found->second, layer_[to]);
-    }
-    for (const auto& [box, layer] : first_reader) layer_[box] = layer > 0 ? layer - 1 : 0;
-    for (size_t b = 0; b < layer_.size(); ++b) {
-      layers_.resize(std::max(layers_.size(), layer_[b] + 1));
-      layers_[layer_[b]].push_back(b);
-    }
-  }
-
-  double layer_height(size_t l) const {
-    double tallest = 0;
-    for (const size_t b : layers_[l]) tallest = std::max(tallest, request_.boxes[b].height);
-    return tallest;
-  }
-
-  double layer_width(size_t l) const {
-    double width = -kGapX;
-    for (const size_t b : layers_[l]) width += request_.boxes[b].width + kGapX;
-    return width;
-  }
-
-  // Layers behind which a column may end: not within a frame, unless that is as long as a column.
-  std::vector<bool> ends() const {
-    std::vector<bool> ends(layers_.size(), true);
-    for (const std::vector<size_t>& frame : request_.frames) {
-      size_t first = layers_.size(), last = 0;
-      for (const size_t b : frame) {
-        first = std::min(first, layer_[b]);
-        last = std::max(last, layer_[b]);
-      }
-      double height = 0;
-      for (size_t l = first; l <= last; ++l) height += layer_height(l) + kGapY;
-      for (size_t l = first; l < last && height < kLongest; ++l) ends[l] = false;
-    }
-    return ends;
-  }
-
-  void find_columns() {
-    double height = 0;
-    for (size_t l = 0; l < layers_.size(); ++l) height += layer_height(l) + kGapY;
-    const std::vector<bool> may_end = ends();
-    double nearest = std::numeric_limits<double>::max();
-    for (size_t n = 1; n == 1 || (height > kLongest && n <= kMostColumns); ++n) {
-      const std::vector<size_t> columns = columns_of(n, height, may_end);
-      const double off = std::abs(std::log(aspect(columns) / kAspect));
-      if (off >= nearest) continue;
-      nearest = off;
-      column_ = columns;
-    }
-    columns_.resize(column_.back() + 1);
-  }
-
-  // By layer: its column, where about `count` columns share a height.
-  std::vector<size_t> columns_of(size_t count, double height, const std::vector<bool>& may_end) const {
-    std::vector<size_t> columns;
-    double done = 0;
-    size_t column = 0;
-    for (size_t l = 0; l < layers_.size(); ++l) {
-      columns.push_back(column);
-      done += layer_height(l) + kGapY;
-      const double share = height * static_cast<double>(column + 1) / static_cast<double>(count);
-      if (may_end[l] && column + 1 < count && done >= share - layer_height(l) / 2) ++column;
-    }
-    return columns;
-  }
-
-  // Of width to height, without what lanes and tracks add.
-  double aspect(const std::vector<size_t>& columns) const {
-    std::vector<double> widths(columns.back() + 1), heights(columns.back() + 1);
-    for (size_t l = 0; l < columns.size(); ++l) {
-      widths[columns[l]] = std::max(widths[columns[l]], layer_width(l));
-      heights[columns[l]] += layer_height(l) + kGapY;
-    }
-    double width = 0;
-    for (const double w : widths) width += w + 4 * kGutter;
-    return width / *std::max_element(heights.begin(), heights.end());
-  }
 
   bool is_near(size_t from, size_t to) const {
     return layer_[to] == layer_[from] + 1 && column_[layer_[from]] == column_[layer_[to]];
@@ -182,10 +93,10 @@ class Layouter {
     const double centre = count > 0 ? known / count : 0;
     for (const size_t b : layer) wish.emplace(b, centre);
     std::stable_sort(layer.begin(), layer.end(), [&](size_t a, size_t b) { return wish[a] < wish[b]; });
-    double x = centre - layer_width(l) / 2;
+    double x = centre - layer_width(request_, layers_[l]) / 2;
     for (const size_t b : layer) {
       places_[b].x = x;
-      x += request_.boxes[b].width + kGapX;
+      x += request_.boxes[b].width + kPictureGapX;
     }
   }
 
@@ -196,7 +107,7 @@ class Layouter {
       gap_at_.push_back(flow);
       flow += gaps_[l].height();
       for (const size_t b : layers_[l]) places_[b].flow = flow;
-      flow += layer_height(l);
+      flow += layer_height(request_, layers_[l]);
       columns_[column_[l]].behind = flow;
       length_ = std::max(length_, flow + gap_behind(l).height());
     }
@@ -292,13 +203,13 @@ class Layouter {
     const Gap& gap = gap_behind(l);
     const bool last = &gap == &ends_[column_[l]];
     const double at = last ? columns_[column_[l]].behind : gap_at_[l + 1];
-    return y_of_flow(box, at + kGapY / 3 + kTrack * static_cast<double>(gap.exits.at(box)));
+    return y_of_flow(box, at + kPictureGapY / 3 + kTrack * static_cast<double>(gap.exits.at(box)));
   }
 
   double y_of_entry(size_t box) const {
     const Gap& gap = gaps_[layer_[box]];
     const auto track = static_cast<double>(gap.exits.size() + gap.entries.at(box));
-    return y_of_flow(box, gap_at_[layer_[box]] + kGapY / 3 + kTrack * track);
+    return y_of_flow(box, gap_at_[layer_[box]] + kPictureGapY / 3 + kTrack * track);
   }
 
   void route_edges() {
@@ -351,10 +262,11 @@ class Layouter {
   };
 
   const LayoutRequest& request_;
-  std::map<size_t, std::vector<size_t>> inputs_;
-  std::vector<size_t> layer_;                // by box
-  std::vector<std::vector<size_t>> layers_;  // boxes from left to right
-  std::vector<size_t> column_;               // by layer
+  PictureColumns folded_;
+  const std::vector<std::vector<size_t>>& inputs_ = folded_.inputs;
+  const std::vector<size_t>& layer_ = folded_.layer;
+  const std::vector<size_t>& column_ = folded_.column;
+  std::vector<std::vector<size_t>>& layers_ = folded_.layers;  // boxes from left to right
   std::vector<Column> columns_;
   std::vector<Gap> gaps_, ends_;
   std::vector<double> gap_at_;  // by layer

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "driver/report/picture_layout.h"
+
+namespace heddle::driver {
+
+constexpr double kPictureGapX = 26, kPictureGapY = 34;  // between the boxes of a layer, between layers at least
+
+// The layers of a picture's boxes, and the columns into which they fold.
+struct PictureColumns {
+  std::vector<std::vector<size_t>> inputs;  // of each box: the boxes that it reads
+  std::vector<size_t> layer;                // of each box
+  std::vector<std::vector<size_t>> layers;  // the boxes of each
+  std::vector<size_t> column;               // of each layer
+};
+
+PictureColumns fold_columns(const LayoutRequest& request);
+
+double layer_height(const LayoutRequest& request, const std::vector<size_t>& layer);
+double layer_width(const LayoutRequest& request, const std::vector<size_t>& layer);
+
+}  // namespace heddle::driver
