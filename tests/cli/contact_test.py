@@ -262,6 +262,21 @@ class Inspect(Case):
         self.refused(4, "HDL401", "regular file", arguments=["inspect", "."])
 
 
+class Guesses(Case):
+    def test_every_command_that_compiles_says_what_it_took(self):
+        free = model_of([helper.make_node("Relu", ["x"], ["y"])], [value_info("x", ["batch", 8])],
+                        [value_info("y", ["batch", 8])])
+        self.write("free.onnx", free.SerializeToString())
+        line = "heddle: batch = 1 (guessed; --shape x=1,8 sets it)"
+        for command in (["run"], ["verify"], ["compile", "-o", "free.plan"], ["bench", "--seconds", "0.01"],
+                        ["tune", "--budget", "1"]):
+            done = self.heddle(command[0], "free.onnx", *command[1:])
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.splitlines().count(line), 1, f"{command}: {done.stderr}")
+            given = self.heddle(command[0], "free.onnx", "--shape", "x=1,8", *command[1:])
+            self.assertNotIn("guessed", given.stderr)
+
+
 class Terminal(Case):
     """What differs on a terminal."""
 

@@ -105,7 +105,6 @@ Measurement measure(const Arguments& arguments) {
   {
     const double start = wall_seconds();
     const Model model = Model::load(arguments.model, prepared.options);
-    tell_guess(arguments, prepared.options, model.inputs());
     m.cold = wall_seconds() - start;
     if (!prepared.options.ranges.empty()) {
       model.impl().wait_for_ranges();

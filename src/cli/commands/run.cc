@@ -10,6 +10,7 @@
 #include "cli/npy.h"
 #include "cli/support.h"
 #include "driver/api/model_impl.h"
+#include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"
 #include "runtime/plan_io.h"
 
@@ -177,6 +178,7 @@ int compile_command(const Arguments& arguments) {
                         ? runtime::read_plan(arguments.model, 1)
                         : plan_of_model(arguments.model, prepared.options, nullptr, &cached);
   if (cached.empty() || !duplicate_file(cached, arguments.output)) runtime::write_plan(*plan, arguments.output);
+  tell_guess(arguments, prepared.options, driver::inputs_of(*plan));
   double constants = 0;
   for (const Tensor& constant : plan->constants) constants += static_cast<double>(constant.bytes());
   print_line(fmt::format("{}: {} steps, {} of constants, {} of intermediate values, for {}", arguments.output,

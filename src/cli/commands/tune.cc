@@ -135,6 +135,7 @@ int tune_command(const Arguments& arguments) {
     };
   }
   const TuneReport report = driver::tune_model(arguments.model, prepared.options, options);
+  tell_guess(arguments, prepared.options, report.inputs);
   if (arguments.json) {
     print_json(json_of(report));
   } else {

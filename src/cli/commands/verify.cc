@@ -80,6 +80,7 @@ int verify_command(const Arguments& arguments) {
   const Prepared prepared = prepare(arguments);
   const driver::VerifyReport report =
       driver::verify(arguments.model, prepared.options, prepared.inputs, arguments.seed);
+  tell_guess(arguments, prepared.options, report.inputs);
   if (arguments.json) {
     print_report(report);
   } else {

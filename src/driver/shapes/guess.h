@@ -4,8 +4,14 @@
 #include <vector>
 
 #include "heddle/model.h"
+#include "ir/graph.h"
+#include "runtime/plan.h"
 
 namespace heddle::driver {
+
+// The inputs of a plan or of an imported graph.
+std::vector<PortInfo> inputs_of(const runtime::Plan& plan);
+std::vector<PortInfo> inputs_of(const ir::Graph& graph);
 
 // What load() took for the extents of these inputs that neither the model nor the options fix, in one line:
 // "batch = 1, width = 320 (guessed; --shape x=1,3,48,320 sets them)". "" where there are none, for textual IR and for

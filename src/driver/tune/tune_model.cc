@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "driver/compile/options.h"
 #include "driver/compile/plan_builder.h"
+#include "driver/shapes/guess.h"
 #include "driver/shapes/import.h"
 #include "driver/tune/cuda_trial.h"
 #include "driver/tune/tuned_configs.h"
@@ -231,6 +232,7 @@ TuneReport tune_model(const std::string& path, const CompileOptions& options, co
   collector.collect(graph);
   TuneReport report;
   report.model = path;
+  report.inputs = inputs_of(imported.graph);
   report.target = settings.target.fingerprint();
   report.problems = ModelTuner(settings, tuning, collector.constants()).run(collector.tasks());
   report.database = tune::user_database().path();

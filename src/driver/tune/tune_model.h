@@ -30,6 +30,7 @@ struct TuneOptions {
 
 struct TuneReport {
   std::string model, target;
+  std::vector<PortInfo> inputs;  // in the shapes that were taken
   std::vector<TunedProblem> problems;  // heaviest first
   std::string database, note;          // its path; what is wrong with it, "" for nothing
   double seconds = 0;

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "driver/compile/compile.h"
+#include "driver/shapes/guess.h"
 #include "driver/verify/random_inputs.h"
 #include "driver/verify/reference.h"
 #include "ir/analysis/sensitivity.h"
@@ -130,6 +131,7 @@ VerifyReport verify(const std::string& path, const CompileOptions& options, std:
   const std::vector<Tensor> inputs = in_order(*model.plan, random_inputs(*model.plan, seed, std::move(given)));
 
   VerifyReport report;
+  report.inputs = inputs_of(*model.plan);
   const double run_start = wall_seconds();
   const std::vector<Tensor> outputs = executor->run(inputs);
   report.run_seconds = wall_seconds() - run_start;

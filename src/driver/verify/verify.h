@@ -33,6 +33,7 @@ struct Divergence {
 
 struct VerifyReport {
   bool ok = true;
+  std::vector<PortInfo> inputs;  // in the shapes that were taken
   std::vector<OutputCheck> outputs;
   std::optional<Divergence> first;  // when not ok; absent where every group is within its bound
   double run_seconds = 0, reference_seconds = 0;
