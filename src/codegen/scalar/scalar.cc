@@ -148,11 +148,11 @@ TextValue ScalarEmitter::write(ExprId e) {
 }
 
 std::string ScalarEmitter::declare(ExprId e, const std::string& text) {
-  const bool assigns = assigned_ && assigned_->first == e;
-  std::string name = assigns ? assigned_->second : fmt::format("t{}", next_++);
   const std::string* what = pool_.description(e);
-  out_.line("{}{} = {};{}", assigns ? "" : "const auto ", name, text, what ? "  " + comment_of(*what) : "");
-  if (assigns) assigned_.reset();
+  if (!assigned_ || assigned_->first != e) return out_.value(fmt::format("t{}", next_++), text, what ? *what : "");
+  std::string name = assigned_->second;
+  out_.line("{} = {};{}", name, text, what ? "  " + comment_of(*what) : "");
+  assigned_.reset();
   return name;
 }
 

@@ -27,10 +27,18 @@ class Writer {
   void line(fmt::format_string<A...> format, A&&... args) {
     raw(fmt::format(format, std::forward<A>(args)...));
   }
-  void raw(std::string text) { lines_.push_back({std::move(text), depth_, ""}); }
+  void raw(std::string text) { lines_.push_back({std::move(text), depth_, "", "", ""}); }
   // "const TYPE NAME = VALUE;", which is left out unless a later line of the block uses the name.
   void declare(std::string_view type, const std::string& name, std::string_view value) {
-    lines_.push_back({fmt::format("const {} {} = {};", type, name, value), depth_, name});
+    lines_.push_back({fmt::format("const {} {} = {};", type, name, value), depth_, name, "", ""});
+  }
+  // "const auto NAME = VALUE;  // COMMENT", a value without side effects. One that the statement behind it alone uses,
+  // once, becomes a part of that statement as long as this stays short; both comments then stand there. Returns the
+  // name.
+  std::string value(std::string name, std::string value, std::string comment) {
+    lines_.push_back(
+        {fmt::format("const auto {} = {};", name, value), depth_, name, std::move(value), std::move(comment)});
+    return name;
   }
   // A line that ends in an opening brace, and its end.
   void open(const std::string& text) {
@@ -52,9 +60,11 @@ class Writer {
   struct Line {
     std::string text;
     int depth;
-    std::string declares;  // by declare()
+    std::string declares;        // by declare() and value()
+    std::string value, comment;  // by value()
   };
-  std::vector<bool> used_lines() const;
+  static std::vector<bool> used_lines(const std::vector<Line>& lines);
+  static std::vector<Line> folded(std::vector<Line> lines);
 
   std::vector<Line> lines_;
   int depth_ = 0;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 
 #include "base/file/file.h"
 #include "driver/shapes/import.h"
@@ -28,6 +29,24 @@ TEST_P(Golden, Texts) {
     EXPECT_EQ(MappedFile::read(file)->text(), text)
         << file << " is another text. If that is meant, HEDDLE_UPDATE_GOLDEN=1 writes it, and the diff is reviewed";
   }
+}
+
+// Lines of code of a text, without includes, comments and what is empty.
+int64_t code_lines(const fs::path& file) {
+  std::istringstream text{std::string(MappedFile::read(file)->text())};
+  int64_t count = 0;
+  for (std::string line; std::getline(text, line);) {
+    const size_t first = line.find_first_not_of(' ');
+    if (first == std::string::npos || line[first] == '#' || line.compare(first, 2, "//") == 0) continue;
+    ++count;
+  }
+  return count;
+}
+
+TEST(Golden, AKernelFitsOnAPage) {
+  const fs::path folder = HEDDLE_GOLDEN;
+  EXPECT_LE(code_lines(folder / "layer_norm.sm_90a.cu.txt"), 30);
+  EXPECT_LE(code_lines(folder / "gemm_bias_relu.sm_90a.cu.txt"), 28);
 }
 
 std::vector<std::string> graphs() {
