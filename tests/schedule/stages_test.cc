@@ -46,7 +46,7 @@ TEST(CudaStages, EachStepIsToldToWhoeverAsks) {
   const Told told("info,stages");
   schedule(graph, heddle::testing::whole_graph(graph), Target::cuda_h200(2));
   std::vector<std::string> steps, found;
-  for (const CudaStageStep& step : cuda_stage_steps()) steps.emplace_back(step.name);
+  for (const StageStep<CudaDrafts>& step : cuda_stage_steps()) steps.emplace_back(step.name);
   for (const std::string& line : told.lines) found.push_back(line.substr(0, line.find(':')));
   EXPECT_THAT(found, ElementsAreArray(steps));
   EXPECT_THAT(told.lines.back(), HasSubstr("max"));

@@ -82,12 +82,6 @@ double node_cycles(const ExprPool& pool, ExprId e) {
   }
 }
 
-double expr_cycles(const KernelExprs& exprs, ExprId e) {
-  double cycles = 0;
-  exprs.visit(e, [&](ExprId id) { cycles += node_cycles(exprs.pool, id); });
-  return cycles;
-}
-
 double varying_cycles(const ExprPool& pool, const std::vector<ExprId>& roots, VarId var) {
   double cycles = 0;
   ExprWalk walk(pool);

@@ -1,12 +1,13 @@
 #include "schedule/region/drafts.h"
 
-#include <fmt/format.h>
-
 #include "schedule/expr/expr_walk.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {
 
+namespace {
+
+// Bits of the blocked variables that hold the start of a block.
 uint64_t start_vars(const std::vector<GridDim>& grid) {
   uint64_t set = 0;
   for (const GridDim& d : grid) {
@@ -14,6 +15,8 @@ uint64_t start_vars(const std::vector<GridDim>& grid) {
   }
   return set;
 }
+
+}  // namespace
 
 RegionDrafts::RegionDrafts(const KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped,
                            ExprPool& expressions, std::vector<Scratch>& buffers, std::vector<SchemeChoice>& choices)
@@ -79,16 +82,28 @@ uint32_t RegionDrafts::new_scratch(DType dtype, int64_t elements) {
   return first_scratch + static_cast<uint32_t>(scratch.size()) - 1;
 }
 
-Index RegionDrafts::block_start(const Index& at, const GridDim& a, const GridDim& b) {
-  return pool.indices.substitute(at, {{a.var, pool.indices.var(a.start)}, {b.var, pool.indices.var(b.start)}},
-                                 [](ExprId same) { return same; });
-}
-
-Index RegionDrafts::block_position(const GridDim& rows, int64_t width, const GridDim& columns) {
+std::vector<TransposedLoad> RegionDrafts::through_tiles(const std::vector<ExprId>& roots, const Tile& tile,
+                                                        const std::function<bool(DType stored)>& accepts,
+                                                        std::map<ExprId, ExprId>& with) {
+  const VarId u = tile.rows.var, v = tile.columns.var;
   const auto offset = [&](const GridDim& d) {
     return pool.indices.add(pool.indices.var(d.var), pool.indices.scale(pool.indices.var(d.start), -1));
   };
-  return pool.indices.add(pool.indices.scale(offset(rows), width), offset(columns));
+  std::vector<TransposedLoad> loads;
+  for (ExprId e : unconditional(pool, roots)) {
+    const Expr load = pool[e];
+    if (load.kind != Expr::Kind::kLoad || stride_along(pool, load.index, u) != 1) continue;
+    const auto stride = stride_along(pool, load.index, v);
+    if (!stride || *stride <= 1 || !accepts(load.dtype)) continue;
+    const uint32_t buffer = new_scratch(load.dtype, tile.height * tile.width);
+    const Index at = pool.indices.substitute(
+        load.index, {{u, pool.indices.var(tile.rows.start)}, {v, pool.indices.var(tile.columns.start)}},
+        [](ExprId same) { return same; });
+    loads.push_back({load.id, load.dtype, at, *stride, u, buffer});
+    const Index in_tile = pool.indices.add(pool.indices.scale(offset(tile.rows), tile.width), offset(tile.columns));
+    with[e] = pool.load(compute_dtype(load.dtype), buffer, in_tile);
+  }
+  return loads;
 }
 
 std::string RegionDrafts::name_of(const ReductionSite& i) const {

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "schedule/region/region.h"
 
 namespace heddle::schedule {
@@ -36,14 +41,20 @@ struct RegionDrafts {
   Index scratch_position(uint64_t loops);
   uint32_t new_scratch(DType dtype, int64_t elements);
   ExprId resolve(ExprId e) { return in_scratch.empty() ? e : pool.substitute(e, {}, in_scratch); }
-  // The beginning of a block in memory, and the position in it.
-  Index block_start(const Index& at, const GridDim& a, const GridDim& b);
-  Index block_position(const GridDim& rows, int64_t width, const GridDim& columns);
+  // Loads below `roots` with unit stride along the rows of a tile that jump along its columns go through scratch of
+  // height x width elements; `with` says what they become.
+  struct Tile {
+    const GridDim &rows, &columns;
+    int64_t height, width;
+  };
+  std::vector<TransposedLoad> through_tiles(const std::vector<ExprId>& roots, const Tile& tile,
+                                            const std::function<bool(DType stored)>& accepts,
+                                            std::map<ExprId, ExprId>& with);
 
   // "max of Softmax"
   std::string name_of(const ReductionSite& i) const;
   std::string text_of(ExprId e) const;
-  // The loop along which most accesses lie side by side, of loads below `values` and of stores; nullopt: none does.
+  // How much speaks for walking along each loop: loads below `values`, and stores, that lie side by side along it.
   std::map<VarId, int> unit_stride_votes(const std::vector<ExprId>& values, const std::vector<Store>& stores,
                                          uint64_t loops) const;
 
@@ -51,7 +62,23 @@ struct RegionDrafts {
   const uint64_t starts_;
 };
 
-// Bits of the blocked variables that hold the start of a block.
-uint64_t start_vars(const std::vector<GridDim>& grid);
+inline constexpr double kWorthStoring = 6;  // cycles above which a value is stored rather than computed twice
+
+// A step from the expressions of a kernel to its stages.
+template <typename Drafts>
+struct StageStep {
+  std::string_view name, what;
+  void (*run)(Drafts& k);
+};
+
+// Runs steps in their order; `describe` tells what a step has left to whoever asks for it (HEDDLE_LOG=stages).
+template <typename Drafts>
+void run_steps(std::span<const StageStep<Drafts>> steps, Drafts& k) {
+  const bool told = logs("stages");
+  for (const StageStep<Drafts>& step : steps) {
+    step.run(k);
+    if (told) log("stages", fmt::format("{}: {}{}", step.name, step.what, describe(k)));
+  }
+}
 
 }  // namespace heddle::schedule

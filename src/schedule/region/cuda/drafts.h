@@ -67,7 +67,6 @@ int64_t size_in_words(DType dtype);
 int64_t words_of_stored(int64_t elements, DType dtype);
 
 inline constexpr int64_t kMostSteps = 16;   // of one thread, written out
-inline constexpr double kWorthStoring = 6;  // cycles above which a value is kept rather than computed twice
 inline constexpr int kWarp = 32;
 
 // The steps, in the order of cuda_stages.cc, which says what each is for.

@@ -14,20 +14,13 @@ void transpose_loads_of(CudaDrafts& k, CudaDraft& d) {
   const VarId u = *k.mapping.transposed, v = *k.mapping.vector;
   const GridDim *block_u = k.blocked(u), *block_v = k.blocked(v);
   if (block_u == nullptr || block_v == nullptr || d.loops != (bit(u) | bit(v))) return;
+  // An odd row keeps threads that walk down a column in different banks.
+  const RegionDrafts::Tile tile{*block_u, *block_v, block_u->block, block_v->block + 1};
+  const auto fits = [&](DType stored) {
+    return k.fits_shared(tile.height * tile.width * static_cast<int64_t>(size_of(compute_dtype(stored))));
+  };
   std::map<ExprId, ExprId> with;
-  for (ExprId e : unconditional(k.pool, d.roots())) {
-    const Expr load = k.pool[e];
-    if (load.kind != Expr::Kind::kLoad || stride_along(k.pool, load.index, u) != 1) continue;
-    const auto stride = stride_along(k.pool, load.index, v);
-    if (!stride || *stride <= 1) continue;
-    const DType dtype = compute_dtype(load.dtype);
-    // An odd row keeps threads that walk down a column in different banks.
-    const int64_t width = block_v->block + 1;
-    if (!k.fits_shared(block_u->block * width * static_cast<int64_t>(size_of(dtype)))) continue;
-    const uint32_t buffer = k.new_scratch(dtype, block_u->block * width);
-    d.transposed.push_back({load.id, load.dtype, k.block_start(load.index, *block_u, *block_v), *stride, u, buffer});
-    with[e] = k.pool.load(dtype, buffer, k.block_position(*block_u, width, *block_v));
-  }
+  d.transposed = k.through_tiles(d.roots(), tile, fits, with);
   if (with.empty()) return;
   k.replace(d, with);
   d.layout.vector = vector_for(k, d, v);

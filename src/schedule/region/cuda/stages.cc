@@ -4,12 +4,11 @@
 #include <fmt/ranges.h>
 
 #include "base/divide.h"
-#include "base/log.h"
 
 namespace heddle::schedule {
 namespace {
 
-constexpr CudaStageStep kSteps[] = {
+constexpr StageStep<CudaDrafts> kSteps[] = {
     {"place_results", "results of reductions: a register where an iteration has one, else shared memory",
      place_results},
     {"draft_reductions", "a sweep for each set of loops that is reduced", draft_reductions},
@@ -56,7 +55,7 @@ std::string describe(const CudaDraft& d) {
 
 }  // namespace
 
-std::span<const CudaStageStep> cuda_stage_steps() {
+std::span<const StageStep<CudaDrafts>> cuda_stage_steps() {
   return kSteps;
 }
 
@@ -75,10 +74,7 @@ std::string describe(const CudaDrafts& k) {
 std::shared_ptr<CudaStitchDesc> build_cuda_stages(KernelExprs& exprs, const ir::Graph& graph,
                                                   const CudaMapping& mapping, const Target& target) {
   CudaDrafts k(exprs, graph, mapping, target.cuda);
-  for (const CudaStageStep& step : kSteps) {
-    step.run(k);
-    if (logs("stages")) log("stages", fmt::format("{}: {}{}", step.name, step.what, describe(k)));
-  }
+  run_steps(cuda_stage_steps(), k);
   const auto take = [](std::vector<CudaDraft>& from, std::vector<CudaStage>& to) {
     for (CudaDraft& d : from) to.push_back(std::move(static_cast<CudaStage&>(d)));
   };

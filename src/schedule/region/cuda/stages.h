@@ -2,20 +2,13 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "schedule/region/cuda/drafts.h"
 
 namespace heddle::schedule {
 
-// A step from the expressions of a kernel to its sweeps.
-struct CudaStageStep {
-  std::string_view name, what;
-  void (*run)(CudaDrafts& k);
-};
-
 // The steps in their order.
-std::span<const CudaStageStep> cuda_stage_steps();
+std::span<const StageStep<CudaDrafts>> cuda_stage_steps();
 
 // The sweeps as they are after a step, for people.
 std::string describe(const CudaDrafts& k);

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+
+#include "schedule/region/drafts.h"
+#include "schedule/region/kernel.h"
+
+namespace heddle::schedule {
+
+// A stage while it is put together: expressions still over whole loops.
+struct CpuDraft {
+  int level = 0;
+  uint64_t loops = 0, kept = 0;
+  std::vector<size_t> sites;
+  std::vector<Store> stores;
+  std::vector<ExprId> values, positions;  // one per site
+  std::optional<Stage::Scan> scan;
+
+  std::vector<ExprId> roots() const;
+};
+
+// The stages of a kernel between their first draft and the description, which grows in `desc`: what the steps of
+// cpu/stages.cc hand on.
+struct CpuDrafts : RegionDrafts {
+  CpuDrafts(KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped, const CpuTarget& machine,
+            const StitchOptions& choices)
+      : CpuDrafts(std::make_shared<StitchDesc>(), kernel, region, mapped, machine, choices) {}
+
+  const Mapping& mapping;
+  const CpuTarget& cpu;
+  const StitchOptions& options;
+  std::shared_ptr<StitchDesc> desc;
+  std::vector<Reduction> results;  // one per reduction site
+  std::vector<CpuDraft> drafts;
+  std::map<ExprId, ExprId> packed;  // loads whose rows lie in scratch
+
+  void replace(CpuDraft& d, const std::map<ExprId, ExprId>& with);
+  double cycles(ExprId e);
+  bool fits_scratch(int64_t elements, DType dtype) const;
+  // The loop along which most of a stage's accesses have unit stride.
+  std::optional<VarId> vector_of(const CpuDraft& d) const;
+
+ private:
+  CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped,
+            const CpuTarget& machine, const StitchOptions& choices);
+};
+
+// The steps, in the order of cpu/stages.cc, which says what each is for.
+void place_results(CpuDrafts& k);
+void draft_reductions(CpuDrafts& k);
+void draft_stores(CpuDrafts& k);
+void spread_columns(CpuDrafts& k);
+void share_between_stages(CpuDrafts& k);
+void stream_large_outputs(CpuDrafts& k);
+void lay_out_loops(CpuDrafts& k);
+void prefetch_next(CpuDrafts& k);
+
+
+}  // namespace heddle::schedule
