@@ -64,14 +64,13 @@ void for_each_memory_edge(const FusionContext& c, F try_edge) {
   }
 }
 
-// Joins memory-bound nodes: everything connected, or (basic) producers into the one consumer that reads them per
-// element.
+// Joins memory-bound nodes: everything connected, and regions that read the same value.
 void fuse_stitch(FusionContext& context);
 // Joins small regions that do not depend on each other, whatever they are. For CPUs, which run them side by side.
 void fuse_small_regions(FusionContext& context, const Target& target);
 void fuse_basic(FusionContext& context);
-// Joins groups that do not depend on each other: readers of one value, and small groups over equal shapes. For GPUs,
-// where a launch costs what it takes to move megabytes.
+// Joins small elementwise groups over equal shapes, as the updates of an optimiser's many tensors. For GPUs, where a
+// launch costs what it takes to move megabytes.
 void fuse_remote(FusionContext& context);
 
 }  // namespace heddle::passes

@@ -11,30 +11,8 @@ using Role = FusionContext::Role;
 
 namespace {
 
-constexpr int64_t kWorthSharing = 1 << 14;  // elements of a value that two kernels would read twice
-constexpr int64_t kSmall = 4 << 20;         // elements beyond which a launch does not show
-constexpr size_t kMostOutputs = 192;        // of one launch
-
-// Groups that read the same value, without a path between them, read it once.
-void join_readers(FusionContext& c) {
-  for (ValueId v = 0; v < c.users.size(); ++v) {
-    if (element_count(c.graph.shape(v)) < kWorthSharing) continue;
-    const NodeId* first = nullptr;
-    for (const NodeId& user : c.users[v]) {
-      if (c.role[user] != Role::kMemory) continue;
-      if (first == nullptr) {
-        first = &user;
-      } else if (!c.partition.same(*first, user)) {
-        const bool fits = c.fits(*first, user);
-        const bool yes = fits && c.partition.merge(*first, user);
-        c.decide(yes, "remote", user, *first,
-                 yes    ? "both read one value"
-                 : fits ? "a path through another kernel leads from one to the other"
-                        : FusionContext::too_many());
-      }
-    }
-  }
-}
+constexpr int64_t kSmall = 4 << 20;   // elements beyond which a launch does not show
+constexpr size_t kMostOutputs = 192;  // of one launch
 
 // The shape of all outputs of a group of elementwise nodes; nullopt: it is another kind of group.
 const Shape* elementwise_shape(const FusionContext& c, Partition::Cluster cluster, size_t& outputs) {
@@ -54,8 +32,9 @@ const Shape* elementwise_shape(const FusionContext& c, Partition::Cluster cluste
   return shape;
 }
 
-// Small elementwise groups share a launch, as the updates of an optimiser's many tensors.
-void join_alike(FusionContext& c) {
+}  // namespace
+
+void fuse_remote(FusionContext& c) {
   struct Open {
     NodeId node;
     size_t outputs;
@@ -74,13 +53,6 @@ void join_alike(FusionContext& c) {
       open = {node, outputs};
     }
   }
-}
-
-}  // namespace
-
-void fuse_remote(FusionContext& context) {
-  join_readers(context);
-  join_alike(context);
 }
 
 }  // namespace heddle::passes

@@ -11,24 +11,22 @@ namespace {
 
 // What several regions read is read once where they are one: rows and columns of the same data reduced, say.
 void fuse_siblings(FusionContext& context) {
-  constexpr int64_t kWorthSharing = 64 << 10;  // bytes: less stays in the caches between two kernels
-  constexpr size_t kLargest = 1000;            // nodes of a region
+  constexpr int64_t kWorthSharing = 1 << 14;  // elements: less stays in the caches between two kernels
   const ir::Graph& graph = context.graph;
   for (ir::ValueId v = 0; v < graph.value_count(); ++v) {
-    const int64_t bytes = element_count(graph.shape(v)) * static_cast<int64_t>(size_of(graph.dtype(v)));
-    if (bytes < kWorthSharing || context.users[v].size() < 2) continue;
+    const int64_t elements = element_count(graph.shape(v));
+    if (elements < kWorthSharing || context.users[v].size() < 2) continue;
     std::optional<NodeId> first;
     for (const NodeId reader : context.users[v]) {
       if (context.role[reader] != FusionContext::Role::kMemory) continue;
       if (!first) first = reader;
       if (context.partition.same(*first, reader)) continue;
-      const auto nodes = [&](NodeId id) { return context.partition.nodes(context.partition.cluster_of(id)).size(); };
-      const bool fits = nodes(*first) + nodes(reader) <= kLargest;
+      const bool fits = context.fits(*first, reader);
       const bool yes = fits && context.partition.merge(*first, reader);
       context.decide(yes, "siblings", reader, *first,
-                     yes    ? fmt::format("both read the same {} bytes", bytes)
+                     yes    ? fmt::format("both read the same {} elements", elements)
                      : fits ? "a path through another kernel leads from one to the other"
-                            : fmt::format("together they have more than {} nodes", kLargest));
+                            : FusionContext::too_many());
       if (!fits) first = reader;  // the next region begins
     }
   }
