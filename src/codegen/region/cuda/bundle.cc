@@ -6,6 +6,7 @@
 #include "codegen/region/cuda/stitch.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/writer.h"
+#include "schedule/region/cuda/launch.h"
 
 namespace heddle::codegen {
 
@@ -42,13 +43,8 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, size_t operand_count
                               bool marked) {
   const std::vector<Kind> kinds = kinds_of(bundle, marked);
   KernelSource source;
-  size_t pointers = 0;
-  int64_t blocks = 0;
-  for (const Kind& kind : kinds) {
-    pointers += kind.members.size() * kind.members[0]->operands.size();
-    blocks += static_cast<int64_t>(kind.members.size()) * kind.members[0]->body->blocks;
-  }
-  if (marked) ++pointers;  // the last one is that of the arguments
+  const size_t pointers = operand_count + (marked ? 1 : 0);  // the last one is that of the arguments
+  CudaLaunch launch = schedule::plan_launch(bundle, pointers, target).launch;
   Writer out;
   out.raw("namespace KERNEL_NAME_parts {");
   out.line("struct Pointers {{ void* at[{}]; }};", pointers);
@@ -58,16 +54,10 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, size_t operand_count
     out.raw(text);
   }
   out.raw("}");
-  const int threads = bundle.parts[0].body->threads;
-  CudaLaunch launch;
-  launch.arguments.emplace_back(pointers * sizeof(uint64_t), uint8_t{0});
-  launch.grid = {static_cast<uint32_t>(blocks), 1, 1};
-  launch.block = static_cast<uint32_t>(threads);
-  launch.early = begins_early(launch, target);
   out.open(
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL_NAME(const __grid_constant__ "
                   "KERNEL_NAME_parts::Pointers pointers) {{",
-                  threads));
+                  launch.block));
   if (launch.early) {
     out.raw(kBeginEarly);
     source.includes.emplace_back("tile/arch/sm90/dependent.h");
@@ -111,7 +101,7 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, size_t operand_count
   }
   source.text = out.text();
   source.symbol = marked ? "bundle" : name_kernel(source.text, "bundle");
-  source.tasks = blocks;
+  source.tasks = launch.grid[0];
   launch.symbol = source.symbol;
   source.launches.push_back(std::move(launch));
   return source;

@@ -21,9 +21,10 @@ void CudaSweepWriter::finish_team(const CudaStage& stage, const CudaReduction& r
     reduced = fmt::format("tile::team_reduce<{}, 32>({})", combiner(r), from);
   } else if (body_.cta_group > 1) {
     begin_cta_group();
-    reduced = fmt::format("tile::cta_group_reduce<{}, {}, {}>({}{}, {})", combiner(r), body_.threads, body_.cta_group,
-                          from, ", " + shared(slots_offset + static_cast<int64_t>(next_slot_++) * kSlotBytes),
-                          next_cta_group_barrier());
+    reduced = fmt::format(
+        "tile::cta_group_reduce<{}, {}, {}>({}{}, {})", combiner(r), body_.threads, body_.cta_group, from,
+        ", " + shared(memory.slots + static_cast<int64_t>(next_slot_++) * schedule::SharedMemory::kSlotBytes),
+        next_cta_group_barrier());
   } else {
     reduced = fmt::format("tile::team_reduce<{}, {}>({}{})", combiner(r), body_.team, from, slot(next_slot_++));
   }
@@ -39,6 +40,11 @@ void CudaSweepWriter::finish_team(const CudaStage& stage, const CudaReduction& r
 }
 
 // The first exchange waits until all blocks of the cluster have begun.
+std::string CudaSweepWriter::next_cta_group_barrier() {
+  const int64_t at = memory.barriers + schedule::SharedMemory::kBarrierBytes * next_cta_group_barrier_++;
+  return fmt::format("reinterpret_cast<tile::cta_group_barrier*>({})", shared(at));
+}
+
 void CudaSweepWriter::begin_cta_group() {
   if (!cta_group_began_) out_.line("tile::sm90::cluster_wait();");
   cta_group_began_ = true;
@@ -76,7 +82,7 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
   if (apart) {
     from = fmt::format("c{}", r.local);
     out_.line("auto {} = tile::columns_apart<{}, {}, {}, {}>(a{}{}, {}, {});", from, combiner(r), team, columns, groups,
-              r.local, r.squares ? ".columns()" : "", shared(columns_offset), lane);
+              r.local, r.squares ? ".columns()" : "", shared(memory.columns), lane);
   } else {
     if (r.squares) {
       from = fmt::format("c{}", r.local);
@@ -84,23 +90,23 @@ void CudaSweepWriter::finish_column(const CudaStage& stage, const CudaReduction&
     }
     if (groups > 1) {
       const std::string of_team =
-          body_.team == body_.threads || body_.cta_group > 1 ? "0" : product("team", column_bytes());
+          body_.team == body_.threads || body_.cta_group > 1 ? "0" : product("team", memory.column_bytes);
       out_.line("tile::columns_reduce<{}, {}, {}, {}>({}, {}, {});", combiner(r), team, columns, groups, from,
-                sum(shared(columns_offset), of_team), lane);
+                sum(shared(memory.columns), of_team), lane);
     }
   }
   const int64_t handed = apart ? elements : columns;
   if (body_.whole_grid) {
     HEDDLE_CHECK(apart, "a block has a thread for each column");
     out_.line("tile::grid_columns<{}, {}, {}, {}>({}, {}, {});", combiner(r), team, handed, body_.cta_group, from,
-              sum("across.packets()", fmt::format("{}", cta_group_used_ / 16)), shared(columns_offset));
-    cta_group_used_ += cta_group_bytes(stage.layout, r);
-    if (cta_group_used_ == all_cta_group_bytes()) out_.line("across.depart();");
+              sum("across.packets()", fmt::format("{}", cta_group_used_ / 16)), shared(memory.columns));
+    cta_group_used_ += schedule::handed_over_bytes(body_, stage.layout, r);
+    if (cta_group_used_ == memory.handed_over_bytes) out_.line("across.depart();");
   } else if (body_.cta_group > 1) {
     begin_cta_group();
     out_.line("tile::cta_group_columns<{}, {}, {}>({}, {}, {});", combiner(r), handed, body_.cta_group, from,
-              shared(cta_group_offset + cta_group_used_), next_cta_group_barrier());
-    cta_group_used_ += cta_group_bytes(stage.layout, r);
+              shared(memory.handed_over + cta_group_used_), next_cta_group_barrier());
+    cta_group_used_ += schedule::handed_over_bytes(body_, stage.layout, r);
   }
   std::string condition = handed < team ? fmt::format("{} < {}", lane, handed) : "";
   if (groups == 1 && !p.outer_valid.empty()) condition = p.outer_valid;

@@ -13,7 +13,6 @@
 #include "codegen/text/naming.h"
 #include "codegen/text/numbers.h"
 #include "schedule/region/cuda/kernel.h"
-#include "target/cuda_occupancy.h"
 
 namespace heddle::codegen {
 
@@ -25,8 +24,6 @@ using schedule::VarId;
 
 namespace {
 
-constexpr int64_t kGridHead = 128;  // bytes of tile::grid_cta_group ahead of its packets
-
 class CudaStitchWriter {
  public:
   CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body, bool marked,
@@ -37,8 +34,7 @@ class CudaStitchWriter {
 
   CudaPart run_part() {
     block_ = "block", blocks_ = "blocks";
-    lay_out_shared();
-    HEDDLE_CHECK(shared_bytes_ == 0 && body_.cta_group == 1, "a part has no shared memory");
+    HEDDLE_CHECK(memory_.bytes == 0 && body_.cta_group == 1, "a part has no shared memory");
     CudaPart part;
     out_.open(fmt::format("__device__ __forceinline__ void {}({}, const unsigned block, const unsigned blocks) {{",
                           kPartName, parameters("__restrict__ ")));
@@ -60,7 +56,7 @@ class CudaStitchWriter {
   }
 
   KernelSource run(const CudaTarget& target) {
-    lay_out_shared();
+    schedule::LaunchPlan plan = schedule::plan_launch(body_, desc_.operands.size() + (marked_ ? 1 : 0), target);
     out_.comment(body_.title);
     const std::string cluster =
         body_.cta_group > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.cta_group) : "";
@@ -69,7 +65,7 @@ class CudaStitchWriter {
                                    : fmt::format("{}", body_.threads);
     const std::string kernel =
         fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME", cluster, bounds);
-    const bool early = begins_early(launch("KERNEL_NAME"), target);
+    const bool early = plan.launch.early;
     if (early) {
       // The kernel waits for the one in front before it calls this: loads through its own restricted pointers might be
       // moved across that.
@@ -81,11 +77,11 @@ class CudaStitchWriter {
     if (marked_) out_.raw(argument_line(kArgumentParameter));
     const std::string arguments = names_behind_previous();
     if (body_.whole_grid) {
-      out_.line("tile::grid_cta_group<{}, {}> across(counters);", body_.cta_group, sweeps_.all_cta_group_bytes() / 16);
+      out_.line("tile::grid_cta_group<{}, {}> across(counters);", body_.cta_group, memory_.handed_over_bytes / 16);
     }
-    if (shared_bytes_ > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
-    if (const int64_t barriers = sweeps_.cta_group_barriers(); barriers > 0) {
-      out_.line("tile::cta_group_begin<{}>({});", barriers, sweeps_.shared(sweeps_.barriers_offset));
+    if (memory_.bytes > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
+    if (memory_.barrier_count > 0) {
+      out_.line("tile::cta_group_begin<{}>({});", memory_.barrier_count, sweeps_.shared(memory_.barriers));
     }
     declare_threads();
     declare_scratch();
@@ -109,14 +105,12 @@ class CudaStitchWriter {
     source.includes = {"tile/op/cuda/stitch.h"};
     if (body_.cta_group > 1)
       source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/cta_group.h");
-    if (sweeps_.has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
-    if (body_.whole_grid) {
-      source.counter_bytes = body_.blocks / body_.cta_group * (kGridHead + sweeps_.all_cta_group_bytes());
-    }
+    if (has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
+    source.counter_bytes = plan.counter_bytes;
     add_named_headers(source);
     source.tasks = body_.blocks;
-    source.launches.push_back(launch(source.symbol));
-    source.launches.back().early = early;
+    plan.launch.symbol = source.symbol;
+    source.launches.push_back(std::move(plan.launch));
     if (early) source.includes.emplace_back("tile/arch/sm90/dependent.h");
     return source;
   }
@@ -151,18 +145,11 @@ class CudaStitchWriter {
     return text;
   }
 
-  // Scratch of each team, then slots of block-wide reductions, then columns; the turns' results take it all in turn.
-  void lay_out_shared() {
-    int64_t at = scratch_bytes_of_team(body_) * body_.teams();
-    sweeps_.slots_offset = at;
-    at += sweeps_.slot_count() * CudaSweepWriter::kSlotBytes;
-    sweeps_.columns_offset = at;
-    at += sweeps_.column_bytes() * body_.teams();
-    sweeps_.cta_group_offset = at;
-    if (!body_.whole_grid) at += sweeps_.all_cta_group_bytes();
-    sweeps_.barriers_offset = at;
-    at += sweeps_.cta_group_barriers() * CudaSweepWriter::kBarrierBytes;
-    shared_bytes_ = std::max(at, sweeps_.carried_bytes());
+  bool has_moments() const {
+    return std::any_of(body_.stages.begin(), body_.stages.end(), [](const CudaStage& stage) {
+      return std::any_of(stage.reductions.begin(), stage.reductions.end(),
+                         [](const schedule::CudaReduction& r) { return r.squares.has_value(); });
+    });
   }
 
   void declare_threads() {
@@ -181,7 +168,7 @@ class CudaStitchWriter {
   }
 
   void declare_scratch() {
-    const int64_t bytes = scratch_bytes_of_team(body_);
+    const int64_t bytes = memory_.scratch_bytes;
     int64_t offset = 0;
     for (size_t i = 0; i < body_.scratch.size(); ++i) {
       const schedule::Scratch& s = body_.scratch[i];
@@ -224,7 +211,7 @@ class CudaStitchWriter {
       write_team(total, teams > 1 ? "first + team" : first, total % units == 0);
     }
     if (loop) {
-      if (shared_bytes_ > 0 && body_.team > 1) out_.line("tile::team_sync<{}>();", body_.team);
+      if (memory_.bytes > 0 && body_.team > 1) out_.line("tile::team_sync<{}>();", body_.team);
       out_.close();
     }
   }
@@ -244,7 +231,7 @@ class CudaStitchWriter {
     write_team(total, fmt::format("first + turn * {}{}", teams, teams > 1 ? " + team" : ""), full);
     sweeps_.emitter().pop_scope();
     // The next turn writes the scratch that slower lanes of the team may still read.
-    if (shared_bytes_ > 0 && body_.team > 1 && !reads_ahead_) out_.line("tile::team_sync<{}>();", body_.team);
+    if (memory_.bytes > 0 && body_.team > 1 && !reads_ahead_) out_.line("tile::team_sync<{}>();", body_.team);
     out_.close();
   }
 
@@ -400,7 +387,7 @@ class CudaStitchWriter {
     if (body_.serial && !body_.ahead.empty()) sweeps_.between = [this] { write_next(*body_.serial); };
     for (const CudaStage& stage : body_.stages) sweeps_.write(stage);
     if (body_.serial) {
-      if (shared_bytes_ > 0) out_.line("tile::team_sync<{}>();", body_.team);
+      if (memory_.bytes > 0) out_.line("tile::team_sync<{}>();", body_.team);
       sweeps_.emitter().pop_scope();
       sweeps_.bound &= ~(uint64_t{1} << *body_.serial);
       out_.close();
@@ -408,30 +395,13 @@ class CudaStitchWriter {
     }
   }
 
-  CudaLaunch launch(const std::string& symbol) const {
-    CudaLaunch l;
-    l.symbol = symbol;
-    l.grid = {static_cast<uint32_t>(body_.blocks), 1, 1};
-    l.block = static_cast<uint32_t>(body_.threads);
-    l.cluster = body_.whole_grid ? 1 : static_cast<uint32_t>(body_.cta_group);
-    l.cooperative = body_.whole_grid;
-    l.shared_bytes = static_cast<uint32_t>(shared_bytes_);
-    const auto point_to = [&](size_t operand) {
-      l.pointers.push_back({static_cast<int>(l.arguments.size()), 0, static_cast<int>(operand)});
-      l.arguments.emplace_back(sizeof(uint64_t), uint8_t{0});
-    };
-    for (size_t i = 0; i < desc_.operands.size() + (marked_ ? 1 : 0); ++i) point_to(i);
-    if (body_.whole_grid) point_to(desc_.operands.size() + 1);  // counters lie behind the workspace
-    return l;
-  }
-
   const schedule::KernelDesc& desc_;
   const CudaStitchDesc& body_;
   const Naming* const naming_;
   Writer out_;
   CudaSweepWriter sweeps_;
+  const schedule::SharedMemory& memory_ = sweeps_.memory;
   const bool marked_;
-  int64_t shared_bytes_ = 0;
   bool reads_ahead_ = false;  // a turn's loads are written, not the turn
   std::string block_ = "blockIdx.x", blocks_ = "gridDim.x";
 };
@@ -441,11 +411,6 @@ class CudaStitchWriter {
 KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const CudaTarget& target,
                               bool marked, const Naming* naming) {
   return CudaStitchWriter(desc, body, marked, naming).run(target);
-}
-
-bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
-  constexpr int kRegisters = 128;  // of rows in registers; 122 for 4096 rows of 768, twice normalised, in f16
-  return target.sm >= 90 && !launch.cooperative && is_one_wave(launch, target, kRegisters);
 }
 
 CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, bool marked) {

@@ -12,11 +12,7 @@ struct Naming;  // codegen/text/naming.h
 KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body,
                               const CudaTarget& target, bool marked = false, const Naming* naming = nullptr);
 
-// Whether a launch of such kernels begins early (CudaLaunch::early). Those of several waves have neither of the
-// instructions for it, which every block pays for: 46875 blocks of 64 threads took 59.6 us with them and 51.5 without
-// (H200).
-bool begins_early(const CudaLaunch& launch, const CudaTarget& target);
-// The first lines of a kernel whose launch does; in tile/arch/sm90/dependent.h.
+// The first lines of a kernel whose launch begins early; in tile/arch/sm90/dependent.h.
 inline constexpr const char* kBeginEarly = "tile::sm90::launch_dependents();\n  tile::sm90::grid_dependency_wait();";
 
 // A kernel as a function that others call, for one of its blocks: PART_NAME(operands..., block, blocks), with the array

@@ -26,7 +26,7 @@ constexpr int64_t kFewCopies = 4;  // of a thread; so many loads are in flight a
 }  // namespace
 
 CudaSweepWriter::CudaSweepWriter(const CudaStitchDesc& body, Writer& out)
-    : body_(body), out_(out), emitter_(body.pool, Names{}, out) {
+    : memory(schedule::shared_memory(body)), body_(body), out_(out), emitter_(body.pool, Names{}, out) {
   Style style;
   style.cuda = true;
   style.index = index_type();
@@ -75,7 +75,7 @@ std::string CudaSweepWriter::result_type(const CudaReduction& r, int width) cons
 // The last argument of what a team combines: where it hands over between warps.
 std::string CudaSweepWriter::slot(size_t number) const {
   if (body_.team <= 32) return "";
-  return ", " + shared(slots_offset + static_cast<int64_t>(number) * kSlotBytes);
+  return ", " + shared(memory.slots + static_cast<int64_t>(number) * schedule::SharedMemory::kSlotBytes);
 }
 
 void CudaSweepWriter::sync(int team) {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "codegen/scalar/scalar.h"
-#include "schedule/region/cuda/stitch.h"
+#include "schedule/region/cuda/launch.h"
 
 namespace heddle::codegen {
 
@@ -21,19 +21,7 @@ class CudaSweepWriter {
   std::function<void()> between;
   bool has_live = false;  // some teams of a warp have no iteration: they compute but do not store
 
-  // Where teams combine across warps or columns: offsets into the block's shared memory.
-  int64_t slots_offset = 0;    // one slot of kSlotBytes for each reduction of a block
-  int64_t columns_offset = 0;  // the team's own, of column_bytes()
-  static constexpr int64_t kSlotBytes = 1024;
-  int64_t cta_group_offset = 0;  // where the blocks of a cta_group hand columns over, of all_cta_group_bytes()
-  int64_t barriers_offset = 0;   // of the exchanges of a cluster, cta_group_barriers() of kBarrierBytes
-  static constexpr int64_t kBarrierBytes = 8;
-  int64_t all_cta_group_bytes() const;
-  int64_t cta_group_barriers() const;
-  bool has_moments() const;
-  int64_t slot_count() const;
-  int64_t column_bytes() const;
-  int64_t carried_bytes() const;
+  const schedule::SharedMemory memory;
 
   // A place in the block's shared memory.
   static std::string shared(int64_t offset) { return sum("raw_shared", fmt::format("{}", offset)); }
@@ -89,13 +77,11 @@ class CudaSweepWriter {
   void write_stores(const schedule::CudaStage& stage);
   void begin_cta_group();
   std::string next_cta_group_barrier();
-  int64_t cta_group_bytes(const schedule::ThreadLayout& layout, const schedule::CudaReduction& r) const;
   void finish_team(const schedule::CudaStage& stage, const schedule::CudaReduction& r);
   void finish_group(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void finish_column(const schedule::CudaStage& stage, const schedule::CudaReduction& r, const Point& point);
   void store_column(const schedule::CudaStage& stage, const Point& point, const schedule::Index& at, uint32_t scratch,
                     const std::string& value, const std::string& which);
-  int64_t element_bytes(const schedule::CudaReduction& r) const;
   void write_scan(const schedule::CudaStage& stage);
   void name_keeps(const schedule::CudaStage& stage);
   std::string number(schedule::ExprId e, DType dtype);
@@ -112,8 +98,5 @@ class CudaSweepWriter {
   bool cta_group_began_ = false;
   bool columns_dirty_ = false;  // a block's columns were combined since the last barrier
 };
-
-// How a team's shared memory is called, and how large its scratch is.
-int64_t scratch_bytes_of_team(const schedule::CudaStitchDesc& body);
 
 }  // namespace heddle::codegen
