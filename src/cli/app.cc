@@ -224,7 +224,7 @@ constexpr const char* kFooter =
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
     "  HEDDLE_DEVICES                      folder of calibrated devices (heddle devices --calibrate)\n"
     "  HEDDLE_KERNEL_OVERRIDE              a folder of edited kernel texts (heddle compile --emit) to use\n"
-    "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr";
+    "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr; info,stages: how kernels are laid out";
 
 // The exit code of a failure that `error` describes, which is told.
 int failed(const Error& error) {

@@ -1,6 +1,5 @@
 #include "schedule/region/drafts.h"
 
-#include "schedule/expr/expr_walk.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {
@@ -104,6 +103,15 @@ std::vector<TransposedLoad> RegionDrafts::through_tiles(const std::vector<ExprId
     with[e] = pool.load(compute_dtype(load.dtype), buffer, in_tile);
   }
   return loads;
+}
+
+int RegionDrafts::level_of(ExprId e) const {
+  int level = 0;
+  visit_exprs(pool, {e}, [&](ExprId id) {
+    const bool result = pool[id].kind == Expr::Kind::kLocal && pool[id].id < exprs.sites.size();
+    if (result) level = std::max(level, exprs.sites[pool[id].id].level + 1);
+  });
+  return level;
 }
 
 std::string RegionDrafts::name_of(const ReductionSite& i) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "schedule/expr/expr_walk.h"
 #include "schedule/region/region.h"
 
 namespace heddle::schedule {
@@ -51,8 +53,21 @@ struct RegionDrafts {
                                             const std::function<bool(DType stored)>& accepts,
                                             std::map<ExprId, ExprId>& with);
 
+  // After how many reductions a value is known.
+  int level_of(ExprId e) const;
   // "max of Softmax"
   std::string name_of(const ReductionSite& i) const;
+  // What CPUs and GPUs know of a reduction alike.
+  template <typename Reduction>
+  Reduction reduction_at(const ReductionSite& i) const {
+    Reduction r;
+    r.combine = combine_of(*i.node);
+    r.dtype = pool[i.operand].dtype;
+    r.local = i.local;
+    r.comment = name_of(i);
+    r.last = i.node->op == ir::Op::kArgReduce && i.node->attrs.flag("last");
+    return r;
+  }
   std::string text_of(ExprId e) const;
   // How much speaks for walking along each loop: loads below `values`, and stores, that lie side by side along it.
   std::map<VarId, int> unit_stride_votes(const std::vector<ExprId>& values, const std::vector<Store>& stores,
@@ -63,6 +78,78 @@ struct RegionDrafts {
 };
 
 inline constexpr double kWorthStoring = 6;  // cycles above which a value is stored rather than computed twice
+
+// A draft is what lays out one stage: it has a level, loops, loops that are kept, reductions, stores, and a scan where
+// it is one.
+template <typename Draft>
+Draft& add_draft(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t kept) {
+  Draft& d = drafts.emplace_back();
+  d.level = level;
+  d.loops = loops;
+  d.kept = kept;
+  return d;
+}
+
+// The first draft over these points that comes late enough; a new one where there is none or drafts do not merge.
+template <typename Draft>
+Draft& draft_over(std::vector<Draft>& drafts, uint64_t loops, int level, bool merges = true) {
+  Draft* best = nullptr;
+  for (Draft& d : drafts) {
+    if (d.scan) best = &d;  // alone in its kernel
+    if (merges && d.loops == loops && d.level >= level && (best == nullptr || d.level < best->level)) best = &d;
+  }
+  return best != nullptr ? *best : add_draft(drafts, level, loops, loops);
+}
+
+// The draft of such reductions.
+template <typename Draft>
+Draft& draft_for(std::vector<Draft>& drafts, int level, uint64_t loops, uint64_t kept, bool merges = true) {
+  for (Draft& d : drafts) {
+    if (merges && d.level == level && d.loops == loops && d.kept == kept && !d.scan) return d;
+  }
+  return add_draft(drafts, level, loops, kept);
+}
+
+// By level, reductions first.
+template <typename Draft>
+void sort_drafts(std::vector<Draft>& drafts) {
+  std::stable_sort(drafts.begin(), drafts.end(), [](const Draft& a, const Draft& b) {
+    return std::pair(a.level, a.reductions.empty()) < std::pair(b.level, b.reductions.empty());
+  });
+}
+
+// The topmost values of each draft that `take(draft, value)` accepts are stored by a draft of their own before it,
+// and read from scratch from there on. `begin(draft)` where there is no such draft yet, `stored(draft)` after each
+// store.
+template <typename Drafts, typename Take, typename Begin, typename Stored>
+void store_apart(Drafts& k, const Take& take, const Begin& begin, const Stored& stored) {
+  decltype(k.drafts) result;
+  for (size_t n = 0; n < k.drafts.size(); ++n) {
+    const int level = k.drafts[n].level;
+    for (ExprId e : topmost(k.pool, k.drafts[n].roots(), [&](ExprId e) { return take(k.drafts[n], e); })) {
+      const uint64_t own = k.inner(k.pool.vars(e));
+      const uint32_t buffer = k.new_scratch(k.pool[e].dtype, k.loop_volume(own));
+      const DType dtype = k.scratch.back().dtype;
+      const Index at = k.scratch_position(own);
+      k.schemes.push_back({k.text_of(e), Scheme::kRegional, false,
+                           fmt::format("costs {:.0f} cycles and is used {} times", k.cycles(e),
+                                       k.loop_volume(k.drafts[n].loops) / k.loop_volume(own))});
+      auto found = std::find_if(result.rbegin(), result.rend(), [&](const auto& d) {
+        return d.level == level && d.loops == own && d.reductions.empty();
+      });
+      if (found == result.rend()) {
+        begin(add_draft(result, level, own, own));
+        found = result.rbegin();
+      }
+      found->stores.push_back({buffer, dtype, at, e, false});
+      stored(*found);
+      const std::map<ExprId, ExprId> with = {{e, k.pool.load(dtype, buffer, at)}};
+      for (size_t later = n; later < k.drafts.size(); ++later) k.replace(k.drafts[later], with);
+    }
+    result.push_back(std::move(k.drafts[n]));
+  }
+  k.drafts = std::move(result);
+}
 
 // A step from the expressions of a kernel to its stages.
 template <typename Drafts>

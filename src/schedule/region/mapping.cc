@@ -18,6 +18,12 @@ uint64_t parallel_vars(const KernelExprs& exprs) {
   return parallel;
 }
 
+int levels_of(const KernelExprs& exprs) {
+  int levels = 0;
+  for (const ReductionSite& i : exprs.sites) levels = std::max(levels, i.level + 1);
+  return levels;
+}
+
 int64_t reduced_volume(const KernelExprs& exprs) {
   int64_t most = 1;
   for (const ReductionSite& i : exprs.sites) most = std::max(most, exprs.volume(i.reduced));

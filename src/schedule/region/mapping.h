@@ -12,6 +12,8 @@ inline uint64_t bit(VarId v) {
 uint64_t vars_of(const Root& root);
 // Variables that every root and the result of every reduction lie on.
 uint64_t parallel_vars(const KernelExprs& exprs);
+// How many reductions wait for each other at most.
+int levels_of(const KernelExprs& exprs);
 // Of the reduction, of any kind, over most elements.
 int64_t reduced_volume(const KernelExprs& exprs);
 // The reduction over most elements; null: there is none.

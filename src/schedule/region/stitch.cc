@@ -6,41 +6,13 @@
 namespace heddle::schedule {
 
 std::string_view to_string(Scheme scheme) {
-  switch (scheme) {
-    case Scheme::kIndependent:
-      return "independent";
-    case Scheme::kLocal:
-      return "local";
-    case Scheme::kRegional:
-      return "regional";
-    case Scheme::kCluster:
-      return "cluster";
-    case Scheme::kGlobal:
-      return "global";
-  }
-  return "independent";
+  constexpr std::string_view kNames[] = {"independent", "local", "regional", "cluster", "global"};
+  return kNames[static_cast<size_t>(scheme)];
 }
 
 std::string_view to_string(Combine combine) {
-  switch (combine) {
-    case Combine::kSum:
-      return "sum";
-    case Combine::kProd:
-      return "prod";
-    case Combine::kMax:
-      return "max";
-    case Combine::kMin:
-      return "min";
-    case Combine::kAny:
-      return "any";
-    case Combine::kAll:
-      return "all";
-    case Combine::kArgMax:
-      return "arg_max";
-    case Combine::kArgMin:
-      return "arg_min";
-  }
-  return "sum";
+  constexpr std::string_view kNames[] = {"sum", "prod", "max", "min", "any", "all", "arg_max", "arg_min"};
+  return kNames[static_cast<size_t>(combine)];
 }
 
 int64_t StitchDesc::grid_size() const {

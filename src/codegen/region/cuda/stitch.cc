@@ -12,7 +12,7 @@
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/naming.h"
 #include "codegen/text/numbers.h"
-#include "schedule/region/cuda/kernel.h"
+#include "schedule/region/cuda/mapping.h"
 
 namespace heddle::codegen {
 

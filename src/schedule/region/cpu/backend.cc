@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/region/kernel.h"
+#include "schedule/region/cpu/mapping.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {

@@ -45,7 +45,7 @@ std::optional<VarId> CpuDrafts::vector_of(const CpuDraft& d) const {
   std::map<VarId, int> votes = unit_stride_votes(d.roots(), d.stores, d.loops);
   // Kept results lie in scratch, next to each other along one variable only.
   const std::vector<VarId> kept = ordered(d.kept, mapping.vector);
-  const auto allowed = [&](VarId v) { return d.sites.empty() || (d.kept >> v & 1) == 0 || v == kept.back(); };
+  const auto allowed = [&](VarId v) { return d.reductions.empty() || (d.kept >> v & 1) == 0 || v == kept.back(); };
   std::erase_if(votes, [&](const auto& vote) { return !allowed(vote.first); });
   std::optional<VarId> best;
   if (mapping.vector && (d.loops >> *mapping.vector & 1)) best = mapping.vector;

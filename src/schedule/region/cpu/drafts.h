@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "schedule/region/drafts.h"
-#include "schedule/region/kernel.h"
+#include "schedule/region/cpu/mapping.h"
 
 namespace heddle::schedule {
 
@@ -11,9 +11,9 @@ namespace heddle::schedule {
 struct CpuDraft {
   int level = 0;
   uint64_t loops = 0, kept = 0;
-  std::vector<size_t> sites;
+  std::vector<Reduction> reductions;
+  std::vector<ExprId> values, positions;  // one per reduction
   std::vector<Store> stores;
-  std::vector<ExprId> values, positions;  // one per site
   std::optional<Stage::Scan> scan;
 
   std::vector<ExprId> roots() const;
@@ -54,6 +54,5 @@ void share_between_stages(CpuDrafts& k);
 void stream_large_outputs(CpuDrafts& k);
 void lay_out_loops(CpuDrafts& k);
 void prefetch_next(CpuDrafts& k);
-
 
 }  // namespace heddle::schedule

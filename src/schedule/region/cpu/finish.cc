@@ -71,7 +71,7 @@ void transpose_packed(CpuDrafts& k, CpuDraft& d, Stage& stage) {
 }
 
 void transpose_loads(CpuDrafts& k, CpuDraft& d, Stage& stage) {
-  if (!k.mapping.transposed || !d.sites.empty()) return;
+  if (!k.mapping.transposed || !d.reductions.empty()) return;
   const GridDim *rows = k.blocked(*k.mapping.transposed), *columns = k.blocked(*k.mapping.vector);
   if (rows == nullptr || columns == nullptr || d.loops != (bit(rows->var) | bit(columns->var))) return;
   const RegionDrafts::Tile tile{*rows, *columns, round_up(rows->block, kLanes), round_up(columns->block, kLanes)};
@@ -89,17 +89,17 @@ Stage finish(CpuDrafts& k, CpuDraft& d) {
   stage.scan = d.scan;
   if (d.scan) vector = k.mapping.vector && (d.kept >> *k.mapping.vector & 1) ? k.mapping.vector : std::nullopt;
   stage.vector = vector.has_value();
-  stage.vertical = vector && (d.kept >> *vector & 1) && !d.sites.empty();
+  stage.vertical = vector && (d.kept >> *vector & 1) && !d.reductions.empty();
   const uint64_t last = vector ? bit(*vector) : 0;
   stage.loops = k.ordered(d.kept & ~last, std::nullopt);
   stage.kept = stage.loops.size();
   for (VarId v : k.ordered(d.loops & ~d.kept & ~last, std::nullopt)) stage.loops.push_back(v);
   if (vector) stage.loops.push_back(*vector);
-  if (d.sites.empty()) stage.kept = stage.loops.size();
-  for (size_t n : d.sites) stage.reductions.push_back(k.results[n]);
+  if (d.reductions.empty()) stage.kept = stage.loops.size();
+  stage.reductions = d.reductions;
   stage.packed = k.mapping.packed;
   // What a block of packed rows computes with one value per row is computed once, outside the loop along the row.
-  const bool packed = k.mapping.packed && d.sites.empty() && vector == k.mapping.vector;
+  const bool packed = k.mapping.packed && d.reductions.empty() && vector == k.mapping.vector;
   if (packed) stage.kept = 0;
   const int64_t reduced = k.loop_volume(d.loops & ~d.kept);
   const bool near = reduced <= kHeldVolume && k.loop_volume(d.loops) * 4 <= k.cpu.l2_bytes / 2;

@@ -1,3 +1,5 @@
+#include "schedule/region/cpu/mapping.h"
+
 #include "schedule/region/mapping.h"
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 
 #include "base/check.h"
 #include "base/divide.h"
-#include "schedule/region/kernel.h"
 
 namespace heddle::schedule {
 namespace {

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "schedule/expr/expr_walk.h"
 #include "schedule/region/cpu/drafts.h"
 #include "schedule/region/mapping.h"
 
@@ -28,44 +25,13 @@ void place_in_scratch(CpuDrafts& k, const ReductionSite& i, uint64_t loops, Redu
   k.in_scratch[local] = k.pool.load(compute_dtype(result), holds, r.at);
 }
 
-CpuDraft& add_draft(CpuDrafts& k, int level, uint64_t loops, uint64_t kept) {
-  CpuDraft& d = k.drafts.emplace_back();
-  d.level = level;
-  d.loops = loops;
-  d.kept = kept;
-  return d;
-}
-
-CpuDraft& draft_for(CpuDrafts& k, int level, uint64_t loops, uint64_t kept) {
-  for (CpuDraft& d : k.drafts) {
-    if (k.options.dominant_merging && d.level == level && d.loops == loops && d.kept == kept) return d;
-  }
-  return add_draft(k, level, loops, kept);
-}
-
-// The first sweep over these points that comes late enough.
-CpuDraft& sweep_over(CpuDrafts& k, uint64_t loops, int level) {
-  CpuDraft* best = nullptr;
-  for (CpuDraft& d : k.drafts) {
-    if (d.scan) best = &d;  // alone in its kernel
-    if (!k.options.dominant_merging) continue;
-    if (d.loops == loops && d.level >= level && (best == nullptr || d.level < best->level)) best = &d;
-  }
-  return best != nullptr ? *best : add_draft(k, level, loops, loops);
-}
-
 }  // namespace
 
 void place_results(CpuDrafts& k) {
   for (const ReductionSite& i : k.exprs.sites) {
     const uint64_t loops = k.inner(i.kept);
-    Reduction& r = k.results.emplace_back();
-    r.combine = combine_of(*i.node);
-    r.dtype = k.pool[i.operand].dtype;
-    r.local = i.local;
-    r.comment = k.name_of(i);
-    r.last = i.node->op == ir::Op::kArgReduce && i.node->attrs.flag("last");
-    k.schemes.push_back({k.name_of(i), loops == 0 ? Scheme::kLocal : Scheme::kRegional, true,
+    Reduction& r = k.results.emplace_back(k.reduction_at<Reduction>(i));
+    k.schemes.push_back({r.comment, loops == 0 ? Scheme::kLocal : Scheme::kRegional, true,
                          loops == 0 ? "one value per iteration of the grid"
                                     : fmt::format("{} values within an iteration", k.loop_volume(loops))});
     if (loops != 0) place_in_scratch(k, i, loops, r);
@@ -76,8 +42,8 @@ void draft_reductions(CpuDrafts& k) {
   for (size_t n = 0; n < k.exprs.sites.size(); ++n) {
     const ReductionSite& i = k.exprs.sites[n];
     const uint64_t kept = k.inner(i.kept);
-    CpuDraft& draft = draft_for(k, i.level, kept | k.inner(i.reduced), kept);
-    draft.sites.push_back(n);
+    CpuDraft& draft = draft_for(k.drafts, i.level, kept | k.inner(i.reduced), kept, k.options.dominant_merging);
+    draft.reductions.push_back(k.results[n]);
     if (i.node->op == ir::Op::kScan) draft.scan = {i.node->attrs.flag("exclusive"), i.node->attrs.flag("reverse")};
     draft.values.push_back(k.resolve(i.operand));
     draft.positions.push_back(is_arg(k.results[n].combine) ? k.resolve(i.along) : 0);
@@ -87,17 +53,11 @@ void draft_reductions(CpuDrafts& k) {
 void draft_stores(CpuDrafts& k) {
   for (size_t n = 0; n < k.exprs.roots.size(); ++n) {
     const Root& root = k.exprs.roots[n];
-    int level = 0;
-    visit_exprs(k.pool, {root.expr}, [&](ExprId id) {
-      if (k.pool[id].kind == Expr::Kind::kLocal) level = std::max(level, k.exprs.sites[k.pool[id].id].level + 1);
-    });
-    sweep_over(k, k.inner(vars_of(root)), level)
+    draft_over(k.drafts, k.inner(vars_of(root)), k.level_of(root.expr), k.options.dominant_merging)
         .stores.push_back({static_cast<uint32_t>(k.exprs.inputs.size() + n), k.graph.dtype(root.value), root.at,
                            k.resolve(root.expr), false});
   }
-  std::stable_sort(k.drafts.begin(), k.drafts.end(), [](const CpuDraft& a, const CpuDraft& b) {
-    return std::pair(a.level, a.sites.empty()) < std::pair(b.level, b.sites.empty());
-  });
+  sort_drafts(k.drafts);
 }
 
 }  // namespace heddle::schedule

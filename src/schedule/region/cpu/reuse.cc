@@ -10,19 +10,6 @@ namespace {
 
 constexpr int kWorthSpreading = 4;  // how often a costly value must be used per computation to get a stage of its own
 
-// The stage among those before a draft that stores what the points `own` share.
-CpuDraft& stage_of_shared(std::vector<CpuDraft>& before, int level, uint64_t own) {
-  CpuDraft* found = nullptr;
-  for (CpuDraft& d : before) {
-    if (d.level == level && d.loops == own && d.sites.empty()) found = &d;
-  }
-  if (found != nullptr) return *found;
-  CpuDraft& added = before.emplace_back();
-  added.level = level;
-  added.loops = added.kept = own;
-  return added;
-}
-
 void share(CpuDrafts& k, size_t first, ExprId e, uint64_t loops) {
   const DType dtype = compute_dtype(k.pool[e].dtype);
   std::vector<Store>& stores = k.drafts[first].stores;
@@ -52,31 +39,15 @@ void share(CpuDrafts& k, size_t first, ExprId e, uint64_t loops) {
 
 void spread_columns(CpuDrafts& k) {
   if (!k.options.data_reuse) return;
-  std::vector<CpuDraft> result;
-  for (size_t n = 0; n < k.drafts.size(); ++n) {
-    const uint64_t loops = k.drafts[n].loops;
-    const std::optional<VarId> vector = k.vector_of(k.drafts[n]);
-    const auto take = [&](ExprId e) {
-      const uint64_t own = k.inner(k.pool.vars(e));
-      return k.pool[e].kind == Expr::Kind::kOp && own != loops && vector && (own >> *vector & 1) &&
-             k.loop_volume(loops) >= kWorthSpreading * k.loop_volume(own) && k.cycles(e) >= kWorthStoring &&
-             k.fits_scratch(k.loop_volume(own), k.pool[e].dtype);
-    };
-    for (ExprId e : topmost(k.pool, k.drafts[n].roots(), take)) {
-      const uint64_t own = k.inner(k.pool.vars(e));
-      const uint32_t buffer = k.new_scratch(k.pool[e].dtype, k.loop_volume(own));
-      const DType dtype = k.scratch.back().dtype;
-      const Index at = k.scratch_position(own);
-      k.schemes.push_back({k.text_of(e), Scheme::kRegional, false,
-                           fmt::format("costs {:.0f} cycles and is used {} times", k.cycles(e),
-                                       k.loop_volume(loops) / k.loop_volume(own))});
-      stage_of_shared(result, k.drafts[n].level, own).stores.push_back({buffer, dtype, at, e, false});
-      const std::map<ExprId, ExprId> with = {{e, k.pool.load(dtype, buffer, at)}};
-      for (size_t later = n; later < k.drafts.size(); ++later) k.replace(k.drafts[later], with);
-    }
-    result.push_back(std::move(k.drafts[n]));
-  }
-  k.drafts = std::move(result);
+  const auto take = [&](const CpuDraft& d, ExprId e) {
+    const uint64_t own = k.inner(k.pool.vars(e));
+    if (k.pool[e].kind != Expr::Kind::kOp || own == d.loops || k.cycles(e) < kWorthStoring) return false;
+    const std::optional<VarId> vector = k.vector_of(d);
+    return vector && (own >> *vector & 1) && k.loop_volume(d.loops) >= kWorthSpreading * k.loop_volume(own) &&
+           k.fits_scratch(k.loop_volume(own), k.pool[e].dtype);
+  };
+  store_apart(
+      k, take, [](CpuDraft&) {}, [](CpuDraft&) {});
 }
 
 void share_between_stages(CpuDrafts& k) {

@@ -27,7 +27,7 @@ std::string describe(const CpuDrafts& k) {
   std::string text;
   for (const CpuDraft& d : k.drafts) {
     text += fmt::format("\n  stage over v{}", fmt::join(k.ordered(d.loops, std::nullopt), ", v"));
-    for (size_t n : d.sites) text += ", " + k.results[n].comment;
+    for (const Reduction& r : d.reductions) text += ", " + r.comment;
     if (!d.stores.empty()) text += fmt::format(", {} stores", d.stores.size());
   }
   return text;

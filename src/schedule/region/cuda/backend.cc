@@ -6,7 +6,7 @@
 
 #include "schedule/region/cuda/bundle.h"
 #include "schedule/region/cuda/column_riders.h"
-#include "schedule/region/cuda/kernel.h"
+#include "schedule/region/cuda/mapping.h"
 #include "schedule/region/statistics.h"
 
 namespace heddle::schedule {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string_view>
 
-#include "schedule/region/cuda/kernel.h"
+#include "schedule/region/cuda/mapping.h"
 #include "schedule/region/drafts.h"
 
 namespace heddle::schedule {
@@ -66,7 +66,7 @@ uint64_t outer_loops(const ThreadLayout& s);
 int64_t size_in_words(DType dtype);
 int64_t words_of_stored(int64_t elements, DType dtype);
 
-inline constexpr int64_t kMostSteps = 16;   // of one thread, written out
+inline constexpr int64_t kMostSteps = 16;  // of one thread, written out
 inline constexpr int kWarp = 32;
 
 // The steps, in the order of cuda_stages.cc, which says what each is for.

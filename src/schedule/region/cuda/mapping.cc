@@ -1,3 +1,5 @@
+#include "schedule/region/cuda/mapping.h"
+
 #include "schedule/region/mapping.h"
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "schedule/region/cuda/cta_group.h"
-#include "schedule/region/cuda/kernel.h"
 #include "schedule/region/cuda/thread_group.h"
 
 namespace heddle::schedule {
@@ -28,6 +29,231 @@ int64_t power_of_two_from(int64_t n) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
 }
 
+// A scan walks along alone: what is reduced on other ways than its own is made before.
+void cut_below_scans(const KernelExprs& exprs, uint64_t parallel, const Frontier& frontier, MapResult& result) {
+  for (const ReductionSite& scan : exprs.sites) {
+    if (scan.node->op != ir::Op::kScan || (scan.kept & ~parallel) == 0) continue;
+    for (const ReductionSite& i : exprs.sites) {
+      if (i.node->op == ir::Op::kScan || (scan.kept & ~i.kept) == 0) continue;
+      cut_behind(i, frontier, result);
+    }
+    result.reason = "the lines of a scan do not share it";
+  }
+}
+
+bool is_local_of(const KernelExprs& exprs, ExprId e, const std::set<uint32_t>& ids) {
+  return exprs.pool[e].kind == Expr::Kind::kLocal && ids.count(exprs.pool[e].id) != 0;
+}
+
+// A variable that some reductions reduce, alone, while all else keeps it: their running results stay in registers
+// while the others' rows go by.
+std::optional<VarId> serial_variable(const KernelExprs& exprs, uint64_t parallel) {
+  std::optional<VarId> found;
+  uint64_t candidates = exprs.all_root_vars() & ~parallel;
+  for (VarId v = 0; v < 64; ++v) {
+    if (!(candidates >> v & 1)) continue;
+    std::set<uint32_t> carried;
+    bool rows = false, good = true;
+    for (const ReductionSite& i : exprs.sites) {
+      if (i.reduced == bit(v) && i.node->op == ir::Op::kReduce) {
+        carried.insert(i.local);
+      } else {
+        good = good && (i.kept & bit(v));
+        rows = true;
+      }
+    }
+    if (!good || carried.empty()) continue;
+    for (const Root& root : exprs.roots) {
+      bool uses = false;
+      rows = rows || (vars_of(root) & bit(v)) != 0;
+      exprs.visit(root.expr, [&](ExprId e) { uses = uses || is_local_of(exprs, e, carried); });
+      good = good && uses != ((vars_of(root) & bit(v)) != 0);
+    }
+    for (const ReductionSite& i : exprs.sites) {
+      exprs.visit(i.operand, [&](ExprId e) { good = good && !is_local_of(exprs, e, carried); });
+    }
+    if (good && rows) found = v;
+  }
+  return found;
+}
+
+std::vector<ExprId> values_of(const KernelExprs& exprs) {
+  std::vector<ExprId> all;
+  for (const ReductionSite& i : exprs.sites) all.push_back(i.operand);
+  for (const Root& root : exprs.roots) all.push_back(root.expr);
+  return all;
+}
+std::vector<Store> stores_of(const KernelExprs& exprs, const ir::Graph& graph) {
+  std::vector<Store> all;
+  for (size_t k = 0; k < exprs.roots.size(); ++k) {
+    const Root& root = exprs.roots[k];
+    all.push_back({static_cast<uint32_t>(exprs.inputs.size() + k), graph.dtype(root.value), root.at, root.expr});
+  }
+  return all;
+}
+
+// The variable along which most bytes lie side by side.
+std::optional<VarId> vector_variable(const KernelExprs& exprs, const ir::Graph& graph, std::optional<VarId> serial) {
+  std::optional<VarId> vector;
+  std::map<VarId, double> weight;
+  const auto access = [&](const Index& index, double bytes) {
+    for (const auto& [id, c] : index.terms) {
+      const Atom& atom = exprs.pool.indices.atom(id);
+      if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
+    }
+  };
+  visit_exprs(exprs.pool, values_of(exprs), [&](ExprId id) {
+    const Expr& expr = exprs.pool[id];
+    if (expr.kind != Expr::Kind::kLoad) return;
+    access(expr.index, static_cast<double>(exprs.volume(exprs.pool.vars(id)) * size_of(expr.dtype)));
+  });
+  for (const Store& s : stores_of(exprs, graph)) {
+    // A store with a stride costs more than a load with one: it also reads the line. Where nothing is reduced, what
+    // jumps along the vector may still lie side by side for neighbouring threads, which serves loads only.
+    const double factor = exprs.sites.empty() ? 3 : 1.5;
+    access(s.at, factor * static_cast<double>(exprs.volume(exprs.pool.vars(s.at)) * size_of(s.dtype)));
+  }
+  double most = 0;
+  for (const auto& [var, bytes] : weight) {
+    if (bytes >= most && exprs.pool.indices.extent(var) > 1 && serial != var) {
+      most = bytes;
+      vector = var;
+    }
+  }
+  if (!vector && !exprs.domain.vars.empty()) vector = exprs.domain.vars.back();
+  return vector;
+}
+
+// A variable along which loads lie side by side while they jump along the vector variable.
+std::optional<VarId> transposed_variable(const KernelExprs& exprs, VarId vector, uint64_t parallel) {
+  std::map<VarId, int64_t> votes;
+  visit_exprs(exprs.pool, values_of(exprs), [&](ExprId id) {
+    const Expr& expr = exprs.pool[id];
+    if (expr.kind != Expr::Kind::kLoad || stride_along(exprs.pool, expr.index, vector).value_or(1) <= 1) return;
+    for (const auto& [atom_id, c] : expr.index.terms) {
+      const Atom& atom = exprs.pool.indices.atom(atom_id);
+      if (atom.kind != Atom::Kind::kVar || c != 1 || atom.id == vector || !(parallel & bit(atom.id))) continue;
+      if (exprs.pool.indices.extent(atom.id) >= kTileMinimum)
+        votes[atom.id] += static_cast<int64_t>(size_of(expr.dtype));
+    }
+  });
+  const auto best = std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  if (best == votes.end() || exprs.pool.indices.extent(vector) < kTileMinimum) return std::nullopt;
+  // Few elements along the vector: where neighbouring threads lie along the loads, these need no tile.
+  const auto other =
+      std::find_if(exprs.domain.vars.rbegin(), exprs.domain.vars.rend(), [&](VarId v) { return v != vector; });
+  if (exprs.pool.indices.extent(vector) < kTile && *other == best->first &&
+      exprs.pool.indices.extent(best->first) >= kTile)
+    return std::nullopt;
+  return best->first;
+}
+
+bool has_scan(const KernelExprs& exprs) {
+  return std::any_of(exprs.sites.begin(), exprs.sites.end(),
+                     [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
+}
+
+// Bytes of shared memory for what a column reduces to several values.
+int64_t scratch_of_column(const KernelExprs& exprs, uint64_t parallel) {
+  int64_t bytes = 0;
+  for (const ReductionSite& i : exprs.sites) {
+    const int64_t kept = exprs.volume(i.kept & ~parallel);
+    if (kept > 1) bytes += kept * 8;
+  }
+  return bytes;
+}
+
+int64_t widest_element(const KernelExprs& exprs) {
+  int64_t widest = 1;
+  for (const InputOperand& leaf : exprs.inputs) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
+  return widest;
+}
+
+// Whether all that is reduced is one value an iteration, known to every thread.
+bool one_value_each(const KernelExprs& exprs, uint64_t fixed) {
+  return std::all_of(exprs.sites.begin(), exprs.sites.end(), [&](const ReductionSite& i) {
+    return i.node->op != ir::Op::kScan && exprs.volume(i.kept & ~fixed) == 1;
+  });
+}
+
+// How often a row is gone over again after its first reduction: for each further one, and for what is stored.
+int passes_again(const KernelExprs& exprs, uint64_t fixed) {
+  const bool stored = std::any_of(exprs.roots.begin(), exprs.roots.end(),
+                                  [&](const Root& root) { return exprs.volume(vars_of(root) & ~fixed) > 1; });
+  const int levels = levels_of(exprs);
+  return std::max(levels - 1, 0) + (stored ? 1 : 0);
+}
+
+bool is_carried(const CudaMapping& mapping, const ReductionSite& i) {
+  return mapping.serial && (i.reduced & bit(*mapping.serial)) != 0;
+}
+
+// As many warps as have registers for a row, the next one, and the running results of its columns.
+int64_t warps_of_serial(const KernelExprs& exprs, const CudaMapping& mapping, int64_t elements) {
+  constexpr int64_t kRegisters = 65536, kMostWarps = 8;
+  int64_t words = kSerialReserve;
+  for (const ReductionSite& i : exprs.sites) words += is_carried(mapping, i) ? elements : 0;
+  visit_exprs(exprs.pool, values_of(exprs), [&](ExprId e) {
+    const Expr& expr = exprs.pool[e];
+    if (expr.kind != Expr::Kind::kLoad || !(exprs.pool.vars(e) & bit(*mapping.serial))) return;
+    if ((exprs.pool.vars(e) & ~mapping.fixed) == 0) return;
+    words += elements + ceil_div(elements * static_cast<int64_t>(size_of(expr.dtype)), 4);
+  });
+  return std::clamp<int64_t>(kRegisters / (32 * words * mapping.min_blocks_per_sm) / 2 * 2, 2, kMostWarps);
+}
+
+// Results within an iteration lie in shared memory: fewer teams in a block, or a kernel of their own.
+bool fit_scratch(const KernelExprs& exprs, const CudaTarget& cuda, const Frontier& frontier, CudaMapping& mapping,
+                 MapResult& result) {
+  int64_t bytes = 0;
+  for (const ReductionSite& i : exprs.sites) {
+    const int64_t kept = exprs.volume(i.kept & ~mapping.fixed);
+    if (kept > 1 && !is_carried(mapping, i)) bytes += kept * 8;
+  }
+  const auto blocks_bytes = [&] { return bytes * mapping.teams(); };
+  while (blocks_bytes() > kSharedPerBlock && mapping.threads > std::max(mapping.team, 32)) mapping.threads /= 2;
+  if (blocks_bytes() <= cuda.shared_bytes_per_block - 8192) return true;
+  for (const ReductionSite& i : exprs.sites) {
+    if (exprs.volume(i.kept & ~mapping.fixed) <= 1024 || is_carried(mapping, i)) continue;
+    cut_behind(i, frontier, result);
+  }
+  result.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
+  return false;
+}
+// How a thread walks over an iteration: the vectors that it has, and the bytes of one.
+struct RowWalk {
+  int64_t steps = 8, access = 16;
+};
+
+// Small blocks that come and go keep the memory busier than a few large ones, as long as starting them, some 80 ns on
+// each SM, takes less time than what they move.
+void choose_turns(const KernelExprs& exprs, const CudaTarget& cuda, double total, const RowWalk& walk,
+                  int64_t iterations, CudaMapping& mapping) {
+  int64_t teams = mapping.teams();
+  constexpr size_t kFewRoots = 4;
+  constexpr double kBlockBytes = 4096;
+  constexpr int kMostTurns = 4, kMostThreads = 256;
+  if (mapping.team > 32 || mapping.serial || has_scan(exprs) || exprs.roots.size() > kFewRoots) return;
+  if (mapping.team > 1 && mapping.threads == kRowThreads &&
+      total * kFewRowThreads >= kBlockBytes * static_cast<double>(mapping.team * iterations)) {
+    mapping.threads = kFewRowThreads;
+    teams /= 2;
+  }
+  const double bytes = total / static_cast<double>(std::max<int64_t>(iterations, 1));
+  const auto block_bytes = [&] { return bytes * static_cast<double>(teams * mapping.turns); };
+  if (block_bytes() < kBlockBytes && mapping.threads < kMostThreads && iterations > 4 * teams * cuda.sms) {
+    mapping.threads *= 2;
+    teams *= 2;
+  }
+  while (block_bytes() < kBlockBytes && mapping.turns < kMostTurns && walk.steps <= 2 &&
+         iterations > 64 * teams * mapping.turns * cuda.sms) {
+    mapping.turns *= 2;
+  }
+  // Narrow loads are few bytes in flight.
+  const bool narrow = mapping.team > 1 && walk.access < 16 && walk.steps * walk.access <= 16;
+  if (narrow && mapping.turns == 1 && iterations > 8 * teams * cuda.sms) mapping.turns = 2;
+}
+
 class CudaMapper {
  public:
   CudaMapper(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
@@ -38,11 +264,14 @@ class CudaMapper {
     cut_recomputed(exprs_, graph_, frontier_, result_);
     if (!result_.cuts.empty()) return std::move(result_);
     parallel_ = parallel_vars(exprs_);
-    if (carry) find_serial();
-    cut_below_scans();
+    if (carry) mapping_.serial = serial_variable(exprs_, parallel_);
+    cut_below_scans(exprs_, parallel_, frontier_, result_);
     if (!result_.cuts.empty() || repeats_roots(exprs_, parallel_, result_)) return std::move(result_);
     work_ = result_.work = work_of(exprs_, graph_, target_.cpu);
-    choose_vector();
+    mapping_.vector = vector_variable(exprs_, graph_, mapping_.serial);
+    if (mapping_.vector && exprs_.sites.empty()) {
+      mapping_.transposed = transposed_variable(exprs_, *mapping_.vector, parallel_);
+    }
     if (exprs_.sites.empty()) {
       map_points();
     } else if (mapping_.vector && (parallel_ & bit(*mapping_.vector))) {
@@ -57,129 +286,10 @@ class CudaMapper {
  private:
   int64_t extent(VarId v) const { return exprs_.pool.indices.extent(v); }
 
-  // A scan walks along alone: what is reduced on other ways than its own is made before.
-  void cut_below_scans() {
-    for (const ReductionSite& scan : exprs_.sites) {
-      if (scan.node->op != ir::Op::kScan || (scan.kept & ~parallel_) == 0) continue;
-      for (const ReductionSite& i : exprs_.sites) {
-        if (i.node->op == ir::Op::kScan || (scan.kept & ~i.kept) == 0) continue;
-        cut_behind(i, frontier_, result_);
-      }
-      result_.reason = "the lines of a scan do not share it";
-    }
-  }
-
-  // A variable that some reductions reduce, alone, while all else keeps it: their running results stay in registers
-  // while the others' rows go by.
-  void find_serial() {
-    uint64_t candidates = exprs_.all_root_vars() & ~parallel_;
-    for (VarId v = 0; v < 64; ++v) {
-      if (!(candidates >> v & 1)) continue;
-      std::set<uint32_t> carried;
-      bool rows = false, good = true;
-      for (const ReductionSite& i : exprs_.sites) {
-        if (i.reduced == bit(v) && i.node->op == ir::Op::kReduce) {
-          carried.insert(i.local);
-        } else {
-          good = good && (i.kept & bit(v));
-          rows = true;
-        }
-      }
-      if (!good || carried.empty()) continue;
-      for (const Root& root : exprs_.roots) {
-        bool uses = false;
-        rows = rows || (vars_of(root) & bit(v)) != 0;
-        exprs_.visit(root.expr, [&](ExprId e) { uses = uses || is_local_of(e, carried); });
-        good = good && uses != ((vars_of(root) & bit(v)) != 0);
-      }
-      for (const ReductionSite& i : exprs_.sites) {
-        exprs_.visit(i.operand, [&](ExprId e) { good = good && !is_local_of(e, carried); });
-      }
-      if (good && rows) mapping_.serial = v;
-    }
-  }
-  bool is_local_of(ExprId e, const std::set<uint32_t>& ids) const {
-    return exprs_.pool[e].kind == Expr::Kind::kLocal && ids.count(exprs_.pool[e].id) != 0;
-  }
-
-  std::vector<ExprId> values() const {
-    std::vector<ExprId> all;
-    for (const ReductionSite& i : exprs_.sites) all.push_back(i.operand);
-    for (const Root& root : exprs_.roots) all.push_back(root.expr);
-    return all;
-  }
-  std::vector<Store> stores() const {
-    std::vector<Store> all;
-    for (size_t k = 0; k < exprs_.roots.size(); ++k) {
-      const Root& root = exprs_.roots[k];
-      all.push_back({static_cast<uint32_t>(exprs_.inputs.size() + k), graph_.dtype(root.value), root.at, root.expr});
-    }
-    return all;
-  }
-
-  // The variable along which most bytes lie side by side.
-  void choose_vector() {
-    std::map<VarId, double> weight;
-    const auto access = [&](const Index& index, double bytes) {
-      for (const auto& [id, c] : index.terms) {
-        const Atom& atom = exprs_.pool.indices.atom(id);
-        if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
-      }
-    };
-    visit_exprs(exprs_.pool, values(), [&](ExprId id) {
-      const Expr& expr = exprs_.pool[id];
-      if (expr.kind != Expr::Kind::kLoad) return;
-      access(expr.index, static_cast<double>(exprs_.volume(exprs_.pool.vars(id)) * size_of(expr.dtype)));
-    });
-    for (const Store& s : stores()) {
-      // A store with a stride costs more than a load with one: it also reads the line. Where nothing is reduced, what
-      // jumps along the vector may still lie side by side for neighbouring threads, which serves loads only.
-      const double factor = exprs_.sites.empty() ? 3 : 1.5;
-      access(s.at, factor * static_cast<double>(exprs_.volume(exprs_.pool.vars(s.at)) * size_of(s.dtype)));
-    }
-    double most = 0;
-    for (const auto& [var, bytes] : weight) {
-      if (bytes >= most && extent(var) > 1 && mapping_.serial != var) {
-        most = bytes;
-        mapping_.vector = var;
-      }
-    }
-    if (!mapping_.vector && !exprs_.domain.vars.empty()) mapping_.vector = exprs_.domain.vars.back();
-    if (mapping_.vector && exprs_.sites.empty()) choose_transposed();
-  }
-
-  // A variable along which loads lie side by side while they jump along the vector variable.
-  void choose_transposed() {
-    const VarId vector = *mapping_.vector;
-    std::map<VarId, int64_t> votes;
-    visit_exprs(exprs_.pool, values(), [&](ExprId id) {
-      const Expr& expr = exprs_.pool[id];
-      if (expr.kind != Expr::Kind::kLoad || stride_along(exprs_.pool, expr.index, vector).value_or(1) <= 1) return;
-      for (const auto& [atom_id, c] : expr.index.terms) {
-        const Atom& atom = exprs_.pool.indices.atom(atom_id);
-        if (atom.kind != Atom::Kind::kVar || c != 1 || atom.id == vector || !(parallel_ & bit(atom.id))) continue;
-        if (extent(atom.id) >= kTileMinimum) votes[atom.id] += static_cast<int64_t>(size_of(expr.dtype));
-      }
-    });
-    const auto best =
-        std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
-    if (best == votes.end() || extent(vector) < kTileMinimum) return;
-    // Few elements along the vector: where neighbouring threads lie along the loads, these need no tile.
-    const auto other =
-        std::find_if(exprs_.domain.vars.rbegin(), exprs_.domain.vars.rend(), [&](VarId v) { return v != vector; });
-    if (extent(vector) < kTile && *other == best->first && extent(best->first) >= kTile) return;
-    mapping_.transposed = best->first;
-  }
-
-  bool has_scan() const {
-    return std::any_of(exprs_.sites.begin(), exprs_.sites.end(),
-                       [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
-  }
-
   int vector_of_kernel(bool tail) const {
-    if (!mapping_.vector || has_scan()) return 1;
+    if (!mapping_.vector || has_scan(exprs_)) return 1;
     const int64_t whole = tail ? int64_t{1} << 20 : extent(*mapping_.vector);
-    return vector_length(exprs_.pool, {}, *mapping_.vector, whole, values(), stores());
+    return vector_length(exprs_.pool, {}, *mapping_.vector, whole, values_of(exprs_), stores_of(exprs_, graph_));
   }
 
   void fix_others(uint64_t except) {
@@ -209,7 +319,7 @@ class CudaMapper {
     }
     mapping_.team = 1;
     mapping_.threads = iterations_of(exprs_.pool.indices, mapping_.grid) < cuda_.sms * int64_t{256} ? 64 : 256;
-    steps_ = 1;
+    walk_.steps = 1;
     mapping_.reason = fmt::format("{} elements a thread", vector);
   }
 
@@ -220,12 +330,15 @@ class CudaMapper {
     const int64_t others = exprs_.volume(parallel_ & ~bit(v)), rows = reduced_volume(exprs_);
     const int64_t threads = others * ceil_div(extent(v), vector);
     const bool many = threads >= cuda_.sms * int64_t{256};
-    bool alone = has_scan() || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024};
-    if (forced_ != ForcedMapping::kNone && !has_scan()) alone = forced_ == ForcedMapping::kWarp;
-    const int64_t each = alone ? vector : columns_of_block(extent(v), vector, widest_element(), work_.bytes),
+    bool alone =
+        has_scan(exprs_) || rows <= (many ? kShortColumn : kShortAlone) || threads >= cuda_.sms * int64_t{1024};
+    if (forced_ != ForcedMapping::kNone && !has_scan(exprs_)) alone = forced_ == ForcedMapping::kWarp;
+    const int64_t each = alone ? vector : columns_of_block(extent(v), vector, widest_element(exprs_), work_.bytes),
                   most = cuda_.shared_bytes_per_block - 8192;
     int threads_of_block = threads >= cuda_.sms * int64_t{256} ? 256 : 64;
-    const auto bytes = [&] { return has_scan() ? 0 : scratch_of_column() * each * (alone ? threads_of_block : 1); };
+    const auto bytes = [&] {
+      return has_scan(exprs_) ? 0 : scratch_of_column(exprs_, parallel_) * each * (alone ? threads_of_block : 1);
+    };
     while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
     if (bytes() > most) return map_rows();
     fix_others(bit(v));
@@ -237,7 +350,7 @@ class CudaMapper {
       return;
     }
     if (cta_group_of_columns(v)) return;
-    const int64_t block = columns_of_block(extent(v), vector, widest_element(), work_.bytes);
+    const int64_t block = columns_of_block(extent(v), vector, widest_element(exprs_), work_.bytes);
     add_blocked(mapping_, exprs_.pool.indices, v, block);
     const int64_t points = rows * ceil_div(block, vector);
     mapping_.team = mapping_.threads = static_cast<int>(std::clamp<int64_t>(power_of_two_from(points / 4), 64, 512));
@@ -247,28 +360,13 @@ class CudaMapper {
 
   // Of a SM, where so many blocks walk down columns.
   double gbps_of_columns(int64_t blocks, int vector) const {
-    return column_gbps(cuda_, vector * widest_element()) * std::max<double>(1, static_cast<double>(blocks) / cuda_.sms);
-  }
-
-  // Bytes of shared memory for what a column reduces to several values.
-  int64_t scratch_of_column() const {
-    int64_t bytes = 0;
-    for (const ReductionSite& i : exprs_.sites) {
-      const int64_t kept = exprs_.volume(i.kept & ~parallel_);
-      if (kept > 1) bytes += kept * 8;
-    }
-    return bytes;
-  }
-
-  int64_t widest_element() const {
-    int64_t widest = 1;
-    for (const InputOperand& leaf : exprs_.inputs) widest = std::max<int64_t>(widest, size_of(leaf.dtype));
-    return widest;
+    return column_gbps(cuda_, vector * widest_element(exprs_)) *
+           std::max<double>(1, static_cast<double>(blocks) / cuda_.sms);
   }
 
   // What an output spans again after its columns are reduced stays on the chip where a cluster can hold it.
   bool cta_group_of_columns(VarId v) {
-    if (has_scan()) return false;
+    if (has_scan(exprs_)) return false;
     uint64_t reduced = 0;
     for (const ReductionSite& i : exprs_.sites) {
       if (reduced != 0 && i.reduced != reduced) return false;
@@ -285,7 +383,7 @@ class CudaMapper {
     if (!again) return cta_group_of_sums(v, reduced);
     const int64_t others = exprs_.volume(parallel_ & ~bit(v)), rows = exprs_.volume(reduced);
     const auto cta_group =
-        cta_group_for_columns(cuda_, rows, extent(v), others, vector_of_kernel(false), widest_element());
+        cta_group_for_columns(cuda_, rows, extent(v), others, vector_of_kernel(false), widest_element(exprs_));
     if (!cta_group) return false;
     take_cta_group(v, *cta_group);
     return true;
@@ -298,7 +396,7 @@ class CudaMapper {
     if (forced_ != ForcedMapping::kCluster && !free) return false;
     const int vector = vector_of_kernel(false);
     const int64_t others = exprs_.volume(parallel_ & ~bit(v)),
-                  segment = columns_of_block(extent(v), vector, widest_element(), work_.bytes);
+                  segment = columns_of_block(extent(v), vector, widest_element(exprs_), work_.bytes);
     const auto cta_group = cta_group_for_sums(cuda_, exprs_.volume(reduced), extent(v), others, segment, vector);
     if (!cta_group) return false;
     const int64_t blocks = others * ceil_div(extent(v), segment);
@@ -323,29 +421,12 @@ class CudaMapper {
         fmt::format("{} columns of {} rows in {} blocks", cta_group.columns, reduced_volume(exprs_), cta_group.blocks);
   }
 
-  // Whether all that is reduced is one value an iteration, known to every thread.
-  bool one_value_each() const {
-    return std::all_of(exprs_.sites.begin(), exprs_.sites.end(), [&](const ReductionSite& i) {
-      return i.node->op != ir::Op::kScan && exprs_.volume(i.kept & ~mapping_.fixed) == 1;
-    });
-  }
-
-  // How often a row is gone over again after its first reduction: for each further one, and for what is stored.
-  int passes_again() const {
-    const bool stored = std::any_of(exprs_.roots.begin(), exprs_.roots.end(), [&](const Root& root) {
-      return exprs_.volume(vars_of(root) & ~mapping_.fixed) > 1;
-    });
-    int levels = 0;
-    for (const ReductionSite& i : exprs_.sites) levels = std::max(levels, i.level + 1);
-    return std::max(levels - 1, 0) + (stored ? 1 : 0);
-  }
-
   // A team walks over what one iteration has left.
   void map_rows() {
     fix_others(0);
     if (mapping_.serial) mapping_.fixed |= bit(*mapping_.serial);
     const int vector = vector_of_kernel(false);
-    access_ = vector * widest_element();
+    walk_.access = vector * widest_element(exprs_);
     int64_t points = 1;
     const auto inner = [&](uint64_t vars) { return exprs_.volume(vars & ~mapping_.fixed); };
     for (const ReductionSite& i : exprs_.sites) points = std::max(points, inner(i.kept | i.reduced));
@@ -354,7 +435,8 @@ class CudaMapper {
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(exprs_.pool.indices, mapping_.grid) * turns;
     const bool one_warp = mapping_.serial && steps <= 32 * kStepsOfThread;
-    int64_t team = one_warp ? 32 : team_for_row(cuda_, steps, iterations, access_, passes_again() > 0);
+    int64_t team =
+        one_warp ? 32 : team_for_row(cuda_, steps, iterations, walk_.access, passes_again(exprs_, mapping_.fixed) > 0);
     if (!mapping_.serial && forced_ == ForcedMapping::kWarp) team = std::min<int64_t>(32, power_of_two_from(steps));
     if (!mapping_.serial && forced_ == ForcedMapping::kBlock) {
       team = std::clamp<int64_t>(ceil_div(steps, 4 * 32) * 32, kFewRowThreads, 512);
@@ -364,14 +446,15 @@ class CudaMapper {
       failed_ = true;
     }
     const bool may_cta_group = forced_ != ForcedMapping::kWarp && forced_ != ForcedMapping::kBlock;
-    if (!mapping_.serial && may_cta_group && one_value_each()) {
+    if (!mapping_.serial && may_cta_group && one_value_each(exprs_, mapping_.fixed)) {
       const double each = work_.bytes / static_cast<double>(iterations);
       // Blocks of 512 threads that read, reduce and write by turns are alone on their SM. Where other
       // operands take registers, smaller ones are not worth the exchange.
-      const bool again = passes_again() > 0, alone = again && steps >= kLongRow && exprs_.inputs.size() == 1;
+      const bool again = passes_again(exprs_, mapping_.fixed) > 0,
+                 alone = again && steps >= kLongRow && exprs_.inputs.size() == 1;
       const int least = (alone && iterations >= 2 * cuda_.sms) || forced_ == ForcedMapping::kCluster ? 2 : 1;
       if (const auto cta_group = cta_group_for_rows(cuda_, iterations, steps, vector, each, again, least)) {
-        steps_ = ceil_div(steps, cta_group->threads * cta_group->blocks);
+        walk_.steps = ceil_div(steps, cta_group->threads * cta_group->blocks);
         pass_over(ceil_div(points, cta_group->blocks));
         mapping_.cta_group = cta_group->blocks;
         mapping_.min_blocks_per_sm = cta_group->min_blocks_per_sm;
@@ -381,84 +464,25 @@ class CudaMapper {
         return;
       }
     }
-    steps_ = ceil_div(steps, team);
+    walk_.steps = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
-    mapping_.threads = static_cast<int>(team > 32 ? team : one_warp ? 32 * warps_of_serial(vector) : kRowThreads);
+    if (one_warp) mapping_.min_blocks_per_sm = 2;
+    mapping_.threads = static_cast<int>(team > 32  ? team
+                                        : one_warp ? 32 * warps_of_serial(exprs_, mapping_, walk_.steps * vector)
+                                                   : kRowThreads);
     if (team <= 32 && mapping_.threads / team > iterations) {
       mapping_.threads = static_cast<int>(std::max<int64_t>(32, power_of_two_from(iterations) * team));
     }
     mapping_.reason = fmt::format("{} points an iteration", points);
-    fit_scratch();
+    failed_ = !fit_scratch(exprs_, cuda_, frontier_, mapping_, result_) || failed_;
   }
 
   // Blocks that run side by side first read their part of a row, then go over it again, and exchange results.
   void pass_over(int64_t elements) {
-    extra_seconds_ += passes_again() * static_cast<double>(elements) / (cuda_.model.chip.exponentials_per_us * 1e6);
-    int levels = 0;
-    for (const ReductionSite& i : exprs_.sites) levels = std::max(levels, i.level + 1);
+    extra_seconds_ += passes_again(exprs_, mapping_.fixed) * static_cast<double>(elements) /
+                      (cuda_.model.chip.exponentials_per_us * 1e6);
+    const int levels = levels_of(exprs_);
     extra_seconds_ += 2e-6 * levels * cuda_.model.chip.cluster_barrier_us;
-  }
-
-  // As many warps as have registers for a row, the next one, and the running results of its columns.
-  int64_t warps_of_serial(int vector) {
-    constexpr int64_t kRegisters = 65536, kMostWarps = 8;
-    mapping_.min_blocks_per_sm = 2;
-    const int64_t elements = steps_ * vector;
-    int64_t words = kSerialReserve;
-    for (const ReductionSite& i : exprs_.sites) words += is_carried(i) ? elements : 0;
-    visit_exprs(exprs_.pool, values(), [&](ExprId e) {
-      const Expr& expr = exprs_.pool[e];
-      if (expr.kind != Expr::Kind::kLoad || !(exprs_.pool.vars(e) & bit(*mapping_.serial))) return;
-      if ((exprs_.pool.vars(e) & ~mapping_.fixed) == 0) return;
-      words += elements + ceil_div(elements * static_cast<int64_t>(size_of(expr.dtype)), 4);
-    });
-    return std::clamp<int64_t>(kRegisters / (32 * words * mapping_.min_blocks_per_sm) / 2 * 2, 2, kMostWarps);
-  }
-
-  // Results within an iteration lie in shared memory: fewer teams in a block, or a kernel of their own.
-  void fit_scratch() {
-    int64_t bytes = 0;
-    for (const ReductionSite& i : exprs_.sites) {
-      const int64_t kept = exprs_.volume(i.kept & ~mapping_.fixed);
-      if (kept > 1 && !is_carried(i)) bytes += kept * 8;
-    }
-    const auto blocks_bytes = [&] { return bytes * mapping_.teams(); };
-    while (blocks_bytes() > kSharedPerBlock && mapping_.threads > std::max(mapping_.team, 32)) mapping_.threads /= 2;
-    if (blocks_bytes() <= cuda_.shared_bytes_per_block - 8192) return;
-    for (const ReductionSite& i : exprs_.sites) {
-      if (exprs_.volume(i.kept & ~mapping_.fixed) <= 1024 || is_carried(i)) continue;
-      cut_behind(i, frontier_, result_);
-    }
-    result_.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
-    failed_ = true;
-  }
-  bool is_carried(const ReductionSite& i) const { return mapping_.serial && (i.reduced & bit(*mapping_.serial)); }
-
-  // Small blocks that come and go keep the memory busier than a few large ones, as long as starting them, some 80 ns on
-  // each SM, takes less time than what they move.
-  void choose_turns(int64_t iterations, int64_t teams) {
-    constexpr size_t kFewRoots = 4;
-    constexpr double kBlockBytes = 4096;
-    constexpr int kMostTurns = 4, kMostThreads = 256;
-    if (mapping_.team > 32 || mapping_.serial || has_scan() || exprs_.roots.size() > kFewRoots) return;
-    if (mapping_.team > 1 && mapping_.threads == kRowThreads &&
-        work_.bytes * kFewRowThreads >= kBlockBytes * static_cast<double>(mapping_.team * iterations)) {
-      mapping_.threads = kFewRowThreads;
-      teams /= 2;
-    }
-    const double bytes = work_.bytes / static_cast<double>(std::max<int64_t>(iterations, 1));
-    const auto block_bytes = [&] { return bytes * static_cast<double>(teams * mapping_.turns); };
-    if (block_bytes() < kBlockBytes && mapping_.threads < kMostThreads && iterations > 4 * teams * cuda_.sms) {
-      mapping_.threads *= 2;
-      teams *= 2;
-    }
-    while (block_bytes() < kBlockBytes && mapping_.turns < kMostTurns && steps_ <= 2 &&
-           iterations > 64 * teams * mapping_.turns * cuda_.sms) {
-      mapping_.turns *= 2;
-    }
-    // Narrow loads are few bytes in flight.
-    const bool narrow = mapping_.team > 1 && access_ < 16 && steps_ * access_ <= 16;
-    if (narrow && mapping_.turns == 1 && iterations > 8 * teams * cuda_.sms) mapping_.turns = 2;
   }
 
   // What so many blocks take to move everything, at `gbps` of a SM that has work.
@@ -470,7 +494,7 @@ class CudaMapper {
 
   void finish() {
     const int64_t iterations = iterations_of(exprs_.pool.indices, mapping_.grid);
-    choose_turns(iterations, mapping_.teams());
+    choose_turns(exprs_, cuda_, work_.bytes, walk_, iterations, mapping_);
     const int64_t teams = mapping_.serial ? 1 : mapping_.teams();
     mapping_.blocks =
         std::min<int64_t>(ceil_div(iterations, teams * mapping_.turns), INT32_MAX / 8) * mapping_.cta_group;
@@ -485,12 +509,11 @@ class CudaMapper {
 
   // Too few blocks: hand reductions over through a workspace, or split them in two steps.
   void more_parallelism(double whole) {
-    int levels = 0;
-    for (const ReductionSite& i : exprs_.sites) levels = std::max(levels, i.level + 1);
+    const int levels = levels_of(exprs_);
     const double boundary = cuda_.model.chip.graph_boundary_us * 1e-6;
     // Where the rows themselves are an output, they are read again when their statistics are known.
     double written = 0;
-    for (const Store& st : stores()) {
+    for (const Store& st : stores_of(exprs_, graph_)) {
       written += static_cast<double>(exprs_.volume(exprs_.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
     }
     const double again = written > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
@@ -504,7 +527,7 @@ class CudaMapper {
     const ReductionSite* widest = widest_reduction(exprs_);
     if (widest == nullptr) return;
     // Segments of columns that begin within lines of memory do better in more blocks, which even them out.
-    const bool ragged = sm_gbps_ > 0 && extent(*mapping_.vector) * widest_element() % kColumnSegment != 0 &&
+    const bool ragged = sm_gbps_ > 0 && extent(*mapping_.vector) * widest_element(exprs_) % kColumnSegment != 0 &&
                         work_.bytes > 0.5 * static_cast<double>(cuda_.l2_bytes);
     const int64_t parts =
         std::min((ragged ? 16 : 2) * cuda_.sms / std::max<int64_t>(mapping_.blocks / mapping_.cta_group, 1),
@@ -525,10 +548,9 @@ class CudaMapper {
   uint64_t parallel_ = 0;
   Work work_;
   bool failed_ = false;
-  int64_t access_ = 16;       // bytes of a vector of a row
   double extra_seconds_ = 0;  // beside moving the bytes
   double sm_gbps_ = 0;        // that a SM reaches with this mapping; 0: what it can
-  int64_t steps_ = 8;         // vectors of an iteration that a thread has
+  RowWalk walk_;
 };
 
 }  // namespace

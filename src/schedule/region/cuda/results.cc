@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 #include "schedule/region/cuda/drafts.h"
 #include "schedule/region/mapping.h"
@@ -45,56 +47,45 @@ std::string place(CudaDrafts& k, const ReductionSite& i, CudaReduction& r) {
   return fmt::format("{} values within an iteration", k.loop_volume(loops));
 }
 
-CudaDraft& add_draft(std::vector<CudaDraft>& drafts, int level, uint64_t loops, uint64_t kept) {
-  CudaDraft& d = drafts.emplace_back();
-  d.level = level;
-  d.loops = loops;
-  d.kept = kept;
-  return d;
-}
-
-CudaDraft& draft_for(CudaDrafts& k, int level, uint64_t loops, uint64_t kept) {
-  for (CudaDraft& d : k.drafts) {
-    if (d.level == level && d.loops == loops && d.kept == kept && !d.scan) return d;
-  }
-  return add_draft(k.drafts, level, loops, kept);
-}
-
-// The first sweep over these points that comes late enough.
-CudaDraft& sweep_over(CudaDrafts& k, uint64_t loops, int level) {
-  CudaDraft* best = nullptr;
-  for (CudaDraft& d : k.drafts) {
-    if (d.scan) best = &d;  // alone in its kernel
-    if (d.loops == loops && d.level >= level && (best == nullptr || d.level < best->level)) best = &d;
-  }
-  return best != nullptr ? *best : add_draft(k.drafts, level, loops, loops);
-}
-
-// When the serial loop has ended.
-CudaDraft& after_sweep(CudaDrafts& k, uint64_t loops) {
-  for (CudaDraft& d : k.after) {
-    if (d.loops == loops) return d;
-  }
-  return add_draft(k.after, 0, loops, loops);
+// Whether `e` is (x - s / count)^2, x being what `sum` adds and s its result.
+bool squares_deviation(const CudaDrafts& k, ExprId e, const CudaReduction& sum, int64_t count) {
+  const auto is_op = [&](ExprId id, ir::Op op) { return k.pool[id].kind == Expr::Kind::kOp && k.pool[id].op == op; };
+  const auto is_sum = [&](ExprId id) {
+    const Expr& expr = k.pool[id];
+    if (sum.scratch) return expr.kind == Expr::Kind::kLoad && expr.id == *sum.scratch && expr.index == sum.at;
+    return expr.kind == Expr::Kind::kLocal && expr.id == sum.local;
+  };
+  const auto is_number = [&](ExprId id, double value) {
+    constexpr double kExact = 1e-6;
+    if (k.pool[id].kind != Expr::Kind::kConstant) return false;
+    return std::abs(std::bit_cast<double>(k.pool[id].bits) / value - 1) < kExact;
+  };
+  const auto is_mean = [&](ExprId id) {
+    const auto n = static_cast<double>(count);
+    const std::vector<ExprId>& args = k.pool[id].args;
+    if (is_op(id, ir::Op::kDiv)) return is_sum(args[0]) && is_number(args[1], n);
+    if (!is_op(id, ir::Op::kMul)) return false;
+    return (is_sum(args[0]) && is_number(args[1], 1 / n)) || (is_sum(args[1]) && is_number(args[0], 1 / n));
+  };
+  if (!is_op(e, ir::Op::kMul) || k.pool[e].args[0] != k.pool[e].args[1]) return false;
+  const ExprId difference = k.pool[e].args[0];
+  if (!is_op(difference, ir::Op::kSub)) return false;
+  const auto& args = k.pool[difference].args;
+  return (args[0] == sum.value && is_mean(args[1])) || (args[1] == sum.value && is_mean(args[0]));
 }
 
 }  // namespace
 
 void place_results(CudaDrafts& k) {
   for (const ReductionSite& i : k.exprs.sites) {
-    CudaReduction r;
-    r.combine = combine_of(*i.node);
-    r.dtype = k.pool[i.operand].dtype;
-    r.local = i.local;
-    r.comment = k.name_of(i);
-    r.last = i.node->op == ir::Op::kArgReduce && i.node->attrs.flag("last");
+    auto r = k.reduction_at<CudaReduction>(i);
     std::string reason = place(k, i, r);
     Scheme scheme = r.scratch ? Scheme::kRegional : Scheme::kLocal;
     if (k.mapping.cta_group > 1) {
       scheme = k.mapping.whole_grid ? Scheme::kGlobal : Scheme::kCluster;
       reason += fmt::format(", of {} blocks", k.mapping.cta_group);
     }
-    k.schemes.push_back({k.name_of(i), scheme, true, reason});
+    k.schemes.push_back({r.comment, scheme, true, reason});
     k.results.push_back(std::move(r));
   }
 }
@@ -110,7 +101,7 @@ void draft_reductions(CudaDrafts& k) {
       if (is_arg(r.combine)) r.position = k.resolve(i.along);
       const uint64_t kept = k.inner(i.kept);
       CudaDraft& draft =
-          carried ? sweep_over(k, kept, i.level) : draft_for(k, i.level, kept | k.inner(i.reduced), kept);
+          carried ? draft_over(k.drafts, kept, i.level) : draft_for(k.drafts, i.level, kept | k.inner(i.reduced), kept);
       if (i.node->op == ir::Op::kScan) draft.scan = {i.node->attrs.flag("exclusive"), i.node->attrs.flag("reverse")};
       draft.reductions.push_back(std::move(r));
     }
@@ -121,21 +112,48 @@ void draft_stores(CudaDrafts& k) {
   for (size_t n = 0; n < k.exprs.roots.size(); ++n) {
     const Root& root = k.exprs.roots[n];
     bool carried = false;
-    int level = 0;
     visit_exprs(k.pool, {root.expr}, [&](ExprId id) {
-      if (k.pool[id].kind != Expr::Kind::kLocal || k.pool[id].id >= k.exprs.sites.size()) return;
-      const ReductionSite& i = k.exprs.sites[k.pool[id].id];
-      level = std::max(level, i.level + 1);
-      carried = carried || k.is_carried(i);
+      const bool result = k.pool[id].kind == Expr::Kind::kLocal && k.pool[id].id < k.exprs.sites.size();
+      carried = carried || (result && k.is_carried(k.exprs.sites[k.pool[id].id]));
     });
-    const uint64_t loops = k.inner(vars_of(root));
-    CudaDraft& draft = carried ? after_sweep(k, loops) : sweep_over(k, loops, level);
+    // What is carried is stored when the serial loop has ended.
+    CudaDraft& draft = carried ? draft_over(k.after, k.inner(vars_of(root)), 0)
+                               : draft_over(k.drafts, k.inner(vars_of(root)), k.level_of(root.expr));
     draft.stores.push_back({static_cast<uint32_t>(k.exprs.inputs.size() + n), k.graph.dtype(root.value), root.at,
                             k.resolve(root.expr), false});
   }
-  std::stable_sort(k.drafts.begin(), k.drafts.end(), [](const CudaDraft& a, const CudaDraft& b) {
-    return std::pair(a.level, a.reductions.empty()) < std::pair(b.level, b.reductions.empty());
-  });
+  sort_drafts(k.drafts);
+}
+
+void merge_moments(CudaDrafts& k) {
+  constexpr int64_t kMostOfThread = 512;  // values, whose differences to one of them are summed plainly
+  constexpr int kMostLanes = 4;           // of a block that is alone, whose registers decide how many there are
+  if (k.mapping.team <= kWarp) return;    // what it saves is that warps or blocks wait for each other twice
+  const auto fits = [&](const CudaDraft& d, const CudaReduction& r) {
+    return !d.scan && r.combine == Combine::kSum && !r.squares && compute_dtype(r.dtype) == DType::kF32 &&
+           (r.over == CudaReduction::Over::kTeam ||
+            (r.over == CudaReduction::Over::kColumn && k.mapping.cta_group > 1));
+  };
+  for (size_t first = 0; first < k.drafts.size(); ++first) {
+    for (CudaReduction& sum : k.drafts[first].reductions) {
+      CudaDraft& d = k.drafts[first];
+      const int64_t count = k.loop_volume(d.loops) / k.loop_volume(d.kept);
+      if (!fits(d, sum) || k.desc->inner_steps(d.layout) * d.layout.vector > kMostOfThread) continue;
+      if (k.mapping.cta_group == 1 && (d.layout.vector > kMostLanes || d.layout.replicated)) continue;
+      for (size_t later = first + 1; later < k.drafts.size() && !sum.squares; ++later) {
+        CudaDraft& other = k.drafts[later];
+        if (!other.shares(d) || other.kept != d.kept) continue;
+        const auto found = std::find_if(other.reductions.begin(), other.reductions.end(), [&](const CudaReduction& r) {
+          return fits(other, r) && r.over == sum.over && squares_deviation(k, r.value, sum, count);
+        });
+        if (found == other.reductions.end()) continue;
+        sum.squares = CudaReduction::Squares{found->local, found->scratch, found->at};
+        sum.comment += " and squared deviations";
+        other.reductions.erase(found);
+      }
+    }
+  }
+  std::erase_if(k.drafts, [](const CudaDraft& d) { return d.reductions.empty() && d.stores.empty() && !d.scan; });
 }
 
 }  // namespace heddle::schedule

@@ -9,21 +9,6 @@ namespace {
 
 constexpr int64_t kWorthSpreading = 8;  // how often a costly value must be used to get a sweep of its own
 
-// The sweep among those before a draft that stores what the points `own` share.
-CudaDraft& sweep_of_shared(const CudaDrafts& k, std::vector<CudaDraft>& before, int level, uint64_t own) {
-  CudaDraft* found = nullptr;
-  for (CudaDraft& d : before) {
-    if (d.level == level && d.loops == own && d.reductions.empty()) found = &d;
-  }
-  if (found != nullptr) return *found;
-  CudaDraft& added = before.emplace_back();
-  added.level = level;
-  added.loops = added.kept = own;
-  layout_points(k, added, k.mapping.cta_group > 1 ? k.mapping.threads : k.mapping.team);
-  added.layout.replicated = k.mapping.cta_group > 1;
-  return added;
-}
-
 bool reads_stream(const CudaDrafts& k, ExprId e) {
   bool reads = false;
   visit_exprs(k.pool, {e}, [&](ExprId id) { reads = reads || k.is_streamed(id); });
@@ -119,32 +104,19 @@ std::vector<ExprId> worth_keeping(CudaDrafts& k, size_t first) {
 }  // namespace
 
 void store_shared_columns(CudaDrafts& k) {
-  std::vector<CudaDraft> result;
-  for (size_t n = 0; n < k.drafts.size(); ++n) {
-    const uint64_t loops = k.drafts[n].loops, outer = outer_loops(k.drafts[n].layout);
-    const auto take = [&](ExprId e) {
-      const uint64_t own = k.inner(k.pool.vars(e));
-      if (k.pool[e].kind != Expr::Kind::kOp || own == loops || own == 0 || (own & ~outer) == 0) return false;
-      return k.loop_volume(loops) >= kWorthSpreading * k.loop_volume(own) && k.cycles(e) >= kWorthStoring &&
-             k.fits_shared(k.loop_volume(own) * 8);
-    };
-    for (ExprId e : topmost(k.pool, k.drafts[n].roots(), take)) {
-      const uint64_t own = k.inner(k.pool.vars(e));
-      const uint32_t buffer = k.new_scratch(k.pool[e].dtype, k.loop_volume(own));
-      const DType dtype = k.scratch.back().dtype;
-      const Index at = k.scratch_position(own);
-      k.schemes.push_back({k.text_of(e), Scheme::kRegional, false,
-                           fmt::format("costs {:.0f} cycles and is used {} times", k.cycles(e),
-                                       k.loop_volume(loops) / k.loop_volume(own))});
-      CudaDraft& sweep = sweep_of_shared(k, result, k.drafts[n].level, own);
-      sweep.stores.push_back({buffer, dtype, at, e, false});
-      sweep.layout.vector = std::min(sweep.layout.vector, vector_for(k, sweep, sweep.layout.loops.back()));
-      const std::map<ExprId, ExprId> with = {{e, k.pool.load(dtype, buffer, at)}};
-      for (size_t later = n; later < k.drafts.size(); ++later) k.replace(k.drafts[later], with);
-    }
-    result.push_back(std::move(k.drafts[n]));
-  }
-  k.drafts = std::move(result);
+  const auto take = [&](const CudaDraft& d, ExprId e) {
+    const uint64_t own = k.inner(k.pool.vars(e));
+    if (k.pool[e].kind != Expr::Kind::kOp || own == d.loops || own == 0) return false;
+    return (own & ~outer_loops(d.layout)) != 0 && k.loop_volume(d.loops) >= kWorthSpreading * k.loop_volume(own) &&
+           k.cycles(e) >= kWorthStoring && k.fits_shared(k.loop_volume(own) * 8);
+  };
+  const auto begin = [&](CudaDraft& d) {
+    layout_points(k, d, k.mapping.cta_group > 1 ? k.mapping.threads : k.mapping.team);
+    d.layout.replicated = k.mapping.cta_group > 1;
+  };
+  store_apart(k, take, begin, [&](CudaDraft& d) {
+    d.layout.vector = std::min(d.layout.vector, vector_for(k, d, d.layout.loops.back()));
+  });
 }
 
 void keep_between_stages(CudaDrafts& k) {

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/divide.h"
-#include "schedule/region/cuda/kernel.h"
+#include "schedule/region/cuda/mapping.h"
 
 namespace heddle::schedule {
 namespace {
