@@ -183,12 +183,11 @@ def check_words(path, findings):
 
 # What is longer than a class should be, and has more parameters than a function should: these may only become fewer.
 LONG_CLASSES = {
-    "CudaMapper": 502, "CudaRunState": 384, "CudaStitchWriter": 408, "CudaSweepWriter": 876, "Decoder": 443,
+    "CudaRunState": 384, "CudaStitchWriter": 408, "CudaSweepWriter": 876, "Decoder": 443,
     "EpilogueWriter": 402, "GraphBuilder": 304, "GraphImporter": 305, "KernelExprs": 573,
-    "PlanBuilder": 445, "RecurrenceWriter": 372, "ScalarEmitter": 675, "Scheduler": 956, "StageBuilder": 511,
-    "StitchWriter": 547, "TileLoader": 330,
+    "PlanBuilder": 445, "RecurrenceWriter": 372, "ScalarEmitter": 675, "Scheduler": 956, "StitchWriter": 547, "TileLoader": 330,
 }
-MANY_PARAMETERS = {"gemm": 8, "read_by_copies": 10, "CudaDrafts": 8}
+MANY_PARAMETERS = {"gemm": 8, "read_by_copies": 10}
 
 
 PARAMETERS = re.compile(

@@ -82,7 +82,7 @@ TEST(StitchSchedule, SoftmaxIsThreeSweepsThatComputeExpOnce) {
   EXPECT_EQ(reductions(d.stages[2]), 0u);
   ASSERT_EQ(d.scratch.size(), 1u);
   EXPECT_EQ(d.scratch[0].elements, 1024);
-  EXPECT_EQ(d.grid_size(), 4096);
+  EXPECT_EQ(d.iterations(), 4096);
   EXPECT_GE(group.kernels[0].config.tasks, 2);
 }
 

@@ -17,16 +17,18 @@ uint64_t start_vars(const std::vector<GridDim>& grid) {
 
 }  // namespace
 
-RegionDrafts::RegionDrafts(const KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped,
-                           ExprPool& expressions, std::vector<Scratch>& buffers, std::vector<SchemeChoice>& choices)
+RegionDrafts::RegionDrafts(KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped, RegionDesc& begun)
     : exprs(kernel),
       graph(region),
       structure(mapped),
-      pool(expressions),
-      scratch(buffers),
-      schemes(choices),
+      pool(begun.pool),
+      scratch(begun.scratch),
+      schemes(begun.schemes),
       first_scratch(static_cast<uint32_t>(kernel.inputs.size() + kernel.roots.size())),
-      starts_(start_vars(mapped.grid)) {}
+      starts_(start_vars(mapped.grid)) {
+  begun.pool = std::move(kernel.pool);
+  begun.grid = mapped.grid;
+}
 
 const GridDim* RegionDrafts::blocked(VarId v) const {
   for (const GridDim& d : structure.grid) {

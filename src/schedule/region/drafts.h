@@ -17,10 +17,9 @@
 namespace heddle::schedule {
 
 // What laying out the stages of a kernel has in common on all targets: the loops of an iteration, and where its results
-// lie. The kernel's expressions have moved to `pool`, which is the description's.
+// lie. The kernel's expressions move to the description, which grows here.
 struct RegionDrafts {
-  RegionDrafts(const KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped, ExprPool& expressions,
-               std::vector<Scratch>& buffers, std::vector<SchemeChoice>& choices);
+  RegionDrafts(KernelExprs& kernel, const ir::Graph& region, const RegionMapping& mapped, RegionDesc& begun);
 
   const KernelExprs& exprs;
   const ir::Graph& graph;

@@ -15,10 +15,17 @@ std::string_view to_string(Combine combine) {
   return kNames[static_cast<size_t>(combine)];
 }
 
-int64_t StitchDesc::grid_size() const {
+int64_t RegionDesc::iterations() const {
   int64_t n = 1;
-  for (const GridDim& dim : grid) n *= blocks(dim);
+  for (const GridDim& dim : grid) n *= blocks_of(dim);
   return n;
+}
+
+int64_t RegionDesc::extent(VarId v) const {
+  for (const GridDim& d : grid) {
+    if (d.var == v && d.block > 1) return d.block;
+  }
+  return pool.indices.extent(v);
 }
 
 ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,

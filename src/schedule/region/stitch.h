@@ -112,17 +112,22 @@ struct Stage {
   std::vector<Piece> pieces;
 };
 
-// A kernel over memory-bound nodes: a grid of independent iterations, each a sequence of stages.
-struct StitchDesc {
+// What the descriptions of kernels over memory-bound nodes have on all targets: a grid of independent iterations.
+struct RegionDesc {
   ExprPool pool;
   std::vector<GridDim> grid;
   std::vector<Scratch> scratch;  // buffer ids follow those of the operands
-  std::vector<Stage> stages;
   std::vector<SchemeChoice> schemes;
   std::string title;  // "reduce max, exp, ... of Softmax"; no names of the model: layers share kernels
 
-  int64_t blocks(const GridDim& dim) const { return (pool.indices.extent(dim.var) + dim.block - 1) / dim.block; }
-  int64_t grid_size() const;
+  int64_t blocks_of(const GridDim& dim) const { return (pool.indices.extent(dim.var) + dim.block - 1) / dim.block; }
+  int64_t iterations() const;
+  int64_t extent(VarId v) const;  // of a loop within an iteration
+};
+
+// A kernel for a CPU: each iteration is a sequence of stages.
+struct StitchDesc : RegionDesc {
+  std::vector<Stage> stages;
 };
 
 ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,

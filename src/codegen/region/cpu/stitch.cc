@@ -57,7 +57,7 @@ class StitchWriter {
     out_.raw("constexpr int W = tile::kLanes;");
     declare_operands();
     const int64_t scratch_bytes = declare_scratch();
-    const int64_t grid = body_.grid_size(), tasks = std::clamp<int64_t>(config_.tasks, 1, std::max<int64_t>(grid, 1));
+    const int64_t grid = body_.iterations(), tasks = std::clamp<int64_t>(config_.tasks, 1, std::max<int64_t>(grid, 1));
     const bool direct = tasks == grid && !marked_;
     const std::string first = direct ? "begin" : fmt::format("begin * {} / {}", any_number(grid), any_number(tasks));
     const std::string last = direct ? "end" : fmt::format("end * {} / {}", any_number(grid), any_number(tasks));
@@ -117,10 +117,10 @@ class StitchWriter {
   void declare_grid() {
     int64_t below = 1;
     std::vector<std::pair<std::string, std::string>> variables;
-    const int64_t total = body_.grid_size();
+    const int64_t total = body_.iterations();
     for (size_t k = body_.grid.size(); k-- > 0;) {
       const GridDim& d = body_.grid[k];
-      const int64_t blocks = body_.blocks(d);
+      const int64_t blocks = body_.blocks_of(d);
       const bool innermost = k + 1 == body_.grid.size();
       const std::string quotient =
           below > 1 || (marked_ && !innermost) ? fmt::format("g / {}", any_number(below)) : "g";
@@ -150,7 +150,7 @@ class StitchWriter {
   std::pair<std::string, std::string> bounds(VarId v, Range range) const {
     const GridDim* d = blocked(v);
     const int64_t extent = body_.pool.indices.extent(v);
-    if (d == nullptr || (body_.blocks(*d) == 1 && !marked_)) return {number(range.lo), number(range.hi + 1)};
+    if (d == nullptr || (body_.blocks_of(*d) == 1 && !marked_)) return {number(range.lo), number(range.hi + 1)};
     const std::string start = fmt::format("b{}", v);
     std::string lo = start, hi = fmt::format("{} + {}", start, number(d->block));
     if (range.lo > 0) lo = fmt::format("tile::larger({}, {})", start, number(range.lo));
@@ -275,7 +275,7 @@ class StitchWriter {
     const std::string from = fmt::format("{} + {}", emitter_.names().buffers[t.from], emitter_.index(t.at));
     out_.line("tile::transpose_block({}, {}, {}, {}, {}, {});", emitter_.names().buffers[t.scratch],
               number((d.block + 15) / 16 * 16), from, number(t.stride), count(rows), count(columns));
-    if (body_.blocks(d) > 1) {
+    if (body_.blocks_of(d) > 1) {
       const int64_t extent = body_.pool.indices.extent(v);
       out_.line("tile::prefetch_block({} + {}, {}, {}, tile::smaller({} - {}, {}));", from, number(d.block * t.stride),
                 number(t.stride), count(rows), number(extent - d.block), columns.first, number(d.block));

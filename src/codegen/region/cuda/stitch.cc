@@ -257,10 +257,10 @@ class CudaStitchWriter {
     if (guarded) out_.close();
   }
 
-  int64_t blocks_of(const GridDim& d) const { return (body_.pool.indices.extent(d.var) + d.block - 1) / d.block; }
   // Those along which iterations differ.
   int64_t grid_dims() const {
-    return std::count_if(body_.grid.begin(), body_.grid.end(), [this](const GridDim& d) { return blocks_of(d) > 1; });
+    return std::count_if(body_.grid.begin(), body_.grid.end(),
+                         [this](const GridDim& d) { return body_.blocks_of(d) > 1; });
   }
 
   // The variables that an iteration fixes, last grid dimension fastest.
@@ -269,7 +269,7 @@ class CudaStitchWriter {
     std::vector<std::pair<std::string, std::string>> variables;
     for (size_t k = body_.grid.size(); k-- > 0;) {
       const GridDim& d = body_.grid[k];
-      const int64_t blocks = blocks_of(d);
+      const int64_t blocks = body_.blocks_of(d);
       const std::string quotient = below > 1 ? fmt::format("{} / {}", factor(iteration), below) : iteration;
       const std::string number = blocks == 1              ? std::string("0")
                                  : below * blocks < total ? fmt::format("{} % {}", factor(quotient), blocks)

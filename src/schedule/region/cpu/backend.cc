@@ -26,7 +26,7 @@ const Mapping& mapping_of(const Candidate& kernel) {
 std::string text_of(const StitchDesc& desc, const Mapping& mapping) {
   std::vector<std::string> dims;
   for (const GridDim& d : desc.grid) {
-    dims.push_back(d.block > 1 ? fmt::format("{} blocks of {}", desc.blocks(d), d.block)
+    dims.push_back(d.block > 1 ? fmt::format("{} blocks of {}", desc.blocks_of(d), d.block)
                                : fmt::format("{}", desc.pool.indices.extent(d.var)));
   }
   std::vector<std::string> sweeps;

@@ -14,14 +14,11 @@ std::vector<ExprId> CpuDraft::roots() const {
 
 CpuDrafts::CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
                      const Mapping& mapped, const CpuTarget& machine, const StitchOptions& choices)
-    : RegionDrafts(kernel, region, mapped, begun->pool, begun->scratch, begun->schemes),
+    : RegionDrafts(kernel, region, mapped, *begun),
       mapping(mapped),
       cpu(machine),
       options(choices),
-      desc(std::move(begun)) {
-  desc->pool = std::move(kernel.pool);
-  desc->grid = mapping.grid;
-}
+      desc(std::move(begun)) {}
 
 void CpuDrafts::replace(CpuDraft& d, const std::map<ExprId, ExprId>& with) {
   for (ExprId& e : d.values) e = pool.substitute(e, {}, with);

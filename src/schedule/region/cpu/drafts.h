@@ -2,8 +2,8 @@
 
 #include <memory>
 
-#include "schedule/region/drafts.h"
 #include "schedule/region/cpu/mapping.h"
+#include "schedule/region/drafts.h"
 
 namespace heddle::schedule {
 
@@ -22,9 +22,8 @@ struct CpuDraft {
 // The stages of a kernel between their first draft and the description, which grows in `desc`: what the steps of
 // cpu/stages.cc hand on.
 struct CpuDrafts : RegionDrafts {
-  CpuDrafts(KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped, const CpuTarget& machine,
-            const StitchOptions& choices)
-      : CpuDrafts(std::make_shared<StitchDesc>(), kernel, region, mapped, machine, choices) {}
+  CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped,
+            const CpuTarget& machine, const StitchOptions& choices);
 
   const Mapping& mapping;
   const CpuTarget& cpu;
@@ -39,10 +38,6 @@ struct CpuDrafts : RegionDrafts {
   bool fits_scratch(int64_t elements, DType dtype) const;
   // The loop along which most of a stage's accesses have unit stride.
   std::optional<VarId> vector_of(const CpuDraft& d) const;
-
- private:
-  CpuDrafts(std::shared_ptr<StitchDesc> begun, KernelExprs& kernel, const ir::Graph& region, const Mapping& mapped,
-            const CpuTarget& machine, const StitchOptions& choices);
 };
 
 // The steps, in the order of cpu/stages.cc, which says what each is for.

@@ -1,7 +1,5 @@
 #include "schedule/region/cpu/mapping.h"
 
-#include "schedule/region/mapping.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/divide.h"
+#include "schedule/region/mapping.h"
 
 namespace heddle::schedule {
 namespace {

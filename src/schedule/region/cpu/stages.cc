@@ -35,7 +35,7 @@ std::string describe(const CpuDrafts& k) {
 
 std::shared_ptr<StitchDesc> build_stages(KernelExprs& exprs, const ir::Graph& graph, const Mapping& mapping,
                                          const Target& target, const StitchOptions& options) {
-  CpuDrafts k(exprs, graph, mapping, target.cpu, options);
+  CpuDrafts k(std::make_shared<StitchDesc>(), exprs, graph, mapping, target.cpu, options);
   run_steps(cpu_stage_steps(), k);
   return k.desc;
 }

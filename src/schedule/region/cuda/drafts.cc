@@ -25,21 +25,12 @@ std::vector<ExprId> CudaDraft::roots() const {
 
 CudaDrafts::CudaDrafts(std::shared_ptr<CudaStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
                        const CudaMapping& mapped, const CudaTarget& device)
-    : RegionDrafts(kernel, region, mapped, begun->pool, begun->scratch, begun->schemes),
+    : RegionDrafts(kernel, region, mapped, *begun),
       mapping(mapped),
       cuda(device),
       desc(std::move(begun)),
       next_local(static_cast<uint32_t>(kernel.sites.size())) {
-  desc->pool = std::move(kernel.pool);
-  desc->grid = mapping.grid;
-  desc->team = mapping.team;
-  desc->threads = mapping.threads;
-  desc->blocks = mapping.blocks;
-  desc->turns = mapping.turns;
-  desc->cta_group = mapping.cta_group;
-  desc->whole_grid = mapping.whole_grid;
-  desc->serial = mapping.serial;
-  desc->min_blocks_per_sm = mapping.min_blocks_per_sm;
+  static_cast<CudaShape&>(*desc) = mapping;
 }
 
 bool CudaDrafts::is_carried(const ReductionSite& i) const {

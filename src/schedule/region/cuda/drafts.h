@@ -22,8 +22,8 @@ struct CudaDraft : CudaStage {
 // The sweeps of a kernel between their first draft and the description, which grows in `desc`: what the steps of
 // cuda_stages.cc hand on.
 struct CudaDrafts : RegionDrafts {
-  CudaDrafts(KernelExprs& kernel, const ir::Graph& region, const CudaMapping& mapped, const CudaTarget& device)
-      : CudaDrafts(std::make_shared<CudaStitchDesc>(), kernel, region, mapped, device) {}
+  CudaDrafts(std::shared_ptr<CudaStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
+             const CudaMapping& mapped, const CudaTarget& device);
 
   const CudaMapping& mapping;
   const CudaTarget& cuda;
@@ -52,10 +52,6 @@ struct CudaDrafts : RegionDrafts {
   // Of what the threads of a block keep in shared memory, each its own points.
   int64_t kept_bytes(DType stored, const ThreadLayout& layout) const;
   void keep_shared(CachedValue& keep, DType stored, const ThreadLayout& layout);
-
- private:
-  CudaDrafts(std::shared_ptr<CudaStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
-             const CudaMapping& mapped, const CudaTarget& device);
 };
 
 // A sweep of nothing yet, that lies on the threads as another does.

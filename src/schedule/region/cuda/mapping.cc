@@ -1,7 +1,5 @@
 #include "schedule/region/cuda/mapping.h"
 
-#include "schedule/region/mapping.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -10,6 +8,7 @@
 #include "base/divide.h"
 #include "schedule/region/cuda/cta_group.h"
 #include "schedule/region/cuda/thread_group.h"
+#include "schedule/region/mapping.h"
 
 namespace heddle::schedule {
 namespace {

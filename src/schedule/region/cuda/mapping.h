@@ -12,16 +12,8 @@
 
 namespace heddle::schedule {
 
-// The parallel structure of a kernel for a GPU.
-struct CudaMapping : RegionMapping {
-  std::optional<VarId> serial;  // counts as fixed
-  int team = 32, threads = 256, turns = 1;
-  int cta_group = 1;        // blocks of a cluster that are one team, of `team` threads together
-  bool whole_grid = false;  // not of a cluster: of a grid that runs at once
-  int64_t blocks = 1;
-  int min_blocks_per_sm = 0;                                 // blocks that a SM shall have registers for
-  int teams() const { return std::max(1, threads / team); }  // of a block
-};
+// The parallel structure of a kernel for a GPU. `serial` counts as fixed.
+struct CudaMapping : RegionMapping, CudaShape {};
 
 // Registers of a thread in a serial loop beside those for values that it keeps.
 inline constexpr int64_t kSerialReserve = 48;

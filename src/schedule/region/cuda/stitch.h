@@ -80,11 +80,8 @@ struct CudaStage {
   bool wait_async = false;  // for such copies: the first sweep that reads one
 };
 
-// A kernel over memory-bound nodes for a GPU: a grid of independent iterations, each done by a team of threads in a
-// sequence of sweeps. Operands come first in the numbering of buffers, then scratch (shared memory of a team).
-struct CudaStitchDesc {
-  ExprPool pool;
-  std::vector<GridDim> grid;
+// How many threads a kernel has, and who shares an iteration.
+struct CudaShape {
   int team = 32;                // threads: a power of two up to 32, or the block, or all blocks of a cta_group
   int threads = 256;            // of a block
   int64_t blocks = 1;           // launched; they walk over the grid in turns
@@ -92,7 +89,14 @@ struct CudaStitchDesc {
   bool whole_grid = false;      // so many of a grid that runs at once
   int turns = 1;                // iterations that a team does at a time, for more loads in flight
   std::optional<VarId> serial;  // the teams of a block share an iteration and take the values of this variable in turn
-  std::vector<Scratch> scratch;
+  int min_blocks_per_sm = 0;    // blocks that a SM shall have registers for; 0: as it comes
+
+  int teams() const { return std::max(1, threads / team); }  // of a block
+};
+
+// A kernel over memory-bound nodes for a GPU: each iteration is done by a team of threads in a sequence of sweeps.
+// Scratch is shared memory of a team.
+struct CudaStitchDesc : RegionDesc, CudaShape {
   std::vector<CudaStage> stages;
   std::vector<CudaStage> before;  // ahead of the serial loop: what all its turns keep
   // What the first stage that reduces reads, by `stored` loads: those of all turns come before them, those of a turn of
@@ -101,14 +105,8 @@ struct CudaStitchDesc {
   std::vector<CudaStage> after;    // when the serial loop has ended, by the block as one team
   std::set<uint32_t> evict_first;  // operands that are read once and that nothing later wants
   std::set<uint32_t> l1_resident;  // operands that each turn of the serial loop reads again, from the L1
-  int min_blocks_per_sm = 0;       // blocks that a SM shall have registers for; 0: as it comes
-  std::vector<SchemeChoice> schemes;
-  bool wide_index = false;  // some index does not fit 32 bits
-  std::string title;
+  bool wide_index = false;         // some index does not fit 32 bits
 
-  int teams() const { return std::max(1, threads / team); }
-  int64_t iterations() const;
-  int64_t extent(VarId v) const;  // of a loop within an iteration
   int64_t rows(const ThreadLayout& layout) const;
   int64_t columns(const ThreadLayout& layout) const;  // in steps of `vector`
   // Steps of the outer and the inner walk of one thread.

@@ -12,17 +12,6 @@ constexpr int kMostLanes = 8;
 
 }  // namespace
 
-int64_t CudaStitchDesc::iterations() const {
-  int64_t n = 1;
-  for (const GridDim& d : grid) n *= ceil_div(pool.indices.extent(d.var), d.block);
-  return n;
-}
-int64_t CudaStitchDesc::extent(VarId v) const {
-  for (const GridDim& d : grid) {
-    if (d.var == v && d.block > 1) return d.block;
-  }
-  return pool.indices.extent(v);
-}
 int64_t CudaStitchDesc::rows(const ThreadLayout& s) const {
   int64_t n = 1;
   for (size_t k = 0; k < s.outer_loops; ++k) n *= extent(s.loops[k]);
