@@ -58,8 +58,6 @@ class RecurrenceWriter {
     return out_.text();
   }
 
-  int64_t shared_bytes() const { return shared_bytes_; }
-
  private:
   // --- what is loaded ahead -----------------------------------------------------------------------------------------
 
@@ -155,7 +153,6 @@ class RecurrenceWriter {
         if (!m_.registers) at += count * m_.threads * 4;
       }
     }
-    shared_bytes_ = at;
   }
 
   // Everything before the first step.
@@ -400,7 +397,7 @@ class RecurrenceWriter {
   const std::string symbol_;
   std::vector<Ahead> ahead_;
   Writer out_;
-  int64_t shared_bytes_ = 0, vector_words_ = 0, vectors_at_ = 0;
+  int64_t vector_words_ = 0, vectors_at_ = 0;
 };
 
 }  // namespace
@@ -410,21 +407,11 @@ KernelSource emit_cuda_recurrence(const schedule::KernelDesc& desc, const Recurr
   const std::string draft = RecurrenceWriter(operands, body, "kernel").run();
   KernelSource source;
   source.symbol = fmt::format("recurrent_{}", hash_text(target.cuda.architecture() + "\n" + draft).hex().substr(0, 16));
-  RecurrenceWriter writer(operands, body, source.symbol);
-  source.text = writer.run();
+  source.text = RecurrenceWriter(operands, body, source.symbol).run();
   source.includes = {"tile/op/cuda/stitch.h", "tile/kernel/cuda/recurrence/recurrent.h"};
   add_named_headers(source);
-  const RecurrentMapping& m = body.mapping;
-  CudaLaunch launch;
+  CudaLaunch launch = schedule::plan_launch(body, desc.operands.size());
   launch.symbol = source.symbol;
-  launch.grid[0] = static_cast<uint32_t>(body.loops * body.clusters() * m.cluster);
-  launch.block = static_cast<uint32_t>(m.threads);
-  launch.cluster = static_cast<uint32_t>(m.cluster);
-  launch.shared_bytes = static_cast<uint32_t>(writer.shared_bytes());
-  launch.arguments.emplace_back(desc.operands.size() * sizeof(uint64_t));
-  for (size_t i = 0; i < desc.operands.size(); ++i) {
-    launch.pointers.push_back({0, static_cast<int>(i * sizeof(uint64_t)), static_cast<int>(i)});
-  }
   source.launches.push_back(std::move(launch));
   return source;
 }

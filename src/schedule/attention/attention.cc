@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <set>
 
 #include "base/check.h"
@@ -14,6 +15,15 @@
 #include "schedule/product/contraction_builder.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/dot_problem.h"
+#include "target/argument_block.h"
+
+namespace heddle {
+
+// All members have four bytes, one of them is a float.
+template <>
+inline constexpr bool kNamesPadding<tile::AttentionArgs> = alignof(tile::AttentionArgs) == 4;
+
+}  // namespace heddle
 
 namespace heddle::schedule {
 namespace {
@@ -320,6 +330,35 @@ class AttentionScheduler {
 
 }  // namespace
 
+ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+  return AttentionScheduler(graph, group, target).run();
+}
+
+bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason) {
+  try {
+    AttentionScheduler scheduler(graph, group, target);
+    const ScheduledGroup scheduled = scheduler.run();
+    const double fused = choose(scheduler.desc(), target.cuda).predicted_us;
+    const double separate = standalone_us(scheduler.desc(), target.cuda);
+    *reason = fmt::format("scores stay in registers: {:.1f} us predicted, {:.1f} us as product, softmax and product",
+                          fused, separate);
+    return fused < separate;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;
+    *reason = error.why();
+    return false;
+  }
+}
+
+namespace {
+
+// How TMA sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
+// of them, in boxes of 64 elements along that one and of the tile's, rounded up to multiples of 16, along the other;
+// where batches lie in its map.
+struct AttentionMap {
+  TensorMapDesc map;
+  tile::AttentionPlace place;
+};
 AttentionMap attention_map(const ProductOperand& o, int64_t lines, int64_t depth, bool along_k, int64_t box) {
   const int64_t leading = along_k ? o.row : o.k, count = along_k ? lines : depth;
   AttentionMap result;
@@ -351,24 +390,31 @@ AttentionMap attention_map(const ProductOperand& o, int64_t lines, int64_t depth
   return result;
 }
 
-ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target) {
-  return AttentionScheduler(graph, group, target).run();
-}
+}  // namespace
 
-bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason) {
-  try {
-    AttentionScheduler scheduler(graph, group, target);
-    const ScheduledGroup scheduled = scheduler.run();
-    const double fused = choose(scheduler.desc(), target.cuda).predicted_us;
-    const double separate = standalone_us(scheduler.desc(), target.cuda);
-    *reason = fmt::format("scores stay in registers: {:.1f} us predicted, {:.1f} us as product, softmax and product",
-                          fused, separate);
-    return fused < separate;
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;
-    *reason = error.why();
-    return false;
-  }
+CudaLaunch plan_launch(const AttentionDesc& a, const Config& c, const CudaTarget& target) {
+  const int64_t depth = round_up(a.depth, 16), width = round_up(a.width, 16);
+  const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
+  const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m);
+  const AttentionMap k = attention_map(a.k, a.n, a.depth, k_along, k_along ? c.tile_n : depth);
+  const AttentionMap v = attention_map(a.v, a.width, a.n, v_along, v_along ? width : c.tile_n);
+  tile::AttentionArgs args{};
+  args.m = static_cast<int32_t>(a.m), args.n = static_cast<int32_t>(a.n), args.width = static_cast<int32_t>(a.width);
+  args.tiles_m = static_cast<int32_t>((a.m + c.tile_m - 1) / c.tile_m);
+  args.units = static_cast<int32_t>(a.batch) * args.tiles_m;
+  args.key_tiles = static_cast<int32_t>((a.n + c.tile_n - 1) / c.tile_n);
+  args.scale = static_cast<float>(a.scale * std::numbers::log2e);
+  args.q = q.place, args.k = k.place, args.v = v.place;
+  args.by_tiles = tile::GemmDivisor::of(args.tiles_m);
+  CudaLaunch launch;
+  launch.grid[0] = static_cast<uint32_t>(std::min(args.units, target.sms));
+  launch.block = static_cast<uint32_t>(128 * (c.micro_m + 1));
+  launch.shared_bytes = static_cast<uint32_t>(tile::attention_shared_bytes(
+      static_cast<int>(c.tile_m), static_cast<int>(c.tile_n), static_cast<int>(depth), static_cast<int>(width),
+      a.k_along_depth(), a.v_along_width(), static_cast<int>(c.splits), static_cast<int>(c.stages)));
+  launch.maps = {q.map, k.map, v.map};
+  launch.arguments = {argument_bytes(args)};
+  return launch;
 }
 
 }  // namespace heddle::schedule

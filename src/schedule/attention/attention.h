@@ -42,13 +42,7 @@ ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group
 // `reason` says why either way.
 bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason);
 
-// How TMA sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
-// of them, in boxes of 64 elements along that one and of the tile's, rounded up to multiples of 16, along the other;
-// where batches lie in its map.
-struct AttentionMap {
-  TensorMapDesc map;
-  tile::AttentionPlace place;
-};
-AttentionMap attention_map(const ProductOperand& operand, int64_t lines, int64_t depth, bool along_depth, int64_t box);
+// How the kernel is launched, without its symbol and the arguments of its functors.
+CudaLaunch plan_launch(const AttentionDesc& attention, const Config& config, const CudaTarget& target);
 
 }  // namespace heddle::schedule

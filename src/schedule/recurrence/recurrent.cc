@@ -431,4 +431,18 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
   return group;
 }
 
+CudaLaunch plan_launch(const RecurrentDesc& desc, size_t operands) {
+  const RecurrentMapping& m = desc.mapping;
+  CudaLaunch launch;
+  launch.grid[0] = static_cast<uint32_t>(desc.loops * desc.clusters() * m.cluster);
+  launch.block = static_cast<uint32_t>(m.threads);
+  launch.cluster = static_cast<uint32_t>(m.cluster);
+  launch.shared_bytes = static_cast<uint32_t>(m.shared_bytes);
+  launch.arguments.emplace_back(operands * sizeof(uint64_t));
+  for (size_t i = 0; i < operands; ++i) {
+    launch.pointers.push_back({0, static_cast<int>(i * sizeof(uint64_t)), static_cast<int>(i)});
+  }
+  return launch;
+}
+
 }  // namespace heddle::schedule

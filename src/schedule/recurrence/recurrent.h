@@ -7,6 +7,7 @@
 
 #include "schedule/expr/expr.h"
 #include "schedule/kernel_desc.h"
+#include "target/cuda_launch.h"
 
 namespace heddle::schedule {
 
@@ -94,6 +95,9 @@ struct RecurrentDesc {
   int64_t clusters() const { return clusters_of(mapping); }
   int64_t clusters_of(const RecurrentMapping& m) const { return (rows + m.rows - 1) / m.rows; }
 };
+
+// How the kernel is launched, without its symbol.
+CudaLaunch plan_launch(const RecurrentDesc& desc, size_t operands);
 
 // The loops, independent of each other, as one kernel; nullopt where one is no such loop, where they differ, or where
 // launches of the body in every step are expected to be faster; `why` says so.

@@ -25,6 +25,11 @@ double Region::bytes_of(ir::ValueId v) const {
   return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
 }
 
+RegionBackend::RegionBackend(Region& region)
+    : region_(region),
+      context_{region.local.graph, [&region](ir::ValueId v) { return region.is_input(v); },
+               [&region](ir::ValueId v) { return region.cut.count(v) != 0; }} {}
+
 Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents) {
   const std::set<ir::ValueId> own(roots.begin(), roots.end());
   const bool carries = !extents.empty();

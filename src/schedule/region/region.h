@@ -72,7 +72,7 @@ struct Candidate {
 // What a kind of target knows about kernels of memory-bound nodes.
 class RegionBackend {
  public:
-  RegionBackend(Region& region, KernelContext context) : region_(region), context_(std::move(context)) {}
+  explicit RegionBackend(Region& region);
   virtual ~RegionBackend() = default;
 
   // `extents`: of the root space where it is to be cut in a way that the largest root alone does not ask for.
@@ -111,9 +111,7 @@ class RegionBackend {
   virtual MapResult map(KernelExprs& exprs, const Frontier& frontier, bool carries) = 0;
 
   Region& region_;
-
- private:
-  const KernelContext context_;
+  KernelContext context_;
 };
 
 // Cuts a region into kernels: roots are the group's outputs and the values that one kernel hands to another.

@@ -21,13 +21,9 @@ std::string CudaSweepWriter::place_of(const CudaStage& stage, const CachedValue&
 
 // Values that lie in shared memory are loaded where they are used.
 void CudaSweepWriter::name_keeps(const CudaStage& stage) {
-  std::vector<ExprId> roots;
-  for (const schedule::CudaReduction& r : stage.reductions) roots.push_back(r.value);
-  for (const Store& s : stage.stores) roots.push_back(s.value);
-  for (const CachedValue& k : stage.cached) roots.push_back(k.value);
   std::set<uint32_t> used;
   schedule::ExprWalk walk(body_.pool);
-  for (const ExprId root : roots) {
+  for (const ExprId root : stage.roots()) {
     walk.run(root, [&](ExprId e) {
       if (body_.pool[e].kind == schedule::Expr::Kind::kLocal) used.insert(body_.pool[e].id);
       return true;

@@ -307,11 +307,11 @@ class CudaStitchWriter {
     while (first < body_.stages.size() && body_.stages[first].reductions.empty()) ++first;
     std::set<ExprId> early;
     for (size_t k = 0; k <= first && k < body_.stages.size(); ++k) {
-      visit_exprs(body_.pool, roots_of(body_.stages[k]), [&](ExprId e) { early.insert(e); });
+      visit_exprs(body_.pool, body_.stages[k].roots(), [&](ExprId e) { early.insert(e); });
     }
     std::map<std::pair<uint32_t, std::string>, int64_t> ranges;  // by operand and beginning: elements
     for (size_t k = first + 1; k < body_.stages.size(); ++k) {
-      visit_exprs(body_.pool, roots_of(body_.stages[k]), [&](ExprId e) {
+      visit_exprs(body_.pool, body_.stages[k].roots(), [&](ExprId e) {
         const schedule::Expr& load = body_.pool[e];
         if (load.kind != schedule::Expr::Kind::kLoad || load.id >= desc_.operands.size() || early.count(e) != 0) return;
         if (const auto range = range_of(load.index)) {
@@ -324,13 +324,6 @@ class CudaStitchWriter {
       out_.line("tile::prefetch_part({} + {}, {}, lane, {});", sweeps_.emitter().names().buffers[place.first],
                 place.second, elements, body_.team);
     }
-  }
-  static std::vector<ExprId> roots_of(const CudaStage& stage) {
-    std::vector<ExprId> roots;
-    for (const schedule::CudaReduction& r : stage.reductions) roots.push_back(r.value);
-    for (const schedule::CachedValue& k : stage.cached) roots.push_back(k.value);
-    for (const schedule::Store& s : stage.stores) roots.push_back(s.value);
-    return roots;
   }
   // Where the elements begin that an iteration reads at `at`, and how many there are from the first to the last of
   // them.

@@ -10,15 +10,6 @@
 namespace heddle::schedule {
 namespace {
 
-KernelContext context_of(const Region& region) {
-  return {region.local.graph, [&region](ir::ValueId v) { return region.is_input(v); },
-          [&region](ir::ValueId v) { return region.cut.count(v) != 0; },
-          [&region](ir::ValueId v) -> std::optional<size_t> {
-            const auto at = region.local.part_dim.find(v);
-            return at == region.local.part_dim.end() ? std::nullopt : std::optional(at->second);
-          }};
-}
-
 const Mapping& mapping_of(const Candidate& kernel) {
   return static_cast<const Mapping&>(*kernel.result.mapping);
 }
@@ -45,7 +36,12 @@ std::string text_of(const StitchDesc& desc, const Mapping& mapping) {
 
 class CpuRegion : public RegionBackend {
  public:
-  explicit CpuRegion(Region& region) : RegionBackend(region, context_of(region)), cpu_(region.target.cpu) {}
+  explicit CpuRegion(Region& region) : RegionBackend(region), cpu_(region.target.cpu) {
+    context_.part_dim = [&region](ir::ValueId v) -> std::optional<size_t> {
+      const auto at = region.local.part_dim.find(v);
+      return at == region.local.part_dim.end() ? std::nullopt : std::optional(at->second);
+    };
+  }
 
   size_t most_roots() const override { return 16; }
 

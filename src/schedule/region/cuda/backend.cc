@@ -12,22 +12,15 @@
 namespace heddle::schedule {
 namespace {
 
-KernelContext context_of(const Region& region) {
-  return {region.local.graph,
-          [&region](ir::ValueId v) { return region.is_input(v); },
-          [&region](ir::ValueId v) { return region.cut.count(v) != 0; },
-          {},
-          true};
-}
-
 const CudaMapping& mapping_of(const MapResult& result) {
   return static_cast<const CudaMapping&>(*result.mapping);
 }
 
 class CudaRegion : public RegionBackend {
  public:
-  explicit CudaRegion(Region& region)
-      : RegionBackend(region, context_of(region)), cuda_(region.target.cuda), riders_(region) {}
+  explicit CudaRegion(Region& region) : RegionBackend(region), cuda_(region.target.cuda), riders_(region) {
+    context_.parts_apart = true;
+  }
 
   void prepare() override {
     if (region_.options.adaptive_mapping) split_statistics(region_.local, cuda_);

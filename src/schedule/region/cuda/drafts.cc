@@ -7,22 +7,6 @@
 
 namespace heddle::schedule {
 
-std::vector<ExprId> CudaDraft::values() const {
-  std::vector<ExprId> all;
-  for (const CudaReduction& r : reductions) {
-    all.push_back(r.value);
-    if (is_arg(r.combine)) all.push_back(r.position);
-  }
-  return all;
-}
-
-std::vector<ExprId> CudaDraft::roots() const {
-  std::vector<ExprId> all = values();
-  for (const Store& s : stores) all.push_back(s.value);
-  for (const CachedValue& k : cached) all.push_back(k.value);
-  return all;
-}
-
 CudaDrafts::CudaDrafts(std::shared_ptr<CudaStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
                        const CudaMapping& mapped, const CudaTarget& device)
     : RegionDrafts(kernel, region, mapped, *begun),

@@ -14,8 +14,6 @@ struct CudaDraft : CudaStage {
   uint64_t loops = 0, kept = 0;
   bool placed = false;  // `layout` is chosen
 
-  std::vector<ExprId> values() const;  // of the reductions
-  std::vector<ExprId> roots() const;   // and of what it stores and keeps
   bool shares(const CudaDraft& earlier) const { return !scan && layout == earlier.layout; }
 };
 

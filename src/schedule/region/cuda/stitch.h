@@ -78,6 +78,9 @@ struct CudaStage {
   bool sync = false;        // needs what other threads wrote before
   bool async_copy = false;  // only has what it keeps, one operand, copied to shared memory, and does not wait for it
   bool wait_async = false;  // for such copies: the first sweep that reads one
+
+  std::vector<ExprId> values() const;  // of the reductions
+  std::vector<ExprId> roots() const;   // and of what it stores and keeps
 };
 
 // How many threads a kernel has, and who shares an iteration.

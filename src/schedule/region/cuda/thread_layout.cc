@@ -12,6 +12,22 @@ constexpr int kMostLanes = 8;
 
 }  // namespace
 
+std::vector<ExprId> CudaStage::values() const {
+  std::vector<ExprId> all;
+  for (const CudaReduction& r : reductions) {
+    all.push_back(r.value);
+    if (is_arg(r.combine)) all.push_back(r.position);
+  }
+  return all;
+}
+
+std::vector<ExprId> CudaStage::roots() const {
+  std::vector<ExprId> all = values();
+  for (const Store& s : stores) all.push_back(s.value);
+  for (const CachedValue& k : cached) all.push_back(k.value);
+  return all;
+}
+
 int64_t CudaStitchDesc::rows(const ThreadLayout& s) const {
   int64_t n = 1;
   for (size_t k = 0; k < s.outer_loops; ++k) n *= extent(s.loops[k]);
