@@ -162,7 +162,7 @@ void run(const Case& c, const Target& target) {
     const double seconds = thread_seconds() - start;
     best = std::min(best, seconds), total += seconds;
   }
-  fmt::print("{:40} {:10} {:9.1f} us {:7.1f} GFLOP/s\n", c.name, scheduled.kernels.back().config.algorithm, best * 1e6,
+  fmt::print("{:40} {:10} {:9.1f} us {:7.1f} GFLOP/s\n", c.name, family_of(scheduled.kernels.back().config), best * 1e6,
              c.flops / best * 1e-9);
   std::fflush(stdout);
 }

@@ -7,7 +7,7 @@
 #include "cli/output.h"
 #include "cli/usage.h"
 #include "heddle/version.h"
-#include "schedule/product/cuda/engine.h"
+#include "schedule/product/cuda/family.h"
 
 namespace heddle::cli {
 namespace {
@@ -161,8 +161,8 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
 }
 
 std::vector<std::string> gemm_families() {
-  std::vector<std::string> names = {"sm90", "sm90w", "sm90v", "sm90p", "sm90vp", "sm90c"};
-  for (const schedule::CudaEngine* engine : schedule::cuda_engines()) names.emplace_back(engine->name);
+  std::vector<std::string> names;
+  for (const schedule::Family* family : schedule::cuda_families()) names.emplace_back(family->name());
   return names;
 }
 

@@ -58,8 +58,9 @@ std::vector<Choice> choose(const CudaContext& context, const ResolvedGemm& gemm,
   std::vector<Choice> choices;
   const tune::Place place = tune::place_of(context.device());
   if (const auto record = tune::user_database().find(place, gemm.text())) {
+    const std::optional<schedule::Choice> winner = schedule::parse_choice(record->winner);
     for (const CudaCandidate& candidate : list) {
-      if (!candidate.rejected.empty() || schedule::name_of(candidate.config) != record->winner) continue;
+      if (!candidate.rejected.empty() || candidate.config.choice != winner) continue;
       choices.push_back(
           {candidate.config, fmt::format("tuned: {:.2f} us, median of {} runs", record->winner_us, record->samples)});
     }

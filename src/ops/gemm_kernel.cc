@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <tuple>
 
 #include "base/check.h"
 
@@ -193,21 +192,21 @@ Target target_of(const CudaTarget& target) {
 }
 
 std::vector<CudaCandidate> all_candidates(const ResolvedGemm& gemm, const CudaTarget& target) {
-  return schedule::cuda_candidates(gemm.gemm(), gemm.contraction().epilogue, gemm.desc.operands, target_of(target));
+  return schedule::cuda_candidates({gemm.gemm(), gemm.contraction().epilogue, gemm.desc.operands}, target);
 }
 
 std::vector<CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most,
                                       const std::string& family) {
   constexpr int kOfOneTile = 2;
   std::vector<CudaCandidate> found;
-  std::map<std::tuple<std::string, int64_t, int64_t, int64_t, bool, bool>, int> taken;
+  std::map<std::string, int> taken;  // by tile
   for (CudaCandidate& candidate : all_candidates(gemm, target)) {
     if (!candidate.rejected.empty()) continue;
     const schedule::Config& c = candidate.config;
-    if (!family.empty() && c.algorithm != family) continue;
+    if (!family.empty() && family_of(c) != family) continue;
     if (most > 0) {
       if (static_cast<int>(found.size()) == most) break;
-      if (taken[{c.algorithm, c.tile_m, c.tile_n, c.micro_m, c.ping_pong, c.swapped}]++ >= kOfOneTile) continue;
+      if (taken[tile_name(c)]++ >= kOfOneTile) continue;
     }
     found.push_back(std::move(candidate));
   }

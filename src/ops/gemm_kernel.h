@@ -40,7 +40,7 @@ Target target_of(const CudaTarget& target);
 
 // Configurations that are worth compiling, best prediction first: at most `most` of those that can run (0: all), and at
 // most two of each tile among them, since the model errs most between clusters and parts of one tile. `family`: only of
-// this algorithm.
+// this one.
 std::vector<schedule::CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget& target, int most,
                                                 const std::string& family = {});
 // All of them, those that cannot run last.

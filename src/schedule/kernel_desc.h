@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/group.h"
+#include "schedule/config/config.h"
 #include "schedule/scheme.h"
 #include "target/target.h"
 
@@ -46,21 +47,6 @@ struct KernelDesc {
                std::shared_ptr<const BundleDesc>, std::shared_ptr<const CudaBundleDesc>,
                std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>>
       body;
-};
-
-// What the tuner may choose, in named fields; the schedule fills it from the cost model.
-struct Config {
-  int64_t tile_m = 0, tile_n = 0, tile_k = 0;  // cache blocking of a contraction
-  int64_t micro_m = 0, micro_n = 0;            // registers of the micro-kernel, in rows and columns
-  int64_t lanes = 0;                           // vector width of a stitch kernel
-  int64_t tasks = 0;                           // into how many tasks the outer loop is cut
-  // On a GPU, where micro_m and micro_n are the warps of a block along rows and columns (sm_90: micro_m warpgroups).
-  int64_t stages = 0, splits = 0;        // of the ring in shared memory; parts of k
-  int64_t cluster_m = 0, cluster_n = 0;  // blocks of a cluster
-  int64_t parts = 0;                     // blocks that share a tile's k: tile/kernel/cuda/gemm/sm90_cluster_splitk.h
-  bool ping_pong = false, swapped = false, stream = false;  // tile/kernel/cuda/gemm/sm90.h
-  std::string algorithm;  // "gemm", "gemv", "direct", "winograd", "sm90", "sm80", "simt", ...
-  std::string reason;     // why the cost model chose this, with its numbers
 };
 
 // Where an operand of a scheduled kernel comes from.

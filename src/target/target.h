@@ -41,6 +41,13 @@ struct CudaTarget {
   int registers_per_sm = 65536;
   CudaModel model = h200().model;
 
+  // What the chip has: instructions on tensor cores by warpgroups, copies of tiles between memory and shared memory,
+  // clusters of blocks, products of fp8.
+  bool has_wgmma() const { return sm == 90; }
+  bool has_tma() const { return sm >= 90; }
+  bool has_clusters() const { return sm >= 90; }
+  bool has_fp8_mma() const { return sm >= 89; }
+
   // What jit::compile_cubin() compiles for: "sm_90a", "sm_80", "emulated_sm_90a".
   std::string architecture() const;
 };

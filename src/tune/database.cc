@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFormat = 1;  // of the tables; in the file's name and in the file
+constexpr int kFormat = 2;  // of the tables and of the configurations' names; in the file's name and in the file
 constexpr int kWaitMs = 5000;
 constexpr int64_t kForgetSeconds = int64_t{90} * 24 * 3600;  // records of other versions of Heddle
 
@@ -30,9 +30,9 @@ constexpr const char* kTables =
     " version TEXT NOT NULL, winner TEXT NOT NULL, pick TEXT NOT NULL, winner_us REAL NOT NULL, pick_us REAL NOT NULL,"
     " spread REAL NOT NULL, candidates INTEGER NOT NULL, samples INTEGER NOT NULL, made INTEGER NOT NULL,"
     " PRIMARY KEY(problem, device, driver, version)) WITHOUT ROWID;"
-    "PRAGMA user_version=1;"
+    "PRAGMA user_version=2;"
     "COMMIT";
-static_assert(kFormat == 1, "kTables says the version too");
+static_assert(kFormat == 2, "kTables says the version too");
 
 int64_t now_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();

@@ -15,8 +15,8 @@ struct Place {
   std::string device, driver, version;
 };
 
-// The outcome of tuning one problem. Configurations are kept by name: a name that no candidate carries any more is
-// simply not used, so nothing read from the file is trusted to be a configuration.
+// The outcome of tuning one problem. Configurations are kept by name (schedule::name_of()): one that no candidate has
+// any more is simply not used, so nothing read from the file is trusted to be a configuration.
 struct Record {
   std::string winner, pick;             // `pick`: what the cost model would have taken
   double winner_us = 0, pick_us = 0;    // medians

@@ -145,7 +145,7 @@ std::vector<std::string> decisions(const ir::Graph& graph, const Target& target)
   std::vector<std::string> result;
   for (const auto& kernel :
        schedule::schedule_contraction(graph, whole_graph(graph, ir::GroupKind::kContraction), target).kernels) {
-    result.push_back(kernel.config.algorithm + ": " + kernel.label);
+    result.push_back(std::string(family_of(kernel.config)) + ": " + kernel.label);
   }
   return result;
 }

@@ -1,13 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
 #include <random>
 
 #include "heddle/error.h"
-#include "schedule/product/cuda/gemm.h"
-#include "schedule/product/cuda/gemm_cluster_splitk.h"
+#include "schedule/product/cuda/wgmma/cluster_splitk.h"
+#include "schedule/product/cuda/wgmma/wgmma.h"
 
 namespace heddle::schedule {
 namespace {
@@ -41,51 +42,72 @@ std::vector<CudaGemmProblem> problems() {
   return list;
 }
 
-std::vector<CudaGemmCandidate> runnable(const CudaGemmProblem& p, const CudaTarget& target) {
-  std::vector<CudaGemmCandidate> all = enumerate(p, target, true);
-  std::erase_if(all, [](const CudaGemmCandidate& c) { return !c.rejected.empty(); });
-  return all;
+struct Runnable {
+  WgmmaConfig config;
+  double predicted_us;
+};
+
+std::vector<Runnable> runnable(const CudaGemmProblem& p, const CudaTarget& target) {
+  std::vector<Runnable> found;
+  for (const WgmmaConfig& c : wgmma_configs(p, target)) {
+    if (reject(c, p, target).empty()) found.push_back({c, predict_us(p, c, target)});
+  }
+  return found;
+}
+
+struct Launched {
+  ProductLaunches made;
+  double predicted_us;
+};
+
+// Every configuration that runs, of both kernels.
+std::vector<Launched> launched(const CudaGemmProblem& p, const CudaTarget& target) {
+  std::vector<Launched> found;
+  for (const Runnable& c : runnable(p, target)) found.push_back({make_launches(p, c.config, target), c.predicted_us});
+  CudaGemmProblem classed = p;
+  classed.classed = true;
+  for (const CudaGemmProblem& way : {p, classed}) {
+    for (const ClusterSplitKConfig& c : cluster_configs(way, target)) {
+      if (reject(c, way, target).empty()) found.push_back({make_launches(way, c, target), predict_us(way, c, target)});
+    }
+  }
+  return found;
 }
 
 // A block without a k-tile would have no sums, in whichever way rows are read.
 TEST(CudaGemm, EveryPartHasAKTile) {
-  CudaGemmConfig c;
-  c.tile_m = 64, c.tile_n = 32, c.consumers = 1, c.stages = 4;
-  const CudaGemmProblem p = problem(1001, 21, 101);  // two k-tiles of 64, and of what lies around rows at any address
+  ClusterSplitKConfig c;
+  c.tile_n = 32;
+  CudaGemmProblem p = problem(1001, 21, 101);  // two k-tiles of 64, and of what lies around rows at any address
   for (const bool classed : {false, true}) {
-    c.classed = classed;
+    p.classed = classed;
     for (const int parts : {1, 2, 3, 4}) {
-      c.parts = parts;
-      EXPECT_EQ(reject_parts(c, p, CudaTarget{}), parts <= 2 ? "" : "fewer k-tiles than parts") << parts << classed;
+      c.cluster_k = parts;
+      EXPECT_EQ(reject(c, p, CudaTarget{}), parts <= 2 ? "" : "fewer k-tiles than parts") << parts << classed;
     }
   }
 }
 
 // Every problem has a candidate: none is refused for its sizes.
-TEST(CudaGemm, EveryProblemHasCandidatesInOrder) {
+TEST(CudaGemm, EveryProblemHasCandidates) {
   const CudaTarget target;
   for (const CudaGemmProblem& p : problems()) {
     const auto candidates = runnable(p, target);
     ASSERT_FALSE(candidates.empty()) << p.m << " " << p.n << " " << p.k;
-    double before = 0;
-    for (const CudaGemmCandidate& c : candidates) {
-      EXPECT_GE(c.predicted_us, before);
+    for (const Runnable& c : candidates) {
       EXPECT_GE(c.predicted_us, floor_us(p, target));
-      EXPECT_LE(c.config.shared_bytes(p), target.shared_bytes_per_block);
+      EXPECT_LE(shared_bytes(p, c.config), target.shared_bytes_per_block);
       EXPECT_GE(c.config.stages, 3);
-      before = c.predicted_us;
     }
   }
 }
 
 // What the driver demands of tensor maps and launches.
-TEST(CudaGemm, LaunchesKeepTheRulesOfTheCopyEngine) {
+TEST(CudaGemm, LaunchesKeepTheRulesOfTma) {
   const CudaTarget target;
   for (const CudaGemmProblem& p : problems()) {
-    for (const CudaGemmCandidate& c : runnable(p, target)) {
-      const CudaGemmLaunches made = make_launches(p, c.config, target, 4);
-      EXPECT_EQ(made.epilogue_launch, static_cast<int>(made.launches.size()) - 1);
-      for (const CudaLaunch& launch : made.launches) {
+    for (const Launched& c : launched(p, target)) {
+      for (const CudaLaunch& launch : c.made.launches) {
         EXPECT_GE(launch.grid[0], 1u);
         for (const TensorMapDesc& map : launch.maps) {
           EXPECT_EQ(map.offset % 16, 0u);
@@ -99,12 +121,10 @@ TEST(CudaGemm, LaunchesKeepTheRulesOfTheCopyEngine) {
           EXPECT_EQ(static_cast<int>(map.box[0]) * element % 16, 0);
         }
         if (launch.symbol != "gemm") continue;
-        const auto cluster = static_cast<uint32_t>(c.config.cluster_m * c.config.cluster_n);
-        EXPECT_EQ(launch.grid[0] % cluster, 0u);
-        if (c.config.parts == 0) {
-          EXPECT_LE(launch.grid[0], static_cast<uint32_t>(target.sms)) << "blocks stay, one on each SM";
-        }
+        EXPECT_EQ(launch.grid[0] % launch.cluster, 0u);
         tile::GemmArgs args;
+        if (launch.arguments[0].size() != sizeof(args)) continue;  // of the kernel for small sides
+        EXPECT_LE(launch.grid[0], static_cast<uint32_t>(target.sms)) << "blocks stay, one on each SM";
         std::memcpy(&args, launch.arguments[0].data(), sizeof(args));
         EXPECT_LE(args.splits, args.k_tiles) << "each part multiplies at least once";
       }
@@ -117,21 +137,21 @@ TEST(CudaGemm, UnalignedOperandsAreRepackedAndUnalignedResultsStoredDirectly) {
   const CudaGemmProblem p = problem(300, 301, 303);
   const auto candidates = runnable(p, target);
   ASSERT_FALSE(candidates.empty());
-  const CudaGemmLaunches made = make_launches(p, candidates[0].config, target, 4);
+  const ProductLaunches made = make_launches(p, candidates[0].config, target);
   ASSERT_GE(made.launches.size(), 2u);
   EXPECT_EQ(made.launches[0].symbol, "gemm_repack") << "both in one launch";
   EXPECT_EQ(made.launches[1].symbol, "gemm");
   EXPECT_GE(made.workspace_bytes, (300 + 301) * 304 * 2);
-  for (const CudaGemmCandidate& c : candidates) EXPECT_NE(c.config.store, tile::GemmStore::kTma);
+  for (const Runnable& c : candidates) EXPECT_NE(store_of(p, c.config), tile::GemmStore::kTma);
 }
 
 TEST(CudaGemm, EmptyProblems) {
   const CudaTarget target;
-  EXPECT_TRUE(make_launches(problem(0, 5, 5), CudaGemmConfig{}, target).launches.empty());
+  EXPECT_TRUE(make_launches(problem(0, 5, 5), WgmmaConfig{}, target).launches.empty());
   const CudaGemmProblem p = problem(64, 64, 0);
   const auto candidates = runnable(p, target);
   ASSERT_FALSE(candidates.empty());
-  const CudaGemmLaunches made = make_launches(p, candidates[0].config, target, 4);
+  const ProductLaunches made = make_launches(p, candidates[0].config, target);
   ASSERT_EQ(made.launches.size(), 1u) << "only the epilogue of sums over nothing";
   EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
 }
@@ -141,10 +161,11 @@ TEST(CudaGemm, FirstChoicesFillTheDevice) {
   const CudaTarget target;
   for (const CudaGemmProblem& p : {problem(128, 128, 65536), problem(16, 4096, 4096), problem(64, 4096, 14336),
                                    problem(16384, 64, 576), problem(1280, 768, 3072), problem(8192, 8192, 8192)}) {
-    const CudaGemmCandidate first = runnable(p, target).at(0);
-    const CudaGemmLaunches made = make_launches(p, first.config, target, 4);
-    const auto& grid = made.launches[0].grid;
-    EXPECT_GE(grid[0] * grid[1] * grid[2], 90u) << p.m << "x" << p.n << "x" << p.k << " " << first.config.name();
+    const auto all = launched(p, target);
+    const auto first = std::min_element(
+        all.begin(), all.end(), [](const Launched& a, const Launched& b) { return a.predicted_us < b.predicted_us; });
+    const auto& grid = first->made.launches[0].grid;
+    EXPECT_GE(grid[0] * grid[1] * grid[2], 90u) << p.m << "x" << p.n << "x" << p.k;
   }
 }
 

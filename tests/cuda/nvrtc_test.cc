@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <set>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -63,15 +62,15 @@ ops::GemmProblem problem(int64_t m, int64_t n, DType in, DType out, const char* 
 
 // compile_cubin() throws on spills, C7508 and C7510. Of each tile of the sm_90 family one instance: clusters and splits
 // vary from tile to tile.
-void compile_tiles(const ops::GemmProblem& p, size_t most = 100, std::string_view family = "sm90") {
+void compile_tiles(const ops::GemmProblem& p, size_t most = 100, std::string_view family = "wgmma") {
   const ops::ResolvedGemm gemm = ops::resolve(p);
-  std::set<std::tuple<int64_t, int64_t, int64_t, bool, bool>> seen;
+  std::set<std::string> seen;
   int turn = 0;
   const auto all = ops::all_candidates(gemm, CudaTarget{});
   for (auto c = all.rbegin(); c != all.rend(); ++c) {  // from the back: clusters and splits come first
     const schedule::Config& f = c->config;
-    if (f.algorithm != family || !c->rejected.empty() || seen.size() == most) continue;
-    if (++turn % 3 != 0 || !seen.insert({f.tile_m, f.tile_n, f.micro_m, f.ping_pong, f.swapped}).second) continue;
+    if (family_of(f) != family || !c->rejected.empty() || seen.size() == most) continue;
+    if (++turn % 3 != 0 || !seen.insert(tile_name(f)).second) continue;
     const std::string unit = ops::make_kernel(gemm, f, CudaTarget{}).unit;
     EXPECT_NO_THROW(EXPECT_EQ(test::find_wrong_loads(compile_cubin(unit, "sm_90a", false).bytes), ""))
         << schedule::name_of(f) << "\n"
@@ -105,8 +104,8 @@ TEST_F(NvrtcTest, InstancesOfF32InTwoParts) {
   };
   compile_tiles(two_parts(4096, 4096), 8);
   compile_tiles(two_parts(64, 128), 8);
-  compile_tiles(two_parts(64, 128), 8, "sm90p");
-  compile_tiles(two_parts(64, 128), 8, "lines");
+  compile_tiles(two_parts(64, 128), 8, "cluster_splitk");
+  compile_tiles(two_parts(64, 128), 8, "unaligned");
 }
 
 // What a tuner times of a problem compiles, all of it: rows at any address, every layout and type, all families.

@@ -3,21 +3,19 @@
 
 #include <cstdlib>
 #include <set>
-#include <tuple>
 
 #include "base/file/file.h"
-#include "codegen/product/cuda/tile.h"
+#include "codegen/product/cuda/gemm.h"
 #include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/epilogue.h"
+#include "schedule/product/cuda/tile.h"
 
 namespace heddle::jit {
 namespace {
 
-using schedule::CudaTileCandidate;
-using schedule::CudaTileConfig;
+using schedule::CudaCandidate;
 using schedule::CudaTileProblem;
-using Engine = CudaTileConfig::Engine;
 
 class TileNvrtcTest : public testing::Test {
  protected:
@@ -57,8 +55,14 @@ CudaTileProblem problem(int64_t m, int64_t n, DType in, bool a_along_k = true, b
   return p;
 }
 
-// compile_cubin() throws on spills. Every third candidate, `most` different tiles of an engine.
-void compile_tiles(const CudaTileProblem& p, Engine engine, DType out, const char* architecture, size_t most) {
+std::string unit_of(const CudaTileProblem& p, const schedule::Config& config, const ops::LoweredEpilogue& e) {
+  const schedule::CudaInstance instance = view_family_of(config).instance_of(p, config);
+  return codegen::gemm_unit(instance, p.a, p.b, e.epilogue, e.operands).source();
+}
+
+// compile_cubin() throws on spills. Every third candidate, `most` different tiles of a family.
+void compile_tiles(const CudaTileProblem& p, std::string_view family, DType out, const char* architecture,
+                   size_t most) {
   CudaTarget target;
   target.sm = std::string_view(architecture) == "sm_80" ? 80 : 90;
   ops::GemmProblem gemm;
@@ -66,12 +70,12 @@ void compile_tiles(const CudaTileProblem& p, Engine engine, DType out, const cha
   gemm.epilogue = "relu(x + bias)";
   gemm.operands = {{.name = "bias", .dtype = out, .stride = 0}};
   const ops::LoweredEpilogue e = ops::lower_epilogue(gemm, p.accumulator());
-  std::set<std::tuple<int, int, int>> seen;
-  for (const CudaTileCandidate& c : enumerate(p, target)) {
-    if (!c.rejected.empty() || c.config.engine != engine || seen.size() == most) continue;
-    if (!seen.insert({c.config.tile_m, c.config.tile_n, c.config.warps_m}).second) continue;
-    const std::string unit = codegen::tile_unit(p, c.config, e.epilogue, e.operands).source();
-    EXPECT_NO_THROW(compile_cubin(unit, architecture, false)) << c.config.name() << "\n" << unit;
+  std::set<std::string> seen;
+  for (const CudaCandidate& c : enumerate(p, target)) {
+    if (!c.rejected.empty() || family_of(c.config) != family || seen.size() == most) continue;
+    if (!seen.insert(tile_name(c.config)).second) continue;
+    const std::string unit = unit_of(p, c.config, e);
+    EXPECT_NO_THROW(compile_cubin(unit, architecture, false)) << name_of(c.config) << "\n" << unit;
   }
   EXPECT_GE(seen.size(), 1u);
 }
@@ -82,11 +86,11 @@ void compile_best(const CudaTileProblem& p, DType out, size_t most) {
   gemm.m = p.m, gemm.n = p.n, gemm.k = p.k, gemm.out = out, gemm.ldd = p.n, gemm.stride_d = p.m * p.n;
   const ops::LoweredEpilogue e = ops::lower_epilogue(gemm, p.accumulator());
   std::set<std::string> seen;
-  for (const CudaTileCandidate& c : enumerate(p, CudaTarget{})) {
+  for (const CudaCandidate& c : enumerate(p, CudaTarget{})) {
     if (!c.rejected.empty() || seen.size() == most) break;
-    const std::string unit = codegen::tile_unit(p, c.config, e.epilogue, e.operands).source();
+    const std::string unit = unit_of(p, c.config, e);
     if (!seen.insert(unit).second) continue;
-    EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << c.config.name();
+    EXPECT_NO_THROW(compile_cubin(unit, "sm_90a", false)) << name_of(c.config);
   }
   EXPECT_GE(seen.size(), 1u);
 }
@@ -97,25 +101,25 @@ TEST_F(TileNvrtcTest, BestTilesOfBytesThatAreTurned) {
 }
 
 TEST_F(TileNvrtcTest, TensorCoreTilesOfHalf) {
-  compile_tiles(problem(4096, 4096, DType::kF16), Engine::kMma, DType::kF16, "sm_80", 8);
+  compile_tiles(problem(4096, 4096, DType::kF16), "mma", DType::kF16, "sm_80", 8);
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesAlongRows) {
-  compile_tiles(problem(4096, 4096, DType::kBF16, false, false), Engine::kMma, DType::kBF16, "sm_90a", 4);
+  compile_tiles(problem(4096, 4096, DType::kBF16, false, false), "mma", DType::kBF16, "sm_90a", 4);
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfUnalignedOperands) {
-  compile_tiles(problem(4095, 4093, DType::kF16, true, false, 4091), Engine::kMma, DType::kF32, "sm_80", 3);
+  compile_tiles(problem(4095, 4093, DType::kF16, true, false, 4091), "mma", DType::kF32, "sm_80", 3);
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfOtherTypes) {
   CudaTileProblem p = problem(2048, 2048, DType::kF32, true, false);
   p.tf32 = true;
-  compile_tiles(p, Engine::kMma, DType::kF32, "sm_80", 3);
-  compile_tiles(problem(2048, 2048, DType::kI8), Engine::kMma, DType::kI32, "sm_80", 2);
-  compile_tiles(problem(2048, 2048, DType::kI8, true, false), Engine::kMma, DType::kI32, "sm_80", 3);
-  compile_tiles(problem(2048, 2048, DType::kF8E4M3), Engine::kMma, DType::kF16, "sm_90a", 3);
+  compile_tiles(p, "mma", DType::kF32, "sm_80", 3);
+  compile_tiles(problem(2048, 2048, DType::kI8), "mma", DType::kI32, "sm_80", 2);
+  compile_tiles(problem(2048, 2048, DType::kI8, true, false), "mma", DType::kI32, "sm_80", 3);
+  compile_tiles(problem(2048, 2048, DType::kF8E4M3), "mma", DType::kF16, "sm_90a", 3);
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfF32InTwoParts) {
-  compile_tiles(problem(4096, 4096, DType::kF32, true, false), Engine::kMma, DType::kF32, "sm_80", 6);
-  compile_tiles(problem(4095, 4093, DType::kF32, false, true, 4091), Engine::kMma, DType::kF32, "sm_90a", 4);
+  compile_tiles(problem(4096, 4096, DType::kF32, true, false), "mma", DType::kF32, "sm_80", 6);
+  compile_tiles(problem(4095, 4093, DType::kF32, false, true, 4091), "mma", DType::kF32, "sm_90a", 4);
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfImages) {
   schedule::CudaImage image;
@@ -128,32 +132,32 @@ TEST_F(TileNvrtcTest, TensorCoreTilesOfImages) {
     image.element = DType::kF32;
     CudaTileProblem p = problem(image.rows(), 128, DType::kF32, true, true, image.k());
     p.a = image_operand(image, 0);
-    compile_tiles(p, Engine::kMma, DType::kF32, "sm_90a", 3);
+    compile_tiles(p, "mma", DType::kF32, "sm_90a", 3);
     image.element = DType::kF16;
   }
   for (const int64_t channels : {64, 3}) {
     image.channels = channels;
     CudaTileProblem p = problem(image.rows(), 128, DType::kF16, true, true, image.k());
     p.a = image_operand(image, 0);
-    compile_tiles(p, Engine::kMma, DType::kF16, "sm_80", channels == 3 ? 1 : 3);
+    compile_tiles(p, "mma", DType::kF16, "sm_80", channels == 3 ? 1 : 3);
   }
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfConvertedOperands) {
   CudaTileProblem p = problem(2048, 2048, DType::kF16);
   p.a = matrix(DType::kF32, p.m, p.k, true);
   p.b = matrix(DType::kI8, p.n, p.k, true);
-  compile_tiles(p, Engine::kMma, DType::kF16, "sm_80", 3);
+  compile_tiles(p, "mma", DType::kF16, "sm_80", 3);
 }
 TEST_F(TileNvrtcTest, OrdinaryArithmetic) {
-  compile_tiles(problem(2048, 2048, DType::kF32), Engine::kSimt, DType::kF32, "sm_80", 100);
-  compile_tiles(problem(2048, 2048, DType::kF32, false, false), Engine::kSimt, DType::kF32, "sm_90a", 3);
-  compile_tiles(problem(2047, 2045, DType::kF16), Engine::kSimt, DType::kF32, "sm_80", 3);
+  compile_tiles(problem(2048, 2048, DType::kF32), "simt", DType::kF32, "sm_80", 100);
+  compile_tiles(problem(2048, 2048, DType::kF32, false, false), "simt", DType::kF32, "sm_90a", 3);
+  compile_tiles(problem(2047, 2045, DType::kF16), "simt", DType::kF32, "sm_80", 3);
 }
 TEST_F(TileNvrtcTest, FewRowsOrColumns) {
   for (const int64_t few : {1, 8}) {
-    compile_tiles(problem(few, 4096, DType::kF16), Engine::kFew, DType::kF16, "sm_80", 2);
-    compile_tiles(problem(4096, few, DType::kF16, false, false), Engine::kFew, DType::kF16, "sm_90a", 2);
-    compile_tiles(problem(few, 4096, DType::kF32, true, false), Engine::kFew, DType::kF32, "sm_80", 2);
+    compile_tiles(problem(few, 4096, DType::kF16), "skinny", DType::kF16, "sm_80", 2);
+    compile_tiles(problem(4096, few, DType::kF16, false, false), "skinny", DType::kF16, "sm_90a", 2);
+    compile_tiles(problem(few, 4096, DType::kF32, true, false), "skinny", DType::kF32, "sm_80", 2);
   }
 }
 

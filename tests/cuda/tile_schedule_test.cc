@@ -5,13 +5,12 @@
 #include <cstring>
 #include <random>
 
+#include "codegen/product/cuda/gemm.h"
 #include "heddle/error.h"
 #include "schedule/product/cuda/tile.h"
 
 namespace heddle::schedule {
 namespace {
-
-using Engine = CudaTileConfig::Engine;
 
 CudaOperand matrix(DType element, int64_t rows, int64_t k, bool along_k, int64_t batch, int operand) {
   CudaMatrix m;
@@ -64,7 +63,7 @@ TEST(CudaTile, EveryProblemHasConfigurationsInOrder) {
       ASSERT_FALSE(candidates.empty());
       ASSERT_EQ(candidates[0].rejected, "") << p.m << " " << p.n << " " << p.k << " " << to_string(p.a_in);
       double before = 0;
-      for (const CudaTileCandidate& c : candidates) {
+      for (const CudaCandidate& c : candidates) {
         if (!c.rejected.empty()) continue;
         EXPECT_GE(c.predicted_us, before);
         EXPECT_GE(c.predicted_us, floor_us(p, target));
@@ -77,12 +76,13 @@ TEST(CudaTile, EveryProblemHasConfigurationsInOrder) {
 TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
   const CudaTarget target = device(80);
   for (const CudaTileProblem& p : problems()) {
-    for (const CudaTileCandidate& c : enumerate(p, target)) {
+    for (const CudaCandidate& c : enumerate(p, target)) {
       if (!c.rejected.empty()) continue;
-      const CudaGemmLaunches made = make_launches(p, c.config, target, 3);
-      ASSERT_EQ(made.launches.size(), c.config.splits > 1 ? 2u : 1u);
-      EXPECT_EQ(made.epilogue_launch, static_cast<int>(made.launches.size()) - 1);
-      EXPECT_EQ(made.workspace_bytes > 0, c.config.splits > 1);
+      const ViewFamily& family = view_family_of(c.config);
+      const CudaInstance instance = family.instance_of(p, c.config);
+      ProductLaunches made = family.launches_of(p, c.config, target, 3);
+      codegen::add_operands(made.launches, instance, p.a, p.b);
+      EXPECT_EQ(made.workspace_bytes > 0, made.launches.size() == 2) << "parts of k";
       EXPECT_LE(made.workspace_bytes, 64 << 20);
       const CudaLaunch& launch = made.launches[0];
       EXPECT_LE(launch.block, 1024u);
@@ -94,12 +94,12 @@ TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
       ASSERT_EQ(launch.arguments[0].size(), sizeof(args));
       std::memcpy(&args, launch.arguments[0].data(), sizeof(args));
       EXPECT_EQ(launch.grid[0], static_cast<uint32_t>(args.tiles_m * args.tiles_n * args.splits * args.batch));
+      EXPECT_EQ(args.splits > 1, made.launches.size() == 2);
       EXPECT_LE(args.splits, args.k_tiles);
-      EXPECT_GE(int64_t{args.k_tiles} * c.config.tile_k, p.k);
       // The first operand is the one with args.m rows.
       for (const PointerPatch& patch : launch.pointers) {
         if (patch.argument == 0) continue;
-        EXPECT_EQ(patch.operand, c.config.swapped ? 2 - patch.argument : patch.argument - 1);
+        EXPECT_EQ(patch.operand, instance.swapped ? 2 - patch.argument : patch.argument - 1);
       }
     }
   }
@@ -108,32 +108,35 @@ TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
 TEST(CudaTile, EmptySumsAreReducedAndEmptyResultsLaunchNothing) {
   const CudaTarget target = device(90);
   const CudaTileProblem empty = problem(7, 9, 0);
-  const CudaGemmLaunches made = make_launches(empty, enumerate(empty, target)[0].config, target, 3);
+  const Config first = enumerate(empty, target)[0].config;
+  const ProductLaunches made = view_family_of(first).launches_of(empty, first, target, 3);
   ASSERT_EQ(made.launches.size(), 1u);
   EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
   EXPECT_EQ(made.workspace_bytes, 0);
-  EXPECT_TRUE(make_launches(problem(0, 9, 5), CudaTileConfig{}, target, 3).launches.empty());
+  EXPECT_TRUE(view_family_of({MmaConfig{}}).launches_of(problem(0, 9, 5), {MmaConfig{}}, target, 3).launches.empty());
 }
 
 TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
   const CudaTarget target = device(90), old = device(80);
-  const auto best = [](const CudaTileProblem& p, const CudaTarget& t) { return enumerate(p, t)[0].config.engine; };
-  EXPECT_EQ(best(problem(512, 512, 512), old), Engine::kMma);
-  EXPECT_EQ(best(problem(511, 509, 499), target), Engine::kMma);
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF32), target), Engine::kMma);  // in two parts of tf32
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF64), target), Engine::kSimt);
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), target), Engine::kMma);
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), old), Engine::kSimt);
+  const auto best = [](const CudaTileProblem& p, const CudaTarget& t) {
+    return std::string(family_of(enumerate(p, t)[0].config));
+  };
+  EXPECT_EQ(best(problem(512, 512, 512), old), "mma");
+  EXPECT_EQ(best(problem(511, 509, 499), target), "mma");
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF32), target), "mma");  // in two parts of tf32
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF64), target), "simt");
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), target), "mma");
+  EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), old), "simt");
   CudaTileProblem rounded = problem(512, 512, 512, DType::kF32);
   rounded.tf32 = true;
-  EXPECT_EQ(best(rounded, target), Engine::kMma);
-  EXPECT_EQ(best(problem(2, 4096, 4096), target), Engine::kFew);
-  EXPECT_EQ(best(problem(4096, 1, 4096, DType::kF32), target), Engine::kFew);
+  EXPECT_EQ(best(rounded, target), "mma");
+  EXPECT_EQ(best(problem(2, 4096, 4096), target), "skinny");
+  EXPECT_EQ(best(problem(4096, 1, 4096, DType::kF32), target), "skinny");
 }
 
 TEST(CudaTile, RefusalsHaveReasons) {
-  for (const CudaTileCandidate& c : enumerate(problem(64, 64, 64, DType::kF64), device(90))) {
-    EXPECT_TRUE(c.config.engine == Engine::kSimt || !c.rejected.empty()) << c.config.name();
+  for (const CudaCandidate& c : enumerate(problem(64, 64, 64, DType::kF64), device(90))) {
+    EXPECT_TRUE(family_of(c.config) == "simt" || !c.rejected.empty()) << name_of(c.config);
   }
   EXPECT_THROW(enumerate(problem(64, 64, 64, DType::kI4), device(90)), Error);
 }

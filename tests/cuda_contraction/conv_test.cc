@@ -34,7 +34,7 @@ void add_convolutions(CudaBatch& batch, const std::string& t, const CudaBatch::O
   add("cropped", "[1,9,9,16]", "[6,16,3,3]", attributes("[1,1]", "[-1,-1]", "[-1,0]", "[1,1]", "[1,1]", 1),
       "[1,5,6,6]");
   CudaBatch::Options windows = options;  // which are no products
-  windows.algorithm.clear(), windows.skip = 0;
+  windows.family.clear(), windows.skip = 0;
   const auto add_windows = [&](const char* name, const std::string& x, const std::string& w, const std::string& attrs,
                                const std::string& y) {
     batch.add(t + " " + name, conv_text(t + x, t + w, attrs, t + y), windows);
@@ -109,19 +109,19 @@ TEST(CudaConv, TensorCores) {
   batch.add("pointwise by wgmma",
             conv_text("f16[2,7,9,24]", "f16[40,24,1,1]", attributes("[1,1]", "[0,0]", "[0,0]", "[1,1]", "[1,1]", 1),
                       "f16[2,7,9,40]"),
-            {.tolerance = 3e-3, .algorithm = "sm90"});
+            {.tolerance = 3e-3, .family = "wgmma"});
   batch.run();
   batch.compile();
 }
 
 TEST(CudaConv, WgmmaOnViews) {
   CudaBatch batch;
-  const CudaBatch::Options options{.tolerance = 3e-3, .algorithm = "sm90v"};
+  const CudaBatch::Options options{.tolerance = 3e-3, .family = "wgmma_gather"};
   add_convolutions(batch, "f16", options);
   batch.add("wider than a tile",
             conv_text("bf16[1,9,20,16]", "bf16[72,16,3,3]", attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 1),
                       "bf16[1,9,20,72]"),
-            {.tolerance = 2e-2, .algorithm = "sm90v"});
+            {.tolerance = 2e-2, .family = "wgmma_gather"});
   batch.add("heads as strides", R"(graph g(%q: f16[2,11,96], %k: f16[2,13,96]) {
       %0 = reshape(%q) {shape = [2,11,3,32]} : f16[2,11,3,32]
       %1 = transpose(%0) {perm = [0,2,1,3]} : f16[2,3,11,32]
@@ -131,13 +131,13 @@ TEST(CudaConv, WgmmaOnViews) {
       return "y" = %4
     })",
             options);
-  batch.add("bytes", testing::matmul_text("i8", 19, 24, 40, "i32"), {.algorithm = "sm90v"});
+  batch.add("bytes", testing::matmul_text("i8", 19, 24, 40, "i32"), {.family = "wgmma_gather"});
   batch.add("along rows", testing::matmul_text("f16", 72, 70, 33, "", false, false, false), options);
   batch.add("split", testing::matmul_text("f16", 9, 41, 1300, "", true, true, false),
-            {.tolerance = 3e-3, .algorithm = "sm90v", .split = true});
+            {.tolerance = 3e-3, .family = "wgmma_gather", .split = true});
   for (unsigned skip = 3; skip < 40; skip += 9) {  // ping-pong, one and two consumers, narrow and wide
     batch.add(fmt::format("configuration {}", skip), testing::matmul_text("f16", 150, 130, 203, "", true, true, false),
-              {.tolerance = 3e-3, .algorithm = "sm90v", .skip = skip});
+              {.tolerance = 3e-3, .family = "wgmma_gather", .skip = skip});
   }
   batch.run();
   batch.compile();
@@ -148,7 +148,7 @@ TEST(CudaConv, WindowsByTheCopyEngine) {
   const auto add = [&](const char* name, const std::string& x, const std::string& w, const std::string& attrs,
                        const std::string& y, unsigned skip = 0) {
     batch.add(name, conv_text("f16" + x, "f16" + w, attrs, "f16" + y),
-              {.tolerance = 3e-3, .algorithm = "sm90w", .skip = skip});
+              {.tolerance = 3e-3, .family = "wgmma_im2col", .skip = skip});
   };
   const std::string padded = attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 1);
   add("padded", "[3,6,7,8]", "[16,8,3,3]", padded, "[3,6,7,16]");
@@ -170,7 +170,7 @@ TEST(CudaConv, WindowsByTheCopyEngine) {
     add("many windows", "[5,11,13,16]", "[136,16,3,3]", padded, "[5,11,13,136]", skip);
   }
   batch.add("split", conv_text("f16[1,5,6,320]", "f16[16,320,3,3]", padded, "f16[1,5,6,16]"),
-            {.tolerance = 3e-3, .algorithm = "sm90w", .split = true});
+            {.tolerance = 3e-3, .family = "wgmma_im2col", .split = true});
   batch.add("bias, residual, relu", R"(graph g(%x: bf16[2,5,6,8], %r: bf16[2,5,6,16]) {
       %w = constant {value = bf16[16,8,3,3]{1}}
       %b = constant {value = bf16[16]{1}}
@@ -183,7 +183,7 @@ TEST(CudaConv, WindowsByTheCopyEngine) {
       %5 = max(%3, %4) : bf16[2,5,6,16]
       return "y" = %5
     })",
-            {.tolerance = 3e-2, .algorithm = "sm90w"});
+            {.tolerance = 3e-2, .family = "wgmma_im2col"});
   batch.run();
   batch.compile();
 }

@@ -106,7 +106,7 @@ TEST(CudaDot, ProductsShareKernels) {
     }})",
                        m, k, op);
   };
-  const CudaBatch::Options split{.algorithm = "mma", .split = true};
+  const CudaBatch::Options split{.family = "mma", .split = true};
   CudaBatch batch;
   batch.add("sum", text(150, 900, "add"), split);
   batch.add("product", text(150, 900, "mul"), split);
@@ -127,7 +127,7 @@ TEST(CudaDot, KernelsAreNamedForWhatTheyDo) {
 
 TEST(CudaDot, Threads) {
   CudaBatch batch;
-  const CudaBatch::Options simt{.algorithm = "simt"};
+  const CudaBatch::Options simt{.family = "simt"};
   add_epilogues(batch, "f32", 1e-5, simt);
   batch.add("transposed", matmul_text("f32", 29, 45, 67, "", false, true), simt);
   batch.add("no constants", matmul_text("f32", 65, 33, 17, "", true, true, false), simt);
@@ -135,7 +135,7 @@ TEST(CudaDot, Threads) {
   batch.add("one column", matmul_text("f32", 70, 1, 33), simt);
   batch.add("one of all", matmul_text("f32", 1, 1, 1), simt);
   batch.add("no k", matmul_text("f32", 5, 4, 0, "", true, false, false), simt);
-  batch.add("long k", matmul_text("f32", 9, 10, 700), {.algorithm = "simt", .split = true});
+  batch.add("long k", matmul_text("f32", 9, 10, 700), {.family = "simt", .split = true});
   batch.add("f64", matmul_text("f64", 29, 45, 67), {.tolerance = 1e-14});
   batch.add("f64 along other sides", matmul_text("f64", 9, 45, 67, "", false, true), {.tolerance = 1e-14});
   batch.add("i64", matmul_text("i64", 9, 20, 33));
@@ -146,12 +146,12 @@ TEST(CudaDot, Threads) {
 
 TEST(CudaDot, Few) {
   CudaBatch batch;
-  const CudaBatch::Options few{.algorithm = "few"};
+  const CudaBatch::Options few{.family = "skinny"};
   batch.add("a vector", matmul_text("f32", 1, 70, 33), few);
   batch.add("rows", matmul_text("f32", 5, 70, 64, "", true, true), few);
   batch.add("columns", matmul_text("f32", 70, 3, 40, "", true, true, false), few);
-  batch.add("half", matmul_text("f16", 3, 72, 64, "", true, true, false), {.tolerance = 2e-3, .algorithm = "few"});
-  batch.add("half, along rows", matmul_text("f16", 2, 72, 64), {.tolerance = 2e-3, .algorithm = "few"});
+  batch.add("half", matmul_text("f16", 3, 72, 64, "", true, true, false), {.tolerance = 2e-3, .family = "skinny"});
+  batch.add("half, along rows", matmul_text("f16", 2, 72, 64), {.tolerance = 2e-3, .family = "skinny"});
   batch.run();
   batch.compile();
 }
@@ -218,14 +218,14 @@ TEST(CudaDot, Views) {
 TEST(CudaDot, TensorCoresOfEveryDevice) {
   CudaBatch batch;
   for (const char* type : {"f16", "bf16"}) {
-    add_epilogues(batch, type, type[0] == 'b' ? 2e-2 : 3e-3, {.sm = 80, .algorithm = "mma"});
+    add_epilogues(batch, type, type[0] == 'b' ? 2e-2 : 3e-3, {.sm = 80, .family = "mma"});
   }
-  const CudaBatch::Options half{.tolerance = 2e-3, .sm = 80, .algorithm = "mma"};
+  const CudaBatch::Options half{.tolerance = 2e-3, .sm = 80, .family = "mma"};
   batch.add("both along rows", matmul_text("f16", 70, 40, 33, "", false, false, false), half);
   batch.add("both along k", matmul_text("f16", 70, 40, 48, "", true, true, false), half);
   batch.add("odd weights are padded", matmul_text("f16", 70, 41, 35), half);
-  batch.add("float results", matmul_text("f16", 33, 40, 64, "f32"), {.tolerance = 1e-5, .sm = 80, .algorithm = "mma"});
-  batch.add("split", matmul_text("f16", 9, 40, 900), {.tolerance = 2e-3, .sm = 80, .algorithm = "mma", .split = true});
+  batch.add("float results", matmul_text("f16", 33, 40, 64, "f32"), {.tolerance = 1e-5, .sm = 80, .family = "mma"});
+  batch.add("split", matmul_text("f16", 9, 40, 900), {.tolerance = 2e-3, .sm = 80, .family = "mma", .split = true});
   for (const char* types : {"i8 i8", "u8 i8", "i8 u8", "u8 u8"}) {
     batch.add(types,
               fmt::format(R"(graph g(%x: {0}[19,40]) {{
@@ -238,14 +238,14 @@ TEST(CudaDot, TensorCoresOfEveryDevice) {
         return "y" = %3, "z" = %0
       }})",
                           std::string(types).substr(0, 2), std::string(types).substr(3)),
-              {.sm = 80, .algorithm = "mma"});
+              {.sm = 80, .family = "mma"});
   }
   batch.add("tf32", R"(graph g(%x: f32[29,67]) {
       %w = constant {value = f32[67,45]{1}}
       %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], tf32 = 1} : f32[29,45]
       return "y" = %0
     })",
-            {.tolerance = 2e-3, .sm = 80, .algorithm = "mma"});
+            {.tolerance = 2e-3, .sm = 80, .family = "mma"});
   batch.add("batches with several strides", R"(graph g(%q: f16[2,11,96], %k: f16[2,13,96]) {
       %0 = reshape(%q) {shape = [2,11,3,32]} : f16[2,11,3,32]
       %1 = transpose(%0) {perm = [0,2,1,3]} : f16[2,3,11,32]
@@ -262,15 +262,14 @@ TEST(CudaDot, TensorCoresOfEveryDevice) {
 TEST(CudaDot, Wgmma) {
   CudaBatch batch;
   for (const char* type : {"f16", "bf16"}) {
-    add_epilogues(batch, type, type[0] == 'b' ? 2e-2 : 3e-3, {.sm = 90, .algorithm = "sm90"});
+    add_epilogues(batch, type, type[0] == 'b' ? 2e-2 : 3e-3, {.sm = 90, .family = "wgmma"});
   }
-  const CudaBatch::Options half{.tolerance = 2e-3, .sm = 90, .algorithm = "sm90"};
+  const CudaBatch::Options half{.tolerance = 2e-3, .sm = 90, .family = "wgmma"};
   batch.add("both along rows", matmul_text("f16", 72, 40, 33, "", false, false, false), half);
   batch.add("both along k", matmul_text("f16", 70, 40, 48, "", true, true, false), half);
   batch.add("odd weights are padded", matmul_text("f16", 70, 41, 40), half);
-  batch.add("split", matmul_text("f16", 9, 40, 1200),
-            {.tolerance = 2e-3, .sm = 90, .algorithm = "sm90", .split = true});
-  batch.add("int8", matmul_text("i8", 19, 24, 48, "i32"), {.sm = 90, .algorithm = "sm90"});
+  batch.add("split", matmul_text("f16", 9, 40, 1200), {.tolerance = 2e-3, .sm = 90, .family = "wgmma", .split = true});
+  batch.add("int8", matmul_text("i8", 19, 24, 48, "i32"), {.sm = 90, .family = "wgmma"});
   batch.add("int8, dequantised", R"(graph g(%x: i8[19,48]) {
       %w = constant {value = i8[48,24]{1}}
       %s = constant {value = f32[]{0.01}}
@@ -280,13 +279,13 @@ TEST(CudaDot, Wgmma) {
       %3 = mul(%1, %2) : f32[19,24]
       return "y" = %3
     })",
-            {.sm = 90, .algorithm = "sm90"});
+            {.sm = 90, .family = "wgmma"});
   batch.add("tf32", R"(graph g(%x: f32[29,64]) {
       %w = constant {value = f32[64,45]{1}}
       %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], tf32 = 1} : f32[29,45]
       return "y" = %0
     })",
-            {.tolerance = 2e-3, .sm = 90, .algorithm = "sm90"});
+            {.tolerance = 2e-3, .sm = 90, .family = "wgmma"});
   batch.add("batches", R"(graph g(%q: f16[3,16,32], %k: f16[3,24,32]) {
       %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} : f16[3,16,24]
       return "y" = %0
@@ -300,15 +299,15 @@ TEST(CudaDot, Wgmma) {
 TEST(CudaDot, SmallSides) {
   CudaBatch batch;
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 2);
-  for (const char* algorithm : {"sm90p", "sm90vp"}) {
+  for (const char* algorithm : {"cluster_splitk", "gather_splitk"}) {
     const std::string name = algorithm;
-    const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = algorithm};
+    const CudaBatch::Options half{.tolerance = 3e-3, .family = algorithm};
     add_epilogues(batch, "f16", 3e-3, half);
     batch.add(name + " both along rows", matmul_text("f16", 72, 136, 33, "", false, false, false), half);
     batch.add(name + " both along k", matmul_text("f16", 70, 40, 48, "", true, true, false), half);
     batch.add(name + " split", matmul_text("bf16", 9, 40, 2400, "", true, true, false),
-              {.tolerance = 2e-2, .algorithm = algorithm, .split = true});
-    batch.add(name + " int8", matmul_text("i8", 19, 24, 304, "i32", true, true, false), {.algorithm = algorithm});
+              {.tolerance = 2e-2, .family = algorithm, .split = true});
+    batch.add(name + " int8", matmul_text("i8", 19, 24, 304, "i32", true, true, false), {.family = algorithm});
     batch.add(name + " batches", R"(graph g(%q: f16[3,16,32], %k: f16[3,24,32]) {
       %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]} : f16[3,16,24]
       return "y" = %0
@@ -322,7 +321,7 @@ TEST(CudaDot, SmallSides) {
       const bool a_along_k = random() % 4 != 0, b_along_k = random() % 4 != 0 || (!a_along_k && std::min(m, n) < 64);
       batch.add(fmt::format("{} {}x{}x{} skip {}", name, m, n, k, skip),
                 matmul_text("f16", m, n, k, "", a_along_k, b_along_k, false),
-                {.tolerance = 5e-3, .algorithm = algorithm, .skip = skip});
+                {.tolerance = 5e-3, .family = algorithm, .skip = skip});
     }
   }
   batch.add("tf32", R"(graph g(%x: f32[29,64]) {
@@ -330,7 +329,7 @@ TEST(CudaDot, SmallSides) {
       %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], tf32 = 1} : f32[29,45]
       return "y" = %0
     })",
-            {.tolerance = 2e-3, .algorithm = "sm90p"});
+            {.tolerance = 2e-3, .family = "cluster_splitk"});
   batch.run();
   batch.compile();
 }
@@ -339,11 +338,11 @@ TEST(CudaDot, SmallSides) {
 TEST(CudaDot, Classes) {
   CudaBatch batch;
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 9);
-  const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = "sm90c"};
+  const CudaBatch::Options half{.tolerance = 3e-3, .family = "misaligned"};
   batch.add("rows are long", matmul_text("f16", 601, 21, 331, "", true, true, false), half);
   batch.add("columns are long", matmul_text("f16", 45, 777, 137, "", true, true, false), half);
   batch.add("four classes", matmul_text("bf16", 19, 300, 70, "", true, true, false),
-            {.tolerance = 2e-2, .algorithm = "sm90c"});
+            {.tolerance = 2e-2, .family = "misaligned"});
   batch.add("the other one is aligned", matmul_text("f16", 16, 515, 65, "", true, true, false), half);
   batch.add("bias, residual, two results", R"(graph g(%x: f16[29,67], %w: f16[261,67], %r: f16[29,261]) {
       %c = constant {value = f16[261]{1}}
@@ -358,15 +357,15 @@ TEST(CudaDot, Classes) {
       %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1], tf32 = 1} : f32[290,45]
       return "y" = %0
     })",
-            {.tolerance = 2e-3, .algorithm = "sm90c"});
-  batch.add("int8", matmul_text("i8", 290, 40, 126, "i32", true, true, false), {.algorithm = "sm90c"});
+            {.tolerance = 2e-3, .family = "misaligned"});
+  batch.add("int8", matmul_text("i8", 290, 40, 126, "i32", true, true, false), {.family = "misaligned"});
   for (int i = 0; i < 8; ++i) {
     const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
     const int64_t m = 256 + extent(700), n = extent(128), k = extent(500) * 2 + 1;
     const bool swapped = i % 2 == 0;
     batch.add(fmt::format("{}x{}x{} {}", m, n, k, i),
               matmul_text("f16", swapped ? n : m, swapped ? m : n, k, "", true, true, false),
-              {.tolerance = 5e-3, .algorithm = "sm90c", .skip = static_cast<unsigned>(random() % 99)});
+              {.tolerance = 5e-3, .family = "misaligned", .skip = static_cast<unsigned>(random() % 99)});
   }
   batch.run();
   batch.compile();
@@ -406,10 +405,10 @@ std::string batches_text(int64_t k) {
 TEST(CudaDot, Direct) {
   CudaBatch batch;
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 5);
-  const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = "direct"};
+  const CudaBatch::Options half{.tolerance = 3e-3, .family = "register_direct"};
   batch.add("bias of rows, residual, two results", with_epilogue_text(72), half);
   batch.add("batches", batches_text(40), half);
-  batch.add("tf32", tf32_text(68), {.tolerance = 2e-3, .algorithm = "direct"});
+  batch.add("tf32", tf32_text(68), {.tolerance = 2e-3, .family = "register_direct"});
   batch.add("one element", matmul_text("f16", 1, 1, 8, "", true, true, false), half);
   for (int i = 0; i < 18; ++i) {
     const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
@@ -421,7 +420,7 @@ TEST(CudaDot, Direct) {
                           : i % 3 == 0 ? "f16"
                                        : "bf16",
                           m, n, k, integers ? "i32" : "", true, true, false),
-              {.tolerance = integers ? 0 : 2e-2, .algorithm = "direct", .skip = skip});
+              {.tolerance = integers ? 0 : 2e-2, .family = "register_direct", .skip = skip});
   }
   batch.run();
   batch.compile();
@@ -431,15 +430,15 @@ TEST(CudaDot, Direct) {
 TEST(CudaDot, Lines) {
   CudaBatch batch;
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 3);
-  const CudaBatch::Options half{.tolerance = 3e-3, .algorithm = "lines"};
+  const CudaBatch::Options half{.tolerance = 3e-3, .family = "unaligned"};
   batch.add("bias of rows, residual, two results", with_epilogue_text(67), half);
   batch.add("split", matmul_text("bf16", 9, 45, 2401, "", true, true, false),
-            {.tolerance = 2e-2, .algorithm = "lines", .split = true});
-  batch.add("int8", matmul_text("i8", 19, 27, 303, "i32", true, true, false), {.algorithm = "lines"});
+            {.tolerance = 2e-2, .family = "unaligned", .split = true});
+  batch.add("int8", matmul_text("i8", 19, 27, 303, "i32", true, true, false), {.family = "unaligned"});
   batch.add("bytes of mixed alignment", matmul_text("i8", 40, 9, 130, "i32", true, true, false),
-            {.algorithm = "lines"});
+            {.family = "unaligned"});
   batch.add("batches", batches_text(33), half);
-  batch.add("tf32", tf32_text(67), {.tolerance = 2e-3, .algorithm = "lines"});
+  batch.add("tf32", tf32_text(67), {.tolerance = 2e-3, .family = "unaligned"});
   batch.add("one element", matmul_text("f16", 1, 1, 1, "", true, true, false), half);
   for (int i = 0; i < 12; ++i) {
     const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
@@ -447,7 +446,7 @@ TEST(CudaDot, Lines) {
     const unsigned skip = random() % 499;
     batch.add(fmt::format("{}x{}x{} skip {}", m, n, k, skip),
               matmul_text(i % 2 == 0 ? "f16" : "i8", m, n, k, i % 2 == 0 ? "" : "i32", true, true, false),
-              {.tolerance = i % 2 == 0 ? 5e-3 : 0, .algorithm = "lines", .skip = skip});
+              {.tolerance = i % 2 == 0 ? 5e-3 : 0, .family = "unaligned", .skip = skip});
   }
   batch.run();
   batch.compile();
@@ -458,16 +457,20 @@ TEST(CudaDot, ConfigurationsAtRandom) {
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 1);
   CudaBatch batch;
   const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
-  for (const auto& [type, algorithm] :
-       {std::pair{"f16", "sm90"}, {"f16", "sm90"}, {"bf16", "mma"}, {"f16", "mma"}, {"f32", "simt"}, {"f64", "simt"}}) {
-    const bool wgmma = std::string(algorithm) == "sm90";
+  for (const auto& [type, algorithm] : {std::pair{"f16", "wgmma"},
+                                        {"f16", "wgmma"},
+                                        {"bf16", "mma"},
+                                        {"f16", "mma"},
+                                        {"f32", "simt"},
+                                        {"f64", "simt"}}) {
+    const bool wgmma = std::string(algorithm) == "wgmma";
     const int64_t m = extent(150), n = extent(150), k = extent(300);
     const double tolerance = std::string(type) == "f64" ? 1e-13 : std::string(type) == "f32" ? 1e-5 : 2e-2;
     const unsigned skip = random() % 97;
     batch.add(fmt::format("{} {} {}x{}x{} skip {}", type, algorithm, m, n, k, skip),
               matmul_text(type, wgmma ? (m + 7) / 8 * 8 : m, wgmma ? (n + 7) / 8 * 8 : n, wgmma ? (k + 7) / 8 * 8 : k,
                           "", random() % 2 != 0, random() % 2 != 0, false),
-              {.tolerance = tolerance, .algorithm = algorithm, .skip = skip});
+              {.tolerance = tolerance, .family = algorithm, .skip = skip});
   }
   batch.run();
 }
@@ -483,8 +486,8 @@ TEST(CudaDot, EveryRefusalSaysWhy) {
           graph, testing::whole_graph(graph, ir::GroupKind::kContraction), target, nullptr);
       const schedule::KernelDesc& desc = scheduled.kernels.at(0).desc;
       const auto& body = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
-      const auto candidates = schedule::cuda_candidates(std::get<schedule::CudaGemmDesc>(body.problem), body.epilogue,
-                                                        desc.operands, target);
+      const auto candidates = schedule::cuda_candidates(
+          {std::get<schedule::CudaGemmDesc>(body.problem), body.epilogue, desc.operands}, target.cuda);
       EXPECT_TRUE(candidates.at(0).rejected.empty());
       EXPECT_EQ(name_of(candidates[0].config), name_of(scheduled.kernels[0].config));
       bool refused = false;
@@ -493,8 +496,8 @@ TEST(CudaDot, EveryRefusalSaysWhy) {
         EXPECT_FALSE(refused && candidate.rejected.empty()) << "those that cannot run come last";
         refused = refused || !candidate.rejected.empty();
         EXPECT_TRUE(candidate.rejected.empty() || candidate.rejected.size() > 8) << candidate.rejected;
-        if (sm == 80 && candidate.config.algorithm.starts_with("sm90")) {
-          EXPECT_EQ(candidate.rejected, "the device is older");
+        if (sm == 80 && family_of(candidate.config).starts_with("wgmma")) {
+          EXPECT_EQ(candidate.rejected, "the device has none");
         }
       }
       EXPECT_TRUE(refused);
@@ -529,11 +532,11 @@ TEST(CudaDot, HeadsWithinRowsByTheCopyEngine) {
                        length);
   };
   for (unsigned skip = 0; skip < 40; skip += 9) {
-    const CudaBatch::Options options{.tolerance = 3e-3, .algorithm = "sm90", .skip = skip};
+    const CudaBatch::Options options{.tolerance = 3e-3, .family = "wgmma", .skip = skip};
     batch.add(fmt::format("scores {}", skip), scores(576), options);
     batch.add(fmt::format("values {}", skip), values(40), options);
   }
-  batch.add("rows of no whole 16 bytes", values(37), {.tolerance = 3e-3, .algorithm = "sm90"});
+  batch.add("rows of no whole 16 bytes", values(37), {.tolerance = 3e-3, .family = "wgmma"});
   batch.run();
   batch.compile();
 }

@@ -48,7 +48,7 @@ void add_products(CudaBatch& batch, const std::string& algorithm, std::initializ
                   unsigned skip) {
   for (const Product& p : products) {
     CudaBatch::Options options;
-    options.algorithm = algorithm, options.sm = sm, options.skip = skip;
+    options.family = algorithm, options.sm = sm, options.skip = skip;
     options.tolerance = p.type == "f32" ? 1e-5 : p.type == "f16" ? 2e-3 : 1.6e-2;
     batch.add(fmt::format("{} {} {}x{}x{} {}", algorithm, p.type, p.m, p.n, p.k, p.kind), text_of(p), options);
   }
@@ -76,7 +76,7 @@ TEST(CudaReductions, MmaOfEveryDevice) {
 TEST(CudaReductions, Wgmma) {
   CudaBatch batch;
   for (unsigned skip = 0; skip < 5; ++skip) {
-    add_products(batch, "sm90",
+    add_products(batch, "wgmma",
                  {{"f16", 400, 288, 136},
                   {"bf16", 272, 352, 72, "max", false},
                   {"f16", 147, 320, 64, "min"},
@@ -90,9 +90,9 @@ TEST(CudaReductions, Wgmma) {
 
 TEST(CudaReductions, Batches) {
   CudaBatch batch;
-  for (const char* algorithm : {"sm90", "mma"}) {
+  for (const char* algorithm : {"wgmma", "mma"}) {
     CudaBatch::Options options;
-    options.algorithm = algorithm, options.tolerance = 2e-3;
+    options.family = algorithm, options.tolerance = 2e-3;
     batch.add(algorithm, R"(graph g(%x: f16[3,48,40], %w: f16[3,40,64]) {
       %0 = dot(%x, %w) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}
       %1 = reshape(%0) {shape = [144,2,32]}
@@ -113,7 +113,7 @@ TEST(CudaReductions, Batches) {
 TEST(CudaReductions, LargeTilesDoNotSpill) {
   CudaBatch batch;
   for (unsigned skip = 0; skip < 4; ++skip) {
-    for (const char* algorithm : {"sm90", "sm90v"}) {
+    for (const char* algorithm : {"wgmma", "wgmma_gather"}) {
       add_products(batch, algorithm, {{"f16", 4096, 4096, 128}, {"bf16", 4096, 4096, 136, "max", false}}, 90, skip);
     }
   }
@@ -123,9 +123,9 @@ TEST(CudaReductions, LargeTilesDoNotSpill) {
 // Statistics of channels.
 TEST(CudaReductions, Convolutions) {
   CudaBatch batch;
-  for (const char* algorithm : {"sm90w", "sm90v", "mma"}) {
+  for (const char* algorithm : {"wgmma_im2col", "wgmma_gather", "mma"}) {
     CudaBatch::Options options;
-    options.algorithm = algorithm, options.tolerance = 2e-3;
+    options.family = algorithm, options.tolerance = 2e-3;
     batch.add(algorithm, R"(graph g(%x: f16[2,12,12,64]) {
       %w = constant {value = f16[96,64,3,3]{1}}
       %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1],
@@ -147,7 +147,7 @@ TEST(CudaReductions, Convolutions) {
 
 TEST(CudaReductions, OperandsThroughViews) {
   CudaBatch batch;
-  add_products(batch, "sm90v", {{"f16", 144, 96, 75}, {"bf16", 48, 288, 33, "max"}}, 90, 0);
+  add_products(batch, "wgmma_gather", {{"f16", 144, 96, 75}, {"bf16", 48, 288, 33, "max"}}, 90, 0);
   batch.run();
   batch.compile();
 }

@@ -30,14 +30,14 @@ class Wanted : public schedule::ConfigSource {
  public:
   explicit Wanted(const CudaBatch::Options& options) : options_(options) {}
   std::optional<schedule::Config> choose(const std::string& problem, const Candidates& candidates) override {
-    if (options_.algorithm.empty() && !options_.split) return std::nullopt;
+    if (options_.family.empty() && !options_.split) return std::nullopt;
     std::vector<schedule::Config> fitting;
     for (const schedule::Config& c : candidates()) {
-      if (!options_.algorithm.empty() && c.algorithm != options_.algorithm) continue;
-      if (!options_.split || c.splits > 1) fitting.push_back(c);
+      if (!options_.family.empty() && family_of(c) != options_.family) continue;
+      if (!options_.split || name_of(c).find(" splits=") != std::string::npos) fitting.push_back(c);
     }
     if (!fitting.empty()) return fitting[options_.skip % fitting.size()];
-    ADD_FAILURE() << "no configuration of " << options_.algorithm << (options_.split ? " split" : "") << " for "
+    ADD_FAILURE() << "no configuration of " << options_.family << (options_.split ? " split" : "") << " for "
                   << problem;
     return std::nullopt;
   }
@@ -115,7 +115,8 @@ std::string CudaBatch::unit(int sm) const {
 std::vector<std::string> CudaBatch::decisions() const {
   std::vector<std::string> result;
   for (const Case& c : cases_) {
-    for (const auto& kernel : c.scheduled.kernels) result.push_back(kernel.config.algorithm + ": " + kernel.label);
+    for (const auto& kernel : c.scheduled.kernels)
+      result.push_back(std::string(family_of(kernel.config)) + ": " + kernel.label);
   }
   return result;
 }

@@ -20,8 +20,8 @@ class CudaBatch {
   struct Options {
     double tolerance = 1e-5;  // relative to the magnitude of the largest result; integers must be equal
     int sm = 90;
-    std::string algorithm = {};  // "": the model's pick, else the first candidate of this family
-    bool split = false;          // the first candidate whose k is split
+    std::string family = {};  // "": the model's pick, else the first candidate of this family
+    bool split = false;       // the first candidate whose k is split
     ir::GroupKind kind = ir::GroupKind::kContraction;
     unsigned skip = 0;  // so many candidates that would do are passed by, round and round
   };

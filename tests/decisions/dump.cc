@@ -84,7 +84,7 @@ void write_group(Writer& out, size_t index, const driver::GroupReport& group) {
     out.line(depth, "boundary {} {:.0f} bytes: {}", boundary.value, boundary.bytes, boundary.reason);
   }
   for (const driver::KernelReport& kernel : group.kernels) {
-    out.line(depth, "kernel {} [{}] {}: {}", kernel.symbol, kernel.label, kernel.algorithm, kernel.reason);
+    out.line(depth, "kernel {} [{}] {}: {}", kernel.symbol, kernel.label, kernel.family, kernel.reason);
     out.line(depth + 1, "tasks {} floor {:.4g} predicted {:.4g} on-chip {} barriers {} mapping {}", kernel.tasks,
              kernel.floor_seconds, kernel.stitch.predicted_seconds, kernel.stitch.on_chip_bytes, kernel.stitch.barriers,
              kernel.stitch.mapping);

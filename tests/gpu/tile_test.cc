@@ -22,7 +22,7 @@ TEST_P(TileOnGpu, BestCandidatesAreRight) {
   Runner runner(context);
   const MatrixCase& c = GetParam();
   size_t tried = 0;
-  for (const schedule::CudaTileCandidate& candidate : enumerate(problem_of(c), devices[0].target)) {
+  for (const schedule::CudaCandidate& candidate : enumerate(problem_of(c), devices[0].target)) {
     if (!candidate.rejected.empty() || ++tried > kMost) break;
     check_matrices(runner, c, candidate.config);
   }
@@ -127,7 +127,7 @@ TEST(ImagesOnGpu, BestCandidatesAreRight) {
     image.stride = {1, 2, 1};
     image.before = image.after = {0, 1, 1};
     image.groups = channels == 64 ? 2 : 1;
-    for (const CudaTileConfig& c : {mma(128, 64, 32, 2, 2), mma(64, 64, 64, 2, 2, 4), simt(64, 64, 8, 2, 2)}) {
+    for (const Config& c : {mma(128, 64, 32, 2, 2), mma(64, 64, 64, 2, 2, 4), simt(64, 64, 8, 2, 2)}) {
       check_images(runner, image, 48, c);
     }
   }

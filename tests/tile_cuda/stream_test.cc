@@ -1,6 +1,7 @@
 // Stream-K of the sm_90 family, its work shared out as on a device of few SMs: on the emulator, which has
 // no more, and on any GPU, which has room for all of them at once.
 #include "../emulator/fixture.h"
+#include "schedule/product/cuda/wgmma/wgmma.h"
 #include "tile_case.h"
 
 namespace heddle::testing_cuda {
@@ -18,8 +19,8 @@ class StreamK : public emulator::EmulatorTest {
   }
 
   // D = 2 A B twice with one workspace and one set of counters; both results are those of sums in double.
-  void check(const schedule::CudaGemmProblem& p, const schedule::CudaGemmConfig& c) {
-    SCOPED_TRACE(c.name());
+  void check(const schedule::CudaGemmProblem& p, const schedule::WgmmaConfig& c) {
+    SCOPED_TRACE(name_of({c}));
     CudaTarget target = context->device().target;
     ASSERT_GE(target.sms, kMultiprocessors);
     target.sms = kMultiprocessors;
@@ -28,15 +29,10 @@ class StreamK : public emulator::EmulatorTest {
     call.in = p.in, call.out = p.out, call.ldd = p.ldd, call.stride_d = p.stride_d;
     call.epilogue = "x * 2";
     const ops::LoweredEpilogue e = ops::lower_epilogue(call, DType::kF32);
-    const codegen::CudaGemmUnit unit = codegen::gemm_unit(p, c, e.epilogue, e.operands);
-    schedule::CudaGemmLaunches work = make_launches(p, c, target, 4);
+    const codegen::CudaGemmUnit unit = codegen::gemm_unit(instance_of(p, c), {}, {}, e.epilogue, e.operands);
+    schedule::ProductLaunches work = make_launches(p, c, target);
     ASSERT_GT(work.counter_bytes, 0);
-    CudaLaunch& last = work.launches[static_cast<size_t>(work.epilogue_launch)];
-    for (PointerPatch patch : unit.epilogue.pointers) {
-      patch.argument = static_cast<int>(last.arguments.size());
-      last.pointers.push_back(patch);
-    }
-    last.arguments.push_back(unit.epilogue.block);
+    codegen::add_argument(work.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
     load(unit.source());
 
     const Elements a(p.in, p.stride_a * p.batch, 5), b(p.in, p.stride_b * p.batch, 6);
@@ -80,32 +76,33 @@ class StreamK : public emulator::EmulatorTest {
   std::unique_ptr<emulator::Variable> multiprocessors_;
 };
 
-schedule::CudaGemmProblem problem(int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
+// `tma`: it stores D, else the epilogue does.
+schedule::CudaGemmProblem problem(bool tma, int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
   schedule::CudaGemmProblem p;
   p.out = DType::kF32;
   p.m = m, p.n = n, p.k = k, p.batch = batch;
+  p.epilogue_stores = !tma;
   return p.resolved();
 }
 
-schedule::CudaGemmConfig streaming(int m, int n, int consumers, bool tma) {
-  schedule::CudaGemmConfig c;
+schedule::WgmmaConfig streaming(int m, int n, int consumers) {
+  schedule::WgmmaConfig c;
   c.tile_m = m, c.tile_n = n, c.consumers = consumers, c.stages = 3;
-  c.store = tma ? tile::GemmStore::kTma : tile::GemmStore::kEpilogue;
-  c.stream = true;
+  c.stream_k = true;
   return c;
 }
 
 TEST_F(StreamK, FewerTilesThanMultiprocessors) {
-  check(problem(120, 64, 64 * 13), streaming(64, 64, 1, true));
+  check(problem(true, 120, 64, 64 * 13), streaming(64, 64, 1));
 }
 TEST_F(StreamK, WholeTilesThenSharedOnes) {
-  check(problem(200, 300, 64 * 5), streaming(64, 64, 1, true));
+  check(problem(true, 200, 300, 64 * 5), streaming(64, 64, 1));
 }
 TEST_F(StreamK, TwoWarpgroupsAndBatches) {
-  check(problem(130, 32, 64 * 7, 2), streaming(128, 32, 2, false));
+  check(problem(false, 130, 32, 64 * 7, 2), streaming(128, 32, 2));
 }
 TEST_F(StreamK, OneTileForAll) {
-  check(problem(64, 64, 64 * 40), streaming(64, 64, 1, false));
+  check(problem(false, 64, 64, 64 * 40), streaming(64, 64, 1));
 }
 
 }  // namespace

@@ -9,28 +9,23 @@
 #include <string>
 #include <vector>
 
-#include "codegen/product/cuda/tile.h"
+#include "codegen/product/cuda/gemm.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/epilogue.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
+#include "schedule/product/cuda/tile.h"
 
 namespace heddle::testing_cuda {
 
-using schedule::CudaTileConfig;
+using schedule::Config;
 using schedule::CudaTileProblem;
-using Engine = CudaTileConfig::Engine;
 
-inline CudaTileConfig mma(int m, int n, int k, int warps_m, int warps_n, int stages = 3, int splits = 1) {
-  CudaTileConfig c;
-  c.tile_m = m, c.tile_n = n, c.tile_k = k, c.warps_m = warps_m, c.warps_n = warps_n, c.stages = stages;
-  c.splits = splits;
-  return c;
+inline Config mma(int m, int n, int k, int warps_m, int warps_n, int stages = 3, int splits = 1) {
+  return {schedule::MmaConfig{m, n, k, warps_m, warps_n, stages, splits}};
 }
-inline CudaTileConfig simt(int m, int n, int k, int warps_m, int warps_n, int stages = 2, int splits = 1) {
-  CudaTileConfig c = mma(m, n, k, warps_m, warps_n, stages, splits);
-  c.engine = Engine::kSimt;
-  return c;
+inline Config simt(int m, int n, int k, int warps_m, int warps_n, int stages = 2, int splits = 1) {
+  return {schedule::SimtConfig{{m, n, k, warps_m, warps_n, stages, splits}}};
 }
 
 // Elements as bytes: small integers, so that sums are exact in every type.
@@ -75,13 +70,15 @@ class Runner {
   // Runs a problem whose operand 0 is A, 1 is B, and compares every element of D with `expected(batch, row, column)`;
   // nothing else around D may have changed. `at(batch, row, column)`: its place in D.
   template <typename Expected>
-  void check(const CudaTileProblem& p, const CudaTileConfig& c, const Output& out, const Elements& a, const Elements& b,
+  void check(const CudaTileProblem& p, const Config& c, const Output& out, const Elements& a, const Elements& b,
              Expected expected) {
-    SCOPED_TRACE(c.name() + " of " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
+    SCOPED_TRACE(name_of(c) + " of " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
     const int64_t row = p.n + out.pad, batch = row * p.m, count = batch * p.batch;
     const ops::LoweredEpilogue e = doubled(p, out.type, row, batch);
-    const codegen::CudaGemmUnit unit = codegen::tile_unit(p, c, e.epilogue, e.operands);
-    schedule::CudaGemmLaunches work = make_launches(p, c, context_.device().target, 3);
+    const schedule::ViewFamily& family = view_family_of(c);
+    const schedule::CudaInstance instance = family.instance_of(p, c);
+    const codegen::CudaGemmUnit unit = codegen::gemm_unit(instance, p.a, p.b, e.epilogue, e.operands);
+    schedule::ProductLaunches work = family.launches_of(p, c, context_.device().target, 3);
     load(unit.source());
     const size_t element = size_of(out.type), guard = 256;
     std::vector<uint8_t> host(static_cast<size_t>(count) * element + guard, 0x5a);
@@ -92,12 +89,8 @@ class Runner {
     device_b.write(b.bytes.data(), b.bytes.size());
     device_d.write(host.data(), host.size());
     if (!work.launches.empty()) {
-      CudaLaunch& last = work.launches[static_cast<size_t>(work.epilogue_launch)];
-      for (PointerPatch patch : unit.epilogue.pointers) {
-        patch.argument = static_cast<int>(last.arguments.size());
-        last.pointers.push_back(patch);
-      }
-      last.arguments.push_back(unit.epilogue.block);
+      codegen::add_operands(work.launches, instance, p.a, p.b);
+      codegen::add_argument(work.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
       runtime::CudaSequence(context_, *module_, work.launches,
                             {device_a.address(), device_b.address(), device_d.address(), workspace.address()})
           .enqueue();
@@ -208,7 +201,7 @@ inline CudaTileProblem problem_of(const MatrixCase& c) {
   return p;
 }
 
-inline void check_matrices(Runner& runner, const MatrixCase& c, const CudaTileConfig& config) {
+inline void check_matrices(Runner& runner, const MatrixCase& c, const Config& config) {
   const schedule::CudaMatrix a = matrix_of(c, true), b = matrix_of(c, false);
   const Elements of_a(c.a, std::max<int64_t>(a.stride * c.batch, 1), 1);
   const Elements of_b(c.b, std::max<int64_t>(b.stride * c.batch, 1), 2);
@@ -238,8 +231,7 @@ inline CudaTileProblem problem_of(const schedule::CudaImage& image, int64_t outp
   return p;
 }
 
-inline void check_images(Runner& runner, const schedule::CudaImage& image, int64_t outputs,
-                         const CudaTileConfig& config) {
+inline void check_images(Runner& runner, const schedule::CudaImage& image, int64_t outputs, const Config& config) {
   const CudaTileProblem p = problem_of(image, outputs);
   const int64_t of_group = outputs * p.k;
   const auto& size = image.size;

@@ -15,7 +15,7 @@ class Tile : public emulator::EmulatorTest {
     runner = std::make_unique<Runner>(*context);
   }
   // The same instance for several problems: their sizes are arguments.
-  void matrices(const CudaTileConfig& config, std::initializer_list<MatrixCase> cases) {
+  void matrices(const Config& config, std::initializer_list<MatrixCase> cases) {
     for (const MatrixCase& c : cases) check_matrices(*runner, c, config);
   }
   std::unique_ptr<Runner> runner;
@@ -75,15 +75,13 @@ TEST_F(Tile, OrdinaryArithmetic) {
 }
 
 TEST_F(Tile, FewRowsOrColumns) {
-  CudaTileConfig c;
-  c.engine = Engine::kFew;
-  c.warps_m = 8, c.warps_n = 1, c.rows = 4;
-  c.tile_m = 4, c.tile_n = 32, c.tile_k = 256;
-  matrices(c, {{.out = kF16, .m = 3, .n = 70, .k = 520}, {.out = kF16, .m = 4, .n = 1, .k = 8}});
+  schedule::SkinnyConfig c;
+  c.few = 4, c.tile_n = 32, c.tile_k = 256, c.rows = 4;
+  matrices({c}, {{.out = kF16, .m = 3, .n = 70, .k = 520}, {.out = kF16, .m = 4, .n = 1, .k = 8}});
   c.splits = 2;
-  matrices(c, {{.m = 3, .n = 70, .k = 520, .batch = 2}});
-  c.tile_m = 8, c.tile_n = 256, c.tile_k = 64, c.swapped = true;
-  matrices(c, {{.m = 264, .n = 5, .k = 131, .a_along_k = false, .b_along_k = false}});
+  matrices({c}, {{.m = 3, .n = 70, .k = 520, .batch = 2}});
+  c.few = 8, c.tile_n = 256, c.tile_k = 64, c.swapped = true;
+  matrices({c}, {{.m = 264, .n = 5, .k = 131, .a_along_k = false, .b_along_k = false}});
 }
 
 // A with a prologue, 2 a + row - k where A has an element, and B from no memory at all.

@@ -239,7 +239,7 @@ TEST_F(DatabaseTest, AFolderThatCannotBeMadeKeepsNothing) {
 }
 
 TEST_F(DatabaseTest, AFullDiskKeepsNothing) {
-  Database database("/dev/full/tune-1.sqlite");
+  Database database("/dev/full/tune-2.sqlite");
   EXPECT_FALSE(database.store(kHere, "gemm", record_of("a")));
   EXPECT_NE(database.note(), "");
 }

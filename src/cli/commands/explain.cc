@@ -132,9 +132,9 @@ void print_group(const GroupReport& group, const KernelTexts& texts, size_t inde
     print_line(fmt::format("{}    measured {}", deeper, human_seconds(group.measured_seconds)));
   }
   for (const driver::KernelReport& kernel : group.kernels) {
-    const std::string algorithm = kernel.algorithm.empty() ? "" : kernel.algorithm + ", ";
+    const std::string family = kernel.family.empty() ? "" : kernel.family + ", ";
     print_line(fmt::format("{}    kernel {}: {} [{}]: {}{}, floor {}{}", deeper, texts.numbers_of(kernel), kernel.label,
-                           kernel.symbol, algorithm, grid_text(kernel), human_seconds(kernel.floor_seconds),
+                           kernel.symbol, family, grid_text(kernel), human_seconds(kernel.floor_seconds),
                            stitch ? "" : measured_text(kernel.measured_seconds)));
     if (stitch) {
       print_stitch_kernel(kernel, deeper + "    ");
@@ -219,7 +219,7 @@ nlohmann::json to_json(const GroupReport& group) {
   for (const driver::KernelReport& kernel : group.kernels) {
     kernels.push_back({{"label", kernel.label},
                        {"symbol", kernel.symbol},
-                       {"algorithm", kernel.algorithm},
+                       {"algorithm", kernel.family},
                        {"reason", kernel.reason},
                        {"tasks", kernel.tasks},
                        {"launches", kernel.launches.size()},

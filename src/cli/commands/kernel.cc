@@ -219,7 +219,7 @@ int list_candidates(const std::vector<ops::GemmProblem>& problems, const Argumen
     const ops::ResolvedGemm gemm = ops::resolve(problems[index]);
     for (schedule::CudaCandidate& c :
          k.all ? ops::all_candidates(gemm, target) : ops::worthwhile(gemm, target, k.most, k.family)) {
-      if (!k.family.empty() && c.config.algorithm != k.family) continue;
+      if (!k.family.empty() && family_of(c.config) != k.family) continue;
       Row& row = rows.emplace_back(Row{std::move(c), {}});
       row.problem = index;
       if (k.predict || !row.candidate.rejected.empty() || gemm.is_empty()) continue;

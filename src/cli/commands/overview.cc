@@ -64,8 +64,7 @@ class Reader {
     if (group.measured_seconds > 0) add_share(group.ops, group.measured_seconds, runs, false);
     for (const KernelReport& kernel : group.kernels) {
       ++overview_.kernels;
-      const bool moves =
-          group.kind == ir::GroupKind::kStitch || kernel.algorithm == "window" || kernel.algorithm == "gemv";
+      const bool moves = group.kind == ir::GroupKind::kStitch || kernel.moves_memory;
       add_share(kernel.label, times_.seconds(kernel), runs, moves);
     }
   }

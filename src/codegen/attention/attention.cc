@@ -3,16 +3,16 @@
 #include "base/divide.h"
 #include "base/hash.h"
 #include "codegen/product/cuda/epilogue.h"
+#include "codegen/product/cuda/gemm.h"
 #include "codegen/text/includes.h"
-#include "schedule/product/cuda/gemm.h"
 
 namespace heddle::codegen {
 namespace {
 
+using schedule::AttentionConfig;
 using schedule::AttentionDesc;
-using schedule::Config;
 
-std::string config_text(const AttentionDesc& a, const Config& c) {
+std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
   return fmt::format(
       "struct Config {{\n"
       "  using In = {};\n"
@@ -20,8 +20,8 @@ std::string config_text(const AttentionDesc& a, const Config& c) {
       "  static constexpr int kStages = {}, kQStages = {};\n"
       "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {}, kScaled = {}, kOneTile = {};\n"
       "}};\n",
-      schedule::tile_type(a.type, true), c.micro_m, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16), c.stages,
-      c.splits, a.k_along_depth(), a.v_along_width(), a.scaled, a.n <= c.tile_n);
+      wgmma_type(a.type), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16), c.stages, c.q_stages,
+      a.k_along_depth(), a.v_along_width(), a.scaled, a.n <= c.tile_n);
 }
 
 std::string kernel_text(const std::string& symbol) {
@@ -36,7 +36,7 @@ std::string kernel_text(const std::string& symbol) {
       symbol);
 }
 
-KernelSource write(const schedule::KernelDesc& desc, const AttentionDesc& a, const Config& config,
+KernelSource write(const schedule::KernelDesc& desc, const AttentionDesc& a, const AttentionConfig& config,
                    const CudaTarget& target, const std::string& symbol) {
   const CudaFunctor scores =
       a.scaled ? CudaFunctor{"struct Scores {\n  int64_t unused;\n};\n", std::vector<uint8_t>(sizeof(int64_t)), {}}
@@ -63,13 +63,13 @@ KernelSource write(const schedule::KernelDesc& desc, const AttentionDesc& a, con
 
 }  // namespace
 
-KernelSource emit_cuda_attention(const schedule::KernelDesc& desc, const AttentionDesc& attention, const Config& config,
-                                 const Target& target) {
+KernelSource emit_cuda_attention(const schedule::KernelDesc& desc, const AttentionDesc& attention,
+                                 const schedule::Config& config, const Target& target) {
   // The symbol carries a hash of the text written with a placeholder for it.
-  const std::string draft = write(desc, attention, config, target.cuda, "kernel").text;
+  const std::string draft = write(desc, attention, config.as<AttentionConfig>(), target.cuda, "kernel").text;
   const std::string symbol =
       fmt::format("attention_{}", hash_text(fmt::format("{}\n{}", target.cuda.architecture(), draft)).hex());
-  return write(desc, attention, config, target.cuda, symbol);
+  return write(desc, attention, config.as<AttentionConfig>(), target.cuda, symbol);
 }
 
 }  // namespace heddle::codegen

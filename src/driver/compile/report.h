@@ -28,7 +28,8 @@ struct OperandReport {
 
 struct KernelReport {
   std::string label, symbol;
-  std::string algorithm, reason;  // of the configuration
+  std::string family, reason;  // of the configuration
+  bool moves_memory = false;   // a product of few rows or a pooling, which memory limits
   int64_t tasks = 1;
   double floor_seconds = 0;
   schedule::StitchFacts stitch;      // of the kernels of stitch groups

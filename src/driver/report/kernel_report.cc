@@ -1,6 +1,6 @@
 #include "driver/report/kernel_report.h"
 
-#include "schedule/config/config_source.h"
+#include "schedule/product/contraction.h"
 
 namespace heddle::driver {
 namespace {
@@ -30,6 +30,14 @@ OperandReport report_of(const ir::Graph& graph, const schedule::Operand& operand
   return report;
 }
 
+// Whether memory limits a contraction.
+bool moves_memory(const schedule::ScheduledKernel& kernel) {
+  if (kernel.config.get<schedule::CpuGemvConfig>() != nullptr) return true;
+  const auto* contraction = std::get_if<std::shared_ptr<const schedule::ContractionDesc>>(&kernel.desc.body);
+  const auto* window = contraction != nullptr ? std::get_if<schedule::WindowDesc>(&(*contraction)->problem) : nullptr;
+  return window != nullptr && !window->filters;
+}
+
 }  // namespace
 
 KernelReport report_of(const ir::Graph& graph, const schedule::ScheduledKernel& kernel,
@@ -37,13 +45,14 @@ KernelReport report_of(const ir::Graph& graph, const schedule::ScheduledKernel& 
   KernelReport report;
   report.label = kernel.label;
   report.symbol = source.symbol;
-  report.algorithm = kernel.config.algorithm;
+  report.family = family_of(kernel.config);
+  report.moves_memory = moves_memory(kernel);
   report.reason = kernel.config.reason;
   report.tasks = source.tasks;
   report.floor_seconds = kernel.floor_seconds;
   report.stitch = kernel.stitch;
   report.launches = source.launches;
-  if (!kernel.config.algorithm.empty()) report.config = schedule::name_of(kernel.config);
+  if (!report.family.empty()) report.config = schedule::name_of(kernel.config);
   report.desc = kernel.desc;
   report.configuration = kernel.config;
   report.has_arguments = !source.arguments.empty();

@@ -54,8 +54,9 @@ std::optional<schedule::Config> TunedConfigs::choose(const std::string& problem,
   const auto [at, is_new] = asked_.try_emplace(problem);
   if (is_new && tuned_) at->second = tune::user_database().find(place_, problem);
   if (!at->second) return std::nullopt;
+  const std::optional<schedule::Choice> winner = schedule::parse_choice(at->second->winner);
   for (schedule::Config& config : candidates()) {
-    if (schedule::name_of(config) != at->second->winner) continue;
+    if (config.choice != winner) continue;
     config.reason = reason_of(*at->second, config.reason);
     used_.insert(problem);
     return std::move(config);

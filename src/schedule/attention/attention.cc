@@ -94,11 +94,11 @@ std::optional<double> constant_factor(const ExprPool& pool, ExprId id) {
 
 // Cycles of an SM. Of the tensor cores 2,048 products of 16 bits a cycle, of which three quarters
 // are reached, and 16 exponentials; the rest was fitted to measured tiles.
-double predict_cycles(const AttentionDesc& d, const Config& c, const CudaTarget& target) {
+double predict_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
   const int sms = target.sms;
   const auto wide = [](int64_t x) { return static_cast<double>(round_up(x, 16)); };
-  const int64_t units = d.batch * ceil_div(d.m, c.tile_m), blocks = std::min<int64_t>(units, sms);
-  const auto tiles = static_cast<double>(ceil_div(d.n, c.tile_n)), groups = static_cast<double>(c.micro_m);
+  const int64_t units = d.batch * ceil_div(d.m, c.tile_m()), blocks = std::min<int64_t>(units, sms);
+  const auto tiles = static_cast<double>(ceil_div(d.n, c.tile_n)), groups = static_cast<double>(c.consumers);
   const double elements = 64.0 * static_cast<double>(c.tile_n);
   const double multiply = elements * (wide(d.depth) + wide(d.width)) / 2048;
   const double soften = elements / 16 + elements * (d.scaled ? 4 : 9) / 128;
@@ -108,27 +108,27 @@ double predict_cycles(const AttentionDesc& d, const Config& c, const CudaTarget&
   double tile = std::max(multiply + soften + kWait, std::max(multiply, soften) * groups * kOthers);
   if (tiles > 2 && c.stages < 3) tile *= 1.2;  // loads come late
   double unit = tiles * tile + 900 + 20 * wide(d.width);
-  if (tiles == 1) unit += multiply;                // beside which there is no other tile's softmax
-  if (c.splits == 1 && units > sms) unit += 2500;  // for Q
-  const double rows = static_cast<double>(c.tile_m) * (wide(d.depth) + wide(d.width)) +
+  if (tiles == 1) unit += multiply;                  // beside which there is no other tile's softmax
+  if (c.q_stages == 1 && units > sms) unit += 2500;  // for Q
+  const double rows = static_cast<double>(c.tile_m()) * (wide(d.depth) + wide(d.width)) +
                       tiles * static_cast<double>(c.tile_n) * (wide(d.depth) + wide(d.width));
   return static_cast<double>(ceil_div(units, blocks)) *
          std::max(unit, rows * kElement / target.model.attention.l2_per_cycle);
 }
 
-int64_t shared_bytes(const AttentionDesc& d, const Config& c) {
-  return tile::attention_shared_bytes(static_cast<int>(c.tile_m), static_cast<int>(c.tile_n),
+int64_t shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
+  return tile::attention_shared_bytes(static_cast<int>(c.tile_m()), static_cast<int>(c.tile_n),
                                       static_cast<int>(round_up(d.depth, 16)), static_cast<int>(round_up(d.width, 16)),
-                                      d.k_along_depth(), d.v_along_width(), static_cast<int>(c.splits),
+                                      d.k_along_depth(), d.v_along_width(), static_cast<int>(c.q_stages),
                                       static_cast<int>(c.stages));
 }
 
 // Stages that fit shared memory; whether there are any.
-bool fit_stages(const AttentionDesc& d, Config& c, int64_t bytes) {
+bool fit_stages(const AttentionDesc& d, AttentionConfig& c, int64_t bytes) {
   const bool one_tile = d.n <= c.tile_n;
   for (const auto& [stages, buffers] : {std::pair(4, 4), {4, 2}, {3, 3}, {3, 2}, {2, 2}, {2, 1}, {1, 1}}) {
     if (!one_tile && (buffers > 2 || stages < 2)) continue;
-    c.stages = stages, c.splits = buffers;
+    c.stages = stages, c.q_stages = buffers;
     if (shared_bytes(d, c) <= bytes) return true;
   }
   return false;
@@ -145,9 +145,8 @@ AttentionChoice choose(const AttentionDesc& d, const CudaTarget& target) {
       const int64_t held = tile_n / 2 + tile_n / 4 + width / 2;
       if (held > (consumers == 3 ? 128 : d.scaled ? 200 : 180)) continue;
       AttentionChoice choice;
-      Config& c = choice.config;
-      c.algorithm = "attention";
-      c.micro_m = consumers, c.tile_m = 64 * consumers, c.tile_n = tile_n, c.micro_n = 1;
+      AttentionConfig& c = choice.config;
+      c.consumers = consumers, c.tile_n = tile_n;
       if (!fit_stages(d, c, target.shared_bytes_per_block)) continue;
       const double cycles = predict_cycles(d, c, target);
       if (best.predicted_us != 0 && cycles >= least) continue;
@@ -157,8 +156,8 @@ AttentionChoice choose(const AttentionDesc& d, const CudaTarget& target) {
     }
   }
   if (best.predicted_us == 0) refuse("its tiles do not fit registers and shared memory");
-  best.config.reason = fmt::format("{}x{} s{} q{}, {:.1f} us predicted", best.config.tile_m, best.config.tile_n,
-                                   best.config.stages, best.config.splits, best.predicted_us);
+  best.reason = fmt::format("{}x{} s{} q{}, {:.1f} us predicted", best.config.tile_m(), best.config.tile_n,
+                            best.config.stages, best.config.q_stages, best.predicted_us);
   return best;
 }
 
@@ -313,8 +312,8 @@ class AttentionScheduler {
         fmt::format("attention {}x{}x{}x{}{}{}", desc_.batch, desc_.m, desc_.n, desc_.depth,
                     desc_.width == desc_.depth ? "" : fmt::format("x{}", desc_.width), desc_.scaled ? "" : " + scores");
     ScheduledGroup result;
-    result.notes = {fmt::format("{}: {}", label, choice.config.reason)};
-    result.kernels.push_back(builder_.finish(choice.config, label, operations));
+    result.notes = {fmt::format("{}: {}", label, choice.reason)};
+    result.kernels.push_back(builder_.finish({choice.config, 0, choice.reason}, label, operations));
     result.kernels[0].desc.body = std::make_shared<const AttentionDesc>(desc_);
     return result;
   }
@@ -392,15 +391,15 @@ AttentionMap attention_map(const ProductOperand& o, int64_t lines, int64_t depth
 
 }  // namespace
 
-CudaLaunch plan_launch(const AttentionDesc& a, const Config& c, const CudaTarget& target) {
+CudaLaunch plan_launch(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target) {
   const int64_t depth = round_up(a.depth, 16), width = round_up(a.width, 16);
   const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
-  const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m);
+  const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m());
   const AttentionMap k = attention_map(a.k, a.n, a.depth, k_along, k_along ? c.tile_n : depth);
   const AttentionMap v = attention_map(a.v, a.width, a.n, v_along, v_along ? width : c.tile_n);
   tile::AttentionArgs args{};
   args.m = static_cast<int32_t>(a.m), args.n = static_cast<int32_t>(a.n), args.width = static_cast<int32_t>(a.width);
-  args.tiles_m = static_cast<int32_t>((a.m + c.tile_m - 1) / c.tile_m);
+  args.tiles_m = static_cast<int32_t>((a.m + c.tile_m() - 1) / c.tile_m());
   args.units = static_cast<int32_t>(a.batch) * args.tiles_m;
   args.key_tiles = static_cast<int32_t>((a.n + c.tile_n - 1) / c.tile_n);
   args.scale = static_cast<float>(a.scale * std::numbers::log2e);
@@ -408,10 +407,10 @@ CudaLaunch plan_launch(const AttentionDesc& a, const Config& c, const CudaTarget
   args.by_tiles = tile::GemmDivisor::of(args.tiles_m);
   CudaLaunch launch;
   launch.grid[0] = static_cast<uint32_t>(std::min(args.units, target.sms));
-  launch.block = static_cast<uint32_t>(128 * (c.micro_m + 1));
+  launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
   launch.shared_bytes = static_cast<uint32_t>(tile::attention_shared_bytes(
-      static_cast<int>(c.tile_m), static_cast<int>(c.tile_n), static_cast<int>(depth), static_cast<int>(width),
-      a.k_along_depth(), a.v_along_width(), static_cast<int>(c.splits), static_cast<int>(c.stages)));
+      static_cast<int>(c.tile_m()), static_cast<int>(c.tile_n), static_cast<int>(depth), static_cast<int>(width),
+      a.k_along_depth(), a.v_along_width(), static_cast<int>(c.q_stages), static_cast<int>(c.stages)));
   launch.maps = {q.map, k.map, v.map};
   launch.arguments = {argument_bytes(args)};
   return launch;

@@ -28,11 +28,10 @@ struct AttentionDesc {
   bool v_along_width() const { return v.k != 1 || n == 1; }
 };
 
-// What the kernel may choose, as Config has it: tile_n keys of a tile, micro_m warpgroups of 64 rows (tile_m), stages
-// of K and V, splits: buffers of Q.
 struct AttentionChoice {
-  Config config;
+  AttentionConfig config;
   double predicted_us = 0;
+  std::string reason;
 };
 
 // An attention group (passes/fusion/README.md) as a kernel. Throws kUnsupportedOperator.
@@ -43,6 +42,6 @@ ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group
 bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason);
 
 // How the kernel is launched, without its symbol and the arguments of its functors.
-CudaLaunch plan_launch(const AttentionDesc& attention, const Config& config, const CudaTarget& target);
+CudaLaunch plan_launch(const AttentionDesc& attention, const AttentionConfig& config, const CudaTarget& target);
 
 }  // namespace heddle::schedule

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "base/divide.h"
 #include "schedule/product/contraction_builder.h"
@@ -62,10 +61,8 @@ std::vector<Config> configs_of(const std::vector<Blocking>& blockings, const Mak
   std::vector<Config> configs;
   for (const Blocking& blocking : blockings) {
     Config config = make(blocking);
-    const bool known = std::any_of(configs.begin(), configs.end(), [&](const Config& other) {
-      return std::tie(other.micro_m, other.tile_m, other.micro_n, other.tile_n) ==
-             std::tie(config.micro_m, config.tile_m, config.micro_n, config.tile_n);
-    });
+    const bool known =
+        std::any_of(configs.begin(), configs.end(), [&](const Config& other) { return other.choice == config.choice; });
     if (!known) configs.push_back(std::move(config));
   }
   return configs;
@@ -88,7 +85,8 @@ std::string gemm_problem_text(const tile::GemmShape& s, DType compute, const std
 }
 
 std::vector<Config> gemm_candidates(const GemmDesc& desc, DType compute, const Target& target) {
-  const Config pick = block_gemm(desc, compute, target);
+  const Config config = block_gemm(desc, compute, target);
+  const auto& pick = config.as<CpuGemmConfig>();
   const Blocking blocking = {pick.micro_m, pick.micro_n, pick.tile_m / pick.micro_m, pick.tile_n / pick.micro_n};
   const int64_t tiles = ceil_div(desc.shape.m, pick.micro_m);
   return configs_of(around(blocking, limits_of(target, compute, tiles, desc.shape.n)),
@@ -96,8 +94,9 @@ std::vector<Config> gemm_candidates(const GemmDesc& desc, DType compute, const T
 }
 
 std::vector<Config> conv_candidates(const ConvDesc& desc, DType compute, const Target& target) {
-  const Config pick = block_conv(desc, compute, target);
-  const Blocking blocking = {pick.micro_m, pick.micro_n, pick.tile_m, pick.tile_n / pick.micro_n};
+  const Config config = block_conv(desc, compute, target);
+  const auto& pick = config.as<CpuConvConfig>();
+  const Blocking blocking = {pick.micro_m, pick.micro_n, pick.rows, pick.tile_n / pick.micro_n};
   std::vector<Blocking> found = around(blocking, limits_of(target, compute, desc.shape.out[1], desc.shape.o));
   // Rows of a block are rows of the image, whatever the micro tile's height.
   for (Blocking& b : found) {
@@ -107,12 +106,13 @@ std::vector<Config> conv_candidates(const ConvDesc& desc, DType compute, const T
 }
 
 std::vector<Config> winograd_candidates(const WinogradDesc& desc, const Target& target) {
-  const Config pick = block_winograd(desc, target);
+  const Config config = block_winograd(desc, target);
+  const auto& pick = config.as<CpuWinogradConfig>();
   const int64_t micro_m = micro_limits(target).rows;
-  std::vector<Blocking> found = around({micro_m, pick.micro_n, pick.tile_m, pick.tile_n / pick.micro_n},
+  std::vector<Blocking> found = around({micro_m, pick.micro_n, pick.tiles, pick.tile_n / pick.micro_n},
                                        limits_of(target, DType::kF32, desc.shape.tiles(), desc.shape.o));
   // Products of a block that outgrow the second-level cache are worth no trial; half a panel halves the reuse.
-  std::erase_if(found, [&](const Blocking& b) { return b.rows > 2 * pick.tile_m || b.micro_n < pick.micro_n; });
+  std::erase_if(found, [&](const Blocking& b) { return b.rows > 2 * pick.tiles || b.micro_n < pick.micro_n; });
   return configs_of(found, [&](const Blocking& b) { return winograd_config(desc, target, b); });
 }
 

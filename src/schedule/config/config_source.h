@@ -29,7 +29,4 @@ class ConfigSource {
 // Asks `source` (which may be null); the answer, else the model's pick.
 Config choose_config(ConfigSource* source, const std::string& problem, const ConfigSource::Candidates& candidates);
 
-// Text that tells two configurations of one problem apart, "direct 4x64x576 micro 14x32"; the reason is not part of it.
-std::string name_of(const Config& config);
-
 }  // namespace heddle::schedule

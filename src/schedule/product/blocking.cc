@@ -46,20 +46,21 @@ Config block_gemm(const GemmDesc& desc, DType compute, const Target& target) {
 Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, const Blocking& blocking) {
   const tile::GemmShape& s = desc.shape;
   const tile::RowSplit rows = tile::split_rows(s.m, blocking.micro_m);
-  Config c;
-  c.algorithm = s.m <= 4 ? "gemv" : "gemm";
+  constexpr int64_t kFewRows = 4;
+  CpuGemmConfig c;
   c.micro_m = rows.mr, c.micro_n = blocking.micro_n;
   tile::GemmShape blocked = s;
   blocked.tiles = rows.tiles, blocked.tall = rows.tall;
   blocked.block_tiles = blocking.rows, blocked.block_panels = blocking.panels;
   c.tile_m = blocking.rows * rows.mr;
   c.tile_n = blocking.panels * c.micro_n;
-  c.tile_k = s.k;
-  c.tasks = blocked.tasks(c.micro_n);
-  c.reason = fmt::format("{} rows of A ({} KiB) a block, micro tile {}x{}, {} tasks for {} threads", c.tile_m,
-                         c.tile_m * s.k * static_cast<int64_t>(size_of(compute)) >> 10, c.micro_m, c.micro_n, c.tasks,
-                         target.cpu.threads);
-  return c;
+  Config config;
+  config.tasks = blocked.tasks(c.micro_n);
+  config.reason = fmt::format("{} rows of A ({} KiB) a block, micro tile {}x{}, {} tasks for {} threads", c.tile_m,
+                              c.tile_m * s.k * static_cast<int64_t>(size_of(compute)) >> 10, c.micro_m, c.micro_n,
+                              config.tasks, target.cpu.threads);
+  config.choice = s.m <= kFewRows ? Choice(CpuGemvConfig{c}) : c;
+  return config;
 }
 
 std::vector<int64_t> common_heights(const Target& target) {
@@ -71,23 +72,32 @@ std::vector<int64_t> common_heights(const Target& target) {
   return heights;
 }
 
-Config with_common_height(Config config, int64_t rows, bool tiled, const Target& target) {
+Config with_common_height(Config config, int64_t rows, const Target& target) {
   if (rows <= 1) return config;  // a decoder's step, whose rows do not change
-  for (const int64_t height : common_heights(target)) {
-    const int64_t tiles = ceil_div(rows, height);
-    if (rows < tiles * (height - 1)) continue;
-    if (tiled) config.tile_m = std::max<int64_t>(1, config.tile_m / height) * height;
-    config.micro_m = height;
-    break;
+  const std::vector<int64_t> heights = common_heights(target);
+  const int64_t height =
+      *std::find_if(heights.begin(), heights.end(), [&](int64_t h) { return rows >= ceil_div(rows, h) * (h - 1); });
+  if (auto* conv = std::get_if<CpuConvConfig>(&config.choice)) {
+    conv->micro_m = height;
+  } else {
+    CpuGemmConfig gemm = config.as<CpuGemmConfig>();
+    gemm.tile_m = std::max<int64_t>(1, gemm.tile_m / height) * height;
+    gemm.micro_m = height;
+    config.choice = gemm;
   }
-  if (config.algorithm == "gemv") config.algorithm = "gemm";
   return config;
 }
 
 Config with_wide_panels(Config config, const Target& target, DType compute) {
   const int64_t width = 2 * micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(compute));
-  config.micro_n = width;
-  config.tile_n = ceil_div(config.tile_n, width) * width;
+  std::visit(
+      [&](auto& c) {
+        if constexpr (std::is_base_of_v<CpuGemmConfig, std::decay_t<decltype(c)>>) {
+          c.micro_n = width;
+          c.tile_n = ceil_div(c.tile_n, width) * width;
+        }
+      },
+      config.choice);
   return config;
 }
 
@@ -117,20 +127,16 @@ Config conv_config(const ConvDesc& desc, DType compute, const Target& target, co
   const tile::ConvShape& s = desc.shape;
   const int64_t element = static_cast<int64_t>(size_of(compute));
   const tile::RowSplit rows = tile::split_rows(s.out[2], blocking.micro_m);
-  Config c;
-  c.algorithm = "direct";
-  c.micro_m = rows.mr, c.micro_n = blocking.micro_n;
   tile::ConvShape blocked = s;
   blocked.tiles = rows.tiles, blocked.tall = rows.tall;
   blocked.block_rows = blocking.rows, blocked.block_panels = blocking.panels;
-  c.tile_m = blocking.rows;
-  c.tile_n = blocking.panels * c.micro_n;
-  c.tile_k = s.k();
-  c.tasks = blocked.tasks(c.micro_n);
-  c.reason = fmt::format("{} output rows ({} KiB of input) stay in L2, micro tile {}x{}, {} tasks for {} threads",
-                         blocking.rows, s.block_elements(blocking.rows, element) * element >> 10, c.micro_m, c.micro_n,
-                         c.tasks, target.cpu.threads);
-  return c;
+  Config config;
+  config.choice = CpuConvConfig{blocking.rows, blocking.panels * blocking.micro_n, rows.mr, blocking.micro_n};
+  config.tasks = blocked.tasks(blocking.micro_n);
+  config.reason = fmt::format("{} output rows ({} KiB of input) stay in L2, micro tile {}x{}, {} tasks for {} threads",
+                              blocking.rows, s.block_elements(blocking.rows, element) * element >> 10, rows.mr,
+                              blocking.micro_n, config.tasks, target.cpu.threads);
+  return config;
 }
 
 // Filters grow fourfold in memory too; past this size a model of such layers would not fit where it did before.
@@ -177,18 +183,16 @@ Config block_winograd(const WinogradDesc& desc, const Target& target) {
 Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking) {
   const tile::WinogradShape& s = desc.shape;
   const int64_t tile_bytes = tile::kWinogradPoints * 4 * (blocking.micro_n + s.channel_stride());
-  Config c;
-  c.algorithm = "winograd";
-  c.micro_m = tile::split_rows(blocking.rows, blocking.micro_m).mr, c.micro_n = blocking.micro_n;
+  const int64_t micro_m = tile::split_rows(blocking.rows, blocking.micro_m).mr;
   tile::WinogradShape blocked = s;
   blocked.block_tiles = blocking.rows, blocked.block_panels = blocking.panels;
-  c.tile_m = blocking.rows;
-  c.tile_n = blocking.panels * c.micro_n;
-  c.tile_k = s.c;
-  c.tasks = blocked.tasks(c.micro_n);
-  c.reason = fmt::format("{} tiles of 4x4 a block ({} KiB), micro tile {}x{}, {} tasks for {} threads", blocking.rows,
-                         blocking.rows * tile_bytes >> 10, c.micro_m, c.micro_n, c.tasks, target.cpu.threads);
-  return c;
+  Config config;
+  config.choice = CpuWinogradConfig{blocking.rows, blocking.panels * blocking.micro_n, micro_m, blocking.micro_n};
+  config.tasks = blocked.tasks(blocking.micro_n);
+  config.reason =
+      fmt::format("{} tiles of 4x4 a block ({} KiB), micro tile {}x{}, {} tasks for {} threads", blocking.rows,
+                  blocking.rows * tile_bytes >> 10, micro_m, blocking.micro_n, config.tasks, target.cpu.threads);
+  return config;
 }
 
 }  // namespace heddle::schedule

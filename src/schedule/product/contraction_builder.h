@@ -93,9 +93,9 @@ Config winograd_config(const WinogradDesc& desc, const Target& target, const Blo
 
 // Heights of micro tiles, the highest first, of which one or another cuts any number of rows.
 std::vector<int64_t> common_heights(const Target& target);
-// The configuration with micro tiles of one of few heights into which `rows` can be cut. `tiled`: blocks of rows are
-// whole micro tiles.
-Config with_common_height(Config config, int64_t rows, bool tiled, const Target& target);
+// The configuration, of a product or a direct convolution, with micro tiles of one of few heights into which `rows` can
+// be cut.
+Config with_common_height(Config config, int64_t rows, const Target& target);
 // The configuration with panels of two vectors, the last of which may be narrow: for any number of columns.
 Config with_wide_panels(Config config, const Target& target, DType compute);
 

@@ -41,7 +41,7 @@ uint32_t filters(ContractionBuilder& builder, ScheduledGroup& result, const tile
   packer.workspace(index, dtype, elements, Operand::Role::kOutput);
   packer.desc().problem = PackDesc{dtype, source, 0, width};
   Config config;
-  config.algorithm = "pack";
+  config.choice = NoChoice{"pack"};
   config.tasks = source.groups * tile::panel_count(source.n, width);
   config.reason = "the filters are not constants";
   result.kernels.push_back(packer.finish(config, "pack filters", 0));
@@ -68,9 +68,9 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
                                                   gemm_operand_text(graph, node.inputs[1], 1, s.c)),
                                 [&] { return gemm_candidates(desc, compute, builder.target()); });
   if (builder.for_any_extents()) {
-    config = with_common_height(std::move(config), desc.shape.m, true, builder.target());
+    config = with_common_height(std::move(config), desc.shape.m, builder.target());
   }
-  const int64_t width = config.micro_n;
+  const int64_t width = config.as<CpuGemmConfig>().micro_n;
   desc.a.dtype = graph.dtype(node.inputs[0]);
   desc.a.operand = builder.input(node.inputs[0]);
   desc.a.row = s.c, desc.a.col = 1;
@@ -104,7 +104,7 @@ ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvS
                           return image_index(pool, y, image, pixel, channel);
                         });
   Config config;
-  config.algorithm = "depthwise";
+  config.choice = NoChoice{"depthwise"};
   config.tasks = desc.shape.tasks();
   config.reason = "one filter a channel: lanes along the channels, one row of pixels a task";
   builder.desc().problem = std::move(desc);
@@ -130,7 +130,7 @@ ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvSh
   const ir::Node& node = builder.anchor();
   WinogradDesc desc{w, graph.dtype(node.inputs[0])};
   builder.input(node.inputs[0]);
-  builder.input(node.inputs[1], winograd_packing(w.o, w.c, config.micro_n));
+  builder.input(node.inputs[1], winograd_packing(w.o, w.c, config.as<CpuWinogradConfig>().micro_n));
   const Shape& y = graph.shape(node.outputs[0]);
   builder.make_epilogue(w.batch, w.out[0] * w.out[1], w.o, lanes_of(builder, DType::kF32),
                         [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
@@ -199,16 +199,16 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
   Config config = choose_config(builder.configs(), problem_text(desc, compute, constant),
                                 [&] { return both_forms(desc, winograd, compute, builder.target()); });
-  if (config.algorithm == "winograd") return schedule_winograd(builder, s, *winograd, config, flops);
+  if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, config, flops);
   if (builder.for_any_extents()) {
-    config = with_common_height(std::move(config), s.out[2], false, builder.target());
+    config = with_common_height(std::move(config), s.out[2], builder.target());
   }
   ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
   desc.direct = plain && desc.x == compute && is_unpadded(s) &&
                 !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
   builder.input(view.value);
-  const int64_t width = config.micro_n;
+  const int64_t width = config.as<CpuConvConfig>().micro_n;
   filters(builder, result, {s.groups, s.o * s.k(), s.taps(), 1, s.c, s.taps(), s.o, s.k()}, width);
   const Shape& y = graph.shape(node.outputs[0]);
   // With groups a vector may begin anywhere: then columns cannot be split.
@@ -236,7 +236,7 @@ ScheduledGroup schedule_window(ContractionBuilder& builder) {
                           return problem.coordinates(pool, y, image, pixel, channel);
                         });
   Config config;
-  config.algorithm = "window";
+  config.choice = NoChoice{"window"};
   config.tasks = s.tasks();
   config.reason = "lanes along the channels, one row of pixels a task";
   std::string label = problem.label();

@@ -22,10 +22,10 @@ class DotScheduler {
     Config config = choose_config(builder_.configs(), problem_text(desc.shape, compute, loops),
                                   [&] { return gemm_candidates(desc, compute, builder_.target()); });
     if (builder_.for_any_extents()) {
-      config = with_common_height(std::move(config), desc.shape.m, true, builder_.target());
+      config = with_common_height(std::move(config), desc.shape.m, builder_.target());
       if (!packs_b(loops)) config = with_wide_panels(std::move(config), builder_.target(), compute);
     }
-    const int64_t width = config.micro_n;
+    const int64_t width = config.as<CpuGemmConfig>().micro_n;
     make_a(desc, compute, width, loops);
     make_b(desc, width, loops);
     make_epilogue(desc.shape, compute);

@@ -421,7 +421,7 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
   const RecurrentMapping& m = *mapping;
   kernel.label = fmt::format("recurrence of {} steps, {} rows of {}", first.steps, first.rows, first.states[0].units);
   if (count > 1) kernel.label += fmt::format(", {} side by side", count);
-  kernel.config.algorithm = "recurrent";
+  kernel.config.choice = NoChoice{"recurrent"};
   kernel.config.reason =
       fmt::format("{} rows a cluster of {}, {} lanes a unit, weights in {}, {:.2f} us a step; {}", m.rows, m.cluster,
                   m.lanes, m.registers ? "registers" : "shared memory", m.step_us, numbers);

@@ -74,41 +74,48 @@ void map_to_cpu(Config& config, int64_t parts, double seconds, const CpuTarget& 
     tasks = std::clamp<int64_t>(static_cast<int64_t>(seconds / kTaskSeconds) + 1, cpu.threads, 16 * cpu.threads);
   }
   config.tasks = std::min(parts, tasks);
-  config.lanes = cpu.lanes_f32();
 }
 
 constexpr int64_t kFewUpdates = 64;  // of a column: looking at them takes less time than copying
 
+// These return the threads of a block.
+//
 // Threads that share a column: as many as copy at full speed, or fewer where each of them looks at many indices.
-void map_elements_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
+int64_t map_elements_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
   constexpr int64_t kCopying = 1024, kLooking = 32;  // threads of a SM
   const StandaloneDesc::Columns columns = desc.columns();
   const bool few = columns.updates <= kFewUpdates;
   const int64_t wanted = cuda.sms * (few ? kCopying : kLooking), number = columns.outer * columns.inner;
-  config.splits = 1;
-  while (config.splits < columns.rows && config.splits * number < wanted) config.splits *= 2;
-  config.tile_m = few ? 256 : 64;
-  config.tasks = ceil_div(number * config.splits, config.tile_m);
+  ScatterElementsConfig c;
+  while (c.sharers < columns.rows && c.sharers * number < wanted) c.sharers *= 2;
+  c.threads = few ? 256 : 64;
+  config.tasks = ceil_div(number * c.sharers, c.threads);
+  config.choice = c;
+  return c.threads;
 }
 
-// Rows and columns of a warp, micro_m and micro_n: all warps look at all updates.
-void map_slices_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
-  constexpr int64_t kThreads = 256, kWarps = kThreads / 32, kCopying = 32, kLooking = 8;  // warps of a SM
+// All warps look at all updates.
+int64_t map_slices_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
+  constexpr int64_t kWarps = ScatterSlicesConfig::kThreads / 32, kCopying = 32, kLooking = 8;  // warps of a SM
   constexpr int64_t kMostColumns = 128;
   const StandaloneDesc::Columns columns = desc.columns();
-  config.micro_n = std::min(columns.inner, kMostColumns);
-  const int64_t chunks = ceil_div(columns.inner, config.micro_n);
+  ScatterSlicesConfig c;
+  c.columns = std::min(columns.inner, kMostColumns);
+  const int64_t chunks = ceil_div(columns.inner, c.columns);
   const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates ? kCopying : kLooking);
-  config.micro_m = ceil_div(columns.rows, std::clamp<int64_t>(wanted / chunks, 1, columns.rows));
-  config.tile_m = kThreads;
-  config.tasks = ceil_div(ceil_div(columns.rows, config.micro_m) * chunks, kWarps);
+  c.rows = ceil_div(columns.rows, std::clamp<int64_t>(wanted / chunks, 1, columns.rows));
+  config.tasks = ceil_div(ceil_div(columns.rows, c.rows) * chunks, kWarps);
+  config.choice = c;
+  return c.kThreads;
 }
 
 // A block has a column.
-void map_selection_to_cuda(Config& config, const StandaloneDesc& desc) {
+int64_t map_selection_to_cuda(Config& config, const StandaloneDesc& desc) {
   const int64_t n = desc.data[static_cast<size_t>(desc.dim)];
-  config.tile_m = n <= 64 ? 32 : n <= 512 ? 128 : n <= 2048 ? 512 : 1024;
+  const SelectConfig c{n <= 64 ? 32 : n <= 512 ? 128 : n <= 2048 ? 512 : 1024};
+  config.choice = c;
   config.tasks = desc.parts();
+  return c.threads;
 }
 
 }  // namespace
@@ -167,19 +174,19 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
     if (desc->reduction != "none") what += ", " + desc->reduction;
   }
   const int64_t parts = desc->parts();
+  int64_t threads = 0;
   if (!cuda) {
+    kernel.config.choice = NoChoice{std::string(ir::to_string(node.op))};
     map_to_cpu(kernel.config, parts, seconds, target.cpu);
   } else if (node.op == Op::kTopK) {
-    map_selection_to_cuda(kernel.config, *desc);
+    threads = map_selection_to_cuda(kernel.config, *desc);
   } else if (node.op == Op::kScatterElements) {
-    map_elements_to_cuda(kernel.config, *desc, target.cuda);
+    threads = map_elements_to_cuda(kernel.config, *desc, target.cuda);
   } else {
-    map_slices_to_cuda(kernel.config, *desc, target.cuda);
+    threads = map_slices_to_cuda(kernel.config, *desc, target.cuda);
   }
-  kernel.config.algorithm = std::string(ir::to_string(node.op));
-  kernel.config.reason =
-      cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, kernel.config.tile_m)
-           : fmt::format("{}, {} independent parts", what, parts);
+  kernel.config.reason = cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, threads)
+                              : fmt::format("{}, {} independent parts", what, parts);
   kernel.label = fmt::format("{} {} {}", ir::to_string(node.op), ir::to_string(graph.type(node.inputs[0])), what);
   kernel.desc.body = std::shared_ptr<const StandaloneDesc>(std::move(desc));
   return kernel;

@@ -90,7 +90,7 @@ void damage_database(const std::string& path, Rng& rng) {
       "ALTER TABLE winners RENAME COLUMN winner TO other",
       "ALTER TABLE winners RENAME TO old; CREATE VIEW winners AS SELECT * FROM old",
       "CREATE TRIGGER t AFTER INSERT ON winners BEGIN DELETE FROM winners; END",
-      "PRAGMA user_version=2",
+      "PRAGMA user_version=3",
       "PRAGMA user_version=0",
       "PRAGMA application_id=77; PRAGMA page_size=512; VACUUM",
       "PRAGMA journal_mode=WAL",

@@ -22,6 +22,9 @@ namespace {
 
 using schedule::ContractionDesc;
 using schedule::ConvDesc;
+using schedule::CpuConvConfig;
+using schedule::CpuGemmConfig;
+using schedule::CpuWinogradConfig;
 using schedule::Epilogue;
 using schedule::Expr;
 using schedule::GemmDesc;
@@ -287,7 +290,7 @@ tile::RowSplit split_into(int64_t rows, int64_t height) {
 }
 
 void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const GemmDesc& gemm,
-               const schedule::Config& config, const Target& target, int64_t lanes) {
+               const CpuGemmConfig& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/gemm.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
   std::optional<FunctorMembers> computed_a, computed_b;
@@ -309,7 +312,7 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), copies_a, packs_b);
   const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
   const MicroProblem micro = {compute, as_stored ? storage_type(gemm.b.dtype) : compute, s.n, lanes, true, !as_stored};
-  e.micro = micro_tables(micro, config, target, e.sizes.marked());
+  e.micro = micro_tables(micro, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.list(s.batch);
@@ -342,18 +345,19 @@ std::string window_fields(const Shape& s, Sizes& sizes) {
 }
 
 void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const ConvDesc& conv,
-               const schedule::Config& config, const Target& target, int64_t lanes) {
+               const CpuConvConfig& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/conv.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
   tile::ConvShape s = conv.shape;
   const tile::RowSplit rows = split_into(s.out[2], config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
-  s.block_rows = config.tile_m, s.block_panels = config.tile_n / config.micro_n;
+  s.block_rows = config.rows, s.block_panels = config.tile_n / config.micro_n;
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes =
       s.scratch_bytes(config.micro_m, config.micro_n, static_cast<int64_t>(size_of(c.compute)), !conv.direct);
-  e.micro = micro_tables({compute, storage_type(desc.operands[1].dtype), s.o, lanes}, config, target, e.sizes.marked());
+  e.micro = micro_tables({compute, storage_type(desc.operands[1].dtype), s.o, lanes}, config.micro_m, config.micro_n,
+                         target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.folded(s.batch), groups = z.folded(s.groups),
@@ -378,16 +382,17 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
 }
 
 void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WinogradDesc& winograd,
-                   const schedule::Config& config, const Target& target, int64_t lanes) {
+                   const CpuWinogradConfig& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/winograd.h", "tile/op/lanes.h", "tile/op/math.h"};
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
   tile::WinogradShape s = winograd.shape;
-  const tile::RowSplit rows = tile::split_rows(config.tile_m, config.micro_m);
-  s.block_tiles = config.tile_m, s.row_tiles = rows.tiles, s.tall = rows.tall;
+  const tile::RowSplit rows = tile::split_rows(config.tiles, config.micro_m);
+  s.block_tiles = config.tiles, s.row_tiles = rows.tiles, s.tall = rows.tall;
   s.block_panels = config.tile_n / config.micro_n;
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes = s.scratch_bytes(config.micro_n);
-  e.micro = micro_tables({"float", "float", s.o, lanes, false}, config, target, e.sizes.marked());
+  e.micro =
+      micro_tables({"float", "float", s.o, lanes, false}, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
@@ -475,11 +480,11 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
   e.out.open(fmt::format("namespace {}_parts {{", kName));
   e.out.open("namespace {");
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
-    emit_gemm(e, desc, c, *gemm, config, target, lanes);
+    emit_gemm(e, desc, c, *gemm, config.as<CpuGemmConfig>(), target, lanes);
   } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
-    emit_conv(e, desc, c, *conv, config, target, lanes);
+    emit_conv(e, desc, c, *conv, config.as<CpuConvConfig>(), target, lanes);
   } else if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
-    emit_winograd(e, desc, c, *winograd, config, target, lanes);
+    emit_winograd(e, desc, c, *winograd, config.as<CpuWinogradConfig>(), target, lanes);
   } else if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {
     emit_window(e, desc, c, *window);
   } else {
@@ -513,10 +518,11 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
   add_named_headers(source);
   std::vector<schedule::ExprId> results;
   for (const Epilogue::Store& store : contraction.epilogue.stores) results.push_back(store.value);
-  const std::string operators = operators_of(contraction.epilogue.pool, results), name = config.algorithm + operators;
+  const std::string operators = operators_of(contraction.epilogue.pool, results), family(family_of(config)),
+                    name = family + operators;
   if (e.sizes.shared()) {
     KernelText shared = std::move(source);
-    shared.symbol = name_kernel(shared.text, config.algorithm + "_any" + operators, kName);
+    shared.symbol = name_kernel(shared.text, family + "_any" + operators, kName);
     source.text = calling(shared, e);
     source.includes = {"tile/kernel/cpu/micro.h"};
     source.others.push_back(std::move(shared));

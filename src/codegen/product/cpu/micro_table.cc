@@ -70,9 +70,9 @@ class Tables {
 
 }  // namespace
 
-MicroTables micro_tables(const MicroProblem& problem, const schedule::Config& config, const Target& target,
+MicroTables micro_tables(const MicroProblem& problem, int64_t micro_m, int64_t micro_n, const Target& target,
                          bool marked) {
-  return Tables(problem, target, marked).run(config.micro_m, config.micro_n / problem.lanes);
+  return Tables(problem, target, marked).run(micro_m, micro_n / problem.lanes);
 }
 
 void declare_others(KernelSource& source) {

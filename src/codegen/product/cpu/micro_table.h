@@ -24,8 +24,9 @@ struct MicroProblem {
   bool any_columns = false;  // kernels that are marked serve any number of columns
 };
 
-// `marked`: the height of micro tiles is a number that may become an argument where it is a common one.
-MicroTables micro_tables(const MicroProblem& problem, const schedule::Config& config, const Target& target,
+// Of micro tiles of `micro_m` rows and `micro_n` columns. `marked`: the height of micro tiles is a number that may
+// become an argument where it is a common one.
+MicroTables micro_tables(const MicroProblem& problem, int64_t micro_m, int64_t micro_n, const Target& target,
                          bool marked);
 
 // Begins the text with declarations of what it names of `others`, and drops those of them that it does not name.

@@ -6,30 +6,32 @@
 
 #include "codegen/codegen.h"
 #include "codegen/product/cuda/epilogue.h"
-#include "schedule/product/cuda/gemm.h"
-#include "schedule/product/cuda/tile.h"
+#include "schedule/product/cuda/family.h"
+#include "schedule/product/cuda/operand.h"
 
 namespace heddle::codegen {
 
-// One instance as text. Its kernels are called as make_launches() calls them, `symbol` in place of "gemm", each with
+// One instance as text. Its kernels are called as Family::launches() calls them, `symbol` in place of "gemm", each with
 // what it needs and nothing else: a product of which parts of k are summed later is the same for all epilogues, the sum
-// the same for all products. The functor's block is the last argument of the launch `epilogue_launch`. Without
-// `returned` (which store's value the kernel writes to D where the configuration's store is kTma) that is an error for
-// kTma.
+// the same for all products. The functor's block is the last argument of the last launch.
 struct CudaGemmUnit {
   std::vector<KernelText> kernels;
   CudaFunctor epilogue;
   // All of them as one translation unit.
   std::string source() const;
 };
-// The kernel that sums parts of k and calls the epilogue.
-KernelText reduce_kernel(std::string_view sum_type, const CudaFunctor& epilogue, const std::string& symbol);
-CudaGemmUnit gemm_unit(const schedule::CudaGemmProblem& problem, const schedule::CudaGemmConfig& config,
-                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
-                       const std::string& symbol = "gemm");
-// The same for a problem with views, of these operands.
-CudaGemmUnit gemm_views_unit(const schedule::CudaGemmProblem& problem, const schedule::CudaGemmConfig& config,
-                             const schedule::CudaTileProblem& views, const schedule::Epilogue& epilogue,
-                             const std::vector<schedule::Operand>& operands, const std::string& symbol);
+// `a`, `b`: the operands of a kernel that takes generated ones.
+CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const schedule::CudaOperand& a,
+                       const schedule::CudaOperand& b, const schedule::Epilogue& epilogue,
+                       const std::vector<schedule::Operand>& operands, const std::string& symbol = "gemm");
+
+// Appends the blocks of generated operands to the launch of "gemm".
+void add_operands(std::vector<CudaLaunch>& launches, const schedule::CudaInstance& instance,
+                  const schedule::CudaOperand& a, const schedule::CudaOperand& b);
+// Appends a functor's block to a launch.
+void add_argument(CudaLaunch& launch, const std::vector<uint8_t>& block, const std::vector<PointerPatch>& pointers);
+
+// A type that tensor cores multiply, or that a kernel of TMA stores: "tile::half", "tile::sm90::e4m3".
+std::string wgmma_type(DType type);
 
 }  // namespace heddle::codegen

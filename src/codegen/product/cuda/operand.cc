@@ -11,9 +11,9 @@
 namespace heddle::codegen {
 namespace {
 
-using schedule::CudaGemmDesc;
-using schedule::KernelDesc;
+using schedule::LinesOf;
 using schedule::ProductOperand;
+using schedule::ProductTask;
 
 std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {
   std::vector<uint8_t> bytes(words.size() * sizeof(int64_t));
@@ -70,9 +70,10 @@ CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool as_lines, const 
   return {out.text(), block_of(words), {{0, 0, static_cast<int>(o.operand)}}};
 }
 
-CudaFunctor computed(const KernelDesc& desc, const CudaGemmDesc& gemm, const ProductOperand& o, int64_t lines,
-                     DType multiply, const char* name) {
-  FunctorMembers members(gemm.pool, desc.operands);
+CudaFunctor computed(const ProductTask& task, const ProductOperand& o, int64_t lines, DType multiply,
+                     const char* name) {
+  const schedule::CudaGemmDesc& gemm = task.product;
+  FunctorMembers members(gemm.pool, task.operands);
   members.use(o.element);
   Writer out;
   out.open(fmt::format("struct {} {{", name));
@@ -110,9 +111,9 @@ CudaFunctor computed(const KernelDesc& desc, const CudaGemmDesc& gemm, const Pro
 
 }  // namespace
 
-schedule::CudaTileProblem written_problem(const KernelDesc& desc, const schedule::Epilogue& epilogue,
-                                          const CudaGemmDesc& gemm, LinesOf as_lines) {
-  schedule::CudaTileProblem p = schedule::tile_problem(gemm, epilogue, desc.operands);
+schedule::CudaTileProblem written_problem(const ProductTask& task, LinesOf as_lines) {
+  const schedule::CudaGemmDesc& gemm = task.product;
+  schedule::CudaTileProblem p = schedule::tile_problem(task);
   const auto has_lines = [&](const ProductOperand& o, int64_t lines, DType multiply) {
     return as_lines == LinesOf::kAll || (as_lines == LinesOf::kShifted && o.shifted(lines, multiply));
   };
@@ -121,7 +122,7 @@ schedule::CudaTileProblem written_problem(const KernelDesc& desc, const schedule
     if (from.form == ProductOperand::Form::kImage) return;
     const auto functor_of = [&](const char* type) {
       return from.form == ProductOperand::Form::kMatrix ? matrix(from, lines, has_lines(from, lines, multiply), type)
-                                                        : computed(desc, gemm, from, lines, multiply, type);
+                                                        : computed(task, from, lines, multiply, type);
     };
     CudaFunctor functor = functor_of(name);
     // Operands of one form are one type.

@@ -194,7 +194,7 @@ class StitchWriter {
     if (stage.reductions.empty() || !stage.vector || stage.vertical) return 1;
     const double cycles = schedule::varying_cycles(body_.pool, stage.pieces[0].values, stage.loops.back());
     if (marked_) return cycles > kHeavyBody ? 2 : kUnroll;
-    const int64_t vectors = body_.pool.indices.extent(stage.loops.back()) / std::max<int64_t>(config_.lanes, 1);
+    const int64_t vectors = body_.pool.indices.extent(stage.loops.back()) / config_.as<schedule::LoopConfig>().lanes;
     return std::clamp<int64_t>(cycles > kHeavyBody ? 2 : kUnroll, 1, std::max<int64_t>(vectors, 1));
   }
 

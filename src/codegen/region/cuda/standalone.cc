@@ -42,13 +42,15 @@ void write_scatter(KernelSource& source, const StandaloneDesc& body, const Confi
   const std::string call = fmt::format("{}<{}, {}, {}>", nd ? "scatter_nd" : "scatter_elements",
                                        combiner(body.reduction), type, storage_type(body.index_dtype));
   source.includes = {"tile/kernel/cuda/row.h", "tile/kernel/cuda/standalone/scatter.h", "tile/op/cuda/stitch.h"};
-  write_kernel(source, nd ? "ScatterNdArgs" : "ScatterElementsArgs", call, config.tile_m);
+  write_kernel(source, nd ? "ScatterNdArgs" : "ScatterElementsArgs", call,
+               nd ? schedule::ScatterSlicesConfig::kThreads : config.as<schedule::ScatterElementsConfig>().threads);
 }
 
 void write_selection(KernelSource& source, const StandaloneDesc& body, const Config& config) {
   source.includes = {"tile/kernel/cuda/standalone/select.h", "tile/op/cuda/stitch.h"};
-  write_kernel(source, "SelectArgs",
-               fmt::format("select<{}, {}, {}>", config.tile_m, body.largest, storage_type(body.dtype)), config.tile_m);
+  const int64_t threads = config.as<schedule::SelectConfig>().threads;
+  write_kernel(source, "SelectArgs", fmt::format("select<{}, {}, {}>", threads, body.largest, storage_type(body.dtype)),
+               threads);
 }
 
 }  // namespace

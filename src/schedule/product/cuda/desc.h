@@ -50,6 +50,9 @@ struct CudaGemmDesc {
   bool tf32 = false;  // f32 operands are rounded to tf32
   ProductOperand a, b;
   ExprPool pool;  // of computed operands
+
+  bool on_tensor_cores() const;                                           // whether some multiply these types
+  bool splits_f32() const { return multiply_a == DType::kF32 && !tf32; }  // in two parts: three products of tf32
 };
 
 }  // namespace heddle::schedule

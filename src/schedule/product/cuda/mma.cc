@@ -2,13 +2,11 @@
 // (tile/kernel/cuda/gemm/simt.h): which configurations a problem may take, and what they are expected to cost.
 #include <algorithm>
 
-#include "schedule/product/cuda/engine.h"
+#include "schedule/product/cuda/tile.h"
 #include "tile/core/cuda_gemm.h"
 
 namespace heddle::schedule {
 namespace {
-
-using Engine = CudaTileConfig::Engine;
 
 constexpr double kTileSlower = 1.52;  // what the sums below leave out; some time beside it is the chip's
 constexpr int kMostRegisters = 250;
@@ -31,17 +29,17 @@ bool too_large(const Tile& tile, int64_t m, int64_t n) {
 }
 
 // Whether cp.async brings an operand to shared memory as it is.
-bool copied(const CudaOperand& o, DType in, Engine engine) {
+bool copied(const CudaOperand& o, DType in, bool mma) {
   if (!o.view || o.prologue || o.element != in || o.width * size_of(in) < 4) return false;
-  return engine == Engine::kMma ? o.along_k || size_of(in) > 1 : !o.along_k;
+  return mma ? o.along_k || size_of(in) > 1 : !o.along_k;
 }
 
 // Registers for the pieces of an operand that a thread loads at a time.
-double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, DType in) {
+double load_registers(const CudaOperand& o, const MmaConfig& c, int rows, DType in, bool mma) {
   const double pieces = std::max(1.0, static_cast<double>(rows) * c.tile_k / o.width / c.threads());
   const double addresses = !o.image ? 0 : pieces <= 8 ? 12 + 3 * pieces : 46;
-  if (copied(o, in, c.engine)) return addresses + 0.6 * std::max(pieces - 8, 0.0);
-  const bool transposed = c.engine == Engine::kMma && !o.along_k && size_of(in) == 1;
+  if (copied(o, in, mma)) return addresses + 0.6 * std::max(pieces - 8, 0.0);
+  const bool transposed = mma && !o.along_k && size_of(in) == 1;
   // Beyond a mask of 32 each has its condition in a register.
   const double conditions = std::max(pieces - 32, 0.0);
   return addresses + conditions + pieces * std::max(1.4, o.width * static_cast<double>(size_of(o.element)) / 4) +
@@ -49,11 +47,10 @@ double load_registers(const CudaOperand& o, const CudaTileConfig& c, int rows, D
 }
 
 // What a thread needs, by count: sums, fragments, pieces on their way, addresses. Beyond 255 the compiler spills.
-int registers_of(const CudaTileProblem& p, const CudaTileConfig& c) {
+int registers_of(const CudaTileProblem& p, const MmaConfig& c, bool mma) {
   constexpr double kRest = 54;
-  const bool mma = c.engine == Engine::kMma;
   const DType a_in = mma ? p.a_in : p.accumulator(), b_in = mma ? p.b_in : p.accumulator();
-  double count = kRest + load_registers(p.a, c, c.tile_m, a_in) + load_registers(p.b, c, c.tile_n, b_in);
+  double count = kRest + load_registers(p.a, c, c.tile_m, a_in, mma) + load_registers(p.b, c, c.tile_n, b_in, mma);
   if (mma) {
     const int m = c.tile_m / c.warps_m, n = c.tile_n / c.warps_n;
     const double fragments = m / 16 * 4 + n / 8 * 2;
@@ -67,14 +64,13 @@ int registers_of(const CudaTileProblem& p, const CudaTileConfig& c) {
   return static_cast<int>(count);
 }
 
-double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
+double tile_us(const CudaTileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
   const auto& model = target.model.mma;
-  const bool mma = c.engine == Engine::kMma;
   const auto element =
       static_cast<double>(mma ? static_cast<double>(size_of(p.a_in)) : static_cast<double>(p.sum_bytes()));
   const int64_t k_tiles = ceil_div(ceil_div(std::max<int64_t>(p.k, 1), c.tile_k), c.splits);
   const auto units = ceil_div(p.m, c.tile_m) * ceil_div(p.n, c.tile_n) * p.batch * c.splits;
-  const int at_once = blocks_of_sm(p, c, registers_of(p, c), target);
+  const int at_once = blocks_of_sm(c.threads(), shared_bytes, registers_of(p, c, mma), target);
   const int64_t waves = ceil_div(units, int64_t{target.sms} * at_once);
   const auto busy = static_cast<double>(std::min<int64_t>(ceil_div(units, target.sms * waves), at_once));
   const double k = c.tile_k, area = static_cast<double>(c.tile_m) * c.tile_n, side = c.tile_m + c.tile_n;
@@ -90,10 +86,10 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
     const DType in = mma ? p.a_in : p.accumulator();
     // Measured on an H200: 16 bytes that go by elements through registers take 2.2 cycles of a SM.
     constexpr double kElementwise = 2.2;
-    if (mma && o.view && !copied(o, in, c.engine)) {
+    if (mma && o.view && !copied(o, in, mma)) {
       return std::max(kElementwise * rows * k * element / 16, pieces * (8 + 2.0 * o.width) / 128);
     }
-    return pieces * (4 + (o.image ? 6 : 0) + (copied(o, in, c.engine) ? 0 : 4 + 2 * o.width)) / 128;
+    return pieces * (4 + (o.image ? 6 : 0) + (copied(o, in, mma) ? 0 : 4 + 2 * o.width)) / 128;
   };
   // Of f32 in two parts: three products and the sum of each block; taking fragments apart.
   const double split = 7 * area * k / 4096 + (c.tile_m * c.warps_n + c.tile_n * c.warps_m) * k / 32;
@@ -119,93 +115,96 @@ double tile_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarg
   return std::max(compute, (p.bytes() + stored) / (model.memory_per_us * share));
 }
 
-double predict_tiles_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
-  return target.model.mma.first_load_us + target.model.mma.tile_us + kTileSlower * tile_us(p, c, target);
-}
-
-std::string reject_tiles(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget&) {
-  return registers_of(p, c) > kMostRegisters ? "it needs more registers than a thread has" : "";
-}
-
-CudaTileConfig config_of(Engine engine, const Tile& tile, int tile_k, int stages) {
-  CudaTileConfig c;
-  c.engine = engine;
+template <typename C>
+C config_of(const Tile& tile, int tile_k, int stages) {
+  C c;
   c.tile_m = tile.m, c.tile_n = tile.n, c.tile_k = tile_k;
   c.warps_m = tile.warps_m, c.warps_n = tile.warps_n, c.stages = stages;
   return c;
 }
 
-std::vector<CudaTileConfig> mma_configs(const CudaTileProblem& p, const CudaTarget& target) {
-  std::vector<CudaTileConfig> found;
-  for (const Tile& tile : kMmaTiles) {
-    if (too_large(tile, p.m, p.n)) continue;
-    for (const int k_bytes : {64, 128}) {
-      for (const int stages : {4, 3, 6}) {
-        // Long steps and many stages serve small tiles, whose loads are the limit.
-        if ((k_bytes == 128 || stages == 6) && tile.m * tile.n > 128 * 64) continue;
-        add_splits(found, p, config_of(Engine::kMma, tile, k_bytes / static_cast<int>(size_of(p.a_in)), stages), 4,
-                   target);
+// What both have in common.
+template <typename C, bool kMma>
+class TiledFamily : public ViewFamilyOf<C> {
+ protected:
+  bool tensor_cores() const override { return kMma; }
+  TileCut cut(const C& c) const override { return {c.tile_m, c.tile_n, c.tile_k, c.splits, false}; }
+  std::string reject(const C& c, const CudaTileProblem& p, const CudaTarget&) const override {
+    return registers_of(p, c, kMma) > kMostRegisters ? "it needs more registers than a thread has" : "";
+  }
+  double predict_us(const CudaTileProblem& p, const C& c, const CudaTarget& target) const override {
+    return target.model.mma.first_load_us + target.model.mma.tile_us +
+           kTileSlower * tile_us(p, c, kMma, this->shared_bytes(p, c), target);
+  }
+  void describe(CudaInstance& i, const CudaTileProblem&, const C& c) const override {
+    i.sizes = {{{"kTileM", c.tile_m},
+                {"kTileN", c.tile_n},
+                {"kTileK", c.tile_k},
+                {"kWarpsM", c.warps_m},
+                {"kWarpsN", c.warps_n},
+                {"kStages", c.stages}}};
+  }
+};
+
+class MmaFamily : public TiledFamily<MmaConfig, true> {
+  std::vector<MmaConfig> configs(const CudaTileProblem& p, const CudaTarget& target) const override {
+    std::vector<MmaConfig> found;
+    for (const Tile& tile : kMmaTiles) {
+      if (too_large(tile, p.m, p.n)) continue;
+      for (const int k_bytes : {64, 128}) {
+        for (const int stages : {4, 3, 6}) {
+          // Long steps and many stages serve small tiles, whose loads are the limit.
+          if ((k_bytes == 128 || stages == 6) && tile.m * tile.n > 128 * 64) continue;
+          const int tile_k = k_bytes / static_cast<int>(size_of(p.a_in));
+          add_splits(found, p, config_of<MmaConfig>(tile, tile_k, stages), 4, target);
+        }
       }
     }
+    return found;
   }
-  return found;
-}
-
-std::vector<CudaTileConfig> simt_configs(const CudaTileProblem& p, const CudaTarget& target) {
-  std::vector<CudaTileConfig> found;
-  for (const Tile& tile : kSimtTiles) {
-    if (too_large(tile, p.m, p.n) && tile.m > 32) continue;
-    if (p.sum_bytes() == 8 && tile.m * tile.n / (32 * tile.warps_m * tile.warps_n) > 32) continue;
-    for (const int tile_k : {8, 16}) add_splits(found, p, config_of(Engine::kSimt, tile, tile_k, 2), 8, target);
+  bool reduces_neighbours(const MmaConfig& c) const override {
+    return c.tile_n / c.warps_n % tile::kGemmPartialColumns == 0;
   }
-  return found;
-}
+  int shared_bytes(const CudaTileProblem& p, const MmaConfig& c) const override {
+    return tile::gemm_sm80_shared_bytes(c.tile_m, c.tile_n, c.tile_k * static_cast<int>(size_of(p.a_in)), c.stages,
+                                        c.warps_m, c.warps_n);
+  }
+  void describe(CudaInstance& i, const CudaTileProblem& p, const MmaConfig& c) const override {
+    TiledFamily::describe(i, p, c);
+    i.headers = {"gemm/sm80.h"}, i.kernel = "sm80::gemm";
+    i.types = {{"InA", p.a_in}, {"InB", p.b_in}};
+    i.sizes[0].emplace_back("kNeighbours", p.out_bytes <= 2 ? 8 : 4);
+  }
+};
 
-int mma_shared_bytes(const CudaTileProblem& p, const CudaTileConfig& c) {
-  return tile::gemm_sm80_shared_bytes(c.tile_m, c.tile_n, c.tile_k * static_cast<int>(size_of(p.a_in)), c.stages,
-                                      c.warps_m, c.warps_n);
-}
-int simt_shared_bytes(const CudaTileProblem& p, const CudaTileConfig& c) {
-  return tile::gemm_simt_shared_bytes(c.tile_m, c.tile_n, c.tile_k, p.sum_bytes(), c.stages);
-}
-
-std::vector<std::pair<const char*, int>> sizes_of(const CudaTileConfig& c) {
-  return {{"kTileM", c.tile_m},   {"kTileN", c.tile_n},   {"kTileK", c.tile_k},
-          {"kWarpsM", c.warps_m}, {"kWarpsN", c.warps_n}, {"kStages", c.stages}};
-}
-
-CudaInstance mma_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
-  CudaInstance i;
-  i.header = "tile/kernel/cuda/gemm/sm80.h", i.kernel = "tile::sm80::gemm", i.arguments = "GemmArgs";
-  i.types = {{"InA", multiplied_type(p, c, true)}, {"InB", multiplied_type(p, c, false)}};
-  i.sizes = sizes_of(c);
-  i.sizes.emplace_back("kNeighbours", p.out_bytes <= 2 ? 8 : 4);
-  return i;
-}
-CudaInstance simt_instance(const CudaTileProblem& p, const CudaTileConfig& c) {
-  CudaInstance i;
-  i.header = "tile/kernel/cuda/gemm/simt.h", i.kernel = "tile::cuda::gemm_simt", i.arguments = "GemmArgs";
-  i.types = {{"In", multiplied_type(p, c, true)}};
-  i.sizes = sizes_of(c);
-  return i;
-}
+class SimtFamily : public TiledFamily<SimtConfig, false> {
+  std::vector<SimtConfig> configs(const CudaTileProblem& p, const CudaTarget& target) const override {
+    std::vector<SimtConfig> found;
+    for (const Tile& tile : kSimtTiles) {
+      if (too_large(tile, p.m, p.n) && tile.m > 32) continue;
+      if (p.sum_bytes() == 8 && tile.m * tile.n / (32 * tile.warps_m * tile.warps_n) > 32) continue;
+      for (const int tile_k : {8, 16}) add_splits(found, p, config_of<SimtConfig>(tile, tile_k, 2), 8, target);
+    }
+    return found;
+  }
+  int shared_bytes(const CudaTileProblem& p, const SimtConfig& c) const override {
+    return tile::gemm_simt_shared_bytes(c.tile_m, c.tile_n, c.tile_k, p.sum_bytes(), c.stages);
+  }
+  void describe(CudaInstance& i, const CudaTileProblem& p, const SimtConfig& c) const override {
+    TiledFamily::describe(i, p, c);
+    i.headers = {"gemm/simt.h"}, i.kernel = "cuda::gemm_simt";
+  }
+};
 
 }  // namespace
 
-const CudaEngine kMmaEngine = {.name = "mma",
-                               .tensor_cores = true,
-                               .configs = mma_configs,
-                               .reject = reject_tiles,
-                               .predict_us = predict_tiles_us,
-                               .shared_bytes = mma_shared_bytes,
-                               .launch = tiles_launch,
-                               .instance = mma_instance};
-const CudaEngine kSimtEngine = {.name = "simt",
-                                .configs = simt_configs,
-                                .reject = reject_tiles,
-                                .predict_us = predict_tiles_us,
-                                .shared_bytes = simt_shared_bytes,
-                                .launch = tiles_launch,
-                                .instance = simt_instance};
+const ViewFamily& mma_family() {
+  static const MmaFamily family;
+  return family;
+}
+const ViewFamily& simt_family() {
+  static const SimtFamily family;
+  return family;
+}
 
 }  // namespace heddle::schedule

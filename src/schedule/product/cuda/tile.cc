@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "schedule/product/cuda/engine.h"
 #include "schedule/product/cuda/reduce.h"
 #include "target/argument_block.h"
 #include "tile/core/cuda_gemm.h"
@@ -22,32 +21,6 @@ constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
 bool is_integer(DType type) {
   return type != DType::kF64 && type != DType::kF32 && type != DType::kF16 && type != DType::kBF16 &&
          type != DType::kF8E4M3 && type != DType::kF8E5M2;
-}
-
-std::string reject(const CudaTileConfig& c, const CudaTileProblem& p, const CudaTarget& target) {
-  const CudaEngine& engine = engine_of(c);
-  if (engine.tensor_cores && !p.on_tensor_cores(target)) return "no tensor core multiplies this type";
-  if (c.shared_bytes(p) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
-  if (std::string why = engine.reject(c, p, target); !why.empty()) return why;
-  if (p.reduces && (c.engine != CudaTileConfig::Engine::kMma || c.splits > 1 ||
-                    c.tile_n / c.warps_n % tile::kGemmPartialColumns != 0)) {
-    return "neighbours are reduced in fragments of whole sums, 32 columns and more";
-  }
-  if (tiles_of(p, c) * c.splits > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
-  if (c.splits > 1) {
-    const PartialSums sums{p.m, p.n, p.batch};
-    if (p.sum_bytes() * sums.part() * c.splits > kMaxWorkspace) return "the partial sums exceed the workspace";
-  }
-  return {};
-}
-
-void add_operand(CudaLaunch& launch, const CudaOperand& o) {
-  const auto argument = static_cast<int>(launch.arguments.size());
-  launch.arguments.push_back(o.block);
-  for (PointerPatch patch : o.pointers) {
-    patch.argument = argument;
-    launch.pointers.push_back(patch);
-  }
 }
 
 }  // namespace
@@ -64,7 +37,7 @@ bool CudaTileProblem::on_tensor_cores(const CudaTarget& target) const {
       return true;
     case DType::kF8E4M3:
     case DType::kF8E5M2:
-      return target.sm >= 89;
+      return target.has_fp8_mma();
     case DType::kI8:
     case DType::kU8:
       return true;
@@ -83,28 +56,49 @@ int CudaTileProblem::sum_bytes() const {
   return static_cast<int>(size_of(accumulator()));
 }
 
-std::string_view multiplied_type(const CudaTileProblem& problem, const CudaTileConfig& config, bool is_a) {
-  if (!engine_of(config).tensor_cores) return cuda_storage(problem.accumulator());
-  const DType type = is_a ? problem.a_in : problem.b_in;
-  if (type == DType::kF32) return problem.tf32 ? "tile::cuda::tf32" : "tile::cuda::tf32x2";
-  return cuda_storage(type);
+// A file each.
+const ViewFamily &mma_family(), &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family();
+
+std::span<const ViewFamily* const> view_families() {
+  static const std::array<const ViewFamily*, 5> all = {&mma_family(), &simt_family(), &skinny_family(),
+                                                       &unaligned_family(), &register_direct_family()};
+  return all;
 }
 
-std::span<const CudaEngine* const> cuda_engines() {
-  static constexpr std::array kAll = {&kMmaEngine, &kSimtEngine, &kSkinnyEngine, &kUnalignedEngine, &kDirectEngine};
-  return kAll;
+const ViewFamily& view_family_of(const Config& config) {
+  const auto all = view_families();
+  const auto found =
+      std::find_if(all.begin(), all.end(), [&](const auto* f) { return f->name() == family_of(config); });
+  HEDDLE_CHECK(found != all.end(), "{} is none of the kernels over views", name_of(config));
+  return **found;
 }
-const CudaEngine& engine_of(const CudaTileConfig& c) {
-  return *cuda_engines()[static_cast<size_t>(c.engine)];
+
+std::string ViewFamily::refuse(const ProductTask& task, const CudaTarget&) const {
+  for (const DType type : {task.product.multiply_a, task.product.multiply_b}) {
+    if (cuda_storage(type).empty()) return fmt::format("{} has no arithmetic on a GPU", to_string(type));
+  }
+  return {};
+}
+
+std::vector<CudaCandidate> ViewFamily::candidates(const ProductTask& task, const CudaTarget& target) const {
+  return configurations(tile_problem(task), target);
+}
+
+ProductLaunches ViewFamily::launches(const ProductTask& task, const Config& config, const CudaTarget& target) const {
+  return launches_of(tile_problem(task), config, target, task.workspace());
+}
+
+CudaInstance ViewFamily::instance(const ProductTask& task, const Config& config) const {
+  return instance_of(tile_problem(task), config);
 }
 
 CudaTileView view_of(const CudaTileProblem& p, bool swapped) {
   return swapped ? CudaTileView{p.n, p.m, &p.b, &p.a} : CudaTileView{p.m, p.n, &p.a, &p.b};
 }
 
-int64_t tiles_of(const CudaTileProblem& p, const CudaTileConfig& c) {
-  const CudaTileView v = view_of(p, c.swapped);
-  return ceil_div(v.m, c.tile_m) * ceil_div(v.n, c.tile_n) * p.batch;
+int64_t TileCut::tiles(const CudaTileProblem& p) const {
+  const CudaTileView v = view_of(p, swapped);
+  return ceil_div(v.m, tile_m) * ceil_div(v.n, tile_n) * p.batch;
 }
 
 int line_alignment(const CudaOperand& o) {
@@ -123,32 +117,31 @@ double multiply_rate(const CudaTileProblem& p, bool tensor_cores, const CudaTarg
   return acc == DType::kI64 ? 16 : acc == DType::kI32 ? 64 : 128;
 }
 
-int blocks_of_sm(const CudaTileProblem& p, const CudaTileConfig& c, int wanted, const CudaTarget& target) {
-  const int threads = c.threads(), registers = std::min(256, (wanted + 7) / 8 * 8);
+int blocks_of_sm(int threads, int shared_bytes, int wanted, const CudaTarget& target) {
+  const int registers = std::min(256, (wanted + 7) / 8 * 8);
   const int by_registers = target.registers_per_sm / (registers * threads);
   const int64_t shared = target.shared_bytes_per_block + 1024;
-  const auto by_shared = static_cast<int>(shared / (c.shared_bytes(p) + 1024));
+  const auto by_shared = static_cast<int>(shared / (shared_bytes + 1024));
   return std::max(1, std::min({by_registers, by_shared, 2048 / threads, 32}));
 }
 
-void add_splits(std::vector<CudaTileConfig>& found, const CudaTileProblem& p, CudaTileConfig c, int least,
-                const CudaTarget& target) {
-  c.splits = 1;
-  found.push_back(c);
-  const int64_t k_tiles = ceil_div(p.k, c.tile_k), tiles = tiles_of(p, c);
-  if (tiles == 0 || tiles > target.sms) return;
+std::vector<int> splits_worth_trying(const CudaTileProblem& p, const TileCut& cut, int least,
+                                     const CudaTarget& target) {
+  std::vector<int> found = {1};
+  const int64_t k_tiles = ceil_div(p.k, cut.tile_k), tiles = cut.tiles(p);
+  if (tiles == 0 || tiles > target.sms) return found;
   const int64_t full = target.sms / tiles;
-  std::vector<int64_t> tried = {1};
   for (const int64_t wanted : {int64_t{2}, int64_t{4}, full / 2, full, 2 * full}) {
     const int64_t splits = std::min(wanted, k_tiles / least);
-    if (splits <= 1 || std::find(tried.begin(), tried.end(), splits) != tried.end()) continue;
-    tried.push_back(splits);
-    c.splits = static_cast<int>(splits);
-    found.push_back(c);
+    if (splits > 1 && std::find(found.begin(), found.end(), splits) == found.end()) {
+      found.push_back(static_cast<int>(splits));
+    }
   }
+  return found;
 }
 
-CudaLaunch tiles_launch(const CudaTileProblem& p, const CudaTileConfig& c, int workspace) {
+CudaLaunch tiles_launch(const CudaTileProblem& p, const TileCut& c, int workspace) {
+  constexpr int kRasterGroup = 8;
   const CudaTileView v = view_of(p, c.swapped);
   const PartialSums sums{p.m, p.n, p.batch};
   tile::GemmArgs args{};
@@ -161,33 +154,14 @@ CudaLaunch tiles_launch(const CudaTileProblem& p, const CudaTileConfig& c, int w
   args.k_tiles = static_cast<int32_t>(ceil_div(p.k, c.tile_k));
   args.splits = c.splits;
   HEDDLE_CHECK(c.splits <= args.k_tiles);
-  args.raster_group = c.raster_group;
+  args.raster_group = kRasterGroup;
   tile::set_divisors(args);
   args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
   CudaLaunch launch;
-  launch.symbol = "gemm";
-  launch.grid[0] = static_cast<uint32_t>(tiles_of(p, c) * c.splits);
-  launch.block = static_cast<uint32_t>(c.threads());
-  launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
+  launch.grid[0] = static_cast<uint32_t>(c.tiles(p) * c.splits);
   launch.arguments = {argument_bytes(args)};
   if (c.splits > 1) launch.pointers = {{0, static_cast<int>(offsetof(tile::GemmArgs, partial)), workspace}};
   return launch;
-}
-
-int CudaTileConfig::threads() const {
-  return 32 * warps_m * warps_n * (engine_of(*this).parts_are_warps ? parts : 1);
-}
-
-int CudaTileConfig::shared_bytes(const CudaTileProblem& p) const {
-  return engine_of(*this).shared_bytes(p, *this);
-}
-
-std::string CudaTileConfig::name() const {
-  std::string text = fmt::format("{} {}x{}x{} w{}x{} s{} k/{}", engine_of(*this).name, tile_m, tile_n, tile_k, warps_m,
-                                 warps_n, stages, splits);
-  if (parts > 0) text += fmt::format(" parts {}", parts);
-  if (rows > 0) text += fmt::format(" rows {}", rows);
-  return swapped ? text + " swapped" : text;
 }
 
 double floor_us(const CudaTileProblem& p, const CudaTarget& target) {
@@ -196,57 +170,59 @@ double floor_us(const CudaTileProblem& p, const CudaTarget& target) {
                   p.bytes() / target.model.mma.memory_per_us);
 }
 
-double predict_us(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target) {
-  double us = engine_of(c).predict_us(p, c, target);
-  if (c.splits > 1) {
-    const double partial = p.sum_bytes() * static_cast<double>(p.m) * p.n * p.batch * c.splits;
+double with_reduction(const CudaTileProblem& p, double us, int splits, const CudaTarget& target) {
+  if (splits > 1) {
+    const double partial = p.sum_bytes() * static_cast<double>(p.m) * p.n * p.batch * splits;
     us += target.model.mma.reduce_us + 2 * partial / target.model.mma.partial_per_us;
   }
   return std::max(us, floor_us(p, target));
 }
 
-std::vector<CudaTileCandidate> enumerate(const CudaTileProblem& problem, const CudaTarget& target) {
+std::string reject_tiles(const CudaTileProblem& p, const TileCut& cut) {
+  if (cut.tiles(p) * cut.splits > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
+  const PartialSums sums{p.m, p.n, p.batch};
+  const bool fits = cut.splits == 1 || p.sum_bytes() * sums.part() * cut.splits <= kMaxWorkspace;
+  return fits ? "" : "the partial sums exceed the workspace";
+}
+
+std::vector<CudaCandidate> enumerate(const CudaTileProblem& problem, const CudaTarget& target) {
   for (const DType type : {problem.a_in, problem.b_in}) {
     if (cuda_storage(type).empty()) {
       fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("{} has no arithmetic on a GPU", to_string(type)),
            "Convert the operands to another type first");
     }
   }
-  std::vector<CudaTileCandidate> found;
-  for (const CudaEngine* engine : cuda_engines()) {
-    for (const CudaTileConfig& c : engine->configs(problem, target)) {
-      CudaTileCandidate candidate{c, 0, reject(c, problem, target)};
-      if (candidate.rejected.empty()) candidate.predicted_us = predict_us(problem, c, target);
-      found.push_back(std::move(candidate));
-    }
+  std::vector<CudaCandidate> found;
+  for (const ViewFamily* family : view_families()) {
+    for (CudaCandidate& candidate : family->configurations(problem, target)) found.push_back(std::move(candidate));
   }
-  std::stable_sort(found.begin(), found.end(), [](const CudaTileCandidate& a, const CudaTileCandidate& b) {
-    if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
-    return a.predicted_us < b.predicted_us;
-  });
+  sort_by_prediction(found);
   return found;
 }
 
-CudaGemmLaunches make_launches(const CudaTileProblem& p, const CudaTileConfig& c, const CudaTarget& target,
-                               int workspace) {
-  CudaGemmLaunches result;
-  if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
+ProductLaunches tile_launches(const CudaTileProblem& p, int splits, const CudaTarget& target, int workspace) {
+  ProductLaunches result;
+  if (p.is_empty() || (p.k > 0 && splits == 1)) return result;
   const PartialSums sums{p.m, p.n, p.batch};
-  if (p.k > 0) {
-    CudaLaunch launch = engine_of(c).launch(p, c, workspace);
-    const CudaTileView v = view_of(p, c.swapped);
-    add_operand(launch, *v.a);
-    add_operand(launch, *v.b);
-    result.launches.push_back(std::move(launch));
-  }
-  if (p.k > 0 && c.splits > 1) {
-    result.workspace_bytes = ceil_div(p.sum_bytes() * sums.part() * c.splits, 256) * 256;
-  }
-  if (p.k == 0 || c.splits > 1) {
-    result.launches.push_back(reduce_launch(sums, p.k > 0 ? c.splits : 0, target, workspace));
-  }
-  result.epilogue_launch = static_cast<int>(result.launches.size()) - 1;
+  if (p.k > 0) result.workspace_bytes = ceil_div(p.sum_bytes() * sums.part() * splits, 256) * 256;
+  result.launches.push_back(reduce_launch(sums, p.k > 0 ? splits : 0, target, workspace));
   return result;
+}
+
+CudaInstance tile_instance(const CudaTileProblem& p, const TileCut& cut, bool tensor_cores) {
+  CudaInstance i;
+  i.tile_m = cut.tile_m, i.tile_n = cut.tile_n;
+  i.swapped = cut.swapped;
+  i.split_f32 = p.splits_f32();
+  i.sum = p.accumulator();
+  i.multiplies = p.k > 0;
+  i.partial = cut.splits > 1 || p.k == 0;
+  i.store = cut.splits > 1 ? tile::GemmStore::kPartial : tile::GemmStore::kEpilogue;
+  i.types = {{"In", tensor_cores ? p.a_in : p.accumulator(), tensor_cores}};
+  i.arguments = {{CudaInstance::Parameter::kBlock, "args", "GemmArgs"},
+                 {CudaInstance::Parameter::kOperand, "a"},
+                 {CudaInstance::Parameter::kOperand, "b"}};
+  return i;
 }
 
 }  // namespace heddle::schedule

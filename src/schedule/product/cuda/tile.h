@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "schedule/product/cuda/gemm.h"
+#include "base/divide.h"
+#include "schedule/product/cuda/family.h"
 #include "schedule/product/cuda/operand.h"
 
 namespace heddle::schedule {
@@ -26,6 +28,7 @@ struct CudaTileProblem {
 
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
   double bytes() const;  // each operand read once, D written once
+  bool is_empty() const { return m == 0 || n == 0 || batch == 0; }
   // Whether tensor cores of a device multiply these types.
   bool on_tensor_cores(const CudaTarget& target) const;
   bool splits_f32() const { return a_in == DType::kF32 && !tf32; }
@@ -34,53 +37,150 @@ struct CudaTileProblem {
   int sum_bytes() const;  // of one of them
 };
 
-struct CudaTileConfig {
-  enum class Engine : uint8_t {  // schedule/product/cuda/engine.h has what belongs to each
-    kMma,                        // tensor cores: sm80::gemm
-    kSimt,                       // cuda::gemm_simt
-    kFew,                        // cuda::gemm_skinny: D has at most 8 rows or columns
-    kLines,                      // cuda::gemm_unaligned
-    kDirect,                     // cuda::gemm_direct
-  };
-  Engine engine = Engine::kMma;
-  int tile_m = 128, tile_n = 128, tile_k = 32;  // in elements; kFew: tile_m is the few, tile_n those of a block
-  int warps_m = 2, warps_n = 2, stages = 3;     // kFew: warps_m along its rows or k
-  int rows = 0;                                 // kFew: wide rows of a warp
-  int parts = 0;  // kLines: of k, the blocks of a cluster; warps_n are along k. kDirect: warps along k; stages: chunks
-  bool swapped = false;  // kFew: the few are columns of D; kLines: the kernel computes its transpose
-  int splits = 1;        // parts of k, summed in order by a second kernel
-  int raster_group = 8;
+// The product of a task so. Its operands say what the model needs; those of form kImage are complete, the others get
+// their text and block from code generation.
+CudaTileProblem tile_problem(const ProductTask& task);
 
-  int threads() const;
-  int shared_bytes(const CudaTileProblem& problem) const;
-  // "mma 128x128x32 w2x2 s4 k/1"
-  std::string name() const;
-  bool operator==(const CudaTileConfig&) const = default;
+// The problem as the kernel sees it: transposed where the configuration is swapped.
+struct CudaTileView {
+  int64_t m, n;
+  const CudaOperand *a, *b;
 };
+CudaTileView view_of(const CudaTileProblem& problem, bool swapped);
 
-struct CudaTileCandidate {
-  CudaTileConfig config;
-  double predicted_us = 0;
-  std::string rejected;  // why it cannot run; empty: it can
-};
-
-// As for the sm_90 family: prediction of one launch with its reduction, and max(operations, bytes) at the device's
-// best.
-double predict_us(const CudaTileProblem& problem, const CudaTileConfig& config, const CudaTarget& target);
+// max(operations, bytes) at the device's best.
 double floor_us(const CudaTileProblem& problem, const CudaTarget& target);
 
-// Every configuration, best prediction first; those that cannot run come last, each with its reason. Every problem has
-// one that can. Throws kUnsupportedType on types that have no arithmetic.
-std::vector<CudaTileCandidate> enumerate(const CudaTileProblem& problem, const CudaTarget& target);
+// The families over views.
+class ViewFamily : public Family {
+ public:
+  std::string refuse(const ProductTask& task, const CudaTarget& target) const override;
+  std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override;
+  ProductLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override;
+  CudaInstance instance(const ProductTask& task, const Config& config) const override;
 
-// The kernels of one problem: multiply and, where k is split or empty, reduce. Arguments of "gemm": GemmArgs, A, B (or
-// the few operand, the wide one), then the epilogue's block, which the caller adds to `epilogue_launch`. The workspace
-// is the kernel's operand `workspace`. Nothing is launched where D is empty.
-CudaGemmLaunches make_launches(const CudaTileProblem& problem, const CudaTileConfig& config, const CudaTarget& target,
-                               int workspace);
+  // The same of a problem. Partial sums lie in the kernel's operand `workspace`.
+  virtual std::vector<CudaCandidate> configurations(const CudaTileProblem& problem, const CudaTarget& target) const = 0;
+  virtual ProductLaunches launches_of(const CudaTileProblem& problem, const Config& config, const CudaTarget& target,
+                                      int workspace) const = 0;
+  virtual CudaInstance instance_of(const CudaTileProblem& problem, const Config& config) const = 0;
+};
+std::span<const ViewFamily* const> view_families();
 
-// The type that the kernels multiply, in the unit's text: "tile::half"; for an engine without tensor cores that of the
-// sums.
-std::string_view multiplied_type(const CudaTileProblem& problem, const CudaTileConfig& config, bool is_a);
+// Every configuration of every family over views, best prediction first; those that cannot run come last, each with its
+// reason. Every problem has one that can. Throws kUnsupportedType on types that have no arithmetic.
+std::vector<CudaCandidate> enumerate(const CudaTileProblem& problem, const CudaTarget& target);
+const ViewFamily& view_family_of(const Config& config);
+
+// What a family has in common with the others over views.
+
+// How a configuration cuts D and k.
+struct TileCut {
+  int tile_m, tile_n, tile_k, splits;
+  bool swapped;
+  int64_t tiles(const CudaTileProblem& problem) const;  // of D, over all batches
+};
+// Parts of k worth trying, each of at least `least` k-tiles: one, and as many as may fill the device.
+std::vector<int> splits_worth_trying(const CudaTileProblem& problem, const TileCut& cut, int least,
+                                     const CudaTarget& target);
+
+// The launch of kernels that take GemmArgs: a block for each tile and part of k.
+CudaLaunch tiles_launch(const CudaTileProblem& problem, const TileCut& cut, int workspace);
+
+// Of one of the problem's operands: what all of its lines are multiples of, in bytes, at most 16.
+int line_alignment(const CudaOperand& operand);
+
+// For predictions. Multiplications and additions of one SM in a cycle; blocks of one SM, by shared memory, threads and
+// `registers` of a thread.
+double multiply_rate(const CudaTileProblem& problem, bool tensor_cores, const CudaTarget& target);
+int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget& target);
+
+// A family whose configurations are of type C.
+template <typename C>
+class ViewFamilyOf : public ViewFamily {
+ public:
+  std::string_view name() const override { return C::kName; }
+  std::vector<CudaCandidate> configurations(const CudaTileProblem& p, const CudaTarget& target) const override;
+  ProductLaunches launches_of(const CudaTileProblem& p, const Config& config, const CudaTarget& target,
+                              int workspace) const override;
+  CudaInstance instance_of(const CudaTileProblem& p, const Config& config) const override;
+
+ protected:
+  virtual bool tensor_cores() const { return true; }  // else threads multiply, in the type of the sums
+  virtual TileCut cut(const C& c) const = 0;
+  // Those worth trying for a problem. reject() says why one cannot run; empty: it can. What holds for every family
+  // (types, shared memory, workspace) is checked outside.
+  virtual std::vector<C> configs(const CudaTileProblem& p, const CudaTarget& target) const = 0;
+  virtual std::string reject(const C& c, const CudaTileProblem& p, const CudaTarget& target) const = 0;
+  virtual bool reduces_neighbours(const C&) const { return false; }
+  virtual int shared_bytes(const CudaTileProblem& p, const C& c) const = 0;
+  // Without the reduction of the parts of k.
+  virtual double predict_us(const CudaTileProblem& p, const C& c, const CudaTarget& target) const = 0;
+  virtual CudaLaunch launch(const CudaTileProblem& p, const C& c, int workspace) const {
+    return tiles_launch(p, cut(c), workspace);
+  }
+  virtual void describe(CudaInstance& instance, const CudaTileProblem& p, const C& c) const = 0;
+
+  // For configs(): adds the configuration in as many parts of k as may fill the device.
+  void add_splits(std::vector<C>& found, const CudaTileProblem& p, C c, int least, const CudaTarget& target) const {
+    for (const int splits : splits_worth_trying(p, cut(c), least, target)) {
+      c.splits = splits;
+      found.push_back(c);
+    }
+  }
+};
+
+// The parts of it that know no family.
+std::string reject_tiles(const CudaTileProblem& problem, const TileCut& cut);
+double with_reduction(const CudaTileProblem& problem, double us, int splits, const CudaTarget& target);
+ProductLaunches tile_launches(const CudaTileProblem& problem, int splits, const CudaTarget& target, int workspace);
+CudaInstance tile_instance(const CudaTileProblem& problem, const TileCut& cut, bool tensor_cores);
+
+template <typename C>
+std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const CudaTileProblem& p, const CudaTarget& target) const {
+  std::vector<CudaCandidate> found;
+  for (const C& c : configs(p, target)) {
+    const auto why = [&]() -> std::string {
+      if (tensor_cores() && !p.on_tensor_cores(target)) return "no tensor core multiplies this type";
+      if (shared_bytes(p, c) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
+      if (std::string own = reject(c, p, target); !own.empty()) return own;
+      if (p.reduces && (cut(c).splits > 1 || !reduces_neighbours(c))) {
+        return "neighbours are reduced in fragments of whole sums, 32 columns and more";
+      }
+      return reject_tiles(p, cut(c));
+    };
+    CudaCandidate candidate;
+    candidate.config.choice = c;
+    candidate.rejected = why();
+    if (candidate.rejected.empty()) {
+      candidate.predicted_us = with_reduction(p, predict_us(p, c, target), cut(c).splits, target);
+    }
+    found.push_back(std::move(candidate));
+  }
+  return found;
+}
+
+template <typename C>
+ProductLaunches ViewFamilyOf<C>::launches_of(const CudaTileProblem& p, const Config& config, const CudaTarget& target,
+                                             int workspace) const {
+  const C& c = config.as<C>();
+  ProductLaunches result = tile_launches(p, cut(c).splits, target, workspace);
+  if (p.is_empty() || p.k == 0) return result;
+  CudaLaunch first = launch(p, c, workspace);
+  first.symbol = "gemm";
+  first.block = static_cast<uint32_t>(c.threads());
+  first.shared_bytes = static_cast<uint32_t>(shared_bytes(p, c));
+  result.launches.insert(result.launches.begin(), std::move(first));
+  return result;
+}
+
+template <typename C>
+CudaInstance ViewFamilyOf<C>::instance_of(const CudaTileProblem& p, const Config& config) const {
+  const C& c = config.as<C>();
+  CudaInstance instance = tile_instance(p, cut(c), tensor_cores());
+  instance.threads = c.threads();
+  describe(instance, p, c);
+  return instance;
+}
 
 }  // namespace heddle::schedule

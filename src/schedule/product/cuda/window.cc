@@ -20,7 +20,7 @@ struct Slide {
   double cycles = std::numeric_limits<double>::infinity();
 };
 
-constexpr int64_t kSlideThreads = 128;
+constexpr int64_t kThreads = RegisterTiledWindowConfig::kThreads;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Cycles of a SM, or infinity where a thread would need too many registers or too long a text.
@@ -59,8 +59,7 @@ double slide_cycles(const WindowDesc& desc, const Slide& slide, const CudaTarget
                        static_cast<double>((rows * slide.across * s.stride[2] + outputs) * slide.width * element) /
                        model.l2_per_cycle;
   constexpr int64_t kRegisters = 65536, kMostBlocks = 16;
-  const auto resident =
-      static_cast<double>(kSlideThreads * std::min(kRegisters / (registers * kSlideThreads), kMostBlocks));
+  const auto resident = static_cast<double>(kThreads * std::min(kRegisters / (registers * kThreads), kMostBlocks));
   const double waves = std::ceil(threads / resident) * resident / threads;  // 1 where the last one is full
   const double flight = threads * pixels / (std::min(resident, threads) * static_cast<double>(kAhead * columns));
   return std::max(issue, moved) * (1 + kTail * (waves - 1)) + flight * model.latency_cycles + model.launch_cycles +
@@ -96,24 +95,17 @@ std::vector<Slide> slides(const WindowDesc& desc, const CudaTarget& target) {
 // Every configuration, the model's pick first: of tile/kernel/cuda/window/register_tiled.h, and one output of as many
 // channels as 16 bytes hold and their number divides.
 std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& target) {
-  const std::string algorithm = desc.filters ? "depthwise" : "window";
   std::vector<Config> configs;
   for (const Slide& slide : slides(desc, target)) {
-    Config config;
-    config.algorithm = algorithm;
-    config.lanes = slide.width, config.micro_m = slide.down, config.micro_n = slide.across;
-    config.tile_m = kSlideThreads;
+    Config config{RegisterTiledWindowConfig{slide.width, slide.down, slide.across}};
     config.reason = fmt::format("{} channels of {}x{} outputs a thread, {:.1f} us predicted", slide.width, slide.down,
                                 slide.across, slide.cycles / (target.model.chip.clock_ghz * 1e3));
     configs.push_back(std::move(config));
   }
-  constexpr int64_t kThreads = 256;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   int64_t width = std::min<int64_t>(kMostChannels, kCopyBytes / element);
   while (width > 1 && desc.shape.c % width != 0) width /= 2;
-  Config config;
-  config.algorithm = algorithm;
-  config.lanes = width, config.tile_m = kThreads;
+  Config config{WindowConfig{width}};
   config.reason = fmt::format("{} channels a thread, neighbouring threads along the channels", width);
   configs.push_back(std::move(config));
   return configs;

@@ -83,7 +83,7 @@ class CpuRegion : public RegionBackend {
     const Work& work = from.result.work;
     kernel.floor_seconds = work.seconds(cpu_);
     kernel.config.tasks = mapping.tasks;
-    kernel.config.lanes = cpu_.lanes_f32();
+    kernel.config.choice = LoopConfig{cpu_.lanes_f32()};
     auto desc = build_stages(*from.exprs, region_.local.graph, mapping, region_.target, region_.options);
     desc->title = title;
     StitchFacts& facts = kernel.stitch;

@@ -48,10 +48,10 @@ bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
 
 // A launch whose one argument is a block of them.
 template <typename Args>
-CudaLaunch launch_of(const Args& args, const Config& config) {
+CudaLaunch launch_of(const Args& args, int64_t blocks, int64_t threads) {
   CudaLaunch launch;
-  launch.grid[0] = static_cast<uint32_t>(config.tasks);
-  launch.block = static_cast<uint32_t>(config.tile_m);
+  launch.grid[0] = static_cast<uint32_t>(blocks);
+  launch.block = static_cast<uint32_t>(threads);
   launch.arguments = {argument_bytes(args)};
   return launch;
 }
@@ -64,13 +64,13 @@ tile::ScatterArgs common_args(const StandaloneDesc::Columns& columns) {
 }
 
 // The dimensions of the columns, last first; those that both shapes have whole are one with the one before.
-tile::ScatterElementsArgs elements_args(const StandaloneDesc& body, const Config& config) {
+tile::ScatterElementsArgs elements_args(const StandaloneDesc& body, const ScatterElementsConfig& config) {
   tile::ScatterElementsArgs args{};
   const StandaloneDesc::Columns columns = body.columns();
   args.common = common_args(columns);
-  args.threads = columns.outer * config.splits * columns.inner;
-  while (int64_t{1} << args.shares < config.splits) ++args.shares;
-  HEDDLE_CHECK(int64_t{1} << args.shares == config.splits, "{} threads share a column", config.splits);
+  args.threads = columns.outer * config.sharers * columns.inner;
+  while (int64_t{1} << args.shares < config.sharers) ++args.shares;
+  HEDDLE_CHECK(int64_t{1} << args.shares == config.sharers, "{} threads share a column", config.sharers);
   const auto scattered = static_cast<size_t>(body.dim);
   int64_t stride = 1;
   bool joins = false;
@@ -94,10 +94,10 @@ tile::ScatterElementsArgs elements_args(const StandaloneDesc& body, const Config
   return args;
 }
 
-tile::ScatterNdArgs nd_args(const StandaloneDesc& body, const Config& config) {
+tile::ScatterNdArgs nd_args(const StandaloneDesc& body, const ScatterSlicesConfig& config) {
   tile::ScatterNdArgs args{};
   args.common = common_args(body.columns());
-  args.block_rows = config.micro_m, args.chunk = config.micro_n;
+  args.block_rows = config.rows, args.chunk = config.columns;
   args.chunks = ceil_div(args.common.inner, args.chunk);
   args.depth = static_cast<int32_t>(body.indices.back());
   for (size_t d = 0; d < static_cast<size_t>(args.depth); ++d) args.extent[d] = body.data[d];
@@ -107,10 +107,12 @@ tile::ScatterNdArgs nd_args(const StandaloneDesc& body, const Config& config) {
 LaunchPlan plan_scatter(const StandaloneDesc& desc, const Config& config) {
   LaunchPlan plan;
   if (desc.op == ir::Op::kScatterNd) {
-    plan.launch = launch_of(nd_args(desc, config), config);
+    const auto& c = config.as<ScatterSlicesConfig>();
+    plan.launch = launch_of(nd_args(desc, c), config.tasks, c.kThreads);
     plan.launch.shared_bytes = static_cast<uint32_t>(tile::kScatterChunk * sizeof(int64_t));
   } else {
-    plan.launch = launch_of(elements_args(desc, config), config);
+    const auto& c = config.as<ScatterElementsConfig>();
+    plan.launch = launch_of(elements_args(desc, c), config.tasks, c.threads);
   }
   plan.launch.pointers = {{0, offsetof(tile::ScatterArgs, data), 0},
                           {0, offsetof(tile::ScatterArgs, indices), 1},
@@ -124,7 +126,7 @@ LaunchPlan plan_selection(const StandaloneDesc& desc, const Config& config, int 
   const auto item = tile::select_item_bytes(columns.bytes);
   tile::SelectArgs args{};
   args.n = columns.rows, args.k = desc.k, args.inner = columns.inner;
-  LaunchPlan plan{launch_of(args, config)};
+  LaunchPlan plan{launch_of(args, config.tasks, config.as<SelectConfig>().threads)};
   plan.launch.shared_bytes = static_cast<uint32_t>(tile::kSelectTile * item + tile::kSelectCountBytes);
   plan.launch.pointers = {{0, offsetof(tile::SelectArgs, x), 0},
                           {0, offsetof(tile::SelectArgs, values), 1},

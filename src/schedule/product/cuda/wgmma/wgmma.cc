@@ -1,4 +1,4 @@
-#include "schedule/product/cuda/gemm.h"
+#include "schedule/product/cuda/wgmma/wgmma.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/divide.h"
-#include "schedule/product/cuda/gemm_cluster_splitk.h"
 
 namespace heddle::schedule {
 namespace {
@@ -51,7 +50,7 @@ double sectors_over_bytes(const CudaGemmProblem& p, bool a) {
 }
 
 // Cycles for one k-tile of one block, whatever limits. `active`: share of the SMs that load.
-double cycles_per_k_tile(const CudaGemmProblem& p, const CudaGemmConfig& c, double active, const CudaModel& model) {
+double cycles_per_k_tile(const CudaGemmProblem& p, const WgmmaConfig& c, double active, const CudaModel& model) {
   const bool windows = p.windows.has_value(), split = p.split;
   const bool a_k_major = c.swapped ? p.b_k_major : p.a_k_major, b_k_major = c.swapped ? p.a_k_major : p.b_k_major;
   // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
@@ -77,19 +76,10 @@ double cycles_per_k_tile(const CudaGemmProblem& p, const CudaGemmConfig& c, doub
 
 // Cycles in which the warpgroup that loads puts the pieces of a k-tile together, one instruction of each of its four
 // warps at a time.
-double shift_cycles(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+double shift_cycles(const CudaGemmProblem& p, const WgmmaConfig& c) {
   constexpr double kPieces = tile::kGemmRowBytes / 16, kInstructions = 42;
   const double rows = (p.shifted_a ? c.tile_m : 0) + (p.shifted_b ? c.tile_n : 0);
   return rows * kPieces / 128 * kInstructions;
-}
-
-// Copies of operands to padded rows: one launch, read and written at the speed of memory.
-double repack_us(const CudaGemmProblem& p, const CudaModel& model) {
-  const auto element = static_cast<double>(size_of(p.in));
-  double bytes = 0;
-  if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
-  if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
-  return bytes == 0 ? 0 : model.wgmma.repack_us + 2 * bytes / model.wgmma.repack_per_us;
 }
 
 // Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a SM does
@@ -101,11 +91,37 @@ double at_the_clock_of_load(double compute_us, const CudaGemmProblem& p, const C
   return compute_us < limit_us ? std::pow(compute_us, kCyclesShare) * std::pow(limit_us, 1 - kCyclesShare) : compute_us;
 }
 
+bool is_multiplied(DType type) {
+  return type == DType::kF16 || type == DType::kBF16 || type == DType::kF32 || type == DType::kF8E4M3 ||
+         type == DType::kF8E5M2 || type == DType::kI8;
+}
+
+// `most`: blocks that may read a tile; `large`: bytes above which others had better stay. What another kernel may have
+// written, or will read, may better stay unless it is larger.
+template <typename C>
+bool streams(const CudaGemmProblem& p, const C& c, bool is_a, int64_t most, double large) {
+  if (p.views || p.windows) return false;
+  const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
+  const int64_t readers = is_a ? ceil_div(n, c.tile_n) : ceil_div(m, c.tile_m);
+  const double bytes = static_cast<double>(is_a ? m : n) * static_cast<double>(p.k) * static_cast<double>(p.batch) *
+                       static_cast<double>(size_of(p.in));
+  return readers <= most && bytes > large;
+}
+
 bool begins_aligned(DType type, int64_t offset) {
   return offset * static_cast<int64_t>(size_of(type)) % 16 == 0;
 }
 
 }  // namespace
+
+// Copies of operands to padded rows: one launch, read and written at the speed of memory.
+double repack_us(const CudaGemmProblem& p, const CudaModel& model) {
+  const auto element = static_cast<double>(size_of(p.in));
+  double bytes = 0;
+  if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
+  if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
+  return bytes == 0 ? 0 : model.wgmma.repack_us + 2 * bytes / model.wgmma.repack_per_us;
+}
 
 CudaGemmProblem CudaGemmProblem::resolved() const {
   CudaGemmProblem p = *this;
@@ -126,7 +142,7 @@ CudaGemmProblem CudaGemmProblem::resolved() const {
     fail(ErrorCode::kInvalidArgument, "gemm", fmt::format("stride_d {} makes batches of D overlap", p.stride_d));
   }
   const bool sixteen = in == DType::kF16 || in == DType::kBF16;
-  if (tile_type(in, true).empty()) {
+  if (!is_multiplied(in)) {
     fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("no tensor core multiplies {}", to_string(in)));
   }
   if (!sixteen && !(a_k_major && b_k_major)) {
@@ -153,80 +169,50 @@ double CudaGemmProblem::bytes() const {
   return d(batch) * ((d(m) * d(k) + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes);
 }
 
-std::string_view tile_type(DType type, bool operand) {
-  switch (type) {
-    case DType::kF16:
-      return "tile::half";
-    case DType::kBF16:
-      return "tile::bfloat";
-    case DType::kF32:
-      return operand ? "tile::sm90::tf32" : "float";
-    case DType::kF8E4M3:
-      return operand ? "tile::sm90::e4m3" : "";
-    case DType::kF8E5M2:
-      return operand ? "tile::sm90::e5m2" : "";
-    case DType::kI8:
-      return operand ? "int8_t" : "";
-    case DType::kI32:
-      return operand ? "" : "int32_t";
-    default:
-      return "";
-  }
-}
-
-std::string_view multiplied_type(const CudaGemmProblem& p) {
-  return p.split ? "tile::sm90::tf32x2" : tile_type(p.in, true);
-}
-
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch) {
   const auto bytes = static_cast<int64_t>(size_of(type));
   return leading * bytes % 16 != 0 || (batch > 1 && (batch_stride * bytes % 16 != 0 || batch_stride == 0));
 }
 
 bool repacks_a(const CudaGemmProblem& p) {
-  return !p.views && !p.windows &&
+  return !p.views && !p.windows && !p.classed &&
          (needs_repack(p.in, p.lda, p.stride_a, p.batch) || !begins_aligned(p.in, p.offset_a));
 }
 bool repacks_b(const CudaGemmProblem& p) {
-  return !p.views && !p.windows &&
+  return !p.views && !p.windows && !p.classed &&
          (needs_repack(p.in, p.ldb, p.stride_b, p.batch) || !begins_aligned(p.in, p.offset_b));
 }
 bool needs_repack(const CudaGemmProblem& p) {
   return repacks_a(p) || repacks_b(p);
 }
 
-std::string CudaGemmConfig::name() const {
-  return fmt::format("{}x{} {}{} s{} c{}x{} k/{} g{}{}{}", tile_m, tile_n, ping_pong ? "pp" : "co", consumers, stages,
-                     cluster_m, cluster_n, splits, raster_group, swapped ? " swapped" : "",
-                     parts > 0 ? fmt::format(" parts {}{}", parts, classed ? " classed" : "")
-                     : stream  ? " stream"
-                               : "");
-}
-
-int CudaGemmConfig::shared_bytes(const CudaGemmProblem& problem) const {
-  if (parts > 0) {
-    return tile::gemm_parts_shared_bytes(tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
-                                         swapped ? problem.a_k_major : problem.b_k_major, stages, parts, swapped,
-                                         problem.split);
-  }
+int shared_bytes(const CudaGemmProblem& problem, const WgmmaConfig& c) {
   const auto element = static_cast<int>(size_of(problem.in));
   const int shifted = (problem.shifted_a ? 1 : 0) + (problem.shifted_b ? 1 : 0);
-  const int slots = tile::gemm_stages_behind(stages, shifted, tile_m + tile_n) + 1;
-  const int raw = (problem.shifted_a ? tile::gemm_raw_bytes(tile_m, problem.a_k_major, element, slots) : 0) +
-                  (problem.shifted_b ? tile::gemm_raw_bytes(tile_n, problem.b_k_major, element, slots) : 0);
-  const int split = problem.split ? tile::gemm_split_bytes(tile_n, stages) : 0;
-  const bool residual = loads_residual(problem, *this);
+  const int slots = tile::gemm_stages_behind(c.stages, shifted, c.tile_m + c.tile_n) + 1;
+  const int raw = (problem.shifted_a ? tile::gemm_raw_bytes(c.tile_m, problem.a_k_major, element, slots) : 0) +
+                  (problem.shifted_b ? tile::gemm_raw_bytes(c.tile_n, problem.b_k_major, element, slots) : 0);
+  const int split = problem.split ? tile::gemm_split_bytes(c.tile_n, c.stages) : 0;
+  const bool residual = loads_residual(problem, c);
   return raw + split + (residual ? tile::kGemmResidualBarrierBytes : 0) +
-         tile::gemm_shared_bytes(
-             tile_m, tile_n, swapped ? problem.b_k_major : problem.a_k_major,
-             swapped ? problem.a_k_major : problem.b_k_major, stages, consumers,
-             residual ? tile::gemm_residual_bytes(tile_m, tile_n, consumers, ping_pong)
-                      : tile::gemm_staging_bytes(store, swapped, tile_n, static_cast<int>(size_of(problem.out))));
+         tile::gemm_shared_bytes(c.tile_m, c.tile_n, c.swapped ? problem.b_k_major : problem.a_k_major,
+                                 c.swapped ? problem.a_k_major : problem.b_k_major, c.stages, c.consumers,
+                                 residual ? tile::gemm_residual_bytes(c.tile_m, c.tile_n, c.consumers, c.ping_pong)
+                                          : tile::gemm_staging_bytes(store_of(problem, c), c.swapped, c.tile_n,
+                                                                     static_cast<int>(size_of(problem.out))));
 }
 
-bool loads_residual(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  const bool pieces = c.store == GemmStore::kTma && !c.swapped && c.tile_n % 64 == 0 && size_of(p.out) == 2;
-  return p.residual && pieces && !p.views && !c.stream && c.parts == 0;
+bool streams_operand(const CudaGemmProblem& p, const WgmmaConfig& c, bool is_a) {
+  const bool constant = is_a != c.swapped ? p.constant_a : p.constant_b;
+  return streams(p, c, is_a, 1, constant ? 8 << 20 : 16 << 20);
+}
+bool streams_operand(const CudaGemmProblem& p, const ClusterSplitKConfig& c, bool is_a) {
+  return streams(p, c, is_a, 2, 8 << 20);
+}
+
+bool loads_residual(const CudaGemmProblem& p, const WgmmaConfig& c) {
+  const bool pieces = store_of(p, c) == GemmStore::kTma && !c.swapped && c.tile_n % 64 == 0 && size_of(p.out) == 2;
+  return p.residual && pieces && !p.views && !c.stream_k;
 }
 
 double sustained_operations(const CudaGemmProblem& p, const CudaTarget& target) {
@@ -239,10 +225,9 @@ double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
   return std::max(p.operations() / sustained_operations(p, target) * 1e6, p.bytes() / target.model.wgmma.memory_per_us);
 }
 
-double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
+double predict_us(const CudaGemmProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
   const CudaModel& model = target.model;
   const auto& w = model.wgmma;
-  if (c.parts > 0) return (c.classed ? 0 : repack_us(p, model)) + predict_parts_us(p, c, target);
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   const auto element = static_cast<int64_t>(size_of(p.in));
   const int64_t k_tiles = std::max<int64_t>(ceil_div(p.k * element, tile::kGemmRowBytes), 1);
@@ -258,9 +243,9 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   // 22.4 in tiles of 256x144 (H200).
   const tile::GemmPiece piece = tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out)));
   const bool cut = p.n < c.tile_n && p.n * static_cast<int64_t>(size_of(p.out)) % piece.bytes != 0;
-  const bool parts = c.store == GemmStore::kTma && !c.swapped && !p.windows && (piece.bytes % 32 != 0 || cut);
+  const bool parts = store_of(p, c) == GemmStore::kTma && !c.swapped && !p.windows && (piece.bytes % 32 != 0 || cut);
   const double store_cycles = 2030 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / (parts ? 11 : 21));
-  if (c.stream) {
+  if (c.stream_k) {
     // As many k-tiles for each block. Who has a tile adds the sums of all others, one after another, through L2.
     const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
     const auto others = static_cast<double>(ceil_div(target.sms, std::min<int64_t>(units, target.sms)));
@@ -288,7 +273,7 @@ double predict_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaT
   // Rows at any address: sectors at the edges of a tile's rows are written in parts. Measured on an H200: 2.8 times as
   // long as whole ones for tiles of 512 bytes.
   const double sectors = (c.swapped ? 16 : c.tile_n) * static_cast<double>(size_of(p.out)) / 32;
-  const double edges = c.store == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
+  const double edges = store_of(p, c) == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
   const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));
   const double memory_us = (p.bytes() + stored) / (w.wave_per_us * std::min(1.0, 0.36 + 0.9 * share));
   double us = repack_us(p, model) + w.first_load_us + std::max(at_the_clock_of_load(compute_us, p, target), memory_us);

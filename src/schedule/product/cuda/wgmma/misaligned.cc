@@ -1,4 +1,4 @@
-#include "schedule/product/cuda/gemm_misaligned.h"
+#include "schedule/product/cuda/wgmma/misaligned.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -92,7 +92,7 @@ CudaLaunch misaligned_copies_launch(const CudaGemmProblem& p, bool swapped, int 
   return launch;
 }
 
-std::vector<TensorMapDesc> class_maps(const CudaGemmProblem& p, const CudaGemmConfig& c, int workspace) {
+std::vector<TensorMapDesc> class_maps(const CudaGemmProblem& p, const ClusterSplitKConfig& c, int workspace) {
   const Lines a = long_of(p, c.swapped), b = short_of(p, c.swapped);
   const int64_t element = element_of(p), classes = classes_of(p, c.swapped);
   const auto word = [](int64_t x) { return static_cast<uint64_t>(x); };

@@ -4,13 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "heddle/dtype.h"
-#include "target/cuda_launch.h"
-#include "target/target.h"
-#include "tile/core/cuda_gemm.h"
+#include "schedule/product/cuda/family.h"
 
 namespace heddle::schedule {
 
@@ -45,6 +41,7 @@ struct CudaGemmProblem {
   bool reduces = false;          // the epilogue reduces neighbours
   bool heavy_epilogue = false;   // it holds many values at once, besides `residual`
   std::optional<CudaGemmResidual> residual{};
+  bool classed = false;  // rows of the long operand are read class by class (gemm_misaligned.h)
   bool views = false;  // threads load both operands through views (tile/kernel/cuda/gemm/sm90_gather.h): their strides
                        // above are void
   // A is gathered by TMA (tile/kernel/cuda/gemm/sm90_im2col.h); k counts the k-tiles' elements of all taps,
@@ -62,76 +59,75 @@ struct CudaGemmProblem {
   double bytes() const;  // each operand read once, D written once
 };
 
-// What may be chosen for an instance, by name.
-struct CudaGemmConfig {
-  int tile_m = 128, tile_n = 128, stages = 4;
-  int consumers = 2;
-  bool ping_pong = false;
-  int cluster_m = 1, cluster_n = 1;
-  bool swapped = false;  // D^T = B^T A^T: the long side of D goes along the instruction's 64 rows
-  int splits = 1;        // parts of k, summed in order by a second kernel
-  int parts =
-      0;  // not 0: tile/kernel/cuda/gemm/sm90_cluster_splitk.h, whose clusters of so many blocks share a tile's k
-  bool classed = false;  // with parts: schedule/product/cuda/gemm_misaligned.h
-  bool stream = false;   // stream-K: the last tiles are dealt to all blocks evenly, sums handed on in order
-  int raster_group = 8;
-  tile::GemmStore store = tile::GemmStore::kTma;
-
-  // "128x256x64 coop s4 c2x1 split1"
-  std::string name() const;
-  int shared_bytes(const CudaGemmProblem& problem) const;
-  bool operator==(const CudaGemmConfig&) const = default;
-};
-
-struct CudaGemmCandidate {
-  CudaGemmConfig config;
-  double predicted_us = 0;
-  std::string rejected;  // why it cannot run; empty: it can
-};
-
 // The seconds of work that the model predicts for one launch (with the reduction, without the fixed cost of a graph).
-double predict_us(const CudaGemmProblem& problem, const CudaGemmConfig& config, const CudaTarget& target);
+double predict_us(const CudaGemmProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
+// What copying operands to padded rows costs.
+double repack_us(const CudaGemmProblem& problem, const CudaModel& model);
 // What the tensor cores sustain for a problem's types, in operations a second.
 double sustained_operations(const CudaGemmProblem& problem, const CudaTarget& target);
 // max(operations / what the tensor cores sustain, bytes / bandwidth), in us.
 double floor_us(const CudaGemmProblem& problem, const CudaTarget& target);
 
-// Every configuration of the family for a resolved problem, best prediction first; those that cannot run come last,
-// each with its reason. `counters`: the caller has an operand for them, which stream-K needs.
-std::vector<CudaGemmCandidate> enumerate(const CudaGemmProblem& problem, const CudaTarget& target,
-                                         bool counters = false);
+// The configurations that a resolved problem may take, and why one cannot run; empty: it can.
+std::vector<WgmmaConfig> wgmma_configs(const CudaGemmProblem& problem, const CudaTarget& target);
+std::string reject(const WgmmaConfig& config, const CudaGemmProblem& problem, const CudaTarget& target);
+
+int shared_bytes(const CudaGemmProblem& problem, const WgmmaConfig& config);
+
+// The most stages that leave a configuration within `limit` bytes of shared memory.
+template <typename C>
+int most_stages(C config, const CudaGemmProblem& problem, int64_t limit, int most = 12) {
+  config.stages = most;
+  while (config.stages > 0 && shared_bytes(problem, config) > limit) --config.stages;
+  return config.stages;
+}
 
 // Whether TMA does not read an operand in place, or write D: base (assumed), row and batch are not all
 // aligned to 16 bytes. Such operands are copied to padded rows first.
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch);
 
+// Whether A's tiles (else B's; the kernel's own) are read by one or two blocks and are so many bytes that the L2 had
+// better keep others.
+bool streams_operand(const CudaGemmProblem& problem, const WgmmaConfig& config, bool is_a);
+bool streams_operand(const CudaGemmProblem& problem, const ClusterSplitKConfig& config, bool is_a);
+
 // Whether TMA brings the problem's `residual`, tile by tile.
-bool loads_residual(const CudaGemmProblem& problem, const CudaGemmConfig& config);
+bool loads_residual(const CudaGemmProblem& problem, const WgmmaConfig& config);
 
 // How the accumulators of a configuration leave.
-tile::GemmStore store_of(const CudaGemmProblem& problem, int splits, bool swapped);
+tile::GemmStore store_of(const CudaGemmProblem& problem, const WgmmaConfig& config);
 
 // Whether A, B, or one of them is copied to padded rows first.
 bool repacks_a(const CudaGemmProblem& problem);
 bool repacks_b(const CudaGemmProblem& problem);
 bool needs_repack(const CudaGemmProblem& problem);
 
-// The kernels of one problem, in order: repack A and B (where needed), multiply, reduce (where k is split or empty).
-// Operands: 0 A, 1 B, 2 D, 3 workspace of `workspace_bytes`, 5 what lies residual D; the epilogue's own operands follow
-// from 4 on and are patched by the caller, whose block comes last in `arguments` of the launch `epilogue_launch`. With
-// `views` the blocks of A and B follow the first argument of the first launch, added by the caller, too; with `windows`
-// a block of GemmWindowsArgs follows it.
-struct CudaGemmLaunches {
-  std::vector<CudaLaunch> launches;
-  int epilogue_launch = 0;
-  int64_t workspace_bytes = 0;
-  int64_t counter_bytes = 0;  // zero before the first launch and behind the last
-};
-// `counters`: which operand holds them.
-CudaGemmLaunches make_launches(const CudaGemmProblem& problem, const CudaGemmConfig& config, const CudaTarget& target,
-                               int counters = -1);
+// Bytes of a copy of `lines` rows that is padded to 16 bytes.
+int64_t padded_bytes(int64_t lines, int64_t row, const CudaGemmProblem& problem);
 
-std::string_view tile_type(DType type, bool operand);  // "tile::half"; kF32 as an operand is "tile::sm90::tf32"
-std::string_view multiplied_type(const CudaGemmProblem& problem);  // the same of the operands
+// Why copies of operands, or partial sums, do not fit; empty: they do.
+std::string reject_copies(const CudaGemmProblem& problem);
+std::string reject_partial_sums(const CudaGemmProblem& problem, int splits);
+
+// The kernels of one problem. Operands: 0 A, 1 B, 2 D, 3 workspace, 4 counters, 5 what lies near D.
+struct WgmmaOperands {
+  static constexpr int kA = 0, kB = 1, kD = 2, kWorkspace = 3, kCounters = 4, kResidual = 5;
+};
+ProductLaunches make_launches(const CudaGemmProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
+ProductLaunches make_launches(const CudaGemmProblem& problem, const ClusterSplitKConfig& config,
+                              const CudaTarget& target);
+
+// What TMA and wgmma see of a product; nullopt where they cannot, and `why` says so. Its D is the epilogue's first
+// result where that is a matrix that TMA writes, else it has none (epilogue_stores). The same with operands that
+// threads load, where wgmma multiplies the types; and with the windows of a convolution, where TMA gathers them.
+std::optional<CudaGemmProblem> wgmma_problem(const ProductTask& task, std::string* why);
+std::optional<CudaGemmProblem> wgmma_gather_problem(const ProductTask& task, std::string* why);
+std::optional<CudaGemmProblem> wgmma_im2col_problem(const ProductTask& task, std::string* why);
+
+std::span<const Family* const> wgmma_families();
+
+// Their texts.
+CudaInstance instance_of(const CudaGemmProblem& problem, const WgmmaConfig& config);
+CudaInstance instance_of(const CudaGemmProblem& problem, const ClusterSplitKConfig& config);
 
 }  // namespace heddle::schedule

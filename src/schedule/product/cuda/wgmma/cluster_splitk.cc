@@ -1,13 +1,13 @@
 // Which configurations of the kernel for small sides a problem may take, and what they are expected to cost.
-#include "schedule/product/cuda/gemm_cluster_splitk.h"
+#include "schedule/product/cuda/wgmma/cluster_splitk.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 
 #include "base/divide.h"
-#include "schedule/product/cuda/gemm_misaligned.h"
 #include "schedule/product/cuda/reduce.h"
+#include "schedule/product/cuda/wgmma/misaligned.h"
 #include "target/argument_block.h"
 
 namespace heddle::schedule {
@@ -33,9 +33,9 @@ View view_of(const CudaGemmProblem& p, bool swapped) {
                  : View{p.m, p.n, p.a_k_major, p.b_k_major, k_tiles};
 }
 
-int64_t tiles_of(const CudaGemmProblem& p, const CudaGemmConfig& c) {
+int64_t tiles_of(const CudaGemmProblem& p, const ClusterSplitKConfig& c) {
   const View v = view_of(p, c.swapped);
-  if (c.classed) {
+  if (p.classed) {
     const int64_t classes = classes_of(p, c.swapped);
     return classes * ceil_div(ceil_div(v.m, classes), c.tile_m) * ceil_div(v.n, c.tile_n);
   }
@@ -43,61 +43,80 @@ int64_t tiles_of(const CudaGemmProblem& p, const CudaGemmConfig& c) {
 }
 
 // Blocks that run at once, as measured: clusters leave SMs of some groups idle.
-int64_t capacity(const CudaGemmConfig& c, int resident, const CudaTarget& target) {
+int64_t capacity(const ClusterSplitKConfig& c, int resident, const CudaTarget& target) {
   constexpr double kShare[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};
-  return static_cast<int64_t>(target.sms * resident * kShare[c.parts]);
+  return static_cast<int64_t>(target.sms * resident * kShare[c.cluster_k]);
 }
 
-int resident(const CudaGemmProblem& p, const CudaGemmConfig& c) {
-  const bool two =
-      c.shared_bytes(p) <= tile::kGemmHalfOfShared && parts_threads(c, p) <= tile::gemm_parts_half_of_threads(p.split);
+int resident(const CudaGemmProblem& p, const ClusterSplitKConfig& c) {
+  const bool two = shared_bytes(p, c) <= tile::kGemmHalfOfShared &&
+                   cluster_threads(c, p) <= tile::gemm_parts_half_of_threads(p.split);
   return two ? 2 : 1;
 }
 
-// Where A's rows begin anywhere: tiles that are as wide as the other side.
-void add_classed(std::vector<CudaGemmConfig>& found, const CudaGemmProblem& p, bool swapped, const CudaTarget& target) {
-  const View v = view_of(p, swapped);
-  if (classes_of(p, swapped) == 0) return;
-  CudaGemmConfig c;
-  c.classed = true, c.swapped = swapped;
-  c.tile_n = static_cast<int>(ceil_div(v.n, 16) * 16);
-  for (const int consumers : {1, 2}) {
-    c.consumers = consumers, c.tile_m = 64 * consumers;
-    for (const int parts : {1, 2, 3, 4}) {
-      c.parts = parts;
-      if (tiles_of(p, c) * parts <= 4 * int64_t{target.sms} && class_k_tiles(p) >= parts) found.push_back(c);
-    }
+// With as many stages as let two blocks of an SM have enough under way, else as fit.
+void add(std::vector<ClusterSplitKConfig>& found, const CudaGemmProblem& p, ClusterSplitKConfig c,
+         const CudaTarget& target) {
+  c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
+  if (c.stages < 4 || cluster_threads(c, p) > tile::gemm_parts_half_of_threads(p.split)) {
+    c.stages = most_stages(c, p, target.shared_bytes_per_block);
   }
+  // Where there is a block for a SM at most, it may as well ask for all that it will need. On an H200
+  // that helps rows that begin anywhere (6195x21x11253 53 us instead of 90), and costs others 5%.
+  if (const auto [blocks, each] = cluster_blocks(c, p); p.classed && blocks <= target.sms && c.stages < each) {
+    constexpr int64_t kMostStages = 24;
+    c.stages = most_stages(c, p, target.shared_bytes_per_block, static_cast<int>(std::min<int64_t>(each, kMostStages)));
+  }
+  found.push_back(c);
 }
 
 }  // namespace
 
-std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTarget& target) {
-  std::vector<CudaGemmConfig> found;
+// Tiles that are as wide as the short side.
+std::vector<ClusterSplitKConfig> misaligned_configs(const CudaGemmProblem& p, const CudaTarget& target) {
+  std::vector<ClusterSplitKConfig> found;
+  for (const bool swapped : {false, true}) {
+    if (classes_of(p, swapped) == 0) continue;
+    ClusterSplitKConfig c;
+    c.swapped = swapped;
+    c.tile_n = static_cast<int>(ceil_div(view_of(p, swapped).n, 16) * 16);
+    for (const int consumers : {1, 2}) {
+      c.consumers = consumers, c.tile_m = 64 * consumers;
+      for (const int parts : {1, 2, 3, 4}) {
+        c.cluster_k = parts;
+        if (tiles_of(p, c) * parts <= 4 * int64_t{target.sms} && class_k_tiles(p) >= parts) add(found, p, c, target);
+      }
+    }
+  }
+  return found;
+}
+
+std::vector<ClusterSplitKConfig> cluster_configs(const CudaGemmProblem& p, const CudaTarget& target) {
+  if (p.classed) return misaligned_configs(p, target);
+  std::vector<ClusterSplitKConfig> found;
   if (p.k == 0 || p.windows || p.heads > 1 || p.shifted_a || p.shifted_b) return found;
   for (const bool swapped : {false, true}) {
     const View v = view_of(p, swapped);
-    add_classed(found, p, swapped, target);
     for (const Tile& tile : kTiles) {
       constexpr int kMostSplit = 96;
       if (p.split && tile.n > kMostSplit) continue;
       if (tile.n >= v.n + 32 || (tile.m > 64 && tile.m >= 2 * v.m)) continue;
       for (const int parts : {1, 2, 3, 4, 6, 8}) {
-        CudaGemmConfig c;
+        ClusterSplitKConfig c;
         c.tile_m = tile.m, c.tile_n = tile.n, c.consumers = tile.consumers;
         c.swapped = swapped;
-        c.parts = parts;
+        c.cluster_k = parts;
         const int64_t tiles = tiles_of(p, c);
         // Two waves at most: more tiles are the other kernel's, whose blocks stay.
         if (tiles * parts > 4 * int64_t{target.sms} || v.k_tiles < parts) continue;
-        found.push_back(c);
+        add(found, p, c, target);
         // Long k: as many clusters as fit at once, a block or two on each SM.
         if (parts < 4) continue;
         for (const int64_t blocks : {target.sms, 2 * target.sms}) {
           const int64_t splits = std::min<int64_t>(blocks * 9 / 10 / (tiles * parts), v.k_tiles / (3 * parts));
           if (splits < 2 || splits == c.splits) continue;
           c.splits = static_cast<int>(splits);
-          found.push_back(c);
+          add(found, p, c, target);
         }
       }
     }
@@ -105,60 +124,57 @@ std::vector<CudaGemmConfig> parts_configs(const CudaGemmProblem& p, const CudaTa
   return found;
 }
 
-std::string reject_parts(const CudaGemmConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+std::string reject(const ClusterSplitKConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+  if (p.reduces) return "neighbours are reduced in fragments of whole sums, 32 columns and more";
+  if (std::string why = reject_copies(p); !why.empty()) return why;
+  if (std::string why = reject_partial_sums(p, c.splits); !why.empty()) return why;
   constexpr int64_t kMostGrid = 65535;
   const View v = view_of(p, c.swapped);
   if (c.stages < 1) return "not one stage fits in shared memory";
-  if (c.parts > kMostParts || c.parts > target.sms) return "more blocks than a cluster has";
+  if (c.cluster_k > kMostParts || c.cluster_k > target.sms) return "more blocks than a cluster has";
   if (p.views && ((!v.a_k && c.tile_m % 64 != 0) || (!v.b_k && c.tile_n % 64 != 0))) {
     return "rows along memory come in strips of 64";
   }
   if (ceil_div(v.n, c.tile_n) > kMostGrid || p.batch * c.splits > kMostGrid) return "more tiles than a grid has";
-  const int64_t k_tiles = c.classed ? class_k_tiles(p) : v.k_tiles;
-  if (k_tiles < int64_t{c.parts} * c.splits) return "fewer k-tiles than parts";
-  if (c.classed) {
+  const int64_t k_tiles = p.classed ? class_k_tiles(p) : v.k_tiles;
+  if (k_tiles < int64_t{c.cluster_k} * c.splits) return "fewer k-tiles than parts";
+  if (p.classed) {
     constexpr int64_t kMaxWorkspace = int64_t{64} << 20;
     if (misaligned_copies_bytes(p, c.swapped) > kMaxWorkspace) return "copies of an operand exceed the workspace";
   }
   return {};
 }
 
-int parts_threads(const CudaGemmConfig& c, const CudaGemmProblem& p) {
+int cluster_threads(const ClusterSplitKConfig& c, const CudaGemmProblem& p) {
   return 128 * c.consumers + (p.views ? 128 : 32);
 }
 
-PartsBlocks parts_blocks(const CudaGemmConfig& c, const CudaGemmProblem& p) {
-  const int64_t k_tiles = c.classed ? class_k_tiles(p) : view_of(p, c.swapped).k_tiles;
-  const int64_t parts = int64_t{c.parts} * c.splits;
+ClusterBlocks cluster_blocks(const ClusterSplitKConfig& c, const CudaGemmProblem& p) {
+  const int64_t k_tiles = p.classed ? class_k_tiles(p) : view_of(p, c.swapped).k_tiles;
+  const int64_t parts = int64_t{c.cluster_k} * c.splits;
   return {tiles_of(p, c) * parts, ceil_div(k_tiles, parts)};
 }
 
-bool streams_operand(const CudaGemmProblem& p, const CudaGemmConfig& c, bool is_a) {
-  // What another kernel may have written, or will read, may better stay unless it is larger.
-  const bool constant = is_a != c.swapped ? p.constant_a : p.constant_b;
-  const double large = c.parts > 0 || constant ? 8 << 20 : 16 << 20;
+int shared_bytes(const CudaGemmProblem& p, const ClusterSplitKConfig& c) {
   const View v = view_of(p, c.swapped);
-  const int64_t readers = is_a ? ceil_div(v.n, c.tile_n) : ceil_div(v.m, c.tile_m);
-  const double bytes = static_cast<double>(is_a ? v.m : v.n) * static_cast<double>(p.k) * static_cast<double>(p.batch) *
-                       static_cast<double>(size_of(p.in));
-  return readers <= (c.parts > 0 ? 2 : 1) && bytes > large;
+  return tile::gemm_parts_shared_bytes(c.tile_m, c.tile_n, v.a_k, v.b_k, c.stages, c.cluster_k, c.swapped, p.split);
 }
 
-double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const CudaTarget& target) {
+double predict_us(const CudaGemmProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
   const auto& s = target.model.cluster_split;
   const double cycles_per_us = s.clock_ghz * 1e3;
   // Operands that leave the L2 first need no write-back of what others left there.
   const bool streams = !p.views && (streams_operand(p, c, true) || streams_operand(p, c, false));
-  const double bytes_per_us = c.classed ? s.classed_per_us : streams ? s.streamed_per_us : s.memory_per_us;
+  const double bytes_per_us = p.classed ? s.classed_per_us : streams ? s.streamed_per_us : s.memory_per_us;
   const int at_once = resident(p, c);
-  const auto counts = parts_blocks(c, p);
+  const auto counts = cluster_blocks(c, p);
   const auto blocks = static_cast<double>(counts.blocks), each = static_cast<double>(counts.each);
   // Launch to first tile, as measured: arguments, addresses, a read of memory; TMA's map comes before that.
   double us = p.views ? s.first_view_us : s.first_load_us;
-  if (c.parts > 1) us += c.parts == 2 ? s.pair_us : s.cluster_us;
+  if (c.cluster_k > 1) us += c.cluster_k == 2 ? s.pair_us : s.cluster_us;
   // A k-tile of a block, as measured: what asking for it takes, or its multiplication.
   // Blocks that have a tile's whole k are few, and each waits for its own requests: twice that (40 shapes on an H200).
-  const double requests = c.parts == 1 && c.splits == 1 ? 600 : 280;
+  const double requests = c.cluster_k == 1 && c.splits == 1 ? 600 : 280;
   const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : requests;
   // Its bytes at the rate of one SM.
   const double arriving =
@@ -167,60 +183,62 @@ double predict_parts_us(const CudaGemmProblem& p, const CudaGemmConfig& c, const
   const double tile_cycles = std::max({asking, arriving, p.split ? 1000 + 4.5 * multiply : 120 + multiply});
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
   double consume = waves * each * tile_cycles / cycles_per_us;
-  if (c.classed) {
+  if (p.classed) {
     // Rows that begin between lines take 2.5 requests each, of which a SM makes one in two cycles, whatever
     // its blocks are; more where the next k-tile's line is another block's.
     constexpr double kRequests = 2.5;
-    const double cycles = c.parts == 1 ? 2.1 : 2.8;
+    const double cycles = c.cluster_k == 1 ? 2.1 : 2.8;
     const double of_sm = std::ceil(blocks / static_cast<double>(capacity(c, 1, target)));
     consume = of_sm * each * (c.tile_m * kRequests + c.tile_n) * cycles / cycles_per_us;
   }
   // One block of a SM whose ring leaves room for another one has too little under way.
   const bool alone = at_once > 1 && blocks <= target.sms && each > c.stages;
   const double memory = p.bytes() / bytes_per_us * (alone ? 1.2 : 1);
-  const double l2 = c.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
+  const double l2 = p.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
   us += std::max({consume, memory, l2, p.operations() / sustained_operations(p, target) * 1e6});
   us += std::min<double>(each, c.stages) * tile_cycles / cycles_per_us * 0.5;  // what has come at last
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
-  us += 0.2 + waves * area / c.parts / (128.0 * c.consumers) * 8 / cycles_per_us;
+  us += 0.2 + waves * area / c.cluster_k / (128.0 * c.consumers) * 8 / cycles_per_us;
   // Slices of 48 columns take longer than of 32 or 64: 64x1280x1280 in four parts 6.1 us, 5.4 in tiles of 64x64; a
   // Transformer with 64x2048x512 0.315 ms, 0.308 with tiles of 64x64, 0.304 of 64x32 in two parts (H200).
-  if (c.parts > 1 && c.tile_n == 48 && !c.swapped) us += s.odd_columns_us;
-  if (c.parts > 1) us += 0.4 + area * 4 / 12 / cycles_per_us;  // 12 bytes a cycle between blocks
+  if (c.cluster_k > 1 && c.tile_n == 48 && !c.swapped) us += s.odd_columns_us;
+  if (c.cluster_k > 1) us += 0.4 + area * 4 / 12 / cycles_per_us;  // 12 bytes a cycle between blocks
   us += (waves - 1) * s.wave_us;
-  if (c.classed) us += s.copies_us + static_cast<double>(misaligned_copies_bytes(p, c.swapped)) / s.copied_per_us;
+  if (p.classed) us += s.copies_us + static_cast<double>(misaligned_copies_bytes(p, c.swapped)) / s.copied_per_us;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.batch);
     us += s.reduce_us + 2 * partial * c.splits / s.partial_per_us;
   }
-  return us;
+  return repack_us(p, target.model) + us;
 }
 
-void set_parts_launch(CudaLaunch& launch, const CudaGemmProblem& p, const CudaGemmConfig& c, int workspace) {
+CudaLaunch cluster_launch(const CudaGemmProblem& p, const ClusterSplitKConfig& c, int workspace) {
   const View v = view_of(p, c.swapped);
   const PartialSums sums{p.m, p.n, p.batch};
   tile::GemmPartsArgs args{};
   args.m = static_cast<int32_t>(v.m);
   args.n = static_cast<int32_t>(v.n);
-  const int64_t k_tiles = c.classed ? class_k_tiles(p) : v.k_tiles;
-  args.k_each = static_cast<int32_t>(k_tiles / (c.parts * c.splits));
-  args.k_more = static_cast<int32_t>(k_tiles % (c.parts * c.splits));
-  if (c.classed) {
+  const int64_t k_tiles = p.classed ? class_k_tiles(p) : v.k_tiles;
+  args.k_each = static_cast<int32_t>(k_tiles / (c.cluster_k * c.splits));
+  args.k_more = static_cast<int32_t>(k_tiles % (c.cluster_k * c.splits));
+  if (p.classed) {
     args.skip = static_cast<uint32_t>(class_skip(p, c.swapped));
     args.skip_step = static_cast<uint32_t>(class_skip_step(p, c.swapped));
   }
   args.splits = c.splits;
   args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
+  CudaLaunch launch;
   launch.symbol = "gemm";
+  launch.early = true;
   const int64_t tiles_n = ceil_div(v.n, c.tile_n);
-  launch.grid = {static_cast<uint32_t>(tiles_of(p, c) / (tiles_n * p.batch) * c.parts), static_cast<uint32_t>(tiles_n),
-                 static_cast<uint32_t>(p.batch * c.splits)};
-  launch.cluster = static_cast<uint32_t>(c.parts);
-  launch.block = static_cast<uint32_t>(parts_threads(c, p));
-  launch.shared_bytes = static_cast<uint32_t>(c.shared_bytes(p));
+  launch.grid = {static_cast<uint32_t>(tiles_of(p, c) / (tiles_n * p.batch) * c.cluster_k),
+                 static_cast<uint32_t>(tiles_n), static_cast<uint32_t>(p.batch * c.splits)};
+  launch.cluster = static_cast<uint32_t>(c.cluster_k);
+  launch.block = static_cast<uint32_t>(cluster_threads(c, p));
+  launch.shared_bytes = static_cast<uint32_t>(shared_bytes(p, c));
   launch.arguments = {argument_bytes(args)};
-  launch.pointers.clear();
   if (c.splits > 1) launch.pointers = {{0, offsetof(tile::GemmPartsArgs, partial), workspace}};
+  return launch;
 }
 
 }  // namespace heddle::schedule

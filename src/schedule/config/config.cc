@@ -1,0 +1,94 @@
+#include "schedule/config/config.h"
+
+#include <charconv>
+#include <vector>
+
+namespace heddle::schedule {
+namespace {
+
+template <typename C>
+std::string_view family_name(const C& c) {
+  if constexpr (std::is_same_v<C, NoChoice>) {
+    return c.name;
+  } else {
+    return C::kName;
+  }
+}
+
+// The family's name and those of the members that `visit` hands over whose value is not the initial one.
+template <typename C, typename Visit>
+std::string print(const C& c, Visit visit) {
+  std::string text(family_name(c));
+  const C initial{};
+  std::vector<int64_t> values;
+  visit(initial, [&](std::string_view, const auto& member) { values.push_back(member); });
+  size_t at = 0;
+  visit(c, [&](std::string_view name, const auto& member) {
+    if (member == values[at++]) return;
+    text += std::is_same_v<std::decay_t<decltype(member)>, bool> ? fmt::format(" {}", name)
+                                                                 : fmt::format(" {}={}", name, member);
+  });
+  return text;
+}
+
+// "stages=4", or "swapped" of a flag.
+template <typename C>
+bool parse_member(C& c, std::string_view word) {
+  const std::string_view key = word.substr(0, word.find('='));
+  bool found = false;
+  C::fields(c, [&](std::string_view name, auto& member) {
+    if (name != key) return;
+    if constexpr (std::is_same_v<std::decay_t<decltype(member)>, bool>) {
+      member = found = key.size() == word.size();
+    } else if (key.size() < word.size()) {
+      const std::string_view digits = word.substr(key.size() + 1);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), member);
+      found = error == std::errc() && end == digits.data() + digits.size();
+    }
+  });
+  return found;
+}
+
+// Sets `result` where the name is one of C's.
+template <typename C>
+void parse_as(std::string_view name, std::optional<Choice>& result) {
+  if constexpr (!std::is_same_v<C, NoChoice>) {
+    if (C::kName.empty() || name.substr(0, name.find(' ')) != C::kName) return;
+    C c;
+    for (name.remove_prefix(C::kName.size()); !name.empty();) {
+      name.remove_prefix(1);
+      const std::string_view word = name.substr(0, name.find(' '));
+      if (!parse_member(c, word)) return;
+      name.remove_prefix(word.size());
+    }
+    result = std::move(c);
+  }
+}
+
+template <typename... C>
+std::optional<Choice> parse_any(std::string_view name, const std::variant<C...>*) {
+  std::optional<Choice> result;
+  (parse_as<C>(name, result), ...);
+  return result;
+}
+
+}  // namespace
+
+std::string_view family_of(const Config& config) {
+  return std::visit([](const auto& c) { return family_name(c); }, config.choice);
+}
+
+std::string name_of(const Config& config) {
+  return std::visit([](const auto& c) { return print(c, [](auto& of, auto&& f) { of.fields(of, f); }); },
+                    config.choice);
+}
+
+std::string tile_name(const Config& config) {
+  return std::visit([](const auto& c) { return print(c, [](auto& of, auto&& f) { of.tile(of, f); }); }, config.choice);
+}
+
+std::optional<Choice> parse_choice(std::string_view name) {
+  return parse_any(name, static_cast<const Choice*>(nullptr));
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,310 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "base/check.h"
+
+namespace heddle::schedule {
+
+// What may be chosen for a kernel: a struct a family of kernels, whose name is kName. Its `fields` hands each member
+// with its name to a visitor: printing, parsing and reflection know no other list. `tile` hands over the members that
+// make up the tile, in which the fastest configurations of a problem seldom differ.
+//
+// "splits" are parts of k whose sums a second kernel adds in order.
+
+// A kernel that has nothing to choose, by its name; stitch kernels of a GPU have none.
+struct NoChoice {
+  std::string name;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto&, auto&&) {}
+  bool operator==(const NoChoice&) const = default;
+};
+
+// A loop nest on a CPU: lanes of its vectors.
+struct LoopConfig {
+  static constexpr std::string_view kName = "";
+  int64_t lanes = 1;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("lanes", c.lanes); }
+  bool operator==(const LoopConfig&) const = default;
+};
+
+// A scatter of single elements: threads that share a column, threads of a block.
+struct ScatterElementsConfig {
+  static constexpr std::string_view kName = "scatter_elements";
+  int64_t sharers = 1, threads = 0;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("sharers", c.sharers), f("threads", c.threads); }
+  bool operator==(const ScatterElementsConfig&) const = default;
+};
+
+// A scatter of slices: rows and columns of a warp.
+struct ScatterSlicesConfig {
+  static constexpr std::string_view kName = "scatter_nd";
+  static constexpr int64_t kThreads = 256;  // of a block
+  int64_t rows = 0, columns = 0;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("rows", c.rows), f("columns", c.columns); }
+  bool operator==(const ScatterSlicesConfig&) const = default;
+};
+
+// A selection of the largest: threads of a block, which has a column.
+struct SelectConfig {
+  static constexpr std::string_view kName = "topk";
+  int64_t threads = 0;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("threads", c.threads); }
+  bool operator==(const SelectConfig&) const = default;
+};
+
+// A product on a CPU: rows of A and columns of B of a block, rows and columns of the registers' tile.
+struct CpuGemmConfig {
+  static constexpr std::string_view kName = "gemm";
+  int64_t tile_m = 0, tile_n = 0, micro_m = 0, micro_n = 0;
+
+  static void tile(auto& c, auto&& f) {
+    f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("micro_m", c.micro_m), f("micro_n", c.micro_n);
+  }
+  static void fields(auto& c, auto&& f) { tile(c, f); }
+  bool operator==(const CpuGemmConfig&) const = default;
+};
+// A product of few rows, which memory limits.
+struct CpuGemvConfig : CpuGemmConfig {
+  static constexpr std::string_view kName = "gemv";
+};
+
+// A direct convolution: output rows and columns of filters of a block.
+struct CpuConvConfig {
+  static constexpr std::string_view kName = "direct";
+  int64_t rows = 0, tile_n = 0, micro_m = 0, micro_n = 0;
+
+  static void tile(auto& c, auto&& f) {
+    f("rows", c.rows), f("tile_n", c.tile_n), f("micro_m", c.micro_m), f("micro_n", c.micro_n);
+  }
+  static void fields(auto& c, auto&& f) { tile(c, f); }
+  bool operator==(const CpuConvConfig&) const = default;
+};
+
+// A convolution by F(4x4, 3x3): tiles of 4x4 and columns of filters of a block.
+struct CpuWinogradConfig {
+  static constexpr std::string_view kName = "winograd";
+  int64_t tiles = 0, tile_n = 0, micro_m = 0, micro_n = 0;
+
+  static void tile(auto& c, auto&& f) {
+    f("tiles", c.tiles), f("tile_n", c.tile_n), f("micro_m", c.micro_m), f("micro_n", c.micro_n);
+  }
+  static void fields(auto& c, auto&& f) { tile(c, f); }
+  bool operator==(const CpuWinogradConfig&) const = default;
+};
+
+// A window of any shape: channels of a thread.
+struct WindowConfig {
+  static constexpr std::string_view kName = "generic_window";
+  static constexpr int64_t kThreads = 256;  // of a block
+  int64_t channels = 0;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("channels", c.channels); }
+  bool operator==(const WindowConfig&) const = default;
+};
+
+// A window that a thread slides over the image: its channels, outputs down and across.
+struct RegisterTiledWindowConfig {
+  static constexpr std::string_view kName = "register_tiled_window";
+  static constexpr int64_t kThreads = 128;  // of a block
+  int64_t channels = 0, down = 1, across = 1;
+
+  static void tile(auto&, auto&&) {}
+  static void fields(auto& c, auto&& f) { f("channels", c.channels), f("down", c.down), f("across", c.across); }
+  bool operator==(const RegisterTiledWindowConfig&) const = default;
+};
+
+// Attention: warpgroups of 64 rows, keys of a tile, buffers of K and V and of Q.
+struct AttentionConfig {
+  static constexpr std::string_view kName = "attention";
+  int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0;
+
+  int64_t tile_m() const { return 64 * consumers; }
+  static void tile(auto& c, auto&& f) { f("consumers", c.consumers), f("tile_n", c.tile_n); }
+  static void fields(auto& c, auto&& f) { tile(c, f), f("stages", c.stages), f("q_stages", c.q_stages); }
+  bool operator==(const AttentionConfig&) const = default;
+};
+
+// wgmma on operands that TMA loads.
+struct WgmmaConfig {
+  static constexpr std::string_view kName = "wgmma";
+  int tile_m = 128, tile_n = 128, consumers = 2;  // consumers: warpgroups that multiply
+  bool ping_pong = false;                         // each has a tile of its own
+  bool swapped = false;  // D^T = B^T A^T: the long side of D goes along the instruction's 64 rows
+  int stages = 4;
+  int cluster_m = 1, cluster_n = 1, splits = 1;
+  bool stream_k = false;  // the last tiles are dealt to all blocks evenly, sums handed on in order
+
+  static void tile(auto& c, auto&& f) {
+    f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("consumers", c.consumers);
+    f("ping_pong", c.ping_pong), f("swapped", c.swapped);
+  }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("stages", c.stages), f("cluster_m", c.cluster_m), f("cluster_n", c.cluster_n);
+    f("splits", c.splits), f("stream_k", c.stream_k);
+  }
+  bool operator==(const WgmmaConfig&) const = default;
+};
+// ... on windows of a convolution, which TMA gathers.
+struct WgmmaIm2colConfig : WgmmaConfig {
+  static constexpr std::string_view kName = "wgmma_im2col";
+};
+// ... on operands that threads load.
+struct WgmmaGatherConfig : WgmmaConfig {
+  static constexpr std::string_view kName = "wgmma_gather";
+};
+
+// wgmma for small sides: the blocks of a cluster share a tile's k.
+struct ClusterSplitKConfig {
+  static constexpr std::string_view kName = "cluster_splitk";
+  int tile_m = 64, tile_n = 64, consumers = 1;
+  bool swapped = false;
+  int stages = 4, cluster_k = 1, splits = 1;
+
+  static void tile(auto& c, auto&& f) {
+    f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("consumers", c.consumers), f("swapped", c.swapped);
+  }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("stages", c.stages), f("cluster_k", c.cluster_k), f("splits", c.splits);
+  }
+  bool operator==(const ClusterSplitKConfig&) const = default;
+};
+// ... on operands that threads load.
+struct GatherSplitKConfig : ClusterSplitKConfig {
+  static constexpr std::string_view kName = "gather_splitk";
+};
+// ... on rows that begin at any address, class by class.
+struct MisalignedConfig : ClusterSplitKConfig {
+  static constexpr std::string_view kName = "misaligned";
+};
+
+// mma.sync on tiles in shared memory.
+struct MmaConfig {
+  static constexpr std::string_view kName = "mma";
+  int tile_m = 128, tile_n = 128, tile_k = 32, warps_m = 2, warps_n = 2, stages = 3, splits = 1;
+
+  int threads() const { return 32 * warps_m * warps_n; }
+  static void tile(auto& c, auto&& f) { f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("warps_m", c.warps_m); }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("tile_k", c.tile_k), f("warps_n", c.warps_n), f("stages", c.stages), f("splits", c.splits);
+  }
+  bool operator==(const MmaConfig&) const = default;
+};
+// Ordinary arithmetic on the same tiles.
+struct SimtConfig : MmaConfig {
+  static constexpr std::string_view kName = "simt";
+};
+
+// A product with at most eight rows (swapped: columns), the few: `rows` of a warp along the other side.
+struct SkinnyConfig {
+  static constexpr std::string_view kName = "skinny";
+  int few = 1, tile_n = 0;
+  bool swapped = false;
+  int tile_k = 0, warps = 8, rows = 1, splits = 1;
+
+  int threads() const { return 32 * warps; }
+  static void tile(auto& c, auto&& f) { f("few", c.few), f("tile_n", c.tile_n), f("swapped", c.swapped); }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("tile_k", c.tile_k), f("warps", c.warps), f("rows", c.rows), f("splits", c.splits);
+  }
+  bool operator==(const SkinnyConfig&) const = default;
+};
+
+// mma.sync on rows along k at any alignment; warps and the blocks of a cluster share a tile's k.
+struct UnalignedConfig {
+  static constexpr std::string_view kName = "unaligned";
+  int tile_m = 0, tile_n = 0, warps_m = 1;
+  bool swapped = false;
+  int tile_k = 0, warps_k = 1, stages = 2, cluster_k = 1, splits = 1;
+
+  int threads() const { return 32 * warps_m * warps_k; }
+  static void tile(auto& c, auto&& f) {
+    f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("warps_m", c.warps_m), f("swapped", c.swapped);
+  }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("tile_k", c.tile_k), f("warps_k", c.warps_k), f("stages", c.stages), f("cluster_k", c.cluster_k);
+    f("splits", c.splits);
+  }
+  bool operator==(const UnalignedConfig&) const = default;
+};
+
+// mma.sync on fragments that lanes load from memory: all of k in `chunks` of each of the warps along it.
+struct RegisterDirectConfig {
+  static constexpr std::string_view kName = "register_direct";
+  int tile_m = 0, tile_n = 0, warps_m = 1, warps_n = 1, warps_k = 1, chunks = 1;
+
+  int threads() const { return 32 * warps_m * warps_n * warps_k; }
+  static void tile(auto& c, auto&& f) { f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("warps_m", c.warps_m); }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("warps_n", c.warps_n), f("warps_k", c.warps_k), f("chunks", c.chunks);
+  }
+  bool operator==(const RegisterDirectConfig&) const = default;
+};
+
+using Choice = std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig,
+                            CpuGemmConfig, CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig,
+                            RegisterTiledWindowConfig, AttentionConfig, WgmmaConfig, WgmmaIm2colConfig,
+                            WgmmaGatherConfig, ClusterSplitKConfig, GatherSplitKConfig, MisalignedConfig, MmaConfig,
+                            SimtConfig, SkinnyConfig, UnalignedConfig, RegisterDirectConfig>;
+
+// How a kernel is made, beside what it computes: what the tuner may choose, else the cost model.
+struct Config {
+  Choice choice;
+  int64_t tasks = 0;        // into how many tasks the outer loop is cut; blocks of a grid
+  std::string reason = {};  // why the cost model chose this, with its numbers
+
+  // The choice where it is a T or derived from one, else null.
+  template <typename T>
+  const T* get() const;
+  // The same where it has to be one.
+  template <typename T>
+  const T& as() const;
+};
+
+// The family's name: "wgmma"; "" of stitch kernels.
+std::string_view family_of(const Config& config);
+
+// Text that tells two configurations of one problem apart, "direct rows=4 tile_n=64 micro_m=14 micro_n=32": the family
+// and what differs from its struct's initial values. The reason is no part of it.
+std::string name_of(const Config& config);
+// The part of it that names the tile.
+std::string tile_name(const Config& config);
+// What a name says; nullopt where it is none.
+std::optional<Choice> parse_choice(std::string_view name);
+
+template <typename T>
+const T* Config::get() const {
+  return std::visit(
+      [](const auto& c) -> const T* {
+        if constexpr (std::is_base_of_v<T, std::decay_t<decltype(c)>>) {
+          return &c;
+        } else {
+          return nullptr;
+        }
+      },
+      choice);
+}
+
+template <typename T>
+const T& Config::as() const {
+  const T* found = get<T>();
+  HEDDLE_CHECK(found != nullptr, "\"{}\" is read as a configuration of \"{}\"", name_of(*this), T::kName);
+  return *found;
+}
+
+}  // namespace heddle::schedule

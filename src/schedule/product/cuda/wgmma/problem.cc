@@ -1,0 +1,229 @@
+// What TMA and wgmma see of a product.
+#include <algorithm>
+#include <limits>
+
+#include "schedule/expr/expr_walk.h"
+#include "schedule/product/cuda/tile.h"
+#include "schedule/product/cuda/wgmma/wgmma.h"
+
+namespace heddle::schedule {
+namespace {
+
+using Form = ProductOperand::Form;
+
+constexpr int64_t kCopyBytes = 16;
+
+// An operand for TMA: contiguous along k or along its rows.
+// Batches in two dimensions have one stride, or the inner ones lie within the rows (`step`).
+bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
+                    int64_t& stride, int64_t& offset, int64_t& step, std::string* why) {
+  const auto refuse = [&](const char* text) {
+    *why = text;
+    return false;
+  };
+  const auto element = static_cast<int64_t>(size_of(multiply));
+  if (o.form != Form::kMatrix) return refuse("an operand is no matrix in memory");
+  if (o.dtype != multiply) return refuse("an operand is converted on its way");
+  if (o.batch.size() > 2) return refuse("batches have several strides");
+  k_major = o.k == 1 || (k == 1 && o.row != 1);
+  if (!k_major && o.row != 1 && rows != 1) return refuse("an operand is contiguous along neither of its dimensions");
+  if (!k_major && element != 2) return refuse("operands of this type are read along k only");
+  leading = k_major ? o.row : o.k;
+  const int64_t row = k_major ? k : rows, lines = k_major ? rows : k;
+  if (lines == 1) leading = (row * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
+  if (leading < row) return refuse("rows of an operand overlap");
+  stride = o.batch.empty() ? 0 : o.batch.back().second;
+  if (o.batch.size() == 2 && o.batch[0].second != stride * o.batch[1].first) {
+    const int64_t heads = o.batch[1].first, outer = o.batch[0].second, depth = tile::kGemmRowBytes / element;
+    step = stride, stride = outer;
+    // What is read beyond the end of one head is the next one's. A coordinate along memory that is no multiple of 16
+    // bytes is an illegal instruction.
+    const bool whole = (!k_major || k % depth == 0) && step * element % kCopyBytes == 0;
+    if (step <= 0 || !whole || (heads - 1) * step + row > leading ||
+        needs_repack(multiply, leading, outer, o.batch[0].first) || o.offset * element % kCopyBytes != 0) {
+      return refuse("batches have several strides");
+    }
+  }
+  if (!o.batch.empty() && stride == 0) return refuse("one operand serves all batches");
+  if (stride < 0) return refuse("batches in descending order");
+  offset = o.offset;
+  return true;
+}
+
+// The load of the only matrix of 16-bit numbers that an epilogue of one result reads beside D, if TMA can
+// read it: from multiples of 16 bytes, as the epilogue's functor has to know as well.
+std::optional<ExprId> load_of_residual(const ProductTask& task) {
+  const CudaGemmDesc& d = task.product;
+  const Epilogue& e = task.epilogue;
+  constexpr int64_t kPiece = 8;
+  if (e.stores.size() != 1 || !e.reductions.empty() || e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0)
+    return std::nullopt;
+  std::optional<ExprId> found;
+  for (const ExprId id : unconditional(e.pool, {e.stores.front().value})) {
+    const Expr& load = e.pool[id];
+    if (load.kind != Expr::Kind::kLoad) continue;
+    const auto place = affine_place(e, load.index);
+    if (place && (*place)[1] == 0) continue;
+    if (found || !place || (*place)[2] != 1) return std::nullopt;
+    const DType dtype = task.operands[load.id].dtype;
+    const bool aligned = (*place)[0] % kPiece == 0 && (*place)[1] % kPiece == 0 && (*place)[3] % kPiece == 0;
+    const bool apart = (*place)[1] >= d.n && ((*place)[0] > 0 || d.batch == 1) && (*place)[3] >= 0;
+    if ((dtype != DType::kF16 && dtype != DType::kBF16) || !aligned || !apart) return std::nullopt;
+    found = id;
+  }
+  return found;
+}
+
+// Whether an epilogue needs registers for more than a few values of each element: it reads matrices beside D, whose
+// loads are under way for many elements at once, or is long. `residual`: a load that does not count.
+bool holds_many_values(const Epilogue& e, std::optional<ExprId> residual) {
+  constexpr size_t kLong = 40;
+  if (e.stores.size() > 1 || !e.reductions.empty() || e.pool.size() > kLong) return true;
+  for (ExprId id = 0; id < static_cast<ExprId>(e.pool.size()); ++id) {
+    if (e.pool[id].kind != Expr::Kind::kLoad || residual == id) continue;
+    const auto place = affine_place(e, e.pool[id].index);
+    if (!place || (*place)[1] != 0) return true;
+  }
+  return false;
+}
+
+// What wgmma multiplies, and the first result as a matrix.
+std::optional<CudaGemmProblem> multiplied(const ProductTask& task, std::string* why) {
+  const CudaGemmDesc& d = task.product;
+  const Epilogue& epilogue = task.epilogue;
+  if (!d.on_tensor_cores() || d.multiply_a != d.multiply_b || d.multiply_a == DType::kU8) {
+    *why = fmt::format("no wgmma for {} and {}", to_string(d.multiply_a), to_string(d.multiply_b));
+    return std::nullopt;
+  }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (std::max({d.m, d.n, d.k, d.batch}) > kMost) {
+    *why = "a dimension beyond 2^31";
+    return std::nullopt;
+  }
+  CudaGemmProblem p;
+  p.in = d.multiply_a;
+  p.split = d.splits_f32();
+  p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
+  p.reduces = !epilogue.reductions.empty();
+  if (epilogue.stores.empty()) {
+    p.epilogue_stores = true, p.heavy_epilogue = holds_many_values(epilogue, {});
+    p.out = DType::kF32;
+    return p;
+  }
+  // Sums of integers stay exact only in an epilogue that stores them itself.
+  const Epilogue::Store& store = epilogue.stores.front();
+  const auto place = affine_place(epilogue, store.at);
+  p.out = task.operands[store.operand].dtype;
+  const bool fits = p.in == DType::kI8 ? p.out == DType::kI32 && epilogue.pool[store.value].kind == Expr::Kind::kLocal
+                                       : p.out == DType::kF32 || p.out == DType::kF16 || p.out == DType::kBF16;
+  const bool matrix = place && (*place)[3] == 0 && ((*place)[2] == 1 || d.n == 1) && ((*place)[1] >= d.n || d.m == 1) &&
+                      ((*place)[0] >= (*place)[1] * d.m || d.batch == 1);
+  p.epilogue_stores = !fits || !matrix;
+  const auto residual = load_of_residual(task);
+  if (residual) {
+    const auto beside = *affine_place(epilogue, epilogue.pool[*residual].index);
+    p.residual = {epilogue.pool[*residual].id, beside[3], beside[1], beside[0]};
+  }
+  p.heavy_epilogue = holds_many_values(epilogue, residual);
+  if (p.epilogue_stores) {
+    p.out = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
+  }
+  if (matrix) {
+    p.ldd = d.m == 1 ? 0 : (*place)[1];
+    p.stride_d = d.batch == 1 ? 0 : (*place)[0];
+  }
+  return p;
+}
+
+}  // namespace
+
+std::optional<CudaGemmProblem> wgmma_problem(const ProductTask& task, std::string* why) {
+  const CudaGemmDesc& d = task.product;
+  auto p = multiplied(task, why);
+  if (!p || !read_by_copies(d.a, d.m, d.k, p->in, p->a_k_major, p->lda, p->stride_a, p->offset_a, p->step_a, why) ||
+      !read_by_copies(d.b, d.n, d.k, p->in, p->b_k_major, p->ldb, p->stride_b, p->offset_b, p->step_b, why)) {
+    return std::nullopt;
+  }
+  if (d.a.batch.size() == 2) p->heads = d.a.batch[1].first;
+  if (p->step_a == 0 && p->step_b == 0) p->heads = 1;
+  return p->resolved();
+}
+
+std::optional<CudaGemmProblem> wgmma_gather_problem(const ProductTask& task, std::string* why) {
+  const CudaGemmDesc& d = task.product;
+  auto p = multiplied(task, why);
+  if (!p) return p;
+  if (d.multiply_a == DType::kF32) {
+    *why = "threads that load do not prepare f32";
+    return std::nullopt;
+  }
+  const CudaTileProblem views = tile_problem(task);
+  p->views = true;
+  p->a_k_major = (views.a.shifted ? d.a.along_k() : views.a.along_k) || size_of(p->in) == 1;
+  p->b_k_major = (views.b.shifted ? d.b.along_k() : views.b.along_k) || size_of(p->in) == 1;
+  p->shifted_a = views.a.shifted, p->shifted_b = views.b.shifted;
+  return p->resolved();
+}
+
+namespace {
+
+// Where no padding is in the way, the pixels of a line of a window lie side by side: one tap of so many channels, if
+// that makes fewer k-tiles.
+void join_lines(CudaGemmWindows& w, int64_t depth) {
+  const int64_t joined = w.window[0] * w.channels, tiles = (w.channels + depth - 1) / depth;
+  const bool inside = w.before[0] == 0 && (w.out[0] - 1) * w.stride[0] + w.window[0] <= w.size[0];
+  if (!inside || w.dilation[0] != 1 || w.pixel != w.channels) return;
+  if ((joined + depth - 1) / depth >= w.window[0] * tiles) return;
+  w.size[0] -= w.window[0] - 1;
+  w.channels = joined, w.window[0] = 1;
+}
+
+}  // namespace
+
+std::optional<CudaGemmProblem> wgmma_im2col_problem(const ProductTask& task, std::string* why) {
+  const CudaGemmDesc& d = task.product;
+  auto p = multiplied(task, why);
+  if (!p) return p;
+  const auto refuse = [&](const char* text) {
+    *why = text;
+    return std::nullopt;
+  };
+  const tile::GemmImageArgs& i = d.a.image;
+  const auto element = static_cast<int64_t>(size_of(p->in));
+  if (d.a.form != Form::kImage) return refuse("no windows over images in memory");
+  if (element != 2 || d.a.dtype != p->in || d.b.dtype != p->in) return refuse("windows are gathered of 16-bit numbers");
+  if (d.batch != 1) return refuse("groups of channels");
+  if (i.size[0] != 1 || i.window[0] != 1 || i.out[0] != 1 || i.before[0] != 0)
+    return refuse("windows of three dimensions");
+  const bool along_k = d.b.form == Form::kMatrix && d.b.batch.empty() && (d.b.k == 1 || d.k == 1);
+  if (!along_k || d.b.offset != 0 || d.b.row * element % kCopyBytes != 0)
+    return refuse("filters are no rows of whole 16 bytes");
+  if (i.channels * element % kCopyBytes != 0 || i.pixel * element % kCopyBytes != 0) {
+    return refuse("pixels are no whole 16 bytes long");
+  }
+  CudaGemmWindows w;
+  w.images = i.images, w.channels = i.channels, w.pixel = i.pixel;
+  for (size_t at = 0; at < 2; ++at) {
+    const size_t from = 2 - at;
+    w.size[at] = i.size[from], w.out[at] = i.out[from], w.window[at] = i.window[from];
+    w.stride[at] = i.stride[from], w.dilation[at] = i.dilation[from], w.before[at] = i.before[from];
+    // What fits into TMA's maps.
+    constexpr int64_t kMostPlace = 127, kMostStride = 8;
+    const int64_t last = (w.out[at] - 1) * w.stride[at] - w.before[at] - (w.size[at] - 1);
+    if (w.before[at] > kMostPlace || std::abs(last) > kMostPlace || w.stride[at] > kMostStride ||
+        (w.window[at] - 1) * w.dilation[at] > kMostPlace) {
+      return refuse("strides, padding or windows beyond TMA's");
+    }
+  }
+  w.line = w.pixel * w.size[0];
+  const int64_t depth = tile::kGemmRowBytes / element;
+  join_lines(w, depth);
+  p->k = w.window[0] * w.window[1] * ((w.channels + depth - 1) / depth) * depth;
+  p->ldb = std::max(d.b.row, p->k);  // of the maps only
+  p->windows = w;
+  *p = p->resolved();
+  p->ldb = d.b.row;
+  return p;
+}
+
+}  // namespace heddle::schedule
