@@ -10,8 +10,8 @@ namespace heddle::ops {
 namespace {
 
 using schedule::CudaCandidate;
-using schedule::CudaGemmDesc;
-using schedule::ProductOperand;
+using schedule::OperandView;
+using schedule::Product;
 
 constexpr int64_t kMostExtent = std::numeric_limits<int32_t>::max();
 constexpr double kMostSpan = 0x1p46;  // elements: addresses stay far below the range of int64
@@ -102,10 +102,10 @@ const char* kind_name(Operand::Kind kind) {
   return "";
 }
 
-ProductOperand matrix_operand(uint32_t operand, DType dtype, int64_t row, int64_t k, const GemmProblem& p,
-                              int64_t stride) {
-  ProductOperand o;
-  o.form = ProductOperand::Form::kMatrix;
+OperandView matrix_operand(uint32_t operand, DType dtype, int64_t row, int64_t k, const GemmProblem& p,
+                           int64_t stride) {
+  OperandView o;
+  o.form = OperandView::Form::kMatrix;
   o.dtype = dtype;
   o.operand = operand;
   if (p.batch > 1) o.batch = {{p.batch, stride}};
@@ -128,8 +128,8 @@ int64_t extent_of(const Operand& o, const GemmProblem& p) {
 const schedule::ContractionDesc& ResolvedGemm::contraction() const {
   return *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
 }
-const CudaGemmDesc& ResolvedGemm::gemm() const {
-  return std::get<CudaGemmDesc>(contraction().problem);
+const Product& ResolvedGemm::gemm() const {
+  return std::get<Product>(contraction().problem);
 }
 
 std::string ResolvedGemm::text() const {
@@ -173,7 +173,7 @@ ResolvedGemm resolve(const GemmProblem& given) {
   contraction->compute = gemm.accumulator;
   LoweredEpilogue lowered = lower_epilogue(gemm.problem, gemm.accumulator);
   contraction->epilogue = std::move(lowered.epilogue);
-  CudaGemmDesc d;
+  Product d;
   d.m = p.m, d.n = p.n, d.k = p.k, d.batch = p.batch;
   d.multiply_a = d.multiply_b = p.in;
   d.tf32 = p.tf32;

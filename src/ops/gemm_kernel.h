@@ -19,7 +19,7 @@ struct ResolvedGemm {
   DType accumulator = DType::kF32;
 
   const schedule::ContractionDesc& contraction() const;
-  const schedule::CudaGemmDesc& gemm() const;
+  const schedule::Product& gemm() const;
   // Its name in the tuner's database.
   std::string text() const;
   double operations() const;

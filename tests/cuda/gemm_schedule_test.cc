@@ -13,8 +13,8 @@
 namespace heddle::schedule {
 namespace {
 
-CudaGemmProblem problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, DType out = DType::kF16) {
-  CudaGemmProblem p;
+WgmmaProblem problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, DType out = DType::kF16) {
+  WgmmaProblem p;
   p.in = in;
   p.out = out;
   p.m = m;
@@ -23,15 +23,15 @@ CudaGemmProblem problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16,
   return p.resolved();
 }
 
-std::vector<CudaGemmProblem> problems() {
-  std::vector<CudaGemmProblem> list = {problem(1, 1, 1),        problem(16, 4096, 4096), problem(128, 128, 65536),
-                                       problem(16384, 64, 576), problem(1280, 768, 768), problem(4096, 4096, 4096),
-                                       problem(97, 1021, 4093), problem(5, 8192, 64)};
+std::vector<WgmmaProblem> problems() {
+  std::vector<WgmmaProblem> list = {problem(1, 1, 1),        problem(16, 4096, 4096), problem(128, 128, 65536),
+                                    problem(16384, 64, 576), problem(1280, 768, 768), problem(4096, 4096, 4096),
+                                    problem(97, 1021, 4093), problem(5, 8192, 64)};
   std::mt19937_64 random(11);
   std::uniform_real_distribution<double> exponent(4, 14);
   const auto size = [&] { return static_cast<int64_t>(std::exp2(exponent(random))); };
   for (int i = 0; i < 30; ++i) {
-    CudaGemmProblem p = problem(size(), size(), size());
+    WgmmaProblem p = problem(size(), size(), size());
     p.a_k_major = i % 2 == 0;
     p.b_k_major = i % 3 != 0;
     p.lda = p.ldb = p.stride_a = p.stride_b = 0;
@@ -47,7 +47,7 @@ struct Runnable {
   double predicted_us;
 };
 
-std::vector<Runnable> runnable(const CudaGemmProblem& p, const CudaTarget& target) {
+std::vector<Runnable> runnable(const WgmmaProblem& p, const CudaTarget& target) {
   std::vector<Runnable> found;
   for (const WgmmaConfig& c : wgmma_configs(p, target)) {
     if (reject(c, p, target).empty()) found.push_back({c, predict_us(p, c, target)});
@@ -61,12 +61,12 @@ struct Launched {
 };
 
 // Every configuration that runs, of both kernels.
-std::vector<Launched> launched(const CudaGemmProblem& p, const CudaTarget& target) {
+std::vector<Launched> launched(const WgmmaProblem& p, const CudaTarget& target) {
   std::vector<Launched> found;
   for (const Runnable& c : runnable(p, target)) found.push_back({make_launches(p, c.config, target), c.predicted_us});
-  CudaGemmProblem classed = p;
+  WgmmaProblem classed = p;
   classed.classed = true;
-  for (const CudaGemmProblem& way : {p, classed}) {
+  for (const WgmmaProblem& way : {p, classed}) {
     for (const ClusterSplitKConfig& c : cluster_configs(way, target)) {
       if (reject(c, way, target).empty()) found.push_back({make_launches(way, c, target), predict_us(way, c, target)});
     }
@@ -78,7 +78,7 @@ std::vector<Launched> launched(const CudaGemmProblem& p, const CudaTarget& targe
 TEST(CudaGemm, EveryPartHasAKTile) {
   ClusterSplitKConfig c;
   c.tile_n = 32;
-  CudaGemmProblem p = problem(1001, 21, 101);  // two k-tiles of 64, and of what lies around rows at any address
+  WgmmaProblem p = problem(1001, 21, 101);  // two k-tiles of 64, and of what lies around rows at any address
   for (const bool classed : {false, true}) {
     p.classed = classed;
     for (const int parts : {1, 2, 3, 4}) {
@@ -91,7 +91,7 @@ TEST(CudaGemm, EveryPartHasAKTile) {
 // Every problem has a candidate: none is refused for its sizes.
 TEST(CudaGemm, EveryProblemHasCandidates) {
   const CudaTarget target;
-  for (const CudaGemmProblem& p : problems()) {
+  for (const WgmmaProblem& p : problems()) {
     const auto candidates = runnable(p, target);
     ASSERT_FALSE(candidates.empty()) << p.m << " " << p.n << " " << p.k;
     for (const Runnable& c : candidates) {
@@ -105,7 +105,7 @@ TEST(CudaGemm, EveryProblemHasCandidates) {
 // What the driver demands of tensor maps and launches.
 TEST(CudaGemm, LaunchesKeepTheRulesOfTma) {
   const CudaTarget target;
-  for (const CudaGemmProblem& p : problems()) {
+  for (const WgmmaProblem& p : problems()) {
     for (const Launched& c : launched(p, target)) {
       for (const CudaLaunch& launch : c.made.launches) {
         EXPECT_GE(launch.grid[0], 1u);
@@ -134,7 +134,7 @@ TEST(CudaGemm, LaunchesKeepTheRulesOfTma) {
 
 TEST(CudaGemm, UnalignedOperandsAreRepackedAndUnalignedResultsStoredDirectly) {
   const CudaTarget target;
-  const CudaGemmProblem p = problem(300, 301, 303);
+  const WgmmaProblem p = problem(300, 301, 303);
   const auto candidates = runnable(p, target);
   ASSERT_FALSE(candidates.empty());
   const ProductLaunches made = make_launches(p, candidates[0].config, target);
@@ -148,7 +148,7 @@ TEST(CudaGemm, UnalignedOperandsAreRepackedAndUnalignedResultsStoredDirectly) {
 TEST(CudaGemm, EmptyProblems) {
   const CudaTarget target;
   EXPECT_TRUE(make_launches(problem(0, 5, 5), WgmmaConfig{}, target).launches.empty());
-  const CudaGemmProblem p = problem(64, 64, 0);
+  const WgmmaProblem p = problem(64, 64, 0);
   const auto candidates = runnable(p, target);
   ASSERT_FALSE(candidates.empty());
   const ProductLaunches made = make_launches(p, candidates[0].config, target);
@@ -159,8 +159,8 @@ TEST(CudaGemm, EmptyProblems) {
 // The first choice keeps most SMs at work, whatever the shape.
 TEST(CudaGemm, FirstChoicesFillTheDevice) {
   const CudaTarget target;
-  for (const CudaGemmProblem& p : {problem(128, 128, 65536), problem(16, 4096, 4096), problem(64, 4096, 14336),
-                                   problem(16384, 64, 576), problem(1280, 768, 3072), problem(8192, 8192, 8192)}) {
+  for (const WgmmaProblem& p : {problem(128, 128, 65536), problem(16, 4096, 4096), problem(64, 4096, 14336),
+                                problem(16384, 64, 576), problem(1280, 768, 3072), problem(8192, 8192, 8192)}) {
     const auto all = launched(p, target);
     const auto first = std::min_element(
         all.begin(), all.end(), [](const Launched& a, const Launched& b) { return a.predicted_us < b.predicted_us; });
@@ -180,9 +180,9 @@ ErrorCode code_of(const std::function<void()>& body) {
 }
 
 TEST(CudaGemm, BadProblemsAreRefusedWithAReason) {
-  const auto with = [](const std::function<void(CudaGemmProblem&)>& change) {
+  const auto with = [](const std::function<void(WgmmaProblem&)>& change) {
     return [change] {
-      CudaGemmProblem p;
+      WgmmaProblem p;
       p.m = p.n = p.k = 64;
       change(p);
       p.resolved();

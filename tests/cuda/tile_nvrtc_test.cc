@@ -4,18 +4,20 @@
 #include <cstdlib>
 #include <set>
 
+#include "../tile_cuda/view_case.h"
 #include "base/file/file.h"
 #include "codegen/product/cuda/gemm.h"
 #include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/epilogue.h"
-#include "schedule/product/cuda/tile.h"
 
 namespace heddle::jit {
 namespace {
 
 using schedule::CudaCandidate;
-using schedule::CudaTileProblem;
+using testing_cuda::Image;
+using testing_cuda::Matrix;
+using testing_cuda::ViewCase;
 
 class TileNvrtcTest : public testing::Test {
  protected:
@@ -32,37 +34,31 @@ class TileNvrtcTest : public testing::Test {
   TempDir cache_;
 };
 
-schedule::CudaOperand matrix(DType element, int64_t rows, int64_t k, bool along_k, int64_t pad = 0) {
-  schedule::CudaMatrix m;
+Matrix matrix(DType element, int64_t rows, int64_t k, bool along_k) {
+  Matrix m;
   m.element = element;
-  m.rows = rows;
-  m.k = k;
+  m.rows = rows, m.k = k;
   m.along_k = along_k;
-  m.leading = (along_k ? k : rows) + pad;
-  return matrix_operand(m, along_k ? 0 : 1);
+  m.leading = along_k ? k : rows;
+  return m;
 }
 
-CudaTileProblem problem(int64_t m, int64_t n, DType in, bool a_along_k = true, bool b_along_k = true,
-                        int64_t k = 4096) {
-  CudaTileProblem p;
+ViewCase problem(int64_t m, int64_t n, DType in, bool a_along_k = true, bool b_along_k = true, int64_t k = 4096) {
+  ViewCase p;
   p.a_in = p.b_in = in;
-  p.m = m;
-  p.n = n;
-  p.k = k;
-  p.a = matrix(in, m, k, a_along_k);
-  p.b = matrix(in, n, k, b_along_k);
+  p.m = m, p.n = n, p.k = k;
   p.out_bytes = static_cast<int>(size_of(in));
+  p.set_operands(matrix(in, m, k, a_along_k).view(0), matrix(in, n, k, b_along_k).view(1));
   return p;
 }
 
-std::string unit_of(const CudaTileProblem& p, const schedule::Config& config, const ops::LoweredEpilogue& e) {
+std::string unit_of(const ViewCase& p, const schedule::Config& config, const ops::LoweredEpilogue& e) {
   const schedule::CudaInstance instance = view_family_of(config).instance_of(p, config);
-  return codegen::gemm_unit(instance, p.a, p.b, e.epilogue, e.operands).source();
+  return codegen::gemm_unit(instance, p.texts, e.epilogue, e.operands).source();
 }
 
 // compile_cubin() throws on spills. Every third candidate, `most` different tiles of a family.
-void compile_tiles(const CudaTileProblem& p, std::string_view family, DType out, const char* architecture,
-                   size_t most) {
+void compile_tiles(const ViewCase& p, std::string_view family, DType out, const char* architecture, size_t most) {
   CudaTarget target;
   target.sm = std::string_view(architecture) == "sm_80" ? 80 : 90;
   ops::GemmProblem gemm;
@@ -81,7 +77,7 @@ void compile_tiles(const CudaTileProblem& p, std::string_view family, DType out,
 }
 
 // What a GPU's tuner and tests take of a problem: the candidates of the best predictions, whatever they are.
-void compile_best(const CudaTileProblem& p, DType out, size_t most) {
+void compile_best(const ViewCase& p, DType out, size_t most) {
   ops::GemmProblem gemm;
   gemm.m = p.m, gemm.n = p.n, gemm.k = p.k, gemm.out = out, gemm.ldd = p.n, gemm.stride_d = p.m * p.n;
   const ops::LoweredEpilogue e = ops::lower_epilogue(gemm, p.accumulator());
@@ -110,7 +106,7 @@ TEST_F(TileNvrtcTest, TensorCoreTilesOfUnalignedOperands) {
   compile_tiles(problem(4095, 4093, DType::kF16, true, false, 4091), "mma", DType::kF32, "sm_80", 3);
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfOtherTypes) {
-  CudaTileProblem p = problem(2048, 2048, DType::kF32, true, false);
+  ViewCase p = problem(2048, 2048, DType::kF32, true, false);
   p.tf32 = true;
   compile_tiles(p, "mma", DType::kF32, "sm_80", 3);
   compile_tiles(problem(2048, 2048, DType::kI8), "mma", DType::kI32, "sm_80", 2);
@@ -122,7 +118,7 @@ TEST_F(TileNvrtcTest, TensorCoreTilesOfF32InTwoParts) {
   compile_tiles(problem(4095, 4093, DType::kF32, false, true, 4091), "mma", DType::kF32, "sm_90a", 4);
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfImages) {
-  schedule::CudaImage image;
+  Image image;
   image.images = 32;
   image.size = {1, 56, 56};
   image.window = {1, 3, 3};
@@ -130,22 +126,21 @@ TEST_F(TileNvrtcTest, TensorCoreTilesOfImages) {
   {
     image.channels = 48;
     image.element = DType::kF32;
-    CudaTileProblem p = problem(image.rows(), 128, DType::kF32, true, true, image.k());
-    p.a = image_operand(image, 0);
+    ViewCase p = problem(image.rows(), 128, DType::kF32, true, true, image.k());
+    p.set_operands(image.view(0), matrix(p.a_in, p.n, p.k, true).view(1));
     compile_tiles(p, "mma", DType::kF32, "sm_90a", 3);
     image.element = DType::kF16;
   }
   for (const int64_t channels : {64, 3}) {
     image.channels = channels;
-    CudaTileProblem p = problem(image.rows(), 128, DType::kF16, true, true, image.k());
-    p.a = image_operand(image, 0);
+    ViewCase p = problem(image.rows(), 128, DType::kF16, true, true, image.k());
+    p.set_operands(image.view(0), matrix(p.a_in, p.n, p.k, true).view(1));
     compile_tiles(p, "mma", DType::kF16, "sm_80", channels == 3 ? 1 : 3);
   }
 }
 TEST_F(TileNvrtcTest, TensorCoreTilesOfConvertedOperands) {
-  CudaTileProblem p = problem(2048, 2048, DType::kF16);
-  p.a = matrix(DType::kF32, p.m, p.k, true);
-  p.b = matrix(DType::kI8, p.n, p.k, true);
+  ViewCase p = problem(2048, 2048, DType::kF16);
+  p.set_operands(matrix(DType::kF32, p.m, p.k, true).view(0), matrix(DType::kI8, p.n, p.k, true).view(1));
   compile_tiles(p, "mma", DType::kF16, "sm_80", 3);
 }
 TEST_F(TileNvrtcTest, OrdinaryArithmetic) {

@@ -5,39 +5,41 @@
 #include <cstring>
 #include <random>
 
+#include "../tile_cuda/view_case.h"
 #include "codegen/product/cuda/gemm.h"
 #include "heddle/error.h"
-#include "schedule/product/cuda/tile.h"
 
 namespace heddle::schedule {
 namespace {
 
-CudaOperand matrix(DType element, int64_t rows, int64_t k, bool along_k, int64_t batch, int operand) {
-  CudaMatrix m;
+using testing_cuda::Image;
+using testing_cuda::Matrix;
+using testing_cuda::ViewCase;
+
+Matrix matrix(DType element, int64_t rows, int64_t k, bool along_k, int64_t batch) {
+  Matrix m;
   m.element = element;
   m.rows = rows, m.k = k, m.batch = batch;
   m.along_k = along_k;
   m.leading = std::max<int64_t>(along_k ? k : rows, 1);
   m.stride = m.leading * (along_k ? rows : k);
-  return matrix_operand(m, operand);
+  return m;
 }
 
-CudaTileProblem problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, int64_t batch = 1, bool a = true,
-                        bool b = true) {
-  CudaTileProblem p;
+ViewCase problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, int64_t batch = 1, bool a = true,
+                 bool b = true) {
+  ViewCase p;
   p.a_in = p.b_in = in;
   p.m = m, p.n = n, p.k = k, p.batch = batch;
-  p.a = matrix(in, m, k, a, batch, 0);
-  p.b = matrix(in, n, k, b, batch, 1);
   p.out_bytes = static_cast<int>(size_of(in));
+  p.set_operands(matrix(in, m, k, a, batch).view(0), matrix(in, n, k, b, batch).view(1));
   return p;
 }
 
-std::vector<CudaTileProblem> problems() {
+std::vector<ViewCase> problems() {
   constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64,    DType::kI8,
                               DType::kU8,  DType::kI32,  DType::kI64, DType::kF8E4M3, DType::kI16};
-  std::vector<CudaTileProblem> list = {problem(1, 1, 1), problem(1, 4096, 4096), problem(4096, 3, 64),
-                                       problem(5, 5, 100000)};
+  std::vector<ViewCase> list = {problem(1, 1, 1), problem(1, 4096, 4096), problem(4096, 3, 64), problem(5, 5, 100000)};
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> exponent(0, 13);
   const auto size = [&] { return static_cast<int64_t>(std::exp2(exponent(random))); };
@@ -58,7 +60,7 @@ CudaTarget device(int sm) {
 TEST(CudaTile, EveryProblemHasConfigurationsInOrder) {
   for (const int sm : {80, 90}) {
     const CudaTarget target = device(sm);
-    for (const CudaTileProblem& p : problems()) {
+    for (const ViewCase& p : problems()) {
       const auto candidates = enumerate(p, target);
       ASSERT_FALSE(candidates.empty());
       ASSERT_EQ(candidates[0].rejected, "") << p.m << " " << p.n << " " << p.k << " " << to_string(p.a_in);
@@ -75,13 +77,13 @@ TEST(CudaTile, EveryProblemHasConfigurationsInOrder) {
 
 TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
   const CudaTarget target = device(80);
-  for (const CudaTileProblem& p : problems()) {
+  for (const ViewCase& p : problems()) {
     for (const CudaCandidate& c : enumerate(p, target)) {
       if (!c.rejected.empty()) continue;
       const ViewFamily& family = view_family_of(c.config);
       const CudaInstance instance = family.instance_of(p, c.config);
       ProductLaunches made = family.launches_of(p, c.config, target, 3);
-      codegen::add_operands(made.launches, instance, p.a, p.b);
+      codegen::add_operands(made.launches, instance, p.texts);
       EXPECT_EQ(made.workspace_bytes > 0, made.launches.size() == 2) << "parts of k";
       EXPECT_LE(made.workspace_bytes, 64 << 20);
       const CudaLaunch& launch = made.launches[0];
@@ -107,7 +109,7 @@ TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
 
 TEST(CudaTile, EmptySumsAreReducedAndEmptyResultsLaunchNothing) {
   const CudaTarget target = device(90);
-  const CudaTileProblem empty = problem(7, 9, 0);
+  const ViewCase empty = problem(7, 9, 0);
   const Config first = enumerate(empty, target)[0].config;
   const ProductLaunches made = view_family_of(first).launches_of(empty, first, target, 3);
   ASSERT_EQ(made.launches.size(), 1u);
@@ -118,7 +120,7 @@ TEST(CudaTile, EmptySumsAreReducedAndEmptyResultsLaunchNothing) {
 
 TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
   const CudaTarget target = device(90), old = device(80);
-  const auto best = [](const CudaTileProblem& p, const CudaTarget& t) {
+  const auto best = [](const ViewCase& p, const CudaTarget& t) {
     return std::string(family_of(enumerate(p, t)[0].config));
   };
   EXPECT_EQ(best(problem(512, 512, 512), old), "mma");
@@ -127,7 +129,7 @@ TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
   EXPECT_EQ(best(problem(512, 512, 512, DType::kF64), target), "simt");
   EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), target), "mma");
   EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), old), "simt");
-  CudaTileProblem rounded = problem(512, 512, 512, DType::kF32);
+  ViewCase rounded = problem(512, 512, 512, DType::kF32);
   rounded.tf32 = true;
   EXPECT_EQ(best(rounded, target), "mma");
   EXPECT_EQ(best(problem(2, 4096, 4096), target), "skinny");
@@ -141,22 +143,18 @@ TEST(CudaTile, RefusalsHaveReasons) {
   EXPECT_THROW(enumerate(problem(64, 64, 64, DType::kI4), device(90)), Error);
 }
 
-TEST(CudaOperand, WidthFollowsWhatIsAMultiple) {
-  EXPECT_EQ(matrix(DType::kF16, 64, 64, true, 1, 0).width, 8);
-  EXPECT_EQ(matrix(DType::kF16, 64, 100, true, 1, 0).width, 4);
-  EXPECT_EQ(matrix(DType::kF16, 64, 99, true, 2, 0).width, 1);
-  EXPECT_EQ(matrix(DType::kF32, 64, 100, false, 1, 0).width, 4);
-  EXPECT_EQ(matrix(DType::kI8, 64, 48, true, 1, 0).width, 16);
-  CudaImage image;
-  image.size = {1, 9, 7};
-  image.window = {1, 3, 3};
-  image.stride = {1, 2, 1};
-  image.after = {0, 1, 0};
+TEST(OperandView, WidthFollowsWhatIsAMultiple) {
+  const auto width = [](DType type, int64_t k, bool along_k, int64_t batch) {
+    return traits_of(matrix(type, 64, k, along_k, batch).view(0), 64, batch, type).width;
+  };
+  EXPECT_EQ(width(DType::kF16, 64, true, 1), 8);
+  EXPECT_EQ(width(DType::kF16, 100, true, 1), 4);
+  EXPECT_EQ(width(DType::kF16, 99, true, 2), 1);
+  EXPECT_EQ(width(DType::kF32, 100, false, 1), 4);
+  EXPECT_EQ(width(DType::kI8, 48, true, 1), 16);
+  Image image;
   image.channels = 12, image.groups = 2;
-  EXPECT_EQ(image.out(1), 4);
-  EXPECT_EQ(image.out(2), 5);
-  EXPECT_EQ(image.k(), 108);
-  EXPECT_EQ(image_operand(image, 0).width, 4);
+  EXPECT_EQ(traits_of(image.view(0), image.rows(), image.groups, DType::kF16).width, 4);
 }
 
 }  // namespace

@@ -487,7 +487,7 @@ TEST(CudaDot, EveryRefusalSaysWhy) {
       const schedule::KernelDesc& desc = scheduled.kernels.at(0).desc;
       const auto& body = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
       const auto candidates = schedule::cuda_candidates(
-          {std::get<schedule::CudaGemmDesc>(body.problem), body.epilogue, desc.operands}, target.cuda);
+          {std::get<schedule::Product>(body.problem), body.epilogue, desc.operands}, target.cuda);
       EXPECT_TRUE(candidates.at(0).rejected.empty());
       EXPECT_EQ(name_of(candidates[0].config), name_of(scheduled.kernels[0].config));
       bool refused = false;

@@ -91,19 +91,19 @@ TEST(RandomImagesOnGpu, AnyCandidateIsRight) {
     return least + static_cast<int64_t>(random() % static_cast<uint64_t>(most - least + 1));
   };
   for (int i = 0; i < kCases; ++i) {
-    schedule::CudaImage image;
+    Image image;
     image.element = random() % 2 == 0 ? kF16 : kF32;
-    image.rank = static_cast<int>(pick(1, 3));
+    const auto rank = static_cast<size_t>(pick(1, 3));
     image.images = pick(1, 3);
     image.channels = random() % 2 == 0 ? pick(1, 12) : pick(1, 8) * 8;
     image.groups = random() % 3 == 0 ? pick(2, 3) : 1;
-    for (size_t d = static_cast<size_t>(3 - image.rank); d < 3; ++d) {
+    for (size_t d = 3 - rank; d < 3; ++d) {
       image.window[d] = pick(1, 4);
       image.dilation[d] = pick(1, 2);
       image.stride[d] = pick(1, 3);
       image.before[d] = pick(0, 2);
       image.after[d] = pick(0, 3);
-      image.size[d] = (image.window[d] - 1) * image.dilation[d] + pick(1, image.rank == 3 ? 5 : 14);
+      image.size[d] = (image.window[d] - 1) * image.dilation[d] + pick(1, rank == 3 ? 5 : 14);
     }
     const int64_t outputs = pick(1, 70);
     auto candidates = enumerate(problem_of(image, outputs), devices[0].target);
@@ -119,7 +119,7 @@ TEST(ImagesOnGpu, BestCandidatesAreRight) {
   const runtime::CudaContext context(0);
   Runner runner(context);
   for (const int64_t channels : {64, 3}) {
-    schedule::CudaImage image;
+    Image image;
     image.images = 2;
     image.channels = channels;
     image.size = {1, 28, 30};

@@ -19,8 +19,8 @@ class StreamK : public emulator::EmulatorTest {
   }
 
   // D = 2 A B twice with one workspace and one set of counters; both results are those of sums in double.
-  void check(const schedule::CudaGemmProblem& p, const schedule::WgmmaConfig& c) {
-    SCOPED_TRACE(name_of({c}));
+  void check(const schedule::WgmmaProblem& p, const schedule::WgmmaConfig& c) {
+    SCOPED_TRACE(schedule::name_of({c}));
     CudaTarget target = context->device().target;
     ASSERT_GE(target.sms, kMultiprocessors);
     target.sms = kMultiprocessors;
@@ -29,7 +29,7 @@ class StreamK : public emulator::EmulatorTest {
     call.in = p.in, call.out = p.out, call.ldd = p.ldd, call.stride_d = p.stride_d;
     call.epilogue = "x * 2";
     const ops::LoweredEpilogue e = ops::lower_epilogue(call, DType::kF32);
-    const codegen::CudaGemmUnit unit = codegen::gemm_unit(instance_of(p, c), {}, {}, e.epilogue, e.operands);
+    const codegen::CudaGemmUnit unit = codegen::gemm_unit(instance_of(p, c), {}, e.epilogue, e.operands);
     schedule::ProductLaunches work = make_launches(p, c, target);
     ASSERT_GT(work.counter_bytes, 0);
     codegen::add_argument(work.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
@@ -77,8 +77,8 @@ class StreamK : public emulator::EmulatorTest {
 };
 
 // `tma`: it stores D, else the epilogue does.
-schedule::CudaGemmProblem problem(bool tma, int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
-  schedule::CudaGemmProblem p;
+schedule::WgmmaProblem problem(bool tma, int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
+  schedule::WgmmaProblem p;
   p.out = DType::kF32;
   p.m = m, p.n = n, p.k = k, p.batch = batch;
   p.epilogue_stores = !tma;

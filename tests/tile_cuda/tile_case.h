@@ -14,12 +14,12 @@
 #include "ops/epilogue.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
-#include "schedule/product/cuda/tile.h"
+#include "view_case.h"
 
 namespace heddle::testing_cuda {
 
 using schedule::Config;
-using schedule::CudaTileProblem;
+using schedule::TileProblem;
 
 inline Config mma(int m, int n, int k, int warps_m, int warps_n, int stages = 3, int splits = 1) {
   return {schedule::MmaConfig{m, n, k, warps_m, warps_n, stages, splits}};
@@ -70,14 +70,14 @@ class Runner {
   // Runs a problem whose operand 0 is A, 1 is B, and compares every element of D with `expected(batch, row, column)`;
   // nothing else around D may have changed. `at(batch, row, column)`: its place in D.
   template <typename Expected>
-  void check(const CudaTileProblem& p, const Config& c, const Output& out, const Elements& a, const Elements& b,
+  void check(const ViewCase& p, const Config& c, const Output& out, const Elements& a, const Elements& b,
              Expected expected) {
     SCOPED_TRACE(name_of(c) + " of " + std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k));
     const int64_t row = p.n + out.pad, batch = row * p.m, count = batch * p.batch;
     const ops::LoweredEpilogue e = doubled(p, out.type, row, batch);
     const schedule::ViewFamily& family = view_family_of(c);
     const schedule::CudaInstance instance = family.instance_of(p, c);
-    const codegen::CudaGemmUnit unit = codegen::gemm_unit(instance, p.a, p.b, e.epilogue, e.operands);
+    const codegen::CudaGemmUnit unit = codegen::gemm_unit(instance, p.texts, e.epilogue, e.operands);
     schedule::ProductLaunches work = family.launches_of(p, c, context_.device().target, 3);
     load(unit.source());
     const size_t element = size_of(out.type), guard = 256;
@@ -89,7 +89,7 @@ class Runner {
     device_b.write(b.bytes.data(), b.bytes.size());
     device_d.write(host.data(), host.size());
     if (!work.launches.empty()) {
-      codegen::add_operands(work.launches, instance, p.a, p.b);
+      codegen::add_operands(work.launches, instance, p.texts);
       codegen::add_argument(work.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
       runtime::CudaSequence(context_, *module_, work.launches,
                             {device_a.address(), device_b.address(), device_d.address(), workspace.address()})
@@ -123,7 +123,7 @@ class Runner {
 
  private:
   // Sums times 2, so that an epilogue that does not run shows.
-  static ops::LoweredEpilogue doubled(const CudaTileProblem& p, DType out, int64_t row, int64_t batch) {
+  static ops::LoweredEpilogue doubled(const TileProblem& p, DType out, int64_t row, int64_t batch) {
     using Role = schedule::Operand::Role;
     ops::LoweredEpilogue result;
     schedule::Epilogue& e = result.epilogue;
@@ -178,9 +178,9 @@ inline void PrintTo(const MatrixCase& c, std::ostream* out) {
        << (c.b_along_k ? "t" : "n");
 }
 
-inline schedule::CudaMatrix matrix_of(const MatrixCase& c, bool is_a) {
+inline Matrix matrix_of(const MatrixCase& c, bool is_a) {
   const bool along_k = is_a ? c.a_along_k : c.b_along_k;
-  schedule::CudaMatrix m;
+  Matrix m;
   m.element = is_a ? c.a : c.b;
   m.rows = is_a ? c.m : c.n, m.k = c.k, m.batch = c.batch;
   m.along_k = along_k;
@@ -189,23 +189,22 @@ inline schedule::CudaMatrix matrix_of(const MatrixCase& c, bool is_a) {
   return m;
 }
 
-inline CudaTileProblem problem_of(const MatrixCase& c) {
-  CudaTileProblem p;
+inline ViewCase problem_of(const MatrixCase& c) {
+  ViewCase p;
   p.a_in = c.a == DType::kU8 ? c.a : c.in;
   p.b_in = c.in;
   p.tf32 = c.tf32;
   p.m = c.m, p.n = c.n, p.k = c.k, p.batch = c.batch;
   p.out_bytes = static_cast<int>(size_of(c.out));
-  p.a = matrix_operand(matrix_of(c, true), 0);
-  p.b = matrix_operand(matrix_of(c, false), 1);
+  p.set_operands(matrix_of(c, true).view(0), matrix_of(c, false).view(1));
   return p;
 }
 
 inline void check_matrices(Runner& runner, const MatrixCase& c, const Config& config) {
-  const schedule::CudaMatrix a = matrix_of(c, true), b = matrix_of(c, false);
+  const Matrix a = matrix_of(c, true), b = matrix_of(c, false);
   const Elements of_a(c.a, std::max<int64_t>(a.stride * c.batch, 1), 1);
   const Elements of_b(c.b, std::max<int64_t>(b.stride * c.batch, 1), 2);
-  const auto at = [](const schedule::CudaMatrix& m, int64_t batch, int64_t row, int64_t k) {
+  const auto at = [](const Matrix& m, int64_t batch, int64_t row, int64_t k) {
     return static_cast<size_t>(batch * m.stride + (m.along_k ? row * m.leading + k : k * m.leading + row));
   };
   runner.check(problem_of(c), config, {c.out}, of_a, of_b, [&](int64_t z, int64_t i, int64_t j) {
@@ -216,23 +215,22 @@ inline void check_matrices(Runner& runner, const MatrixCase& c, const Config& co
 }
 
 // A grouped convolution of images with filters [group][output][tap][channel], as a batched product.
-inline CudaTileProblem problem_of(const schedule::CudaImage& image, int64_t outputs) {
-  CudaTileProblem p;
+inline ViewCase problem_of(const Image& image, int64_t outputs) {
+  ViewCase p;
   p.a_in = p.b_in = image.element;
   p.m = image.rows(), p.n = outputs, p.k = image.k(), p.batch = image.groups;
   p.out_bytes = 4;
-  p.a = image_operand(image, 0);
-  schedule::CudaMatrix filters;
+  Matrix filters;
   filters.element = image.element;
   filters.rows = outputs, filters.k = p.k, filters.batch = p.batch;
   filters.leading = p.k;
   filters.stride = outputs * p.k;
-  p.b = matrix_operand(filters, 1);
+  p.set_operands(image.view(0), filters.view(1));
   return p;
 }
 
-inline void check_images(Runner& runner, const schedule::CudaImage& image, int64_t outputs, const Config& config) {
-  const CudaTileProblem p = problem_of(image, outputs);
+inline void check_images(Runner& runner, const Image& image, int64_t outputs, const Config& config) {
+  const ViewCase p = problem_of(image, outputs);
   const int64_t of_group = outputs * p.k;
   const auto& size = image.size;
   const auto& window = image.window;

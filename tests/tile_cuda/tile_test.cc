@@ -86,23 +86,23 @@ TEST_F(Tile, FewRowsOrColumns) {
 
 // A with a prologue, 2 a + row - k where A has an element, and B from no memory at all.
 TEST_F(Tile, GeneratedOperands) {
-  CudaTileProblem p;
+  ViewCase p;
   p.m = 40, p.n = 50, p.k = 44, p.out_bytes = 4;
-  schedule::CudaMatrix m;
+  Matrix m;
   m.rows = p.m, m.k = p.k, m.leading = p.k;
-  p.a = matrix_operand(m, 0);
-  p.a.text = "struct Changed : " + p.a.type +
-             " {\n"
-             "  template <typename V, int W>\n"
-             "  __device__ void apply(V (&v)[W], int, int row, int k) const {\n"
-             "    for (int i = 0; i < W; ++i) v[i] = 2 * v[i] + V((row - k - i) % 4);\n"
-             "  }\n"
-             "};\n";
-  p.a.type = "Changed";
-  p.a.prologue = true;
+  p.set_operands(m.view(0), m.view(1));
+  p.texts.a.text += "struct Changed : " + p.texts.a.type +
+                    " {\n"
+                    "  template <typename V, int W>\n"
+                    "  __device__ void apply(V (&v)[W], int, int row, int k) const {\n"
+                    "    for (int i = 0; i < W; ++i) v[i] = 2 * v[i] + V((row - k - i) % 4);\n"
+                    "  }\n"
+                    "};\n";
+  p.texts.a.type = "Changed";
   p.b.view = false;
   p.b.width = 4;
-  p.b.text =
+  p.texts.b = {};
+  p.texts.b.text =
       "struct Computed {\n"
       "  int n, deep;\n"
       "  static constexpr int kWidth = 4;\n"
@@ -113,10 +113,10 @@ TEST_F(Tile, GeneratedOperands) {
       "    for (int i = 0; i < n; ++i) v[i] = V((3 * row + k + i) % 5 - 2);\n"
       "  }\n"
       "};\n";
-  p.b.type = "Computed";
+  p.texts.b.type = "Computed";
   const int32_t sizes[] = {static_cast<int32_t>(p.n), static_cast<int32_t>(p.k)};
-  p.b.block.resize(sizeof(sizes));
-  std::memcpy(p.b.block.data(), sizes, sizeof(sizes));
+  p.texts.b.block.resize(sizeof(sizes));
+  std::memcpy(p.texts.b.block.data(), sizes, sizeof(sizes));
   const Elements a(kF16, p.m * p.k, 7), none(kF16, 1, 8);
   const auto expected = [&](int64_t, int64_t i, int64_t j) {
     double sum = 0;
@@ -130,9 +130,8 @@ TEST_F(Tile, GeneratedOperands) {
   runner->check(p, simt(32, 64, 8, 1, 2), {kF32}, a, none, expected);
 }
 
-schedule::CudaImage image(int64_t images, int64_t channels, std::array<int64_t, 3> size,
-                          std::array<int64_t, 3> window) {
-  schedule::CudaImage i;
+Image image(int64_t images, int64_t channels, std::array<int64_t, 3> size, std::array<int64_t, 3> window) {
+  Image i;
   i.images = images;
   i.channels = channels;
   i.size = size;
@@ -141,7 +140,7 @@ schedule::CudaImage image(int64_t images, int64_t channels, std::array<int64_t, 
 }
 
 TEST_F(Tile, ImagesWithPadding) {
-  schedule::CudaImage i = image(2, 16, {1, 9, 7}, {1, 3, 3});
+  Image i = image(2, 16, {1, 9, 7}, {1, 3, 3});
   i.stride = {1, 2, 1};
   i.before = {0, 1, 1};
   i.after = {0, 1, 2};
@@ -152,18 +151,16 @@ TEST_F(Tile, ImagesWithPadding) {
   check_images(*runner, i, 24, mma(64, 64, 32, 2, 2));
 }
 TEST_F(Tile, ImagesOfFewChannels) {
-  schedule::CudaImage i = image(1, 3, {1, 19, 17}, {1, 7, 7});
+  Image i = image(1, 3, {1, 19, 17}, {1, 7, 7});
   i.stride = {1, 2, 2};
   i.before = i.after = {0, 3, 3};
   check_images(*runner, i, 20, mma(64, 32, 32, 2, 1));
 }
 TEST_F(Tile, ImagesOfOtherRanks) {
-  schedule::CudaImage i = image(3, 12, {1, 1, 30}, {1, 1, 5});
-  i.rank = 1;
+  Image i = image(3, 12, {1, 1, 30}, {1, 1, 5});
   i.stride = {1, 1, 2};
   check_images(*runner, i, 20, mma(32, 32, 32, 2, 1));
-  schedule::CudaImage volume = image(1, 8, {5, 6, 7}, {3, 3, 2});
-  volume.rank = 3;
+  Image volume = image(1, 8, {5, 6, 7}, {3, 3, 2});
   volume.stride = {2, 1, 1};
   volume.before = {1, 1, 0};
   volume.after = {1, 0, 1};
@@ -171,7 +168,7 @@ TEST_F(Tile, ImagesOfOtherRanks) {
   check_images(*runner, volume, 24, simt(64, 64, 8, 2, 2));
 }
 TEST_F(Tile, PointwiseImagesWithStride) {
-  schedule::CudaImage i = image(2, 40, {1, 9, 7}, {1, 1, 1});
+  Image i = image(2, 40, {1, 9, 7}, {1, 1, 1});
   i.stride = {1, 2, 2};
   check_images(*runner, i, 24, mma(32, 32, 32, 2, 1));
 }

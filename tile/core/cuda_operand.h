@@ -5,15 +5,6 @@
 
 namespace heddle::tile {
 
-// A matrix of rows x k elements, batches of it. Strides in elements.
-struct GemmMatrixArgs {
-  const void* data;
-  int64_t stride;   // from batch to batch
-  int64_t leading;  // from row to row, or where rows are contiguous from k to k
-  int32_t rows, k;
-};
-static_assert(sizeof(GemmMatrixArgs) == 32);
-
 // Images, channels last, as the matrix of a convolution: rows are (image, output pixel), k is (tap, channel). Of the
 // three spatial dimensions the last `Rank` are used. Strides in elements.
 struct GemmImageArgs {

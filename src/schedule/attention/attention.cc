@@ -48,7 +48,7 @@ ir::Group part_of(const ir::Graph& graph, const std::set<ir::NodeId>& nodes, ir:
 }
 
 // Of one operand: batches with neighbours joined where one stride does.
-void join_batches(ProductOperand& o) {
+void join_batches(OperandView& o) {
   std::vector<std::pair<int64_t, int64_t>> joined;
   for (const auto& [extent, stride] : o.batch) {
     if (extent == 1) continue;
@@ -62,7 +62,7 @@ void join_batches(ProductOperand& o) {
 }
 
 // `lines` and `depth`: how many of each there are; `along_k`: memory is to be contiguous along the depth.
-void check_readable(const char* name, const ProductOperand& o, int64_t lines, int64_t depth, bool along_k) {
+void check_readable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k) {
   if ((along_k ? o.k : o.row) != 1) refuse(fmt::format("{} is not contiguous along its rows", name));
   if (o.batch.size() > 2) refuse(fmt::format("the batches of {} have more than two strides", name));
   const auto aligned = [](int64_t elements) { return elements * kElement % kCopyBytes == 0; };
@@ -292,9 +292,9 @@ class AttentionScheduler {
     desc_.scores.stores[0].operand = desc_.epilogue.stores.at(0).operand;  // for its type alone
   }
 
-  ProductOperand operand(const View& view, const std::vector<DotDim>& batch, int64_t row, int64_t k, int64_t depth,
-                         bool is_a) {
-    ProductOperand o;
+  OperandView operand(const View& view, const std::vector<DotDim>& batch, int64_t row, int64_t k, int64_t depth,
+                      bool is_a) {
+    OperandView o;
     o.dtype = graph_.dtype(view.value);
     o.operand = builder_.input(view.value);
     o.offset = view.offset;
@@ -305,7 +305,7 @@ class AttentionScheduler {
   }
 
   ScheduledGroup finish(const AttentionChoice& choice, double operations) {
-    CudaGemmDesc peak;
+    Product peak;
     peak.multiply_a = peak.multiply_b = desc_.type;
     builder_.desc().problem = std::move(peak);
     const std::string label =
@@ -358,7 +358,7 @@ struct AttentionMap {
   TensorMapDesc map;
   tile::AttentionPlace place;
 };
-AttentionMap attention_map(const ProductOperand& o, int64_t lines, int64_t depth, bool along_k, int64_t box) {
+AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, bool along_k, int64_t box) {
   const int64_t leading = along_k ? o.row : o.k, count = along_k ? lines : depth;
   AttentionMap result;
   TensorMapDesc& map = result.map;

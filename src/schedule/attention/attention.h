@@ -15,7 +15,7 @@ struct AttentionDesc {
   int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q, keys, elements of Q and K, of V and O
   DType type = DType::kF16;                               // of Q, K, V and O
   // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key).
-  ProductOperand q, k, v;
+  OperandView q, k, v;
   // The scores are the products times `scale`, or (`scaled` is false) what `scores` says, whose one store is no store:
   // its value is the score.
   bool scaled = true;

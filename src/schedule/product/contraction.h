@@ -90,7 +90,7 @@ struct PackDesc {
 // Operands are: a (image), b (filters; absent for pooling), what the epilogue loads, results.
 struct ContractionDesc {
   DType compute = DType::kF32;  // f32, f64, i32, i64
-  std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc, CudaGemmDesc> problem;
+  std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc, Product> problem;
   Epilogue epilogue;  // of all but packing
 };
 

@@ -18,8 +18,8 @@ namespace {
 
 using schedule::Config;
 using schedule::ContractionDesc;
-using schedule::CudaGemmDesc;
 using schedule::KernelDesc;
+using schedule::Product;
 using schedule::WindowDesc;
 
 // What kernels are called until their text, after which they are named, is complete; "gemm" in launches.
@@ -42,16 +42,16 @@ std::string name_of(const std::string& what, const schedule::CudaInstance& insta
                      instance.partial ? "" : operators);
 }
 
-KernelSource gemm_source(const KernelDesc& desc, const ContractionDesc& c, const CudaGemmDesc& d, const Config& config,
+KernelSource gemm_source(const KernelDesc& desc, const ContractionDesc& c, const Product& d, const Config& config,
                          const Target& target) {
   const schedule::ProductTask task{d, c.epilogue, desc.operands};
   const schedule::Family& family = schedule::cuda_family_of(config);
   const schedule::CudaInstance instance = family.instance(task, config);
-  const schedule::CudaTileProblem views = written_problem(task, family.lines());
-  CudaGemmUnit unit = gemm_unit(instance, views.a, views.b, c.epilogue, desc.operands, kUnnamed);
+  const OperandTexts texts = operand_texts(task, family.lines());
+  CudaGemmUnit unit = gemm_unit(instance, texts, c.epilogue, desc.operands, kUnnamed);
   schedule::ProductLaunches made = family.launches(task, config, target.cuda);
   if (!made.launches.empty()) {
-    add_operands(made.launches, instance, views.a, views.b);
+    add_operands(made.launches, instance, texts);
     add_argument(made.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
   }
   constexpr std::string_view kMade = "gemm";
@@ -78,7 +78,7 @@ KernelSource gemm_source(const KernelDesc& desc, const ContractionDesc& c, const
 
 KernelSource emit_cuda_contraction(const KernelDesc& desc, const ContractionDesc& c, const Config& config,
                                    const Target& target) {
-  if (const auto* gemm = std::get_if<CudaGemmDesc>(&c.problem)) return gemm_source(desc, c, *gemm, config, target);
+  if (const auto* gemm = std::get_if<Product>(&c.problem)) return gemm_source(desc, c, *gemm, config, target);
   const auto& window = std::get<WindowDesc>(c.problem);
   KernelSource source = cuda_window_source(desc, c, window, config, kUnnamed);
   source.symbol = name_kernel(source.text, window.filters ? "depthwise" : "window", kUnnamed);

@@ -12,7 +12,6 @@ namespace heddle::codegen {
 namespace {
 
 using schedule::CudaInstance;
-using schedule::CudaOperand;
 using Parameter = CudaInstance::Parameter;
 
 // Kernels of TMA inherit what most of their configurations have.
@@ -21,9 +20,9 @@ bool is_wgmma(const CudaInstance& i) {
 }
 
 std::string type_text(const CudaInstance& i, const CudaInstance::Type& t) {
-  if (!t.operand) return std::string(schedule::cuda_storage(t.type));
+  if (!t.operand) return std::string(cuda_storage(t.type));
   if (is_wgmma(i) && !i.split_f32) return wgmma_type(t.type);
-  if (t.type != DType::kF32) return std::string(schedule::cuda_storage(t.type));
+  if (t.type != DType::kF32) return std::string(cuda_storage(t.type));
   return fmt::format("tile::{}::{}", is_wgmma(i) ? "sm90" : "cuda", i.split_f32 ? "tf32x2" : "tf32");
 }
 
@@ -119,9 +118,9 @@ bool takes_operands(const CudaInstance& i) {
 }
 
 // The definitions of A and B as the kernel sees them.
-std::string operands_text(const CudaInstance& i, const CudaOperand& a, const CudaOperand& b) {
-  const CudaOperand &first = i.swapped ? b : a, &second = i.swapped ? a : b;
-  std::string text = a.text + b.text + fmt::format("using A = {};\n", first.type);
+std::string operands_text(const CudaInstance& i, const OperandTexts& of) {
+  const OperandText &first = i.swapped ? of.b : of.a, &second = i.swapped ? of.a : of.b;
+  std::string text = of.a.text + of.b.text + fmt::format("using A = {};\n", first.type);
   return text + (i.b_passes_once
                      ? fmt::format("struct B : {} {{\n  static constexpr bool kStream = true;\n}};\n", second.type)
                      : fmt::format("using B = {};\n", second.type));
@@ -163,7 +162,7 @@ std::string wgmma_type(DType type) {
     case DType::kF8E5M2:
       return "tile::sm90::e5m2";
     default:
-      return std::string(schedule::cuda_storage(type));
+      return std::string(cuda_storage(type));
   }
 }
 
@@ -181,17 +180,15 @@ void add_argument(CudaLaunch& launch, const std::vector<uint8_t>& block, const s
   launch.arguments.push_back(block);
 }
 
-void add_operands(std::vector<CudaLaunch>& launches, const CudaInstance& i, const CudaOperand& a,
-                  const CudaOperand& b) {
+void add_operands(std::vector<CudaLaunch>& launches, const CudaInstance& i, const OperandTexts& of) {
   if (!i.multiplies || launches.empty() || !takes_operands(i)) return;
-  for (const CudaOperand* o : {i.swapped ? &b : &a, i.swapped ? &a : &b}) {
+  for (const OperandText* o : {i.swapped ? &of.b : &of.a, i.swapped ? &of.a : &of.b}) {
     add_argument(launches.front(), o->block, o->pointers);
   }
 }
 
-CudaGemmUnit gemm_unit(const CudaInstance& i, const CudaOperand& a, const CudaOperand& b,
-                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
-                       const std::string& symbol) {
+CudaGemmUnit gemm_unit(const CudaInstance& i, const OperandTexts& of, const schedule::Epilogue& epilogue,
+                       const std::vector<schedule::Operand>& operands, const std::string& symbol) {
   CudaGemmUnit unit;
   unit.epilogue = cuda_epilogue(epilogue, operands, i.returned ? std::optional<size_t>(0) : std::nullopt);
   HEDDLE_CHECK(!i.residual || unit.epilogue.residual == i.residual, "the matrix beside D is another");
@@ -203,10 +200,10 @@ CudaGemmUnit gemm_unit(const CudaInstance& i, const CudaOperand& a, const CudaOp
       kernel.includes.push_back(fmt::format("tile/kernel/cuda/{}", header));
     if (takes_operands(i)) kernel.includes.emplace_back("tile/kernel/cuda/operand/operand.h");
     kernel.text = in_namespace(symbol, (i.partial ? "" : unit.epilogue.text) +
-                                           (takes_operands(i) ? operands_text(i, a, b) : "") + config_text(i)) +
+                                           (takes_operands(i) ? operands_text(i, of) : "") + config_text(i)) +
                   kernel_text(i, symbol);
   }
-  if (i.partial) unit.kernels.push_back(reduce_kernel(schedule::cuda_storage(i.sum), unit.epilogue, symbol));
+  if (i.partial) unit.kernels.push_back(reduce_kernel(cuda_storage(i.sum), unit.epilogue, symbol));
   for (const CudaInstance::Helper& helper : i.helpers) unit.kernels.push_back(helper_kernel(helper, symbol));
   return unit;
 }

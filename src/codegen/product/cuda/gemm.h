@@ -6,8 +6,8 @@
 
 #include "codegen/codegen.h"
 #include "codegen/product/cuda/epilogue.h"
+#include "codegen/product/cuda/operand.h"
 #include "schedule/product/cuda/family.h"
-#include "schedule/product/cuda/operand.h"
 
 namespace heddle::codegen {
 
@@ -20,14 +20,13 @@ struct CudaGemmUnit {
   // All of them as one translation unit.
   std::string source() const;
 };
-// `a`, `b`: the operands of a kernel that takes generated ones.
-CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const schedule::CudaOperand& a,
-                       const schedule::CudaOperand& b, const schedule::Epilogue& epilogue,
-                       const std::vector<schedule::Operand>& operands, const std::string& symbol = "gemm");
+// `of`: the operands of a kernel that takes generated ones.
+CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const OperandTexts& of,
+                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
+                       const std::string& symbol = "gemm");
 
 // Appends the blocks of generated operands to the launch of "gemm".
-void add_operands(std::vector<CudaLaunch>& launches, const schedule::CudaInstance& instance,
-                  const schedule::CudaOperand& a, const schedule::CudaOperand& b);
+void add_operands(std::vector<CudaLaunch>& launches, const schedule::CudaInstance& instance, const OperandTexts& of);
 // Appends a functor's block to a launch.
 void add_argument(CudaLaunch& launch, const std::vector<uint8_t>& block, const std::vector<PointerPatch>& pointers);
 

@@ -1,18 +1,18 @@
-// Operands of products on a GPU as text and argument blocks.
-#include "schedule/product/cuda/operand.h"
+#include "codegen/product/cuda/operand.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 
-#include "codegen/product/cuda/contraction.h"
-#include "schedule/product/cuda/contraction.h"
+#include "codegen/scalar/scalar.h"
+#include "target/argument_block.h"
 
 namespace heddle::codegen {
 namespace {
 
 using schedule::LinesOf;
-using schedule::ProductOperand;
+using schedule::OperandView;
 using schedule::ProductTask;
 
 std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {
@@ -21,8 +21,90 @@ std::vector<uint8_t> block_of(const std::vector<int64_t>& words) {
   return bytes;
 }
 
-// `as_lines`: says where its lines lie, too.
-CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool as_lines, const char* name) {
+// Offsets in 32 bits reach as far as a tile beyond the end.
+bool is_wide(int64_t elements, int64_t leading) {
+  constexpr int64_t kMostRows = 512;
+  return elements + kMostRows * leading > std::numeric_limits<int32_t>::max();
+}
+
+OperandText computed(const ProductTask& task, const OperandView& o, int64_t lines, DType multiply, const char* name) {
+  const schedule::Product& gemm = task.product;
+  FunctorMembers members(gemm.pool, task.operands);
+  members.use(o.element);
+  Writer out;
+  out.open(fmt::format("struct {} {{", name));
+  out.line("static constexpr int kWidth = {};", size_of(multiply) == 8 ? 2 : 4);
+  members.declare(out);
+  out.line("int64_t lines, deep;");
+  out.line("__device__ int rows() const {{ return static_cast<int>(lines); }}");
+  out.line("__device__ int depth() const {{ return static_cast<int>(deep); }}");
+  out.raw("template <typename V, int W>");
+  out.open(
+      "__device__ void load(V (&v)[W], int batch, int row, int k, "
+      "int n) const {");
+  Names names = members.names();
+  names.vars[o.vars[0]] = "int64_t(batch)", names.vars[o.vars[1]] = "int64_t(row)";
+  names.vars[o.vars[2]] = "int64_t(k + i)";
+  ScalarEmitter emitter(gemm.pool, std::move(names), out);
+  emitter.hoist(o.element, uint64_t{1} << o.vars[0] | uint64_t{1} << o.vars[1]);
+  out.raw("#pragma unroll");
+  out.open("for (int i = 0; i < W; ++i) {");
+  out.line("if (i >= n) break;");
+  out.line("v[i] = static_cast<V>(({}).v);", emitter.vector(o.element));
+  out.close();
+  out.close();
+  out.close("};");
+  OperandText functor;
+  functor.type = name;
+  functor.text = out.text();
+  pack(members, functor);
+  for (const int64_t word : {lines, gemm.k}) {
+    const size_t at = functor.block.size();
+    functor.block.resize(at + sizeof(word));
+    std::memcpy(functor.block.data() + at, &word, sizeof(word));
+  }
+  return functor;
+}
+
+}  // namespace
+
+std::string_view cuda_storage(DType type) {
+  switch (type) {
+    case DType::kF64:
+      return "double";
+    case DType::kF32:
+      return "float";
+    case DType::kF16:
+      return "tile::half";
+    case DType::kBF16:
+      return "tile::bfloat";
+    case DType::kF8E4M3:
+      return "tile::cuda::e4m3";
+    case DType::kF8E5M2:
+      return "tile::cuda::e5m2";
+    case DType::kI64:
+      return "int64_t";
+    case DType::kI32:
+      return "int32_t";
+    case DType::kI16:
+      return "int16_t";
+    case DType::kI8:
+      return "int8_t";
+    case DType::kU64:
+      return "uint64_t";
+    case DType::kU32:
+      return "uint32_t";
+    case DType::kU16:
+      return "uint16_t";
+    case DType::kU8:
+    case DType::kBool:
+      return "uint8_t";
+    default:
+      return "";
+  }
+}
+
+OperandText matrix_text(const OperandView& o, int64_t lines, bool as_lines, const char* name) {
   const bool along_k = o.along_k(), along_rows = !along_k && (o.row == 1 || lines <= 1);
   const int align = o.width(lines);
   std::vector<int64_t> words = {0, o.offset, lines, o.depth, o.row, o.k};
@@ -49,7 +131,7 @@ CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool as_lines, const 
   };
   Writer out;
   out.open(fmt::format("struct {} {{", name));
-  out.line("using Element = {};", schedule::cuda_storage(o.dtype));
+  out.line("using Element = {};", cuda_storage(o.dtype));
   out.line("const Element* data;");
   out.line("int64_t offset, rows, depth, row, k{};", members);
   out.open("__device__ auto view(int batch) const {");
@@ -67,74 +149,51 @@ CudaFunctor matrix(const ProductOperand& o, int64_t lines, bool as_lines, const 
     out.close();
   }
   out.close("};");
-  return {out.text(), block_of(words), {{0, 0, static_cast<int>(o.operand)}}};
+  OperandText result;
+  result.type = name;
+  result.text = out.text();
+  result.block = block_of(words);
+  result.pointers = {{0, 0, static_cast<int>(o.operand)}};
+  return result;
 }
 
-CudaFunctor computed(const ProductTask& task, const ProductOperand& o, int64_t lines, DType multiply,
-                     const char* name) {
-  const schedule::CudaGemmDesc& gemm = task.product;
-  FunctorMembers members(gemm.pool, task.operands);
-  members.use(o.element);
-  Writer out;
-  out.open(fmt::format("struct {} {{", name));
-  out.line("static constexpr int kWidth = {};", size_of(multiply) == 8 ? 2 : 4);
-  members.declare(out);
-  out.line("int64_t lines, deep;");
-  out.line("__device__ int rows() const {{ return static_cast<int>(lines); }}");
-  out.line("__device__ int depth() const {{ return static_cast<int>(deep); }}");
-  out.raw("template <typename V, int W>");
-  out.open(
-      "__device__ void load(V (&v)[W], int batch, int row, int k, "
-      "int n) const {");
-  Names names = members.names();
-  names.vars[o.vars[0]] = "int64_t(batch)", names.vars[o.vars[1]] = "int64_t(row)";
-  names.vars[o.vars[2]] = "int64_t(k + i)";
-  ScalarEmitter emitter(gemm.pool, std::move(names), out);
-  emitter.hoist(o.element, uint64_t{1} << o.vars[0] | uint64_t{1} << o.vars[1]);
-  out.raw("#pragma unroll");
-  out.open("for (int i = 0; i < W; ++i) {");
-  out.line("if (i >= n) break;");
-  out.line("v[i] = static_cast<V>(({}).v);", emitter.vector(o.element));
-  out.close();
-  out.close();
-  out.close("};");
-  CudaFunctor functor;
-  functor.text = out.text();
-  pack(members, functor);
-  for (const int64_t word : {lines, gemm.k}) {
-    const size_t at = functor.block.size();
-    functor.block.resize(at + sizeof(word));
-    std::memcpy(functor.block.data() + at, &word, sizeof(word));
+OperandText image_text(const OperandView& o, int64_t groups) {
+  const tile::GemmImageArgs& i = o.image;
+  const auto trivial = [&](int d) {
+    return i.size[d] == 1 && i.out[d] == 1 && i.window[d] == 1 && i.before[d] == 0 && i.after[d] == 0;
+  };
+  const auto any = [](const int32_t(&v)[3], int32_t other) {
+    return std::any_of(std::begin(v), std::end(v), [&](int32_t x) { return x != other; });
+  };
+  const int64_t pixels = int64_t{i.images} * i.size[0] * i.size[1] * i.size[2];
+  OperandText result;
+  result.type = fmt::format("tile::cuda::Image<{}, {}, {}, {}, {}, {}>", cuda_storage(o.dtype),
+                            !trivial(0)   ? 3
+                            : !trivial(1) ? 2
+                                          : 1,
+                            traits_of(o, 0, groups, o.dtype).width, any(i.before, 0) || any(i.after, 0),
+                            !any(i.window, 1), is_wide(pixels * i.pixel, int64_t{i.pixel} * i.size[2]));
+  tile::GemmImageArgs args = i;
+  if (groups <= 1) args.group = 0;
+  result.block = argument_bytes(args);
+  result.pointers = {{0, static_cast<int>(offsetof(tile::GemmImageArgs, data)), static_cast<int>(o.operand)}};
+  return result;
+}
+
+OperandTexts operand_texts(const ProductTask& task, LinesOf as_lines) {
+  const schedule::Product& p = task.product;
+  const auto text_of = [&](const OperandView& o, int64_t lines, DType multiply, const char* name) {
+    if (o.form == OperandView::Form::kImage) return image_text(o, p.batch);
+    if (o.form == OperandView::Form::kComputed) return computed(task, o, lines, multiply, name);
+    const bool shifts = as_lines == LinesOf::kShifted && o.shifted(lines, multiply);
+    return matrix_text(o, lines, as_lines == LinesOf::kAll || shifts, name);
+  };
+  OperandTexts texts = {text_of(p.a, p.m, p.multiply_a, "OperandA"), text_of(p.b, p.n, p.multiply_b, "OperandB")};
+  // Operands of one form are one type.
+  if (!texts.a.text.empty() && text_of(p.b, p.n, p.multiply_b, "OperandA").text == texts.a.text) {
+    texts.b.text = "using OperandB = OperandA;\n";
   }
-  return functor;
-}
-
-}  // namespace
-
-schedule::CudaTileProblem written_problem(const ProductTask& task, LinesOf as_lines) {
-  const schedule::CudaGemmDesc& gemm = task.product;
-  schedule::CudaTileProblem p = schedule::tile_problem(task);
-  const auto has_lines = [&](const ProductOperand& o, int64_t lines, DType multiply) {
-    return as_lines == LinesOf::kAll || (as_lines == LinesOf::kShifted && o.shifted(lines, multiply));
-  };
-  const auto fill = [&](schedule::CudaOperand& to, const ProductOperand& from, int64_t lines, DType multiply,
-                        const char* name) {
-    if (from.form == ProductOperand::Form::kImage) return;
-    const auto functor_of = [&](const char* type) {
-      return from.form == ProductOperand::Form::kMatrix ? matrix(from, lines, has_lines(from, lines, multiply), type)
-                                                        : computed(task, from, lines, multiply, type);
-    };
-    CudaFunctor functor = functor_of(name);
-    // Operands of one form are one type.
-    const bool alike = &to != &p.a && functor_of(p.a.type.c_str()).text == p.a.text;
-    to.type = name;
-    to.text = alike ? fmt::format("using {} = {};\n", name, p.a.type) : std::move(functor.text);
-    to.block = std::move(functor.block);
-    to.pointers = std::move(functor.pointers);
-  };
-  fill(p.a, gemm.a, gemm.m, gemm.multiply_a, "OperandA");
-  fill(p.b, gemm.b, gemm.n, gemm.multiply_b, "OperandB");
-  return p;
+  return texts;
 }
 
 }  // namespace heddle::codegen

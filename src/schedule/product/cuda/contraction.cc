@@ -9,7 +9,7 @@
 namespace heddle::schedule {
 namespace {
 
-using Form = ProductOperand::Form;
+using Form = OperandView::Form;
 
 constexpr int64_t kCopyBytes = 16;  // of the widest access, and what TMA wants rows to be multiples of
 
@@ -18,7 +18,7 @@ bool is_narrow(DType t) {
 }
 
 // What is multiplied for operands of these dtypes: the tensor cores' types where both are one, else what both become.
-void set_multiply(CudaGemmDesc& desc, DType a, DType b, DType compute) {
+void set_multiply(Product& desc, DType a, DType b, DType compute) {
   const bool equal = a == b && is_narrow(a);
   const bool bytes = compute == DType::kI32 && size_of(a) == 1 && size_of(b) == 1;
   desc.multiply_a = equal || bytes ? a : compute;
@@ -26,8 +26,8 @@ void set_multiply(CudaGemmDesc& desc, DType a, DType b, DType compute) {
 }
 
 // One side of a dot as strides; `line` and `k` have at most one dimension.
-ProductOperand matrix_of(const DotProblem& p, bool is_a) {
-  ProductOperand o;
+OperandView matrix_of(const DotProblem& p, bool is_a) {
+  OperandView o;
   const auto stride = [&](const DotDim& d) { return is_a ? d.a : d.b; };
   const auto& line = is_a ? p.m : p.n;
   o.form = Form::kMatrix;
@@ -40,7 +40,7 @@ ProductOperand matrix_of(const DotProblem& p, bool is_a) {
 }
 
 // A constant whose rows the tensor cores do not read as they lie becomes rows along k of a multiple of 16 bytes.
-std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotProblem& p, bool is_a, ProductOperand& o,
+std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotProblem& p, bool is_a, OperandView& o,
                                    DType multiply) {
   const ir::ValueId value = (is_a ? p.a_view : p.b_view).value;
   const auto element = static_cast<int64_t>(size_of(o.dtype));
@@ -92,7 +92,7 @@ class CudaDotScheduler {
   }
 
  private:
-  void make(ProductOperand& o, bool is_a) {
+  void make(OperandView& o, bool is_a) {
     const View& view = is_a ? p_.a_view : p_.b_view;
     const bool strided = (is_a ? p_.a_affine : p_.b_affine) && (is_a ? p_.m : p_.n).size() <= 1 && p_.k.size() <= 1;
     if (!strided) return compute(o, is_a);
@@ -103,7 +103,7 @@ class CudaDotScheduler {
     o.operand = packing ? builder_.input(view.value, *packing) : builder_.input(view.value);
   }
 
-  void compute(ProductOperand& o, bool is_a) {
+  void compute(OperandView& o, bool is_a) {
     o.form = Form::kComputed;
     o.dtype = builder_.graph().dtype(builder_.anchor().inputs[is_a ? 0 : 1]);
     IndexPool& pool = desc_.pool.indices;
@@ -118,7 +118,7 @@ class CudaDotScheduler {
 
   ContractionBuilder& builder_;
   DotProblem p_;
-  CudaGemmDesc desc_;
+  Product desc_;
 };
 
 }  // namespace

@@ -23,7 +23,7 @@ std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTa
 double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
 
 // Finishes a kernel: operands and epilogue are in the builder. Chooses the configuration.
-ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, CudaGemmDesc desc, std::string label, double operations);
+ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::string label, double operations);
 
 // The same for windows; `coordinates` as in ContractionBuilder::make_epilogue().
 ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,

@@ -12,7 +12,7 @@
 namespace heddle::schedule {
 namespace {
 
-using Form = ProductOperand::Form;
+using Form = OperandView::Form;
 
 constexpr int64_t kCopyBytes = 16;
 
@@ -53,7 +53,7 @@ class CudaConvScheduler {
 
  private:
   void make_image(bool undilated) {
-    ProductOperand& o = desc_.a;
+    OperandView& o = desc_.a;
     o.dtype = graph_.dtype(node_.inputs[0]);
     if (plain_ && is_pointwise(s_)) {
       o.form = Form::kMatrix;
@@ -78,7 +78,7 @@ class CudaConvScheduler {
   }
 
   // The loops (batch, line, k) of a computed operand.
-  std::vector<Index> loops(ProductOperand& o, int64_t lines) {
+  std::vector<Index> loops(OperandView& o, int64_t lines) {
     o.form = Form::kComputed;
     IndexPool& pool = desc_.pool.indices;
     const int64_t extents[3] = {desc_.batch, lines, desc_.k};
@@ -92,7 +92,7 @@ class CudaConvScheduler {
 
   // Any prologue, padding and dilation: the element of the image under a tap, or zero.
   void compute_image() {
-    ProductOperand& o = desc_.a;
+    OperandView& o = desc_.a;
     IndexPool& pool = desc_.pool.indices;
     const std::vector<Index> at = loops(o, desc_.m);
     const Shape& x = graph_.shape(node_.inputs[0]);
@@ -128,7 +128,7 @@ class CudaConvScheduler {
 
   // Filters [groups * o, c, taps] as rows of k = (tap, channel).
   void make_filters() {
-    ProductOperand& o = desc_.b;
+    OperandView& o = desc_.b;
     const ir::ValueId w = node_.inputs[1];
     o.dtype = graph_.dtype(w);
     o.form = Form::kMatrix;
@@ -176,7 +176,7 @@ class CudaConvScheduler {
   const tile::ConvShape s_;
   const View view_;
   bool plain_ = false;
-  CudaGemmDesc desc_;
+  Product desc_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace heddle::schedule {
 
 // An operand of a matrix product on a GPU: rows of A, or columns of B, by k, for each batch.
-struct ProductOperand {
+struct OperandView {
   enum class Form : uint8_t {
     kMatrix,    // strides
     kImage,     // the images of a convolution, channels last (tile/kernel/cuda/operand/operand.h)
@@ -42,13 +42,27 @@ struct ProductOperand {
   VarId vars[3] = {0, 0, 0};
 };
 
+// What configurations ask of an operand.
+struct OperandTraits {
+  DType element = DType::kF16;  // in memory
+  bool along_k = true;          // memory is contiguous along k, else along rows
+  int width = 1;                // elements of a piece that is loaded at once: at most 16 bytes
+  bool view = true;             // false: computed element by element
+  bool shifted = false;         // pieces of 16 bytes are taken from any address (OperandView::shifted())
+  bool lines = false;           // a matrix of what is multiplied, contiguous along k, whose lines are not far apart
+  bool image = false;           // addresses are computed for every piece
+  double bytes = 0;             // one read of all that it has
+};
+// `lines`: rows of A or columns of B; `batch`: products.
+OperandTraits traits_of(const OperandView& operand, int64_t lines, int64_t batch, DType multiply);
+
 // D[batch] = epilogue(A[batch] B[batch]) on a GPU.
-struct CudaGemmDesc {
+struct Product {
   int64_t m = 0, n = 0, k = 0, batch = 1;
   // What is multiplied: f16, bf16, f32, f64, i8, u8, i32, i64. Sums are f32, those of i8 and u8 i32, else of the type.
   DType multiply_a = DType::kF32, multiply_b = DType::kF32;
   bool tf32 = false;  // f32 operands are rounded to tf32
-  ProductOperand a, b;
+  OperandView a, b;
   ExprPool pool;  // of computed operands
 
   bool on_tensor_cores() const;                                           // whether some multiply these types

@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kChunkBytes = 64;  // of k, that a warp loads at a time
 constexpr int kMostWarps = 16, kMostChunks = 6;
 
-int64_t line_bytes(const CudaTileProblem& p) {
+int64_t line_bytes(const TileProblem& p) {
   return p.k * static_cast<int64_t>(size_of(p.a_in));
 }
 // Blocks of 16 rows and 8 columns that a warp has.
@@ -37,7 +37,7 @@ constexpr Shape kShapes[] = {{1, 1, 1, 1}, {1, 2, 1, 1}, {1, 4, 1, 1}, {2, 1, 1,
                              {1, 4, 3, 1}, {1, 4, 4, 1}, {2, 4, 1, 2}, {2, 4, 1, 4}, {1, 4, 2, 4}};
 
 // None where it is not for the problem: operands in lines along k at multiples of 16 bytes, 2 MiB in all.
-bool serves(const CudaTileProblem& p) {
+bool serves(const TileProblem& p) {
   constexpr double kSmall = 2 << 20;
   if (p.k == 0 || p.splits_f32() || p.a_in != p.b_in || !p.a.lines || !p.b.lines || p.bytes() > kSmall) return false;
   return std::min(line_alignment(p.a), line_alignment(p.b)) >= 16;
@@ -49,21 +49,21 @@ class RegisterDirectFamily : public ViewFamilyOf<RegisterDirectConfig> {
 
  private:
   TileCut cut(const RegisterDirectConfig& c) const override { return {c.tile_m, c.tile_n, 0, 1, false}; }
-  std::vector<RegisterDirectConfig> configs(const CudaTileProblem& p, const CudaTarget& target) const override;
-  std::string reject(const RegisterDirectConfig& c, const CudaTileProblem& p, const CudaTarget& target) const override;
+  std::vector<RegisterDirectConfig> configs(const TileProblem& p, const CudaTarget& target) const override;
+  std::string reject(const RegisterDirectConfig& c, const TileProblem& p, const CudaTarget& target) const override;
   // The sums of all warps but the first of each tile.
-  int shared_bytes(const CudaTileProblem&, const RegisterDirectConfig& c) const override {
+  int shared_bytes(const TileProblem&, const RegisterDirectConfig& c) const override {
     constexpr int kSumBytes = 4;
     return c.warps_m * c.warps_n * (c.warps_k - 1) * sums_of(c) * 32 * kSumBytes;
   }
-  double predict_us(const CudaTileProblem& p, const RegisterDirectConfig& c, const CudaTarget& target) const override;
-  CudaLaunch launch(const CudaTileProblem& p, const RegisterDirectConfig& c, int) const override {
+  double predict_us(const TileProblem& p, const RegisterDirectConfig& c, const CudaTarget& target) const override;
+  CudaLaunch launch(const TileProblem& p, const RegisterDirectConfig& c, int) const override {
     CudaLaunch launch;
     launch.grid = {static_cast<uint32_t>(ceil_div(p.n, c.tile_n)), static_cast<uint32_t>(ceil_div(p.m, c.tile_m)),
                    static_cast<uint32_t>(p.batch)};
     return launch;
   }
-  void describe(CudaInstance& i, const CudaTileProblem& p, const RegisterDirectConfig& c) const override {
+  void describe(CudaInstance& i, const TileProblem& p, const RegisterDirectConfig& c) const override {
     i.headers = {"gemm/direct.h"}, i.kernel = "cuda::gemm_direct";
     i.store.reset();
     i.arguments.erase(i.arguments.begin());
@@ -78,8 +78,7 @@ class RegisterDirectFamily : public ViewFamilyOf<RegisterDirectConfig> {
   }
 };
 
-std::vector<RegisterDirectConfig> RegisterDirectFamily::configs(const CudaTileProblem& p,
-                                                                const CudaTarget& target) const {
+std::vector<RegisterDirectConfig> RegisterDirectFamily::configs(const TileProblem& p, const CudaTarget& target) const {
   std::vector<RegisterDirectConfig> found;
   if (!serves(p)) return found;
   const int64_t chunks = ceil_div(line_bytes(p), kChunkBytes);
@@ -102,7 +101,7 @@ std::vector<RegisterDirectConfig> RegisterDirectFamily::configs(const CudaTilePr
   return found;
 }
 
-std::string RegisterDirectFamily::reject(const RegisterDirectConfig& c, const CudaTileProblem& p,
+std::string RegisterDirectFamily::reject(const RegisterDirectConfig& c, const TileProblem& p,
                                          const CudaTarget& target) const {
   constexpr int64_t kMostRegisters = 240, kMostGrid = 65535;
   int64_t registers = 44 + 4 * pieces_of(c) + sums_of(c);
@@ -115,7 +114,7 @@ std::string RegisterDirectFamily::reject(const RegisterDirectConfig& c, const Cu
   return {};
 }
 
-double RegisterDirectFamily::predict_us(const CudaTileProblem& p, const RegisterDirectConfig& c,
+double RegisterDirectFamily::predict_us(const TileProblem& p, const RegisterDirectConfig& c,
                                         const CudaTarget& target) const {
   const auto& d = target.model.direct;
   const auto blocks = static_cast<double>(cut(c).tiles(p));

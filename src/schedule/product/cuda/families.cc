@@ -10,7 +10,7 @@ namespace heddle::schedule {
 
 static_assert(ir::kPartialColumns == tile::kGemmPartialColumns && ir::kPartialRows == tile::kGemmPartialRows);
 
-bool CudaGemmDesc::on_tensor_cores() const {
+bool Product::on_tensor_cores() const {
   const auto narrow = [](DType t) { return t == DType::kF16 || t == DType::kBF16 || size_of(t) == 1; };
   return multiply_a == DType::kF32 || (narrow(multiply_a) && narrow(multiply_b));
 }
@@ -18,7 +18,7 @@ bool CudaGemmDesc::on_tensor_cores() const {
 double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
   constexpr double kThread = 256;  // operations of one SM in a cycle
   double rate = kThread;
-  if (const auto* d = std::get_if<CudaGemmDesc>(&desc.problem)) {
+  if (const auto* d = std::get_if<Product>(&desc.problem)) {
     const double tensor = target.model.chip.tensor_per_cycle * 2 * 2;
     const auto bytes = static_cast<double>(size_of(d->multiply_a));
     rate = d->on_tensor_cores() ? tensor / bytes / (d->splits_f32() ? 3 : 1) : kThread * 4 / std::max(bytes, 4.0);
@@ -73,10 +73,10 @@ std::string why_no_wgmma(const ProductTask& task, const CudaTarget& target) {
   return why;
 }
 
-std::string operand_text(const ProductOperand& o) {
-  if (o.form == ProductOperand::Form::kComputed) return "computed";
+std::string operand_text(const OperandView& o) {
+  if (o.form == OperandView::Form::kComputed) return "computed";
   std::string text(to_string(o.dtype));
-  if (o.form == ProductOperand::Form::kImage) {
+  if (o.form == OperandView::Form::kImage) {
     const tile::GemmImageArgs& i = o.image;
     return text + fmt::format(" image {}x{}x{}x{} window {}x{}x{} stride {}x{}x{}", i.size[0], i.size[1], i.size[2],
                               i.channels, i.window[0], i.window[1], i.window[2], i.stride[0], i.stride[1], i.stride[2]);
@@ -86,7 +86,7 @@ std::string operand_text(const ProductOperand& o) {
 
 // What the speed depends on, for the tuner's database.
 std::string problem_text(const ProductTask& task) {
-  const CudaGemmDesc& d = task.product;
+  const Product& d = task.product;
   const Epilogue& e = task.epilogue;
   std::string text = fmt::format("cuda gemm {}x{}x{}x{} {}{} a {} b {} ->", d.batch, d.m, d.n, d.k,
                                  to_string(d.multiply_a), d.tf32 ? " tf32" : "", operand_text(d.a), operand_text(d.b));
@@ -98,7 +98,7 @@ std::string problem_text(const ProductTask& task) {
 
 }  // namespace
 
-ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, CudaGemmDesc desc, std::string label, double operations) {
+ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::string label, double operations) {
   const CudaTarget& target = builder.target().cuda;
   const ProductTask task{desc, builder.desc().epilogue, builder.operands()};
   const auto runnable = [&] {

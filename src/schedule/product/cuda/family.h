@@ -20,7 +20,7 @@ std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, con
 
 // A product on a GPU with what surrounds it: all that families and code generation look at.
 struct ProductTask {
-  const CudaGemmDesc& product;
+  const Product& product;
   const Epilogue& epilogue;
   const std::vector<Operand>& operands;  // of the kernel
 

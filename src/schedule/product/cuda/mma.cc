@@ -29,13 +29,13 @@ bool too_large(const Tile& tile, int64_t m, int64_t n) {
 }
 
 // Whether cp.async brings an operand to shared memory as it is.
-bool copied(const CudaOperand& o, DType in, bool mma) {
-  if (!o.view || o.prologue || o.element != in || o.width * size_of(in) < 4) return false;
+bool copied(const OperandTraits& o, DType in, bool mma) {
+  if (!o.view || o.element != in || o.width * size_of(in) < 4) return false;
   return mma ? o.along_k || size_of(in) > 1 : !o.along_k;
 }
 
 // Registers for the pieces of an operand that a thread loads at a time.
-double load_registers(const CudaOperand& o, const MmaConfig& c, int rows, DType in, bool mma) {
+double load_registers(const OperandTraits& o, const MmaConfig& c, int rows, DType in, bool mma) {
   const double pieces = std::max(1.0, static_cast<double>(rows) * c.tile_k / o.width / c.threads());
   const double addresses = !o.image ? 0 : pieces <= 8 ? 12 + 3 * pieces : 46;
   if (copied(o, in, mma)) return addresses + 0.6 * std::max(pieces - 8, 0.0);
@@ -47,7 +47,7 @@ double load_registers(const CudaOperand& o, const MmaConfig& c, int rows, DType 
 }
 
 // What a thread needs, by count: sums, fragments, pieces on their way, addresses. Beyond 255 the compiler spills.
-int registers_of(const CudaTileProblem& p, const MmaConfig& c, bool mma) {
+int registers_of(const TileProblem& p, const MmaConfig& c, bool mma) {
   constexpr double kRest = 54;
   const DType a_in = mma ? p.a_in : p.accumulator(), b_in = mma ? p.b_in : p.accumulator();
   double count = kRest + load_registers(p.a, c, c.tile_m, a_in, mma) + load_registers(p.b, c, c.tile_n, b_in, mma);
@@ -64,7 +64,7 @@ int registers_of(const CudaTileProblem& p, const MmaConfig& c, bool mma) {
   return static_cast<int>(count);
 }
 
-double tile_us(const CudaTileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
+double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
   const auto& model = target.model.mma;
   const auto element =
       static_cast<double>(mma ? static_cast<double>(size_of(p.a_in)) : static_cast<double>(p.sum_bytes()));
@@ -81,7 +81,7 @@ double tile_us(const CudaTileProblem& p, const MmaConfig& c, bool mma, int share
       (c.tile_m * static_cast<double>(size_of(p.a.element)) + c.tile_n * static_cast<double>(size_of(p.b.element))) *
       k / model.l2_per_cycle;
   // Addresses, predicates and, through registers, conversions and stores: instructions of 4 schedulers, 32 lanes each.
-  const auto issue = [&](const CudaOperand& o, double rows) {
+  const auto issue = [&](const OperandTraits& o, double rows) {
     const double pieces = rows * k / o.width;
     const DType in = mma ? p.a_in : p.accumulator();
     // Measured on an H200: 16 bytes that go by elements through registers take 2.2 cycles of a SM.
@@ -129,14 +129,14 @@ class TiledFamily : public ViewFamilyOf<C> {
  protected:
   bool tensor_cores() const override { return kMma; }
   TileCut cut(const C& c) const override { return {c.tile_m, c.tile_n, c.tile_k, c.splits, false}; }
-  std::string reject(const C& c, const CudaTileProblem& p, const CudaTarget&) const override {
+  std::string reject(const C& c, const TileProblem& p, const CudaTarget&) const override {
     return registers_of(p, c, kMma) > kMostRegisters ? "it needs more registers than a thread has" : "";
   }
-  double predict_us(const CudaTileProblem& p, const C& c, const CudaTarget& target) const override {
+  double predict_us(const TileProblem& p, const C& c, const CudaTarget& target) const override {
     return target.model.mma.first_load_us + target.model.mma.tile_us +
            kTileSlower * tile_us(p, c, kMma, this->shared_bytes(p, c), target);
   }
-  void describe(CudaInstance& i, const CudaTileProblem&, const C& c) const override {
+  void describe(CudaInstance& i, const TileProblem&, const C& c) const override {
     i.sizes = {{{"kTileM", c.tile_m},
                 {"kTileN", c.tile_n},
                 {"kTileK", c.tile_k},
@@ -147,7 +147,7 @@ class TiledFamily : public ViewFamilyOf<C> {
 };
 
 class MmaFamily : public TiledFamily<MmaConfig, true> {
-  std::vector<MmaConfig> configs(const CudaTileProblem& p, const CudaTarget& target) const override {
+  std::vector<MmaConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
     std::vector<MmaConfig> found;
     for (const Tile& tile : kMmaTiles) {
       if (too_large(tile, p.m, p.n)) continue;
@@ -165,11 +165,11 @@ class MmaFamily : public TiledFamily<MmaConfig, true> {
   bool reduces_neighbours(const MmaConfig& c) const override {
     return c.tile_n / c.warps_n % tile::kGemmPartialColumns == 0;
   }
-  int shared_bytes(const CudaTileProblem& p, const MmaConfig& c) const override {
+  int shared_bytes(const TileProblem& p, const MmaConfig& c) const override {
     return tile::gemm_sm80_shared_bytes(c.tile_m, c.tile_n, c.tile_k * static_cast<int>(size_of(p.a_in)), c.stages,
                                         c.warps_m, c.warps_n);
   }
-  void describe(CudaInstance& i, const CudaTileProblem& p, const MmaConfig& c) const override {
+  void describe(CudaInstance& i, const TileProblem& p, const MmaConfig& c) const override {
     TiledFamily::describe(i, p, c);
     i.headers = {"gemm/sm80.h"}, i.kernel = "sm80::gemm";
     i.types = {{"InA", p.a_in}, {"InB", p.b_in}};
@@ -178,7 +178,7 @@ class MmaFamily : public TiledFamily<MmaConfig, true> {
 };
 
 class SimtFamily : public TiledFamily<SimtConfig, false> {
-  std::vector<SimtConfig> configs(const CudaTileProblem& p, const CudaTarget& target) const override {
+  std::vector<SimtConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
     std::vector<SimtConfig> found;
     for (const Tile& tile : kSimtTiles) {
       if (too_large(tile, p.m, p.n) && tile.m > 32) continue;
@@ -187,10 +187,10 @@ class SimtFamily : public TiledFamily<SimtConfig, false> {
     }
     return found;
   }
-  int shared_bytes(const CudaTileProblem& p, const SimtConfig& c) const override {
+  int shared_bytes(const TileProblem& p, const SimtConfig& c) const override {
     return tile::gemm_simt_shared_bytes(c.tile_m, c.tile_n, c.tile_k, p.sum_bytes(), c.stages);
   }
-  void describe(CudaInstance& i, const CudaTileProblem& p, const SimtConfig& c) const override {
+  void describe(CudaInstance& i, const TileProblem& p, const SimtConfig& c) const override {
     TiledFamily::describe(i, p, c);
     i.headers = {"gemm/simt.h"}, i.kernel = "cuda::gemm_simt";
   }

@@ -12,21 +12,21 @@ namespace {
 
 constexpr int kMostFew = 8;  // as many columns as an epilogue takes at once
 
-const CudaOperand& wide_of(const CudaTileProblem& p, const SkinnyConfig& c) {
+const OperandTraits& wide_of(const TileProblem& p, const SkinnyConfig& c) {
   return c.swapped ? p.a : p.b;
 }
 
-int shared_bytes_of(const CudaTileProblem& p, const SkinnyConfig& c) {
+int shared_bytes_of(const TileProblem& p, const SkinnyConfig& c) {
   return wide_of(p, c).along_k ? 0 : c.warps * c.tile_n * p.sum_bytes();
 }
 
-int registers_of(const CudaTileProblem& p, const SkinnyConfig& c) {
+int registers_of(const TileProblem& p, const SkinnyConfig& c) {
   constexpr double kRest = 54;
   return static_cast<int>(kRest + static_cast<double>(p.sum_bytes()) / 4 * 8 * (c.few + 1));
 }
 
-double few_us(const CudaTileProblem& p, const SkinnyConfig& c, const CudaTarget& target) {
-  const CudaOperand& wide = c.swapped ? p.a : p.b;
+double few_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& target) {
+  const OperandTraits& wide = c.swapped ? p.a : p.b;
   const int64_t count = c.swapped ? p.m : p.n;
   const auto units = static_cast<double>(ceil_div(count, c.tile_n) * p.batch * c.splits);
   // All of the bandwidth needs some 32 KiB in flight on every SM: two or four tiles of k of each warp.
@@ -41,8 +41,8 @@ double few_us(const CudaTileProblem& p, const SkinnyConfig& c, const CudaTarget&
   const double cycles = target.sms * target.model.chip.clock_ghz * 1e3;
   const double arithmetic = elements * (c.few + 1.5) / (multiply_rate(p, false, target) * cycles);
   // Addresses are computed anew for every piece: those of images divide.
-  const auto address = [](const CudaOperand& o) { return o.image ? 150.0 : 8.0; };
-  const CudaOperand& few = c.swapped ? p.b : p.a;
+  const auto address = [](const OperandTraits& o) { return o.image ? 150.0 : 8.0; };
+  const OperandTraits& few = c.swapped ? p.b : p.a;
   const double of_few = wide.along_k ? address(few) * c.few / c.rows : address(few) * c.few;
   const double instructions = elements / wide.width * (address(wide) + of_few) / (128 * cycles);
   return std::max(memory, arithmetic + instructions);
@@ -51,13 +51,13 @@ double few_us(const CudaTileProblem& p, const SkinnyConfig& c, const CudaTarget&
 class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
   bool tensor_cores() const override { return false; }
   TileCut cut(const SkinnyConfig& c) const override { return {c.few, c.tile_n, c.tile_k, c.splits, c.swapped}; }
-  std::vector<SkinnyConfig> configs(const CudaTileProblem& p, const CudaTarget& target) const override {
+  std::vector<SkinnyConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
     std::vector<SkinnyConfig> found;
     for (const bool swapped : {false, true}) {
       SkinnyConfig c;
       c.swapped = swapped;
       while (c.few < view_of(p, swapped).m && c.few < kMostFew) c.few *= 2;
-      const CudaOperand& wide = wide_of(p, c);
+      const OperandTraits& wide = wide_of(p, c);
       for (const int rows : {1, 2, 4}) {
         c.rows = rows;
         c.tile_n = wide.along_k ? c.warps * rows : 32 * wide.width;
@@ -68,17 +68,17 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
     }
     return found;
   }
-  std::string reject(const SkinnyConfig& c, const CudaTileProblem& p, const CudaTarget&) const override {
+  std::string reject(const SkinnyConfig& c, const TileProblem& p, const CudaTarget&) const override {
     if (!p.a.view || !p.b.view) return "a computed operand has no memory to stream";
     const int64_t few = view_of(p, c.swapped).m;
     if (few > kMostFew) return fmt::format("{} {} are more than {}", few, c.swapped ? "columns" : "rows", kMostFew);
     return {};
   }
-  int shared_bytes(const CudaTileProblem& p, const SkinnyConfig& c) const override { return shared_bytes_of(p, c); }
-  double predict_us(const CudaTileProblem& p, const SkinnyConfig& c, const CudaTarget& target) const override {
+  int shared_bytes(const TileProblem& p, const SkinnyConfig& c) const override { return shared_bytes_of(p, c); }
+  double predict_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& target) const override {
     return target.model.mma.skinny_load_us + few_us(p, c, target);
   }
-  void describe(CudaInstance& i, const CudaTileProblem& p, const SkinnyConfig& c) const override {
+  void describe(CudaInstance& i, const TileProblem& p, const SkinnyConfig& c) const override {
     i.headers = {"gemm/skinny.h"}, i.kernel = "cuda::gemm_skinny";
     i.sizes = {{{"kFew", c.few}, {"kWarps", c.warps}, {"kRows", c.rows}}};
     i.flags = {{"kSwapped", c.swapped}};

@@ -25,11 +25,26 @@ bool is_integer(DType type) {
 
 }  // namespace
 
-double CudaTileProblem::bytes() const {
+bool has_arithmetic(DType type) {
+  switch (type) {
+    case DType::kF64:
+    case DType::kF32:
+    case DType::kF16:
+    case DType::kBF16:
+    case DType::kF8E4M3:
+    case DType::kF8E5M2:
+    case DType::kBool:
+      return true;
+    default:
+      return is_int(type) && bits_of(type) >= 8;
+  }
+}
+
+double TileProblem::bytes() const {
   return a.bytes + b.bytes + static_cast<double>(m) * n * batch * out_bytes;
 }
 
-bool CudaTileProblem::on_tensor_cores(const CudaTarget& target) const {
+bool TileProblem::on_tensor_cores(const CudaTarget& target) const {
   switch (a_in) {
     case DType::kF16:
     case DType::kBF16:
@@ -46,13 +61,13 @@ bool CudaTileProblem::on_tensor_cores(const CudaTarget& target) const {
   }
 }
 
-DType CudaTileProblem::accumulator() const {
+DType TileProblem::accumulator() const {
   if (a_in == DType::kF64) return DType::kF64;
   if (!is_integer(a_in)) return DType::kF32;
   return size_of(a_in) == 8 ? DType::kI64 : DType::kI32;
 }
 
-int CudaTileProblem::sum_bytes() const {
+int TileProblem::sum_bytes() const {
   return static_cast<int>(size_of(accumulator()));
 }
 
@@ -75,7 +90,7 @@ const ViewFamily& view_family_of(const Config& config) {
 
 std::string ViewFamily::refuse(const ProductTask& task, const CudaTarget&) const {
   for (const DType type : {task.product.multiply_a, task.product.multiply_b}) {
-    if (cuda_storage(type).empty()) return fmt::format("{} has no arithmetic on a GPU", to_string(type));
+    if (!has_arithmetic(type)) return fmt::format("{} has no arithmetic on a GPU", to_string(type));
   }
   return {};
 }
@@ -92,21 +107,21 @@ CudaInstance ViewFamily::instance(const ProductTask& task, const Config& config)
   return instance_of(tile_problem(task), config);
 }
 
-CudaTileView view_of(const CudaTileProblem& p, bool swapped) {
-  return swapped ? CudaTileView{p.n, p.m, &p.b, &p.a} : CudaTileView{p.m, p.n, &p.a, &p.b};
+TileView view_of(const TileProblem& p, bool swapped) {
+  return swapped ? TileView{p.n, p.m, &p.b, &p.a} : TileView{p.m, p.n, &p.a, &p.b};
 }
 
-int64_t TileCut::tiles(const CudaTileProblem& p) const {
-  const CudaTileView v = view_of(p, swapped);
+int64_t TileCut::tiles(const TileProblem& p) const {
+  const TileView v = view_of(p, swapped);
   return ceil_div(v.m, tile_m) * ceil_div(v.n, tile_n) * p.batch;
 }
 
-int line_alignment(const CudaOperand& o) {
+int line_alignment(const OperandTraits& o) {
   return o.width * static_cast<int>(size_of(o.element));
 }
 
 // Tensor cores through mma.sync: sm_90 reaches some 60% of what its own instruction does.
-double multiply_rate(const CudaTileProblem& p, bool tensor_cores, const CudaTarget& target) {
+double multiply_rate(const TileProblem& p, bool tensor_cores, const CudaTarget& target) {
   const DType acc = p.accumulator();
   if (tensor_cores) {
     const double sixteen = target.model.chip.mma_per_cycle;
@@ -125,8 +140,7 @@ int blocks_of_sm(int threads, int shared_bytes, int wanted, const CudaTarget& ta
   return std::max(1, std::min({by_registers, by_shared, 2048 / threads, 32}));
 }
 
-std::vector<int> splits_worth_trying(const CudaTileProblem& p, const TileCut& cut, int least,
-                                     const CudaTarget& target) {
+std::vector<int> splits_worth_trying(const TileProblem& p, const TileCut& cut, int least, const CudaTarget& target) {
   std::vector<int> found = {1};
   const int64_t k_tiles = ceil_div(p.k, cut.tile_k), tiles = cut.tiles(p);
   if (tiles == 0 || tiles > target.sms) return found;
@@ -140,9 +154,9 @@ std::vector<int> splits_worth_trying(const CudaTileProblem& p, const TileCut& cu
   return found;
 }
 
-CudaLaunch tiles_launch(const CudaTileProblem& p, const TileCut& c, int workspace) {
+CudaLaunch tiles_launch(const TileProblem& p, const TileCut& c, int workspace) {
   constexpr int kRasterGroup = 8;
-  const CudaTileView v = view_of(p, c.swapped);
+  const TileView v = view_of(p, c.swapped);
   const PartialSums sums{p.m, p.n, p.batch};
   tile::GemmArgs args{};
   args.m = static_cast<int32_t>(v.m);
@@ -164,13 +178,13 @@ CudaLaunch tiles_launch(const CudaTileProblem& p, const TileCut& c, int workspac
   return launch;
 }
 
-double floor_us(const CudaTileProblem& p, const CudaTarget& target) {
+double floor_us(const TileProblem& p, const CudaTarget& target) {
   const double per_sm = multiply_rate(p, p.on_tensor_cores(target), target);
   return std::max(p.operations() / 2 / (per_sm * target.sms * target.model.chip.clock_ghz * 1e3),
                   p.bytes() / target.model.mma.memory_per_us);
 }
 
-double with_reduction(const CudaTileProblem& p, double us, int splits, const CudaTarget& target) {
+double with_reduction(const TileProblem& p, double us, int splits, const CudaTarget& target) {
   if (splits > 1) {
     const double partial = p.sum_bytes() * static_cast<double>(p.m) * p.n * p.batch * splits;
     us += target.model.mma.reduce_us + 2 * partial / target.model.mma.partial_per_us;
@@ -178,16 +192,16 @@ double with_reduction(const CudaTileProblem& p, double us, int splits, const Cud
   return std::max(us, floor_us(p, target));
 }
 
-std::string reject_tiles(const CudaTileProblem& p, const TileCut& cut) {
+std::string reject_tiles(const TileProblem& p, const TileCut& cut) {
   if (cut.tiles(p) * cut.splits > std::numeric_limits<int32_t>::max()) return "more than 2^31 tiles";
   const PartialSums sums{p.m, p.n, p.batch};
   const bool fits = cut.splits == 1 || p.sum_bytes() * sums.part() * cut.splits <= kMaxWorkspace;
   return fits ? "" : "the partial sums exceed the workspace";
 }
 
-std::vector<CudaCandidate> enumerate(const CudaTileProblem& problem, const CudaTarget& target) {
+std::vector<CudaCandidate> enumerate(const TileProblem& problem, const CudaTarget& target) {
   for (const DType type : {problem.a_in, problem.b_in}) {
-    if (cuda_storage(type).empty()) {
+    if (!has_arithmetic(type)) {
       fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("{} has no arithmetic on a GPU", to_string(type)),
            "Convert the operands to another type first");
     }
@@ -200,7 +214,7 @@ std::vector<CudaCandidate> enumerate(const CudaTileProblem& problem, const CudaT
   return found;
 }
 
-ProductLaunches tile_launches(const CudaTileProblem& p, int splits, const CudaTarget& target, int workspace) {
+ProductLaunches tile_launches(const TileProblem& p, int splits, const CudaTarget& target, int workspace) {
   ProductLaunches result;
   if (p.is_empty() || (p.k > 0 && splits == 1)) return result;
   const PartialSums sums{p.m, p.n, p.batch};
@@ -209,7 +223,7 @@ ProductLaunches tile_launches(const CudaTileProblem& p, int splits, const CudaTa
   return result;
 }
 
-CudaInstance tile_instance(const CudaTileProblem& p, const TileCut& cut, bool tensor_cores) {
+CudaInstance tile_instance(const TileProblem& p, const TileCut& cut, bool tensor_cores) {
   CudaInstance i;
   i.tile_m = cut.tile_m, i.tile_n = cut.tile_n;
   i.swapped = cut.swapped;

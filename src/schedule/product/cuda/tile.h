@@ -7,7 +7,6 @@
 
 #include "base/divide.h"
 #include "schedule/product/cuda/family.h"
-#include "schedule/product/cuda/operand.h"
 
 namespace heddle::schedule {
 
@@ -15,7 +14,7 @@ namespace heddle::schedule {
 // type, layout, alignment and size: tile/kernel/cuda/gemm/sm80.h, tile/kernel/cuda/gemm/simt.h,
 // tile/kernel/cuda/gemm/skinny.h. From sm_90 on, for small sides, tile/kernel/cuda/gemm/unaligned.h: any alignment,
 // contiguous along k. Where all is small, tile/kernel/cuda/gemm/direct.h.
-struct CudaTileProblem {
+struct TileProblem {
   // What is multiplied: kF16, kBF16, kF32, kF64, kF8E4M3, kF8E5M2, or integers, all of A and B, but kI8 and kU8 mix.
   DType a_in = DType::kF16, b_in = DType::kF16;
   bool tf32 = false;  // kF32 may be rounded to tf32; else tensor cores multiply it in two parts
@@ -24,7 +23,7 @@ struct CudaTileProblem {
   int out_bytes = 2;       // of what the epilogue stores for each element
   bool reduces = false;    // the epilogue reduces neighbours
   bool scattered = false;  // rows of D begin at addresses that no piece of 8 bytes allows: stored by elements
-  CudaOperand a, b;        // as [m][k] and [n][k]
+  OperandTraits a, b;      // as [m][k] and [n][k]
 
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
   double bytes() const;  // each operand read once, D written once
@@ -37,19 +36,21 @@ struct CudaTileProblem {
   int sum_bytes() const;  // of one of them
 };
 
-// The product of a task so. Its operands say what the model needs; those of form kImage are complete, the others get
-// their text and block from code generation.
-CudaTileProblem tile_problem(const ProductTask& task);
+// Whether there is arithmetic on a type on a GPU.
+bool has_arithmetic(DType type);
+
+// The product of a task so.
+TileProblem tile_problem(const ProductTask& task);
 
 // The problem as the kernel sees it: transposed where the configuration is swapped.
-struct CudaTileView {
+struct TileView {
   int64_t m, n;
-  const CudaOperand *a, *b;
+  const OperandTraits *a, *b;
 };
-CudaTileView view_of(const CudaTileProblem& problem, bool swapped);
+TileView view_of(const TileProblem& problem, bool swapped);
 
 // max(operations, bytes) at the device's best.
-double floor_us(const CudaTileProblem& problem, const CudaTarget& target);
+double floor_us(const TileProblem& problem, const CudaTarget& target);
 
 // The families over views.
 class ViewFamily : public Family {
@@ -60,16 +61,16 @@ class ViewFamily : public Family {
   CudaInstance instance(const ProductTask& task, const Config& config) const override;
 
   // The same of a problem. Partial sums lie in the kernel's operand `workspace`.
-  virtual std::vector<CudaCandidate> configurations(const CudaTileProblem& problem, const CudaTarget& target) const = 0;
-  virtual ProductLaunches launches_of(const CudaTileProblem& problem, const Config& config, const CudaTarget& target,
+  virtual std::vector<CudaCandidate> configurations(const TileProblem& problem, const CudaTarget& target) const = 0;
+  virtual ProductLaunches launches_of(const TileProblem& problem, const Config& config, const CudaTarget& target,
                                       int workspace) const = 0;
-  virtual CudaInstance instance_of(const CudaTileProblem& problem, const Config& config) const = 0;
+  virtual CudaInstance instance_of(const TileProblem& problem, const Config& config) const = 0;
 };
 std::span<const ViewFamily* const> view_families();
 
 // Every configuration of every family over views, best prediction first; those that cannot run come last, each with its
 // reason. Every problem has one that can. Throws kUnsupportedType on types that have no arithmetic.
-std::vector<CudaCandidate> enumerate(const CudaTileProblem& problem, const CudaTarget& target);
+std::vector<CudaCandidate> enumerate(const TileProblem& problem, const CudaTarget& target);
 const ViewFamily& view_family_of(const Config& config);
 
 // What a family has in common with the others over views.
@@ -78,21 +79,21 @@ const ViewFamily& view_family_of(const Config& config);
 struct TileCut {
   int tile_m, tile_n, tile_k, splits;
   bool swapped;
-  int64_t tiles(const CudaTileProblem& problem) const;  // of D, over all batches
+  int64_t tiles(const TileProblem& problem) const;  // of D, over all batches
 };
 // Parts of k worth trying, each of at least `least` k-tiles: one, and as many as may fill the device.
-std::vector<int> splits_worth_trying(const CudaTileProblem& problem, const TileCut& cut, int least,
+std::vector<int> splits_worth_trying(const TileProblem& problem, const TileCut& cut, int least,
                                      const CudaTarget& target);
 
 // The launch of kernels that take GemmArgs: a block for each tile and part of k.
-CudaLaunch tiles_launch(const CudaTileProblem& problem, const TileCut& cut, int workspace);
+CudaLaunch tiles_launch(const TileProblem& problem, const TileCut& cut, int workspace);
 
 // Of one of the problem's operands: what all of its lines are multiples of, in bytes, at most 16.
-int line_alignment(const CudaOperand& operand);
+int line_alignment(const OperandTraits& operand);
 
 // For predictions. Multiplications and additions of one SM in a cycle; blocks of one SM, by shared memory, threads and
 // `registers` of a thread.
-double multiply_rate(const CudaTileProblem& problem, bool tensor_cores, const CudaTarget& target);
+double multiply_rate(const TileProblem& problem, bool tensor_cores, const CudaTarget& target);
 int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget& target);
 
 // A family whose configurations are of type C.
@@ -100,29 +101,29 @@ template <typename C>
 class ViewFamilyOf : public ViewFamily {
  public:
   std::string_view name() const override { return C::kName; }
-  std::vector<CudaCandidate> configurations(const CudaTileProblem& p, const CudaTarget& target) const override;
-  ProductLaunches launches_of(const CudaTileProblem& p, const Config& config, const CudaTarget& target,
+  std::vector<CudaCandidate> configurations(const TileProblem& p, const CudaTarget& target) const override;
+  ProductLaunches launches_of(const TileProblem& p, const Config& config, const CudaTarget& target,
                               int workspace) const override;
-  CudaInstance instance_of(const CudaTileProblem& p, const Config& config) const override;
+  CudaInstance instance_of(const TileProblem& p, const Config& config) const override;
 
  protected:
   virtual bool tensor_cores() const { return true; }  // else threads multiply, in the type of the sums
   virtual TileCut cut(const C& c) const = 0;
   // Those worth trying for a problem. reject() says why one cannot run; empty: it can. What holds for every family
   // (types, shared memory, workspace) is checked outside.
-  virtual std::vector<C> configs(const CudaTileProblem& p, const CudaTarget& target) const = 0;
-  virtual std::string reject(const C& c, const CudaTileProblem& p, const CudaTarget& target) const = 0;
+  virtual std::vector<C> configs(const TileProblem& p, const CudaTarget& target) const = 0;
+  virtual std::string reject(const C& c, const TileProblem& p, const CudaTarget& target) const = 0;
   virtual bool reduces_neighbours(const C&) const { return false; }
-  virtual int shared_bytes(const CudaTileProblem& p, const C& c) const = 0;
+  virtual int shared_bytes(const TileProblem& p, const C& c) const = 0;
   // Without the reduction of the parts of k.
-  virtual double predict_us(const CudaTileProblem& p, const C& c, const CudaTarget& target) const = 0;
-  virtual CudaLaunch launch(const CudaTileProblem& p, const C& c, int workspace) const {
+  virtual double predict_us(const TileProblem& p, const C& c, const CudaTarget& target) const = 0;
+  virtual CudaLaunch launch(const TileProblem& p, const C& c, int workspace) const {
     return tiles_launch(p, cut(c), workspace);
   }
-  virtual void describe(CudaInstance& instance, const CudaTileProblem& p, const C& c) const = 0;
+  virtual void describe(CudaInstance& instance, const TileProblem& p, const C& c) const = 0;
 
   // For configs(): adds the configuration in as many parts of k as may fill the device.
-  void add_splits(std::vector<C>& found, const CudaTileProblem& p, C c, int least, const CudaTarget& target) const {
+  void add_splits(std::vector<C>& found, const TileProblem& p, C c, int least, const CudaTarget& target) const {
     for (const int splits : splits_worth_trying(p, cut(c), least, target)) {
       c.splits = splits;
       found.push_back(c);
@@ -131,13 +132,13 @@ class ViewFamilyOf : public ViewFamily {
 };
 
 // The parts of it that know no family.
-std::string reject_tiles(const CudaTileProblem& problem, const TileCut& cut);
-double with_reduction(const CudaTileProblem& problem, double us, int splits, const CudaTarget& target);
-ProductLaunches tile_launches(const CudaTileProblem& problem, int splits, const CudaTarget& target, int workspace);
-CudaInstance tile_instance(const CudaTileProblem& problem, const TileCut& cut, bool tensor_cores);
+std::string reject_tiles(const TileProblem& problem, const TileCut& cut);
+double with_reduction(const TileProblem& problem, double us, int splits, const CudaTarget& target);
+ProductLaunches tile_launches(const TileProblem& problem, int splits, const CudaTarget& target, int workspace);
+CudaInstance tile_instance(const TileProblem& problem, const TileCut& cut, bool tensor_cores);
 
 template <typename C>
-std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const CudaTileProblem& p, const CudaTarget& target) const {
+std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p, const CudaTarget& target) const {
   std::vector<CudaCandidate> found;
   for (const C& c : configs(p, target)) {
     const auto why = [&]() -> std::string {
@@ -161,7 +162,7 @@ std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const CudaTileProblem
 }
 
 template <typename C>
-ProductLaunches ViewFamilyOf<C>::launches_of(const CudaTileProblem& p, const Config& config, const CudaTarget& target,
+ProductLaunches ViewFamilyOf<C>::launches_of(const TileProblem& p, const Config& config, const CudaTarget& target,
                                              int workspace) const {
   const C& c = config.as<C>();
   ProductLaunches result = tile_launches(p, cut(c).splits, target, workspace);
@@ -175,7 +176,7 @@ ProductLaunches ViewFamilyOf<C>::launches_of(const CudaTileProblem& p, const Con
 }
 
 template <typename C>
-CudaInstance ViewFamilyOf<C>::instance_of(const CudaTileProblem& p, const Config& config) const {
+CudaInstance ViewFamilyOf<C>::instance_of(const TileProblem& p, const Config& config) const {
   const C& c = config.as<C>();
   CudaInstance instance = tile_instance(p, cut(c), tensor_cores());
   instance.threads = c.threads();

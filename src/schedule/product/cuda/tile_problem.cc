@@ -6,7 +6,7 @@
 namespace heddle::schedule {
 namespace {
 
-using Form = ProductOperand::Form;
+using Form = OperandView::Form;
 
 constexpr int64_t kCopyBytes = 16, kSectorBytes = 8;
 constexpr int kSumBytes = 4;
@@ -18,43 +18,6 @@ int widest(DType dtype, std::initializer_list<int64_t> values) {
     if (value != 0) factor = std::min(factor, value & -value);
   }
   return static_cast<int>(std::max<int64_t>(factor, 1));
-}
-
-CudaOperand image_of(const ProductOperand& o, int64_t groups) {
-  const tile::GemmImageArgs& a = o.image;
-  const auto trivial = [&](int d) {
-    return a.size[d] == 1 && a.out[d] == 1 && a.window[d] == 1 && a.before[d] == 0 && a.after[d] == 0;
-  };
-  CudaImage image;
-  image.element = o.dtype;
-  image.rank = !trivial(0) ? 3 : !trivial(1) ? 2 : 1;
-  image.images = a.images, image.channels = a.channels;
-  image.pixel = a.pixel, image.group = a.group, image.groups = groups;
-  for (int d = 0; d < 3; ++d) {
-    const auto at = static_cast<size_t>(d);
-    image.size[at] = a.size[d], image.window[at] = a.window[d], image.stride[at] = a.stride[d];
-    image.dilation[at] = a.dilation[d], image.before[at] = a.before[d], image.after[at] = a.after[d];
-  }
-  return image_operand(image, static_cast<int>(o.operand));
-}
-
-// `lines`: rows of A or columns of B.
-CudaOperand view_of(const ProductOperand& o, int64_t lines, int64_t batch, DType multiply) {
-  if (o.form == Form::kImage) return image_of(o, batch);
-  CudaOperand v;
-  v.element = o.dtype;
-  v.view = o.form != Form::kComputed;
-  v.bytes = static_cast<double>(lines) * static_cast<double>(std::max<int64_t>(o.depth, 1)) *
-            static_cast<double>(size_of(o.dtype));
-  for (const auto& [extent, stride] : o.batch) v.bytes *= stride != 0 ? static_cast<double>(extent) : 1;
-  v.along_k = o.form == Form::kComputed || o.along_k();
-  v.width = o.form == Form::kComputed ? (size_of(o.dtype) == 8 ? 2 : 4) : o.width(lines);
-  v.shifted = o.shifted(lines, multiply);
-  constexpr int64_t kMostApart = 4 << 20;  // bytes: a tile of 256 lines is addressed in 32 bits
-  v.lines = o.form == Form::kMatrix && o.dtype == multiply && o.along_k() &&
-            std::abs(o.row) < kMostApart / static_cast<int64_t>(size_of(o.dtype));
-  if (v.width == 1) v.along_k = true;  // what the kernels take where neither is wide
-  return v;
 }
 
 }  // namespace
@@ -75,7 +38,32 @@ std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& e, const Inde
   return place;
 }
 
-int ProductOperand::width(int64_t lines) const {
+OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DType multiply) {
+  OperandTraits t;
+  t.element = o.dtype;
+  const auto element = static_cast<int64_t>(size_of(o.dtype));
+  if (o.form == Form::kImage) {
+    const tile::GemmImageArgs& i = o.image;
+    t.image = true;
+    t.width = widest(o.dtype, {i.channels, i.pixel, batch > 1 ? i.group : 0});
+    t.bytes = static_cast<double>(int64_t{i.images} * i.size[0] * i.size[1] * i.size[2]) *
+              static_cast<double>(i.channels * batch) * static_cast<double>(element);
+    return t;
+  }
+  t.view = o.form != Form::kComputed;
+  t.bytes =
+      static_cast<double>(lines) * static_cast<double>(std::max<int64_t>(o.depth, 1)) * static_cast<double>(element);
+  for (const auto& [extent, stride] : o.batch) t.bytes *= stride != 0 ? static_cast<double>(extent) : 1;
+  t.along_k = !t.view || o.along_k();
+  t.width = t.view ? o.width(lines) : element == 8 ? 2 : 4;
+  t.shifted = o.shifted(lines, multiply);
+  constexpr int64_t kMostApart = 4 << 20;  // bytes: a tile of 256 lines is addressed in 32 bits
+  t.lines = o.form == Form::kMatrix && o.dtype == multiply && o.along_k() && std::abs(o.row) < kMostApart / element;
+  if (t.width == 1) t.along_k = true;  // what the kernels take where neither is wide
+  return t;
+}
+
+int OperandView::width(int64_t lines) const {
   const bool k_first = along_k(), rows_first = !k_first && (row == 1 || lines <= 1);
   if (!k_first && !rows_first) return 1;
   const int64_t others = k_first ? lines : depth;
@@ -84,7 +72,7 @@ int ProductOperand::width(int64_t lines) const {
   return result;
 }
 
-bool ProductOperand::shifted(int64_t lines, DType multiply) const {
+bool OperandView::shifted(int64_t lines, DType multiply) const {
   const auto size = static_cast<int64_t>(size_of(dtype));
   if (form != Form::kMatrix || dtype != multiply || size > 2 || width(lines) * size > 4) return false;
   const bool k_first = along_k();
@@ -93,10 +81,10 @@ bool ProductOperand::shifted(int64_t lines, DType multiply) const {
   return others <= 1 || (k_first ? row : k) >= length;
 }
 
-CudaTileProblem tile_problem(const ProductTask& task) {
-  const CudaGemmDesc& d = task.product;
+TileProblem tile_problem(const ProductTask& task) {
+  const Product& d = task.product;
   const Epilogue& epilogue = task.epilogue;
-  CudaTileProblem p;
+  TileProblem p;
   p.a_in = d.multiply_a, p.b_in = d.multiply_b;
   p.tf32 = d.tf32;
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
@@ -107,8 +95,8 @@ CudaTileProblem tile_problem(const ProductTask& task) {
     const auto place = affine_place(epilogue, epilogue.stores.front().at);
     p.scattered = d.m > 1 && place && (*place)[2] == 1 && (*place)[1] * p.out_bytes % kSectorBytes != 0;
   }
-  p.a = view_of(d.a, d.m, d.batch, d.multiply_a);
-  p.b = view_of(d.b, d.n, d.batch, d.multiply_b);
+  p.a = traits_of(d.a, d.m, d.batch, d.multiply_a);
+  p.b = traits_of(d.b, d.n, d.batch, d.multiply_b);
   return p;
 }
 

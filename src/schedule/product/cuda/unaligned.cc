@@ -33,7 +33,7 @@ int shared_bytes_of(const UnalignedConfig& c) {
 TileCut cut_of(const UnalignedConfig& c) {
   return {c.tile_m, c.tile_n, c.tile_k, c.splits, c.swapped};
 }
-int64_t steps_of(const CudaTileProblem& p, const UnalignedConfig& c) {
+int64_t steps_of(const TileProblem& p, const UnalignedConfig& c) {
   return ceil_div(p.k, c.tile_k);
 }
 int sums_of(const UnalignedConfig& c) {
@@ -41,8 +41,7 @@ int sums_of(const UnalignedConfig& c) {
 }
 
 // Adds what differs in the parts of k.
-void add_parts(std::vector<UnalignedConfig>& found, const CudaTileProblem& p, UnalignedConfig c,
-               const CudaTarget& target) {
+void add_parts(std::vector<UnalignedConfig>& found, const TileProblem& p, UnalignedConfig c, const CudaTarget& target) {
   const int64_t tiles = cut_of(c).tiles(p), steps = steps_of(p, c);
   for (const int parts : {1, 2, 3, 4, 6, 8}) {
     if (steps < parts || (parts > 1 && tiles * parts > 4 * int64_t{target.sms})) continue;
@@ -69,7 +68,7 @@ void add_parts(std::vector<UnalignedConfig>& found, const CudaTileProblem& p, Un
 }
 
 // Columns of D that the epilogue gets at once.
-int neighbours_of(const CudaTileProblem& p, const UnalignedConfig& c) {
+int neighbours_of(const TileProblem& p, const UnalignedConfig& c) {
   return p.scattered && c.splits == 1 ? 1 : 4;
 }
 
@@ -79,7 +78,7 @@ int resident_of(const UnalignedConfig& c) {
   return c.threads() <= 128 || (c.threads() <= 256 && sums_of(c) <= kSkinnySums) ? 2 : 1;
 }
 
-std::vector<UnalignedConfig> unaligned_configs(const CudaTileProblem& p, const CudaTarget& target) {
+std::vector<UnalignedConfig> unaligned_configs(const TileProblem& p, const CudaTarget& target) {
   std::vector<UnalignedConfig> found;
   if (!target.has_clusters() || p.k == 0 || p.a_in != p.b_in || !p.a.lines || !p.b.lines) return found;
   // Where TMA reads both operands, only what is so small that its maps cost more.
@@ -87,7 +86,7 @@ std::vector<UnalignedConfig> unaligned_configs(const CudaTileProblem& p, const C
   const bool aligned = std::min(line_alignment(p.a), line_alignment(p.b)) >= 16;
   if (aligned && !p.splits_f32() && p.bytes() > kSmall) return found;
   for (const bool swapped : {false, true}) {
-    const CudaTileView v = view_of(p, swapped);
+    const TileView v = view_of(p, swapped);
     const int64_t side = round_up(v.n, 8);
     if (side > kMostSide) continue;
     for (const Shape& shape : kShapes) {
@@ -114,8 +113,8 @@ std::vector<UnalignedConfig> unaligned_configs(const CudaTileProblem& p, const C
 }
 
 // What a thread needs, by count: sums, fragments, where its pieces come from.
-int64_t registers_of(const UnalignedConfig& c, const CudaTileProblem& p) {
-  const CudaTileView v = view_of(p, c.swapped);
+int64_t registers_of(const UnalignedConfig& c, const TileProblem& p) {
+  const TileView v = view_of(p, c.swapped);
   const int64_t blocks_m = c.tile_m / c.warps_m / 16, group = blocks_m >= 4 ? 1 : blocks_m == 2 ? 2 : 4;
   constexpr int64_t kRest = 30, kHalves = 90;  // the compiler multiplies fp8 as halves
   int64_t count = kRest + sums_of(c) + 16 * blocks_m + 8 * std::min<int64_t>(group, c.tile_n / 8);
@@ -128,10 +127,10 @@ int64_t registers_of(const UnalignedConfig& c, const CudaTileProblem& p) {
   return count;
 }
 
-std::string reject_unaligned(const UnalignedConfig& c, const CudaTileProblem& p, const CudaTarget& target) {
+std::string reject_unaligned(const UnalignedConfig& c, const TileProblem& p, const CudaTarget& target) {
   constexpr int64_t kMostRegisters = 255;
   constexpr int64_t kMostGrid = 65535;
-  const CudaTileView v = view_of(p, c.swapped);
+  const TileView v = view_of(p, c.swapped);
   if (registers_of(c, p) >
       std::min<int64_t>(kMostRegisters, target.registers_per_sm / (c.threads() * resident_of(c)))) {
     return "it needs more registers than a thread has";
@@ -141,18 +140,18 @@ std::string reject_unaligned(const UnalignedConfig& c, const CudaTileProblem& p,
   return {};
 }
 
-double predict_unaligned_us(const CudaTileProblem& p, const UnalignedConfig& c, const CudaTarget& target) {
+double predict_unaligned_us(const TileProblem& p, const UnalignedConfig& c, const CudaTarget& target) {
   const auto& u = target.model.unaligned;
   const double cycles_per_us = u.clock_ghz * 1e3;
   constexpr double kIssued = 0.46;  // fitted, as the other numbers without a name
   constexpr double kClusters[] = {1, 1, 1, 0.9, 0.94, 0.89, 0.89, 0.8, 0.91};  // of the blocks that could run
-  const CudaTileView v = view_of(p, c.swapped);
+  const TileView v = view_of(p, c.swapped);
   const auto blocks = static_cast<double>(cut_of(c).tiles(p) * c.cluster_k * c.splits);
   const auto each = static_cast<double>(ceil_div(steps_of(p, c), int64_t{c.cluster_k} * c.splits));
   const int at_once = shared_bytes_of(c) <= tile::kGemmHalfOfShared ? resident_of(c) : 1;
   const double of_sm = std::ceil(blocks / (target.sms * kClusters[c.cluster_k])), rounds = std::ceil(of_sm / at_once);
   const double busy = std::min<double>(of_sm, at_once);
-  const auto bytes_of = [&](const CudaOperand& o, int rows) {
+  const auto bytes_of = [&](const OperandTraits& o, int rows) {
     const double line = c.warps_k * tile::kGemmRowBytes;
     return (line + (line_alignment(o) < 16 ? 24 : 0)) * rows;
   };
@@ -162,7 +161,7 @@ double predict_unaligned_us(const CudaTileProblem& p, const UnalignedConfig& c, 
   const double idle = 1 - std::min(blocks / target.sms, 1.0), pieces = c.warps_k == 1 ? 1.2 : c.warps_k == 2 ? 1.1 : 1;
   const double arriving = busy * step_bytes * pieces / (u.arriving_per_us + u.alone_per_us * idle * idle);
   // Instructions of a warp for 128 bytes of k: fragments, products; of a block for its copies.
-  const auto reads = [](const CudaOperand& o) {
+  const auto reads = [](const OperandTraits& o) {
     return line_alignment(o) >= 16 ? 2.0 : line_alignment(o) >= 4 ? 8 : 17;
   };
   const double blocks_m = c.tile_m / c.warps_m / 16.0, blocks_n = c.tile_n / 8.0;
@@ -187,8 +186,8 @@ double predict_unaligned_us(const CudaTileProblem& p, const UnalignedConfig& c, 
   return us;
 }
 
-CudaLaunch unaligned_launch(const CudaTileProblem& p, const UnalignedConfig& c, int workspace) {
-  const CudaTileView v = view_of(p, c.swapped);
+CudaLaunch unaligned_launch(const TileProblem& p, const UnalignedConfig& c, int workspace) {
+  const TileView v = view_of(p, c.swapped);
   const PartialSums sums{p.m, p.n, p.batch};
   const int64_t steps = steps_of(p, c), blocks = int64_t{c.cluster_k} * c.splits;
   tile::GemmPartsArgs args{};
@@ -209,8 +208,8 @@ CudaLaunch unaligned_launch(const CudaTileProblem& p, const UnalignedConfig& c, 
 
 // Whether the kernels of TMA would load weights while the kernel in front still runs, which this one does not.
 bool waits_for_weights(const ProductTask& task, const CudaTarget& target) {
-  const auto is_weight = [&](const ProductOperand& o) {
-    return o.form == ProductOperand::Form::kMatrix && task.operands[o.operand].constant;
+  const auto is_weight = [&](const OperandView& o) {
+    return o.form == OperandView::Form::kMatrix && task.operands[o.operand].constant;
   };
   std::string why;
   return (is_weight(task.product.a) || is_weight(task.product.b)) && target.has_wgmma() &&
@@ -233,21 +232,21 @@ class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
 
  private:
   TileCut cut(const UnalignedConfig& c) const override { return cut_of(c); }
-  std::vector<UnalignedConfig> configs(const CudaTileProblem& p, const CudaTarget& target) const override {
+  std::vector<UnalignedConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
     return unaligned_configs(p, target);
   }
-  std::string reject(const UnalignedConfig& c, const CudaTileProblem& p, const CudaTarget& target) const override {
+  std::string reject(const UnalignedConfig& c, const TileProblem& p, const CudaTarget& target) const override {
     return reject_unaligned(c, p, target);
   }
-  int shared_bytes(const CudaTileProblem&, const UnalignedConfig& c) const override { return shared_bytes_of(c); }
-  double predict_us(const CudaTileProblem& p, const UnalignedConfig& c, const CudaTarget& target) const override {
+  int shared_bytes(const TileProblem&, const UnalignedConfig& c) const override { return shared_bytes_of(c); }
+  double predict_us(const TileProblem& p, const UnalignedConfig& c, const CudaTarget& target) const override {
     return predict_unaligned_us(p, c, target);
   }
-  CudaLaunch launch(const CudaTileProblem& p, const UnalignedConfig& c, int workspace) const override {
+  CudaLaunch launch(const TileProblem& p, const UnalignedConfig& c, int workspace) const override {
     return unaligned_launch(p, c, workspace);
   }
-  void describe(CudaInstance& i, const CudaTileProblem& p, const UnalignedConfig& c) const override {
-    const CudaTileView v = view_of(p, c.swapped);
+  void describe(CudaInstance& i, const TileProblem& p, const UnalignedConfig& c) const override {
+    const TileView v = view_of(p, c.swapped);
     i.headers = {"gemm/unaligned.h"}, i.kernel = "cuda::gemm_unaligned";
     i.arguments[0].type = "GemmPartsArgs";
     i.sizes = {{{"kTileM", c.tile_m},

@@ -25,26 +25,6 @@ __device__ inline auto stride_of(int64_t stride) {
   }
 }
 
-// A matrix, contiguous along k (AlongK) or along rows. Align: what the contiguous extent, the leading dimension, the
-// stride of batches and, in elements, the address are multiples of. Wide: an offset in a batch may exceed 2^31.
-template <typename T, bool AlongK, int Align, bool Wide = false>
-struct Matrix {
-  using Element = T;
-  GemmMatrixArgs args;
-
-  __device__ auto view(int batch) const {
-    const T* data = static_cast<const T*>(args.data) + batch * args.stride;
-    const auto leading = stride_of<Wide, Align>(args.leading);
-    if constexpr (AlongK) {
-      return make_view(data,
-                       make_naive(make_tuple(args.rows, multiple_of<Align>(args.k)), make_tuple(leading, fixed<1>())));
-    } else {
-      return make_view(data,
-                       make_naive(make_tuple(multiple_of<Align>(args.rows), args.k), make_tuple(fixed<1>(), leading)));
-    }
-  }
-};
-
 namespace detail {
 
 // A spatial dimension of one tap and no padding costs nothing.

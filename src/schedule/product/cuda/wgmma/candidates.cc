@@ -43,7 +43,7 @@ bool too_wide(const Tile& tile, int64_t m, int64_t n) {
 
 // Where the epilogue reduces neighbours. The limits are what ptxas compiles without spilling; of more than kManySums
 // reject() keeps all epilogues that hold many values.
-std::string reject_reductions(const WgmmaConfig& c, const CudaGemmProblem& p) {
+std::string reject_reductions(const WgmmaConfig& c, const WgmmaProblem& p) {
   if (!p.reduces) return {};
   if (c.splits > 1 || c.swapped || c.tile_n % tile::kGemmPartialColumns != 0) {
     return "neighbours are reduced in fragments of whole sums, 32 columns and more";
@@ -58,7 +58,7 @@ std::string reject_reductions(const WgmmaConfig& c, const CudaGemmProblem& p) {
 }
 
 // Parts of k worth trying: as many as fill the device, each of at least 4 k-tiles.
-std::vector<int> splits_of(const CudaGemmProblem& p, const Tile& tile, int64_t m, int64_t n, const CudaTarget& target) {
+std::vector<int> splits_of(const WgmmaProblem& p, const Tile& tile, int64_t m, int64_t n, const CudaTarget& target) {
   const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
   const int64_t tiles = ceil_div(m, tile.m) * ceil_div(n, tile.n) * p.batch;
   std::vector<int> splits = {1};
@@ -75,12 +75,12 @@ std::vector<int> splits_of(const CudaGemmProblem& p, const Tile& tile, int64_t m
 
 }  // namespace
 
-int64_t padded_bytes(int64_t lines, int64_t row, const CudaGemmProblem& p) {
+int64_t padded_bytes(int64_t lines, int64_t row, const WgmmaProblem& p) {
   return round_up(round_up(row * static_cast<int64_t>(size_of(p.in)), 16) * lines * p.batch, 256);
 }
 
 // Copies count their pieces in 32 bits.
-std::string reject_copies(const CudaGemmProblem& p) {
+std::string reject_copies(const WgmmaProblem& p) {
   constexpr int64_t kMostCopied = int64_t{1} << 30;
   const int64_t a = p.a_k_major ? padded_bytes(p.m, p.k, p) : padded_bytes(p.k, p.m, p);
   const int64_t b = p.b_k_major ? padded_bytes(p.n, p.k, p) : padded_bytes(p.k, p.n, p);
@@ -88,7 +88,7 @@ std::string reject_copies(const CudaGemmProblem& p) {
   return fits ? std::string() : "a padded copy of an operand takes more than 1 GiB";
 }
 
-GemmStore store_of(const CudaGemmProblem& p, const WgmmaConfig& c) {
+GemmStore store_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   if (c.splits > 1 || p.k == 0) return GemmStore::kPartial;
   if (p.epilogue_stores || (c.swapped && size_of(p.out) != 2)) return GemmStore::kEpilogue;
   // TMA writes rows in whole pieces of 16 bytes, the last one too, over what lies behind it.
@@ -96,7 +96,7 @@ GemmStore store_of(const CudaGemmProblem& p, const WgmmaConfig& c) {
   return whole && !needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kTma : GemmStore::kRows;
 }
 
-std::string reject(const WgmmaConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget& target) {
   if (std::string why = reject_reductions(c, p); !why.empty()) return why;
   if (std::string why = reject_copies(p); !why.empty()) return why;
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
@@ -150,12 +150,12 @@ std::string reject(const WgmmaConfig& c, const CudaGemmProblem& p, const CudaTar
   return reject_partial_sums(p, c.splits);
 }
 
-std::string reject_partial_sums(const CudaGemmProblem& p, int splits) {
+std::string reject_partial_sums(const WgmmaProblem& p, int splits) {
   const bool fits = splits == 1 || 4 * p.m * round_up(p.n, 4) * p.batch * splits <= kMaxWorkspace;
   return fits ? "" : "the partial sums exceed the workspace";
 }
 
-std::vector<WgmmaConfig> wgmma_configs(const CudaGemmProblem& p, const CudaTarget& target) {
+std::vector<WgmmaConfig> wgmma_configs(const WgmmaProblem& p, const CudaTarget& target) {
   constexpr int64_t kNarrow = 256;
   std::vector<WgmmaConfig> found;
   for (const bool swapped : {false, true}) {

@@ -26,14 +26,14 @@ struct View {
   bool a_k, b_k;
   int64_t k_tiles;
 };
-View view_of(const CudaGemmProblem& p, bool swapped) {
+View view_of(const WgmmaProblem& p, bool swapped) {
   const auto element = static_cast<int64_t>(size_of(p.in));
   const int64_t k_tiles = ceil_div(p.k * element, tile::kGemmRowBytes);
   return swapped ? View{p.n, p.m, p.b_k_major, p.a_k_major, k_tiles}
                  : View{p.m, p.n, p.a_k_major, p.b_k_major, k_tiles};
 }
 
-int64_t tiles_of(const CudaGemmProblem& p, const ClusterSplitKConfig& c) {
+int64_t tiles_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   const View v = view_of(p, c.swapped);
   if (p.classed) {
     const int64_t classes = classes_of(p, c.swapped);
@@ -48,14 +48,14 @@ int64_t capacity(const ClusterSplitKConfig& c, int resident, const CudaTarget& t
   return static_cast<int64_t>(target.sms * resident * kShare[c.cluster_k]);
 }
 
-int resident(const CudaGemmProblem& p, const ClusterSplitKConfig& c) {
+int resident(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   const bool two = shared_bytes(p, c) <= tile::kGemmHalfOfShared &&
                    cluster_threads(c, p) <= tile::gemm_parts_half_of_threads(p.split);
   return two ? 2 : 1;
 }
 
 // With as many stages as let two blocks of an SM have enough under way, else as fit.
-void add(std::vector<ClusterSplitKConfig>& found, const CudaGemmProblem& p, ClusterSplitKConfig c,
+void add(std::vector<ClusterSplitKConfig>& found, const WgmmaProblem& p, ClusterSplitKConfig c,
          const CudaTarget& target) {
   c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
   if (c.stages < 4 || cluster_threads(c, p) > tile::gemm_parts_half_of_threads(p.split)) {
@@ -73,7 +73,7 @@ void add(std::vector<ClusterSplitKConfig>& found, const CudaGemmProblem& p, Clus
 }  // namespace
 
 // Tiles that are as wide as the short side.
-std::vector<ClusterSplitKConfig> misaligned_configs(const CudaGemmProblem& p, const CudaTarget& target) {
+std::vector<ClusterSplitKConfig> misaligned_configs(const WgmmaProblem& p, const CudaTarget& target) {
   std::vector<ClusterSplitKConfig> found;
   for (const bool swapped : {false, true}) {
     if (classes_of(p, swapped) == 0) continue;
@@ -91,7 +91,7 @@ std::vector<ClusterSplitKConfig> misaligned_configs(const CudaGemmProblem& p, co
   return found;
 }
 
-std::vector<ClusterSplitKConfig> cluster_configs(const CudaGemmProblem& p, const CudaTarget& target) {
+std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const CudaTarget& target) {
   if (p.classed) return misaligned_configs(p, target);
   std::vector<ClusterSplitKConfig> found;
   if (p.k == 0 || p.windows || p.heads > 1 || p.shifted_a || p.shifted_b) return found;
@@ -124,7 +124,7 @@ std::vector<ClusterSplitKConfig> cluster_configs(const CudaGemmProblem& p, const
   return found;
 }
 
-std::string reject(const ClusterSplitKConfig& c, const CudaGemmProblem& p, const CudaTarget& target) {
+std::string reject(const ClusterSplitKConfig& c, const WgmmaProblem& p, const CudaTarget& target) {
   if (p.reduces) return "neighbours are reduced in fragments of whole sums, 32 columns and more";
   if (std::string why = reject_copies(p); !why.empty()) return why;
   if (std::string why = reject_partial_sums(p, c.splits); !why.empty()) return why;
@@ -145,22 +145,22 @@ std::string reject(const ClusterSplitKConfig& c, const CudaGemmProblem& p, const
   return {};
 }
 
-int cluster_threads(const ClusterSplitKConfig& c, const CudaGemmProblem& p) {
+int cluster_threads(const ClusterSplitKConfig& c, const WgmmaProblem& p) {
   return 128 * c.consumers + (p.views ? 128 : 32);
 }
 
-ClusterBlocks cluster_blocks(const ClusterSplitKConfig& c, const CudaGemmProblem& p) {
+ClusterBlocks cluster_blocks(const ClusterSplitKConfig& c, const WgmmaProblem& p) {
   const int64_t k_tiles = p.classed ? class_k_tiles(p) : view_of(p, c.swapped).k_tiles;
   const int64_t parts = int64_t{c.cluster_k} * c.splits;
   return {tiles_of(p, c) * parts, ceil_div(k_tiles, parts)};
 }
 
-int shared_bytes(const CudaGemmProblem& p, const ClusterSplitKConfig& c) {
+int shared_bytes(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   const View v = view_of(p, c.swapped);
   return tile::gemm_parts_shared_bytes(c.tile_m, c.tile_n, v.a_k, v.b_k, c.stages, c.cluster_k, c.swapped, p.split);
 }
 
-double predict_us(const CudaGemmProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
+double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
   const auto& s = target.model.cluster_split;
   const double cycles_per_us = s.clock_ghz * 1e3;
   // Operands that leave the L2 first need no write-back of what others left there.
@@ -212,7 +212,7 @@ double predict_us(const CudaGemmProblem& p, const ClusterSplitKConfig& c, const 
   return repack_us(p, target.model) + us;
 }
 
-CudaLaunch cluster_launch(const CudaGemmProblem& p, const ClusterSplitKConfig& c, int workspace) {
+CudaLaunch cluster_launch(const WgmmaProblem& p, const ClusterSplitKConfig& c, int workspace) {
   const View v = view_of(p, c.swapped);
   const PartialSums sums{p.m, p.n, p.batch};
   tile::GemmPartsArgs args{};

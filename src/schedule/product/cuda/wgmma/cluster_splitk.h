@@ -9,20 +9,20 @@ namespace heddle::schedule {
 
 // The configurations of tile/kernel/cuda/gemm/sm90_cluster_splitk.h that a resolved problem may take; why one cannot
 // run (empty: it can), and what the model says.
-std::vector<ClusterSplitKConfig> cluster_configs(const CudaGemmProblem& problem, const CudaTarget& target);
-std::string reject(const ClusterSplitKConfig& config, const CudaGemmProblem& problem, const CudaTarget& target);
-double predict_us(const CudaGemmProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
-int shared_bytes(const CudaGemmProblem& problem, const ClusterSplitKConfig& config);
+std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& problem, const CudaTarget& target);
+std::string reject(const ClusterSplitKConfig& config, const WgmmaProblem& problem, const CudaTarget& target);
+double predict_us(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
+int shared_bytes(const WgmmaProblem& problem, const ClusterSplitKConfig& config);
 
 // The launch of the product, without its maps.
-CudaLaunch cluster_launch(const CudaGemmProblem& problem, const ClusterSplitKConfig& config, int workspace);
+CudaLaunch cluster_launch(const WgmmaProblem& problem, const ClusterSplitKConfig& config, int workspace);
 
 // Blocks, and the k-tiles of one.
 struct ClusterBlocks {
   int64_t blocks, each;
 };
-ClusterBlocks cluster_blocks(const ClusterSplitKConfig& config, const CudaGemmProblem& problem);
+ClusterBlocks cluster_blocks(const ClusterSplitKConfig& config, const WgmmaProblem& problem);
 
-int cluster_threads(const ClusterSplitKConfig& config, const CudaGemmProblem& problem);  // of a block
+int cluster_threads(const ClusterSplitKConfig& config, const WgmmaProblem& problem);  // of a block
 
 }  // namespace heddle::schedule

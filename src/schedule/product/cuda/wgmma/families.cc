@@ -16,10 +16,10 @@ using Parameter = CudaInstance::Parameter;
 
 constexpr int kCopyBytes = 16;
 
-std::vector<WgmmaConfig> configs_of(const CudaGemmProblem& p, const CudaTarget& target, const WgmmaConfig*) {
+std::vector<WgmmaConfig> configs_of(const WgmmaProblem& p, const CudaTarget& target, const WgmmaConfig*) {
   return wgmma_configs(p, target);
 }
-std::vector<ClusterSplitKConfig> configs_of(const CudaGemmProblem& p, const CudaTarget& target,
+std::vector<ClusterSplitKConfig> configs_of(const WgmmaProblem& p, const CudaTarget& target,
                                             const ClusterSplitKConfig*) {
   return cluster_configs(p, target);
 }
@@ -52,7 +52,7 @@ class WgmmaFamily : public Family {
   }
 
   ProductLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override {
-    const CudaGemmProblem p = checked_problem(task);
+    const WgmmaProblem p = checked_problem(task);
     ProductLaunches made = make_launches(p, config.as<C>(), target);
     const auto d = task.epilogue.stores.empty() ? 0 : task.epilogue.stores.front().operand;
     const uint32_t operands[] = {task.product.a.operand,
@@ -70,7 +70,7 @@ class WgmmaFamily : public Family {
   }
 
   CudaInstance instance(const ProductTask& task, const Config& config) const override {
-    CudaGemmProblem p = checked_problem(task);
+    WgmmaProblem p = checked_problem(task);
     const bool in_place = !needs_repack(p) && !p.classed && !p.views;
     p.constant_a = in_place && !p.windows && task.operands[task.product.a.operand].constant;
     p.constant_b = in_place && task.operands[task.product.b.operand].constant;
@@ -78,10 +78,10 @@ class WgmmaFamily : public Family {
   }
 
  protected:
-  virtual std::optional<CudaGemmProblem> problem(const ProductTask& task, std::string* why) const = 0;
+  virtual std::optional<WgmmaProblem> problem(const ProductTask& task, std::string* why) const = 0;
 
  private:
-  CudaGemmProblem checked_problem(const ProductTask& task) const {
+  WgmmaProblem checked_problem(const ProductTask& task) const {
     std::string why;
     auto p = problem(task, &why);
     HEDDLE_CHECK(p.has_value(), "{} for a product that it does not serve: {}", name(), why);
@@ -91,19 +91,19 @@ class WgmmaFamily : public Family {
 
 template <typename C>
 class TmaFamily : public WgmmaFamily<C> {
-  std::optional<CudaGemmProblem> problem(const ProductTask& task, std::string* why) const override {
+  std::optional<WgmmaProblem> problem(const ProductTask& task, std::string* why) const override {
     return wgmma_problem(task, why);
   }
 };
 
 class Im2colFamily : public WgmmaFamily<WgmmaIm2colConfig> {
-  std::optional<CudaGemmProblem> problem(const ProductTask& task, std::string* why) const override {
+  std::optional<WgmmaProblem> problem(const ProductTask& task, std::string* why) const override {
     return wgmma_im2col_problem(task, why);
   }
 };
 
 class MisalignedFamily : public WgmmaFamily<MisalignedConfig> {
-  std::optional<CudaGemmProblem> problem(const ProductTask& task, std::string* why) const override {
+  std::optional<WgmmaProblem> problem(const ProductTask& task, std::string* why) const override {
     auto p = wgmma_problem(task, why);
     if (p) p->classed = true;
     return p;
@@ -112,7 +112,7 @@ class MisalignedFamily : public WgmmaFamily<MisalignedConfig> {
 
 // Registers for the pieces of an operand that a thread of the loading warpgroup holds at once: none where cp.async
 // brings them to shared memory.
-int64_t held_registers(const CudaOperand& o, DType in, bool k_major, int64_t rows, int64_t tile_k) {
+int64_t held_registers(const OperandTraits& o, DType in, bool k_major, int64_t rows, int64_t tile_k) {
   constexpr int64_t kLoaders = 128, kWord = 4;
   const auto element = static_cast<int64_t>(size_of(in));
   if (o.shifted) return 0;
@@ -123,7 +123,7 @@ int64_t held_registers(const CudaOperand& o, DType in, bool k_major, int64_t row
 
 // Pieces of 16 bytes keep up with wgmma; each that is smaller, computed or converted costs instructions: how much
 // slower than by TMA.
-double slowness(const CudaOperand& o, DType in) {
+double slowness(const OperandTraits& o, DType in) {
   constexpr double kWholePieces = 1.4, kSmallPieces = 2.5, kShiftedPieces = 4.2;
   if (o.shifted) return kShiftedPieces;
   const bool whole = o.view && o.element == in && o.width * static_cast<int>(size_of(in)) == kCopyBytes;
@@ -138,7 +138,7 @@ class GatherFamily : public WgmmaFamily<C> {
 
   std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
     std::vector<CudaCandidate> found = WgmmaFamily<C>::candidates(task, target);
-    const CudaTileProblem views = tile_problem(task);
+    const TileProblem views = tile_problem(task);
     const DType in = task.product.multiply_a;
     const double slower = std::max(slowness(views.a, in), slowness(views.b, task.product.multiply_b));
     std::string why;
@@ -159,14 +159,14 @@ class GatherFamily : public WgmmaFamily<C> {
   }
 
  private:
-  std::optional<CudaGemmProblem> problem(const ProductTask& task, std::string* why) const override {
+  std::optional<WgmmaProblem> problem(const ProductTask& task, std::string* why) const override {
     return wgmma_gather_problem(task, why);
   }
 };
 
 // What both kernels have in common.
 template <typename C>
-CudaInstance common_instance(const CudaGemmProblem& p, const C& c) {
+CudaInstance common_instance(const WgmmaProblem& p, const C& c) {
   CudaInstance i;
   i.tile_m = c.tile_m, i.tile_n = c.tile_n;
   i.swapped = c.swapped;
@@ -188,14 +188,14 @@ void add_size(CudaInstance& i, const char* name, int64_t value) {
 }
 
 template <typename C>
-void add_layouts(CudaInstance& i, const CudaGemmProblem& p, const C& c) {
+void add_layouts(CudaInstance& i, const WgmmaProblem& p, const C& c) {
   add_flag(i, "kAKMajor", c.swapped ? p.b_k_major : p.a_k_major, true);
   add_flag(i, "kBKMajor", c.swapped ? p.a_k_major : p.b_k_major, true);
 }
 
 }  // namespace
 
-CudaInstance instance_of(const CudaGemmProblem& p, const WgmmaConfig& c) {
+CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   CudaInstance i = common_instance(p, c);
   const GemmStore store = store_of(p, c);
   i.headers = {p.views ? "gemm/sm90_gather.h" : "gemm/sm90.h"};
@@ -231,7 +231,7 @@ CudaInstance instance_of(const CudaGemmProblem& p, const WgmmaConfig& c) {
   return i;
 }
 
-CudaInstance instance_of(const CudaGemmProblem& p, const ClusterSplitKConfig& c) {
+CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   CudaInstance i = common_instance(p, c);
   i.headers = {"gemm/sm90_cluster_splitk.h"};
   i.kernel = p.views ? "sm90::gemm_parts_views" : "sm90::gemm_parts";

@@ -21,7 +21,7 @@ using Use = WgmmaOperands;
 
 constexpr int kRasterGroup = 8;
 
-TensorMapDesc::Element element_of(const CudaGemmProblem& p) {
+TensorMapDesc::Element element_of(const WgmmaProblem& p) {
   const DType type = p.in;
   if (type == DType::kF32) return p.split ? TensorMapDesc::Element::kBits32 : TensorMapDesc::Element::kTf32;
   return size_of(type) == 2 ? TensorMapDesc::Element::kBits16 : TensorMapDesc::Element::kBits8;
@@ -37,7 +37,7 @@ struct Operand {
 };
 
 // The map of an operand whose tile has `tile` rows, of which each block of the cluster loads one of `shares`.
-TensorMapDesc operand_map(const Operand& o, const CudaGemmProblem& p, int tile, int shares) {
+TensorMapDesc operand_map(const Operand& o, const WgmmaProblem& p, int tile, int shares) {
   const int64_t batch = o.step == 0 ? p.batch : p.batch / p.heads;
   const auto element = static_cast<int64_t>(size_of(p.in));
   const auto depth = static_cast<uint32_t>(tile::kGemmRowBytes / element);
@@ -55,7 +55,7 @@ TensorMapDesc operand_map(const Operand& o, const CudaGemmProblem& p, int tile, 
   return map;
 }
 
-TensorMapDesc output_map(const CudaGemmProblem& p, const WgmmaConfig& c) {
+TensorMapDesc output_map(const WgmmaProblem& p, const WgmmaConfig& c) {
   const auto element = static_cast<int64_t>(size_of(p.out));
   TensorMapDesc map;
   map.element = element == 4 ? TensorMapDesc::Element::kBits32 : TensorMapDesc::Element::kBits16;
@@ -75,9 +75,9 @@ TensorMapDesc output_map(const CudaGemmProblem& p, const WgmmaConfig& c) {
   return map;
 }
 
-TensorMapDesc residual_map(const CudaGemmProblem& p) {
+TensorMapDesc residual_map(const WgmmaProblem& p) {
   constexpr int64_t kElement = 2;
-  const CudaGemmResidual& residual = *p.residual;
+  const WgmmaResidual& residual = *p.residual;
   TensorMapDesc map;
   map.element = TensorMapDesc::Element::kBits16;
   map.operand = Use::kResidual;
@@ -91,8 +91,8 @@ TensorMapDesc residual_map(const CudaGemmProblem& p) {
 }
 
 // Of A, a box for each block that loads one of `shares` of a tile's windows.
-TensorMapDesc windows_map(const CudaGemmProblem& p, int tile, int shares) {
-  const CudaGemmWindows& w = *p.windows;
+TensorMapDesc windows_map(const WgmmaProblem& p, int tile, int shares) {
+  const WgmmaWindows& w = *p.windows;
   const auto element = static_cast<uint64_t>(size_of(p.in));
   const auto pixel = static_cast<uint64_t>(w.pixel) * element;
   TensorMapDesc map;
@@ -114,8 +114,8 @@ TensorMapDesc windows_map(const CudaGemmProblem& p, int tile, int shares) {
 }
 
 // Of B: a batch for each tap.
-TensorMapDesc filters_map(const CudaGemmProblem& p, int tile, int shares) {
-  const CudaGemmWindows& w = *p.windows;
+TensorMapDesc filters_map(const WgmmaProblem& p, int tile, int shares) {
+  const WgmmaWindows& w = *p.windows;
   const auto element = static_cast<uint64_t>(size_of(p.in));
   TensorMapDesc map;
   map.element = element_of(p);
@@ -127,8 +127,8 @@ TensorMapDesc filters_map(const CudaGemmProblem& p, int tile, int shares) {
   return map;
 }
 
-tile::GemmWindowsArgs windows_args(const CudaGemmProblem& p) {
-  const CudaGemmWindows& w = *p.windows;
+tile::GemmWindowsArgs windows_args(const WgmmaProblem& p) {
+  const WgmmaWindows& w = *p.windows;
   const auto narrow = [](int64_t v) { return static_cast<int32_t>(v); };
   tile::GemmWindowsArgs args{};
   for (int d = 0; d < 2; ++d) {
@@ -164,7 +164,7 @@ tile::GemmRepackPart repack_part(Operand& o, DType type, int64_t batch, int64_t 
 }
 
 // One launch for both operands, where they need it; adds to the bytes of the workspace. Arguments: GemmRepackArgs.
-void add_repack(ProductLaunches& result, const CudaGemmProblem& p, Operand& a, Operand& b) {
+void add_repack(ProductLaunches& result, const WgmmaProblem& p, Operand& a, Operand& b) {
   tile::GemmRepackArgs args{};
   CudaLaunch launch;
   launch.grid[0] = 0;
@@ -187,7 +187,7 @@ void add_repack(ProductLaunches& result, const CudaGemmProblem& p, Operand& a, O
 }
 
 // The product of operands as they lie after repacking. `a` has the kernel's own rows.
-CudaLaunch multiply_launch(const CudaGemmProblem& p, const WgmmaConfig& c, const CudaTarget& target, const Operand& a,
+CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target, const Operand& a,
                            const Operand& b) {
   const PartialSums sums{p.m, p.n, p.batch};
   const auto element = static_cast<int64_t>(size_of(p.in));
@@ -245,7 +245,7 @@ CudaLaunch multiply_launch(const CudaGemmProblem& p, const WgmmaConfig& c, const
 }
 
 // What comes before the product where operands are copied, and how they lie then.
-std::pair<Operand, Operand> add_copies(ProductLaunches& result, const CudaGemmProblem& p, bool swapped) {
+std::pair<Operand, Operand> add_copies(ProductLaunches& result, const WgmmaProblem& p, bool swapped) {
   const auto element = static_cast<int64_t>(size_of(p.in));
   Operand a{Use::kA, p.m, p.k, p.lda, p.stride_a, p.a_k_major, p.offset_a * element, p.step_a};
   Operand b{Use::kB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major, p.offset_b * element, p.step_b};
@@ -254,12 +254,12 @@ std::pair<Operand, Operand> add_copies(ProductLaunches& result, const CudaGemmPr
   return {a, b};
 }
 
-int64_t partial_bytes(const CudaGemmProblem& p, int splits) {
+int64_t partial_bytes(const WgmmaProblem& p, int splits) {
   return round_up(4 * PartialSums{p.m, p.n, p.batch}.part() * splits, 256);
 }
 
 // The sum of the parts of k, or over nothing.
-void add_reduction(ProductLaunches& result, const CudaGemmProblem& p, int splits, const CudaTarget& target) {
+void add_reduction(ProductLaunches& result, const WgmmaProblem& p, int splits, const CudaTarget& target) {
   if (p.k > 0 && splits == 1) return;
   result.launches.push_back(reduce_launch({p.m, p.n, p.batch}, p.k > 0 ? splits : 0, target, Use::kWorkspace));
 }
@@ -267,7 +267,7 @@ void add_reduction(ProductLaunches& result, const CudaGemmProblem& p, int splits
 }  // namespace
 
 // The workspace holds the partial sums, then repacked operands.
-ProductLaunches make_launches(const CudaGemmProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
+ProductLaunches make_launches(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
   ProductLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   if (c.splits > 1 && p.k > 0) result.workspace_bytes = partial_bytes(p, c.splits);
@@ -281,7 +281,7 @@ ProductLaunches make_launches(const CudaGemmProblem& p, const WgmmaConfig& c, co
   return result;
 }
 
-ProductLaunches make_launches(const CudaGemmProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
+ProductLaunches make_launches(const WgmmaProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
   ProductLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   if (c.splits > 1) result.workspace_bytes = partial_bytes(p, c.splits);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kPiece = 16;  // bytes
 
-int64_t element_of(const CudaGemmProblem& p) {
+int64_t element_of(const WgmmaProblem& p) {
   return static_cast<int64_t>(size_of(p.in));
 }
 
@@ -21,27 +21,27 @@ struct Lines {
   int operand;
   int64_t rows, row, offset;
 };
-Lines lines_of(const CudaGemmProblem& p, bool is_a) {
+Lines lines_of(const WgmmaProblem& p, bool is_a) {
   const int64_t element = element_of(p);
   return is_a ? Lines{0, p.m, p.lda * element, p.offset_a * element}
               : Lines{1, p.n, p.ldb * element, p.offset_b * element};
 }
-Lines long_of(const CudaGemmProblem& p, bool swapped) {
+Lines long_of(const WgmmaProblem& p, bool swapped) {
   return lines_of(p, !swapped);
 }
-Lines short_of(const CudaGemmProblem& p, bool swapped) {
+Lines short_of(const WgmmaProblem& p, bool swapped) {
   return lines_of(p, swapped);
 }
 
 // Pieces of a row of a copy: whole k-tiles, since the L2 answers 2.5 requests for one of 128 bytes that begins
 // elsewhere.
-int64_t chunks_of(const CudaGemmProblem& p) {
+int64_t chunks_of(const WgmmaProblem& p) {
   return class_k_tiles(p) * (tile::kGemmRowBytes / kPiece);
 }
 
 }  // namespace
 
-int classes_of(const CudaGemmProblem& p, bool swapped) {
+int classes_of(const WgmmaProblem& p, bool swapped) {
   constexpr int kMostClasses = 8;
   constexpr int64_t kMostShort = 128, kLeastRows = 256;
   if (p.views || p.windows || p.split || p.batch != 1 || p.heads > 1 || p.k == 0 || !p.a_k_major || !p.b_k_major)
@@ -54,22 +54,22 @@ int classes_of(const CudaGemmProblem& p, bool swapped) {
   return classes < 2 || classes > kMostClasses || classes * a.row >= kMostStride ? 0 : static_cast<int>(classes);
 }
 
-int class_skip(const CudaGemmProblem& p, bool swapped) {
+int class_skip(const WgmmaProblem& p, bool swapped) {
   return static_cast<int>(long_of(p, swapped).offset % kPiece);
 }
-int class_skip_step(const CudaGemmProblem& p, bool swapped) {
+int class_skip_step(const WgmmaProblem& p, bool swapped) {
   return static_cast<int>(long_of(p, swapped).row % kPiece);
 }
 
-int64_t class_k_tiles(const CudaGemmProblem& p) {
+int64_t class_k_tiles(const WgmmaProblem& p) {
   return ceil_div(p.k * element_of(p) + kPiece - 1, tile::kGemmRowBytes);
 }
 
-int64_t misaligned_copies_bytes(const CudaGemmProblem& p, bool swapped) {
+int64_t misaligned_copies_bytes(const WgmmaProblem& p, bool swapped) {
   return classes_of(p, swapped) * short_of(p, swapped).rows * chunks_of(p) * kPiece;
 }
 
-CudaLaunch misaligned_copies_launch(const CudaGemmProblem& p, bool swapped, int workspace) {
+CudaLaunch misaligned_copies_launch(const WgmmaProblem& p, bool swapped, int workspace) {
   const Lines b = short_of(p, swapped);
   tile::GemmClassCopiesArgs args{};
   args.from_offset = b.offset;
@@ -92,7 +92,7 @@ CudaLaunch misaligned_copies_launch(const CudaGemmProblem& p, bool swapped, int 
   return launch;
 }
 
-std::vector<TensorMapDesc> class_maps(const CudaGemmProblem& p, const ClusterSplitKConfig& c, int workspace) {
+std::vector<TensorMapDesc> class_maps(const WgmmaProblem& p, const ClusterSplitKConfig& c, int workspace) {
   const Lines a = long_of(p, c.swapped), b = short_of(p, c.swapped);
   const int64_t element = element_of(p), classes = classes_of(p, c.swapped);
   const auto word = [](int64_t x) { return static_cast<uint64_t>(x); };

@@ -9,13 +9,13 @@
 namespace heddle::schedule {
 namespace {
 
-using Form = ProductOperand::Form;
+using Form = OperandView::Form;
 
 constexpr int64_t kCopyBytes = 16;
 
 // An operand for TMA: contiguous along k or along its rows.
 // Batches in two dimensions have one stride, or the inner ones lie within the rows (`step`).
-bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
+bool read_by_copies(const OperandView& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
                     int64_t& stride, int64_t& offset, int64_t& step, std::string* why) {
   const auto refuse = [&](const char* text) {
     *why = text;
@@ -53,7 +53,7 @@ bool read_by_copies(const ProductOperand& o, int64_t rows, int64_t k, DType mult
 // The load of the only matrix of 16-bit numbers that an epilogue of one result reads beside D, if TMA can
 // read it: from multiples of 16 bytes, as the epilogue's functor has to know as well.
 std::optional<ExprId> load_of_residual(const ProductTask& task) {
-  const CudaGemmDesc& d = task.product;
+  const Product& d = task.product;
   const Epilogue& e = task.epilogue;
   constexpr int64_t kPiece = 8;
   if (e.stores.size() != 1 || !e.reductions.empty() || e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0)
@@ -88,8 +88,8 @@ bool holds_many_values(const Epilogue& e, std::optional<ExprId> residual) {
 }
 
 // What wgmma multiplies, and the first result as a matrix.
-std::optional<CudaGemmProblem> multiplied(const ProductTask& task, std::string* why) {
-  const CudaGemmDesc& d = task.product;
+std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why) {
+  const Product& d = task.product;
   const Epilogue& epilogue = task.epilogue;
   if (!d.on_tensor_cores() || d.multiply_a != d.multiply_b || d.multiply_a == DType::kU8) {
     *why = fmt::format("no wgmma for {} and {}", to_string(d.multiply_a), to_string(d.multiply_b));
@@ -100,7 +100,7 @@ std::optional<CudaGemmProblem> multiplied(const ProductTask& task, std::string* 
     *why = "a dimension beyond 2^31";
     return std::nullopt;
   }
-  CudaGemmProblem p;
+  WgmmaProblem p;
   p.in = d.multiply_a;
   p.split = d.splits_f32();
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
@@ -137,8 +137,8 @@ std::optional<CudaGemmProblem> multiplied(const ProductTask& task, std::string* 
 
 }  // namespace
 
-std::optional<CudaGemmProblem> wgmma_problem(const ProductTask& task, std::string* why) {
-  const CudaGemmDesc& d = task.product;
+std::optional<WgmmaProblem> wgmma_problem(const ProductTask& task, std::string* why) {
+  const Product& d = task.product;
   auto p = multiplied(task, why);
   if (!p || !read_by_copies(d.a, d.m, d.k, p->in, p->a_k_major, p->lda, p->stride_a, p->offset_a, p->step_a, why) ||
       !read_by_copies(d.b, d.n, d.k, p->in, p->b_k_major, p->ldb, p->stride_b, p->offset_b, p->step_b, why)) {
@@ -149,15 +149,15 @@ std::optional<CudaGemmProblem> wgmma_problem(const ProductTask& task, std::strin
   return p->resolved();
 }
 
-std::optional<CudaGemmProblem> wgmma_gather_problem(const ProductTask& task, std::string* why) {
-  const CudaGemmDesc& d = task.product;
+std::optional<WgmmaProblem> wgmma_gather_problem(const ProductTask& task, std::string* why) {
+  const Product& d = task.product;
   auto p = multiplied(task, why);
   if (!p) return p;
   if (d.multiply_a == DType::kF32) {
     *why = "threads that load do not prepare f32";
     return std::nullopt;
   }
-  const CudaTileProblem views = tile_problem(task);
+  const TileProblem views = tile_problem(task);
   p->views = true;
   p->a_k_major = (views.a.shifted ? d.a.along_k() : views.a.along_k) || size_of(p->in) == 1;
   p->b_k_major = (views.b.shifted ? d.b.along_k() : views.b.along_k) || size_of(p->in) == 1;
@@ -169,7 +169,7 @@ namespace {
 
 // Where no padding is in the way, the pixels of a line of a window lie side by side: one tap of so many channels, if
 // that makes fewer k-tiles.
-void join_lines(CudaGemmWindows& w, int64_t depth) {
+void join_lines(WgmmaWindows& w, int64_t depth) {
   const int64_t joined = w.window[0] * w.channels, tiles = (w.channels + depth - 1) / depth;
   const bool inside = w.before[0] == 0 && (w.out[0] - 1) * w.stride[0] + w.window[0] <= w.size[0];
   if (!inside || w.dilation[0] != 1 || w.pixel != w.channels) return;
@@ -180,8 +180,8 @@ void join_lines(CudaGemmWindows& w, int64_t depth) {
 
 }  // namespace
 
-std::optional<CudaGemmProblem> wgmma_im2col_problem(const ProductTask& task, std::string* why) {
-  const CudaGemmDesc& d = task.product;
+std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::string* why) {
+  const Product& d = task.product;
   auto p = multiplied(task, why);
   if (!p) return p;
   const auto refuse = [&](const char* text) {
@@ -201,7 +201,7 @@ std::optional<CudaGemmProblem> wgmma_im2col_problem(const ProductTask& task, std
   if (i.channels * element % kCopyBytes != 0 || i.pixel * element % kCopyBytes != 0) {
     return refuse("pixels are no whole 16 bytes long");
   }
-  CudaGemmWindows w;
+  WgmmaWindows w;
   w.images = i.images, w.channels = i.channels, w.pixel = i.pixel;
   for (size_t at = 0; at < 2; ++at) {
     const size_t from = 2 - at;

@@ -43,14 +43,14 @@ int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
 // Of a k-tile's row of 128 bytes the L2 gives five of its sectors of 32 bytes, not four, where it begins within one.
 // Of 10992x2696x9560 in bf16, tiles of 192x112 and 128x128 in clusters took 1044 us, of 192x128 and 128x208, which ask
 // for less, 870 and 853 (H200).
-double sectors_over_bytes(const CudaGemmProblem& p, bool a) {
+double sectors_over_bytes(const WgmmaProblem& p, bool a) {
   const bool k_major = a ? p.a_k_major : p.b_k_major;
   const int64_t leading = a ? p.lda : p.ldb, row = leading > 0 ? leading : k_major ? p.k : a ? p.m : p.n;
   return !p.windows && row * static_cast<int64_t>(size_of(p.in)) % 32 != 0 ? 1.25 : 1;
 }
 
 // Cycles for one k-tile of one block, whatever limits. `active`: share of the SMs that load.
-double cycles_per_k_tile(const CudaGemmProblem& p, const WgmmaConfig& c, double active, const CudaModel& model) {
+double cycles_per_k_tile(const WgmmaProblem& p, const WgmmaConfig& c, double active, const CudaModel& model) {
   const bool windows = p.windows.has_value(), split = p.split;
   const bool a_k_major = c.swapped ? p.b_k_major : p.a_k_major, b_k_major = c.swapped ? p.a_k_major : p.b_k_major;
   // 64 x N x 32 bytes takes N / 2 cycles whatever the type, and not less than reading its operands.
@@ -76,7 +76,7 @@ double cycles_per_k_tile(const CudaGemmProblem& p, const WgmmaConfig& c, double 
 
 // Cycles in which the warpgroup that loads puts the pieces of a k-tile together, one instruction of each of its four
 // warps at a time.
-double shift_cycles(const CudaGemmProblem& p, const WgmmaConfig& c) {
+double shift_cycles(const WgmmaProblem& p, const WgmmaConfig& c) {
   constexpr double kPieces = tile::kGemmRowBytes / 16, kInstructions = 42;
   const double rows = (p.shifted_a ? c.tile_m : 0) + (p.shifted_b ? c.tile_n : 0);
   return rows * kPieces / 128 * kInstructions;
@@ -85,7 +85,7 @@ double shift_cycles(const CudaGemmProblem& p, const WgmmaConfig& c) {
 // Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a SM does
 // in a cycle: 8192x8192x8192 in bf16 took 1563, 1577 and 1614 us in tiles of 128x192 in turns, 128x128 in turns and
 // 128x256, which by this model have 2.13, 2.18 and 2.22 million cycles (H200).
-double at_the_clock_of_load(double compute_us, const CudaGemmProblem& p, const CudaTarget& target) {
+double at_the_clock_of_load(double compute_us, const WgmmaProblem& p, const CudaTarget& target) {
   constexpr double kCyclesShare = 0.7;
   const double limit_us = p.operations() / (target.model.wgmma.full_load * sustained_operations(p, target)) * 1e6;
   return compute_us < limit_us ? std::pow(compute_us, kCyclesShare) * std::pow(limit_us, 1 - kCyclesShare) : compute_us;
@@ -99,7 +99,7 @@ bool is_multiplied(DType type) {
 // `most`: blocks that may read a tile; `large`: bytes above which others had better stay. What another kernel may have
 // written, or will read, may better stay unless it is larger.
 template <typename C>
-bool streams(const CudaGemmProblem& p, const C& c, bool is_a, int64_t most, double large) {
+bool streams(const WgmmaProblem& p, const C& c, bool is_a, int64_t most, double large) {
   if (p.views || p.windows) return false;
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   const int64_t readers = is_a ? ceil_div(n, c.tile_n) : ceil_div(m, c.tile_m);
@@ -115,7 +115,7 @@ bool begins_aligned(DType type, int64_t offset) {
 }  // namespace
 
 // Copies of operands to padded rows: one launch, read and written at the speed of memory.
-double repack_us(const CudaGemmProblem& p, const CudaModel& model) {
+double repack_us(const WgmmaProblem& p, const CudaModel& model) {
   const auto element = static_cast<double>(size_of(p.in));
   double bytes = 0;
   if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
@@ -123,8 +123,8 @@ double repack_us(const CudaGemmProblem& p, const CudaModel& model) {
   return bytes == 0 ? 0 : model.wgmma.repack_us + 2 * bytes / model.wgmma.repack_per_us;
 }
 
-CudaGemmProblem CudaGemmProblem::resolved() const {
-  CudaGemmProblem p = *this;
+WgmmaProblem WgmmaProblem::resolved() const {
+  WgmmaProblem p = *this;
   check_range("m", m);
   check_range("n", n);
   check_range("k", k);
@@ -158,7 +158,7 @@ CudaGemmProblem CudaGemmProblem::resolved() const {
   return p;
 }
 
-double CudaGemmProblem::bytes() const {
+double WgmmaProblem::bytes() const {
   const auto d = [](int64_t x) { return static_cast<double>(x); };
   const double out_bytes = d(size_of(out)) + (residual ? 2 : 0);
   if (windows) {
@@ -174,19 +174,19 @@ bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t bat
   return leading * bytes % 16 != 0 || (batch > 1 && (batch_stride * bytes % 16 != 0 || batch_stride == 0));
 }
 
-bool repacks_a(const CudaGemmProblem& p) {
+bool repacks_a(const WgmmaProblem& p) {
   return !p.views && !p.windows && !p.classed &&
          (needs_repack(p.in, p.lda, p.stride_a, p.batch) || !begins_aligned(p.in, p.offset_a));
 }
-bool repacks_b(const CudaGemmProblem& p) {
+bool repacks_b(const WgmmaProblem& p) {
   return !p.views && !p.windows && !p.classed &&
          (needs_repack(p.in, p.ldb, p.stride_b, p.batch) || !begins_aligned(p.in, p.offset_b));
 }
-bool needs_repack(const CudaGemmProblem& p) {
+bool needs_repack(const WgmmaProblem& p) {
   return repacks_a(p) || repacks_b(p);
 }
 
-int shared_bytes(const CudaGemmProblem& problem, const WgmmaConfig& c) {
+int shared_bytes(const WgmmaProblem& problem, const WgmmaConfig& c) {
   const auto element = static_cast<int>(size_of(problem.in));
   const int shifted = (problem.shifted_a ? 1 : 0) + (problem.shifted_b ? 1 : 0);
   const int slots = tile::gemm_stages_behind(c.stages, shifted, c.tile_m + c.tile_n) + 1;
@@ -202,30 +202,30 @@ int shared_bytes(const CudaGemmProblem& problem, const WgmmaConfig& c) {
                                                                      static_cast<int>(size_of(problem.out))));
 }
 
-bool streams_operand(const CudaGemmProblem& p, const WgmmaConfig& c, bool is_a) {
+bool streams_operand(const WgmmaProblem& p, const WgmmaConfig& c, bool is_a) {
   const bool constant = is_a != c.swapped ? p.constant_a : p.constant_b;
   return streams(p, c, is_a, 1, constant ? 8 << 20 : 16 << 20);
 }
-bool streams_operand(const CudaGemmProblem& p, const ClusterSplitKConfig& c, bool is_a) {
+bool streams_operand(const WgmmaProblem& p, const ClusterSplitKConfig& c, bool is_a) {
   return streams(p, c, is_a, 2, 8 << 20);
 }
 
-bool loads_residual(const CudaGemmProblem& p, const WgmmaConfig& c) {
+bool loads_residual(const WgmmaProblem& p, const WgmmaConfig& c) {
   const bool pieces = store_of(p, c) == GemmStore::kTma && !c.swapped && c.tile_n % 64 == 0 && size_of(p.out) == 2;
   return p.residual && pieces && !p.views && !c.stream_k;
 }
 
-double sustained_operations(const CudaGemmProblem& p, const CudaTarget& target) {
+double sustained_operations(const WgmmaProblem& p, const CudaTarget& target) {
   const auto& chip = target.model.chip;
   return chip.sustained_tflops * 1e12 * 2 / static_cast<double>(size_of(p.in)) / (p.split ? 3 : 1) * target.sms /
          chip.sms;
 }
 
-double floor_us(const CudaGemmProblem& p, const CudaTarget& target) {
+double floor_us(const WgmmaProblem& p, const CudaTarget& target) {
   return std::max(p.operations() / sustained_operations(p, target) * 1e6, p.bytes() / target.model.wgmma.memory_per_us);
 }
 
-double predict_us(const CudaGemmProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
+double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
   const CudaModel& model = target.model;
   const auto& w = model.wgmma;
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "codegen/product/cuda/functor.h"
+#include "schedule/product/cuda/family.h"
+
+namespace heddle::codegen {
+
+// An operand of a product as text: the type that the kernel names, the definition of a generated struct, and the bytes
+// of one object.
+struct OperandText : CudaFunctor {
+  std::string type;  // "OperandA", "tile::cuda::Image<tile::half, 2, 8, true, false, false>"
+};
+struct OperandTexts {
+  OperandText a, b;
+};
+OperandTexts operand_texts(const schedule::ProductTask& task, schedule::LinesOf as_lines);
+
+// A matrix in memory of `lines` rows (columns of B), as a struct of that name. `as_lines`: it says where its lines lie,
+// too.
+OperandText matrix_text(const schedule::OperandView& operand, int64_t lines, bool as_lines, const char* name);
+// Images of a convolution with so many groups.
+OperandText image_text(const schedule::OperandView& operand, int64_t groups);
+
+// The storage type of an element in the tile library: "tile::half", "int8_t"; empty where there is none.
+std::string_view cuda_storage(DType type);
+
+}  // namespace heddle::codegen
