@@ -13,18 +13,6 @@ using Form = OperandView::Form;
 
 constexpr int64_t kCopyBytes = 16;  // of the widest access, and what TMA wants rows to be multiples of
 
-bool is_narrow(DType t) {
-  return t == DType::kF16 || t == DType::kBF16;
-}
-
-// What is multiplied for operands of these dtypes: the tensor cores' types where both are one, else what both become.
-void set_multiply(Product& desc, DType a, DType b, DType compute) {
-  const bool equal = a == b && is_narrow(a);
-  const bool bytes = compute == DType::kI32 && size_of(a) == 1 && size_of(b) == 1;
-  desc.multiply_a = equal || bytes ? a : compute;
-  desc.multiply_b = equal || bytes ? b : compute;
-}
-
 // One side of a dot as strides; `line` and `k` have at most one dimension.
 OperandView matrix_of(const DotProblem& p, bool is_a) {
   OperandView o;
@@ -80,8 +68,7 @@ class CudaDotScheduler {
     builder_.desc().compute = compute;
     desc_.m = DotProblem::count(p_.m), desc_.n = DotProblem::count(p_.n), desc_.k = DotProblem::count(p_.k);
     desc_.batch = DotProblem::count(p_.batch);
-    set_multiply(desc_, a, b, compute);
-    desc_.tf32 = desc_.multiply_a == DType::kF32 && node.attrs.has("tf32") && node.attrs.integer("tf32") != 0;
+    set_multiply(desc_, graph, node, compute);
     make(desc_.a, true);
     make(desc_.b, false);
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.n, 8,
@@ -104,15 +91,8 @@ class CudaDotScheduler {
   }
 
   void compute(OperandView& o, bool is_a) {
-    o.form = Form::kComputed;
     o.dtype = builder_.graph().dtype(builder_.anchor().inputs[is_a ? 0 : 1]);
-    IndexPool& pool = desc_.pool.indices;
-    const int64_t extents[3] = {desc_.batch, is_a ? desc_.m : desc_.n, desc_.k};
-    std::vector<Index> loops;
-    for (size_t i = 0; i < 3; ++i) {
-      o.vars[i] = pool.new_var(std::max<int64_t>(extents[i], 1));
-      loops.push_back(pool.var(o.vars[i]));
-    }
+    const std::vector<Index> loops = loops_of(o, desc_, is_a ? desc_.m : desc_.n);
     o.element = p_.element(desc_.pool, is_a, loops[0], loops[1], loops[2]);
   }
 
@@ -122,6 +102,27 @@ class CudaDotScheduler {
 };
 
 }  // namespace
+
+void set_multiply(Product& product, const ir::Graph& graph, const ir::Node& node, DType compute) {
+  const DType a = graph.dtype(node.inputs[0]), b = graph.dtype(node.inputs[1]);
+  const bool equal = a == b && (a == DType::kF16 || a == DType::kBF16);
+  const bool bytes = compute == DType::kI32 && size_of(a) == 1 && size_of(b) == 1;
+  product.multiply_a = equal || bytes ? a : compute;
+  product.multiply_b = equal || bytes ? b : compute;
+  product.tf32 = product.multiply_a == DType::kF32 && node.attrs.has("tf32") && node.attrs.integer("tf32") != 0;
+}
+
+std::vector<Index> loops_of(OperandView& o, Product& product, int64_t lines) {
+  o.form = Form::kComputed;
+  IndexPool& pool = product.pool.indices;
+  const int64_t extents[3] = {product.batch, lines, product.k};
+  std::vector<Index> result;
+  for (size_t i = 0; i < 3; ++i) {
+    o.vars[i] = pool.new_var(std::max<int64_t>(extents[i], 1));
+    result.push_back(pool.var(o.vars[i]));
+  }
+  return result;
+}
 
 Packing rows_packing(const tile::PanelSource& s, int64_t offset, int64_t pitch) {
   return {"rows",

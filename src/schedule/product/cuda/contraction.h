@@ -29,6 +29,11 @@ ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::
 ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,
                                   const ContractionBuilder::Coordinates& coordinates);
 
+// What is multiplied for a node's operands: the tensor cores' types where both are one, else what both become.
+void set_multiply(Product& product, const ir::Graph& graph, const ir::Node& node, DType compute);
+// The loops (batch, line, k) of an operand that is computed element by element, of which there are so many lines.
+std::vector<Index> loops_of(OperandView& operand, Product& product, int64_t lines);
+
 // The elements of `source` (n: rows, outer and inner: k) for each group as rows of `pitch` elements, what pads them
 // zero.
 Packing rows_packing(const tile::PanelSource& source, int64_t offset, int64_t pitch);

@@ -34,11 +34,7 @@ class CudaConvScheduler {
     if (plain_ && s_.c == 1 && s_.o == 1 && s_.groups > 1 && undilated) return depthwise();
     const Shape& y = graph_.shape(node_.outputs[0]);
     desc_.m = element_count(y) / y.back(), desc_.n = s_.o, desc_.k = s_.k(), desc_.batch = s_.groups;
-    const bool equal = x == w && size_of(x) == 2 && is_float(x);
-    const bool bytes = compute == DType::kI32 && size_of(x) == 1 && size_of(w) == 1;
-    desc_.multiply_a = equal || bytes ? x : compute;
-    desc_.multiply_b = equal || bytes ? w : compute;
-    desc_.tf32 = desc_.multiply_a == DType::kF32 && node_.attrs.has("tf32") && node_.attrs.integer("tf32") != 0;
+    set_multiply(desc_, graph_, node_, compute);
     make_image(undilated);
     make_filters();
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.n, 8,
@@ -77,24 +73,11 @@ class CudaConvScheduler {
     }
   }
 
-  // The loops (batch, line, k) of a computed operand.
-  std::vector<Index> loops(OperandView& o, int64_t lines) {
-    o.form = Form::kComputed;
-    IndexPool& pool = desc_.pool.indices;
-    const int64_t extents[3] = {desc_.batch, lines, desc_.k};
-    std::vector<Index> result;
-    for (size_t i = 0; i < 3; ++i) {
-      o.vars[i] = pool.new_var(std::max<int64_t>(extents[i], 1));
-      result.push_back(pool.var(o.vars[i]));
-    }
-    return result;
-  }
-
   // Any prologue, padding and dilation: the element of the image under a tap, or zero.
   void compute_image() {
     OperandView& o = desc_.a;
     IndexPool& pool = desc_.pool.indices;
-    const std::vector<Index> at = loops(o, desc_.m);
+    const std::vector<Index> at = loops_of(o, desc_, desc_.m);
     const Shape& x = graph_.shape(node_.inputs[0]);
     const Shape out = {s_.batch, s_.out[0], s_.out[1], s_.out[2]};
     const std::vector<Index> place = pool.delinear(at[1], out);
@@ -146,7 +129,7 @@ class CudaConvScheduler {
       o.row = o.depth = pitch;
       if (desc_.batch > 1) o.batch = {{desc_.batch, s_.o * pitch}};
     } else {
-      const std::vector<Index> at = loops(o, desc_.n);
+      const std::vector<Index> at = loops_of(o, desc_, desc_.n);
       IndexPool& pool = desc_.pool.indices;
       const std::vector<Index> k = pool.delinear(at[2], {s_.taps(), s_.c});
       const Index place = pool.linear(std::vector<Index>{at[0], at[1], k[1], k[0]}, {s_.groups, s_.o, s_.c, s_.taps()});

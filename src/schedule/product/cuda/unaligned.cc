@@ -219,8 +219,6 @@ bool waits_for_weights(const ProductTask& task, const CudaTarget& target) {
 class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
  public:
   LinesOf lines() const override { return LinesOf::kAll; }
-  // In models (H200): 1x1280x320 4.7 us where the model says 2.2, 1x640x1280 4.4 where it says 3.2, 32x1000x768 6.1 and
-  // 3.5.
   std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
     std::vector<CudaCandidate> found = ViewFamily::candidates(task, target);
     if (!waits_for_weights(task, target)) return found;

@@ -199,8 +199,7 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
   us += std::min<double>(each, c.stages) * tile_cycles / cycles_per_us * 0.5;  // what has come at last
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
   us += 0.2 + waves * area / c.cluster_k / (128.0 * c.consumers) * 8 / cycles_per_us;
-  // Slices of 48 columns take longer than of 32 or 64: 64x1280x1280 in four parts 6.1 us, 5.4 in tiles of 64x64; a
-  // Transformer with 64x2048x512 0.315 ms, 0.308 with tiles of 64x64, 0.304 of 64x32 in two parts (H200).
+  // Slices of 48 columns take longer than of 32 or 64.
   if (c.cluster_k > 1 && c.tile_n == 48 && !c.swapped) us += s.odd_columns_us;
   if (c.cluster_k > 1) us += 0.4 + area * 4 / 12 / cycles_per_us;  // 12 bytes a cycle between blocks
   us += (waves - 1) * s.wave_us;

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
-#include "base/check.h"
 #include "base/divide.h"
 
 namespace heddle::schedule {
@@ -12,37 +10,7 @@ namespace {
 
 using tile::GemmStore;
 
-void check_range(const char* name, int64_t value) {
-  if (value < 0 || value > std::numeric_limits<int32_t>::max()) {
-    fail(ErrorCode::kInvalidArgument, "gemm", fmt::format("{} is {}, it must be 0 to 2147483647", name, value));
-  }
-}
-
-// Addresses of an operand stay far below the range of int64.
-void check_span(const char* name, int64_t rows, int64_t leading, int64_t stride, int64_t batch) {
-  constexpr double kMost = 0x1p46;
-  const double span = static_cast<double>(rows) * static_cast<double>(leading) +
-                      static_cast<double>(batch) * static_cast<double>(stride);
-  if (stride < 0 || span > kMost) {
-    fail(ErrorCode::kInvalidArgument, "gemm",
-         fmt::format("{} has rows {}, leading dimension {}, batch stride {}, batch {}: beyond any memory", name, rows,
-                     leading, stride, batch));
-  }
-}
-
-int64_t resolve_leading(const char* name, int64_t given, int64_t row) {
-  check_range(name, given);
-  if (given == 0) return std::max<int64_t>(row, 1);
-  if (given < row) {
-    fail(ErrorCode::kInvalidArgument, "gemm",
-         fmt::format("{} is {}, smaller than a row of {} elements", name, given, row));
-  }
-  return given;
-}
-
 // Of a k-tile's row of 128 bytes the L2 gives five of its sectors of 32 bytes, not four, where it begins within one.
-// Of 10992x2696x9560 in bf16, tiles of 192x112 and 128x128 in clusters took 1044 us, of 192x128 and 128x208, which ask
-// for less, 870 and 853 (H200).
 double sectors_over_bytes(const WgmmaProblem& p, bool a) {
   const bool k_major = a ? p.a_k_major : p.b_k_major;
   const int64_t leading = a ? p.lda : p.ldb, row = leading > 0 ? leading : k_major ? p.k : a ? p.m : p.n;
@@ -82,18 +50,12 @@ double shift_cycles(const WgmmaProblem& p, const WgmmaConfig& c) {
   return rows * kPieces / 128 * kInstructions;
 }
 
-// Of cycles that take so long at the full clock. Under load the clock falls, the less so the less a SM does
-// in a cycle: 8192x8192x8192 in bf16 took 1563, 1577 and 1614 us in tiles of 128x192 in turns, 128x128 in turns and
-// 128x256, which by this model have 2.13, 2.18 and 2.22 million cycles (H200).
+// Of cycles that take so long at the full clock. Under load the clock falls, the less so the less an SM does in a
+// cycle.
 double at_the_clock_of_load(double compute_us, const WgmmaProblem& p, const CudaTarget& target) {
   constexpr double kCyclesShare = 0.7;
   const double limit_us = p.operations() / (target.model.wgmma.full_load * sustained_operations(p, target)) * 1e6;
   return compute_us < limit_us ? std::pow(compute_us, kCyclesShare) * std::pow(limit_us, 1 - kCyclesShare) : compute_us;
-}
-
-bool is_multiplied(DType type) {
-  return type == DType::kF16 || type == DType::kBF16 || type == DType::kF32 || type == DType::kF8E4M3 ||
-         type == DType::kF8E5M2 || type == DType::kI8;
 }
 
 // `most`: blocks that may read a tile; `large`: bytes above which others had better stay. What another kernel may have
@@ -125,36 +87,10 @@ double repack_us(const WgmmaProblem& p, const CudaModel& model) {
 
 WgmmaProblem WgmmaProblem::resolved() const {
   WgmmaProblem p = *this;
-  check_range("m", m);
-  check_range("n", n);
-  check_range("k", k);
-  check_range("batch", batch);
-  p.lda = resolve_leading("lda", lda, a_k_major ? k : m);
-  p.ldb = resolve_leading("ldb", ldb, b_k_major ? k : n);
-  p.ldd = resolve_leading("ldd", ldd, n);
-  if (p.stride_a == 0) p.stride_a = p.lda * (a_k_major ? m : k);
-  if (p.stride_b == 0) p.stride_b = p.ldb * (b_k_major ? n : k);
-  if (p.stride_d == 0) p.stride_d = p.ldd * m;
-  check_span("A", a_k_major ? m : k, p.lda, p.stride_a, batch);
-  check_span("B", b_k_major ? n : k, p.ldb, p.stride_b, batch);
-  check_span("D", m, p.ldd, p.stride_d, batch);
-  if (p.stride_d < p.ldd * m && batch > 1) {
-    fail(ErrorCode::kInvalidArgument, "gemm", fmt::format("stride_d {} makes batches of D overlap", p.stride_d));
-  }
-  const bool sixteen = in == DType::kF16 || in == DType::kBF16;
-  if (!is_multiplied(in)) {
-    fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("no tensor core multiplies {}", to_string(in)));
-  }
-  if (!sixteen && !(a_k_major && b_k_major)) {
-    fail(ErrorCode::kUnsupportedType, "gemm",
-         fmt::format("{} operands must be contiguous along k: A as m x k, B as n x k", to_string(in)));
-  }
-  const bool fits = in == DType::kI8
-                        ? out == DType::kI32 || out == DType::kF32 || out == DType::kF16 || out == DType::kBF16
-                        : out == DType::kF32 || out == DType::kF16 || out == DType::kBF16;
-  if (!fits) {
-    fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("{} operands cannot give {}", to_string(in), to_string(out)));
-  }
+  const auto fill = [](int64_t& value, int64_t dense) { value = value == 0 ? std::max<int64_t>(dense, 1) : value; };
+  fill(p.lda, a_k_major ? k : m), fill(p.ldb, b_k_major ? k : n), fill(p.ldd, n);
+  fill(p.stride_a, p.lda * (a_k_major ? m : k)), fill(p.stride_b, p.ldb * (b_k_major ? n : k));
+  fill(p.stride_d, p.ldd * m);
   return p;
 }
 
@@ -221,10 +157,6 @@ double sustained_operations(const WgmmaProblem& p, const CudaTarget& target) {
          chip.sms;
 }
 
-double floor_us(const WgmmaProblem& p, const CudaTarget& target) {
-  return std::max(p.operations() / sustained_operations(p, target) * 1e6, p.bytes() / target.model.wgmma.memory_per_us);
-}
-
 double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
   const CudaModel& model = target.model;
   const auto& w = model.wgmma;
@@ -239,8 +171,7 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
   const double tile_cycles = std::max(cycles_per_k_tile(p, c, std::min(share, 1.0), model), shift_cycles(p, c));
   const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
   // Pieces of rows that end within a sector of 32 bytes are written in parts.
-  // So are those that the end of D cuts, where every tile has one: 100352x144x24 took 26.8 us in tiles of 256x192 and
-  // 22.4 in tiles of 256x144 (H200).
+  // So are those that the end of D cuts, where every tile has one.
   const tile::GemmPiece piece = tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out)));
   const bool cut = p.n < c.tile_n && p.n * static_cast<int64_t>(size_of(p.out)) % piece.bytes != 0;
   const bool parts = store_of(p, c) == GemmStore::kTma && !c.swapped && !p.windows && (piece.bytes % 32 != 0 || cut);

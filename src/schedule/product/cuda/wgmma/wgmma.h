@@ -52,8 +52,7 @@ struct WgmmaProblem {
   // What no launch writes while others run (weights): it may be read before the launch in front has ended.
   bool constant_a = false, constant_b = false;
 
-  // With every 0 above replaced. Throws kInvalidArgument on a leading dimension smaller than the row, a negative size
-  // or one beyond 2^31 - 1, kUnsupportedType on types or layouts that the tensor cores do not read.
+  // With every 0 above that means dense replaced.
   WgmmaProblem resolved() const;
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
   double bytes() const;  // each operand read once, D written once
@@ -65,9 +64,6 @@ double predict_us(const WgmmaProblem& problem, const WgmmaConfig& config, const 
 double repack_us(const WgmmaProblem& problem, const CudaModel& model);
 // What the tensor cores sustain for a problem's types, in operations a second.
 double sustained_operations(const WgmmaProblem& problem, const CudaTarget& target);
-// max(operations / what the tensor cores sustain, bytes / bandwidth), in us.
-double floor_us(const WgmmaProblem& problem, const CudaTarget& target);
-
 // The configurations that a resolved problem may take, and why one cannot run; empty: it can.
 std::vector<WgmmaConfig> wgmma_configs(const WgmmaProblem& problem, const CudaTarget& target);
 std::string reject(const WgmmaConfig& config, const WgmmaProblem& problem, const CudaTarget& target);
