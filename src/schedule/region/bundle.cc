@@ -15,12 +15,6 @@ std::shared_ptr<const StitchDesc> stitch_of(const ScheduledKernel& kernel) {
   return body != nullptr ? *body : nullptr;
 }
 
-using Place = std::pair<Binding::Kind, uint64_t>;
-
-Place place_of(const Binding& binding) {
-  return {binding.kind, binding.kind == Binding::Kind::kValue ? binding.value : binding.workspace};
-}
-
 // By kernel: one more than the highest level of those whose results it reads.
 std::vector<int> levels_of(const std::vector<ScheduledKernel>& kernels) {
   std::map<Place, int> made;

@@ -22,6 +22,12 @@ struct BundleDesc {
   bool in_a_row = false;
 };
 
+// Where an operand of a kernel lies.
+using Place = std::pair<Binding::Kind, uint64_t>;
+inline Place place_of(const Binding& b) {
+  return {b.kind, b.kind == Binding::Kind::kValue ? b.value : b.workspace};
+}
+
 // Joins the kernels of a stitch group for a CPU: all in a row where each is one task and they are short or there is one
 // thread, else those side by side that wait for equally many kernels before them.
 ScheduledGroup bundle_kernels(ScheduledGroup group, const Target& target);

@@ -104,7 +104,7 @@ Work work_of(const KernelExprs& exprs, const ir::Graph& graph, const CpuTarget& 
   std::vector<double> read(exprs.inputs.size(), 0);
   const auto sweep = [&](ExprId e, uint64_t vars) {
     const auto points = static_cast<double>(exprs.volume(vars));
-    exprs.visit(e, [&](ExprId id) {
+    visit_exprs(exprs.pool, {e}, [&](ExprId id) {
       const Expr& expr = exprs.pool[id];
       const auto own = static_cast<double>(exprs.volume(exprs.pool.vars(id)));
       // Invariant parts are computed once per value of their own variables.

@@ -80,15 +80,11 @@ uint64_t KernelExprs::all_root_vars() const {
   return set;
 }
 
-void KernelExprs::visit(ExprId e, const std::function<void(ExprId)>& f) const {
-  visit_exprs(pool, {e}, f);
-}
-
-void KernelExprs::visit_all(const std::function<void(ExprId)>& f) const {
+std::vector<ExprId> KernelExprs::values() const {
   std::vector<ExprId> all;
-  for (const Root& root : roots) all.push_back(root.expr);
   for (const ReductionSite& site : sites) all.push_back(site.operand);
-  visit_exprs(pool, all, f);
+  for (const Root& root : roots) all.push_back(root.expr);
+  return all;
 }
 
 void KernelExprs::make_vars(IterationDomain& s) {
@@ -196,7 +192,7 @@ void KernelExprs::build() {
 
 int KernelExprs::level_of(ExprId operand) const {
   int level = 0;
-  visit(operand, [&](ExprId e) {
+  visit_exprs(pool, {operand}, [&](ExprId e) {
     const Expr& expr = pool[e];
     if (expr.kind == Expr::Kind::kLocal && expr.id < sites.size()) {
       level = std::max(level, sites[expr.id].level + 1);
@@ -516,7 +512,7 @@ bool KernelExprs::split() {
       }
     }
   };
-  visit_all([&](ExprId e) {
+  visit_exprs(pool, values(), [&](ExprId e) {
     if (pool[e].kind == Expr::Kind::kLoad || pool[e].kind == Expr::Kind::kLocal) look(pool[e].index);
   });
   for (const Root& root : roots) look(root.at);
@@ -558,7 +554,7 @@ bool KernelExprs::mergeable(VarId a, VarId b) {
     }
     if (ca != cb * extent) good = false;
   };
-  visit_all([&](ExprId e) { look(pool[e].index); });
+  visit_exprs(pool, values(), [&](ExprId e) { look(pool[e].index); });
   for (const Root& root : roots) look(root.at);
   return good;
 }

@@ -77,9 +77,8 @@ class KernelExprs {
 
   int64_t volume(uint64_t vars) const;
   uint64_t all_root_vars() const;
-  // Visits every expression reachable from e (through the indices of loads too), each once.
-  void visit(ExprId e, const std::function<void(ExprId)>& f) const;
-  void visit_all(const std::function<void(ExprId)>& f) const;
+  // What reductions read, and roots.
+  std::vector<ExprId> values() const;
 
  private:
   using ExtraKey = std::pair<Shape, int>;

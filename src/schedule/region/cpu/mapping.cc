@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/divide.h"
+#include "schedule/expr/expr_walk.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {
@@ -38,7 +39,7 @@ std::map<VarId, double> unit_stride_bytes(const KernelExprs& exprs, const ir::Gr
     }
   };
   const auto sweep = [&](ExprId e, double points) {
-    exprs.visit(e, [&](ExprId id) {
+    visit_exprs(exprs.pool, {e}, [&](ExprId id) {
       const Expr& expr = exprs.pool[id];
       if (expr.kind != Expr::Kind::kLoad) return;
       // Loads that do not vary with every loop are hoisted.
@@ -60,7 +61,7 @@ std::map<VarId, double> unit_stride_bytes(const KernelExprs& exprs, const ir::Gr
 std::optional<VarId> transposed_variable(const KernelExprs& exprs, VarId vector, uint64_t parallel) {
   std::map<VarId, int> votes;
   for (const Root& root : exprs.roots) {
-    exprs.visit(root.expr, [&](ExprId id) {
+    visit_exprs(exprs.pool, {root.expr}, [&](ExprId id) {
       const Expr& expr = exprs.pool[id];
       if (expr.kind != Expr::Kind::kLoad || stride_along(exprs.pool, expr.index, vector).value_or(1) <= 1) return;
       for (const auto& [atom_id, c] : expr.index.terms) {
@@ -158,7 +159,7 @@ class Mapper {
         }
       }
     };
-    exprs_.visit_all([&](ExprId e) {
+    visit_exprs(exprs_.pool, exprs_.values(), [&](ExprId e) {
       const Expr& expr = exprs_.pool[e];
       if (expr.kind == Expr::Kind::kLoad && !is_narrow_float(expr.dtype)) access(expr.index, 1);
     });
@@ -177,7 +178,7 @@ class Mapper {
     const auto length = static_cast<double>(exprs_.pool.indices.extent(best->along));
     const auto lanes = static_cast<double>(cpu_.lanes_f32());
     double accesses = static_cast<double>(exprs_.roots.size());
-    exprs_.visit_all([&](ExprId e) { accesses += exprs_.pool[e].kind == Expr::Kind::kLoad; });
+    visit_exprs(exprs_.pool, exprs_.values(), [&](ExprId e) { accesses += exprs_.pool[e].kind == Expr::Kind::kLoad; });
     // Rows far apart are no block: every one would be read from lines of its own, without prefetching.
     constexpr int64_t kNeighbours = 4;
     if (best->stride > kNeighbours * exprs_.pool.indices.extent(best->along)) return;
@@ -193,7 +194,7 @@ class Mapper {
     const double packed = length / lanes * (body + best->accesses * transposed);
     // What is computed once a row takes a vector of lanes for one result there.
     double once = 0;
-    exprs_.visit_all([&](ExprId e) {
+    visit_exprs(exprs_.pool, exprs_.values(), [&](ExprId e) {
       const uint64_t vars = exprs_.pool.vars(e);
       if ((vars >> best->rows & 1) && !(vars >> best->along & 1)) once += node_cycles(exprs_.pool, e);
     });

@@ -4,17 +4,12 @@
 #include <set>
 
 #include "base/check.h"
+#include "schedule/region/bundle.h"
 
 namespace heddle::schedule {
 namespace {
 
 constexpr size_t kMostPointers = 480;  // 4 KB of arguments
-
-using Place = std::pair<Binding::Kind, uint32_t>;
-
-Place place_of(const Binding& b) {
-  return {b.kind, b.kind == Binding::Kind::kValue ? b.value : b.workspace};
-}
 
 std::set<Place> places(const ScheduledKernel& kernel, Operand::Role role) {
   std::set<Place> all;

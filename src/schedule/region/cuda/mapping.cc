@@ -65,23 +65,17 @@ std::optional<VarId> serial_variable(const KernelExprs& exprs, uint64_t parallel
     for (const Root& root : exprs.roots) {
       bool uses = false;
       rows = rows || (vars_of(root) & bit(v)) != 0;
-      exprs.visit(root.expr, [&](ExprId e) { uses = uses || is_local_of(exprs, e, carried); });
+      visit_exprs(exprs.pool, {root.expr}, [&](ExprId e) { uses = uses || is_local_of(exprs, e, carried); });
       good = good && uses != ((vars_of(root) & bit(v)) != 0);
     }
     for (const ReductionSite& i : exprs.sites) {
-      exprs.visit(i.operand, [&](ExprId e) { good = good && !is_local_of(exprs, e, carried); });
+      visit_exprs(exprs.pool, {i.operand}, [&](ExprId e) { good = good && !is_local_of(exprs, e, carried); });
     }
     if (good && rows) found = v;
   }
   return found;
 }
 
-std::vector<ExprId> values_of(const KernelExprs& exprs) {
-  std::vector<ExprId> all;
-  for (const ReductionSite& i : exprs.sites) all.push_back(i.operand);
-  for (const Root& root : exprs.roots) all.push_back(root.expr);
-  return all;
-}
 std::vector<Store> stores_of(const KernelExprs& exprs, const ir::Graph& graph) {
   std::vector<Store> all;
   for (size_t k = 0; k < exprs.roots.size(); ++k) {
@@ -101,7 +95,7 @@ std::optional<VarId> vector_variable(const KernelExprs& exprs, const ir::Graph& 
       if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
     }
   };
-  visit_exprs(exprs.pool, values_of(exprs), [&](ExprId id) {
+  visit_exprs(exprs.pool, exprs.values(), [&](ExprId id) {
     const Expr& expr = exprs.pool[id];
     if (expr.kind != Expr::Kind::kLoad) return;
     access(expr.index, static_cast<double>(exprs.volume(exprs.pool.vars(id)) * size_of(expr.dtype)));
@@ -126,7 +120,7 @@ std::optional<VarId> vector_variable(const KernelExprs& exprs, const ir::Graph& 
 // A variable along which loads lie side by side while they jump along the vector variable.
 std::optional<VarId> transposed_variable(const KernelExprs& exprs, VarId vector, uint64_t parallel) {
   std::map<VarId, int64_t> votes;
-  visit_exprs(exprs.pool, values_of(exprs), [&](ExprId id) {
+  visit_exprs(exprs.pool, exprs.values(), [&](ExprId id) {
     const Expr& expr = exprs.pool[id];
     if (expr.kind != Expr::Kind::kLoad || stride_along(exprs.pool, expr.index, vector).value_or(1) <= 1) return;
     for (const auto& [atom_id, c] : expr.index.terms) {
@@ -192,7 +186,7 @@ int64_t warps_of_serial(const KernelExprs& exprs, const CudaMapping& mapping, in
   constexpr int64_t kRegisters = 65536, kMostWarps = 8;
   int64_t words = kSerialReserve;
   for (const ReductionSite& i : exprs.sites) words += is_carried(mapping, i) ? elements : 0;
-  visit_exprs(exprs.pool, values_of(exprs), [&](ExprId e) {
+  visit_exprs(exprs.pool, exprs.values(), [&](ExprId e) {
     const Expr& expr = exprs.pool[e];
     if (expr.kind != Expr::Kind::kLoad || !(exprs.pool.vars(e) & bit(*mapping.serial))) return;
     if ((exprs.pool.vars(e) & ~mapping.fixed) == 0) return;
@@ -288,7 +282,7 @@ class CudaMapper {
   int vector_of_kernel(bool tail) const {
     if (!mapping_.vector || has_scan(exprs_)) return 1;
     const int64_t whole = tail ? int64_t{1} << 20 : extent(*mapping_.vector);
-    return vector_length(exprs_.pool, {}, *mapping_.vector, whole, values_of(exprs_), stores_of(exprs_, graph_));
+    return vector_length(exprs_.pool, {}, *mapping_.vector, whole, exprs_.values(), stores_of(exprs_, graph_));
   }
 
   void fix_others(uint64_t except) {
