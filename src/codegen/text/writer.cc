@@ -141,7 +141,7 @@ std::string joined(const std::string& first, const std::string& second) {
 
 std::vector<Writer::Line> Writer::folded(std::vector<Line> lines) {
   // In identifiers: the length of numbers differs between kernels that are one pattern (numbers.h).
-  constexpr size_t kMost = 20;
+  constexpr size_t kMost = 24;
   std::map<std::string, std::vector<size_t>, std::less<>> uses;  // of values: the lines, ascending
   for (const Line& line : lines) {
     if (!line.value.empty()) uses[line.declares];

@@ -31,13 +31,14 @@ TEST_P(Golden, Texts) {
   }
 }
 
-// Lines of code of a text, without includes, comments and what is empty.
+// Lines of code of a kernel: without what all have in front, comments and what is empty.
 int64_t code_lines(const fs::path& file) {
   std::istringstream text{std::string(MappedFile::read(file)->text())};
   int64_t count = 0;
   for (std::string line; std::getline(text, line);) {
     const size_t first = line.find_first_not_of(' ');
     if (first == std::string::npos || line[first] == '#' || line.compare(first, 2, "//") == 0) continue;
+    if (line == "namespace tile = heddle::tile;") continue;
     ++count;
   }
   return count;
@@ -46,7 +47,7 @@ int64_t code_lines(const fs::path& file) {
 TEST(Golden, AKernelFitsOnAPage) {
   const fs::path folder = HEDDLE_GOLDEN;
   EXPECT_LE(code_lines(folder / "layer_norm.sm_90a.cu.txt"), 30);
-  EXPECT_LE(code_lines(folder / "gemm_bias_relu.sm_90a.cu.txt"), 28);
+  EXPECT_LE(code_lines(folder / "gemm_bias_relu.sm_90a.cu.txt"), 25);
 }
 
 std::vector<std::string> graphs() {

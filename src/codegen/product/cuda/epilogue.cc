@@ -202,19 +202,21 @@ class EpilogueWriter {
     });
   }
 
+  // Lanes may lie on both sides of a border: their columns are not split, each finds its own place.
+  const char* first_column() const {
+    return e_.pool.indices.extent(e_.col_outer) > 1 && whole() ? "first" : "int64_t(col)";
+  }
+
   void write_body(const Part& part) {
     loads_.emplace(e_.pool);
     loaded_.clear();
     Names names = members_.names();
     names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)";
-    names.vars[e_.col_outer] = "col_outer", names.vars[e_.col] = "first";
+    names.vars[e_.col_outer] = "col_outer", names.vars[e_.col] = first_column();
     const bool split = e_.pool.indices.extent(e_.col_outer) > 1;
     if (split && whole()) {
       out_.declare("int64_t", "col_outer", fmt::format("col / {}", e_.split));
       out_.declare("int64_t", "first", fmt::format("col % {}", e_.split));
-    } else {
-      // Lanes may lie on both sides of a border: the columns are not split, each finds its own place.
-      out_.declare("int64_t", "first", "col");
     }
     names.locals[0] = {"acc", e_.accumulator, true};  // another one for each column
     if (part.given) {
@@ -222,9 +224,7 @@ class EpilogueWriter {
       loads_->run(*part.given, [](ExprId) { return false; });  // it is there already
     }
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
-    Style style;
-    style.fast = part.fast;
-    emitter.set_style(std::move(style));
+    emitter.set_style({.fast = part.fast});
     std::vector<ExprId> roots;
     if (part.value) roots = {*part.value};
     for (size_t i = 0; !part.value && i < e_.stores.size(); ++i) roots.push_back(stored(i));
@@ -237,8 +237,7 @@ class EpilogueWriter {
     out_.raw("#pragma unroll");
     out_.open("for (int i = 0; i < W; ++i) {");
     if (!whole()) out_.line("if (i >= n) break;");
-    const std::string_view type = computed_type(e_.accumulator);
-    out_.declare("auto", "acc", fmt::format("tile::splat<1>(static_cast<{}>(v[i]))", type));
+    out_.value("acc", fmt::format("tile::splat<1>(static_cast<{}>(v[i]))", computed_type(e_.accumulator)), "");
     Names& inside = emitter.names();
     inside.locals[0] = {"acc", e_.accumulator, false};
     if (part.given) inside.cached[*part.given].wide = false;
@@ -247,7 +246,7 @@ class EpilogueWriter {
       out_.declare("int64_t", "at", fmt::format("(col + i) % {}", e_.split));
       inside.vars[e_.col] = "at";
     } else {
-      inside.vars[e_.col] = "(first + i)";
+      inside.vars[e_.col] = fmt::format("({} + i)", first_column());
     }
     for (const auto& [id, buffer] : loaded_) {
       const DType dtype = e_.pool[id].dtype;
@@ -398,7 +397,7 @@ class EpilogueWriter {
   }
 
   void store_neighbours(ScalarEmitter& emitter) {
-    emitter.names().vars[e_.col] = "first";
+    emitter.names().vars[e_.col] = first_column();
     for (size_t i = 0; i < e_.stores.size(); ++i) {
       const Epilogue::Store& store = e_.stores[i];
       if (returned_ == i || !in_row(i)) continue;
