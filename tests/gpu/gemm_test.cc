@@ -80,6 +80,7 @@ TEST_P(GemmOnGpu, EveryCandidateIsRight) {
     EXPECT_LE(t.error, 1) << schedule::name_of(t.candidate.config);
   }
   EXPECT_TRUE(result.verified);
+  EXPECT_FALSE(result.timings.empty());
 }
 
 constexpr DType kF16 = DType::kF16, kBF16 = DType::kBF16, kF32 = DType::kF32;
@@ -104,11 +105,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{130, 70, 33, kF32, kF32, "", true, true, 1, 0, "", false},
                     Case{130, 72, 1000, kF32, kF32, "x + residual", true, false, 1, 0, "", false},
                     Case{99, 55, 47, kF32, kF16, "", false, true, 3, 0, "", false},
-                    Case{64, 512, 512, kF32, kF32, "x + bias", true, true, 1, 0, "lines", false},
-                    Case{2048, 2048, 512, kF32, kF32, "gelu(x + bias)", true, true, 1, 0, "sm90", false},
-                    Case{130, 264, 200, kF32, kF16, "x + bias + residual", true, true, 2, 8, "sm90", false},
-                    Case{200, 64, 96, kF32, kF16, "x + residual", true, true, 1, 0, "sm90", false},
-                    Case{16, 4096, 4096, kF32, kF32, "", true, true, 1, 0, "sm90", false}));
+                    Case{64, 512, 512, kF32, kF32, "x + bias", true, true, 1, 0, "unaligned", false},
+                    Case{2048, 2048, 512, kF32, kF32, "gelu(x + bias)", true, true, 1, 0, "wgmma", false},
+                    Case{130, 264, 200, kF32, kF16, "x + bias + residual", true, true, 2, 8, "wgmma", false},
+                    Case{200, 64, 96, kF32, kF16, "x + residual", true, true, 1, 0, "wgmma", false},
+                    Case{16, 4096, 4096, kF32, kF32, "", true, true, 1, 0, "wgmma", false}));
 INSTANTIATE_TEST_SUITE_P(
     Layouts, GemmOnGpu,
     testing::Values(Case{512, 384, 640, kF16, kF16, "", true, false}, Case{512, 384, 640, kF16, kF16, "", false, true},
@@ -135,25 +136,25 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Rows that do not begin at multiples of 16 bytes, of the operands and of D.
 INSTANTIATE_TEST_SUITE_P(Unaligned, GemmOnGpu,
-                         testing::Values(Case{143, 451, 211, kF16, kF16, "", true, true, 1, 0, "sm90"},
-                                         Case{301, 259, 67, kF16, kF16, "", true, true, 1, 0, "sm90"},
-                                         Case{67, 523, 131, kBF16, kF16, "relu(x + bias)", true, false, 1, 0, "sm90"},
-                                         Case{129, 77, 201, kF16, kF32, "", false, true, 1, 0, "sm90"},
+                         testing::Values(Case{143, 451, 211, kF16, kF16, "", true, true, 1, 0, "wgmma"},
+                                         Case{301, 259, 67, kF16, kF16, "", true, true, 1, 0, "wgmma"},
+                                         Case{67, 523, 131, kBF16, kF16, "relu(x + bias)", true, false, 1, 0, "wgmma"},
+                                         Case{129, 77, 201, kF16, kF32, "", false, true, 1, 0, "wgmma"},
                                          Case{75, 141, 203, kF16, kBF16, "gelu(x + bias + residual)", false, false, 1,
-                                              0, "sm90"},
-                                         Case{61, 83, 45, kF16, kF16, "x + row_bias", true, true, 5, 0, "sm90"},
-                                         Case{130, 134, 98, kF16, kF16, "", true, true, 2, 2, "sm90"},
-                                         Case{128, 136, 64, kF16, kF16, "x + residual", true, true, 3, 5, "sm90"},
-                                         Case{101, 69, 333, DType::kI8, DType::kI32, "", true, true, 1, 0, "sm90"},
-                                         Case{101, 69, 77, kF32, kF32, "x + bias", true, true, 3, 0, "sm90"},
-                                         Case{101, 69, 133, DType::kF8E4M3, kBF16, "", true, true, 1, 0, "sm90"},
+                                              0, "wgmma"},
+                                         Case{61, 83, 45, kF16, kF16, "x + row_bias", true, true, 5, 0, "wgmma"},
+                                         Case{130, 134, 98, kF16, kF16, "", true, true, 2, 2, "wgmma"},
+                                         Case{128, 136, 64, kF16, kF16, "x + residual", true, true, 3, 5, "wgmma"},
+                                         Case{101, 69, 333, DType::kI8, DType::kI32, "", true, true, 1, 0, "wgmma"},
+                                         Case{101, 69, 77, kF32, kF32, "x + bias", true, true, 3, 0, "wgmma"},
+                                         Case{101, 69, 133, DType::kF8E4M3, kBF16, "", true, true, 1, 0, "wgmma"},
                                          Case{71, 211, 67, kF16, kF16, "", true, true, 1, 0, "mma"},
                                          Case{71, 211, 67, kF16, kF16, "x + bias", false, false, 3, 1, "mma"},
                                          Case{93, 111, 1031, kBF16, kBF16, "", false, true, 1, 0, "mma"},
                                          Case{93, 111, 131, kF16, kF16, "x + residual", true, false, 1, 3, "mma"},
-                                         Case{71, 211, 67, kF16, kF16, "", true, true, 1, 0, "sm90v"},
-                                         Case{77, 121, 131, kF16, kF16, "x + bias", false, false, 3, 1, "sm90v"},
-                                         Case{1201, 21, 4099, kF16, kF16, "", true, true, 1, 0, "sm90v"}));
+                                         Case{71, 211, 67, kF16, kF16, "", true, true, 1, 0, "wgmma_gather"},
+                                         Case{77, 121, 131, kF16, kF16, "x + bias", false, false, 3, 1, "wgmma_gather"},
+                                         Case{1201, 21, 4099, kF16, kF16, "", true, true, 1, 0, "wgmma_gather"}));
 
 TEST(Cuda, NoDeviceIsACleanError) {
   if (!cuda_devices().empty()) GTEST_SKIP() << "there is a GPU";

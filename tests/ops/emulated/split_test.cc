@@ -156,7 +156,7 @@ TEST_P(SplitF32, TheSmallestNumbers) {
   for (int number = 0; number < 2; ++number) expect_product(x, number);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, SplitF32, testing::Values("sm90", "sm90p", "mma", "lines"));
+INSTANTIATE_TEST_SUITE_P(Families, SplitF32, testing::Values("wgmma", "cluster_splitk", "mma", "unaligned"));
 
 }  // namespace
 }  // namespace heddle::ops
