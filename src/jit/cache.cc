@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/file/sweep.h"
 #include "base/file/trust.h"
 #include "base/log.h"
 
@@ -290,7 +291,9 @@ CacheInfo Cache::clear() const {
   }
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("headers-") || name == "scratch" || name == "lock") fs::remove_all(entry.path(), error);
+    // Other processes may be compiling.
+    if (name == "scratch") sweep_temporary_folders(entry.path());
+    if (name.starts_with("headers-") || name == "lock") fs::remove_all(entry.path(), error);
   }
   return before;
 }

@@ -179,6 +179,14 @@ TEST_F(Jit, EntriesUnderAnotherKeyAreRefused) {
   EXPECT_FALSE(cache.find(EntryKind::kLibrary, two));
 }
 
+TEST_F(Jit, ClearingTheCacheLeavesTheScratchOfThoseThatCompile) {
+  const Cache cache(dir_.path() + "/c");
+  const TempDir compiling("heddle-jit", cache.scratch_folder());
+  write_file(compiling.path() + "/k0.cc", "");
+  cache.clear();
+  EXPECT_TRUE(file_exists(compiling.path() + "/k0.cc"));
+}
+
 TEST_F(Jit, InfoAndClearTouchOnlyOurFiles) {
   const Cache cache(dir_.path() + "/c");
   ASSERT_TRUE(cache.store(EntryKind::kLibrary, hash_text("1"), "payload"));

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/file/file.h"
+#include "base/file/sweep.h"
 
 namespace heddle {
 namespace {
@@ -45,7 +46,9 @@ bool is_named(int fd, const std::string& path) {
   return ::fstat(fd, &open_status) == 0 && ::lstat(path.c_str(), &named) == 0 && open_status.st_ino == named.st_ino;
 }
 
-void sweep(const std::string& root) {
+}  // namespace
+
+void sweep_temporary_folders(const std::string& root) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(root, error)) {
     const std::string path = entry.path();
@@ -58,12 +61,14 @@ void sweep(const std::string& root) {
   }
 }
 
+namespace {
+
 void sweep_once(const std::string& root) {
   {
     const std::lock_guard lock(live().mutex);
     if (!live().swept.insert(root).second) return;
   }
-  sweep(root);
+  sweep_temporary_folders(root);
 }
 
 std::string standard_root() {
