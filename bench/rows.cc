@@ -182,7 +182,7 @@ int run(const std::string& filter, std::vector<int64_t> totals, bool text_only) 
   for (const Case& c : cases) {
     Prepared p{&c, schedule::schedule_stitch(c.graph, whole_graph(c.graph), target), {}};
     for (const auto& k : p.group.kernels) {
-      p.sources.push_back(codegen::emit(k.desc, k.config, target));
+      p.sources.push_back(codegen::emit(schedule::plan_kernel(k, target), target));
       if (text_only) std::printf("%s\n%s\n", k.config.reason.c_str(), p.sources.back().text.c_str());
     }
     prepared.push_back(std::move(p));

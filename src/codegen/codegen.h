@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "codegen/text/numbers.h"
-#include "schedule/kernel_desc.h"
+#include "schedule/kernel_plan.h"
 #include "target/cuda_launch.h"
 
 namespace heddle::codegen {
@@ -45,8 +45,7 @@ struct KernelSource : KernelText {
 
 // `choice` may make arguments of numbers, on a GPU in kernels of memory-bound nodes; without it the text has literals
 // only.
-KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target,
-                  NumberChoice* choice = nullptr);
+KernelSource emit(const schedule::KernelPlan& plan, const Target& target, NumberChoice* choice = nullptr);
 
 // Joins texts into one translation unit; repeated symbols are taken once.
 std::string join_texts(const std::vector<const KernelText*>& texts);

@@ -215,7 +215,7 @@ std::vector<CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget
 
 GemmKernel make_kernel(const ResolvedGemm& gemm, const schedule::Config& config, const CudaTarget& target) {
   const Target device = target_of(target);
-  codegen::KernelSource source = codegen::emit(gemm.desc, config, device);
+  codegen::KernelSource source = codegen::emit(schedule::plan_kernel(gemm.desc, config, device), device);
   GemmKernel kernel;
   kernel.unit = codegen::translation_unit({&source});
   kernel.launches = std::move(source.launches);

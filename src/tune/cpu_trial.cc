@@ -38,7 +38,7 @@ void CpuTrial::load(const std::vector<schedule::ScheduledGroup>& groups, const T
       std::min<size_t>(groups.size(), static_cast<size_t>(jobs)));
   for (size_t i = 0; i < groups.size(); ++i) {
     for (const schedule::ScheduledKernel& kernel : groups[i].kernels) {
-      sources[i].push_back(codegen::emit(kernel.desc, kernel.config, target));
+      sources[i].push_back(codegen::emit(schedule::plan_kernel(kernel, target), target));
     }
     for (const codegen::KernelSource& source : sources[i]) parts[i % parts.size()].push_back(&source);
   }

@@ -230,7 +230,7 @@ void Batch::run() {
     try {
       p.group = schedule::schedule(test.graph, whole_graph(test.graph), target_, nullptr, options_);
       for (const auto& kernel : p.group.kernels)
-        p.sources.push_back(codegen::emit(kernel.desc, kernel.config, target_));
+        p.sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target_), target_));
     } catch (const std::exception& error) {
       ADD_FAILURE() << test.name << ": " << error.what() << "\n" << ir::print(test.graph);
       continue;

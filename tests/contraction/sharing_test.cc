@@ -72,7 +72,7 @@ std::vector<codegen::KernelSource> emitted(const std::string& text) {
   const ir::Group group = testing::whole_graph(graph, ir::GroupKind::kContraction);
   std::vector<codegen::KernelSource> sources;
   for (const auto& kernel : schedule::schedule_contraction(graph, group, target).kernels) {
-    sources.push_back(codegen::emit(kernel.desc, kernel.config, target));
+    sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target), target));
   }
   return sources;
 }

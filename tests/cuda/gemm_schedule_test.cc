@@ -54,7 +54,7 @@ std::vector<Runnable> runnable(const WgmmaProblem& p, const CudaTarget& target) 
 }
 
 struct Launched {
-  ProductLaunches made;
+  KernelLaunches made;
   double predicted_us;
 };
 
@@ -135,7 +135,7 @@ TEST(CudaGemm, UnalignedOperandsAreRepackedAndUnalignedResultsStoredDirectly) {
   const WgmmaProblem p = problem(300, 301, 303);
   const auto candidates = runnable(p, target);
   ASSERT_FALSE(candidates.empty());
-  const ProductLaunches made = make_launches(p, candidates[0].config, target);
+  const KernelLaunches made = make_launches(p, candidates[0].config, target);
   ASSERT_GE(made.launches.size(), 2u);
   EXPECT_EQ(made.launches[0].symbol, "gemm_repack") << "both in one launch";
   EXPECT_EQ(made.launches[1].symbol, "gemm");
@@ -149,7 +149,7 @@ TEST(CudaGemm, EmptyProblems) {
   const WgmmaProblem p = problem(64, 64, 0);
   const auto candidates = runnable(p, target);
   ASSERT_FALSE(candidates.empty());
-  const ProductLaunches made = make_launches(p, candidates[0].config, target);
+  const KernelLaunches made = make_launches(p, candidates[0].config, target);
   ASSERT_EQ(made.launches.size(), 1u) << "only the epilogue of sums over nothing";
   EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
 }

@@ -82,7 +82,7 @@ TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
       if (!c.rejected.empty()) continue;
       const ViewFamily& family = view_family_of(c.config);
       const CudaInstance instance = family.instance_of(p, c.config);
-      ProductLaunches made = family.launches_of(p, c.config, target, 3);
+      KernelLaunches made = family.launches_of(p, c.config, target, 3);
       codegen::add_operands(made.launches, instance, p.texts);
       EXPECT_EQ(made.workspace_bytes > 0, made.launches.size() == 2) << "parts of k";
       EXPECT_LE(made.workspace_bytes, 64 << 20);
@@ -111,7 +111,7 @@ TEST(CudaTile, EmptySumsAreReducedAndEmptyResultsLaunchNothing) {
   const CudaTarget target = device(90);
   const ViewCase empty = problem(7, 9, 0);
   const Config first = enumerate(empty, target)[0].config;
-  const ProductLaunches made = view_family_of(first).launches_of(empty, first, target, 3);
+  const KernelLaunches made = view_family_of(first).launches_of(empty, first, target, 3);
   ASSERT_EQ(made.launches.size(), 1u);
   EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
   EXPECT_EQ(made.workspace_bytes, 0);

@@ -92,8 +92,8 @@ void CudaBatch::add(std::string name, const std::string& text, const Options& op
   try {
     c.scheduled = schedule::schedule(c.graph, group, target, &wanted);
     for (const auto& kernel : c.scheduled.kernels) {
-      c.sources.push_back(codegen::emit(kernel.desc, kernel.config, target));
-      EXPECT_EQ(c.sources.back().text, codegen::emit(kernel.desc, kernel.config, target).text);
+      c.sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target), target));
+      EXPECT_EQ(c.sources.back().text, codegen::emit(schedule::plan_kernel(kernel, target), target).text);
     }
   } catch (const Error& error) {
     ADD_FAILURE() << c.name << ": " << error.what();

@@ -119,7 +119,8 @@ TEST(CudaStandalone, LinesOfACache) {
   write_lines(b, DType::kF16);
   const auto group = schedule::schedule(graph, whole_graph(graph), test_target());
   ASSERT_EQ(group.kernels.size(), 1u);
-  const codegen::KernelSource source = codegen::emit(group.kernels[0].desc, group.kernels[0].config, test_target());
+  const codegen::KernelSource source =
+      codegen::emit(schedule::plan_kernel(group.kernels[0], test_target()), test_target());
   EXPECT_NE(source.text.find("Neighbours<uint32_t, 4>"), std::string::npos) << source.text;
   Batch batch;
   for (const DType dtype : {DType::kF16, DType::kI8}) {

@@ -130,7 +130,7 @@ TEST(CudaStitch, WhatRowsShareIsCopiedAhead) {
     const auto group = schedule::schedule(graph, whole_graph(graph), target);
     ASSERT_EQ(group.kernels.size(), 1u);
     const auto& kernel = group.kernels[0];
-    const std::string text = codegen::emit(kernel.desc, kernel.config, target).text;
+    const std::string text = codegen::emit(schedule::plan_kernel(kernel, target), target).text;
     EXPECT_NE(text.find("copy_async_l1_resident"), std::string::npos) << text;
   }
   Batch batch(target);
@@ -461,7 +461,7 @@ TEST(CudaStitch, ColumnsOfTheWholeGrid) {
     build(builder);
     int across = 0;
     for (const auto& k : schedule::schedule(graph, whole_graph(graph), target).kernels) {
-      across += static_cast<int>(codegen::emit(k.desc, k.config, target).launches[0].cooperative);
+      across += static_cast<int>(codegen::emit(schedule::plan_kernel(k, target), target).launches[0].cooperative);
     }
     EXPECT_EQ(across, 1) << name;
     batch.add(name, build, tolerance);
@@ -532,7 +532,7 @@ TEST(CudaStitch, EarlyKernelsTakePointersBehindTheWait) {
   const Target target = Target::cuda_h200(1);
   const auto group = schedule::schedule(graph, whole_graph(graph), target);
   ASSERT_EQ(group.kernels.size(), 1u);
-  const codegen::KernelSource source = codegen::emit(group.kernels[0].desc, group.kernels[0].config, target);
+  const codegen::KernelSource source = codegen::emit(schedule::plan_kernel(group.kernels[0], target), target);
   ASSERT_TRUE(source.launches.at(0).early);
   const size_t wait = source.text.rfind("grid_dependency_wait()");
   ASSERT_NE(wait, std::string::npos);
@@ -562,7 +562,7 @@ TEST(CudaStitch, TheSuiteCompilesForEveryArchitecture) {
       const size_t kernels = is("fig7") || is("dien") ? 1 : 3;
       EXPECT_LE(group.kernels.size(), kernels) << name;
       std::vector<codegen::KernelSource> sources;
-      for (const auto& k : group.kernels) sources.push_back(codegen::emit(k.desc, k.config, target));
+      for (const auto& k : group.kernels) sources.push_back(codegen::emit(schedule::plan_kernel(k, target), target));
       std::vector<const codegen::KernelSource*> all;
       for (const auto& source : sources) all.push_back(&source);
       const std::string unit = codegen::translation_unit(all), architecture = target.cuda.architecture();
@@ -588,7 +588,7 @@ TEST(CudaStitch, PacketsOfAGridAreReadWhole) {
     graph.output("y", b.sub(x, b.mean(x, {0}, true)));
     const auto group = schedule::schedule(graph, whole_graph(graph), target);
     ASSERT_EQ(group.kernels.size(), 1u);
-    const codegen::KernelSource source = codegen::emit(group.kernels[0].desc, group.kernels[0].config, target);
+    const codegen::KernelSource source = codegen::emit(schedule::plan_kernel(group.kernels[0], target), target);
     EXPECT_TRUE(source.launches.at(0).cooperative) << columns;
     const std::string unit = codegen::translation_unit({&source});
     EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, target.cuda.architecture(), false).bytes), "") << unit;

@@ -30,7 +30,7 @@ class StreamK : public emulator::EmulatorTest {
     call.epilogue = "x * 2";
     const ops::LoweredEpilogue e = ops::lower_epilogue(call, DType::kF32);
     const codegen::CudaGemmUnit unit = codegen::gemm_unit(instance_of(p, c), {}, e.epilogue, e.operands);
-    schedule::ProductLaunches work = make_launches(p, c, target);
+    schedule::KernelLaunches work = make_launches(p, c, target);
     ASSERT_GT(work.counter_bytes, 0);
     codegen::add_argument(work.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
     load(unit.source());

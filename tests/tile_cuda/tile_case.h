@@ -78,7 +78,7 @@ class Runner {
     const schedule::ViewFamily& family = view_family_of(c);
     const schedule::CudaInstance instance = family.instance_of(p, c);
     const codegen::CudaGemmUnit unit = codegen::gemm_unit(instance, p.texts, e.epilogue, e.operands);
-    schedule::ProductLaunches work = family.launches_of(p, c, context_.device().target, 3);
+    schedule::KernelLaunches work = family.launches_of(p, c, context_.device().target, 3);
     load(unit.source());
     const size_t element = size_of(out.type), guard = 256;
     std::vector<uint8_t> host(static_cast<size_t>(count) * element + guard, 0x5a);

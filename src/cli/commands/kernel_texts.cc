@@ -162,7 +162,7 @@ std::string KernelTexts::file(size_t number) const {
   std::vector<std::string> names = plain_names(first);
   if (symbol(number) == first.symbol && !first.has_arguments) {
     codegen::Naming naming = naming_of(first);
-    if (auto named = codegen::emit_named(first.desc, first.configuration, target_, naming)) {
+    if (auto named = codegen::emit_named(schedule::plan_kernel(first.desc, first.configuration, target_), naming)) {
       text.text = *std::move(named);
       names = std::move(naming.operands);
     }

@@ -6,7 +6,7 @@
 namespace heddle::codegen {
 
 // The kernel of an attention group for a GPU.
-KernelSource emit_cuda_attention(const schedule::KernelDesc& desc, const schedule::AttentionDesc& attention,
-                                 const schedule::Config& config, const Target& target);
+KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& attention,
+                                 const CudaTarget& target);
 
 }  // namespace heddle::codegen

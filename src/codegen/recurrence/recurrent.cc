@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "codegen/scalar/scalar.h"
 #include "codegen/text/includes.h"
+#include "codegen/text/kernel_name.h"
 #include "schedule/expr/expr_walk.h"
 
 namespace heddle::codegen {
@@ -32,8 +33,8 @@ struct Ahead {
 
 class RecurrenceWriter {
  public:
-  RecurrenceWriter(const std::vector<schedule::Operand>& operands, const RecurrentDesc& body, std::string symbol)
-      : operands_(operands), d_(body), m_(body.mapping), symbol_(std::move(symbol)) {
+  RecurrenceWriter(const std::vector<schedule::Operand>& operands, const RecurrentDesc& body, const KernelHead& head)
+      : operands_(operands), d_(body), m_(body.mapping), symbol_(head.symbol), waits_(head.waits) {
     for (const RecurrentPhase& phase : d_.phases) ahead_.push_back(find_ahead(phase));
   }
 
@@ -41,6 +42,7 @@ class RecurrenceWriter {
     write_types();
     out_.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", m_.threads);
     out_.open(fmt::format("    {0}(const __grid_constant__ {0}_parts::Loops loops) {{", symbol_));
+    if (waits_) out_.raw(kWait);
     out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
     out_.line("constexpr int kCluster = {}, kLanes = {}, kRows = {}, kThreads = {};", m_.cluster, m_.lanes, m_.rows,
               m_.threads);
@@ -395,6 +397,7 @@ class RecurrenceWriter {
   const RecurrentDesc& d_;
   const RecurrentMapping& m_;
   const std::string symbol_;
+  const bool waits_;
   std::vector<Ahead> ahead_;
   Writer out_;
   int64_t vector_words_ = 0, vectors_at_ = 0;
@@ -402,17 +405,19 @@ class RecurrenceWriter {
 
 }  // namespace
 
-KernelSource emit_cuda_recurrence(const schedule::KernelDesc& desc, const RecurrentDesc& body, const Target& target) {
-  const std::vector<schedule::Operand> operands(desc.operands.begin(), desc.operands.begin() + body.loop_operands);
-  const std::string draft = RecurrenceWriter(operands, body, "kernel").run();
+KernelSource emit_cuda_recurrence(const schedule::KernelPlan& plan, const RecurrentDesc& body,
+                                  const CudaTarget& target) {
+  const auto first = plan.desc.operands.begin();
+  const std::vector<schedule::Operand> operands(first, first + body.loop_operands);
+  const std::string draft = RecurrenceWriter(operands, body, {"kernel"}).run();
   KernelSource source;
-  source.symbol = fmt::format("recurrent_{}", hash_text(target.cuda.architecture() + "\n" + draft).hex().substr(0, 16));
-  source.text = RecurrenceWriter(operands, body, source.symbol).run();
+  source.symbol = fmt::format("recurrent_{}", hash_text(target.architecture() + "\n" + draft).hex().substr(0, 16));
+  source.text = RecurrenceWriter(operands, body, {source.symbol, plan.waits}).run();
   source.includes = {"tile/op/cuda/stitch.h", "tile/kernel/cuda/recurrence/recurrent.h"};
+  if (plan.waits) source.includes.emplace_back(kWaitHeader);
   add_named_headers(source);
-  CudaLaunch launch = schedule::plan_launch(body, desc.operands.size());
-  launch.symbol = source.symbol;
-  source.launches.push_back(std::move(launch));
+  source.launches = plan.launches;
+  source.launches.front().symbol = source.symbol;
   return source;
 }
 

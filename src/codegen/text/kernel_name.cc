@@ -157,6 +157,14 @@ std::string operators_of(const ExprPool& pool, const std::vector<ExprId>& roots)
   return text;
 }
 
+namespace {
+
+std::string symbol_of(std::string_view prefix, const std::string& text) {
+  return fmt::format("{}_{}", prefix, hash_text(without_comments(text)).hex().substr(0, 16));
+}
+
+}  // namespace
+
 void set_symbol(std::string& text, const std::string& symbol, std::string_view placeholder) {
   size_t at = text.find(placeholder);
   HEDDLE_CHECK(at != std::string::npos, "the text does not name its kernel");
@@ -164,9 +172,20 @@ void set_symbol(std::string& text, const std::string& symbol, std::string_view p
 }
 
 std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
-  const std::string symbol = fmt::format("{}_{}", prefix, hash_text(without_comments(text)).hex().substr(0, 16));
+  const std::string symbol = symbol_of(prefix, text);
   set_symbol(text, symbol, placeholder);
   return symbol;
+}
+
+std::string first_lines(const KernelHead& head) {
+  return head.waits ? fmt::format("  {}\n", kWait) : "";
+}
+
+void name_kernel(KernelText& kernel, std::string_view prefix, const TextOf& text, bool waits,
+                 const std::string& stand_in) {
+  kernel.symbol = symbol_of(prefix, text({stand_in}));
+  kernel.text = text({kernel.symbol, waits});
+  if (waits) kernel.includes.emplace_back(kWaitHeader);
 }
 
 }  // namespace heddle::codegen

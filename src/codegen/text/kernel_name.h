@@ -1,10 +1,11 @@
 #pragma once
 
-#include <optional>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "codegen/codegen.h"
 #include "schedule/region/cuda/stitch.h"
 #include "schedule/region/stitch.h"
 
@@ -18,6 +19,26 @@ std::string kernel_name(const schedule::CudaStitchDesc& body);
 
 // The operators of an epilogue: "_add_max", "" where there are none.
 std::string operators_of(const schedule::ExprPool& pool, const std::vector<schedule::ExprId>& roots);
+
+// How a function of a GPU begins: its symbol, and whether it waits for the launch in front of its own before anything
+// else.
+struct KernelHead {
+  std::string symbol;
+  bool waits = false;
+};
+// The first lines of one that waits.
+inline constexpr const char* kWait =
+    "heddle::tile::sm90::launch_dependents();\n  heddle::tile::sm90::grid_dependency_wait();";
+std::string first_lines(const KernelHead& head);
+inline constexpr const char* kWaitHeader = "tile/arch/sm90/dependent.h";
+
+// A kernel's text but for its head.
+using TextOf = std::function<std::string(const KernelHead&)>;
+
+// Writes a kernel under the name that its text, written with `stand_in` for it, yields. Whether it waits is the same
+// for all kernels of a device and no part of the name.
+void name_kernel(KernelText& kernel, std::string_view prefix, const TextOf& text, bool waits,
+                 const std::string& stand_in = "KERNEL_NAME");
 
 // The symbol of a kernel whose text is complete except for its name, written as `placeholder`: equal text but
 // for comments, equal symbol.

@@ -64,13 +64,13 @@ std::vector<std::string> identifiers_of(const std::vector<NamedOperand>& operand
   return result;
 }
 
-std::optional<std::string> emit_named(const schedule::KernelDesc& desc, const schedule::Config& config,
-                                      const Target& target, const Naming& naming) {
+std::optional<std::string> emit_named(const schedule::KernelPlan& plan, const Naming& naming) {
+  const schedule::KernelDesc& desc = plan.desc;
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
-    return emit_stitch(desc, **stitch, config, false, &naming).text;
+    return emit_stitch(desc, **stitch, plan.config, false, &naming).text;
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
-    return emit_cuda_stitch(desc, **stitch, target.cuda, false, &naming).text;
+    return emit_cuda_stitch(plan, **stitch, false, &naming).text;
   }
   return std::nullopt;
 }

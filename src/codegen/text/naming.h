@@ -25,7 +25,6 @@ struct NamedOperand {
 std::vector<std::string> identifiers_of(const std::vector<NamedOperand>& operands);
 
 // The text that emit() makes of a stitch kernel, with these names; nullopt for other kernels.
-std::optional<std::string> emit_named(const schedule::KernelDesc& desc, const schedule::Config& config,
-                                      const Target& target, const Naming& naming);
+std::optional<std::string> emit_named(const schedule::KernelPlan& plan, const Naming& naming);
 
 }  // namespace heddle::codegen

@@ -1,10 +1,6 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <optional>
 #include <set>
 
-#include "base/check.h"
 #include "codegen/attention/attention.h"
 #include "codegen/codegen.h"
 #include "codegen/product/cpu/contraction.h"
@@ -19,74 +15,38 @@
 #include "codegen/region/cuda/stitch.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/numbers.h"
-#include "target/cuda_occupancy.h"
 
 namespace heddle::codegen {
 
 namespace {
 
-// Where a function's name stands before its parameters; npos if it is not there.
-size_t find_function(std::string_view text, std::string_view name) {
-  return text.find(fmt::format(" {}(", name));
-}
-
-KernelText& text_with(KernelSource& source, const std::string& function) {
-  if (find_function(source.text, function) != std::string::npos) return source;
-  const auto other = std::find_if(source.others.begin(), source.others.end(), [&](const KernelText& kernel) {
-    return find_function(kernel.text, function) != std::string::npos;
-  });
-  HEDDLE_CHECK(other != source.others.end(), "no kernel is named {}", function);
-  return *other;
-}
-
-// Lets launches begin before the one in front of them has ended (tile/arch/sm90/dependent.h). Kernels whose launch is
-// early already see to it themselves, and so do all that are named after a text that says whether theirs is. Long ones
-// stay as they are, whose blocks would crowd where the kernel in front leaves room, beside a small L1 if that has much
-// shared memory: DIEN's recurrences took 60 instead of 46 us so. So do grids whose blocks wait for each other, which
-// need all of the GPU.
-void begin_early(KernelSource& source, bool long_running, const CudaTarget& target) {
-  constexpr int kFewRegisters = 32;
-  std::set<std::string> done;
-  for (CudaLaunch& launch : source.launches) {
-    if (launch.cooperative) continue;
-    const bool waits = launch.early;
-    launch.early = !long_running && is_one_wave(launch, target, kFewRegisters);
-    if (waits || !done.insert(launch.symbol).second) continue;
-    KernelText& kernel = text_with(source, launch.symbol);
-    const size_t body = kernel.text.find('{', find_function(kernel.text, launch.symbol));
-    kernel.text.insert(body + 1,
-                       "\n  heddle::tile::sm90::launch_dependents();\n  heddle::tile::sm90::grid_dependency_wait();");
-    kernel.includes.emplace_back("tile/arch/sm90/dependent.h");
-  }
-}
-
-KernelSource emit_any(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target,
-                      bool marked = false) {
+KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, bool marked = false) {
+  const schedule::KernelDesc& desc = plan.desc;
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::StitchDesc>>(&desc.body)) {
-    return emit_stitch(desc, **stitch, config, marked);
+    return emit_stitch(desc, **stitch, plan.config, marked);
   }
   if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::BundleDesc>>(&desc.body)) {
     return emit_bundle(**bundle, desc.operands.size(), marked);
   }
   if (const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body)) {
-    return emit_cuda_stitch(desc, **stitch, target.cuda, marked);
+    return emit_cuda_stitch(plan, **stitch, marked);
   }
   if (const auto* loops = std::get_if<std::shared_ptr<const schedule::RecurrentDesc>>(&desc.body)) {
-    return emit_cuda_recurrence(desc, **loops, target);
+    return emit_cuda_recurrence(plan, **loops, target.cuda);
   }
   if (const auto* bundle = std::get_if<std::shared_ptr<const schedule::CudaBundleDesc>>(&desc.body)) {
-    return emit_cuda_bundle(**bundle, desc.operands.size(), target.cuda, marked);
+    return emit_cuda_bundle(plan, **bundle, marked);
   }
   if (const auto* attention = std::get_if<std::shared_ptr<const schedule::AttentionDesc>>(&desc.body)) {
-    return emit_cuda_attention(desc, **attention, config, target);
+    return emit_cuda_attention(plan, **attention, target.cuda);
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&desc.body)) {
-    if (target.kind == TargetKind::kCuda) return emit_cuda_standalone(desc, **separate, config);
-    return emit_standalone(desc, **separate, config, marked);
+    if (target.kind == TargetKind::kCuda) return emit_cuda_standalone(plan, **separate);
+    return emit_standalone(desc, **separate, plan.config, marked);
   }
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
-  if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(desc, contraction, config, target);
-  return emit_contraction(desc, contraction, config, target, marked);
+  if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(plan, contraction);
+  return emit_contraction(desc, contraction, plan.config, target, marked);
 }
 
 bool takes_arguments(const schedule::KernelDesc& desc, const Target& target) {
@@ -97,9 +57,9 @@ bool takes_arguments(const schedule::KernelDesc& desc, const Target& target) {
 }
 
 // nullopt: all numbers of the kernel are literals.
-std::optional<KernelSource> emit_with_arguments(const schedule::KernelDesc& desc, const schedule::Config& config,
-                                                const Target& target, NumberChoice& choice) {
-  KernelSource source = emit_any(desc, config, target, true);
+std::optional<KernelSource> emit_with_arguments(const schedule::KernelPlan& plan, const Target& target,
+                                                NumberChoice& choice) {
+  KernelSource source = emit_any(plan, target, true);
   const NumberedText numbered = numbers_of(source.text);
   const std::vector<bool> chosen = choice.arguments(numbered.pattern, numbered.numbers);
   for (size_t i = 0; i < chosen.size(); ++i) {
@@ -115,22 +75,11 @@ std::optional<KernelSource> emit_with_arguments(const schedule::KernelDesc& desc
 
 }  // namespace
 
-KernelSource emit(const schedule::KernelDesc& desc, const schedule::Config& config, const Target& target,
-                  NumberChoice* choice) {
-  if (choice != nullptr && takes_arguments(desc, target)) {
-    if (auto source = emit_with_arguments(desc, config, target, *choice)) return std::move(*source);
+KernelSource emit(const schedule::KernelPlan& plan, const Target& target, NumberChoice* choice) {
+  if (choice != nullptr && takes_arguments(plan.desc, target)) {
+    if (auto source = emit_with_arguments(plan, target, *choice)) return std::move(*source);
   }
-  KernelSource source = emit_any(desc, config, target);
-  for (const CudaLaunch& launch : source.launches) {
-    const std::string why = reject_waiting(launch, target.cuda);
-    HEDDLE_CHECK(why.empty(), "{}: {}", launch.symbol, why);
-  }
-  const bool decides = std::holds_alternative<std::shared_ptr<const schedule::CudaStitchDesc>>(desc.body) ||
-                       std::holds_alternative<std::shared_ptr<const schedule::CudaBundleDesc>>(desc.body);
-  if (target.kind == TargetKind::kCuda && target.cuda.sm >= 90 && !decides) {
-    begin_early(source, std::holds_alternative<std::shared_ptr<const schedule::RecurrentDesc>>(desc.body), target.cuda);
-  }
-  return source;
+  return emit_any(plan, target);
 }
 
 std::string join_texts(const std::vector<const KernelText*>& texts) {

@@ -110,7 +110,7 @@ CompiledGroup GroupKernels::compile(const ir::Group& group) {
     // A product is worth its own text: its tiles are made for its extents.
     const bool is_product = std::holds_alternative<std::shared_ptr<const schedule::ContractionDesc>>(kernel.desc.body);
     codegen::NumberChoice* numbers = context_.numbers == nullptr && !is_product ? &literals_ : context_.numbers;
-    made.sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target, numbers));
+    made.sources.push_back(codegen::emit(schedule::plan_kernel(kernel, context_.target), context_.target, numbers));
   }
   return made;
 }

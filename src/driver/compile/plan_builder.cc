@@ -473,7 +473,7 @@ class PlanBuilder {
     }
     std::vector<codegen::KernelSource> sources;
     for (const schedule::ScheduledKernel& kernel : joined.kernel->kernels) {
-      sources.push_back(codegen::emit(kernel.desc, kernel.config, context_.target));
+      sources.push_back(codegen::emit(schedule::plan_kernel(kernel, context_.target), context_.target));
     }
     report.notes = joined.kernel->notes;
     add_kernels(*joined.kernel, std::move(sources), report);

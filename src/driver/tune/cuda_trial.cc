@@ -42,7 +42,7 @@ CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target&
   for (const schedule::ScheduledGroup& group : groups) {
     Candidate& candidate = *candidates_.emplace_back(std::make_unique<Candidate>());
     for (const schedule::ScheduledKernel& kernel : group.kernels) {
-      candidate.sources.push_back(codegen::emit(kernel.desc, kernel.config, target));
+      candidate.sources.push_back(codegen::emit(schedule::plan_kernel(kernel, target), target));
     }
     place(group, constant_of, candidate);
   }

@@ -1,14 +1,11 @@
 #include "codegen/product/cuda/contraction.h"
 
-#include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "base/check.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/gemm.h"
 #include "codegen/product/cuda/window.h"
-#include "codegen/region/cpu/stitch.h"
 #include "codegen/text/includes.h"
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/cuda/contraction.h"
@@ -18,12 +15,9 @@ namespace {
 
 using schedule::Config;
 using schedule::ContractionDesc;
-using schedule::KernelDesc;
+using schedule::KernelPlan;
 using schedule::Product;
 using schedule::WindowDesc;
-
-// What kernels are called until their text, after which they are named, is complete; "gemm" in launches.
-constexpr const char* kUnnamed = "KERNEL_NAME";
 
 std::string operators_of(const schedule::Epilogue& epilogue) {
   std::vector<schedule::ExprId> roots;
@@ -42,49 +36,43 @@ std::string name_of(const std::string& what, const schedule::CudaInstance& insta
                      instance.partial ? "" : operators);
 }
 
-KernelSource gemm_source(const KernelDesc& desc, const ContractionDesc& c, const Product& d, const Config& config,
-                         const Target& target) {
-  const schedule::ProductTask task{d, c.epilogue, desc.operands};
-  const schedule::Family& family = schedule::cuda_family_of(config);
-  const schedule::CudaInstance instance = family.instance(task, config);
+KernelSource gemm_source(const KernelPlan& plan, const ContractionDesc& c, const Product& d) {
+  const schedule::ProductTask task{d, c.epilogue, plan.desc.operands};
+  const schedule::Family& family = schedule::cuda_family_of(plan.config);
+  const schedule::CudaInstance instance = family.instance(task, plan.config);
   const OperandTexts texts = operand_texts(task, family.lines());
-  CudaGemmUnit unit = gemm_unit(instance, texts, c.epilogue, desc.operands, kUnnamed);
-  schedule::ProductLaunches made = family.launches(task, config, target.cuda);
-  if (!made.launches.empty()) {
-    add_operands(made.launches, instance, texts);
-    add_argument(made.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
+  const CudaGemmUnit unit = gemm_unit(instance, texts, c.epilogue, plan.desc.operands);
+  KernelSource source;
+  source.launches = plan.launches;
+  if (!source.launches.empty()) {
+    add_operands(source.launches, instance, texts);
+    add_argument(source.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
   }
-  constexpr std::string_view kMade = "gemm";
-  for (KernelText& kernel : unit.kernels) {
-    const std::string what = kernel.symbol.substr(std::string_view(kUnnamed).size());  // "", "_reduce"
-    const std::string unnamed = std::exchange(kernel.symbol, {});
-    kernel.symbol = name_kernel(kernel.text, name_of(what, instance, c.epilogue, config), unnamed);
+  HEDDLE_CHECK(!unit.kernels.empty(), "a contraction without kernels");
+  for (const CudaGemmUnit::Kernel& from : unit.kernels) {
+    KernelText kernel{"", from.includes, ""};
+    name_kernel(kernel, name_of(from.suffix, instance, c.epilogue, plan.config), from.text, plan.waits && !from.waits,
+                "KERNEL_NAME" + from.suffix);
     add_named_headers(kernel);
-    for (CudaLaunch& launch : made.launches) {
-      if (launch.symbol == std::string(kMade) + what) launch.symbol = kernel.symbol;
+    for (CudaLaunch& launch : source.launches) {
+      if (launch.symbol == "gemm" + from.suffix) launch.symbol = kernel.symbol;
+    }
+    if (&from == &unit.kernels.front()) {
+      static_cast<KernelText&>(source) = std::move(kernel);
+    } else {
+      source.others.push_back(std::move(kernel));
     }
   }
-  KernelSource source;
-  HEDDLE_CHECK(!unit.kernels.empty(), "a contraction without kernels");
-  static_cast<KernelText&>(source) = std::move(unit.kernels.front());
-  source.others.assign(std::make_move_iterator(unit.kernels.begin() + 1), std::make_move_iterator(unit.kernels.end()));
-  source.launches = std::move(made.launches);
-  source.workspace_bytes = made.workspace_bytes;
-  source.counter_bytes = made.counter_bytes;
+  source.workspace_bytes = plan.workspace_bytes;
+  source.counter_bytes = plan.counter_bytes;
   return source;
 }
 
 }  // namespace
 
-KernelSource emit_cuda_contraction(const KernelDesc& desc, const ContractionDesc& c, const Config& config,
-                                   const Target& target) {
-  if (const auto* gemm = std::get_if<Product>(&c.problem)) return gemm_source(desc, c, *gemm, config, target);
-  const auto& window = std::get<WindowDesc>(c.problem);
-  KernelSource source = cuda_window_source(desc, c, window, config, kUnnamed);
-  source.symbol = name_kernel(source.text, window.filters ? "depthwise" : "window", kUnnamed);
-  source.launches.front().symbol = source.symbol;
-  add_named_headers(source);
-  return source;
+KernelSource emit_cuda_contraction(const KernelPlan& plan, const ContractionDesc& c) {
+  if (const auto* gemm = std::get_if<Product>(&c.problem)) return gemm_source(plan, c, *gemm);
+  return cuda_window_source(plan, c, std::get<WindowDesc>(c.problem));
 }
 
 }  // namespace heddle::codegen

@@ -6,7 +6,6 @@
 namespace heddle::codegen {
 
 // A contraction for a GPU: an instance of a template (tile/kernel/cuda) with its operands, its epilogue and launches.
-KernelSource emit_cuda_contraction(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
-                                   const schedule::Config& config, const Target& target);
+KernelSource emit_cuda_contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& contraction);
 
 }  // namespace heddle::codegen

@@ -97,15 +97,16 @@ Signature signature_of(const CudaInstance& i, const std::string& symbol) {
   return s;
 }
 
-std::string kernel_text(const CudaInstance& i, const std::string& symbol) {
+std::string kernel_text(const CudaInstance& i, const KernelHead& head) {
+  const std::string& symbol = head.symbol;
   const Signature s = signature_of(i, symbol);
   return fmt::format(
       "extern \"C\" __global__ void {}__launch_bounds__({})\n"
       "    {}({}) {{\n"
-      "  tile::{}<{}_parts::Config>({});\n"
+      "{}  tile::{}<{}_parts::Config>({});\n"
       "}}\n",
       i.cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", i.cluster) : "", launch_bounds(i, symbol), symbol,
-      fmt::join(s.parameters, ", "), i.kernel, symbol, fmt::join(s.call, ", "));
+      fmt::join(s.parameters, ", "), first_lines(head), i.kernel, symbol, fmt::join(s.call, ", "));
 }
 
 std::string in_namespace(const std::string& symbol, const std::string& text) {
@@ -127,27 +128,43 @@ std::string operands_text(const CudaInstance& i, const OperandTexts& of) {
 }
 
 // A kernel without a functor.
-KernelText helper_kernel(const CudaInstance::Helper& helper, const std::string& symbol) {
-  return {symbol + std::string(helper.suffix),
-          {fmt::format("tile/kernel/cuda/{}", helper.header)},
-          fmt::format("extern \"C\" __global__ void __launch_bounds__(tile::kGemmRepackThreads)\n"
-                      "    {}{}(const __grid_constant__ tile::{} args) {{\n"
-                      "  tile::{}(args);\n"
-                      "}}\n",
-                      symbol, helper.suffix, helper.arguments, helper.function)};
+CudaGemmUnit::Kernel helper_kernel(const CudaInstance::Helper& helper) {
+  const auto text = [helper](const KernelHead& head) {
+    return fmt::format(
+        "extern \"C\" __global__ void __launch_bounds__(tile::kGemmRepackThreads)\n"
+        "    {}(const __grid_constant__ tile::{} args) {{\n"
+        "{}  tile::{}(args);\n"
+        "}}\n",
+        head.symbol, helper.arguments, first_lines(head), helper.function);
+  };
+  return {std::string(helper.suffix), {fmt::format("tile/kernel/cuda/{}", helper.header)}, text, helper.waits};
 }
 
 // The kernel that sums parts of k and calls the epilogue.
-KernelText reduce_kernel(std::string_view sum_type, const CudaFunctor& epilogue, const std::string& symbol) {
-  KernelText kernel{symbol + "_reduce", {}, in_namespace(symbol + "_reduce", epilogue.text)};
-  kernel.includes = {"tile/kernel/cuda/gemm/splitk_reduce.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
-  kernel.text += fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__(128)\n"
-      "    {0}(const __grid_constant__ tile::GemmReduceArgs args, "
-      "const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-      "  tile::cuda::gemm_reduce<{1}>(args, epilogue);\n"
-      "}}\n",
-      kernel.symbol, sum_type);
+CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const std::string& epilogue) {
+  const auto text = [sum_type, epilogue](const KernelHead& head) {
+    return in_namespace(head.symbol, epilogue) + fmt::format(
+                                                     "extern \"C\" __global__ void __launch_bounds__(128)\n"
+                                                     "    {0}(const __grid_constant__ tile::GemmReduceArgs args, "
+                                                     "const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
+                                                     "{1}  tile::cuda::gemm_reduce<{2}>(args, epilogue);\n"
+                                                     "}}\n",
+                                                     head.symbol, first_lines(head), sum_type);
+  };
+  return {
+      "_reduce", {"tile/kernel/cuda/gemm/splitk_reduce.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}, text};
+}
+
+// The kernel that multiplies.
+CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const std::string& epilogue) {
+  CudaGemmUnit::Kernel kernel;
+  kernel.includes = {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+  for (const std::string_view header : i.headers) kernel.includes.push_back(fmt::format("tile/kernel/cuda/{}", header));
+  if (takes_operands(i)) kernel.includes.emplace_back("tile/kernel/cuda/operand/operand.h");
+  const std::string parts =
+      (i.partial ? "" : epilogue) + (takes_operands(i) ? operands_text(i, of) : "") + config_text(i);
+  kernel.text = [i, parts](const KernelHead& head) { return in_namespace(head.symbol, parts) + kernel_text(i, head); };
+  kernel.waits = is_wgmma(i);
   return kernel;
 }
 
@@ -167,9 +184,14 @@ std::string wgmma_type(DType type) {
 }
 
 std::string CudaGemmUnit::source() const {
-  std::vector<const KernelText*> texts;
-  for (const KernelText& kernel : kernels) texts.push_back(&kernel);
-  return join_texts(texts);
+  std::vector<KernelText> texts;
+  for (const Kernel& kernel : kernels) {
+    const std::string name = "gemm" + kernel.suffix;
+    texts.push_back({name, kernel.includes, kernel.text({name})});
+  }
+  std::vector<const KernelText*> list;
+  for (const KernelText& text : texts) list.push_back(&text);
+  return join_texts(list);
 }
 
 void add_argument(CudaLaunch& launch, const std::vector<uint8_t>& block, const std::vector<PointerPatch>& pointers) {
@@ -188,23 +210,13 @@ void add_operands(std::vector<CudaLaunch>& launches, const CudaInstance& i, cons
 }
 
 CudaGemmUnit gemm_unit(const CudaInstance& i, const OperandTexts& of, const schedule::Epilogue& epilogue,
-                       const std::vector<schedule::Operand>& operands, const std::string& symbol) {
+                       const std::vector<schedule::Operand>& operands) {
   CudaGemmUnit unit;
   unit.epilogue = cuda_epilogue(epilogue, operands, i.returned ? std::optional<size_t>(0) : std::nullopt);
   HEDDLE_CHECK(!i.residual || unit.epilogue.residual == i.residual, "the matrix beside D is another");
-  if (i.multiplies) {
-    KernelText& kernel = unit.kernels.emplace_back();
-    kernel.symbol = symbol;
-    kernel.includes = {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
-    for (const std::string_view header : i.headers)
-      kernel.includes.push_back(fmt::format("tile/kernel/cuda/{}", header));
-    if (takes_operands(i)) kernel.includes.emplace_back("tile/kernel/cuda/operand/operand.h");
-    kernel.text = in_namespace(symbol, (i.partial ? "" : unit.epilogue.text) +
-                                           (takes_operands(i) ? operands_text(i, of) : "") + config_text(i)) +
-                  kernel_text(i, symbol);
-  }
-  if (i.partial) unit.kernels.push_back(reduce_kernel(cuda_storage(i.sum), unit.epilogue, symbol));
-  for (const CudaInstance::Helper& helper : i.helpers) unit.kernels.push_back(helper_kernel(helper, symbol));
+  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue.text));
+  if (i.partial) unit.kernels.push_back(reduce_kernel(cuda_storage(i.sum), unit.epilogue.text));
+  for (const CudaInstance::Helper& helper : i.helpers) unit.kernels.push_back(helper_kernel(helper));
   return unit;
 }
 

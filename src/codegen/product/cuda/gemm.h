@@ -7,23 +7,29 @@
 #include "codegen/codegen.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/operand.h"
+#include "codegen/text/kernel_name.h"
 #include "schedule/product/cuda/family.h"
 
 namespace heddle::codegen {
 
-// One instance as text. Its kernels are called as Family::launches() calls them, `symbol` in place of "gemm", each with
-// what it needs and nothing else: a product of which parts of k are summed later is the same for all epilogues, the sum
+// One instance as text. Its kernels are called as Family::launches() calls them, each with what it needs and nothing
+// else: a product of which parts of k are summed later is the same for all epilogues, the sum
 // the same for all products. The functor's block is the last argument of the last launch.
 struct CudaGemmUnit {
-  std::vector<KernelText> kernels;
+  struct Kernel {
+    std::string suffix;  // of its name: "", "_reduce"
+    std::vector<std::string> includes;
+    TextOf text;
+    bool waits = false;  // by itself for the launch in front
+  };
+  std::vector<Kernel> kernels;
   CudaFunctor epilogue;
-  // All of them as one translation unit.
+  // All of them as one translation unit, "gemm" and so on, without lines that wait.
   std::string source() const;
 };
 // `of`: the operands of a kernel that takes generated ones.
 CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const OperandTexts& of,
-                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
-                       const std::string& symbol = "gemm");
+                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands);
 
 // Appends the blocks of generated operands to the launch of "gemm".
 void add_operands(std::vector<CudaLaunch>& launches, const schedule::CudaInstance& instance, const OperandTexts& of);

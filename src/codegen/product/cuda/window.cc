@@ -1,20 +1,19 @@
 #include "codegen/product/cuda/window.h"
 
 #include <algorithm>
-#include <cstddef>
 
 #include "base/divide.h"
 #include "codegen/product/cuda/epilogue.h"
+#include "codegen/product/cuda/gemm.h"
+#include "codegen/text/includes.h"
+#include "codegen/text/kernel_name.h"
 #include "codegen/text/writer.h"
-#include "target/argument_block.h"
-#include "tile/core/cuda_window.h"
 
 namespace heddle::codegen {
 namespace {
 
 using schedule::Config;
 using schedule::ContractionDesc;
-using schedule::KernelDesc;
 using schedule::RegisterTiledWindowConfig;
 using schedule::WindowConfig;
 using schedule::WindowDesc;
@@ -45,12 +44,16 @@ SlideEdges slide_edges(const tile::WindowShape& s, int d, int64_t outputs) {
   return edges;
 }
 
-// A kernel of tile/kernel/cuda/window/register_tiled.h (`tiled`) knows its windows and what a thread makes; sizes are
-// arguments, so that layers share it.
-std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, int64_t channels, int64_t threads,
-                        const RegisterTiledWindowConfig* tiled, const std::string& epilogue,
-                        const std::string& symbol) {
+// A kernel of tile/kernel/cuda/window/register_tiled.h knows its windows and what a thread makes; sizes are arguments,
+// so that layers share it.
+std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Config& config,
+                        const std::string& epilogue, const KernelHead& head) {
   const tile::WindowShape& s = w.shape;
+  const auto* tiled = config.get<RegisterTiledWindowConfig>();
+  const auto* plain = config.get<WindowConfig>();
+  const int64_t channels = tiled != nullptr ? tiled->channels : plain->channels;
+  const int64_t threads = tiled != nullptr ? tiled->kThreads : plain->kThreads;
+  const std::string& symbol = head.symbol;
   Writer out;
   out.raw(fmt::format("namespace {}_parts {{", symbol));
   out.raw(epilogue);
@@ -75,77 +78,26 @@ std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, int64_t c
   out.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", threads);
   out.line("    {}(const __grid_constant__ tile::{} args,", symbol, tiled != nullptr ? "SlideArgs" : "WindowArgs");
   out.open(fmt::format("    const __grid_constant__ {}_parts::Epilogue epilogue) {{", symbol));
+  if (head.waits) out.raw(kWait);
   out.line("tile::cuda::{}<{}_parts::Config>(args, epilogue);", tiled != nullptr ? "slide" : "window", symbol);
   out.close();
   return out.text();
 }
 
-tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
-  const tile::WindowShape& s = w.shape;
-  tile::WindowArgs args{};
-  const int64_t pieces = s.c / config.channels;
-  args.items = s.batch * s.out[0] * s.out[1] * s.out[2] * pieces;
-  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(pieces);
-  for (int d = 0; d < 3; ++d) {
-    args.in[d] = static_cast<int32_t>(s.in[d]), args.out[d] = static_cast<int32_t>(s.out[d]);
-    args.window[d] = static_cast<int32_t>(s.kernel[d]), args.stride[d] = static_cast<int32_t>(s.stride[d]);
-    args.dilation[d] = static_cast<int32_t>(s.dilation[d]), args.low[d] = static_cast<int32_t>(s.low[d]);
-  }
-  return args;
-}
-
-tile::SlideArgs slide_args(const WindowDesc& w, const RegisterTiledWindowConfig& config) {
-  const tile::WindowShape& s = w.shape;
-  tile::SlideArgs args{};
-  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(s.c / config.channels);
-  args.down = static_cast<int32_t>(ceil_div(s.out[1], config.down));
-  args.across = static_cast<int32_t>(ceil_div(s.out[2], config.across));
-  args.items = static_cast<int32_t>(s.batch) * args.down * args.across * args.pieces;
-  for (int d = 0; d < 2; ++d) {
-    args.in[d] = static_cast<int32_t>(s.in[d + 1]), args.out[d] = static_cast<int32_t>(s.out[d + 1]);
-    args.low[d] = static_cast<int32_t>(s.low[d + 1]);
-  }
-  args.by_pieces = tile::GemmDivisor::of(args.pieces), args.by_across = tile::GemmDivisor::of(args.across);
-  args.by_down = tile::GemmDivisor::of(args.down);
-  return args;
-}
-
-// The launch of a kernel with one thread an item, without the epilogue.
-template <typename Args>
-CudaLaunch launch_of(Args args, const WindowDesc& w, int64_t threads, const std::string& symbol) {
-  const int64_t taps = w.shape.kernel[0] * w.shape.kernel[1] * w.shape.kernel[2];
-  args.filter_tap = w.packed ? w.shape.c : 1, args.filter_channel = w.packed ? 1 : taps;
-  CudaLaunch launch;
-  launch.symbol = symbol;
-  launch.block = static_cast<uint32_t>(threads);
-  launch.grid[0] = static_cast<uint32_t>(ceil_div(args.items, threads));
-  launch.arguments = {argument_bytes(args)};
-  launch.pointers = {{0, offsetof(Args, x), 0}};
-  if (w.filters) launch.pointers.push_back({0, offsetof(Args, filters), static_cast<int>(w.filter_operand)});
-  return launch;
-}
-
 }  // namespace
 
-KernelSource cuda_window_source(const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& w,
-                                const Config& config, const std::string& symbol) {
-  const CudaFunctor epilogue = cuda_epilogue(c.epilogue, desc.operands);
+KernelSource cuda_window_source(const schedule::KernelPlan& plan, const ContractionDesc& c, const WindowDesc& w) {
+  const CudaFunctor epilogue = cuda_epilogue(c.epilogue, plan.desc.operands);
   KernelSource source;
   source.includes = {"tile/kernel/cuda/row.h", "tile/kernel/cuda/window/generic.h", "tile/op/cuda/stitch.h"};
-  const auto* tiled = config.get<RegisterTiledWindowConfig>();
-  const auto* plain = config.get<WindowConfig>();
-  if (tiled != nullptr) source.includes.push_back("tile/kernel/cuda/window/register_tiled.h");
-  const int64_t channels = tiled != nullptr ? tiled->channels : plain->channels;
-  const int64_t threads = tiled != nullptr ? tiled->kThreads : plain->kThreads;
-  source.text = kernel_text(c, w, channels, threads, tiled, epilogue.text, symbol);
-  CudaLaunch launch = tiled != nullptr ? launch_of(slide_args(w, *tiled), w, threads, symbol)
-                                       : launch_of(window_args(w, *plain), w, threads, symbol);
-  for (PointerPatch patch : epilogue.pointers) {
-    patch.argument = static_cast<int>(launch.arguments.size());
-    launch.pointers.push_back(patch);
-  }
-  launch.arguments.push_back(epilogue.block);
-  source.launches.push_back(std::move(launch));
+  if (plan.config.get<RegisterTiledWindowConfig>() != nullptr)
+    source.includes.emplace_back("tile/kernel/cuda/window/register_tiled.h");
+  const auto write = [&](const KernelHead& head) { return kernel_text(c, w, plan.config, epilogue.text, head); };
+  name_kernel(source, w.filters ? "depthwise" : "window", write, plan.waits);
+  source.launches = plan.launches;
+  source.launches.front().symbol = source.symbol;
+  add_argument(source.launches.front(), epilogue.block, epilogue.pointers);
+  add_named_headers(source);
   return source;
 }
 

@@ -7,9 +7,8 @@
 
 namespace heddle::codegen {
 
-// A depthwise convolution or pooling on a GPU as text and its launch, without named headers.
-KernelSource cuda_window_source(const schedule::KernelDesc& desc, const schedule::ContractionDesc& contraction,
-                                const schedule::WindowDesc& window, const schedule::Config& config,
-                                const std::string& symbol);
+// A depthwise convolution or pooling on a GPU.
+KernelSource cuda_window_source(const schedule::KernelPlan& plan, const schedule::ContractionDesc& contraction,
+                                const schedule::WindowDesc& window);
 
 }  // namespace heddle::codegen

@@ -6,7 +6,7 @@
 #include "codegen/region/cuda/stitch.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/writer.h"
-#include "schedule/region/cuda/launch.h"
+#include "schedule/region/cuda/bundle.h"
 
 namespace heddle::codegen {
 
@@ -39,12 +39,13 @@ std::vector<Kind> kinds_of(const CudaBundleDesc& bundle, bool marked) {
 }  // namespace
 
 // Parts of one text are one function, whose pointers come from a table: the first part's, then the second's, and so on.
-KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, size_t operand_count, const CudaTarget& target,
-                              bool marked) {
+KernelSource emit_cuda_bundle(const schedule::KernelPlan& plan, const CudaBundleDesc& bundle, bool marked) {
   const std::vector<Kind> kinds = kinds_of(bundle, marked);
   KernelSource source;
+  const size_t operand_count = plan.desc.operands.size();
   const size_t pointers = operand_count + (marked ? 1 : 0);  // the last one is that of the arguments
-  CudaLaunch launch = schedule::plan_launch(bundle, pointers, target).launch;
+  CudaLaunch launch = plan.launches.front();
+  launch.arguments.front().resize(pointers * sizeof(uint64_t));
   Writer out;
   out.raw("namespace KERNEL_NAME_parts {");
   out.line("struct Pointers {{ void* at[{}]; }};", pointers);
@@ -58,9 +59,9 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, size_t operand_count
       fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL_NAME(const __grid_constant__ "
                   "KERNEL_NAME_parts::Pointers pointers) {{",
                   launch.block));
-  if (launch.early) {
+  if (plan.waits) {
     out.raw(kBeginEarly);
-    source.includes.emplace_back("tile/arch/sm90/dependent.h");
+    source.includes.emplace_back(kWaitHeader);
   }
   out.line("unsigned block = blockIdx.x;");
   size_t first = 0;
@@ -73,7 +74,7 @@ KernelSource emit_cuda_bundle(const CudaBundleDesc& bundle, size_t operand_count
     std::string arguments;
     for (size_t i = 0; i < operands; ++i) {
       const std::string pointer = fmt::format("static_cast<{}>(at[{}])", kind.part.types[i], i);
-      arguments += launch.early ? fmt::format("tile::sm90::launder_after_wait({}), ", pointer) : pointer + ", ";
+      arguments += plan.waits ? fmt::format("tile::sm90::launder_after_wait({}), ", pointer) : pointer + ", ";
     }
     if (marked) arguments += fmt::format("static_cast<const int64_t*>(pointers.at[{}]), ", pointers - 1);
     out.line("KERNEL_NAME_parts::part{}({}block % {}, {});", k, arguments, each, each);

@@ -5,8 +5,8 @@
 
 namespace heddle::codegen {
 
-// `operands`: of the bundle. With `marked` as emit_cuda_stitch.
-KernelSource emit_cuda_bundle(const schedule::CudaBundleDesc& bundle, size_t operands, const CudaTarget& target,
+// With `marked` as emit_cuda_stitch.
+KernelSource emit_cuda_bundle(const schedule::KernelPlan& plan, const schedule::CudaBundleDesc& bundle,
                               bool marked = false);
 
 }  // namespace heddle::codegen

@@ -3,7 +3,7 @@
 #include "codegen/scalar/scalar.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/writer.h"
-#include "schedule/region/cuda/launch.h"
+#include "schedule/region/standalone.h"
 
 namespace heddle::codegen {
 namespace {
@@ -11,8 +11,6 @@ namespace {
 using ir::Op;
 using schedule::Config;
 using schedule::StandaloneDesc;
-
-constexpr const char* kName = "KERNEL_NAME";
 
 // Elements that are only moved are moved as bits.
 std::string moved_type(int64_t bytes) {
@@ -27,42 +25,53 @@ std::string combiner(const std::string& reduction) {
   return fmt::format("tile::{}_of", reduction);
 }
 
-void write_kernel(KernelSource& source, const std::string& args, const std::string& call, int64_t threads) {
+// What differs between the kernels.
+struct Call {
+  std::string_view arguments;  // their type
+  std::string function;
+  int64_t threads;
+};
+
+std::string kernel_text(const Call& call, const KernelHead& head) {
   Writer out;
-  out.line("extern \"C\" __global__ void __launch_bounds__({})", threads);
-  out.open(fmt::format("    {}(const __grid_constant__ tile::{} args) {{", kName, args));
-  out.line("tile::cuda::{}(args);", call);
+  out.line("extern \"C\" __global__ void __launch_bounds__({})", call.threads);
+  out.open(fmt::format("    {}(const __grid_constant__ tile::{} args) {{", head.symbol, call.arguments));
+  if (head.waits) out.raw(kWait);
+  out.line("tile::cuda::{}(args);", call.function);
   out.close();
-  source.text = out.text();
+  return out.text();
 }
 
-void write_scatter(KernelSource& source, const StandaloneDesc& body, const Config& config) {
+Call scatter_call(const StandaloneDesc& body, const Config& config) {
   const bool nd = body.op == Op::kScatterNd, moved = body.reduction == "none";
   const std::string type = moved ? moved_type(body.columns().bytes) : std::string(storage_type(body.dtype));
   const std::string call = fmt::format("{}<{}, {}, {}>", nd ? "scatter_nd" : "scatter_elements",
                                        combiner(body.reduction), type, storage_type(body.index_dtype));
-  source.includes = {"tile/kernel/cuda/row.h", "tile/kernel/cuda/standalone/scatter.h", "tile/op/cuda/stitch.h"};
-  write_kernel(source, nd ? "ScatterNdArgs" : "ScatterElementsArgs", call,
-               nd ? schedule::ScatterSlicesConfig::kThreads : config.as<schedule::ScatterElementsConfig>().threads);
+  return {nd ? "ScatterNdArgs" : "ScatterElementsArgs", call,
+          nd ? schedule::ScatterSlicesConfig::kThreads : config.as<schedule::ScatterElementsConfig>().threads};
 }
 
-void write_selection(KernelSource& source, const StandaloneDesc& body, const Config& config) {
-  source.includes = {"tile/kernel/cuda/standalone/select.h", "tile/op/cuda/stitch.h"};
+Call selection_call(const StandaloneDesc& body, const Config& config) {
   const int64_t threads = config.as<schedule::SelectConfig>().threads;
-  write_kernel(source, "SelectArgs", fmt::format("select<{}, {}, {}>", threads, body.largest, storage_type(body.dtype)),
-               threads);
+  return {"SelectArgs", fmt::format("select<{}, {}, {}>", threads, body.largest, storage_type(body.dtype)), threads};
 }
 
 }  // namespace
 
-KernelSource emit_cuda_standalone(const schedule::KernelDesc& desc, const StandaloneDesc& body, const Config& config) {
+KernelSource emit_cuda_standalone(const schedule::KernelPlan& plan, const StandaloneDesc& body) {
   const bool selects = body.op == Op::kTopK;
+  const Call call = selects ? selection_call(body, plan.config) : scatter_call(body, plan.config);
   KernelSource source;
-  selects ? write_selection(source, body, config) : write_scatter(source, body, config);
-  source.symbol = name_kernel(source.text, selects ? "select" : "scatter", kName);
-  schedule::LaunchPlan plan = schedule::plan_launch(body, config, desc.operands.size());
-  plan.launch.symbol = source.symbol;
-  source.launches = {std::move(plan.launch)};
+  source.includes = {"tile/op/cuda/stitch.h"};
+  if (selects) {
+    source.includes.emplace_back("tile/kernel/cuda/standalone/select.h");
+  } else {
+    source.includes.insert(source.includes.end(), {"tile/kernel/cuda/row.h", "tile/kernel/cuda/standalone/scatter.h"});
+  }
+  const auto write = [&](const KernelHead& head) { return kernel_text(call, head); };
+  name_kernel(source, selects ? "select" : "scatter", write, plan.waits);
+  source.launches = plan.launches;
+  source.launches.front().symbol = source.symbol;
   source.workspace_bytes = plan.workspace_bytes;
   return source;
 }

@@ -7,7 +7,6 @@ namespace heddle::codegen {
 
 // An instantiation of tile/kernel/cuda/standalone/scatter.h or select.h. Sizes are arguments: nodes of other shapes
 // share it.
-KernelSource emit_cuda_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
-                                  const schedule::Config& config);
+KernelSource emit_cuda_standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& body);
 
 }  // namespace heddle::codegen

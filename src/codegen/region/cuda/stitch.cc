@@ -55,8 +55,7 @@ class CudaStitchWriter {
     return part;
   }
 
-  KernelSource run(const CudaTarget& target) {
-    schedule::LaunchPlan plan = schedule::plan_launch(body_, desc_.operands.size() + (marked_ ? 1 : 0), target);
+  KernelSource run(const schedule::KernelPlan& plan) {
     out_.comment(body_.title);
     const std::string cluster =
         body_.cta_group > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.cta_group) : "";
@@ -65,8 +64,7 @@ class CudaStitchWriter {
                                    : fmt::format("{}", body_.threads);
     const std::string kernel =
         fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME", cluster, bounds);
-    const bool early = plan.launch.early;
-    if (early) {
+    if (plan.waits) {
       // The kernel waits for the one in front before it calls this: loads through its own restricted pointers might be
       // moved across that.
       out_.raw("namespace KERNEL_NAME_parts {");
@@ -88,7 +86,7 @@ class CudaStitchWriter {
     write_grid();
     if (body_.whole_grid) out_.line("across.leave();");
     out_.close();
-    if (early) {
+    if (plan.waits) {
       out_.raw("}");
       out_.open(fmt::format("{}({}) {{", kernel, parameters("")));
       out_.raw(kBeginEarly);
@@ -108,10 +106,16 @@ class CudaStitchWriter {
     if (has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
     source.counter_bytes = plan.counter_bytes;
     add_named_headers(source);
+    if (plan.waits) source.includes.emplace_back(kWaitHeader);
     source.tasks = body_.blocks;
-    plan.launch.symbol = source.symbol;
-    source.launches.push_back(std::move(plan.launch));
-    if (early) source.includes.emplace_back("tile/arch/sm90/dependent.h");
+    source.launches = plan.launches;
+    CudaLaunch& launch = source.launches.front();
+    launch.symbol = source.symbol;
+    if (marked_) {
+      launch.pointers.push_back(
+          {static_cast<int>(launch.arguments.size()), 0, static_cast<int>(desc_.operands.size())});
+      launch.arguments.emplace_back(sizeof(uint64_t));
+    }
     return source;
   }
 
@@ -401,9 +405,9 @@ class CudaStitchWriter {
 
 }  // namespace
 
-KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const CudaStitchDesc& body, const CudaTarget& target,
-                              bool marked, const Naming* naming) {
-  return CudaStitchWriter(desc, body, marked, naming).run(target);
+KernelSource emit_cuda_stitch(const schedule::KernelPlan& plan, const CudaStitchDesc& body, bool marked,
+                              const Naming* naming) {
+  return CudaStitchWriter(plan.desc, body, marked, naming).run(plan);
 }
 
 CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, bool marked) {

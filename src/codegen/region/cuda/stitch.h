@@ -9,10 +9,10 @@ struct Naming;  // codegen/text/naming.h
 
 // With `marked` the symbol is a prefix yet, which launches do not have, and the text has KERNEL_NAME in its place and
 // marks around numbers (numbers.h). Not for kernels of the whole grid.
-KernelSource emit_cuda_stitch(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body,
-                              const CudaTarget& target, bool marked = false, const Naming* naming = nullptr);
+KernelSource emit_cuda_stitch(const schedule::KernelPlan& plan, const schedule::CudaStitchDesc& body,
+                              bool marked = false, const Naming* naming = nullptr);
 
-// The first lines of a kernel whose launch begins early; in tile/arch/sm90/dependent.h.
+// The first lines of a kernel that waits for the launch in front of its own; in kWaitHeader.
 inline constexpr const char* kBeginEarly = "tile::sm90::launch_dependents();\n  tile::sm90::grid_dependency_wait();";
 
 // A kernel as a function that others call, for one of its blocks: PART_NAME(operands..., block, blocks), with the array

@@ -29,6 +29,9 @@ ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::
 ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, std::string label, double operations,
                                   const ContractionBuilder::Coordinates& coordinates);
 
+// The launch of a window's kernel, one thread an item, without the block of the epilogue.
+CudaLaunch plan_launch(const WindowDesc& window, const Config& config);
+
 // What is multiplied for a node's operands: the tensor cores' types where both are one, else what both become.
 void set_multiply(Product& product, const ir::Graph& graph, const ir::Node& node, DType compute);
 // The loops (batch, line, k) of an operand that is computed element by element, of which there are so many lines.

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/kernel_plan.h"
 #include "schedule/product/contraction.h"
-#include "target/cuda_launch.h"
 #include "target/target.h"
 #include "tile/core/cuda_gemm.h"
 
@@ -38,15 +38,6 @@ struct CudaCandidate {
 // The fastest first, those that cannot run last.
 void sort_by_prediction(std::vector<CudaCandidate>& candidates);
 
-// The kernels of one product, in order, "gemm" and what comes before ("gemm_repack", "gemm_copies") and behind it
-// ("gemm_reduce"). Code generation adds the blocks of generated operands to the launch of "gemm" and that of the
-// epilogue, which comes last, to the last launch. Nothing is launched where D is empty.
-struct ProductLaunches {
-  std::vector<CudaLaunch> launches;
-  int64_t workspace_bytes = 0;
-  int64_t counter_bytes = 0;  // zero before the first launch and behind the last
-};
-
 // The text of a configuration's kernels, as data: `kernel`<Config>(parameters..., epilogue), Config with the members
 // below, and the kernels beside it.
 struct CudaInstance {
@@ -65,6 +56,7 @@ struct CudaInstance {
   };
   struct Helper {
     std::string_view suffix, function, arguments, header;  // "_repack", "gemm_repack", "GemmRepackArgs", its header
+    bool waits = false;                                    // by itself for the launch in front
   };
 
   std::vector<std::string_view> headers;       // in tile/kernel/cuda
@@ -105,7 +97,10 @@ class Family {
   virtual std::string refuse(const ProductTask& task, const CudaTarget& target) const = 0;
   // The configurations worth trying.
   virtual std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const = 0;
-  virtual ProductLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const = 0;
+  // The kernels of one product, "gemm" and what comes before ("gemm_repack", "gemm_copies") and behind it
+  // ("gemm_reduce"). Code generation adds the blocks of generated operands to the launch of "gemm" and that of the
+  // epilogue, which comes last, to the last launch. Nothing is launched where D is empty.
+  virtual KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const = 0;
   virtual CudaInstance instance(const ProductTask& task, const Config& config) const = 0;
 };
 

@@ -99,7 +99,7 @@ std::vector<CudaCandidate> ViewFamily::candidates(const ProductTask& task, const
   return configurations(tile_problem(task), target);
 }
 
-ProductLaunches ViewFamily::launches(const ProductTask& task, const Config& config, const CudaTarget& target) const {
+KernelLaunches ViewFamily::launches(const ProductTask& task, const Config& config, const CudaTarget& target) const {
   return launches_of(tile_problem(task), config, target, task.workspace());
 }
 
@@ -214,8 +214,8 @@ std::vector<CudaCandidate> enumerate(const TileProblem& problem, const CudaTarge
   return found;
 }
 
-ProductLaunches tile_launches(const TileProblem& p, int splits, const CudaTarget& target, int workspace) {
-  ProductLaunches result;
+KernelLaunches tile_launches(const TileProblem& p, int splits, const CudaTarget& target, int workspace) {
+  KernelLaunches result;
   if (p.is_empty() || (p.k > 0 && splits == 1)) return result;
   const PartialSums sums{p.m, p.n, p.batch};
   if (p.k > 0) result.workspace_bytes = ceil_div(p.sum_bytes() * sums.part() * splits, 256) * 256;

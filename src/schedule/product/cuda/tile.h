@@ -57,13 +57,13 @@ class ViewFamily : public Family {
  public:
   std::string refuse(const ProductTask& task, const CudaTarget& target) const override;
   std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override;
-  ProductLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override;
+  KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override;
   CudaInstance instance(const ProductTask& task, const Config& config) const override;
 
   // The same of a problem. Partial sums lie in the kernel's operand `workspace`.
   virtual std::vector<CudaCandidate> configurations(const TileProblem& problem, const CudaTarget& target) const = 0;
-  virtual ProductLaunches launches_of(const TileProblem& problem, const Config& config, const CudaTarget& target,
-                                      int workspace) const = 0;
+  virtual KernelLaunches launches_of(const TileProblem& problem, const Config& config, const CudaTarget& target,
+                                     int workspace) const = 0;
   virtual CudaInstance instance_of(const TileProblem& problem, const Config& config) const = 0;
 };
 std::span<const ViewFamily* const> view_families();
@@ -102,8 +102,8 @@ class ViewFamilyOf : public ViewFamily {
  public:
   std::string_view name() const override { return C::kName; }
   std::vector<CudaCandidate> configurations(const TileProblem& p, const CudaTarget& target) const override;
-  ProductLaunches launches_of(const TileProblem& p, const Config& config, const CudaTarget& target,
-                              int workspace) const override;
+  KernelLaunches launches_of(const TileProblem& p, const Config& config, const CudaTarget& target,
+                             int workspace) const override;
   CudaInstance instance_of(const TileProblem& p, const Config& config) const override;
 
  protected:
@@ -134,7 +134,7 @@ class ViewFamilyOf : public ViewFamily {
 // The parts of it that know no family.
 std::string reject_tiles(const TileProblem& problem, const TileCut& cut);
 double with_reduction(const TileProblem& problem, double us, int splits, const CudaTarget& target);
-ProductLaunches tile_launches(const TileProblem& problem, int splits, const CudaTarget& target, int workspace);
+KernelLaunches tile_launches(const TileProblem& problem, int splits, const CudaTarget& target, int workspace);
 CudaInstance tile_instance(const TileProblem& problem, const TileCut& cut, bool tensor_cores);
 
 template <typename C>
@@ -162,10 +162,10 @@ std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p,
 }
 
 template <typename C>
-ProductLaunches ViewFamilyOf<C>::launches_of(const TileProblem& p, const Config& config, const CudaTarget& target,
-                                             int workspace) const {
+KernelLaunches ViewFamilyOf<C>::launches_of(const TileProblem& p, const Config& config, const CudaTarget& target,
+                                            int workspace) const {
   const C& c = config.as<C>();
-  ProductLaunches result = tile_launches(p, cut(c).splits, target, workspace);
+  KernelLaunches result = tile_launches(p, cut(c).splits, target, workspace);
   if (p.is_empty() || p.k == 0) return result;
   CudaLaunch first = launch(p, c, workspace);
   first.symbol = "gemm";

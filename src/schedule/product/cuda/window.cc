@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include "base/divide.h"
 #include "schedule/product/conv_problem.h"
 #include "schedule/product/cuda/contraction.h"
+#include "target/argument_block.h"
+#include "tile/core/cuda_window.h"
 
 namespace heddle::schedule {
 namespace {
@@ -120,7 +123,58 @@ std::string problem_text(const WindowDesc& desc, ContractionBuilder& builder, co
                      builder.desc().epilogue.pool.size());
 }
 
+tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
+  const tile::WindowShape& s = w.shape;
+  tile::WindowArgs args{};
+  const int64_t pieces = s.c / config.channels;
+  args.items = s.batch * s.out[0] * s.out[1] * s.out[2] * pieces;
+  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(pieces);
+  for (int d = 0; d < 3; ++d) {
+    args.in[d] = static_cast<int32_t>(s.in[d]), args.out[d] = static_cast<int32_t>(s.out[d]);
+    args.window[d] = static_cast<int32_t>(s.kernel[d]), args.stride[d] = static_cast<int32_t>(s.stride[d]);
+    args.dilation[d] = static_cast<int32_t>(s.dilation[d]), args.low[d] = static_cast<int32_t>(s.low[d]);
+  }
+  return args;
+}
+
+tile::SlideArgs slide_args(const WindowDesc& w, const RegisterTiledWindowConfig& config) {
+  const tile::WindowShape& s = w.shape;
+  tile::SlideArgs args{};
+  args.channels = static_cast<int32_t>(s.c), args.pieces = static_cast<int32_t>(s.c / config.channels);
+  args.down = static_cast<int32_t>(ceil_div(s.out[1], config.down));
+  args.across = static_cast<int32_t>(ceil_div(s.out[2], config.across));
+  args.items = static_cast<int32_t>(s.batch) * args.down * args.across * args.pieces;
+  for (int d = 0; d < 2; ++d) {
+    args.in[d] = static_cast<int32_t>(s.in[d + 1]), args.out[d] = static_cast<int32_t>(s.out[d + 1]);
+    args.low[d] = static_cast<int32_t>(s.low[d + 1]);
+  }
+  args.by_pieces = tile::GemmDivisor::of(args.pieces), args.by_across = tile::GemmDivisor::of(args.across);
+  args.by_down = tile::GemmDivisor::of(args.down);
+  return args;
+}
+
+// The launch of a kernel with one thread an item, without the epilogue.
+template <typename Args>
+CudaLaunch launch_of(Args args, const WindowDesc& w, int64_t threads) {
+  const int64_t taps = w.shape.kernel[0] * w.shape.kernel[1] * w.shape.kernel[2];
+  args.filter_tap = w.packed ? w.shape.c : 1, args.filter_channel = w.packed ? 1 : taps;
+  CudaLaunch launch;
+  launch.block = static_cast<uint32_t>(threads);
+  launch.grid[0] = static_cast<uint32_t>(ceil_div(args.items, threads));
+  launch.arguments = {argument_bytes(args)};
+  launch.pointers = {{0, offsetof(Args, x), 0}};
+  if (w.filters) launch.pointers.push_back({0, offsetof(Args, filters), static_cast<int>(w.filter_operand)});
+  return launch;
+}
+
 }  // namespace
+
+CudaLaunch plan_launch(const WindowDesc& window, const Config& config) {
+  if (const auto* tiled = config.get<RegisterTiledWindowConfig>())
+    return launch_of(slide_args(window, *tiled), window, tiled->kThreads);
+  const auto& plain = config.as<WindowConfig>();
+  return launch_of(window_args(window, plain), window, plain.kThreads);
+}
 
 ScheduledGroup schedule_cuda_window(ContractionBuilder& builder) {
   const ir::Graph& graph = builder.graph();

@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "target/argument_block.h"
-#include "target/cuda_occupancy.h"
 #include "tile/core/cuda_separate.h"
 
 namespace heddle::schedule {
@@ -38,12 +37,6 @@ int64_t column_bytes(const CudaStitchDesc& body, const CudaStage& stage, const C
 int64_t carried_bytes(const CudaStitchDesc& body, const CudaStage& stage, const CudaReduction& r) {
   if (!body.serial || body.teams() == 1 || r.over != Over::kCarried) return 0;
   return body.columns(stage.layout) * stage.layout.vector * computed_bytes(r.dtype) * body.teams();
-}
-
-// Launches of several waves have neither of the instructions for it, which every block pays for.
-bool begins_early(const CudaLaunch& launch, const CudaTarget& target) {
-  constexpr int kRegisters = 128;  // of rows in registers
-  return target.sm >= 90 && !launch.cooperative && is_one_wave(launch, target, kRegisters);
 }
 
 // A launch whose one argument is a block of them.
@@ -104,36 +97,37 @@ tile::ScatterNdArgs nd_args(const StandaloneDesc& body, const ScatterSlicesConfi
   return args;
 }
 
-LaunchPlan plan_scatter(const StandaloneDesc& desc, const Config& config) {
-  LaunchPlan plan;
+KernelLaunches plan_scatter(const StandaloneDesc& desc, const Config& config) {
+  CudaLaunch launch;
   if (desc.op == ir::Op::kScatterNd) {
     const auto& c = config.as<ScatterSlicesConfig>();
-    plan.launch = launch_of(nd_args(desc, c), config.tasks, c.kThreads);
-    plan.launch.shared_bytes = static_cast<uint32_t>(tile::kScatterChunk * sizeof(int64_t));
+    launch = launch_of(nd_args(desc, c), config.tasks, c.kThreads);
+    launch.shared_bytes = static_cast<uint32_t>(tile::kScatterChunk * sizeof(int64_t));
   } else {
     const auto& c = config.as<ScatterElementsConfig>();
-    plan.launch = launch_of(elements_args(desc, c), config.tasks, c.threads);
+    launch = launch_of(elements_args(desc, c), config.tasks, c.threads);
   }
-  plan.launch.pointers = {{0, offsetof(tile::ScatterArgs, data), 0},
-                          {0, offsetof(tile::ScatterArgs, indices), 1},
-                          {0, offsetof(tile::ScatterArgs, updates), 2},
-                          {0, offsetof(tile::ScatterArgs, y), 3}};
-  return plan;
+  launch.pointers = {{0, offsetof(tile::ScatterArgs, data), 0},
+                     {0, offsetof(tile::ScatterArgs, indices), 1},
+                     {0, offsetof(tile::ScatterArgs, updates), 2},
+                     {0, offsetof(tile::ScatterArgs, y), 3}};
+  return {{std::move(launch)}};
 }
 
-LaunchPlan plan_selection(const StandaloneDesc& desc, const Config& config, int own) {
+KernelLaunches plan_selection(const StandaloneDesc& desc, const Config& config, int own) {
   const StandaloneDesc::Columns columns = desc.columns();
   const auto item = tile::select_item_bytes(columns.bytes);
   tile::SelectArgs args{};
   args.n = columns.rows, args.k = desc.k, args.inner = columns.inner;
-  LaunchPlan plan{launch_of(args, config.tasks, config.as<SelectConfig>().threads)};
-  plan.launch.shared_bytes = static_cast<uint32_t>(tile::kSelectTile * item + tile::kSelectCountBytes);
-  plan.launch.pointers = {{0, offsetof(tile::SelectArgs, x), 0},
-                          {0, offsetof(tile::SelectArgs, values), 1},
-                          {0, offsetof(tile::SelectArgs, positions), 2}};
+  KernelLaunches plan{{launch_of(args, config.tasks, config.as<SelectConfig>().threads)}};
+  CudaLaunch& launch = plan.launches.front();
+  launch.shared_bytes = static_cast<uint32_t>(tile::kSelectTile * item + tile::kSelectCountBytes);
+  launch.pointers = {{0, offsetof(tile::SelectArgs, x), 0},
+                     {0, offsetof(tile::SelectArgs, values), 1},
+                     {0, offsetof(tile::SelectArgs, positions), 2}};
   if (desc.k > tile::kSelectTile) {
     plan.workspace_bytes = columns.outer * columns.inner * desc.k * item;
-    plan.launch.pointers.push_back({0, offsetof(tile::SelectArgs, list), own});
+    launch.pointers.push_back({0, offsetof(tile::SelectArgs, list), own});
   }
   return plan;
 }
@@ -173,11 +167,11 @@ SharedMemory shared_memory(const CudaStitchDesc& body) {
   return m;
 }
 
-LaunchPlan plan_launch(const CudaStitchDesc& body, size_t operands, const CudaTarget& target) {
+KernelLaunches plan_launches(const CudaStitchDesc& body, size_t operands) {
   constexpr int64_t kGridHead = 128;  // bytes of tile::grid_cta_group ahead of its packets
   const SharedMemory memory = shared_memory(body);
-  LaunchPlan plan;
-  CudaLaunch& l = plan.launch;
+  KernelLaunches plan;
+  CudaLaunch& l = plan.launches.emplace_back();
   l.grid[0] = static_cast<uint32_t>(body.blocks);
   l.block = static_cast<uint32_t>(body.threads);
   l.cluster = body.whole_grid ? 1 : static_cast<uint32_t>(body.cta_group);
@@ -192,23 +186,21 @@ LaunchPlan plan_launch(const CudaStitchDesc& body, size_t operands, const CudaTa
     point_to(operands + 1);  // counters lie behind the workspace
     plan.counter_bytes = body.blocks / body.cta_group * (kGridHead + memory.handed_over_bytes);
   }
-  l.early = begins_early(l, target);
   return plan;
 }
 
-LaunchPlan plan_launch(const StandaloneDesc& desc, const Config& config, size_t operands) {
+KernelLaunches plan_launches(const StandaloneDesc& desc, const Config& config, size_t operands) {
   return desc.op == ir::Op::kTopK ? plan_selection(desc, config, static_cast<int>(operands))
                                   : plan_scatter(desc, config);
 }
 
-LaunchPlan plan_launch(const CudaBundleDesc& bundle, size_t operands, const CudaTarget& target) {
-  LaunchPlan plan;
-  plan.launch.grid[0] = 0;
-  for (const CudaBundleDesc::Part& part : bundle.parts) plan.launch.grid[0] += static_cast<uint32_t>(part.body->blocks);
-  plan.launch.block = static_cast<uint32_t>(bundle.parts[0].body->threads);
-  plan.launch.arguments.emplace_back(operands * sizeof(uint64_t), uint8_t{0});
-  plan.launch.early = begins_early(plan.launch, target);
-  return plan;
+KernelLaunches plan_launches(const CudaBundleDesc& bundle, size_t operands) {
+  CudaLaunch launch;
+  launch.grid[0] = 0;
+  for (const CudaBundleDesc::Part& part : bundle.parts) launch.grid[0] += static_cast<uint32_t>(part.body->blocks);
+  launch.block = static_cast<uint32_t>(bundle.parts[0].body->threads);
+  launch.arguments.emplace_back(operands * sizeof(uint64_t), uint8_t{0});
+  return {{std::move(launch)}};
 }
 
 }  // namespace heddle::schedule

@@ -1,10 +1,9 @@
 #pragma once
 
-#include "schedule/kernel_desc.h"
+#include "schedule/kernel_plan.h"
 #include "schedule/region/cuda/bundle.h"
 #include "schedule/region/cuda/stitch.h"
 #include "schedule/region/standalone.h"
-#include "target/cuda_launch.h"
 
 namespace heddle::schedule {
 
@@ -22,15 +21,9 @@ SharedMemory shared_memory(const CudaStitchDesc& body);
 // What the blocks of a CTA group hand over for one reduction.
 int64_t handed_over_bytes(const CudaStitchDesc& body, const ThreadLayout& layout, const CudaReduction& r);
 
-// How a kernel of a region is launched, without its symbol, and the memory that it has beside `operands` operands
-// (codegen::KernelSource).
-struct LaunchPlan {
-  CudaLaunch launch;
-  int64_t workspace_bytes = 0, counter_bytes = 0;
-};
-LaunchPlan plan_launch(const CudaStitchDesc& body, size_t operands, const CudaTarget& target);
-LaunchPlan plan_launch(const StandaloneDesc& desc, const Config& config, size_t operands);
+KernelLaunches plan_launches(const CudaStitchDesc& body, size_t operands);
+KernelLaunches plan_launches(const StandaloneDesc& desc, const Config& config, size_t operands);
 // The pointers lie in the one argument in the order that the text gives them.
-LaunchPlan plan_launch(const CudaBundleDesc& bundle, size_t operands, const CudaTarget& target);
+KernelLaunches plan_launches(const CudaBundleDesc& bundle, size_t operands);
 
 }  // namespace heddle::schedule

@@ -228,7 +228,6 @@ CudaLaunch cluster_launch(const WgmmaProblem& p, const ClusterSplitKConfig& c, i
   args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();
   CudaLaunch launch;
   launch.symbol = "gemm";
-  launch.early = true;
   const int64_t tiles_n = ceil_div(v.n, c.tile_n);
   launch.grid = {static_cast<uint32_t>(tiles_of(p, c) / (tiles_n * p.batch) * c.cluster_k),
                  static_cast<uint32_t>(tiles_n), static_cast<uint32_t>(p.batch * c.splits)};

@@ -51,9 +51,9 @@ class WgmmaFamily : public Family {
     return found;
   }
 
-  ProductLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override {
+  KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override {
     const WgmmaProblem p = checked_problem(task);
-    ProductLaunches made = make_launches(p, config.as<C>(), target);
+    KernelLaunches made = make_launches(p, config.as<C>(), target);
     const auto d = task.epilogue.stores.empty() ? 0 : task.epilogue.stores.front().operand;
     const uint32_t operands[] = {task.product.a.operand,
                                  task.product.b.operand,
@@ -255,7 +255,8 @@ CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
         {p.classed ? Parameter::kMapOfClasses : Parameter::kMap, "a", {}, classes}, {Parameter::kMap, "b"}, args};
   }
   if (p.classed) {
-    i.helpers.push_back({"_copies", "gemm_misaligned_copies", "GemmClassCopiesArgs", "operand/misaligned_copies.h"});
+    i.helpers.push_back(
+        {"_copies", "gemm_misaligned_copies", "GemmClassCopiesArgs", "operand/misaligned_copies.h", true});
   }
   return i;
 }

@@ -164,7 +164,7 @@ tile::GemmRepackPart repack_part(Operand& o, DType type, int64_t batch, int64_t 
 }
 
 // One launch for both operands, where they need it; adds to the bytes of the workspace. Arguments: GemmRepackArgs.
-void add_repack(ProductLaunches& result, const WgmmaProblem& p, Operand& a, Operand& b) {
+void add_repack(KernelLaunches& result, const WgmmaProblem& p, Operand& a, Operand& b) {
   tile::GemmRepackArgs args{};
   CudaLaunch launch;
   launch.grid[0] = 0;
@@ -211,7 +211,6 @@ CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const Cu
   args.a_step = static_cast<int32_t>(a.step), args.b_step = static_cast<int32_t>(b.step);
   CudaLaunch launch;
   launch.symbol = "gemm";
-  launch.early = true;
   const int64_t units = int64_t{args.tiles_m} * args.tiles_n * args.splits * args.batch;
   launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(units, target.sms / cluster) * cluster);
   if (c.stream_k) {
@@ -245,7 +244,7 @@ CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const Cu
 }
 
 // What comes before the product where operands are copied, and how they lie then.
-std::pair<Operand, Operand> add_copies(ProductLaunches& result, const WgmmaProblem& p, bool swapped) {
+std::pair<Operand, Operand> add_copies(KernelLaunches& result, const WgmmaProblem& p, bool swapped) {
   const auto element = static_cast<int64_t>(size_of(p.in));
   Operand a{Use::kA, p.m, p.k, p.lda, p.stride_a, p.a_k_major, p.offset_a * element, p.step_a};
   Operand b{Use::kB, p.n, p.k, p.ldb, p.stride_b, p.b_k_major, p.offset_b * element, p.step_b};
@@ -259,7 +258,7 @@ int64_t partial_bytes(const WgmmaProblem& p, int splits) {
 }
 
 // The sum of the parts of k, or over nothing.
-void add_reduction(ProductLaunches& result, const WgmmaProblem& p, int splits, const CudaTarget& target) {
+void add_reduction(KernelLaunches& result, const WgmmaProblem& p, int splits, const CudaTarget& target) {
   if (p.k > 0 && splits == 1) return;
   result.launches.push_back(reduce_launch({p.m, p.n, p.batch}, p.k > 0 ? splits : 0, target, Use::kWorkspace));
 }
@@ -267,8 +266,8 @@ void add_reduction(ProductLaunches& result, const WgmmaProblem& p, int splits, c
 }  // namespace
 
 // The workspace holds the partial sums, then repacked operands.
-ProductLaunches make_launches(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
-  ProductLaunches result;
+KernelLaunches make_launches(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
+  KernelLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   if (c.splits > 1 && p.k > 0) result.workspace_bytes = partial_bytes(p, c.splits);
   if (c.stream_k) {
@@ -281,8 +280,8 @@ ProductLaunches make_launches(const WgmmaProblem& p, const WgmmaConfig& c, const
   return result;
 }
 
-ProductLaunches make_launches(const WgmmaProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
-  ProductLaunches result;
+KernelLaunches make_launches(const WgmmaProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
+  KernelLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   if (c.splits > 1) result.workspace_bytes = partial_bytes(p, c.splits);
   CudaLaunch product = cluster_launch(p, c, Use::kWorkspace);

@@ -83,7 +83,6 @@ CudaLaunch misaligned_copies_launch(const WgmmaProblem& p, bool swapped, int wor
   args.skip_step = static_cast<uint32_t>(class_skip_step(p, swapped));
   CudaLaunch launch;
   launch.symbol = "gemm_copies";
-  launch.early = true;
   launch.block = tile::kGemmRepackThreads;
   launch.grid[0] = static_cast<uint32_t>(ceil_div(args.total, tile::kGemmRepackThreads * tile::kGemmRepackChunks));
   launch.arguments = {argument_bytes(args)};

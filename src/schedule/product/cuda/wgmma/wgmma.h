@@ -109,8 +109,8 @@ std::string reject_partial_sums(const WgmmaProblem& problem, int splits);
 struct WgmmaOperands {
   static constexpr int kA = 0, kB = 1, kD = 2, kWorkspace = 3, kCounters = 4, kResidual = 5;
 };
-ProductLaunches make_launches(const WgmmaProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
-ProductLaunches make_launches(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
+KernelLaunches make_launches(const WgmmaProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
+KernelLaunches make_launches(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
 
 // What TMA and wgmma see of a product; nullopt where they cannot, and `why` says so. Its D is the epilogue's first
 // result where that is a matrix that TMA writes, else it has none (epilogue_stores). The same with operands that

@@ -1,0 +1,74 @@
+#include "schedule/kernel_plan.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/attention/attention.h"
+#include "schedule/product/cuda/contraction.h"
+#include "schedule/product/cuda/family.h"
+#include "schedule/recurrence/recurrent.h"
+#include "schedule/region/cuda/launch.h"
+#include "target/cuda_occupancy.h"
+
+namespace heddle::schedule {
+namespace {
+
+template <typename Body>
+bool is(const KernelDesc& desc) {
+  return std::holds_alternative<std::shared_ptr<const Body>>(desc.body);
+}
+
+KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const CudaTarget& target) {
+  const size_t operands = desc.operands.size();
+  if (const auto* stitch = std::get_if<std::shared_ptr<const CudaStitchDesc>>(&desc.body)) {
+    return plan_launches(**stitch, operands);
+  }
+  if (const auto* bundle = std::get_if<std::shared_ptr<const CudaBundleDesc>>(&desc.body)) {
+    return plan_launches(**bundle, operands);
+  }
+  if (const auto* loops = std::get_if<std::shared_ptr<const RecurrentDesc>>(&desc.body)) {
+    return {{plan_launch(**loops, operands)}};
+  }
+  if (const auto* attention = std::get_if<std::shared_ptr<const AttentionDesc>>(&desc.body)) {
+    return {{plan_launch(**attention, config.as<AttentionConfig>(), target)}};
+  }
+  if (const auto* standalone = std::get_if<std::shared_ptr<const StandaloneDesc>>(&desc.body)) {
+    return plan_launches(**standalone, config, operands);
+  }
+  const auto& contraction = *std::get<std::shared_ptr<const ContractionDesc>>(desc.body);
+  if (const auto* window = std::get_if<WindowDesc>(&contraction.problem)) return {{plan_launch(*window, config)}};
+  const ProductTask task{std::get<Product>(contraction.problem), contraction.epilogue, desc.operands};
+  return cuda_family_of(config).launches(task, config, target);
+}
+
+// Blocks of an early launch take room on SMs from the launch in front of it, so all of them have to fit at once. Those
+// of recurrences, which run for long beside a small L1, cost that launch more than they gain; grids whose blocks wait
+// for each other need all of the GPU.
+void decide_early(KernelPlan& plan, const CudaTarget& target) {
+  constexpr int kFewRegisters = 32, kRowRegisters = 128;  // the latter: of rows in registers
+  const bool memory_bound = is<CudaStitchDesc>(plan.desc) || is<CudaBundleDesc>(plan.desc);
+  const int registers = memory_bound ? kRowRegisters : kFewRegisters;
+  const bool possible = target.sm >= 90, too_long = is<RecurrentDesc>(plan.desc);
+  for (CudaLaunch& launch : plan.launches) {
+    launch.early = possible && !too_long && !launch.cooperative && is_one_wave(launch, target, registers);
+  }
+  // Waiting costs every block. The text of a memory-bound kernel is for one launch, others are shared by launches of
+  // all sizes.
+  plan.waits = memory_bound ? plan.launches.front().early : possible;
+}
+
+}  // namespace
+
+KernelPlan plan_kernel(const KernelDesc& desc, const Config& config, const Target& target) {
+  KernelPlan plan{{}, desc, config};
+  if (target.kind == TargetKind::kCpu) return plan;
+  static_cast<KernelLaunches&>(plan) = launches_of(desc, config, target.cuda);
+  for (const CudaLaunch& launch : plan.launches) {
+    const std::string why = reject_waiting(launch, target.cuda);
+    HEDDLE_CHECK(why.empty(), "{}", why);
+  }
+  decide_early(plan, target.cuda);
+  return plan;
+}
+
+}  // namespace heddle::schedule
