@@ -4,7 +4,6 @@
 #include "base/hash.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/gemm.h"
-#include "codegen/text/includes.h"
 #include "codegen/text/kernel_name.h"
 
 namespace heddle::codegen {
@@ -52,7 +51,7 @@ std::string text_of(const AttentionDesc& a, const AttentionConfig& config, const
 KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const AttentionDesc& a, const CudaTarget& target) {
   const auto& config = plan.config.as<AttentionConfig>();
   const Functors functors = {
-      a.scaled ? CudaFunctor{"struct Scores {\n  int64_t unused;\n};\n", std::vector<uint8_t>(sizeof(int64_t)), {}}
+      a.scaled ? CudaFunctor{"struct Scores {\n  int64_t unused;\n};\n", {}, std::vector<uint8_t>(sizeof(int64_t)), {}}
                : cuda_epilogue(a.scores, plan.desc.operands, 0, "Scores"),
       cuda_epilogue(a.epilogue, plan.desc.operands)};
   KernelSource source;
@@ -65,9 +64,9 @@ KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const Attenti
   CudaLaunch& launch = source.launches.front();
   launch.symbol = source.symbol;
   for (const CudaFunctor* functor : {&functors.scores, &functors.epilogue}) {
+    source.includes.insert(source.includes.end(), functor->includes.begin(), functor->includes.end());
     add_argument(launch, functor->block, functor->pointers);
   }
-  add_named_headers(source);
   return source;
 }
 

@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "codegen/scalar/scalar.h"
-#include "codegen/text/includes.h"
 #include "codegen/text/kernel_name.h"
 #include "schedule/expr/expr_walk.h"
 
@@ -38,7 +37,7 @@ class RecurrenceWriter {
     for (const RecurrentPhase& phase : d_.phases) ahead_.push_back(find_ahead(phase));
   }
 
-  std::string run() {
+  std::string run(std::vector<std::string>& includes) {
     write_types();
     out_.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", m_.threads);
     out_.open(fmt::format("    {0}(const __grid_constant__ {0}_parts::Loops loops) {{", symbol_));
@@ -57,7 +56,7 @@ class RecurrenceWriter {
     start();
     write_steps();
     out_.close();
-    return out_.text();
+    return out_.text(includes);
   }
 
  private:
@@ -409,13 +408,12 @@ KernelSource emit_cuda_recurrence(const schedule::KernelPlan& plan, const Recurr
                                   const CudaTarget& target) {
   const auto first = plan.desc.operands.begin();
   const std::vector<schedule::Operand> operands(first, first + body.loop_operands);
-  const std::string draft = RecurrenceWriter(operands, body, {"kernel"}).run();
   KernelSource source;
-  source.symbol = fmt::format("recurrent_{}", hash_text(target.architecture() + "\n" + draft).hex().substr(0, 16));
-  source.text = RecurrenceWriter(operands, body, {source.symbol, plan.waits}).run();
   source.includes = {"tile/op/cuda/stitch.h", "tile/kernel/cuda/recurrence/recurrent.h"};
+  const std::string draft = RecurrenceWriter(operands, body, {"kernel"}).run(source.includes);
+  source.symbol = fmt::format("recurrent_{}", hash_text(target.architecture() + "\n" + draft).hex().substr(0, 16));
+  source.text = RecurrenceWriter(operands, body, {source.symbol, plan.waits}).run(source.includes);
   if (plan.waits) source.includes.emplace_back(kWaitHeader);
-  add_named_headers(source);
   source.launches = plan.launches;
   source.launches.front().symbol = source.symbol;
   return source;

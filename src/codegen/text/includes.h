@@ -1,10 +1,11 @@
 #pragma once
 
-#include "codegen/codegen.h"
+#include <string_view>
 
 namespace heddle::codegen {
 
-// Adds the tile headers of rarely used functions (transposes, random numbers, narrow types) that the text names.
-void add_named_headers(KernelText& source);
+// The tile header of a rarely used function or type (transposes, random numbers, narrow types), which a text includes
+// only where it names it; "" for all other identifiers.
+std::string_view header_of(std::string_view identifier);
 
 }  // namespace heddle::codegen

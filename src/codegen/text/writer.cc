@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/printable.h"
+#include "codegen/text/includes.h"
 
 namespace heddle::codegen {
 
@@ -182,7 +183,7 @@ std::vector<Writer::Line> Writer::folded(std::vector<Line> lines) {
   return lines;
 }
 
-std::string Writer::text() const {
+std::string Writer::text(std::vector<std::string>& includes) const {
   const std::vector<bool> used = used_lines(lines_);
   std::vector<Line> lines;
   for (size_t i = 0; i < lines_.size(); ++i) {
@@ -190,11 +191,21 @@ std::string Writer::text() const {
   }
   std::string text;
   for (const Line& line : folded(std::move(lines))) {
+    each_identifier(line.text, [&](std::string_view name) {
+      const std::string_view header = header_of(name);
+      if (!header.empty() && std::find(includes.begin(), includes.end(), header) == includes.end())
+        includes.emplace_back(header);
+    });
     text.append(static_cast<size_t>(2 * line.depth), ' ').append(line.text);
     if (!line.comment.empty()) text.append("  ").append(comment_of(line.comment));
     text.push_back('\n');
   }
   return text;
+}
+
+std::string Writer::text() const {
+  std::vector<std::string> includes;
+  return text(includes);
 }
 
 }  // namespace heddle::codegen

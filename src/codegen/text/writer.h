@@ -55,6 +55,8 @@ class Writer {
   }
   void comment(std::string_view text) { raw(comment_of(text)); }
   std::string text() const;
+  // The headers of rarely used functions that the text names (includes.h) join `includes`.
+  std::string text(std::vector<std::string>& includes) const;
 
  private:
   struct Line {

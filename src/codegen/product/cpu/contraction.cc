@@ -11,7 +11,6 @@
 #include "codegen/region/cpu/stitch.h"
 #include "codegen/scalar/scalar.h"
 #include "codegen/text/functor_members.h"
-#include "codegen/text/includes.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/numbers.h"
 #include "codegen/text/writer.h"
@@ -512,10 +511,9 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
   Emission e = write(desc, contraction, config, target, marked);
   KernelSource source;
   source.includes = e.includes;
-  source.text = e.out.text();
+  source.text = e.out.text(source.includes);
   source.tasks = e.tasks;
   source.scratch_bytes = e.scratch_bytes;
-  add_named_headers(source);
   std::vector<schedule::ExprId> results;
   for (const Epilogue::Store& store : contraction.epilogue.stores) results.push_back(store.value);
   const std::string operators = operators_of(contraction.epilogue.pool, results), family(family_of(config)),

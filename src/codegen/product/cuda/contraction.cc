@@ -6,7 +6,6 @@
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/gemm.h"
 #include "codegen/product/cuda/window.h"
-#include "codegen/text/includes.h"
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/cuda/contraction.h"
 
@@ -53,7 +52,6 @@ KernelSource gemm_source(const KernelPlan& plan, const ContractionDesc& c, const
     KernelText kernel{"", from.includes, ""};
     name_kernel(kernel, name_of(from.suffix, instance, c.epilogue, plan.config), from.text, plan.waits && !from.waits,
                 "KERNEL_NAME" + from.suffix);
-    add_named_headers(kernel);
     for (CudaLaunch& launch : source.launches) {
       if (launch.symbol == "gemm" + from.suffix) launch.symbol = kernel.symbol;
     }

@@ -45,7 +45,7 @@ class EpilogueWriter {
     if (!e_.reductions.empty()) write_reductions(name);
     out_.close("};");
     CudaFunctor functor;
-    functor.text = out_.text();
+    functor.text = out_.text(functor.includes);
     pack(members_, functor);
     if (residual_) functor.residual = residual_->first;
     return functor;

@@ -14,6 +14,7 @@ namespace heddle::codegen {
 // problems of different sizes share machine code; their values are in the block.
 struct CudaFunctor {
   std::string text;                    // "struct Epilogue { ... };\n"
+  std::vector<std::string> includes;   // beside those of the template
   std::vector<uint8_t> block;          // the bytes of one object: pointers (zero until they are patched), then strides
   std::vector<PointerPatch> pointers;  // `offset` in the block, `operand` of the kernel; `argument` is left at 0
   std::optional<uint32_t> residual{};  // of an epilogue: the operand whose elements the kernel may hand over

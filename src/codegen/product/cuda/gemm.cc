@@ -140,31 +140,43 @@ CudaGemmUnit::Kernel helper_kernel(const CudaInstance::Helper& helper) {
   return {std::string(helper.suffix), {fmt::format("tile/kernel/cuda/{}", helper.header)}, text, helper.waits};
 }
 
-// The kernel that sums parts of k and calls the epilogue.
-CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const std::string& epilogue) {
-  const auto text = [sum_type, epilogue](const KernelHead& head) {
-    return in_namespace(head.symbol, epilogue) + fmt::format(
-                                                     "extern \"C\" __global__ void __launch_bounds__(128)\n"
-                                                     "    {0}(const __grid_constant__ tile::GemmReduceArgs args, "
-                                                     "const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-                                                     "{1}  tile::cuda::gemm_reduce<{2}>(args, epilogue);\n"
-                                                     "}}\n",
-                                                     head.symbol, first_lines(head), sum_type);
+CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const CudaFunctor& epilogue) {
+  CudaGemmUnit::Kernel kernel{"_reduce", epilogue.includes, {}};
+  kernel.includes.insert(kernel.includes.end(),
+                         {"tile/kernel/cuda/gemm/splitk_reduce.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"});
+  kernel.text = [sum_type, functor = epilogue.text](const KernelHead& head) {
+    const std::string text = fmt::format(
+        "extern \"C\" __global__ void __launch_bounds__(128)\n"
+        "    {0}(const __grid_constant__ tile::GemmReduceArgs args, "
+        "const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
+        "{1}  tile::cuda::gemm_reduce<{2}>(args, epilogue);\n"
+        "}}\n",
+        head.symbol, first_lines(head), sum_type);
+    return in_namespace(head.symbol, functor) + text;
   };
-  return {
-      "_reduce", {"tile/kernel/cuda/gemm/splitk_reduce.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}, text};
+  return kernel;
 }
 
 // The kernel that multiplies.
-CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const std::string& epilogue) {
-  CudaGemmUnit::Kernel kernel;
-  kernel.includes = {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue) {
+  CudaGemmUnit::Kernel kernel{"", {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}, {}, is_wgmma(i)};
+  const auto include = [&](const std::vector<std::string>& headers) {
+    kernel.includes.insert(kernel.includes.end(), headers.begin(), headers.end());
+  };
   for (const std::string_view header : i.headers) kernel.includes.push_back(fmt::format("tile/kernel/cuda/{}", header));
-  if (takes_operands(i)) kernel.includes.emplace_back("tile/kernel/cuda/operand/operand.h");
-  const std::string parts =
-      (i.partial ? "" : epilogue) + (takes_operands(i) ? operands_text(i, of) : "") + config_text(i);
+  std::string parts;
+  if (!i.partial) {
+    include(epilogue.includes);
+    parts = epilogue.text;
+  }
+  if (takes_operands(i)) {
+    include({"tile/kernel/cuda/operand/operand.h"});
+    include(of.a.includes);
+    include(of.b.includes);
+    parts += operands_text(i, of);
+  }
+  parts += config_text(i);
   kernel.text = [i, parts](const KernelHead& head) { return in_namespace(head.symbol, parts) + kernel_text(i, head); };
-  kernel.waits = is_wgmma(i);
   return kernel;
 }
 
@@ -214,8 +226,8 @@ CudaGemmUnit gemm_unit(const CudaInstance& i, const OperandTexts& of, const sche
   CudaGemmUnit unit;
   unit.epilogue = cuda_epilogue(epilogue, operands, i.returned ? std::optional<size_t>(0) : std::nullopt);
   HEDDLE_CHECK(!i.residual || unit.epilogue.residual == i.residual, "the matrix beside D is another");
-  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue.text));
-  if (i.partial) unit.kernels.push_back(reduce_kernel(cuda_storage(i.sum), unit.epilogue.text));
+  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue));
+  if (i.partial) unit.kernels.push_back(reduce_kernel(cuda_storage(i.sum), unit.epilogue));
   for (const CudaInstance::Helper& helper : i.helpers) unit.kernels.push_back(helper_kernel(helper));
   return unit;
 }

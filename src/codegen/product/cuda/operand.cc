@@ -56,7 +56,7 @@ OperandText computed(const ProductTask& task, const OperandView& o, int64_t line
   out.close("};");
   OperandText functor;
   functor.type = name;
-  functor.text = out.text();
+  functor.text = out.text(functor.includes);
   pack(members, functor);
   for (const int64_t word : {lines, gemm.k}) {
     const size_t at = functor.block.size();

@@ -5,7 +5,6 @@
 #include "base/divide.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/gemm.h"
-#include "codegen/text/includes.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/writer.h"
 
@@ -47,7 +46,7 @@ SlideEdges slide_edges(const tile::WindowShape& s, int d, int64_t outputs) {
 // A kernel of tile/kernel/cuda/window/register_tiled.h knows its windows and what a thread makes; sizes are arguments,
 // so that layers share it.
 std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Config& config,
-                        const std::string& epilogue, const KernelHead& head) {
+                        const std::string& epilogue, const KernelHead& head, std::vector<std::string>& includes) {
   const tile::WindowShape& s = w.shape;
   const auto* tiled = config.get<RegisterTiledWindowConfig>();
   const auto* plain = config.get<WindowConfig>();
@@ -81,7 +80,7 @@ std::string kernel_text(const ContractionDesc& c, const WindowDesc& w, const Con
   if (head.waits) out.raw(kWait);
   out.line("tile::cuda::{}<{}_parts::Config>(args, epilogue);", tiled != nullptr ? "slide" : "window", symbol);
   out.close();
-  return out.text();
+  return out.text(includes);
 }
 
 }  // namespace
@@ -92,12 +91,13 @@ KernelSource cuda_window_source(const schedule::KernelPlan& plan, const Contract
   source.includes = {"tile/kernel/cuda/row.h", "tile/kernel/cuda/window/generic.h", "tile/op/cuda/stitch.h"};
   if (plan.config.get<RegisterTiledWindowConfig>() != nullptr)
     source.includes.emplace_back("tile/kernel/cuda/window/register_tiled.h");
-  const auto write = [&](const KernelHead& head) { return kernel_text(c, w, plan.config, epilogue.text, head); };
+  const auto write = [&](const KernelHead& head) {
+    return kernel_text(c, w, plan.config, epilogue.text, head, source.includes);
+  };
   name_kernel(source, w.filters ? "depthwise" : "window", write, plan.waits);
   source.launches = plan.launches;
   source.launches.front().symbol = source.symbol;
   add_argument(source.launches.front(), epilogue.block, epilogue.pointers);
-  add_named_headers(source);
   return source;
 }
 

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "codegen/scalar/scalar.h"
-#include "codegen/text/includes.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/naming.h"
 #include "codegen/text/numbers.h"
@@ -68,18 +67,17 @@ class StitchWriter {
     if (streams_) out_.raw("tile::finish_stream();");
     out_.close();
     KernelSource source;
-    source.text = out_.text();
+    source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
+    source.text = out_.text(source.includes);
     source.symbol = naming_ != nullptr ? naming_->symbol : kernel_name(body_, !marked_);
     if (naming_ != nullptr) {
       set_symbol(source.text, source.symbol);
     } else if (!marked_) {
       source.symbol = name_kernel(source.text, source.symbol);
     }
-    source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
     if (std::any_of(body_.stages.begin(), body_.stages.end(), [](const Stage& s) { return !s.reductions.empty(); })) {
       source.includes.push_back("tile/op/reduce.h");
     }
-    add_named_headers(source);
     source.tasks = tasks;
     source.scratch_bytes = scratch_bytes;
     return source;

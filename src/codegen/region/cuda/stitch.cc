@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "codegen/region/cpu/stitch.h"
 #include "codegen/region/cuda/sweep.h"
-#include "codegen/text/includes.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/naming.h"
 #include "codegen/text/numbers.h"
@@ -42,12 +41,8 @@ class CudaStitchWriter {
     declare_threads();
     write_grid();
     out_.close();
-    KernelSource source;
-    source.text = out_.text();
-    source.includes = {"tile/op/cuda/stitch.h"};
-    add_named_headers(source);
-    part.text = source.text;
-    part.includes = source.includes;
+    part.includes = {"tile/op/cuda/stitch.h"};
+    part.text = out_.text(part.includes);
     for (const schedule::Operand& o : desc_.operands) {
       const bool input = o.role == schedule::Operand::Role::kInput;
       part.types.push_back(fmt::format("{}{}*", input ? "const " : "", storage_type(o.dtype)));
@@ -94,18 +89,17 @@ class CudaStitchWriter {
       out_.close();
     }
     KernelSource source;
-    source.text = out_.text();
+    source.includes = {"tile/op/cuda/stitch.h"};
+    source.text = out_.text(source.includes);
     if (naming_ != nullptr) {
       set_symbol(source.text, source.symbol = naming_->symbol);
     } else {
       source.symbol = marked_ ? kernel_name(body_) : name_kernel(source.text, kernel_name(body_));
     }
-    source.includes = {"tile/op/cuda/stitch.h"};
     if (body_.cta_group > 1)
       source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/cta_group.h");
     if (has_moments()) source.includes.emplace_back("tile/op/cuda/moments.h");
     source.counter_bytes = plan.counter_bytes;
-    add_named_headers(source);
     if (plan.waits) source.includes.emplace_back(kWaitHeader);
     source.tasks = body_.blocks;
     source.launches = plan.launches;
