@@ -157,23 +157,15 @@ std::string operators_of(const ExprPool& pool, const std::vector<ExprId>& roots)
   return text;
 }
 
-namespace {
-
 std::string symbol_of(std::string_view prefix, const std::string& text) {
   return fmt::format("{}_{}", prefix, hash_text(without_comments(text)).hex().substr(0, 16));
 }
 
-}  // namespace
-
-void set_symbol(std::string& text, const std::string& symbol, std::string_view placeholder) {
+std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
+  const std::string symbol = symbol_of(prefix, text);
   size_t at = text.find(placeholder);
   HEDDLE_CHECK(at != std::string::npos, "the text does not name its kernel");
   for (; at != std::string::npos; at = text.find(placeholder, at)) text.replace(at, placeholder.size(), symbol);
-}
-
-std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder) {
-  const std::string symbol = symbol_of(prefix, text);
-  set_symbol(text, symbol, placeholder);
   return symbol;
 }
 

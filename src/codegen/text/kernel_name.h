@@ -20,6 +20,9 @@ std::string kernel_name(const schedule::CudaStitchDesc& body);
 // The operators of an epilogue: "_add_max", "" where there are none.
 std::string operators_of(const schedule::ExprPool& pool, const std::vector<schedule::ExprId>& roots);
 
+// What stands for the name of a kernel in a text that it is made of.
+inline constexpr const char* kStandIn = "KERNEL_NAME";
+
 // How a function of a GPU begins: its symbol, and whether it waits for the launch in front of its own before anything
 // else.
 struct KernelHead {
@@ -38,12 +41,13 @@ using TextOf = std::function<std::string(const KernelHead&)>;
 // Writes a kernel under the name that its text, written with `stand_in` for it, yields. Whether it waits is the same
 // for all kernels of a device and no part of the name.
 void name_kernel(KernelText& kernel, std::string_view prefix, const TextOf& text, bool waits,
-                 const std::string& stand_in = "KERNEL_NAME");
+                 const std::string& stand_in = kStandIn);
+
+// The symbol of a kernel of this text, which has a stand-in for it.
+std::string symbol_of(std::string_view prefix, const std::string& text);
 
 // The symbol of a kernel whose text is complete except for its name, written as `placeholder`: equal text but
 // for comments, equal symbol.
-std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder = "KERNEL_NAME");
-// Puts a symbol in place of the placeholder.
-void set_symbol(std::string& text, const std::string& symbol, std::string_view placeholder = "KERNEL_NAME");
+std::string name_kernel(std::string& text, std::string_view prefix, std::string_view placeholder = kStandIn);
 
 }  // namespace heddle::codegen

@@ -183,6 +183,14 @@ std::vector<Writer::Line> Writer::folded(std::vector<Line> lines) {
   return lines;
 }
 
+void Writer::add_headers(std::string_view line, std::vector<std::string>& includes) {
+  each_identifier(line, [&](std::string_view name) {
+    const std::string_view header = header_of(name);
+    if (!header.empty() && std::find(includes.begin(), includes.end(), header) == includes.end())
+      includes.emplace_back(header);
+  });
+}
+
 std::string Writer::text(std::vector<std::string>& includes) const {
   const std::vector<bool> used = used_lines(lines_);
   std::vector<Line> lines;
@@ -191,11 +199,7 @@ std::string Writer::text(std::vector<std::string>& includes) const {
   }
   std::string text;
   for (const Line& line : folded(std::move(lines))) {
-    each_identifier(line.text, [&](std::string_view name) {
-      const std::string_view header = header_of(name);
-      if (!header.empty() && std::find(includes.begin(), includes.end(), header) == includes.end())
-        includes.emplace_back(header);
-    });
+    add_headers(line.text, includes);
     text.append(static_cast<size_t>(2 * line.depth), ' ').append(line.text);
     if (!line.comment.empty()) text.append("  ").append(comment_of(line.comment));
     text.push_back('\n');

@@ -23,6 +23,8 @@ std::string sum(const std::string& a, const std::string& b);
 // Builds indented program text.
 class Writer {
  public:
+  explicit Writer(int depth = 0) : depth_(depth) {}
+
   template <typename... A>
   void line(fmt::format_string<A...> format, A&&... args) {
     raw(fmt::format(format, std::forward<A>(args)...));
@@ -57,6 +59,7 @@ class Writer {
   std::string text() const;
   // The headers of rarely used functions that the text names (includes.h) join `includes`.
   std::string text(std::vector<std::string>& includes) const;
+  static void add_headers(std::string_view line, std::vector<std::string>& includes);
 
  private:
   struct Line {
@@ -69,7 +72,7 @@ class Writer {
   static std::vector<Line> folded(std::vector<Line> lines);
 
   std::vector<Line> lines_;
-  int depth_ = 0;
+  int depth_;
 };
 
 }  // namespace heddle::codegen

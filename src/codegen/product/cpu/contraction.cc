@@ -221,8 +221,6 @@ FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDes
   return members;
 }
 
-constexpr std::string_view kName = "KERNEL_NAME";
-
 // What several kernels call. Each unit may define it, so definitions are weak; declarations are not, so that one that
 // is missing shows when units are linked.
 constexpr std::string_view kDeclared = "extern \"C\" __attribute__((visibility(\"hidden\")))";
@@ -254,7 +252,8 @@ std::string shared_parameters(const Emission& e) {
 void open_kernel(Emission& e, const KernelDesc& desc) {
   e.out.close("}  // namespace");
   const bool shared = e.sizes.shared();
-  e.out.open((shared ? signature(kDefined, kName, shared_parameters(e)) : signature("extern \"C\"", kName)) + " {");
+  e.out.open((shared ? signature(kDefined, kStandIn, shared_parameters(e)) : signature("extern \"C\"", kStandIn)) +
+             " {");
   if (e.sizes.marked()) e.out.raw(argument_line(argument_array(desc.operands.size())));
 }
 
@@ -476,7 +475,7 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
   const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
   Emission e;
   e.sizes = Sizes(marked ? Sizes::Form::kMarked : shares_sizes(c) ? Sizes::Form::kShared : Sizes::Form::kLiteral);
-  e.out.open(fmt::format("namespace {}_parts {{", kName));
+  e.out.open(fmt::format("namespace {}_parts {{", kStandIn));
   e.out.open("namespace {");
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
     emit_gemm(e, desc, c, *gemm, config.as<CpuGemmConfig>(), target, lanes);
@@ -489,7 +488,7 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
   } else {
     emit_pack(e, desc, std::get<PackDesc>(c.problem));
   }
-  e.out.close(fmt::format("}}  // namespace {}_parts", kName));
+  e.out.close(fmt::format("}}  // namespace {}_parts", kStandIn));
   return e;
 }
 
@@ -497,7 +496,7 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
 std::string calling(const KernelText& shared, const Emission& e) {
   Writer out;
   out.raw(signature(kDeclared, shared.symbol, shared_parameters(e)) + ";");
-  out.open(signature("extern \"C\"", kName) + " {");
+  out.open(signature("extern \"C\"", kStandIn) + " {");
   out.line("static constexpr int64_t sizes[] = {{{}}};", fmt::join(e.sizes.values(), ", "));
   out.line("{}({}, sizes, operands, scratch, begin, end);", shared.symbol, e.micro->value);
   out.close();
@@ -520,7 +519,7 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
                     name = family + operators;
   if (e.sizes.shared()) {
     KernelText shared = std::move(source);
-    shared.symbol = name_kernel(shared.text, family + "_any" + operators, kName);
+    shared.symbol = name_kernel(shared.text, family + "_any" + operators);
     source.text = calling(shared, e);
     source.includes = {"tile/kernel/cpu/micro.h"};
     source.others.push_back(std::move(shared));
@@ -531,7 +530,7 @@ KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& con
     return source;
   }
   declare_others(source);
-  source.symbol = name_kernel(source.text, name, kName);
+  source.symbol = name_kernel(source.text, name);
   return source;
 }
 

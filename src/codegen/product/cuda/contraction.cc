@@ -51,7 +51,7 @@ KernelSource gemm_source(const KernelPlan& plan, const ContractionDesc& c, const
   for (const CudaGemmUnit::Kernel& from : unit.kernels) {
     KernelText kernel{"", from.includes, ""};
     name_kernel(kernel, name_of(from.suffix, instance, c.epilogue, plan.config), from.text, plan.waits && !from.waits,
-                "KERNEL_NAME" + from.suffix);
+                kStandIn + from.suffix);
     for (CudaLaunch& launch : source.launches) {
       if (launch.symbol == "gemm" + from.suffix) launch.symbol = kernel.symbol;
     }

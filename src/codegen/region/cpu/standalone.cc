@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "codegen/scalar/scalar.h"
-#include "codegen/text/kernel_name.h"
+#include "codegen/text/cpu_function.h"
 #include "codegen/text/numbers.h"
 #include "codegen/text/writer.h"
 
@@ -72,14 +72,13 @@ void write_selection(const schedule::StandaloneDesc& body, const Number& number,
 
 KernelSource emit_standalone(const schedule::KernelDesc& desc, const schedule::StandaloneDesc& body,
                              const schedule::Config& config, bool marked) {
-  Writer out;
-  out.comment(config.reason);
-  out.open("extern \"C\" void KERNEL_NAME(void* const* operands, void* scratch, int64_t begin, int64_t end) {");
+  Writer out(1);
   if (marked) out.raw(argument_line(argument_array(desc.operands.size())));
   const auto number = [&](int64_t value) { return marked ? codegen::marked(value) : fmt::format("{}", value); };
   out.line("const int64_t first = begin * {0} / {1}, last = end * {0} / {1};", number(body.parts()),
            number(config.tasks));
-  KernelSource source;
+  CpuFunction function{config.reason};
+  KernelSource& source = function.source;
   if (body.op == Op::kTopK) {
     write_selection(body, number, out);
     source.includes = {"tile/kernel/cpu/select.h"};
@@ -89,12 +88,10 @@ KernelSource emit_standalone(const schedule::KernelDesc& desc, const schedule::S
     write_scatter(body, number, marked, out);
     source.includes = {"tile/kernel/cpu/scatter.h"};
   }
-  out.close();
-  source.text = out.text();
+  function.body = out.text();
   source.symbol = body.op == Op::kTopK ? "select" : "scatter";
-  if (!marked) source.symbol = name_kernel(source.text, source.symbol);
   source.tasks = config.tasks;
-  return source;
+  return function.kernel(marked);
 }
 
 }  // namespace heddle::codegen

@@ -49,9 +49,7 @@ class StitchWriter {
     if (marked) emitter_.mark_numbers();
   }
 
-  KernelSource run() {
-    out_.comment(body_.title);
-    out_.open("extern \"C\" void KERNEL_NAME(void* const* operands, void* scratch, int64_t begin, int64_t end) {");
+  CpuFunction run() {
     if (marked_) out_.raw(argument_line(argument_array(desc_.operands.size())));
     out_.raw("constexpr int W = tile::kLanes;");
     declare_operands();
@@ -65,22 +63,17 @@ class StitchWriter {
     for (size_t i = 0; i < body_.stages.size(); ++i) write_stage(body_.stages[i]);
     out_.close();
     if (streams_) out_.raw("tile::finish_stream();");
-    out_.close();
-    KernelSource source;
+    CpuFunction function{body_.title};
+    KernelSource& source = function.source;
     source.includes = {"tile/op/math.h", "tile/op/arith.h", "tile/op/lanes.h"};
-    source.text = out_.text(source.includes);
-    source.symbol = naming_ != nullptr ? naming_->symbol : kernel_name(body_, !marked_);
-    if (naming_ != nullptr) {
-      set_symbol(source.text, source.symbol);
-    } else if (!marked_) {
-      source.symbol = name_kernel(source.text, source.symbol);
-    }
+    function.body = out_.text(source.includes);
+    source.symbol = kernel_name(body_, !marked_);
     if (std::any_of(body_.stages.begin(), body_.stages.end(), [](const Stage& s) { return !s.reductions.empty(); })) {
       source.includes.push_back("tile/op/reduce.h");
     }
     source.tasks = tasks;
     source.scratch_bytes = scratch_bytes;
-    return source;
+    return function;
   }
 
  private:
@@ -576,7 +569,7 @@ class StitchWriter {
   const schedule::Config& config_;
   const bool marked_;
   const Naming* const naming_;
-  Writer out_;
+  Writer out_{1};
   ScalarEmitter emitter_;
   uint64_t bound_ = 0;
   bool streams_ = false;
@@ -585,9 +578,19 @@ class StitchWriter {
 
 }  // namespace
 
+CpuFunction stitch_function(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config,
+                            bool marked, const Naming* naming) {
+  return StitchWriter(desc, body, config, marked, naming).run();
+}
+
 KernelSource emit_stitch(const schedule::KernelDesc& desc, const StitchDesc& body, const schedule::Config& config,
                          bool marked, const Naming* naming) {
-  return StitchWriter(desc, body, config, marked, naming).run();
+  const CpuFunction function = stitch_function(desc, body, config, marked, naming);
+  if (naming == nullptr) return function.kernel(marked);
+  KernelSource source = function.source;
+  source.symbol = naming->symbol;
+  source.text = function.text(kEntry, source.symbol);
+  return source;
 }
 
 }  // namespace heddle::codegen

@@ -1,13 +1,16 @@
 #pragma once
 
-#include "codegen/codegen.h"
+#include "codegen/text/cpu_function.h"
 #include "schedule/region/stitch.h"
 
 namespace heddle::codegen {
 
 struct Naming;  // codegen/text/naming.h
 
-// With `marked`, as for all emitters for a CPU: the symbol is a prefix yet, the text has KERNEL_NAME in its place and
+CpuFunction stitch_function(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
+                            const schedule::Config& config, bool marked, const Naming* naming = nullptr);
+
+// With `marked`, as for all emitters for a CPU: the symbol is a prefix yet, the text has kStandIn in its place and
 // marks around its numbers (numbers.h).
 KernelSource emit_stitch(const schedule::KernelDesc& desc, const schedule::StitchDesc& body,
                          const schedule::Config& config, bool marked = false, const Naming* naming = nullptr);

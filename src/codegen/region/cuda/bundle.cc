@@ -26,7 +26,7 @@ std::vector<Kind> kinds_of(const CudaBundleDesc& bundle, bool marked) {
   std::map<std::pair<std::string, int64_t>, size_t> known;
   for (const CudaBundleDesc::Part& part : bundle.parts) {
     CudaPart text = emit_cuda_part({part.operands, part.body}, *part.body, marked);
-    const auto [at, is_new] = known.try_emplace({text.text, part.body->blocks}, kinds.size());
+    const auto [at, is_new] = known.try_emplace({text.parameters + text.body, part.body->blocks}, kinds.size());
     if (is_new) kinds.push_back({std::move(text), {}});
     kinds[at->second].members.push_back(&part);
   }
@@ -50,9 +50,8 @@ KernelSource emit_cuda_bundle(const schedule::KernelPlan& plan, const CudaBundle
   out.raw("namespace KERNEL_NAME_parts {");
   out.line("struct Pointers {{ void* at[{}]; }};", pointers);
   for (size_t k = 0; k < kinds.size(); ++k) {
-    std::string text = kinds[k].part.text;
-    text.replace(text.find(kPartName), kPartName.size(), fmt::format("part{}", k));
-    out.raw(text);
+    const CudaPart& part = kinds[k].part;
+    out.raw(fmt::format("__device__ __forceinline__ void part{}({}) {{\n{}}}\n", k, part.parameters, part.body));
   }
   out.raw("}");
   out.open(

@@ -35,14 +35,13 @@ class CudaStitchWriter {
     block_ = "block", blocks_ = "blocks";
     HEDDLE_CHECK(memory_.bytes == 0 && body_.cta_group == 1, "a part has no shared memory");
     CudaPart part;
-    out_.open(fmt::format("__device__ __forceinline__ void {}({}, const unsigned block, const unsigned blocks) {{",
-                          kPartName, parameters("__restrict__ ")));
+    part.parameters = parameters("__restrict__ ") + ", const unsigned block, const unsigned blocks";
     if (marked_) out_.raw(argument_line(kArgumentParameter));
     declare_threads();
     write_grid();
-    out_.close();
     part.includes = {"tile/op/cuda/stitch.h"};
-    part.text = out_.text(part.includes);
+    part.body = out_.text(part.includes);
+    Writer::add_headers(part.parameters, part.includes);
     for (const schedule::Operand& o : desc_.operands) {
       const bool input = o.role == schedule::Operand::Role::kInput;
       part.types.push_back(fmt::format("{}{}*", input ? "const " : "", storage_type(o.dtype)));
@@ -51,50 +50,21 @@ class CudaStitchWriter {
   }
 
   KernelSource run(const schedule::KernelPlan& plan) {
-    out_.comment(body_.title);
-    const std::string cluster =
-        body_.cta_group > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.cta_group) : "";
-    const std::string bounds = body_.min_blocks_per_sm > 0
-                                   ? fmt::format("{}, {}", body_.threads, body_.min_blocks_per_sm)
-                                   : fmt::format("{}", body_.threads);
-    const std::string kernel =
-        fmt::format("extern \"C\" __global__ void {}__launch_bounds__({}) KERNEL_NAME", cluster, bounds);
-    if (plan.waits) {
-      // The kernel waits for the one in front before it calls this: loads through its own restricted pointers might be
-      // moved across that.
-      out_.raw("namespace KERNEL_NAME_parts {");
-      out_.open(fmt::format("__device__ __forceinline__ void kernel({}) {{", parameters("__restrict__ ")));
-    } else {
-      out_.open(fmt::format("{}({}) {{", kernel, parameters("__restrict__ ")));
-    }
-    if (marked_) out_.raw(argument_line(kArgumentParameter));
-    const std::string arguments = names_behind_previous();
-    if (body_.whole_grid) {
-      out_.line("tile::grid_cta_group<{}, {}> across(counters);", body_.cta_group, memory_.handed_over_bytes / 16);
-    }
-    if (memory_.bytes > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
-    if (memory_.barrier_count > 0) {
-      out_.line("tile::cta_group_begin<{}>({});", memory_.barrier_count, sweeps_.shared(memory_.barriers));
-    }
-    declare_threads();
-    declare_scratch();
-    write_grid();
-    if (body_.whole_grid) out_.line("across.leave();");
-    out_.close();
-    if (plan.waits) {
-      out_.raw("}");
-      out_.open(fmt::format("{}({}) {{", kernel, parameters("")));
-      out_.raw(kBeginEarly);
-      out_.line("KERNEL_NAME_parts::kernel({});", arguments);
-      out_.close();
-    }
+    const std::string restricted = parameters("__restrict__ "), arguments = names_behind_previous();
     KernelSource source;
     source.includes = {"tile/op/cuda/stitch.h"};
-    source.text = out_.text(source.includes);
-    if (naming_ != nullptr) {
-      set_symbol(source.text, source.symbol = naming_->symbol);
+    const std::string body = body_text(source.includes);
+    Writer::add_headers(restricted, source.includes);
+    const auto text = [&](const KernelHead& head) {
+      return plan.waits ? waiting_text(head.symbol, restricted, body, arguments)
+                        : fmt::format("{}\n{} {}({}) {{\n{}}}\n", comment_of(body_.title), attributes(), head.symbol,
+                                      restricted, body);
+    };
+    if (naming_ != nullptr || marked_) {
+      source.symbol = naming_ != nullptr ? naming_->symbol : kernel_name(body_);
+      source.text = text({naming_ != nullptr ? source.symbol : kStandIn});
     } else {
-      source.symbol = marked_ ? kernel_name(body_) : name_kernel(source.text, kernel_name(body_));
+      name_kernel(source, kernel_name(body_), text, false);
     }
     if (body_.cta_group > 1)
       source.includes.emplace_back(body_.whole_grid ? "tile/op/cuda/grid.h" : "tile/op/cuda/cta_group.h");
@@ -114,6 +84,41 @@ class CudaStitchWriter {
   }
 
  private:
+  std::string attributes() const {
+    const std::string cluster =
+        body_.cta_group > 1 && !body_.whole_grid ? fmt::format("__cluster_dims__({}, 1, 1) ", body_.cta_group) : "";
+    const std::string bounds = body_.min_blocks_per_sm > 0
+                                   ? fmt::format("{}, {}", body_.threads, body_.min_blocks_per_sm)
+                                   : fmt::format("{}", body_.threads);
+    return fmt::format("extern \"C\" __global__ void {}__launch_bounds__({})", cluster, bounds);
+  }
+
+  // The kernel waits for the launch in front before it calls its body: loads through its own restricted pointers might
+  // be moved across that.
+  std::string waiting_text(const std::string& symbol, const std::string& restricted, const std::string& body,
+                           const std::string& arguments) {
+    return fmt::format(
+        "{0}\nnamespace {1}_parts {{\n__device__ __forceinline__ void kernel({2}) {{\n{3}}}\n}}\n"
+        "{4} {1}({5}) {{\n  {6}\n  {1}_parts::kernel({7});\n}}\n",
+        comment_of(body_.title), symbol, restricted, body, attributes(), parameters(""), kBeginEarly, arguments);
+  }
+
+  std::string body_text(std::vector<std::string>& includes) {
+    if (marked_) out_.raw(argument_line(kArgumentParameter));
+    if (body_.whole_grid) {
+      out_.line("tile::grid_cta_group<{}, {}> across(counters);", body_.cta_group, memory_.handed_over_bytes / 16);
+    }
+    if (memory_.bytes > 0) out_.raw("extern __shared__ __align__(16) uint8_t raw_shared[];");
+    if (memory_.barrier_count > 0) {
+      out_.line("tile::cta_group_begin<{}>({});", memory_.barrier_count, sweeps_.shared(memory_.barriers));
+    }
+    declare_threads();
+    declare_scratch();
+    write_grid();
+    if (body_.whole_grid) out_.line("across.leave();");
+    return out_.text(includes);
+  }
+
   std::string index_type() const { return body_.wide_index ? "int64_t" : "int"; }
 
   std::string parameters(std::string_view restricted) {
@@ -389,7 +394,7 @@ class CudaStitchWriter {
   const schedule::KernelDesc& desc_;
   const CudaStitchDesc& body_;
   const Naming* const naming_;
-  Writer out_;
+  Writer out_{1};
   CudaSweepWriter sweeps_;
   const schedule::SharedMemory& memory_ = sweeps_.memory;
   const bool marked_;
