@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "codegen/region/cuda/stitch.h"
 #include "codegen/text/kernel_name.h"
@@ -36,18 +37,11 @@ std::vector<Kind> kinds_of(const CudaBundleDesc& bundle, bool marked) {
   return kinds;
 }
 
-}  // namespace
-
 // Parts of one text are one function, whose pointers come from a table: the first part's, then the second's, and so on.
-KernelSource emit_cuda_bundle(const schedule::KernelPlan& plan, const CudaBundleDesc& bundle, bool marked) {
-  const std::vector<Kind> kinds = kinds_of(bundle, marked);
-  KernelSource source;
-  const size_t operand_count = plan.desc.operands.size();
-  const size_t pointers = operand_count + (marked ? 1 : 0);  // the last one is that of the arguments
-  CudaLaunch launch = plan.launches.front();
-  launch.arguments.front().resize(pointers * sizeof(uint64_t));
+std::string bundle_text(const std::vector<Kind>& kinds, const CudaLaunch& launch, size_t pointers, bool marked,
+                        const std::string& symbol) {
   Writer out;
-  out.raw("namespace KERNEL_NAME_parts {");
+  out.line("namespace {}_parts {{", symbol);
   out.line("struct Pointers {{ void* at[{}]; }};", pointers);
   for (size_t k = 0; k < kinds.size(); ++k) {
     const CudaPart& part = kinds[k].part;
@@ -55,13 +49,10 @@ KernelSource emit_cuda_bundle(const schedule::KernelPlan& plan, const CudaBundle
   }
   out.raw("}");
   out.open(
-      fmt::format("extern \"C\" __global__ void __launch_bounds__({}) KERNEL_NAME(const __grid_constant__ "
-                  "KERNEL_NAME_parts::Pointers pointers) {{",
-                  launch.block));
-  if (plan.waits) {
-    out.raw(kBeginEarly);
-    source.includes.emplace_back(kWaitHeader);
-  }
+      fmt::format("extern \"C\" __global__ void __launch_bounds__({0}) {1}(const __grid_constant__ "
+                  "{1}_parts::Pointers pointers) {{",
+                  launch.block, symbol));
+  if (launch.early) out.raw(kBeginEarly);
   out.line("unsigned block = blockIdx.x;");
   size_t first = 0;
   for (size_t k = 0; k < kinds.size(); ++k) {
@@ -73,37 +64,54 @@ KernelSource emit_cuda_bundle(const schedule::KernelPlan& plan, const CudaBundle
     std::string arguments;
     for (size_t i = 0; i < operands; ++i) {
       const std::string pointer = fmt::format("static_cast<{}>(at[{}])", kind.part.types[i], i);
-      arguments += plan.waits ? fmt::format("tile::sm90::launder_after_wait({}), ", pointer) : pointer + ", ";
+      arguments += launch.early ? fmt::format("tile::sm90::launder_after_wait({}), ", pointer) : pointer + ", ";
     }
     if (marked) arguments += fmt::format("static_cast<const int64_t*>(pointers.at[{}]), ", pointers - 1);
-    out.line("KERNEL_NAME_parts::part{}({}block % {}, {});", k, arguments, each, each);
+    out.line("{}_parts::part{}({}block % {}, {});", symbol, k, arguments, each, each);
     if (k + 1 < kinds.size()) {
       out.line("return;");
       out.close();
       out.line("block -= {};", all);
     }
-    for (const CudaBundleDesc::Part* member : kind.members) {
-      for (size_t i = 0; i < operands; ++i) {
-        launch.pointers.push_back(
-            {0, static_cast<int>((first + i) * sizeof(uint64_t)), static_cast<int>(member->first + i)});
-      }
-      first += operands;
-    }
-    for (const std::string& include : kind.part.includes) {
-      if (std::find(source.includes.begin(), source.includes.end(), include) == source.includes.end()) {
-        source.includes.push_back(include);
-      }
-    }
+    first += operands * kind.members.size();
   }
   out.close();
-  if (marked) {
-    launch.pointers.push_back({0, static_cast<int>(first * sizeof(uint64_t)), static_cast<int>(operand_count)});
+  return out.text();
+}
+
+}  // namespace
+
+KernelSource emit_cuda_bundle(const schedule::KernelPlan& plan, const CudaBundleDesc& bundle, bool marked) {
+  const std::vector<Kind> kinds = kinds_of(bundle, marked);
+  const size_t operands = plan.desc.operands.size();
+  const size_t pointers = operands + (marked ? 1 : 0);  // the last one is that of the arguments
+  KernelSource source;
+  source.launches = plan.launches;
+  CudaLaunch& launch = source.launches.front();
+  launch.arguments.front().resize(pointers * sizeof(uint64_t));
+  const auto point_to = [&](size_t operand) {
+    const int at = static_cast<int>(launch.pointers.size() * sizeof(uint64_t));
+    launch.pointers.push_back({0, at, static_cast<int>(operand)});
+  };
+  std::set<std::string> includes;
+  for (const Kind& kind : kinds) {
+    includes.insert(kind.part.includes.begin(), kind.part.includes.end());
+    for (const CudaBundleDesc::Part* member : kind.members) {
+      for (size_t i = 0; i < member->operands.size(); ++i) point_to(member->first + i);
+    }
   }
-  source.text = out.text();
-  source.symbol = marked ? "bundle" : name_kernel(source.text, "bundle");
+  if (marked) point_to(operands);
+  source.includes.assign(includes.begin(), includes.end());
+  if (plan.waits) source.includes.emplace_back(kWaitHeader);
+  const auto text = [&](const KernelHead& head) { return bundle_text(kinds, launch, pointers, marked, head.symbol); };
+  if (marked) {
+    source.symbol = "bundle";
+    source.text = text({kStandIn});
+  } else {
+    name_kernel(source, "bundle", text, false);
+  }
   source.tasks = launch.grid[0];
   launch.symbol = source.symbol;
-  source.launches.push_back(std::move(launch));
   return source;
 }
 
