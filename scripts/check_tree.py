@@ -183,9 +183,9 @@ def check_words(path, findings):
 
 # What is longer than a class should be, and has more parameters than a function should: these may only become fewer.
 LONG_CLASSES = {
-    "CudaRunState": 384, "CudaStitchWriter": 408, "CudaSweepWriter": 876, "Decoder": 443,
-    "EpilogueWriter": 402, "GraphBuilder": 304, "GraphImporter": 305, "KernelExprs": 573,
-    "PlanBuilder": 445, "RecurrenceWriter": 372, "ScalarEmitter": 675, "Scheduler": 956, "StitchWriter": 547, "TileLoader": 330,
+    "CudaRunState": 384, "CudaStitchWriter": 378, "CudaSweepWriter": 788, "Decoder": 443,
+    "EpilogueWriter": 401, "GraphBuilder": 304, "GraphImporter": 305, "KernelExprs": 569,
+    "PlanBuilder": 445, "RecurrenceWriter": 371, "ScalarEmitter": 675, "Scheduler": 956, "StitchWriter": 539, "TileLoader": 330,
 }
 MANY_PARAMETERS = {"gemm": 8, "read_by_copies": 10}
 
