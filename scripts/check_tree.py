@@ -244,6 +244,84 @@ def check_folders(findings):
                 findings.append(f"{folder.relative_to(ROOT)}: {count} headers and sources, at most {MAX_FILES}")
 
 
+# Folders of src whose sources define what one list names: a registry, an operator table, a class with one header.
+REGISTERED = {
+    "cli", "cli/commands", "emulator", "emulator/driver", "frontend/onnx/ops", "frontend/onnx/ops/classic",
+    "frontend/onnx/ops/contrib", "frontend/onnx/ops/quantized", "ir/ops", "passes/fusion", "passes/simplify/canonicalize",
+    "target/models", "zoo",
+}
+# Sources without a header of their stem beside them: these may only become fewer.
+UNPAIRED = {
+    "base/file/mapped_file.cc", "base/file/temp_dir.cc", "codegen/region/cuda/keep.cc", "codegen/region/cuda/results.cc",
+    "codegen/scalar/fast_math.cc", "codegen/scalar/scalar_ops.cc", "codegen/text/unit.cc", "driver/report/model_svg.cc",
+    "driver/tune/calibrate_cpu.cc", "driver/tune/calibrate_cuda.cc", "frontend/onnx/expansion.cc",
+    "frontend/onnx/graph_order.cc", "frontend/onnx/registry.cc", "frontend/onnx/supported.cc", "ir/text/parse.cc",
+    "ir/text/print.cc", "ops/evaluate.cc", "ops/gemm.cc", "passes/pipeline.cc", "schedule/can_compile.cc",
+    "schedule/config/candidates.cc", "schedule/expr/inline.cc", "schedule/product/blocking.cc",
+    "schedule/product/conv.cc", "schedule/product/cuda/conv.cc", "schedule/product/cuda/direct.cc",
+    "schedule/product/cuda/families.cc", "schedule/product/cuda/mma.cc", "schedule/product/cuda/skinny.cc",
+    "schedule/product/cuda/tile_problem.cc", "schedule/product/cuda/unaligned.cc",
+    "schedule/product/cuda/wgmma/candidates.cc", "schedule/product/cuda/wgmma/families.cc",
+    "schedule/product/cuda/wgmma/launches.cc", "schedule/product/cuda/wgmma/problem.cc",
+    "schedule/product/cuda/window.cc", "schedule/product/dot.cc", "schedule/region/cpu/finish.cc",
+    "schedule/region/cpu/results.cc", "schedule/region/cpu/reuse.cc", "schedule/region/cuda/ahead.cc",
+    "schedule/region/cuda/finish.cc", "schedule/region/cuda/layouts.cc", "schedule/region/cuda/results.cc",
+    "schedule/region/cuda/reuse.cc", "schedule/region/cuda/thread_layout.cc", "schedule/schedule.cc",
+}
+
+
+def check_pairs(findings):
+    """What a source defines is declared in the header of its stem, beside it or in include/heddle."""
+    unpaired = set()
+    for path in sorted((ROOT / "src").rglob("*.cc")):
+        relative = path.relative_to(ROOT / "src")
+        public = ROOT / "include/heddle" / f"{path.stem}.h"
+        if relative.parent.as_posix() not in REGISTERED and not path.with_suffix(".h").exists() and not public.exists():
+            unpaired.add(relative.as_posix())
+    for name in sorted(unpaired - UNPAIRED):
+        findings.append(f"src/{name}: there is no {pathlib.PurePath(name).stem}.h beside it")
+    for name in sorted(UNPAIRED - unpaired):
+        findings.append(f"scripts/check_tree.py: src/{name} is in order, leave it out of UNPAIRED")
+
+
+# Folders of tests that test no one folder of src or tile, and why.
+TESTS_OF_SEVERAL = {
+    "decisions": "what passes and the schedule decide of the zoo", "examples": "the programs in examples",
+    "fuzz": "random and hostile inputs to the whole compiler", "gpu": "what needs a GPU", "hostile": "damaged files",
+    "install": "programs against an installed tree", "models": "trained models against ONNX Runtime",
+    "onnx": "the official tests of ONNX operators",
+}
+# Folders of tests named otherwise than what they test: these may only become fewer.
+UNMIRRORED = {
+    "contraction", "cuda", "cuda_contraction", "cuda_runtime", "cuda_stitch", "tile_core", "tile_cuda",
+    "codegen/golden", "ops/emulated",
+}
+
+
+def check_mirror(findings):
+    """The tests of a folder of src stand in the folder of tests of the same name."""
+    unmirrored = set()
+    for folder in sorted({path.parent for path in (ROOT / "tests").rglob("CMakeLists.txt")} - {ROOT / "tests"}):
+        relative = folder.relative_to(ROOT / "tests")
+        if relative.parts[0] in TESTS_OF_SEVERAL or relative.parts[0] == "tile" and (ROOT / relative).is_dir():
+            continue
+        if not (ROOT / "src" / relative).is_dir():
+            unmirrored.add(relative.as_posix())
+    for name in sorted(unmirrored - UNMIRRORED):
+        findings.append(f"tests/{name}: there is no src/{name}")
+    for name in sorted(UNMIRRORED - unmirrored):
+        findings.append(f"scripts/check_tree.py: tests/{name} is in order, leave it out of UNMIRRORED")
+
+
+def check_choices(path, findings):
+    """What differs between families of kernels is asked of the family, by its methods."""
+    if path.relative_to(ROOT).parts[0] != "src":
+        return
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        if re.search(r"\balgorithm\w*(?:\(\))? *[!=]=", line):
+            findings.append(f"{path.relative_to(ROOT)}:{number}: a comparison of an algorithm; ask its family instead")
+
+
 def main():
     findings = []
     for path in tracked_sources():
@@ -254,11 +332,14 @@ def main():
         if path.suffix in {".h", ".cc", ".def"}:
             check_direction(path, findings)
             check_figures(path, findings)
+            check_choices(path, findings)
             if path.relative_to(ROOT).parts[0] in {"src", "include"}:
                 check_parameters(path, findings)
         check_words(path, findings)
     check_classes(findings)
     check_folders(findings)
+    check_pairs(findings)
+    check_mirror(findings)
     check_links(findings)
     check_names(findings)
     check_instructions(findings)
