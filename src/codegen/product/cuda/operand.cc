@@ -69,39 +69,10 @@ OperandText computed(const ProductTask& task, const OperandView& o, int64_t line
 }  // namespace
 
 std::string_view cuda_storage(DType type) {
-  switch (type) {
-    case DType::kF64:
-      return "double";
-    case DType::kF32:
-      return "float";
-    case DType::kF16:
-      return "tile::half";
-    case DType::kBF16:
-      return "tile::bfloat";
-    case DType::kF8E4M3:
-      return "tile::cuda::e4m3";
-    case DType::kF8E5M2:
-      return "tile::cuda::e5m2";
-    case DType::kI64:
-      return "int64_t";
-    case DType::kI32:
-      return "int32_t";
-    case DType::kI16:
-      return "int16_t";
-    case DType::kI8:
-      return "int8_t";
-    case DType::kU64:
-      return "uint64_t";
-    case DType::kU32:
-      return "uint32_t";
-    case DType::kU16:
-      return "uint16_t";
-    case DType::kU8:
-    case DType::kBool:
-      return "uint8_t";
-    default:
-      return "";
-  }
+  // Tensor cores and their converters take fp8 as bits; arithmetic of a functor takes it as a number.
+  if (type == DType::kF8E4M3) return "tile::cuda::e4m3";
+  if (type == DType::kF8E5M2) return "tile::cuda::e5m2";
+  return storage_type(type);
 }
 
 OperandText matrix_text(const OperandView& o, int64_t lines, bool as_lines, const char* name) {

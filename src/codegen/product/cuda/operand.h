@@ -25,7 +25,7 @@ OperandText matrix_text(const schedule::OperandView& operand, int64_t lines, boo
 // Images of a convolution with so many groups.
 OperandText image_text(const schedule::OperandView& operand, int64_t groups);
 
-// The storage type of an element in the tile library: "tile::half", "int8_t"; empty where there is none.
+// storage_type() of an operand of a product: fp8 is what tensor cores read.
 std::string_view cuda_storage(DType type);
 
 }  // namespace heddle::codegen
