@@ -19,7 +19,7 @@ std::map<std::string, double> numbers_of(const CudaModel& model) {
 }
 
 TEST(CudaModel, EveryKnownChipHasEveryNumber) {
-  for (const KnownChip* chip : {&h200(), &h100(), &a100(), &l4()}) {
+  for (const KnownChip* chip : {&h200(), &h100(), &a100(), &l4(), &rtx4090()}) {
     for (const auto& [name, value] : numbers_of(chip->model)) EXPECT_GT(value, 0) << chip->name << " " << name;
     EXPECT_EQ(chip->model.chip.sms, chip->facts.sms) << chip->name;
   }
