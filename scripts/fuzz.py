@@ -9,6 +9,7 @@
     scripts/fuzz.py --report docs/reliability.md          # nothing is run: the page from what the runs have written
 
 Cases that fail are kept below --state, made small, with a line that says how to repeat each.
+Scratch files go to $TMPDIR; `external` writes files of some GB there and needs a disk that holds them.
 """
 import argparse
 import json
