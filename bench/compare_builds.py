@@ -134,7 +134,7 @@ def all_cases(options, folder):
 
 
 def finish(command, environment, limit):
-    """What the command printed, and its seconds: on the clock, and of the processors with its children's. A failure and
+    """What the command printed, and its seconds: of the processors with its children's, and on the clock. A failure and
     a hang raise RuntimeError."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         start = time.perf_counter()
@@ -152,7 +152,7 @@ def finish(command, environment, limit):
             hung = f", after {limit} s" if wall >= limit else ""
             last = " ".join(errors.read().split())[-300:]
             raise RuntimeError(f"heddle {command[1]}: exit {child.returncode}{hung}: {last}")
-        return output.read(), {"wall_s": round(wall, 3), "cpu_s": round(usage.ru_utime + usage.ru_stime, 3)}
+        return output.read(), {"user_s": round(usage.ru_utime, 3), "system_s": round(usage.ru_stime, 3), "wall_s": round(wall, 3)}
 
 
 class Worker:
@@ -388,7 +388,7 @@ class Comparison:
                             "highest": max(ratios), "slower": sum(row.get("slower", row["ratio"] > SLOWER) for row in rows)}
         compiled = [case.compile for case in self.cases if len(case.compile) == 2]
         seconds = {}
-        for kind in ("cpu_s", "wall_s") if compiled else ():
+        for kind in ("user_s", "system_s", "wall_s") if compiled else ():
             old, new = (sum(each[side.name][kind] for each in compiled) for side in self.sides)
             mean = statistics.geometric_mean([max(each["new"][kind], 1e-3) / max(each["old"][kind], 1e-3) for each in compiled])
             seconds[kind] = {"old": round(old, 2), "new": round(new, 2), "ratio_of_sums": round(new / old, 4),
