@@ -8,12 +8,14 @@ namespace {
 struct Entry {
   std::string_view name;
   OpClass op_class;
+  std::string_view text = {};
+  OpCost cost = OpCost();
 };
 
 constexpr std::array kOps = {
 #define HEDDLE_OP(enumerator, name, op_class) Entry{name, OpClass::op_class},
+#define HEDDLE_MAP(enumerator, name, op_class, text, cost) Entry{name, OpClass::op_class, text, cost},
 #include "ir/ops.def"
-#undef HEDDLE_OP
 };
 
 }  // namespace
@@ -31,6 +33,14 @@ std::optional<Op> parse_op(std::string_view name) {
 
 OpClass class_of(Op op) {
   return kOps[static_cast<size_t>(op)].op_class;
+}
+
+OpCost cost_of(Op op) {
+  return kOps[static_cast<size_t>(op)].cost;
+}
+
+std::string_view text_of(Op op) {
+  return kOps[static_cast<size_t>(op)].text;
 }
 
 }  // namespace heddle::ir

@@ -4,12 +4,13 @@
 #include <optional>
 #include <string_view>
 
+#include "heddle/dtype.h"
+
 namespace heddle::ir {
 
 enum class Op : uint8_t {
 #define HEDDLE_OP(enumerator, name, op_class) enumerator,
 #include "ir/ops.def"
-#undef HEDDLE_OP
 };
 
 // What passes and the scheduler may assume of an op; see docs/design/ir.md.
@@ -27,9 +28,24 @@ enum class OpClass : uint8_t {
   kCall,
 };
 
+// What an elementwise op costs: cycles of a vector on a CPU by the type of its operands, and the size of its code,
+// where an addition is 2.
+struct OpCost {
+  double f32, f64;
+  int64_t code;
+  double integer;
+
+  constexpr explicit OpCost(double single = 1, double wide = 1, int64_t size = 2, double of_integers = 1)
+      : f32(single), f64(wide), code(size), integer(of_integers) {}
+  double cycles(DType dtype) const { return !is_float(dtype) ? integer : dtype == DType::kF64 ? f64 : f32; }
+};
+
 std::string_view to_string(Op op);
 std::optional<Op> parse_op(std::string_view name);
 OpClass class_of(Op op);
+OpCost cost_of(Op op);
+// What kernels write for an elementwise op: "tile::exp", "+". Empty where that depends on types or attributes.
+std::string_view text_of(Op op);
 
 inline bool is_elementwise(Op op) {
   return class_of(op) == OpClass::kUnary || class_of(op) == OpClass::kBinary || class_of(op) == OpClass::kTernary;

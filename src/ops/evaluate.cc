@@ -13,48 +13,10 @@ using schedule::ExprId;
 
 double unary(Op op, double x) {
   switch (op) {
-    case Op::kNeg:
-      return -x;
-    case Op::kAbs:
-      return std::abs(x);
-    case Op::kSign:
-      return x > 0 ? 1 : x < 0 ? -1 : x;
-    case Op::kFloor:
-      return std::floor(x);
-    case Op::kCeil:
-      return std::ceil(x);
-    case Op::kRound:
-      return std::nearbyint(x);
-    case Op::kTrunc:
-      return std::trunc(x);
-    case Op::kSqrt:
-      return std::sqrt(x);
-    case Op::kRsqrt:
-      return 1 / std::sqrt(x);
-    case Op::kExp:
-      return std::exp(x);
-    case Op::kExpm1:
-      return std::expm1(x);
-    case Op::kLog:
-      return std::log(x);
-    case Op::kLog1p:
-      return std::log1p(x);
-    case Op::kSin:
-      return std::sin(x);
-    case Op::kCos:
-      return std::cos(x);
-    case Op::kTan:
-      return std::tan(x);
-    case Op::kAtan:
-      return std::atan(x);
-    case Op::kSinh:
-      return std::sinh(x);
-    case Op::kCosh:
-      return std::cosh(x);
-    case Op::kTanh:
-      return std::tanh(x);
-    case Op::kErf:
-      return std::erf(x);
+#define HEDDLE_FUNCTION(enumerator, name, text, cost, value) \
+  case Op::enumerator:                                       \
+    return value;
+#include "ir/ops.def"
     default:
       HEDDLE_CHECK(op == Op::kCast, "{} in an epilogue", to_string(op));
       return x;

@@ -9,78 +9,6 @@ using schedule::ExprId;
 
 namespace {
 
-// "tile::exp": ops that are one function of the tile library, by their IR name.
-bool is_library_call(Op op) {
-  switch (op) {
-    case Op::kAbs:
-    case Op::kSign:
-    case Op::kFloor:
-    case Op::kCeil:
-    case Op::kTrunc:
-    case Op::kSqrt:
-    case Op::kRsqrt:
-    case Op::kExp:
-    case Op::kExpm1:
-    case Op::kLog:
-    case Op::kLog1p:
-    case Op::kSin:
-    case Op::kCos:
-    case Op::kTan:
-    case Op::kAsin:
-    case Op::kAcos:
-    case Op::kAtan:
-    case Op::kSinh:
-    case Op::kCosh:
-    case Op::kTanh:
-    case Op::kAsinh:
-    case Op::kAcosh:
-    case Op::kAtanh:
-    case Op::kErf:
-    case Op::kRem:
-    case Op::kMod:
-    case Op::kPow:
-    case Op::kAtan2:
-    case Op::kShl:
-    case Op::kShr:
-      return true;
-    default:
-      return false;
-  }
-}
-
-const char* infix(Op op) {
-  switch (op) {
-    case Op::kAdd:
-      return "+";
-    case Op::kSub:
-      return "-";
-    case Op::kMul:
-      return "*";
-    case Op::kDiv:
-      return "/";
-    case Op::kAnd:
-      return "&";
-    case Op::kOr:
-      return "|";
-    case Op::kXor:
-      return "^";
-    case Op::kEq:
-      return "==";
-    case Op::kNe:
-      return "!=";
-    case Op::kLt:
-      return "<";
-    case Op::kLe:
-      return "<=";
-    case Op::kGt:
-      return ">";
-    case Op::kGe:
-      return ">=";
-    default:
-      return nullptr;
-  }
-}
-
 bool is_narrow_float(DType dtype) {
   return is_float(dtype) && dtype != DType::kF64 && dtype != DType::kF32;
 }
@@ -163,40 +91,37 @@ std::string ScalarEmitter::operation(const Expr& e, std::vector<TextValue>& args
     return args[0].mask_bytes > 0 ? args[0].text : fmt::format("tile::to_mask({})", args[0].text);
   }
   if (operand == DType::kBool) return logic(e, args, mask_bytes);
-  if (e.op == Op::kSelect) {
-    return fmt::format("tile::select({}, {}, {})", args[0].text, args[1].text, args[2].text);
-  }
   if (e.dtype == DType::kBool) mask_bytes = static_cast<int>(size_of(schedule::compute_dtype(operand)));
-  if (e.op == Op::kMax || e.op == Op::kMin) {
-    // A constant goes first: then its NaN check folds.
-    const bool swap = pool_[e.args[1]].kind == Expr::Kind::kConstant;
-    return fmt::format("tile::{}({}, {})", to_string(e.op), args[swap].text, args[!swap].text);
-  }
-  if (const char* sign = infix(e.op)) return fmt::format("{} {} {}", args[0].text, sign, args[1].text);
-  if (is_library_call(e.op)) {
-    std::string name(to_string(e.op));
-    if (e.op == Op::kPow && !is_float(e.dtype)) name = "pow_int";
-    if (e.op == Op::kShr && is_narrow_int(e.dtype)) name = fmt::format("shr<{}>", bits_of(e.dtype));
-    std::string list = args[0].text;
-    for (size_t i = 1; i < args.size(); ++i) list += ", " + args[i].text;
-    return fmt::format("tile::{}({})", name, list);
-  }
+  std::string_view name = ir::text_of(e.op);
   switch (e.op) {
-    case Op::kNeg:
-      return fmt::format("-{}", args[0].text);
-    case Op::kNot:
-      return fmt::format("~{}", args[0].text);
-    case Op::kRound:
-      return fmt::format("tile::round_even({})", args[0].text);
-    case Op::kIsNan:
-      return fmt::format("tile::is_nan({})", args[0].text);
+    case Op::kMax:
+    case Op::kMin:
+      // A constant goes first: then its NaN check folds.
+      if (pool_[e.args[1]].kind == Expr::Kind::kConstant) std::swap(args[0], args[1]);
+      break;
+    case Op::kPow:
+      if (!is_float(e.dtype)) name = "tile::pow_int";
+      break;
+    case Op::kShr:
+      if (is_narrow_int(e.dtype)) {
+        return fmt::format("tile::shr<{}>({}, {})", bits_of(e.dtype), args[0].text, args[1].text);
+      }
+      break;
     case Op::kIsInf:
       return fmt::format("tile::is_inf({}, {}, {})", args[0].text, e.lo != 0, e.hi != 0);
     case Op::kBitcast:
       return fmt::format("tile::bit_cast<{}>({})", computed_type(e.dtype), args[0].text);
     default:
-      fail(ErrorCode::kUnsupportedOperator, std::string(to_string(e.op)), "it has no text for the CPU");
+      break;
   }
+  if (name.empty()) fail(ErrorCode::kUnsupportedOperator, std::string(to_string(e.op)), "kernels cannot compute it");
+  if (name.starts_with("tile::")) {
+    std::string list = args[0].text;
+    for (size_t i = 1; i < args.size(); ++i) list += ", " + args[i].text;
+    return fmt::format("{}({})", name, list);
+  }
+  return args.size() == 1 ? fmt::format("{}{}", name, args[0].text)
+                          : fmt::format("{} {} {}", args[0].text, name, args[1].text);
 }
 
 TextValue ScalarEmitter::write_op(ExprId e) {

@@ -10,66 +10,14 @@ namespace {
 constexpr int64_t kCheap = 1;
 constexpr int64_t kLibrary = 16;  // a call into libm
 
-double sign(double x) {
-  return x > 0 ? 1 : x < 0 ? -1 : x;  // NaN and the zeros stay
-}
-
 // Calls use(cost, f) with the function of a float op.
 template <typename Use>
 void with_real_function(Op op, const Use& use) {
   switch (op) {
-    case Op::kNeg:
-      return use(kCheap, [](double x) { return -x; });
-    case Op::kAbs:
-      return use(kCheap, [](double x) { return std::fabs(x); });
-    case Op::kSign:
-      return use(kCheap, sign);
-    case Op::kFloor:
-      return use(kCheap, [](double x) { return std::floor(x); });
-    case Op::kCeil:
-      return use(kCheap, [](double x) { return std::ceil(x); });
-    case Op::kRound:
-      return use(kCheap, [](double x) { return std::nearbyint(x); });
-    case Op::kTrunc:
-      return use(kCheap, [](double x) { return std::trunc(x); });
-    case Op::kSqrt:
-      return use(kCheap, [](double x) { return std::sqrt(x); });
-    case Op::kRsqrt:
-      return use(kCheap, [](double x) { return 1 / std::sqrt(x); });
-    case Op::kExp:
-      return use(kLibrary, [](double x) { return std::exp(x); });
-    case Op::kExpm1:
-      return use(kLibrary, [](double x) { return std::expm1(x); });
-    case Op::kLog:
-      return use(kLibrary, [](double x) { return std::log(x); });
-    case Op::kLog1p:
-      return use(kLibrary, [](double x) { return std::log1p(x); });
-    case Op::kSin:
-      return use(kLibrary, [](double x) { return std::sin(x); });
-    case Op::kCos:
-      return use(kLibrary, [](double x) { return std::cos(x); });
-    case Op::kTan:
-      return use(kLibrary, [](double x) { return std::tan(x); });
-    case Op::kAsin:
-      return use(kLibrary, [](double x) { return std::asin(x); });
-    case Op::kAcos:
-      return use(kLibrary, [](double x) { return std::acos(x); });
-    case Op::kAtan:
-      return use(kLibrary, [](double x) { return std::atan(x); });
-    case Op::kSinh:
-      return use(kLibrary, [](double x) { return std::sinh(x); });
-    case Op::kCosh:
-      return use(kLibrary, [](double x) { return std::cosh(x); });
-    case Op::kTanh:
-      return use(kLibrary, [](double x) { return std::tanh(x); });
-    case Op::kAsinh:
-      return use(kLibrary, [](double x) { return std::asinh(x); });
-    case Op::kAcosh:
-      return use(kLibrary, [](double x) { return std::acosh(x); });
-    case Op::kAtanh:
-      return use(kLibrary, [](double x) { return std::atanh(x); });
-    case Op::kErf:
-      return use(kLibrary, [](double x) { return std::erf(x); });
+#define HEDDLE_FUNCTION(enumerator, name, text, cost, value) \
+  case Op::enumerator:                                       \
+    return use((cost).f64 < 100 ? kCheap : kLibrary, [](double x) { return value; });
+#include "ir/ops.def"
     default:
       HEDDLE_CHECK(false, "{} is no function of a float", to_string(op));
   }

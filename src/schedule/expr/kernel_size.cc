@@ -14,39 +14,14 @@ using ir::ValueId;
 
 int64_t compile_weight(Op op) {
   switch (op) {
-    case Op::kExp:
-    case Op::kExpm1:
-    case Op::kLog:
-    case Op::kLog1p:
-    case Op::kErf:
-    case Op::kTanh:
-    case Op::kRandom:
-      return 8;
-    case Op::kSin:
-    case Op::kCos:
-      return 24;
-    case Op::kPow:
-      return 64;
-    case Op::kTan:
-    case Op::kAsin:
-    case Op::kAcos:
-    case Op::kAtan:
-    case Op::kSinh:
-    case Op::kCosh:
-    case Op::kAsinh:
-    case Op::kAcosh:
-    case Op::kAtanh:
-    case Op::kAtan2:
-      return 32;
     case Op::kConstant:
       return 0;
+    case Op::kRandom:
     case Op::kReduce:
     case Op::kArgReduce:
-    case Op::kRem:
-    case Op::kMod:
       return 8;
     default:
-      return 2;
+      return ir::cost_of(op).code;
   }
 }
 

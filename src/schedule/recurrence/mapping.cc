@@ -25,19 +25,13 @@ struct Load {
 // each other. Fitted to LSTM (8 functions, 1900 cycles a step), GRU (5, 900) and AUGRU (2 and 3, 1250).
 constexpr double kGates = 100, kFunction = 120, kGateInstructions = 40, kFunctionInstructions = 25;
 
-bool is_function(ir::Op op) {
-  using ir::Op;
-  return (op >= Op::kSqrt && op <= Op::kErf) || op == Op::kDiv || op == Op::kRem || op == Op::kMod || op == Op::kPow ||
-         op == Op::kAtan2;
-}
-
 int functions_of(const ExprPool& pool, const RecurrentPhase& phase) {
   int count = 0;
   ExprWalk walk(pool);
   for (const RecurrentResult& result : phase.results) {
     walk.run(result.value, [&](ExprId id) {
       const Expr& e = pool[id];
-      count += e.kind == Expr::Kind::kRandom || (e.kind == Expr::Kind::kOp && is_function(e.op));
+      count += e.kind == Expr::Kind::kRandom || (e.kind == Expr::Kind::kOp && ir::cost_of(e.op).f32 > 1);
       return true;
     });
   }

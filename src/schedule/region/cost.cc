@@ -6,8 +6,6 @@
 
 namespace heddle::schedule {
 
-using ir::Op;
-
 std::optional<int64_t> stride_along(const ExprPool& pool, const Index& index, VarId var) {
   int64_t stride = 0;
   for (const auto& [id, c] : index.terms) {
@@ -42,44 +40,7 @@ double node_cycles(const ExprPool& pool, ExprId e) {
     case Expr::Kind::kOp:
       break;
   }
-  const bool f64 = !expr.args.empty() && pool[expr.args[0]].dtype == DType::kF64;
-  switch (expr.op) {
-    case Op::kExp:
-    case Op::kExpm1:
-      return f64 ? 200 : 14;
-    case Op::kLog:
-    case Op::kLog1p:
-      return f64 ? 200 : 16;
-    case Op::kTanh:
-    case Op::kErf:
-    case Op::kSin:
-    case Op::kCos:
-      return f64 ? 300 : 20;
-    case Op::kPow:
-      return is_float(expr.dtype) ? 80 : 100;
-    case Op::kTan:
-    case Op::kAsin:
-    case Op::kAcos:
-    case Op::kAtan:
-    case Op::kSinh:
-    case Op::kCosh:
-    case Op::kAsinh:
-    case Op::kAcosh:
-    case Op::kAtanh:
-    case Op::kAtan2:
-      return 300;
-    case Op::kDiv:
-      return is_float(expr.dtype) ? 8 : 100;
-    case Op::kRem:
-    case Op::kMod:
-      return 100;
-    case Op::kSqrt:
-      return 9;
-    case Op::kRsqrt:
-      return 16;
-    default:
-      return 1;
-  }
+  return ir::cost_of(expr.op).cycles(expr.args.empty() ? expr.dtype : pool[expr.args[0]].dtype);
 }
 
 double varying_cycles(const ExprPool& pool, const std::vector<ExprId>& roots, VarId var) {
