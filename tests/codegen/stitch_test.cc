@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "harness.h"
 
@@ -107,6 +108,30 @@ TEST(Stitch, EveryUnary) {
         b.graph().output("abs", b.unary(Op::kAbs, x));
         b.graph().output("sign", b.unary(Op::kSign, x));
       }
+    });
+  }
+  batch.run();
+}
+
+// Infinities give the sign, NaN stays. Subnormal results are scaled, since comparisons are relative to 1 at least.
+TEST(Stitch, SoftsignOfEdges) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<float> edges = {kInf,   -kInf,    NAN,  0.0F,  -0.0F,   1e-38F,   -1e-38F, 1e-45F, 3e38F,
+                                    -3e38F, 1.2e-38F, 1.0F, -1.0F, 65504.F, -65504.F, 0.3F,    1e9F,   -7.5F};
+  const auto count = static_cast<int64_t>(edges.size());
+  Batch batch;
+  for (DType dtype : {DType::kF32, DType::kF64, DType::kF16, DType::kBF16}) {
+    batch.add(
+        "softsign of edges " + std::string(to_string(dtype)),
+        [&](Builder& b) {
+          const auto x = b.cast(b.constant(Tensor::of<float>(DType::kF32, {count}, edges)), dtype);
+          const auto y = b.unary(Op::kSoftsign, x);
+          b.graph().output("y", y);
+          if (size_of(dtype) >= 4) b.graph().output("scaled", b.binary(Op::kMul, b.cast(y, DType::kF32), 0x1p126));
+        },
+        dtype == DType::kF32 ? 1e-6 : 0);
+    batch.add("softsign " + std::string(to_string(dtype)), [&](Builder& b) {
+      b.graph().output("y", b.unary(Op::kSoftsign, input(b, "x", dtype, {5, 67})));
     });
   }
   batch.run();

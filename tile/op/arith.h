@@ -16,6 +16,13 @@ TILE_INLINE vec<T, W> sign(vec<T, W> a) {
   }
 }
 
+// x / (1 + |x|). Beyond 2^60 the quotient is the sign, of infinities too.
+template <typename T, int W>
+TILE_INLINE vec<T, W> softsign(vec<T, W> a) {
+  const vec<T, W> most = splat<W>(T(0x1p60)), x = max(-most, min(most, a));
+  return x / (splat<W>(T(1)) + abs(x));
+}
+
 template <typename T, int W>
 TILE_INLINE mask<sizeof(T), W> is_inf(vec<T, W> a, bool positive = true, bool negative = true) {
   const vec<T, W> inf = splat<W>(T(__builtin_inf()));

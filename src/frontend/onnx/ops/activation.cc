@@ -59,8 +59,7 @@ void softplus_op(NodeContext& ctx) {
 }
 
 void softsign(NodeContext& ctx) {
-  const ValueId x = ctx.in(0);
-  ctx.set(0, ctx.b.div(x, ctx.b.binary(Op::kAdd, ctx.b.unary(Op::kAbs, x), 1.0)));
+  ctx.set(0, ctx.b.unary(Op::kSoftsign, ctx.in(0)));
 }
 
 // alpha x + beta, between 0 and 1.
