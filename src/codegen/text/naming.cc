@@ -26,8 +26,8 @@ const std::set<std::string_view> kTaken = {
     "true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
     "wchar_t", "while", "xor", "xor_eq", "linux", "unix",
     // Of kernels.
-    "across", "begin", "block", "blocks", "counters", "end", "first", "g", "heddle", "inside", "k", "kernel", "lane",
-    "live", "n", "operands", "own", "raw_shared", "scratch", "team", "tile", "turn", "u"};
+    "across", "begin", "block", "blocks", "counters", "end", "first", "g", "heddle", "inside", "iterations", "k",
+    "kernel", "lane", "live", "n", "operands", "own", "raw_shared", "scratch", "team", "tile", "turn", "u"};
 
 // The last part of a path, in lower case and without the number by which exporters tell nodes apart ("Add_1"), as an
 // identifier; "" where it is none, or too long to read.

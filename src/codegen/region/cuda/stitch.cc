@@ -23,6 +23,9 @@ using schedule::VarId;
 
 namespace {
 
+// The parameter that says how many iterations there are.
+constexpr std::string_view kCount = "iterations";
+
 class CudaStitchWriter {
  public:
   CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body, bool marked,
@@ -32,7 +35,7 @@ class CudaStitchWriter {
   }
 
   CudaPart run_part() {
-    block_ = "block", blocks_ = "blocks";
+    is_part_ = true, block_ = "block", blocks_ = "blocks";
     HEDDLE_CHECK(memory_.bytes == 0 && body_.cta_group == 1, "a part has no shared memory");
     CudaPart part;
     part.parameters = parameters("__restrict__ ") + ", const unsigned block, const unsigned blocks";
@@ -119,6 +122,10 @@ class CudaStitchWriter {
     return out_.text(includes);
   }
 
+  // Parts of a bundle are told nothing of their own.
+  bool has_count() const { return !is_part_ && body_.counts_iterations(); }
+  std::string count() const { return has_count() ? std::string(kCount) : fmt::format("{}", body_.iterations()); }
+
   std::string index_type() const { return body_.wide_index ? "int64_t" : "int"; }
 
   std::string parameters(std::string_view restricted) {
@@ -135,6 +142,7 @@ class CudaStitchWriter {
       sweeps_.emitter().names().buffers.push_back(name);
     }
     if (body_.whole_grid) text += ", uint8_t* counters";
+    if (has_count()) text += fmt::format(", const {} {}", index_type(), kCount);
     if (marked_) text += fmt::format(", const int64_t* {}{}", restricted, kArgumentParameter);
     return text;
   }
@@ -144,6 +152,7 @@ class CudaStitchWriter {
     for (const std::string& name : sweeps_.emitter().names().buffers) {
       text += fmt::format("{}tile::sm90::launder_after_wait({})", text.empty() ? "" : ", ", name);
     }
+    if (has_count()) text += fmt::format(", {}", kCount);
     if (marked_) text += fmt::format(", {}", kArgumentParameter);
     return text;
   }
@@ -187,23 +196,24 @@ class CudaStitchWriter {
   // Each team its iterations, several at a time where a thread has little of one.
   void write_grid() {
     const std::string type = index_type();
-    const int64_t total = body_.iterations(), teams = body_.serial ? 1 : body_.teams(), units = teams * body_.turns;
-    const bool loop = body_.blocks / body_.cta_group * units < total;
+    const int64_t total = body_.iterations(), teams = body_.serial ? 1 : body_.teams();
+    const int64_t units = body_.iterations_at_once();
+    const bool loop = body_.walks_grid();
     HEDDLE_CHECK(!loop || body_.cta_group == 1, "what a cta_group hands over is used once");
     const std::string block = body_.cta_group > 1 ? fmt::format("{}({}) / {}", type, block_, body_.cta_group)
                                                   : fmt::format("{}({})", type, block_);
     const std::string start = product(block, units);
     if (body_.serial) sweeps_.declare_carried();
     if (loop) {
-      out_.open(fmt::format("for ({0} first = {1}; first < {2}; first += {0}({4}) * {3}) {{", type, start, total, units,
-                            blocks_));
+      out_.open(fmt::format("for ({0} first = {1}; first < {2}; first += {0}({4}) * {3}) {{", type, start, count(),
+                            units, blocks_));
     } else {
       out_.declare(type, "first", start);
     }
     const std::string first = loop || teams > 1 ? "first" : start;
     if (body_.turns > 1) sweeps_.declare_ahead();
     if (body_.turns > 1) {
-      if (total % units != 0) out_.open(fmt::format("if (first + {} <= {}) {{", units, total));
+      if (total % units != 0) out_.open(fmt::format("if (first + {} <= {}) {{", units, count()));
       write_turns(total, teams, true);
       if (total % units != 0) {
         out_.middle("} else {");
@@ -247,14 +257,14 @@ class CudaStitchWriter {
     const bool guarded = !full && !shared_warp;
     std::string iteration = "g";
     if (sweeps_.has_live) {
-      out_.line("const bool live = {} < {};", mine, total);
-      out_.line("const {} g = live ? {} : {};", type, mine, total - 1);
+      out_.line("const bool live = {} < {};", mine, count());
+      out_.line("const {} g = live ? {} : {} - 1;", type, mine, count());
     } else if (guarded || grid_dims() > 1) {
       out_.declare(type, "g", mine);
     } else {
       iteration = mine;
     }
-    if (guarded) out_.open(fmt::format("if (g < {}) {{", total));
+    if (guarded) out_.open(fmt::format("if (g < {}) {{", count()));
     declare_grid(total, iteration);
     write_iteration();
     if (guarded) out_.close();
@@ -399,6 +409,7 @@ class CudaStitchWriter {
   const schedule::SharedMemory& memory_ = sweeps_.memory;
   const bool marked_;
   bool reads_ahead_ = false;  // a turn's loads are written, not the turn
+  bool is_part_ = false;
   std::string block_ = "blockIdx.x", blocks_ = "gridDim.x";
 };
 

@@ -186,6 +186,10 @@ KernelLaunches plan_launches(const CudaStitchDesc& body, size_t operands) {
     point_to(operands + 1);  // counters lie behind the workspace
     plan.counter_bytes = body.blocks / body.cta_group * (kGridHead + memory.handed_over_bytes);
   }
+  if (body.counts_iterations()) {
+    const int64_t count = body.iterations();
+    l.arguments.push_back(body.wide_index ? argument_bytes(count) : argument_bytes(static_cast<int32_t>(count)));
+  }
   return plan;
 }
 

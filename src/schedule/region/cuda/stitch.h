@@ -110,6 +110,14 @@ struct CudaStitchDesc : RegionDesc, CudaShape {
   std::set<uint32_t> l1_resident;  // operands that each turn of the serial loop reads again, from the L1
   bool wide_index = false;         // some index does not fit 32 bits
 
+  // Whether iterations are compared with their number, which the kernel is told then: kernels that differ in it alone
+  // are one. Otherwise the grid has as many teams as there are iterations.
+  bool counts_iterations() const;
+  // Iterations that a block of the launch, or a CTA group, does at a time.
+  int64_t iterations_at_once() const { return (serial ? 1 : teams()) * turns; }
+  // Whether each does more than these.
+  bool walks_grid() const { return blocks / cta_group * iterations_at_once() < iterations(); }
+
   int64_t rows(const ThreadLayout& layout) const;
   int64_t columns(const ThreadLayout& layout) const;  // in steps of `vector`
   // Steps of the outer and the inner walk of one thread.

@@ -28,6 +28,10 @@ std::vector<ExprId> CudaStage::roots() const {
   return all;
 }
 
+bool CudaStitchDesc::counts_iterations() const {
+  return walks_grid() || iterations() % iterations_at_once() != 0;
+}
+
 int64_t CudaStitchDesc::rows(const ThreadLayout& s) const {
   int64_t n = 1;
   for (size_t k = 0; k < s.outer_loops; ++k) n *= extent(s.loops[k]);
