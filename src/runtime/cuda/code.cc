@@ -3,15 +3,10 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/file/file.h"
 #include "target/cuda_occupancy.h"
 
 namespace heddle::runtime {
 namespace {
-
-constexpr size_t kAlign = 256;
-// Constants share allocations of this size: the driver's own granularity is two megabytes.
-constexpr size_t kChunk = size_t{2} << 20;
 
 [[noreturn]] void damaged(const std::string& why) {
   fail(ErrorCode::kDamagedArtefact, "plan", why, "Compile the model again");
@@ -20,7 +15,7 @@ constexpr size_t kChunk = size_t{2} << 20;
 }  // namespace
 
 CudaCode::CudaCode(std::shared_ptr<const CudaContext> context, const Plan& plan, const Interpreter* interpreter)
-    : context_(std::move(context)) {
+    : context_(std::move(context)), constants_(CudaConstants::of(context_)) {
   std::map<std::string, Needs> needs;
   collect(plan, interpreter, needs);
   for (const Cubin& cubin : plan.cubins) {
@@ -64,36 +59,17 @@ void CudaCode::collect(const Plan& plan, const Interpreter* interpreter, std::ma
   }
 }
 
-uint64_t CudaCode::place(size_t bytes) {
-  bytes = (bytes + kAlign - 1) / kAlign * kAlign;
-  if (chunks_.empty() || chunks_.back()->size() - chunk_used_ < bytes) {
-    chunks_.push_back(std::make_unique<CudaBuffer>(*context_, std::max(bytes, kChunk), "the weights"));
-    chunk_used_ = 0;
-  }
-  const uint64_t address = chunks_.back()->address() + chunk_used_;
-  chunk_used_ += bytes;
-  return address;
-}
-
 uint64_t CudaCode::constant(const Tensor& tensor) {
+  CudaConstants::Place place = constants_->place(tensor);
   const std::lock_guard lock(mutex_);
-  const auto [found, added] = constants_.try_emplace({tensor.data(), tensor.bytes()}, 0);
-  if (!added || tensor.bytes() == 0) return found->second;
-  try {
-    found->second = place(tensor.bytes());
-    chunks_.back()->write(tensor.data(), tensor.bytes(), found->second - chunks_.back()->address());
-  } catch (...) {
-    constants_.erase(found);
-    throw;
-  }
-  release_pages(tensor.data(), tensor.bytes());
-  return found->second;
+  if (place.chunk != nullptr) chunks_.insert(std::move(place.chunk));
+  return place.address;
 }
 
 size_t CudaCode::constant_bytes() const {
   const std::lock_guard lock(mutex_);
   size_t bytes = 0;
-  for (const auto& chunk : chunks_) bytes += chunk->size();
+  for (const auto& chunk : chunks_) bytes += chunk->memory.size();
   return bytes;
 }
 

@@ -3,10 +3,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/cuda/constants.h"
 #include "runtime/cuda/device.h"
 #include "runtime/interpreter.h"
 #include "runtime/plan.h"
@@ -14,7 +16,7 @@
 namespace heddle::runtime {
 
 // What all runs of a plan share on a GPU: loaded kernels, parsed reference steps, and constants, which go to the device
-// when the first run state asks for them. Thread-safe.
+// when the first run state asks for them unless another plan's are there. Thread-safe.
 class CudaCode {
  public:
   // Loads the kernels of the plan and of its bodies. Throws kDamagedArtefact where one is missing, kDevice.
@@ -27,7 +29,7 @@ class CudaCode {
 
   // The address of a constant on the device.
   uint64_t constant(const Tensor& tensor);
-  // Bytes of all constants on the device so far.
+  // Bytes on the device of all constants so far, those included that other plans use, too.
   size_t constant_bytes() const;
 
  private:
@@ -36,7 +38,6 @@ class CudaCode {
     uint32_t shared_bytes = 0, cluster = 1;
   };
   void collect(const Plan& plan, const Interpreter* interpreter, std::map<std::string, Needs>& needs);
-  uint64_t place(size_t bytes);
 
   std::shared_ptr<const CudaContext> context_;
   std::vector<std::unique_ptr<CudaModule>> modules_;
@@ -44,10 +45,9 @@ class CudaCode {
   std::unordered_map<const ReferenceStep*, std::shared_ptr<const void>> prepared_;
   int64_t counter_bytes_ = 0;
 
+  const std::shared_ptr<CudaConstants> constants_;
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<CudaBuffer>> chunks_;
-  size_t chunk_used_ = 0;  // of the last chunk
-  std::map<std::pair<const void*, size_t>, uint64_t> constants_;
+  std::set<std::shared_ptr<const CudaConstants::Chunk>> chunks_;
 };
 
 }  // namespace heddle::runtime

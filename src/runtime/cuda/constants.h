@@ -1,0 +1,52 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "heddle/tensor.h"
+#include "runtime/cuda/device.h"
+
+namespace heddle::runtime {
+
+// Constants on a device. Plans for several shapes of a model share the tensors of their weights, which lie there once,
+// for as long as one of the plans is there. Thread-safe.
+class CudaConstants {
+ public:
+  // The one of all plans on the context's device.
+  static std::shared_ptr<CudaConstants> of(const std::shared_ptr<const CudaContext>& context);
+  explicit CudaConstants(std::shared_ptr<const CudaContext> context) : context_(std::move(context)) {}
+
+  // Memory that several constants share. It keeps their tensors: no other gets the address that they are known by.
+  struct Chunk {
+    Chunk(std::shared_ptr<const CudaContext> owner, size_t bytes)
+        : context(std::move(owner)), memory(*context, bytes, "the weights") {}
+    std::shared_ptr<const CudaContext> context;
+    CudaBuffer memory;
+    size_t used = 0;
+    std::vector<Tensor> tensors;
+  };
+  struct Place {
+    std::shared_ptr<const Chunk> chunk;  // to be kept while the address is used
+    uint64_t address = 0;
+  };
+  // Where the tensor's content is, which is copied unless it is there. Throws kOutOfMemory, kDevice.
+  Place place(const Tensor& tensor);
+
+ private:
+  using Key = std::pair<const void*, size_t>;  // address on the host, bytes
+  struct Known {
+    std::weak_ptr<const Chunk> chunk;
+    uint64_t address = 0;
+  };
+  std::shared_ptr<Chunk> chunk_for(size_t bytes);
+
+  const std::shared_ptr<const CudaContext> context_;
+  std::mutex mutex_;
+  std::map<Key, Known> known_;
+  std::weak_ptr<Chunk> last_;
+};
+
+}  // namespace heddle::runtime
