@@ -71,7 +71,7 @@ std::vector<Choice> choose(const CudaContext& context, const ResolvedGemm& gemm,
   for (CudaCandidate& candidate : list) {
     if (!candidate.rejected.empty() || choices.size() > kMostTries) break;
     choices.push_back(
-        {std::move(candidate.config), fmt::format("{:.2f} us predicted by the model", candidate.predicted_us)});
+        {candidate.config, fmt::format("{:.2f} us predicted by the model", candidate.config.predicted_us)});
   }
   return choices;
 }
@@ -286,7 +286,7 @@ std::vector<GemmInstance> gemm_instances(const GemmProblem& problem, int device)
   const auto context = CudaContext::of_device(device);
   std::vector<GemmInstance> list;
   for (CudaCandidate& candidate : all_candidates(gemm, context->device().target)) {
-    list.push_back({schedule::name_of(candidate.config), candidate.predicted_us, std::move(candidate.rejected)});
+    list.push_back({schedule::name_of(candidate.config), candidate.config.predicted_us, std::move(candidate.rejected)});
   }
   return list;
 }

@@ -67,9 +67,9 @@ TEST(CudaTile, EveryProblemHasConfigurationsInOrder) {
       double before = 0;
       for (const CudaCandidate& c : candidates) {
         if (!c.rejected.empty()) continue;
-        EXPECT_GE(c.predicted_us, before);
-        EXPECT_GE(c.predicted_us, floor_us(p, target));
-        before = c.predicted_us;
+        EXPECT_GE(c.config.predicted_us, before);
+        EXPECT_GE(c.config.predicted_us, floor_us(p, target));
+        before = c.config.predicted_us;
       }
     }
   }

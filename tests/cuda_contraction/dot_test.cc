@@ -492,7 +492,7 @@ TEST(CudaDot, EveryRefusalSaysWhy) {
       EXPECT_EQ(name_of(candidates[0].config), name_of(scheduled.kernels[0].config));
       bool refused = false;
       for (const auto& candidate : candidates) {
-        EXPECT_EQ(candidate.rejected.empty(), candidate.predicted_us > 0);
+        EXPECT_EQ(candidate.rejected.empty(), candidate.config.predicted_us > 0);
         EXPECT_FALSE(refused && candidate.rejected.empty()) << "those that cannot run come last";
         refused = refused || !candidate.rejected.empty();
         EXPECT_TRUE(candidate.rejected.empty() || candidate.rejected.size() > 8) << candidate.rejected;

@@ -29,7 +29,7 @@ constexpr uint8_t kSentinel = 0xA5;
 class Wanted : public schedule::ConfigSource {
  public:
   explicit Wanted(const CudaBatch::Options& options) : options_(options) {}
-  std::optional<schedule::Config> choose(const std::string& problem, const Candidates& candidates) override {
+  std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override {
     if (options_.family.empty() && !options_.split) return std::nullopt;
     std::vector<schedule::Config> fitting;
     for (const schedule::Config& c : candidates()) {
@@ -38,7 +38,7 @@ class Wanted : public schedule::ConfigSource {
     }
     if (!fitting.empty()) return fitting[options_.skip % fitting.size()];
     ADD_FAILURE() << "no configuration of " << options_.family << (options_.split ? " split" : "") << " for "
-                  << problem;
+                  << problem.text;
     return std::nullopt;
   }
 

@@ -112,8 +112,8 @@ TEST_F(TuneModel, EveryCandidateGivesTheSameResults) {
      public:
       std::vector<schedule::Config> list;
       std::string wanted;
-      std::optional<schedule::Config> choose(const std::string& problem, const Candidates& candidates) override {
-        if (problem == wanted) list = candidates();
+      std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override {
+        if (problem.text == wanted) list = candidates();
         return std::nullopt;
       }
     } ask;

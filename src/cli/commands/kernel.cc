@@ -111,7 +111,7 @@ nlohmann::json json_of(const GemmBenchResult& r, const KernelArguments& k) {
   nlohmann::json candidates = nlohmann::json::array();
   for (const GemmTiming& t : r.timings) {
     candidates.push_back({{"config", schedule::name_of(t.candidate.config)},
-                          {"predicted_us", t.candidate.predicted_us},
+                          {"predicted_us", t.candidate.config.predicted_us},
                           {"us", t.median_us},
                           {"error", std::isfinite(t.error) ? t.error : 1e30},
                           {"compile_s", t.compile_seconds},
@@ -144,7 +144,7 @@ void print_result(const GemmBenchResult& r) {
   Table table({"candidate", "predicted", "measured", "of floor", "error/bound", "runs", "compile"});
   for (const GemmTiming& t : r.timings) {
     const bool timed = t.median_us > 0;
-    table.add({schedule::name_of(t.candidate.config), fmt::format("{:.1f} us", t.candidate.predicted_us),
+    table.add({schedule::name_of(t.candidate.config), fmt::format("{:.1f} us", t.candidate.config.predicted_us),
                timed ? fmt::format("{:.2f} us", t.median_us) : "-",
                timed ? fmt::format("{:.0f}%", 100 * r.floor_us / t.median_us) : "-",
                t.error < 0 ? "-" : fmt::format("{:.3f}", t.error),
@@ -236,10 +236,10 @@ int list_candidates(const std::vector<ops::GemmProblem>& problems, const Argumen
     const std::string what = found != compiled.end() ? found->second.what : c.rejected;
     if (found != compiled.end() && found->second.failed) ++failures;
     const std::string name = schedule::name_of(c.config);
-    table.add({name, c.rejected.empty() ? fmt::format("{:.1f} us", c.predicted_us) : "-", what});
+    table.add({name, c.rejected.empty() ? fmt::format("{:.1f} us", c.config.predicted_us) : "-", what});
     list.push_back({{"problem", problem},
                     {"config", name},
-                    {"predicted_us", c.predicted_us},
+                    {"predicted_us", c.config.predicted_us},
                     {"rejected", c.rejected},
                     {"what", what}});
   }

@@ -29,8 +29,8 @@ struct Question {
 // Notes the question of a group and lets the model decide.
 class Listener : public schedule::ConfigSource {
  public:
-  std::optional<schedule::Config> choose(const std::string& problem, const Candidates& candidates) override {
-    if (!question) question = Question{problem, candidates()};
+  std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override {
+    if (!question) question = Question{problem.text, candidates()};
     return std::nullopt;
   }
   std::optional<Question> question;
@@ -40,7 +40,7 @@ class Listener : public schedule::ConfigSource {
 class Fixed : public schedule::ConfigSource {
  public:
   explicit Fixed(const schedule::Config& config) : config_(config) {}
-  std::optional<schedule::Config> choose(const std::string&, const Candidates&) override { return config_; }
+  std::optional<schedule::Config> choose(const schedule::Problem&, const Candidates&) override { return config_; }
 
  private:
   const schedule::Config& config_;

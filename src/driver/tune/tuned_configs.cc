@@ -50,15 +50,15 @@ TunedConfigs::TunedConfigs(const Target& target, bool tuned, bool for_any_extent
   if (tuned_) place_ = tune::place_of(target);
 }
 
-std::optional<schedule::Config> TunedConfigs::choose(const std::string& problem, const Candidates& candidates) {
-  const auto [at, is_new] = asked_.try_emplace(problem);
-  if (is_new && tuned_) at->second = tune::user_database().find(place_, problem);
+std::optional<schedule::Config> TunedConfigs::choose(const schedule::Problem& problem, const Candidates& candidates) {
+  const auto [at, is_new] = asked_.try_emplace(problem.text);
+  if (is_new && tuned_) at->second = tune::user_database().find(place_, problem.text);
   if (!at->second) return std::nullopt;
   const std::optional<schedule::Choice> winner = schedule::parse_choice(at->second->winner);
   for (schedule::Config& config : candidates()) {
     if (config.choice != winner) continue;
     config.reason = reason_of(*at->second, config.reason);
-    used_.insert(problem);
+    used_.insert(problem.text);
     return std::move(config);
   }
   return std::nullopt;

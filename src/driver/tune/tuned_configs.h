@@ -28,7 +28,7 @@ std::string current_winners(std::string_view text, const Target& target, bool tu
 class TunedConfigs : public schedule::ConfigSource {
  public:
   TunedConfigs(const Target& target, bool tuned, bool for_any_extents = false);
-  std::optional<schedule::Config> choose(const std::string& problem, const Candidates& candidates) override;
+  std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override;
 
   bool for_any_extents() const override { return for_any_extents_; }
 

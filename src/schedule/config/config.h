@@ -267,6 +267,7 @@ struct Config {
   Choice choice;
   int64_t tasks = 0;        // into how many tasks the outer loop is cut; blocks of a grid
   std::string reason = {};  // why the cost model chose this, with its numbers
+  double predicted_us = 0;  // by the cost model; 0: it says none
 
   // The choice where it is a T or derived from one, else null.
   template <typename T>

@@ -4,12 +4,12 @@
 
 namespace heddle::schedule {
 
-Config choose_config(ConfigSource* source, const std::string& problem, const ConfigSource::Candidates& candidates) {
+Config choose_config(ConfigSource* source, const Problem& problem, const ConfigSource::Candidates& candidates) {
   if (source != nullptr) {
     if (std::optional<Config> chosen = source->choose(problem, candidates)) return std::move(*chosen);
   }
   std::vector<Config> list = candidates();
-  HEDDLE_CHECK(!list.empty(), "{}: no configuration", problem);
+  HEDDLE_CHECK(!list.empty(), "{}: no configuration", problem.text);
   return std::move(list.front());
 }
 

@@ -63,10 +63,11 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   GemmDesc desc;
   desc.shape.m = s.batch * s.out[0] * s.out[1] * s.out[2];
   desc.shape.n = s.o, desc.shape.k = s.c;
-  Config config = choose_config(builder.configs(),
-                                gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], s.c, 1),
-                                                  gemm_operand_text(graph, node.inputs[1], 1, s.c)),
-                                [&] { return gemm_candidates(desc, compute, builder.target()); });
+  Config config =
+      choose_config(builder.configs(),
+                    {gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], s.c, 1),
+                                       gemm_operand_text(graph, node.inputs[1], 1, s.c))},
+                    [&] { return gemm_candidates(desc, compute, builder.target()); });
   if (builder.for_any_extents()) {
     config = with_common_height(std::move(config), desc.shape.m, builder.target());
   }
@@ -197,7 +198,7 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   desc.shape = s;
   desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
-  Config config = choose_config(builder.configs(), problem_text(desc, compute, constant),
+  Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)},
                                 [&] { return both_forms(desc, winograd, compute, builder.target()); });
   if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, config, flops);
   if (builder.for_any_extents()) {

@@ -19,7 +19,7 @@ class DotScheduler {
     const DType compute = *contraction_compute(graph_.dtype(node_.inputs[0]), graph_.dtype(node_.inputs[1]),
                                                graph_.dtype(node_.outputs[0]));
     builder_.desc().compute = compute;
-    Config config = choose_config(builder_.configs(), problem_text(desc.shape, compute, loops),
+    Config config = choose_config(builder_.configs(), {problem_text(desc.shape, compute, loops)},
                                   [&] { return gemm_candidates(desc, compute, builder_.target()); });
     if (builder_.for_any_extents()) {
       config = with_common_height(std::move(config), desc.shape.m, builder_.target());

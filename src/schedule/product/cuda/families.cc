@@ -46,7 +46,7 @@ const Family& cuda_family_of(const Config& config) {
 void sort_by_prediction(std::vector<CudaCandidate>& candidates) {
   std::stable_sort(candidates.begin(), candidates.end(), [](const CudaCandidate& a, const CudaCandidate& b) {
     if (a.rejected.empty() != b.rejected.empty()) return a.rejected.empty();
-    return a.predicted_us < b.predicted_us;
+    return a.config.predicted_us < b.config.predicted_us;
   });
 }
 
@@ -56,7 +56,7 @@ std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTa
     for (CudaCandidate& candidate : family->candidates(task, target)) found.push_back(std::move(candidate));
   }
   sort_by_prediction(found);
-  for (CudaCandidate& c : found) c.config.reason = fmt::format("{:.1f} us predicted", c.predicted_us);
+  for (CudaCandidate& c : found) c.config.reason = fmt::format("{:.1f} us predicted", c.config.predicted_us);
   return found;
 }
 
@@ -84,16 +84,16 @@ std::string operand_text(const OperandView& o) {
   return text + fmt::format("[{},{}]", o.row, o.k);
 }
 
-// What the speed depends on, for the tuner's database.
-std::string problem_text(const ProductTask& task) {
+Problem problem_of(const ProductTask& task) {
   const Product& d = task.product;
   const Epilogue& e = task.epilogue;
-  std::string text = fmt::format("cuda gemm {}x{}x{}x{} {}{} a {} b {} ->", d.batch, d.m, d.n, d.k,
-                                 to_string(d.multiply_a), d.tf32 ? " tf32" : "", operand_text(d.a), operand_text(d.b));
+  std::string text = fmt::format("x{}x{} {}{} a {} b {} ->", d.n, d.k, to_string(d.multiply_a), d.tf32 ? " tf32" : "",
+                                 operand_text(d.a), operand_text(d.b));
   for (const Epilogue::Store& store : e.stores)
     text += fmt::format(" {}", to_string(task.operands[store.operand].dtype));
   for (const Epilogue::Reduction& r : e.reductions) text += r.rows ? " reduced rows" : " reduced columns";
-  return text + fmt::format(" expressions {}", e.pool.size());
+  text += fmt::format(" expressions {}", e.pool.size());
+  return {fmt::format("cuda gemm {}x{}{}", d.batch, d.m, text), "cuda gemm" + text};
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::
     }
     return configs;
   };
-  const Config config = choose_config(builder.configs(), problem_text(task), runnable);
+  const Config config = choose_config(builder.configs(), problem_of(task), runnable);
   label += builder.epilogue_label();
   ScheduledGroup result;
   std::string note = fmt::format("{}: {}, {}", label, name_of(config), config.reason);

@@ -32,7 +32,6 @@ struct ProductTask {
 // A way to run a product, or why it cannot run that way.
 struct CudaCandidate {
   Config config;
-  double predicted_us = 0;
   std::string rejected = {};  // empty: it can
 };
 // The fastest first, those that cannot run last.

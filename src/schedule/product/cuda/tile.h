@@ -154,7 +154,7 @@ std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p,
     candidate.config.choice = c;
     candidate.rejected = why();
     if (candidate.rejected.empty()) {
-      candidate.predicted_us = with_reduction(p, predict_us(p, c, target), cut(c).splits, target);
+      candidate.config.predicted_us = with_reduction(p, predict_us(p, c, target), cut(c).splits, target);
     }
     found.push_back(std::move(candidate));
   }

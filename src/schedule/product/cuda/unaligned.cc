@@ -223,7 +223,7 @@ class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
     std::vector<CudaCandidate> found = ViewFamily::candidates(task, target);
     if (!waits_for_weights(task, target)) return found;
     for (CudaCandidate& c : found) {
-      if (c.rejected.empty()) c.predicted_us += target.model.mma.late_weights_us;
+      if (c.rejected.empty()) c.config.predicted_us += target.model.mma.late_weights_us;
     }
     return found;
   }

@@ -101,8 +101,9 @@ std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& tar
   std::vector<Config> configs;
   for (const Slide& slide : slides(desc, target)) {
     Config config{RegisterTiledWindowConfig{slide.width, slide.down, slide.across}};
+    config.predicted_us = slide.cycles / (target.model.chip.clock_ghz * 1e3);
     config.reason = fmt::format("{} channels of {}x{} outputs a thread, {:.1f} us predicted", slide.width, slide.down,
-                                slide.across, slide.cycles / (target.model.chip.clock_ghz * 1e3));
+                                slide.across, config.predicted_us);
     configs.push_back(std::move(config));
   }
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
@@ -114,13 +115,13 @@ std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& tar
   return configs;
 }
 
-// What the speed depends on, for the tuner's database.
-std::string problem_text(const WindowDesc& desc, ContractionBuilder& builder, const std::string& label) {
+Problem problem_of(const WindowDesc& desc, ContractionBuilder& builder, const std::string& label) {
   const tile::WindowShape& s = desc.shape;
-  return fmt::format("cuda {} batch {} depth {} out {}x{} low {} {} dilation {} {} {} {} {} packed {} expressions {}",
-                     label, s.batch, s.in[0], s.out[1], s.out[2], s.low[1], s.low[2], s.dilation[0], s.dilation[1],
-                     s.dilation[2], to_string(desc.x), to_string(desc.w), desc.packed,
-                     builder.desc().epilogue.pool.size());
+  const std::string text =
+      fmt::format("depth {} out {}x{} low {} {} dilation {} {} {} {} {} packed {} expressions {}", s.in[0], s.out[1],
+                  s.out[2], s.low[1], s.low[2], s.dilation[0], s.dilation[1], s.dilation[2], to_string(desc.x),
+                  to_string(desc.w), desc.packed, builder.desc().epilogue.pool.size());
+  return {fmt::format("cuda {} batch {} {}", label, s.batch, text), fmt::format("cuda {} {}", label, text)};
 }
 
 tile::WindowArgs window_args(const WindowDesc& w, const WindowConfig& config) {
@@ -196,7 +197,7 @@ ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, 
   const tile::WindowShape& s = desc.shape;
   builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, kMostChannels, coordinates);
   const auto all = [&] { return window_configs(desc, builder.target().cuda); };
-  const Config config = choose_config(builder.configs(), problem_text(desc, builder, label), all);
+  const Config config = choose_config(builder.configs(), problem_of(desc, builder, label), all);
   label += builder.epilogue_label();
   ScheduledGroup result;
   result.notes.push_back(label + ": " + config.reason);

@@ -40,12 +40,12 @@ class WgmmaFamily : public Family {
   std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
     std::string why = "the device has none";
     const auto p = target.has_wgmma() ? problem(task, &why) : std::nullopt;
-    if (!p) return {{{C{}}, 0, why}};
+    if (!p) return {{{C{}}, why}};
     std::vector<CudaCandidate> found;
     const C* type = nullptr;
     for (const auto& config : configs_of(*p, target, type)) {
-      CudaCandidate candidate{{C{config}}, 0, reject(config, *p, target)};
-      if (candidate.rejected.empty()) candidate.predicted_us = predict_us(*p, config, target);
+      CudaCandidate candidate{{C{config}}, reject(config, *p, target)};
+      if (candidate.rejected.empty()) candidate.config.predicted_us = predict_us(*p, config, target);
       found.push_back(std::move(candidate));
     }
     return found;
@@ -146,12 +146,12 @@ class GatherFamily : public WgmmaFamily<C> {
     const int64_t tile_k = tile::kGemmRowBytes / static_cast<int64_t>(size_of(in));
     for (CudaCandidate& candidate : found) {
       if (!candidate.rejected.empty()) continue;
-      candidate.predicted_us *= slower;
+      candidate.config.predicted_us *= slower;
       const C& c = candidate.config.template as<C>();
       if (held_registers(views.a, in, p->a_k_major, c.tile_m, tile_k) +
               held_registers(views.b, in, p->b_k_major, c.tile_n, tile_k) >
           kMostHeld) {
-        candidate.predicted_us = 0;
+        candidate.config.predicted_us = 0;
         candidate.rejected = "more passes through registers than a loading thread has";
       }
     }
