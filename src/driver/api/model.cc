@@ -194,7 +194,7 @@ Model::Impl::Impl(std::string path, CompileOptions options)
   if (has_ranges) options_ = driver::with_largest_extents(path_, std::move(options_));
   primary_ = make_variant(options_);
   const runtime::Plan& plan = *primary().plan;
-  if (!is_plan_ && !runtime::runs_on_gpu(plan)) maker_ = std::make_unique<driver::VariantMaker>(path_, primary().plan);
+  if (!is_plan_) maker_ = std::make_unique<driver::VariantMaker>(path_, primary().plan);
   if (maker_ != nullptr && has_ranges) maker_->prepare(driver::samples_of_ranges(path_, options_));
   inputs_ = port_infos(plan.inputs);
   outputs_ = port_infos(plan.outputs);
@@ -224,7 +224,8 @@ std::unique_ptr<ModelVariant> Model::Impl::make_another(const CompileOptions& op
   auto variant = std::make_unique<ModelVariant>();
   driver::VariantMaker::Made made = maker_->make(options);
   variant->plan = std::move(made.plan);
-  variant->executor = runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(), 0, made.libraries);
+  variant->executor = runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(),
+                                             driver::device_of(options.target), made.libraries);
   driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
   return variant;
 }
@@ -268,7 +269,7 @@ Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs)
   for (const runtime::FixedInput& fixed : known.fixed) {
     options.values[known.inputs[fixed.input].name] = inputs[fixed.input];
   }
-  const Variant variant = maker_ == nullptr ? make_variant(options) : make_another(options);
+  const Variant variant = make_another(options);
   if (!fits(*variant->plan, inputs)) refuse(*variant->plan, inputs);
   keep(variant);
   return variant;

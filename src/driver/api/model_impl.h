@@ -63,7 +63,7 @@ class Model::Impl {
   std::shared_ptr<ThreadPool> pool_;
   std::vector<PortInfo> inputs_, outputs_;
   Variant primary_;
-  std::unique_ptr<driver::VariantMaker> maker_;  // CPU only
+  std::unique_ptr<driver::VariantMaker> maker_;  // none for a plan file
   // For other shapes than the primary's, the last used first. CompileOptions limits them; a run keeps what it uses.
   mutable std::list<Variant> others_;
   mutable std::mutex mutex_;      // of others_

@@ -201,6 +201,15 @@ void take_edited_texts(const Target& target, bool is_variant, KernelSet& kernels
   }
 }
 
+// What the plans of a session have in common.
+void share(Session& session, bool takes_numbers, BuildContext& build) {
+  build.constants = &session.constants;
+  if (!takes_numbers) return;
+  build.numbers = &session.numbers;
+  build.groups = &session.groups;
+  session.groups.next_plan(session.numbers.version());
+}
+
 // `guess` is what the import took for open extents.
 CompiledModel compile_stages(const std::string& path, const CompileOptions& options, bool with_kernels,
                              bool with_constants, Session* session, std::string& guess) {
@@ -243,16 +252,16 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   check_values(path, *optimised, settings.target);
   stages.begin("schedule", 0.3);
   KernelSet& kernels = result.kernels;
-  const bool shares = session != nullptr && settings.target.kind == TargetKind::kCpu;
-  TunedConfigs tuned(settings.target, options.tuned, shares);
+  const bool takes_numbers = session != nullptr && settings.target.kind == TargetKind::kCpu;
+  TunedConfigs tuned(settings.target, options.tuned, takes_numbers);
   BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch};
-  if (shares) {
-    build.numbers = &session->numbers;
-    build.constants = &session->constants;
-    build.groups = &session->groups;
-    session->groups.next_plan(session->numbers.version());
+  std::optional<ReusedConfigs> reused;
+  if (session != nullptr) {
+    build.configs = &reused.emplace(tuned, session->known_choices);
+    share(*session, takes_numbers, build);
   }
   result.built = plan_without_constants(*optimised, build);
+  if (reused) result.chosen = reused->take_chosen();
   take_edited_texts(settings.target, session != nullptr, kernels);
   runtime::Plan& plan = *result.built.plan;
   plan.model = path.substr(path.rfind('/') + 1);

@@ -10,6 +10,7 @@
 #include "driver/compile/options.h"
 #include "driver/compile/plan_builder.h"
 #include "driver/compile/report.h"
+#include "driver/compile/reused_configs.h"
 #include "driver/tune/tuned_configs.h"
 #include "frontend/onnx/importer.h"
 #include "passes/simplify/fold.h"
@@ -25,6 +26,7 @@ struct CompiledModel {
   BuiltPlan built;
   TuningChoices choices;
   KernelSet kernels;
+  KnownChoices chosen;  // with a session
 };
 
 // What the compilations of one model for several sets of shapes share, so that each costs little beyond what differs.
@@ -39,8 +41,9 @@ class Session {
 
   passes::FoldMemo folded;
   ConstantPool constants;
-  NumberTable numbers;
-  GroupMemo groups;
+  NumberTable numbers;         // on a CPU
+  GroupMemo groups;            // on a CPU
+  KnownChoices known_choices;  // those that there are kernels for
 
  private:
   std::string path_;
@@ -53,7 +56,8 @@ class Session {
 // than there is.
 // `with_kernels` false: the kernels' text is made, but not compiled; the plan cannot run and the report is complete.
 // `with_constants` false: packed constants have no content (BuiltPlan::makers).
-// `session`: its kernels take arguments where shapes differ (on a CPU), and its constants are shared.
+// `session`: its kernels take arguments where shapes differ (on a CPU), products are configured like those of kernels
+// that exist, and constants are shared.
 CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels = true,
                             bool with_constants = true, Session* session = nullptr);
 

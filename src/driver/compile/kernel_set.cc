@@ -208,8 +208,11 @@ std::vector<KernelUnit> KernelSet::units(const std::vector<int>& shares) const {
 
 KernelSet KernelSet::subset(const std::set<std::string>& wanted) const {
   KernelSet set;
-  for (const std::string& symbol : wanted) {
-    const Kernel& kernel = kernels_.at(symbol);
+  for (const auto& [symbol, kernel] : kernels_) {
+    const bool is_wanted = kernel.is_step ? wanted.contains(symbol)
+                                          : std::any_of(kernel.symbols.begin(), kernel.symbols.end(),
+                                                        [&](const std::string& s) { return wanted.contains(s); });
+    if (!is_wanted) continue;
     set.kernels_.emplace(symbol, kernel);
     for (const std::string& called : kernel.calls) set.kernels_.emplace(called, kernels_.at(called));
   }

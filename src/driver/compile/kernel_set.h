@@ -45,7 +45,7 @@ class KernelSet {
   // Cut into translation units that take about these shares of the time to compile all, as long as there are kernels.
   // In front of them come texts that all libraries may have, each by itself.
   std::vector<KernelUnit> units(const std::vector<int>& shares) const;
-  // The kernels on a CPU whose symbols are `wanted`, with what they call.
+  // The kernels that steps on a CPU, or launches on a GPU, name by `wanted`, with what they call.
   KernelSet subset(const std::set<std::string>& wanted) const;
   // The kernels that launch any of these, in one unit. On a GPU only.
   KernelUnit unit_of(const std::set<std::string>& symbols) const;

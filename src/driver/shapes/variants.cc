@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "runtime/executor.h"
 
 namespace heddle::driver {
 
@@ -32,6 +33,8 @@ void collect_symbols(const runtime::Plan& plan, std::set<std::string>& symbols) 
   for (const runtime::Step& step : plan.steps) {
     if (const auto* kernel = std::get_if<runtime::KernelStep>(&step.action)) {
       symbols.insert(kernel->symbol);
+    } else if (const auto* on_gpu = std::get_if<runtime::CudaStep>(&step.action)) {
+      for (const CudaLaunch& launch : on_gpu->launches) symbols.insert(launch.symbol);
     } else if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) {
       collect_symbols(*loop->body, symbols);
     } else if (const auto* branch = std::get_if<runtime::BranchStep>(&step.action)) {
@@ -139,23 +142,45 @@ KernelSet VariantMaker::wanted(const CompiledModel& compiled, const CompileOptio
 void VariantMaker::load(const KernelSet& kernels, const CompileOptions& options, Lock& lock) {
   const Settings settings = resolve(options);
   lock.unlock();
+  MachineCode code;
   std::shared_ptr<const jit::Library> library;
   {
     const auto relock = std::shared_ptr<void>(nullptr, [&](void*) { lock.lock(); });
     const int jobs = Target::host_cpu().cpu.threads;
-    library = jit::Library::load(compile_kernels(kernels, settings.target, jobs, options.use_cache).library);
+    code = compile_kernels(kernels, settings.target, jobs, options.use_cache);
+    if (!code.library.empty()) library = jit::Library::load(code.library);
   }
-  for (const std::string& symbol : kernels.step_symbols()) kernels_[symbol] = {library, uses_};
+  for (const std::string& symbol : kernels.step_symbols()) kernels_[symbol] = {library, nullptr, uses_};
+  keep(std::move(code.cubins));
 }
 
-VariantMaker::Made VariantMaker::with_libraries(const CompiledModel& compiled) {
+void VariantMaker::keep(std::vector<runtime::Cubin> cubins) {
+  for (runtime::Cubin& cubin : cubins) {
+    const auto shared = std::make_shared<const runtime::Cubin>(std::move(cubin));
+    for (const std::string& symbol : shared->symbols) kernels_[symbol] = {nullptr, shared, uses_};
+  }
+}
+
+VariantMaker::Made VariantMaker::with_machine_code(const CompiledModel& compiled) {
   std::set<std::shared_ptr<const jit::Library>> libraries;
+  std::set<std::shared_ptr<const runtime::Cubin>> cubins;
   for (const std::string& symbol : symbols_of(*compiled.plan)) {
     Kernels& kernels = kernels_.at(symbol);
     kernels.used = uses_;
-    libraries.insert(kernels.library);
+    if (kernels.library != nullptr) libraries.insert(kernels.library);
+    if (kernels.cubin != nullptr) cubins.insert(kernels.cubin);
   }
+  for (const auto& cubin : cubins) compiled.built.plan->cubins.push_back(*cubin);
   return {compiled.plan, {libraries.begin(), libraries.end()}};
+}
+
+// Those of the known plan, by compiling its shapes as far as the texts.
+void VariantMaker::learn_known_choices(const CompileOptions& options) {
+  CompileOptions known = options;
+  known.progress = nullptr;
+  for (const runtime::Port& input : known_->inputs) known.shapes[input.name] = input.shape;
+  for (const runtime::FixedInput& fixed : known_->fixed) known.values[known_->inputs[fixed.input].name] = fixed.value;
+  session_->known_choices = compile(known).chosen;
 }
 
 // Plans that exist keep the libraries that they use.
@@ -180,23 +205,34 @@ void VariantMaker::begin(const CompileOptions& options) {
   session->constants.adopt(known_->constants);
   if (!known_->library.empty()) {
     const auto library = jit::Library::load(known_->library);
-    for (const std::string& symbol : symbols_of(*known_)) kernels_[symbol] = {library, uses_};
+    for (const std::string& symbol : symbols_of(*known_)) kernels_[symbol] = {library, nullptr, uses_};
   }
   session_ = std::move(session);
+  if (runtime::runs_on_gpu(*known_)) {
+    keep(known_->cubins);
+    learn_known_choices(options);
+  }
 }
 
 VariantMaker::Made VariantMaker::make(const CompileOptions& options) {
   Lock lock(mutex_);
   begin(options);
   CompiledModel compiled = compile(options);
-  if (!missing(compiled).empty()) {
+  const size_t lacking = missing(compiled).size();
+  if (lacking > 0 && !runtime::runs_on_gpu(*known_)) {
     learn_from_neighbours(options);
     compiled = compile(options);
     load(wanted(compiled, options), options, lock);
+  }
+  log(LogLevel::kInfo, fmt::format("{}: another shape, {} of {} kernels were there", path_,
+                                   symbols_of(*compiled.plan).size() - lacking, symbols_of(*compiled.plan).size()));
+  if (lacking > 0) {
     // What another thread made room for meanwhile is compiled again.
     while (!missing(compiled).empty()) load(compiled.kernels.subset(missing(compiled)), options, lock);
   }
-  return with_libraries(compiled);
+  for (const auto& [problem, choices] : compiled.chosen)
+    session_->known_choices[problem].insert(choices.begin(), choices.end());
+  return with_machine_code(compiled);
 }
 
 void VariantMaker::prepare(std::vector<CompileOptions> all) {

@@ -17,9 +17,11 @@ namespace heddle::driver {
 
 struct Neighbour;
 
-// Makes plans of one model for further sets of shapes on a CPU, with kernels that are told what differs: once a few
-// shapes were seen, the next one mostly needs no compiler. Thread-safe; one plan is made at a time, and while the
-// compiler runs for one, others whose kernels are there are made.
+// Makes plans of one model for further sets of shapes, with the kernels that there are. On a CPU kernels are told what
+// differs: once a few shapes were seen, the next one mostly needs no compiler. On a GPU products and memory-bound
+// kernels are told their outermost extents from the beginning, and products take tiles that others have where these are
+// about as fast. Thread-safe; one plan is made at a time, and while the compiler runs for one, others whose kernels are
+// there are made.
 class VariantMaker {
  public:
   // `known`: a plan of the model, whose shapes, constants and kernels the others are compared with.
@@ -28,7 +30,7 @@ class VariantMaker {
 
   struct Made {
     std::shared_ptr<const runtime::Plan> plan;
-    runtime::Libraries libraries;  // with its kernels
+    runtime::Libraries libraries;  // with its kernels; on a GPU the plan itself has them
   };
   // The plan for the shapes of `options`. Throws what compile_model throws, and kFile where the model's file is another
   // one by now.
@@ -42,7 +44,8 @@ class VariantMaker {
 
  private:
   struct Kernels {
-    std::shared_ptr<const jit::Library> library;
+    std::shared_ptr<const jit::Library> library;  // CPU
+    std::shared_ptr<const runtime::Cubin> cubin;  // GPU
     uint64_t used = 0;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -54,7 +57,9 @@ class VariantMaker {
   void learn_from_neighbours(const CompileOptions& options);
   KernelSet wanted(const CompiledModel& compiled, const CompileOptions& options);
   void load(const KernelSet& kernels, const CompileOptions& options, Lock& lock);
-  Made with_libraries(const CompiledModel& compiled);
+  void keep(std::vector<runtime::Cubin> cubins);
+  void learn_known_choices(const CompileOptions& options);
+  Made with_machine_code(const CompiledModel& compiled);
   void forget_kernels();
   void prepare_each(const std::vector<CompileOptions>& all);
 

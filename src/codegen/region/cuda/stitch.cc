@@ -26,6 +26,31 @@ namespace {
 // The parameter that says how many iterations there are.
 constexpr std::string_view kCount = "iterations";
 
+// Where the elements begin that an iteration reads at `at`, and how many there are from the first to the last of
+// them.
+std::optional<std::pair<std::string, int64_t>> range_of(const schedule::Index& at, const CudaStitchDesc& body,
+                                                        const std::map<VarId, std::string>& names) {
+  constexpr int64_t kMost = 2048;  // more get in the way of what is read first
+  std::string begin = fmt::format("({}", at.constant);
+  int64_t elements = 1;
+  for (const auto& [id, c] : at.terms) {
+    const schedule::Atom& atom = body.pool.indices.atom(id);
+    if (atom.kind != schedule::Atom::Kind::kVar || c < 0) return std::nullopt;
+    std::string from;
+    if (const auto fixed = names.find(atom.id); fixed != names.end()) {
+      from = fixed->second;
+    } else {
+      for (const GridDim& d : body.grid) {
+        if (d.var == atom.id && d.block > 1) from = names.at(d.start);
+      }
+      elements += c * (body.extent(atom.id) - 1);
+    }
+    if (!from.empty()) begin += fmt::format(" + {} * {}", c, from);
+  }
+  if (elements > kMost) return std::nullopt;
+  return std::pair(begin + ")", elements);
+}
+
 class CudaStitchWriter {
  public:
   CudaStitchWriter(const schedule::KernelDesc& desc, const CudaStitchDesc& body, bool marked,
@@ -327,7 +352,7 @@ class CudaStitchWriter {
       visit_exprs(body_.pool, body_.stages[k].roots(), [&](ExprId e) {
         const schedule::Expr& load = body_.pool[e];
         if (load.kind != schedule::Expr::Kind::kLoad || load.id >= desc_.operands.size() || early.count(e) != 0) return;
-        if (const auto range = range_of(load.index)) {
+        if (const auto range = range_of(load.index, body_, sweeps_.emitter().names().vars)) {
           int64_t& most = ranges[{load.id, range->first}];
           most = std::max(most, range->second);
         }
@@ -338,31 +363,6 @@ class CudaStitchWriter {
                 place.second, elements, body_.team);
     }
   }
-  // Where the elements begin that an iteration reads at `at`, and how many there are from the first to the last of
-  // them.
-  std::optional<std::pair<std::string, int64_t>> range_of(const schedule::Index& at) {
-    constexpr int64_t kMost = 2048;  // more get in the way of what is read first
-    const auto& names = sweeps_.emitter().names().vars;
-    std::string begin = fmt::format("({}", at.constant);
-    int64_t elements = 1;
-    for (const auto& [id, c] : at.terms) {
-      const schedule::Atom& atom = body_.pool.indices.atom(id);
-      if (atom.kind != schedule::Atom::Kind::kVar || c < 0) return std::nullopt;
-      std::string from;
-      if (const auto fixed = names.find(atom.id); fixed != names.end()) {
-        from = fixed->second;
-      } else {
-        for (const GridDim& d : body_.grid) {
-          if (d.var == atom.id && d.block > 1) from = names.at(d.start);
-        }
-        elements += c * (body_.extent(atom.id) - 1);
-      }
-      if (!from.empty()) begin += fmt::format(" + {} * {}", c, from);
-    }
-    if (elements > kMost) return std::nullopt;
-    return std::pair(begin + ")", elements);
-  }
-
   void write_iteration() {
     if (reads_ahead_) return write_ahead();
     if (body_.cta_group > 1) write_prefetches();

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "schedule/config/config_source.h"
+
+namespace heddle::driver {
+
+// The names (schedule::name_of) of the configurations of kernels that a model has, by the problems that they may run
+// (Problem::any_rows).
+using KnownChoices = std::map<std::string, std::set<std::string>>;
+
+// Prefers configurations whose kernels exist to those that are faster by little: they cost another shape of a model no
+// compiler. `inner`, which may answer from measurements, is asked first.
+class ReusedConfigs : public schedule::ConfigSource {
+ public:
+  ReusedConfigs(schedule::ConfigSource& inner, const KnownChoices& known) : inner_(inner), known_(known) {}
+  std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override;
+  bool for_any_extents() const override { return inner_.for_any_extents(); }
+
+  // What was chosen, whether known before or not.
+  KnownChoices take_chosen() { return std::move(chosen_); }
+
+ private:
+  schedule::ConfigSource& inner_;
+  const KnownChoices& known_;
+  KnownChoices chosen_;
+};
+
+}  // namespace heddle::driver
