@@ -38,6 +38,7 @@ constexpr std::array kActivations = {
 ValueId apply(Builder& b, const Activation& f, ValueId x) {
   const auto number = [&](double value) { return b.full(b.dtype(x), b.shape(x), value); };
   if (f.name == "Tanh") return b.unary(Op::kTanh, x);
+  if (f.name == "Softsign") return b.unary(Op::kSoftsign, x);
   if (f.name == "Sigmoid") return b.sigmoid(x);
   if (f.name == "Relu") return b.max(x, number(0));
   if (f.name == "Affine") return b.add(b.mul(x, number(f.alpha)), number(f.beta));
@@ -50,7 +51,6 @@ ValueId apply(Builder& b, const Activation& f, ValueId x) {
   }
   if (f.name == "Elu") return b.select(positive, x, b.mul(number(f.alpha), b.unary(Op::kExpm1, x)));
   const ValueId magnitude = b.unary(Op::kAbs, x);
-  if (f.name == "Softsign") return b.div(x, b.add(magnitude, number(1)));
   // Softplus without overflow.
   return b.add(b.max(x, number(0)), b.unary(Op::kLog1p, b.unary(Op::kExp, b.unary(Op::kNeg, magnitude))));
 }
