@@ -248,28 +248,25 @@ class StitchWriter {
     return ((d ? d->block : body_.pool.indices.extent(v)) + 15) / 16 * 16;
   }
   std::string count_of(VarId v) const {
-    const auto [lo, hi] = bounds(v, {0, body_.pool.indices.extent(v) - 1});
-    return lo == "0" ? hi : fmt::format("{} - {}", hi, lo);
+    const int64_t extent = body_.pool.indices.extent(v);
+    const auto [lo, hi] = bounds(v, {0, extent - 1});
+    if (lo == "0") return hi;
+    const int64_t block = blocked(v)->block;
+    return !marked_ && extent % block == 0 ? number(block) : fmt::format("{} - {}", hi, lo);
   }
 
   void transpose(const Stage& stage, const schedule::TransposedLoad& t) {
     if (stage.packed) return load_rows(stage, t);
     const VarId v = stage.loops.back();
-    const auto rows = bounds(t.along, {0, body_.pool.indices.extent(t.along) - 1});
-    const auto columns = bounds(v, {0, body_.pool.indices.extent(v) - 1});
-    const auto count = [&](const std::pair<std::string, std::string>& b) {
-      if (b.first == "0") return b.second;
-      const std::string whole = b.first + " + ";  // "b1 + 64" from "b1" is 64
-      return b.second.rfind(whole, 0) == 0 ? b.second.substr(whole.size()) : fmt::format("{} - {}", b.second, b.first);
-    };
+    const std::string rows = count_of(t.along), first = bounds(v, {0, body_.pool.indices.extent(v) - 1}).first;
     const GridDim& d = *blocked(v);
     const std::string from = fmt::format("{} + {}", emitter_.names().buffers[t.from], emitter_.index(t.at));
     out_.line("tile::transpose_block({}, {}, {}, {}, {}, {});", emitter_.names().buffers[t.scratch],
-              number((d.block + 15) / 16 * 16), from, number(t.stride), count(rows), count(columns));
+              number((d.block + 15) / 16 * 16), from, number(t.stride), rows, count_of(v));
     if (body_.blocks_of(d) > 1) {
       const int64_t extent = body_.pool.indices.extent(v);
       out_.line("tile::prefetch_block({} + {}, {}, {}, tile::smaller({} - {}, {}));", from, number(d.block * t.stride),
-                number(t.stride), count(rows), number(extent - d.block), columns.first, number(d.block));
+                number(t.stride), rows, number(extent - d.block), first, number(d.block));
     }
   }
 
