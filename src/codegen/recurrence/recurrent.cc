@@ -3,7 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -30,11 +30,43 @@ struct Ahead {
   std::vector<ExprId> fixed, moving;
 };
 
+bool has_local(const schedule::ExprPool& pool, ExprId root) {
+  bool found = false;
+  schedule::visit_exprs(pool, {root}, [&](ExprId id) { found = found || pool[id].kind == Expr::Kind::kLocal; });
+  return found;
+}
+
+Ahead find_ahead(const RecurrentDesc& d, const RecurrentPhase& phase) {
+  Ahead ahead;
+  schedule::ExprWalk walk(d.pool);
+  const auto enter = [&](ExprId id) {
+    const Expr& e = d.pool[id];
+    if (e.kind == Expr::Kind::kLoad && !has_local(d.pool, id)) {
+      const bool moves = (d.pool.vars(id) >> d.step & 1) != 0;
+      (moves ? ahead.moving : ahead.fixed).push_back(id);
+    }
+    return e.kind != Expr::Kind::kGuard;  // only the chosen side may be loaded
+  };
+  for (const RecurrentResult& result : phase.results) walk.run(result.value, enter);
+  return ahead;
+}
+
+// As many members on a line as fit.
+void write_struct(Writer& out, const std::string& name, const std::vector<std::string>& members) {
+  constexpr size_t kWidth = 100;
+  std::string line = fmt::format("struct {} {{", name);
+  for (const std::string& member : members) {
+    if (line.size() + member.size() > kWidth) out.raw(std::exchange(line, "   "));
+    line += " " + member;
+  }
+  out.raw(line + " };");
+}
+
 class RecurrenceWriter {
  public:
   RecurrenceWriter(const std::vector<schedule::Operand>& operands, const RecurrentDesc& body, const KernelHead& head)
       : operands_(operands), d_(body), m_(body.mapping), symbol_(head.symbol), waits_(head.waits) {
-    for (const RecurrentPhase& phase : d_.phases) ahead_.push_back(find_ahead(phase));
+    for (const RecurrentPhase& phase : d_.phases) ahead_.push_back(find_ahead(d_, phase));
   }
 
   std::string run(std::vector<std::string>& includes) {
@@ -60,54 +92,30 @@ class RecurrenceWriter {
   }
 
  private:
-  // --- what is loaded ahead -----------------------------------------------------------------------------------------
-
-  bool waits(ExprId load) const {
-    bool found = false;
-    schedule::visit_exprs(d_.pool, {load}, [&](ExprId id) { found = found || d_.pool[id].kind == Expr::Kind::kLocal; });
-    return found;
-  }
-  Ahead find_ahead(const RecurrentPhase& phase) const {
-    Ahead ahead;
-    schedule::ExprWalk walk(d_.pool);
-    const auto enter = [&](ExprId id) {
-      const Expr& e = d_.pool[id];
-      if (e.kind == Expr::Kind::kLoad && !waits(id)) {
-        const bool moves = (d_.pool.vars(id) >> d_.step & 1) != 0;
-        (moves ? ahead.moving : ahead.fixed).push_back(id);
-      }
-      return e.kind != Expr::Kind::kGuard;  // only the chosen side may be loaded
-    };
-    for (const RecurrentResult& result : phase.results) walk.run(result.value, enter);
-    return ahead;
-  }
-
   // --- declarations -------------------------------------------------------------------------------------------------
 
   void write_types() {
     out_.open(fmt::format("namespace {}_parts {{", symbol_));
-    out_.open("struct Loop {");
+    std::vector<std::string> pointers;
     for (size_t i = 0; i < operands_.size(); ++i) {
       const bool input = operands_[i].role == schedule::Operand::Role::kInput;
-      out_.line("{}{}* p{};", input ? "const " : "", storage_type(operands_[i].dtype), i);
+      pointers.push_back(fmt::format("{}{}* p{};", input ? "const " : "", storage_type(operands_[i].dtype), i));
     }
-    out_.close("};");
-    out_.open("struct Loops {");
-    out_.line("Loop loop[{}];", d_.loops);
-    out_.close("};");
+    write_struct(out_, "Loop", pointers);
+    write_struct(out_, "Loops", {fmt::format("Loop loop[{}];", d_.loops)});
     for (size_t p = 0; p < d_.phases.size(); ++p) {
-      write_struct(fmt::format("Fixed{}", p), "f", ahead_[p].fixed);
-      write_struct(fmt::format("Moving{}", p), "m", ahead_[p].moving);
+      write_loads(fmt::format("Fixed{}", p), "f", ahead_[p].fixed);
+      write_loads(fmt::format("Moving{}", p), "m", ahead_[p].moving);
     }
     out_.close("}  // namespace");
   }
-  void write_struct(const std::string& name, const char* member, const std::vector<ExprId>& loads) {
-    if (loads.empty()) return;
-    out_.open(fmt::format("struct {} {{", name));
-    for (size_t i = 0; i < loads.size(); ++i) {
-      out_.line("{} {}{};", storage_type(operands_[d_.pool[loads[i]].id].dtype), member, i);
+  void write_loads(const std::string& name, const char* member, const std::vector<ExprId>& loads) {
+    std::vector<std::string> members;
+    for (const ExprId load : loads) {
+      members.push_back(
+          fmt::format("{} {}{};", storage_type(operands_[d_.pool[load].id].dtype), member, members.size()));
     }
-    out_.close("};");
+    if (!members.empty()) write_struct(out_, name, members);
   }
 
   bool sends(const RecurrentPhase& phase) const {
@@ -132,12 +140,13 @@ class RecurrenceWriter {
     int64_t at = 16 * static_cast<int64_t>(d_.phases.size());
     if (m_.cluster > 1) out_.raw("auto* const barriers = reinterpret_cast<tile::sm90::Barrier*>(raw_shared);");
     const int64_t vectors = at;
+    std::vector<std::string> pitches;
     for (size_t v = 0; v < d_.vectors.size(); ++v) {
-      const int64_t pitch = m_.pitch(d_.vectors[v].length);
-      out_.line("constexpr int kPitch{} = {};", v, pitch);
+      pitches.push_back(fmt::format("kPitch{} = {}", v, m_.pitch(d_.vectors[v].length)));
       out_.line("auto* const v{} = reinterpret_cast<float*>(raw_shared + {});  // two buffers", v, at);
       at += m_.vector_bytes(d_.vectors[v].length);
     }
+    if (!pitches.empty()) out_.line("constexpr int {};", fmt::join(pitches, ", "));
     vector_words_ = (at - vectors) / 4;
     vectors_at_ = vectors;
     for (size_t p = 0; p < d_.phases.size(); ++p) {
@@ -146,11 +155,10 @@ class RecurrenceWriter {
         const RecurrentProduct& product = phase.products[i];
         const int64_t count = m_.share(d_.vectors[product.vector].length) * static_cast<int64_t>(product.sums.size());
         const std::string name = fmt::format("w{}_{}", p, i);
-        out_.line("tile::cuda::{}Weights<{}> {};", m_.registers ? "Register" : "Shared", count, name);
         const std::string shared =
             m_.registers ? "nullptr" : fmt::format("reinterpret_cast<float*>(raw_shared + {}) + team.thread", at);
-        out_.line("{}.load(in.p{} + int64_t(team.rank) * {} + team.thread, kThreads, {});", name, product.operand,
-                  count * m_.threads, shared);
+        out_.line("tile::cuda::{}Weights<{}> {}(in.p{} + int64_t(team.rank) * {} + team.thread, kThreads, {});",
+                  m_.registers ? "Register" : "Shared", count, name, product.operand, count * m_.threads, shared);
         if (!m_.registers) at += count * m_.threads * 4;
       }
     }
@@ -184,22 +192,18 @@ class RecurrenceWriter {
       const int units = m_.units(phase.units);
       out_.line("[[maybe_unused]] const int unit{0} = team.rank * {1} + team.team;", p, units);
       out_.line("const bool active{0} = team.team < {1} && unit{0} < {2};", p, units, phase.units);
-      write_ahead(p, "Fixed", "f", ahead_[p].fixed, false);
-      write_ahead(p, "Moving", "m", ahead_[p].moving, true);
+      write_ahead(p);
     }
     if (m_.cluster > 1 && !needs_barrier()) declare_waits();
     for (size_t s = 0; s < d_.states.size(); ++s) {
       if (!d_.states[s].local) continue;
       const size_t p = phase_of_state(s);
-      out_.line("float own{}[kOwned];", s);
-      each_row();
-      out_.line("own{} = 0;", fmt::format("{}[o]", s));
-      out_.open(fmt::format("if (active{} && team.first + o < rows) {{", p));
+      out_.line("float own{}[kOwned] = {{}};", s);
+      each_row_of(p);
       out_.line(
           "own{0}[o] = tile::cuda::rounded<float>(tile::load<1>(in.p{1} + int64_t(base + team.first + o) * {2} + "
           "unit{3}));",
           s, d_.states[s].initial, d_.states[s].units, p);
-      out_.close();
       out_.close();
     }
     out_.raw(m_.cluster > 1 ? "tile::sm90::cluster_sync();" : "__syncthreads();");
@@ -215,9 +219,14 @@ class RecurrenceWriter {
     out_.line("[[maybe_unused]] const bool waits = __any_sync(0xffffffffu, team.thread < 32 || {});", sending);
   }
 
-  void each_row() {
+  void each_row(const std::vector<std::string>& assignments) {
+    if (assignments.empty()) return;
     out_.raw("#pragma unroll");
-    out_.open("for (int o = 0; o < kOwned; ++o) {");
+    out_.line("for (int o = 0; o < kOwned; ++o) {};", fmt::join(assignments, ", "));
+  }
+  void each_row_of(size_t phase) {
+    out_.raw("#pragma unroll");
+    out_.open(fmt::format("for (int o = 0; o < kOwned; ++o) if (active{} && team.first + o < rows) {{", phase));
   }
 
   size_t phase_of_state(size_t state) const {
@@ -238,48 +247,62 @@ class RecurrenceWriter {
     return names;
   }
 
-  // A function that loads, and the variables for all rows of the thread.
-  void write_ahead(size_t p, const char* what, const char* member, const std::vector<ExprId>& loads, bool moving) {
-    if (loads.empty()) return;
-    const std::string type = fmt::format("{}_parts::{}{}", symbol_, what, p);
-    const std::string function = fmt::format("fetch_{}{}", moving ? "moving" : "fixed", p);
-    out_.open(fmt::format("const auto {} = [&]({}int o) -> {} {{", function, moving ? "int t, " : "", type));
-    out_.line("{} x{{}};", type);
-    out_.open(fmt::format("if (active{} && team.first + o < rows) {{", p));
-    ScalarEmitter emitter(d_.pool, names(p), out_);
-    for (size_t i = 0; i < loads.size(); ++i) {
-      const Expr& e = d_.pool[loads[i]];
-      const std::string at = emitter.index(e.index);
-      out_.line("x.{}{} = in.p{}[{}];", member, i, e.id, at);
+  // What is loaded before the first step: functions, and the variables for all rows of the thread.
+  void write_ahead(size_t p) {
+    std::vector<std::string> first;
+    if (!ahead_[p].fixed.empty()) {
+      const std::string type = write_fetch(p, "Fixed", "fixed", "int o", ahead_[p].fixed);
+      out_.line("{} fixed{}[kOwned];", type, p);
+      first.push_back(fmt::format("fixed{0}[o] = fetch_fixed{0}(o)", p));
     }
-    out_.close();
-    out_.raw("return x;");
+    if (!ahead_[p].moving.empty()) {
+      const std::string type = write_fetch(p, "Moving", "moving", "int t, int o", ahead_[p].moving);
+      out_.line("{0} now{1}[kOwned], next{1}[kOwned] = {{}};", type, p);  // ptxas takes undefined values for uniform
+      first.push_back(fmt::format("now{0}[o] = fetch_moving{0}(0, o)", p));
+    }
+    each_row(first);
+  }
+  // The type that it returns.
+  std::string write_fetch(size_t p, const char* what, const char* name, const char* parameters,
+                          const std::vector<ExprId>& loads) {
+    const std::string type = fmt::format("{}_parts::{}{}", symbol_, what, p);
+    out_.open(fmt::format("const auto fetch_{}{} = [&]({}) {{", name, p, parameters));
+    // An index that is loaded is a statement, which who has no row skips.
+    const bool dynamic = std::any_of(loads.begin(), loads.end(), [&](ExprId load) {
+      bool found = false;
+      schedule::visit_exprs(d_.pool, {load}, [&](ExprId id) { found = found || id != load; });
+      return found;
+    });
+    if (dynamic) out_.line("if (!active{} || team.first + o >= rows) return {}{{}};", p, type);
+    ScalarEmitter emitter(d_.pool, names(p), out_);
+    std::vector<std::string> values;
+    for (const ExprId load : loads) {
+      const Expr& e = d_.pool[load];
+      values.push_back(fmt::format("in.p{}[{}]", e.id, emitter.index(e.index)));
+    }
+    out_.line("return active{0} && team.first + o < rows ? {1}{{{2}}} : {1}{{}};", p, type, fmt::join(values, ", "));
     out_.close("};");
-    const std::string now = fmt::format("{}{}", moving ? "now" : "fixed", p);
-    out_.line("{} {}[kOwned];", type, now);
-    if (moving) out_.line("{} next{}[kOwned] = {{}};", type, p);  // ptxas takes a loop's undefined values for uniform
-    out_.raw("#pragma unroll");
-    out_.line("for (int o = 0; o < kOwned; ++o) {}[o] = {}({}o);", now, function, moving ? "0, " : "");
+    return type;
   }
 
   // --- a step -------------------------------------------------------------------------------------------------------
 
   void write_steps() {
     out_.open(fmt::format("for (int t = 0; t < {}; ++t) {{", d_.steps));
+    std::vector<std::string> fetched, moved;
     for (size_t p = 0; p < d_.phases.size(); ++p) {
       if (ahead_[p].moving.empty()) continue;
+      fetched.push_back(fmt::format("next{0}[o] = fetch_moving{0}(t + 1, o)", p));
+      moved.push_back(fmt::format("now{0}[o] = next{0}[o]", p));
+    }
+    if (!fetched.empty()) {
       out_.open(fmt::format("if (t + 1 < {}) {{", d_.steps));
-      out_.raw("#pragma unroll");
-      out_.line("for (int o = 0; o < kOwned; ++o) next{0}[o] = fetch_moving{0}(t + 1, o);", p);
+      for (const std::string& fetch : fetched) each_row({fetch});
       out_.close();
     }
     for (size_t p = 0; p < d_.phases.size(); ++p) write_phase(p);
     if (needs_barrier()) out_.raw(m_.cluster > 1 ? "tile::sm90::cluster_sync();" : "__syncthreads();");
-    for (size_t p = 0; p < d_.phases.size(); ++p) {
-      if (ahead_[p].moving.empty()) continue;
-      out_.raw("#pragma unroll");
-      out_.line("for (int o = 0; o < kOwned; ++o) now{0}[o] = next{0}[o];", p);
-    }
+    each_row(moved);
     out_.close();
     // Nobody ends while others may still store into its memory.
     if (m_.cluster > 1) out_.raw("tile::sm90::cluster_sync();");
@@ -305,15 +328,12 @@ class RecurrenceWriter {
       const int64_t length = d_.vectors[product.vector].length;
       out_.line("float sum{}[kRows][{}] = {{}};", i, product.sums.size());
       out_.line(
-          "tile::cuda::recurrent_multiply<kLanes, kRows, {0}, {1}, {2}>(sum{3}, w{4}_{3}, kThreads, v{5} + (t & 1) * "
+          "tile::cuda::recurrent_sums<kLanes, kRows, {0}, {1}, {2}>(sum{3}, w{4}_{3}, kThreads, v{5} + (t & 1) * "
           "(kRows * kPitch{5}), kPitch{5}, team.lane);",
           product.sums.size(), m_.share(length), m_.width(length), i, p, product.vector);
-      out_.line("tile::cuda::recurrent_fold<kLanes / 2, kRows>(sum{}, team.lane);", i);
     }
-    each_row();
-    out_.open(fmt::format("if (active{} && team.first + o < rows) {{", p));
+    each_row_of(p);
     write_results(p);
-    out_.close();
     out_.close();
     if (sends(phase)) {
       std::vector<std::string> conditions;
@@ -331,13 +351,12 @@ class RecurrenceWriter {
     for (size_t i = 0; i < phase.products.size(); ++i) {
       for (size_t s = 0; s < phase.products[i].sums.size(); ++s) {
         const uint32_t local = phase.products[i].sums[s].local;
-        out_.line("[[maybe_unused]] const auto l{} = tile::splat<1>(sum{}[o][{}]);", local, i, s);
-        names.locals[local] = {fmt::format("l{}", local), DType::kF32};
+        names.locals[local] = {fmt::format("tile::splat<1>(sum{}[o][{}])", i, s), DType::kF32};
       }
     }
     for (size_t s = 0; s < d_.states.size(); ++s) {
       if (!d_.states[s].local || d_.states[s].units != phase.units) continue;
-      out_.line("[[maybe_unused]] const auto l{} = tile::splat<1>(own{}[o]);", *d_.states[s].local, s);
+      out_.declare("auto", fmt::format("l{}", *d_.states[s].local), fmt::format("tile::splat<1>(own{}[o])", s));
       names.locals[*d_.states[s].local] = {fmt::format("l{}", *d_.states[s].local), DType::kF32};
     }
     cache(names, ahead_[p].fixed, fmt::format("fixed{}[o].f", p));
@@ -354,20 +373,28 @@ class RecurrenceWriter {
     for (size_t r = 0; r < phase.results.size(); ++r) {
       for (const uint32_t s : phase.results[r].states) out_.line("own{}[o] = r{};", s, r);
     }
-    out_.open("if (team.copy == 0) {");
-    for (const RecurrentResult& result : phase.results) {
+    write_stores(phase, emitter);
+  }
+
+  // One lane of those that have the same row stores.
+  void write_stores(const RecurrentPhase& phase, ScalarEmitter& emitter) {
+    const auto& results = phase.results;
+    const bool stacks = std::any_of(results.begin(), results.end(), [](const auto& r) { return !r.stacked.empty(); });
+    const bool ends = std::any_of(results.begin(), results.end(), [](const auto& r) { return !r.finals.empty(); });
+    if (stacks) out_.open("if (team.copy == 0) {");
+    for (const RecurrentResult& result : results) {
       for (const uint32_t operand : result.stacked) {
         emitter.store(fmt::format("in.p{}", operand), operands_[operand].dtype, result.place_of_step, result.value);
       }
     }
-    out_.open(fmt::format("if (t + 1 == {}) {{", d_.steps));
-    for (const RecurrentResult& result : phase.results) {
+    if (ends) out_.open(fmt::format("if ({}t + 1 == {}) {{", stacks ? "" : "team.copy == 0 && ", d_.steps));
+    for (const RecurrentResult& result : results) {
       for (const uint32_t operand : result.finals) {
         emitter.store(fmt::format("in.p{}", operand), operands_[operand].dtype, result.place, result.value);
       }
     }
-    out_.close();
-    out_.close();
+    if (ends) out_.close();
+    if (stacks) out_.close();
   }
 
   void write_send(uint32_t v, size_t r, DType from, size_t p) {

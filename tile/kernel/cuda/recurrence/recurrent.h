@@ -42,7 +42,7 @@ __device__ inline float rounded(V x) {
 template <int Count>
 struct RegisterWeights {
   float w[Count];
-  __device__ void load(const float* from, int stride, float*) {
+  __device__ RegisterWeights(const float* from, int stride, float*) {
 #pragma unroll
     for (int i = 0; i < Count; ++i) w[i] = from[i * stride];
   }
@@ -53,9 +53,8 @@ struct RegisterWeights {
 template <int Count>
 struct SharedWeights {
   const float* w;
-  __device__ void load(const float* from, int stride, float* to) {
+  __device__ SharedWeights(const float* from, int stride, float* to) : w(to) {
     for (int i = 0; i < Count; ++i) to[i * stride] = from[i * stride];
-    w = to;
   }
   __device__ float operator()(int i, int stride) const { return w[i * stride]; }
 };
@@ -106,6 +105,14 @@ __device__ inline void recurrent_fold(float (&sum)[Most][Sums], int lane) {
     }
     recurrent_fold<Distance / 2, (Rows > 1 ? kHalf : 1)>(sum, lane);
   }
+}
+
+// Both: the sums of the rows that the lane finishes.
+template <int Lanes, int Rows, int Sums, int Share, int Width, typename Weights>
+__device__ inline void recurrent_sums(float (&sum)[Rows][Sums], const Weights& weights, int stride, const float* vector,
+                                      int pitch, int lane) {
+  recurrent_multiply<Lanes, Rows, Sums, Share, Width>(sum, weights, stride, vector, pitch, lane);
+  recurrent_fold<Lanes / 2, Rows>(sum, lane);
 }
 
 // One exchange of a vector between the blocks of a cluster: the bytes of all its elements arrive at `barrier`. A block
