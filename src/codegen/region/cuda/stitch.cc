@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/check.h"
+#include "base/divide.h"
 #include "codegen/region/cpu/stitch.h"
 #include "codegen/region/cuda/sweep.h"
 #include "codegen/text/kernel_name.h"
@@ -238,7 +239,7 @@ class CudaStitchWriter {
     const std::string first = loop || teams > 1 ? "first" : start;
     if (body_.turns > 1) sweeps_.declare_ahead();
     if (body_.turns > 1) {
-      if (total % units != 0) out_.open(fmt::format("if (first + {} <= {}) {{", units, count()));
+      if (total % units != 0) out_.open(fmt::format("if ({}) {{", is_full(units)));
       write_turns(total, teams, true);
       if (total % units != 0) {
         out_.middle("} else {");
@@ -252,6 +253,15 @@ class CudaStitchWriter {
       if (memory_.bytes > 0 && body_.team > 1) out_.line("tile::team_sync<{}>();", body_.team);
       out_.close();
     }
+  }
+
+  // Whether the iterations from `first` on are `units`. With the count of blocks in place of that of iterations ptxas
+  // keeps more loads in flight.
+  std::string is_full(int64_t units) const {
+    const bool one_each = !body_.walks_grid() && body_.cta_group == 1;
+    return has_count() && one_each && body_.blocks == ceil_div(body_.iterations(), units)
+               ? fmt::format("{} + 1 < {}", block_, blocks_)
+               : fmt::format("first + {} <= {}", units, count());
   }
 
   void write_turns(int64_t total, int64_t teams, bool full) {
