@@ -218,14 +218,13 @@ VariantMaker::Made VariantMaker::make(const CompileOptions& options) {
   Lock lock(mutex_);
   begin(options);
   CompiledModel compiled = compile(options);
-  const size_t lacking = missing(compiled).size();
+  const size_t count = symbols_of(*compiled.plan).size(), lacking = missing(compiled).size();
+  log(LogLevel::kInfo, fmt::format("{}: another shape, {} of {} kernels are there", path_, count - lacking, count));
   if (lacking > 0 && !runtime::runs_on_gpu(*known_)) {
     learn_from_neighbours(options);
     compiled = compile(options);
     load(wanted(compiled, options), options, lock);
   }
-  log(LogLevel::kInfo, fmt::format("{}: another shape, {} of {} kernels were there", path_,
-                                   symbols_of(*compiled.plan).size() - lacking, symbols_of(*compiled.plan).size()));
   if (lacking > 0) {
     // What another thread made room for meanwhile is compiled again.
     while (!missing(compiled).empty()) load(compiled.kernels.subset(missing(compiled)), options, lock);
