@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/file/file.h"
+#include "base/log.h"
 #include "cuda_plans.h"
 #include "driver/api/model_impl.h"
 #include "driver/compile/compile.h"
@@ -115,6 +116,28 @@ TEST_F(CudaModelTest, PlansThatWereNotUsedForLongestGo) {
   EXPECT_EQ(run(7), (std::vector<int64_t>{7, 3}));
   EXPECT_TRUE(five.expired());
   EXPECT_EQ(run(5), (std::vector<int64_t>{5, 7}));
+}
+
+// Elementwise kernels and products are told how many rows there are.
+TEST_F(CudaModelTest, AnotherBatchKeepsTheKernelsThatThereAre) {
+  onnx::GraphSpec graph;
+  graph.nodes = {
+      {"Exp", {"x"}, {"e"}}, {"MatMul", {"e", "w"}, {"z"}}, {"Softmax", {"z"}, {"y"}, {{"axis", int64_t{-1}}}}};
+  graph.inputs = {{"x", DType::kF32, {-1, 40}}};
+  graph.outputs = {"y"};
+  graph.initializers = {{"w", random_floats({40, 24}, 1)}};
+  write_file(path("m.onnx"), onnx::model_bytes(graph, 17));
+  options_.shapes["x"] = {50, 40};
+  const Model gpu = Model::load(path("m.onnx"), options_), cpu = Model::load(path("m.onnx"));
+  for (const int64_t rows : {51, 53}) {
+    const std::map<std::string, Tensor> inputs{{"x", random_floats({rows, 40}, static_cast<uint32_t>(rows))}};
+    std::vector<std::string> told;
+    set_log_sink([&](LogLevel, std::string_view text) { told.emplace_back(text); });
+    const Tensor got = gpu.run(inputs)[0];
+    set_log_sink({});
+    EXPECT_THAT(told, testing::Contains(testing::HasSubstr("3 of 3 kernels are there"))) << rows;
+    expect_near(got, cpu.run(inputs)[0], 1e-5F);
+  }
 }
 
 TEST_F(CudaModelTest, TwoModelsAtOnceWhileAnotherProcessRuns) {

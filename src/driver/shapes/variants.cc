@@ -225,10 +225,8 @@ VariantMaker::Made VariantMaker::make(const CompileOptions& options) {
     compiled = compile(options);
     load(wanted(compiled, options), options, lock);
   }
-  if (lacking > 0) {
-    // What another thread made room for meanwhile is compiled again.
-    while (!missing(compiled).empty()) load(compiled.kernels.subset(missing(compiled)), options, lock);
-  }
+  // What another thread made room for meanwhile is compiled again.
+  while (!missing(compiled).empty()) load(compiled.kernels.subset(missing(compiled)), options, lock);
   for (const auto& [problem, choices] : compiled.chosen)
     session_->known_choices[problem].insert(choices.begin(), choices.end());
   return with_machine_code(compiled);
