@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "schedule/attention/attention.h"
+#include "schedule/attention/launch.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/family.h"
 #include "schedule/recurrence/recurrent.h"

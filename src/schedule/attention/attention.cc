@@ -6,24 +6,15 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <set>
 
 #include "base/check.h"
 #include "base/divide.h"
 #include "ir/analysis/attention.h"
+#include "schedule/attention/choice.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/dot_problem.h"
-#include "target/argument_block.h"
-
-namespace heddle {
-
-// All members have four bytes, one of them is a float.
-template <>
-inline constexpr bool kNamesPadding<tile::AttentionArgs> = alignof(tile::AttentionArgs) == 4;
-
-}  // namespace heddle
 
 namespace heddle::schedule {
 namespace {
@@ -92,84 +83,6 @@ std::optional<double> constant_factor(const ExprPool& pool, ExprId id) {
   return e.op == ir::Op::kMul ? *before * *factor : *before / *factor;
 }
 
-// Cycles of an SM. Of the tensor cores 2,048 products of 16 bits a cycle, of which three quarters
-// are reached, and 16 exponentials; the rest was fitted to measured tiles.
-double predict_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
-  const int sms = target.sms;
-  const auto wide = [](int64_t x) { return static_cast<double>(round_up(x, 16)); };
-  const int64_t units = d.batch * ceil_div(d.m, c.tile_m()), blocks = std::min<int64_t>(units, sms);
-  const auto tiles = static_cast<double>(ceil_div(d.n, c.tile_n)), groups = static_cast<double>(c.consumers);
-  const double elements = 64.0 * static_cast<double>(c.tile_n);
-  const double multiply = elements * (wide(d.depth) + wide(d.width)) / 2048;
-  const double soften = elements / 16 + elements * (d.scaled ? 4 : 9) / 128;
-  // A warpgroup does one after the other, and waits between an instruction's result and the next's begin; several fill
-  // each other's gaps.
-  constexpr double kWait = 600, kOthers = 1.15;
-  double tile = std::max(multiply + soften + kWait, std::max(multiply, soften) * groups * kOthers);
-  if (tiles > 2 && c.stages < 3) tile *= 1.2;  // loads come late
-  double unit = tiles * tile + 900 + 20 * wide(d.width);
-  if (tiles == 1) unit += multiply;                  // beside which there is no other tile's softmax
-  if (c.q_stages == 1 && units > sms) unit += 2500;  // for Q
-  const double rows = static_cast<double>(c.tile_m()) * (wide(d.depth) + wide(d.width)) +
-                      tiles * static_cast<double>(c.tile_n) * (wide(d.depth) + wide(d.width));
-  return static_cast<double>(ceil_div(units, blocks)) *
-         std::max(unit, rows * kElement / target.model.attention.l2_per_cycle);
-}
-
-int64_t shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
-  return tile::attention_shared_bytes(static_cast<int>(c.tile_m()), static_cast<int>(c.tile_n),
-                                      static_cast<int>(round_up(d.depth, 16)), static_cast<int>(round_up(d.width, 16)),
-                                      d.k_along_depth(), d.v_along_width(), static_cast<int>(c.q_stages),
-                                      static_cast<int>(c.stages));
-}
-
-// Stages that fit shared memory; whether there are any.
-bool fit_stages(const AttentionDesc& d, AttentionConfig& c, int64_t bytes) {
-  const bool one_tile = d.n <= c.tile_n;
-  for (const auto& [stages, buffers] : {std::pair(4, 4), {4, 2}, {3, 3}, {3, 2}, {2, 2}, {2, 1}, {1, 1}}) {
-    if (!one_tile && (buffers > 2 || stages < 2)) continue;
-    c.stages = stages, c.q_stages = buffers;
-    if (shared_bytes(d, c) <= bytes) return true;
-  }
-  return false;
-}
-
-AttentionChoice choose(const AttentionDesc& d, const CudaTarget& target) {
-  AttentionChoice best;
-  double least = 0;
-  const int64_t width = round_up(d.width, 16), longest = std::min<int64_t>(round_up(d.n, 16), 256);
-  const int64_t most = d.depth > 64 || d.width > 64 ? 2 : 3;  // warpgroups: three have 160 registers a thread
-  for (int64_t consumers = 1; consumers <= most; ++consumers) {
-    for (int64_t tile_n = longest; tile_n >= 16; tile_n -= 16) {  // of equals the widest
-      // Scores, what becomes of them as an operand, results: registers of a thread.
-      const int64_t held = tile_n / 2 + tile_n / 4 + width / 2;
-      if (held > (consumers == 3 ? 128 : d.scaled ? 200 : 180)) continue;
-      AttentionChoice choice;
-      AttentionConfig& c = choice.config;
-      c.consumers = consumers, c.tile_n = tile_n;
-      if (!fit_stages(d, c, target.shared_bytes_per_block)) continue;
-      const double cycles = predict_cycles(d, c, target);
-      if (best.predicted_us != 0 && cycles >= least) continue;
-      least = cycles;
-      choice.predicted_us = cycles / (target.model.chip.clock_ghz * 1e3) + target.model.attention.first_load_us;
-      best = choice;
-    }
-  }
-  if (best.predicted_us == 0) refuse("its tiles do not fit registers and shared memory");
-  best.reason = fmt::format("{}x{} s{} q{}, {:.1f} us predicted", best.config.tile_m(), best.config.tile_n,
-                            best.config.stages, best.config.q_stages, best.predicted_us);
-  return best;
-}
-
-// A product, a softmax and a product: three boundaries, scores written and read in f32, probabilities in 16 bits.
-double standalone_us(const AttentionDesc& d, const CudaTarget& target) {
-  const double scores = static_cast<double>(d.batch) * static_cast<double>(d.m) * static_cast<double>(d.n);
-  const double operations = 2 * scores * static_cast<double>(d.depth + d.width);
-  constexpr double kBytes = 4 + 4 + 2 + 2;
-  return 3 * (target.model.chip.graph_boundary_us + target.model.attention.latency_us) +
-         scores * kBytes / (target.model.chip.copy_tbps * 1e6) + operations / target.model.attention.operations_per_us;
-}
-
 class AttentionScheduler {
  public:
   AttentionScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target)
@@ -189,7 +102,7 @@ class AttentionScheduler {
     make_results(o);
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
     if (std::max({desc_.m, desc_.n, desc_.batch * (desc_.m / 64 + 1)}) > kMost) refuse("it is too large");
-    const AttentionChoice choice = choose(desc_, target_.cuda);
+    const AttentionChoice choice = choose_attention(desc_, target_.cuda);
     return finish(choice, s.operations() + o.operations());
   }
   const AttentionDesc& desc() const { return desc_; }
@@ -337,8 +250,8 @@ bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& ta
   try {
     AttentionScheduler scheduler(graph, group, target);
     const ScheduledGroup scheduled = scheduler.run();
-    const double fused = choose(scheduler.desc(), target.cuda).predicted_us;
-    const double separate = standalone_us(scheduler.desc(), target.cuda);
+    const double fused = choose_attention(scheduler.desc(), target.cuda).predicted_us;
+    const double separate = separate_us(scheduler.desc(), target.cuda);
     *reason = fmt::format("scores stay in registers: {:.1f} us predicted, {:.1f} us as product, softmax and product",
                           fused, separate);
     return fused < separate;
@@ -347,73 +260,6 @@ bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& ta
     *reason = error.why();
     return false;
   }
-}
-
-namespace {
-
-// How TMA sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
-// of them, in boxes of 64 elements along that one and of the tile's, rounded up to multiples of 16, along the other;
-// where batches lie in its map.
-struct AttentionMap {
-  TensorMapDesc map;
-  tile::AttentionPlace place;
-};
-AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, bool along_k, int64_t box) {
-  const int64_t leading = along_k ? o.row : o.k, count = along_k ? lines : depth;
-  AttentionMap result;
-  TensorMapDesc& map = result.map;
-  const auto extent = [](int64_t x) { return static_cast<uint64_t>(x); };
-  // A dimension of one element has no stride that matters.
-  const auto bytes = [](int64_t n, int64_t stride) {
-    return static_cast<uint64_t>(n == 1 || stride == 0 ? kCopyBytes : stride * kElement);
-  };
-  map.element = TensorMapDesc::Element::kBits16;
-  map.operand = static_cast<int>(o.operand);
-  map.offset = static_cast<uint64_t>(o.offset * kElement);
-  map.extents = {extent(along_k ? depth : lines), extent(count), 1};
-  map.strides = {bytes(count, leading), kCopyBytes};
-  map.outer = {1, kCopyBytes};
-  map.box = {tile::kGemmRowBytes / kElement, static_cast<uint32_t>(box)};
-  map.swizzle_bytes = tile::kGemmRowBytes;
-  tile::AttentionPlace& place = result.place;
-  place = {tile::GemmDivisor::of(1), 1, 0, 0};
-  if (o.batch.empty()) return result;
-  // One dimension of batches is the inner one, all of which lie before the first of the outer one.
-  const auto& [inner, inner_stride] = o.batch.back();
-  place = {tile::GemmDivisor::of(static_cast<int32_t>(inner)), static_cast<int32_t>(inner), inner_stride != 0, 0};
-  if (inner_stride != 0) map.extents[2] = extent(inner), map.strides[1] = bytes(inner, inner_stride);
-  if (o.batch.size() == 2 && o.batch[0].second != 0) {
-    place.outer_step = 1;
-    map.outer = {extent(o.batch[0].first), bytes(o.batch[0].first, o.batch[0].second)};
-  }
-  return result;
-}
-
-}  // namespace
-
-CudaLaunch plan_launch(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target) {
-  const int64_t depth = round_up(a.depth, 16), width = round_up(a.width, 16);
-  const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
-  const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m());
-  const AttentionMap k = attention_map(a.k, a.n, a.depth, k_along, k_along ? c.tile_n : depth);
-  const AttentionMap v = attention_map(a.v, a.width, a.n, v_along, v_along ? width : c.tile_n);
-  tile::AttentionArgs args{};
-  args.m = static_cast<int32_t>(a.m), args.n = static_cast<int32_t>(a.n), args.width = static_cast<int32_t>(a.width);
-  args.tiles_m = static_cast<int32_t>((a.m + c.tile_m() - 1) / c.tile_m());
-  args.units = static_cast<int32_t>(a.batch) * args.tiles_m;
-  args.key_tiles = static_cast<int32_t>((a.n + c.tile_n - 1) / c.tile_n);
-  args.scale = static_cast<float>(a.scale * std::numbers::log2e);
-  args.q = q.place, args.k = k.place, args.v = v.place;
-  args.by_tiles = tile::GemmDivisor::of(args.tiles_m);
-  CudaLaunch launch;
-  launch.grid[0] = static_cast<uint32_t>(std::min(args.units, target.sms));
-  launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
-  launch.shared_bytes = static_cast<uint32_t>(tile::attention_shared_bytes(
-      static_cast<int>(c.tile_m()), static_cast<int>(c.tile_n), static_cast<int>(depth), static_cast<int>(width),
-      a.k_along_depth(), a.v_along_width(), static_cast<int>(c.q_stages), static_cast<int>(c.stages)));
-  launch.maps = {q.map, k.map, v.map};
-  launch.arguments = {argument_bytes(args)};
-  return launch;
 }
 
 }  // namespace heddle::schedule

@@ -5,7 +5,6 @@
 
 #include "schedule/kernel_desc.h"
 #include "schedule/product/contraction.h"
-#include "target/cuda_launch.h"
 #include "tile/core/cuda_attention.h"
 
 namespace heddle::schedule {
@@ -28,20 +27,11 @@ struct AttentionDesc {
   bool v_along_width() const { return v.k != 1 || n == 1; }
 };
 
-struct AttentionChoice {
-  AttentionConfig config;
-  double predicted_us = 0;
-  std::string reason;
-};
-
 // An attention group (passes/fusion/README.md) as a kernel. Throws kUnsupportedOperator.
 ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target);
 
 // Whether schedule_attention() serves a group, and is expected to be faster than a product, a softmax and a product;
 // `reason` says why either way.
 bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason);
-
-// How the kernel is launched, without its symbol and the arguments of its functors.
-CudaLaunch plan_launch(const AttentionDesc& attention, const AttentionConfig& config, const CudaTarget& target);
 
 }  // namespace heddle::schedule
