@@ -183,9 +183,8 @@ def check_words(path, findings):
 
 # What is longer than a class should be, and has more parameters than a function should: these may only become fewer.
 LONG_CLASSES = {
-    "CudaRunState": 384, "CudaStitchWriter": 378, "CudaSweepWriter": 788, "Decoder": 443,
-    "EpilogueWriter": 401, "GraphBuilder": 304, "GraphImporter": 305, "KernelExprs": 569,
-    "PlanBuilder": 445, "RecurrenceWriter": 371, "ScalarEmitter": 675, "Scheduler": 956, "StitchWriter": 539, "TileLoader": 330,
+    "CudaRunState": 384, "Decoder": 443, "GraphBuilder": 304, "GraphImporter": 305, "PlanBuilder": 445, "Scheduler": 956,
+    "TileLoader": 330,
 }
 MANY_PARAMETERS = {"gemm": 8, "read_by_copies": 10}
 
@@ -252,8 +251,7 @@ REGISTERED = {
 }
 # Sources without a header of their stem beside them: these may only become fewer.
 UNPAIRED = {
-    "base/file/mapped_file.cc", "base/file/temp_dir.cc", "codegen/region/cuda/keep.cc", "codegen/region/cuda/results.cc",
-    "codegen/scalar/fast_math.cc", "codegen/scalar/scalar_ops.cc", "codegen/text/unit.cc", "driver/report/model_svg.cc",
+    "base/file/mapped_file.cc", "base/file/temp_dir.cc", "codegen/text/unit.cc", "driver/report/model_svg.cc",
     "driver/tune/calibrate_cpu.cc", "driver/tune/calibrate_cuda.cc", "frontend/onnx/expansion.cc",
     "frontend/onnx/graph_order.cc", "frontend/onnx/registry.cc", "frontend/onnx/supported.cc", "ir/text/parse.cc",
     "ir/text/print.cc", "ops/evaluate.cc", "ops/gemm.cc", "passes/pipeline.cc", "schedule/can_compile.cc",

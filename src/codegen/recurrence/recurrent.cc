@@ -62,6 +62,72 @@ void write_struct(Writer& out, const std::string& name, const std::vector<std::s
   out.raw(line + " };");
 }
 
+bool sends(const RecurrentPhase& phase) {
+  return std::any_of(phase.results.begin(), phase.results.end(),
+                     [](const RecurrentResult& r) { return !r.vectors.empty(); });
+}
+
+// A phase that multiplies and sends nothing holds nobody up: others might overwrite the vector that it still reads.
+bool needs_barrier(const RecurrentDesc& d) {
+  return std::any_of(d.phases.begin(), d.phases.end(),
+                     [](const RecurrentPhase& phase) { return !phase.products.empty() && !sends(phase); });
+}
+
+bool is_final(const RecurrentDesc& d, const RecurrentPhase& phase) {
+  return std::all_of(phase.results.begin(), phase.results.end(), [&](const RecurrentResult& r) {
+    return std::all_of(r.vectors.begin(), r.vectors.end(), [&](uint32_t v) { return d.vectors[v].state.has_value(); });
+  });
+}
+
+size_t phase_of_state(const RecurrentDesc& d, size_t state) {
+  for (size_t p = 0; p < d.phases.size(); ++p) {
+    for (const RecurrentResult& r : d.phases[p].results) {
+      if (std::find(r.states.begin(), r.states.end(), state) != r.states.end()) return p;
+    }
+  }
+  HEDDLE_CHECK(false, "nothing makes state {}", state);
+}
+
+void write_loads(Writer& out, const RecurrentDesc& d, const std::vector<schedule::Operand>& operands,
+                 const std::string& name, const char* member, const std::vector<ExprId>& loads) {
+  std::vector<std::string> members;
+  for (const ExprId load : loads) {
+    members.push_back(fmt::format("{} {}{};", storage_type(operands[d.pool[load].id].dtype), member, members.size()));
+  }
+  if (!members.empty()) write_struct(out, name, members);
+}
+
+void write_types(Writer& out, const RecurrentDesc& d, const std::vector<schedule::Operand>& operands,
+                 const std::vector<Ahead>& ahead, const std::string& symbol) {
+  out.open(fmt::format("namespace {}_parts {{", symbol));
+  std::vector<std::string> pointers;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    pointers.push_back(fmt::format("{} p{};", pointer_type(operands[i]), i));
+  }
+  write_struct(out, "Loop", pointers);
+  write_struct(out, "Loops", {fmt::format("Loop loop[{}];", d.loops)});
+  for (size_t p = 0; p < d.phases.size(); ++p) {
+    write_loads(out, d, operands, fmt::format("Fixed{}", p), "f", ahead[p].fixed);
+    write_loads(out, d, operands, fmt::format("Moving{}", p), "m", ahead[p].moving);
+  }
+  out.close("}  // namespace");
+}
+
+void cache(Names& names, const schedule::ExprPool& pool, const std::vector<ExprId>& loads, const std::string& from) {
+  for (size_t i = 0; i < loads.size(); ++i) {
+    names.cached[loads[i]] = loaded_value(fmt::format("tile::load<1>(&{}{})", from, i), pool[loads[i]].dtype);
+  }
+}
+
+Names names_of(const RecurrentDesc& d, size_t operands, size_t p) {
+  Names names;
+  for (size_t i = 0; i < operands; ++i) names.buffers.push_back(fmt::format("in.p{}", i));
+  names.vars[d.step] = "int64_t(t)";
+  names.vars[d.row] = "int64_t(base + team.first + o)";
+  names.vars[d.phases[p].unit] = fmt::format("int64_t(unit{})", p);
+  return names;
+}
+
 class RecurrenceWriter {
  public:
   RecurrenceWriter(const std::vector<schedule::Operand>& operands, const RecurrentDesc& body, const KernelHead& head)
@@ -70,7 +136,7 @@ class RecurrenceWriter {
   }
 
   std::string run(std::vector<std::string>& includes) {
-    write_types();
+    write_types(out_, d_, operands_, ahead_, symbol_);
     out_.line("extern \"C\" __global__ void __launch_bounds__({}, 1)", m_.threads);
     out_.open(fmt::format("    {0}(const __grid_constant__ {0}_parts::Loops loops) {{", symbol_));
     if (waits_) out_.raw(kWait);
@@ -93,47 +159,6 @@ class RecurrenceWriter {
 
  private:
   // --- declarations -------------------------------------------------------------------------------------------------
-
-  void write_types() {
-    out_.open(fmt::format("namespace {}_parts {{", symbol_));
-    std::vector<std::string> pointers;
-    for (size_t i = 0; i < operands_.size(); ++i) {
-      const bool input = operands_[i].role == schedule::Operand::Role::kInput;
-      pointers.push_back(fmt::format("{}{}* p{};", input ? "const " : "", storage_type(operands_[i].dtype), i));
-    }
-    write_struct(out_, "Loop", pointers);
-    write_struct(out_, "Loops", {fmt::format("Loop loop[{}];", d_.loops)});
-    for (size_t p = 0; p < d_.phases.size(); ++p) {
-      write_loads(fmt::format("Fixed{}", p), "f", ahead_[p].fixed);
-      write_loads(fmt::format("Moving{}", p), "m", ahead_[p].moving);
-    }
-    out_.close("}  // namespace");
-  }
-  void write_loads(const std::string& name, const char* member, const std::vector<ExprId>& loads) {
-    std::vector<std::string> members;
-    for (const ExprId load : loads) {
-      members.push_back(
-          fmt::format("{} {}{};", storage_type(operands_[d_.pool[load].id].dtype), member, members.size()));
-    }
-    if (!members.empty()) write_struct(out_, name, members);
-  }
-
-  bool sends(const RecurrentPhase& phase) const {
-    return std::any_of(phase.results.begin(), phase.results.end(),
-                       [](const RecurrentResult& r) { return !r.vectors.empty(); });
-  }
-  // A phase that multiplies and sends nothing holds nobody up: others might overwrite the vector that it still reads.
-  bool needs_barrier() const {
-    return std::any_of(d_.phases.begin(), d_.phases.end(),
-                       [&](const RecurrentPhase& phase) { return !phase.products.empty() && !sends(phase); });
-  }
-  bool is_final(size_t phase) const {
-    const auto& results = d_.phases[phase].results;
-    return std::all_of(results.begin(), results.end(), [&](const RecurrentResult& r) {
-      return std::all_of(r.vectors.begin(), r.vectors.end(),
-                         [&](uint32_t v) { return d_.vectors[v].state.has_value(); });
-    });
-  }
 
   // Shared memory: barriers of the exchanges, two buffers of every vector, weights.
   void lay_out() {
@@ -194,10 +219,10 @@ class RecurrenceWriter {
       out_.line("const bool active{0} = team.team < {1} && unit{0} < {2};", p, units, phase.units);
       write_ahead(p);
     }
-    if (m_.cluster > 1 && !needs_barrier()) declare_waits();
+    if (m_.cluster > 1 && !needs_barrier(d_)) declare_waits();
     for (size_t s = 0; s < d_.states.size(); ++s) {
       if (!d_.states[s].local) continue;
-      const size_t p = phase_of_state(s);
+      const size_t p = phase_of_state(d_, s);
       out_.line("float own{}[kOwned] = {{}};", s);
       each_row_of(p);
       out_.line(
@@ -229,24 +254,6 @@ class RecurrenceWriter {
     out_.open(fmt::format("for (int o = 0; o < kOwned; ++o) if (active{} && team.first + o < rows) {{", phase));
   }
 
-  size_t phase_of_state(size_t state) const {
-    for (size_t p = 0; p < d_.phases.size(); ++p) {
-      for (const RecurrentResult& r : d_.phases[p].results) {
-        if (std::find(r.states.begin(), r.states.end(), state) != r.states.end()) return p;
-      }
-    }
-    HEDDLE_CHECK(false, "nothing makes state {}", state);
-  }
-
-  Names names(size_t p) const {
-    Names names;
-    for (size_t i = 0; i < operands_.size(); ++i) names.buffers.push_back(fmt::format("in.p{}", i));
-    names.vars[d_.step] = "int64_t(t)";
-    names.vars[d_.row] = "int64_t(base + team.first + o)";
-    names.vars[d_.phases[p].unit] = fmt::format("int64_t(unit{})", p);
-    return names;
-  }
-
   // What is loaded before the first step: functions, and the variables for all rows of the thread.
   void write_ahead(size_t p) {
     std::vector<std::string> first;
@@ -274,7 +281,7 @@ class RecurrenceWriter {
       return found;
     });
     if (dynamic) out_.line("if (!active{} || team.first + o >= rows) return {}{{}};", p, type);
-    ScalarEmitter emitter(d_.pool, names(p), out_);
+    ScalarEmitter emitter(d_.pool, names_of(d_, operands_.size(), p), out_);
     std::vector<std::string> values;
     for (const ExprId load : loads) {
       const Expr& e = d_.pool[load];
@@ -301,7 +308,7 @@ class RecurrenceWriter {
       out_.close();
     }
     for (size_t p = 0; p < d_.phases.size(); ++p) write_phase(p);
-    if (needs_barrier()) out_.raw(m_.cluster > 1 ? "tile::sm90::cluster_sync();" : "__syncthreads();");
+    if (needs_barrier(d_)) out_.raw(m_.cluster > 1 ? "tile::sm90::cluster_sync();" : "__syncthreads();");
     each_row(moved);
     out_.close();
     // Nobody ends while others may still store into its memory.
@@ -310,7 +317,7 @@ class RecurrenceWriter {
 
   void write_phase(size_t p) {
     const RecurrentPhase& phase = d_.phases[p];
-    const bool last_too = !is_final(p);  // what the last step sends is read in it
+    const bool last_too = !is_final(d_, phase);  // what the last step sends is read in it
     out_.open("{");
     if (sends(phase)) {
       int64_t elements = 0;
@@ -338,7 +345,7 @@ class RecurrenceWriter {
     if (sends(phase)) {
       std::vector<std::string> conditions;
       if (!last_too) conditions.push_back(fmt::format("t + 1 < {}", d_.steps));
-      if (m_.cluster > 1 && !needs_barrier()) conditions.emplace_back("waits");
+      if (m_.cluster > 1 && !needs_barrier(d_)) conditions.emplace_back("waits");
       const std::string when = fmt::format("{}", fmt::join(conditions, " && "));
       out_.raw((when.empty() ? "" : "if (" + when + ") ") + "exchange.wait(t >> 1 & 1);");
     }
@@ -347,7 +354,7 @@ class RecurrenceWriter {
 
   void write_results(size_t p) {
     const RecurrentPhase& phase = d_.phases[p];
-    Names names = this->names(p);
+    Names names = names_of(d_, operands_.size(), p);
     for (size_t i = 0; i < phase.products.size(); ++i) {
       for (size_t s = 0; s < phase.products[i].sums.size(); ++s) {
         const uint32_t local = phase.products[i].sums[s].local;
@@ -359,8 +366,8 @@ class RecurrenceWriter {
       out_.declare("auto", fmt::format("l{}", *d_.states[s].local), fmt::format("tile::splat<1>(own{}[o])", s));
       names.locals[*d_.states[s].local] = {fmt::format("l{}", *d_.states[s].local), DType::kF32};
     }
-    cache(names, ahead_[p].fixed, fmt::format("fixed{}[o].f", p));
-    cache(names, ahead_[p].moving, fmt::format("now{}[o].m", p));
+    cache(names, d_.pool, ahead_[p].fixed, fmt::format("fixed{}[o].f", p));
+    cache(names, d_.pool, ahead_[p].moving, fmt::format("now{}[o].m", p));
     ScalarEmitter emitter(d_.pool, std::move(names), out_);
     // First what others wait for.
     for (size_t r = 0; r < phase.results.size(); ++r) {
@@ -408,15 +415,6 @@ class RecurrenceWriter {
         "team.copy);",
         v, vector.state ? "(t + 1)" : "t", p, value);
     out_.raw(vector.state ? fmt::format("if (t + 1 < {}) ", d_.steps) + send : send);
-  }
-
-  void cache(Names& names, const std::vector<ExprId>& loads, const std::string& from) const {
-    for (size_t i = 0; i < loads.size(); ++i) {
-      const DType dtype = d_.pool[loads[i]].dtype;
-      const bool mask = dtype == DType::kBool;
-      const std::string load = fmt::format("tile::load<1>(&{}{})", from, i);
-      names.cached[loads[i]] = {mask ? fmt::format("tile::to_mask({})", load) : load, dtype, false, mask ? 1 : 0};
-    }
   }
 
   const std::vector<schedule::Operand>& operands_;

@@ -1,9 +1,14 @@
 // Functions in shorter forms: those of tile/op/cuda/fast.h for values that are rounded to 16 bits or fewer, and some of
 // tile/op/cuda/math.h for all.
-#include <cmath>
-#include <cstring>
+#include "codegen/scalar/fast_math.h"
 
-#include "codegen/scalar/scalar.h"
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <string_view>
+
+#include "codegen/scalar/text_value.h"
 
 namespace heddle::codegen {
 namespace {
@@ -21,10 +26,7 @@ const Expr* as_op(const ExprPool& pool, ExprId id, Op op) {
 std::optional<double> as_number(const ExprPool& pool, ExprId id) {
   const Expr& e = pool[id];
   if (e.kind != Expr::Kind::kConstant || !is_float(e.dtype)) return std::nullopt;
-  double value = 0;
-  static_assert(sizeof(value) == sizeof(e.bits));
-  std::memcpy(&value, &e.bits, sizeof(value));
-  return value;
+  return std::bit_cast<double>(e.bits);
 }
 
 bool near(double x, double y) {
@@ -146,11 +148,11 @@ std::optional<RampProduct> ramp_product_of(const ExprPool& pool, ExprId id) {
   return std::nullopt;
 }
 
+// A function of tile that an expression is.
 struct Form {
   std::string_view function;
   ExprId argument;
 };
-
 std::optional<Form> form_of(const ExprPool& pool, ExprId id) {
   const Expr& e = pool[id];
   switch (e.op) {
@@ -222,41 +224,30 @@ std::optional<PackForm> pack_form_of(const ExprPool& pool, ExprId id) {
   return std::nullopt;
 }
 
-std::optional<TextValue> ScalarEmitter::write_fast(ExprId e) {
-  const Expr& expr = pool_[e];
-  if ((!style_.cuda && !style_.fast) || computed_type(expr.dtype) != "float") return std::nullopt;
-  const bool is_wide = wide(e);
-  const auto keep_form = [&](const Form& form) {
-    const std::string argument = widened(value(form.argument), is_wide);
-    return keep(e, {declare(e, fmt::format("{}({})", form.function, argument)), expr.dtype, is_wide});
-  };
-  if (!style_.fast) {
-    const auto form = form_of(pool_, e);
+std::optional<ShortForm> short_form_of(const ExprPool& pool, ExprId id, bool fast, std::optional<ExprId> rounded) {
+  const Expr& e = pool[id];
+  if (computed_type(e.dtype) != "float") return std::nullopt;
+  if (const auto form = form_of(pool, id)) {
     const auto is = [&](std::string_view name) { return form->function == name; };
     // The others' errors are those of 16 bits, and grow in what follows.
-    const auto rounds = [&] { return e == *rounded_ || is("tile::fast::exp") || is("tile::fast::sigmoid"); };
-    if (form && (is("tile::erf_plus_one") || (rounded_ && rounds()))) return keep_form(*form);
-    if (expr.op != Op::kDiv || divisors_.count(expr.args[1]) != 0 || !divides_by_logistic(pool_, e)) {
-      return std::nullopt;
+    const bool rounds = rounded && (id == *rounded || is("tile::fast::exp") || is("tile::fast::sigmoid"));
+    if (fast || rounds || is("tile::erf_plus_one")) {
+      return ShortForm{fmt::format("{}({{0}})", form->function), {form->argument}};
     }
-    const std::string a = widened(value(expr.args[0]), is_wide), b = widened(value(expr.args[1]), is_wide);
-    return keep(e, {declare(e, fmt::format("tile::divide_by_logistic({}, {})", a, b)), expr.dtype, is_wide});
   }
-  if (const auto form = form_of(pool_, e)) return keep_form(*form);
-  if (const auto p = expr.op == Op::kMul ? ramp_product_of(pool_, e) : std::nullopt) {
-    const std::string y = widened(value(p->ramp.y), is_wide);
-    std::string text = fmt::format("tile::fast::times_ramp({}, {:.9e}f, {:.9e}f)", y, p->ramp.slope, p->ramp.offset);
-    if (!near_exactly(p->factor, 1))
-      text = fmt::format("{} * tile::splat<{}>({:.9e}f)", text, width(is_wide), p->factor);
-    return keep(e, {declare(e, text), expr.dtype, is_wide});
+  if (!fast) {
+    if (!divides_by_logistic(pool, id)) return std::nullopt;
+    return ShortForm{"tile::divide_by_logistic({0}, {1})", e.args};
   }
-  if (expr.op != Op::kDiv || divisors_.count(expr.args[1]) != 0) return std::nullopt;
-  const std::string a = widened(value(expr.args[0]), is_wide), b = widened(value(expr.args[1]), is_wide);
+  if (const auto p = e.op == Op::kMul ? ramp_product_of(pool, id) : std::nullopt) {
+    std::string ramp = fmt::format("tile::fast::times_ramp({{0}}, {:.9e}f, {:.9e}f)", p->ramp.slope, p->ramp.offset);
+    if (!near_exactly(p->factor, 1)) ramp += fmt::format(" * tile::splat<{{2}}>({:.9e}f)", p->factor);
+    return ShortForm{std::move(ramp), {p->ramp.y}};
+  }
+  if (e.op != Op::kDiv) return std::nullopt;
   // A constant divisor has its reciprocal at compile time.
-  const bool constant = as_number(pool_, expr.args[1]).has_value();
-  const std::string text = constant ? fmt::format("{} * (tile::splat<{}>(1.0f) / {})", a, width(is_wide), b)
-                                    : fmt::format("tile::fast::divide({}, {})", a, b);
-  return keep(e, {declare(e, text), expr.dtype, is_wide});
+  const bool constant = as_number(pool, e.args[1]).has_value();
+  return ShortForm{constant ? "{0} * (tile::splat<{2}>(1.0f) / {1})" : "tile::fast::divide({0}, {1})", e.args};
 }
 
 }  // namespace heddle::codegen

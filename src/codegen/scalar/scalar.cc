@@ -1,104 +1,23 @@
 #include "codegen/scalar/scalar.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/check.h"
+#include "codegen/scalar/fast_math.h"
+#include "codegen/scalar/operation.h"
 #include "codegen/text/numbers.h"
 #include "schedule/expr/expr_walk.h"
 
 namespace heddle::codegen {
 
 using ir::Op;
-using schedule::Atom;
 using schedule::Expr;
 using schedule::ExprId;
 using schedule::Index;
 
-std::string_view storage_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return "double";
-    case DType::kF32:
-      return "float";
-    case DType::kF16:
-      return "tile::half";
-    case DType::kBF16:
-      return "tile::bfloat";
-    case DType::kF8E4M3:
-      return "tile::f8e4m3";
-    case DType::kF8E4M3Fnuz:
-      return "tile::f8e4m3fnuz";
-    case DType::kF8E5M2:
-      return "tile::f8e5m2";
-    case DType::kF8E5M2Fnuz:
-      return "tile::f8e5m2fnuz";
-    case DType::kF8E8M0:
-      return "tile::f8e8m0";
-    case DType::kF4E2M1:
-      return "tile::f4e2m1";
-    case DType::kI64:
-      return "int64_t";
-    case DType::kI32:
-      return "int32_t";
-    case DType::kI16:
-      return "int16_t";
-    case DType::kI8:
-    case DType::kI4:
-    case DType::kI2:
-      return "int8_t";
-    case DType::kU64:
-      return "uint64_t";
-    case DType::kU32:
-      return "uint32_t";
-    case DType::kU16:
-      return "uint16_t";
-    default:
-      return "uint8_t";
-  }
-}
-
-std::string_view computed_type(DType dtype) {
-  return storage_type(schedule::compute_dtype(dtype));
-}
-
 ScalarEmitter::ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out)
-    : pool_(pool), names_(std::move(names)), out_(out), scopes_(1) {}
-
-const std::string& ScalarEmitter::width(bool wide) const {
-  static const std::string one = "1";
-  return wide && lanes_ ? lanes_->width : one;
-}
-
-bool ScalarEmitter::has_wide_local(ExprId root) const {
-  const auto enter = [this](ExprId e) {
-    if (wide_local_memo_.contains(e)) return false;
-    const Expr& expr = pool_[e];
-    if (const auto at = names_.cached.find(e); at != names_.cached.end()) {
-      wide_local_memo_[e] = at->second.wide;
-    } else if (expr.kind == Expr::Kind::kLocal) {
-      const auto local = names_.locals.find(expr.id);
-      wide_local_memo_[e] = local != names_.locals.end() && local->second.wide;
-    } else {
-      return true;
-    }
-    return false;
-  };
-  const auto leave = [this](ExprId e) {
-    const std::vector<ExprId>& args = pool_[e].args;
-    wide_local_memo_[e] =
-        std::any_of(args.begin(), args.end(), [this](ExprId arg) { return wide_local_memo_.at(arg); });
-  };
-  if (const auto known = wide_local_memo_.find(root); known != wide_local_memo_.end()) return known->second;
-  schedule::ExprWalk(pool_).run(root, enter, leave);
-  return wide_local_memo_.at(root);
-}
-
-bool ScalarEmitter::wide(ExprId e) const {
-  if (!lanes_) return false;
-  return (pool_.vars(e) >> lanes_->var & 1) != 0 || has_wide_local(e);
-}
+    : AddressEmitter(pool, std::move(names)), out_(out), scopes_(1) {}
 
 const TextValue* ScalarEmitter::find(ExprId e) const {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
@@ -120,7 +39,7 @@ TextValue ScalarEmitter::write(ExprId e) {
   const Expr& expr = pool_[e];
   switch (expr.kind) {
     case Expr::Kind::kConstant:
-      return {literal(expr), expr.dtype, false, 0, true};
+      return write_constant(expr);
     case Expr::Kind::kLocal: {
       const auto at = names_.locals.find(expr.id);
       HEDDLE_CHECK(at != names_.locals.end(), "local {} has no name", expr.id);
@@ -130,18 +49,12 @@ TextValue ScalarEmitter::write(ExprId e) {
       return write_load(e);
     case Expr::Kind::kIndex:
       return write_index(e);
-    case Expr::Kind::kRandom: {
-      if (wide(e)) return per_lane(e);
-      const bool f64 = expr.dtype == DType::kF64;
-      const int bits = f64 ? 53 : expr.lo || expr.dtype == DType::kF32 ? 24 : expr.dtype == DType::kF16 ? 11 : 8;
-      const std::string call = fmt::format("tile::philox_{}<{}, {}>({}ull, {})", expr.lo ? "normal" : "uniform",
-                                           computed_type(expr.dtype), bits, expr.bits, index(expr.index));
-      return keep(e, {declare(e, fmt::format("tile::splat<1>({})", call)), expr.dtype});
-    }
+    case Expr::Kind::kRandom:
+      return write_random(e);
     case Expr::Kind::kGuard:
       return write_guard(e);
     case Expr::Kind::kOp:
-      if (auto fast = write_fast(e)) return *fast;
+      if (auto form = write_short_form(e)) return *form;
       return write_op(e);
   }
   return {};
@@ -163,201 +76,37 @@ void ScalarEmitter::assign(const std::string& to, ExprId e) {
   if (value != to) out_.line("{} = {};", to, value);
 }
 
-std::string ScalarEmitter::literal(const Expr& e) const {
-  const std::string plain = plain_literal(e);
-  const bool finite = !is_float(e.dtype) || std::isfinite(std::bit_cast<double>(e.bits));
-  if (!marked_ || e.dtype == DType::kBool || !finite) return plain;
-  return marked(computed_type(e.dtype), static_cast<int64_t>(e.bits), plain);
-}
-
-std::string ScalarEmitter::plain_literal(const Expr& e) const {
-  const std::string_view type = computed_type(e.dtype);
-  if (!is_float(e.dtype)) {
-    if (e.dtype == DType::kI64) {
-      const auto v = static_cast<int64_t>(e.bits);
-      return v == INT64_MIN ? "int64_t(-9223372036854775807ll - 1)" : fmt::format("int64_t({}ll)", v);
-    }
-    if (e.dtype == DType::kU64) return fmt::format("uint64_t({}ull)", e.bits);
-    return fmt::format("{}({})", type, static_cast<int64_t>(e.bits));
-  }
-  const double v = std::bit_cast<double>(e.bits);
-  const char* suffix = e.dtype == DType::kF64 ? "" : "f";
-  if (std::isnan(v)) return fmt::format("{}(__builtin_nan(\"\"))", type);
-  if (std::isinf(v)) return fmt::format("{}({}__builtin_inf())", type, v < 0 ? "-" : "");
-  std::string digits = e.dtype == DType::kF64 ? fmt::format("{}", v) : fmt::format("{}", static_cast<float>(v));
-  if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
-  return digits + suffix;
-}
-
-std::string ScalarEmitter::widened(const TextValue& v, bool to_wide) const {
-  if (v.literal) {
-    if (v.dtype == DType::kBool) {
-      return fmt::format("tile::to_mask(tile::splat<{}>({}))", width(to_wide), v.text);
-    }
-    return fmt::format("tile::splat<{}>({})", width(to_wide), v.text);
-  }
-  if (v.wide || !to_wide || width(true) == "1") return v.text;
-  if (v.mask_bytes > 0) return fmt::format("tile::splat_mask<{}>({})", width(true), v.text);
-  return fmt::format("tile::splat<{}>({}.v)", width(true), v.text);
-}
-
 std::string ScalarEmitter::vector(ExprId e) {
   const TextValue v = value(e);
-  return widened(v, lanes_.has_value());
+  return widened(v, width(true));
 }
 
-std::string ScalarEmitter::as_mask(const TextValue& v, int bytes) const {
-  if (v.literal) return fmt::format("tile::convert_mask<{}>({})", bytes, widened(v, false));
-  return v.mask_bytes == bytes ? v.text : fmt::format("tile::convert_mask<{}>({})", bytes, v.text);
-}
-
-std::optional<int64_t> ScalarEmitter::lane_stride(const Index& at) const {
-  if (!lanes_) return 0;
-  int64_t stride = 0;
-  for (const auto& [id, c] : at.terms) {
-    const Atom& atom = pool_.indices.atom(id);
-    if (atom.kind == Atom::Kind::kVar) {
-      if (atom.id == lanes_->var) stride += c;
-      continue;
-    }
-    const Index alone{0, {{id, 1}}};
-    if ((pool_.vars(alone) >> lanes_->var & 1) != 0) {
-      // Within an aligned vector a quotient stays the same and a remainder counts on.
-      const bool fits = lanes_->aligned > 1 && atom.a % lanes_->aligned == 0 &&
-                        (atom.kind == Atom::Kind::kDiv || atom.kind == Atom::Kind::kMod);
-      const std::optional<int64_t> inner = fits ? lane_stride(atom.arg) : std::nullopt;
-      if (inner != 1 || pool_.indices.divisor(atom.arg, multiples()) % lanes_->aligned != 0) return std::nullopt;
-      if (atom.kind == Atom::Kind::kMod) stride += c;
-      continue;
-    }
-    if (atom.kind == Atom::Kind::kDynamic && has_wide_local(atom.id)) return std::nullopt;
+TextValue ScalarEmitter::write_constant(const Expr& e) const {
+  std::string text = literal_text(e);
+  const bool finite = !is_float(e.dtype) || std::isfinite(std::bit_cast<double>(e.bits));
+  if (marked_ && e.dtype != DType::kBool && finite) {
+    text = marked(computed_type(e.dtype), static_cast<int64_t>(e.bits), text);
   }
-  return stride;
+  return {std::move(text), e.dtype, false, 0, true};
 }
 
-std::string ScalarEmitter::number(int64_t value) const {
-  if (const auto name = names_.numbers.find(value); name != names_.numbers.end()) return name->second;
-  return extent(value);
-}
-
-std::string ScalarEmitter::extent(int64_t value) const {
-  return marked_ ? marked(value, style_.index) : fmt::format("{}", value);
-}
-
-std::map<schedule::VarId, int64_t> ScalarEmitter::multiples() const {
-  std::map<schedule::VarId, int64_t> all = style_.multiples;
-  if (lanes_) all[lanes_->var] = lanes_->aligned;
-  return all;
-}
-
-// Elements by which a position is known to divide, a power of two up to the width of an aligned vector.
-int64_t ScalarEmitter::alignment(const Index& at) const {
-  if (!lanes_) return 1;
-  const int64_t d = pool_.indices.divisor(at, multiples());
-  return d == 0 ? lanes_->aligned : std::min(lanes_->aligned, d & -d);
-}
-
-std::string ScalarEmitter::index(const Index& at) {
-  std::string text;
-  for (const auto& [id, c] : at.terms) {
-    const Atom& atom = pool_.indices.atom(id);
-    std::string term;
-    switch (atom.kind) {
-      case Atom::Kind::kVar: {
-        const auto name = names_.vars.find(atom.id);
-        HEDDLE_CHECK(name != names_.vars.end(), "variable {} is not in scope", atom.id);
-        term = name->second;
-        break;
-      }
-      case Atom::Kind::kDiv:
-      case Atom::Kind::kMod: {
-        const bool natural = pool_.indices.range(atom.arg).lo >= 0;
-        const bool div = atom.kind == Atom::Kind::kDiv;
-        term = natural ? fmt::format("{} {} {}", factor(index(atom.arg)), div ? '/' : '%', extent(atom.a))
-                       : fmt::format("tile::floor_{}({}, {})", div ? "div" : "mod", index(atom.arg), extent(atom.a));
-        if (natural) term = "(" + term + ")";
-        break;
-      }
-      case Atom::Kind::kClamp:
-        term = fmt::format("tile::clamp_index({}, {}, {})", index(atom.arg), extent(atom.a), extent(atom.b));
-        break;
-      case Atom::Kind::kReflect:
-        term = fmt::format("tile::reflect_index({}, {})", index(atom.arg), extent(atom.a));
-        break;
-      case Atom::Kind::kDynamic:
-        term = fmt::format("tile::wrap_index({}, {})",
-                           value(atom.id).literal ? value(atom.id).text : value(atom.id).text + ".v", extent(atom.a));
-        if (style_.index != "int64_t") term = fmt::format("{}({})", style_.index, term);
-        break;
-    }
-    if (term == "0") continue;
-    if (c == 1) {
-      text += (text.empty() ? "" : " + ") + term;
-    } else if (c == -1) {
-      text += (text.empty() ? "-" : " - ") + term;
-    } else if (c < 0) {
-      text += fmt::format("{}{} * {}", text.empty() ? "-" : " - ", number(-c), term);
-    } else {
-      text += fmt::format("{}{} * {}", text.empty() ? "" : " + ", number(c), term);
-    }
-  }
-  if (text.empty()) return at.constant < 0 ? "-" + number(-at.constant) : number(at.constant);
-  if (at.constant > 0) text += " + " + number(at.constant);
-  if (at.constant < 0) text += " - " + number(-at.constant);
-  return text;
-}
-
-std::string ScalarEmitter::pointer(const Expr& load) {
-  HEDDLE_CHECK(load.id < names_.buffers.size(), "buffer {} has no name", load.id);
-  const std::string at = index(load.index), &buffer = names_.buffers[load.id];
-  return sum(buffer, factor(at));
-}
-const char* ScalarEmitter::load_kind(uint32_t buffer) const {
-  return names_.evict_first.count(buffer) != 0   ? "_evict_first"
-         : names_.l1_resident.count(buffer) != 0 ? "_l1_resident"
-                                                 : "";
-}
-
-std::string ScalarEmitter::stored(ExprId load) {
-  const Expr& expr = pool_[load];
-  const std::string_view lanes = lanes_ ? std::string_view(lanes_->width) : "1";
-  return fmt::format("tile::load_stored{}<{}, {}>({})", load_kind(expr.id), lanes, alignment(expr.index),
-                     pointer(expr));
-}
-
-bool ScalarEmitter::aligned_at(ExprId load) const {
-  const Expr& expr = pool_[load];
-  if (!lanes_ || expr.kind != Expr::Kind::kLoad || !wide(load) || lane_stride(expr.index) != 1) return false;
-  return fmt::format("{}", alignment(expr.index)) == lanes_->width;
-}
-std::string ScalarEmitter::place(ExprId load) {
-  return sum(names_.buffers[pool_[load].id], factor(index(pool_[load].index)));
+TextValue ScalarEmitter::write_random(ExprId e) {
+  const Expr& expr = pool_[e];
+  if (wide(e)) return per_lane(e);
+  const bool f64 = expr.dtype == DType::kF64;
+  const int bits = f64 ? 53 : expr.lo || expr.dtype == DType::kF32 ? 24 : expr.dtype == DType::kF16 ? 11 : 8;
+  const std::string call = fmt::format("tile::philox_{}<{}, {}>({}ull, {})", expr.lo ? "normal" : "uniform",
+                                       computed_type(expr.dtype), bits, expr.bits, index(expr.index));
+  return keep(e, {declare(e, fmt::format("tile::splat<1>({})", call)), expr.dtype});
 }
 
 TextValue ScalarEmitter::write_load(ExprId e) {
   const Expr& expr = pool_[e];
   const bool is_wide = wide(e);
-  const auto stride = lane_stride(expr.index);
-  if (is_wide && !stride) return per_lane(e);
-  const std::string pointer = this->pointer(expr);
-  std::string text;
-  if (!is_wide) {
-    text = fmt::format("tile::load<1>({})", pointer);
-  } else if (style_.cuda && *stride == 1) {
-    text = fmt::format("tile::load{}<{}, {}>({})", load_kind(expr.id), lanes_->width, alignment(expr.index), pointer);
-  } else if (style_.cuda) {
-    text = fmt::format("tile::load_strided<{}>({}, {})", lanes_->width, pointer, *stride);
-  } else if (*stride == 1) {
-    text = fmt::format("tile::fetch<{}>({}, {})", lanes_->width, pointer, lanes_->count);
-  } else {
-    text = fmt::format("tile::fetch_strided<{}>({}, {}, {})", lanes_->width, pointer, extent(*stride), lanes_->count);
-  }
-  int mask_bytes = 0;
-  if (expr.dtype == DType::kBool) {
-    text = fmt::format("tile::to_mask({})", text);
-    mask_bytes = 1;
-  }
-  return keep(e, {declare(e, text), expr.dtype, is_wide, mask_bytes});
+  if (is_wide && !lane_stride(expr.index)) return per_lane(e);
+  TextValue value = loaded_value(load(e), expr.dtype, is_wide);
+  value.text = declare(e, value.text);
+  return keep(e, std::move(value));
 }
 
 TextValue ScalarEmitter::write_index(ExprId e) {
@@ -409,23 +158,6 @@ TextValue ScalarEmitter::per_lane(ExprId e) {
   return keep(e, {name, expr.dtype, true, is_bool ? 1 : 0});
 }
 
-std::string ScalarEmitter::condition(const Expr& guard) {
-  const schedule::Range r = pool_.indices.range(guard.index);
-  const std::string at = index(guard.index);
-  std::string text;
-  if (r.lo < guard.lo) text = fmt::format("{} >= {}", at, extent(guard.lo));
-  if (r.hi >= guard.hi) text += fmt::format("{}{} < {}", text.empty() ? "" : " && ", at, extent(guard.hi));
-  return text.empty() ? "true" : text;
-}
-
-bool ScalarEmitter::same_for_all_lanes(const Expr& guard) const {
-  const auto stride = lane_stride(guard.index);
-  if (stride == 0) return true;
-  if (stride != 1 || lanes_->aligned == 1) return false;
-  const int64_t d = pool_.indices.divisor(guard.index, multiples());
-  return d % lanes_->aligned == 0 && guard.lo % lanes_->aligned == 0 && guard.hi % lanes_->aligned == 0;
-}
-
 TextValue ScalarEmitter::write_guard(ExprId e) {
   const Expr& expr = pool_[e];
   if (!same_for_all_lanes(expr)) return per_lane(e);
@@ -446,11 +178,56 @@ TextValue ScalarEmitter::write_guard(ExprId e) {
     push_scope();
     TextValue v = value(expr.args[side]);
     if (is_bool) v.text = as_mask(v, 1), v.mask_bytes = 1, v.literal = false;
-    out_.line("{} = {};", name, widened(v, is_wide));
+    out_.line("{} = {};", name, widened(v, width(is_wide)));
     pop_scope();
   }
   out_.close();
   return keep(e, {name, expr.dtype, is_wide, is_bool ? 1 : 0});
+}
+
+TextValue ScalarEmitter::write_op(ExprId e) {
+  const Expr& expr = pool_[e];
+  const bool is_wide = wide(e);
+  std::vector<TextValue> args;
+  bool shared_divisor = false;
+  for (ExprId arg : expr.args) {
+    TextValue v = value(arg);
+    shared_divisor = is_wide && !v.wide && is_float(v.dtype);
+    // Constants become vectors here; what is shared by all lanes is spread where another operand is not.
+    const bool condition_of_select = expr.op == Op::kSelect && args.empty();
+    v.text = widened(v, width(is_wide));
+    if (v.literal && v.dtype == DType::kBool) v.mask_bytes = 1;
+    v.literal = false;
+    v.wide = is_wide;
+    if (condition_of_select && v.mask_bytes == 0) v = {fmt::format("tile::to_mask({})", v.text), v.dtype, is_wide, 1};
+    args.push_back(std::move(v));
+  }
+  if (const auto divisor = expr.op == Op::kDiv ? divisors_.find(expr.args[1]) : divisors_.end();
+      divisor != divisors_.end()) {
+    const std::string text = fmt::format("{}.divide({})", divisor->second.first, args[0].text);
+    return keep(e, {declare(e, text), expr.dtype, is_wide});
+  }
+  if (expr.op == Op::kDiv && shared_divisor) {
+    const std::string text = fmt::format("tile::divide_by({}, {})", args[0].text, args[1].text);
+    return keep(e, {declare(e, text), expr.dtype, is_wide});
+  }
+  TextValue result = operation(pool_, expr, std::move(args));
+  result.text = declare(e, result.text);
+  return keep(e, std::move(result));
+}
+
+std::optional<TextValue> ScalarEmitter::write_short_form(ExprId e) {
+  if (!style_.cuda && !style_.fast) return std::nullopt;
+  const auto form = short_form_of(pool_, e, style_.fast, rounded_);
+  const bool divides = form && pool_[e].op == Op::kDiv && form->arguments.size() == 2;
+  if (!form || (divides && divisors_.contains(pool_[e].args[1]))) return std::nullopt;
+  const bool is_wide = wide(e);
+  std::string arguments[2];
+  for (size_t i = 0; i < form->arguments.size(); ++i) {
+    arguments[i] = widened(value(form->arguments[i]), width(is_wide));
+  }
+  const std::string text = fmt::format(fmt::runtime(form->format), arguments[0], arguments[1], width(is_wide));
+  return keep(e, {declare(e, text), pool_[e].dtype, is_wide});
 }
 
 void ScalarEmitter::hoist(ExprId root, uint64_t bound) {
@@ -480,26 +257,13 @@ void ScalarEmitter::hoist(ExprId root, uint64_t bound) {
 
 void ScalarEmitter::store(const std::string& buffer, DType storage, const Index& at, ExprId e, bool stream) {
   const TextValue v = value(e);
-  const auto stride = lane_stride(at);
-  HEDDLE_CHECK(stride.has_value(), "a store that is not affine in its vector variable");
-  std::string text = widened(v, lanes_.has_value());
+  std::string text = widened(v, width(true));
   if (storage == DType::kBool && !v.literal && v.mask_bytes > 0) {
     text = fmt::format("tile::from_mask<uint8_t>({})", text);
   } else if (storage == DType::kBool && v.literal) {
-    text = fmt::format("tile::splat<{}>({})", width(lanes_.has_value()), v.text);
+    text = fmt::format("tile::splat<{}>({})", width(true), v.text);
   }
-  const std::string pointer = sum(buffer, index(at));
-  if (!lanes_) {
-    out_.line("tile::store({}, {});", pointer, text);
-  } else if (style_.cuda && *stride == 1) {
-    out_.line("tile::store<{}>({}, {});", alignment(at), pointer, text);
-  } else if (style_.cuda) {
-    out_.line("tile::store_strided({}, {}, {});", pointer, *stride, text);
-  } else if (*stride == 1) {
-    out_.line("tile::put{}({}, {}, {});", stream ? "_stream" : "", pointer, text, lanes_->count);
-  } else {
-    out_.line("tile::put_strided({}, {}, {}, {});", pointer, extent(*stride), text, lanes_->count);
-  }
+  out_.raw(AddressEmitter::store(buffer, at, text, stream));
 }
 
 }  // namespace heddle::codegen

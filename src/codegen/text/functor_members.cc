@@ -41,13 +41,8 @@ Names FunctorMembers::names() const {
   return names;
 }
 
-std::string FunctorMembers::pointer_type(uint32_t operand) const {
-  const schedule::Operand& o = operands_[operand];
-  return fmt::format("{}{}*", o.role == schedule::Operand::Role::kInput ? "const " : "", storage_type(o.dtype));
-}
-
 void FunctorMembers::declare(Writer& out) const {
-  for (uint32_t id : used_) out.line("{} p{};", pointer_type(id), id);
+  for (uint32_t id : used_) out.line("{} p{};", pointer_type(operands_[id]), id);
   for (size_t i = 0; i < numbers_.size(); ++i) out.line("int64_t s{};", i);
   if (marked_) out.raw("const int64_t* arguments;");
   if (used_.empty() && numbers_.empty() && !marked_) out.line("int64_t unused;");

@@ -38,8 +38,6 @@ class FunctorMembers {
   }
   bool marked() const { return marked_; }
 
-  // "const tile::half*"
-  std::string pointer_type(uint32_t operand) const;
   // The largest power of two, at most 16 bytes long, that divides the position of lane 0 in an operand whose lanes lie
   // side by side along `lane`, as long as that variable is a multiple of it: in elements.
   int alignment(uint32_t operand, const schedule::Index& at, schedule::VarId lane) const;

@@ -51,6 +51,11 @@ bool is_taken(const std::string& word) {
 
 }  // namespace
 
+std::string operand_name(const Naming* naming, const schedule::KernelDesc& desc, size_t i) {
+  if (naming != nullptr) return naming->operands.at(i);
+  return fmt::format("{}{}", desc.operands[i].role == schedule::Operand::Role::kInput ? 'x' : 'y', i);
+}
+
 std::vector<std::string> identifiers_of(const std::vector<NamedOperand>& operands) {
   std::vector<std::string> result;
   std::set<std::string> used;

@@ -15,6 +15,9 @@ struct Naming {
   std::vector<std::string> operands;  // identifiers, no two of them equal
 };
 
+// What a kernel calls operand number `i`, with names or without.
+std::string operand_name(const Naming* naming, const schedule::KernelDesc& desc, size_t i);
+
 struct NamedOperand {
   std::string name;  // as the model has it: "/encoder/layer.0/Add", "layer.0.weight", or anything else
   bool output = false;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedule/region/kernel_exprs.h"
+#include "schedule/region/exprs/kernel_exprs.h"
 
 namespace heddle::schedule {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/region/kernel_exprs.h"
+#include "schedule/region/exprs/kernel_exprs.h"
 
 namespace heddle::schedule {
 

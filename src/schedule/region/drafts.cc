@@ -30,13 +30,6 @@ RegionDrafts::RegionDrafts(KernelExprs& kernel, const ir::Graph& region, const R
   begun.grid = mapped.grid;
 }
 
-const GridDim* RegionDrafts::blocked(VarId v) const {
-  for (const GridDim& d : structure.grid) {
-    if (d.var == v && d.block > 1) return &d;
-  }
-  return nullptr;
-}
-
 int64_t RegionDrafts::loop_extent(VarId v) const {
   const GridDim* d = blocked(v);
   return d != nullptr ? d->block : pool.indices.extent(v);
@@ -105,15 +98,6 @@ std::vector<TransposedLoad> RegionDrafts::through_tiles(const std::vector<ExprId
     with[e] = pool.load(compute_dtype(load.dtype), buffer, in_tile);
   }
   return loads;
-}
-
-int RegionDrafts::level_of(ExprId e) const {
-  int level = 0;
-  visit_exprs(pool, {e}, [&](ExprId id) {
-    const bool result = pool[id].kind == Expr::Kind::kLocal && pool[id].id < exprs.sites.size();
-    if (result) level = std::max(level, exprs.sites[pool[id].id].level + 1);
-  });
-  return level;
 }
 
 std::string RegionDrafts::name_of(const ReductionSite& i) const {

@@ -32,7 +32,7 @@ struct RegionDrafts {
   std::map<ExprId, double> known_cycles;
 
   uint64_t inner(uint64_t vars) const { return vars & ~structure.fixed & ~starts_; }
-  const GridDim* blocked(VarId v) const;
+  const GridDim* blocked(VarId v) const { return schedule::blocked(structure.grid, v); }
   int64_t loop_extent(VarId v) const;
   int64_t loop_volume(uint64_t loops) const;
   int64_t volume(uint64_t vars) const;
@@ -52,8 +52,6 @@ struct RegionDrafts {
                                             const std::function<bool(DType stored)>& accepts,
                                             std::map<ExprId, ExprId>& with);
 
-  // After how many reductions a value is known.
-  int level_of(ExprId e) const;
   // "max of Softmax"
   std::string name_of(const ReductionSite& i) const;
   // What CPUs and GPUs know of a reduction alike.

@@ -9,7 +9,7 @@
 
 #include "schedule/region/cost.h"
 #include "schedule/region/cut.h"
-#include "schedule/region/kernel_exprs.h"
+#include "schedule/region/exprs/kernel_exprs.h"
 
 namespace heddle::schedule {
 

@@ -15,6 +15,13 @@ std::string_view to_string(Combine combine) {
   return kNames[static_cast<size_t>(combine)];
 }
 
+const GridDim* blocked(const std::vector<GridDim>& grid, VarId v) {
+  for (const GridDim& d : grid) {
+    if (d.var == v && d.block > 1) return &d;
+  }
+  return nullptr;
+}
+
 int64_t RegionDesc::iterations() const {
   int64_t n = 1;
   for (const GridDim& dim : grid) n *= blocks_of(dim);
@@ -22,10 +29,8 @@ int64_t RegionDesc::iterations() const {
 }
 
 int64_t RegionDesc::extent(VarId v) const {
-  for (const GridDim& d : grid) {
-    if (d.var == v && d.block > 1) return d.block;
-  }
-  return pool.indices.extent(v);
+  const GridDim* d = blocked(v);
+  return d != nullptr ? d->block : pool.indices.extent(v);
 }
 
 ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,

@@ -21,6 +21,9 @@ struct GridDim {
   VarId start = 0;  // block > 1: a variable that holds k * block
 };
 
+// The dimension that leaves a variable in blocks; null: there is none.
+const GridDim* blocked(const std::vector<GridDim>& grid, VarId v);
+
 struct Scratch {
   DType dtype;  // a compute dtype
   int64_t elements;
@@ -122,6 +125,7 @@ struct RegionDesc {
 
   int64_t blocks_of(const GridDim& dim) const { return (pool.indices.extent(dim.var) + dim.block - 1) / dim.block; }
   int64_t iterations() const;
+  const GridDim* blocked(VarId v) const { return schedule::blocked(grid, v); }
   int64_t extent(VarId v) const;  // of a loop within an iteration
 };
 

@@ -76,9 +76,6 @@ constexpr int64_t kDeep = 256;
 // Multiply-adds from which the same holds for what each call costs besides.
 constexpr double kLargeWork = 1 << 20;
 
-std::string pointer_type(const Operand& operand) {
-  return fmt::format("{}{}*", operand.role == Operand::Role::kInput ? "const " : "", storage_type(operand.dtype));
-}
 // "static_cast<const float*>(operands[2])"
 std::string argument(const KernelDesc& desc, uint32_t operand) {
   return fmt::format("static_cast<{}>(operands[{}])", pointer_type(desc.operands[operand]), operand);

@@ -8,8 +8,6 @@ namespace heddle::schedule {
 struct Mapping : RegionMapping {
   bool packed = false;  // `transposed` is short and not blocked: several of its rows lie in a vector
   int64_t tasks = 1;
-
-  bool is_inner(VarId v) const { return (fixed >> v & 1) == 0; }
 };
 
 // Floats below 16 bits are converted element by element: no whole vectors of them are moved.

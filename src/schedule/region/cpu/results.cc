@@ -53,7 +53,7 @@ void draft_reductions(CpuDrafts& k) {
 void draft_stores(CpuDrafts& k) {
   for (size_t n = 0; n < k.exprs.roots.size(); ++n) {
     const Root& root = k.exprs.roots[n];
-    draft_over(k.drafts, k.inner(vars_of(root)), k.level_of(root.expr), k.options.dominant_merging)
+    draft_over(k.drafts, k.inner(vars_of(root)), level_of(k.pool, k.exprs.sites, root.expr), k.options.dominant_merging)
         .stores.push_back({static_cast<uint32_t>(k.exprs.inputs.size() + n), k.graph.dtype(root.value), root.at,
                            k.resolve(root.expr), false});
   }

@@ -117,8 +117,9 @@ void draft_stores(CudaDrafts& k) {
       carried = carried || (result && k.is_carried(k.exprs.sites[k.pool[id].id]));
     });
     // What is carried is stored when the serial loop has ended.
-    CudaDraft& draft = carried ? draft_over(k.after, k.inner(vars_of(root)), 0)
-                               : draft_over(k.drafts, k.inner(vars_of(root)), k.level_of(root.expr));
+    CudaDraft& draft = carried
+                           ? draft_over(k.after, k.inner(vars_of(root)), 0)
+                           : draft_over(k.drafts, k.inner(vars_of(root)), level_of(k.pool, k.exprs.sites, root.expr));
     draft.stores.push_back({static_cast<uint32_t>(k.exprs.inputs.size() + n), k.graph.dtype(root.value), root.at,
                             k.resolve(root.expr), false});
   }

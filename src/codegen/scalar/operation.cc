@@ -1,11 +1,16 @@
+#include "codegen/scalar/operation.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "base/check.h"
-#include "codegen/scalar/scalar.h"
 
 namespace heddle::codegen {
 
 using ir::Op;
 using schedule::Expr;
-using schedule::ExprId;
+using schedule::ExprPool;
 
 namespace {
 
@@ -13,17 +18,15 @@ bool is_narrow_float(DType dtype) {
   return is_float(dtype) && dtype != DType::kF64 && dtype != DType::kF32;
 }
 
+// Integers of less than a byte.
 bool is_narrow_int(DType dtype) {
   return dtype == DType::kI4 || dtype == DType::kI2 || dtype == DType::kU4 || dtype == DType::kU2;
 }
 
-}  // namespace
-
-std::string ScalarEmitter::cast(const Expr& e, const TextValue& from) {
+std::string cast(const Expr& e, const TextValue& from) {
   const std::string_view to = computed_type(e.dtype);
   const DType source = from.dtype;
   std::string text = from.text;
-  if (e.dtype == DType::kBool) return text;  // the caller made a mask of it
   if (source == DType::kBool) return fmt::format("tile::from_mask<{}>({})", to, text);
   if (is_float(e.dtype)) {
     if (computed_type(source) != to) text = fmt::format("tile::convert<{}>({})", to, text);
@@ -41,7 +44,7 @@ std::string ScalarEmitter::cast(const Expr& e, const TextValue& from) {
 }
 
 // and, or, xor, not, comparisons and select where operands or result are masks.
-std::string ScalarEmitter::logic(const Expr& e, std::vector<TextValue>& args, int& mask_bytes) {
+std::string logic(const Expr& e, std::vector<TextValue>& args, int& mask_bytes) {
   const auto bytes_of = [](const TextValue& v) { return v.mask_bytes > 0 ? v.mask_bytes : 1; };
   if (e.op == Op::kNot) {
     mask_bytes = bytes_of(args[0]);
@@ -80,7 +83,7 @@ std::string ScalarEmitter::logic(const Expr& e, std::vector<TextValue>& args, in
   }
 }
 
-std::string ScalarEmitter::operation(const Expr& e, std::vector<TextValue>& args, int& mask_bytes) {
+std::string operator_text(const ExprPool& pool, const Expr& e, std::vector<TextValue>& args, int& mask_bytes) {
   const DType operand = args.back().dtype;
   // A bool in memory is the byte 0 or 1, so its bits are its value.
   const bool of_bool = e.op == Op::kBitcast && (operand == DType::kBool || e.dtype == DType::kBool);
@@ -97,7 +100,7 @@ std::string ScalarEmitter::operation(const Expr& e, std::vector<TextValue>& args
     case Op::kMax:
     case Op::kMin:
       // A constant goes first: then its NaN check folds.
-      if (pool_[e.args[1]].kind == Expr::Kind::kConstant) std::swap(args[0], args[1]);
+      if (pool[e.args[1]].kind == Expr::Kind::kConstant) std::swap(args[0], args[1]);
       break;
     case Op::kPow:
       if (!is_float(e.dtype)) name = "tile::pow_int";
@@ -124,38 +127,15 @@ std::string ScalarEmitter::operation(const Expr& e, std::vector<TextValue>& args
                           : fmt::format("{} {} {}", args[0].text, name, args[1].text);
 }
 
-TextValue ScalarEmitter::write_op(ExprId e) {
-  const Expr& expr = pool_[e];
-  const bool is_wide = wide(e);
-  std::vector<TextValue> args;
-  bool shared_divisor = false;
-  for (ExprId arg : expr.args) {
-    TextValue v = value(arg);
-    shared_divisor = is_wide && !v.wide && is_float(v.dtype);
-    // Constants become vectors here; what is shared by all lanes is spread where another operand is not.
-    const bool condition_of_select = expr.op == Op::kSelect && args.empty();
-    v.text = widened(v, is_wide);
-    if (v.literal && v.dtype == DType::kBool) v.mask_bytes = 1;
-    v.literal = false;
-    v.wide = is_wide;
-    if (condition_of_select && v.mask_bytes == 0) v = {fmt::format("tile::to_mask({})", v.text), v.dtype, is_wide, 1};
-    args.push_back(std::move(v));
+}  // namespace
+
+TextValue operation(const ExprPool& pool, const Expr& e, std::vector<TextValue> args) {
+  TextValue result{"", e.dtype, args[0].wide};
+  result.text = operator_text(pool, e, args, result.mask_bytes);
+  if (is_narrow_int(e.dtype) && e.op != Op::kCast && e.op != Op::kSelect) {
+    result.text = fmt::format("tile::cast_bits<{}, {}>({})", computed_type(e.dtype), bits_of(e.dtype), result.text);
   }
-  TextValue result{"", expr.dtype, is_wide};
-  std::string text;
-  if (const auto divisor = expr.op == Op::kDiv ? divisors_.find(expr.args[1]) : divisors_.end();
-      divisor != divisors_.end()) {
-    text = fmt::format("{}.divide({})", divisor->second.first, args[0].text);
-  } else if (expr.op == Op::kDiv && shared_divisor) {
-    text = fmt::format("tile::divide_by({}, {})", args[0].text, args[1].text);
-  } else {
-    text = operation(expr, args, result.mask_bytes);
-  }
-  if (is_narrow_int(expr.dtype) && expr.op != Op::kCast && expr.op != Op::kSelect) {
-    text = fmt::format("tile::cast_bits<{}, {}>({})", computed_type(expr.dtype), bits_of(expr.dtype), text);
-  }
-  result.text = declare(e, text);
-  return keep(e, std::move(result));
+  return result;
 }
 
 }  // namespace heddle::codegen

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "codegen/scalar/scalar.h"
+#include "schedule/region/stitch.h"
+
+namespace heddle::codegen {
+
+// What writing the stages of one kernel shares: where the text goes, what values are called, how loops are opened.
+struct StitchContext {
+  StitchContext(const schedule::StitchDesc& kernel, Writer& text, bool marks)
+      : body(kernel), out(text), emitter(kernel.pool, Names{}, text), marked(marks) {
+    if (marked) emitter.mark_numbers();
+  }
+
+  const schedule::StitchDesc& body;
+  Writer& out;
+  ScalarEmitter emitter;
+  const bool marked;
+  uint64_t bound = 0;    // variables of the loops that are open
+  bool streams = false;  // some store passes the caches
+  int64_t unroll = 1;    // vectors of a row that are reduced at once, of the present stage
+
+  // Numbers of the kernel's shape, with marks where the text has them (numbers.h); the second of those that may be 0 or
+  // 1 in one shape only.
+  std::string number(int64_t value) const;
+  std::string any_number(int64_t value) const;
+  const std::string& buffer(uint32_t id) const { return emitter.names().buffers[id]; }
+  // Element `at` of a buffer.
+  std::string place(uint32_t id, const schedule::Index& at) {
+    return fmt::format("{} + {}", buffer(id), emitter.index(at));
+  }
+  // A value as numbers: reductions of bool work on 0 and 1.
+  std::string value(schedule::ExprId e, DType dtype);
+
+  int64_t extent(schedule::VarId v) const { return body.pool.indices.extent(v); }
+  // Bounds of a loop: a range of the whole variable, cut to the block that this iteration works on.
+  std::pair<std::string, std::string> bounds(schedule::VarId v, schedule::Range range) const;
+  std::pair<std::string, std::string> bounds(schedule::VarId v) const { return bounds(v, {0, extent(v) - 1}); }
+  // How many values of a variable this iteration has.
+  std::string count_of(schedule::VarId v) const;
+
+  void open_loop(schedule::VarId v, const std::string& lo, const std::string& hi);
+  void close_loop(schedule::VarId v);
+  // A loop over vectors: `unroll` of them at once, or the first up to a boundary, `head` elements on.
+  void open_lanes(schedule::VarId v, const std::pair<std::string, std::string>& bounds, bool unrolls = false,
+                  const std::string& head = "");
+  void close_lanes(schedule::VarId v);
+
+  // What does not change in the loops to come.
+  void hoist(const schedule::Stage& stage, const schedule::Piece& piece);
+  void hoist(const schedule::Stage& stage) {
+    for (const schedule::Piece& piece : stage.pieces) hoist(stage, piece);
+  }
+};
+
+}  // namespace heddle::codegen

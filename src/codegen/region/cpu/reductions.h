@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "codegen/region/cpu/context.h"
+
+namespace heddle::codegen {
+
+// "tile::sum_of"
+std::string combiner(schedule::Combine c);
+
+// Running results in scratch, one per lane of the vector loop.
+void reset_columns(StitchContext& c, const schedule::Stage& stage);
+void combine_columns(StitchContext& c, const schedule::Reduction& r, const std::string& value,
+                     const std::string& position = "");
+
+// Running results in registers.
+void declare_accumulators(StitchContext& c, const schedule::Stage& stage);
+// One step, of `count` lanes ("n"), the vectors of an unrolled loop told apart by `turn`.
+void combine_rows(StitchContext& c, const schedule::Stage& stage, const schedule::Piece& piece, size_t reduction,
+                  const std::string& count, const std::string& turn);
+void finish_rows(StitchContext& c, const schedule::Stage& stage);
+void finish_held(StitchContext& c, const schedule::Stage& stage);
+
+// One step of a scan: the running result before or after it is what the stores see.
+void step_scan(StitchContext& c, const schedule::Stage& stage, const schedule::Piece& piece);
+
+}  // namespace heddle::codegen

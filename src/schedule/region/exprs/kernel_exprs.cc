@@ -1,0 +1,313 @@
+#include "schedule/region/exprs/kernel_exprs.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "schedule/expr/expr_walk.h"
+#include "schedule/expr/kernel_size.h"
+#include "schedule/region/exprs/refine.h"
+
+namespace heddle::schedule {
+
+using ir::Op;
+
+namespace {
+
+constexpr int kMaxRebuilds = 24;
+
+// Of what guards choose from or between, the largest that is a kernel of moderate size. `sizes` are statements of
+// sides of guards; `made` are the values that may be handed over and their expressions.
+std::optional<ir::ValueId> largest_shared(const ExprPool& pool, const std::map<ExprId, double>& sizes,
+                                          const std::vector<std::pair<ir::ValueId, ExprId>>& made) {
+  constexpr double kModerate = kMostStatements / 64;
+  std::optional<std::pair<double, ir::ValueId>> best;
+  for (const auto& [value, e] : made) {
+    double size = 1;
+    if (const auto side = sizes.find(e); side != sizes.end()) {
+      size = side->second;
+    } else if (pool[e].kind != Expr::Kind::kGuard) {
+      continue;
+    } else {
+      for (const ExprId arg : pool[e].args) size += sizes.contains(arg) ? sizes.at(arg) : 0;
+    }
+    if (size <= kModerate && (!best || *best < std::pair(size, value))) best = {size, value};
+  }
+  return best ? std::optional(best->second) : std::nullopt;
+}
+
+}  // namespace
+
+KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
+    : context_(context), values_(std::move(values)) {
+  for (ir::ValueId v : values_) {
+    const std::vector<RootTarget> targets = targets_of(context_, v);
+    targets_.insert(targets_.end(), targets.begin(), targets.end());
+  }
+  const auto size = [&](const RootTarget& t) { return element_count(context_.graph.shape(t.part)); };
+  std::stable_sort(targets_.begin(), targets_.end(), [&](auto& a, auto& b) { return size(a) > size(b); });
+  domain.dims = context_.graph.shape(targets_[0].part);
+  by_dims_ = !extents.empty();
+  domain.extents = by_dims_ ? std::move(extents) : without_ones(domain.dims);
+  for (size_t i = 1; i < targets_.size(); ++i) {
+    const ir::ValueId v = targets_[i].part;
+    if (const auto dim = part_dim(v)) split_for_part(domain, context_.graph.shape(v), *dim);
+  }
+  build();
+  for (int i = 0; i < kMaxRebuilds && fits && needed.empty() && split(); ++i) build();
+  if (fits && needed.empty()) merge();
+  if (fits && needed.empty()) check_size();
+}
+
+int64_t KernelExprs::volume(uint64_t vars) const {
+  int64_t n = 1;
+  for (VarId v = 0; v < pool.indices.var_count(); ++v) {
+    if (vars >> v & 1) n *= pool.indices.extent(v);
+  }
+  return n;
+}
+
+uint64_t KernelExprs::all_root_vars() const {
+  uint64_t set = 0;
+  for (VarId v : domain.vars) set |= uint64_t{1} << v;
+  return set;
+}
+
+std::vector<ExprId> KernelExprs::values() const {
+  std::vector<ExprId> all;
+  for (const ReductionSite& site : sites) all.push_back(site.operand);
+  for (const Root& root : roots) all.push_back(root.expr);
+  return all;
+}
+
+void KernelExprs::build() {
+  pool = ExprPool();
+  roots.clear();
+  sites.clear();
+  inputs.clear();
+  site_ids_.clear();
+  places_.clear();
+  make_vars(pool.indices, domain);
+  for (auto& [key, extra] : extra_) extra.vars.clear();
+  Inliner inliner(context_.graph, pool);
+  inliner_ = &inliner;
+  inliner.set_binding([this](ir::ValueId value, const std::vector<Index>& at) { return bind(value, at); });
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    const RootTarget& target = targets_[i];
+    auto vars = place(target.part, i == 0);
+    fits = vars.has_value();
+    if (!fits) return;
+    Root root{target.value, std::move(*vars), 0, {}};
+    const ir::Node& node = context_.graph.producer(root.value);
+    if (node.op == Op::kScan) {
+      scan_root(root, node);
+      roots.push_back(std::move(root));
+      continue;
+    }
+    const Index flat = linear(pool.indices, root.vars);
+    const std::vector<Index> at = pool.indices.delinear(flat, context_.graph.shape(target.part));
+    root.expr = inliner.at(target.part, at);
+    if (target.cast != nullptr) root.expr = inliner.cast(*target.cast, root.expr);
+    root.at = target.part == target.value ? flat : place_in(pool.indices, context_.graph, target, at);
+    roots.push_back(std::move(root));
+  }
+  inliner_ = nullptr;
+  made_.clear();
+  for (const auto& [place, e] : inliner.made()) made_.emplace_back(place.first, e);
+}
+
+// A scan is a reduction whose running result is stored at each step. Backwards, the loop counts from the end.
+void KernelExprs::scan_root(Root& root, const ir::Node& node) {
+  const Shape& shape = context_.graph.shape(root.value);
+  const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
+  std::vector<Index> at = pool.indices.delinear(linear(pool.indices, root.vars), shape);
+  ReductionSite site{root.value, &node, linear(pool.indices, root.vars), 0, pool.vars(at[dim]), 0, 0, 0, 0};
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (d != dim) site.kept |= pool.vars(at[d]);
+  }
+  if (node.attrs.flag("reverse")) at[dim] = pool.indices.offset(pool.indices.scale(at[dim], -1), shape[dim] - 1);
+  site.operand = inliner_->at(node.inputs[0], at);
+  site.level = level_of(pool, sites, site.operand);
+  site.local = static_cast<uint32_t>(sites.size());
+  root.at = pool.indices.linear(at, shape);
+  sites.push_back(site);
+  root.expr = result_of(pool, site, context_.graph.dtype(root.value));
+}
+
+std::optional<std::vector<VarId>> KernelExprs::place(ir::ValueId value, bool largest) const {
+  const Shape& shape = context_.graph.shape(value);
+  if (largest || element_count(shape) == product(domain.extents)) return domain.vars;
+  if (const auto dim = part_dim(value)) {
+    if (auto vars = place_part(domain, shape, *dim)) return vars;
+  }
+  return place_on(domain, shape, by_dims_);
+}
+
+std::optional<size_t> KernelExprs::part_dim(ir::ValueId value) const {
+  return context_.part_dim ? context_.part_dim(value) : std::nullopt;
+}
+
+std::optional<ExprId> KernelExprs::bind(ir::ValueId value, const std::vector<Index>& at) {
+  const ir::Graph& graph = context_.graph;
+  const ir::Node& node = graph.producer(value);
+  if (context_.is_input(value)) {
+    const Shape& shape = graph.shape(value);
+    auto leaf = std::find_if(inputs.begin(), inputs.end(), [&](const InputOperand& l) { return l.value == value; });
+    if (leaf == inputs.end()) leaf = inputs.insert(leaf, {value, graph.dtype(value), shape});
+    return pool.load(leaf->dtype, static_cast<uint32_t>(leaf - inputs.begin()), pool.indices.linear(at, shape));
+  }
+  if (context_.must_be_input(value) && !is_own(value)) {
+    needed.insert(value);
+    return pool.local(graph.dtype(value), ~0u);
+  }
+  if (outgrows(value, at)) return pool.local(graph.dtype(value), ~0u);
+  if (node.op == Op::kReduce || node.op == Op::kArgReduce) return reduce(value, at);
+  if (!Inliner::inlines(node.op)) {
+    needed.insert(value);
+    return pool.local(graph.dtype(value), ~0u);
+  }
+  return std::nullopt;
+}
+
+// Whether computing a value here, too, is more than one kernel should do. Then `needed` says what to make before.
+bool KernelExprs::outgrows(ir::ValueId value, const std::vector<Index>& at) {
+  if (too_large) return true;
+  ++places_[value];
+  uint32_t size = 0;
+  for (const Index& index : at) size = std::max(size, pool.indices.size(index));
+  if (size > kMostIndexSize && can_be_handed_over(context_.graph, value)) {
+    too_large = true;
+    needed.insert(value);
+  } else if (pool.size() > (values_.size() > 1 ? kMostExprs : kMostExprs / 4)) {
+    need(repeated(), "expressions");
+  }
+  return too_large;
+}
+
+// Every way to a value makes expressions of its own where the ways change the index: 2^n for n such steps. What is
+// computed at several places is made before, as late as possible.
+std::optional<ir::ValueId> KernelExprs::repeated() const {
+  constexpr int kOften = 8;
+  const auto found = std::find_if(places_.rbegin(), places_.rend(), [&](const auto& place) {
+    return place.second >= kOften && may_be_made_before(place.first);
+  });
+  return found == places_.rend() ? std::nullopt : std::optional(found->first);
+}
+
+void KernelExprs::check_size() {
+  std::vector<ExprId> all;
+  for (const Root& root : roots) all.push_back(root.expr);
+  for (const ReductionSite& site : sites) all.push_back(site.operand);
+  if (values_.size() > 1 && compile_weight(pool, all) > kMostJoinedWeight) {
+    fail(ErrorCode::kUnsupportedOperator, "stitch group", "its kernel would take long to compile");
+  }
+  for (const ExprId root : all) {
+    const std::map<ExprId, double> sizes = statements(pool, root);
+    if (sizes.at(root) <= kMostStatements) continue;
+    std::erase_if(made_, [&](const auto& made) { return !may_be_made_before(made.first); });
+    return need(largest_shared(pool, sizes, made_), "statements");
+  }
+}
+
+// Makes one kernel smaller by having a value made before.
+void KernelExprs::need(std::optional<ir::ValueId> value, std::string_view of) {
+  if (values_.size() > 1 || !value) {
+    fail(ErrorCode::kUnsupportedOperator, "stitch group", fmt::format("its kernel would have too many {}", of));
+  }
+  too_large = true;
+  needed.insert(*value);
+}
+
+bool KernelExprs::may_be_made_before(ir::ValueId value) const {
+  return !is_own(value) && can_be_handed_over(context_.graph, value);
+}
+
+bool KernelExprs::is_own(ir::ValueId value) const {
+  return std::find(values_.begin(), values_.end(), value) != values_.end();
+}
+
+std::vector<VarId> KernelExprs::reduced_vars(const Shape& reduced, uint64_t kept) {
+  // Loops over the same range share variables: then what two stages compute alike has equal expressions.
+  std::vector<VarId> unused;
+  for (VarId v : domain.vars) {
+    if (!(kept >> v & 1)) unused.push_back(v);
+  }
+  std::vector<int64_t> extents;
+  for (VarId v : unused) extents.push_back(pool.indices.extent(v));
+  if (const auto run = run_of(extents, product(reduced))) {
+    return {unused.begin() + static_cast<int64_t>(run->first), unused.begin() + static_cast<int64_t>(run->second)};
+  }
+  for (int copy = 0;; ++copy) {
+    IterationDomain& extra = extra_[{reduced, copy}];
+    if (extra.extents.empty()) extra = {reduced, without_ones(reduced), {}};
+    if (extra.vars.empty()) make_vars(pool.indices, extra);
+    const bool free = std::none_of(extra.vars.begin(), extra.vars.end(), [&](VarId v) { return kept >> v & 1; });
+    if (free) return extra.vars;
+  }
+}
+
+ExprId KernelExprs::reduce(ir::ValueId value, const std::vector<Index>& at) {
+  const auto key = std::make_pair(value, at);
+  const ir::Graph& graph = context_.graph;
+  const DType dtype = graph.dtype(value);
+  if (const auto known = site_ids_.find(key); known != site_ids_.end()) {
+    return result_of(pool, sites[known->second], dtype);
+  }
+  const ir::Node& node = graph.producer(value);
+  const Shape& shape = graph.shape(node.inputs[0]);
+  const std::vector<int64_t> dims = reduced_dims(node);
+  Shape reduced;
+  for (int64_t d : dims) reduced.push_back(shape[static_cast<size_t>(d)]);
+  if (product(reduced) == 0) return result_of_nothing(pool, combine_of(node), dtype);
+  const Index position = pool.indices.linear(at, graph.shape(value));
+  uint64_t kept = 0;
+  for (const Index& index : at) kept |= pool.vars(index);
+  ReductionSite site{value, &node, position, kept, 0, 0, 0, 0, 0};
+  const std::vector<VarId> vars = reduced_vars(reduced, kept);
+  for (VarId v : vars) site.reduced |= uint64_t{1} << v;
+  const std::vector<Index> inner = pool.indices.delinear(linear(pool.indices, vars), reduced);
+  site.operand = inliner_->at(node.inputs[0], operand_index(dims, at, inner));
+  if (node.op == Op::kArgReduce) {
+    const DType position = reduced[0] <= INT32_MAX ? DType::kI32 : DType::kI64;
+    site.along = pool.add({.kind = Expr::Kind::kIndex, .dtype = position, .index = inner[0]});
+  }
+  site.level = level_of(pool, sites, site.operand);
+  // Inner reductions were added meanwhile: the number is known only now.
+  site.local = static_cast<uint32_t>(sites.size());
+  site_ids_.emplace(key, site.local);
+  sites.push_back(site);
+  return result_of(pool, site, dtype);
+}
+
+// Splits what addresses want to be split. Returns whether anything changed.
+bool KernelExprs::split() {
+  const std::map<VarId, int64_t> factors = split_factors(*this);
+  split_by(domain, factors);
+  for (auto& [key, extra] : extra_) split_by(extra, factors);
+  return !factors.empty();
+}
+
+// Merges neighbouring variables where every address walks over both at once, so that rows are long.
+void KernelExprs::merge() {
+  const IterationDomain old_domain = domain;
+  const auto old_extra = extra_;
+  std::vector<int64_t> root_extents = merged_extents(*this, domain);
+  std::map<ExtraKey, std::vector<int64_t>> extra_extents;
+  bool changed = root_extents != domain.extents;
+  for (auto& [key, extra] : extra_) {
+    if (extra.vars.empty()) continue;
+    extra_extents[key] = merged_extents(*this, extra);
+    changed = changed || extra_extents[key] != extra.extents;
+  }
+  if (!changed) return;
+  domain.extents = root_extents;
+  for (auto& [key, extents] : extra_extents) extra_[key].extents = extents;
+  build();
+  if (!fits || split()) {  // a merged variable would be taken apart again
+    fits = true;
+    domain = old_domain;
+    extra_ = old_extra;
+    build();
+  }
+}
+
+}  // namespace heddle::schedule

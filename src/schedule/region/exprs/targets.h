@@ -1,0 +1,37 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "ir/graph.h"
+#include "schedule/expr/index.h"
+
+namespace heddle::schedule {
+
+// What the graph around a kernel looks like to it.
+struct KernelContext {
+  const ir::Graph& graph;
+  std::function<bool(ir::ValueId)> is_input;       // made before: read it
+  std::function<bool(ir::ValueId)> must_be_input;  // has to be made by a kernel before
+  // Of a reduction in parts: the dimension that counts them. Its results may lie on any variables of a larger root.
+  std::function<std::optional<size_t>(ir::ValueId)> part_dim = {};
+  // Whether a concatenation, cast or not, whose parts are reduced or depend on what is may be a root for each of its
+  // parts: those that are made on the same points then are made together.
+  bool parts_apart = false;
+};
+
+// What a root is computed of: a value, cast by `cast` if there is one, at `first` along dimension `dim` of the root's.
+struct RootTarget {
+  ir::ValueId value, part;
+  size_t dim = 0;
+  int64_t first = 0;
+  const ir::Node* cast = nullptr;
+};
+
+// A value as one root, or as a root for each of its parts.
+std::vector<RootTarget> targets_of(const KernelContext& context, ir::ValueId value);
+// The position in the root's value of an element of what it is computed of.
+Index place_in(IndexPool& indices, const ir::Graph& graph, const RootTarget& target, const std::vector<Index>& at);
+
+}  // namespace heddle::schedule
