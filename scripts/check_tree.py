@@ -183,8 +183,7 @@ def check_words(path, findings):
 
 # What is longer than a class should be, and has more parameters than a function should: these may only become fewer.
 LONG_CLASSES = {
-    "CudaRunState": 384, "Decoder": 443, "GraphBuilder": 304, "GraphImporter": 305, "PlanBuilder": 445, "Scheduler": 956,
-    "TileLoader": 330,
+    "CudaRunState": 384, "Decoder": 443, "GraphBuilder": 304, "GraphImporter": 305, "PlanBuilder": 445, "TileLoader": 330,
 }
 MANY_PARAMETERS = {"gemm": 8, "read_by_copies": 10}
 
@@ -245,7 +244,7 @@ def check_folders(findings):
 
 # Folders of src whose sources define what one list names: a registry, an operator table, a class with one header.
 REGISTERED = {
-    "cli", "cli/commands", "emulator", "emulator/driver", "frontend/onnx/ops", "frontend/onnx/ops/classic",
+    "cli", "cli/commands", "emulator/driver", "frontend/onnx/ops", "frontend/onnx/ops/classic",
     "frontend/onnx/ops/contrib", "frontend/onnx/ops/quantized", "ir/ops", "passes/fusion", "passes/simplify/canonicalize",
     "target/models", "zoo",
 }

@@ -124,6 +124,7 @@ struct Block : emulated::BlockInfo {
   std::vector<std::vector<Copy>> copies;  // by thread; empty where there never were any
   uint32_t free_registers = 0;
   uint64_t async_fences = 0;   // fence.proxy.async of all threads
+  uint64_t barrier_stamp = 0;  // counts its barriers
   bool waited = false;         // a thread waited for the launch in front
   bool unfenced_init = false;  // an mbarrier was initialised after the last fence.mbarrier_init
 
@@ -136,6 +137,11 @@ struct Block : emulated::BlockInfo {
   std::vector<uint8_t> memory_;
   uint8_t* zone_ = nullptr;  // start of the first
 };
+
+// Where something was asked for.
+inline const char* name_of(Place place) {
+  return place.file == nullptr ? "?" : place.file;
+}
 
 // What fresh memory is filled with: a signalling NaN in f32 and f64, a NaN in f16 and bf16, -1 or so in integers.
 inline constexpr uint8_t kPoisonByte = 0xFF;

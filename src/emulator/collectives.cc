@@ -1,12 +1,7 @@
-// What threads wait for together: barriers of the block, exchanges between lanes, barriers of the cluster.
-#include "emulator/scheduler.h"
+#include "emulator/collectives.h"
 
 namespace heddle::emulator {
 namespace {
-
-const char* name_of(Place place) {
-  return place.file == nullptr ? "?" : place.file;
-}
 
 uint32_t result_of(const Barrier& barrier, BarrierMode mode) {
   switch (mode) {
@@ -19,42 +14,39 @@ uint32_t result_of(const Barrier& barrier, BarrierMode mode) {
   }
 }
 
-}  // namespace
-
-void Scheduler::poll(Place place) {
-  pollers_.push_back(current_);
-  wait(Wait::kPoll, 0, place);
-}
-
 // Lanes of one warp must leave a barrier from the same place: the hardware's barrier is one instruction of the warp.
-void Scheduler::check_convergence(const Barrier& barrier) {
-  ++barrier_stamp_;
+void check_convergence(Scheduler& s, const Barrier& barrier) {
+  Block& block = *s.current().owner;
+  ++block.barrier_stamp;
   const auto check = [&](const Thread& thread) {
     Warp& warp = *thread.warp;
-    if (warp.barrier_stamp != barrier_stamp_) {
-      warp.barrier_stamp = barrier_stamp_;
+    if (warp.barrier_stamp != block.barrier_stamp) {
+      warp.barrier_stamp = block.barrier_stamp;
       warp.barrier_place = thread.place;
     } else if (warp.barrier_place.line != thread.place.line) {
-      fail("lanes of one warp are in different barriers: {}:{} and {}:{}", name_of(warp.barrier_place),
-           warp.barrier_place.line, name_of(thread.place), thread.place.line);
+      s.fail("lanes of one warp are in different barriers: {}:{} and {}:{}", name_of(warp.barrier_place),
+             warp.barrier_place.line, name_of(thread.place), thread.place.line);
     }
   };
   for (const Thread* thread : barrier.waiting) check(*thread);
-  check(*current_);
+  check(s.current());
 }
 
-uint32_t Scheduler::barrier(uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place) {
-  Thread& self = *current_;
+}  // namespace
+
+uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place) {
+  Thread& self = s.current();
   Block& block = *self.owner;
-  if (id >= Block::kBarriers) fail("barrier {} does not exist ({}:{})", id, name_of(place), place.line);
+  if (id >= Block::kBarriers) s.fail("barrier {} does not exist ({}:{})", id, name_of(place), place.line);
   const auto all = static_cast<uint32_t>(block.threads.size());
   const uint32_t expected = threads == 0 ? all : threads;
   if (expected > all || (threads != 0 && threads % 32 != 0)) {
-    fail("barrier {} for {} threads in a block of {} ({}:{})", id, threads, all, name_of(place), place.line);
+    s.fail("barrier {} for {} threads in a block of {} ({}:{})", id, threads, all, name_of(place), place.line);
   }
   Barrier& barrier = block.barriers[id];
   if (barrier.arrived > 0 && barrier.expected != expected) {
-    fail("barrier {} is for {} threads and for {} ({}:{})", id, barrier.expected, expected, name_of(place), place.line);
+    s.fail("barrier {} is for {} threads and for {} ({}:{})", id, barrier.expected, expected, name_of(place),
+           place.line);
   }
   barrier.expected = expected;
   barrier.any |= predicate;
@@ -65,28 +57,28 @@ uint32_t Scheduler::barrier(uint32_t id, uint32_t threads, BarrierMode mode, boo
   if (++barrier.arrived < expected) {
     if (mode == BarrierMode::kArrive) return 0;
     barrier.waiting.push_back(&self);
-    wait(Wait::kBarrier, id, place);
+    s.wait(Wait::kBarrier, id, place);
     return self.result;
   }
-  check_convergence(barrier);
+  check_convergence(s, barrier);
   for (Thread* thread : barrier.waiting) {
     thread->result = result_of(barrier, static_cast<BarrierMode>(thread->result));
-    wake(thread);
+    s.wake(thread);
   }
   const uint32_t result = result_of(barrier, mode);
   barrier.waiting.clear();
   barrier.arrived = barrier.any = barrier.count = 0;
   barrier.all = 1;
-  give_way(2);
+  s.give_way(2);
   return result;
 }
 
-emulated::Collected Scheduler::collect(Collective kind, uint32_t mask, uint64_t value, Place place, Action action) {
-  Thread& self = *current_;
+emulated::Collected collect(Scheduler& s, Collective kind, uint32_t mask, uint64_t value, Place place, Action action) {
+  Thread& self = s.current();
   Warp& warp = *self.warp;
   const uint32_t lane = self.linear % 32;
   const uint32_t all = mask & warp.lanes;
-  if ((mask >> lane & 1) == 0) fail("a lane is not in its own mask {:#x} ({}:{})", mask, name_of(place), place.line);
+  if ((mask >> lane & 1) == 0) s.fail("a lane is not in its own mask {:#x} ({}:{})", mask, name_of(place), place.line);
   Exchange* exchange = nullptr;
   for (const auto& candidate : warp.exchanges) {
     if (candidate->mask == mask) exchange = candidate.get();
@@ -100,68 +92,55 @@ emulated::Collected Scheduler::collect(Collective kind, uint32_t mask, uint64_t 
     exchange->kind = kind;
     exchange->place = place;
   } else if (exchange->kind != kind) {
-    fail("lanes of one warp are in different exchanges: {}:{} and {}:{}", name_of(exchange->place),
-         exchange->place.line, name_of(place), place.line);
+    s.fail("lanes of one warp are in different exchanges: {}:{} and {}:{}", name_of(exchange->place),
+           exchange->place.line, name_of(place), place.line);
   }
   auto& values = exchange->values[exchange->turn];
   values[lane] = value;
   exchange->arrived |= 1u << lane;
   if (exchange->arrived != all) {
     exchange->waiting[exchange->waiting_count++] = &self;
-    wait(Wait::kLanes, mask, place);
+    s.wait(Wait::kLanes, mask, place);
     return {values.data(), all};
   }
-  if (action != nullptr) action(*this, values.data(), place);
-  for (uint32_t i = 0; i < exchange->waiting_count; ++i) wake(exchange->waiting[i]);
+  if (action != nullptr) action(s, values.data(), place);
+  for (uint32_t i = 0; i < exchange->waiting_count; ++i) s.wake(exchange->waiting[i]);
   exchange->arrived = exchange->waiting_count = 0;
   exchange->turn ^= 1;
-  give_way(8);
+  s.give_way(8);
   return {values.data(), all};
 }
 
-void Scheduler::whole_warp(Collective kind, uint64_t value, Place place, Action action) {
-  if (current_->warp->lanes != ~0u) {
-    fail("a warp of fewer than 32 lanes at an instruction of whole warps ({}:{})", name_of(place), place.line);
+void whole_warp(Scheduler& s, Collective kind, uint64_t value, Place place, Action action) {
+  if (s.current().warp->lanes != ~0u) {
+    s.fail("a warp of fewer than 32 lanes at an instruction of whole warps ({}:{})", name_of(place), place.line);
   }
-  collect(kind, ~0u, value, place, action);
+  collect(s, kind, ~0u, value, place, action);
 }
 
-// Threads that ended count as arrived.
-void Scheduler::release_cluster(Group& group) {
+void release_cluster(Scheduler& s, Group& group) {
   if (group.cluster_arrived < group.live_threads) return;
-  for (Thread* thread : group.cluster_waiting) wake(thread);
+  for (Thread* thread : group.cluster_waiting) s.wake(thread);
   group.cluster_waiting.clear();
   group.cluster_arrived = 0;
   ++group.cluster_phase;
 }
 
-void Scheduler::cluster_arrive(Place place) {
-  Group& group = *current_->owner->group;
-  if (current_->cluster_phase > group.cluster_phase) {
-    fail("a thread arrives twice at the barrier of its cluster ({}:{})", name_of(place), place.line);
+void cluster_arrive(Scheduler& s, Place place) {
+  Group& group = *s.current().owner->group;
+  if (s.current().cluster_phase > group.cluster_phase) {
+    s.fail("a thread arrives twice at the barrier of its cluster ({}:{})", name_of(place), place.line);
   }
-  current_->cluster_phase = group.cluster_phase + 1;
+  s.current().cluster_phase = group.cluster_phase + 1;
   ++group.cluster_arrived;
-  release_cluster(group);
+  release_cluster(s, group);
 }
 
-void Scheduler::cluster_wait(Place place) {
-  Group& group = *current_->owner->group;
-  if (group.cluster_phase >= current_->cluster_phase) return give_way(2);
-  group.cluster_waiting.push_back(current_);
-  wait(Wait::kCluster, 0, place);
-}
-
-Block& Scheduler::block_of_cluster(uint32_t rank) {
-  const Group& group = *current_->owner->group;
-  if (rank >= group.blocks.size()) fail("a cluster of {} has no block {}", group.blocks.size(), rank);
-  Block& block = *group.blocks[rank];
-  if (block.live_threads == 0) fail("shared memory of block {} of the cluster is used after its end", rank);
-  return block;
-}
-
-uint8_t* Scheduler::cluster_shared(uint32_t rank) {
-  return block_of_cluster(rank).shared;
+void cluster_wait(Scheduler& s, Place place) {
+  Group& group = *s.current().owner->group;
+  if (group.cluster_phase >= s.current().cluster_phase) return s.give_way(2);
+  group.cluster_waiting.push_back(&s.current());
+  s.wait(Wait::kCluster, 0, place);
 }
 
 }  // namespace heddle::emulator

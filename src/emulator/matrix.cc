@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "emulator/collectives.h"
 #include "tile/arch/emulated/tile/arch/sm80/cvt.h"
 
 namespace heddle::emulator {
@@ -101,7 +102,8 @@ void move_matrices(Scheduler& s, const uint64_t* lanes, Place place) {
   for (uint32_t matrix = 0; matrix < first.count; ++matrix) {
     for (uint32_t row = 0; row < 8; ++row) {
       const MatricesCall& owner = *call_of(8 * matrix + row);
-      uint8_t* at = s.shared_at(block, owner.address, 16, 16, first.stored == nullptr ? "ldmatrix" : "stmatrix", place);
+      uint8_t* at =
+          shared_at(s, block, owner.address, 16, 16, first.stored == nullptr ? "ldmatrix" : "stmatrix", place);
       for (uint32_t column = 0; column < 8; ++column) {
         // The lane that holds this element, in which half of its word.
         const uint32_t r = first.transposed ? column : row, c = first.transposed ? row : column;
@@ -154,28 +156,28 @@ uint32_t decode(Element type, const uint8_t* from, int32_t* to) {
 }
 
 void mma(Scheduler& s, const emulated::MmaCall& call, Place place) {
-  s.whole_warp(Collective::kMma, reinterpret_cast<uint64_t>(&call), place,
-               [](Scheduler&, const uint64_t* values, Place) {
-                 const emulated::MmaCall* lanes[32];
-                 for (int lane = 0; lane < 32; ++lane)
-                   lanes[lane] = reinterpret_cast<const emulated::MmaCall*>(values[lane]);
-                 if (is_integer(lanes[0]->a_type)) {
-                   multiply<int32_t>(lanes);
-                 } else {
-                   multiply<float>(lanes);
-                 }
-               });
+  whole_warp(s, Collective::kMma, reinterpret_cast<uint64_t>(&call), place,
+             [](Scheduler&, const uint64_t* values, Place) {
+               const emulated::MmaCall* lanes[32];
+               for (int lane = 0; lane < 32; ++lane)
+                 lanes[lane] = reinterpret_cast<const emulated::MmaCall*>(values[lane]);
+               if (is_integer(lanes[0]->a_type)) {
+                 multiply<int32_t>(lanes);
+               } else {
+                 multiply<float>(lanes);
+               }
+             });
 }
 
 void load_matrices(Scheduler& s, uint32_t* words, uint32_t count, bool transposed, uint32_t address, Place place) {
   const MatricesCall call = {words, nullptr, count, address, transposed};
-  s.whole_warp(Collective::kLoadMatrices, reinterpret_cast<uint64_t>(&call), place, &move_matrices);
+  whole_warp(s, Collective::kLoadMatrices, reinterpret_cast<uint64_t>(&call), place, &move_matrices);
 }
 
 void store_matrices(Scheduler& s, const uint32_t* words, uint32_t count, bool transposed, uint32_t address,
                     Place place) {
   const MatricesCall call = {nullptr, words, count, address, transposed};
-  s.whole_warp(Collective::kStoreMatrices, reinterpret_cast<uint64_t>(&call), place, &move_matrices);
+  whole_warp(s, Collective::kStoreMatrices, reinterpret_cast<uint64_t>(&call), place, &move_matrices);
 }
 
 }  // namespace heddle::emulator

@@ -1,12 +1,12 @@
-// The matrix instruction of a warpgroup. A product happens, for all four warps at once, at some time between when the
-// last of them asks for it and when one waits for it; that is when operands are read from shared memory.
+#include "emulator/wgmma.h"
+
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <vector>
 
+#include "emulator/collectives.h"
 #include "emulator/matrix.h"
-#include "emulator/scheduler.h"
 
 namespace heddle::emulator {
 namespace {
@@ -61,7 +61,7 @@ void read_operand(const Reader& reader, uint64_t descriptor, bool mn_major, uint
   const Operand o = parse(reader.s, descriptor, reader.place);
   T values[16];
   const auto piece = [&](uint32_t i, uint32_t k) {
-    const uint8_t* at = reader.s.shared_at(reader.block, address_of(o, mn_major, i, k), 16, 16, "wgmma", reader.place);
+    const uint8_t* at = shared_at(reader.s, reader.block, address_of(o, mn_major, i, k), 16, 16, "wgmma", reader.place);
     return decode(reader.call.type, at, values);
   };
   const uint32_t depth = 32 / element_bytes(reader.call.type);
@@ -216,34 +216,33 @@ void add_product(Scheduler& s, const uint64_t* lanes, Place place) {
 
 }  // namespace
 
-void Scheduler::wgmma(const WgmmaCall& call, Place place) {
-  const size_t threads = current_->owner->threads.size();
-  if (current_->linear / 128 * 128 + 128 > threads) {
-    fail("wgmma of the last {} threads of a block, which are no warpgroup ({}:{})", threads % 128, place.file,
-         place.line);
+void wgmma(Scheduler& s, const WgmmaCall& call, Place place) {
+  const size_t threads = s.current().owner->threads.size();
+  if (s.current().linear / 128 * 128 + 128 > threads) {
+    s.fail("wgmma of the last {} threads of a block, which are no warpgroup ({}:{})", threads % 128, place.file,
+           place.line);
   }
-  whole_warp(Collective::kWgmma, reinterpret_cast<uint64_t>(&call), place, &add_product);
+  whole_warp(s, Collective::kWgmma, reinterpret_cast<uint64_t>(&call), place, &add_product);
 }
 
-void Scheduler::wgmma_wait(uint32_t pending, Place place) {
-  whole_warp(Collective::kWgmmaWait, pending, place, nullptr);
+void wgmma_wait(Scheduler& s, uint32_t pending, Place place) {
+  whole_warp(s, Collective::kWgmmaWait, pending, place, nullptr);
   uint32_t number = 0;
-  Warpgroup& group = warpgroup_of(*this, &number);
-  const std::vector<uint64_t>& commits = current_->warp->commits;
+  Warpgroup& group = warpgroup_of(s, &number);
+  const std::vector<uint64_t>& commits = s.current().warp->commits;
   if (commits.size() <= pending) return;
   const uint64_t until = commits[commits.size() - 1 - pending];
-  for (run_products(*this, group, until, place); group.done < until; run_products(*this, group, until, place)) {
-    group.waiting.push_back(current_);
-    wait(Wait::kProducts, 0, place);
+  for (run_products(s, group, until, place); group.done < until; run_products(s, group, until, place)) {
+    group.waiting.push_back(&s.current());
+    s.wait(Wait::kProducts, 0, place);
   }
 }
 
-// setmaxnreg: a warp that wants more registers than are free waits until others give some.
-void Scheduler::set_registers(uint32_t count, Place place) {
+void set_registers(Scheduler& s, uint32_t count, Place place) {
   if (count % 8 != 0 || count < 24 || count > 256) {
-    fail("setmaxnreg: {} registers ({}:{})", count, place.file, place.line);
+    s.fail("setmaxnreg: {} registers ({}:{})", count, place.file, place.line);
   }
-  whole_warp(Collective::kRegisters, count, place, [](Scheduler& s, const uint64_t* lanes, Place) {
+  whole_warp(s, Collective::kRegisters, count, place, [](Scheduler& s, const uint64_t* lanes, Place) {
     Block& block = *s.current().owner;
     Warp& own = *s.current().warp;
     own.registers_wanted = static_cast<uint32_t>(lanes[0]);
@@ -261,10 +260,10 @@ void Scheduler::set_registers(uint32_t count, Place place) {
       if (warp.registers_wanted != 0) settle_warp(warp);
     }
   });
-  Warp& warp = *current_->warp;
+  Warp& warp = *s.current().warp;
   while (warp.registers_wanted != 0) {
-    warp.waiting.push_back(current_);
-    wait(Wait::kRegisters, count, place);
+    warp.waiting.push_back(&s.current());
+    s.wait(Wait::kRegisters, count, place);
   }
 }
 

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emulator/collectives.h"
 #include "emulator/matrix.h"
-#include "emulator/scheduler.h"
+#include "emulator/wgmma.h"
 
 namespace heddle::emulator {
 namespace {
@@ -33,65 +34,65 @@ const emulated::Api& api() {
       .fail = [](const char* text) { scheduler().fail("{}", text); },
       .poll = [](Place place) { scheduler().poll(place); },
       .barrier = [](uint32_t id, uint32_t threads, BarrierMode mode, bool predicate,
-                    Place place) { return scheduler().barrier(id, threads, mode, predicate, place); },
+                    Place place) { return barrier(scheduler(), id, threads, mode, predicate, place); },
       .collect = [](Collective kind, uint32_t mask, uint64_t value,
-                    Place place) { return scheduler().collect(kind, mask, value, place); },
-      .cluster_arrive = [](Place place) { scheduler().cluster_arrive(place); },
-      .cluster_wait = [](Place place) { scheduler().cluster_wait(place); },
-      .cluster_shared = [](uint32_t rank) { return scheduler().cluster_shared(rank); },
+                    Place place) { return collect(scheduler(), kind, mask, value, place); },
+      .cluster_arrive = [](Place place) { cluster_arrive(scheduler(), place); },
+      .cluster_wait = [](Place place) { cluster_wait(scheduler(), place); },
+      .cluster_shared = [](uint32_t rank) { return block_of_cluster(scheduler(), rank).shared; },
       .mma = [](const emulated::MmaCall& call, Place place) { mma(scheduler(), call, place); },
       .load_matrices = [](uint32_t* words, uint32_t count, bool transposed, uint32_t address,
                           Place place) { load_matrices(scheduler(), words, count, transposed, address, place); },
       .store_matrices = [](const uint32_t* words, uint32_t count, bool transposed, uint32_t address,
                            Place place) { store_matrices(scheduler(), words, count, transposed, address, place); },
       .copy_async = [](uint32_t to, const void* from, uint32_t bytes, uint32_t valid,
-                       Place place) { scheduler().copy_async(to, from, bytes, valid, place); },
-      .copy_commit = [] { scheduler().copy_commit(); },
-      .copy_wait = [](uint32_t pending) { scheduler().copy_wait(pending); },
+                       Place place) { copy_async(scheduler(), to, from, bytes, valid, place); },
+      .copy_commit = [] { copy_commit(scheduler()); },
+      .copy_wait = [](uint32_t pending) { copy_wait(scheduler(), pending); },
       .barrier_init = [](uint32_t address, uint32_t arrivals,
-                         Place place) { scheduler().barrier_init(address, arrivals, place); },
+                         Place place) { scheduler().transfers.barriers.init(address, arrivals, place); },
       .barrier_arrive = [](uint32_t address, uint32_t block, uint32_t expect_bytes,
-                           Place place) { scheduler().barrier_arrive(address, block, expect_bytes, place); },
+                           Place place) { scheduler().transfers.barriers.arrive(address, block, expect_bytes, place); },
       .barrier_wait = [](uint32_t address, uint32_t parity,
-                         Place place) { scheduler().barrier_wait(address, parity, place); },
+                         Place place) { scheduler().transfers.barriers.wait(address, parity, place); },
       .store_async = [](uint32_t to, uint32_t block, const void* from, uint32_t bytes, uint32_t barrier,
-                        Place place) { scheduler().store_async(to, block, from, bytes, barrier, place); },
+                        Place place) { scheduler().transfers.store_async(to, block, from, bytes, barrier, place); },
       .fence_barrier_init = [] { scheduler().current().owner->unfenced_init = false; },
       .fence_async = [] { ++scheduler().current().owner->async_fences; },
       .copy_shared = [](uint32_t to, uint32_t from, uint32_t bytes, uint32_t barrier, uint32_t block,
-                        Place place) { scheduler().copy_shared(to, from, bytes, barrier, block, place); },
+                        Place place) { scheduler().transfers.copy_shared(to, from, bytes, barrier, block, place); },
       .load_box =
           [](const void* map, uint32_t to, uint32_t barrier, const int32_t* coordinates, uint32_t rank, uint32_t blocks,
              Place place) {
             Box box = make_box(map, false, to, coordinates, rank, place);
             box.barrier = barrier;
             box.blocks = blocks == 0 ? 1u << box.owner->owner->cluster_rank : blocks;
-            scheduler().add_box(box);
+            scheduler().transfers.add_box(box);
           },
       .store_box =
           [](const void* map, uint32_t from, const int32_t* coordinates, uint32_t rank, Place place) {
             Box box = make_box(map, true, from, coordinates, rank, place);
             box.blocks = 1u << box.owner->owner->cluster_rank;
             box.group = box.owner->store_group;
-            scheduler().add_box(box);
+            scheduler().transfers.add_box(box);
           },
-      .store_commit = [] { scheduler().store_commit(); },
-      .store_wait = [](uint32_t pending, Place place) { scheduler().store_wait(pending, place); },
-      .wgmma = [](const emulated::WgmmaCall& call, Place place) { scheduler().wgmma(call, place); },
+      .store_commit = [] { scheduler().transfers.store_commit(); },
+      .store_wait = [](uint32_t pending, Place place) { scheduler().transfers.store_wait(pending, place); },
+      .wgmma = [](const emulated::WgmmaCall& call, Place place) { wgmma(scheduler(), call, place); },
       .wgmma_fence =
           [](Place place) {
-            scheduler().whole_warp(Collective::kWgmmaFence, 0, place,
-                                   [](Scheduler& s, const uint64_t*, Place) { s.current().warp->fenced = true; });
+            whole_warp(scheduler(), Collective::kWgmmaFence, 0, place,
+                       [](Scheduler& s, const uint64_t*, Place) { s.current().warp->fenced = true; });
           },
       .wgmma_commit =
           [](Place place) {
-            scheduler().whole_warp(Collective::kWgmmaCommit, 0, place, [](Scheduler& s, const uint64_t*, Place) {
+            whole_warp(scheduler(), Collective::kWgmmaCommit, 0, place, [](Scheduler& s, const uint64_t*, Place) {
               Warp& warp = *s.current().warp;
               warp.commits.push_back(warp.products);
             });
           },
-      .wgmma_wait = [](uint32_t pending, Place place) { scheduler().wgmma_wait(pending, place); },
-      .set_registers = [](uint32_t count, Place place) { scheduler().set_registers(count, place); },
+      .wgmma_wait = [](uint32_t pending, Place place) { wgmma_wait(scheduler(), pending, place); },
+      .set_registers = [](uint32_t count, Place place) { set_registers(scheduler(), count, place); },
       .grid_dependency_wait = [](Place place) { scheduler().grid_dependency_wait(place); },
   };
   return one;

@@ -1,0 +1,197 @@
+#include "emulator/grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace heddle::emulator {
+
+namespace {
+
+void set_up_warps(Block& block) {
+  constexpr uint32_t kRegisters = 65536, kMostRegisters = 248;
+  const auto threads = static_cast<uint32_t>(block.threads.size());
+  block.warps.resize((threads + 31) / 32);
+  block.warpgroups.assign((threads + 127) / 128, {});
+  // As many as launch bounds of one block per SM allow, in steps of 8.
+  const auto warps = static_cast<uint32_t>(block.warps.size());
+  const uint32_t registers = std::min(kMostRegisters, kRegisters / (32 * warps) / 8 * 8);
+  block.free_registers = kRegisters - 32 * warps * registers;
+  for (uint32_t i = 0; i < block.warps.size(); ++i) {
+    Warp& warp = block.warps[i];
+    const uint32_t lanes = std::min(32u, threads - 32 * i);
+    warp.lanes = lanes == 32 ? ~0u : (1u << lanes) - 1;
+    warp.barrier_stamp = warp.products = 0;
+    warp.commits.clear();
+    warp.fenced = false;
+    warp.waiting.clear();
+    warp.registers = registers;
+    warp.registers_wanted = 0;
+    for (const auto& exchange : warp.exchanges) exchange->arrived = exchange->waiting_count = 0;
+  }
+}
+
+}  // namespace
+
+void Grid::begin(const LaunchShape& shape, Random& random) {
+  shape_ = shape;
+  shared_base_ = 1024 + 128 * random.below(8);
+  live_groups_.clear();
+  live_blocks_ = 0;
+  free_blocks_.clear();
+  free_groups_.clear();
+  for (const auto& block : blocks_) free_blocks_.push_back(block.get());
+  for (const auto& group : groups_) free_groups_.push_back(group.get());
+  const uint32_t cluster = shape.cluster.x * shape.cluster.y * shape.cluster.z;
+  unstarted_.resize(size_t{shape.grid.x} * shape.grid.y * shape.grid.z / cluster);
+  std::iota(unstarted_.begin(), unstarted_.end(), 0);
+  for (size_t i = unstarted_.size(); i > 1; --i) {
+    std::swap(unstarted_[i - 1], unstarted_[random.below(static_cast<uint32_t>(i))]);
+  }
+}
+
+void Grid::start_block(Block& block, Group& group, uint32_t number, uint32_t rank) {
+  const emulated::Dim& grid = shape_.grid;
+  block.block_index = {number % grid.x, number / grid.x % grid.y, number / grid.x / grid.y};
+  block.block_dim = shape_.block;
+  block.grid_dim = grid;
+  block.cluster_rank = rank;
+  block.cluster_blocks = static_cast<uint32_t>(group.blocks.size());
+  block.group = &group;
+  block.set_shared(shape_.shared_bytes, shared_base_);
+  const uint32_t threads = shape_.block.x * shape_.block.y * shape_.block.z;
+  block.live_threads = threads;
+  block.async_fences = block.barrier_stamp = 0;
+  block.unfenced_init = false;
+  block.waited = false;
+  block.threads.resize(threads);
+  set_up_warps(block);
+  for (Barrier& barrier : block.barriers) {
+    barrier.expected = barrier.arrived = barrier.any = barrier.count = 0;
+    barrier.all = 1;
+    barrier.waiting.clear();
+  }
+  for (std::vector<Copy>& copies : block.copies) copies.clear();
+  for (uint32_t i = 0; i < threads; ++i) {
+    Thread& thread = block.threads[i];
+    thread = Thread{};
+    thread.thread_index = {i % shape_.block.x, i / shape_.block.x % shape_.block.y,
+                           i / shape_.block.x / shape_.block.y};
+    thread.linear = i;
+    thread.block = thread.owner = &block;
+    thread.warp = &block.warps[i / 32];
+  }
+  ++live_blocks_;
+}
+
+bool Grid::start_group(std::vector<Thread*>& ready) {
+  const emulated::Dim c = shape_.cluster;
+  const uint32_t size = c.x * c.y * c.z;
+  if (unstarted_.empty() || (live_blocks_ > 0 && live_blocks_ + size > shape_.resident)) return false;
+  const uint32_t number = unstarted_.back();
+  unstarted_.pop_back();
+  if (free_groups_.empty()) {
+    groups_.push_back(std::make_unique<Group>());
+    free_groups_.push_back(groups_.back().get());
+  }
+  Group& group = *free_groups_.back();
+  free_groups_.pop_back();
+  group.blocks.assign(size, nullptr);
+  group.live_blocks = size;
+  group.live_threads = size * shape_.block.x * shape_.block.y * shape_.block.z;
+  group.cluster_arrived = group.cluster_phase = 0;
+  group.cluster_waiting.clear();
+  for (Block*& block : group.blocks) {
+    if (free_blocks_.empty()) {
+      blocks_.push_back(std::make_unique<Block>());
+      free_blocks_.push_back(blocks_.back().get());
+    }
+    block = free_blocks_.back();
+    free_blocks_.pop_back();
+  }
+  const emulated::Dim groups = {shape_.grid.x / c.x, shape_.grid.y / c.y, shape_.grid.z / c.z};
+  const emulated::Dim first = {number % groups.x * c.x, number / groups.x % groups.y * c.y,
+                               number / groups.x / groups.y * c.z};
+  for (uint32_t rank = 0; rank < size; ++rank) {
+    const uint32_t x = first.x + rank % c.x, y = first.y + rank / c.x % c.y, z = first.z + rank / c.x / c.y;
+    start_block(*group.blocks[rank], group, x + shape_.grid.x * (y + shape_.grid.y * z), rank);
+    for (Thread& thread : group.blocks[rank]->threads) ready.push_back(&thread);
+  }
+  live_groups_.push_back(&group);
+  return true;
+}
+
+bool Grid::end(Block& block) {
+  Group& group = *block.group;
+  --live_blocks_;
+  if (--group.live_blocks > 0) return false;
+  for (Block* ended : group.blocks) free_blocks_.push_back(ended);
+  free_groups_.push_back(&group);
+  std::erase(live_groups_, &group);
+  return true;
+}
+
+std::string describe_deadlock(const Grid& grid) {
+  struct Where {
+    Wait wait;
+    uint32_t detail;
+    std::string file;
+    uint32_t line;
+    auto operator<=>(const Where&) const = default;
+  };
+  std::map<Where, uint64_t> waiting;
+  uint64_t finished = 0, blocks = 0;
+  for (const Group* group : grid.live_groups()) {
+    for (const Block* block : group->blocks) {
+      ++blocks;
+      for (const Thread& thread : block->threads) {
+        if (thread.wait == Wait::kFinished) {
+          ++finished;
+        } else {
+          ++waiting[{thread.wait, thread.detail, name_of(thread.place), thread.place.line}];
+        }
+      }
+    }
+  }
+  std::string text = fmt::format("deadlock in {} block(s), {} not started:", blocks, grid.unstarted());
+  for (const auto& [where, count] : waiting) {
+    std::string what;
+    switch (where.wait) {
+      case Wait::kBarrier:
+        what = where.detail == 0 ? "in __syncthreads" : fmt::format("in barrier {}", where.detail);
+        break;
+      case Wait::kLanes:
+        what = fmt::format("for the lanes {:#010x} of their warp", where.detail);
+        break;
+      case Wait::kCluster:
+        what = "in the barrier of the cluster";
+        break;
+      case Wait::kPoll:
+        what = "for a value in memory";
+        break;
+      case Wait::kTransactions:
+        what = fmt::format("for the barrier at shared address {:#x}", where.detail);
+        break;
+      case Wait::kStores:
+        what = "for their stores";
+        break;
+      case Wait::kProducts:
+        what = "for a wgmma that not all warps of the warpgroup asked for";
+        break;
+      case Wait::kPrevious:
+        what = "for the launch in front";
+        break;
+      case Wait::kRegisters:
+        what = fmt::format("for {} registers each", where.detail);
+        break;
+      default:
+        what = "for nothing known";
+    }
+    text += fmt::format(" {} thread(s) wait {} ({}:{});", count, what, where.file, where.line);
+  }
+  return text + fmt::format(" {} have ended", finished);
+}
+
+}  // namespace heddle::emulator

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/block.h"
+
+namespace heddle::emulator {
+
+class Scheduler;
+
+// Barriers in shared memory that count arrivals and bytes.
+class Mbarriers {
+ public:
+  explicit Mbarriers(Scheduler& scheduler) : s_(scheduler) {}
+  void clear() { waiting_.clear(); }
+
+  void init(uint32_t address, uint32_t arrivals, Place place);
+  void arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, Place place);
+  void wait(uint32_t address, uint32_t parity, Place place);
+  // Bytes of a copy that ended, at a barrier of `block`.
+  void complete(Block& block, uint32_t address, uint32_t bytes, Place place);
+
+ private:
+  void settle(uint8_t* barrier);
+  void check_init_fence(const Block& block, Place place);
+
+  Scheduler& s_;
+  std::unordered_map<uint8_t*, std::vector<Thread*>> waiting_;
+};
+
+}  // namespace heddle::emulator
