@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "schedule/expr/expr.h"
+#include "schedule/expr/inline.h"
 #include "schedule/kernel_desc.h"
 #include "schedule/product/contraction.h"
 #include "schedule/region/standalone.h"

@@ -1,4 +1,4 @@
-#include "schedule/region/cuda/stages.h"
+#include "schedule/region/cuda/stages/stages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

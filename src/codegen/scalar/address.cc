@@ -8,6 +8,7 @@
 #include "codegen/text/numbers.h"
 #include "codegen/text/writer.h"
 #include "schedule/expr/expr_walk.h"
+#include "schedule/expr/lane_stride.h"
 
 namespace heddle::codegen {
 
@@ -52,26 +53,8 @@ bool AddressEmitter::wide(ExprId e) const {
 
 std::optional<int64_t> AddressEmitter::lane_stride(const Index& at) const {
   if (!lanes_) return 0;
-  int64_t stride = 0;
-  for (const auto& [id, c] : at.terms) {
-    const Atom& atom = pool_.indices.atom(id);
-    if (atom.kind == Atom::Kind::kVar) {
-      if (atom.id == lanes_->var) stride += c;
-      continue;
-    }
-    const Index alone{0, {{id, 1}}};
-    if ((pool_.vars(alone) >> lanes_->var & 1) != 0) {
-      // Within an aligned vector a quotient stays the same and a remainder counts on.
-      const bool fits = lanes_->aligned > 1 && atom.a % lanes_->aligned == 0 &&
-                        (atom.kind == Atom::Kind::kDiv || atom.kind == Atom::Kind::kMod);
-      const std::optional<int64_t> inner = fits ? lane_stride(atom.arg) : std::nullopt;
-      if (inner != 1 || pool_.indices.divisor(atom.arg, multiples()) % lanes_->aligned != 0) return std::nullopt;
-      if (atom.kind == Atom::Kind::kMod) stride += c;
-      continue;
-    }
-    if (atom.kind == Atom::Kind::kDynamic && has_wide_local(atom.id)) return std::nullopt;
-  }
-  return stride;
+  return schedule::lane_stride(pool_, at, {lanes_->var, lanes_->aligned}, multiples(),
+                               [this](ExprId e) { return has_wide_local(e); });
 }
 
 std::string AddressEmitter::number(int64_t value) const {

@@ -12,6 +12,7 @@
 #include "base/divide.h"
 #include "ir/analysis/attention.h"
 #include "schedule/attention/choice.h"
+#include "schedule/expr/inline.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/dot_problem.h"

@@ -1,5 +1,6 @@
+#include "schedule/expr/inline.h"
+
 #include "base/check.h"
-#include "schedule/expr/expr.h"
 
 namespace heddle::schedule {
 

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "schedule/expr/expr_walk.h"
+#include "schedule/expr/inline.h"
 
 namespace heddle::schedule {
 

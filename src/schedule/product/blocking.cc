@@ -1,9 +1,10 @@
+#include "schedule/product/blocking.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/divide.h"
-#include "schedule/product/contraction_builder.h"
 
 namespace heddle::schedule {
 namespace {

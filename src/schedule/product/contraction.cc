@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "schedule/expr/inline.h"
 #include "schedule/product/contraction_builder.h"
+#include "schedule/product/conv.h"
 #include "schedule/product/cuda/contraction.h"
+#include "schedule/product/dot.h"
 
 namespace heddle::schedule {
 

@@ -82,45 +82,4 @@ class ContractionBuilder {
   std::map<std::pair<ir::ValueId, std::vector<int64_t>>, uint32_t> operands_;
 };
 
-// A blocking in the units of the kernels: rows are micro tiles of a GEMM, output rows of a convolution, tiles of 4x4 of
-// Winograd's form; panels are micro_n columns wide. Micro tiles have at most micro_m rows.
-struct Blocking {
-  int64_t micro_m, micro_n, rows, panels;
-};
-Config gemm_config(const GemmDesc& desc, DType compute, const Target& target, const Blocking& blocking);
-Config conv_config(const ConvDesc& desc, DType compute, const Target& target, const Blocking& blocking);
-Config winograd_config(const WinogradDesc& desc, const Target& target, const Blocking& blocking);
-
-// Heights of micro tiles, the highest first, of which one or another cuts any number of rows.
-std::vector<int64_t> common_heights(const Target& target);
-// The configuration, of a product or a direct convolution, with micro tiles of one of few heights into which `rows` can
-// be cut.
-Config with_common_height(Config config, int64_t rows, const Target& target);
-// The configuration with panels of two vectors, the last of which may be narrow: for any number of columns.
-Config with_wide_panels(Config config, const Target& target, DType compute);
-
-// Blockings around the cost model's, which comes first: each differs from it in one choice.
-std::vector<Config> gemm_candidates(const GemmDesc& desc, DType compute, const Target& target);
-std::vector<Config> conv_candidates(const ConvDesc& desc, DType compute, const Target& target);
-std::vector<Config> winograd_candidates(const WinogradDesc& desc, const Target& target);
-
-// The parts of a problem's text (ConfigSource): an operand by its type and strides, constants (which are packed)
-// without.
-std::string gemm_operand_text(const ir::Graph& graph, ir::ValueId value, int64_t row, int64_t column);
-std::string gemm_problem_text(const tile::GemmShape& shape, DType compute, const std::string& a, const std::string& b);
-
-// Blockings by the cost model; they set `reason`.
-Config block_gemm(const GemmDesc& desc, DType compute, const Target& target);
-Config block_conv(const ConvDesc& desc, DType compute, const Target& target);
-Config block_winograd(const WinogradDesc& desc, const Target& target);
-
-// Whether F(4x4, 3x3) may be tried at all.
-bool allows_winograd(const tile::WinogradShape& shape);
-// Whether F(4x4, 3x3) is expected to beat the direct form by a margin; `reason` says by which numbers.
-bool prefer_winograd(const tile::WinogradShape& shape, const Target& target, std::string* reason);
-
-ScheduledGroup schedule_dot(ContractionBuilder& builder);
-ScheduledGroup schedule_conv(ContractionBuilder& builder);
-ScheduledGroup schedule_window(ContractionBuilder& builder);
-
 }  // namespace heddle::schedule

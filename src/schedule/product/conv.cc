@@ -1,6 +1,10 @@
+#include "schedule/product/conv.h"
+
 #include <algorithm>
 
 #include "base/check.h"
+#include "schedule/product/blocking.h"
+#include "schedule/product/candidates.h"
 #include "schedule/product/conv_problem.h"
 #include "schedule/product/packing.h"
 

@@ -1,6 +1,10 @@
+#include "schedule/product/dot.h"
+
 #include <algorithm>
 
 #include "base/check.h"
+#include "schedule/product/blocking.h"
+#include "schedule/product/candidates.h"
 #include "schedule/product/dot_problem.h"
 #include "schedule/product/packing.h"
 

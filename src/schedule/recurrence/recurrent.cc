@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "ir/reference/array.h"
+#include "schedule/expr/inline.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/product/dot_problem.h"
 #include "schedule/recurrence/mapping.h"

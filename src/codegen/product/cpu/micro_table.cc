@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "codegen/text/numbers.h"
-#include "schedule/product/contraction_builder.h"
+#include "schedule/product/blocking.h"
 
 namespace heddle::codegen {
 namespace {

@@ -54,6 +54,13 @@ class EpilogueWriter {
     std::optional<ExprId> given;  // a value that v holds in place of the accumulators
     bool fast = false;            // it is rounded to 16 bits or fewer
   };
+  // Of operands, and of the coordinates that a call has.
+  Names names_of_call() const {
+    Names names = members_.names();
+    names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)", names.vars[e_.col] = "int64_t(col)";
+    return names;
+  }
+
   void write_function(const char* name, const Part& part) {
     out_.line("template <typename T, int W{}>", residual_ ? ", typename Residual = tile::cuda::FromMemory" : "");
     out_.open(fmt::format("__device__ void {}(T (&v)[W], int batch, int row, int col, int n{}) const {{", name,
@@ -83,9 +90,7 @@ class EpilogueWriter {
       write_function(fmt::format("value{}", i).c_str(),
                      {facts_.unrounded(r.value), shared_, facts_.is_narrow(r.value)});
       out_.open(fmt::format("__device__ void keep{}(int batch, int row, int col, float v) const {{", i));
-      Names names = members_.names();
-      names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)", names.vars[e_.col] = "int64_t(col)";
-      ScalarEmitter emitter(e_.pool, std::move(names), out_);
+      ScalarEmitter emitter(e_.pool, names_of_call(), out_);
       out_.line("tile::store(p{} + ({}), tile::splat<1>(v));", r.operand, emitter.index(r.at));
       out_.close();
       out_.open(fmt::format("struct Reduction{} {{", i));
@@ -110,8 +115,7 @@ class EpilogueWriter {
   void write_body(const Part& part) {
     loads_.emplace(e_.pool);
     loaded_.clear();
-    Names names = members_.names();
-    names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)";
+    Names names = names_of_call();
     names.vars[e_.col_outer] = "col_outer", names.vars[e_.col] = facts_.first_column();
     const bool split = facts_.split();
     if (split && facts_.whole()) {
@@ -179,8 +183,7 @@ class EpilogueWriter {
   }
   void write_places(const char* function, const std::vector<ExprId>& loads) {
     if (loads.empty()) return;
-    Names names = members_.names();
-    names.vars[e_.batch] = "int64_t(batch)", names.vars[e_.row] = "int64_t(row)", names.vars[e_.col] = "int64_t(col)";
+    Names names = names_of_call();
     names.vars[e_.col_outer] = "int64_t(0)";
     ScalarEmitter emitter(e_.pool, std::move(names), out_);
     std::string calls;

@@ -40,14 +40,4 @@ struct CpuDrafts : RegionDrafts {
   std::optional<VarId> vector_of(const CpuDraft& d) const;
 };
 
-// The steps, in the order of cpu/stages.cc, which says what each is for.
-void place_results(CpuDrafts& k);
-void draft_reductions(CpuDrafts& k);
-void draft_stores(CpuDrafts& k);
-void spread_columns(CpuDrafts& k);
-void share_between_stages(CpuDrafts& k);
-void stream_large_outputs(CpuDrafts& k);
-void lay_out_loops(CpuDrafts& k);
-void prefetch_next(CpuDrafts& k);
-
 }  // namespace heddle::schedule

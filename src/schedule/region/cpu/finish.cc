@@ -1,8 +1,9 @@
+#include "schedule/region/cpu/finish.h"
+
 #include <algorithm>
 
 #include "base/divide.h"
 #include "schedule/expr/expr_walk.h"
-#include "schedule/region/cpu/drafts.h"
 #include "schedule/region/mapping.h"
 #include "schedule/region/pieces.h"
 

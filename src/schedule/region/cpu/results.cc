@@ -1,6 +1,7 @@
+#include "schedule/region/cpu/results.h"
+
 #include <fmt/format.h>
 
-#include "schedule/region/cpu/drafts.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {

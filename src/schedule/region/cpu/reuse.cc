@@ -1,9 +1,10 @@
+#include "schedule/region/cpu/reuse.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "schedule/expr/expr_walk.h"
-#include "schedule/region/cpu/drafts.h"
 
 namespace heddle::schedule {
 namespace {

@@ -2,6 +2,10 @@
 
 #include <fmt/ranges.h>
 
+#include "schedule/region/cpu/finish.h"
+#include "schedule/region/cpu/results.h"
+#include "schedule/region/cpu/reuse.h"
+
 namespace heddle::schedule {
 namespace {
 

@@ -8,6 +8,7 @@
 #include "base/divide.h"
 #include "schedule/region/cuda/cta_group.h"
 #include "schedule/region/cuda/thread_group.h"
+#include "schedule/region/cuda/vector_length.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/expr/inline.h"
 #include "schedule/region/exprs/domain.h"
 #include "schedule/region/exprs/sites.h"
 #include "schedule/region/exprs/targets.h"

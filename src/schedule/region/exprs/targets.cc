@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "schedule/expr/expr.h"
+#include "schedule/expr/inline.h"
 
 namespace heddle::schedule {
 

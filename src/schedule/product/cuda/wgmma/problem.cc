@@ -13,41 +13,48 @@ using Form = OperandView::Form;
 
 constexpr int64_t kCopyBytes = 16;
 
-// An operand for TMA: contiguous along k or along its rows.
-// Batches in two dimensions have one stride, or the inner ones lie within the rows (`step`).
-bool read_by_copies(const OperandView& o, int64_t rows, int64_t k, DType multiply, bool& k_major, int64_t& leading,
-                    int64_t& stride, int64_t& offset, int64_t& step, std::string* why) {
+// An operand as TMA reads it, in the terms of WgmmaProblem.
+struct CopiedOperand {
+  bool k_major = true;
+  int64_t leading = 0, stride = 0, offset = 0, step = 0;
+};
+
+// An operand for TMA: contiguous along k or along its rows. Batches in two dimensions have one stride, or the inner
+// ones lie within the rows (`step`). nullopt: TMA cannot read it, and `why` says so.
+std::optional<CopiedOperand> read_by_copies(const OperandView& o, int64_t rows, int64_t k, DType multiply,
+                                            std::string* why) {
   const auto refuse = [&](const char* text) {
     *why = text;
-    return false;
+    return std::nullopt;
   };
+  CopiedOperand c;
+  c.offset = o.offset;
   const auto element = static_cast<int64_t>(size_of(multiply));
   if (o.form != Form::kMatrix) return refuse("an operand is no matrix in memory");
   if (o.dtype != multiply) return refuse("an operand is converted on its way");
   if (o.batch.size() > 2) return refuse("batches have several strides");
-  k_major = o.k == 1 || (k == 1 && o.row != 1);
-  if (!k_major && o.row != 1 && rows != 1) return refuse("an operand is contiguous along neither of its dimensions");
-  if (!k_major && element != 2) return refuse("operands of this type are read along k only");
-  leading = k_major ? o.row : o.k;
-  const int64_t row = k_major ? k : rows, lines = k_major ? rows : k;
-  if (lines == 1) leading = (row * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
-  if (leading < row) return refuse("rows of an operand overlap");
-  stride = o.batch.empty() ? 0 : o.batch.back().second;
-  if (o.batch.size() == 2 && o.batch[0].second != stride * o.batch[1].first) {
+  c.k_major = o.k == 1 || (k == 1 && o.row != 1);
+  if (!c.k_major && o.row != 1 && rows != 1) return refuse("an operand is contiguous along neither of its dimensions");
+  if (!c.k_major && element != 2) return refuse("operands of this type are read along k only");
+  c.leading = c.k_major ? o.row : o.k;
+  const int64_t row = c.k_major ? k : rows, lines = c.k_major ? rows : k;
+  if (lines == 1) c.leading = (row * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
+  if (c.leading < row) return refuse("rows of an operand overlap");
+  c.stride = o.batch.empty() ? 0 : o.batch.back().second;
+  if (o.batch.size() == 2 && o.batch[0].second != c.stride * o.batch[1].first) {
     const int64_t heads = o.batch[1].first, outer = o.batch[0].second, depth = tile::kGemmRowBytes / element;
-    step = stride, stride = outer;
+    c.step = c.stride, c.stride = outer;
     // What is read beyond the end of one head is the next one's. A coordinate along memory that is no multiple of 16
     // bytes is an illegal instruction.
-    const bool whole = (!k_major || k % depth == 0) && step * element % kCopyBytes == 0;
-    if (step <= 0 || !whole || (heads - 1) * step + row > leading ||
-        needs_repack(multiply, leading, outer, o.batch[0].first) || o.offset * element % kCopyBytes != 0) {
+    const bool whole = (!c.k_major || k % depth == 0) && c.step * element % kCopyBytes == 0;
+    if (c.step <= 0 || !whole || (heads - 1) * c.step + row > c.leading ||
+        needs_repack(multiply, c.leading, outer, o.batch[0].first) || o.offset * element % kCopyBytes != 0) {
       return refuse("batches have several strides");
     }
   }
-  if (!o.batch.empty() && stride == 0) return refuse("one operand serves all batches");
-  if (stride < 0) return refuse("batches in descending order");
-  offset = o.offset;
-  return true;
+  if (!o.batch.empty() && c.stride == 0) return refuse("one operand serves all batches");
+  if (c.stride < 0) return refuse("batches in descending order");
+  return c;
 }
 
 // The load of the only matrix of 16-bit numbers that an epilogue of one result reads beside D, if TMA can
@@ -140,10 +147,11 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
 std::optional<WgmmaProblem> wgmma_problem(const ProductTask& task, std::string* why) {
   const Product& d = task.product;
   auto p = multiplied(task, why);
-  if (!p || !read_by_copies(d.a, d.m, d.k, p->in, p->a_k_major, p->lda, p->stride_a, p->offset_a, p->step_a, why) ||
-      !read_by_copies(d.b, d.n, d.k, p->in, p->b_k_major, p->ldb, p->stride_b, p->offset_b, p->step_b, why)) {
-    return std::nullopt;
-  }
+  const auto a = p ? read_by_copies(d.a, d.m, d.k, p->in, why) : std::nullopt;
+  const auto b = a ? read_by_copies(d.b, d.n, d.k, p->in, why) : std::nullopt;
+  if (!b) return std::nullopt;
+  p->a_k_major = a->k_major, p->lda = a->leading, p->stride_a = a->stride, p->offset_a = a->offset, p->step_a = a->step;
+  p->b_k_major = b->k_major, p->ldb = b->leading, p->stride_b = b->stride, p->offset_b = b->offset, p->step_b = b->step;
   if (d.a.batch.size() == 2) p->heads = d.a.batch[1].first;
   if (p->step_a == 0 && p->step_b == 0) p->heads = 1;
   return p->resolved();

@@ -1,4 +1,4 @@
-#include "schedule/region/cuda/drafts.h"
+#include "schedule/region/cuda/stages/drafts.h"
 
 #include <algorithm>
 

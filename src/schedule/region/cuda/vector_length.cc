@@ -1,64 +1,16 @@
-#include <algorithm>
-#include <set>
+#include "schedule/region/cuda/vector_length.h"
 
-#include "base/divide.h"
-#include "schedule/region/cuda/mapping.h"
+#include <algorithm>
+
+#include "schedule/expr/expr_walk.h"
+#include "schedule/expr/lane_stride.h"
+#include "schedule/region/cost.h"
 
 namespace heddle::schedule {
 namespace {
 
 constexpr int64_t kAccessBytes = 16;
 constexpr int kMostLanes = 8;
-
-}  // namespace
-
-std::vector<ExprId> CudaStage::values() const {
-  std::vector<ExprId> all;
-  for (const CudaReduction& r : reductions) {
-    all.push_back(r.value);
-    if (is_arg(r.combine)) all.push_back(r.position);
-  }
-  return all;
-}
-
-std::vector<ExprId> CudaStage::roots() const {
-  std::vector<ExprId> all = values();
-  for (const Store& s : stores) all.push_back(s.value);
-  for (const CachedValue& k : cached) all.push_back(k.value);
-  return all;
-}
-
-bool CudaStitchDesc::counts_iterations() const {
-  return walks_grid() || iterations() % iterations_at_once() != 0;
-}
-
-int64_t CudaStitchDesc::rows(const ThreadLayout& s) const {
-  int64_t n = 1;
-  for (size_t k = 0; k < s.outer_loops; ++k) n *= extent(s.loops[k]);
-  return n;
-}
-int64_t CudaStitchDesc::columns(const ThreadLayout& s) const {
-  int64_t n = 1;
-  for (size_t k = s.outer_loops; k < s.loops.size(); ++k) {
-    n *= k + 1 == s.loops.size() ? ceil_div(extent(s.loops[k]), s.vector) : extent(s.loops[k]);
-  }
-  return n;
-}
-int64_t CudaStitchDesc::outer_steps(const ThreadLayout& s) const {
-  if (!s.by_columns) return ceil_div(rows(s), s.active / s.group);
-  return columns(s) <= s.active ? 1 : ceil_div(columns(s), s.active);
-}
-int64_t CudaStitchDesc::inner_steps(const ThreadLayout& s) const {
-  if (!s.by_columns) return ceil_div(columns(s), s.group);
-  return columns(s) <= s.active ? ceil_div(rows(s), s.active / columns(s)) : rows(s);
-}
-
-int64_t CudaStitchDesc::full_steps(const ThreadLayout& s) const {
-  if (!s.by_columns) return columns(s) / s.group;
-  return columns(s) <= s.active ? rows(s) / (s.active / columns(s)) : rows(s);
-}
-
-namespace {
 
 // What accesses along a lane variable cost per element for one candidate.
 class VectorCost {
@@ -92,21 +44,7 @@ class VectorCost {
 
  private:
   std::optional<int64_t> lane_stride(const Index& at) const {
-    int64_t stride = 0;
-    for (const auto& [id, c] : at.terms) {
-      const Atom& atom = pool_.indices.atom(id);
-      if (atom.kind == Atom::Kind::kVar) {
-        if (atom.id == lane_) stride += c;
-        continue;
-      }
-      if ((pool_.vars(Index{0, {{id, 1}}}) >> lane_ & 1) == 0) continue;
-      const bool whole = (atom.kind == Atom::Kind::kDiv || atom.kind == Atom::Kind::kMod) && atom.a % lanes_ == 0;
-      if (!whole || lane_stride(atom.arg) != 1 || pool_.indices.divisor(atom.arg, multiples_) % lanes_ != 0) {
-        return std::nullopt;
-      }
-      if (atom.kind == Atom::Kind::kMod) stride += c;
-    }
-    return stride;
+    return schedule::lane_stride(pool_, at, {lane_, lanes_}, multiples_);
   }
 
   const ExprPool& pool_;

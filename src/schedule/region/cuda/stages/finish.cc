@@ -1,6 +1,8 @@
+#include "schedule/region/cuda/stages/finish.h"
+
 #include <algorithm>
 
-#include "schedule/region/cuda/drafts.h"
+#include "schedule/region/cuda/stages/layouts.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {

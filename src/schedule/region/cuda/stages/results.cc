@@ -1,10 +1,11 @@
+#include "schedule/region/cuda/stages/results.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "schedule/region/cuda/drafts.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {

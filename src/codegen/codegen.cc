@@ -1,8 +1,9 @@
+#include "codegen/codegen.h"
+
 #include <optional>
 #include <set>
 
 #include "codegen/attention/attention.h"
-#include "codegen/codegen.h"
 #include "codegen/product/cpu/contraction.h"
 #include "codegen/product/cpu/micro_table.h"
 #include "codegen/product/cuda/contraction.h"

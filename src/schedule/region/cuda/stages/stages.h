@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "schedule/region/cuda/drafts.h"
+#include "schedule/region/cuda/stages/drafts.h"
 
 namespace heddle::schedule {
 

@@ -63,25 +63,4 @@ int64_t words_of_stored(int64_t elements, DType dtype);
 inline constexpr int64_t kMostSteps = 16;  // of one thread, written out
 inline constexpr int kWarp = 32;
 
-// The steps, in the order of cuda_stages.cc, which says what each is for.
-void place_results(CudaDrafts& k);
-void draft_reductions(CudaDrafts& k);
-void draft_stores(CudaDrafts& k);
-void choose_layouts(CudaDrafts& k);
-void merge_moments(CudaDrafts& k);
-void store_shared_columns(CudaDrafts& k);
-void keep_between_stages(CudaDrafts& k);
-void load_ahead(CudaDrafts& k);
-void load_next(CudaDrafts& k);
-void load_before(CudaDrafts& k);
-void transpose_loads(CudaDrafts& k);
-void compensate_sums(CudaDrafts& k);
-void find_once(CudaDrafts& k);
-void mark_barriers(CudaDrafts& k);
-void mark_copies(CudaDrafts& k);
-
-// For store_shared_columns: a sweep of its own over all points, by `team` threads.
-void layout_points(const CudaDrafts& k, CudaDraft& d, int team);
-int vector_for(const CudaDrafts& k, const CudaDraft& d, VarId lane);
-
 }  // namespace heddle::schedule

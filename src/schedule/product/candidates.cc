@@ -1,10 +1,11 @@
-// Configurations worth timing: around the cost model's pick, one choice changed at a time.
+#include "schedule/product/candidates.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/divide.h"
-#include "schedule/product/contraction_builder.h"
+#include "schedule/product/blocking.h"
 
 namespace heddle::schedule {
 namespace {

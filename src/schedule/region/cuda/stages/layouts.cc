@@ -1,10 +1,12 @@
+#include "schedule/region/cuda/stages/layouts.h"
+
 #include <algorithm>
 #include <bit>
 #include <numeric>
 
 #include "base/check.h"
 #include "base/divide.h"
-#include "schedule/region/cuda/drafts.h"
+#include "schedule/region/cuda/vector_length.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {

@@ -1,8 +1,10 @@
+#include "schedule/region/cuda/stages/reuse.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "schedule/region/cuda/drafts.h"
+#include "schedule/region/cuda/stages/layouts.h"
 
 namespace heddle::schedule {
 namespace {

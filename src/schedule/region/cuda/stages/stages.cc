@@ -1,9 +1,14 @@
-#include "schedule/region/cuda/stages.h"
+#include "schedule/region/cuda/stages/stages.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/divide.h"
+#include "schedule/region/cuda/stages/ahead.h"
+#include "schedule/region/cuda/stages/finish.h"
+#include "schedule/region/cuda/stages/layouts.h"
+#include "schedule/region/cuda/stages/results.h"
+#include "schedule/region/cuda/stages/reuse.h"
 
 namespace heddle::schedule {
 namespace {

@@ -1,6 +1,7 @@
+#include "schedule/region/cuda/stages/ahead.h"
+
 #include <algorithm>
 
-#include "schedule/region/cuda/drafts.h"
 #include "schedule/region/mapping.h"
 
 namespace heddle::schedule {

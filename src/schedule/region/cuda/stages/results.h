@@ -1,0 +1,13 @@
+#pragma once
+
+#include "schedule/region/cuda/stages/drafts.h"
+
+namespace heddle::schedule {
+
+// Steps from the expressions of a kernel to its stages; the table in stages.cc says what each is for.
+void place_results(CudaDrafts& k);
+void draft_reductions(CudaDrafts& k);
+void draft_stores(CudaDrafts& k);
+void merge_moments(CudaDrafts& k);
+
+}  // namespace heddle::schedule
