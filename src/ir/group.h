@@ -11,7 +11,7 @@ namespace heddle::ir {
 enum class GroupKind : uint8_t {
   kStitch,       // memory-bound nodes in one generated kernel
   kContraction,  // prologue + template (dot, conv, window) + epilogue
-  kAttention,    // product, elementwise, softmax, product (ir/analysis/attention.h); the anchor is the second product
+  kAttention,    // a product, a softmax of what is made of it, a product; the anchor is the second product
   kControl,      // a loop or an if, whose bodies are grouped in turn
   kReference,    // runs through the reference evaluator
 };
@@ -23,6 +23,14 @@ struct Group {
   NodeId anchor = 0;             // the contraction (of an attention the second one), or the control node
   std::vector<ValueId> inputs;   // values made outside, in order of first use (constants included)
   std::vector<ValueId> outputs;  // values used outside
+};
+
+// Two products with a softmax between them, which may become one group (schedule/attention/form.h finds them).
+struct Attention {
+  NodeId scores_product = 0, values_product = 0;
+  std::vector<NodeId> inside;  // what depends on the first product, up to the second one or a division behind it
+  std::vector<NodeId> views;   // layout changes above the operands of both that a kernel reads through
+  ValueId result = 0;          // of the second product or of that division
 };
 
 // Why two things were or were not fused; the material of `explain`.

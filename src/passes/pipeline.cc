@@ -8,6 +8,7 @@
 #include "passes/contraction/epilogue_reductions.h"
 #include "passes/contraction/fold_batch_norm.h"
 #include "passes/contraction/merge_dots.h"
+#include "passes/contraction/scale_scores.h"
 #include "passes/contraction/space_to_depth.h"
 #include "passes/fusion/clone_cheap_producers.h"
 #include "passes/layout/layout.h"
@@ -69,6 +70,8 @@ constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", 
                        has<Op::kConv, Op::kWindowReduce>};
 constexpr Pass kMergeDots{"merge_dots", "products of one value with several matrices as one (GPU)", merge_dots,
                           on_gpu_with<Op::kDot>};
+constexpr Pass kScaleScores{"scale_scores", "constant factors of queries and keys, on their products (GPU)",
+                            scale_scores, on_gpu_with<Op::kExp>};
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision,
                           below_f32};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes,
@@ -99,6 +102,7 @@ constexpr Pass kPipeline[] = {
     kLayout,
     kSinkTransposes,
     kMergeDots,
+    kScaleScores,
     kPrecision,
     kSpaceToDepth,
     kKnownScatters,

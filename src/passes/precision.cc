@@ -50,6 +50,11 @@ bool is_sensitive(const Node& node) {
   }
 }
 
+// What asks about a value is content with the precision that the others want.
+bool is_question(const Node& node) {
+  return ir::is_comparison(node.op) || node.op == Op::kIsNan || node.op == Op::kIsInf;
+}
+
 bool is_contraction(const Node& node) {
   return ir::class_of(node.op) == OpClass::kContraction;
 }
@@ -84,9 +89,12 @@ class Precisions {
     for (const auto& port : graph_.outputs()) returned[port.value] = true;
     for (size_t i = graph_.nodes().size(); i-- > 0;) {
       for (ValueId v : graph_.nodes()[i].outputs) {
-        wants_f32_[v] = returned[v] || !readers[v].empty();
+        const bool only_asked = std::all_of(readers[v].begin(), readers[v].end(),
+                                            [&](NodeId id) { return is_question(graph_.node(id)); });
+        wants_f32_[v] = returned[v] || !only_asked;
         for (NodeId id : readers[v]) {
           const Node& reader = graph_.node(id);
+          if (is_question(reader)) continue;
           const ValueId result = reader.outputs[0];
           const bool passes_on = (ir::is_elementwise(reader.op) || moves_elements(reader)) && is_f32(result);
           if (!is_sensitive(reader) && !is_opaque(reader) && !(passes_on && wants_f32_[result])) wants_f32_[v] = false;

@@ -20,7 +20,10 @@ Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
   if (array.real()) {
     for (double& x : array.f()) x = static_cast<double>(random()) / 2147483648.0 - 1.0;
   } else {
-    for (int64_t& x : array.i()) x = ir::wrap(type.dtype, static_cast<int64_t>(random() % 200) - 100);
+    const bool flags = type.dtype == DType::kBool;
+    for (int64_t& x : array.i()) {
+      x = flags ? static_cast<int64_t>(random() % 2) : ir::wrap(type.dtype, static_cast<int64_t>(random() % 200) - 100);
+    }
   }
   return ir::to_tensor(array);
 }

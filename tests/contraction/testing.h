@@ -11,7 +11,7 @@
 
 namespace heddle::testing {
 
-// Reals from -1 to 1, integers from -100 to 99.
+// Reals from -1 to 1, integers from -100 to 99; half of all flags are set.
 Tensor random_tensor(const ir::TensorType& type, std::mt19937& random);
 
 // A graph in textual form with constants filled at random: a constant written as `constant {value = f32[2,3]{7}}` keeps

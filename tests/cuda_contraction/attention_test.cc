@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <random>
+
 #include "testing.h"
 #include "tests/codegen/harness.h"
 #include "tests/contraction/testing.h"
+#include "tests/schedule/attention_chains.h"
 
 namespace heddle {
 namespace {
@@ -193,6 +197,55 @@ TEST(CudaAttention, Layouts) {
     add(batch, {.type = type, .batch = 2, .m = 9, .n = 136, .depth = 40, .width = 80, .layout = "keys"});
     add(batch, {.type = type, .batch = 2, .m = 9, .n = 24, .layout = "keys"});
     add(batch, {.type = type, .batch = 2, .m = 100, .n = 264, .depth = 72, .width = 72, .layout = "dense"});
+  }
+  run(batch);
+}
+
+// The attention of a model as its passes leave it.
+void add(CudaBatch& batch, const testing::AttentionChain& chain) {
+  const bool wide = chain.type == DType::kF32;
+  const ir::Graph graph = testing::optimized(chain.graph(), wide ? passes::Precision::kF16 : passes::Precision::kF32);
+  CudaBatch::Options options;
+  options.kind = ir::GroupKind::kAttention;
+  options.tolerance = chain.type == DType::kBF16 ? 2e-2 : 4e-3;
+  int count = 0;
+  for (const ir::Group& group : testing::grouped(graph, Target::cuda_h200(1)).groups) {
+    if (group.kind != ir::GroupKind::kAttention) continue;
+    batch.add_graph(chain.text(), testing::graph_of(graph, group), options);
+    ++count;
+  }
+  EXPECT_EQ(count, 1) << chain.text();
+}
+
+TEST(CudaAttention, AsModelsWriteIt) {
+  using Chain = testing::AttentionChain;
+  CudaBatch batch;
+  add(batch, {.scale = Chain::Scale::kBoth, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kIsNan});
+  add(batch, {.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kAllHidden});
+  add(batch, {.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf});
+  add(batch, {.m = 16, .n = 3, .mask = Chain::Mask::kSelectMin});
+  add(batch, {.type = DType::kF32, .m = 70, .n = 70, .mask = Chain::Mask::kRows, .softmax = Chain::Softmax::kLog});
+  add(batch, {.heads = 8, .groups = 2, .shared = Chain::Groups::kExpand, .mask = Chain::Mask::kCausalMin});
+  add(batch, {.type = DType::kBF16, .heads = 8, .groups = 2, .shared = Chain::Groups::kFreeDims, .cap = true});
+  add(batch, {.heads = 8, .groups = 1, .m = 1, .n = 80, .mask = Chain::Mask::kAddPadding});
+  add(batch, {.softmax = Chain::Softmax::kBehind, .slopes = true});
+  add(batch, {.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
+  add(batch, {.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
+  add(batch, {.swapped = true});
+  run(batch);
+}
+
+// HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
+TEST(CudaAttention, RandomChains) {
+  const auto setting = [](const char* name, int otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::atoi(text);
+  };
+  CudaBatch batch;
+  const int first = setting("HEDDLE_SEED", 1), count = setting("HEDDLE_CHAINS", 4);
+  for (int seed = first; seed < first + count; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    add(batch, testing::random_chain(random));
   }
   run(batch);
 }

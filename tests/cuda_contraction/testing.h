@@ -27,6 +27,8 @@ class CudaBatch {
   };
   void add(std::string name, const std::string& text, const Options& options);
   void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }
+  // All nodes of the graph are one group.
+  void add_graph(std::string name, ir::Graph graph, const Options& options);
   void run();
   // Compiles the kernels for real devices, where NVRTC is installed: a kernel that spills is a failure.
   void compile() const;

@@ -3,6 +3,7 @@
 
 #include "pass_test_util.h"
 #include "passes/fusion/fusion.h"
+#include "schedule/attention/form.h"
 
 namespace heddle::passes {
 namespace {
@@ -42,6 +43,9 @@ Result fuse_text(const std::string& text, FusionPolicy policy = FusionPolicy::kS
   const ir::Graph graph = ir::parse(text);
   FusionOptions options;
   options.policy = policy;
+  options.find_attention = [&](ir::NodeId product, const FusionOptions::MayView& may_view, std::string* reason) {
+    return schedule::find_attention(graph, product, may_view, reason);
+  };
   options.can_attend = [&](const ir::Group& group, std::string* reason) {
     EXPECT_EQ(group.outputs.size(), 1u);
     *reason = accept ? "it is faster" : "it is slower";
@@ -78,14 +82,21 @@ TEST(Attention, TakesMasksThatNothingElseReads) {
   EXPECT_EQ(fuse_text(attention(mask, ", \"m\" = %mm")).attentions.at(0).nodes.size(), 15u);
 }
 
-TEST(Attention, LooksThroughReshapesThatKeepTheMatrices) {
+TEST(Attention, LooksThroughReshapes) {
   const Result result =
       fuse_text(attention("%s4 = reshape(%s) {shape = [3,1,4,6]}\n%n = neg(%s4)\n"
                           "%x = reshape(%n) {shape = [3,4,6]}"));
   ASSERT_EQ(result.attentions.size(), 1u);
-  EXPECT_TRUE(fuse_text(attention("%s4 = reshape(%s) {shape = [3,6,4]}\n%n = neg(%s4)\n"
-                                  "%x = reshape(%n) {shape = [3,4,6]}"))
-                  .attentions.empty());
+  EXPECT_EQ(fuse_text(attention("%s4 = reshape(%s) {shape = [18,4]}\n%n = neg(%s4)\n"
+                                "%x = reshape(%n) {shape = [3,4,6]}"))
+                .attentions.size(),
+            1u);
+  // Another score than the key's own.
+  const Result other =
+      fuse_text(attention("%s4 = reshape(%s) {shape = [3,6,4]}\n%n = transpose(%s4) {perm = [0,2,1]}\n"
+                          "%x = add(%s, %n)"));
+  EXPECT_TRUE(other.attentions.empty());
+  EXPECT_THAT(other.decisions.at(0).reason, HasSubstr("several products"));
 }
 
 TEST(Attention, KeepsOtherGroupsWhereItsValuesAreNeeded) {
@@ -111,10 +122,20 @@ TEST(Attention, IsASoftmaxOverTheKeys) {
     text.replace(text.find(from), from.size(), to);
     return fuse_text(text);
   };
-  EXPECT_TRUE(replace("%u = sub(%x, %mb)", "%u = add(%x, %mb)").decisions.empty());
+  // Whatever shifts all scores of a row cancels.
+  EXPECT_EQ(replace("%u = sub(%x, %mb)", "%u = add(%x, %mb)").attentions.size(), 1u);
   EXPECT_TRUE(replace("kind = \"sum\"", "kind = \"max\"").decisions.empty());
-  EXPECT_TRUE(
-      replace("%one = constant {value = f32[3,4]{1}}", "%one = constant {value = f32[3,4]{2}}").decisions.empty());
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& why) {
+    const Result result = replace(from, to);
+    EXPECT_TRUE(result.attentions.empty()) << to;
+    ASSERT_EQ(result.decisions.size(), 1u) << to;
+    EXPECT_FALSE(result.decisions[0].yes);
+    EXPECT_THAT(result.decisions[0].reason, HasSubstr(why));
+  };
+  refused("%one = constant {value = f32[3,4]{1}}", "%one = constant {value = f32[3,4]{2}}", "multiplied by 2");
+  refused("%z = reduce(%e)", "%d = add(%u, %c)\n%f = exp(%d)\n%z = reduce(%f)", "other exponentials are summed");
+  refused("%p = mul(%e, %rb)", "%p = mul(%x, %rb)", "no softmax");
+  refused("%p = mul(%e, %rb)", "%p0 = mul(%e, %rb)\n%p = tanh(%p0)", "tanh comes after");
 }
 
 }  // namespace

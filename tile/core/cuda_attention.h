@@ -7,13 +7,13 @@
 
 namespace heddle::tile {
 
-// Where an operand lies for a batch (a head of an image, say): at (batch % inner, batch / inner) of the two outer
-// dimensions of its tensor map, each counted only where its step is 1.
+// Where an operand lies for a batch (a head of an image, say): with b = batch / shared, at (b % inner, b / inner) of the
+// two outer dimensions of its tensor map, each counted only where its step is 1. `shared`: batches that read the same.
 struct AttentionPlace {
-  GemmDivisor by_inner;
+  GemmDivisor by_shared, by_inner;
   int32_t inner, inner_step, outer_step;
 };
-static_assert(sizeof(AttentionPlace) == 20);
+static_assert(sizeof(AttentionPlace) == 28);
 
 // O = softmax(scores(Q K^T)) V for each batch; Q has m rows, K and V have n.
 struct AttentionArgs {
@@ -25,7 +25,7 @@ struct AttentionArgs {
   AttentionPlace q, k, v;
   GemmDivisor by_tiles;
 };
-static_assert(sizeof(AttentionArgs) == 96);
+static_assert(sizeof(AttentionArgs) == 120);
 
 // A tile of 16-bit elements in shared memory as TMA writes it and wgmma reads it: pieces of 64 elements
 // along the dimension that is contiguous in memory, a row of 128 bytes for each element along the other one.

@@ -19,9 +19,10 @@ std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
       "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {};\n"
       "  static constexpr int kStages = {}, kQStages = {};\n"
       "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {}, kScaled = {}, kOneTile = {};\n"
+      "  static constexpr bool kZeroIfEmpty = {};\n"
       "}};\n",
       wgmma_type(a.type), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16), c.stages, c.q_stages,
-      a.k_along_depth(), a.v_along_width(), a.scaled, a.n <= c.tile_n);
+      a.k_along_depth(), a.v_along_width(), a.scaled, a.n <= c.tile_n, a.zero_if_empty);
 }
 
 std::string kernel_text(const KernelHead& head) {

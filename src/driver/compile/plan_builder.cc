@@ -13,6 +13,7 @@
 #include "driver/verify/reference.h"
 #include "runtime/arena.h"
 #include "schedule/attention/attention.h"
+#include "schedule/attention/form.h"
 #include "schedule/product/packing.h"
 #include "schedule/recurrence/recurrent.h"
 #include "schedule/region/bundle.h"
@@ -560,13 +561,11 @@ ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::F
       .policy = policy,
       .can_compile = [&](const ir::Node& node,
                          std::string* reason) { return schedule::can_compile(graph, node, target, reason); },
-      .can_attend = {},
+      .find_attention = [&](ir::NodeId product, const passes::FusionOptions::MayView& may_view,
+                            std::string* reason) { return schedule::find_attention(graph, product, may_view, reason); },
+      .can_attend = [&](const ir::Group& group,
+                        std::string* reason) { return schedule::can_attend(graph, group, target, reason); },
   };
-  if (target.kind == TargetKind::kCuda) {
-    options.can_attend = [&](const ir::Group& group, std::string* reason) {
-      return schedule::can_attend(graph, group, target, reason);
-    };
-  }
   return passes::fuse(graph, target, options);
 }
 

@@ -1,5 +1,3 @@
-#include "ir/analysis/attention.h"
-
 #include <algorithm>
 #include <queue>
 #include <set>
@@ -24,6 +22,8 @@ class AttentionNodes {
     nodes_.insert(found.inside.begin(), found.inside.end());
     nodes_.insert(found.scores_product);
     nodes_.insert(found.values_product);
+    const Shape& scores = graph_.shape(graph_.node(found.scores_product).outputs[0]);
+    if (scores.size() >= 2) plane_ = scores[scores.size() - 1] * scores[scores.size() - 2];
   }
 
   // Why these nodes cannot be one kernel; empty where they can.
@@ -31,7 +31,7 @@ class AttentionNodes {
     for (const NodeId id : nodes_) {
       const bool product = id == found_.scores_product || id == found_.values_product;
       if (c_.role[id] != (product ? Role::kAnchor : Role::kMemory)) return "one of its nodes belongs to another kernel";
-      if (id != found_.values_product && !stays_inside(id)) {
+      if (graph_.node(id).outputs[0] != found_.result && !stays_inside(id)) {
         return fmt::format("{} is needed outside of it", c_.describe(id));
       }
     }
@@ -39,12 +39,7 @@ class AttentionNodes {
   }
 
   void grow() {
-    const Node &first = graph_.node(found_.scores_product), &last = graph_.node(found_.values_product);
-    if (first.inputs[0] != first.inputs[1]) {
-      take(prologue_of(c_, first.inputs[0], found_.scores_product));
-      take(prologue_of(c_, first.inputs[1], found_.scores_product));
-    }
-    take(prologue_of(c_, last.inputs[1], found_.values_product));
+    nodes_.insert(found_.views.begin(), found_.views.end());
     take_sides();
     take_stores();
   }
@@ -62,8 +57,6 @@ class AttentionNodes {
   }
 
  private:
-  void take(const std::vector<NodeId>& nodes) { nodes_.insert(nodes.begin(), nodes.end()); }
-
   bool stays_inside(NodeId id) const {
     const ValueId v = graph_.node(id).outputs[0];
     return !c_.is_output[v] &&
@@ -73,7 +66,6 @@ class AttentionNodes {
   // What makes operands of the scores for them alone: broadcasts and other changes of layout, and what is computed for
   // every row and key anyway, from the readers upwards.
   void take_sides() {
-    const Shape& shape = graph_.shape(found_.scores);
     std::priority_queue<NodeId> open;
     const auto open_inputs = [&](NodeId id) {
       for (const ValueId v : graph_.node(id).inputs) open.push(graph_.value(v).producer);
@@ -82,24 +74,22 @@ class AttentionNodes {
     while (!open.empty()) {
       const NodeId id = open.top();
       open.pop();
-      if (nodes_.contains(id) || c_.role[id] != Role::kMemory || !is_side(graph_.node(id), shape)) continue;
+      if (nodes_.contains(id) || c_.role[id] != Role::kMemory || !is_side(graph_.node(id))) continue;
       if (!stays_inside(id)) continue;
       nodes_.insert(id);
       open_inputs(id);
     }
   }
-  bool is_side(const Node& node, const Shape& scores) const {
+  bool is_side(const Node& node) const {
     if (node.op == Op::kBroadcast || node.op == Op::kReshape) return true;
-    const Shape& shape = graph_.shape(node.outputs[0]);
-    const bool whole =
-        shape.size() >= 2 && shape.back() == scores.back() && shape[shape.size() - 2] == scores[scores.size() - 2];
-    return whole && (ir::is_elementwise(node.op) || node.op == Op::kIota || node.op == Op::kSlice);
+    const bool plain = ir::is_elementwise(node.op) || node.op == Op::kIota || node.op == Op::kSlice;
+    return plain && element_count(graph_.shape(node.outputs[0])) >= plane_;
   }
 
   // Changes of the result's layout, and a cast to the type of the operands.
   void take_stores() {
     const DType type = graph_.dtype(graph_.node(found_.values_product).inputs[1]);
-    result_ = graph_.node(found_.values_product).outputs[0];
+    result_ = found_.result;
     while (!c_.is_output[result_] && !c_.users[result_].empty()) {
       const NodeId user = c_.users[result_][0];
       const Node& node = graph_.node(user);
@@ -115,17 +105,25 @@ class AttentionNodes {
   const ir::Graph& graph_;
   const ir::Attention& found_;
   std::set<NodeId> nodes_;
+  int64_t plane_ = 0;  // scores of one head
   ValueId result_ = 0;
 };
 
 }  // namespace
 
 void fuse_attention(FusionContext& c, NodeId anchor) {
-  if (!c.options.can_attend || c.graph.node(anchor).op != Op::kDot || c.role[anchor] != Role::kAnchor) return;
-  const auto found = ir::match_attention(c.graph, anchor);
-  if (!found) return;
+  if (!c.options.find_attention || c.graph.node(anchor).op != Op::kDot || c.role[anchor] != Role::kAnchor) return;
+  std::string reason;
+  const auto may_view = [&](NodeId view, NodeId reader) {
+    return c.role[view] == Role::kMemory && c.only_read_by(c.graph.node(view).outputs[0], reader);
+  };
+  const auto found = c.options.find_attention(anchor, may_view, &reason);
+  if (!found) {
+    if (!reason.empty()) c.decisions.push_back({false, "attention", c.describe(anchor), reason});
+    return;
+  }
   AttentionNodes nodes(c, *found);
-  std::string reason = nodes.refusal();
+  reason = nodes.refusal();
   ir::Group group{};
   if (reason.empty()) {
     nodes.grow();

@@ -44,11 +44,8 @@ class FusionContext {
 // anchor.
 void fuse_epilogue(FusionContext& context, ir::NodeId anchor, const Target& target);
 // Takes all that lies between two products into the group of the second one, with layout changes of its operands and of
-// its result, where that is an attention (ir/analysis/attention.h) and one kernel is to run it.
+// its result, where that is an attention (FusionOptions::find_attention) and one kernel is to run it.
 void fuse_attention(FusionContext& context, ir::NodeId anchor);
-// The layout changes above an operand that one strided view expresses, nearest first; `rest`: what comes then.
-std::vector<ir::NodeId> prologue_of(const FusionContext& context, ir::ValueId operand, ir::NodeId anchor,
-                                    std::optional<ir::NodeId>* rest = nullptr);
 // Takes layout changes of a dot's operands that one strided view expresses into the dot's group.
 void fuse_prologue(FusionContext& context, ir::NodeId anchor);
 // `try_edge(producer, consumer)` for every edge between nodes that stitch groups may have and that are not in one

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "ir/group.h"
@@ -19,7 +20,13 @@ struct FusionOptions {
   // Whether a node can be compiled as a member of a group; the driver sets it to schedule::can_compile. Empty: all that
   // are memory-bound or anchors of templates.
   std::function<bool(const ir::Node& node, std::string* reason)> can_compile = {};
-  // Whether a group of kind kAttention is to be one kernel; the driver sets it to schedule::can_attend. Empty: none is.
+  // The attention whose last product is a node; `may_view` says whether a layout change may go into the kernel of who
+  // reads it, `reason` becomes why there is none where something like it was found. The driver sets it to
+  // schedule::find_attention. Empty: there are none.
+  using MayView = std::function<bool(ir::NodeId view, ir::NodeId reader)>;
+  std::function<std::optional<ir::Attention>(ir::NodeId product, const MayView& may_view, std::string* reason)>
+      find_attention = {};
+  // Whether a group of kind kAttention is to be one kernel; the driver sets it to schedule::can_attend.
   std::function<bool(const ir::Group& group, std::string* reason)> can_attend = {};
 };
 

@@ -37,9 +37,15 @@ bool is_one_view(const ir::Graph& graph, const std::vector<NodeId>& chain, size_
 }
 
 void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
-  std::optional<NodeId> rest;
-  const std::vector<NodeId> chain = prologue_of(c, operand, anchor, &rest);
-  if (rest) c.decide(false, "prologue", *rest, anchor, "no strides express this view of its operand");
+  std::vector<NodeId> chain = chain_above(c, operand, anchor);
+  size_t count = 0;
+  for (size_t n = 1; n <= chain.size(); ++n) {
+    if (is_one_view(c.graph, chain, n)) count = n;
+  }
+  if (count < chain.size()) {
+    c.decide(false, "prologue", chain[count], anchor, "no strides express this view of its operand");
+    chain.resize(count);
+  }
   for (const NodeId id : chain) {
     if (!c.partition.merge(id, anchor)) {
       c.decide(false, "prologue", id, anchor, "a path through other kernels leads back into it");
@@ -51,18 +57,6 @@ void fuse_operand(FusionContext& c, ir::ValueId operand, NodeId anchor) {
 }
 
 }  // namespace
-
-std::vector<NodeId> prologue_of(const FusionContext& c, ir::ValueId operand, NodeId anchor,
-                                std::optional<NodeId>* rest) {
-  std::vector<NodeId> chain = chain_above(c, operand, anchor);
-  size_t count = 0;
-  for (size_t n = 1; n <= chain.size(); ++n) {
-    if (is_one_view(c.graph, chain, n)) count = n;
-  }
-  if (rest != nullptr && count < chain.size()) *rest = chain[count];
-  chain.resize(count);
-  return chain;
-}
 
 // A convolution of few channels (the first of a network) copies its image anyway: the change of layout before it costs
 // nothing there. With more channels the kernels that read the image in place are better.

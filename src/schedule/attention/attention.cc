@@ -6,16 +6,16 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/check.h"
 #include "base/divide.h"
-#include "ir/analysis/attention.h"
 #include "schedule/attention/choice.h"
-#include "schedule/expr/inline.h"
+#include "schedule/attention/form.h"
+#include "schedule/expr/expr_walk.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/product/cuda/contraction.h"
-#include "schedule/product/dot_problem.h"
 
 namespace heddle::schedule {
 namespace {
@@ -56,7 +56,10 @@ void join_batches(OperandView& o) {
 // `lines` and `depth`: how many of each there are; `along_k`: memory is to be contiguous along the depth.
 void check_readable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k) {
   if ((along_k ? o.k : o.row) != 1) refuse(fmt::format("{} is not contiguous along its rows", name));
-  if (o.batch.size() > 2) refuse(fmt::format("the batches of {} have more than two strides", name));
+  // Batches that share an operand are the innermost ones.
+  size_t strides = o.batch.size();
+  while (strides > 0 && o.batch[strides - 1].second == 0) --strides;
+  if (strides > 2) refuse(fmt::format("the batches of {} have more than two strides", name));
   const auto aligned = [](int64_t elements) { return elements * kElement % kCopyBytes == 0; };
   bool all = aligned(o.offset) && ((along_k ? lines : depth) == 1 || aligned(along_k ? o.row : o.k));
   for (const auto& [extent, stride] : o.batch) all = all && aligned(stride);
@@ -90,132 +93,100 @@ class AttentionScheduler {
       : graph_(graph), group_(group), target_(target), builder_(graph, part_, target, nullptr) {}
 
   ScheduledGroup run() {
-    const auto found = ir::match_attention(graph_, group_.anchor);
-    if (!found) refuse("the group is no product, softmax and product");
     if (target_.kind != TargetKind::kCuda || target_.cuda.sm != 90) refuse("its kernel is for sm_90");
-    check_types(*found);
-    split(*found);
-    part_ = part_of(graph_, before_, found->scores_product, {found->scores});
-    const DotProblem s(builder_, false);
-    make_scores(*found, s);
-    part_ = part_of(graph_, after_, found->values_product, group_.outputs);
-    const DotProblem o(builder_, false);
-    make_results(o);
+    form_ = attention_form(graph_, group_);
+    check_types();
+    make_operands();
+    make_scores();
+    make_results();
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
     if (std::max({desc_.m, desc_.n, desc_.batch * (desc_.m / 64 + 1)}) > kMost) refuse("it is too large");
     const AttentionChoice choice = choose_attention(desc_, target_.cuda);
-    return finish(choice, s.operations() + o.operations());
+    const double products = static_cast<double>(desc_.batch) * static_cast<double>(desc_.m) *
+                            static_cast<double>(desc_.n) * static_cast<double>(desc_.depth + desc_.width);
+    return finish(choice, 2 * products);
   }
   const AttentionDesc& desc() const { return desc_; }
 
  private:
-  void check_types(const ir::Attention& found) {
-    const ir::Node &first = graph_.node(found.scores_product), &last = graph_.node(found.values_product);
+  void check_types() {
+    const ir::Node &first = graph_.node(form_.scores_product), &last = graph_.node(form_.values_product);
     desc_.type = graph_.dtype(first.inputs[0]);
     const bool narrow = desc_.type == DType::kF16 || desc_.type == DType::kBF16;
     const auto is_type = [&](ir::ValueId v) { return graph_.dtype(v) == desc_.type; };
     if (!narrow || !is_type(first.inputs[1]) || !is_type(last.inputs[0]) || !is_type(last.inputs[1])) {
       refuse("its operands are not all f16 or all bf16");
     }
-    if (group_.outputs.size() != 1 || !is_type(group_.outputs[0])) refuse("its result is of another type");
-    if (element_count(graph_.shape(group_.outputs[0])) == 0 || element_count(graph_.shape(found.scores)) == 0) {
-      refuse("it is empty");
+    // Results are rounded to the operands' type, as the weights were, on their way to memory.
+    const bool stores =
+        group_.outputs.size() == 1 && (is_type(group_.outputs[0]) || graph_.dtype(group_.outputs[0]) == DType::kF32);
+    if (!stores) refuse("its result is of another type");
+    for (const ir::NodeId id : form_.inside) {
+      if (graph_.dtype(graph_.node(id).outputs[0]) == DType::kF64) refuse("its softmax is computed in f64");
     }
   }
 
-  // Nodes that the scores need, and those of the second product.
-  void split(const ir::Attention& found) {
-    const std::set<ir::NodeId> all(group_.nodes.begin(), group_.nodes.end());
-    std::vector<ir::ValueId> open{found.scores};
-    while (!open.empty()) {
-      const ir::NodeId id = graph_.value(open.back()).producer;
-      open.pop_back();
-      if (!all.contains(id) || !before_.insert(id).second) continue;
-      for (const ir::ValueId v : graph_.node(id).inputs) open.push_back(v);
-    }
-    for (const ir::NodeId id : all) {
-      const bool softmax = std::find(found.inside.begin(), found.inside.end(), id) != found.inside.end();
-      if (!before_.contains(id) && !softmax && !spreads_one(id, found)) after_.insert(id);
-    }
-  }
-  // Side nodes of the softmax: what 1 / sum divides.
-  bool spreads_one(ir::NodeId id, const ir::Attention& found) const {
-    const auto& outputs = graph_.node(id).outputs;
-    return std::any_of(found.inside.begin(), found.inside.end(), [&](ir::NodeId inside) {
-      const auto& inputs = graph_.node(inside).inputs;
-      return std::find(inputs.begin(), inputs.end(), outputs[0]) != inputs.end();
-    });
-  }
-
-  void make_scores(const ir::Attention& found, const DotProblem& s) {
-    if (s.m.size() > 1 || s.n.size() > 1 || s.k.size() > 1) refuse("its rows have more than one stride");
-    if (!s.a_affine || !s.b_affine) refuse("Q or K is no strided view");
-    desc_.m = DotProblem::count(s.m), desc_.n = DotProblem::count(s.n), desc_.depth = DotProblem::count(s.k);
-    desc_.batch = DotProblem::count(s.batch);
-    const auto stride = [](const std::vector<DotDim>& dims, bool a) {
-      return dims.empty() ? 1 : a ? dims[0].a : dims[0].b;
+  void make_operands() {
+    desc_.m = form_.rows, desc_.n = form_.keys, desc_.depth = form_.depth, desc_.width = form_.width;
+    desc_.batch = form_.batches();
+    if (desc_.depth > kMostDepth || desc_.width > kMostDepth) refuse("its heads have more than 256 elements");
+    const auto operand = [&](const AttentionForm::Operand& o, int64_t AttentionForm::Batch::*stride) {
+      OperandView view;
+      view.dtype = desc_.type;
+      view.operand = builder_.input(o.value);
+      view.offset = o.offset;
+      for (const AttentionForm::Batch& b : form_.batch) view.batch.emplace_back(b.extent, b.*stride);
+      join_batches(view);
+      return view;
     };
-    desc_.q = operand(s.a_view, s.batch, stride(s.m, true), stride(s.k, true), desc_.depth, true);
-    desc_.k = operand(s.b_view, s.batch, stride(s.n, false), stride(s.k, false), desc_.depth, false);
+    desc_.q = operand(form_.q, &AttentionForm::Batch::q);
+    desc_.q.row = form_.q.line, desc_.q.k = form_.q.element, desc_.q.depth = desc_.depth;
+    desc_.k = operand(form_.k, &AttentionForm::Batch::k);
+    desc_.k.row = form_.k.line, desc_.k.k = form_.k.element, desc_.k.depth = desc_.depth;
+    desc_.v = operand(form_.v, &AttentionForm::Batch::v);
+    desc_.v.row = form_.v.element, desc_.v.k = form_.v.line, desc_.v.depth = desc_.n;
+    check_readable("Q", desc_.q, desc_.m, desc_.depth, true);
+    check_readable("K", desc_.k, desc_.n, desc_.depth, desc_.k_along_depth());
+    check_readable("V", desc_.v, desc_.width, desc_.n, !desc_.v_along_width());
+  }
 
+  void make_scores() {
+    if (!form_.softmax.sinks.empty()) refuse("its kernel has no scores beside those of keys");
+    desc_.zero_if_empty = form_.softmax.zero_if_empty;
     Epilogue& e = desc_.scores;
-    IndexPool& indices = e.pool.indices;
-    e.batch = indices.new_var(desc_.batch), e.row = indices.new_var(desc_.m);
-    e.col_outer = indices.new_var(1), e.col = indices.new_var(desc_.n);
+    e.pool = std::move(form_.scores);
+    e.batch = form_.batch_var, e.row = form_.row_var, e.col_outer = form_.outer_var, e.col = form_.key_var;
     e.split = desc_.n;
     e.accumulator = DType::kF32;
-    const ir::ValueId product = graph_.node(found.scores_product).outputs[0];
-    std::vector<Index> at = s.coordinates(indices, indices.var(e.batch), indices.var(e.row), indices.var(e.col));
-    if (graph_.shape(product) != graph_.shape(found.scores)) {
-      at = indices.delinear(indices.linear(at, graph_.shape(product)), graph_.shape(found.scores));
-    }
-    Inliner inliner(graph_, e.pool);
-    inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
-      if (value == product) return e.pool.local(DType::kF32, 0);
-      if (!builder_.is_input(value)) return std::nullopt;
-      if (const Tensor* constant = graph_.constant_of(value)) {
-        if (splat_of(e.pool, *constant)) return std::nullopt;
-      }
-      return e.pool.load(graph_.dtype(value), builder_.input(value), indices.linear(index, graph_.shape(value)));
+    // Loads name values so far.
+    std::map<ExprId, ExprId> operands;
+    visit_exprs(e.pool, {form_.softmax.score}, [&](ExprId id) {
+      Expr load = e.pool[id];
+      if (load.kind != Expr::Kind::kLoad) return;
+      load.id = builder_.input(load.id);
+      operands.emplace(id, e.pool.add(std::move(load)));
     });
-    const ExprId score = inliner.at(found.scores, at);
+    const ExprId score = e.pool.substitute(form_.softmax.score, {}, operands);
     e.stores.push_back({0, {}, score});
     const std::optional<double> factor = constant_factor(e.pool, score);
     desc_.scaled = factor.has_value();
     desc_.scale = factor.value_or(1);
   }
 
-  void make_results(const DotProblem& o) {
-    if (!o.b_affine || o.n.size() > 1 || o.k.size() > 1) refuse("V is no strided view");
-    if (DotProblem::count(o.batch) != desc_.batch || DotProblem::count(o.m) != desc_.m ||
-        DotProblem::count(o.k) != desc_.n) {
-      refuse("its two products are batched differently");
+  void make_results() {
+    std::set<ir::NodeId> after{form_.values_product};
+    for (const ir::NodeId id : group_.nodes) {
+      const auto& inputs = graph_.node(id).inputs;
+      if (std::any_of(inputs.begin(), inputs.end(),
+                      [&](ir::ValueId v) { return after.contains(graph_.value(v).producer); })) {
+        after.insert(id);
+      }
     }
-    desc_.width = DotProblem::count(o.n);
-    const auto stride = [](const std::vector<DotDim>& dims) { return dims.empty() ? 1 : dims[0].b; };
-    desc_.v = operand(o.b_view, o.batch, stride(o.n), stride(o.k), desc_.n, false);
-    if (desc_.depth > kMostDepth || desc_.width > kMostDepth) refuse("its heads have more than 256 elements");
-    check_readable("Q", desc_.q, desc_.m, desc_.depth, true);
-    check_readable("K", desc_.k, desc_.n, desc_.depth, desc_.k_along_depth());
-    check_readable("V", desc_.v, desc_.width, desc_.n, !desc_.v_along_width());
-    builder_.make_epilogue(desc_.batch, desc_.m, desc_.width, 8,
-                           [&](IndexPool& pool, const Index& batch, const Index& row, const Index& column) {
-                             return o.coordinates(pool, batch, row, column);
-                           });
+    part_ = part_of(graph_, after, form_.values_product, group_.outputs);
+    for (const auto& [quotient, dividend] : form_.done) builder_.set_same(quotient, dividend);
+    builder_.make_epilogue(desc_.batch, desc_.m, desc_.width, 8, form_.result_at);
     desc_.epilogue = std::move(builder_.desc().epilogue);
     desc_.scores.stores[0].operand = desc_.epilogue.stores.at(0).operand;  // for its type alone
-  }
-
-  OperandView operand(const View& view, const std::vector<DotDim>& batch, int64_t row, int64_t k, int64_t depth,
-                      bool is_a) {
-    OperandView o;
-    o.dtype = graph_.dtype(view.value);
-    o.operand = builder_.input(view.value);
-    o.offset = view.offset;
-    for (const DotDim& d : batch) o.batch.emplace_back(d.extent, is_a ? d.a : d.b);
-    o.row = row, o.k = k, o.depth = depth;
-    join_batches(o);
-    return o;
   }
 
   ScheduledGroup finish(const AttentionChoice& choice, double operations) {
@@ -237,7 +208,7 @@ class AttentionScheduler {
   const Target& target_;
   ir::Group part_{};  // that the builder looks at
   ContractionBuilder builder_;
-  std::set<ir::NodeId> before_, after_;
+  AttentionForm form_;
   AttentionDesc desc_;
 };
 

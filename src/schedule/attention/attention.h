@@ -20,7 +20,8 @@ struct AttentionDesc {
   bool scaled = true;
   double scale = 1;
   Epilogue scores;
-  Epilogue epilogue;  // of O
+  bool zero_if_empty = false;  // a row all of whose scores are minus infinity gives 0, else NaN
+  Epilogue epilogue;           // of O
 
   // Along which dimension memory is contiguous; Q is along its depth.
   bool k_along_depth() const { return k.k == 1; }

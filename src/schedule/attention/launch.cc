@@ -44,15 +44,20 @@ AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, b
   map.box = {tile::kGemmRowBytes / kElement, static_cast<uint32_t>(box)};
   map.swizzle_bytes = tile::kGemmRowBytes;
   tile::AttentionPlace& place = result.place;
-  place = {tile::GemmDivisor::of(1), 1, 0, 0};
-  if (o.batch.empty()) return result;
+  place = {tile::GemmDivisor::of(1), tile::GemmDivisor::of(1), 1, 0, 0};
+  auto batch = o.batch;
+  int64_t shared = 1;
+  for (; !batch.empty() && batch.back().second == 0; batch.pop_back()) shared *= batch.back().first;
+  place.by_shared = tile::GemmDivisor::of(static_cast<int32_t>(shared));
+  if (batch.empty()) return result;
   // One dimension of batches is the inner one, all of which lie before the first of the outer one.
-  const auto& [inner, inner_stride] = o.batch.back();
-  place = {tile::GemmDivisor::of(static_cast<int32_t>(inner)), static_cast<int32_t>(inner), inner_stride != 0, 0};
-  if (inner_stride != 0) map.extents[2] = extent(inner), map.strides[1] = bytes(inner, inner_stride);
-  if (o.batch.size() == 2 && o.batch[0].second != 0) {
+  const auto& [inner, inner_stride] = batch.back();
+  place.by_inner = tile::GemmDivisor::of(static_cast<int32_t>(inner)), place.inner = static_cast<int32_t>(inner);
+  place.inner_step = 1;
+  map.extents[2] = extent(inner), map.strides[1] = bytes(inner, inner_stride);
+  if (batch.size() == 2 && batch[0].second != 0) {
     place.outer_step = 1;
-    map.outer = {extent(o.batch[0].first), bytes(o.batch[0].first, o.batch[0].second)};
+    map.outer = {extent(batch[0].first), bytes(batch[0].first, batch[0].second)};
   }
   return result;
 }

@@ -185,6 +185,7 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
       // It was added in more bits.
       return e.pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {sum}});
     }
+    if (const auto same = same_.find(value); same != same_.end()) return inliner.at(same->second, index);
     if (!is_input(value)) return std::nullopt;
     if (const Tensor* constant = graph_.constant_of(value)) {
       if (splat_of(e.pool, *constant)) return std::nullopt;

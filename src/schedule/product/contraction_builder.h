@@ -54,6 +54,8 @@ class ContractionBuilder {
   // kernel, or (`outside` given) stored there and read as buffer 0.
   ExprId inline_operand(ExprPool& pool, ir::ValueId operand, const std::vector<Index>& at, ir::ValueId* outside);
   View view_of(ir::ValueId operand);
+  // A value of the epilogue is another one, whatever it is computed from.
+  void set_same(ir::ValueId value, ir::ValueId as) { same_[value] = as; }
 
   // Builds the epilogue. `coordinates` gives the indices of the anchor's result at (batch, row, column).
   using Coordinates =
@@ -80,6 +82,7 @@ class ContractionBuilder {
   KernelDesc kernel_;
   std::vector<Binding> bindings_;
   std::map<std::pair<ir::ValueId, std::vector<int64_t>>, uint32_t> operands_;
+  std::map<ir::ValueId, ir::ValueId> same_;
 };
 
 }  // namespace heddle::schedule

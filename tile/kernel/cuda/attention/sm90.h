@@ -16,6 +16,7 @@
 //     static constexpr bool kVAlongWidth = true;   // V is contiguous along its width, else along keys
 //     static constexpr bool kScaled = true;        // scores are products times a constant, which is in args.scale
 //     static constexpr bool kOneTile = false;      // n <= kTileN
+//     static constexpr bool kZeroIfEmpty = false;  // rows whose scores are all minus infinity give 0, else NaN
 //   };
 //
 // a functor for the scores (not used with kScaled) and an epilogue that stores rows of O:
@@ -121,7 +122,8 @@ struct AttentionRegisters {
 template <typename Tile>
 __device__ inline void load_tile(const TensorMap& map, const AttentionPlace& place, Barrier& full, uint8_t* to,
                                  int32_t batch, int32_t row, int32_t at) {
-  const int32_t outer = place.by_inner.divide(batch), inner = batch - outer * place.inner;
+  const int32_t own = place.by_shared.divide(batch);
+  const int32_t outer = place.by_inner.divide(own), inner = own - outer * place.inner;
   full.arrive_expect(Tile::kPieces.bytes());
   Tile::load(map, full, to, row, at, inner * place.inner_step, outer * place.outer_step);
 }
@@ -278,7 +280,7 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
     float sum = r.sum[h];
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-    const float factor = 1.0f / sum;
+    const float factor = Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
     const uint32_t at = (lane / 4 + 8 * h) * kGemmRowBytes + lane % 4 * 4;
 #pragma unroll
     for (int j = 0; j < Config::kWidth / 8; ++j) {

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/attention/chain.h"
+#include "schedule/attention/weights.h"
+
+namespace heddle::schedule {
+
+// Two products of which the second one sums over the keys, with a softmax over the keys between them, as loops over
+// batches, rows, keys and the elements of heads. It is found by what the nodes compute, whatever their order: layout
+// changes are functions of indices (chain.h), what lies between is brought to one form (weights.h).
+struct AttentionForm {
+  ir::NodeId scores_product = 0, values_product = 0;
+
+  // Dimensions of the batch, the outermost first, with strides in elements. A stride is 0 where heads share an operand.
+  struct Batch {
+    int64_t extent, q, k, v;
+  };
+  struct Operand {
+    ir::ValueId value = 0;
+    int64_t offset = 0, line = 0, element = 0;  // line: from row to row, from key to key
+  };
+  std::vector<Batch> batch;
+  int64_t rows = 1, keys = 1, depth = 1, width = 1;
+  Operand q, k, v;
+
+  // The scores, and what is beside them, as expressions of `scores`; the product is local 0, loads name values.
+  ExprPool scores;
+  VarId batch_var = 0, row_var = 0, outer_var = 0, key_var = 0;
+  SoftmaxForm softmax;
+
+  // Indices of the second product's result.
+  std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)> result_at;
+  // Divisions behind the second product that the softmax does, each with what is divided.
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> done;
+
+  std::vector<ir::NodeId> inside;  // what depends on the first product, up to the second one or the last division
+  std::vector<ir::NodeId> views;   // layout changes above the operands that strides express
+
+  int64_t batches() const;
+};
+
+// The attention whose last product is `product`. nullopt where it is none; `reason` then says why where exponentials of
+// products are summed before it.
+std::optional<ir::Attention> find_attention(const ir::Graph& graph, ir::NodeId product, const MayView& may_view,
+                                            std::string* reason);
+
+// The form of a group of kind kAttention, whose inputs are what the kernel reads. Throws kUnsupportedOperator.
+AttentionForm attention_form(const ir::Graph& graph, const ir::Group& group);
+
+}  // namespace heddle::schedule
