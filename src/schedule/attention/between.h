@@ -8,6 +8,7 @@
 
 #include "ir/group.h"
 #include "schedule/attention/weights.h"
+#include "schedule/expr/inline.h"
 
 namespace heddle::schedule {
 
