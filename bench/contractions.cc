@@ -130,7 +130,7 @@ void run(const Case& c, const Target& target) {
   std::vector<const codegen::KernelSource*> texts;
   for (const auto& source : sources) texts.push_back(&source);
   const std::string unit = codegen::translation_unit(texts);
-  const auto library = jit::Library::load(jit::compile({unit}, target, 1, true).bytes);
+  const auto library = jit::Library::load(jit::compile({unit}, target.cpu, 1, true).bytes);
 
   std::vector<Tensor> keep, workspaces;
   std::vector<std::vector<void*>> operands;

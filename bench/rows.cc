@@ -195,7 +195,7 @@ int run(const std::string& filter, std::vector<int64_t> totals, bool text_only) 
     for (size_t i = first; i < last; ++i) {
       for (const auto& source : prepared[i].sources) all.push_back(&source);
     }
-    const auto library = jit::Library::load(jit::compile({codegen::translation_unit(all)}, target, 1, true).bytes);
+    const auto library = jit::Library::load(jit::compile({codegen::translation_unit(all)}, target.cpu, 1, true).bytes);
     for (size_t i = first; i < last; ++i) measure(prepared[i], *library);
   }
   return 0;

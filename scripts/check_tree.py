@@ -149,17 +149,54 @@ def check_instructions(findings):
 
 
 # Constants with a unit of time or speed, which a device decides.
-FIGURE = re.compile(r"\bconstexpr double\b[^;]*\bk\w*(?:Us|Ghz|Gbps|Tbps|Tflops|PerUs|PerCycle|PerSecond)\b")
+FIGURE = re.compile(
+    r"\bconstexpr (?:double|float|int|int64_t|auto)\b[^;]*"
+    r"\bk\w*(?:Us|Ns|Ms|Seconds|Cycles|Ghz|Gbps|Tbps|Tflops|PerUs|PerCycle|PerSecond) *=")
+# A number from a thousand on, but for 1e3 and the like, which convert units.
+LARGE = re.compile(r"(?<![\w.])(?!1e\d)(?:\d{4,}(?:\.\d*)?|\d+(?:\.\d+)?e[3-9])\b(?! *<<)")
+PREDICTION = re.compile(r"\bpredict_\w+\(")
 
 
 def check_figures(path, findings):
-    """What was measured of a GPU stands in target/models; formulas read it from there."""
+    """What was measured of a device stands in target/models; formulas read it from there."""
     relative = path.relative_to(ROOT)
     if relative.parts[0] != "src" or relative.parts[1] not in {"schedule", "codegen", "passes", "ops"}:
         return
+    lines = [re.sub(r"//.*", "", line) for line in path.read_text().splitlines()]
+    found = {number for number, line in enumerate(lines, 1) if FIGURE.search(line)}
+    for start, count in functions(path):
+        body = lines[start - 1 : start - 1 + count]
+        if PREDICTION.search(body[0]):
+            found |= {start + i for i, line in enumerate(body) if LARGE.search(line)}
+    findings += [f"{relative}:{n}: a figure of a device belongs into src/target/models" for n in sorted(found)]
+
+
+# Where the kind of target is asked: in what a target is, and in one file a layer, which has an answer for every kind.
+BACKENDS = {"schedule/backend.cc", "codegen/backend.cc", "driver/backend.cc"}
+KIND = re.compile(r"\bTargetKind\b")
+# A compute capability beside an operator of comparison.
+CAPABILITY = re.compile(
+    r"\bsm_?(?:\(\))? (?:[=!]=|[<>]=?) \w|[\w)] (?:[=!]=|[<>]=?) (?:\w+(?:\.|->))*sm_?\b(?!\.)"
+    r"|\bswitch \([\w.>-]*\bsm_?\)")
+CHIP = re.compile(
+    r"\b(?:[ABHV]\d00|G[HB]\d00|L4|L40S?|T4|RTX|GeForce|Volta|Turing|Ampere|Hopper|Blackwell|Zen \d|Xeon|EPYC|132 SMs"
+    r"|(?:[abhv]\d00|l4|rtx\d+)\(\))(?![\w-])")
+
+
+def check_target(path, findings):
+    """Targets are asked for what they have; which kind or chip one is decides nothing outside of src/target."""
+    relative = path.relative_to(ROOT)
+    if relative.parts[0] not in {"src", "tile"} or relative.parts[:2] == ("src", "target"):
+        return
+    plays_one = relative.parts[:2] == ("src", "emulator") or relative.parts[:2] == ("tile", "arch")
     for number, line in enumerate(path.read_text().splitlines(), 1):
-        if FIGURE.search(line):
-            findings.append(f"{relative}:{number}: a figure of a device belongs into src/target/models")
+        where, code = f"{relative}:{number}", re.sub(r"//.*", "", line)
+        if KIND.search(code) and "/".join(relative.parts[1:]) not in BACKENDS:
+            findings.append(f"{where}: ask the backend of this layer, or a trait of the target, not for its kind")
+        if CAPABILITY.search(code) and not plays_one:
+            findings.append(f"{where}: ask CudaTarget for what the chip has (has_tma()), not for its compute capability")
+        if CHIP.search(line):
+            findings.append(f"{where}: the name of a chip; say what it has, or put it into src/target/models")
 
 
 # Words that docs/glossary.md has replaced by the field's terms.
@@ -246,7 +283,7 @@ def check_folders(findings):
 REGISTERED = {
     "cli", "cli/commands", "emulator/driver", "frontend/onnx/ops", "frontend/onnx/ops/classic",
     "frontend/onnx/ops/contrib", "frontend/onnx/ops/quantized", "ir/ops", "passes/fusion", "passes/simplify/canonicalize",
-    "target/models", "zoo",
+    "target/models", "target/models/cpu", "zoo",
 }
 # Sources without a header of their stem beside them: these may only become fewer.
 UNPAIRED = {
@@ -324,6 +361,7 @@ def main():
         if path.suffix in {".h", ".cc", ".def"}:
             check_direction(path, findings)
             check_figures(path, findings)
+            check_target(path, findings)
             check_choices(path, findings)
             if path.relative_to(ROOT).parts[0] in {"src", "include"}:
                 check_parameters(path, findings)

@@ -197,7 +197,7 @@ void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   gemm->add_option("--candidates", k.most, "How many are timed")->capture_default_str();
   gemm->add_flag("--all", k.all, "Time every candidate");
   gemm->add_flag("--verify", k.verify, "Compare every candidate with a float64 reference");
-  gemm->add_flag("--compile-only", k.compile_only, "List and compile candidates for an H200; needs no GPU");
+  gemm->add_flag("--compile-only", k.compile_only, "List and compile candidates for a GPU of --sm; needs no GPU");
   gemm->add_flag("--predict", k.predict, "The same without compiling");
   gemm->add_option("--sm", k.sm, "With --compile-only: for compute capability 90 or 80")->capture_default_str();
   gemm->add_option("--seed", a.seed, "Seed of the operands")->capture_default_str();

@@ -4,15 +4,12 @@
 #include <set>
 
 #include "codegen/attention/attention.h"
-#include "codegen/product/cpu/contraction.h"
+#include "codegen/backend.h"
 #include "codegen/product/cpu/micro_table.h"
-#include "codegen/product/cuda/contraction.h"
 #include "codegen/recurrence/recurrent.h"
 #include "codegen/region/cpu/bundle.h"
-#include "codegen/region/cpu/standalone.h"
 #include "codegen/region/cpu/stitch.h"
 #include "codegen/region/cuda/bundle.h"
-#include "codegen/region/cuda/standalone.h"
 #include "codegen/region/cuda/stitch.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/numbers.h"
@@ -42,19 +39,10 @@ KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, bo
     return emit_cuda_attention(plan, **attention, target.cuda);
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&desc.body)) {
-    if (target.kind == TargetKind::kCuda) return emit_cuda_standalone(plan, **separate);
-    return emit_standalone(desc, **separate, plan.config, marked);
+    return backend_of(target).standalone(plan, **separate, marked);
   }
   const auto& contraction = *std::get<std::shared_ptr<const schedule::ContractionDesc>>(desc.body);
-  if (target.kind == TargetKind::kCuda) return emit_cuda_contraction(plan, contraction);
-  return emit_contraction(desc, contraction, plan.config, target, marked);
-}
-
-bool takes_arguments(const schedule::KernelDesc& desc, const Target& target) {
-  if (target.kind == TargetKind::kCpu) return true;
-  const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body);
-  if (stitch != nullptr) return !(*stitch)->whole_grid;
-  return std::holds_alternative<std::shared_ptr<const schedule::CudaBundleDesc>>(desc.body);
+  return backend_of(target).contraction(plan, contraction, target, marked);
 }
 
 // nullopt: all numbers of the kernel are literals.
@@ -77,7 +65,7 @@ std::optional<KernelSource> emit_with_arguments(const schedule::KernelPlan& plan
 }  // namespace
 
 KernelSource emit(const schedule::KernelPlan& plan, const Target& target, NumberChoice* choice) {
-  if (choice != nullptr && takes_arguments(plan.desc, target)) {
+  if (choice != nullptr && backend_of(target).takes_arguments(plan.desc)) {
     if (auto source = emit_with_arguments(plan, target, *choice)) return std::move(*source);
   }
   return emit_any(plan, target);

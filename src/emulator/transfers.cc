@@ -140,7 +140,7 @@ void Transfers::copy_box(const Box& box, Block& block) {
     if (windows) next_window(map, window);
     uint8_t* global = reinterpret_cast<uint8_t*>(map.base) + offset;
     size_t bytes = inside ? static_cast<size_t>(last - first) * map.element_bytes : 0;
-    if (box.store && bytes > 0) {  // as an H200 does: the last piece of 16 bytes of a row is written as a whole
+    if (box.store && bytes > 0) {  // as hardware does: the last piece of 16 bytes of a row is written as a whole
       const size_t piece = (16 - (reinterpret_cast<uintptr_t>(global) + bytes) % 16) % 16;
       bytes = std::min<size_t>(bytes + piece, row_bytes - first * map.element_bytes);
     }

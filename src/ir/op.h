@@ -28,8 +28,9 @@ enum class OpClass : uint8_t {
   kCall,
 };
 
-// What an elementwise op costs: cycles of a vector on a CPU by the type of its operands, and the size of its code,
-// where an addition is 2.
+// What an elementwise op costs by the type of its operands, where an addition is 1 (a cycle of a vector unit), and the
+// size of its code, where an addition is 2. No figure of a device: functions are sequences of instructions that every
+// target has alike, and only the order of such sums decides (what to store, what to compute again).
 struct OpCost {
   double f32, f64;
   int64_t code;

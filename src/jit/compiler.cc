@@ -263,10 +263,9 @@ std::vector<std::string> compile_flags(const CpuTarget& target) {
   return flags;
 }
 
-CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache,
+CompiledLibrary compile(const std::vector<std::string>& units, const CpuTarget& target, int jobs, bool use_cache,
                         const Symbols& symbols) {
-  HEDDLE_CHECK(target.kind == TargetKind::kCpu);
-  return compile(units, Recipe{compile_flags(target.cpu)}, jobs, use_cache, symbols);
+  return compile(units, Recipe{compile_flags(target)}, jobs, use_cache, symbols);
 }
 
 CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,

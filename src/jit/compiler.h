@@ -44,7 +44,7 @@ struct CompiledLibrary {
 // as a compiler that fails may say that all is well. Throws kNoCompiler, kCompilerFailed (with what the compiler
 // wrote), kFile when not even the folder for temporary files can be written.
 using Symbols = std::vector<std::string>;
-CompiledLibrary compile(const std::vector<std::string>& units, const Target& target, int jobs, bool use_cache,
+CompiledLibrary compile(const std::vector<std::string>& units, const CpuTarget& target, int jobs, bool use_cache,
                         const Symbols& symbols = {});
 CompiledLibrary compile(const std::vector<std::string>& units, Recipe recipe, int jobs, bool use_cache,
                         const Symbols& symbols = {});

@@ -185,10 +185,7 @@ ResolvedGemm resolve(const GemmProblem& given) {
 }
 
 Target target_of(const CudaTarget& target) {
-  Target result;
-  result.kind = TargetKind::kCuda;
-  result.cuda = target;
-  return result;
+  return Target::of(target);
 }
 
 std::vector<CudaCandidate> all_candidates(const ResolvedGemm& gemm, const CudaTarget& target) {

@@ -39,15 +39,20 @@ bool has(const ir::Graph& graph, const PassContext&) {
                      [](const ir::Node& node) { return ((node.op == kOps) || ...); });
 }
 
-template <ir::Op... kOps>
-bool on_gpu_with(const ir::Graph& graph, const PassContext& context) {
-  return context.target.kind == TargetKind::kCuda && has<kOps...>(graph, context);
+// The same for targets of which a fact is true.
+template <bool TargetTraits::*kTrait, ir::Op... kOps>
+bool has_where(const ir::Graph& graph, const PassContext& context) {
+  return context.target.traits().*kTrait && has<kOps...>(graph, context);
+}
+
+bool has_conv_on_tensor_cores(const ir::Graph& graph, const PassContext& context) {
+  return context.target.has_tensor_cores() && has<ir::Op::kConv>(graph, context);
 }
 
 // tf32 is a type of tensor cores only.
 bool below_f32(const ir::Graph&, const PassContext& context) {
   return context.precision != Precision::kF32 &&
-         (context.precision != Precision::kTf32 || context.target.kind == TargetKind::kCuda);
+         (context.precision != Precision::kTf32 || context.target.has_tensor_cores());
 }
 
 bool has_long_concat(const ir::Graph& graph, const PassContext&) {
@@ -69,23 +74,24 @@ constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast for e
 constexpr Pass kLayout{"layout", "convolutions and pooling with channels last", layout,
                        has<Op::kConv, Op::kWindowReduce>};
 constexpr Pass kMergeDots{"merge_dots", "products of one value with several matrices as one (GPU)", merge_dots,
-                          on_gpu_with<Op::kDot>};
+                          has_where<&TargetTraits::merges_dots, Op::kDot>};
 constexpr Pass kScaleScores{"scale_scores", "constant factors of queries and keys, on their products (GPU)",
-                            scale_scores, on_gpu_with<Op::kExp>};
+                            scale_scores, has_where<&TargetTraits::scales_products, Op::kExp>};
 constexpr Pass kPrecision{"precision", "f32 contractions and what is near them in 16 bits (--precision)", precision,
                           below_f32};
 constexpr Pass kSinkTransposes{"sink_transposes", "moves transposes to where they cancel", sink_transposes,
                                has<Op::kTranspose>};
 
 constexpr Pass kSpaceToDepth{"space_to_depth", "images of few channels with pixels of whole 16 bytes (GPU)",
-                             space_to_depth, on_gpu_with<Op::kConv>};
+                             space_to_depth, has_conv_on_tensor_cores};
 
 constexpr Pass kKnownScatters{"scatter_to_select", "scatters with constant indices as selections among loads (GPU)",
-                              scatter_to_select, on_gpu_with<Op::kScatterElements, Op::kScatterNd>};
+                              scatter_to_select,
+                              has_where<&TargetTraits::selects_for_scatters, Op::kScatterElements, Op::kScatterNd>};
 
 constexpr Pass kEpilogueReductions{"epilogue_reductions",
                                    "reductions of large products, begun in their epilogues (GPU)", epilogue_reductions,
-                                   on_gpu_with<Op::kReduce>};
+                                   has_where<&TargetTraits::reduces_in_epilogues, Op::kReduce>};
 
 constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats,
                              has_long_concat};

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <vector>
-
+#include "schedule/backend.h"
 #include "schedule/expr/inline.h"
 #include "schedule/kernel_desc.h"
 #include "schedule/product/contraction.h"
@@ -47,40 +45,13 @@ std::string obstacle(const ir::Graph& graph, const ir::Node& node, const Target&
   return fmt::format("no kernel is generated for {}", ir::to_string(node.op));
 }
 
-// Kernels of products and windows on a GPU count rows, columns and tiles in 32 bits. The smallest tile has 16 elements.
-std::string gpu_obstacle(const ir::Graph& graph, const ir::Node& node) {
-  constexpr int64_t kMost = INT32_MAX, kMostElements = 16 * kMost;
-  const Shape& a = graph.shape(node.inputs[0]);
-  std::vector<int64_t> counts;
-  if (node.op == Op::kDot) {
-    const auto extent_of = [&](const char* dims) {
-      int64_t extent = 1;
-      for (const int64_t d : node.attrs.ints(dims)) extent *= a[static_cast<size_t>(d)];
-      return extent;
-    };
-    const int64_t batch = extent_of("lhs_batch"), depth = extent_of("lhs_contract");
-    const int64_t inner = std::max<int64_t>(batch * depth, 1);
-    counts = {batch, depth, element_count(a) / inner, element_count(graph.shape(node.inputs[1])) / inner};
-  } else {
-    // Pixels and channels.
-    for (const Shape& shape : {a, graph.shape(node.outputs[0])}) {
-      if (shape.empty()) continue;
-      counts.push_back(shape.back());
-      counts.push_back(element_count(shape) / std::max<int64_t>(shape.back(), 1));
-    }
-  }
-  const bool fits = std::all_of(counts.begin(), counts.end(), [](int64_t count) { return count <= kMost; });
-  if (fits && element_count(graph.shape(node.outputs[0])) <= kMostElements) return "";
-  return "kernels of products on a GPU count rows and columns in 32 bits";
-}
-
 }  // namespace
 
 bool can_compile(const ir::Graph& graph, const ir::Node& node, const Target& target, std::string* reason) {
   std::string why;
   if (ir::class_of(node.op) == ir::OpClass::kContraction || ir::class_of(node.op) == ir::OpClass::kWindow) {
     if (!can_compile_contraction(graph, node, reason)) return false;
-    if (target.kind == TargetKind::kCuda) why = gpu_obstacle(graph, node);
+    why = backend_of(target).contraction_obstacle(graph, node);
   } else {
     why = obstacle(graph, node, target);
   }

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "schedule/attention/launch.h"
+#include "schedule/backend.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/family.h"
 #include "schedule/recurrence/recurrent.h"
@@ -48,7 +49,7 @@ void decide_early(KernelPlan& plan, const CudaTarget& target) {
   constexpr int kFewRegisters = 32, kRowRegisters = 128;  // the latter: of rows in registers
   const bool memory_bound = is<CudaStitchDesc>(plan.desc) || is<CudaBundleDesc>(plan.desc);
   const int registers = memory_bound ? kRowRegisters : kFewRegisters;
-  const bool possible = target.sm >= 90, too_long = is<RecurrentDesc>(plan.desc);
+  const bool possible = target.has_dependent_launch(), too_long = is<RecurrentDesc>(plan.desc);
   for (CudaLaunch& launch : plan.launches) {
     launch.early = possible && !too_long && !launch.cooperative && is_one_wave(launch, target, registers);
   }
@@ -59,15 +60,18 @@ void decide_early(KernelPlan& plan, const CudaTarget& target) {
 
 }  // namespace
 
-KernelPlan plan_kernel(const KernelDesc& desc, const Config& config, const Target& target) {
-  KernelPlan plan{{}, desc, config};
-  if (target.kind == TargetKind::kCpu) return plan;
-  static_cast<KernelLaunches&>(plan) = launches_of(desc, config, target.cuda);
+void plan_cuda_launches(KernelPlan& plan, const CudaTarget& target) {
+  static_cast<KernelLaunches&>(plan) = launches_of(plan.desc, plan.config, target);
   for (const CudaLaunch& launch : plan.launches) {
-    const std::string why = reject_waiting(launch, target.cuda);
+    const std::string why = reject_waiting(launch, target);
     HEDDLE_CHECK(why.empty(), "{}", why);
   }
-  decide_early(plan, target.cuda);
+  decide_early(plan, target);
+}
+
+KernelPlan plan_kernel(const KernelDesc& desc, const Config& config, const Target& target) {
+  KernelPlan plan{{}, desc, config};
+  backend_of(target).plan_launches(plan, target);
   return plan;
 }
 

@@ -24,6 +24,9 @@ struct KernelPlan : KernelLaunches {
   bool waits = false;
 };
 
+// The launches of a kernel on a GPU, and which of them may begin early.
+void plan_cuda_launches(KernelPlan& plan, const CudaTarget& target);
+
 // On a CPU there are no launches.
 KernelPlan plan_kernel(const KernelDesc& desc, const Config& config, const Target& target);
 inline KernelPlan plan_kernel(const ScheduledKernel& kernel, const Target& target) {

@@ -158,6 +158,10 @@ Target Target::cuda_device(int ordinal, int threads) {
   fail(ErrorCode::kDevice, fmt::format("cuda:{}", ordinal), "there is no such GPU", "`heddle devices` lists them");
 }
 
+DeviceIdentity CudaDevice::identity() const {
+  return {name, fmt::format("cuda {}", driver_version)};
+}
+
 std::vector<CudaDevice> cuda_devices() {
   std::vector<CudaDevice> devices;
   const CudaDriver* driver = CudaDriver::find();

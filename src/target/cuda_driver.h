@@ -105,6 +105,8 @@ struct CudaDevice {
   uint64_t memory_bytes = 0;
   int driver_version = 0;  // 13000: CUDA 13.0
   CudaTarget target;
+
+  DeviceIdentity identity() const;
 };
 
 // The GPUs of this machine; none where there is no driver. Never throws.

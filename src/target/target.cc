@@ -9,7 +9,9 @@
 #include <cstdlib>
 
 #include "base/check.h"
+#include "base/memory.h"
 #include "target/calibration.h"
+#include "target/cuda_driver.h"
 
 namespace heddle {
 namespace {
@@ -91,6 +93,7 @@ Target Target::host_cpu(int threads) {
     cpu.isa = CpuIsa::kAvx2;
   }
   cpu.isa = std::min(cpu.isa, isa_limit());
+  cpu.model = model_of(cpu.isa);
   const bool avx512 = cpu.isa == CpuIsa::kAvx512;
   cpu.f16c = cpu.isa != CpuIsa::kPortable;  // every AVX2 machine with FMA has it
   cpu.ghz = measured_ghz();
@@ -117,28 +120,113 @@ std::string CudaTarget::architecture() const {
   return fmt::format("{}sm_{}{}", emulated ? "emulated_" : "", sm, sm >= 90 ? "a" : "");
 }
 
+CudaTarget CudaTarget::pinned(int sm) {
+  CudaTarget target;
+  if (sm == target.sm) return target;
+  if (sm != a100().architecture) {
+    fail(ErrorCode::kInvalidArgument, "compute capability", fmt::format("{} is not 80 or 90", sm));
+  }
+  target.sm = sm;
+  target.sms = static_cast<int>(a100().facts.sms);
+  target.memory_bytes = int64_t{80} << 30;
+  target.shared_bytes_per_block = 163 << 10;
+  target.l2_bytes = 40 << 20;
+  target.model = a100().model;
+  return target;
+}
+
 Target Target::cuda_h200(int threads) {
   Target target = host_cpu(threads);
   target.kind = TargetKind::kCuda;
   return target;
 }
 
-std::string Target::fingerprint() const {
-  if (kind == TargetKind::kCuda) {
-    return fmt::format("cuda-{}-sms{}-shared{}", cuda.architecture(), cuda.sms, cuda.shared_bytes_per_block);
-  }
-  return fmt::format("cpu-{}-f16c{}-bf16{}-vnni{}-t{}-l1.{}-l2.{}-l3.{}", to_string(cpu.isa), cpu.f16c, cpu.avx512_bf16,
-                     cpu.avx512_vnni, cpu.threads, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes);
+Target Target::of(const CudaTarget& cuda) {
+  Target target;
+  target.kind = TargetKind::kCuda;
+  target.cuda = cuda;
+  return target;
 }
 
-// Of a CPU only what was calibrated: its clock is measured anew by every other process.
-std::string Target::model_fingerprint() const {
-  if (kind == TargetKind::kCpu) {
-    if (!calibration_of_host()) return {};
-    return fmt::format("{}-{}-{}-{}", cpu.ghz, cpu.fma_bytes_per_cycle, cpu.copy_gbps, cpu.barrier_us);
+const TargetTraits& Target::traits() const {
+  static constexpr TargetTraits kOfCpu = {.merges_dots = false,
+                                          .scales_products = false,
+                                          .selects_for_scatters = false,
+                                          .reduces_in_epilogues = false,
+                                          .runs_regions_side_by_side = true,
+                                          .shares_kernels_of_shapes = true};
+  static constexpr TargetTraits kOfCuda = {.merges_dots = true,
+                                           .scales_products = true,
+                                           .selects_for_scatters = true,
+                                           .reduces_in_epilogues = true,
+                                           .runs_regions_side_by_side = false,
+                                           .shares_kernels_of_shapes = false};
+  switch (kind) {
+    case TargetKind::kCpu:
+      return kOfCpu;
+    case TargetKind::kCuda:
+      return kOfCuda;
   }
-  return fmt::format("l2.{}-registers{}-model.{}", cuda.l2_bytes, cuda.registers_per_sm,
-                     heddle::fingerprint(cuda.model));
+  return kOfCpu;
+}
+
+double Target::copy_bytes_per_second() const {
+  switch (kind) {
+    case TargetKind::kCpu:
+      return cpu.copy_gbps * 1e9;
+    case TargetKind::kCuda:
+      return cuda.model.chip.copy_tbps * 1e12;
+  }
+  return 0;
+}
+
+int64_t Target::memory_bytes() const {
+  switch (kind) {
+    case TargetKind::kCpu:
+      return static_cast<int64_t>(available_memory());
+    case TargetKind::kCuda:
+      return cuda.memory_bytes;
+  }
+  return 0;
+}
+
+DeviceIdentity Target::identity() const {
+  switch (kind) {
+    case TargetKind::kCpu:
+      return {cpu_name(), std::nullopt};
+    case TargetKind::kCuda:
+      for (const CudaDevice& device : cuda_devices()) {
+        if (of(device.target).fingerprint() == fingerprint()) return device.identity();
+      }
+      return {"", "none"};
+  }
+  return {};
+}
+
+std::string Target::fingerprint() const {
+  switch (kind) {
+    case TargetKind::kCpu:
+      return fmt::format("cpu-{}-f16c{}-bf16{}-vnni{}-t{}-l1.{}-l2.{}-l3.{}", to_string(cpu.isa), cpu.f16c,
+                         cpu.avx512_bf16, cpu.avx512_vnni, cpu.threads, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes);
+    case TargetKind::kCuda:
+      return fmt::format("cuda-{}-sms{}-shared{}", cuda.architecture(), cuda.sms, cuda.shared_bytes_per_block);
+  }
+  return {};
+}
+
+// Of a CPU's own rates only what was calibrated: its clock is measured anew by every other process.
+std::string Target::model_fingerprint() const {
+  switch (kind) {
+    case TargetKind::kCpu: {
+      const std::string model = fmt::format("model.{}", heddle::fingerprint(cpu.model));
+      if (!calibration_of_host()) return model;
+      return fmt::format("{}-{}-{}-{}-{}", cpu.ghz, cpu.fma_bytes_per_cycle, cpu.copy_gbps, cpu.barrier_us, model);
+    }
+    case TargetKind::kCuda:
+      return fmt::format("l2.{}-registers{}-model.{}", cuda.l2_bytes, cuda.registers_per_sm,
+                         heddle::fingerprint(cuda.model));
+  }
+  return {};
 }
 
 std::string_view to_string(CpuIsa isa) {

@@ -53,7 +53,7 @@ void CpuTrial::load(const std::vector<schedule::ScheduledGroup>& groups, const T
     });
     if (!part.empty()) units.push_back(codegen::translation_unit(part));
   }
-  library_ = jit::Library::load(jit::compile(units, target, jobs, false).bytes);
+  library_ = jit::Library::load(jit::compile(units, target.cpu, jobs, false).bytes);
   for (const auto& list : sources) {
     Program& program = programs_.emplace_back();
     for (const codegen::KernelSource& source : list) {

@@ -10,13 +10,25 @@
 #include "jit/cache.h"
 #include "jit/compiler.h"
 #include "jit/headers.h"
-#include "target/calibration.h"
 
 namespace heddle::tune {
 namespace {
 
 std::string heddle_version() {
   return fmt::format("{} {}", version(), jit::headers_hash().hex());
+}
+
+std::string compiler_version() {
+  try {
+    return jit::find_compiler().version;
+  } catch (const Error&) {
+    return "no compiler";  // plans run without one, and tuning needs it anyway
+  }
+}
+
+Place place_of(const DeviceIdentity& device, const Target& target) {
+  const std::string name = device.name.empty() ? "" : device.name + ", ";
+  return {name + target.fingerprint(), device.driver ? *device.driver : compiler_version(), heddle_version()};
 }
 
 }  // namespace
@@ -34,30 +46,11 @@ Database& user_database() {
 }
 
 Place place_of(const CudaDevice& device) {
-  Target target;
-  target.kind = TargetKind::kCuda;
-  target.cuda = device.target;
-  return {fmt::format("{}, {}", device.name, target.fingerprint()), fmt::format("cuda {}", device.driver_version),
-          heddle_version()};
+  return place_of(device.identity(), Target::of(device.target));
 }
 
 Place place_of(const Target& target) {
-  if (target.kind == TargetKind::kCuda) {
-    for (const CudaDevice& device : cuda_devices()) {
-      Target here;
-      here.kind = TargetKind::kCuda;
-      here.cuda = device.target;
-      if (here.fingerprint() == target.fingerprint()) return place_of(device);
-    }
-    return {target.fingerprint(), "none", heddle_version()};
-  }
-  Place place{fmt::format("{}, {}", cpu_name(), target.fingerprint()), "no compiler", heddle_version()};
-  try {
-    place.driver = jit::find_compiler().version;
-  } catch (const Error&) {
-    // Plans run without one, and tuning needs it anyway.
-  }
-  return place;
+  return place_of(target.identity(), target);
 }
 
 }  // namespace heddle::tune

@@ -200,7 +200,7 @@ void run_case(const Prepared& p, const RunKernels& run) {
 }  // namespace
 
 RunKernels compile_for_cpu(const std::vector<const codegen::KernelSource*>& kernels, const Target& target) {
-  const jit::CompiledLibrary compiled = jit::compile({codegen::translation_unit(kernels)}, target, 1, true);
+  const jit::CompiledLibrary compiled = jit::compile({codegen::translation_unit(kernels)}, target.cpu, 1, true);
   const std::shared_ptr<const jit::Library> library = jit::Library::load(compiled.bytes);
   const int threads = target.cpu.threads;
   return [library, threads](const schedule::ScheduledGroup& group, const std::vector<codegen::KernelSource>& sources,

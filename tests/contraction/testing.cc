@@ -91,7 +91,7 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
   }
   SCOPED_TRACE(unit_text(sources));
   std::shared_ptr<const jit::Library> library;
-  if (!sources.empty()) library = jit::Library::load(jit::compile({unit_text(sources)}, target, 1, true).bytes);
+  if (!sources.empty()) library = jit::Library::load(jit::compile({unit_text(sources)}, target.cpu, 1, true).bytes);
 
   std::mt19937 random(17);
   std::map<ir::ValueId, Tensor> values;

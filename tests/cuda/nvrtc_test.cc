@@ -352,7 +352,8 @@ TEST_F(NvrtcTest, CalibrationOfEveryArchitecture) {
   for (const int sm : {80, 89, 90}) {
     Target target = Target::cuda_h200(1);
     target.cuda.sm = sm;
-    EXPECT_FALSE(compile_cubin(driver::cuda_calibration_unit(sm), target.cuda.architecture(), false).bytes.empty())
+    EXPECT_FALSE(
+        compile_cubin(driver::cuda_calibration_unit(target.cuda), target.cuda.architecture(), false).bytes.empty())
         << sm;
   }
 }

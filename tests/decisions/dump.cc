@@ -22,14 +22,7 @@ Target cpu_machine(CpuIsa isa) {
 Target gpu_machine(int sm) {
   Target target = cpu_machine(CpuIsa::kAvx512);
   target.kind = TargetKind::kCuda;
-  target.cuda.sm = sm;
-  if (sm == 80) {  // A100
-    target.cuda.sms = 108;
-    target.cuda.memory_bytes = int64_t{80} << 30;
-    target.cuda.shared_bytes_per_block = 166912;
-    target.cuda.l2_bytes = 40 << 20;
-    target.cuda.model = a100().model;
-  }
+  target.cuda = CudaTarget::pinned(sm);
   return target;
 }
 

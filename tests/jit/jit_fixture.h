@@ -37,7 +37,7 @@ class Jit : public testing::Test {
  protected:
   TempDir dir_;
   Variable cache_{"HEDDLE_CACHE_DIR", dir_.path() + "/cache"};
-  Target target_ = Target::host_cpu(2);
+  CpuTarget target_ = Target::host_cpu(2).cpu;
 };
 
 inline std::string unit(const std::string& symbol, int factor) {

@@ -52,7 +52,7 @@ TEST_F(Jit, CompilesSeveralUnitsAndTakesThemFromTheCache) {
 
 TEST_F(Jit, UnitsThatLibrariesShareAreCompiledOnce) {
   const std::string object = "/cache/object";
-  Recipe recipe{compile_flags(target_.cpu)};
+  Recipe recipe{compile_flags(target_)};
   recipe.shared = 1;
   const CompiledLibrary one = compile({unit("both", 4), unit("a", 2)}, recipe, 1, true);
   ASSERT_EQ(files_below(dir_.path() + object).size(), 1u);

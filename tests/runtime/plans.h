@@ -43,7 +43,7 @@ inline const std::string& kernel_library() {
         }
       }
     )";
-    return jit::compile({text}, Target::host_cpu(2), 1, false).bytes;
+    return jit::compile({text}, Target::host_cpu(2).cpu, 1, false).bytes;
   }();
   return library;
 }

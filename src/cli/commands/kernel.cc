@@ -168,14 +168,6 @@ void print_result(const GemmBenchResult& r) {
   }
 }
 
-CudaTarget compile_target(const KernelArguments& k) {
-  if (k.sm != 90 && k.sm != 80) fail(ErrorCode::kInvalidArgument, "--sm", fmt::format("{} is not 80 or 90", k.sm));
-  CudaTarget target;
-  target.sm = k.sm;
-  if (k.sm == 80) target.shared_bytes_per_block = 166912, target.sms = 108;
-  return target;
-}
-
 // What came of compiling one unit.
 struct Compiled {
   std::string what;
@@ -204,10 +196,10 @@ std::map<std::string, Compiled> compile_all(const std::set<std::string>& distinc
   return found;
 }
 
-// Without a GPU: what would be tried on an H200 (--sm 80: on an A100), why others cannot run, and whether it compiles.
+// Without a GPU: what would be tried on the chip of --sm, why others cannot run, and whether it compiles.
 int list_candidates(const std::vector<ops::GemmProblem>& problems, const Arguments& arguments) {
   const KernelArguments& k = arguments.kernel;
-  const CudaTarget target = compile_target(k);
+  const CudaTarget target = CudaTarget::pinned(k.sm);
   struct Row {
     schedule::CudaCandidate candidate;
     std::string unit;

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "driver/backend.h"
 #include "driver/compile/kernel_override.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/index_bounds.h"
@@ -122,8 +123,7 @@ std::vector<bool> stored_values(const ir::Graph& graph) {
 // on sizes that fit into 64 bits.
 void check_values(const std::string& model, const ir::Graph& graph, const Target& target) {
   constexpr int64_t kMostBytes = int64_t{1} << 46;
-  const bool cpu = target.kind == TargetKind::kCpu;
-  const int64_t memory = cpu ? static_cast<int64_t>(available_memory()) : target.cuda.memory_bytes;
+  const int64_t memory = target.memory_bytes();
   const std::vector<bool> stored = stored_values(graph);
   for (const ir::Node& node : graph.nodes()) {
     for (const ir::ValueId v : node.outputs) {
@@ -146,18 +146,6 @@ void check_memory(const std::string& model, int64_t needed, const char* what) {
        fmt::format("{} need {:.1f} GB, {:.1f} GB are available", what, static_cast<double>(needed) * 1e-9,
                    static_cast<double>(available) * 1e-9),
        "Reduce the batch or the sequence length (--shape), or close other programs");
-}
-
-void check_device_memory(const std::string& model, const runtime::Plan& plan, const Target& target) {
-  if (target.kind == TargetKind::kCpu) return check_memory(model, plan.arena_bytes, "its intermediate values");
-  int64_t constants = 0;
-  for (const Tensor& constant : plan.constants) constants += static_cast<int64_t>(constant.bytes());
-  if (plan.arena_bytes + constants <= target.cuda.memory_bytes) return;
-  fail(ErrorCode::kOutOfMemory, model,
-       fmt::format("weights and intermediate values need {} bytes ({:.1f} GB), the GPU has {} ({:.1f} GB)",
-                   plan.arena_bytes + constants, static_cast<double>(plan.arena_bytes + constants) * 1e-9,
-                   target.cuda.memory_bytes, static_cast<double>(target.cuda.memory_bytes) * 1e-9),
-       "Reduce the batch or the sequence length (--shape), or use --target cpu");
 }
 
 Session::Session(const std::string& path, const CompileOptions& options) : path_(path) {
@@ -252,7 +240,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   check_values(path, *optimised, settings.target);
   stages.begin("schedule", 0.3);
   KernelSet& kernels = result.kernels;
-  const bool takes_numbers = session != nullptr && settings.target.kind == TargetKind::kCpu;
+  const bool takes_numbers = session != nullptr && settings.target.traits().shares_kernels_of_shapes;
   TunedConfigs tuned(settings.target, options.tuned, takes_numbers);
   BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch};
   std::optional<ReusedConfigs> reused;
@@ -267,7 +255,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   plan.model = path.substr(path.rfind('/') + 1);
   plan.target = report.target;
   add_interface(imported, options, plan);
-  check_device_memory(path, plan, settings.target);
+  backend_of(settings.target).check_memory(path, plan, settings.target);
   if (with_kernels && with_constants) {
     runtime::make_constants(plan, result.built.makers);
     result.built.makers.clear();

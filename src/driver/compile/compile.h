@@ -64,7 +64,4 @@ CompiledModel compile_model(const std::string& path, const CompileOptions& optio
 // Throws kOutOfMemory when `needed` bytes are not available.
 void check_memory(const std::string& model, int64_t needed, const char* what);
 
-// The same for what a plan needs at least on its target: memory that is there, or all of a GPU's.
-void check_device_memory(const std::string& model, const runtime::Plan& plan, const Target& target);
-
 }  // namespace heddle::driver

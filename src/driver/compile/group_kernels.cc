@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ir/reference/scalar.h"
-#include "schedule/region/bundle.h"
+#include "schedule/backend.h"
 
 namespace heddle::driver {
 namespace {
@@ -102,9 +102,8 @@ void GroupMemo::next_plan(uint64_t version) {
 
 CompiledGroup GroupKernels::compile(const ir::Group& group) {
   CompiledGroup made{schedule::schedule(graph_, group, context_.target, context_.configs, context_.stitch), {}};
-  if (context_.target.kind == TargetKind::kCpu && context_.fusion == passes::FusionPolicy::kStitch &&
-      context_.stitch.dominant_merging) {
-    made.scheduled = schedule::bundle_kernels(std::move(made.scheduled), context_.target);
+  if (context_.fusion == passes::FusionPolicy::kStitch && context_.stitch.dominant_merging) {
+    made.scheduled = schedule::backend_of(context_.target).bundled(std::move(made.scheduled), context_.target);
   }
   for (const schedule::ScheduledKernel& kernel : made.scheduled.kernels) {
     // A product is worth its own text: its tiles are made for its extents.
@@ -116,9 +115,9 @@ CompiledGroup GroupKernels::compile(const ir::Group& group) {
 }
 
 CompiledGroup GroupKernels::make(const ir::Group& group) {
-  // The key says what schedules of contractions look at on a CPU.
-  const bool comparable = group.kind == ir::GroupKind::kStitch ||
-                          (group.kind == ir::GroupKind::kContraction && context_.target.kind == TargetKind::kCpu);
+  const bool comparable =
+      group.kind == ir::GroupKind::kStitch ||
+      (group.kind == ir::GroupKind::kContraction && schedule::backend_of(context_.target).contractions_by_shape());
   if (!comparable) return compile(group);
   const std::optional<std::string> key = KeyWriter(graph_, group, users_).run();
   if (!key) return compile(group);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "driver/backend.h"
 
 namespace heddle::driver {
 namespace {
@@ -16,7 +17,7 @@ std::string first_line(std::string_view symbol, std::string_view rest) {
 }  // namespace
 
 std::string kernel_file_name(const std::string& symbol, const Target& target) {
-  return symbol + (target.kind == TargetKind::kCuda ? ".cu" : ".cc");
+  return symbol + std::string(backend_of(target).text_suffix());
 }
 
 std::string kernel_file(const codegen::KernelText& kernel, const std::string& comment) {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
+#include "driver/backend.h"
 #include "jit/compiler.h"
 #include "jit/cuda/nvrtc.h"
 
@@ -26,9 +27,9 @@ std::set<std::string> relaxable(const KernelSet& kernels, const std::string& log
 }
 
 // Kernels that spill are compiled again with relaxed bounds, without their neighbours.
-void add_cubins(const KernelSet& kernels, KernelUnit unit, const Target& target, bool use_cache,
+void add_cubins(const KernelSet& kernels, KernelUnit unit, const CudaTarget& target, bool use_cache,
                 std::vector<runtime::Cubin>& cubins, bool& from_cache) {
-  const std::string architecture = target.cuda.architecture();
+  const std::string architecture = target.architecture();
   jit::CompiledCubin compiled = jit::compile_cubin(unit.text, architecture, use_cache, jit::Slow::kAcceptAtOnce);
   from_cache = compiled.from_cache;
   const std::set<std::string> again_symbols = relaxable(kernels, compiled.log);
@@ -85,28 +86,6 @@ class Tally {
   size_t count_ = 0, done_ = 0;
   double cost_ = 0, done_cost_ = 0;
 };
-
-std::vector<runtime::Cubin> compile_cubins(const KernelSet& kernels, const std::vector<int>& shares,
-                                           const Target& target, int jobs, bool use_cache,
-                                           const KernelProgress& progress, bool& from_cache) {
-  std::vector<KernelUnit> units = kernels.units(shares);
-  Tally tally(units, progress);
-  std::vector<std::vector<runtime::Cubin>> parts(units.size());
-  std::vector<uint8_t> cached(units.size());
-  ThreadPool pool(std::clamp(jobs, 1, static_cast<int>(units.size())));
-  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      bool hit = false;
-      add_cubins(kernels, std::move(units[i]), target, use_cache, parts[i], hit);
-      cached[i] = hit;
-      tally.add(i);
-    }
-  });
-  from_cache = std::all_of(cached.begin(), cached.end(), [](uint8_t hit) { return hit != 0; });
-  std::vector<runtime::Cubin> cubins;
-  for (auto& part : parts) std::move(part.begin(), part.end(), std::back_inserter(cubins));
-  return cubins;
-}
 
 }  // namespace
 
@@ -247,19 +226,36 @@ namespace {
        "Mend the file, or unset HEDDLE_KERNEL_OVERRIDE");
 }
 
-MachineCode compile_texts(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
-                          const KernelProgress& progress) {
+}  // namespace
+
+MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, int jobs, bool use_cache,
+                           const KernelProgress& progress) {
+  // NVRTC spends its time in each kernel: a small unit for each job is left for those that are done first. The host's
+  // compiler (for the emulator) spends it in the headers of each unit.
+  constexpr int kLarge = 4;
+  std::vector<int> shares(static_cast<size_t>(jobs), kLarge);
+  if (!target.emulated) shares.resize(2 * shares.size(), 1);
+  std::vector<KernelUnit> units = kernels.units(shares);
+  Tally tally(units, progress);
+  std::vector<std::vector<runtime::Cubin>> parts(units.size());
+  std::vector<uint8_t> cached(units.size());
+  ThreadPool pool(std::clamp(jobs, 1, static_cast<int>(units.size())));
+  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      bool hit = false;
+      add_cubins(kernels, std::move(units[i]), target, use_cache, parts[i], hit);
+      cached[i] = hit;
+      tally.add(i);
+    }
+  });
   MachineCode code;
-  if (kernels.size() == 0) return code;
-  if (target.kind == TargetKind::kCuda) {
-    // NVRTC spends its time in each kernel: a small unit for each job is left for those that are done first. The host's
-    // compiler (for the emulator) spends it in the headers of each unit.
-    constexpr int kLarge = 4;
-    std::vector<int> shares(static_cast<size_t>(jobs), kLarge);
-    if (!target.cuda.emulated) shares.resize(2 * shares.size(), 1);
-    code.cubins = compile_cubins(kernels, shares, target, jobs, use_cache, progress, code.from_cache);
-    return code;
-  }
+  code.from_cache = std::all_of(cached.begin(), cached.end(), [](uint8_t hit) { return hit != 0; });
+  for (auto& part : parts) std::move(part.begin(), part.end(), std::back_inserter(code.cubins));
+  return code;
+}
+
+MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache,
+                            const KernelProgress& progress) {
   // Each unit costs its headers once more: as many as jobs, and more only where one would take some five seconds, so
   // that jobs end together and somebody who waits sees them.
   constexpr double kLargeUnit = 150e3;
@@ -267,23 +263,20 @@ MachineCode compile_texts(const KernelSet& kernels, const Target& target, int jo
   std::vector<KernelUnit> units = kernels.units(std::vector<int>(wanted, 1));
   Tally tally(units, progress);
   std::vector<std::string> texts;
-  jit::Recipe recipe{jit::compile_flags(target.cpu), {""}, {}, [&](size_t unit) { tally.add(unit); }};
+  jit::Recipe recipe{jit::compile_flags(target), {""}, {}, [&](size_t unit) { tally.add(unit); }};
   for (KernelUnit& unit : units) {
     texts.push_back(std::move(unit.text));
     recipe.shared += unit.shared;
   }
   jit::CompiledLibrary library = jit::compile(texts, std::move(recipe), jobs, use_cache, kernels.step_symbols());
-  code.library = std::move(library.bytes);
-  code.from_cache = library.from_cache;
-  return code;
+  return {std::move(library.bytes), {}, library.from_cache};
 }
-
-}  // namespace
 
 MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
                             const KernelProgress& progress) {
+  if (kernels.size() == 0) return {};
   try {
-    return compile_texts(kernels, target, jobs, use_cache, progress);
+    return backend_of(target).compile(kernels, target, jobs, use_cache, progress);
   } catch (const Error& error) {
     edited_failed(kernels, error);
   }

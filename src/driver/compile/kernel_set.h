@@ -74,8 +74,15 @@ struct MachineCode {
 // Told, by one thread at a time, of kernels that are compiled: how many of how many, and their share of the work.
 using KernelProgress = std::function<void(size_t done, size_t count, double share)>;
 
-// `jobs` units at a time. Throws what jit::compile and jit::compile_cubin throw.
+// `jobs` units at a time. Throws what jit::compile and jit::compile_cubin throw; an error about an edited text names
+// its file.
 MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
                             const KernelProgress& progress = {});
+
+// The same for one kind of target, where there are kernels (driver/backend.h).
+MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, int jobs, bool use_cache,
+                            const KernelProgress& progress);
+MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, int jobs, bool use_cache,
+                           const KernelProgress& progress);
 
 }  // namespace heddle::driver

@@ -9,6 +9,7 @@
 #include "base/build_id.h"
 #include "base/check.h"
 #include "base/near_miss.h"
+#include "driver/backend.h"
 #include "heddle/version.h"
 #include "jit/headers.h"
 #include "target/cuda_driver.h"
@@ -90,11 +91,8 @@ void check_gpu(const std::string& plan, const std::string& fingerprint, int devi
       std::sscanf(fingerprint.c_str(), fmt::format("cuda-{}-sms%d-shared%ld", here.architecture()).c_str(), &sms,
                   &shared) == 2;
   if (read && sms <= here.sms && shared <= here.shared_bytes_per_block) return;
-  Target target;
-  target.kind = TargetKind::kCuda;
-  target.cuda = here;
   fail(ErrorCode::kDevice, plan,
-       fmt::format("it was made for {}, cuda:{} is {}", fingerprint, device, target.fingerprint()),
+       fmt::format("it was made for {}, cuda:{} is {}", fingerprint, device, Target::of(here).fingerprint()),
        "Compile the model for this GPU");
 }
 
@@ -169,7 +167,7 @@ int device_of(const std::string& target) {
 }
 
 void require_device(const Settings& settings) {
-  if (settings.target.kind == TargetKind::kCuda && settings.device < 0) CudaDriver::get();
+  backend_of(settings.target).require_device(settings.device);
 }
 
 void check_runs_here(const std::string& plan, const std::string& fingerprint, int device) {

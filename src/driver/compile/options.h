@@ -22,7 +22,7 @@ struct Settings {
 };
 
 // Throws kInvalidArgument naming the option and what it may be, kDevice for a GPU that this machine lacks while it has
-// others. On a machine without any, the target "cuda" is an H200: plans can be made for it.
+// others. On a machine without any, the target "cuda" is the one of Target::cuda_h200(): plans can be made for it.
 Settings resolve(const CompileOptions& options);
 
 // Everything that decides a plan apart from the model: options, target, this build of Heddle.

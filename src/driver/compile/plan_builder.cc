@@ -8,15 +8,16 @@
 #include "base/check.h"
 #include "base/file/file.h"
 #include "base/thread_pool.h"
+#include "driver/backend.h"
 #include "driver/compile/group_kernels.h"
 #include "driver/report/kernel_report.h"
 #include "driver/verify/reference.h"
 #include "runtime/arena.h"
 #include "schedule/attention/attention.h"
 #include "schedule/attention/form.h"
+#include "schedule/backend.h"
 #include "schedule/product/packing.h"
 #include "schedule/recurrence/recurrent.h"
-#include "schedule/region/bundle.h"
 
 namespace heddle::driver {
 namespace {
@@ -387,19 +388,12 @@ class PlanBuilder {
       }
       report.kernels.push_back(report_of(graph_, kernel, source));
       const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
-      if (context_.target.kind == TargetKind::kCuda) {
-        context_.kernels.add(source);
-        if (!source.arguments.empty()) operands.push_back(add_arguments(source.arguments));
-        if (source.workspace_bytes > 0 || source.counter_bytes > 0) {
-          operands.push_back(add_workspace(source.workspace_bytes));
-        }
-        runtime::CudaStep action{std::move(source.launches), std::move(operands), source.counter_bytes};
-        add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
-        continue;
-      }
-      const int64_t tasks = source.tasks, scratch = source.scratch_bytes;
       if (!source.arguments.empty()) operands.push_back(add_arguments(source.arguments));
-      runtime::KernelStep action{context_.kernels.add(std::move(source)), std::move(operands), tasks, scratch};
+      if (source.workspace_bytes > 0 || source.counter_bytes > 0) {
+        operands.push_back(add_workspace(source.workspace_bytes));
+      }
+      auto action = backend_of(context_.target).step(source, std::move(operands));
+      context_.kernels.add(std::move(source));
       add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
     }
   }
@@ -425,7 +419,8 @@ class PlanBuilder {
 
   // Loops that one kernel runs go where the last of them is: nothing in between reads what the others make.
   void join_loops() {
-    if (context_.target.kind != TargetKind::kCuda || context_.fusion != passes::FusionPolicy::kStitch) return;
+    const bool has_kernels = schedule::backend_of(context_.target).has_recurrences();
+    if (!has_kernels || context_.fusion != passes::FusionPolicy::kStitch) return;
     const auto& groups = result_.grouping.groups;
     const auto is_loop = [&](const ir::Group& group) {
       return group.kind == ir::GroupKind::kControl && graph_.node(group.anchor).op == ir::Op::kLoop;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "target/calibration.h"
+#include "target/target.h"
 
 namespace heddle::driver {
 
@@ -13,7 +14,7 @@ CpuRates measure_cpu(int threads);
 // emulated one, kNoCompiler, kOutOfMemory.
 CudaRates measure_cuda(int ordinal);
 
-// The text of those kernels for a compute capability (times ten).
-std::string cuda_calibration_unit(int sm);
+// The text of those kernels.
+std::string cuda_calibration_unit(const CudaTarget& target);
 
 }  // namespace heddle::driver

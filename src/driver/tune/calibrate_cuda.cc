@@ -103,16 +103,12 @@ extern "C" __global__ void __launch_bounds__(256, 1) wide_multiply(float* out, i
 )";
 constexpr uint32_t kWgmmaShared = 48 << 10;
 
-bool has_wgmma(int sm) {
-  return sm >= 90 && sm < 100;
-}
-
 class Bench {
  public:
   explicit Bench(int ordinal)
-      : context_(ordinal), cuda_(context_.device().target), watch_(context_), wide_(has_wgmma(cuda_.sm)) {
+      : context_(ordinal), cuda_(context_.device().target), watch_(context_), wide_(cuda_.has_wgmma()) {
     module_ = std::make_unique<runtime::CudaModule>(
-        context_, jit::compile_cubin(cuda_calibration_unit(cuda_.sm), cuda_.architecture(), true).bytes);
+        context_, jit::compile_cubin(cuda_calibration_unit(cuda_), cuda_.architecture(), true).bytes);
   }
 
   CudaRates run() {
@@ -219,8 +215,8 @@ class Bench {
 
 }  // namespace
 
-std::string cuda_calibration_unit(int sm) {
-  const bool wide = has_wgmma(sm);
+std::string cuda_calibration_unit(const CudaTarget& target) {
+  const bool wide = target.has_wgmma();
   return fmt::format("#include \"tile/arch/sm80/mma.h\"\n{}{}{}", wide ? "#include \"tile/arch/sm90/wgmma.h\"\n" : "",
                      kKernels, wide ? kWgmma : "");
 }

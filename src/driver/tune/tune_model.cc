@@ -6,15 +6,14 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "driver/backend.h"
 #include "driver/compile/options.h"
 #include "driver/compile/plan_builder.h"
 #include "driver/shapes/guess.h"
 #include "driver/shapes/import.h"
-#include "driver/tune/cuda_trial.h"
 #include "driver/tune/tuned_configs.h"
 #include "passes/pass.h"
 #include "schedule/region/cost.h"
-#include "tune/cpu_trial.h"
 #include "tune/tuner.h"
 
 namespace heddle::driver {
@@ -191,10 +190,8 @@ class ModelTuner {
 
   std::unique_ptr<tune::Trial> make_trial(const ir::Graph& graph, std::vector<schedule::ScheduledGroup> groups) const {
     const auto constant_of = [&](uint32_t value) { return graph.constant_of(value); };
-    if (settings_.target.kind == TargetKind::kCuda) {
-      return std::make_unique<CudaTrial>(std::move(groups), settings_.target, constant_of, settings_.device);
-    }
-    return std::make_unique<tune::CpuTrial>(std::move(groups), settings_.target, constant_of, flush_bytes_);
+    return backend_of(settings_.target)
+        .trial(std::move(groups), settings_.target, settings_.device, constant_of, flush_bytes_);
   }
 
   void keep(Task& task, const tune::TunerResult& result) {

@@ -52,8 +52,7 @@ std::vector<Span> spans_of(const Attrs& attrs, size_t dim, int64_t out, int64_t 
 }
 
 // What a convolution costs: a line of a window is one run of memory, of which 128 bytes are read and multiplied at a
-// time. TMA takes three times as long for runs that begin within a sector of 32 bytes: 17 cycles against 5
-// for each (H200).
+// time. TMA takes three times as long for runs that begin within a sector of 32 bytes.
 int64_t products(const Widening& wide, int64_t bytes, bool copy_engine) {
   constexpr int64_t kStepBytes = 128, kSectorBytes = 32, kSlower = 3;
   const Span& line = wide.spans.back();
@@ -193,14 +192,11 @@ std::optional<ValueId> widened(Emitter& e, const std::vector<ValueId>& in, const
 }  // namespace
 
 ir::Graph space_to_depth(const ir::Graph& graph, const PassContext& context) {
-  constexpr int kTensorCores = 80, kCopyEngine = 90;
-  if (context.target.cuda.sm < kTensorCores) return graph;
   ir::Rewriter rewriter(graph);
   Emitter e(rewriter, canonical_rules());
   return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.op != Op::kConv) return std::nullopt;
-    const auto result =
-        widened(e, r(node.inputs), node, graph.shape(node.outputs[0]), context.target.cuda.sm >= kCopyEngine);
+    const auto result = widened(e, r(node.inputs), node, graph.shape(node.outputs[0]), context.target.cuda.has_tma());
     if (!result) return std::nullopt;
     return std::vector{*result};
   });

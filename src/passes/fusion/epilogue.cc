@@ -25,7 +25,7 @@ class Epilogue {
   Epilogue(FusionContext& context, NodeId anchor, const Target& target)
       : c_(context), graph_(context.graph), anchor_(anchor) {
     const ValueId result = graph_.node(anchor).outputs[0];
-    if (target.kind == TargetKind::kCuda) matrix_ = ir::result_matrix(graph_, graph_.node(anchor));
+    if (target.traits().reduces_in_epilogues) matrix_ = ir::result_matrix(graph_, graph_.node(anchor));
     count_ = element_count(graph_.shape(result));
     inside_[result] = false;
     enqueue_users(result);

@@ -66,10 +66,10 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
     for (NodeId anchor : anchors) fuse_epilogue(context, anchor, target);
     for (NodeId anchor : anchors) fuse_prologue(context, anchor);
     fuse_stitch(context);
-    if (target.kind == TargetKind::kCuda) {
-      fuse_remote(context);
-    } else {
+    if (target.traits().runs_regions_side_by_side) {
       fuse_small_regions(context, target);
+    } else {
+      fuse_remote(context);
     }
   } else if (options.policy == FusionPolicy::kBasic) {
     fuse_basic(context);

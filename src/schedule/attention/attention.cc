@@ -93,7 +93,7 @@ class AttentionScheduler {
       : graph_(graph), group_(group), target_(target), builder_(graph, part_, target, nullptr) {}
 
   ScheduledGroup run() {
-    if (target_.kind != TargetKind::kCuda || target_.cuda.sm != 90) refuse("its kernel is for sm_90");
+    if (!target_.has_wgmma()) refuse("its kernel is for sm_90");
     form_ = attention_form(graph_, group_);
     check_types();
     make_operands();

@@ -12,28 +12,27 @@ namespace {
 
 constexpr int64_t kElement = 2;  // bytes
 
-// Cycles of an SM. Of the tensor cores 2,048 products of 16 bits a cycle, of which three quarters
-// are reached, and 16 exponentials; the rest was fitted to measured tiles.
+// Cycles of an SM.
 double predict_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+  const auto& a = target.model.attention;
   const int sms = target.sms;
   const auto wide = [](int64_t x) { return static_cast<double>(round_up(x, 16)); };
   const int64_t units = d.batch * ceil_div(d.m, c.tile_m()), blocks = std::min<int64_t>(units, sms);
   const auto tiles = static_cast<double>(ceil_div(d.n, c.tile_n)), groups = static_cast<double>(c.consumers);
   const double elements = 64.0 * static_cast<double>(c.tile_n);
-  const double multiply = elements * (wide(d.depth) + wide(d.width)) / 2048;
-  const double soften = elements / 16 + elements * (d.scaled ? 4 : 9) / 128;
+  const double multiply = elements * (wide(d.depth) + wide(d.width)) / a.products_per_cycle;
+  const double soften = elements / a.exponentials_per_cycle + elements * (d.scaled ? 4 : 9) / 128;
   // A warpgroup does one after the other, and waits between an instruction's result and the next's begin; several fill
   // each other's gaps.
-  constexpr double kWait = 600, kOthers = 1.15;
-  double tile = std::max(multiply + soften + kWait, std::max(multiply, soften) * groups * kOthers);
+  constexpr double kOthers = 1.15;
+  double tile = std::max(multiply + soften + a.wait_cycles, std::max(multiply, soften) * groups * kOthers);
   if (tiles > 2 && c.stages < 3) tile *= 1.2;  // loads come late
-  double unit = tiles * tile + 900 + 20 * wide(d.width);
-  if (tiles == 1) unit += multiply;                  // beside which there is no other tile's softmax
-  if (c.q_stages == 1 && units > sms) unit += 2500;  // for Q
+  double unit = tiles * tile + a.tile_cycles + a.column_cycles * wide(d.width);
+  if (tiles == 1) unit += multiply;  // beside which there is no other tile's softmax
+  if (c.q_stages == 1 && units > sms) unit += a.late_rows_cycles;
   const double rows = static_cast<double>(c.tile_m()) * (wide(d.depth) + wide(d.width)) +
                       tiles * static_cast<double>(c.tile_n) * (wide(d.depth) + wide(d.width));
-  return static_cast<double>(ceil_div(units, blocks)) *
-         std::max(unit, rows * kElement / target.model.attention.l2_per_cycle);
+  return static_cast<double>(ceil_div(units, blocks)) * std::max(unit, rows * kElement / a.l2_per_cycle);
 }
 
 int64_t shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {

@@ -154,7 +154,7 @@ bool prefer_winograd(const tile::WinogradShape& s, const Target& target, std::st
   const double c = static_cast<double>(s.c), o = static_cast<double>(s.o);
   const double tiles = static_cast<double>(s.tiles());
   const double pixels = static_cast<double>(s.batch * s.out[0] * s.out[1]);
-  const double bytes_per_cycle = 1.25 * target.cpu.copy_gbps / target.cpu.ghz;
+  const double bytes_per_cycle = target.cpu.model.read_over_copy * target.cpu.copy_gbps / target.cpu.ghz;
   const double direct = std::max(pixels * 9 * c * o / lanes / threads, 9 * c * o * 4 / bytes_per_cycle);
   const double products = tile::kWinogradPoints * tiles * c * o / lanes;
   const double transforms = tiles * (240 * c + 220 * o) / lanes;

@@ -3,11 +3,9 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "schedule/backend.h"
 #include "schedule/expr/inline.h"
 #include "schedule/product/contraction_builder.h"
-#include "schedule/product/conv.h"
-#include "schedule/product/cuda/contraction.h"
-#include "schedule/product/dot.h"
 
 namespace heddle::schedule {
 
@@ -255,10 +253,7 @@ ScheduledKernel ContractionBuilder::finish(Config config, std::string label, dou
   for (const Operand& operand : kernel_.operands) {
     bytes += static_cast<double>(element_count(operand.shape)) * static_cast<double>(size_of(operand.dtype));
   }
-  const double floor =
-      target_.kind == TargetKind::kCuda
-          ? std::max(bytes / (target_.cuda.model.chip.read_tbps * 1e12), flops / cuda_peak(desc_, target_.cuda))
-          : std::max(bytes / (target_.cpu.copy_gbps * 1e9), flops / (target_.cpu.peak_gflops() * 1e9));
+  const double floor = backend_of(target_).floor_seconds(desc_, bytes, flops, target_);
   kernel_.body = std::make_shared<const ContractionDesc>(std::move(desc_));
   ScheduledKernel result{std::move(kernel_), std::move(config), std::move(bindings_), std::move(label), floor};
   desc_ = {}, kernel_ = {}, bindings_ = {}, operands_ = {};
@@ -301,9 +296,7 @@ ScheduledGroup schedule_contraction(const ir::Graph& graph, const ir::Group& gro
   }
   if (element_count(graph.shape(anchor.outputs[0])) == 0) return {};
   ContractionBuilder builder(graph, group, target, configs);
-  if (target.kind == TargetKind::kCuda) return schedule_cuda_contraction(builder);
-  if (anchor.op == Op::kDot) return schedule_dot(builder);
-  return anchor.op == Op::kConv ? schedule_conv(builder) : schedule_window(builder);
+  return backend_of(target).contraction(builder);
 }
 
 }  // namespace heddle::schedule

@@ -21,9 +21,8 @@ struct Load {
   double latency = 0;        // cycles of a step
 };
 
-// Cycles of the gates: what comes with every row, and an elementary function or division, whose instructions wait for
-// each other. Fitted to LSTM (8 functions, 1900 cycles a step), GRU (5, 900) and AUGRU (2 and 3, 1250).
-constexpr double kGates = 100, kFunction = 120, kGateInstructions = 40, kFunctionInstructions = 25;
+// Of the gates of a row, and of an elementary function or division.
+constexpr double kGateInstructions = 40, kFunctionInstructions = 25;
 
 int functions_of(const ExprPool& pool, const RecurrentPhase& phase) {
   int count = 0;
@@ -71,7 +70,7 @@ Load load_of(const RecurrentDesc& d, const RecurrentMapping& m, const CudaTarget
     issue += 2 * shuffles * warps / schedulers;
     const int functions = functions_of(d.pool, phase);
     const double owned = std::max(1.0, static_cast<double>(m.rows) / m.lanes);
-    const double gates = kGates + kFunction * functions;
+    const double gates = model.gates_cycles + model.function_cycles * functions;
     issue += (kGateInstructions + kFunctionInstructions * functions) * owned * warps / schedulers;
     chain += gates * std::max(1.0, owned * 0.5);
     const bool sends = std::any_of(phase.results.begin(), phase.results.end(),
@@ -136,7 +135,7 @@ std::optional<RecurrentMapping> map_recurrence(const RecurrentDesc& desc, int lo
                                                std::string* why) {
   std::optional<RecurrentMapping> best;
   constexpr int kPortableCluster = 8;
-  const int most_cluster = target.sm >= 90 ? std::min(kPortableCluster, target.sms) : 1;
+  const int most_cluster = target.has_clusters() ? std::min(kPortableCluster, target.sms) : 1;
   for (int cluster = 1; cluster <= most_cluster; cluster *= 2) {
     for (int rows = 1; rows <= 16; rows *= 2) {
       if (rows > 1 && rows / 2 >= desc.rows) continue;

@@ -388,7 +388,7 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
   const auto count = static_cast<int>(read.size());
   const auto mapping = map_recurrence(first, count, target.cuda, why);
   if (!mapping) return std::nullopt;
-  // What a step costs as launches: a product and what follows it are kernels of 2 us, boundary included.
+  // What a step costs as launches: a product and what follows it are a kernel each, boundary included.
   const auto& model = target.cuda.model.recurrent;
   const bool wide = first.vectors.empty() || first.vectors[0].dtype == DType::kF32;
   const double tflops = wide ? model.f32_tflops : model.f16_tflops;

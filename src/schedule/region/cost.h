@@ -6,8 +6,8 @@
 
 namespace heddle::schedule {
 
-// Cycles that an expression node costs per native f32 vector, beyond what overlaps with a load: a coarse throughput
-// model for choosing what to store and how finely to cut, not a prediction.
+// Cycles that an expression node costs per native f32 vector, in the measure of ir::OpCost, beyond what overlaps with a
+// load: a coarse throughput model for choosing what to store and how finely to cut, not a prediction.
 double node_cycles(const ExprPool& pool, ExprId e);
 // The sum over what varies with a variable: what a step of its loop computes.
 double varying_cycles(const ExprPool& pool, const std::vector<ExprId>& roots, VarId var);

@@ -74,7 +74,7 @@ struct RegionDrafts {
   const uint64_t starts_;
 };
 
-inline constexpr double kWorthStoring = 6;  // cycles above which a value is stored rather than computed twice
+inline constexpr double kWorthStoring = 6;  // node_cycles() above which a value is stored rather than computed twice
 
 // A draft is what lays out one stage: it has a level, loops, loops that are kept, reductions, stores, and a scan where
 // it is one.

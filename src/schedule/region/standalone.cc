@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "schedule/backend.h"
 #include "schedule/expr/expr.h"
 
 namespace heddle::schedule {
@@ -12,9 +13,6 @@ namespace {
 
 using ir::Op;
 
-constexpr double kTaskSeconds = 15e-6;                     // work per task that hides the cost of handing it out
-constexpr double kSelectCycles = 3;                        // per element that a selection looks at
-constexpr int64_t kMaxSelected = 1 << 20;                  // the kept candidates of a thread lie in its scratch
 constexpr int64_t kWidestAccess = 16;                      // bytes
 constexpr int64_t kMaxPositions = (int64_t{1} << 32) - 1;  // a position shares 64 bits with a key
 
@@ -51,8 +49,8 @@ std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, co
   const bool whole = is_float(dtype) ? size_of(dtype) >= 2 : bits_of(dtype) >= 8 || dtype == DType::kBool;
   if (node.op == Op::kTopK) {
     if (!whole) return fmt::format("selections compare whole bytes, not {}", to_string(dtype));
-    if (target.kind == TargetKind::kCpu && node.attrs.integer("k") > kMaxSelected) {
-      return fmt::format("more than {} elements are selected", kMaxSelected);
+    if (const int64_t most = backend_of(target).most_selected(); node.attrs.integer("k") > most) {
+      return fmt::format("more than {} elements are selected", most);
     }
     if (graph.shape(node.inputs[0])[static_cast<size_t>(node.attrs.integer("dim"))] > kMaxPositions) {
       return fmt::format("there are more than {} elements to select from", kMaxPositions);
@@ -67,14 +65,6 @@ std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, co
 }
 
 namespace {
-
-void map_to_cpu(Config& config, int64_t parts, double seconds, const CpuTarget& cpu) {
-  int64_t tasks = 1;
-  if (cpu.threads > 1 && seconds > 4e-6 * cpu.barrier_us) {
-    tasks = std::clamp<int64_t>(static_cast<int64_t>(seconds / kTaskSeconds) + 1, cpu.threads, 16 * cpu.threads);
-  }
-  config.tasks = std::min(parts, tasks);
-}
 
 constexpr int64_t kFewUpdates = 64;  // of a column: looking at them takes less time than copying
 
@@ -120,6 +110,29 @@ int64_t map_selection_to_cuda(Config& config, const StandaloneDesc& desc) {
 
 }  // namespace
 
+void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
+                    const CpuTarget& cpu) {
+  if (desc.op == Op::kTopK) {
+    seconds += cpu.model.select_cycles * static_cast<double>(element_count(desc.data)) / (cpu.ghz * 1e9);
+  }
+  int64_t tasks = 1;
+  if (cpu.threads > 1 && seconds > 4e-6 * cpu.barrier_us) {
+    const auto wanted = static_cast<int64_t>(seconds / (1e-6 * cpu.model.task_us)) + 1;
+    tasks = std::clamp<int64_t>(wanted, cpu.threads, 16 * cpu.threads);
+  }
+  const int64_t parts = desc.parts();
+  config.choice = NoChoice{std::string(ir::to_string(desc.op))};
+  config.tasks = std::min(parts, tasks);
+  config.reason = fmt::format("{}, {} independent parts", what, parts);
+}
+
+void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const CudaTarget& cuda) {
+  const int64_t threads = desc.op == Op::kTopK              ? map_selection_to_cuda(config, desc)
+                          : desc.op == Op::kScatterElements ? map_elements_to_cuda(config, desc, cuda)
+                                                            : map_slices_to_cuda(config, desc, cuda);
+  config.reason = fmt::format("{}, {} blocks of {} threads", what, config.tasks, threads);
+}
+
 StandaloneDesc::Columns StandaloneDesc::columns() const {
   const auto bytes = static_cast<int64_t>(size_of(dtype));
   if (op == Op::kScatterNd) {
@@ -143,8 +156,7 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
   desc->dtype = graph.dtype(node.inputs[0]);
   desc->data = graph.shape(node.inputs[0]);
   ScheduledKernel kernel;
-  const bool cuda = target.kind == TargetKind::kCuda;
-  const double bandwidth = cuda ? target.cuda.model.chip.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
+  const double bandwidth = target.copy_bytes_per_second();
   double seconds = 0;
   for (const auto* values : {&node.inputs, &node.outputs}) {
     const bool input = values == &node.inputs;
@@ -162,7 +174,6 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
     desc->dim = node.attrs.integer("dim");
     desc->k = node.attrs.integer("k");
     desc->largest = node.attrs.flag("largest");
-    seconds += kSelectCycles * static_cast<double>(element_count(desc->data)) / (target.cpu.ghz * 1e9);
     what = fmt::format("the {} {} of {}", desc->k, desc->largest ? "largest" : "smallest",
                        desc->data[static_cast<size_t>(desc->dim)]);
   } else {
@@ -173,20 +184,7 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
     what = fmt::format("{} updates", element_count(graph.shape(node.inputs[2])));
     if (desc->reduction != "none") what += ", " + desc->reduction;
   }
-  const int64_t parts = desc->parts();
-  int64_t threads = 0;
-  if (!cuda) {
-    kernel.config.choice = NoChoice{std::string(ir::to_string(node.op))};
-    map_to_cpu(kernel.config, parts, seconds, target.cpu);
-  } else if (node.op == Op::kTopK) {
-    threads = map_selection_to_cuda(kernel.config, *desc);
-  } else if (node.op == Op::kScatterElements) {
-    threads = map_elements_to_cuda(kernel.config, *desc, target.cuda);
-  } else {
-    threads = map_slices_to_cuda(kernel.config, *desc, target.cuda);
-  }
-  kernel.config.reason = cuda ? fmt::format("{}, {} blocks of {} threads", what, kernel.config.tasks, threads)
-                              : fmt::format("{}, {} independent parts", what, parts);
+  backend_of(target).map(kernel.config, *desc, what, seconds, target);
   kernel.label = fmt::format("{} {} {}", ir::to_string(node.op), ir::to_string(graph.type(node.inputs[0])), what);
   kernel.desc.body = std::shared_ptr<const StandaloneDesc>(std::move(desc));
   return kernel;

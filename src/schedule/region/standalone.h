@@ -29,6 +29,14 @@ struct StandaloneDesc {
   bool operator==(const StandaloneDesc&) const = default;
 };
 
+// The candidates that a thread keeps of a selection lie in its scratch.
+inline constexpr int64_t kMostSelectedOnCpu = 1 << 20;
+
+// Choice, tasks and reason of its configuration (Backend::map()).
+void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
+                    const CpuTarget& cpu);
+void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const CudaTarget& cuda);
+
 // Why there is no kernel for such a node; empty: there is.
 std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target);
 // The kernel of a node whose operands are at hand. None where some have to be made first: `make_first` is told which,

@@ -1,7 +1,6 @@
 #include "schedule/region/stitch.h"
 
-#include "schedule/region/cpu/backend.h"
-#include "schedule/region/cuda/backend.h"
+#include "schedule/backend.h"
 
 namespace heddle::schedule {
 
@@ -36,7 +35,7 @@ int64_t RegionDesc::extent(VarId v) const {
 ScheduledGroup schedule_stitch(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                const StitchOptions& options) {
   Region region(graph, group, target, options);
-  const auto backend = target.kind == TargetKind::kCuda ? cuda_region(region) : cpu_region(region);
+  const auto backend = backend_of(target).region(region);
   return schedule_region(region, *backend);
 }
 

@@ -27,8 +27,8 @@ struct Barrier {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(this)) : "memory");
   }
   // On the barrier at the same place in another block of the cluster (or in this one). It orders nothing between the
-  // blocks' ordinary accesses: at cluster scope the release and its acquire reach the L2, which costs 0.7 us on an
-  // H200. What TMA and the tensor cores read and write is ordered by their own completion.
+  // blocks' ordinary accesses: at cluster scope the release and its acquire reach the L2, which takes most of a
+  // microsecond. What TMA and the tensor cores read and write is ordered by their own completion.
   __device__ void arrive_at(uint32_t block) {
     asm volatile(
         "{\n"

@@ -144,4 +144,31 @@ ScheduledGroup schedule_cuda_contraction(ContractionBuilder& builder) {
   }
 }
 
+// The smallest tile has 16 elements.
+std::string cuda_contraction_obstacle(const ir::Graph& graph, const ir::Node& node) {
+  constexpr int64_t kMost = INT32_MAX, kMostElements = 16 * kMost;
+  const Shape& a = graph.shape(node.inputs[0]);
+  std::vector<int64_t> counts;
+  if (node.op == ir::Op::kDot) {
+    const auto extent_of = [&](const char* dims) {
+      int64_t extent = 1;
+      for (const int64_t d : node.attrs.ints(dims)) extent *= a[static_cast<size_t>(d)];
+      return extent;
+    };
+    const int64_t batch = extent_of("lhs_batch"), depth = extent_of("lhs_contract");
+    const int64_t inner = std::max<int64_t>(batch * depth, 1);
+    counts = {batch, depth, element_count(a) / inner, element_count(graph.shape(node.inputs[1])) / inner};
+  } else {
+    // Pixels and channels.
+    for (const Shape& shape : {a, graph.shape(node.outputs[0])}) {
+      if (shape.empty()) continue;
+      counts.push_back(shape.back());
+      counts.push_back(element_count(shape) / std::max<int64_t>(shape.back(), 1));
+    }
+  }
+  const bool fits = std::all_of(counts.begin(), counts.end(), [](int64_t count) { return count <= kMost; });
+  if (fits && element_count(graph.shape(node.outputs[0])) <= kMostElements) return "";
+  return "kernels of products on a GPU count rows and columns in 32 bits";
+}
+
 }  // namespace heddle::schedule

@@ -9,6 +9,10 @@
 
 namespace heddle::schedule {
 
+// Why the kernel of a product or window cannot serve a node: it counts rows, columns and tiles in 32 bits. Empty: it
+// can.
+std::string cuda_contraction_obstacle(const ir::Graph& graph, const ir::Node& node);
+
 // Contraction groups on a GPU; schedule_contraction() comes here for such a target.
 ScheduledGroup schedule_cuda_contraction(ContractionBuilder& builder);
 ScheduledGroup schedule_cuda_dot(ContractionBuilder& builder);

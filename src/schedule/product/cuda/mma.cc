@@ -84,10 +84,8 @@ double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_by
   const auto issue = [&](const OperandTraits& o, double rows) {
     const double pieces = rows * k / o.width;
     const DType in = mma ? p.a_in : p.accumulator();
-    // Measured on an H200: 16 bytes that go by elements through registers take 2.2 cycles of a SM.
-    constexpr double kElementwise = 2.2;
     if (mma && o.view && !copied(o, in, mma)) {
-      return std::max(kElementwise * rows * k * element / 16, pieces * (8 + 2.0 * o.width) / 128);
+      return std::max(model.elementwise_cycles * rows * k * element / 16, pieces * (8 + 2.0 * o.width) / 128);
     }
     return pieces * (4 + (o.image ? 6 : 0) + (copied(o, in, mma) ? 0 : 4 + 2 * o.width)) / 128;
   };
@@ -101,11 +99,11 @@ double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_by
   const double warps = busy * c.threads() / 32;
   const double hidden = std::min(1.0, 0.55 + 0.06 * warps);
   // A k-tile is asked for stages - 1 tiles ahead of its use, and each costs a barrier.
-  constexpr double kLatency = 900, kBarrier = 50;
   const double cycles =
-      std::max(busy * std::max({multiply, shared, fill, instructions}) / hidden + kBarrier, kLatency / (c.stages - 1));
+      std::max(busy * std::max({multiply, shared, fill, instructions}) / hidden + model.barrier_cycles,
+               model.latency_cycles / (c.stages - 1));
   const double out = c.splits > 1 ? static_cast<double>(p.sum_bytes()) : p.out_bytes;
-  const double store = 500 + busy * area * (out / 32 + 0.06);
+  const double store = model.store_cycles + busy * area * (out / 32 + 0.06);
   const double compute = static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) /
                          (target.model.chip.clock_ghz * 1e3);
   const double share = std::min(1.0, 0.15 + static_cast<double>(units) / target.sms);

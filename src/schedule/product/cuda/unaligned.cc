@@ -169,7 +169,8 @@ double predict_unaligned_us(const TileProblem& p, const UnalignedConfig& c, cons
   const double of_warp = 2 * blocks_m * (reads(*v.a) + (split ? 32 : 0)) +
                          blocks_n * (reads(*v.b) + (split ? 42 : 0) + (split ? 28 : 4) * blocks_m) + 30;
   const double issue = busy * of_warp * c.warps_m * c.warps_k / 4 / kIssued;
-  const double tensor = busy * c.warps_k * static_cast<double>(c.tile_m) * c.tile_n * (split ? 192 : 64) / 1250;
+  const double tensor =
+      busy * c.warps_k * static_cast<double>(c.tile_m) * c.tile_n * (split ? 192 : 64) / u.mma_per_cycle;
   const double compute = std::max(issue, tensor) / cycles_per_us;
   const double both = std::max(arriving, compute) + 0.9 * std::min(arriving, compute);
   const double waiting = std::max(0.0, rounds * each / (c.stages - 1) - 1) * u.latency_us;

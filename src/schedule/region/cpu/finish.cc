@@ -16,13 +16,12 @@ constexpr int64_t kLanes = 16;  // at most: transpositions write whole vectors
 // interleaved they are no stream that the processor recognises.
 int64_t rows_together(const CpuDrafts& k, const Stage& stage, const Piece& whole) {
   constexpr int64_t kRows = 4, kPageBytes = 4096;
-  constexpr double kLightBody = 12;  // cycles of a step up to which its text may be repeated
   if (!stage.vertical || stage.held || stage.scan || stage.loops.size() < stage.kept + 2) return 1;
   const bool args = std::any_of(stage.reductions.begin(), stage.reductions.end(),
                                 [](const Reduction& r) { return is_arg(r.combine); });
   const VarId lanes = stage.loops.back(), row = stage.loops[stage.loops.size() - 2];
   if (args || k.pool.indices.extent(row) < kRows || k.loop_extent(lanes) * 4 < kPageBytes) return 1;
-  return varying_cycles(k.pool, whole.values, lanes) <= kLightBody ? kRows : 1;
+  return varying_cycles(k.pool, whole.values, lanes) <= k.cpu.model.light_step_cycles ? kRows : 1;
 }
 
 // Short rows of several iterations of the vector loop are brought into scratch by the first stage that needs them,

@@ -13,7 +13,6 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr double kTaskSeconds = 15e-6;     // work per task that hides the cost of handing it out
 constexpr int64_t kMinColumns = 64;        // narrower column blocks waste the lines that the prefetcher brings
 constexpr int64_t kMaxColumns = 32768;     // running results of a column block stay in L1
 constexpr double kShortRow = 16;           // shorter rows fill no vector
@@ -23,9 +22,6 @@ constexpr int64_t kPackedRow = 64;         // longer rows fill vectors by themse
 constexpr int64_t kPackedBytes = 2 << 10;  // of a block of packed rows
 constexpr int64_t kFoldedRow = 512;        // elements that rows are joined to where their columns are reduced
 constexpr int64_t kFoldedTotal = kFoldedRow * 4096;
-constexpr double kAccessCycles = 2;                          // of a vector load or store
-constexpr double kTransposeCycles = 4, kExchangeCycles = 2;  // of transposing a vector, and per doubling of its rows
-constexpr double kAcrossCycles = 8, kWaitCycles = 10;        // of reducing lanes to one result; of waiting for it
 
 // How many bytes are walked with unit stride along each variable, short variables counting less.
 std::map<VarId, double> unit_stride_bytes(const KernelExprs& exprs, const ir::Graph& graph) {
@@ -78,7 +74,7 @@ std::optional<VarId> transposed_variable(const KernelExprs& exprs, VarId vector,
 
 int64_t wanted_tasks(double seconds, const CpuTarget& cpu) {
   if (cpu.threads == 1 || seconds < 4e-6 * cpu.barrier_us) return 1;
-  const auto tasks = static_cast<int64_t>(seconds / kTaskSeconds) + 1;
+  const auto tasks = static_cast<int64_t>(seconds / (1e-6 * cpu.model.task_us)) + 1;
   return round_up(std::clamp<int64_t>(tasks, cpu.threads, 16 * cpu.threads), cpu.threads);
 }
 
@@ -189,8 +185,10 @@ class Mapper {
       if (exprs_.volume(i.kept | i.reduced) > exprs_.volume(swept)) swept = i.kept | i.reduced;
     }
     const double points = static_cast<double>(exprs_.volume(swept));
-    const double body = work_.cycles * lanes / points + accesses * kAccessCycles;
-    const double transposed = kTransposeCycles + kExchangeCycles * std::ceil(std::log2(std::min(length, lanes)));
+    const CpuModel& model = cpu_.model;
+    const double body = work_.cycles * lanes / points + accesses * model.access_cycles;
+    const double transposed =
+        model.transpose_cycles + model.exchange_cycles * std::ceil(std::log2(std::min(length, lanes)));
     const double packed = length / lanes * (body + best->accesses * transposed);
     // What is computed once a row takes a vector of lanes for one result there.
     double once = 0;
@@ -203,7 +201,7 @@ class Mapper {
       int across = 0;
       for (const ReductionSite& i : exprs_.sites) across += (i.reduced >> best->along & 1) != 0;
       // Rows of one reduction overlap; where several follow each other, each waits for the one before.
-      rows = std::ceil(length / lanes) * body + across * (kAcrossCycles + (across > 1 ? kWaitCycles : 0)) +
+      rows = std::ceil(length / lanes) * body + across * (model.across_cycles + (across > 1 ? model.wait_cycles : 0)) +
              once * (1 - 1 / lanes);
     } else {
       // Lanes along another variable: accesses along the row go element by element.

@@ -385,7 +385,7 @@ class CudaMapper {
 
   // Nothing but the columns' results is wanted.
   bool cta_group_of_sums(VarId v, uint64_t reduced) {
-    constexpr double kWorthwhile = 0.3e-6, kMuch = 16 << 20;  // bytes, for which a second kernel is little
+    constexpr double kMuch = 16 << 20;  // bytes, for which a second kernel is little
     const bool free = forced_ == ForcedMapping::kNone && work_.bytes < kMuch;
     if (forced_ != ForcedMapping::kCluster && !free) return false;
     const int vector = vector_of_kernel(false);
@@ -398,7 +398,7 @@ class CudaMapper {
     const double apart = seconds_of(blocks, gbps_of_columns(blocks, vector));
     const double together = seconds_of(all, gbps_of_columns(all, vector));
     const double extra = 2e-6 * cuda_.model.chip.cluster_barrier_us;
-    if (free && together + extra + kWorthwhile > apart) return false;
+    if (free && together + extra + 1e-6 * cuda_.model.chip.cluster_gain_us > apart) return false;
     take_cta_group(v, *cta_group);
     sm_gbps_ = gbps_of_columns(all, vector);
     extra_seconds_ = extra;
@@ -504,15 +504,16 @@ class CudaMapper {
   // Too few blocks: hand reductions over through a workspace, or split them in two steps.
   void more_parallelism(double whole) {
     const int levels = levels_of(exprs_);
-    const double boundary = cuda_.model.chip.graph_boundary_us * 1e-6;
+    const auto& chip = cuda_.model.chip;
     // Where the rows themselves are an output, they are read again when their statistics are known.
     double written = 0;
     for (const Store& st : stores_of(exprs_, graph_)) {
       written += static_cast<double>(exprs_.volume(exprs_.pool.vars(st.at)) * static_cast<int64_t>(size_of(st.dtype)));
     }
     const double again = written > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
-    const double second = sm_gbps_ > 0 ? 2e-6 : 1e-6;  // columns in parts are read as columns again
-    const double split = whole + again + levels * (boundary + 1e-6) + second;
+    // Columns in parts are read as columns again.
+    const double second = 1e-6 * (sm_gbps_ > 0 ? chip.second_columns_us : chip.second_us);
+    const double split = whole + again + levels * 1e-6 * (chip.graph_boundary_us + chip.level_us) + second;
     const bool free = forced_ == ForcedMapping::kNone;
     if (free ? result_.seconds <= 1.15 * split : forced_ != ForcedMapping::kParts) return;
     result_.cuts = first_results(exprs_, frontier_);

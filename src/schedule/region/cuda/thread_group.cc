@@ -13,7 +13,7 @@ constexpr int64_t kWide = 16;  // bytes of an access
 }  // namespace
 
 // Two or three vectors of 16 bytes a thread keep enough loads in flight at the fewest registers, of narrow ones more;
-// where there are too few threads to fill the device, more of them do as well. All numbers as measured on an H200.
+// where there are too few threads to fill the device, more of them do as well. All numbers were measured.
 int64_t team_for_row(const CudaTarget& target, int64_t steps, int64_t iterations, int64_t access, bool again) {
   constexpr int64_t kMostTeam = 512;
   constexpr double kCost[] = {1.07, 1, 1.01, 1.03, 1.06}, kNarrowCost[] = {1.1, 1.04, 1.02, 1, 1};  // by vectors

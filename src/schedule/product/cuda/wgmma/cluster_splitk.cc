@@ -61,8 +61,8 @@ void add(std::vector<ClusterSplitKConfig>& found, const WgmmaProblem& p, Cluster
   if (c.stages < 4 || cluster_threads(c, p) > tile::gemm_parts_half_of_threads(p.split)) {
     c.stages = most_stages(c, p, target.shared_bytes_per_block);
   }
-  // Where there is a block for a SM at most, it may as well ask for all that it will need. On an H200
-  // that helps rows that begin anywhere (6195x21x11253 53 us instead of 90), and costs others 5%.
+  // Where there is a block for an SM at most, it may as well ask for all that it will need: that helps rows
+  // that begin anywhere, and costs others a little.
   if (const auto [blocks, each] = cluster_blocks(c, p); p.classed && blocks <= target.sms && c.stages < each) {
     constexpr int64_t kMostStages = 24;
     c.stages = most_stages(c, p, target.shared_bytes_per_block, static_cast<int>(std::min<int64_t>(each, kMostStages)));
@@ -173,14 +173,14 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
   double us = p.views ? s.first_view_us : s.first_load_us;
   if (c.cluster_k > 1) us += c.cluster_k == 2 ? s.pair_us : s.cluster_us;
   // A k-tile of a block, as measured: what asking for it takes, or its multiplication.
-  // Blocks that have a tile's whole k are few, and each waits for its own requests: twice that (40 shapes on an H200).
-  const double requests = c.cluster_k == 1 && c.splits == 1 ? 600 : 280;
-  const double asking = p.views ? 230 + (c.tile_m + c.tile_n) / 16.0 * 25 : requests;
+  const double requests = c.cluster_k == 1 && c.splits == 1 ? s.alone_request_cycles : s.request_cycles;
+  const double asking = p.views ? s.view_request_cycles + (c.tile_m + c.tile_n) / 16.0 * s.view_lines_cycles : requests;
   // Its bytes at the rate of one SM.
   const double arriving =
       (c.tile_m + c.tile_n) * tile::kGemmRowBytes / (target.model.chip.sm_gbps * 1e3 / cycles_per_us);
   const double multiply = c.tile_n * 1.3 * (c.tile_m / 64.0 / c.consumers);
-  const double tile_cycles = std::max({asking, arriving, p.split ? 1000 + 4.5 * multiply : 120 + multiply});
+  const double tile_cycles =
+      std::max({asking, arriving, p.split ? s.split_tile_cycles + 4.5 * multiply : s.tile_cycles + multiply});
   const double waves = std::ceil(blocks / static_cast<double>(capacity(c, at_once, target)));
   double consume = waves * each * tile_cycles / cycles_per_us;
   if (p.classed) {

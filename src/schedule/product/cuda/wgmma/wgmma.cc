@@ -25,10 +25,10 @@ double cycles_per_k_tile(const WgmmaProblem& p, const WgmmaConfig& c, double act
   const double blocks = c.tile_m / 64.0;
   // Of f32 in two parts three products, as fast as shared memory lets them; a warpgroup waits for its own, adds them
   // and takes the next numbers apart, while another may multiply.
-  constexpr double kAloneCycles = 850, kTogetherCycles = 260, kLeastTileCycles = 340;  // the last: barrier to barrier
   const auto& w = model.wgmma;
-  const double multiply = split ? 6.0 * c.tile_n + std::max(6 * (blocks - 1) * c.tile_n + kTogetherCycles, kAloneCycles)
-                                : 4 * blocks * c.tile_n / 2.0;
+  const double multiply =
+      split ? 6.0 * c.tile_n + std::max(6 * (blocks - 1) * c.tile_n + w.split_together_cycles, w.split_alone_cycles)
+            : 4 * blocks * c.tile_n / 2.0;
   const double a_bytes = tile::gemm_operand_bytes(c.tile_m, a_k_major);
   const double b_bytes = tile::gemm_operand_bytes(c.tile_n, b_k_major);
   const double writes = windows ? 1 : 0.5;  // what TMA writes, beside what is read
@@ -38,8 +38,7 @@ double cycles_per_k_tile(const WgmmaProblem& p, const WgmmaConfig& c, double act
                        b_bytes * sectors_over_bytes(p, c.swapped) / c.cluster_m) /
                       rate * (w.l2_alone_share + (1 - w.l2_alone_share) * active);
   const double arriving = (a_bytes + b_bytes) / w.arriving_per_cycle;
-  constexpr double kBarriers = 16;
-  return std::max({multiply + kBarriers, shared, fill, arriving, kLeastTileCycles});
+  return std::max({multiply + w.barrier_cycles, shared, fill, arriving, w.least_tile_cycles});
 }
 
 // Cycles in which the warpgroup that loads puts the pieces of a k-tile together, one instruction of each of its four
@@ -175,13 +174,13 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
   const tile::GemmPiece piece = tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out)));
   const bool cut = p.n < c.tile_n && p.n * static_cast<int64_t>(size_of(p.out)) % piece.bytes != 0;
   const bool parts = store_of(p, c) == GemmStore::kTma && !c.swapped && !p.windows && (piece.bytes % 32 != 0 || cut);
-  const double store_cycles = 2030 + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / (parts ? 11 : 21));
+  const double store_cycles =
+      w.store_cycles + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / (parts ? 11 : 21));
   if (c.stream_k) {
     // As many k-tiles for each block. Who has a tile adds the sums of all others, one after another, through L2.
     const auto each = static_cast<double>(ceil_div(units * k_tiles, target.sms));
     const auto others = static_cast<double>(ceil_div(target.sms, std::min<int64_t>(units, target.sms)));
-    constexpr double kHandOnCycles = 4500;
-    const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / w.l2_per_cycle + kHandOnCycles);
+    const double hand_on = (1 + others) * (c.tile_m * c.tile_n * 4 / w.l2_per_cycle + w.hand_on_cycles);
     const double cycles =
         each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
     return repack_us(p, model) + w.first_load_us + w.stream_us +
@@ -190,19 +189,17 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
   }
   // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
   // cooperative one does not.
-  constexpr double kTurnCycles = 680;
   const auto waves = static_cast<double>(ceil_div(units, running));
   const double k_cycles = tile_cycles * static_cast<double>(ceil_div(k_tiles, c.splits));
   // What threads themselves read beside D, in the open even where warpgroups take turns.
-  constexpr double kResidualCycles = 0.11;
-  const double residual_cycles = p.residual && !loads_residual(p, c) ? kResidualCycles * c.tile_m * c.tile_n : 0;
+  const double residual_cycles = p.residual && !loads_residual(p, c) ? w.residual_cycles * c.tile_m * c.tile_n : 0;
   const double store = store_cycles + residual_cycles;
-  const double cycles = c.ping_pong ? waves * std::max(k_cycles + kTurnCycles + residual_cycles, store) + store
+  const double cycles = c.ping_pong ? waves * std::max(k_cycles + w.turn_cycles + residual_cycles, store) + store
                                     : waves * (k_cycles + store);
   const double compute_us = cycles / (model.chip.clock_ghz * 1e3);
   // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
-  // Rows at any address: sectors at the edges of a tile's rows are written in parts. Measured on an H200: 2.8 times as
-  // long as whole ones for tiles of 512 bytes.
+  // Rows at any address: sectors at the edges of a tile's rows are written in parts, which takes several times as long
+  // as whole ones.
   const double sectors = (c.swapped ? 16 : c.tile_n) * static_cast<double>(size_of(p.out)) / 32;
   const double edges = store_of(p, c) == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
   const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));

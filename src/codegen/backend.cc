@@ -1,0 +1,57 @@
+#include "codegen/backend.h"
+
+#include "codegen/product/cpu/contraction.h"
+#include "codegen/product/cuda/contraction.h"
+#include "codegen/region/cpu/standalone.h"
+#include "codegen/region/cuda/standalone.h"
+#include "schedule/region/cuda/bundle.h"
+
+namespace heddle::codegen {
+namespace {
+
+class CpuBackend : public Backend {
+ public:
+  KernelSource standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& desc,
+                          bool marked) const override {
+    return emit_standalone(plan.desc, desc, plan.config, marked);
+  }
+  KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc,
+                           const Target& target, bool marked) const override {
+    return emit_contraction(plan.desc, desc, plan.config, target, marked);
+  }
+  bool takes_arguments(const schedule::KernelDesc&) const override { return true; }
+};
+
+// What fills templates has literals only.
+class CudaBackend : public Backend {
+ public:
+  KernelSource standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& desc,
+                          bool /*marked*/) const override {
+    return emit_cuda_standalone(plan, desc);
+  }
+  KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc, const Target&,
+                           bool /*marked*/) const override {
+    return emit_cuda_contraction(plan, desc);
+  }
+  bool takes_arguments(const schedule::KernelDesc& desc) const override {
+    const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body);
+    if (stitch != nullptr) return !(*stitch)->whole_grid;
+    return std::holds_alternative<std::shared_ptr<const schedule::CudaBundleDesc>>(desc.body);
+  }
+};
+
+}  // namespace
+
+const Backend& backend_of(const Target& target) {
+  static const CpuBackend cpu;
+  static const CudaBackend cuda;
+  switch (target.kind) {
+    case TargetKind::kCpu:
+      return cpu;
+    case TargetKind::kCuda:
+      return cuda;
+  }
+  return cpu;
+}
+
+}  // namespace heddle::codegen

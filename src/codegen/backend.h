@@ -1,0 +1,25 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/product/contraction.h"
+#include "schedule/region/standalone.h"
+
+namespace heddle::codegen {
+
+// How a kind of target writes kernels whose description does not say for which it is. One object a kind, without state.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  // `marked`: numbers that may become arguments have marks around them (codegen/text/numbers.h).
+  virtual KernelSource standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& desc,
+                                  bool marked) const = 0;
+  virtual KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc,
+                                   const Target& target, bool marked) const = 0;
+  // Whether numbers of a kernel can be its arguments.
+  virtual bool takes_arguments(const schedule::KernelDesc& desc) const = 0;
+};
+
+const Backend& backend_of(const Target& target);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,79 @@
+#include "driver/backend.h"
+
+#include <fmt/format.h>
+
+#include "driver/compile/compile.h"
+#include "driver/tune/cuda_trial.h"
+#include "heddle/error.h"
+#include "target/cuda_driver.h"
+
+namespace heddle::driver {
+namespace {
+
+class CpuBackend : public Backend {
+ public:
+  void require_device(int) const override {}
+  void check_memory(const std::string& model, const runtime::Plan& plan, const Target&) const override {
+    driver::check_memory(model, plan.arena_bytes, "its intermediate values");
+  }
+  std::string_view text_suffix() const override { return ".cc"; }
+  MachineCode compile(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
+                      const KernelProgress& progress) const override {
+    return compile_library(kernels, target.cpu, jobs, use_cache, progress);
+  }
+  decltype(runtime::Step::action) step(const codegen::KernelSource& source,
+                                       std::vector<uint32_t> operands) const override {
+    return runtime::KernelStep{source.symbol, std::move(operands), source.tasks, source.scratch_bytes};
+  }
+  std::unique_ptr<tune::Trial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target,
+                                     int /*device*/, const tune::ConstantOf& constant_of,
+                                     int64_t flush_bytes) const override {
+    return std::make_unique<tune::CpuTrial>(std::move(candidates), target, constant_of, flush_bytes);
+  }
+};
+
+class CudaBackend : public Backend {
+ public:
+  void require_device(int device) const override {
+    if (device < 0) CudaDriver::get();
+  }
+  void check_memory(const std::string& model, const runtime::Plan& plan, const Target& target) const override {
+    const int64_t memory = target.memory_bytes();
+    int64_t needed = plan.arena_bytes;
+    for (const Tensor& constant : plan.constants) needed += static_cast<int64_t>(constant.bytes());
+    if (needed <= memory) return;
+    fail(ErrorCode::kOutOfMemory, model,
+         fmt::format("weights and intermediate values need {} bytes ({:.1f} GB), the GPU has {} ({:.1f} GB)", needed,
+                     static_cast<double>(needed) * 1e-9, memory, static_cast<double>(memory) * 1e-9),
+         "Reduce the batch or the sequence length (--shape), or use --target cpu");
+  }
+  std::string_view text_suffix() const override { return ".cu"; }
+  MachineCode compile(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
+                      const KernelProgress& progress) const override {
+    return compile_cubins(kernels, target.cuda, jobs, use_cache, progress);
+  }
+  decltype(runtime::Step::action) step(const codegen::KernelSource& source,
+                                       std::vector<uint32_t> operands) const override {
+    return runtime::CudaStep{source.launches, std::move(operands), source.counter_bytes};
+  }
+  std::unique_ptr<tune::Trial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target, int device,
+                                     const tune::ConstantOf& constant_of, int64_t /*flush_bytes*/) const override {
+    return std::make_unique<CudaTrial>(std::move(candidates), target, constant_of, device);
+  }
+};
+
+}  // namespace
+
+const Backend& backend_of(const Target& target) {
+  static const CpuBackend cpu;
+  static const CudaBackend cuda;
+  switch (target.kind) {
+    case TargetKind::kCpu:
+      return cpu;
+    case TargetKind::kCuda:
+      return cuda;
+  }
+  return cpu;
+}
+
+}  // namespace heddle::driver

@@ -1,0 +1,87 @@
+#include "schedule/backend.h"
+
+#include <algorithm>
+
+#include "schedule/product/conv.h"
+#include "schedule/product/cuda/contraction.h"
+#include "schedule/product/dot.h"
+#include "schedule/region/bundle.h"
+#include "schedule/region/cpu/backend.h"
+#include "schedule/region/cuda/backend.h"
+
+namespace heddle::schedule {
+namespace {
+
+class CpuBackend : public Backend {
+ public:
+  std::string contraction_obstacle(const ir::Graph&, const ir::Node&) const override { return ""; }
+  int64_t most_selected() const override { return kMostSelectedOnCpu; }
+  bool has_recurrences() const override { return false; }
+  bool contractions_by_shape() const override { return true; }
+
+  std::unique_ptr<RegionBackend> region(Region& region) const override { return cpu_region(region); }
+  ScheduledGroup bundled(ScheduledGroup group, const Target& target) const override {
+    return bundle_kernels(std::move(group), target);
+  }
+  void map(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
+           const Target& target) const override {
+    map_standalone(config, desc, what, seconds, target.cpu);
+  }
+  ScheduledGroup contraction(ContractionBuilder& builder) const override {
+    switch (builder.anchor().op) {
+      case ir::Op::kDot:
+        return schedule_dot(builder);
+      case ir::Op::kConv:
+        return schedule_conv(builder);
+      default:
+        return schedule_window(builder);
+    }
+  }
+  double floor_seconds(const ContractionDesc&, double bytes, double operations, const Target& target) const override {
+    return std::max(bytes / target.copy_bytes_per_second(), operations / (target.cpu.peak_gflops() * 1e9));
+  }
+
+  void plan_launches(KernelPlan&, const Target&) const override {}
+};
+
+class CudaBackend : public Backend {
+ public:
+  std::string contraction_obstacle(const ir::Graph& graph, const ir::Node& node) const override {
+    return cuda_contraction_obstacle(graph, node);
+  }
+  int64_t most_selected() const override { return INT64_MAX; }
+  bool has_recurrences() const override { return true; }
+  // What else they look at: which operands are constants, how rows are aligned.
+  bool contractions_by_shape() const override { return false; }
+
+  std::unique_ptr<RegionBackend> region(Region& region) const override { return cuda_region(region); }
+  // Regions join theirs (CudaRegion::finish()).
+  ScheduledGroup bundled(ScheduledGroup group, const Target&) const override { return group; }
+  void map(Config& config, const StandaloneDesc& desc, const std::string& what, double /*seconds*/,
+           const Target& target) const override {
+    map_standalone(config, desc, what, target.cuda);
+  }
+  ScheduledGroup contraction(ContractionBuilder& builder) const override { return schedule_cuda_contraction(builder); }
+  double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
+                       const Target& target) const override {
+    return std::max(bytes / (target.cuda.model.chip.read_tbps * 1e12), operations / cuda_peak(desc, target.cuda));
+  }
+
+  void plan_launches(KernelPlan& plan, const Target& target) const override { plan_cuda_launches(plan, target.cuda); }
+};
+
+}  // namespace
+
+const Backend& backend_of(const Target& target) {
+  static const CpuBackend cpu;
+  static const CudaBackend cuda;
+  switch (target.kind) {
+    case TargetKind::kCpu:
+      return cpu;
+    case TargetKind::kCuda:
+      return cuda;
+  }
+  return cpu;
+}
+
+}  // namespace heddle::schedule

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+// Vector instruction sets in ascending order; code for one runs on every later one.
+enum class CpuIsa : uint8_t { kPortable, kAvx2, kAvx512 };
+
+// The measured numbers that the cost models of a CPU's kernels read beside clock, bandwidth and barrier (CpuTarget),
+// which calibration measures.
+struct CpuModel {
+#define HEDDLE_NUMBER(name) double name = 0;
+#include "target/cpu_model.def"
+#undef HEDDLE_NUMBER
+};
+
+// Calls visit(name, value) for every number, in the order of cpu_model.def.
+template <typename Model, typename F>
+void for_each_cpu_number(Model& model, F&& visit) {
+#define HEDDLE_NUMBER(name) visit(std::string_view(#name), model.name);
+#include "target/cpu_model.def"
+#undef HEDDLE_NUMBER
+}
+
+// A machine that has a file in target/models/cpu. `isa` is the first instruction set that its numbers are for.
+struct KnownCpu {
+  std::string_view name;
+  CpuIsa isa = CpuIsa::kPortable;
+  CpuModel model;
+};
+
+// Each file models/cpu/NAME.cc defines the machine NAME_cpu().
+#define HEDDLE_CPU(name) const KnownCpu& name##_cpu();
+#include "target/models/cpus.inc"  // made by CMake from the files
+#undef HEDDLE_CPU
+
+// The model of a machine with these vectors: of those in models/cpu the one with the widest that it has, or where it
+// has none of them the one with the narrowest.
+const CpuModel& model_of(CpuIsa isa);
+
+// Short text that differs where any number does.
+std::string fingerprint(const CpuModel& model);
+
+}  // namespace heddle
