@@ -55,7 +55,8 @@ HEDDLE_API const char* heddle_error_message(const heddle_error* error);
 HEDDLE_API void heddle_error_free(heddle_error* error);
 
 /* Options start with their defaults. Keys: "target" (cpu, cuda, cuda:N), "precision" (f32, tf32, f16, bf16), "threads",
- * "fusion" (none, basic, stitch), "cache" (0 or 1). Unknown values are reported when a model is loaded. */
+ * "fusion" (none, basic, stitch), "cache" (0 or 1), "background" (0 or 1). Unknown values are reported when a model is
+ * loaded. */
 HEDDLE_API heddle_options* heddle_options_new(void);
 HEDDLE_API int heddle_options_set(heddle_options* options, const char* key, const char* value, heddle_error** error);
 HEDDLE_API int heddle_options_set_shape(heddle_options* options, const char* input, const int64_t* shape, size_t rank,

@@ -47,6 +47,10 @@ struct CompileOptions {
   // for the largest values where `shapes` says nothing, and a thread of the model compiles kernels for the rest of the
   // ranges meanwhile, so that run() seldom waits for a compiler. Other values remain allowed. CPU only.
   std::map<std::string, ExtentRange> ranges;
+  // Whether a shape that others' kernels can serve runs with these at once, on a GPU, while better ones are compiled in
+  // the background. The plan that has them takes over between two runs, once for each shape; results may then differ in
+  // the last bits. Without it the first run waits for the best kernels.
+  bool background = true;
   // What a model keeps for shapes other than those of load(): so many plans, which may need so much memory in one run.
   // The plan that was not used for longest goes first; the newest always stays, and runs in flight keep theirs.
   size_t max_plans = 64;
@@ -86,8 +90,9 @@ class HEDDLE_API Model {
 
   // Inputs by name; all are required and dtypes must match. Shapes other than those of load() are compiled for when
   // they occur (a model from a plan file refuses them), one after another; runs in known shapes do not wait for that.
-  // On a CPU their kernels take what varies as arguments, so that most shapes after the first few need no compiler;
-  // such kernels may round otherwise than those of load(). Returns the outputs in order. Throws Error: kInvalidInput,
+  // On a CPU their kernels take what varies as arguments, the batch from load() on, so that most shapes after the first
+  // few need no compiler; such kernels may round otherwise than those of load(). On a GPU see
+  // CompileOptions::background. Returns the outputs in order. Throws Error: kInvalidInput,
   // and whatever compiling or running can throw.
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
 

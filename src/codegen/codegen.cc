@@ -45,12 +45,17 @@ KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, bo
   return backend_of(target).contraction(plan, contraction, target, marked);
 }
 
+bool outer_is_free(const schedule::KernelDesc& desc) {
+  const auto* contraction = std::get_if<std::shared_ptr<const schedule::ContractionDesc>>(&desc.body);
+  return contraction != nullptr && sizes_are_free(**contraction);
+}
+
 // nullopt: all numbers of the kernel are literals.
 std::optional<KernelSource> emit_with_arguments(const schedule::KernelPlan& plan, const Target& target,
                                                 NumberChoice& choice) {
   KernelSource source = emit_any(plan, target, true);
   const NumberedText numbered = numbers_of(source.text);
-  const std::vector<bool> chosen = choice.arguments(numbered.pattern, numbered.numbers);
+  const std::vector<bool> chosen = choice.arguments(numbered, outer_is_free(plan.desc));
   for (size_t i = 0; i < chosen.size(); ++i) {
     if (chosen[i]) source.arguments.push_back(numbered.numbers[i]);
   }

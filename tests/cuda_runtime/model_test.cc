@@ -4,9 +4,11 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <random>
 #include <span>
 #include <thread>
@@ -138,6 +140,67 @@ TEST_F(CudaModelTest, AnotherBatchKeepsTheKernelsThatThereAre) {
     EXPECT_THAT(told, testing::Contains(testing::HasSubstr("3 of 3 kernels are there"))) << rows;
     expect_near(got, cpu.run(inputs)[0], 1e-5F);
   }
+}
+
+// A product whose pick is another tile for few rows than for many. Its kernel for many rows runs at once, from several
+// threads, while that for few is compiled; the plan that has it takes over once.
+TEST_F(CudaModelTest, AnotherBatchRunsAtOnceAndGetsItsBestKernelsLater) {
+  onnx::GraphSpec graph;
+  graph.nodes = {{"MatMul", {"x", "w"}, {"z"}}, {"Relu", {"z"}, {"y"}}};
+  graph.inputs = {{"x", DType::kF32, {-1, 64}}};
+  graph.outputs = {"y"};
+  graph.initializers = {{"w", random_floats({64, 256}, 1)}};
+  write_file(path("m.onnx"), onnx::model_bytes(graph, 17));
+  options_.shapes["x"] = {1200, 64};
+  const Model gpu = Model::load(path("m.onnx"), options_), cpu = Model::load(path("m.onnx"));
+  const std::map<std::string, Tensor> inputs{{"x", random_floats({96, 64}, 2)}};
+  const Tensor expected = cpu.run(inputs)[0];
+  std::mutex told_mutex;
+  std::vector<std::string> told;
+  set_log_sink([&](LogLevel, std::string_view text) {
+    const std::lock_guard lock(told_mutex);
+    told.emplace_back(text);
+  });
+  expect_near(gpu.run(inputs)[0], expected, 1e-3F);
+  std::weak_ptr<const ModelVariant> first = gpu.impl().variants().at(0);
+  std::atomic<bool> ends = false;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      do {
+        expect_near(gpu.run(inputs)[0], expected, 1e-3F);
+      } while (!ends);
+    });
+  }
+  gpu.impl().wait_for_background();
+  ends = true;
+  for (auto& thread : threads) thread.join();
+  set_log_sink({});
+  expect_near(gpu.run(inputs)[0], expected, 1e-3F);
+  EXPECT_THAT(told, testing::ElementsAre(testing::HasSubstr("1 of 1 kernels are there"),
+                                         testing::HasSubstr("0 of 1 kernels are there")));
+  ASSERT_EQ(gpu.impl().variants().size(), 1u);
+  EXPECT_TRUE(first.expired());
+
+  options_.background = false;
+  const Model waits = Model::load(path("m.onnx"), options_);
+  expect_near(waits.run(inputs)[0], expected, 1e-3F);
+  first = waits.impl().variants().at(0);
+  waits.impl().wait_for_background();
+  EXPECT_EQ(waits.impl().variants().at(0), first.lock());
+}
+
+// A model that leaves while something is compiled in its background waits for that kernel and nothing else.
+TEST_F(CudaModelTest, AModelMayLeaveWhileItsBackgroundCompiles) {
+  onnx::GraphSpec graph;
+  graph.nodes = {{"MatMul", {"x", "w"}, {"y"}}};
+  graph.inputs = {{"x", DType::kF32, {-1, 64}}};
+  graph.outputs = {"y"};
+  graph.initializers = {{"w", random_floats({64, 256}, 1)}};
+  write_file(path("m.onnx"), onnx::model_bytes(graph, 17));
+  options_.shapes["x"] = {1200, 64};
+  const Model gpu = Model::load(path("m.onnx"), options_);
+  for (const int64_t rows : {96, 50}) gpu.run({{"x", random_floats({rows, 64}, 2)}});
 }
 
 TEST_F(CudaModelTest, TwoModelsAtOnceWhileAnotherProcessRuns) {

@@ -10,9 +10,9 @@ namespace {
 // Counts the kernels that are written.
 class Counting : public codegen::NumberChoice {
  public:
-  std::vector<bool> arguments(const std::string&, std::span<const int64_t> numbers) override {
+  std::vector<bool> arguments(const codegen::NumberedText& kernel, bool) override {
     ++count;
-    return std::vector<bool>(numbers.size(), false);
+    return std::vector<bool>(kernel.numbers.size(), false);
   }
   int count = 0;
 };
@@ -88,13 +88,48 @@ TEST(GroupMemo, WhatEarlierPlansHadIsNotWrittenAgainUnlessNumbersBecameArguments
 
 TEST(NumberTable, ItsVersionIsAnotherWhereANumberBecomesAnArgument) {
   NumberTable table;
-  table.arguments("f", std::vector<int64_t>{1, 2});
+  const auto ask = [&](const char* pattern, const std::vector<int64_t>& numbers) {
+    return table.arguments({pattern, numbers, std::vector<bool>(numbers.size())}, false);
+  };
+  ask("f", {1, 2});
   const uint64_t first = table.version();
-  table.arguments("f", std::vector<int64_t>{1, 2});
-  table.arguments("g", std::vector<int64_t>{3});
+  ask("f", {1, 2});
+  ask("g", {3});
   EXPECT_EQ(table.version(), first);
-  EXPECT_EQ(table.arguments("f", std::vector<int64_t>{1, 5}), (std::vector<bool>{false, true}));
+  EXPECT_EQ(ask("f", {1, 5}), (std::vector<bool>{false, true}));
   EXPECT_NE(table.version(), first);
+}
+
+// "f" has one number that depends on the batch and one that two layers differ in; "large" costs nothing for its outer
+// numbers; "other" is in one plan twice and in the other once.
+TEST(NumberTable, KernelsTakeWhatDependsOnTheBatchAndNoMore) {
+  NumberTable table;
+  const auto watched = [&](int64_t batch) {
+    table.watch();
+    const auto ask = [&](const char* pattern, const std::vector<int64_t>& numbers, bool free = false) {
+      const std::vector<bool> none(numbers.size());
+      EXPECT_EQ(table.arguments({pattern, numbers, {true, false, false}}, free), none);
+    };
+    ask("f", {batch, 7, 1});
+    ask("f", {2 * batch, 9, 1});
+    ask("large", {3, 4, batch}, true);
+    ask("large", {3, 5, batch}, true);
+    for (int64_t i = 0; i < batch; ++i) ask("other", {batch, i, 0});
+    return table.watched();
+  };
+  const auto plan = watched(2);
+  const auto three = watched(3), four = watched(4);
+  EXPECT_TRUE(table.learn(plan, {&three, &four}));
+  const auto ask = [&](const char* pattern, const std::vector<int64_t>& numbers, bool free = false) {
+    return table.arguments({pattern, numbers, {true, false, false}}, free);
+  };
+  const uint64_t learnt = table.version();
+  EXPECT_EQ(ask("f", {16, 7, 1}), (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(ask("f", {5, 9, 1}), (std::vector<bool>{true, false, false}));
+  EXPECT_EQ(ask("large", {8, 6, 9}, true), (std::vector<bool>{true, true, true}));
+  EXPECT_EQ(ask("other", {2, 1, 0}), (std::vector<bool>{false, false, false}));
+  EXPECT_EQ(table.version(), learnt);
+  EXPECT_EQ(ask("f", {16, 7, 2}), (std::vector<bool>{true, true, true})) << "of no form: whatever is known to differ";
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <thread>
 
 #include "base/file/file.h"
+#include "base/log.h"
 #include "driver/api/model_impl.h"
 #include "driver/shapes/ranges.h"
 #include "heddle/model.h"
@@ -246,6 +248,85 @@ TEST_F(Shapes, ARangeIsCompiledForItsLargestExtentsAndCoversTheOthers) {
                                                {"new", random_floats({1, 2, 1, 8}, 2)}};
     expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
   }
+}
+
+// Convolutions of 3x3 and 1x1 with a residual sum, pooling and a classifier over x [batch, 16, 18, 18].
+GraphSpec convolutions() {
+  const std::vector<int64_t> two{2, 2}, ones{1, 1, 1, 1};
+  GraphSpec graph;
+  graph.nodes = {{"Conv", {"x", "w1", "b1"}, {"c1"}, {{"pads", ones}, {"strides", two}}},
+                 {"Relu", {"c1"}, {"r1"}},
+                 {"Conv", {"r1", "w2"}, {"c2"}},
+                 {"Sigmoid", {"c2"}, {"s2"}},
+                 {"Conv", {"s2", "w3"}, {"c3"}},
+                 {"Add", {"c3", "r1"}, {"sum"}},
+                 {"MaxPool", {"sum"}, {"p1"}, {{"kernel_shape", two}, {"strides", two}}},
+                 {"GlobalAveragePool", {"p1"}, {"p2"}},
+                 {"Flatten", {"p2"}, {"flat"}},
+                 {"Gemm", {"flat", "w4"}, {"logits"}},
+                 {"Softmax", {"logits"}, {"y"}, {{"axis", int64_t{-1}}}}};
+  graph.inputs = {{"x", DType::kF32, {-1, 16, 18, 18}}};
+  graph.outputs = {"y"};
+  graph.initializers = {{"w1", weight({24, 16, 3, 3}, 1)},
+                        {"b1", weight({24}, 2)},
+                        {"w2", weight({40, 24, 1, 1}, 3)},
+                        {"w3", weight({24, 40, 1, 1}, 4)},
+                        {"w4", weight({24, 7}, 5)}};
+  return graph;
+}
+
+// Counts the kernels that runs in new shapes find or lack.
+class KernelsThere {
+ public:
+  KernelsThere() {
+    set_log_sink([this](LogLevel, std::string_view text) {
+      const size_t at = text.find("another shape, ");
+      size_t there = 0, all = 0;
+      if (at == std::string_view::npos) return;
+      if (std::sscanf(std::string(text.substr(at)).c_str(), "another shape, %zu of %zu", &there, &all) != 2) return;
+      lacking_ += all - there, all_ += all;
+    });
+  }
+  ~KernelsThere() { set_log_sink({}); }
+  size_t lacking() const { return lacking_; }
+  size_t all() const { return all_; }
+
+ private:
+  size_t lacking_ = 0, all_ = 0;
+};
+
+// What load() compiles is told the batch: others hardly need the compiler, also where the first plan was in the cache.
+TEST_F(Shapes, AnotherBatchRunsTheKernelsOfLoad) {
+  CompileOptions options;
+  options.threads = 2;
+  options.shapes["x"] = {6, 16, 18, 18};
+  const GraphSpec graph = convolutions();
+  const std::string path = model(graph);
+  for (const bool cached : {false, true}) {
+    SCOPED_TRACE(cached);
+    const Model m = Model::load(path, options);
+    EXPECT_EQ(m.impl().primary().from_cache, cached);
+    const KernelsThere counted;
+    for (const int64_t batch : {5, 7, 8, 12, 16, 24}) {
+      SCOPED_TRACE(batch);
+      const std::map<std::string, Tensor> inputs{{"x", random_floats({batch, 16, 18, 18}, 7)}};
+      expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
+    }
+    EXPECT_LE(10 * counted.lacking(), counted.all());
+  }
+}
+
+// Inputs that name their batch differently have it in front.
+TEST_F(Shapes, AnotherBatchOfAttentionRunsTheKernelsOfLoad) {
+  const GraphSpec graph = attention();
+  const Model m = Model::load(model(graph), at(6, 20));
+  const KernelsThere counted;
+  for (const int64_t batch : {5, 7, 8, 12, 16, 24}) {
+    SCOPED_TRACE(batch);
+    const auto inputs = attention_inputs(batch, 20);
+    expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
+  }
+  EXPECT_LE(10 * counted.lacking(), counted.all());
 }
 
 GraphSpec product() {

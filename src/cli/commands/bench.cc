@@ -107,7 +107,7 @@ Measurement measure(const Arguments& arguments) {
     const Model model = Model::load(arguments.model, prepared.options);
     m.cold = wall_seconds() - start;
     if (!prepared.options.ranges.empty()) {
-      model.impl().wait_for_ranges();
+      model.impl().wait_for_background();
       m.ranges = wall_seconds() - start - m.cold;
     }
   }
@@ -122,7 +122,7 @@ Measurement measure(const Arguments& arguments) {
   const runtime::Plan& plan = *model.impl().primary().plan;
   const auto inputs =
       driver::random_inputs(plan, arguments.seed, fit_types(std::move(prepared.inputs), model.inputs()));
-  model.impl().wait_for_ranges();
+  model.impl().wait_for_background();
   measure_runs(model, inputs, arguments.seconds, m);
   m.peak = peak_memory();
   m.threads = model.impl().threads();

@@ -153,7 +153,7 @@ int run_command(const Arguments& arguments) {
   start = wall_seconds();
   ran.outputs = model.run(inputs);
   ran.run_seconds = wall_seconds() - start;
-  model.impl().wait_for_ranges();
+  model.impl().wait_for_background();
   if (!arguments.output_dir.empty()) ran.files = write_outputs(arguments.output_dir, ran);
   if (arguments.json) {
     print_report(ran);
@@ -169,7 +169,7 @@ int compile_command(const Arguments& arguments) {
   if (arguments.output.empty()) return 0;
   if (!prepared.options.ranges.empty()) {
     const Model model = Model::load(arguments.model, prepared.options);
-    model.impl().wait_for_ranges();
+    model.impl().wait_for_background();
     prepared.options = model.impl().options();  // the plan is for the largest extents
   }
   // No Model: a plan can be made for a GPU that this machine lacks.

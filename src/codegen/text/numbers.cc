@@ -107,13 +107,18 @@ std::string without_comments(std::string_view text) {
 NumberedText numbers_of(std::string_view text) {
   NumberedText result;
   std::string pattern;
+  bool in_functor = false;
   walk(
       text, [&](std::string_view plain) { pattern += plain; },
       [&](const Mark& mark) {
         pattern.append(1, kBegin).append(mark.type).append(1, kNext).append(mark.chosen).append(1, kEnd);
         result.numbers.push_back(mark.bits);
+        result.outer.push_back(!in_functor);
       },
-      [&](std::string_view from) { pattern.append(1, kArguments).append(from); });
+      [&](std::string_view from) {
+        pattern.append(1, kArguments).append(from);
+        in_functor = from == kArgumentMember;
+      });
   result.pattern = without_comments(pattern);
   return result;
 }

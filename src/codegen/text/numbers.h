@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,12 +25,16 @@ std::string choice(int64_t value, std::string_view literal, std::string_view cho
 std::string argument_line(std::string_view from);
 // The array as an operand, on a CPU.
 std::string argument_array(size_t operand);
+// The array as a member of a functor.
+inline constexpr std::string_view kArgumentMember = "this->arguments";
 // The parameter that a kernel on a GPU has for the array, behind its operands.
 inline constexpr std::string_view kArgumentParameter = "all_arguments";
 
 struct NumberedText {
   std::string pattern;
   std::vector<int64_t> numbers;  // in the order of the text
+  // Those that the kernel itself takes, before its loops, and not a functor within them.
+  std::vector<bool> outer;
 };
 // Takes the marks out. Comments are no part of a pattern.
 NumberedText numbers_of(std::string_view text);
@@ -43,7 +46,8 @@ std::string with_arguments(std::string_view text, const std::vector<bool>& argum
 class NumberChoice {
  public:
   virtual ~NumberChoice() = default;
-  virtual std::vector<bool> arguments(const std::string& pattern, std::span<const int64_t> numbers) = 0;
+  // `outer_is_free`: NumberedText::outer as arguments cost the kernel nothing that can be measured.
+  virtual std::vector<bool> arguments(const NumberedText& kernel, bool outer_is_free) = 0;
 };
 
 // Comments say which nodes of the model a line is for, and layers of different names share kernels.

@@ -73,18 +73,18 @@ void set_option(heddle::CompileOptions& options, const std::string& key, const s
     options.precision = value;
   } else if (key == "fusion") {
     options.fusion = value;
-  } else if (key == "threads" || key == "cache") {
+  } else if (key == "threads" || key == "cache" || key == "background") {
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     require(error == std::errc() && end == value.data() + value.size(), "heddle_options_set", "a number is expected");
     if (key == "threads") {
       options.threads = number;
     } else {
-      options.use_cache = number != 0;
+      (key == "cache" ? options.use_cache : options.background) = number != 0;
     }
   } else {
     heddle::fail(ErrorCode::kInvalidArgument, "heddle_options_set", fmt::format("there is no option \"{}\"", key),
-                 "Use target, precision, threads, fusion or cache");
+                 "Use target, precision, threads, fusion, cache or background");
   }
 }
 

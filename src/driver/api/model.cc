@@ -220,12 +220,11 @@ std::unique_ptr<ModelVariant> Model::Impl::make_variant(const CompileOptions& op
   return variant;
 }
 
-std::unique_ptr<ModelVariant> Model::Impl::make_another(const CompileOptions& options) const {
-  auto variant = std::make_unique<ModelVariant>();
-  driver::VariantMaker::Made made = maker_->make(options);
+Model::Impl::Variant Model::Impl::with_executor(driver::VariantMaker::Made made) const {
+  auto variant = std::make_shared<ModelVariant>();
   variant->plan = std::move(made.plan);
   variant->executor = runtime::make_executor(variant->plan, pool_, driver::reference_interpreter(),
-                                             driver::device_of(options.target), made.libraries);
+                                             driver::device_of(options_.target), made.libraries);
   driver::check_memory(path_, variant->executor->bytes_per_run(), "its intermediate values and outputs");
   return variant;
 }
@@ -255,6 +254,17 @@ void Model::Impl::keep(const Variant& variant) const {
   }
 }
 
+// Runs that began with `variant` end with it. Where it was dropped meanwhile, nothing takes its place.
+void Model::Impl::improve(const Variant& variant, const CompileOptions& options) const {
+  const std::weak_ptr<const ModelVariant> old = variant;
+  maker_->improve(options, old, [this, old](driver::VariantMaker::Made made) {
+    const Variant better = with_executor(std::move(made));
+    const Variant replaced = old.lock();
+    const std::lock_guard lock(mutex_);
+    std::replace(others_.begin(), others_.end(), replaced, better);
+  });
+}
+
 Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs) const {
   if (Variant variant = find_variant(inputs)) return variant;
   const std::lock_guard compiling(compiling_);
@@ -269,9 +279,13 @@ Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs)
   for (const runtime::FixedInput& fixed : known.fixed) {
     options.values[known.inputs[fixed.input].name] = inputs[fixed.input];
   }
-  const Variant variant = make_another(options);
+  using Aim = driver::VariantMaker::Aim;
+  driver::VariantMaker::Made made = maker_->make(options, options.background ? Aim::kSoon : Aim::kBest);
+  const bool is_best = made.is_best;
+  const Variant variant = with_executor(std::move(made));
   if (!fits(*variant->plan, inputs)) refuse(*variant->plan, inputs);
   keep(variant);
+  if (!is_best) improve(variant, options);
   return variant;
 }
 

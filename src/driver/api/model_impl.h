@@ -44,18 +44,20 @@ class Model::Impl {
   int threads() const { return pool_->threads(); }
   // With the shapes of the largest extents, where there are ranges.
   const CompileOptions& options() const { return options_; }
-  // Returns when the kernels for CompileOptions::ranges are there.
-  void wait_for_ranges() const {
-    if (maker_ != nullptr) maker_->wait_for_prepared();
+  // Returns when nothing is compiled in the background: kernels for CompileOptions::ranges are there, and each shape
+  // has its best plan.
+  void wait_for_background() const {
+    if (maker_ != nullptr) maker_->wait_for_background();
   }
 
  private:
   std::unique_ptr<ModelVariant> make_variant(const CompileOptions& options) const;
-  std::unique_ptr<ModelVariant> make_another(const CompileOptions& options) const;
   using Variant = std::shared_ptr<const ModelVariant>;
+  Variant with_executor(driver::VariantMaker::Made made) const;
   Variant find_variant(const std::vector<Tensor>& inputs) const;
   Variant variant_for(const std::vector<Tensor>& inputs) const;
   void keep(const Variant& variant) const;
+  void improve(const Variant& variant, const CompileOptions& options) const;
 
   std::string path_;
   CompileOptions options_;
@@ -63,11 +65,11 @@ class Model::Impl {
   std::shared_ptr<ThreadPool> pool_;
   std::vector<PortInfo> inputs_, outputs_;
   Variant primary_;
-  std::unique_ptr<driver::VariantMaker> maker_;  // none for a plan file
   // For other shapes than the primary's, the last used first. CompileOptions limits them; a run keeps what it uses.
   mutable std::list<Variant> others_;
-  mutable std::mutex mutex_;      // of others_
-  mutable std::mutex compiling_;  // before mutex_; runs in known shapes go on meanwhile
+  mutable std::mutex mutex_;                     // of others_
+  mutable std::mutex compiling_;                 // before mutex_; runs in known shapes go on meanwhile
+  std::unique_ptr<driver::VariantMaker> maker_;  // none for a plan file; goes first, as its thread uses the others
 };
 
 }  // namespace heddle

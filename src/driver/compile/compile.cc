@@ -10,6 +10,7 @@
 #include "driver/compile/kernel_override.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/index_bounds.h"
+#include "driver/shapes/open_batch.h"
 #include "ir/rewrite.h"
 #include "passes/fusion/basic.h"
 
@@ -148,7 +149,7 @@ void check_memory(const std::string& model, int64_t needed, const char* what) {
        "Reduce the batch or the sequence length (--shape), or close other programs");
 }
 
-Session::Session(const std::string& path, const CompileOptions& options) : path_(path) {
+Session::Session(const std::string& path, const CompileOptions& options, Kind kind) : path_(path), kind_(kind) {
   if (!is_ir_file(path)) file_ = std::make_unique<onnx::ModelFile>(path, import_options(options));
 }
 
@@ -162,7 +163,19 @@ onnx::Imported Session::import(const CompileOptions& options) {
   return file_->import(import_options(options));
 }
 
+std::vector<onnx::ModelFile::InputDims> Session::input_dims() const {
+  return file_ != nullptr ? file_->input_dims() : std::vector<onnx::ModelFile::InputDims>();
+}
+
 namespace {
+
+// The kernels of a plan and, as far as that takes little more time, some that other batches have.
+KernelSet with_other_forms(const KernelSet& kernels, const KernelSet& others) {
+  constexpr double kMost = 1.1;
+  KernelSet all = kernels;
+  all.add_cheapest(others, kMost * kernels.cost());
+  return all;
+}
 
 void add_machine_code(const KernelSet& kernels, const Target& target, const CompileOptions& options,
                       CompileReport& report, runtime::Plan& plan) {
@@ -191,7 +204,7 @@ void take_edited_texts(const Target& target, bool is_variant, KernelSet& kernels
 
 // What the plans of a session have in common.
 void share(Session& session, bool takes_numbers, BuildContext& build) {
-  build.constants = &session.constants;
+  if (session.kind() == Session::Kind::kVariants) build.constants = &session.constants;
   if (!takes_numbers) return;
   build.numbers = &session.numbers;
   build.groups = &session.groups;
@@ -200,8 +213,10 @@ void share(Session& session, bool takes_numbers, BuildContext& build) {
 
 // `guess` is what the import took for open extents.
 CompiledModel compile_stages(const std::string& path, const CompileOptions& options, bool with_kernels,
-                             bool with_constants, Session* session, std::string& guess) {
-  const Settings settings = session != nullptr ? session->settings(options) : resolve(options);
+                             bool with_constants, Session& session, std::string& guess) {
+  const Settings settings = session.settings(options);
+  const bool is_variant = session.kind() == Session::Kind::kVariants;
+  const bool takes_numbers = session.takes_numbers(options) && (is_variant || session.batch_is_open);
   CompiledModel result;
   CompileReport& report = result.report;
   Stages stages(options, report);
@@ -210,7 +225,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   report.threads = settings.target.cpu.threads;
 
   stages.begin("import", 0);
-  onnx::Imported imported = session != nullptr ? session->import(options) : import_file(path, options);
+  onnx::Imported imported = session.import(options);
   guess = imported.guess;
   report.nodes_imported = imported.graph.nodes().size();
   report.model_nodes = distinct_origins(imported.graph);
@@ -225,11 +240,13 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
     report.stages.push_back({"pass " + std::string(pass.name), pass.seconds});
   };
   passes::PassContext context{settings.target, settings.precision};
-  if (session != nullptr) {
+  if (is_variant) {
     pipeline.verify = false;  // it takes a tenth of the time, and the model's first shape was verified
-    session->folded.next_run();
-    session->constants.next_plan();
-    context.folded = &session->folded;
+    session.constants.next_plan();
+  }
+  if (is_variant || takes_numbers) {
+    session.folded.next_run();
+    context.folded = &session.folded;
   }
   auto optimised = std::make_shared<ir::Graph>(passes::run_pipeline(imported.graph, context, pipeline));
   report.nodes_optimised = optimised->nodes().size();
@@ -240,17 +257,14 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   check_values(path, *optimised, settings.target);
   stages.begin("schedule", 0.3);
   KernelSet& kernels = result.kernels;
-  const bool takes_numbers = session != nullptr && settings.target.traits().shares_kernels_of_shapes;
   TunedConfigs tuned(settings.target, options.tuned, takes_numbers);
   BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch};
   std::optional<ReusedConfigs> reused;
-  if (session != nullptr) {
-    build.configs = &reused.emplace(tuned, session->known_choices);
-    share(*session, takes_numbers, build);
-  }
+  if (is_variant) build.configs = &reused.emplace(tuned, session.known_choices, session.most_slower);
+  share(session, takes_numbers, build);
   result.built = plan_without_constants(*optimised, build);
   if (reused) result.chosen = reused->take_chosen();
-  take_edited_texts(settings.target, session != nullptr, kernels);
+  take_edited_texts(settings.target, is_variant, kernels);
   runtime::Plan& plan = *result.built.plan;
   plan.model = path.substr(path.rfind('/') + 1);
   plan.target = report.target;
@@ -267,7 +281,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   report.distinct_kernels = kernels.size();
   if (with_kernels && kernels.size() > 0) {
     stages.begin("kernels", 0.4);
-    add_machine_code(kernels, settings.target, options, report, plan);
+    add_machine_code(with_other_forms(kernels, session.other_forms), settings.target, options, report, plan);
   }
   stages.end();
   runtime::validate(plan);
@@ -283,8 +297,18 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
 CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels,
                             bool with_constants, Session* session) {
   std::string guess;
+  const auto compile = [&](const CompileOptions& shapes, bool is_whole, Session& of) {
+    return compile_stages(path, shapes, is_whole && with_kernels, is_whole && with_constants, of, guess);
+  };
   try {
-    return compile_stages(path, options, with_kernels, with_constants, session, guess);
+    if (session != nullptr) return compile(options, true, *session);
+    if (options.progress) options.progress("import", 0);
+    Session first(path, options, Session::Kind::kFirst);
+    const auto texts = [&](const CompileOptions& shapes) { return compile(shapes, false, first); };
+    for (const CompileOptions& other : learn_batch(first, options, texts)) {
+      if (with_kernels) first.other_forms.add(texts(other).kernels);
+    }
+    return compile(options, true, first);
   } catch (const Error& error) {
     if (guess.empty() || error.code() == ErrorCode::kInternal) throw;
     fail(error.code(), error.where(), error.why(),

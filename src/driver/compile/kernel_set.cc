@@ -117,6 +117,20 @@ void KernelSet::add(const KernelSet& other) {
   edited_.insert(other.edited_.begin(), other.edited_.end());
 }
 
+void KernelSet::add_cheapest(const KernelSet& other, double most_cost) {
+  std::vector<KernelSet> more;
+  for (const std::string& symbol : other.step_symbols()) {
+    if (!kernels_.contains(symbol)) more.push_back(other.subset({symbol}));
+  }
+  std::stable_sort(more.begin(), more.end(), [](const auto& a, const auto& b) { return a.cost() < b.cost(); });
+  for (const KernelSet& one : more) {
+    KernelSet both = *this;
+    both.add(one);
+    if (both.cost() > most_cost) return;
+    *this = std::move(both);
+  }
+}
+
 std::vector<EditedText> KernelSet::replace(std::map<std::string, EditedText> edited) {
   std::vector<EditedText> strangers;
   for (auto& [symbol, text] : edited) {

@@ -31,6 +31,8 @@ class KernelSet {
   // Returns the symbol of the kernel.
   const std::string& add(codegen::KernelSource source);
   void add(const KernelSet& other);
+  // The cheapest kernels of the other one, as far as all cost at most so much.
+  void add_cheapest(const KernelSet& other, double most_cost);
   // What add() was given under this symbol.
   const codegen::KernelText& text_of(const std::string& symbol) const { return kernels_.at(symbol).text; }
   // From now on these are compiled in place of what add() was given. Returns those that are none of its kernels.

@@ -10,22 +10,50 @@
 
 namespace heddle::driver {
 
-// Which numbers of kernels differ between the shapes of a model, learnt from the kernels of each shape: a number
-// becomes an argument when it was seen with two values, so kernels of further shapes mostly are kernels that exist.
-// Whatever was learnt, a kernel with its arguments is the kernel of its shape, since all other numbers are in its text.
+// Which numbers of kernels differ between the shapes of a model. A kernel with its arguments is the kernel of its shape
+// whatever was learnt, since all other numbers are in its text. Two sources tell what is an argument:
+//
+// - Plans of another batch that were watched beside one of the model: its kernels have forms, whose arguments are
+//   exactly what depends on the batch. A kernel of any shape that a form fits takes that form.
+// - Elsewhere a number becomes an argument when it was seen with two values.
 class NumberTable : public codegen::NumberChoice {
  public:
-  std::vector<bool> arguments(const std::string& pattern, std::span<const int64_t> numbers) override;
+  std::vector<bool> arguments(const codegen::NumberedText& kernel, bool outer_is_free) override;
   // Another one whenever kernels are told more than before.
   uint64_t version() const { return version_; }
 
+  // The kernels of one plan: their numbers by pattern, in order.
+  struct Watched {
+    codegen::NumberedText kernel;  // the first
+    bool outer_is_free = false;
+    std::vector<std::vector<int64_t>> numbers;
+  };
+  using Plan = std::map<std::pair<uint64_t, uint64_t>, Watched>;
+  // From now to watched(), kernels are those of one plan, with literals.
+  void watch();
+  Plan watched();
+  // The kernels of `plan` that no form fits get forms, by what `others`, plans of other batches, have in their place.
+  // Whether there was any.
+  bool learn(const Plan& plan, const std::vector<const Plan*>& others);
+
  private:
+  struct Form {
+    std::vector<int64_t> numbers;
+    std::vector<bool> arguments;
+  };
   struct Family {
+    std::vector<Form> forms;  // a kernel that several fit takes the first
     std::vector<int64_t> first;
     std::vector<bool> differs;
   };
+  static bool fits_any(const std::vector<Form>& forms, const std::vector<int64_t>& numbers);
+  static std::vector<Form> forms_of(const Watched& kernels, const std::vector<const Watched*>& others);
+  static std::vector<Form> one_form(const Watched& kernels, const std::vector<const Watched*>& others);
+
   std::map<std::pair<uint64_t, uint64_t>, Family> families_;
   uint64_t version_ = 0;
+  bool watches_ = false;
+  Plan watched_;
 };
 
 // Which numbers of the kernels of one plan are arguments. Literals make the faster kernels, but texts that differ in
@@ -33,7 +61,7 @@ class NumberTable : public codegen::NumberChoice {
 // and what comes later shares texts with arguments.
 class LimitedLiterals : public codegen::NumberChoice {
  public:
-  std::vector<bool> arguments(const std::string& pattern, std::span<const int64_t> numbers) override;
+  std::vector<bool> arguments(const codegen::NumberedText& kernel, bool outer_is_free) override;
 
  private:
   struct Family {

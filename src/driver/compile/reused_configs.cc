@@ -5,13 +5,6 @@
 #include "base/check.h"
 
 namespace heddle::driver {
-namespace {
-
-// How much slower than the pick a known configuration may be, by the cost model: as much as it is mistaken by.
-constexpr double kMostSlower = 1.1;
-
-}  // namespace
-
 std::optional<schedule::Config> ReusedConfigs::choose(const schedule::Problem& problem, const Candidates& candidates) {
   std::optional<schedule::Config> chosen = inner_.choose(problem, candidates);
   if (problem.any_rows.empty()) return chosen;
@@ -19,7 +12,7 @@ std::optional<schedule::Config> ReusedConfigs::choose(const schedule::Problem& p
     std::vector<schedule::Config> all = candidates();
     HEDDLE_CHECK(!all.empty(), "{}: no configuration", problem.text);
     const auto known = known_.find(problem.any_rows);
-    const double most = kMostSlower * all.front().predicted_us;
+    const double most = most_slower_ * all.front().predicted_us;
     const auto usable = [&](const schedule::Config& config) {
       return config.predicted_us > 0 && config.predicted_us <= most &&
              known->second.contains(schedule::name_of(config));

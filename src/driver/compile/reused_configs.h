@@ -18,7 +18,10 @@ using KnownChoices = std::map<std::string, std::set<std::string>>;
 // compiler. `inner`, which may answer from measurements, is asked first.
 class ReusedConfigs : public schedule::ConfigSource {
  public:
-  ReusedConfigs(schedule::ConfigSource& inner, const KnownChoices& known) : inner_(inner), known_(known) {}
+  // How much slower than the pick a known configuration may be, by the cost model: as much as it is mistaken by.
+  static constexpr double kMostSlower = 1.1;
+  ReusedConfigs(schedule::ConfigSource& inner, const KnownChoices& known, double most_slower = kMostSlower)
+      : inner_(inner), known_(known), most_slower_(most_slower) {}
   std::optional<schedule::Config> choose(const schedule::Problem& problem, const Candidates& candidates) override;
   bool for_any_extents() const override { return inner_.for_any_extents(); }
 
@@ -28,6 +31,7 @@ class ReusedConfigs : public schedule::ConfigSource {
  private:
   schedule::ConfigSource& inner_;
   const KnownChoices& known_;
+  const double most_slower_;
   KnownChoices chosen_;
 };
 

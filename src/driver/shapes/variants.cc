@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "driver/shapes/open_batch.h"
 #include "runtime/executor.h"
 
 namespace heddle::driver {
@@ -90,9 +92,14 @@ CompiledModel VariantMaker::compile(const CompileOptions& options) {
   return compile_model(path_, options, false, true, session_.get());
 }
 
-std::set<std::string> VariantMaker::missing(const CompiledModel& compiled) const {
+std::set<std::string> VariantMaker::missing(const CompiledModel& compiled) {
   std::set<std::string> symbols = symbols_of(*compiled.plan);
-  std::erase_if(symbols, [&](const std::string& symbol) { return kernels_.contains(symbol); });
+  std::erase_if(symbols, [&](const std::string& symbol) {
+    if (kernels_.contains(symbol)) return true;
+    const bool known = known_library_ != nullptr && known_library_->find_if_there(symbol) != nullptr;
+    if (known) kernels_[symbol] = {known_library_, nullptr, uses_};
+    return known;
+  });
   return symbols;
 }
 
@@ -139,14 +146,13 @@ KernelSet VariantMaker::wanted(const CompiledModel& compiled, const CompileOptio
 }
 
 // The lock is open while the compiler runs.
-void VariantMaker::load(const KernelSet& kernels, const CompileOptions& options, Lock& lock) {
+void VariantMaker::load(const KernelSet& kernels, const CompileOptions& options, int jobs, Lock& lock) {
   const Settings settings = resolve(options);
   lock.unlock();
   MachineCode code;
   std::shared_ptr<const jit::Library> library;
   {
     const auto relock = std::shared_ptr<void>(nullptr, [&](void*) { lock.lock(); });
-    const int jobs = Target::host_cpu().cpu.threads;
     code = compile_kernels(kernels, settings.target, jobs, options.use_cache);
     if (!code.library.empty()) library = jit::Library::load(code.library);
   }
@@ -171,16 +177,20 @@ VariantMaker::Made VariantMaker::with_machine_code(const CompiledModel& compiled
     if (kernels.cubin != nullptr) cubins.insert(kernels.cubin);
   }
   for (const auto& cubin : cubins) compiled.built.plan->cubins.push_back(*cubin);
-  return {compiled.plan, {libraries.begin(), libraries.end()}};
+  return {compiled.plan, {libraries.begin(), libraries.end()}, true};
 }
 
 // Those of the known plan, by compiling its shapes as far as the texts.
 void VariantMaker::learn_known_choices(const CompileOptions& options) {
+  session_->known_choices = compile(of_known(options)).chosen;
+}
+
+CompileOptions VariantMaker::of_known(const CompileOptions& options) const {
   CompileOptions known = options;
   known.progress = nullptr;
   for (const runtime::Port& input : known_->inputs) known.shapes[input.name] = input.shape;
   for (const runtime::FixedInput& fixed : known_->fixed) known.values[known_->inputs[fixed.input].name] = fixed.value;
-  session_->known_choices = compile(known).chosen;
+  return known;
 }
 
 // Plans that exist keep the libraries that they use.
@@ -203,48 +213,75 @@ void VariantMaker::begin(const CompileOptions& options) {
   }
   auto session = std::make_unique<Session>(path_, options);
   session->constants.adopt(known_->constants);
-  if (!known_->library.empty()) {
-    const auto library = jit::Library::load(known_->library);
-    for (const std::string& symbol : symbols_of(*known_)) kernels_[symbol] = {library, nullptr, uses_};
-  }
+  if (!known_->library.empty()) known_library_ = jit::Library::load(known_->library);
   session_ = std::move(session);
+  learn_batch(*session_, of_known(options), [&](const CompileOptions& shapes) { return compile(shapes); });
   if (runtime::runs_on_gpu(*known_)) {
     keep(known_->cubins);
     learn_known_choices(options);
   }
 }
 
-VariantMaker::Made VariantMaker::make(const CompileOptions& options) {
+// However much slower than others they are.
+CompiledModel VariantMaker::of_known_kernels(const CompileOptions& options) {
+  session_->most_slower = std::numeric_limits<double>::infinity();
+  const auto reset = std::shared_ptr<void>(nullptr, [&](void*) { session_->most_slower = ReusedConfigs::kMostSlower; });
+  return compile(options);
+}
+
+VariantMaker::Made VariantMaker::make(const CompileOptions& options, Aim aim) {
   Lock lock(mutex_);
   begin(options);
   CompiledModel compiled = compile(options);
+  bool is_best = true;
+  if (aim == Aim::kSoon && runtime::runs_on_gpu(*known_) && !missing(compiled).empty()) {
+    CompiledModel sooner = of_known_kernels(options);
+    // Two plans are worth it where most of the kernels are spared.
+    is_best = 2 * missing(sooner).size() > missing(compiled).size();
+    if (!is_best) compiled = std::move(sooner);
+  }
+  // Who waits for the best plan runs another one meanwhile, which needs the host, too.
+  const int threads = Target::host_cpu().cpu.threads, jobs = aim == Aim::kSoon ? threads : (threads + 1) / 2;
   const size_t count = symbols_of(*compiled.plan).size(), lacking = missing(compiled).size();
   log(LogLevel::kInfo, fmt::format("{}: another shape, {} of {} kernels are there", path_, count - lacking, count));
   if (lacking > 0 && !runtime::runs_on_gpu(*known_)) {
-    learn_from_neighbours(options);
+    const bool of_batch = session_->batch_is_open && differs_in_batch(*known_, options);
+    if (of_batch) {
+      learn_batch(*session_, options, [&](const CompileOptions& shapes) { return compile(shapes); });
+    } else {
+      learn_from_neighbours(options);
+    }
     compiled = compile(options);
-    load(wanted(compiled, options), options, lock);
+    if (!of_batch) load(wanted(compiled, options), options, jobs, lock);
   }
   // What another thread made room for meanwhile is compiled again.
-  while (!missing(compiled).empty()) load(compiled.kernels.subset(missing(compiled)), options, lock);
+  while (!missing(compiled).empty()) load(compiled.kernels.subset(missing(compiled)), options, jobs, lock);
   for (const auto& [problem, choices] : compiled.chosen)
     session_->known_choices[problem].insert(choices.begin(), choices.end());
-  return with_machine_code(compiled);
+  Made made = with_machine_code(compiled);
+  made.is_best = is_best;
+  return made;
+}
+
+void VariantMaker::improve(const CompileOptions& options, std::weak_ptr<const void> user,
+                           std::function<void(Made)> use) {
+  background_.add(path_ + ": a better plan", [this, options, user = std::move(user), use = std::move(use)] {
+    if (user.lock() != nullptr) use(make(options, Aim::kBest));
+  });
 }
 
 void VariantMaker::prepare(std::vector<CompileOptions> all) {
-  HEDDLE_CHECK(!background_.joinable());
-  background_ = std::thread([this, all = std::move(all)] { prepare_each(all); });
+  background_.add(path_ + ": kernels for a range of shapes", [this, all = std::move(all)] { prepare_each(all); });
 }
 
 // All shapes are looked at before any kernel is compiled, so that each kernel takes as arguments whatever differs.
 void VariantMaker::prepare_each(const std::vector<CompileOptions>& all) {
   for (const bool loads : {false, true}) {
     for (const CompileOptions& options : all) {
-      if (ends_) return;
+      if (background_.ends()) return;
       try {
         if (loads) {
-          make(options);
+          make(options, Aim::kSoon);
         } else {
           const Lock lock(mutex_);
           begin(options);
@@ -257,14 +294,6 @@ void VariantMaker::prepare_each(const std::vector<CompileOptions>& all) {
   }
 }
 
-void VariantMaker::wait_for_prepared() {
-  const std::lock_guard lock(waiting_);
-  if (background_.joinable()) background_.join();
-}
-
-VariantMaker::~VariantMaker() {
-  ends_ = true;
-  wait_for_prepared();
-}
+VariantMaker::~VariantMaker() = default;
 
 }  // namespace heddle::driver

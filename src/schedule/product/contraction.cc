@@ -43,6 +43,12 @@ ContractionBuilder::ContractionBuilder(const ir::Graph& graph, const ir::Group& 
                                        ConfigSource* configs)
     : graph_(graph), group_(group), target_(target), configs_(configs) {}
 
+std::vector<Config> ContractionBuilder::for_extents(std::vector<Config> candidates,
+                                                    const std::function<Config(Config)>& common) const {
+  if (for_any_extents() && !candidates.empty()) candidates.insert(candidates.begin(), common(candidates.front()));
+  return candidates;
+}
+
 bool ContractionBuilder::is_input(ir::ValueId value) const {
   return std::find(group_.inputs.begin(), group_.inputs.end(), value) != group_.inputs.end();
 }

@@ -43,6 +43,9 @@ class ContractionBuilder {
   const Target& target() const { return target_; }
   ConfigSource* configs() const { return configs_; }
   bool for_any_extents() const { return configs_ != nullptr && configs_->for_any_extents(); }
+  // Where kernels are to serve other extents: the candidates behind the form of the cost model's pick that does. What a
+  // tuner measured stays as it is.
+  std::vector<Config> for_extents(std::vector<Config> candidates, const std::function<Config(Config)>& common) const;
   const ir::Node& anchor() const { return graph_.node(group_.anchor); }
   bool is_input(ir::ValueId value) const;
 

@@ -67,19 +67,22 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   GemmDesc desc;
   desc.shape.m = s.batch * s.out[0] * s.out[1] * s.out[2];
   desc.shape.n = s.o, desc.shape.k = s.c;
-  Config config =
+  const auto candidates = [&] {
+    return builder.for_extents(gemm_candidates(desc, compute, builder.target()), [&](Config pick) {
+      return with_common_height(std::move(pick), desc.shape.m, builder.target());
+    });
+  };
+  const Config config =
       choose_config(builder.configs(),
                     {gemm_problem_text(desc.shape, compute, gemm_operand_text(graph, node.inputs[0], s.c, 1),
                                        gemm_operand_text(graph, node.inputs[1], 1, s.c))},
-                    [&] { return gemm_candidates(desc, compute, builder.target()); });
-  if (builder.for_any_extents()) {
-    config = with_common_height(std::move(config), desc.shape.m, builder.target());
-  }
+                    candidates);
   const int64_t width = config.as<CpuGemmConfig>().micro_n;
   desc.a.dtype = graph.dtype(node.inputs[0]);
   desc.a.operand = builder.input(node.inputs[0]);
   desc.a.row = s.c, desc.a.col = 1;
-  const int64_t rows = tile::split_rows(desc.shape.m, micro_limits(builder.target()).rows).mr;
+  const int64_t most = micro_limits(builder.target()).rows;
+  const int64_t rows = builder.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
   const bool collide = tile::rows_collide(s.c * static_cast<int64_t>(size_of(compute)), rows) && s.o > width;
   desc.a.form = desc.a.dtype == compute && !collide ? GemmOperand::Form::kDirect : GemmOperand::Form::kCopied;
   desc.b.form = GemmOperand::Form::kPacked;
@@ -202,12 +205,13 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   desc.shape = s;
   desc.x = graph.dtype(node.inputs[0]), desc.w = graph.dtype(node.inputs[1]);
-  Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)},
-                                [&] { return both_forms(desc, winograd, compute, builder.target()); });
+  const Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)}, [&] {
+    return builder.for_extents(both_forms(desc, winograd, compute, builder.target()), [&](Config pick) {
+      const bool is_winograd = pick.get<CpuWinogradConfig>() != nullptr;
+      return is_winograd ? pick : with_common_height(std::move(pick), s.out[2], builder.target());
+    });
+  });
   if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, config, flops);
-  if (builder.for_any_extents()) {
-    config = with_common_height(std::move(config), s.out[2], builder.target());
-  }
   ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
   desc.direct = plain && desc.x == compute && is_unpadded(s) &&

@@ -23,12 +23,12 @@ class DotScheduler {
     const DType compute = *contraction_compute(graph_.dtype(node_.inputs[0]), graph_.dtype(node_.inputs[1]),
                                                graph_.dtype(node_.outputs[0]));
     builder_.desc().compute = compute;
-    Config config = choose_config(builder_.configs(), {problem_text(desc.shape, compute, loops)},
-                                  [&] { return gemm_candidates(desc, compute, builder_.target()); });
-    if (builder_.for_any_extents()) {
-      config = with_common_height(std::move(config), desc.shape.m, builder_.target());
-      if (!packs_b(loops)) config = with_wide_panels(std::move(config), builder_.target(), compute);
-    }
+    const Config config = choose_config(builder_.configs(), {problem_text(desc.shape, compute, loops)}, [&] {
+      return builder_.for_extents(gemm_candidates(desc, compute, builder_.target()), [&](Config pick) {
+        pick = with_common_height(std::move(pick), desc.shape.m, builder_.target());
+        return packs_b(loops) ? pick : with_wide_panels(std::move(pick), builder_.target(), compute);
+      });
+    });
     const int64_t width = config.as<CpuGemmConfig>().micro_n;
     make_a(desc, compute, width, loops);
     make_b(desc, width, loops);

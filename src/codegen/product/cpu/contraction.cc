@@ -58,6 +58,14 @@ class Sizes {
     for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
     return fmt::format("{}", fmt::join(texts, ", "));
   }
+  // Extents and strides of a batch, which may be 1 and 0 in one shape only.
+  std::string of_batch(int64_t value) { return marked() ? (*this)(value) : folded(value); }
+  template <size_t N>
+  std::string batch(const int64_t (&values)[N]) {
+    std::vector<std::string> texts;
+    for (const int64_t value : values) texts.push_back(of_batch(value));
+    return fmt::format("{{{}}}", fmt::join(texts, ", "));
+  }
   template <size_t N>
   std::string list(const int64_t (&values)[N]) {
     std::vector<std::string> texts;
@@ -115,7 +123,7 @@ void split_column(Writer& out, const FunctorMembers& members, const Epilogue& e)
 ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out) {
   ScalarEmitter emitter(pool, std::move(names), out);
   if (members.marked()) {
-    out.raw(argument_line("this->arguments"));
+    out.raw(argument_line(kArgumentMember));
     emitter.mark_numbers();
   }
   return emitter;
@@ -269,9 +277,9 @@ std::string operand_text(const KernelDesc& desc, const GemmOperand& o, std::stri
   }
   const std::string pointer = argument(desc, o.operand) + (o.offset ? " + " + sizes(o.offset) : "");
   if (o.form == Form::kPacked) {
-    return fmt::format("tile::PackedB<{}, {}>{{{}, {}}}", compute, stored, pointer, sizes.list(o.batch));
+    return fmt::format("tile::PackedB<{}, {}>{{{}, {}}}", compute, stored, pointer, sizes.batch(o.batch));
   }
-  const std::string batch = sizes.list(o.batch), row = sizes.folded(o.row), col = sizes.folded(o.col);
+  const std::string batch = sizes.batch(o.batch), row = sizes.folded(o.row), col = sizes.folded(o.col);
   const std::string strided = fmt::format("{{{{{}, {}, {}, {}}}}}", pointer, batch, row, col);
   if (o.form == Form::kDirect) return fmt::format("tile::DirectA<{}>{}", compute, strided);
   return fmt::format("tile::{}<{}, {}>{}", is_a ? "CopiedA" : "StridedB", compute, stored, strided);
@@ -310,7 +318,7 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.micro = micro_tables(micro, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
-  const std::string batch = z.list(s.batch);
+  const std::string batch = z.batch(s.batch);
   e.out.line("{} tile::GemmShape shape{{.batch = {}, {}}};", constness(z), batch,
              z.fields({{"m", s.m},
                        {"n", s.n},
@@ -355,7 +363,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                          target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
-  const std::string batch = z.folded(s.batch), groups = z.folded(s.groups),
+  const std::string batch = z.of_batch(s.batch), groups = z.folded(s.groups),
                     channels = z.fields({{"c", s.c}, {"o", s.o}});
   const std::string window = window_fields(s, z);
   e.out.line(
@@ -365,7 +373,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   if (conv.direct) {
     e.out.line("const tile::DirectX<{}> x{{{}}};", compute, argument(desc, 0));
   } else {
-    const std::string offset = conv.offset ? " + " + z(conv.offset) : "", image = z.folded(conv.batch);
+    const std::string offset = conv.offset ? " + " + z(conv.offset) : "", image = z.of_batch(conv.batch);
     const std::string stride = z.list(conv.stride), channel = z.folded(conv.channel);
     e.out.line("const tile::CopiedX<{}, {}> x{{{}{}, {}, {}, {}}};", compute, storage_type(conv.x), argument(desc, 0),
                offset, image, stride, channel);
@@ -451,7 +459,7 @@ void emit_pack(Emission& e, const KernelDesc& desc, const PackDesc& pack) {
 }
 
 // Whether kernels of this problem in other sizes are to be the same.
-bool shares_sizes(const ContractionDesc& c) {
+bool is_large(const ContractionDesc& c) {
   using Form = GemmOperand::Form;
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
     const tile::GemmShape& s = gemm->shape;
@@ -471,7 +479,7 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
                bool marked) {
   const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
   Emission e;
-  e.sizes = Sizes(marked ? Sizes::Form::kMarked : shares_sizes(c) ? Sizes::Form::kShared : Sizes::Form::kLiteral);
+  e.sizes = Sizes(marked ? Sizes::Form::kMarked : is_large(c) ? Sizes::Form::kShared : Sizes::Form::kLiteral);
   e.out.open(fmt::format("namespace {}_parts {{", kStandIn));
   e.out.open("namespace {");
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
@@ -501,6 +509,10 @@ std::string calling(const KernelText& shared, const Emission& e) {
 }
 
 }  // namespace
+
+bool sizes_are_free(const ContractionDesc& c) {
+  return is_large(c) || std::holds_alternative<WinogradDesc>(c.problem);
+}
 
 KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& contraction,
                               const schedule::Config& config, const Target& target, bool marked) {

@@ -1,0 +1,55 @@
+#include "driver/shapes/background.h"
+
+#include <exception>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace heddle::driver {
+
+Background::~Background() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Background::add(std::string what, std::function<void()> task) {
+  const std::lock_guard lock(mutex_);
+  tasks_.push_back({std::move(what), std::move(task)});
+  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  changed_.notify_all();
+}
+
+void Background::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return tasks_.empty(); });
+}
+
+bool Background::ends() const {
+  const std::lock_guard lock(mutex_);
+  return ends_;
+}
+
+void Background::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });
+    if (ends_) return;
+    const Task& task = tasks_.front();  // stays where it is while others are added behind it
+    lock.unlock();
+    try {
+      task.run();
+    } catch (const std::exception& error) {
+      log(LogLevel::kInfo, fmt::format("{}: {}", task.what, error.what()));
+    }
+    lock.lock();
+    tasks_.pop_front();
+    changed_.notify_all();
+  }
+}
+
+}  // namespace heddle::driver

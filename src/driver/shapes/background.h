@@ -1,0 +1,42 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace heddle::driver {
+
+// Work that nobody waits for, one task after another on a thread that begins with the first.
+class Background {
+ public:
+  Background() = default;
+  // Waits for the task that runs; those behind it are dropped.
+  ~Background();
+  Background(const Background&) = delete;
+  Background& operator=(const Background&) = delete;
+
+  // What a task throws is logged with `what`.
+  void add(std::string what, std::function<void()> task);
+  // Returns when all that was added has ended.
+  void wait();
+  // Whether a long task is to give up.
+  bool ends() const;
+
+ private:
+  struct Task {
+    std::string what;
+    std::function<void()> run;
+  };
+  void work();
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Task> tasks_;  // the first one runs
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+}  // namespace heddle::driver
