@@ -155,6 +155,15 @@ TEST_F(TileNvrtcTest, FewRowsOrColumns) {
     compile_tiles(problem(few, 4096, DType::kF32, true, false), "skinny", DType::kF32, "sm_80", 2);
   }
 }
+TEST_F(TileNvrtcTest, FewResultsOfALongK) {
+  for (const bool a_along_k : {true, false}) {
+    compile_tiles(problem(3, 3, DType::kF16, a_along_k, false, 100000), "k_reduction", DType::kF16, "sm_90a", 3);
+    compile_tiles(problem(8, 8, DType::kF16, a_along_k, true, 65536), "k_reduction", DType::kF32, "sm_90a", 3);
+    compile_tiles(problem(4, 16, DType::kF32, a_along_k, true, 50000), "k_reduction", DType::kF32, "sm_80", 3);
+    compile_tiles(problem(5, 6, DType::kF64, a_along_k, true, 50000), "k_reduction", DType::kF64, "sm_90a", 3);
+    compile_tiles(problem(7, 9, DType::kI8, a_along_k, false, 50001), "k_reduction", DType::kI32, "sm_80", 3);
+  }
+}
 
 }  // namespace
 }  // namespace heddle::jit

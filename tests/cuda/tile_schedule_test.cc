@@ -1,6 +1,7 @@
 // Configurations and launches of the kernels over views: none is refused for its sizes, all keep the device's limits.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -134,6 +135,21 @@ TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
   EXPECT_EQ(best(rounded, target), "mma");
   EXPECT_EQ(best(problem(2, 4096, 4096), target), "skinny");
   EXPECT_EQ(best(problem(4096, 1, 4096, DType::kF32), target), "skinny");
+}
+
+TEST(CudaTile, FewResultsOfALongKAreSumsInRegisters) {
+  for (const DType type : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64, DType::kI8}) {
+    for (const auto& [m, n, k] :
+         {std::array<int64_t, 3>{3, 3, 100000}, {1, 1, 1 << 20}, {8, 8, 65536}, {5, 2, 100000}}) {
+      for (const bool along_k : {true, false}) {
+        const ViewCase p = problem(m, n, k, type, 1, along_k, !along_k);
+        const CudaCandidate best = enumerate(p, device(90))[0];
+        EXPECT_EQ(family_of(best.config), "k_reduction") << m << "x" << n << "x" << k;
+        // Both operands once and the two launches, not the rounds of a loop.
+        EXPECT_LT(best.config.predicted_us, floor_us(p, device(90)) * 1.3 + 7);
+      }
+    }
+  }
 }
 
 TEST(CudaTile, RefusalsHaveReasons) {

@@ -452,6 +452,60 @@ TEST(CudaDot, Lines) {
   batch.compile();
 }
 
+// Few results of a long k: every type, operands that lie either way, packed and with gaps.
+TEST(CudaDot, LongK) {
+  CudaBatch batch;
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 7);
+  const CudaBatch::Options half{.tolerance = 3e-3, .family = "k_reduction", .split = true};
+  batch.add("vectors", R"(graph g(%x: f16[9000], %y: f16[9000]) {
+      %0 = dot(%x, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [0]} : f16[]
+      return "y" = %0
+    })",
+            half);
+  batch.add("more parts than a thread adds", matmul_text("f16", 3, 3, 40000, "", true, true, false),
+            {.tolerance = 3e-3, .family = "k_reduction", .split = true, .skip = 3});
+  batch.add("rows of three, packed", matmul_text("f16", 3, 3, 6003, "", false, false, false), half);
+  batch.add("bias, residual, two results", R"(graph g(%x: f16[5,3000], %w: f16[6,3000], %r: f16[5,6]) {
+      %c = constant {value = f16[5]{1}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : f16[5,6]
+      %1 = broadcast(%c) {shape = [5,6], dims = [0]} : f16[5,6]
+      %2 = add(%0, %1) : f16[5,6]
+      %3 = add(%2, %r) : f16[5,6]
+      return "y" = %3, "z" = %2
+    })",
+            half);
+  batch.add("batches, packed", R"(graph g(%q: bf16[3,2048,5], %k: bf16[3,2048,8]) {
+      %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [1], rhs_contract = [1]} : bf16[3,5,8]
+      return "y" = %0
+    })",
+            {.tolerance = 2e-2, .family = "k_reduction"});
+  batch.add("rows with gaps", R"(graph g(%x: f32[1500,11], %y: f32[4,1500]) {
+      %0 = slice(%x) {starts = [0,4], limits = [1500,9], strides = [1,1]} : f32[1500,5]
+      %1 = dot(%0, %y) {lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [1]} : f32[5,4]
+      return "y" = %1
+    })",
+            {.family = "k_reduction", .split = true});
+  batch.add("an image", R"(graph g(%x: f16[1,20,24,8]) {
+      %w = constant {value = f16[5,8,20,24]{1}}
+      %0 = conv(%x, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : f16[1,1,1,5]
+      return "y" = %0
+    })",
+            half);
+  for (int i = 0; i < 24; ++i) {
+    const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
+    const std::string type = std::vector<std::string>{"f16", "f32", "f64", "bf16", "i8", "i32", "f16", "i64"}[i % 8];
+    const int64_t m = extent(12), n = extent(i % 2 == 0 ? 8 : 20), k = extent(4000) * (i % 3 == 0 ? 8 : 1) + 256;
+    const bool a_along_k = random() % 2 != 0, b_along_k = random() % 2 != 0;
+    const unsigned skip = random() % 499;
+    const double tolerance = type == "f64" ? 1e-13 : type == "f32" ? 1e-5 : type[0] == 'i' ? 0 : 2e-2;
+    batch.add(fmt::format("{} {}x{}x{} {} {} skip {}", type, m, n, k, a_along_k, b_along_k, skip),
+              matmul_text(type, m, n, k, type == "i8" ? "i32" : "", a_along_k, b_along_k, false),
+              {.tolerance = tolerance, .family = "k_reduction", .skip = skip});
+  }
+  batch.run();
+  batch.compile();
+}
+
 // Configurations that the model does not prefer are right, too.
 TEST(CudaDot, ConfigurationsAtRandom) {
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 1);

@@ -84,8 +84,11 @@ struct GemmReduceArgs {
   int32_t rows, columns, batch, splits;
   const void* partial;
   int64_t p_row, p_batch, p_split;
+  int32_t lanes;  // that share the parts of 4 columns: 1, or kGemmReduceLanes
+  int32_t unused;
 };
-static_assert(sizeof(GemmReduceArgs) == 48);
+static_assert(sizeof(GemmReduceArgs) == 56);
+inline constexpr int kGemmReduceLanes = 32;
 
 // Copies the rows of one or two operands to rows that TMA can read: each begins at a multiple of 16 bytes.
 // Sizes and strides in bytes; `from` is a multiple of 16.

@@ -256,11 +256,25 @@ struct RegisterDirectConfig {
   bool operator==(const RegisterDirectConfig&) const = default;
 };
 
+// Few results of a long k: a thread has a sum for each element of a tile and takes `width` elements of k at a time, of
+// which `chunks` are under way.
+struct KReductionConfig {
+  static constexpr std::string_view kName = "k_reduction";
+  int tile_m = 1, tile_n = 1, warps = 1, width = 1, chunks = 1, splits = 1;
+
+  int threads() const { return 32 * warps; }
+  static void tile(auto& c, auto&& f) { f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("warps", c.warps); }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("width", c.width), f("chunks", c.chunks), f("splits", c.splits);
+  }
+  bool operator==(const KReductionConfig&) const = default;
+};
+
 using Choice = std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig,
                             CpuGemmConfig, CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig,
                             RegisterTiledWindowConfig, AttentionConfig, WgmmaConfig, WgmmaIm2colConfig,
                             WgmmaGatherConfig, ClusterSplitKConfig, GatherSplitKConfig, MisalignedConfig, MmaConfig,
-                            SimtConfig, SkinnyConfig, UnalignedConfig, RegisterDirectConfig>;
+                            SimtConfig, SkinnyConfig, UnalignedConfig, RegisterDirectConfig, KReductionConfig>;
 
 // How a kernel is made, beside what it computes: what the tuner may choose, else the cost model.
 struct Config {

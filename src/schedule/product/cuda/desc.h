@@ -36,6 +36,9 @@ struct OperandView {
   // pieces of 16 bytes are made of the words around them.
   bool shifted(int64_t lines, DType multiply) const;
 
+  // Whether the elements of each k lie right behind those of the k before, from a multiple of 16 bytes on.
+  bool packed(int64_t lines) const;
+
   tile::GemmImageArgs image{};  // kImage
 
   ExprId element = 0;  // kComputed: over the variables of batch, row (or column) and k
@@ -50,6 +53,7 @@ struct OperandTraits {
   bool view = true;             // false: computed element by element
   bool shifted = false;         // pieces of 16 bytes are taken from any address (OperandView::shifted())
   bool lines = false;           // a matrix of what is multiplied, contiguous along k, whose lines are not far apart
+  bool packed = false;          // OperandView::packed()
   bool image = false;           // addresses are computed for every piece
   double bytes = 0;             // one read of all that it has
 };

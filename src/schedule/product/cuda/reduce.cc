@@ -3,10 +3,25 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/divide.h"
 #include "target/argument_block.h"
 #include "tile/core/cuda_gemm.h"
 
 namespace heddle::schedule {
+
+namespace {
+
+constexpr int kBlock = 128;
+
+// Groups of 4 neighbours, each of them a thread's or, where that leaves most of the device idle while threads wait for
+// one part after the other, a warp's.
+int lanes_of(int64_t groups, int parts, const CudaTarget& target) {
+  constexpr int kManyParts = 16;
+  const int64_t warps = int64_t{target.sms} * kBlock / tile::kGemmReduceLanes;
+  return parts >= kManyParts && groups <= warps ? tile::kGemmReduceLanes : 1;
+}
+
+}  // namespace
 
 CudaLaunch reduce_launch(const PartialSums& sums, int parts, const CudaTarget& target, int workspace) {
   tile::GemmReduceArgs args{};
@@ -17,10 +32,12 @@ CudaLaunch reduce_launch(const PartialSums& sums, int parts, const CudaTarget& t
   args.p_row = sums.row();
   args.p_batch = sums.matrix();
   args.p_split = sums.part();
+  const int64_t groups = sums.part() / 4;
+  args.lanes = lanes_of(groups, parts, target);
   CudaLaunch launch;
   launch.symbol = "gemm_reduce";
-  launch.block = 128;
-  const int64_t blocks = (sums.part() / 4 + launch.block - 1) / launch.block;
+  launch.block = kBlock;
+  const int64_t blocks = ceil_div(groups * args.lanes, kBlock);
   launch.grid[0] = static_cast<uint32_t>(std::clamp<int64_t>(blocks, 1, int64_t{target.sms} * 16));
   launch.arguments = {argument_bytes(args)};
   if (parts > 0) launch.pointers = {{0, offsetof(tile::GemmReduceArgs, partial), workspace}};

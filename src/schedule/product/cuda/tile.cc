@@ -71,12 +71,14 @@ int TileProblem::sum_bytes() const {
   return static_cast<int>(size_of(accumulator()));
 }
 
-// A file each.
-const ViewFamily &mma_family(), &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family();
+// A file of views/ each.
+const ViewFamily &mma_family(), &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family(),
+    &k_reduction_family();
 
 std::span<const ViewFamily* const> view_families() {
-  static const std::array<const ViewFamily*, 5> all = {&mma_family(), &simt_family(), &skinny_family(),
-                                                       &unaligned_family(), &register_direct_family()};
+  static const std::array all = {
+      &mma_family(),        &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family(),
+      &k_reduction_family()};
   return all;
 }
 

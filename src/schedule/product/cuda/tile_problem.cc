@@ -57,6 +57,7 @@ OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DTyp
   t.along_k = !t.view || o.along_k();
   t.width = t.view ? o.width(lines) : element == 8 ? 2 : 4;
   t.shifted = o.shifted(lines, multiply);
+  t.packed = o.packed(lines);
   constexpr int64_t kMostApart = 4 << 20;  // bytes: a tile of 256 lines is addressed in 32 bits
   t.lines = o.form == Form::kMatrix && o.dtype == multiply && o.along_k() && std::abs(o.row) < kMostApart / element;
   if (t.width == 1) t.along_k = true;  // what the kernels take where neither is wide
@@ -79,6 +80,13 @@ bool OperandView::shifted(int64_t lines, DType multiply) const {
   if (!k_first && (row != 1 || size == 1)) return false;  // bytes are read along k only
   const int64_t length = k_first ? depth : lines, others = k_first ? lines : depth;
   return others <= 1 || (k_first ? row : k) >= length;
+}
+
+bool OperandView::packed(int64_t lines) const {
+  if (form != Form::kMatrix || along_k() || (row != 1 && lines > 1) || k != lines) return false;
+  const int all = static_cast<int>(kCopyBytes / static_cast<int64_t>(size_of(dtype)));
+  return widest(dtype, {offset}) == all &&
+         std::all_of(batch.begin(), batch.end(), [&](const auto& b) { return widest(dtype, {b.second}) == all; });
 }
 
 TileProblem tile_problem(const ProductTask& task) {

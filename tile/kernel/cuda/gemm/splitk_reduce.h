@@ -6,13 +6,42 @@
 
 namespace heddle::tile::cuda {
 
-// Adds the parts of k in order, and applies the epilogue; one thread per 4 columns, grid-stride.
+// Every Step-th part from `first` on of n neighbours, added in order. Rows of partial sums are aligned to 16 bytes.
+template <int Step, typename Acc, int W>
+__device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, int first) {
+  if (n == W) {
+#pragma unroll 8
+    for (int split = first; split < args.splits; split += Step) {
+      struct alignas(16) Four {
+        Acc x[W];
+      };
+      const Four part = *reinterpret_cast<const Four*>(from + split * args.p_split);
+#pragma unroll
+      for (int c = 0; c < W; ++c) sums[c] += part.x[c];
+    }
+  } else {  // what lies behind the columns was not written
+#pragma unroll 8
+    for (int split = first; split < args.splits; split += Step) {
+#pragma unroll
+      for (int c = 0; c < W - 1; ++c) {
+        if (c < n) sums[c] += from[split * args.p_split + c];
+      }
+    }
+  }
+}
+
+// Adds the parts of k in order, and applies the epilogue; `args.lanes` threads per 4 columns, grid-stride. Where it is
+// the lanes of a warp they share the parts: few results of many parts would wait for one load after the other.
 template <typename Acc, typename Epilogue>
 __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
   constexpr int W = 4;
+  const bool shared = args.lanes > 1;
+  const int64_t thread = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  const int64_t threads = gridDim.x * static_cast<int64_t>(blockDim.x);
+  const int lane = shared ? static_cast<int>(threadIdx.x) % kGemmReduceLanes : 0;
   const int64_t groups = (args.columns + W - 1) / W, count = groups * args.rows * args.batch;
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
-       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+  const int64_t step = shared ? threads / kGemmReduceLanes : threads;
+  for (int64_t i = shared ? thread / kGemmReduceLanes : thread; i < count; i += step) {
     int64_t line = 0;
     int batch = 0;
     if (count <= 0x7fffffff) {  // divisions of 64 bits take three times as long
@@ -26,24 +55,16 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
     const int n = args.columns - col < W ? args.columns - col : W;
     const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row + col;
     Acc sums[W] = {};
-    if (n == W) {
-#pragma unroll 8
-      for (int split = 0; split < args.splits; ++split) {  // rows of partial sums are aligned to 16 bytes
-        struct alignas(16) Four {
-          Acc x[W];
-        };
-        const Four part = *reinterpret_cast<const Four*>(from + split * args.p_split);
+    if (!shared) {
+      sum_parts<1>(sums, args, from, n, 0);
+    } else {
+      sum_parts<kGemmReduceLanes>(sums, args, from, n, lane);
 #pragma unroll
-        for (int c = 0; c < W; ++c) sums[c] += part.x[c];
-      }
-    } else {  // what lies behind the columns was not written
-#pragma unroll 8
-      for (int split = 0; split < args.splits; ++split) {
+      for (int distance = kGemmReduceLanes / 2; distance > 0; distance /= 2) {
 #pragma unroll
-        for (int c = 0; c < W - 1; ++c) {
-          if (c < n) sums[c] += from[split * args.p_split + c];
-        }
+        for (int c = 0; c < W; ++c) sums[c] += __shfl_xor_sync(0xffffffffu, sums[c], distance);
       }
+      if (lane != 0) continue;
     }
     epilogue(sums, batch, row, col, n);
   }

@@ -30,10 +30,14 @@ double few_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& tar
   const int64_t count = c.swapped ? p.m : p.n;
   const auto units = static_cast<double>(ceil_div(count, c.tile_n) * p.batch * c.splits);
   // All of the bandwidth needs some 32 KiB in flight on every SM: two or four tiles of k of each warp.
-  const double warps = std::min(units * c.warps / target.sms,
+  // Warps, or lanes, without a row have nothing to load.
+  const int64_t rows = std::min<int64_t>(c.rows, count), busy = std::min<int64_t>(c.warps, ceil_div(count, rows));
+  const double warps = std::min(units * static_cast<double>(wide.along_k ? busy : c.warps) / target.sms,
                                 8.0 * blocks_of_sm(c.threads(), shared_bytes_of(p, c), registers_of(p, c), target));
-  const double pieces = wide.along_k ? 2 * c.rows : 4;
-  const double in_flight = warps * 32 * wide.width * static_cast<double>(size_of(wide.element)) * pieces;
+  const int64_t lanes = wide.along_k ? 32 : std::min<int64_t>(32, ceil_div(count, wide.width));
+  const double pieces = wide.along_k ? 2.0 * static_cast<double>(rows) : 4;
+  const double in_flight =
+      warps * static_cast<double>(lanes) * wide.width * static_cast<double>(size_of(wide.element)) * pieces;
   const double share = std::min(1.0, in_flight / 32768) * (wide.width * size_of(wide.element) >= 8 ? 0.92 : 0.6);
   const double memory = p.bytes() / (target.model.mma.memory_per_us * std::max(share, 0.02));
   // Each element is converted once and multiplied by all of the few.
