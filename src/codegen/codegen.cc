@@ -5,6 +5,7 @@
 
 #include "codegen/attention/attention.h"
 #include "codegen/backend.h"
+#include "codegen/product/cpu/contraction.h"
 #include "codegen/product/cpu/micro_table.h"
 #include "codegen/recurrence/recurrent.h"
 #include "codegen/region/cpu/bundle.h"
