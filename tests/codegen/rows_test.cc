@@ -134,7 +134,8 @@ TEST(Rows, OnlyShortRowsArePacked) {
     ir::Graph graph;
     Builder b(graph);
     graph.output("y", b.softmax(input(b, "x", DType::kF32, {1000, length}), {1}));
-    const Target target = test_target(1);
+    Target target = test_target(1);
+    target.cpu.isa = CpuIsa::kAvx512;  // what is short depends on the lanes of a vector; nothing runs here
     const auto group = schedule::schedule(graph, whole_graph(graph), target);
     ASSERT_EQ(group.kernels.size(), 1u);
     const auto& body = std::get<std::shared_ptr<const schedule::StitchDesc>>(group.kernels[0].desc.body);
