@@ -130,7 +130,7 @@ GemmProblem fused_problem() {
 TEST_F(OpsGemm, ThreadsHaveDefaultStreamsOfTheirOwn) {
   if (!context_->device().target.emulated) GTEST_SKIP() << "a GPU deals memory out in megabytes";
   GemmProblem p;
-  p.m = 16, p.n = 16, p.k = 8192;
+  p.m = 24, p.n = 24, p.k = 8192;  // in parts of k, whose sums are in the workspace
   p.in = p.out = DType::kF64;
   p.transpose_b = true;
   Call c = make_call(p);
