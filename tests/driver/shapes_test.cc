@@ -275,6 +275,13 @@ GraphSpec convolutions() {
   return graph;
 }
 
+// Which kernels batches have in common depends on the width of vectors: it is counted for one that is at hand.
+class Batches : public Shapes {
+ protected:
+  Batches() { ::setenv("HEDDLE_CPU_ISA", "avx2", 1); }
+  ~Batches() override { ::unsetenv("HEDDLE_CPU_ISA"); }
+};
+
 // Counts the kernels that runs in new shapes find or lack.
 class KernelsThere {
  public:
@@ -296,7 +303,7 @@ class KernelsThere {
 };
 
 // What load() compiles is told the batch: others hardly need the compiler, also where the first plan was in the cache.
-TEST_F(Shapes, AnotherBatchRunsTheKernelsOfLoad) {
+TEST_F(Batches, AnotherBatchRunsTheKernelsOfLoad) {
   CompileOptions options;
   options.threads = 2;
   options.shapes["x"] = {6, 16, 18, 18};
@@ -316,8 +323,25 @@ TEST_F(Shapes, AnotherBatchRunsTheKernelsOfLoad) {
   }
 }
 
+// A program that loads the model with another batch mostly finds the library of the first in the cache.
+TEST_F(Batches, LoadsOfSeveralBatchesShareLibraries) {
+  CompileOptions options;
+  options.threads = 2;
+  const GraphSpec graph = convolutions();
+  const std::string path = model(graph);
+  for (const int64_t batch : {16, 20, 24, 28, 32, 36}) {
+    SCOPED_TRACE(batch);
+    options.shapes["x"] = {batch, 16, 18, 18};
+    const Model m = Model::load(path, options);
+    EXPECT_FALSE(m.impl().primary().from_cache);
+    const std::map<std::string, Tensor> inputs{{"x", random_floats({batch, 16, 18, 18}, 7)}};
+    expect_as_reference(graph, m.outputs(), m.run(inputs), inputs);
+  }
+  EXPECT_LE(libraries(), 2u);
+}
+
 // Inputs that name their batch differently have it in front.
-TEST_F(Shapes, AnotherBatchOfAttentionRunsTheKernelsOfLoad) {
+TEST_F(Batches, AnotherBatchOfAttentionRunsTheKernelsOfLoad) {
   const GraphSpec graph = attention();
   const Model m = Model::load(model(graph), at(6, 20));
   const KernelsThere counted;

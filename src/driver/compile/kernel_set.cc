@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/thread_pool.h"
+#include "codegen/text/numbers.h"
 #include "driver/backend.h"
 #include "jit/compiler.h"
 #include "jit/cuda/nvrtc.h"
@@ -54,7 +55,7 @@ double compile_cost(const codegen::KernelText& kernel) {
     return path.starts_with("tile/kernel/cuda/");
   });
   const bool has_micro_kernels = kernel.text.find("tile::micro_kernels<") != std::string::npos;
-  return static_cast<double>(kernel.text.size()) + (fills_template ? kTemplate : 0) +
+  return static_cast<double>(codegen::without_comments(kernel.text).size()) + (fills_template ? kTemplate : 0) +
          (has_micro_kernels ? kMicroKernels : 0);
 }
 
@@ -279,7 +280,8 @@ MachineCode compile_library(const KernelSet& kernels, const CpuTarget& target, i
   std::vector<std::string> texts;
   jit::Recipe recipe{jit::compile_flags(target), {""}, {}, [&](size_t unit) { tally.add(unit); }};
   for (KernelUnit& unit : units) {
-    texts.push_back(std::move(unit.text));
+    // Comments tell nodes and shapes: other batches of a model have equal kernels, which are in the cache then.
+    texts.push_back(kernels.edited().empty() ? codegen::without_comments(unit.text) : std::move(unit.text));
     recipe.shared += unit.shared;
   }
   jit::CompiledLibrary library = jit::compile(texts, std::move(recipe), jobs, use_cache, kernels.step_symbols());
