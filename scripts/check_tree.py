@@ -173,7 +173,7 @@ def check_figures(path, findings):
 
 # Where the kind of target is asked: in what a target is, and in one file a layer, which has an answer for every kind.
 BACKENDS = {"schedule/backend.cc", "codegen/backend.cc", "driver/backend.cc"}
-KIND = re.compile(r"\bTargetKind\b")
+KIND = re.compile(r"\bTargetKind\b|\bof_kind\b")
 # A compute capability beside an operator of comparison.
 CAPABILITY = re.compile(
     r"\bsm_?(?:\(\))? (?:[=!]=|[<>]=?) \w|[\w)] (?:[=!]=|[<>]=?) (?:\w+(?:\.|->))*sm_?\b(?!\.)"

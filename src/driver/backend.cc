@@ -67,13 +67,7 @@ class CudaBackend : public Backend {
 const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
   static const CudaBackend cuda;
-  switch (target.kind) {
-    case TargetKind::kCpu:
-      return cpu;
-    case TargetKind::kCuda:
-      return cuda;
-  }
-  return cpu;
+  return of_kind<Backend>(target.kind, cpu, cuda);
 }
 
 }  // namespace heddle::driver

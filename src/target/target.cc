@@ -161,13 +161,7 @@ const TargetTraits& Target::traits() const {
                                            .reduces_in_epilogues = true,
                                            .runs_regions_side_by_side = false,
                                            .shares_kernels_of_shapes = false};
-  switch (kind) {
-    case TargetKind::kCpu:
-      return kOfCpu;
-    case TargetKind::kCuda:
-      return kOfCuda;
-  }
-  return kOfCpu;
+  return of_kind(kind, kOfCpu, kOfCuda);
 }
 
 double Target::copy_bytes_per_second() const {

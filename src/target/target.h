@@ -14,6 +14,19 @@ namespace heddle {
 // driver/backend.cc. Everything else asks a backend, or Target for what it does and has.
 enum class TargetKind : uint8_t { kCpu, kCuda };
 
+// The answer for a kind, of one for each. A new kind does not compile until it has a case here, and then a parameter,
+// without which no caller compiles.
+template <typename T>
+const T& of_kind(TargetKind kind, const T& cpu, const T& cuda) {
+  switch (kind) {
+    case TargetKind::kCpu:
+      return cpu;
+    case TargetKind::kCuda:
+      return cuda;
+  }
+  return cpu;
+}
+
 // What a device is, as plain data: schedules and cost models read this and nothing else of the machine, so a plan can
 // be made for a device that is not present and tests can pin one.
 struct CpuTarget {

@@ -204,7 +204,8 @@ void check(const AttentionChain& chain) {
   const ir::Array &y = values.at(graph.outputs()[0].value), &wanted = before.at(given.outputs()[0].value);
   for (size_t i = 0; i < y.f().size(); ++i) expect_near(y.f()[i], wanted.f()[i], tolerance);
   // And so does the form.
-  const ir::ValueId result = form.done.empty() ? graph.node(form.values_product).outputs[0] : form.done.back().first;
+  const ir::ValueId result =
+      form.divisions.empty() ? graph.node(form.values_product).outputs[0] : form.divisions.back().first;
   const Shape& shape = graph.shape(graph.node(form.values_product).outputs[0]);
   schedule::IndexPool pool;
   for (int64_t batch = 0; batch < form.batches(); ++batch) {
@@ -213,7 +214,7 @@ void check(const AttentionChain& chain) {
       for (int64_t w = 0; w < form.width; ++w) {
         const auto constant = [](int64_t x) { return schedule::IndexPool::constant(x); };
         std::vector<Index> at = form.result_at(pool, constant(batch), constant(row), constant(w));
-        if (form.done.empty() || !chain.swapped) {  // else another order of elements
+        if (form.divisions.empty() || !chain.swapped) {  // else another order of elements
           expect_near(got[static_cast<size_t>(w)], element(values.at(result), pool.linear(at, shape).constant));
         }
       }

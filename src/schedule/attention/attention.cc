@@ -93,7 +93,7 @@ class AttentionScheduler {
       : graph_(graph), group_(group), target_(target), builder_(graph, part_, target, nullptr) {}
 
   ScheduledGroup run() {
-    if (!target_.has_wgmma()) refuse("its kernel is for sm_90");
+    if (!target_.has_wgmma()) refuse("its kernel multiplies by warpgroups (wgmma), which the target cannot");
     form_ = attention_form(graph_, group_);
     check_types();
     make_operands();
@@ -183,7 +183,7 @@ class AttentionScheduler {
       }
     }
     part_ = part_of(graph_, after, form_.values_product, group_.outputs);
-    for (const auto& [quotient, dividend] : form_.done) builder_.set_same(quotient, dividend);
+    for (const auto& [quotient, dividend] : form_.divisions) builder_.set_same(quotient, dividend);
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.width, 8, form_.result_at);
     desc_.epilogue = std::move(builder_.desc().epilogue);
     desc_.scores.stores[0].operand = desc_.epilogue.stores.at(0).operand;  // for its type alone

@@ -153,7 +153,7 @@ class FormMaker {
         const auto form = row_factor(exprs, algebra, node, value, at);
         if (!form) break;
         behind.emplace_back(*form, node.op == Op::kMul ? 1 : -1);
-        form_.done.emplace_back(next, value);
+        form_.divisions.emplace_back(next, value);
         behind_.insert(behind_.end(), passed.begin(), passed.end());
         passed.clear();
         if (form->sums.size() == 1) break;  // the division
@@ -261,7 +261,7 @@ std::optional<ir::Attention> find_attention(const ir::Graph& graph, NodeId produ
   try {
     auto form = find_form(graph, product, nullptr, may_view);
     if (!form) return std::nullopt;
-    const ValueId result = form->done.empty() ? graph.node(product).outputs[0] : form->done.back().first;
+    const ValueId result = form->divisions.empty() ? graph.node(product).outputs[0] : form->divisions.back().first;
     return ir::Attention{form->scores_product, product, std::move(form->inside), std::move(form->views), result};
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupportedOperator) throw;

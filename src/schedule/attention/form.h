@@ -37,7 +37,7 @@ struct AttentionForm {
   // Indices of the second product's result.
   std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)> result_at;
   // Divisions behind the second product that the softmax does, each with what is divided.
-  std::vector<std::pair<ir::ValueId, ir::ValueId>> done;
+  std::vector<std::pair<ir::ValueId, ir::ValueId>> divisions;
 
   std::vector<ir::NodeId> inside;  // what depends on the first product, up to the second one or the last division
   std::vector<ir::NodeId> views;   // layout changes above the operands that strides express
