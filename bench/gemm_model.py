@@ -18,8 +18,8 @@ def predictions(heddle, rows):
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as problems:
         problems.write("".join(f"{r['dtype']} {r['m']} {r['n']} {r['k']} {r.get('epilogue', '')}\n" for r in rows))
         problems.flush()
-        run = subprocess.run([heddle, "kernel", "gemm", "--list", problems.name, "--predict", "--all", "--json"],
-                             capture_output=True, text=True, check=True)
+        run = subprocess.run([heddle, "kernel", "gemm", "--list", problems.name, "--predict", "--all", "--json", "--chip",
+                              rows[0]["device"]], capture_output=True, text=True, check=True)
     predicted = [{} for _ in rows]
     for candidate in json.loads(run.stdout)["candidates"]:
         if not candidate["rejected"]:

@@ -200,6 +200,7 @@ void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   gemm->add_flag("--compile-only", k.compile_only, "List and compile candidates for a GPU of --sm; needs no GPU");
   gemm->add_flag("--predict", k.predict, "The same without compiling");
   gemm->add_option("--sm", k.sm, "With --compile-only: for compute capability 90 or 80")->capture_default_str();
+  gemm->add_option("--chip", k.chip, "With --predict: for the chip of this name, as its driver spells it");
   gemm->add_option("--seed", a.seed, "Seed of the operands")->capture_default_str();
   gemm->add_flag("--json", a.json, "Print JSON");
   gemm->add_flag_callback(
@@ -224,7 +225,8 @@ constexpr const char* kFooter =
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
     "  HEDDLE_DEVICES                      folder of calibrated devices (heddle devices --calibrate)\n"
     "  HEDDLE_KERNEL_OVERRIDE              a folder of edited kernel texts (heddle compile --emit) to use\n"
-    "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr; info,stages: how kernels are laid out";
+    "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr; info,stages: how "
+    "kernels are laid out";
 
 // The exit code of a failure that `error` describes, which is told.
 int failed(const Error& error) {

@@ -21,7 +21,7 @@ struct KernelArguments {
   std::vector<std::string> operands;  // NAME:KIND:TYPE
   std::string list;                   // a file of problems instead of one
   int device = 0, most = 8, sm = 90;
-  std::string family;
+  std::string family, chip;
   bool verify = false, all = false, compile_only = false, predict = false;
 };
 

@@ -105,5 +105,33 @@ TEST(GemmProblem, Fp8ByRowsOfBIsForOtherFamilies) {
   EXPECT_TRUE(runs);
 }
 
+// A product of short k with a residual moves as many bytes for the residual as for D.
+GemmProblem with_residual(bool residual) {
+  GemmProblem p;
+  p.m = 100352, p.n = 256, p.k = 64;
+  p.epilogue = residual ? "relu(x + residual)" : "relu(x)";
+  if (residual) p.operands = {{.name = "residual", .kind = Operand::Kind::kMatrix}};
+  return p;
+}
+
+TEST(GemmPrediction, CountsWhatTheEpilogueReads) {
+  for (const std::string family : {"wgmma", "mma", "simt"}) {
+    const auto least = [&](bool residual) {
+      return worthwhile(resolve(with_residual(residual)), CudaTarget{}, 1, family).front().config.predicted_us;
+    };
+    const double bytes = 2.0 * 100352 * 256;
+    EXPECT_GT(least(true) - least(false), 0.5 * bytes / CudaTarget{}.model.mma.memory_per_us) << family;
+  }
+}
+
+TEST(GemmPrediction, ASlowerMemoryMakesNoOtherFamilyBetter) {
+  for (const KnownChip* chip : {&h200(), &h100()}) {
+    CudaTarget target;
+    target.model = chip->model;
+    const auto first = worthwhile(resolve(with_residual(true)), target, 1).front().config;
+    EXPECT_EQ(family_of(first), "wgmma") << chip->name << ": " << schedule::name_of(first);
+  }
+}
+
 }  // namespace
 }  // namespace heddle::ops

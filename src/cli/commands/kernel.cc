@@ -199,7 +199,8 @@ std::map<std::string, Compiled> compile_all(const std::set<std::string>& distinc
 // Without a GPU: what would be tried on the chip of --sm, why others cannot run, and whether it compiles.
 int list_candidates(const std::vector<ops::GemmProblem>& problems, const Arguments& arguments) {
   const KernelArguments& k = arguments.kernel;
-  const CudaTarget target = CudaTarget::pinned(k.sm);
+  CudaTarget target = CudaTarget::pinned(k.sm);
+  target.model = model_of(k.chip, k.sm, {});
   struct Row {
     schedule::CudaCandidate candidate;
     std::string unit;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "schedule/product/cuda/contraction.h"
@@ -13,6 +14,24 @@ static_assert(ir::kPartialColumns == tile::kGemmPartialColumns && ir::kPartialRo
 bool Product::on_tensor_cores() const {
   const auto narrow = [](DType t) { return t == DType::kF16 || t == DType::kBF16 || size_of(t) == 1; };
   return multiply_a == DType::kF32 || (narrow(multiply_a) && narrow(multiply_b));
+}
+
+double side_by_side(std::initializer_list<double> us) {
+  double sum = 0;
+  for (const double part : us) sum += std::pow(part, 6);
+  return std::pow(sum, 1.0 / 6);
+}
+
+int epilogue_read_bytes(const ProductTask& task) {
+  const Epilogue& e = task.epilogue;
+  int bytes = 0;
+  for (ExprId id = 0; id < static_cast<ExprId>(e.pool.size()); ++id) {
+    if (e.pool[id].kind != Expr::Kind::kLoad) continue;
+    const auto place = affine_place(e, e.pool[id].index);
+    const bool vector = place && ((*place)[1] == 0 || (*place)[2] == 0);
+    if (!vector) bytes += static_cast<int>(size_of(task.operands[e.pool[id].id].dtype));
+  }
+  return bytes;
 }
 
 double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,10 @@
 
 namespace heddle::schedule {
 
+// The time of a kernel whose parts, `us` each, run side by side and take from each other near their limits: as long as
+// the longest where the others are short, 1.12 times as long where two are equal.
+double side_by_side(std::initializer_list<double> us);
+
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.
 std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);
 
@@ -28,6 +33,9 @@ struct ProductTask {
   int workspace() const { return static_cast<int>(operands.size()); }
   int counters() const { return workspace() + 1; }
 };
+
+// Bytes of the matrices that the epilogue reads, for each element of D.
+int epilogue_read_bytes(const ProductTask& task);
 
 // A way to run a product, or why it cannot run that way.
 struct CudaCandidate {

@@ -41,7 +41,7 @@ bool has_arithmetic(DType type) {
 }
 
 double TileProblem::bytes() const {
-  return a.bytes + b.bytes + static_cast<double>(m) * n * batch * out_bytes;
+  return a.bytes + b.bytes + static_cast<double>(m) * n * batch * (out_bytes + read_bytes);
 }
 
 bool TileProblem::on_tensor_cores(const CudaTarget& target) const {

@@ -21,12 +21,13 @@ struct TileProblem {
                       // (tile/kernel/cuda/operand/split_tf32.h)
   int64_t m = 0, n = 0, k = 0, batch = 1;
   int out_bytes = 2;       // of what the epilogue stores for each element
+  int read_bytes = 0;      // of matrices that it reads, for each element
   bool reduces = false;    // the epilogue reduces neighbours
   bool scattered = false;  // rows of D begin at addresses that no piece of 8 bytes allows: stored by elements
   OperandTraits a, b;      // as [m][k] and [n][k]
 
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
-  double bytes() const;  // each operand read once, D written once
+  double bytes() const;  // each operand read once, D written once, with what the epilogue reads
   bool is_empty() const { return m == 0 || n == 0 || batch == 0; }
   // Whether tensor cores of a device multiply these types.
   bool on_tensor_cores(const CudaTarget& target) const;

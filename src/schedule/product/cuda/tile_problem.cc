@@ -97,6 +97,7 @@ TileProblem tile_problem(const ProductTask& task) {
   p.tf32 = d.tf32;
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
   p.out_bytes = kSumBytes;
+  p.read_bytes = epilogue_read_bytes(task);
   p.reduces = !epilogue.reductions.empty();
   if (!epilogue.stores.empty()) {
     p.out_bytes = static_cast<int>(std::max<size_t>(size_of(task.operands[epilogue.stores.front().operand].dtype), 1));

@@ -64,6 +64,11 @@ int registers_of(const TileProblem& p, const MmaConfig& c, bool mma) {
   return static_cast<int>(count);
 }
 
+// Columns of D that an epilogue sees at once.
+int neighbours(const TileProblem& p) {
+  return p.out_bytes <= 2 ? 8 : 4;
+}
+
 double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
   const auto& model = target.model.mma;
   const auto element =
@@ -103,14 +108,19 @@ double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_by
       std::max(busy * std::max({multiply, shared, fill, instructions}) / hidden + model.barrier_cycles,
                model.latency_cycles / (c.stages - 1));
   const double out = c.splits > 1 ? static_cast<double>(p.sum_bytes()) : p.out_bytes;
-  const double store = model.store_cycles + busy * area * (out / 32 + 0.06);
+  // What the epilogue reads comes piece after piece, each asked for when the one before is stored.
+  constexpr double kLatency = 0.61;  // of a k-tile's, with `kTileSlower`
+  const double pieces = p.read_bytes == 0 || c.splits > 1 ? 0 : area / c.threads() / neighbours(p);
+  const double read =
+      std::max(pieces * kLatency * model.latency_cycles, busy * area * p.read_bytes / model.l2_per_cycle);
+  const double store = model.store_cycles + busy * area * (out / 32 + 0.06) + read;
   const double compute = static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) /
                          (target.model.chip.clock_ghz * 1e3);
   const double share = std::min(1.0, 0.15 + static_cast<double>(units) / target.sms);
   constexpr double kScattered = 11;  // times as long as whole sectors
   const double stored =
       static_cast<double>(p.m) * p.n * p.batch * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
-  return std::max(compute, (p.bytes() + stored) / (model.memory_per_us * share));
+  return side_by_side({compute, (p.bytes() + stored) / (model.memory_per_us * share)});
 }
 
 template <typename C>
@@ -171,7 +181,7 @@ class MmaFamily : public TiledFamily<MmaConfig, true> {
     TiledFamily::describe(i, p, c);
     i.headers = {"gemm/sm80.h"}, i.kernel = "sm80::gemm";
     i.types = {{"InA", p.a_in}, {"InB", p.b_in}};
-    i.sizes[0].emplace_back("kNeighbours", p.out_bytes <= 2 ? 8 : 4);
+    i.sizes[0].emplace_back("kNeighbours", neighbours(p));
   }
 };
 

@@ -195,7 +195,8 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
   const bool alone = at_once > 1 && blocks <= target.sms && each > c.stages;
   const double memory = p.bytes() / bytes_per_us * (alone ? 1.2 : 1);
   const double l2 = p.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
-  us += std::max({consume, memory, l2, p.operations() / sustained_operations(p, target) * 1e6});
+  const double own = std::max({consume, l2, p.operations() / sustained_operations(p, target) * 1e6});
+  us += side_by_side({own, memory});
   us += std::min<double>(each, c.stages) * tile_cycles / cycles_per_us * 0.5;  // what has come at last
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
   us += 0.2 + waves * area / c.cluster_k / (128.0 * c.consumers) * 8 / cycles_per_us;

@@ -111,6 +111,7 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
   p.in = d.multiply_a;
   p.split = d.splits_f32();
   p.m = d.m, p.n = d.n, p.k = d.k, p.batch = d.batch;
+  p.read_bytes = epilogue_read_bytes(task);
   p.reduces = !epilogue.reductions.empty();
   if (epilogue.stores.empty()) {
     p.epilogue_stores = true, p.heavy_epilogue = holds_many_values(epilogue, {});

@@ -95,7 +95,7 @@ WgmmaProblem WgmmaProblem::resolved() const {
 
 double WgmmaProblem::bytes() const {
   const auto d = [](int64_t x) { return static_cast<double>(x); };
-  const double out_bytes = d(size_of(out)) + (residual ? 2 : 0);
+  const double out_bytes = d(size_of(out)) + read_bytes;
   if (windows) {
     const double image =
         d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(std::min(windows->channels, windows->pixel));
@@ -184,8 +184,8 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
     const double cycles =
         each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
     return repack_us(p, model) + w.first_load_us + w.stream_us +
-           std::max(at_the_clock_of_load(cycles / (model.chip.clock_ghz * 1e3), p, target),
-                    p.bytes() / w.memory_per_us);
+           side_by_side(
+               {at_the_clock_of_load(cycles / (model.chip.clock_ghz * 1e3), p, target), p.bytes() / w.memory_per_us});
   }
   // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
   // cooperative one does not.
@@ -204,7 +204,8 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
   const double edges = store_of(p, c) == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
   const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));
   const double memory_us = (p.bytes() + stored) / (w.wave_per_us * std::min(1.0, 0.36 + 0.9 * share));
-  double us = repack_us(p, model) + w.first_load_us + std::max(at_the_clock_of_load(compute_us, p, target), memory_us);
+  double us =
+      repack_us(p, model) + w.first_load_us + side_by_side({at_the_clock_of_load(compute_us, p, target), memory_us});
   if (cluster > 1) us += w.cluster_us;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;

@@ -41,6 +41,7 @@ struct WgmmaProblem {
   bool reduces = false;          // the epilogue reduces neighbours
   bool heavy_epilogue = false;   // it holds many values at once, besides `residual`
   std::optional<WgmmaResidual> residual{};
+  int read_bytes = 0;  // of matrices that the epilogue reads, `residual` among them, for each element
   bool classed = false;  // rows of the long operand are read class by class (gemm_misaligned.h)
   bool views = false;  // threads load both operands through views (tile/kernel/cuda/gemm/sm90_gather.h): their strides
                        // above are void
