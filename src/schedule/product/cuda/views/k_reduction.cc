@@ -115,24 +115,21 @@ double KReductionFamily::predict_us(const TileProblem& p, const KReductionConfig
   const double blocks = std::min(std::ceil(units / target.sms), static_cast<double>(at_once));
   const double turns = std::ceil(units / (target.sms * blocks));
   const auto steps = static_cast<double>(ceil_div(ceil_div(p.k, cut(c).tile_k), c.splits));
-  // Memory and one SM at their best, or loads that wait for one another: the first has its time in the launch.
-  constexpr double kLatency = 900;
+  // Chunks wait for one another; the first has its time in the launch. What is left of a chunk is multiplied as zeros.
+  constexpr double kLatency = 2050;
+  const double chunks = turns * std::ceil(steps / c.chunks);
   const Reads reads = reads_of(p, c);
   const auto of_k = [](const OperandTraits& o, int lines) { return lines * static_cast<double>(size_of(o.element)); };
   const double step_bytes = (of_k(p.a, c.tile_m) + of_k(p.b, c.tile_n)) * cut(c).tile_k;
   const double memory = units * steps * step_bytes / model.memory_per_us;
   const double arriving = turns * blocks * steps * step_bytes / (target.model.chip.sm_gbps * 1e3);
-  const double waiting = (turns * std::ceil(steps / c.chunks) - 1) * kLatency;
   // A load and its address, a conversion of each element, and the sums: instructions of 4 schedulers, 32 lanes each.
   constexpr double kAddress = 6;
   const double rate = multiply_rate(p, false, target), width = c.width;
   const double step_cycles = c.threads() * (kAddress * reads.loads / 128 + (c.tile_m + c.tile_n) * width / 128 +
                                             c.tile_m * c.tile_n * width / rate);
-  // About two exchanges for each sum and lane, one of a warp in a cycle, and then what a block waits for its warps.
-  constexpr double kWait = 400;
-  const double sums = c.tile_m * c.tile_n + 5.0;
-  const double sum_cycles = blocks * c.warps * sums * (p.sum_bytes() / 4) * 2 + kWait;
-  const double cycles = std::max(turns * blocks * steps * step_cycles, waiting) + turns * sum_cycles;
+  constexpr double kSumCycles = 900;  // the sum over lanes and warps
+  const double cycles = chunks * c.chunks * blocks * step_cycles + (chunks - 1) * kLatency + turns * kSumCycles;
   return model.skinny_load_us + std::max({memory, arriving, cycles / (target.model.chip.clock_ghz * 1e3)});
 }
 
