@@ -116,7 +116,6 @@ double KReductionFamily::predict_us(const TileProblem& p, const KReductionConfig
   const double turns = std::ceil(units / (target.sms * blocks));
   const auto steps = static_cast<double>(ceil_div(ceil_div(p.k, cut(c).tile_k), c.splits));
   // Chunks wait for one another; the first has its time in the launch. What is left of a chunk is multiplied as zeros.
-  constexpr double kLatency = 2050;
   const double chunks = turns * std::ceil(steps / c.chunks);
   const Reads reads = reads_of(p, c);
   const auto of_k = [](const OperandTraits& o, int lines) { return lines * static_cast<double>(size_of(o.element)); };
@@ -128,8 +127,10 @@ double KReductionFamily::predict_us(const TileProblem& p, const KReductionConfig
   const double rate = multiply_rate(p, false, target), width = c.width;
   const double step_cycles = c.threads() * (kAddress * reads.loads / 128 + (c.tile_m + c.tile_n) * width / 128 +
                                             c.tile_m * c.tile_n * width / rate);
-  constexpr double kSumCycles = 900;  // the sum over lanes and warps
-  const double cycles = chunks * c.chunks * blocks * step_cycles + (chunks - 1) * kLatency + turns * kSumCycles;
+  // The sum over lanes and warps waits as long as a k-tile does, a chunk for all of its loads.
+  constexpr double kChunk = 2.3;
+  const double waits = (chunks - 1) * kChunk + turns;
+  const double cycles = chunks * c.chunks * blocks * step_cycles + waits * model.latency_cycles;
   return model.skinny_load_us + std::max({memory, arriving, cycles / (target.model.chip.clock_ghz * 1e3)});
 }
 
