@@ -189,9 +189,10 @@ double floor_us(const TileProblem& p, const CudaTarget& target) {
 double with_reduction(const TileProblem& p, double us, int splits, const CudaTarget& target) {
   if (splits > 1) {
     const double partial = p.sum_bytes() * static_cast<double>(p.m) * p.n * p.batch * splits;
-    constexpr double kPartCycles = 12;  // of the second kernel for each part that it adds
-    us += target.model.mma.reduce_us + 2 * partial / target.model.mma.partial_per_us +
-          kPartCycles * splits / (target.model.chip.clock_ghz * 1e3);
+    const auto& model = target.model.mma;
+    constexpr double kPart = 1.0 / 75;  // of a load's latency, for each part that the second kernel adds
+    us += model.reduce_us + 2 * partial / model.partial_per_us +
+          kPart * splits * model.latency_cycles / (target.model.chip.clock_ghz * 1e3);
   }
   return std::max(us, floor_us(p, target));
 }
