@@ -11,6 +11,7 @@
 #include "driver/compile/collapse.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/options.h"
+#include "driver/report/kernel_times.h"
 #include "driver/report/svg.h"
 #include "driver/tune/measure.h"
 #include "runtime/plan_io.h"
@@ -118,7 +119,13 @@ void print_stitch_kernel(const driver::KernelReport& kernel, const std::string& 
   }
 }
 
-void print_group(const GroupReport& group, const KernelTexts& texts, size_t index, const std::string& indent) {
+// What is told of kernels beside the report.
+struct Details {
+  const KernelTexts& texts;
+  const driver::KernelTimes& times;
+};
+
+void print_group(const GroupReport& group, const Details& details, size_t index, const std::string& indent) {
   const std::string deeper = indent + std::string(static_cast<size_t>(group.depth) * 2, ' ');
   const std::string kind = group.view ? "view" : std::string(to_string(group.kind));
   std::string inside;
@@ -133,9 +140,12 @@ void print_group(const GroupReport& group, const KernelTexts& texts, size_t inde
   }
   for (const driver::KernelReport& kernel : group.kernels) {
     const std::string family = kernel.family.empty() ? "" : kernel.family + ", ";
-    print_line(fmt::format("{}    kernel {}: {} [{}]: {}{}, floor {}{}", deeper, texts.numbers_of(kernel), kernel.label,
-                           kernel.symbol, family, grid_text(kernel), human_seconds(kernel.floor_seconds),
+    print_line(fmt::format("{}    kernel {}: {} [{}]: {}{}, floor {}{}", deeper, details.texts.numbers_of(kernel),
+                           kernel.label, kernel.symbol, family, grid_text(kernel), human_seconds(kernel.floor_seconds),
                            stitch ? "" : measured_text(kernel.measured_seconds)));
+    if (const auto excess = details.times.excess(kernel)) {
+      print_line(fmt::format("{}      {:.1f} times its floor: {}", deeper, excess->times, excess->why));
+    }
     if (stitch) {
       print_stitch_kernel(kernel, deeper + "    ");
       continue;
@@ -151,18 +161,18 @@ void print_group(const GroupReport& group, const KernelTexts& texts, size_t inde
   for (const std::string& note : group.notes) print_line(fmt::format("{}    - {}", deeper, note));
 }
 
-void print_groups(const CompileReport& report, const KernelTexts& texts) {
+void print_groups(const CompileReport& report, const Details& details) {
   print_line("\nGroups");
   std::vector<std::string> signatures;
   for (const GroupReport& group : report.groups) signatures.push_back(signature(group));
   size_t next = 0;
   for (const driver::Repeat& repeat : driver::find_repeats(signatures)) {
-    for (; next < repeat.begin; ++next) print_group(report.groups[next], texts, next, "");
+    for (; next < repeat.begin; ++next) print_group(report.groups[next], details, next, "");
     print_line(fmt::format("{} times:", repeat.count));
-    for (; next < repeat.begin + repeat.period; ++next) print_group(report.groups[next], texts, next, "  ");
+    for (; next < repeat.begin + repeat.period; ++next) print_group(report.groups[next], details, next, "  ");
     next = repeat.begin + repeat.period * repeat.count;
   }
-  for (; next < report.groups.size(); ++next) print_group(report.groups[next], texts, next, "");
+  for (; next < report.groups.size(); ++next) print_group(report.groups[next], details, next, "");
 }
 
 void print_decisions(const CompileReport& report) {
@@ -214,7 +224,7 @@ nlohmann::json to_json(const schedule::StitchFacts& facts) {
           {"barriers", facts.barriers}, {"bytes_moved", facts.bytes_moved}, {"predicted_s", facts.predicted_seconds}};
 }
 
-nlohmann::json to_json(const GroupReport& group) {
+nlohmann::json to_json(const GroupReport& group, const driver::KernelTimes& times) {
   nlohmann::json kernels = nlohmann::json::array();
   for (const driver::KernelReport& kernel : group.kernels) {
     kernels.push_back({{"label", kernel.label},
@@ -226,6 +236,9 @@ nlohmann::json to_json(const GroupReport& group) {
                        {"floor_s", kernel.floor_seconds}});
     if (group.kind == ir::GroupKind::kStitch) kernels.back()["stitch"] = to_json(kernel.stitch);
     if (kernel.measured_seconds > 0) kernels.back()["measured_s"] = kernel.measured_seconds;
+    if (const auto excess = times.excess(kernel)) {
+      kernels.back()["far_from_floor"] = {{"times", excess->times}, {"why", excess->why}};
+    }
   }
   nlohmann::json boundaries = nlohmann::json::array();
   for (const schedule::Boundary& boundary : group.boundaries) {
@@ -250,7 +263,8 @@ nlohmann::json to_json(const GroupReport& group) {
 void print_report(const CompileReport& report) {
   nlohmann::json groups = nlohmann::json::array(), decisions = nlohmann::json::array(),
                  stages = nlohmann::json::array();
-  for (const GroupReport& group : report.groups) groups.push_back(to_json(group));
+  const driver::KernelTimes times(report);
+  for (const GroupReport& group : report.groups) groups.push_back(to_json(group, times));
   for (const ir::Decision& d : report.decisions) {
     decisions.push_back({{"fused", d.yes}, {"rule", d.rule}, {"what", d.what}, {"reason", d.reason}});
   }
@@ -325,7 +339,7 @@ int explain_command(const Arguments& arguments) {
   if (arguments.verbose) {
     print_line("");
     print_summary(model.report);
-    print_groups(model.report, KernelTexts(model, settings.target));
+    print_groups(model.report, {KernelTexts(model, settings.target), driver::KernelTimes(model.report)});
     print_decisions(model.report);
     print_stages(model.report);
   }

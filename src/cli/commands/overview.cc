@@ -24,12 +24,21 @@ struct Share {
   int64_t launches = 0;
 };
 
+// Kernels with one label that take several times their floor.
+struct Far {
+  std::string label;
+  driver::Excess excess;
+  double lost = 0;  // seconds of one run beyond the floor
+  int64_t launches = 0;
+};
+
 struct Overview {
   bool measured = false, gpu = false;
   size_t kernels = 0, views = 0, reference_groups = 0;
   int64_t bytes_inside = 0;
   double seconds = 0, memory_seconds = 0;  // of one run; of it what moves data and computes little
   std::vector<Share> shares;               // longest first
+  std::vector<Far> far;                    // what loses most first
   std::string reference;                   // the operators of the first reference group, and why
 };
 
@@ -50,6 +59,9 @@ class Reader {
     for (auto& [label, share] : by_label_) overview_.shares.push_back(std::move(share));
     std::stable_sort(overview_.shares.begin(), overview_.shares.end(),
                      [](const Share& a, const Share& b) { return a.seconds > b.seconds; });
+    for (auto& [label, far] : far_by_label_) overview_.far.push_back(std::move(far));
+    std::stable_sort(overview_.far.begin(), overview_.far.end(),
+                     [](const Far& a, const Far& b) { return a.lost > b.lost; });
     return std::move(overview_);
   }
 
@@ -66,7 +78,16 @@ class Reader {
       ++overview_.kernels;
       const bool moves = group.kind == ir::GroupKind::kStitch || kernel.moves_memory;
       add_share(kernel.label, times_.seconds(kernel), runs, moves);
+      add_far(kernel, runs);
     }
+  }
+
+  void add_far(const KernelReport& kernel, int64_t runs) {
+    const auto excess = times_.excess(kernel);
+    if (!excess) return;
+    Far& far = far_by_label_.try_emplace(kernel.label, Far{kernel.label, *excess}).first->second;
+    far.lost += (times_.seconds(kernel) - times_.floor(kernel)) * static_cast<double>(runs);
+    far.launches += runs;
   }
 
   void add_share(const std::string& label, double seconds, int64_t runs, bool moves) {
@@ -82,6 +103,7 @@ class Reader {
   const driver::KernelTimes times_;
   Overview overview_;
   std::map<std::string, Share> by_label_;
+  std::map<std::string, Far> far_by_label_;
 };
 
 double percent(double part, double all) {
@@ -143,7 +165,16 @@ void print_held_back(const CompileReport& report, const Overview& o) {
     say(fmt::format("arithmetic of matrix products and convolutions {:.0f}%, memory {:.0f}% of the time", 100 - memory,
                     memory));
   }
-  if (const std::string text = refused(report); !text.empty()) say(text);
+  if (!o.far.empty()) {
+    const Far& most = o.far.front();
+    int64_t launches = 0;
+    for (const Far& far : o.far) launches += far.launches;
+    say(fmt::format("{} over {:.0f} times their floor; {} x {} ({:.1f} times): {}",
+                    plural(static_cast<size_t>(launches), "kernel"), driver::KernelTimes::kFar, most.launches,
+                    most.label, most.excess.times, most.excess.why));
+  }
+  const bool room = o.far.empty() || o.reference_groups == 0;
+  if (const std::string text = refused(report); room && !text.empty()) say(text);
 }
 
 std::vector<std::string> advice(const CompileReport& report, const Overview& o) {

@@ -223,6 +223,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   report.model = path;
   report.target = settings.target.fingerprint();
   report.threads = settings.target.cpu.threads;
+  report.sms = settings.target.cuda.sms;
 
   stages.begin("import", 0);
   onnx::Imported imported = session.import(options);

@@ -64,6 +64,7 @@ struct GroupReport {
 struct CompileReport {
   std::string model, target;
   int threads = 1;  // of a CPU
+  int sms = 0;      // of a GPU
   std::vector<StageTime> stages;
   size_t nodes_imported = 0, nodes_optimised = 0;
   size_t model_nodes = 0;  // distinct origins: the kernels of a runtime that runs node by node
