@@ -72,6 +72,10 @@ std::string raw_bytes(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
+bool compares(std::string_view type) {
+  return type == "Equal" || type == "LessOrEqual";
+}
+
 size_t wrap(int64_t axis, size_t rank) {
   return static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(rank) : axis);
 }
@@ -212,7 +216,7 @@ Value GraphBuilder::unary(std::string_view type, const Value& x) {
 Value GraphBuilder::binary(std::string_view type, const Value& a, const Value& b) {
   Shape shape;
   if (!broadcast(a.shape, b.shape, shape)) reject(type, {a, b});
-  return node(type, {a, b}, {}, std::move(shape), type == "Equal" ? DType::kBool : a.dtype);
+  return node(type, {a, b}, {}, std::move(shape), compares(type) ? DType::kBool : a.dtype);
 }
 
 Value GraphBuilder::cast(const Value& x, DType to) {

@@ -35,7 +35,7 @@ Value decomposed_layer_norm(GraphBuilder& g, const Value& x, const Value& scale,
 }
 
 // [n,t,d] -> [n,heads,t,d/heads], or [n,heads,d/heads,t] for keys.
-Value split_heads(GraphBuilder& g, const Value& x, const Attention& options, bool keys) {
+Value heads_of(GraphBuilder& g, const Value& x, const Attention& options, bool keys) {
   const int64_t n = x.shape[0], t = x.shape[1], depth = x.shape[2] / options.heads;
   Value split;
   if (options.dynamic_shapes) {
@@ -47,15 +47,6 @@ Value split_heads(GraphBuilder& g, const Value& x, const Attention& options, boo
     split = g.reshape(x, {n, -1, options.heads, depth});
   }
   return g.transpose(split, keys ? Ints{0, 2, 3, 1} : Ints{0, 2, 1, 3});
-}
-
-// 0 on and below the diagonal of [t,s], minus infinity above.
-Value causal_mask(GraphBuilder& g, int64_t t, int64_t s) {
-  const Value ones = g.node("Expand", {g.scalar(1.0F), g.ints({t, s})}, {}, {t, s});
-  const Value lower = g.node("Trilu", {ones}, {{"upper", 0}}, {t, s});
-  const Value zero = g.scalar(0.0F);
-  return g.node("Where", {g.binary("Equal", lower, zero), g.scalar(-std::numeric_limits<float>::infinity()), zero}, {},
-                {t, s});
 }
 
 }  // namespace
@@ -126,6 +117,13 @@ Value layer_norm(GraphBuilder& g, std::string_view name, const Value& x, float e
   return g.node("LayerNormalization", {x, scale, bias}, {{"axis", -1}, {"epsilon", epsilon}}, x.shape);
 }
 
+Value rms_norm(GraphBuilder& g, std::string_view name, const Value& x, float epsilon) {
+  const auto scope = g.scope(name);
+  const Value mean = g.reduce("ReduceMean", g.binary("Pow", x, g.scalar(2.0F)), -1, true);
+  const Value inverse = g.unary("Reciprocal", g.unary("Sqrt", g.add(mean, g.scalar(epsilon))));
+  return g.mul(g.weight("weight", {x.shape.back()}, Fill::uniform(0.8, 1.2)), g.mul(x, inverse));
+}
+
 Value group_norm(GraphBuilder& g, std::string_view name, const Value& x, int64_t groups) {
   const auto scope = g.scope(name);
   const Value rows = g.reshape(x, {x.shape[0], groups, -1});
@@ -143,8 +141,30 @@ Value gelu(GraphBuilder& g, const Value& x) {
   return g.mul(g.mul(x, g.add(erf, g.scalar(1.0F))), g.scalar(0.5F));
 }
 
+Value gelu_tanh(GraphBuilder& g, const Value& x) {
+  const Value cubed = g.mul(g.binary("Pow", x, g.scalar(3.0F)), g.scalar(0.044715F));
+  const Value bent = g.unary("Tanh", g.mul(g.add(x, cubed), g.scalar(std::sqrt(2 / std::numbers::pi_v<float>))));
+  return g.mul(g.mul(x, g.scalar(0.5F)), g.add(bent, g.scalar(1.0F)));
+}
+
 Value silu(GraphBuilder& g, const Value& x) {
   return g.mul(x, g.sigmoid(x));
+}
+
+Value split_heads(GraphBuilder& g, const Value& x, int64_t heads) {
+  return g.transpose(g.reshape(x, {x.shape[0], -1, heads, x.shape[2] / heads}), {0, 2, 1, 3});
+}
+
+Value merge_heads(GraphBuilder& g, const Value& x) {
+  return g.reshape(g.transpose(x, {0, 2, 1, 3}), {x.shape[0], -1, x.shape[1] * x.shape[3]});
+}
+
+Value causal_mask(GraphBuilder& g, int64_t t, int64_t s) {
+  const Value ones = g.node("Expand", {g.scalar(1.0F), g.ints({t, s})}, {}, {t, s});
+  const Value lower = g.node("Trilu", {ones}, {{"upper", 0}}, {t, s});
+  const Value zero = g.scalar(0.0F);
+  return g.node("Where", {g.binary("Equal", lower, zero), g.scalar(-std::numeric_limits<float>::infinity()), zero}, {},
+                {t, s});
 }
 
 Value scaled_dot_product(GraphBuilder& g, const Value& q, const Value& k, const Value& v, const Attention& options) {
@@ -157,16 +177,15 @@ Value scaled_dot_product(GraphBuilder& g, const Value& q, const Value& k, const 
     scores = g.matmul(g.mul(q, root), g.mul(k, root));
   }
   if (options.causal) scores = g.add(scores, causal_mask(g, q.shape[2], k.shape[3]));
-  const Value mixed = g.transpose(g.matmul(g.softmax(scores, -1), v), {0, 2, 1, 3});
-  return g.reshape(mixed, {q.shape[0], -1, options.heads * q.shape[3]});
+  return merge_heads(g, g.matmul(g.softmax(scores, -1), v));
 }
 
 Value attention(GraphBuilder& g, std::string_view name, const Value& x, const Value& memory, const Attention& options) {
   const auto scope = g.scope(name);
   const int64_t width = x.shape[2];
-  const Value q = split_heads(g, linear(g, "q", x, width), options, false);
-  const Value k = split_heads(g, linear(g, "k", memory, width), options, true);
-  const Value v = split_heads(g, linear(g, "v", memory, width), options, false);
+  const Value q = heads_of(g, linear(g, "q", x, width), options, false);
+  const Value k = heads_of(g, linear(g, "k", memory, width), options, true);
+  const Value v = heads_of(g, linear(g, "v", memory, width), options, false);
   return linear(g, "o", scaled_dot_product(g, q, k, v, options), width, options.gain);
 }
 

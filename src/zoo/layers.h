@@ -46,13 +46,23 @@ Value embedding(GraphBuilder& g, std::string_view name, const Value& indices, in
 
 // One operator from opset 17 on, the chain of ReduceMean, Sub, Pow, Sqrt and Div before.
 Value layer_norm(GraphBuilder& g, std::string_view name, const Value& x, float epsilon = 1e-5F);
+// x / root of the mean square over the last axis, times a weight (Zhang and Sennrich 2019), as a chain.
+Value rms_norm(GraphBuilder& g, std::string_view name, const Value& x, float epsilon = 1e-6F);
 // Reshape, InstanceNormalization, Reshape, Mul, Add.
 Value group_norm(GraphBuilder& g, std::string_view name, const Value& x, int64_t groups);
 
 // x * (1 + erf(x / sqrt 2)) / 2
 Value gelu(GraphBuilder& g, const Value& x);
+// Its approximation by a hyperbolic tangent (Hendrycks and Gimpel 2016).
+Value gelu_tanh(GraphBuilder& g, const Value& x);
 // x * sigmoid(x)
 Value silu(GraphBuilder& g, const Value& x);
+
+// [n,t,heads*c] -> [n,heads,t,c], and back.
+Value split_heads(GraphBuilder& g, const Value& x, int64_t heads);
+Value merge_heads(GraphBuilder& g, const Value& x);
+// 0 where row [t] may see column [s], on and below the diagonal, minus infinity elsewhere: [t,s].
+Value causal_mask(GraphBuilder& g, int64_t t, int64_t s);
 
 struct Attention {
   int64_t heads;

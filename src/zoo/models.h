@@ -19,6 +19,16 @@ void bert_base(GraphBuilder& g, const Options& options);
 void transformer(GraphBuilder& g, const Options& options);
 void asr(GraphBuilder& g, const Options& options);
 
+void gpt2(GraphBuilder& g, const Options& options);
+void llama(GraphBuilder& g, const Options& options);
+void t5_small(GraphBuilder& g, const Options& options);
+
+void whisper_encoder(GraphBuilder& g, const Options& options);
+void deberta(GraphBuilder& g, const Options& options);
+
+void swin_t(GraphBuilder& g, const Options& options);
+void convnext_t(GraphBuilder& g, const Options& options);
+
 void crnn(GraphBuilder& g, const Options& options);
 void dien(GraphBuilder& g, const Options& options);
 

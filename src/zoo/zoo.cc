@@ -26,7 +26,7 @@ struct Entry {
   void (*build)(GraphBuilder&, const Options&);
 };
 
-constexpr std::array<Entry, 14> kEntries{{
+constexpr std::array<Entry, 21> kEntries{{
     {{"resnet18", "ResNet-18, image classification", kNone, kImage, kNone}, 13, resnet18},
     {{"resnet50", "ResNet-50, image classification", kNone, kImage, kNone}, 13, resnet50},
     {{"vgg16", "VGG-16, image classification", kNone, kImage, kNone}, 13, vgg16},
@@ -37,6 +37,13 @@ constexpr std::array<Entry, 14> kEntries{{
     {{"vit-b16", "Vision Transformer B/16, image classification", kNone, {224, 16, 4096, 16}, kNone}, 17, vit_b16},
     {{"bert-base", "BERT base, text encoder", {128, 1, 512}, kNone, kNone}, 14, bert_base},
     {{"transformer", "Transformer base, encoder and decoder", {64, 1, 512}, kNone, kNone}, 16, transformer},
+    {{"gpt2", "GPT-2, 124 million parameters, text generation", {128, 1, 1024}, kNone, kNone}, 17, gpt2},
+    {{"llama", "Llama 3.2 1B, text generation", {128, 1, 4096}, kNone, {2048, 256, 8192, 256}}, 17, llama},
+    {{"t5-small", "T5 small, text encoder and decoder", {128, 1, 512}, kNone, kNone}, 17, t5_small},
+    {{"deberta-v3-small", "DeBERTa v3 small, text encoder", {128, 1, 512}, kNone, kNone}, 17, deberta},
+    {{"whisper-encoder", "The encoder of Whisper base, speech", {3000, 1, 3000}, kNone, kNone}, 17, whisper_encoder},
+    {{"swin-t", "Swin-T, image classification", kNone, {224, 224, 1120, 224}, {96, 32, 192, 32}}, 17, swin_t},
+    {{"convnext-t", "ConvNeXt-T, image classification", kNone, kImage, {96, 8, 192, 8}}, 17, convnext_t},
     {{"asr", "Convolutions and a transformer encoder, speech recognition", {800, 7, 4000}, kNone, kNone}, 17, asr},
     {{"crnn", "Convolutions and two bidirectional LSTMs, text recognition", kNone, {320, 16, 16384}, kNone}, 14, crnn},
     {{"dien", "Embeddings, GRU, attention and AUGRU, click prediction", {100, 1, 10000}, kNone, kNone}, 16, dien},

@@ -28,8 +28,8 @@ Options small_options(std::string_view name) {
   const ModelInfo& info =
       *std::find_if(models().begin(), models().end(), [&](const auto& m) { return m.name == name; });
   if (info.seq.fallback != 0) options.seq = name == "asr" ? 35 : 5;
-  if (info.size.fallback != 0) options.size = name == "sd-unet" ? 8 : 32;
-  if (info.width.fallback != 0) options.width = 32;
+  if (info.size.fallback != 0) options.size = name == "sd-unet" ? 8 : std::max<int64_t>(info.size.min, 32);
+  if (info.width.fallback != 0) options.width = std::max<int64_t>(info.width.min, 32);
   return options;
 }
 
@@ -111,6 +111,13 @@ TEST(ZooArchitectures, HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(parameters(mobilenet_v2, image), 3504872);
   EXPECT_EQ(parameters(vit_b16, image), 86567656);
   EXPECT_EQ(parameters(bert_base, {.seq = 128}), 108891648);
+  EXPECT_EQ(parameters(gpt2, {.seq = 128}), 124439808);
+  EXPECT_EQ(parameters(llama, {.seq = 16, .width = 2048}), 1235814400);
+  EXPECT_EQ(parameters(t5_small, {.seq = 16}), 60506624);
+  EXPECT_EQ(parameters(swin_t, {.size = 224, .width = 96}), 28288354);
+  EXPECT_EQ(parameters(convnext_t, {.size = 224, .width = 96}), 28589128);
+  EXPECT_EQ(parameters(deberta, {.seq = 16}), 141304320);
+  EXPECT_EQ(parameters(whisper_encoder, {.seq = 16}), 20590592);
   // 859,520,964 as published, and biases on the query, key and value projections of sixteen blocks.
   EXPECT_EQ(parameters(sd_unet, {.seq = 77, .size = 64, .width = 320}), 859520964 + 6 * 12480);
 }
