@@ -14,7 +14,7 @@ namespace heddle::schedule {
 
 // How a constant operand is laid out before the plan is stored, in place of the dense row-major form.
 struct Packing {
-  std::string kind;             // "" dense; else a packer's name: "panels", "rows", "winograd"
+  std::string kind;             // "" dense; else a packer's name: "panels", "rows", "diagonal", "winograd"
   std::vector<int64_t> params;  // the packer's parameters (tile/core/pack.h)
   bool operator==(const Packing&) const = default;
 };

@@ -46,10 +46,11 @@ class Wanted : public schedule::ConfigSource {
   const CudaBatch::Options& options_;
 };
 
-Target target_of(int sm) {
+Target target_of(const CudaBatch::Options& options) {
   Target target = Target::cuda_h200(1);
-  target.cuda.sm = sm;
-  if (sm == 80) target.cuda.shared_bytes_per_block = 163 << 10, target.cuda.sms = 108;
+  target.cuda.sm = options.sm;
+  if (options.only_wgmma) target.cuda.model.mma.tile_us = 1e3;
+  if (options.sm == 80) target.cuda.shared_bytes_per_block = 163 << 10, target.cuda.sms = 108;
   return target;
 }
 
@@ -94,7 +95,7 @@ void CudaBatch::add(std::string name, const std::string& text, const Options& op
 
 void CudaBatch::add_graph(std::string name, ir::Graph graph, const Options& options) {
   Case c{std::move(name), std::move(graph), options, {}, {}};
-  const Target target = target_of(options.sm);
+  const Target target = target_of(options);
   const ir::Group group = whole_graph(c.graph, options.kind);
   Wanted wanted(options);
   try {

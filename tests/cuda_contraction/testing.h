@@ -23,7 +23,8 @@ class CudaBatch {
     std::string family = {};  // "": the model's pick, else the first candidate of this family
     bool split = false;       // the first candidate whose k is split
     ir::GroupKind kind = ir::GroupKind::kContraction;
-    unsigned skip = 0;  // so many candidates that would do are passed by, round and round
+    unsigned skip = 0;        // so many candidates that would do are passed by, round and round
+    bool only_wgmma = false;  // of a device on which everything else takes long
   };
   void add(std::string name, const std::string& text, const Options& options);
   void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }

@@ -7,6 +7,9 @@
 
 namespace heddle::tile {
 
+// The step of an operand that is the same for all batches.
+inline constexpr int32_t kGemmOneForAll = -1;
+
 // How a block hands its accumulators on.
 enum class GemmStore : int32_t {
   kTma,       // what the epilogue returns, through shared memory, by TMA: D aligned to 16 bytes
@@ -48,7 +51,7 @@ struct GemmArgs {
   void* d;                 // kRows
   int64_t d_row, d_batch;  // strides of D; kEpilogue: of its first result, where that is a matrix (0: is none)
   // Batches in two dimensions, of which the inner one (heads, 1: there is none) lies within the rows of an operand: so
-  // many elements apart; 0: that operand has one stride for all batches.
+  // many elements apart; 0: that operand has one stride for all batches; kGemmOneForAll.
   int32_t heads, a_step, b_step;
   int32_t zero;                                                           // always, but the compiler cannot know
   GemmDivisor by_tiles, by_splits, by_heads, by_band, by_group, by_last;  // set_divisors()

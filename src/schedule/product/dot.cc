@@ -14,7 +14,10 @@ namespace {
 class DotScheduler {
  public:
   explicit DotScheduler(ContractionBuilder& builder)
-      : builder_(builder), graph_(builder.graph()), node_(builder.anchor()), p_(builder, true) {}
+      : builder_(builder),
+        graph_(builder.graph()),
+        node_(builder.anchor()),
+        p_(builder, {.swapped = has_few_columns(builder.graph(), builder.anchor())}) {}
 
   ScheduledGroup run() {
     const bool loops = p_.k.size() > 1 || p_.batch.size() > tile::kBatchDims;

@@ -4,12 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace heddle::schedule {
 namespace {
 
 // Joins neighbouring dimensions that are one for both operands; drops those of extent 1.
-void collapse(std::vector<DotDim>& dims, bool a_affine, bool b_affine) {
+std::vector<DotDim> collapse(const std::vector<DotDim>& dims, bool a_affine, bool b_affine) {
   std::vector<DotDim> result;
   for (const DotDim& d : dims) {
     if (d.extent == 1) continue;
@@ -22,7 +23,7 @@ void collapse(std::vector<DotDim>& dims, bool a_affine, bool b_affine) {
     }
     result.push_back(d);
   }
-  dims = std::move(result);
+  return result;
 }
 
 }  // namespace
@@ -44,78 +45,100 @@ DotProblem::Roles DotProblem::roles_of(const ir::Graph& graph, const ir::Node& n
   return r;
 }
 
-DotProblem::DotProblem(ContractionBuilder& builder, bool allow_swap)
-    : a_view(builder.view_of(builder.anchor().inputs[0])),
-      b_view(builder.view_of(builder.anchor().inputs[1])),
+DotProblem::DotProblem(ContractionBuilder& builder, DotForm form)
+    : a_view(builder.view_of(builder.anchor().inputs[form.swapped ? 1 : 0])),
+      b_view(builder.view_of(builder.anchor().inputs[form.swapped ? 0 : 1])),
+      swapped(form.swapped),
       builder_(builder),
       node_(builder.anchor()),
       roles_(roles_of(builder.graph(), builder.anchor())) {
-  make_dims();
   a_affine = a_view.affine, b_affine = b_view.affine;
-  swapped = allow_swap && count(n) < 16 && count(m) > count(n);
-  if (swapped) {
-    std::swap(m, n);
-    for (auto* dims : {&batch, &m, &n, &k}) {
-      for (DotDim& d : *dims) std::swap(d.a, d.b);
-    }
-    std::swap(a_affine, b_affine);
-    std::swap(a_view, b_view);
+  make_dims();
+  if (form.lines == DotForm::Lines::kAll) {
+    fold_batches();
+  } else {
+    spread(kRows, form.lines);
+    spread(kColumns, form.lines);
   }
-  fold_batches();
-  collapse(batch, a_affine, b_affine);
-  collapse(m, a_affine, true);
-  collapse(n, true, b_affine);
-  collapse(k, a_affine, b_affine);
+  batch = collapse(dims_of(loops_[kBatch]), a_affine, b_affine);
+  m = collapse(dims_of(loops_[kRows]), a_affine, true);
+  n = collapse(dims_of(loops_[kColumns]), true, b_affine);
+  k = collapse(k, a_affine, b_affine);
 }
 
 const Shape& DotProblem::shape_of(size_t side) const {
   return builder_.graph().shape(node_.inputs[side]);
 }
 
-Shape DotProblem::pick(size_t side, const std::vector<int64_t>& dims) const {
-  Shape result;
-  for (int64_t d : dims) result.push_back(shape_of(side)[static_cast<size_t>(d)]);
-  return result;
+std::vector<DotDim> DotProblem::dims_of(const std::vector<size_t>& ids) const {
+  std::vector<DotDim> dims;
+  for (const size_t id : ids) dims.push_back(result_[id]);
+  return dims;
 }
 
 void DotProblem::make_dims() {
-  const Shape &lhs = shape_of(0), &rhs = shape_of(1);
-  const auto stride = [](const View& v, int64_t d) { return v.affine ? v.strides[static_cast<size_t>(d)] : 0; };
-  // The order of the terms of a sum is free: outermost first in the memory of B.
+  const View* views[2] = {swapped ? &b_view : &a_view, swapped ? &a_view : &b_view};
+  const auto stride = [&](size_t side, int64_t d) {
+    return views[side]->affine ? views[side]->strides[static_cast<size_t>(d)] : 0;
+  };
+  // The order of the terms of a sum is free: outermost first in the memory of the second operand.
   std::vector<size_t> order(roles_.contract[0].size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t x, size_t y) {
-    return stride(b_view, roles_.contract[1][x]) > stride(b_view, roles_.contract[1][y]);
+    return stride(1, roles_.contract[1][x]) > stride(1, roles_.contract[1][y]);
   });
   for (auto& contract : roles_.contract) {
     const std::vector<int64_t> given = contract;
     for (size_t i = 0; i < order.size(); ++i) contract[i] = given[order[i]];
   }
+  const auto dim = [&](int64_t extent, int64_t first, int64_t second) {
+    return swapped ? DotDim{extent, second, first} : DotDim{extent, first, second};
+  };
   const Roles& r = roles_;
+  const auto add = [&](Loop loop, const DotDim& d) {
+    loops_[loop].push_back(result_.size());
+    result_.push_back(d);
+  };
   for (size_t i = 0; i < r.batch[0].size(); ++i) {
-    batch.push_back(
-        {lhs[static_cast<size_t>(r.batch[0][i])], stride(a_view, r.batch[0][i]), stride(b_view, r.batch[1][i])});
+    const int64_t d = r.batch[0][i];
+    add(kBatch, dim(shape_of(0)[static_cast<size_t>(d)], stride(0, d), stride(1, r.batch[1][i])));
   }
-  for (int64_t d : r.free[0]) m.push_back({lhs[static_cast<size_t>(d)], stride(a_view, d), 0});
-  for (int64_t d : r.free[1]) n.push_back({rhs[static_cast<size_t>(d)], 0, stride(b_view, d)});
+  for (const int64_t d : r.free[0]) {
+    add(swapped ? kColumns : kRows, dim(shape_of(0)[static_cast<size_t>(d)], stride(0, d), 0));
+  }
+  for (const int64_t d : r.free[1]) {
+    add(swapped ? kRows : kColumns, dim(shape_of(1)[static_cast<size_t>(d)], 0, stride(1, d)));
+  }
   for (size_t i = 0; i < r.contract[0].size(); ++i) {
-    k.push_back({lhs[static_cast<size_t>(r.contract[0][i])], stride(a_view, r.contract[0][i]),
-                 stride(b_view, r.contract[1][i])});
+    const int64_t d = r.contract[0][i];
+    k.push_back(dim(shape_of(0)[static_cast<size_t>(d)], stride(0, d), stride(1, r.contract[1][i])));
   }
 }
 
 void DotProblem::fold_batches() {
   if (!a_affine || !b_affine || swapped) return;
-  while (!batch.empty() && batch.back().b == 0) {
-    std::vector<DotDim> rows = m;
-    rows.insert(rows.begin(), batch.back());
-    std::vector<DotDim> joined = rows;
-    collapse(joined, true, true);
-    if (joined.size() > 1) return;
-    m = std::move(rows);
-    batch.pop_back();
-    ++folded_;
+  auto &batches = loops_[kBatch], &rows = loops_[kRows];
+  while (!batches.empty() && result_[batches.back()].b == 0) {
+    std::vector<size_t> joined = rows;
+    joined.insert(joined.begin(), batches.back());
+    if (collapse(dims_of(joined), true, true).size() > 1) return;
+    rows = std::move(joined);
+    batches.pop_back();
   }
+}
+
+void DotProblem::spread(Loop loop, DotForm::Lines lines) {
+  std::vector<size_t>& ids = loops_[loop];
+  const auto stays = [&](size_t first) {
+    const std::vector<DotDim> dims = dims_of({ids.begin() + static_cast<std::ptrdiff_t>(first), ids.end()});
+    if (lines == DotForm::Lines::kOneStride) return collapse(dims, a_affine, b_affine).size() <= 1;
+    return std::count_if(dims.begin(), dims.end(), [](const DotDim& d) { return d.extent != 1; }) <= 1;
+  };
+  size_t first = 0;
+  while (!stays(first)) ++first;
+  const auto kept = ids.begin() + static_cast<std::ptrdiff_t>(first);
+  loops_[kBatch].insert(loops_[kBatch].end(), ids.begin(), kept);
+  ids.erase(ids.begin(), kept);
 }
 
 int64_t DotProblem::count(const std::vector<DotDim>& dims) {
@@ -135,52 +158,62 @@ std::string DotProblem::label() const {
                      count(k));
 }
 
-// The indices of the batch dimensions; folded ones follow from the row (or do not matter: B does not have them).
-std::vector<Index> DotProblem::batch_index(IndexPool& pool, const Index& at, const Index* row) const {
-  Shape shape = pick(0, roles_.batch[0]);
-  const Shape folded(shape.end() - static_cast<int64_t>(folded_), shape.end());
-  shape.resize(shape.size() - folded_);
-  std::vector<Index> result = pool.delinear(at, shape);
-  if (folded_ == 0) return result;
-  const int64_t rows = element_count(pick(0, roles_.free[0]));
-  const std::vector<Index> rest = pool.delinear(row ? pool.div(*row, rows) : IndexPool::constant(0), folded);
-  result.insert(result.end(), rest.begin(), rest.end());
-  return result;
-}
-
-// The indices of an operand's free dimensions at a row of A or a column of B.
-std::vector<Index> DotProblem::line_index(IndexPool& pool, bool is_a, const Index& line) const {
-  const size_t side = side_of(is_a);
-  const Shape free = pick(side, roles_.free[side]);
-  return pool.delinear(is_a && folded_ > 0 ? pool.mod(line, element_count(free)) : line, free);
+// The indices of the result's dimensions that a loop runs over.
+void DotProblem::place(IndexPool& pool, Loop loop, const Index& at, std::vector<Index>& to) const {
+  Shape shape;
+  for (const size_t id : loops_[loop]) shape.push_back(result_[id].extent);
+  const std::vector<Index> indices = pool.delinear(at, shape);
+  for (size_t i = 0; i < indices.size(); ++i) to[loops_[loop][i]] = indices[i];
 }
 
 ExprId DotProblem::element(ExprPool& pool, bool is_a, const Index& batch_at, const Index& line,
                            const Index& k_at) const {
-  const size_t side = side_of(is_a);
+  const size_t side = side_of(is_a), batches = roles_.batch[0].size();
   IndexPool& indices = pool.indices;
-  Shape terms = pick(0, roles_.contract[0]);
-  for (int64_t& extent : terms) extent = std::max<int64_t>(extent, 1);
-  const std::vector<Index> contract = indices.delinear(k_at, terms), free = line_index(indices, is_a, line);
-  const std::vector<Index> batches = batch_index(indices, batch_at, is_a ? &line : nullptr);
+  // A dimension that the other operand's lines run over is none of this one's, or does not matter.
+  std::vector<Index> result(result_.size());
+  place(indices, kBatch, batch_at, result);
+  place(indices, is_a ? kRows : kColumns, line, result);
+  Shape terms;
+  for (const int64_t d : roles_.contract[0]) {
+    terms.push_back(std::max<int64_t>(shape_of(0)[static_cast<size_t>(d)], 1));
+  }
+  const std::vector<Index> contract = indices.delinear(k_at, terms);
   std::vector<Index> at(shape_of(side).size());
-  const auto scatter = [&](const std::vector<int64_t>& dims, const std::vector<Index>& from) {
-    for (size_t i = 0; i < dims.size(); ++i) at[static_cast<size_t>(dims[i])] = from[i];
+  const auto scatter = [&](const std::vector<int64_t>& dims, const Index* from) {
+    for (const int64_t d : dims) at[static_cast<size_t>(d)] = *from++;
   };
-  scatter(roles_.batch[side], batches);
-  scatter(roles_.free[side], free);
-  scatter(roles_.contract[side], contract);
+  scatter(roles_.batch[side], result.data());
+  scatter(roles_.free[side], result.data() + batches + (side == 1 ? roles_.free[0].size() : 0));
+  scatter(roles_.contract[side], contract.data());
   return builder_.inline_operand(pool, node_.inputs[side], at, nullptr);
 }
 
 std::vector<Index> DotProblem::coordinates(IndexPool& pool, const Index& batch_at, const Index& row,
                                            const Index& column) const {
-  std::vector<Index> at = batch_index(pool, batch_at, &row);
-  const std::vector<Index> rows = line_index(pool, true, row), columns = line_index(pool, false, column);
-  const auto append = [&](const std::vector<Index>& more) { at.insert(at.end(), more.begin(), more.end()); };
-  append(swapped ? columns : rows);
-  append(swapped ? rows : columns);
+  std::vector<Index> at(result_.size());
+  place(pool, kBatch, batch_at, at);
+  place(pool, kRows, row, at);
+  place(pool, kColumns, column, at);
   return at;
+}
+
+bool has_few_columns(const ir::Graph& graph, const ir::Node& dot) {
+  constexpr int64_t kFew = 16;
+  const auto lines = [&](size_t side, const char* batch, const char* contract) {
+    int64_t count = 1;
+    const Shape& shape = graph.shape(dot.inputs[side]);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      const auto is_in = [&](const char* name) {
+        const auto& dims = dot.attrs.ints(name);
+        return std::find(dims.begin(), dims.end(), static_cast<int64_t>(d)) != dims.end();
+      };
+      if (!is_in(batch) && !is_in(contract)) count *= shape[d];
+    }
+    return count;
+  };
+  const int64_t rows = lines(0, "lhs_batch", "lhs_contract"), columns = lines(1, "rhs_batch", "rhs_contract");
+  return columns < kFew && rows > columns;
 }
 
 }  // namespace heddle::schedule

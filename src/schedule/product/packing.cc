@@ -42,6 +42,23 @@ void pack_rows(const Tensor& from, int64_t offset, const tile::PanelSource& s, i
   }
 }
 
+// [group][n][pitch], of the channels of `together` groups those of the row's own group.
+template <typename T>
+void pack_diagonal(const Tensor& from, const tile::PanelSource& s, int64_t pitch, int64_t together, void* to) {
+  const T* source = static_cast<const T*>(from.data());
+  T* out = static_cast<T*>(to);
+  std::fill_n(out, s.groups * s.n * pitch, T{});
+  for (int64_t g = 0; g < s.groups; ++g) {
+    for (int64_t n = 0; n < s.n; ++n, out += pitch) {
+      const T* row = source + g * s.group_stride + n * s.n_stride;
+      for (int64_t o = 0; o < s.outer; ++o) {
+        T* at = out + (o * together + g % together) * s.inner;
+        for (int64_t i = 0; i < s.inner; ++i) at[i] = row[o * s.outer_stride + i * s.inner_stride];
+      }
+    }
+  }
+}
+
 template <typename F>
 void by_size(DType dtype, const F& f) {
   switch (size_of(dtype)) {
@@ -80,6 +97,12 @@ Packing winograd_packing(int64_t o, int64_t c, int64_t width) {
   return {"winograd", {o, c, width}};
 }
 
+Packing diagonal_packing(const tile::PanelSource& s, int64_t pitch, int64_t together) {
+  return {"diagonal",
+          {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride, 0, pitch,
+           together}};
+}
+
 Packing panel_packing(const tile::PanelSource& s, int64_t offset, int64_t width) {
   return {"panels",
           {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride, offset, width}};
@@ -93,11 +116,12 @@ ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
                  to_string(constant.shape()));
     return {DType::kF32, {tile::panel_count(p[0], p[2]) * tile::kWinogradPoints * p[1] * p[2]}};
   }
-  const bool rows = packing.kind == "rows";
-  HEDDLE_CHECK((rows || packing.kind == "panels") && p.size() == 10, "packing \"{}\"", packing.kind);
+  const bool diagonal = packing.kind == "diagonal", rows = packing.kind == "rows" || diagonal;
+  HEDDLE_CHECK((rows || packing.kind == "panels") && p.size() == (diagonal ? 11 : 10), "packing \"{}\"", packing.kind);
   const tile::PanelSource source = source_of(p);
   HEDDLE_CHECK(last_element(source, p[8]) < constant.size(), "packing reads behind {}", to_string(constant.shape()));
-  HEDDLE_CHECK(!rows || p[9] >= source.outer * source.inner, "rows of {} in {}", source.outer * source.inner, p[9]);
+  const int64_t length = source.outer * source.inner * (diagonal ? p[10] : 1);
+  HEDDLE_CHECK(!rows || p[9] >= length, "rows of {} in {}", length, p[9]);
   return {constant.dtype(), {rows ? source.groups * source.n * p[9] : tile::packed_elements(source, p[9])}};
 }
 
@@ -109,7 +133,9 @@ void pack_constant(const Tensor& constant, const Packing& packing, void* to) {
   }
   if (packing.kind == "winograd") return pack_winograd(constant, p, static_cast<float*>(to));
   by_size(constant.dtype(), [&](auto word) {
-    if (packing.kind == "rows") {
+    if (packing.kind == "diagonal") {
+      pack_diagonal<decltype(word)>(constant, source_of(p), p[9], p[10], to);
+    } else if (packing.kind == "rows") {
       pack_rows<decltype(word)>(constant, p[8], source_of(p), p[9], to);
     } else {
       pack<decltype(word)>(constant, p[8], source_of(p), p[9], to);

@@ -12,6 +12,11 @@ Packing panel_packing(const tile::PanelSource& source, int64_t offset, int64_t w
 // Filters [o][c][3][3] transformed for F(4x4, 3x3) (tile/core/winograd.h), f32 whatever their dtype.
 Packing winograd_packing(int64_t o, int64_t c, int64_t width);
 
+// The filters of `together` groups of `source` (n: filters, inner: channels, outer: taps) as those of one group that
+// has their channels side by side: rows of `pitch` elements along k = (tap, channel), zero at the channels of the
+// others.
+Packing diagonal_packing(const tile::PanelSource& source, int64_t pitch, int64_t together);
+
 // A constant in the layout that a kernel wants: a flat tensor. kInternal for an unknown kind or parameters that reach
 // outside the constant.
 Tensor pack_constant(const Tensor& constant, const Packing& packing);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "base/check.h"
 #include "schedule/product/dot_problem.h"
@@ -56,11 +58,10 @@ std::optional<Packing> padded_rows(const ContractionBuilder& builder, const DotP
   return packing;
 }
 
-class CudaDotScheduler {
+// A dot in one form, with a builder of its own.
+class CudaDotForm {
  public:
-  explicit CudaDotScheduler(ContractionBuilder& builder) : builder_(builder), p_(builder, false) {}
-
-  ScheduledGroup run() {
+  CudaDotForm(const ContractionBuilder& builder, DotForm form) : builder_(builder), p_(builder_, form) {
     const ir::Graph& graph = builder_.graph();
     const ir::Node& node = builder_.anchor();
     const DType a = graph.dtype(node.inputs[0]), b = graph.dtype(node.inputs[1]);
@@ -69,14 +70,25 @@ class CudaDotScheduler {
     desc_.m = DotProblem::count(p_.m), desc_.n = DotProblem::count(p_.n), desc_.k = DotProblem::count(p_.k);
     desc_.batch = DotProblem::count(p_.batch);
     set_multiply(desc_, graph, node, compute);
+    if (p_.swapped) std::swap(desc_.multiply_a, desc_.multiply_b);
     make(desc_.a, true);
     make(desc_.b, false);
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.n, 8,
                            [this](IndexPool& pool, const Index& batch, const Index& row, const Index& column) {
                              return p_.coordinates(pool, batch, row, column);
                            });
-    return finish_cuda_gemm(builder_, std::move(desc_), p_.label(), p_.operations());
   }
+  CudaDotForm(const CudaDotForm&) = delete;
+  CudaDotForm& operator=(const CudaDotForm&) = delete;
+
+  // Whether an operand's elements are computed one by one though it is a view of memory.
+  bool computes_views() const {
+    return (p_.a_affine && desc_.a.form == Form::kComputed) || (p_.b_affine && desc_.b.form == Form::kComputed);
+  }
+  bool reduces() { return !builder_.desc().epilogue.reductions.empty(); }
+  bool stores_apart() { return heddle::schedule::stores_apart(builder_.desc().epilogue); }
+  double predicted_us() { return fastest_config(builder_, desc_).predicted_us; }
+  ScheduledGroup finish() { return finish_cuda_gemm(builder_, std::move(desc_), p_.label(), p_.operations()); }
 
  private:
   void make(OperandView& o, bool is_a) {
@@ -91,15 +103,36 @@ class CudaDotScheduler {
   }
 
   void compute(OperandView& o, bool is_a) {
-    o.dtype = builder_.graph().dtype(builder_.anchor().inputs[is_a ? 0 : 1]);
+    o.dtype = builder_.graph().dtype(builder_.anchor().inputs[is_a != p_.swapped ? 0 : 1]);
     const std::vector<Index> loops = loops_of(o, desc_, is_a ? desc_.m : desc_.n);
     o.element = p_.element(desc_.pool, is_a, loops[0], loops[1], loops[2]);
   }
 
-  ContractionBuilder& builder_;
+  ContractionBuilder builder_;
   DotProblem p_;
   Product desc_;
 };
+
+// Views whose lines are not one stride apart, and results that lie along D's columns, have other forms: in batches that
+// are matrices for both, and transposed. The model says which is the fastest.
+std::unique_ptr<CudaDotForm> fastest_form(const ContractionBuilder& builder) {
+  using Lines = DotForm::Lines;
+  auto best = std::make_unique<CudaDotForm>(builder, DotForm{});
+  std::vector<DotForm> others;
+  if (best->reduces()) return best;  // neighbours of this D
+  if (best->computes_views()) others.push_back({Lines::kOneStride, false});
+  if (best->stores_apart()) {
+    for (const Lines lines : {Lines::kOneStride, Lines::kLast, Lines::kAll}) others.push_back({lines, true});
+  }
+  if (others.empty()) return best;
+  double fastest = best->predicted_us();
+  for (const DotForm& form : others) {
+    auto other = std::make_unique<CudaDotForm>(builder, form);
+    const double us = other->predicted_us();
+    if (us < fastest) fastest = us, best = std::move(other);
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -130,7 +163,7 @@ Packing rows_packing(const tile::PanelSource& s, int64_t offset, int64_t pitch) 
 }
 
 ScheduledGroup schedule_cuda_dot(ContractionBuilder& builder) {
-  return CudaDotScheduler(builder).run();
+  return fastest_form(builder)->finish();
 }
 
 ScheduledGroup schedule_cuda_contraction(ContractionBuilder& builder) {

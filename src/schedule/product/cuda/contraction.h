@@ -23,6 +23,9 @@ ScheduledGroup schedule_cuda_window(ContractionBuilder& builder);
 // with its reason. Throws kUnsupportedType on types that have no arithmetic.
 std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTarget& target);
 
+// The configuration that the model prefers, with its prediction; operands and epilogue are in the builder.
+Config fastest_config(ContractionBuilder& builder, const Product& product);
+
 // Operations a second of a whole device at this kind of product.
 double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
 

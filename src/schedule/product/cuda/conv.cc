@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 #include "base/check.h"
 #include "schedule/product/conv_problem.h"
@@ -16,26 +17,33 @@ using Form = OperandView::Form;
 
 constexpr int64_t kCopyBytes = 16;
 
-class CudaConvScheduler {
- public:
-  explicit CudaConvScheduler(ContractionBuilder& builder)
-      : builder_(builder),
-        graph_(builder.graph()),
-        node_(builder.anchor()),
-        s_(conv_shape(graph_, node_)),
-        view_(builder.view_of(node_.inputs[0])) {}
+// The same convolution whose groups are joined, `together` at a time.
+tile::ConvShape joined(tile::ConvShape s, int64_t together) {
+  s.groups /= together, s.c *= together, s.o *= together;
+  return s;
+}
 
-  ScheduledGroup run() {
+// A convolution with the filters of so many groups joined: a block diagonal, by zeros between the groups.
+class CudaConvForm {
+ public:
+  CudaConvForm(const ContractionBuilder& builder, int64_t together)
+      : builder_(builder),
+        graph_(builder_.graph()),
+        node_(builder_.anchor()),
+        groups_(conv_shape(graph_, node_)),
+        s_(joined(groups_, together)),
+        together_(together),
+        view_(builder_.view_of(node_.inputs[0])) {
     const DType x = graph_.dtype(node_.inputs[0]), w = graph_.dtype(node_.inputs[1]);
     const DType compute = *contraction_compute(x, w, graph_.dtype(node_.outputs[0]));
     builder_.desc().compute = compute;
     plain_ = view_.affine && view_.value == node_.inputs[0];
-    const bool undilated = s_.lhs_dilation[0] * s_.lhs_dilation[1] * s_.lhs_dilation[2] == 1;
-    if (plain_ && s_.c == 1 && s_.o == 1 && s_.groups > 1 && undilated) return depthwise();
+    undilated_ = s_.lhs_dilation[0] * s_.lhs_dilation[1] * s_.lhs_dilation[2] == 1;
+    if (is_depthwise()) return;
     const Shape& y = graph_.shape(node_.outputs[0]);
     desc_.m = element_count(y) / y.back(), desc_.n = s_.o, desc_.k = s_.k(), desc_.batch = s_.groups;
     set_multiply(desc_, graph_, node_, compute);
-    make_image(undilated);
+    make_image();
     make_filters();
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.n, 8,
                            [&](IndexPool& pool, const Index& group, const Index& row, const Index& column) {
@@ -43,12 +51,35 @@ class CudaConvScheduler {
                              at.push_back(pool.add(pool.scale(group, s_.o), column));
                              return at;
                            });
-    const double operations = 2.0 * static_cast<double>(element_count(y)) * static_cast<double>(s_.k());
-    return finish_cuda_gemm(builder_, std::move(desc_), "conv " + conv_label(s_), operations);
+  }
+  CudaConvForm(const CudaConvForm&) = delete;
+  CudaConvForm& operator=(const CudaConvForm&) = delete;
+
+  bool is_depthwise() const { return plain_ && s_.c == 1 && s_.o == 1 && s_.groups > 1 && undilated_; }
+  // How many groups may be joined at a time: what makes up to two k-tiles of channels.
+  std::vector<int64_t> joins() const {
+    std::vector<int64_t> found;
+    if (desc_.a.form != Form::kImage || graph_.constant_of(node_.inputs[1]) == nullptr) return found;
+    for (int64_t together = 2; together <= s_.groups && together * s_.c <= kMostJoined; ++together) {
+      const bool whole = s_.groups % together == 0 && (together * s_.c % kLeastJoined == 0 || together == s_.groups);
+      if (whole) found.push_back(together);
+    }
+    return found;
+  }
+  Config fastest() { return fastest_config(builder_, desc_); }
+  ScheduledGroup finish() {
+    if (is_depthwise()) return depthwise();
+    const double operations =
+        2.0 * static_cast<double>(element_count(graph_.shape(node_.outputs[0]))) * static_cast<double>(groups_.k());
+    std::string label = "conv " + conv_label(groups_);
+    if (together_ > 1) label += fmt::format(" in {}", s_.groups);
+    return finish_cuda_gemm(builder_, std::move(desc_), std::move(label), operations);
   }
 
  private:
-  void make_image(bool undilated) {
+  static constexpr int64_t kLeastJoined = 16, kMostJoined = 128;  // channels
+
+  void make_image() {
     OperandView& o = desc_.a;
     o.dtype = graph_.dtype(node_.inputs[0]);
     if (plain_ && is_pointwise(s_)) {
@@ -57,7 +88,7 @@ class CudaConvScheduler {
       o.operand = builder_.input(node_.inputs[0]);
       return;
     }
-    bool image = plain_ && undilated && element_count(graph_.shape(node_.inputs[0])) < (int64_t{1} << 31);
+    bool image = plain_ && undilated_ && element_count(graph_.shape(node_.inputs[0])) < (int64_t{1} << 31);
     for (const int64_t low : s_.low) image = image && low >= 0;
     if (!image) return compute_image();
     o.form = Form::kImage;
@@ -120,12 +151,18 @@ class CudaConvScheduler {
     const auto element = static_cast<int64_t>(size_of(o.dtype));
     const bool ordered = s_.taps() == 1 || s_.c == 1;
     const bool constant = graph_.constant_of(w) != nullptr;
-    if (ordered && (!constant || s_.k() * element % kCopyBytes == 0)) {
+    const int64_t pitch = (s_.k() * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
+    const int64_t taps = s_.taps(), of_group = groups_.k();
+    const tile::PanelSource filters{groups_.groups, groups_.o * of_group, taps, 1, groups_.c, taps, groups_.o,
+                                    of_group};
+    if (together_ > 1) {
+      o.operand = builder_.input(w, diagonal_packing(filters, pitch, together_));
+      o.row = o.depth = pitch;
+      if (desc_.batch > 1) o.batch = {{desc_.batch, s_.o * pitch}};
+    } else if (ordered && (!constant || s_.k() * element % kCopyBytes == 0)) {
       o.operand = builder_.input(w);
     } else if (constant) {
-      const int64_t pitch = (s_.k() * element + kCopyBytes - 1) / kCopyBytes * kCopyBytes / element;
-      o.operand = builder_.input(
-          w, rows_packing({s_.groups, s_.o * s_.k(), s_.taps(), 1, s_.c, s_.taps(), s_.o, s_.k()}, 0, pitch));
+      o.operand = builder_.input(w, rows_packing(filters, 0, pitch));
       o.row = o.depth = pitch;
       if (desc_.batch > 1) o.batch = {{desc_.batch, s_.o * pitch}};
     } else {
@@ -153,19 +190,33 @@ class CudaConvScheduler {
                               });
   }
 
-  ContractionBuilder& builder_;
+  ContractionBuilder builder_;
   const ir::Graph& graph_;
   const ir::Node& node_;
-  const tile::ConvShape s_;
+  const tile::ConvShape groups_;  // as the model has it
+  const tile::ConvShape s_;       // as it is computed
+  const int64_t together_;
   const View view_;
-  bool plain_ = false;
+  bool plain_ = false, undilated_ = false;
   Product desc_;
 };
 
 }  // namespace
 
 ScheduledGroup schedule_cuda_conv(ContractionBuilder& builder) {
-  return CudaConvScheduler(builder).run();
+  auto best = std::make_unique<CudaConvForm>(builder, 1);
+  const std::vector<int64_t> joins = best->joins();
+  // Joined groups multiply many zeros. Without wgmma, to which these hardly matter, the gain has to be larger than what
+  // predictions err by.
+  constexpr double kClearly = 0.75;
+  double fastest = joins.empty() ? 0 : best->fastest().predicted_us;
+  for (const int64_t together : joins) {
+    auto other = std::make_unique<CudaConvForm>(builder, together);
+    const Config config = other->fastest();
+    const double us = config.predicted_us / (cuda_family_of(config).uses_wgmma() ? 1 : kClearly);
+    if (us < fastest) fastest = us, best = std::move(other);
+  }
+  return best->finish();
 }
 
 }  // namespace heddle::schedule

@@ -69,14 +69,39 @@ void sort_by_prediction(std::vector<CudaCandidate>& candidates) {
   });
 }
 
+namespace {
+
+// What results take longer whose neighbours lie apart: L2 writes a whole sector for each.
+double apart_us(const ProductTask& task, const CudaTarget& target) {
+  constexpr double kSectorBytes = 32;
+  if (!stores_apart(task.epilogue)) return 0;
+  const Product& d = task.product;
+  const DType out = task.operands[task.epilogue.stores.front().operand].dtype;
+  return (kSectorBytes - static_cast<double>(size_of(out))) * static_cast<double>(d.m) * static_cast<double>(d.n) *
+         static_cast<double>(d.batch) / target.model.wgmma.wave_per_us;
+}
+
+}  // namespace
+
 std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTarget& target) {
   std::vector<CudaCandidate> found;
   for (const Family* family : cuda_families()) {
     for (CudaCandidate& candidate : family->candidates(task, target)) found.push_back(std::move(candidate));
   }
   sort_by_prediction(found);
+  const double more = apart_us(task, target);
+  for (CudaCandidate& c : found) {
+    if (c.rejected.empty()) c.config.predicted_us += more;
+  }
   for (CudaCandidate& c : found) c.config.reason = fmt::format("{:.1f} us predicted", c.config.predicted_us);
   return found;
+}
+
+Config fastest_config(ContractionBuilder& builder, const Product& product) {
+  const ProductTask task{product, builder.desc().epilogue, builder.operands()};
+  std::vector<CudaCandidate> all = cuda_candidates(task, builder.target().cuda);
+  HEDDLE_CHECK(!all.empty() && all.front().rejected.empty(), "no family multiplies {}", to_string(product.multiply_a));
+  return std::move(all.front().config);
 }
 
 namespace {

@@ -23,6 +23,9 @@ double side_by_side(std::initializer_list<double> us);
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.
 std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);
 
+// Whether neighbours of a row of D lie apart in memory, in the first result that is stored.
+bool stores_apart(const Epilogue& epilogue);
+
 // A product on a GPU with what surrounds it: all that families and code generation look at.
 struct ProductTask {
   const Product& product;

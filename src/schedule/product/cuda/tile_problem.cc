@@ -38,6 +38,17 @@ std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& e, const Inde
   return place;
 }
 
+bool stores_apart(const Epilogue& e) {
+  if (e.stores.empty() || e.split <= 1) return false;
+  bool beside = false;
+  for (const auto& [id, coefficient] : e.stores.front().at.terms) {
+    if ((e.pool.vars(Index{0, {{id, 1}}}) >> e.col & 1) == 0) continue;
+    beside = e.pool.indices.atom(id).kind == Atom::Kind::kVar && coefficient == 1;
+    if (!beside) return true;
+  }
+  return !beside;
+}
+
 OperandTraits traits_of(const OperandView& o, int64_t lines, int64_t batch, DType multiply) {
   OperandTraits t;
   t.element = o.dtype;

@@ -143,13 +143,15 @@ __device__ inline void touch_vectors(const Epilogue& epilogue, const GemmArgs& a
   in_use(read);
 }
 
-// Where an operand's tile begins in its map: heads within rows are an offset along them.
+// Where an operand's tile begins in its map: heads within rows are an offset along them, and what serves all batches is
+// the only one.
 struct OperandPlace {
   int32_t row, k, batch;
 };
 template <bool KMajor>
 __device__ inline OperandPlace place_of(const GemmUnit& unit, int32_t row, int32_t outer, int32_t head, int32_t step) {
   if (step == 0) return {row, 0, unit.batch};
+  if (step == kGemmOneForAll) return {row, 0, 0};
   return {KMajor ? row : row + head * step, KMajor ? head * step : 0, outer};
 }
 

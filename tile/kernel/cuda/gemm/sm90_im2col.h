@@ -2,7 +2,8 @@
 // rows of A. k is (tap, channel), channels of a tap filled up with zeros to whole k-tiles; filters are B as rows of
 // (channel), one batch a tap.
 //
-// Config is tile/kernel/cuda/gemm/sm90.h's, with 16-bit operands along k, not swapped; D has one batch.
+// Config is tile/kernel/cuda/gemm/sm90.h's, with 16-bit operands along k, not swapped. Batches are groups of channels,
+// each of whole k-tiles where there are several; their filters lie behind one another.
 #pragma once
 
 #include "tile/core/cuda_operand.h"
@@ -33,9 +34,11 @@ __device__ inline PipelineState<Config::kStages> gemm_produce_windows(const Tens
     const int32_t y = (line - image * windows.out[1]) * windows.stride[1] + windows.first[1];
     int32_t tap = unit.k.first / windows.channel_tiles, tile = unit.k.first - tap * windows.channel_tiles;
     int32_t row = tap / windows.taps, column = tap - row * windows.taps;
+    const int32_t group = unit.batch * windows.channel_tiles * Traits::kTileK,
+                  filter = unit.batch * walk.args.n + unit.n;
     const auto load_filters = [&](int32_t tap_at, int32_t tile_at, uint32_t stage) {
       load_operand<Config::kTileN, Traits::kTileK, true, Config::kClusterM>(
-          map_b, shared.full[stage], shared.b + stage * Traits::kBBytes, unit.n, tile_at * Traits::kTileK, tap_at,
+          map_b, shared.full[stage], shared.b + stage * Traits::kBBytes, filter, tile_at * Traits::kTileK, tap_at,
           walk.rank);
     };
     if (first_unit) {
@@ -56,7 +59,7 @@ __device__ inline PipelineState<Config::kStages> gemm_produce_windows(const Tens
       }
       Barrier& full = shared.full[at.stage];
       uint8_t* to = shared.a + at.stage * Traits::kABytes + share * kGemmRowBytes;
-      const int32_t channel = tile * Traits::kTileK;
+      const int32_t channel = group + tile * Traits::kTileK;
       if constexpr (kShares == 1) {
         load_windows(map_a, full, to, channel, x, y, image, column * windows.dilation[0], row * windows.dilation[1],
                      CacheHint::kEvictNormal);

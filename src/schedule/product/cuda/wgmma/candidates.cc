@@ -75,16 +75,18 @@ std::vector<int> splits_of(const WgmmaProblem& p, const Tile& tile, int64_t m, i
 
 }  // namespace
 
-int64_t padded_bytes(int64_t lines, int64_t row, const WgmmaProblem& p) {
-  return round_up(round_up(row * static_cast<int64_t>(size_of(p.in)), 16) * lines * p.batch, 256);
+int64_t padded_bytes(const WgmmaProblem& p, bool a) {
+  const int64_t side = a ? p.m : p.n, batch = p.batches_of(a ? p.step_a : p.step_b);
+  const bool k_major = a ? p.a_k_major : p.b_k_major;
+  const int64_t row = k_major ? p.k : side, lines = k_major ? side : p.k;
+  return round_up(round_up(row * static_cast<int64_t>(size_of(p.in)), 16) * lines * batch, 256);
 }
 
 // Copies count their pieces in 32 bits.
 std::string reject_copies(const WgmmaProblem& p) {
   constexpr int64_t kMostCopied = int64_t{1} << 30;
-  const int64_t a = p.a_k_major ? padded_bytes(p.m, p.k, p) : padded_bytes(p.k, p.m, p);
-  const int64_t b = p.b_k_major ? padded_bytes(p.n, p.k, p) : padded_bytes(p.k, p.n, p);
-  const bool fits = (!repacks_a(p) || a <= kMostCopied) && (!repacks_b(p) || b <= kMostCopied);
+  const bool fits = (!repacks_a(p) || padded_bytes(p, true) <= kMostCopied) &&
+                    (!repacks_b(p) || padded_bytes(p, false) <= kMostCopied);
   return fits ? std::string() : "a padded copy of an operand takes more than 1 GiB";
 }
 

@@ -94,7 +94,8 @@ std::vector<ClusterSplitKConfig> misaligned_configs(const WgmmaProblem& p, const
 std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const CudaTarget& target) {
   if (p.classed) return misaligned_configs(p, target);
   std::vector<ClusterSplitKConfig> found;
-  if (p.k == 0 || p.windows || p.heads > 1 || p.shifted_a || p.shifted_b) return found;
+  if (p.k == 0 || p.windows || p.heads > 1 || p.step_a != 0 || p.step_b != 0 || p.shifted_a || p.shifted_b)
+    return found;
   for (const bool swapped : {false, true}) {
     const View v = view_of(p, swapped);
     for (const Tile& tile : kTiles) {

@@ -33,19 +33,20 @@ struct Operand {
   int64_t rows, k, leading, stride;  // rows: of m or n
   bool k_major;
   int64_t offset = 0;  // in the buffer, in bytes
-  int64_t step = 0;    // of heads within rows
+  int64_t step = 0;    // as WgmmaProblem has it
 };
 
 // The map of an operand whose tile has `tile` rows, of which each block of the cluster loads one of `shares`.
 TensorMapDesc operand_map(const Operand& o, const WgmmaProblem& p, int tile, int shares) {
-  const int64_t batch = o.step == 0 ? p.batch : p.batch / p.heads;
+  const int64_t batch = o.step > 0 ? p.batch / p.heads : p.batches_of(o.step);
   const auto element = static_cast<int64_t>(size_of(p.in));
   const auto depth = static_cast<uint32_t>(tile::kGemmRowBytes / element);
   TensorMapDesc map;
   map.element = element_of(p);
   map.operand = o.index;
   map.offset = static_cast<uint64_t>(o.offset);
-  const int64_t inner = (o.k_major ? o.k : o.rows) + (p.heads - 1) * o.step, outer = o.k_major ? o.rows : o.k;
+  const int64_t inner = (o.k_major ? o.k : o.rows) + (p.heads - 1) * std::max<int64_t>(o.step, 0),
+                outer = o.k_major ? o.rows : o.k;
   map.extents = {static_cast<uint64_t>(inner), static_cast<uint64_t>(outer), static_cast<uint64_t>(batch)};
   const int64_t row = o.leading * element;
   map.strides = {static_cast<uint64_t>(row),
@@ -98,7 +99,8 @@ TensorMapDesc windows_map(const WgmmaProblem& p, int tile, int shares) {
   TensorMapDesc map;
   map.element = element_of(p);
   map.operand = Use::kA;
-  map.extents = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(w.size[0]), static_cast<uint64_t>(w.images)};
+  map.extents = {static_cast<uint64_t>(w.channels * p.batch), static_cast<uint64_t>(w.size[0]),
+                 static_cast<uint64_t>(w.images)};
   TensorMapWindows windows;
   windows.line = static_cast<uint64_t>(w.line) * element;
   map.strides = {pixel, windows.line * static_cast<uint64_t>(w.size[1])};
@@ -120,7 +122,7 @@ TensorMapDesc filters_map(const WgmmaProblem& p, int tile, int shares) {
   TensorMapDesc map;
   map.element = element_of(p);
   map.operand = Use::kB;
-  map.extents = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(p.n),
+  map.extents = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(p.n * p.batch),
                  static_cast<uint64_t>(w.window[0] * w.window[1])};
   map.strides = {static_cast<uint64_t>(p.ldb) * element, static_cast<uint64_t>(w.channels) * element};
   map.box = {static_cast<uint32_t>(tile::kGemmRowBytes / element), static_cast<uint32_t>(tile / shares)};
@@ -174,9 +176,9 @@ void add_repack(KernelLaunches& result, const WgmmaProblem& p, Operand& a, Opera
     const int at = parts * static_cast<int>(sizeof(tile::GemmRepackPart));
     launch.pointers.push_back({0, at + static_cast<int>(offsetof(tile::GemmRepackPart, from)), o->index});
     launch.pointers.push_back({0, at + static_cast<int>(offsetof(tile::GemmRepackPart, to)), Use::kWorkspace});
-    args.part[parts] = repack_part(*o, p.in, p.batch, result.workspace_bytes);
+    args.part[parts] = repack_part(*o, p.in, p.batches_of(o->step), result.workspace_bytes);
     launch.grid[0] += args.part[parts].blocks;
-    result.workspace_bytes += o->k_major ? padded_bytes(o->rows, o->k, p) : padded_bytes(o->k, o->rows, p);
+    result.workspace_bytes += padded_bytes(p, o == &a);
     ++parts;
   }
   if (parts == 0) return;

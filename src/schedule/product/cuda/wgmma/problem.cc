@@ -52,8 +52,11 @@ std::optional<CopiedOperand> read_by_copies(const OperandView& o, int64_t rows, 
       return refuse("batches have several strides");
     }
   }
-  if (!o.batch.empty() && c.stride == 0) return refuse("one operand serves all batches");
   if (c.stride < 0) return refuse("batches in descending order");
+  if (!o.batch.empty() && c.stride == 0) {
+    if (c.step != 0) return refuse("batches have several strides");
+    c.step = tile::kGemmOneForAll;
+  }
   return c;
 }
 
@@ -125,7 +128,8 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
   const bool fits = p.in == DType::kI8 ? p.out == DType::kI32 && epilogue.pool[store.value].kind == Expr::Kind::kLocal
                                        : p.out == DType::kF32 || p.out == DType::kF16 || p.out == DType::kBF16;
   const bool matrix = place && (*place)[3] == 0 && ((*place)[2] == 1 || d.n == 1) && ((*place)[1] >= d.n || d.m == 1) &&
-                      ((*place)[0] >= (*place)[1] * d.m || d.batch == 1);
+                      (d.batch == 1 || (*place)[0] >= (*place)[1] * d.m ||
+                       ((*place)[0] >= d.n && (*place)[1] >= (*place)[0] * d.batch));  // batches within rows
   p.epilogue_stores = !fits || !matrix;
   const auto residual = load_of_residual(task);
   if (residual) {
@@ -201,10 +205,12 @@ std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::s
   const auto element = static_cast<int64_t>(size_of(p->in));
   if (d.a.form != Form::kImage) return refuse("no windows over images in memory");
   if (element != 2 || d.a.dtype != p->in || d.b.dtype != p->in) return refuse("windows are gathered of 16-bit numbers");
-  if (d.batch != 1) return refuse("groups of channels");
   if (i.size[0] != 1 || i.window[0] != 1 || i.out[0] != 1 || i.before[0] != 0)
     return refuse("windows of three dimensions");
-  const bool along_k = d.b.form == Form::kMatrix && d.b.batch.empty() && (d.b.k == 1 || d.k == 1);
+  const int64_t depth = tile::kGemmRowBytes / element;
+  if (d.batch != 1 && i.channels % depth != 0) return refuse("groups of channels that are no whole k-tiles");
+  const bool behind = d.b.batch.empty() || (d.b.batch.size() == 1 && d.b.batch[0].second == d.n * d.b.row);
+  const bool along_k = d.b.form == Form::kMatrix && behind && (d.b.k == 1 || d.k == 1);
   if (!along_k || d.b.offset != 0 || d.b.row * element % kCopyBytes != 0)
     return refuse("filters are no rows of whole 16 bytes");
   if (i.channels * element % kCopyBytes != 0 || i.pixel * element % kCopyBytes != 0) {
@@ -225,7 +231,6 @@ std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::s
     }
   }
   w.line = w.pixel * w.size[0];
-  const int64_t depth = tile::kGemmRowBytes / element;
   join_lines(w, depth);
   p->k = w.window[0] * w.window[1] * ((w.channels + depth - 1) / depth) * depth;
   p->ldb = std::max(d.b.row, p->k);  // of the maps only

@@ -61,7 +61,7 @@ double at_the_clock_of_load(double compute_us, const WgmmaProblem& p, const Cuda
 // written, or will read, may better stay unless it is larger.
 template <typename C>
 bool streams(const WgmmaProblem& p, const C& c, bool is_a, int64_t most, double large) {
-  if (p.views || p.windows) return false;
+  if (p.views || p.windows || (is_a != c.swapped ? p.step_a : p.step_b) == tile::kGemmOneForAll) return false;
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;
   const int64_t readers = is_a ? ceil_div(n, c.tile_n) : ceil_div(m, c.tile_m);
   const double bytes = static_cast<double>(is_a ? m : n) * static_cast<double>(p.k) * static_cast<double>(p.batch) *
@@ -79,8 +79,8 @@ bool begins_aligned(DType type, int64_t offset) {
 double repack_us(const WgmmaProblem& p, const CudaModel& model) {
   const auto element = static_cast<double>(size_of(p.in));
   double bytes = 0;
-  if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batch * element;
-  if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batch * element;
+  if (repacks_a(p)) bytes += static_cast<double>(p.m) * p.k * p.batches_of(p.step_a) * element;
+  if (repacks_b(p)) bytes += static_cast<double>(p.n) * p.k * p.batches_of(p.step_b) * element;
   return bytes == 0 ? 0 : model.wgmma.repack_us + 2 * bytes / model.wgmma.repack_per_us;
 }
 
@@ -99,9 +99,10 @@ double WgmmaProblem::bytes() const {
   if (windows) {
     const double image =
         d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(std::min(windows->channels, windows->pixel));
-    return (image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes;
+    return d(batch) * ((image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes);
   }
-  return d(batch) * ((d(m) * d(k) + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes);
+  const double lines = d(batches_of(step_a)) * d(m) + d(batches_of(step_b)) * d(n);
+  return lines * d(k) * d(size_of(in)) + d(batch) * d(m) * d(n) * out_bytes;
 }
 
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch) {
@@ -111,11 +112,11 @@ bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t bat
 
 bool repacks_a(const WgmmaProblem& p) {
   return !p.views && !p.windows && !p.classed &&
-         (needs_repack(p.in, p.lda, p.stride_a, p.batch) || !begins_aligned(p.in, p.offset_a));
+         (needs_repack(p.in, p.lda, p.stride_a, p.batches_of(p.step_a)) || !begins_aligned(p.in, p.offset_a));
 }
 bool repacks_b(const WgmmaProblem& p) {
   return !p.views && !p.windows && !p.classed &&
-         (needs_repack(p.in, p.ldb, p.stride_b, p.batch) || !begins_aligned(p.in, p.offset_b));
+         (needs_repack(p.in, p.ldb, p.stride_b, p.batches_of(p.step_b)) || !begins_aligned(p.in, p.offset_b));
 }
 bool needs_repack(const WgmmaProblem& p) {
   return repacks_a(p) || repacks_b(p);

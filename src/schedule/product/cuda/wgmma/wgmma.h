@@ -35,13 +35,13 @@ struct WgmmaProblem {
   int64_t stride_a = 0, stride_b = 0, stride_d = 0;  // of a batch; 0: dense
   int64_t offset_a = 0, offset_b = 0;                // of the first element in its buffer, which is aligned to 16 bytes
   // Batches in two dimensions, the inner of `heads`: operands with a step have it within their rows, so many elements
-  // apart, and stride_* is that of the outer one.
+  // apart, and stride_* is that of the outer one. tile::kGemmOneForAll: the operand is the same for all batches.
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // D is not written by the kernel but by its epilogue alone
   bool reduces = false;          // the epilogue reduces neighbours
   bool heavy_epilogue = false;   // it holds many values at once, besides `residual`
   std::optional<WgmmaResidual> residual{};
-  int read_bytes = 0;  // of matrices that the epilogue reads, `residual` among them, for each element
+  int read_bytes = 0;    // of matrices that the epilogue reads, `residual` among them, for each element
   bool classed = false;  // rows of the long operand are read class by class (gemm_misaligned.h)
   bool views = false;  // threads load both operands through views (tile/kernel/cuda/gemm/sm90_gather.h): their strides
                        // above are void
@@ -57,6 +57,8 @@ struct WgmmaProblem {
   WgmmaProblem resolved() const;
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
   double bytes() const;  // each operand read once, D written once
+  // How often there is an operand whose step it is.
+  int64_t batches_of(int64_t step) const { return step == tile::kGemmOneForAll ? 1 : batch; }
 };
 
 // The seconds of work that the model predicts for one launch (with the reduction, without the fixed cost of a graph).
@@ -99,8 +101,8 @@ bool repacks_a(const WgmmaProblem& problem);
 bool repacks_b(const WgmmaProblem& problem);
 bool needs_repack(const WgmmaProblem& problem);
 
-// Bytes of a copy of `lines` rows that is padded to 16 bytes.
-int64_t padded_bytes(int64_t lines, int64_t row, const WgmmaProblem& problem);
+// Bytes of copies of A, else of B, whose rows are padded to 16 bytes.
+int64_t padded_bytes(const WgmmaProblem& problem, bool a);
 
 // Why copies of operands, or partial sums, do not fit; empty: they do.
 std::string reject_copies(const WgmmaProblem& problem);
