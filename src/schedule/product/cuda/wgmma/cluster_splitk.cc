@@ -195,7 +195,8 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
   // One block of a SM whose ring leaves room for another one has too little under way.
   const bool alone = at_once > 1 && blocks <= target.sms && each > c.stages;
   const double memory = p.bytes() / bytes_per_us * (alone ? 1.2 : 1);
-  const double l2 = p.classed ? 0 : blocks * each * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
+  const auto k_tiles = static_cast<double>(tiles_of(p, c) * view_of(p, c.swapped).k_tiles);
+  const double l2 = p.classed ? 0 : k_tiles * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
   const double own = std::max({consume, l2, p.operations() / sustained_operations(p, target) * 1e6});
   us += side_by_side({own, memory});
   us += std::min<double>(each, c.stages) * tile_cycles / cycles_per_us * 0.5;  // what has come at last
