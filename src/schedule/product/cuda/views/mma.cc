@@ -82,9 +82,12 @@ double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_by
   const double multiply = area * k / multiply_rate(p, mma, target);
   const double warp_reads = mma ? side / 2 * (c.warps_m + c.warps_n) : 2.0 * side;
   const double shared = (warp_reads + side) * k * element / model.shared_per_cycle;
-  const double fill =
-      (c.tile_m * static_cast<double>(size_of(p.a.element)) + c.tile_n * static_cast<double>(size_of(p.b.element))) *
-      k / model.l2_per_cycle;
+  // Neighbours of a computed operand lie anywhere: each element takes a sector.
+  constexpr double kSector = 32;
+  const auto element_bytes = [](const OperandTraits& o) {
+    return o.view ? static_cast<double>(size_of(o.element)) : kSector;
+  };
+  const double fill = (c.tile_m * element_bytes(p.a) + c.tile_n * element_bytes(p.b)) * k / model.l2_per_cycle;
   // Addresses, predicates and, through registers, conversions and stores: instructions of 4 schedulers, 32 lanes each.
   const auto issue = [&](const OperandTraits& o, double rows) {
     const double pieces = rows * k / o.width;
