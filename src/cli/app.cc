@@ -166,10 +166,36 @@ std::vector<std::string> gemm_families() {
   return names;
 }
 
+void add_kernel_attention(CLI::App& kernel, Arguments& arguments, Command& chosen) {
+  CLI::App* attention = kernel.add_subcommand("attention", "softmax(Q K^T / sqrt(depth)) V");
+  AttentionArguments& a = arguments.attention;
+  KernelArguments& k = arguments.kernel;
+  attention->add_option("--m", a.m, "Queries")->required();
+  attention->add_option("--n", a.n, "Keys; default: as many as queries");
+  attention->add_option("--batch", a.batch, "Sequences")->capture_default_str();
+  attention->add_option("--heads", a.heads, "Heads of queries")->capture_default_str();
+  attention->add_option("--kv-heads", a.kv_heads, "Heads of keys and values; default: as many as of queries");
+  attention->add_option("--depth", a.depth, "Elements of a head")->capture_default_str();
+  attention->add_flag("--causal", a.causal, "A query sees the keys up to its own; the last one has the last key");
+  attention->add_option("--window", a.window, "Causal, and a query sees so many keys");
+  attention->add_option("--type", a.type, "Of all operands")
+      ->check(CLI::IsMember({"f16", "bf16"}))
+      ->capture_default_str();
+  attention->add_option("--device", k.device, "Which GPU")->capture_default_str();
+  attention->add_option("--candidates", k.most, "How many are timed")->capture_default_str();
+  attention->add_flag("--all", k.all, "Time every candidate");
+  attention->add_flag("--verify", k.verify, "Compare some rows of the fastest with a float64 reference");
+  attention->add_flag("--compile-only", k.compile_only, "List and compile candidates for a GPU of sm_90; needs no GPU");
+  attention->add_flag("--predict", k.predict, "The same without compiling");
+  attention->add_flag("--json", arguments.json, "Print JSON");
+  attention->callback([&chosen] { chosen = kernel_attention_command; });
+}
+
 void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* kernel =
       app.add_subcommand("kernel", "One operator on a GPU (experimental): candidates, times, verification");
   kernel->require_subcommand(0, 1);
+  add_kernel_attention(*kernel, a, chosen);
   CLI::App* gemm = kernel->add_subcommand("gemm", "D = epilogue(A B)");
   KernelArguments& k = a.kernel;
   CLI::Option* m = gemm->add_option("--m", k.m, "Rows of A and D");

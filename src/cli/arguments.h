@@ -25,6 +25,13 @@ struct KernelArguments {
   bool verify = false, all = false, compile_only = false, predict = false;
 };
 
+// The options of `heddle kernel attention`, beside some of those.
+struct AttentionArguments {
+  int64_t batch = 1, heads = 1, kv_heads = 0, m = 0, n = 0, depth = 64, window = 0;
+  std::string type = "f16";
+  bool causal = false;
+};
+
 inline constexpr const char* kAllKernels = "all";
 
 // What the command line said, over all commands; each command reads what concerns it.
@@ -55,6 +62,7 @@ struct Arguments {
   std::string shell;                                // completion
   int64_t batch = 1, seq = 0, size = 0, width = 0;  // zoo
   KernelArguments kernel;
+  AttentionArguments attention;
 };
 
 using Command = int (*)(const Arguments&);
@@ -71,6 +79,7 @@ int zoo_command(const Arguments& arguments);
 int devices_command(const Arguments& arguments);
 int cache_command(const Arguments& arguments);
 int kernel_command(const Arguments& arguments);
+int kernel_attention_command(const Arguments& arguments);
 int tune_command(const Arguments& arguments);
 int completion_command(const Arguments& arguments);
 int manual_command(const Arguments& arguments);

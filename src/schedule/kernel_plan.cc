@@ -31,7 +31,7 @@ KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const C
     return {{plan_launch(**loops, operands)}};
   }
   if (const auto* attention = std::get_if<std::shared_ptr<const AttentionDesc>>(&desc.body)) {
-    return {{plan_launch(**attention, config.as<AttentionConfig>(), target)}};
+    return plan_launches(**attention, config.as<AttentionConfig>(), target, operands);
   }
   if (const auto* standalone = std::get_if<std::shared_ptr<const StandaloneDesc>>(&desc.body)) {
     return plan_launches(**standalone, config, operands);

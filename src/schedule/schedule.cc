@@ -14,7 +14,7 @@ ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Ta
     case ir::GroupKind::kContraction:
       return schedule_contraction(graph, group, target, configs);
     case ir::GroupKind::kAttention:
-      return schedule_attention(graph, group, target);
+      return schedule_attention(graph, group, target, configs);
     default:
       fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(group.kind)) + " group",
            "no kernels are made for it");

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "ir/text/text.h"
 #include "testing.h"
 #include "tests/codegen/harness.h"
 #include "tests/contraction/testing.h"
@@ -19,8 +20,10 @@ using testing::CudaBatch;
 struct Problem {
   std::string type = "f16";
   int64_t batch = 1, heads = 2, m = 64, n = 64, depth = 64, width = 64;
-  std::string scores = "scaled";  // "plain", "scaled", "mask", "causal", "rows"
-  std::string layout = "heads";   // "heads", "dense", "sliced" (m = n, depth = width), "keys": K and V along keys
+  std::string scores = "scaled";  // "plain", "scaled", "mask", "rows", "causal", "finite" (causal by -3e38),
+                                  // "window" (causal, 40 keys), "triangle" (causal by a constant), "biased" (causal)
+  std::string layout = "heads";   // "heads", "dense", "sliced" (m = n, depth = width), "keys": K and V along keys,
+                                  // "shared": all heads have the same K and V
   bool quotient = false;          // exp / sum in place of exp * (1 / sum)
 };
 
@@ -74,7 +77,13 @@ class Writer {
       const int64_t columns = p_.heads * depths[i];
       const Shape matrix{p_.batch, lines[i], columns}, split{p_.batch, lines[i], p_.heads, depths[i]};
       const Shape heads{p_.batch, p_.heads, lines[i], depths[i]};
-      if (p_.layout == "dense") {
+      if (p_.layout == "shared" && i > 0) {
+        parameter(names[i] + "0", type({p_.batch, lines[i], depths[i]}));
+        line(names[i], "broadcast(%" + names[i] + "0)",
+             fmt::format("shape = [{}], dims = [0,2,3]", fmt::join(heads, ",")), type(heads));
+        continue;
+      }
+      if (p_.layout == "dense" || p_.layout == "shared") {
         parameter(names[i], type(heads));
         continue;
       }
@@ -108,16 +117,42 @@ class Writer {
       spread("masks", "mask", "0,1,2,3");
       return plain("x", "add(%x0, %masks)", f32);
     }
-    constant("far", p_.scores == "rows" ? "-3e38" : "-inf");
-    if (p_.scores == "causal") {
-      line("rows", "iota()", fmt::format("shape = {}, dim = 2, dtype = i32", s_), "i32" + s_);
-      line("columns", "iota()", fmt::format("shape = {}, dim = 3, dtype = i32", s_), "i32" + s_);
-      plain("seen", "ge(%rows, %columns)", mask);
-    } else {
+    if (p_.scores == "triangle") {
+      std::string values;
+      for (int64_t i = 0; i < p_.m * p_.n; ++i) {
+        values += fmt::format("{}{}", i == 0 ? "" : ",", i % p_.n <= i / p_.n + p_.n - p_.m ? "0" : "-inf");
+      }
+      text_ += fmt::format("  %lower = constant {{value = f32[{},{}]{{{}}}}}\n", p_.m, p_.n, values);
+      spread("lowers", "lower", "2,3");
+      return plain("x", "add(%x0, %lowers)", f32);
+    }
+    constant("far", p_.scores == "rows" || p_.scores == "finite" ? "-3e38" : "-inf");
+    if (p_.scores == "rows") {
       parameter("row", fmt::format("f32[{}]", p_.m));
       constant("zero", "0");
       spread("rows", "row", "2");
       plain("seen", "gt(%rows, %zeros)", mask);
+    } else {
+      const std::string i32 = "i32" + s_;
+      line("rows0", "iota()", fmt::format("shape = {}, dim = 2, dtype = i32", s_), i32);
+      text_ += fmt::format("  %later = constant {{value = i32[]{{{}}}}}\n", p_.n - p_.m);
+      line("laters", "broadcast(%later)", fmt::format("shape = {}, dims = []", s_), i32);
+      plain("rows", "add(%rows0, %laters)", i32);
+      line("columns", "iota()", fmt::format("shape = {}, dim = 3, dtype = i32", s_), i32);
+      plain(p_.scores == "window" ? "past" : "seen", "ge(%rows, %columns)", mask);
+    }
+    if (p_.scores == "window") {
+      text_ += "  %reach = constant {value = i32[]{40}}\n";
+      line("reaches", "broadcast(%reach)", fmt::format("shape = {}, dims = []", s_), "i32" + s_);
+      plain("distance", "sub(%rows, %columns)", "i32" + s_);
+      plain("near", "lt(%distance, %reaches)", mask);
+      plain("seen", "and(%past, %near)", mask);
+    }
+    if (p_.scores == "biased") {
+      parameter("bias", fmt::format("f32[{},{}]", p_.heads, p_.n));
+      spread("biases", "bias", "1,3");
+      plain("x1", "add(%x0, %biases)", f32);
+      return plain("x", "select(%seen, %x1, %fars)", f32);
     }
     plain("x", "select(%seen, %x0, %fars)", f32);
   }
@@ -146,13 +181,12 @@ class Writer {
   std::string s_, parameters_, text_;
 };
 
-void add(CudaBatch& batch, const Problem& p) {
-  CudaBatch::Options options;
+void add(CudaBatch& batch, const Problem& p, CudaBatch::Options options = {}) {
   options.kind = ir::GroupKind::kAttention;
   options.tolerance = p.type == "f16" ? 2e-3 : 1.5e-2;
-  batch.add(fmt::format("{} {}x{}x{}x{}x{}x{} {} {}", p.type, p.batch, p.heads, p.m, p.n, p.depth, p.width, p.scores,
-                        p.layout),
-            Writer(p).text(), options);
+  batch.add_graph(fmt::format("{} {}x{}x{}x{}x{}x{} {} {}", p.type, p.batch, p.heads, p.m, p.n, p.depth, p.width,
+                              p.scores, p.layout),
+                  ir::parse(Writer(p).text()), options);
 }
 
 void run(CudaBatch& batch) {
@@ -182,10 +216,76 @@ TEST(CudaAttention, HeadSizes) {
 
 TEST(CudaAttention, Scores) {
   CudaBatch batch;
-  for (const char* scores : {"plain", "mask", "causal", "rows"}) {
+  for (const char* scores : {"plain", "mask", "rows"}) {
     add(batch, {.batch = 2, .m = 77, .n = 77, .depth = 40, .width = 40, .scores = scores});
     add(batch, {.type = "bf16", .m = 20, .n = 300, .scores = scores, .quotient = true});
   }
+  run(batch);
+}
+
+TEST(CudaAttention, Masks) {
+  CudaBatch batch;
+  for (const char* scores : {"causal", "finite", "window", "triangle", "biased"}) {
+    add(batch, {.m = 20, .n = 301, .scores = scores, .layout = "dense"});
+    add(batch, {.m = 200, .n = 333, .depth = 32, .width = 32, .scores = scores, .layout = "dense"});
+    if (std::string(scores) == "triangle") continue;
+    add(batch, {.type = "bf16",
+                .batch = 9,
+                .heads = 16,
+                .m = 300,
+                .n = 300,
+                .depth = 16,
+                .width = 16,
+                .scores = scores,
+                .layout = "dense"});
+  }
+  run(batch);
+}
+
+// What masks leave of the keys, by 64 rows.
+TEST(CudaAttention, Ranges) {
+  const Target target = Target::cuda_h200(1);
+  const auto ranges = [&](const Problem& p) {
+    const ir::Graph graph = ir::parse(Writer(p).text());
+    const auto group = testing::whole_graph(graph, ir::GroupKind::kAttention);
+    const schedule::KernelDesc desc = schedule::schedule_attention(graph, group, target).kernels.at(0).desc;
+    return std::get<std::shared_ptr<const schedule::AttentionDesc>>(desc.body)->ranges;
+  };
+  using Ranges = std::vector<schedule::KeyRange>;
+  const Ranges causal = {{0, 0, 0, 64}, {0, 0, 64, 128}, {0, 0, 128, 192}, {0, 0, 192, 200}};
+  EXPECT_EQ(ranges({.m = 200, .n = 200, .scores = "causal"}), causal);
+  EXPECT_EQ(ranges({.m = 200, .n = 200, .scores = "triangle"}), causal);
+  EXPECT_EQ(ranges({.m = 200, .n = 200, .scores = "finite"}), causal);
+  // Products of bf16 may be larger than the mask.
+  EXPECT_EQ(ranges({.type = "bf16", .m = 200, .n = 200, .scores = "finite"}),
+            (Ranges{{0, 0, 0, 200}, {0, 0, 64, 200}, {0, 0, 128, 200}, {0, 0, 192, 200}}));
+  EXPECT_EQ(ranges({.m = 100, .n = 200, .scores = "window"}), (Ranges{{48, 48, 48, 176}, {112, 112, 112, 200}}));
+  EXPECT_EQ(ranges({.m = 100, .n = 200, .scores = "biased"}), (Ranges{{0, 0, 0, 176}, {0, 0, 0, 200}}));
+  EXPECT_EQ(ranges({.m = 64, .n = 200, .scores = "mask"}), (Ranges{{0, 0, 0, 200}}));
+  EXPECT_EQ(ranges({.m = 64, .n = 200}), Ranges{});
+}
+
+// Tiles, blocks of an SM, parts of the keys, turns.
+TEST(CudaAttention, Candidates) {
+  CudaBatch batch;
+  for (unsigned skip = 0; skip < 12; ++skip) {
+    CudaBatch::Options options;
+    options.family = "attention", options.skip = skip;
+    add(batch, {.heads = 4, .m = 150, .n = 520, .depth = 64, .scores = "causal", .layout = "dense"}, options);
+    add(batch, {.type = "bf16", .m = 1, .n = 1111, .depth = 128, .width = 72, .layout = "dense"}, options);
+    options.split = true;
+    add(batch, {.m = 70, .n = 600, .depth = 32, .width = 48, .scores = "mask", .layout = "dense"}, options);
+  }
+  run(batch);
+}
+
+TEST(CudaAttention, HeadsThatShareKeys) {
+  CudaBatch batch;
+  add(batch, {.batch = 2, .heads = 6, .m = 77, .n = 130, .layout = "shared"});
+  add(batch, {.batch = 3, .heads = 4, .m = 1, .n = 700, .depth = 128, .width = 128, .layout = "shared"});
+  add(batch, {.batch = 2, .heads = 8, .m = 5, .n = 300, .scores = "causal", .layout = "shared"});
+  add(batch,
+      {.batch = 40, .heads = 8, .m = 200, .n = 200, .depth = 16, .width = 16, .scores = "causal", .layout = "shared"});
   run(batch);
 }
 
@@ -255,6 +355,8 @@ TEST(CudaAttention, LargeOnesDoNotSpill) {
   for (const int64_t depth : {40, 64, 96, 128, 192, 256}) {
     add(batch, {.batch = 8, .heads = 16, .m = 2048, .n = 2048, .depth = depth, .width = depth, .layout = "dense"});
     add(batch, {.batch = 8, .heads = 16, .m = 384, .n = 384, .depth = depth, .width = depth, .scores = "mask"});
+    add(batch, {.batch = 8, .heads = 16, .m = 1024, .n = 1024, .depth = depth, .width = depth, .scores = "causal"});
+    add(batch, {.batch = 4, .m = 1, .n = 8192, .depth = depth, .width = depth, .layout = "dense"});
   }
   batch.compile();
 }

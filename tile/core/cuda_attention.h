@@ -7,25 +7,84 @@
 
 namespace heddle::tile {
 
-// Where an operand lies for a batch (a head of an image, say): with b = batch / shared, at (b % inner, b / inner) of the
-// two outer dimensions of its tensor map, each counted only where its step is 1. `shared`: batches that read the same.
-struct AttentionPlace {
-  GemmDivisor by_shared, by_inner;
-  int32_t inner, inner_step, outer_step;
-};
-static_assert(sizeof(AttentionPlace) == 28);
+// Where an operand lies for a batch (a head of an image, say): at (batch / a % b) of each of the two outer dimensions
+// of its tensor map. b is 1 where the operand does not have that dimension.
+struct AttentionCoordinate {
+  GemmDivisor by, by_extent;  // a, b
+  int32_t extent;             // b
 
-// O = softmax(scores(Q K^T)) V for each batch; Q has m rows, K and V have n.
+  static TILE_HD constexpr AttentionCoordinate of(int32_t divisor, int32_t extent) {
+    return {GemmDivisor::of(divisor), GemmDivisor::of(extent), extent};
+  }
+  TILE_HD constexpr int32_t at(int32_t batch) const {
+    const int32_t of_all = by.divide(batch);
+    return of_all - by_extent.divide(of_all) * extent;
+  }
+};
+struct AttentionPlace {
+  AttentionCoordinate inner, outer;
+};
+static_assert(sizeof(AttentionPlace) == 40);
+
+// A tile of keys as a function of the tile of rows: (step * tile + offset) / keys of a tile, within [low, high].
+struct AttentionBound {
+  int32_t step, offset, low, high;
+
+  TILE_HD constexpr int32_t at(int32_t tile, int32_t tile_n) const {
+    const int32_t key = step * tile + offset, bound = key < 0 ? 0 : key / tile_n;
+    return bound < low ? low : bound > high ? high : bound;
+  }
+};
+
+// O = softmax(scores(Q K^T)) V for each batch; Q has m rows, K and V have n. A unit is what a block does at a time: a
+// tile of rows of a batch, or one of `splits` parts of its keys. Units go through sections of batches: the first rows
+// (`descending`: the last) of all batches of a section, the next ones, and so on.
 struct AttentionArgs {
+  // Splits: sums of each part of the keys, [tile of rows of all batches][warpgroup][split], of each thread
+  // attention_partial_floats().
+  float* partial;
+  uint32_t* counters;   // zero before and after: attention_counters()
   int32_t m, n, width;  // width: of V and O
   int32_t tiles_m;      // row tiles of a batch
   int32_t units;        // of all batches
-  int32_t key_tiles;
-  float scale;  // log2(e), times what all scores are multiplied by where that is all that happens to them
+  int32_t splits;
+  int32_t section, last_section, sections;  // batches of a section, of the last one; how many there are
+  int32_t descending;
+  float factor, scale;  // plain scores are products times this; times log2(e)
+  AttentionBound first, plain_first, plain_last, last;
   AttentionPlace q, k, v;
-  GemmDivisor by_tiles;
+  GemmDivisor by_splits, by_section, by_batches, by_last;  // units of a section without splits; batches of one
 };
-static_assert(sizeof(AttentionArgs) == 120);
+static_assert(sizeof(AttentionArgs) == 280);
+
+// A thread's share of O and the maximum and sum of each of its two rows.
+TILE_HD constexpr int attention_partial_floats(int width) {
+  return width / 2 + 4;
+}
+// Which unit is next, how many blocks have found none; then how many parts of a warpgroup's rows are done.
+inline constexpr int kAttentionWalkCounters = 2;
+
+// What a block does at a time, as the warp that loads hands it to those that multiply. Keys in tiles: those of
+// [first, last), of which [plain_first, plain_last) have plain scores.
+struct alignas(16) AttentionUnit {
+  int32_t number, batch, row, split;  // number < 0: there is none
+  int32_t first, plain_first, plain_last, last;
+};
+
+// Registers of a thread: at entry (of 65,536 of an SM, in multiples of 8), and what warpgroups have when the one that
+// loads has given up most of its own: it needs more where it asks a counter for units (`dynamic`).
+struct AttentionBudget {
+  int entry, producer, consumer;
+};
+TILE_HD constexpr AttentionBudget attention_budget(int consumers, int blocks, bool dynamic) {
+  constexpr int kMost = 240;
+  const int threads = 128 * (consumers + 1) * blocks;
+  const int entry = 65536 / threads / 8 * 8 < 256 ? 65536 / threads / 8 * 8 : 256;
+  const int producer = consumers == 3 || dynamic ? 32 : 24;
+  const int consumer = (entry * (consumers + 1) - producer) / consumers / 8 * 8;
+  if (consumers == 1 && entry >= kMost) return {entry, entry, entry};
+  return {entry, producer, consumer < kMost ? consumer : kMost};
+}
 
 // A tile of 16-bit elements in shared memory as TMA writes it and wgmma reads it: pieces of 64 elements
 // along the dimension that is contiguous in memory, a row of 128 bytes for each element along the other one.
@@ -45,11 +104,16 @@ TILE_HD constexpr int attention_q_bytes(int tile_m, int depth, int width) {
   const int q = attention_pieces(tile_m, depth, true).bytes(), o = attention_pieces(tile_m, width, true).bytes();
   return q > o ? q : o;
 }
+// Units on their way to the warpgroups that multiply, and what one of their threads tells the others.
+TILE_HD constexpr int attention_unit_bytes(int q_stages) {
+  return q_stages * static_cast<int>(sizeof(AttentionUnit)) + 16;
+}
 TILE_HD constexpr int attention_shared_bytes(int tile_m, int tile_n, int depth, int width, bool k_along_depth,
                                              bool v_along_width, int q_stages, int stages) {
   const int ring =
       attention_pieces(tile_n, depth, k_along_depth).bytes() + attention_pieces(width, tile_n, !v_along_width).bytes();
-  return 1024 + q_stages * attention_q_bytes(tile_m, depth, width) + stages * ring + (2 * q_stages + 4 * stages) * 8;
+  return 1024 + q_stages * attention_q_bytes(tile_m, depth, width) + stages * ring + (2 * q_stages + 4 * stages) * 8 +
+         attention_unit_bytes(q_stages);
 }
 
 }  // namespace heddle::tile

@@ -5,6 +5,7 @@
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/gemm.h"
 #include "codegen/text/kernel_name.h"
+#include "schedule/attention/launch.h"
 
 namespace heddle::codegen {
 namespace {
@@ -13,21 +14,25 @@ using schedule::AttentionConfig;
 using schedule::AttentionDesc;
 
 std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
+  const schedule::AttentionVariant variant = schedule::variant_of(a, c);
   return fmt::format(
       "struct Config {{\n"
       "  using In = {};\n"
       "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {};\n"
-      "  static constexpr int kStages = {}, kQStages = {};\n"
-      "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {}, kScaled = {}, kOneTile = {};\n"
-      "  static constexpr bool kZeroIfEmpty = {};\n"
+      "  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"
+      "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {};\n"
+      "  static constexpr bool kScores = {}, kPlain = {}, kRagged = {}, kOneTile = {};\n"
+      "  static constexpr bool kDynamic = {}, kSplit = {}, kZeroIfEmpty = {};\n"
       "}};\n",
       wgmma_type(a.type), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16), c.stages, c.q_stages,
-      a.k_along_depth(), a.v_along_width(), a.scaled, a.n <= c.tile_n, a.zero_if_empty);
+      c.blocks, a.k_along_depth(), a.v_along_width(), variant.scores, variant.plain, variant.ragged, variant.one_tile,
+      c.dynamic, c.splits > 1, a.zero_if_empty);
 }
 
 std::string kernel_text(const KernelHead& head) {
   return fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__(tile::sm90::AttentionTraits<{0}_parts::Config>::kThreads, 1)\n"
+      "extern \"C\" __global__ void __launch_bounds__(tile::sm90::AttentionTraits<{0}_parts::Config>::kThreads,\n"
+      "                                               {0}_parts::Config::kBlocks)\n"
       "    {0}(const __grid_constant__ tile::sm90::TensorMap q, const __grid_constant__ tile::sm90::TensorMap k,\n"
       "        const __grid_constant__ tile::sm90::TensorMap v, const __grid_constant__ tile::AttentionArgs args,\n"
       "        const __grid_constant__ {0}_parts::Scores scores,\n"
@@ -62,6 +67,8 @@ KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const Attenti
   source.includes = {"tile/kernel/cuda/attention/sm90.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
   if (plan.waits) source.includes.emplace_back(kWaitHeader);
   source.launches = plan.launches;
+  source.workspace_bytes = plan.workspace_bytes;
+  source.counter_bytes = plan.counter_bytes;
   CudaLaunch& launch = source.launches.front();
   launch.symbol = source.symbol;
   for (const CudaFunctor* functor : {&functors.scores, &functors.epilogue}) {

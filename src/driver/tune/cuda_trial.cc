@@ -163,4 +163,11 @@ std::string CudaTrial::check(size_t index) {
   return "";
 }
 
+std::vector<double> CudaTrial::values(uint32_t value) const {
+  const Buffer& buffer = buffers_.at(value);
+  std::vector<uint8_t> bytes(buffer.memory->size());
+  buffer.memory->read(bytes.data(), bytes.size());
+  return tune::as_doubles(bytes.data(), buffer.dtype, buffer.elements);
+}
+
 }  // namespace heddle::driver

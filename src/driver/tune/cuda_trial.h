@@ -26,6 +26,8 @@ class CudaTrial : public tune::Trial {
   size_t size() const override { return candidates_.size(); }
   double run(size_t candidate) override;
   std::string check(size_t candidate) override;
+  // What an operand of the group holds now, as the last candidate that was checked left it.
+  std::vector<double> values(uint32_t value) const;
 
  private:
   struct Buffer {

@@ -60,7 +60,8 @@ class Collector {
 
   void collect(const ir::Graph& graph) {
     for (ir::Group& group : group_nodes(graph, settings_.target, settings_.fusion).groups) {
-      if (group.kind == ir::GroupKind::kContraction) add(graph, std::move(group));
+      const bool has_choice = group.kind == ir::GroupKind::kContraction || group.kind == ir::GroupKind::kAttention;
+      if (has_choice) add(graph, std::move(group));
     }
     for (const ir::Node& node : graph.nodes()) {
       constants_ += constant_bytes(node);

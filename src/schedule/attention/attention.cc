@@ -13,6 +13,9 @@
 #include "base/divide.h"
 #include "schedule/attention/choice.h"
 #include "schedule/attention/form.h"
+#include "schedule/attention/mask.h"
+#include "schedule/attention/pack_rows.h"
+#include "schedule/config/config_source.h"
 #include "schedule/expr/expr_walk.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/product/cuda/contraction.h"
@@ -56,10 +59,10 @@ void join_batches(OperandView& o) {
 // `lines` and `depth`: how many of each there are; `along_k`: memory is to be contiguous along the depth.
 void check_readable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k) {
   if ((along_k ? o.k : o.row) != 1) refuse(fmt::format("{} is not contiguous along its rows", name));
-  // Batches that share an operand are the innermost ones.
-  size_t strides = o.batch.size();
-  while (strides > 0 && o.batch[strides - 1].second == 0) --strides;
-  if (strides > 2) refuse(fmt::format("the batches of {} have more than two strides", name));
+  // Batches that share an operand have no stride.
+  const auto moves = [](const auto& batch) { return batch.second != 0; };
+  if (std::count_if(o.batch.begin(), o.batch.end(), moves) > 2)
+    refuse(fmt::format("the batches of {} have more than two strides", name));
   const auto aligned = [](int64_t elements) { return elements * kElement % kCopyBytes == 0; };
   bool all = aligned(o.offset) && ((along_k ? lines : depth) == 1 || aligned(along_k ? o.row : o.k));
   for (const auto& [extent, stride] : o.batch) all = all && aligned(stride);
@@ -87,24 +90,39 @@ std::optional<double> constant_factor(const ExprPool& pool, ExprId id) {
   return e.op == ir::Op::kMul ? *before * *factor : *before / *factor;
 }
 
+std::string operand_text(const OperandView& o) {
+  std::string text = fmt::format("{}:{}", o.row, o.k);
+  for (const auto& [extent, stride] : o.batch) text += fmt::format(",{}:{}", extent, stride);
+  return text;
+}
+
+// What a tuner's result is for (ConfigSource). Of masks: how many keys rows have, how many of them plain.
+std::string problem_text(const AttentionDesc& d) {
+  int64_t keys = 0, plain = 0;
+  for (const KeyRange& r : d.ranges) keys += r.last - r.first, plain += r.plain_last - r.plain_first;
+  return fmt::format("attention {} {}x{}x{}x{}x{} q {} k {} v {}{}", to_string(d.type), d.batch, d.m, d.n, d.depth,
+                     d.width, operand_text(d.q), operand_text(d.k), operand_text(d.v),
+                     d.scaled ? "" : fmt::format(" scores {} keys {} plain {}", d.scores.pool.size(), keys, plain));
+}
+
 class AttentionScheduler {
  public:
-  AttentionScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target)
-      : graph_(graph), group_(group), target_(target), builder_(graph, part_, target, nullptr) {}
+  AttentionScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs)
+      : graph_(graph), group_(group), target_(target), configs_(configs), builder_(graph, part_, target, nullptr) {}
 
   ScheduledGroup run() {
     if (!target_.has_wgmma()) refuse("its kernel multiplies by warpgroups (wgmma), which the target cannot");
     form_ = attention_form(graph_, group_);
     check_types();
+    pack_rows(form_);
     make_operands();
     make_scores();
     make_results();
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
     if (std::max({desc_.m, desc_.n, desc_.batch * (desc_.m / 64 + 1)}) > kMost) refuse("it is too large");
-    const AttentionChoice choice = choose_attention(desc_, target_.cuda);
     const double products = static_cast<double>(desc_.batch) * static_cast<double>(desc_.m) *
                             static_cast<double>(desc_.n) * static_cast<double>(desc_.depth + desc_.width);
-    return finish(choice, 2 * products);
+    return finish(2 * products);
   }
   const AttentionDesc& desc() const { return desc_; }
 
@@ -160,10 +178,13 @@ class AttentionScheduler {
     e.accumulator = DType::kF32;
     // Loads name values so far.
     std::map<ExprId, ExprId> operands;
+    std::map<uint32_t, const Tensor*> constants;
     visit_exprs(e.pool, {form_.softmax.score}, [&](ExprId id) {
       Expr load = e.pool[id];
       if (load.kind != Expr::Kind::kLoad) return;
+      const Tensor* constant = graph_.constant_of(load.id);
       load.id = builder_.input(load.id);
+      if (constant != nullptr) constants[load.id] = constant;
       operands.emplace(id, e.pool.add(std::move(load)));
     });
     const ExprId score = e.pool.substitute(form_.softmax.score, {}, operands);
@@ -171,6 +192,11 @@ class AttentionScheduler {
     const std::optional<double> factor = constant_factor(e.pool, score);
     desc_.scaled = factor.has_value();
     desc_.scale = factor.value_or(1);
+    if (desc_.scaled) return;
+    classify_scores(desc_, [&](uint32_t operand) {
+      const auto at = constants.find(operand);
+      return at == constants.end() ? nullptr : at->second;
+    });
   }
 
   void make_results() {
@@ -189,7 +215,16 @@ class AttentionScheduler {
     desc_.scores.stores[0].operand = desc_.epilogue.stores.at(0).operand;  // for its type alone
   }
 
-  ScheduledGroup finish(const AttentionChoice& choice, double operations) {
+  ScheduledGroup finish(double operations) {
+    const Config config = choose_config(configs_, {problem_text(desc_)}, [&] {
+      constexpr size_t kMost = 24;
+      std::vector<Config> configs;
+      for (const AttentionChoice& choice : attention_candidates(desc_, target_.cuda, kMost)) {
+        configs.push_back({choice.config, 0, choice.reason, choice.predicted_us});
+      }
+      if (configs.empty()) refuse("its tiles do not fit registers and shared memory");
+      return configs;
+    });
     Product peak;
     peak.multiply_a = peak.multiply_b = desc_.type;
     builder_.desc().problem = std::move(peak);
@@ -197,8 +232,8 @@ class AttentionScheduler {
         fmt::format("attention {}x{}x{}x{}{}{}", desc_.batch, desc_.m, desc_.n, desc_.depth,
                     desc_.width == desc_.depth ? "" : fmt::format("x{}", desc_.width), desc_.scaled ? "" : " + scores");
     ScheduledGroup result;
-    result.notes = {fmt::format("{}: {}", label, choice.reason)};
-    result.kernels.push_back(builder_.finish({choice.config, 0, choice.reason}, label, operations));
+    result.notes = {fmt::format("{}: {}", label, config.reason)};
+    result.kernels.push_back(builder_.finish(config, label, operations));
     result.kernels[0].desc.body = std::make_shared<const AttentionDesc>(desc_);
     return result;
   }
@@ -206,6 +241,7 @@ class AttentionScheduler {
   const ir::Graph& graph_;
   const ir::Group& group_;
   const Target& target_;
+  ConfigSource* const configs_;
   ir::Group part_{};  // that the builder looks at
   ContractionBuilder builder_;
   AttentionForm form_;
@@ -214,13 +250,14 @@ class AttentionScheduler {
 
 }  // namespace
 
-ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target) {
-  return AttentionScheduler(graph, group, target).run();
+ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                  ConfigSource* configs) {
+  return AttentionScheduler(graph, group, target, configs).run();
 }
 
 bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason) {
   try {
-    AttentionScheduler scheduler(graph, group, target);
+    AttentionScheduler scheduler(graph, group, target, nullptr);
     const ScheduledGroup scheduled = scheduler.run();
     const double fused = choose_attention(scheduler.desc(), target.cuda).predicted_us;
     const double separate = separate_us(scheduler.desc(), target.cuda);

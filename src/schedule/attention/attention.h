@@ -9,16 +9,24 @@
 
 namespace heddle::schedule {
 
+// Keys that the scores of 64 neighbouring rows leave: those of [first, last), of which [plain_first, plain_last) are
+// plain.
+struct KeyRange {
+  int64_t first, plain_first, plain_last, last;
+  bool operator==(const KeyRange&) const = default;
+};
+
 // O[batch] = softmax(scores(Q[batch] K[batch]^T)) V[batch] on a GPU (tile/kernel/cuda/attention/sm90.h).
 struct AttentionDesc {
   int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q, keys, elements of Q and K, of V and O
   DType type = DType::kF16;                               // of Q, K, V and O
   // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key).
   OperandView q, k, v;
-  // The scores are the products times `scale`, or (`scaled` is false) what `scores` says, whose one store is no store:
-  // its value is the score.
+  // Plain scores are products times `scale`. All are where `scaled`; else they are what `scores` says, whose one store
+  // is no store: its value is the score; `ranges` says which are plain all the same, for each 64 rows.
   bool scaled = true;
   double scale = 1;
+  std::vector<KeyRange> ranges;
   Epilogue scores;
   bool zero_if_empty = false;  // a row all of whose scores are minus infinity gives 0, else NaN
   Epilogue epilogue;           // of O
@@ -28,8 +36,9 @@ struct AttentionDesc {
   bool v_along_width() const { return v.k != 1 || n == 1; }
 };
 
-// An attention group (passes/fusion/README.md) as a kernel. Throws kUnsupportedOperator.
-ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target);
+// An attention group (passes/fusion/README.md) as a kernel; `configs` as in schedule(). Throws kUnsupportedOperator.
+ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group, const Target& target,
+                                  ConfigSource* configs = nullptr);
 
 // Whether schedule_attention() serves a group, and is expected to be faster than a product, a softmax and a product;
 // `reason` says why either way.

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "schedule/attention/attention.h"
 
 namespace heddle::schedule {
@@ -10,7 +12,12 @@ struct AttentionChoice {
   std::string reason;
 };
 
-// The tiles with the least predicted time. Throws kUnsupportedOperator where none fit the chip.
+// Every tile that registers and shared memory hold, the least predicted time first; at most `most` of them. Empty where
+// none do.
+std::vector<AttentionChoice> attention_candidates(const AttentionDesc& attention, const CudaTarget& target,
+                                                  size_t most);
+
+// The first of them. Throws kUnsupportedOperator where there is none.
 AttentionChoice choose_attention(const AttentionDesc& attention, const CudaTarget& target);
 
 // The predicted time of the same as a product, a softmax and a product.

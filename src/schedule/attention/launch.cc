@@ -1,16 +1,21 @@
 #include "schedule/attention/launch.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
 #include <numbers>
+#include <optional>
 
+#include "base/check.h"
 #include "base/divide.h"
+#include "schedule/attention/mask.h"
 #include "target/argument_block.h"
 
 namespace heddle {
 
-// All members have four bytes, one of them is a float.
+// Pointers come first, all other members have four bytes; some are floats.
 template <>
-inline constexpr bool kNamesPadding<tile::AttentionArgs> = alignof(tile::AttentionArgs) == 4;
+inline constexpr bool kNamesPadding<tile::AttentionArgs> = sizeof(tile::AttentionArgs) == 280;
 
 }  // namespace heddle
 
@@ -43,50 +48,125 @@ AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, b
   map.outer = {1, kCopyBytes};
   map.box = {tile::kGemmRowBytes / kElement, static_cast<uint32_t>(box)};
   map.swizzle_bytes = tile::kGemmRowBytes;
-  tile::AttentionPlace& place = result.place;
-  place = {tile::GemmDivisor::of(1), tile::GemmDivisor::of(1), 1, 0, 0};
-  auto batch = o.batch;
-  int64_t shared = 1;
-  for (; !batch.empty() && batch.back().second == 0; batch.pop_back()) shared *= batch.back().first;
-  place.by_shared = tile::GemmDivisor::of(static_cast<int32_t>(shared));
-  if (batch.empty()) return result;
-  // One dimension of batches is the inner one, all of which lie before the first of the outer one.
-  const auto& [inner, inner_stride] = batch.back();
-  place.by_inner = tile::GemmDivisor::of(static_cast<int32_t>(inner)), place.inner = static_cast<int32_t>(inner);
-  place.inner_step = 1;
-  map.extents[2] = extent(inner), map.strides[1] = bytes(inner, inner_stride);
-  if (batch.size() == 2 && batch[0].second != 0) {
-    place.outer_step = 1;
-    map.outer = {extent(batch[0].first), bytes(batch[0].first, batch[0].second)};
+  // Two of the dimensions of batches, at most, are not the same place again.
+  struct Coordinate {
+    int64_t divisor, extent, stride;
+  };
+  std::vector<Coordinate> coordinates;
+  int64_t divisor = 1;
+  for (size_t d = o.batch.size(); d-- > 0; divisor *= o.batch[d].first) {
+    if (o.batch[d].second != 0) coordinates.push_back({divisor, o.batch[d].first, o.batch[d].second});
   }
+  HEDDLE_CHECK(coordinates.size() <= 2, "{} strides of batches", coordinates.size());
+  coordinates.resize(2, {1, 1, 0});
+  const auto& [inner, outer] = std::pair(coordinates[0], coordinates[1]);
+  map.extents[2] = extent(inner.extent), map.strides[1] = bytes(inner.extent, inner.stride);
+  map.outer = {extent(outer.extent), bytes(outer.extent, outer.stride)};
+  const auto place = [](const Coordinate& c) {
+    return tile::AttentionCoordinate::of(static_cast<int32_t>(c.divisor), static_cast<int32_t>(c.extent));
+  };
+  result.place = {place(inner), place(outer)};
   return result;
+}
+
+// A bound of all tiles of rows as the kernel computes it; nullopt where that has no such variant.
+std::optional<tile::AttentionBound> bound_of(const std::vector<int64_t>& tiles, int64_t tile_m, int64_t tile_n) {
+  const auto [least, most] = std::minmax_element(tiles.begin(), tiles.end());
+  const auto number = [](int64_t x) { return static_cast<int32_t>(x); };
+  if (*least == *most) return tile::AttentionBound{0, 0, number(*least), number(*most)};
+  for (const int64_t slope : {1, -1, 2, -2, 3, -3, 4, -4}) {
+    // Offsets with which each tile comes out right.
+    int64_t from = std::numeric_limits<int32_t>::min() / 2, to = std::numeric_limits<int32_t>::max() / 2;
+    for (size_t i = 0; i < tiles.size(); ++i) {
+      const int64_t key = slope * tile_m * static_cast<int64_t>(i);
+      if (tiles[i] > *least) from = std::max(from, tiles[i] * tile_n - key);
+      if (tiles[i] < *most) to = std::min(to, (tiles[i] + 1) * tile_n - key);
+    }
+    if (from < to) return tile::AttentionBound{number(slope * tile_m), number(from), number(*least), number(*most)};
+  }
+  return std::nullopt;
+}
+
+// Masks of other forms have one range for all rows.
+void set_bounds(tile::AttentionArgs& args, const std::vector<KeyTiles>& tiles, int64_t tile_m, int64_t tile_n) {
+  std::vector<int64_t> bounds[4];
+  for (const KeyTiles& t : tiles) {
+    bounds[0].push_back(t.first), bounds[1].push_back(t.plain_first);
+    bounds[2].push_back(t.plain_last), bounds[3].push_back(t.last);
+  }
+  tile::AttentionBound* const to[] = {&args.first, &args.plain_first, &args.plain_last, &args.last};
+  bool all = true;
+  for (size_t i = 0; i < 4 && all; ++i) {
+    const auto bound = bound_of(bounds[i], tile_m, tile_n);
+    all = bound.has_value();
+    *to[i] = bound.value_or(tile::AttentionBound{});
+  }
+  if (all) return;
+  const auto least = [&](size_t i) { return *std::min_element(bounds[i].begin(), bounds[i].end()); };
+  const auto most = [&](size_t i) { return *std::max_element(bounds[i].begin(), bounds[i].end()); };
+  int64_t whole[] = {least(0), most(1), least(2), most(3)};
+  if (whole[1] >= whole[2]) whole[1] = whole[2] = whole[0];
+  for (size_t i = 0; i < 4; ++i) {
+    const auto value = static_cast<int32_t>(whole[i]);
+    *to[i] = {0, 0, value, value};
+  }
 }
 
 }  // namespace
 
-CudaLaunch plan_launch(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target) {
+AttentionVariant variant_of(const AttentionDesc& a, const AttentionConfig& c) {
+  AttentionVariant variant{!a.scaled, a.scaled, a.n % c.tile_n != 0, true};
+  for (const KeyTiles& t : key_tiles(a, c.tile_m(), c.tile_n)) {
+    variant.plain = variant.plain || t.plain_first < t.plain_last;
+    variant.one_tile = variant.one_tile && t.last - t.first == 1;
+  }
+  return variant;
+}
+
+KernelLaunches plan_launches(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target,
+                             size_t operands) {
   const int64_t depth = round_up(a.depth, 16), width = round_up(a.width, 16);
   const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
   const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m());
   const AttentionMap k = attention_map(a.k, a.n, a.depth, k_along, k_along ? c.tile_n : depth);
   const AttentionMap v = attention_map(a.v, a.width, a.n, v_along, v_along ? width : c.tile_n);
+  const std::vector<KeyTiles> tiles = key_tiles(a, c.tile_m(), c.tile_n);
+  const auto number = [](int64_t x) { return static_cast<int32_t>(x); };
   tile::AttentionArgs args{};
-  args.m = static_cast<int32_t>(a.m), args.n = static_cast<int32_t>(a.n), args.width = static_cast<int32_t>(a.width);
-  args.tiles_m = static_cast<int32_t>((a.m + c.tile_m() - 1) / c.tile_m());
-  args.units = static_cast<int32_t>(a.batch) * args.tiles_m;
-  args.key_tiles = static_cast<int32_t>((a.n + c.tile_n - 1) / c.tile_n);
-  args.scale = static_cast<float>(a.scale * std::numbers::log2e);
+  args.m = number(a.m), args.n = number(a.n), args.width = number(a.width);
+  args.tiles_m = number(ceil_div(a.m, c.tile_m()));
+  args.units = number(a.batch * args.tiles_m * c.splits);
+  args.splits = number(c.splits);
+  args.sections = number(ceil_div(a.batch, c.section));
+  args.section = number(c.section), args.last_section = number(a.batch - (args.sections - 1) * c.section);
+  const auto length = [](const KeyTiles& t) { return t.last - t.first; };
+  args.descending = length(tiles.back()) > length(tiles.front()) ? 1 : 0;
+  args.factor = static_cast<float>(a.scale), args.scale = static_cast<float>(a.scale * std::numbers::log2e);
+  set_bounds(args, tiles, c.tile_m(), c.tile_n);
   args.q = q.place, args.k = k.place, args.v = v.place;
-  args.by_tiles = tile::GemmDivisor::of(args.tiles_m);
-  CudaLaunch launch;
-  launch.grid[0] = static_cast<uint32_t>(std::min(args.units, target.sms));
+  args.by_splits = tile::GemmDivisor::of(args.splits);
+  args.by_section = tile::GemmDivisor::of(args.section * args.tiles_m);
+  args.by_batches = tile::GemmDivisor::of(args.section), args.by_last = tile::GemmDivisor::of(args.last_section);
+  KernelLaunches result;
+  CudaLaunch& launch = result.launches.emplace_back();
+  launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(args.units, target.sms * c.blocks));
   launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
   launch.shared_bytes = static_cast<uint32_t>(tile::attention_shared_bytes(
       static_cast<int>(c.tile_m()), static_cast<int>(c.tile_n), static_cast<int>(depth), static_cast<int>(width),
       a.k_along_depth(), a.v_along_width(), static_cast<int>(c.q_stages), static_cast<int>(c.stages)));
   launch.maps = {q.map, k.map, v.map};
   launch.arguments = {argument_bytes(args)};
-  return launch;
+  const int64_t groups = c.splits > 1 ? a.batch * args.tiles_m * c.consumers : 0;  // of 64 rows
+  if (groups > 0) {
+    const int64_t floats = tile::attention_partial_floats(static_cast<int>(width)) * int64_t{128};
+    result.workspace_bytes = groups * c.splits * floats * int64_t{sizeof(float)};
+    launch.pointers.push_back({0, offsetof(tile::AttentionArgs, partial), static_cast<int>(operands)});
+  }
+  if (groups > 0 || c.dynamic) {
+    result.counter_bytes = (tile::kAttentionWalkCounters + groups) * int64_t{sizeof(uint32_t)};
+    launch.pointers.push_back({0, offsetof(tile::AttentionArgs, counters), static_cast<int>(operands) + 1});
+  }
+  return result;
 }
 
 }  // namespace heddle::schedule

@@ -129,14 +129,20 @@ struct RegisterTiledWindowConfig {
   bool operator==(const RegisterTiledWindowConfig&) const = default;
 };
 
-// Attention: warpgroups of 64 rows, keys of a tile, buffers of K and V and of Q.
+// Attention: warpgroups of 64 rows, keys of a tile, buffers of K and V and of Q, blocks of an SM, parts of the keys
+// that blocks share, heads whose keys are to be in the L2 together.
 struct AttentionConfig {
   static constexpr std::string_view kName = "attention";
-  int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0;
+  int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0, blocks = 1, splits = 1, section = 1;
+  bool dynamic = false;  // blocks take the next unit that nobody has
 
   int64_t tile_m() const { return 64 * consumers; }
-  static void tile(auto& c, auto&& f) { f("consumers", c.consumers), f("tile_n", c.tile_n); }
-  static void fields(auto& c, auto&& f) { tile(c, f), f("stages", c.stages), f("q_stages", c.q_stages); }
+  static void tile(auto& c, auto&& f) {
+    f("consumers", c.consumers), f("tile_n", c.tile_n), f("blocks", c.blocks), f("splits", c.splits);
+  }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("stages", c.stages), f("q_stages", c.q_stages), f("section", c.section), f("dynamic", c.dynamic);
+  }
   bool operator==(const AttentionConfig&) const = default;
 };
 

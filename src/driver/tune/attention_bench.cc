@@ -1,0 +1,272 @@
+#include "driver/tune/attention_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "codegen/codegen.h"
+#include "driver/tune/cuda_trial.h"
+#include "heddle/error.h"
+#include "ir/reference/array.h"
+#include "ir/text/text.h"
+#include "schedule/config/config_source.h"
+#include "schedule/kernel_plan.h"
+
+namespace heddle::driver {
+namespace {
+
+// Remembers the candidates, and answers with one of them where it is given.
+class Chosen : public schedule::ConfigSource {
+ public:
+  explicit Chosen(const schedule::Config* fixed = nullptr) : fixed_(fixed) {}
+  std::optional<schedule::Config> choose(const schedule::Problem&,
+                                         const schedule::ConfigSource::Candidates& all) override {
+    if (fixed_ != nullptr) return *fixed_;
+    list = all();
+    return std::nullopt;
+  }
+  std::vector<schedule::Config> list;
+
+ private:
+  const schedule::Config* fixed_;
+};
+
+void require_sizes(const AttentionProblem& p) {
+  const auto refuse = [](const std::string& why) { fail(ErrorCode::kInvalidArgument, "kernel attention", why); };
+  if (std::min({p.batch, p.heads, p.kv_heads, p.m, p.n, p.depth}) < 1) refuse("all sizes have to be at least 1");
+  if (p.heads % p.kv_heads != 0) refuse(fmt::format("{} heads cannot share {}", p.heads, p.kv_heads));
+  if (p.causal && p.m > p.n) refuse(fmt::format("{} queries do not see themselves among {} keys", p.m, p.n));
+}
+
+// The graph of a problem, as text: heads that share keys are a dimension of their own.
+class AttentionText {
+ public:
+  explicit AttentionText(const AttentionProblem& p) : p_(p), type_(to_string(p.type)), group_(p.heads / p.kv_heads) {}
+
+  std::string text() {
+    const Shape q{p_.batch, p_.heads, p_.m, p_.depth}, k{p_.batch, p_.kv_heads, p_.n, p_.depth};
+    operand("q", q, split(p_.m), false);
+    operand("k", k, split(p_.n), true);
+    operand("v", k, split(p_.n), true);
+    scores_ = lead();
+    rows_ = scores_;
+    rows_.push_back(p_.m);
+    scores_.insert(scores_.end(), {p_.m, p_.n});
+    const auto rank = static_cast<int64_t>(scores_.size());
+    std::vector<int64_t> batches;
+    for (int64_t d = 0; d + 2 < rank; ++d) batches.push_back(d);
+    const std::string batch = fmt::format("lhs_batch = [{0}], rhs_batch = [{0}]", fmt::join(batches, ","));
+    line("s", "dot(%q, %k)",
+         fmt::format("{}, lhs_contract = [{}], rhs_contract = [{}], out = f32", batch, rank - 1, rank - 1), "f32",
+         scores_);
+    spread("scale", fmt::format("f32[]{{{}}}", 1 / std::sqrt(static_cast<double>(p_.depth))), "f32");
+    line("x", "mul(%s, %scale)", "", "f32", scores_);
+    const std::string masked = p_.causal || p_.window > 0 ? mask(rank) : "x";
+    softmax(masked, rank);
+    line("o", "dot(%p, %v)", fmt::format("{}, lhs_contract = [{}], rhs_contract = [{}]", batch, rank - 1, rank - 2),
+         type_, split(p_.m));
+    line("y", "reshape(%o)", fmt::format("shape = [{}]", fmt::join(q, ",")), type_, q);
+    return "graph g(" + parameters_ + ") {\n" + text_ + "  return \"y\" = %y\n}";
+  }
+
+ private:
+  std::vector<int64_t> lead() const {
+    return group_ == 1 ? std::vector<int64_t>{p_.batch, p_.heads} : std::vector<int64_t>{p_.batch, p_.kv_heads, group_};
+  }
+  Shape split(int64_t lines) const {
+    Shape shape = lead();
+    shape.insert(shape.end(), {lines, p_.depth});
+    return shape;
+  }
+  void line(const std::string& name, const std::string& op, const std::string& attrs, const std::string& type,
+            const Shape& shape) {
+    text_ += fmt::format("  %{} = {}{} : {}[{}]\n", name, op, attrs.empty() ? "" : " {" + attrs + "}", type,
+                         fmt::join(shape, ","));
+  }
+  void operand(const std::string& name, const Shape& given, const Shape& wanted, bool shared) {
+    const std::string first = group_ == 1 ? name : name + "0";
+    parameters_ += fmt::format("{}%{}: {}[{}]", parameters_.empty() ? "" : ", ", first, type_, fmt::join(given, ","));
+    if (group_ == 1) return;
+    const std::string shape = fmt::format("shape = [{}]", fmt::join(wanted, ","));
+    line(name, fmt::format("{}(%{})", shared ? "broadcast" : "reshape", first),
+         shape + (shared ? ", dims = [0,1,3,4]" : ""), type_, wanted);
+  }
+  void spread(const std::string& name, const std::string& value, const std::string& type) {
+    text_ += fmt::format("  %{}0 = constant {{value = {}}}\n", name, value);
+    line(name, "broadcast(%" + name + "0)", fmt::format("shape = [{}], dims = []", fmt::join(scores_, ",")), type,
+         scores_);
+  }
+  std::string mask(int64_t rank) {
+    const std::string shape = fmt::format("shape = [{}]", fmt::join(scores_, ","));
+    line("rows0", "iota()", fmt::format("{}, dim = {}, dtype = i32", shape, rank - 2), "i32", scores_);
+    spread("later", fmt::format("i32[]{{{}}}", p_.n - p_.m), "i32");
+    line("rows", "add(%rows0, %later)", "", "i32", scores_);
+    line("keys", "iota()", fmt::format("{}, dim = {}, dtype = i32", shape, rank - 1), "i32", scores_);
+    line("past", "ge(%rows, %keys)", "", "bool", scores_);
+    std::string seen = "past";
+    if (p_.window > 0) {
+      spread("reach", fmt::format("i32[]{{{}}}", p_.window), "i32");
+      line("distance", "sub(%rows, %keys)", "", "i32", scores_);
+      line("near", "lt(%distance, %reach)", "", "bool", scores_);
+      line("seen", "and(%past, %near)", "", "bool", scores_);
+      seen = "seen";
+    }
+    spread("far", "f32[]{-inf}", "f32");
+    line("masked", "select(%" + seen + ", %x, %far)", "", "f32", scores_);
+    return "masked";
+  }
+  void softmax(const std::string& x, int64_t rank) {
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d + 1 < rank; ++d) dims.push_back(d);
+    const std::string last = fmt::format("dims = [{}]", rank - 1);
+    const auto over = [&](const std::string& name, const std::string& from) {
+      line(name, "broadcast(%" + from + ")",
+           fmt::format("shape = [{}], dims = [{}]", fmt::join(scores_, ","), fmt::join(dims, ",")), "f32", scores_);
+    };
+    line("top", "reduce(%" + x + ")", "kind = \"max\", " + last, "f32", rows_);
+    over("tops", "top");
+    line("difference", "sub(%" + x + ", %tops)", "", "f32", scores_);
+    line("e", "exp(%difference)", "", "f32", scores_);
+    line("sum", "reduce(%e)", "kind = \"sum\", " + last, "f32", rows_);
+    over("sums", "sum");
+    line("p32", "div(%e, %sums)", "", "f32", scores_);
+    line("p", "cast(%p32)", fmt::format("to = {}", type_), type_, scores_);
+  }
+
+  const AttentionProblem& p_;
+  const std::string type_;
+  const int64_t group_;
+  Shape scores_, rows_;
+  std::string parameters_, text_;
+};
+
+// A graph that is one attention, and its group.
+struct Whole {
+  ir::Graph graph;
+  ir::Group group;
+};
+Whole make(const AttentionProblem& problem) {
+  require_sizes(problem);
+  Whole whole{ir::parse(AttentionText(problem).text()), {ir::GroupKind::kAttention, {}, 0, {}, {}}};
+  for (ir::NodeId id = 0; id < whole.graph.nodes().size(); ++id) {
+    const ir::Node& node = whole.graph.node(id);
+    if (node.op == ir::Op::kParameter || node.op == ir::Op::kConstant) continue;
+    whole.group.nodes.push_back(id);
+    if (node.op == ir::Op::kDot) whole.group.anchor = id;
+    for (const ir::ValueId input : node.inputs) {
+      const ir::Op op = whole.graph.producer(input).op;
+      if (op == ir::Op::kParameter || op == ir::Op::kConstant) whole.group.inputs.push_back(input);
+    }
+  }
+  whole.group.outputs.push_back(whole.graph.outputs()[0].value);
+  return whole;
+}
+
+schedule::ScheduledGroup scheduled(const Whole& whole, const schedule::Config& config, const Target& target) {
+  Chosen fixed(&config);
+  return schedule::schedule(whole.graph, whole.group, target, &fixed);
+}
+
+std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::vector<double>& q,
+                           const std::vector<double>& k, const std::vector<double>& v) {
+  const int64_t head = row / p.m, i = row % p.m, kv = head / (p.heads / p.kv_heads);
+  const int64_t own = i + p.n - p.m, last = p.causal || p.window > 0 ? own + 1 : p.n;
+  const int64_t first = p.window > 0 ? std::max<int64_t>(0, own + 1 - p.window) : 0;
+  const double scale = 1 / std::sqrt(static_cast<double>(p.depth));
+  const auto at = [&](const std::vector<double>& x, int64_t line, int64_t e) {
+    return x[static_cast<size_t>(line * p.depth + e)];
+  };
+  std::vector<double> scores, result(static_cast<size_t>(p.depth));
+  for (int64_t key = first; key < last; ++key) {
+    double sum = 0;
+    for (int64_t e = 0; e < p.depth; ++e) sum += at(q, row, e) * at(k, kv * p.n + key, e);
+    scores.push_back(sum * scale);
+  }
+  const double top = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  for (double& x : scores) sum += x = std::exp(x - top);
+  for (int64_t key = first; key < last; ++key) {
+    const double weight = scores[static_cast<size_t>(key - first)] / sum;
+    for (int64_t e = 0; e < p.depth; ++e) result[static_cast<size_t>(e)] += weight * at(v, kv * p.n + key, e);
+  }
+  return result;
+}
+
+// The largest error of some rows over the bound: values are at most 1, probabilities and results rounded once.
+double error_of(const AttentionProblem& p, const ir::Graph& graph, const CudaTrial& trial, ir::ValueId result) {
+  std::vector<double> operands[3];
+  for (size_t i = 0; i < 3; ++i) operands[i] = trial.values(graph.inputs()[i].value);
+  const std::vector<double> got = trial.values(result);
+  constexpr int64_t kRows = 61;
+  const double bound = p.type == DType::kF16 ? 0x1p-10 : 0x1p-7;
+  const int64_t rows = p.batch * p.heads * p.m;
+  double error = 0;
+  for (int64_t i = 0; i < std::min(rows, kRows); ++i) {
+    const int64_t row = rows <= kRows ? i : (rows - 1) / (kRows - 1) * i;
+    const std::vector<double> want = row_of(p, row, operands[0], operands[1], operands[2]);
+    for (size_t e = 0; e < want.size(); ++e) {
+      const double apart = std::fabs(got[static_cast<size_t>(row * p.depth) + e] - want[e]);
+      error = apart <= error * bound ? error : std::isnan(apart) ? 1e30 : apart / bound;
+    }
+  }
+  return error;
+}
+
+}  // namespace
+
+double AttentionProblem::pairs() const {
+  const double heads_of_all = static_cast<double>(batch * heads);
+  if (window == 0) return heads_of_all * static_cast<double>(m) * static_cast<double>(n) * (causal ? 0.5 : 1.0);
+  double keys = 0;
+  for (int64_t i = 0; i < m; ++i) keys += static_cast<double>(std::min(window, i + n - m + 1));
+  return heads_of_all * keys;
+}
+
+std::vector<schedule::Config> attention_configs(const AttentionProblem& problem, const Target& target) {
+  const Whole whole = make(problem);
+  Chosen candidates;
+  schedule::schedule(whole.graph, whole.group, target, &candidates);
+  return std::move(candidates.list);
+}
+
+std::string attention_unit(const AttentionProblem& problem, const schedule::Config& config, const Target& target) {
+  const schedule::ScheduledGroup group = scheduled(make(problem), config, target);
+  const codegen::KernelSource source = codegen::emit(schedule::plan_kernel(group.kernels.at(0), target), target);
+  return codegen::translation_unit({&source});
+}
+
+AttentionBenchResult bench_attention(const AttentionProblem& problem, const AttentionBenchOptions& options) {
+  const auto context = runtime::CudaContext::of_device(options.device);
+  const Target target = Target::of(context->device().target);
+  const Whole whole = make(problem);
+  std::vector<schedule::Config> configs = attention_configs(problem, target);
+  if (options.most > 0 && configs.size() > static_cast<size_t>(options.most)) {
+    configs.resize(static_cast<size_t>(options.most));
+  }
+  std::vector<schedule::ScheduledGroup> groups;
+  for (const schedule::Config& config : configs) groups.push_back(scheduled(whole, config, target));
+  CudaTrial trial(
+      std::move(groups), target, [&](uint32_t v) { return whole.graph.constant_of(v); }, options.device);
+  tune::TunerOptions tuner;
+  tuner.budget_seconds = 60;
+  tuner.rounds = options.repeats + 1;  // the first does not count
+  tuner.margin = 0.005;                // the best is asked for, not a reason to leave the first
+  const tune::TunerResult tuned = tune::choose_fastest(trial, tuner);
+  AttentionBenchResult result;
+  result.device = context->device().name;
+  for (size_t i = 0; i < configs.size(); ++i) {
+    const tune::CandidateTimes& times = tuned.times[i];
+    result.timings.push_back({configs[i], times.median * 1e6, static_cast<int>(times.seconds.size()), times.failure});
+  }
+  if (!tuned.ok) return result;
+  result.best = static_cast<int>(tuned.winner);
+  if (options.verify) {
+    trial.check(tuned.winner);
+    result.error = error_of(problem, whole.graph, trial, whole.group.outputs[0]);
+  }
+  return result;
+}
+
+}  // namespace heddle::driver

@@ -1,0 +1,478 @@
+#include "schedule/attention/mask.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/divide.h"
+#include "ir/reference/array.h"
+#include "schedule/expr/expr_walk.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Rows and keys, inclusive.
+struct Box {
+  Range rows, keys;
+};
+
+// A value anywhere in a box: factor * the product + [lo, hi], without the product where factor is 0. `is_known` is
+// false of a value that may be anything.
+struct Bounds {
+  bool is_known = false;
+  double factor = 0, lo = 0, hi = 0;
+
+  bool is_number() const { return is_known && factor == 0; }
+  bool is_point() const { return is_number() && lo == hi; }
+};
+Bounds bounds(double lo, double hi, double factor = 0) {
+  return std::isnan(lo) || std::isnan(hi) ? Bounds{} : Bounds{true, factor, lo, hi};
+}
+Bounds truth(bool never, bool always) {
+  return bounds(always ? 1 : 0, never ? 0 : 1);
+}
+
+// Finite bounds of a type become infinite where it has no such value.
+double to_type(double x, DType dtype) {
+  double most = kInfinity;
+  if (dtype == DType::kF16) most = 65504;
+  if (dtype == DType::kBF16) most = 3.3895313892515355e38;
+  if (dtype == DType::kF32) most = std::numeric_limits<float>::max();
+  return std::fabs(x) > most ? std::copysign(kInfinity, x) : x;
+}
+
+Bounds either(const Bounds& a, const Bounds& b) {
+  if (!a.is_known || !b.is_known || a.factor != b.factor) return {};
+  return bounds(std::min(a.lo, b.lo), std::max(a.hi, b.hi), a.factor);
+}
+
+Bounds product(const Bounds& a, const Bounds& b) {
+  if (!a.is_known || !b.is_known) return {};
+  if (a.factor != 0 || b.factor != 0) {
+    const Bounds &score = a.factor != 0 ? a : b, &by = a.factor != 0 ? b : a;
+    if (!by.is_point() || !(by.lo > 0) || std::isinf(by.lo)) return {};
+    return bounds(score.lo * by.lo, score.hi * by.lo, score.factor * by.lo);
+  }
+  const double corners[] = {a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi};
+  if (std::any_of(std::begin(corners), std::end(corners), [](double x) { return std::isnan(x); })) return {};
+  return bounds(*std::min_element(std::begin(corners), std::end(corners)),
+                *std::max_element(std::begin(corners), std::end(corners)));
+}
+
+Bounds compare(ir::Op op, const Bounds& a, const Bounds& b) {
+  const Bounds open = truth(false, false);
+  if (!a.is_number() || !b.is_number()) return open;
+  switch (op) {
+    case ir::Op::kLt:
+      return truth(a.lo >= b.hi, a.hi < b.lo);
+    case ir::Op::kLe:
+      return truth(a.lo > b.hi, a.hi <= b.lo);
+    case ir::Op::kGt:
+      return truth(a.hi <= b.lo, a.lo > b.hi);
+    case ir::Op::kGe:
+      return truth(a.hi < b.lo, a.lo >= b.hi);
+    case ir::Op::kEq:
+      return truth(a.lo > b.hi || a.hi < b.lo, a.is_point() && b.is_point() && a.lo == b.lo);
+    default:
+      return truth(a.is_point() && b.is_point() && a.lo == b.lo, a.lo > b.hi || a.hi < b.lo);
+  }
+}
+
+// The content of a constant that scores load, as a matrix of rows and keys of all batches: its least and largest
+// elements by cells of kCellRows x kCellKeys, which boxes are made of, except those of one row or key.
+constexpr int64_t kCellRows = 64, kCellKeys = 16;
+class ConstantMask {
+ public:
+  // `at`: offset, and steps of batch, row and key; `extents` of these three.
+  ConstantMask(const Tensor& tensor, std::array<int64_t, 4> at, std::array<int64_t, 3> extents)
+      : values_(ir::to_array(tensor)), at_(at), extents_(extents) {
+    if (at[1] == 0) extents_[0] = 1;
+    columns_ = ceil_div(extents[2], kCellKeys);
+    const int64_t rows = ceil_div(extents[1], kCellRows);
+    for (int64_t i = 0; i < rows; ++i) {
+      const Range of_rows{i * kCellRows, std::min((i + 1) * kCellRows, extents[1]) - 1};
+      for (int64_t j = 0; j < columns_; ++j) {
+        cells_.push_back(scan({of_rows, {j * kCellKeys, std::min((j + 1) * kCellKeys, extents[2]) - 1}}));
+      }
+    }
+  }
+  Bounds at(const Box& box) const {
+    if (box.rows.lo == box.rows.hi || box.keys.lo == box.keys.hi) return scan(box);
+    Bounds all = cells_[cell(box.rows.lo, box.keys.lo)];
+    for (int64_t row = box.rows.lo; row <= box.rows.hi; row += kCellRows) {
+      for (int64_t key = box.keys.lo; key <= box.keys.hi; key += kCellKeys) all = either(all, cells_[cell(row, key)]);
+    }
+    return all;
+  }
+
+ private:
+  size_t cell(int64_t row, int64_t key) const {
+    return static_cast<size_t>(row / kCellRows * columns_ + key / kCellKeys);
+  }
+  Bounds scan(const Box& box) const {
+    double lo = kInfinity, hi = -kInfinity;
+    // Steps of 0 read the same element again.
+    const Range rows = at_[2] == 0 ? Range{0, 0} : box.rows, keys = at_[3] == 0 ? Range{0, 0} : box.keys;
+    for (int64_t batch = 0; batch < extents_[0]; ++batch) {
+      for (int64_t row = rows.lo; row <= rows.hi; ++row) {
+        int64_t element = at_[0] + batch * at_[1] + row * at_[2] + keys.lo * at_[3];
+        for (int64_t key = keys.lo; key <= keys.hi; ++key, element += at_[3]) {
+          const auto i = static_cast<size_t>(element);
+          const double x = values_.real() ? values_.f()[i] : static_cast<double>(values_.i()[i]);
+          if (std::isnan(x)) return {};
+          lo = std::min(lo, x), hi = std::max(hi, x);
+        }
+      }
+    }
+    return bounds(lo, hi);
+  }
+
+  const ir::Array values_;
+  const std::array<int64_t, 4> at_;
+  std::array<int64_t, 3> extents_;
+  int64_t columns_ = 0;
+  std::vector<Bounds> cells_;
+};
+
+class ScoreBounds {
+ public:
+  ScoreBounds(const Epilogue& scores, const std::function<const Tensor*(uint32_t)>& constant)
+      : e_(scores), root_(scores.stores.at(0).value), values_(scores.pool.size()), masks_(scores.pool.size()) {
+    ExprWalk(e_.pool, Follow::kIndices)
+        .run(
+            root_, [](ExprId) { return true; }, [this](ExprId id) { order_.push_back(id); });
+    for (const ExprId id : order_) {
+      const Expr& e = e_.pool[id];
+      const Tensor* tensor = e.kind == Expr::Kind::kLoad ? constant(e.id) : nullptr;
+      if (tensor != nullptr) masks_[id] = constant_mask(*tensor, e.index);
+    }
+  }
+
+  Bounds at(const Box& box) {
+    box_ = box;
+    for (const ExprId id : order_) {
+      values_[id] = of(id);
+      const bool is_open = !values_[id].is_known && e_.pool[id].dtype == DType::kBool;
+      if (is_open) values_[id] = truth(false, false);
+    }
+    return values_[root_];
+  }
+
+ private:
+  std::unique_ptr<ConstantMask> constant_mask(const Tensor& tensor, const Index& index) const {
+    constexpr int64_t kMostElements = int64_t{1} << 26;
+    std::array<int64_t, 4> at{index.constant, 0, 0, 0};
+    for (const auto& [id, step] : index.terms) {
+      const Atom& atom = e_.pool.indices.atom(id);
+      if (atom.kind != Atom::Kind::kVar) return nullptr;
+      at[atom.id == e_.batch ? 1 : atom.id == e_.row ? 2 : 3] = step;
+    }
+    const std::array<int64_t, 3> extents{e_.pool.indices.extent(e_.batch), e_.pool.indices.extent(e_.row),
+                                         e_.pool.indices.extent(e_.col)};
+    if (extents[1] * extents[2] * (at[1] == 0 ? 1 : extents[0]) > kMostElements) return nullptr;
+    return std::make_unique<ConstantMask>(tensor, at, extents);
+  }
+
+  Range range_of(const Index& index) const {
+    Range range{index.constant, index.constant};
+    for (const auto& [id, factor] : index.terms) {
+      const Range atom = range_of(e_.pool.indices.atom(id));
+      range.lo += factor * (factor > 0 ? atom.lo : atom.hi), range.hi += factor * (factor > 0 ? atom.hi : atom.lo);
+    }
+    return range;
+  }
+  Range range_of(const Atom& atom) const {
+    switch (atom.kind) {
+      case Atom::Kind::kVar:
+        if (atom.id == e_.row) return box_.rows;
+        if (atom.id == e_.col) return box_.keys;
+        return atom.range;
+      case Atom::Kind::kDiv: {
+        const Range arg = range_of(atom.arg);
+        return {floor_of(arg.lo, atom.a), floor_of(arg.hi, atom.a)};
+      }
+      case Atom::Kind::kMod: {
+        const Range arg = range_of(atom.arg);
+        const int64_t turn = floor_of(arg.lo, atom.a);
+        if (turn != floor_of(arg.hi, atom.a)) return {0, atom.a - 1};
+        return {arg.lo - turn * atom.a, arg.hi - turn * atom.a};
+      }
+      case Atom::Kind::kClamp: {
+        const Range arg = range_of(atom.arg);
+        return {std::clamp(arg.lo, atom.a, atom.b), std::clamp(arg.hi, atom.a, atom.b)};
+      }
+      case Atom::Kind::kReflect:
+      case Atom::Kind::kDynamic:
+        return atom.range;
+    }
+    return atom.range;
+  }
+  static int64_t floor_of(int64_t x, int64_t by) { return x >= 0 ? x / by : -ceil_div(-x, by); }
+
+  Bounds of(ExprId id) const {
+    const Expr& e = e_.pool[id];
+    switch (e.kind) {
+      case Expr::Kind::kConstant: {
+        const double x =
+            is_float(e.dtype) ? std::bit_cast<double>(e.bits) : static_cast<double>(static_cast<int64_t>(e.bits));
+        return bounds(to_type(x, e.dtype), to_type(x, e.dtype));
+      }
+      case Expr::Kind::kLocal:
+        return e.id == 0 ? bounds(0, 0, 1) : Bounds{};
+      case Expr::Kind::kLoad:
+        return masks_[id] ? masks_[id]->at(box_) : Bounds{};
+      case Expr::Kind::kIndex: {
+        const Range range = range_of(e.index);
+        return bounds(static_cast<double>(range.lo), static_cast<double>(range.hi));
+      }
+      case Expr::Kind::kGuard: {
+        const Range range = range_of(e.index);
+        if (range.lo >= e.lo && range.hi < e.hi) return values_[e.args[0]];
+        if (range.hi < e.lo || range.lo >= e.hi) return values_[e.args[1]];
+        return either(values_[e.args[0]], values_[e.args[1]]);
+      }
+      case Expr::Kind::kOp:
+        return of_op(e);
+      case Expr::Kind::kRandom:
+        return {};
+    }
+    return {};
+  }
+
+  Bounds of_op(const Expr& e) const {
+    const auto arg = [&](size_t i) -> const Bounds& { return values_[e.args[i]]; };
+    switch (e.op) {
+      case ir::Op::kCast:
+        return cast(e);
+      case ir::Op::kNeg:
+        return arg(0).is_number() ? bounds(-arg(0).hi, -arg(0).lo) : Bounds{};
+      case ir::Op::kNot:
+        return e.dtype == DType::kBool ? bounds(1 - arg(0).hi, 1 - arg(0).lo) : Bounds{};
+      case ir::Op::kAdd: {
+        if (!arg(0).is_known || !arg(1).is_known || (arg(0).factor != 0 && arg(1).factor != 0)) return {};
+        return bounds(to_type(arg(0).lo + arg(1).lo, e.dtype), to_type(arg(0).hi + arg(1).hi, e.dtype),
+                      arg(0).factor + arg(1).factor);
+      }
+      case ir::Op::kSub: {
+        const Expr &a = e_.pool[e.args[0]], &b = e_.pool[e.args[1]];
+        if (!arg(0).is_known || !arg(1).is_number()) return {};
+        if (a.kind == Expr::Kind::kIndex && b.kind == Expr::Kind::kIndex) return difference(a.index, b.index);
+        return bounds(to_type(arg(0).lo - arg(1).hi, e.dtype), to_type(arg(0).hi - arg(1).lo, e.dtype), arg(0).factor);
+      }
+      case ir::Op::kMul:
+        return product(arg(0), arg(1));
+      case ir::Op::kDiv: {
+        if (!is_float(e.dtype) || !arg(1).is_point() || arg(1).lo == 0) return {};
+        return product(arg(0), bounds(1 / arg(1).lo, 1 / arg(1).lo));
+      }
+      case ir::Op::kMax:
+      case ir::Op::kMin: {
+        if (!arg(0).is_number() || !arg(1).is_number()) return {};
+        if (e.op == ir::Op::kMax) return bounds(std::max(arg(0).lo, arg(1).lo), std::max(arg(0).hi, arg(1).hi));
+        return bounds(std::min(arg(0).lo, arg(1).lo), std::min(arg(0).hi, arg(1).hi));
+      }
+      case ir::Op::kAnd:
+      case ir::Op::kOr: {
+        if (e.dtype != DType::kBool) return {};
+        if (e.op == ir::Op::kOr) return bounds(std::max(arg(0).lo, arg(1).lo), std::max(arg(0).hi, arg(1).hi));
+        return bounds(std::min(arg(0).lo, arg(1).lo), std::min(arg(0).hi, arg(1).hi));
+      }
+      case ir::Op::kEq:
+      case ir::Op::kNe:
+      case ir::Op::kLt:
+      case ir::Op::kLe:
+      case ir::Op::kGt:
+      case ir::Op::kGe:
+        return comparison(e);
+      case ir::Op::kSelect:
+        if (arg(0).is_point()) return arg(0).lo != 0 ? arg(1) : arg(2);
+        return either(arg(1), arg(2));
+      default:
+        return {};
+    }
+  }
+  // Two positions that depend on the same row or key differ by less than their ranges say.
+  Bounds difference(const Index& a, const Index& b) const {
+    Index d = a;
+    d.constant -= b.constant;
+    for (const auto& [id, factor] : b.terms) {
+      const auto at = std::find_if(d.terms.begin(), d.terms.end(), [&](const auto& t) { return t.first == id; });
+      if (at == d.terms.end()) {
+        d.terms.emplace_back(id, -factor);
+      } else {
+        at->second -= factor;
+      }
+    }
+    const Range range = range_of(d);
+    return bounds(static_cast<double>(range.lo), static_cast<double>(range.hi));
+  }
+  Bounds comparison(const Expr& e) const {
+    const Expr &a = e_.pool[e.args[0]], &b = e_.pool[e.args[1]];
+    if (a.kind == Expr::Kind::kIndex && b.kind == Expr::Kind::kIndex) {
+      return compare(e.op, difference(a.index, b.index), bounds(0, 0));
+    }
+    return compare(e.op, values_[e.args[0]], values_[e.args[1]]);
+  }
+  Bounds cast(const Expr& e) const {
+    const Bounds& from = values_[e.args[0]];
+    if (!from.is_known) return {};
+    if (from.factor != 0) return is_float(e.dtype) ? from : Bounds{};
+    if (e.dtype == DType::kBool) return truth(from.lo == 0 && from.hi == 0, from.lo > 0 || from.hi < 0);
+    if (is_float(e.dtype)) return bounds(to_type(from.lo, e.dtype), to_type(from.hi, e.dtype));
+    const DType source = e_.pool[e.args[0]].dtype;
+    constexpr double kMost = 1 << 30;  // of positions: what wraps is not looked at
+    const bool fits = (size_of(e.dtype) >= 4 || source == DType::kBool) && from.lo >= 0 && from.hi <= kMost;
+    return fits && !is_float(source) ? from : Bounds{};
+  }
+
+  const Epilogue& e_;
+  const ExprId root_;
+  Box box_{};
+  std::vector<ExprId> order_;  // operands first
+  std::vector<Bounds> values_;
+  std::vector<std::unique_ptr<ConstantMask>> masks_;
+};
+
+enum class ScoreClass : uint8_t { kNone, kNegligible, kPlain, kMixed };
+
+class Classifier {
+ public:
+  Classifier(AttentionDesc& d, const std::function<const Tensor*(uint32_t)>& constant)
+      : d_(d), bounds_(d.scores, constant) {}
+
+  void run() {
+    const std::optional<double> factor = plain_factor();
+    has_plain_ = factor.has_value();
+    d_.scale = factor.value_or(1);
+    d_.ranges.clear();
+    for (int64_t row = 0; row < d_.m; row += kCellRows) {
+      d_.ranges.push_back(range({row, std::min(row + kCellRows, d_.m) - 1}));
+    }
+  }
+
+ private:
+  // Of plain scores at some points: every mask leaves one of them.
+  std::optional<double> plain_factor() {
+    const int64_t row = d_.m - 1, key = d_.n - 1;
+    const std::pair<int64_t, int64_t> points[] = {
+        {row, 0}, {0, 0}, {row, key}, {row / 2, key / 2}, {row, std::min(row, key)}, {0, key}, {row, key / 2}};
+    for (const auto& [r, k] : points) {
+      const Bounds b = bounds_.at({{r, r}, {k, k}});
+      if (b.is_known && b.factor > 0 && b.lo == 0 && b.hi == 0 && std::isfinite(b.factor)) return b.factor;
+    }
+    return std::nullopt;
+  }
+
+  ScoreClass class_of(const Box& box) {
+    const Bounds b = bounds_.at(box);
+    if (!b.is_known) return ScoreClass::kMixed;
+    if (b.factor == 0 && b.hi == -kInfinity) return ScoreClass::kNone;
+    if (has_plain_ && b.factor == d_.scale && b.lo == 0 && b.hi == 0) return ScoreClass::kPlain;
+    // exp(-110) is zero in f32. Products of f16 are at most so large.
+    constexpr double kMostF16 = 65504, kZero = 110;
+    const double most = static_cast<double>(d_.depth) * kMostF16 * kMostF16;
+    const bool is_far = d_.type == DType::kF16 && b.hi + b.factor * most <= -d_.scale * most - kZero;
+    return is_far ? ScoreClass::kNegligible : ScoreClass::kMixed;
+  }
+
+  // Classes of the cells of keys [first, last).
+  void fill(Range rows, int64_t first, int64_t last, std::vector<ScoreClass>& cells) {
+    const ScoreClass c = class_of({rows, {first * kCellKeys, std::min(last * kCellKeys, d_.n) - 1}});
+    if (c != ScoreClass::kMixed || last - first == 1) {
+      std::fill(cells.begin() + first, cells.begin() + last, c);
+      return;
+    }
+    const int64_t middle = (first + last) / 2;
+    fill(rows, first, middle, cells);
+    fill(rows, middle, last, cells);
+  }
+
+  // Whether each of the rows has a plain score, as far as the first and last mixed cells tell.
+  bool each_sees(Range rows, const std::vector<ScoreClass>& cells) {
+    if (std::find(cells.begin(), cells.end(), ScoreClass::kPlain) != cells.end()) return true;
+    constexpr size_t kMostCells = 8;  // at either end
+    std::vector<int64_t> mixed;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (cells[i] == ScoreClass::kMixed) mixed.push_back(static_cast<int64_t>(i) * kCellKeys);
+    }
+    if (mixed.size() > 2 * kMostCells) mixed.erase(mixed.begin() + kMostCells, mixed.end() - kMostCells);
+    const auto sees = [&](int64_t row) {
+      for (const int64_t first : mixed) {
+        for (int64_t key = first; key < std::min(first + kCellKeys, d_.n); ++key) {
+          if (class_of({{row, row}, {key, key}}) == ScoreClass::kPlain) return true;
+        }
+      }
+      return false;
+    };
+    for (int64_t row = rows.lo; row <= rows.hi; ++row) {
+      if (!sees(row)) return false;
+    }
+    return true;
+  }
+
+  KeyRange range(Range rows) {
+    std::vector<ScoreClass> cells(static_cast<size_t>(ceil_div(d_.n, kCellKeys)), ScoreClass::kMixed);
+    fill(rows, 0, static_cast<int64_t>(cells.size()), cells);
+    const bool negligible = std::find(cells.begin(), cells.end(), ScoreClass::kNegligible) != cells.end();
+    const ScoreClass stays = negligible && each_sees(rows, cells) ? ScoreClass::kNone : ScoreClass::kMixed;
+    std::replace(cells.begin(), cells.end(), ScoreClass::kNegligible, stays);
+    const auto is_computed = [](ScoreClass c) { return c != ScoreClass::kNone; };
+    const auto first = std::find_if(cells.begin(), cells.end(), is_computed);
+    const auto last = std::find_if(cells.rbegin(), cells.rend(), is_computed).base();
+    if (first == cells.end()) return {0, 0, 0, 0};
+    // The longest run of plain cells.
+    auto plain_first = first, plain_last = first;
+    for (auto at = first; at != last;) {
+      at = std::find(at, last, ScoreClass::kPlain);
+      const auto end = std::find_if(at, last, [](ScoreClass c) { return c != ScoreClass::kPlain; });
+      if (end - at > plain_last - plain_first) plain_first = at, plain_last = end;
+      at = end;
+    }
+    const auto key = [&](auto at) { return std::min<int64_t>((at - cells.begin()) * kCellKeys, d_.n); };
+    return {key(first), key(plain_first), key(plain_last), key(last)};
+  }
+
+  AttentionDesc& d_;
+  ScoreBounds bounds_;
+  bool has_plain_ = false;
+};
+
+}  // namespace
+
+void classify_scores(AttentionDesc& attention, const std::function<const Tensor*(uint32_t)>& constant) {
+  Classifier(attention, constant).run();
+}
+
+std::vector<KeyTiles> key_tiles(const AttentionDesc& d, int64_t tile_m, int64_t tile_n) {
+  const int64_t rows = ceil_div(d.m, tile_m), keys = ceil_div(d.n, tile_n), strips = tile_m / kCellRows;
+  std::vector<KeyTiles> result(static_cast<size_t>(rows), {0, 0, d.n / tile_n, keys});
+  for (size_t i = 0; !d.ranges.empty() && i < result.size(); ++i) {
+    KeyRange all{d.n, 0, d.n, 0};
+    const size_t first = i * static_cast<size_t>(strips);
+    for (size_t s = first; s < std::min(first + static_cast<size_t>(strips), d.ranges.size()); ++s) {
+      const KeyRange& r = d.ranges[s];
+      if (r.first == r.last) {
+        all.plain_last = 0;
+        continue;
+      }
+      all.first = std::min(all.first, r.first), all.last = std::max(all.last, r.last);
+      all.plain_first = std::max(all.plain_first, r.plain_first);
+      all.plain_last = std::min(all.plain_last, r.plain_last);
+    }
+    KeyTiles& t = result[i];
+    t = {all.first / tile_n, ceil_div(all.plain_first, tile_n), all.plain_last / tile_n, ceil_div(all.last, tile_n)};
+    if (t.first >= t.last) t.first = 0, t.last = 1;  // rows that see nothing come out as the model's do
+    t.plain_first = std::clamp(t.plain_first, t.first, t.last);
+    t.plain_last = std::clamp(t.plain_last, t.first, t.last);
+    if (t.plain_first >= t.plain_last) t.plain_first = t.plain_last = t.first;
+  }
+  return result;
+}
+
+}  // namespace heddle::schedule

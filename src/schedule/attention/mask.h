@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "schedule/attention/attention.h"
+
+namespace heddle::schedule {
+
+// Reads what scores are off their expression, in rectangles of rows and keys, by interval arithmetic: which they are
+// whatever the operands hold that only a run knows. `constant` gives the content of an operand that is constant, else
+// null.
+//
+// Sets `scale` to the factor of plain scores, and `ranges`. Keys are left out of a range only where leaving them out
+// changes no result: they are minus infinity, or so far below every plain score that their exponentials are zero, and
+// each row has a plain score. Finite masks of bf16 operands, whose products are not bounded, and small ones (-10000)
+// therefore stay.
+void classify_scores(AttentionDesc& attention, const std::function<const Tensor*(uint32_t operand)>& constant);
+
+// For each tile of rows, in tiles of keys: what is computed, and which of that is plain. Every range has a tile.
+struct KeyTiles {
+  int64_t first, plain_first, plain_last, last;
+  bool operator==(const KeyTiles&) const = default;
+};
+std::vector<KeyTiles> key_tiles(const AttentionDesc& attention, int64_t tile_m, int64_t tile_n);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,207 @@
+// How O of a warpgroup's rows leaves an attention kernel (sm90.h): sums of parts of the keys are added up, rows are
+// divided by their sums and handed to the epilogue.
+#pragma once
+
+#include "tile/kernel/cuda/attention/softmax.h"
+
+namespace heddle::tile::sm90 {
+
+// The threads of a warpgroup that multiplies, by a named barrier of its own.
+__device__ inline void sync_group(int group) {
+  constexpr int kFirst = 1;
+  if (group == 0) {
+    named_barrier_sync<kFirst>(128);
+  } else if (group == 1) {
+    named_barrier_sync<kFirst + 1>(128);
+  } else {
+    named_barrier_sync<kFirst + 2>(128);
+  }
+}
+
+// The sums of a warpgroup's rows over parts of the keys, in memory: for each part, threads side by side, O of their
+// rows four floats at a time, then the maximum and the sum of each of the two rows.
+template <typename Config>
+class AttentionParts {
+ public:
+  // `rows`: which warpgroup's rows, of all.
+  __device__ AttentionParts(const AttentionArgs& args, int32_t rows)
+      : splits_(args.splits), floats_(args.partial + static_cast<int64_t>(rows) * args.splits * kFloats * 128) {}
+
+  __device__ void store(const AttentionRegisters<Config>& r, int32_t split, int32_t thread) const {
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) {
+      store(split, i, thread, {r.o[4 * i], r.o[4 * i + 1], r.o[4 * i + 2], r.o[4 * i + 3]});
+    }
+    store(split, kFours, thread, {r.max[0], r.max[1], r.sum[0], r.sum[1]});
+  }
+  // Few rows: all threads add, each some of the fours of the first `threads` threads, into those of part 0.
+  __device__ void add_for(int32_t threads, int32_t thread) const {
+    for (int32_t pair = thread; pair < threads * kFours; pair += 128) {
+      const int32_t i = pair / threads, of = pair - i * threads;
+      const float2 max = most(of);
+      float4 sum{0, 0, 0, 0};
+#pragma unroll 8
+      for (int32_t split = 0; split < splits_; ++split) {
+        const float4 row = load(split, kFours, of), four = load(split, i, of);
+        const float low = weight(row.x, max.x), high = weight(row.y, max.y);
+        sum.x = fmaf(four.x, low, sum.x), sum.y = fmaf(four.y, low, sum.y);
+        sum.z = fmaf(four.z, high, sum.z), sum.w = fmaf(four.w, high, sum.w);
+      }
+      store(0, i, of, sum);
+    }
+  }
+  __device__ void load_sums(AttentionRegisters<Config>& r, int32_t thread) const {
+    const float2 max = most(thread);
+    r.sum[0] = r.sum[1] = 0;
+#pragma unroll 8
+    for (int32_t split = 0; split < splits_; ++split) {
+      const float4 row = load(split, kFours, thread);
+      r.sum[0] += row.z * weight(row.x, max.x), r.sum[1] += row.w * weight(row.y, max.y);
+    }
+  }
+  __device__ void load_first(AttentionRegisters<Config>& r, int32_t thread) const {
+#pragma unroll
+    for (int i = 0; i < kFours; ++i) put(r, i, load(0, i, thread));
+  }
+  // Rows that there are not: what a thread holds of them need not outlive the other threads' sums.
+  __device__ static void clear(AttentionRegisters<Config>& r) {
+#pragma unroll
+    for (float& x : r.o) x = 0;
+    r.sum[0] = r.sum[1] = 1;
+  }
+  // A thread's own rows; all threads of a warp call it. What it loads at a time is what registers have room for.
+  __device__ void load_all(AttentionRegisters<Config>& r, int32_t thread) const {
+    const float2 max = most(thread);
+#pragma unroll
+    for (int i = 0; i < Config::kWidth / 2; ++i) r.o[i] = 0;
+    for (int32_t split = 0; split < splits_; ++split) {
+      const float4 row = load(split, kFours, thread);
+      const float low = weight(row.x, max.x), high = weight(row.y, max.y);
+#pragma unroll
+      for (int i = 0; i < kFours; ++i) {
+        if (i % 8 == 0) __syncwarp();
+        const float4 four = load(split, i, thread);
+        put(r, i,
+            {fmaf(four.x, low, r.o[4 * i]), fmaf(four.y, low, r.o[4 * i + 1]), fmaf(four.z, high, r.o[4 * i + 2]),
+             fmaf(four.w, high, r.o[4 * i + 3])});
+      }
+    }
+  }
+
+ private:
+  static constexpr int kFloats = attention_partial_floats(Config::kWidth), kFours = Config::kWidth / 8;
+
+  __device__ float4* at(int32_t split, int i, int32_t thread) const {
+    return reinterpret_cast<float4*>(floats_ + (static_cast<int64_t>(split) * kFloats + 4 * i) * 128) + thread;
+  }
+  __device__ float4 load(int32_t split, int i, int32_t thread) const {
+    return *at(split, i, thread);
+  }
+  __device__ void store(int32_t split, int i, int32_t thread, float4 x) const {
+    *at(split, i, thread) = x;
+  }
+  // A part of which all scores are minus infinity has nothing to add.
+  __device__ static float weight(float max, float of_all) {
+    return max == of_all ? 1.0f : cuda::exp2_approx((max - of_all) * kAttentionLog2e);
+  }
+  __device__ float2 most(int32_t thread) const {
+    float2 max{-__builtin_inff(), -__builtin_inff()};
+#pragma unroll 8
+    for (int32_t split = 0; split < splits_; ++split) {
+      const float4 row = load(split, kFours, thread);
+      max.x = fmaxf(max.x, row.x), max.y = fmaxf(max.y, row.y);
+    }
+    return max;
+  }
+  __device__ static void put(AttentionRegisters<Config>& r, int i, float4 four) {
+    r.o[4 * i] = four.x, r.o[4 * i + 1] = four.y, r.o[4 * i + 2] = four.z, r.o[4 * i + 3] = four.w;
+  }
+
+  const int32_t splits_;
+  float* const floats_;
+};
+
+// A warpgroup's sums over a part of the keys go to memory; the last one to arrive has the sums of all parts in its
+// registers, added in their order. `left`: rows from the warpgroup's first one on.
+template <typename Config>
+__device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
+                                 int32_t* told, int group, int32_t left) {
+  const auto thread = static_cast<int32_t>(threadIdx.x) % 128;
+  const int32_t rows = args.by_splits.divide(unit.number) * Config::kConsumers + group;
+  const bool are_few = left <= 8, has_rows = !are_few || thread < 4 * left;
+  const AttentionParts<Config> parts(args, rows);
+  if (has_rows) parts.store(r, unit.split, thread);
+  __threadfence();
+  sync_group(group);
+  if (thread == 0) {
+    uint32_t* done = args.counters + kAttentionWalkCounters + rows;
+    const auto before = static_cast<int32_t>(atomicAdd(done, 1u));
+    if (before == args.splits - 1) atomicExch(done, 0u);
+    told[group] = before;
+  }
+  sync_group(group);
+  const bool is_last = told[group] == args.splits - 1;
+  sync_group(group);  // `told` is read
+  if (!is_last) return false;
+  __threadfence();
+  if (are_few) {
+    parts.add_for(4 * left, thread);
+    __threadfence();
+    sync_group(group);
+  }
+  if (!are_few) {
+    parts.load_sums(r, thread);
+    parts.load_all(r, thread);
+  } else if (has_rows) {
+    parts.load_sums(r, thread);
+    parts.load_first(r, thread);
+  } else {
+    parts.clear(r);
+  }
+  return true;
+}
+
+// The warp's 16 rows of O through shared memory (its rows of Q's tile) to the epilogue. `row`: the first of them.
+template <typename Config, typename Epilogue>
+__device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args,
+                                       const Epilogue& epilogue, uint8_t* staging, int32_t batch, int32_t row) {
+  using Traits = AttentionTraits<Config>;
+  constexpr int kPiece = Traits::kTileM * kGemmRowBytes;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 4;
+  uint8_t* rows = staging + warp * 16 * kGemmRowBytes;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float sum = r.sum[h];
+    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    const float factor = Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
+    const uint32_t at = (lane / 4 + 8 * h) * kGemmRowBytes + lane % 4 * 4;
+#pragma unroll
+    for (int j = 0; j < Config::kWidth / 8; ++j) {
+      const uint32_t two = pack<typename Config::In>(r.o[4 * j + 2 * h] * factor, r.o[4 * j + 2 * h + 1] * factor);
+      *reinterpret_cast<uint32_t*>(rows + j / 8 * kPiece + swizzle<128>(at + j % 8 * 16)) = two;
+    }
+  }
+  __syncwarp();
+  // Eight lanes a row: 64 columns.
+#pragma unroll
+  for (int piece = 0; piece < (Config::kWidth + 63) / 64; ++piece) {
+    const int32_t col = 64 * piece + lane % 8 * 8;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int32_t r16 = 4 * i + lane / 8;
+      if (row + r16 >= args.m || col >= args.width) continue;
+      struct alignas(16) Eight {
+        typename Config::In x[8];
+      };
+      const uint32_t at = r16 * kGemmRowBytes + lane % 8 * 16;
+      const Eight eight = *reinterpret_cast<const Eight*>(rows + piece * kPiece + swizzle<128>(at));
+      float v[8];
+#pragma unroll
+      for (int c = 0; c < 8; ++c) v[c] = to_float(eight.x[c]);
+      epilogue(v, batch, row + r16, col, args.width - col < 8 ? args.width - col : 8);
+    }
+  }
+}
+
+}  // namespace heddle::tile::sm90

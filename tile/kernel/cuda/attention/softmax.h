@@ -1,0 +1,102 @@
+// What a warpgroup of attention does with the products of a tile of keys, in registers (sm90.h).
+#pragma once
+
+#include "tile/arch/sm80/approx.h"
+#include "tile/arch/sm90/convert.h"
+#include "tile/kernel/cuda/attention/tile.h"
+
+namespace heddle::tile::sm90 {
+
+inline constexpr float kAttentionLog2e = 1.4426950408889634f;
+
+// The scores of a warpgroup's 64 rows (as Wgmma has them), O, and the scores as an operand.
+template <typename Config>
+struct AttentionRegisters {
+  float s[Config::kTileN / 2];
+  float o[Config::kWidth / 2];
+  uint32_t p[Config::kTileN / 16][4];
+  // Of the thread's two rows: maximum of all scores so far; sum of the thread's own columns; what sums over earlier
+  // keys are to be multiplied by.
+  float max[2], sum[2], fade[2];
+};
+
+// Scores of products, for a thread's rows `row` and `row` + 8 and the tile's columns from `col` on. `Inside`: there are
+// that many keys.
+template <bool Inside, typename Config, typename Scores>
+__device__ inline void apply_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, const Scores& scores,
+                                    int32_t batch, int32_t row, int32_t col) {
+  const int32_t first = col + 2 * static_cast<int32_t>(threadIdx.x % 4), last = args.m - 1;
+#pragma unroll
+  for (int j = 0; j < Config::kTileN / 8; ++j) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {  // both read the same operands that vary with the key
+      const int32_t at = first + 8 * j, valid = Inside || args.n - at > 2 ? 2 : args.n - at;
+      if (valid <= 0) continue;
+      float v[2] = {r.s[4 * j + 2 * h], r.s[4 * j + 2 * h + 1]};
+      scores(v, batch, row + 8 * h < last ? row + 8 * h : last, at, valid);
+      r.s[4 * j + 2 * h] = v[0];
+      r.s[4 * j + 2 * h + 1] = v[1];
+    }
+  }
+}
+
+// Minus infinity behind the last key.
+template <typename Config>
+__device__ inline void cut_scores(AttentionRegisters<Config>& r, const AttentionArgs& args, int32_t col) {
+  const int32_t first = col + 2 * static_cast<int32_t>(threadIdx.x % 4);
+#pragma unroll
+  for (int i = 0; i < Config::kTileN / 2; ++i) {
+    if (first + 8 * (i / 4) + i % 2 >= args.n) r.s[i] = -__builtin_inff();
+  }
+}
+
+// Scores (`Plain`: products that become scores when they are multiplied by args.factor) become exp(score - maximum).
+// Four chains of maxima and sums: a warpgroup has one warp a scheduler.
+template <bool Plain, typename Config>
+__device__ inline void exponentiate(AttentionRegisters<Config>& r, const AttentionArgs& args) {
+  float top[4] = {r.s[0], r.s[1], r.s[2], r.s[3]}, base[2], shift[2], sum[4] = {0, 0, 0, 0};
+#pragma unroll
+  for (int i = 4; i < Config::kTileN / 2; ++i) top[i % 4] = fmaxf(top[i % 4], r.s[i]);
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    float most = fmaxf(top[2 * h], top[2 * h + 1]);
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+    most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+    most = fmaxf(Plain ? most * args.factor : most, r.max[h]);
+    // A row of which all scores are minus infinity so far: their exponentials are 0, not NaN.
+    base[h] = most == -__builtin_inff() ? 0.0f : most;
+    shift[h] = base[h] * kAttentionLog2e;
+    r.fade[h] = cuda::exp2_approx((r.max[h] - base[h]) * kAttentionLog2e);
+    r.max[h] = most;
+  }
+#pragma unroll
+  for (int i = 0; i < Config::kTileN / 2; ++i) {
+    const int h = i / 2 % 2;
+    // Scores may be as large as masks are: then the difference comes first.
+    const float x = Plain ? fmaf(r.s[i], args.scale, -shift[h]) : (r.s[i] - base[h]) * kAttentionLog2e;
+    r.s[i] = cuda::exp2_approx(x);
+    sum[i % 4] += r.s[i];
+  }
+#pragma unroll
+  for (int h = 0; h < 2; ++h) r.sum[h] = r.sum[h] * r.fade[h] + (sum[2 * h] + sum[2 * h + 1]);
+}
+
+template <typename Config>
+__device__ inline void pack_scores(AttentionRegisters<Config>& r) {
+#pragma unroll
+  for (int step = 0; step < Config::kTileN / 16; ++step) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int from = 8 * step + 2 * i;
+      r.p[step][i] = pack<typename Config::In>(r.s[from], r.s[from + 1]);
+    }
+  }
+}
+
+template <typename Config>
+__device__ inline void fade_results(AttentionRegisters<Config>& r) {
+#pragma unroll
+  for (int i = 0; i < Config::kWidth / 2; ++i) r.o[i] *= r.fade[i / 2 % 2];
+}
+
+}  // namespace heddle::tile::sm90
