@@ -102,6 +102,28 @@ HEDDLE_API void heddle_tensor_free(heddle_tensor* tensor);
 HEDDLE_API int heddle_model_run(const heddle_model* model, const char* const* names, const heddle_tensor* const* inputs,
                                 size_t count, heddle_tensor** outputs, heddle_error** error);
 
+/* A dense row-major tensor in the memory of a model's GPU, which the caller owns. `data`: its address on the device, a
+ * multiple of 16. */
+typedef struct heddle_device_tensor {
+  void* data;
+  heddle_dtype dtype;
+  size_t rank;
+  const int64_t* shape;
+} heddle_device_tensor;
+
+/* Compiles for heddle_model_input_count() inputs of these shapes (`data` is not looked at), in the model's order,
+ * unless that was done, and says how many bytes of device memory heddle_model_enqueue() needs beside inputs and
+ * outputs. */
+HEDDLE_API int heddle_model_prepare(const heddle_model* model, const heddle_device_tensor* inputs,
+                                    size_t* workspace_bytes, heddle_error** error);
+/* Puts one run onto `stream`, a cudaStream_t or CUstream (NULL: the default stream), and returns: no copies, no
+ * waiting, and after heddle_model_prepare() no allocation on the device, so that a stream may capture it into the
+ * caller's graph. There are as many inputs and outputs as the model has; `workspace` lies at a multiple of 256. All of
+ * it, and the model, are in use until the stream has passed the run. */
+HEDDLE_API int heddle_model_enqueue(const heddle_model* model, const heddle_device_tensor* inputs,
+                                    const heddle_device_tensor* outputs, void* workspace, void* stream,
+                                    heddle_error** error);
+
 #ifdef __cplusplus
 }
 #endif

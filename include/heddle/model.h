@@ -77,6 +77,20 @@ struct PortInfo {
   Shape shape;
 };
 
+// A dense row-major tensor in the memory of a model's GPU, which the caller owns. `data`: its address on the device, a
+// multiple of 16; null where the tensor has no elements.
+struct DeviceTensor {
+  void* data = nullptr;
+  DType dtype = DType::kF32;
+  Shape shape;
+};
+
+// What Model::enqueue() takes for inputs of certain shapes: its outputs, and bytes of device memory beside them.
+struct EnqueueNeeds {
+  std::vector<PortInfo> outputs;
+  size_t workspace_bytes = 0;
+};
+
 // A compiled model: a plan for each set of input shapes that it met lately. Copies share it; run() may be called from
 // several threads at once.
 class HEDDLE_API Model {
@@ -95,6 +109,22 @@ class HEDDLE_API Model {
   // CompileOptions::background. Returns the outputs in order. Throws Error: kInvalidInput,
   // and whatever compiling or running can throw.
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
+
+  // Compiles for inputs of these shapes, in the order of inputs(), unless that was done, and says what enqueue() takes
+  // then. Throws Error: kInvalidInput for a wrong number of shapes, kInvalidArgument for a model on a CPU,
+  // kUnknownShape where values of inputs decide shapes, kUnsupportedType where an output is text, kUnsupportedOperator
+  // where the host takes part in a run; whatever compiling can throw.
+  EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
+
+  // Puts one run onto `stream` (a cudaStream_t or CUstream of the model's GPU; null: the default stream) and returns:
+  // no copy of inputs or outputs, no waiting, and for shapes that prepare() has seen no allocation on the device. On a
+  // stream that captures, the run becomes a part of the caller's graph. `inputs` and `outputs` are in the order of
+  // inputs() and of prepare(), and overlap neither each other nor `workspace`, device memory of prepare()'s size at a
+  // multiple of 256. All of it, and the model, are in use until the stream has passed the run. Several threads may
+  // enqueue at once, each with outputs and a workspace of its own. Throws Error: kInvalidInput, kDevice, and what
+  // prepare() does.
+  void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
+               void* stream = nullptr) const;
 
   // Writes a plan file, for the shapes of load(), that load() takes in place of the model, without compiler or source.
   // Throws kFile.

@@ -1,5 +1,6 @@
 #include "runtime/executor.h"
 
+#include "base/check.h"
 #include "runtime/cpu_executor.h"
 #include "runtime/cuda/executor.h"
 
@@ -7,6 +8,11 @@ namespace heddle::runtime {
 
 bool runs_on_gpu(const Plan& plan) {
   return plan.target.starts_with("cuda-");
+}
+
+void Executor::refuse_enqueue() {
+  fail(ErrorCode::kInvalidArgument, "enqueue", "the model runs on a CPU",
+       "Load it with the target \"cuda\", or use run()");
 }
 
 std::unique_ptr<Executor> make_executor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,

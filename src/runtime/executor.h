@@ -38,12 +38,20 @@ class Executor {
   // in run(). 0 for a step that does nothing or waits for the host; empty for a CPU.
   virtual std::vector<double> step_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
 
+  // What enqueue() needs of the device's memory beside inputs and outputs. Makes ready what enqueue() uses.
+  virtual size_t workspace_bytes() const { refuse_enqueue(); }
+  // Puts a run onto a stream of the caller, in the caller's memory (runtime/cuda/enqueuer.h). `addresses`: of inputs,
+  // of outputs, of the workspace. Throws kInvalidArgument for a CPU, kUnsupportedOperator for plans in which the
+  // host takes part in a run.
+  virtual void enqueue(std::vector<uint64_t> /*addresses*/, void* /*stream*/) const { refuse_enqueue(); }
+
   // Bytes of the device's memory that this plan holds now: constants, and the states of concurrent runs; 0 for a CPU.
   virtual uint64_t device_bytes() const { return 0; }
 
   const Plan& plan() const { return *plan_; }
 
  protected:
+  [[noreturn]] static void refuse_enqueue();
   explicit Executor(std::shared_ptr<const Plan> plan)
       : plan_(std::move(plan)), outputs_(std::make_shared<OutputPool>(plan_->outputs.size())) {}
   std::shared_ptr<const Plan> plan_;

@@ -67,6 +67,7 @@ std::string load_all(void* library, CudaDriver& d) {
   need("cuStreamSynchronize", d.stream_synchronize);
   need("cuStreamBeginCapture_v2", d.capture_begin);
   need("cuStreamEndCapture", d.capture_end);
+  need("cuStreamIsCapturing", d.capture_state);
   need("cuGraphInstantiateWithFlags", d.graph_instantiate);
   need("cuGraphLaunch", d.graph_launch);
   need("cuGraphDestroy", d.graph_destroy);

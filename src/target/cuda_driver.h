@@ -70,6 +70,7 @@ struct CudaDriver {
   Result (*stream_synchronize)(Handle stream);
   Result (*capture_begin)(Handle stream, int mode);
   Result (*capture_end)(Handle stream, Handle* graph);
+  Result (*capture_state)(Handle stream, int* state);  // 0: it does not capture
   Result (*graph_instantiate)(Handle* executable, Handle graph, unsigned long long flags);
   Result (*graph_launch)(Handle executable, Handle stream);
   Result (*graph_destroy)(Handle graph);

@@ -130,7 +130,7 @@ TEST_F(CudaExecutorTest, LoopsOfKnownLengthAreUnrolledIntoOneGraph) {
 }
 
 TEST_F(CudaExecutorTest, LongLoopsAreNot) {
-  const int64_t trip = CudaMemory::kMostUnrolled + 3;
+  const int64_t trip = CudaNumbers::kMost + 3;
   same_as_cpu(counted_loop(trip, trip), {{scalar_f32(1), floats(std::vector<float>(kSize, 3))}});
 }
 

@@ -88,6 +88,18 @@ void set_option(heddle::CompileOptions& options, const std::string& key, const s
   }
 }
 
+std::vector<heddle::DeviceTensor> device_tensors(const heddle_device_tensor* given, size_t count,
+                                                 const char* function) {
+  require(given != nullptr || count == 0, function, "tensors are NULL");
+  std::vector<heddle::DeviceTensor> tensors;
+  for (size_t i = 0; i < count; ++i) {
+    require(given[i].shape != nullptr || given[i].rank == 0, function, "a shape is NULL");
+    tensors.push_back({given[i].data, static_cast<DType>(given[i].dtype),
+                       heddle::Shape(given[i].shape, given[i].shape + given[i].rank)});
+  }
+  return tensors;
+}
+
 }  // namespace
 
 extern "C" {
@@ -231,6 +243,31 @@ int heddle_model_run(const heddle_model* model, const char* const* names, const 
     std::vector<std::unique_ptr<heddle_tensor>> handles;
     for (heddle::Tensor& result : results) handles.push_back(std::make_unique<heddle_tensor>(std::move(result)));
     for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+    return 1;
+  });
+}
+
+int heddle_model_prepare(const heddle_model* model, const heddle_device_tensor* inputs, size_t* workspace_bytes,
+                         heddle_error** error) {
+  return guarded(error, 0, [&] {
+    require(model != nullptr && workspace_bytes != nullptr, "heddle_model_prepare", "an argument is NULL");
+    std::vector<heddle::Shape> shapes;
+    for (heddle::DeviceTensor& input : device_tensors(inputs, model->model.inputs().size(), "heddle_model_prepare")) {
+      shapes.push_back(std::move(input.shape));
+    }
+    *workspace_bytes = model->model.prepare(shapes).workspace_bytes;
+    return 1;
+  });
+}
+
+int heddle_model_enqueue(const heddle_model* model, const heddle_device_tensor* inputs,
+                         const heddle_device_tensor* outputs, void* workspace, void* stream, heddle_error** error) {
+  return guarded(error, 0, [&] {
+    constexpr const char* kName = "heddle_model_enqueue";
+    require(model != nullptr, kName, "the model is NULL");
+    const heddle::Model& m = model->model;
+    m.enqueue(device_tensors(inputs, m.inputs().size(), kName), device_tensors(outputs, m.outputs().size(), kName),
+              workspace, stream);
     return 1;
   });
 }

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/near_miss.h"
+#include "driver/api/enqueue.h"
 #include "driver/api/model_impl.h"
 #include "driver/compile/compile.h"
 #include "driver/compile/kernel_override.h"
@@ -34,6 +35,10 @@ bool fits(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
   }
   return std::all_of(plan.fixed.begin(), plan.fixed.end(),
                      [&](const runtime::FixedInput& fixed) { return same_value(fixed.value, inputs[fixed.input]); });
+}
+
+[[noreturn]] void refuse_enqueue(ErrorCode code, const std::string& why) {
+  fail(code, "enqueue", why, "Use run() for this model");
 }
 
 [[noreturn]] void refuse(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
@@ -300,6 +305,45 @@ std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given)
   return outputs;
 }
 
+// The plan for these shapes, whose data only the device can see.
+Model::Impl::Variant Model::Impl::variant_on_device(const std::vector<Shape>& shapes) const {
+  const runtime::Plan& known = *primary().plan;
+  if (shapes.size() != known.inputs.size()) {
+    fail(ErrorCode::kInvalidInput, "enqueue",
+         fmt::format("{} inputs are given, the model has {}", shapes.size(), known.inputs.size()),
+         "Give each input in the model's order");
+  }
+  if (!known.fixed.empty()) {
+    refuse_enqueue(ErrorCode::kUnknownShape,
+                   fmt::format("the value of input {} decides shapes", known.inputs[known.fixed.front().input].name));
+  }
+  if (!known.texts.empty())
+    refuse_enqueue(ErrorCode::kUnsupportedType, fmt::format("output {} is text", known.texts.front().name));
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    inputs.push_back(
+        Tensor::borrow(known.inputs[i].dtype, shapes[i], &known, nullptr));  // its shape alone is looked at
+  }
+  return variant_for(inputs);
+}
+
+EnqueueNeeds Model::Impl::prepare(const std::vector<Shape>& inputs) const {
+  const Variant variant = variant_on_device(inputs);
+  EnqueueNeeds needs;
+  needs.workspace_bytes = variant->executor->workspace_bytes();
+  for (const runtime::Port& port : variant->plan->outputs) needs.outputs.push_back({port.name, port.dtype, port.shape});
+  return needs;
+}
+
+void Model::Impl::enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs,
+                          void* workspace, void* stream) const {
+  std::vector<Shape> shapes;
+  for (const DeviceTensor& input : inputs) shapes.push_back(input.shape);
+  const Variant variant = variant_on_device(shapes);
+  const size_t bytes = variant->executor->workspace_bytes();
+  variant->executor->enqueue(addresses_of(*variant->plan, inputs, outputs, workspace, bytes), stream);
+}
+
 Model Model::load(const std::string& path, const CompileOptions& options) {
   return Model(std::make_shared<const Impl>(path, options));
 }
@@ -314,6 +358,15 @@ const std::vector<PortInfo>& Model::outputs() const {
 
 std::vector<Tensor> Model::run(const std::map<std::string, Tensor>& inputs) const {
   return impl_->run(inputs);
+}
+
+EnqueueNeeds Model::prepare(const std::vector<Shape>& inputs) const {
+  return impl_->prepare(inputs);
+}
+
+void Model::enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
+                    void* stream) const {
+  impl_->enqueue(inputs, outputs, workspace, stream);
 }
 
 void Model::save(const std::string& path) const {

@@ -33,6 +33,9 @@ class Model::Impl {
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
+  EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
+  void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
+               void* stream) const;
 
   // The variant that load() made.
   const ModelVariant& primary() const { return *primary_; }
@@ -56,6 +59,7 @@ class Model::Impl {
   Variant with_executor(driver::VariantMaker::Made made) const;
   Variant find_variant(const std::vector<Tensor>& inputs) const;
   Variant variant_for(const std::vector<Tensor>& inputs) const;
+  Variant variant_on_device(const std::vector<Shape>& inputs) const;
   void keep(const Variant& variant) const;
   void improve(const Variant& variant, const CompileOptions& options) const;
 

@@ -14,6 +14,22 @@ namespace {
 
 }  // namespace
 
+CudaNumbers::CudaNumbers(const CudaContext& context) {
+  for (int64_t i = 0; i < kMost; ++i) host_.insert(host_.end(), {i, 0});
+  host_.insert(host_.end(), {1, 0});
+  memory_ = std::make_unique<CudaBuffer>(context, bytes(), "the numbers of a loop");
+  memory_->write(host_.data(), bytes());
+}
+
+uint64_t CudaNumbers::device(int64_t number) const {
+  HEDDLE_CHECK(number >= 0 && number < kMost, "iteration {}", number);
+  return memory_->address() + static_cast<uint64_t>(kApart * number) * sizeof(int64_t);
+}
+
+uint64_t CudaNumbers::one() const {
+  return memory_->address() + static_cast<uint64_t>(kApart * kMost) * sizeof(int64_t);
+}
+
 CudaCode::CudaCode(std::shared_ptr<const CudaContext> context, const Plan& plan, const Interpreter* interpreter)
     : context_(std::move(context)), constants_(CudaConstants::of(context_)) {
   std::map<std::string, Needs> needs;
@@ -66,9 +82,15 @@ uint64_t CudaCode::constant(const Tensor& tensor) {
   return place.address;
 }
 
+const CudaNumbers& CudaCode::numbers() {
+  const std::lock_guard lock(mutex_);
+  if (numbers_ == nullptr) numbers_ = std::make_unique<CudaNumbers>(*context_);
+  return *numbers_;
+}
+
 size_t CudaCode::constant_bytes() const {
   const std::lock_guard lock(mutex_);
-  size_t bytes = 0;
+  size_t bytes = numbers_ == nullptr ? 0 : numbers_->bytes();
   for (const auto& chunk : chunks_) bytes += chunk->memory.size();
   return bytes;
 }

@@ -15,6 +15,24 @@
 
 namespace heddle::runtime {
 
+// The numbers of iterations on the device, as i64, and a byte that is 1. Made once and never written again.
+class CudaNumbers {
+ public:
+  static constexpr int64_t kMost = 4096;
+
+  explicit CudaNumbers(const CudaContext& context);
+  uint64_t device(int64_t number) const;  // below kMost
+  const int64_t* host(int64_t number) const { return host_.data() + kApart * number; }
+  uint64_t one() const;
+  size_t bytes() const { return host_.size() * sizeof(int64_t); }
+
+ private:
+  static constexpr int64_t kApart = 2;  // kernels may assume that an operand is aligned to 16 bytes
+
+  std::vector<int64_t> host_;
+  std::unique_ptr<CudaBuffer> memory_;
+};
+
 // What all runs of a plan share on a GPU: loaded kernels, parsed reference steps, and constants, which go to the device
 // when the first run state asks for them unless another plan's are there. Thread-safe.
 class CudaCode {
@@ -29,7 +47,9 @@ class CudaCode {
 
   // The address of a constant on the device.
   uint64_t constant(const Tensor& tensor);
-  // Bytes on the device of all constants so far, those included that other plans use, too.
+  // Made when it is asked for.
+  const CudaNumbers& numbers();
+  // Bytes on the device of all constants and numbers so far, those included that other plans use, too.
   size_t constant_bytes() const;
 
  private:
@@ -48,6 +68,7 @@ class CudaCode {
   const std::shared_ptr<CudaConstants> constants_;
   mutable std::mutex mutex_;
   std::set<std::shared_ptr<const CudaConstants::Chunk>> chunks_;
+  std::unique_ptr<const CudaNumbers> numbers_;
 };
 
 }  // namespace heddle::runtime

@@ -24,6 +24,14 @@ std::unique_ptr<CudaRunState> CudaExecutor::make_state() const {
   return std::make_unique<CudaRunState>(code_, *plan_, interpreter_.get(), *pool_, *outputs_);
 }
 
+const CudaEnqueuer& CudaExecutor::enqueuer() const {
+  std::call_once(enqueuer_made_, [&] {
+    context_->make_current();
+    enqueuer_ = std::make_unique<CudaEnqueuer>(code_, *plan_);
+  });
+  return *enqueuer_;
+}
+
 int64_t CudaExecutor::bytes_per_run() const {
   auto bytes = static_cast<int64_t>(pinned_bytes_);
   for (const Port& port : plan_->outputs) bytes += plan_->buffers[port.buffer].bytes;
@@ -111,9 +119,8 @@ std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs,
   return with_state([&](CudaRunState& state) { return state.time(inputs, runs, cold); });
 }
 
-std::vector<double> CudaExecutor::device_seconds(
-    std::span<const Tensor> inputs, int runs,
-    const std::function<void(CudaDriver::Handle stream)>& before) const {
+std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs, int runs,
+                                                 const std::function<void(CudaDriver::Handle stream)>& before) const {
   return with_state([&](CudaRunState& state) { return state.time(inputs, runs, before); });
 }
 

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "runtime/cuda/enqueuer.h"
 #include "runtime/cuda/run_state.h"
 #include "runtime/executor.h"
 
@@ -26,11 +27,16 @@ class CudaExecutor : public Executor {
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs,
                                      const std::function<void(CudaDriver::Handle stream)>& before) const;
   uint64_t device_bytes() const override;
+  size_t workspace_bytes() const override { return enqueuer().workspace_bytes(); }
+  void enqueue(std::vector<uint64_t> addresses, void* stream) const override {
+    enqueuer().enqueue(std::move(addresses), stream);
+  }
 
   // Graphs that one run launches at least: 1 for a plan of kernels alone.
   size_t graphs() const { return graphs_; }
 
  private:
+  const CudaEnqueuer& enqueuer() const;  // made when it is asked for
   std::unique_ptr<CudaRunState> make_state() const;
   std::unique_ptr<CudaRunState> take_state() const;
   template <typename Use>
@@ -47,6 +53,8 @@ class CudaExecutor : public Executor {
   mutable size_t taken_ = 0;
   mutable uint64_t given_back_ = 0;  // or given up, so far
   mutable bool making_ = false;
+  mutable std::once_flag enqueuer_made_;
+  mutable std::unique_ptr<const CudaEnqueuer> enqueuer_;
 };
 
 }  // namespace heddle::runtime

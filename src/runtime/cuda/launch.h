@@ -60,6 +60,8 @@ class CudaGraph {
   CudaGraph(const CudaGraph&) = delete;
   CudaGraph& operator=(const CudaGraph&) = delete;
   void launch(CudaDriver::Handle stream = nullptr) const;
+  // For streams of others, where null is one, too.
+  CudaDriver::Handle executable() const { return executable_; }
 
  private:
   const CudaContext& context_;

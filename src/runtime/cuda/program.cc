@@ -32,7 +32,7 @@ int64_t action_count(const Plan& plan) {
     if (const auto* kernels = std::get_if<CudaStep>(&step.action)) {
       actions = static_cast<int64_t>(kernels->launches.size());
     } else if (const auto* loop = std::get_if<LoopStep>(&step.action)) {
-      const int64_t trip = std::clamp<int64_t>(loop->trip_bound, 1, CudaMemory::kMostUnrolled);
+      const int64_t trip = std::clamp<int64_t>(loop->trip_bound, 1, CudaNumbers::kMost);
       actions = trip * action_count(*loop->body);
     } else if (const auto* branch = std::get_if<BranchStep>(&step.action)) {
       actions = std::max(action_count(*branch->then_body), action_count(*branch->else_body));
@@ -75,6 +75,13 @@ class Binder {
     for (const Port& port : plan.outputs) results.push_back(values[port.buffer]);
     if (outermost) buffers = std::move(values);
     return results;
+  }
+
+  // Copies to their places the outputs that no step made there.
+  void deliver(const Plan& plan, const std::vector<CudaValue>& results, CudaProgram& program) {
+    for (size_t i = 0; i < results.size(); ++i) {
+      copy(program, memory_.output(i), device(results[i]), plan.buffers[plan.outputs[i].buffer].bytes);
+    }
   }
 
   std::vector<CudaValue> buffers;  // of the outermost plan
@@ -204,7 +211,7 @@ class Binder {
     if (first && *first == 0) trip = 0;
     if (trip && again == false) trip = std::min<int64_t>(*trip, 1);
     const bool counted = trip && (*trip == 0 || (first && (again || *trip == 1)));
-    if (counted && *trip <= CudaMemory::kMostUnrolled && *trip * action_count(p.body) <= kMostActions) {
+    if (counted && *trip <= CudaNumbers::kMost && *trip * action_count(p.body) <= kMostActions) {
       return unroll(p, *trip, program);
     }
     auto loop = std::make_unique<CudaLoop>();
@@ -232,8 +239,8 @@ class Binder {
   void unroll(const LoopParts& p, int64_t trip, CudaProgram& program) {
     Values current = p.initial;
     for (int64_t i = 0; i < trip; ++i) {
-      Values inputs = {{.device = memory_.iteration_number(i), .known = memory_.known_number(i)},
-                       {.device = memory_.one(), .known = &kTrue}};
+      Values inputs = {{.device = code_.numbers().device(i), .known = code_.numbers().host(i)},
+                       {.device = code_.numbers().one(), .known = &kTrue}};
       inputs.insert(inputs.end(), current.begin(), current.end());
       inputs.insert(inputs.end(), p.invariants.begin(), p.invariants.end());
       // States alternate between two buffers such that the last iteration writes the result in place.
@@ -263,7 +270,7 @@ class Binder {
 
   void add_loop(const LoopParts& p, CudaLoop& loop) {
     loop.iteration_at = memory_.extra(sizeof(int64_t));
-    Values inputs = {{.device = loop.iteration_at}, {.device = memory_.one(), .known = &kTrue}};
+    Values inputs = {{.device = loop.iteration_at}, {.device = code_.numbers().one(), .known = &kTrue}};
     std::vector<uint64_t> outputs = {memory_.extra(1)};
     for (size_t k = 0; k < p.states; ++k) {
       const uint64_t place = memory_.extra(static_cast<size_t>(p.state_bytes[k]));
@@ -294,81 +301,34 @@ class Binder {
   std::map<std::tuple<const LoopStep*, size_t, int64_t>, uint64_t> slices_;
 };
 
-size_t port_bytes(const Plan& plan, const Port& port) {
-  return static_cast<size_t>(plan.buffers[port.buffer].bytes);
-}
-
 }  // namespace
 
-CudaMemory::CudaMemory(CudaCode& code, const Plan& plan)
-    : code_(code),
-      plan_(plan),
-      arena_(code.context(), static_cast<size_t>(plan.arena_bytes), "the intermediate values of a run"),
-      counters_(code.context(), static_cast<size_t>(aligned(code.counter_bytes())), "the counters of a run"),
-      inputs_(plan.inputs.size()),
-      outputs_(plan.outputs.size()) {
-  if (counters_.size() > 0) {
-    const std::vector<std::byte> zeros(counters_.size());
-    counters_.write(zeros.data(), zeros.size());
+void enqueue(const CudaContext& context, const CudaCopy& copy, CudaDriver::Handle stream) {
+  if (copy.to == copy.from || copy.bytes == 0) return;
+  context.check(context.driver().copy_async(copy.to, copy.from, copy.bytes, stream), "cuMemcpyDtoDAsync");
+}
+
+void CudaAction::enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel) const {
+  if (const auto* launch = std::get_if<CudaBoundLaunch>(&what)) {
+    launch->enqueue(context, stream, behind_kernel);
+  } else if (const auto* copy = std::get_if<CudaCopy>(&what)) {
+    runtime::enqueue(context, *copy, stream);
+  } else {
+    const auto& zeros = std::get<CudaZeros>(what);
+    context.check(context.driver().set_d8_async(zeros.to, 0, zeros.bytes, stream), "cuMemsetD8Async");
   }
 }
 
-uint64_t CudaMemory::input(size_t port) {
-  std::unique_ptr<CudaBuffer>& buffer = inputs_[port];
-  if (buffer == nullptr) {
-    buffer = std::make_unique<CudaBuffer>(code_.context(), port_bytes(plan_, plan_.inputs[port]), "an input");
+void enqueue_actions(const CudaContext& context, std::span<const CudaAction> actions, CudaDriver::Handle stream) {
+  const bool overlap = may_overlap(context);
+  bool behind_kernel = false;
+  for (const CudaAction& action : actions) {
+    action.enqueue(context, stream, behind_kernel);
+    behind_kernel = overlap && std::holds_alternative<CudaBoundLaunch>(action.what);
   }
-  return buffer->address();
 }
 
-uint64_t CudaMemory::output(size_t port) {
-  std::unique_ptr<CudaBuffer>& buffer = outputs_[port];
-  if (buffer == nullptr) {
-    buffer = std::make_unique<CudaBuffer>(code_.context(), port_bytes(plan_, plan_.outputs[port]), "an output");
-  }
-  return buffer->address();
-}
-
-uint64_t CudaMemory::extra(size_t bytes) {
-  const CudaContext& context = code_.context();
-  extras_.push_back(std::make_unique<CudaBuffer>(context, std::max<size_t>(bytes, 1), "the state of a loop"));
-  // compute-sanitizer's initcheck reads what a graph copies when the graph is launched, before its kernels have run.
-  context.check(context.driver().set_d8_async(extras_.back()->address(), 0, extras_.back()->size(), context.stream()),
-                "cuMemsetD8Async");
-  context.synchronize();
-  return extras_.back()->address();
-}
-
-size_t CudaMemory::bytes() const {
-  size_t bytes = arena_.size() + counters_.size() + (numbers_ == nullptr ? 0 : numbers_->size());
-  for (const auto* list : {&inputs_, &outputs_, &extras_}) {
-    for (const auto& buffer : *list) bytes += buffer == nullptr ? 0 : buffer->size();
-  }
-  return bytes;
-}
-
-// Numbers lie 16 bytes apart; the table ends with a one.
-void CudaMemory::make_numbers() {
-  if (numbers_ != nullptr) return;
-  for (int64_t i = 0; i < kMostUnrolled; ++i) numbers_host_.insert(numbers_host_.end(), {i, 0});
-  numbers_host_.insert(numbers_host_.end(), {1, 0});
-  const size_t bytes = numbers_host_.size() * sizeof(int64_t);
-  numbers_ = std::make_unique<CudaBuffer>(code_.context(), bytes, "the numbers of a loop");
-  numbers_->write(numbers_host_.data(), bytes);
-}
-
-uint64_t CudaMemory::iteration_number(int64_t number) {
-  HEDDLE_CHECK(number < kMostUnrolled);
-  make_numbers();
-  return numbers_->address() + static_cast<uint64_t>(number) * 16;
-}
-
-uint64_t CudaMemory::one() {
-  make_numbers();
-  return numbers_->address() + static_cast<uint64_t>(kMostUnrolled) * 16;
-}
-
-CudaBinding bind(const Plan& plan, CudaMemory& memory) {
+CudaBinding bind(const Plan& plan, CudaMemory& memory, bool delivers) {
   std::vector<CudaValue> inputs;
   std::vector<uint64_t> outputs;
   for (size_t i = 0; i < plan.inputs.size(); ++i) inputs.push_back({.input = static_cast<int>(i)});
@@ -382,6 +342,7 @@ CudaBinding bind(const Plan& plan, CudaMemory& memory) {
   CudaBinding binding;
   Binder binder(memory);
   binding.outputs = binder.run(plan, inputs, outputs, memory.arena(), binding.program, true);
+  if (delivers) binder.deliver(plan, binding.outputs, binding.program);
   binding.buffers = std::move(binder.buffers);
   return binding;
 }

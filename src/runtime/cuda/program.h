@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/cuda/code.h"
 #include "runtime/cuda/launch.h"
+#include "runtime/cuda/memory.h"
 
 namespace heddle::runtime {
 
@@ -26,7 +26,14 @@ struct CudaZeros {
 struct CudaAction {
   std::variant<CudaBoundLaunch, CudaCopy, CudaZeros> what;
   size_t step = 0;  // of the outermost plan
+
+  // `behind_kernel`: what is enqueued just before is a kernel's launch, too, so that this one may begin early.
+  void enqueue(const CudaContext& context, CudaDriver::Handle stream, bool behind_kernel = false) const;
 };
+void enqueue(const CudaContext& context, const CudaCopy& copy, CudaDriver::Handle stream);
+
+// Puts them onto a stream in order; kernels that may begin early do.
+void enqueue_actions(const CudaContext& context, std::span<const CudaAction> actions, CudaDriver::Handle stream);
 
 // Consecutive actions, captured as one graph.
 struct CudaSegment {
@@ -89,41 +96,12 @@ struct CudaBranch {
   CudaProgram then_body, else_body;
 };
 
-// Device memory of one run.
-class CudaMemory {
- public:
-  CudaMemory(CudaCode& code, const Plan& plan);
-
-  CudaCode& code() const { return code_; }
-  uint64_t arena() const { return arena_.address(); }
-  uint64_t counters() const { return counters_.address(); }
-  uint64_t input(size_t port);                // made when it is asked for
-  uint64_t output(size_t port);               // the same
-  uint64_t extra(size_t bytes);               // for the rest of the state's life
-  uint64_t iteration_number(int64_t number);  // where an i64 of this value lies; below kMostUnrolled
-  const int64_t* known_number(int64_t number) const { return numbers_host_.data() + 2 * number; }
-  uint64_t one();  // a byte that is 1
-  bool has_input(size_t port) const { return inputs_[port] != nullptr; }
-  size_t bytes() const;  // of all
-
-  static constexpr int64_t kMostUnrolled = 4096;
-
- private:
-  void make_numbers();
-
-  CudaCode& code_;
-  const Plan& plan_;
-  CudaBuffer arena_, counters_;
-  std::vector<std::unique_ptr<CudaBuffer>> inputs_, outputs_, extras_;
-  std::unique_ptr<CudaBuffer> numbers_;
-  std::vector<int64_t> numbers_host_;
-};
-
-// The program of a plan, and where its outputs are. Throws kOutOfMemory, kDevice.
+// The program of a plan in `memory`, and where its outputs are. Throws kOutOfMemory, kDevice.
 struct CudaBinding {
   CudaProgram program;
   std::vector<CudaValue> outputs, buffers;  // of the plan
 };
-CudaBinding bind(const Plan& plan, CudaMemory& memory);
+// `delivers`: outputs that are inputs, constants or one another are copied to their own places, too.
+CudaBinding bind(const Plan& plan, CudaMemory& memory, bool delivers = false);
 
 }  // namespace heddle::runtime

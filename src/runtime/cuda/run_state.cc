@@ -59,16 +59,7 @@ void CudaRunState::capture(CudaProgram& program) {
   for (CudaNode& node : program.nodes) {
     if (auto* segment = std::get_if<CudaSegment>(&node.what)) {
       segment->graph = std::make_unique<CudaGraph>(
-          context_,
-          [&] {
-            const bool overlap = may_overlap(context_);
-            bool behind_kernel = false;
-            for (const CudaAction& action : segment->actions) {
-              enqueue(action, behind_kernel);
-              behind_kernel = overlap && std::holds_alternative<CudaBoundLaunch>(action.what);
-            }
-          },
-          stream_.handle());
+          context_, [&] { enqueue_actions(context_, segment->actions, stream_.handle()); }, stream_.handle());
       ++graphs_;
     } else if (auto* loop = std::get_if<std::unique_ptr<CudaLoop>>(&node.what)) {
       capture((*loop)->body);
@@ -192,7 +183,7 @@ std::vector<double> CudaRunState::time_steps(std::span<const Tensor> inputs, int
           m.marks.mark(stream_.handle());
           m.marks.mark(stream_.handle());
           for (size_t i = 0; i < segment->actions.size(); ++i) {
-            enqueue(segment->actions[i]);
+            segment->actions[i].enqueue(context_, stream_.handle());
             const size_t step = segment->actions[i].step;
             if (i + 1 < segment->actions.size() && segment->actions[i + 1].step == step) continue;
             m.marks.mark(stream_.handle());
@@ -238,7 +229,7 @@ std::vector<Tensor> CudaRunState::run_observed(std::span<const Tensor> inputs, c
     for (; node != binding_.program.nodes.end(); ++node, action = 0) {
       if (const auto* segment = std::get_if<CudaSegment>(&node->what)) {
         for (; action < segment->actions.size() && segment->actions[action].step == step; ++action) {
-          enqueue(segment->actions[action]);
+          segment->actions[action].enqueue(context_, stream_.handle());
         }
         if (action < segment->actions.size()) break;
       } else if (node->step == step) {
@@ -278,7 +269,7 @@ void CudaRunState::execute(const CudaProgram& program) {
 
 void CudaRunState::execute(const CudaSegment& segment) {
   if (!direct_) return segment.graph->launch(stream_.handle());
-  for (const CudaAction& action : segment.actions) enqueue(action);
+  for (const CudaAction& action : segment.actions) action.enqueue(context_, stream_.handle());
 }
 
 void CudaRunState::execute(const CudaHostCall& call) {
@@ -331,7 +322,7 @@ void CudaRunState::execute(const std::unique_ptr<CudaLoop>& loop) {
   int64_t trip = loop->trip ? *loop->trip : fetch<int64_t>(loop->trip_at);
   if (loop->bound >= 0) trip = std::min(trip, loop->bound);
   bool condition = loop->first ? *loop->first : fetch<uint8_t>(loop->first_at) != 0;
-  for (const CudaCopy& copy : loop->begin) enqueue(copy);
+  enqueue_copies(loop->begin);
   int64_t done = 0;
   for (; done < trip && condition; ++done) {
     const auto number = static_cast<uint64_t>(done);
@@ -341,35 +332,26 @@ void CudaRunState::execute(const std::unique_ptr<CudaLoop>& loop) {
     set(loop->iteration_at, static_cast<unsigned>(number));
     set(loop->iteration_at + 4, static_cast<unsigned>(number >> 32));
     execute(loop->body);
-    for (const CudaLoop::Stacked& s : loop->stacked) enqueue(CudaCopy{s.to + number * s.slice, s.from, s.slice});
+    for (const CudaLoop::Stacked& s : loop->stacked) {
+      enqueue(context_, CudaCopy{s.to + number * s.slice, s.from, s.slice}, stream_.handle());
+    }
     if (!loop->always && done + 1 < trip) condition = fetch<uint8_t>(loop->again_at) != 0;
-    for (const CudaCopy& copy : loop->next) enqueue(copy);
+    enqueue_copies(loop->next);
   }
-  for (const CudaCopy& copy : loop->end) enqueue(copy);
+  enqueue_copies(loop->end);
   for (const CudaLoop::Stacked& s : loop->stacked) {
     const size_t missing = static_cast<size_t>(loop->bound - done) * s.slice;
-    if (missing > 0) enqueue({CudaZeros{s.to + static_cast<uint64_t>(done) * s.slice, missing}, 0});
+    if (missing == 0) continue;
+    CudaAction{CudaZeros{s.to + static_cast<uint64_t>(done) * s.slice, missing}, 0}.enqueue(context_, stream_.handle());
   }
+}
+
+void CudaRunState::enqueue_copies(std::span<const CudaCopy> copies) const {
+  for (const CudaCopy& copy : copies) enqueue(context_, copy, stream_.handle());
 }
 
 void CudaRunState::execute(const std::unique_ptr<CudaBranch>& branch) {
   execute(fetch<uint8_t>(branch->condition_at) != 0 ? branch->then_body : branch->else_body);
-}
-
-void CudaRunState::enqueue(const CudaCopy& copy) const {
-  if (copy.to == copy.from || copy.bytes == 0) return;
-  context_.check(context_.driver().copy_async(copy.to, copy.from, copy.bytes, stream_.handle()), "cuMemcpyDtoDAsync");
-}
-
-void CudaRunState::enqueue(const CudaAction& action, bool behind_kernel) const {
-  if (const auto* launch = std::get_if<CudaBoundLaunch>(&action.what)) {
-    launch->enqueue(context_, stream_.handle(), behind_kernel);
-  } else if (const auto* copy = std::get_if<CudaCopy>(&action.what)) {
-    enqueue(*copy);
-  } else {
-    const auto& zeros = std::get<CudaZeros>(action.what);
-    context_.check(context_.driver().set_d8_async(zeros.to, 0, zeros.bytes, stream_.handle()), "cuMemsetD8Async");
-  }
 }
 
 }  // namespace heddle::runtime

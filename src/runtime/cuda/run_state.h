@@ -45,8 +45,7 @@ class CudaRunState {
   void execute(const CudaHostCall& call);
   void execute(const std::unique_ptr<CudaLoop>& loop);
   void execute(const std::unique_ptr<CudaBranch>& branch);
-  void enqueue(const CudaAction& action, bool behind_kernel = false) const;
-  void enqueue(const CudaCopy& copy) const;
+  void enqueue_copies(std::span<const CudaCopy> copies) const;
   Tensor read(uint32_t buffer, const CudaValue& value) const;
   template <typename T>
   T fetch(uint64_t address);
@@ -58,7 +57,7 @@ class CudaRunState {
   OutputPool& output_pool_;
   const CudaContext& context_;
   CudaStream stream_;
-  CudaMemory memory_;
+  CudaRunMemory memory_;
   CudaBinding binding_;
   std::unique_ptr<CudaHostBuffer> pinned_;
   std::vector<std::byte*> pinned_inputs_, pinned_outputs_;  // null: not copied

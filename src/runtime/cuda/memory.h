@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/cuda/code.h"
+
+namespace heddle::runtime {
+
+// Where the values of one run lie on the device.
+class CudaMemory {
+ public:
+  explicit CudaMemory(CudaCode& code) : code_(code) {}
+  virtual ~CudaMemory() = default;
+  CudaMemory(const CudaMemory&) = delete;
+  CudaMemory& operator=(const CudaMemory&) = delete;
+
+  CudaCode& code() const { return code_; }
+  virtual uint64_t arena() const = 0;
+  virtual uint64_t counters() const = 0;
+  virtual uint64_t input(size_t port) = 0;
+  virtual uint64_t output(size_t port) = 0;
+  virtual uint64_t extra(size_t bytes) = 0;  // for the state of a loop, as long as this lives
+
+ private:
+  CudaCode& code_;
+};
+
+// Memory of its own.
+class CudaRunMemory : public CudaMemory {
+ public:
+  CudaRunMemory(CudaCode& code, const Plan& plan);
+
+  uint64_t arena() const override { return arena_.address(); }
+  uint64_t counters() const override { return counters_.address(); }
+  uint64_t input(size_t port) override;   // made when it is asked for
+  uint64_t output(size_t port) override;  // the same
+  uint64_t extra(size_t bytes) override;
+  bool has_input(size_t port) const { return inputs_[port] != nullptr; }
+  size_t bytes() const;  // of all
+
+ private:
+  const Plan& plan_;
+  CudaBuffer arena_, counters_;
+  std::vector<std::unique_ptr<CudaBuffer>> inputs_, outputs_, extras_;
+};
+
+// The caller's: inputs, outputs and a workspace, in which what else a run needs lies one behind another.
+class CudaCallersMemory : public CudaMemory {
+ public:
+  static constexpr uint64_t kAlignment = 256;  // of the workspace and of what lies in it
+
+  // `addresses`: of the inputs, of the outputs, of the workspace. What is made of them uses them; nothing here does.
+  CudaCallersMemory(CudaCode& code, const Plan& plan, std::span<const uint64_t> addresses);
+
+  uint64_t arena() const override { return workspace_; }
+  uint64_t counters() const override { return counters_; }
+  uint64_t input(size_t port) override { return addresses_[port]; }
+  uint64_t output(size_t port) override { return addresses_[inputs_ + port]; }
+  uint64_t extra(size_t bytes) override { return take(bytes); }
+  size_t workspace_bytes() const { return end_ - workspace_; }  // so far
+
+ private:
+  uint64_t take(size_t bytes);
+
+  std::span<const uint64_t> addresses_;
+  size_t inputs_;
+  uint64_t workspace_, end_, counters_ = 0;
+};
+
+}  // namespace heddle::runtime
