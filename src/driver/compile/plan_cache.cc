@@ -4,8 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "base/check.h"
@@ -24,9 +30,57 @@ constexpr int64_t kSamples = 64, kSampleBytes = 1 << 20;
 // Disk space that a plan must leave free.
 constexpr uint64_t kReserve = uint64_t{256} << 20;
 
+// Which file it is and when it was last changed. A change within the grain of the clock would not show, so a file that
+// was written a moment ago has no such mark.
+using Mark = std::array<int64_t, 7>;
+std::optional<Mark> mark_of(const struct stat& status) {
+  constexpr time_t kSettled = 2;  // seconds
+  if (::time(nullptr) - std::max(status.st_ctim.tv_sec, status.st_mtim.tv_sec) <= kSettled) return std::nullopt;
+  return Mark{static_cast<int64_t>(status.st_dev),
+              static_cast<int64_t>(status.st_ino),
+              status.st_size,
+              status.st_mtim.tv_sec,
+              status.st_mtim.tv_nsec,
+              status.st_ctim.tv_sec,
+              status.st_ctim.tv_nsec};
+}
+
+// Hashes of files by their marks: a model is hashed before it is compiled and after, and again for other shapes.
+class KnownFiles {
+ public:
+  std::optional<Hash128> find(const Mark& mark) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = hashes_.find(mark);
+    return found == hashes_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void keep(const Mark& mark, const Hash128& hash) {
+    constexpr size_t kMost = 1024;
+    const std::lock_guard lock(mutex_);
+    if (hashes_.size() >= kMost) hashes_.clear();
+    hashes_[mark] = hash;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<Mark, Hash128> hashes_;
+};
+
+Hash128 whole_hash(int fd, const std::string& path, const struct stat& status, int threads) {
+  static KnownFiles known;
+  const std::optional<Mark> mark = mark_of(status);
+  if (mark) {
+    if (const auto hash = known.find(*mark)) return *hash;
+  }
+  const Hash128 hash = hash_file(fd, path, threads);
+  struct stat after {};
+  if (mark && ::fstat(fd, &after) == 0 && mark_of(after) == mark) known.keep(*mark, hash);
+  return hash;
+}
+
 Hash128 content_hash(int fd, const std::string& path, int threads) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0 || status.st_size <= kHashedWhole) return hash_file(fd, path, threads);
+  if (::fstat(fd, &status) != 0) return hash_file(fd, path, threads);
+  if (status.st_size <= kHashedWhole) return whole_hash(fd, path, status, threads);
   Hasher hasher;
   hasher.add(status.st_size).add(status.st_mtim.tv_sec).add(status.st_mtim.tv_nsec);
   const int64_t stride = (status.st_size - kSampleBytes) / (kSamples - 1);
