@@ -302,10 +302,9 @@ TEST(CudaAttention, Layouts) {
 }
 
 // The attention of a model as its passes leave it.
-void add(CudaBatch& batch, const testing::AttentionChain& chain) {
+void add(CudaBatch& batch, const testing::AttentionChain& chain, CudaBatch::Options options = {}) {
   const bool wide = chain.type == DType::kF32;
   const ir::Graph graph = testing::optimized(chain.graph(), wide ? passes::Precision::kF16 : passes::Precision::kF32);
-  CudaBatch::Options options;
   options.kind = ir::GroupKind::kAttention;
   options.tolerance = chain.type == DType::kBF16 ? 2e-2 : 4e-3;
   int count = 0;
@@ -332,6 +331,25 @@ TEST(CudaAttention, AsModelsWriteIt) {
   add(batch, {.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
   add(batch, {.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
   add(batch, {.swapped = true});
+  run(batch);
+}
+
+// The score that is no key's comes last, when the sums of all parts are there.
+TEST(CudaAttention, Sinks) {
+  using Chain = testing::AttentionChain;
+  CudaBatch batch;
+  for (unsigned skip = 0; skip < 4; ++skip) {
+    CudaBatch::Options options;
+    options.family = "attention", options.skip = skip;
+    add(batch, {.m = 70, .n = 300, .sink = true}, options);
+    add(batch,
+        {.type = DType::kBF16, .heads = 8, .groups = 2, .m = 1, .n = 900, .depth = 64, .width = 64, .sink = true},
+        options);
+    options.split = true;
+    add(batch, {.m = 70, .n = 600, .mask = Chain::Mask::kCausal, .sink = true}, options);
+    add(batch, {.m = 3, .n = 500, .mask = Chain::Mask::kAddPadding, .sink = true}, options);
+  }
+  add(batch, {.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});  // rows with no key: all is the sink's
   run(batch);
 }
 

@@ -145,6 +145,26 @@ def soft_cap(g):
     return g.mix(g.node("Mul", bent, g.constant(20)), v)
 
 
+def with_sink(g, q, k, v, masked):
+    scores = g.scores(q, k)
+    if masked:
+        scores = g.node("Where", g.constant(causal(ROWS, KEYS), bool), scores, g.constant(-np.inf))
+    sink = g.node("Expand", g.input("sink", [1, HEADS, 1, 1]), g.constant([BATCH, HEADS, ROWS, 1], np.int64))
+    weights = g.node("Softmax", g.node("Concat", scores, sink, axis=-1), axis=-1)
+    ends = (g.constant([x], np.int64) for x in (0, KEYS, 3))
+    return g.node("MatMul", g.node("Slice", weights, *ends), v)
+
+
+@form
+def sink(g):
+    return with_sink(g, *g.qkv(), masked=False)
+
+
+@form
+def sink_beside_a_mask(g):
+    return with_sink(g, *g.qkv(), masked=True)
+
+
 @form
 def alibi(g):
     q, k, v = g.qkv()

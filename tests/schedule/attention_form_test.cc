@@ -335,7 +335,7 @@ TEST(AttentionForm, SinksAreRecognised) {
   chain.sink = true;
   const ir::Graph graph = testing::optimized(chain.graph(), passes::Precision::kF32);
   const ir::Grouping grouping = testing::grouped(graph, Target::cuda_h200(1));
-  EXPECT_THAT(reasons(grouping), ::testing::HasSubstr("no scores beside those of keys"));
+  EXPECT_THAT(reasons(grouping), ::testing::HasSubstr("scores stay in registers"));
 }
 
 TEST(AttentionForm, OtherTargetsSayWhyThereIsNone) {

@@ -1,5 +1,7 @@
 #include "codegen/attention/attention.h"
 
+#include <optional>
+
 #include "base/divide.h"
 #include "base/hash.h"
 #include "codegen/product/cuda/epilogue.h"
@@ -22,34 +24,40 @@ std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
       "  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"
       "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {};\n"
       "  static constexpr bool kScores = {}, kPlain = {}, kRagged = {}, kOneTile = {};\n"
-      "  static constexpr bool kDynamic = {}, kSplit = {}, kZeroIfEmpty = {};\n"
+      "  static constexpr bool kDynamic = {}, kSplit = {}, kZeroIfEmpty = {}, kSink = {};\n"
       "}};\n",
       wgmma_type(a.type), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16), c.stages, c.q_stages,
       c.blocks, a.k_along_depth(), a.v_along_width(), variant.scores, variant.plain, variant.ragged, variant.one_tile,
-      c.dynamic, c.splits > 1, a.zero_if_empty);
+      c.dynamic, c.splits > 1, a.zero_if_empty, a.sink.has_value());
 }
 
-std::string kernel_text(const KernelHead& head) {
+std::string kernel_text(const KernelHead& head, bool has_sink) {
   return fmt::format(
       "extern \"C\" __global__ void __launch_bounds__(tile::sm90::AttentionTraits<{0}_parts::Config>::kThreads,\n"
       "                                               {0}_parts::Config::kBlocks)\n"
       "    {0}(const __grid_constant__ tile::sm90::TensorMap q, const __grid_constant__ tile::sm90::TensorMap k,\n"
       "        const __grid_constant__ tile::sm90::TensorMap v, const __grid_constant__ tile::AttentionArgs args,\n"
       "        const __grid_constant__ {0}_parts::Scores scores,\n"
+      "{2}"
       "        const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-      "{1}  tile::sm90::attention<{0}_parts::Config>(q, k, v, args, scores, epilogue);\n"
+      "{1}  tile::sm90::attention<{0}_parts::Config>(q, k, v, args, scores, {3}, epilogue);\n"
       "}}\n",
-      head.symbol, first_lines(head));
+      head.symbol, first_lines(head),
+      has_sink ? fmt::format("        const __grid_constant__ {}_parts::Sink sink,\n", head.symbol) : "",
+      has_sink ? "sink" : "tile::sm90::NoSink{}");
 }
 
 struct Functors {
-  CudaFunctor scores, epilogue;
+  CudaFunctor scores;
+  std::optional<CudaFunctor> sink;
+  CudaFunctor epilogue;
 };
 
 std::string text_of(const AttentionDesc& a, const AttentionConfig& config, const Functors& functors,
                     const KernelHead& head) {
-  return fmt::format("namespace {}_parts {{\n", head.symbol) + functors.scores.text + functors.epilogue.text +
-         config_text(a, config) + fmt::format("}}  // namespace {}_parts\n", head.symbol) + kernel_text(head);
+  return fmt::format("namespace {}_parts {{\n", head.symbol) + functors.scores.text +
+         (functors.sink ? functors.sink->text : "") + functors.epilogue.text + config_text(a, config) +
+         fmt::format("}}  // namespace {}_parts\n", head.symbol) + kernel_text(head, a.sink.has_value());
 }
 
 }  // namespace
@@ -59,6 +67,7 @@ KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const Attenti
   const Functors functors = {
       a.scaled ? CudaFunctor{"struct Scores {\n  int64_t unused;\n};\n", {}, std::vector<uint8_t>(sizeof(int64_t)), {}}
                : cuda_epilogue(a.scores, plan.desc.operands, 0, "Scores"),
+      a.sink ? std::optional(cuda_epilogue(*a.sink, plan.desc.operands, 0, "Sink")) : std::nullopt,
       cuda_epilogue(a.epilogue, plan.desc.operands)};
   KernelSource source;
   const std::string draft = text_of(a, config, functors, {"kernel"});
@@ -71,10 +80,13 @@ KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const Attenti
   source.counter_bytes = plan.counter_bytes;
   CudaLaunch& launch = source.launches.front();
   launch.symbol = source.symbol;
-  for (const CudaFunctor* functor : {&functors.scores, &functors.epilogue}) {
-    source.includes.insert(source.includes.end(), functor->includes.begin(), functor->includes.end());
-    add_argument(launch, functor->block, functor->pointers);
-  }
+  const auto add = [&](const CudaFunctor& functor) {
+    source.includes.insert(source.includes.end(), functor.includes.begin(), functor.includes.end());
+    add_argument(launch, functor.block, functor.pointers);
+  };
+  add(functors.scores);
+  if (functors.sink) add(*functors.sink);
+  add(functors.epilogue);
   return source;
 }
 

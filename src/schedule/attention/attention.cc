@@ -100,9 +100,10 @@ std::string operand_text(const OperandView& o) {
 std::string problem_text(const AttentionDesc& d) {
   int64_t keys = 0, plain = 0;
   for (const KeyRange& r : d.ranges) keys += r.last - r.first, plain += r.plain_last - r.plain_first;
-  return fmt::format("attention {} {}x{}x{}x{}x{} q {} k {} v {}{}", to_string(d.type), d.batch, d.m, d.n, d.depth,
+  return fmt::format("attention {} {}x{}x{}x{}x{} q {} k {} v {}{}{}", to_string(d.type), d.batch, d.m, d.n, d.depth,
                      d.width, operand_text(d.q), operand_text(d.k), operand_text(d.v),
-                     d.scaled ? "" : fmt::format(" scores {} keys {} plain {}", d.scores.pool.size(), keys, plain));
+                     d.scaled ? "" : fmt::format(" scores {} keys {} plain {}", d.scores.pool.size(), keys, plain),
+                     d.sink ? " sink" : "");
 }
 
 class AttentionScheduler {
@@ -169,7 +170,7 @@ class AttentionScheduler {
   }
 
   void make_scores() {
-    if (!form_.softmax.sinks.empty()) refuse("its kernel has no scores beside those of keys");
+    if (form_.softmax.sinks.size() > 1) refuse("a row has several scores beside those of keys");
     desc_.zero_if_empty = form_.softmax.zero_if_empty;
     Epilogue& e = desc_.scores;
     e.pool = std::move(form_.scores);
@@ -179,7 +180,9 @@ class AttentionScheduler {
     // Loads name values so far.
     std::map<ExprId, ExprId> operands;
     std::map<uint32_t, const Tensor*> constants;
-    visit_exprs(e.pool, {form_.softmax.score}, [&](ExprId id) {
+    std::vector<ExprId> used = form_.softmax.sinks;
+    used.push_back(form_.softmax.score);
+    visit_exprs(e.pool, used, [&](ExprId id) {
       Expr load = e.pool[id];
       if (load.kind != Expr::Kind::kLoad) return;
       const Tensor* constant = graph_.constant_of(load.id);
@@ -187,7 +190,12 @@ class AttentionScheduler {
       if (constant != nullptr) constants[load.id] = constant;
       operands.emplace(id, e.pool.add(std::move(load)));
     });
+    for (ExprId& sink : form_.softmax.sinks) sink = e.pool.substitute(sink, {}, operands);
     const ExprId score = e.pool.substitute(form_.softmax.score, {}, operands);
+    if (!form_.softmax.sinks.empty()) {
+      desc_.sink = e;
+      desc_.sink->stores.push_back({0, {}, form_.softmax.sinks.front()});
+    }
     e.stores.push_back({0, {}, score});
     const std::optional<double> factor = constant_factor(e.pool, score);
     desc_.scaled = factor.has_value();
@@ -212,7 +220,9 @@ class AttentionScheduler {
     for (const auto& [quotient, dividend] : form_.divisions) builder_.set_same(quotient, dividend);
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.width, 8, form_.result_at);
     desc_.epilogue = std::move(builder_.desc().epilogue);
-    desc_.scores.stores[0].operand = desc_.epilogue.stores.at(0).operand;  // for its type alone
+    const auto result = desc_.epilogue.stores.at(0).operand;  // for its type alone
+    desc_.scores.stores[0].operand = result;
+    if (desc_.sink) desc_.sink->stores[0].operand = result;
   }
 
   ScheduledGroup finish(double operations) {
@@ -228,9 +238,9 @@ class AttentionScheduler {
     Product peak;
     peak.multiply_a = peak.multiply_b = desc_.type;
     builder_.desc().problem = std::move(peak);
-    const std::string label =
-        fmt::format("attention {}x{}x{}x{}{}{}", desc_.batch, desc_.m, desc_.n, desc_.depth,
-                    desc_.width == desc_.depth ? "" : fmt::format("x{}", desc_.width), desc_.scaled ? "" : " + scores");
+    const std::string label = fmt::format("attention {}x{}x{}x{}{}{}{}", desc_.batch, desc_.m, desc_.n, desc_.depth,
+                                          desc_.width == desc_.depth ? "" : fmt::format("x{}", desc_.width),
+                                          desc_.scaled ? "" : " + scores", desc_.sink ? " + sink" : "");
     ScheduledGroup result;
     result.notes = {fmt::format("{}: {}", label, config.reason)};
     result.kernels.push_back(builder_.finish(config, label, operations));

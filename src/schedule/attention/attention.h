@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 
 #include "schedule/kernel_desc.h"
@@ -28,6 +29,8 @@ struct AttentionDesc {
   double scale = 1;
   std::vector<KeyRange> ranges;
   Epilogue scores;
+  // A score of each row that is no key's, as `scores` says one: it adds to the sum and takes no value.
+  std::optional<Epilogue> sink;
   bool zero_if_empty = false;  // a row all of whose scores are minus infinity gives 0, else NaN
   Epilogue epilogue;           // of O
 

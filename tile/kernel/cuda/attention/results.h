@@ -52,6 +52,7 @@ class AttentionParts {
   }
   __device__ void load_sums(AttentionRegisters<Config>& r, int32_t thread) const {
     const float2 max = most(thread);
+    r.max[0] = max.x, r.max[1] = max.y;
     r.sum[0] = r.sum[1] = 0;
 #pragma unroll 8
     for (int32_t split = 0; split < splits_; ++split) {
@@ -68,6 +69,7 @@ class AttentionParts {
 #pragma unroll
     for (float& x : r.o) x = 0;
     r.sum[0] = r.sum[1] = 1;
+    r.max[0] = r.max[1] = 0;
   }
   // A thread's own rows; all threads of a warp call it. What it loads at a time is what registers have room for.
   __device__ void load_all(AttentionRegisters<Config>& r, int32_t thread) const {
@@ -161,9 +163,12 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   return true;
 }
 
+// For kernels all of whose scores are those of keys.
+struct NoSink {};
+
 // The warp's 16 rows of O through shared memory (its rows of Q's tile) to the epilogue. `row`: the first of them.
-template <typename Config, typename Epilogue>
-__device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args,
+template <typename Config, typename Sink, typename Epilogue>
+__device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
                                        const Epilogue& epilogue, uint8_t* staging, int32_t batch, int32_t row) {
   using Traits = AttentionTraits<Config>;
   constexpr int kPiece = Traits::kTileM * kGemmRowBytes;
@@ -174,6 +179,12 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
     float sum = r.sum[h];
     sum += __shfl_xor_sync(0xffffffffu, sum, 1);
     sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+    if constexpr (Config::kSink) {
+      const int32_t own = row + lane / 4 + 8 * h;
+      float score[1] = {0};
+      sink(score, batch, own < args.m ? own : args.m - 1, 0, 1);
+      sum += cuda::exp2_approx((score[0] - r.max[h]) * kAttentionLog2e);
+    }
     const float factor = Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
     const uint32_t at = (lane / 4 + 8 * h) * kGemmRowBytes + lane % 4 * 4;
 #pragma unroll

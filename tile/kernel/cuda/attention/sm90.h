@@ -26,12 +26,15 @@
 //     static constexpr bool kDynamic = false;      // blocks take the next unit that nobody has
 //     static constexpr bool kSplit = false;        // units are parts of the keys
 //     static constexpr bool kZeroIfEmpty = false;  // rows whose scores are all minus infinity give 0, else NaN
+//     static constexpr bool kSink = false;         // each row has a score beside those of keys
 //   };
 //
-// a functor for the scores (used with kScores) and an epilogue that stores rows of O:
+// a functor for the scores (used with kScores), one for the score that is no key's and adds to the sum of its row alone
+// (with kSink, else NoSink), and an epilogue that stores rows of O:
 //
-//   scores(v, batch, row, col, n)      float v[2]: products of a row of Q with n <= 2 keys from `col` on; becomes
-//   scores epilogue(v, batch, row, col, n)    float v[8]: n elements of a row of O
+//   scores(v, batch, row, col, n)      float v[2]: products of a row of Q with n <= 2 keys from `col` on; becomes scores
+//   sink(v, batch, row, 0, 1)          float v[1]: becomes the row's score
+//   epilogue(v, batch, row, col, n)    float v[8]: n elements of a row of O
 #pragma once
 
 #include "tile/kernel/cuda/attention/loader.h"
@@ -178,9 +181,9 @@ class AttentionGroup {
   PipelineState<Traits::kStages> at_k_, at_v_;
 };
 
-template <typename Config, typename Scores, typename Epilogue>
-__device__ inline void attention_compute(const AttentionArgs& args, const Scores& scores, const Epilogue& epilogue,
-                                         const AttentionShared<Config>& shared) {
+template <typename Config, typename Scores, typename Sink, typename Epilogue>
+__device__ inline void attention_compute(const AttentionArgs& args, const Scores& scores, const Sink& sink,
+                                         const Epilogue& epilogue, const AttentionShared<Config>& shared) {
   using Traits = AttentionTraits<Config>;
   const int32_t own_row = static_cast<int32_t>(threadIdx.x) / 32 * 16 - 64;  // the warp's, in the tile
   const int32_t lane_row = static_cast<int32_t>(threadIdx.x) % 32 / 4;
@@ -199,7 +202,7 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
       has_results =
           add_parts<Config>(r, args, unit, shared.told, group.group(), args.m - unit.row - 64 * group.group());
     }
-    if (has_results) store_attention<Config>(r, args, epilogue, q, unit.batch, row);
+    if (has_results) store_attention<Config>(r, args, sink, epilogue, q, unit.batch, row);
     fence_async_shared();
     __syncwarp();
     if (threadIdx.x % 32 == 0) shared.q_empty[at_q.stage].arrive();
@@ -208,9 +211,10 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
 }
 
 // The maps are of rank 4, boxes as AttentionTile loads them.
-template <typename Config, typename Scores, typename Epilogue>
+template <typename Config, typename Scores, typename Sink, typename Epilogue>
 __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
-                                 const AttentionArgs& args, const Scores& scores, const Epilogue& epilogue) {
+                                 const AttentionArgs& args, const Scores& scores, const Sink& sink,
+                                 const Epilogue& epilogue) {
   using Traits = AttentionTraits<Config>;
   extern __shared__ uint8_t raw_shared[];
   const AttentionShared<Config> shared(raw_shared);
@@ -227,7 +231,7 @@ __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k,
     if (threadIdx.x == 0) load_tiles<Config>(map_q, map_k, map_v, args, shared);
   } else {
     if constexpr (kBudget.consumer > kBudget.entry) warpgroup_reg_alloc<kBudget.consumer>();
-    attention_compute<Config>(args, scores, epilogue, shared);
+    attention_compute<Config>(args, scores, sink, epilogue, shared);
   }
 }
 
