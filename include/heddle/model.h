@@ -113,7 +113,9 @@ class HEDDLE_API Model {
   // Compiles for inputs of these shapes, in the order of inputs(), unless that was done, and says what enqueue() takes
   // then. Throws Error: kInvalidInput for a wrong number of shapes, kInvalidArgument for a model on a CPU,
   // kUnknownShape where values of inputs decide shapes, kUnsupportedType where an output is text, kUnsupportedOperator
-  // where the host takes part in a run; whatever compiling can throw.
+  // where the host takes part in a run; whatever compiling can throw. The plan stays as long as the model, beside those
+  // that CompileOptions::max_plans counts, and its needs with it. prepare() waits for the best kernels whatever
+  // CompileOptions::background says.
   EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
 
   // Puts one run onto `stream` (a cudaStream_t or CUstream of the model's GPU; null: the default stream) and returns:

@@ -349,7 +349,9 @@ TEST(CudaAttention, Sinks) {
     add(batch, {.m = 70, .n = 600, .mask = Chain::Mask::kCausal, .sink = true}, options);
     add(batch, {.m = 3, .n = 500, .mask = Chain::Mask::kAddPadding, .sink = true}, options);
   }
-  add(batch, {.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});  // rows with no key: all is the sink's
+  // Rows with no key: all is the sink's.
+  add(batch, {.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});
+  add(batch, {.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kIsNan, .sink = true});
   run(batch);
 }
 

@@ -3,30 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 #include <thread>
 
-#include "base/file/file.h"
 #include "cuda_plans.h"
+#include "driver/api/model_impl.h"
 #include "heddle/c_api.h"
 #include "heddle/model.h"
 #include "runtime/cuda/executor.h"
 #include "tests/driver/models.h"
 #include "tests/error_of.h"
-#include "tests/frontend/model_bytes.h"
 
 namespace heddle::runtime {
 namespace {
 
 using test::error_of;
+using test::random_floats;
 using testing::HasSubstr;
-
-Tensor random_floats(const Shape& shape, uint32_t seed) {
-  Tensor tensor(DType::kF32, shape);
-  std::mt19937 generator(seed);
-  for (float& value : tensor.mutable_values<float>()) value = std::normal_distribution<float>()(generator);
-  return tensor;
-}
 
 // Device memory with its shape, and poison in it unless a value is given.
 class OnDevice {
@@ -119,12 +111,7 @@ TEST_F(EnqueueTest, APlanThatAsksTheDeviceIsRefused) {
 }
 
 TEST_F(EnqueueTest, AModelInShapesOfItsOwnFromSeveralThreads) {
-  onnx::GraphSpec graph;
-  graph.nodes = {{"MatMul", {"x", "w"}, {"z"}}, {"Softmax", {"z"}, {"y"}, {{"axis", int64_t{-1}}}}};
-  graph.inputs = {{"x", DType::kF32, {-1, 8}}};
-  graph.outputs = {"y"};
-  graph.initializers = {{"w", random_floats({8, 4}, 1)}};
-  write_file(path("m.onnx"), onnx::model_bytes(graph, 17));
+  test::write_open_rows(path("m.onnx"));
   options_.shapes["x"] = {2, 8};
   const Model model = Model::load(path("m.onnx"), options_);
   std::vector<std::thread> threads;
@@ -148,6 +135,37 @@ TEST_F(EnqueueTest, AModelInShapesOfItsOwnFromSeveralThreads) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// The device may be at work with its kernels, and the caller has a workspace for it.
+TEST_F(EnqueueTest, APlanThatWasPreparedStays) {
+  test::write_open_rows(path("m.onnx"));
+  options_.shapes["x"] = {2, 8};
+  options_.max_plans = 1;
+  const Model model = Model::load(path("m.onnx"), options_);
+  const EnqueueNeeds needs = model.prepare({{3, 8}});
+  ASSERT_FALSE(model.impl().variants().empty());
+  const std::weak_ptr<const Plan> plan = model.impl().variants().front()->plan;
+  for (const int64_t rows : {5, 7}) model.run({{"x", random_floats({rows, 8}, 1)}});
+  EXPECT_FALSE(plan.expired());
+  EXPECT_EQ(model.prepare({{3, 8}}).workspace_bytes, needs.workspace_bytes);
+  const OnDevice space = workspace(needs.workspace_bytes);
+  const Tensor value = random_floats({3, 8}, 2);
+  const OnDevice x(*context_, value), y(*context_, Shape{3, 4});
+  model.enqueue({x.tensor()}, {y.tensor()}, space.tensor().data, context_->stream());
+  context_->synchronize();
+  EXPECT_EQ(values_of(y.read()), values_of(model.run({{"x", value}})[0]));
+}
+
+// Memory of no elements has no address.
+TEST_F(EnqueueTest, ATensorOfNoElements) {
+  test::write_open_rows(path("m.onnx"));
+  options_.shapes["x"] = {2, 8};
+  const Model model = Model::load(path("m.onnx"), options_);
+  const OnDevice space = workspace(model.prepare({{0, 8}}).workspace_bytes);
+  const DeviceTensor x{nullptr, DType::kF32, {0, 8}}, y{nullptr, DType::kF32, {0, 4}};
+  for (int round = 0; round < 3; ++round) model.enqueue({x}, {y}, space.tensor().data, context_->stream());
+  context_->synchronize();
 }
 
 TEST_F(EnqueueTest, TheCInterface) {

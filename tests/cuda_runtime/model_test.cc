@@ -29,6 +29,8 @@
 namespace heddle {
 namespace {
 
+using test::random_floats;
+
 class CudaModelTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -43,13 +45,6 @@ class CudaModelTest : public testing::Test {
   runtime::Variable multiprocessors_{"HEDDLE_EMULATED_SMS", "4"};
   CompileOptions options_;
 };
-
-Tensor random_floats(const Shape& shape, uint32_t seed) {
-  Tensor tensor(DType::kF32, shape);
-  std::mt19937 generator(seed);
-  for (float& value : tensor.mutable_values<float>()) value = std::normal_distribution<float>()(generator);
-  return tensor;
-}
 
 void expect_near(const Tensor& a, const Tensor& b, float bound) {
   ASSERT_EQ(a.shape(), b.shape());
@@ -91,16 +86,9 @@ class OtherProcess {
   pid_t pid_ = -1;
 };
 
-// Recurrent layers, whose kernels may need all their blocks at once, from two threads beside another process: every run
-// ends, and gives what a run by itself gave.
 // A plan that leaves takes its code and memory on the GPU along, and its shape gets another one.
 TEST_F(CudaModelTest, PlansThatWereNotUsedForLongestGo) {
-  onnx::GraphSpec graph;
-  graph.nodes = {{"MatMul", {"x", "w"}, {"z"}}, {"Softmax", {"z"}, {"y"}, {{"axis", int64_t{-1}}}}};
-  graph.inputs = {{"x", DType::kF32, {-1, 8}}};
-  graph.outputs = {"y"};
-  graph.initializers = {{"w", random_floats({8, 4}, 1)}};
-  write_file(path("m.onnx"), onnx::model_bytes(graph, 17));
+  test::write_open_rows(path("m.onnx"));
   options_.shapes["x"] = {2, 8};
   options_.max_plans = 2;
   const Model gpu = Model::load(path("m.onnx"), options_), cpu = Model::load(path("m.onnx"));
@@ -203,6 +191,8 @@ TEST_F(CudaModelTest, AModelMayLeaveWhileItsBackgroundCompiles) {
   for (const int64_t rows : {96, 50}) gpu.run({{"x", random_floats({rows, 64}, 2)}});
 }
 
+// Recurrent layers, whose kernels may need all their blocks at once, from two threads beside another process: every run
+// ends, and gives what a run by itself gave.
 TEST_F(CudaModelTest, TwoModelsAtOnceWhileAnotherProcessRuns) {
   const int rounds = runtime::is_emulated() ? 2 : 200;
   zoo::Options options;

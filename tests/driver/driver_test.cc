@@ -35,6 +35,7 @@ namespace heddle {
 namespace {
 
 using test::error_of;
+using test::random_floats;
 
 class Driver : public testing::Test {
  protected:
@@ -53,13 +54,6 @@ CompileOptions two_threads() {
   CompileOptions options;
   options.threads = 2;
   return options;
-}
-
-Tensor random_floats(const Shape& shape, uint32_t seed) {
-  Tensor tensor(DType::kF32, shape);
-  std::mt19937 generator(seed);
-  for (float& value : tensor.mutable_values<float>()) value = std::normal_distribution<float>()(generator);
-  return tensor;
 }
 
 std::vector<float> run_mlp(const Model& model, const Tensor& x) {

@@ -1,14 +1,34 @@
 #pragma once
 
 #include <map>
+#include <random>
 #include <string>
 
+#include "base/file/file.h"
 #include "heddle/model.h"
+#include "tests/frontend/model_bytes.h"
 #include "zoo/graph_builder.h"
 #include "zoo/layers.h"
 #include "zoo/onnx_file.h"
 
 namespace heddle::test {
+
+inline Tensor random_floats(const Shape& shape, uint32_t seed) {
+  Tensor tensor(DType::kF32, shape);
+  std::mt19937 generator(seed);
+  for (float& value : tensor.mutable_values<float>()) value = std::normal_distribution<float>()(generator);
+  return tensor;
+}
+
+// x f32[any,8] times a matrix -> softmax -> y f32[any,4]
+inline void write_open_rows(const std::string& path) {
+  onnx::GraphSpec graph;
+  graph.nodes = {{"MatMul", {"x", "w"}, {"z"}}, {"Softmax", {"z"}, {"y"}, {{"axis", int64_t{-1}}}}};
+  graph.inputs = {{"x", DType::kF32, {-1, 8}}};
+  graph.outputs = {"y"};
+  graph.initializers = {{"w", random_floats({8, 4}, 1)}};
+  write_file(path, onnx::model_bytes(graph, 17));
+}
 
 // x f32[rows,8] -> linear 16, relu, linear 4, softmax -> probabilities f32[rows,4]
 inline void write_mlp(const std::string& path, int64_t rows = 2, uint64_t seed = 1) {

@@ -15,6 +15,7 @@
 #include "driver/shapes/ranges.h"
 #include "heddle/model.h"
 #include "ir/reference/array.h"
+#include "models.h"
 #include "tests/error_of.h"
 #include "tests/frontend/model_bytes.h"
 
@@ -25,13 +26,7 @@ using onnx::floats;
 using onnx::GraphSpec;
 using onnx::longs;
 using test::error_of;
-
-Tensor random_floats(const Shape& shape, uint32_t seed) {
-  Tensor tensor(DType::kF32, shape);
-  std::mt19937 generator(seed);
-  for (float& value : tensor.mutable_values<float>()) value = std::normal_distribution<float>()(generator);
-  return tensor;
-}
+using test::random_floats;
 
 Tensor weight(const Shape& shape, uint32_t seed) {
   Tensor tensor = random_floats(shape, seed);

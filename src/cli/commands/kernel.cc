@@ -196,11 +196,23 @@ std::map<std::string, Compiled> compile_all(const std::set<std::string>& distinc
   return found;
 }
 
+// The chip of --chip, else the one of --sm for which kernels are made where there is no GPU.
+CudaTarget chip_target(const KernelArguments& k) {
+  if (k.chip.empty()) return CudaTarget::pinned(k.sm);
+  const KnownChip& chip = nearest_chip(k.chip, k.sm);
+  if (!k.chip.starts_with(chip.name)) {
+    fail(ErrorCode::kInvalidArgument, "--chip " + k.chip, "nothing is known of a chip of this name",
+         "Leave it out, or give the name as `heddle devices` prints it");
+  }
+  CudaTarget target = CudaTarget::pinned(chip.architecture);
+  target.model = chip.model;
+  return target;
+}
+
 // Without a GPU: what would be tried on the chip of --sm, why others cannot run, and whether it compiles.
 int list_candidates(const std::vector<ops::GemmProblem>& problems, const Arguments& arguments) {
   const KernelArguments& k = arguments.kernel;
-  CudaTarget target = CudaTarget::pinned(k.sm);
-  target.model = model_of(k.chip, k.sm, {});
+  const CudaTarget target = chip_target(k);
   struct Row {
     schedule::CudaCandidate candidate;
     std::string unit;

@@ -1,4 +1,5 @@
 // `heddle kernel attention`: the candidates of one attention, their times and whether the fastest is right.
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/support.h"
@@ -33,7 +34,8 @@ int list_candidates(const AttentionProblem& problem, const Arguments& arguments)
   nlohmann::json list = nlohmann::json::array();
   int failures = 0;
   std::vector<schedule::Config> configs = driver::attention_configs(problem, target);
-  if (configs.size() > static_cast<size_t>(arguments.kernel.most)) configs.resize(arguments.kernel.most);
+  const auto most = static_cast<size_t>(std::max(arguments.kernel.most, 1));
+  if (!arguments.kernel.all && configs.size() > most) configs.resize(most);
   for (const schedule::Config& config : configs) {
     std::string what = "-";
     if (!arguments.kernel.predict) {

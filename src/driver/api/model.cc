@@ -305,7 +305,8 @@ std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given)
   return outputs;
 }
 
-// The plan for these shapes, whose data only the device can see.
+// The plan for these shapes, whose data only the device can see. Once told, it stays: the device may be at work with
+// its kernels long after enqueue() has returned, and the caller has a workspace of its size.
 Model::Impl::Variant Model::Impl::variant_on_device(const std::vector<Shape>& shapes) const {
   const runtime::Plan& known = *primary().plan;
   if (shapes.size() != known.inputs.size()) {
@@ -317,14 +318,30 @@ Model::Impl::Variant Model::Impl::variant_on_device(const std::vector<Shape>& sh
     refuse_enqueue(ErrorCode::kUnknownShape,
                    fmt::format("the value of input {} decides shapes", known.inputs[known.fixed.front().input].name));
   }
-  if (!known.texts.empty())
+  if (!known.texts.empty()) {
     refuse_enqueue(ErrorCode::kUnsupportedType, fmt::format("output {} is text", known.texts.front().name));
-  std::vector<Tensor> inputs;
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    inputs.push_back(
-        Tensor::borrow(known.inputs[i].dtype, shapes[i], &known, nullptr));  // its shape alone is looked at
   }
-  return variant_for(inputs);
+  std::vector<Tensor> inputs;  // whose shapes alone are looked at
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    inputs.push_back(Tensor::borrow(known.inputs[i].dtype, shapes[i], &known, nullptr));
+  }
+  const auto prepared = [&]() -> Variant {
+    const auto found = std::find_if(prepared_.begin(), prepared_.end(),
+                                    [&](const Variant& variant) { return fits(*variant->plan, inputs); });
+    return found == prepared_.end() ? nullptr : *found;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (Variant variant = prepared()) return variant;
+  }
+  Variant variant = variant_for(inputs);
+  wait_for_background();  // for the best plan
+  if (Variant best = find_variant(inputs)) variant = std::move(best);
+  variant->executor->workspace_bytes();  // what cannot be enqueued is not kept
+  const std::lock_guard lock(mutex_);
+  if (Variant first = prepared()) return first;  // another thread's by now
+  prepared_.push_back(variant);
+  return variant;
 }
 
 EnqueueNeeds Model::Impl::prepare(const std::vector<Shape>& inputs) const {

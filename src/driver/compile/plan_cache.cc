@@ -30,50 +30,50 @@ constexpr int64_t kSamples = 64, kSampleBytes = 1 << 20;
 // Disk space that a plan must leave free.
 constexpr uint64_t kReserve = uint64_t{256} << 20;
 
-// Which file it is and when it was last changed. A change within the grain of the clock would not show, so a file that
-// was written a moment ago has no such mark.
-using Mark = std::array<int64_t, 7>;
-std::optional<Mark> mark_of(const struct stat& status) {
+// Which file it is and when it was last changed. A change within the resolution of the file system's clock would not
+// show, so a file that was written a moment ago has none.
+using FileVersion = std::array<int64_t, 7>;
+std::optional<FileVersion> version_of(const struct stat& status) {
   constexpr time_t kSettled = 2;  // seconds
   if (::time(nullptr) - std::max(status.st_ctim.tv_sec, status.st_mtim.tv_sec) <= kSettled) return std::nullopt;
-  return Mark{static_cast<int64_t>(status.st_dev),
-              static_cast<int64_t>(status.st_ino),
-              status.st_size,
-              status.st_mtim.tv_sec,
-              status.st_mtim.tv_nsec,
-              status.st_ctim.tv_sec,
-              status.st_ctim.tv_nsec};
+  return FileVersion{static_cast<int64_t>(status.st_dev),
+                     static_cast<int64_t>(status.st_ino),
+                     status.st_size,
+                     status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec,
+                     status.st_ctim.tv_sec,
+                     status.st_ctim.tv_nsec};
 }
 
-// Hashes of files by their marks: a model is hashed before it is compiled and after, and again for other shapes.
+// Hashes of files by their versions: a model is hashed before it is compiled and after, and again for other shapes.
 class KnownFiles {
  public:
-  std::optional<Hash128> find(const Mark& mark) const {
+  std::optional<Hash128> find(const FileVersion& version) const {
     const std::lock_guard lock(mutex_);
-    const auto found = hashes_.find(mark);
+    const auto found = hashes_.find(version);
     return found == hashes_.end() ? std::nullopt : std::optional(found->second);
   }
-  void keep(const Mark& mark, const Hash128& hash) {
+  void keep(const FileVersion& version, const Hash128& hash) {
     constexpr size_t kMost = 1024;
     const std::lock_guard lock(mutex_);
     if (hashes_.size() >= kMost) hashes_.clear();
-    hashes_[mark] = hash;
+    hashes_[version] = hash;
   }
 
  private:
   mutable std::mutex mutex_;
-  std::map<Mark, Hash128> hashes_;
+  std::map<FileVersion, Hash128> hashes_;
 };
 
 Hash128 whole_hash(int fd, const std::string& path, const struct stat& status, int threads) {
   static KnownFiles known;
-  const std::optional<Mark> mark = mark_of(status);
-  if (mark) {
-    if (const auto hash = known.find(*mark)) return *hash;
+  const std::optional<FileVersion> version = version_of(status);
+  if (version) {
+    if (const auto hash = known.find(*version)) return *hash;
   }
   const Hash128 hash = hash_file(fd, path, threads);
   struct stat after {};
-  if (mark && ::fstat(fd, &after) == 0 && mark_of(after) == mark) known.keep(*mark, hash);
+  if (version && ::fstat(fd, &after) == 0 && version_of(after) == version) known.keep(*version, hash);
   return hash;
 }
 

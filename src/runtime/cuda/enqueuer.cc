@@ -52,22 +52,23 @@ CudaEnqueuer::Shared CudaEnqueuer::bind_to(std::vector<uint64_t> addresses) cons
   return bound;
 }
 
-CudaEnqueuer::Shared CudaEnqueuer::bound_to(std::vector<uint64_t> addresses, bool may_capture) const {
+CudaEnqueuer::Run CudaEnqueuer::run_at(std::vector<uint64_t> addresses, bool captures) const {
   const std::lock_guard lock(mutex_);
   const auto found =
       std::find_if(bound_.begin(), bound_.end(), [&](const Shared& b) { return b->addresses == addresses; });
   if (found == bound_.end()) {
     bound_.push_front(bind_to(std::move(addresses)));
     if (bound_.size() > kMostBound) bound_.pop_back();
-    return bound_.front();
+    return {bound_.front()};
   }
   bound_.splice(bound_.begin(), bound_, found);
   Bound& bound = *bound_.front();
-  if (may_capture && bound.graph == nullptr && !bound.program.nodes.empty()) {
+  if (captures || bound.program.nodes.empty()) return {bound_.front()};
+  if (bound.graph == nullptr) {
     bound.graph = std::make_unique<CudaGraph>(
         code_.context(), [&] { put_on(capturing_.handle(), bound); }, capturing_.handle());
   }
-  return bound_.front();
+  return {bound_.front(), bound.graph.get()};
 }
 
 void CudaEnqueuer::put_on(CudaDriver::Handle stream, const Bound& bound) const {
@@ -80,11 +81,11 @@ void CudaEnqueuer::enqueue(std::vector<uint64_t> addresses, CudaDriver::Handle s
   context.make_current();
   int captures = 0;
   context.check(context.driver().capture_state(stream, &captures), "cuStreamIsCapturing");
-  const Shared bound = bound_to(std::move(addresses), captures == 0);
-  if (captures == 0 && bound->graph != nullptr) {
-    context.check(context.driver().graph_launch(bound->graph->executable(), stream), "cuGraphLaunch");
+  const Run run = run_at(std::move(addresses), captures != 0);
+  if (run.graph != nullptr) {
+    context.check(context.driver().graph_launch(run.graph->executable(), stream), "cuGraphLaunch");
   } else {
-    put_on(stream, *bound);
+    put_on(stream, *run.bound);
   }
 }
 

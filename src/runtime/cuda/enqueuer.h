@@ -33,8 +33,13 @@ class CudaEnqueuer {
     std::unique_ptr<CudaGraph> graph;  // from the second run on
   };
   using Shared = std::shared_ptr<Bound>;
+  // What a run takes: the graph, or null, for which the actions of the program are enqueued.
+  struct Run {
+    Shared bound;
+    const CudaGraph* graph = nullptr;
+  };
 
-  Shared bound_to(std::vector<uint64_t> addresses, bool may_capture) const;
+  Run run_at(std::vector<uint64_t> addresses, bool captures) const;
   Shared bind_to(std::vector<uint64_t> addresses) const;
   void put_on(CudaDriver::Handle stream, const Bound& bound) const;
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "schedule/expr/expr_walk.h"
 #include "schedule/product/cuda/contraction.h"
 
 namespace heddle::schedule {
@@ -16,7 +17,7 @@ bool Product::on_tensor_cores() const {
   return multiply_a == DType::kF32 || (narrow(multiply_a) && narrow(multiply_b));
 }
 
-double side_by_side(std::initializer_list<double> us) {
+double overlapped_us(std::initializer_list<double> us) {
   double sum = 0;
   for (const double part : us) sum += std::pow(part, 6);
   return std::pow(sum, 1.0 / 6);
@@ -24,13 +25,17 @@ double side_by_side(std::initializer_list<double> us) {
 
 int epilogue_read_bytes(const ProductTask& task) {
   const Epilogue& e = task.epilogue;
+  std::vector<ExprId> results;
+  for (const auto& store : e.stores) results.push_back(store.value);
+  for (const auto& reduction : e.reductions) results.push_back(reduction.value);
   int bytes = 0;
-  for (ExprId id = 0; id < static_cast<ExprId>(e.pool.size()); ++id) {
-    if (e.pool[id].kind != Expr::Kind::kLoad) continue;
-    const auto place = affine_place(e, e.pool[id].index);
+  visit_exprs(e.pool, results, [&](ExprId id) {
+    const Expr& load = e.pool[id];
+    if (load.kind != Expr::Kind::kLoad) return;
+    const auto place = affine_place(e, load.index);
     const bool vector = place && ((*place)[1] == 0 || (*place)[2] == 0);
-    if (!vector) bytes += static_cast<int>(size_of(task.operands[e.pool[id].id].dtype));
-  }
+    if (!vector) bytes += static_cast<int>(size_of(task.operands[load.id].dtype));
+  });
   return bytes;
 }
 

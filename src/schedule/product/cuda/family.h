@@ -16,9 +16,9 @@
 
 namespace heddle::schedule {
 
-// The time of a kernel whose parts, `us` each, run side by side and take from each other near their limits: as long as
-// the longest where the others are short, 1.12 times as long where two are equal.
-double side_by_side(std::initializer_list<double> us);
+// The time of a kernel whose parts, `us` each, overlap: that of the longest where the others are short, more where they
+// are about as long and take bandwidth from each other.
+double overlapped_us(std::initializer_list<double> us);
 
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.
 std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);

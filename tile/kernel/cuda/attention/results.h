@@ -183,7 +183,8 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
       const int32_t own = row + lane / 4 + 8 * h;
       float score[1] = {0};
       sink(score, batch, own < args.m ? own : args.m - 1, 0, 1);
-      sum += cuda::exp2_approx((score[0] - r.max[h]) * kAttentionLog2e);
+      const float base = r.max[h] == -__builtin_inff() ? 0.0f : r.max[h];  // as of a row that sees no key
+      sum += cuda::exp2_approx((score[0] - base) * kAttentionLog2e);
     }
     const float factor = Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
     const uint32_t at = (lane / 4 + 8 * h) * kGemmRowBytes + lane % 4 * 4;

@@ -127,8 +127,7 @@ double KReductionFamily::predict_us(const TileProblem& p, const KReductionConfig
   const double rate = multiply_rate(p, false, target), width = c.width;
   const double step_cycles = c.threads() * (kAddress * reads.loads / 128 + (c.tile_m + c.tile_n) * width / 128 +
                                             c.tile_m * c.tile_n * width / rate);
-  // The sum over lanes and warps waits as long as a k-tile does, a chunk for all of its loads.
-  constexpr double kChunk = 2.3;
+  constexpr double kChunk = 2.3;  // latencies of a chunk's loads; the sum over lanes and warps takes one
   const double waits = (chunks - 1) * kChunk + turns;
   const double cycles = chunks * c.chunks * blocks * step_cycles + waits * model.latency_cycles;
   return model.skinny_load_us + std::max({memory, arriving, cycles / (target.model.chip.clock_ghz * 1e3)});

@@ -112,7 +112,7 @@ double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_by
                model.latency_cycles / (c.stages - 1));
   const double out = c.splits > 1 ? static_cast<double>(p.sum_bytes()) : p.out_bytes;
   // What the epilogue reads comes piece after piece, each asked for when the one before is stored.
-  constexpr double kLatency = 0.61;  // of a k-tile's, with `kTileSlower`
+  constexpr double kLatency = 0.61;  // of a k-tile's; `kTileSlower` comes on top
   const double pieces = p.read_bytes == 0 || c.splits > 1 ? 0 : area / c.threads() / neighbours(p);
   const double read =
       std::max(pieces * kLatency * model.latency_cycles, busy * area * p.read_bytes / model.l2_per_cycle);
@@ -123,7 +123,7 @@ double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_by
   constexpr double kScattered = 11;  // times as long as whole sectors
   const double stored =
       static_cast<double>(p.m) * p.n * p.batch * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
-  return side_by_side({compute, (p.bytes() + stored) / (model.memory_per_us * share)});
+  return overlapped_us({compute, (p.bytes() + stored) / (model.memory_per_us * share)});
 }
 
 template <typename C>

@@ -198,7 +198,7 @@ double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const Cud
   const auto k_tiles = static_cast<double>(tiles_of(p, c) * view_of(p, c.swapped).k_tiles);
   const double l2 = p.classed ? 0 : k_tiles * (c.tile_m + c.tile_n) * tile::kGemmRowBytes / s.l2_per_us;
   const double own = std::max({consume, l2, p.operations() / sustained_operations(p, target) * 1e6});
-  us += side_by_side({own, memory});
+  us += overlapped_us({own, memory});
   us += std::min<double>(each, c.stages) * tile_cycles / cycles_per_us * 0.5;  // what has come at last
   const double area = static_cast<double>(c.tile_m) * c.tile_n;
   us += 0.2 + waves * area / c.cluster_k / (128.0 * c.consumers) * 8 / cycles_per_us;

@@ -185,7 +185,7 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
     const double cycles =
         each * tile_cycles + hand_on + std::max(1.0, static_cast<double>(units) / target.sms) * store_cycles;
     return repack_us(p, model) + w.first_load_us + w.stream_us +
-           side_by_side(
+           overlapped_us(
                {at_the_clock_of_load(cycles / (model.chip.clock_ghz * 1e3), p, target), p.bytes() / w.memory_per_us});
   }
   // A ping-pong block hides the store of one tile under the multiplication of the next, for a change of turns; a
@@ -206,7 +206,7 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
   const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));
   const double memory_us = (p.bytes() + stored) / (w.wave_per_us * std::min(1.0, 0.36 + 0.9 * share));
   double us =
-      repack_us(p, model) + w.first_load_us + side_by_side({at_the_clock_of_load(compute_us, p, target), memory_us});
+      repack_us(p, model) + w.first_load_us + overlapped_us({at_the_clock_of_load(compute_us, p, target), memory_us});
   if (cluster > 1) us += w.cluster_us;
   if (c.splits > 1) {
     const double partial = 4.0 * static_cast<double>(p.m) * p.n * p.batch * c.splits;
