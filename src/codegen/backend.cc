@@ -1,5 +1,7 @@
 #include "codegen/backend.h"
 
+#include "codegen/attention/cpu.h"
+#include "codegen/attention/cuda.h"
 #include "codegen/product/cpu/contraction.h"
 #include "codegen/product/cuda/contraction.h"
 #include "codegen/region/cpu/standalone.h"
@@ -19,6 +21,10 @@ class CpuBackend : public Backend {
                            const Target& target, bool marked) const override {
     return emit_contraction(plan.desc, desc, plan.config, target, marked);
   }
+  KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc, const Target& target,
+                         bool marked) const override {
+    return emit_cpu_attention(plan, desc, target, marked);
+  }
   bool takes_arguments(const schedule::KernelDesc&) const override { return true; }
 };
 
@@ -32,6 +38,10 @@ class CudaBackend : public Backend {
   KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc, const Target&,
                            bool /*marked*/) const override {
     return emit_cuda_contraction(plan, desc);
+  }
+  KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc, const Target& target,
+                         bool /*marked*/) const override {
+    return emit_cuda_attention(plan, desc, target.cuda);
   }
   bool takes_arguments(const schedule::KernelDesc& desc) const override {
     const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "codegen/codegen.h"
+#include "schedule/attention/attention.h"
 #include "schedule/product/contraction.h"
 #include "schedule/region/standalone.h"
 
@@ -16,6 +17,8 @@ class Backend {
                                   bool marked) const = 0;
   virtual KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc& desc,
                                    const Target& target, bool marked) const = 0;
+  virtual KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc,
+                                 const Target& target, bool marked) const = 0;
   // Whether numbers of a kernel can be its arguments.
   virtual bool takes_arguments(const schedule::KernelDesc& desc) const = 0;
 };

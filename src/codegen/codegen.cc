@@ -3,7 +3,6 @@
 #include <optional>
 #include <set>
 
-#include "codegen/attention/attention.h"
 #include "codegen/backend.h"
 #include "codegen/product/cpu/contraction.h"
 #include "codegen/product/cpu/micro_table.h"
@@ -37,7 +36,7 @@ KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, bo
     return emit_cuda_bundle(plan, **bundle, marked);
   }
   if (const auto* attention = std::get_if<std::shared_ptr<const schedule::AttentionDesc>>(&desc.body)) {
-    return emit_cuda_attention(plan, **attention, target.cuda);
+    return backend_of(target).attention(plan, **attention, target, marked);
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&desc.body)) {
     return backend_of(target).standalone(plan, **separate, marked);

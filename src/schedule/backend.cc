@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedule/attention/cpu.h"
+#include "schedule/attention/cuda.h"
 #include "schedule/product/conv.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/dot.h"
@@ -37,6 +39,7 @@ class CpuBackend : public Backend {
         return schedule_window(builder);
     }
   }
+  const AttentionBackend& attention() const override { return cpu_attention(); }
   double floor_seconds(const ContractionDesc&, double bytes, double operations, const Target& target) const override {
     return std::max(bytes / target.copy_bytes_per_second(), operations / (target.cpu.peak_gflops() * 1e9));
   }
@@ -62,6 +65,7 @@ class CudaBackend : public Backend {
     map_standalone(config, desc, what, target.cuda);
   }
   ScheduledGroup contraction(ContractionBuilder& builder) const override { return schedule_cuda_contraction(builder); }
+  const AttentionBackend& attention() const override { return cuda_attention(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
     return std::max(bytes / (target.cuda.model.chip.read_tbps * 1e12), operations / cuda_peak(desc, target.cuda));

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "schedule/attention/attention.h"
 #include "schedule/kernel_plan.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/region/region.h"
@@ -37,6 +38,7 @@ class Backend {
   virtual void map(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                    const Target& target) const = 0;
   virtual ScheduledGroup contraction(ContractionBuilder& builder) const = 0;
+  virtual const AttentionBackend& attention() const = 0;
   // The least time of a contraction that reads and writes `bytes`.
   virtual double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                                const Target& target) const = 0;

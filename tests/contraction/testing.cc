@@ -5,12 +5,13 @@
 #include <random>
 
 #include "base/check.h"
-#include "codegen/product/cpu/contraction.h"
+#include "codegen/codegen.h"
 #include "ir/reference/eval.h"
 #include "ir/rewrite.h"
 #include "ir/text/text.h"
 #include "jit/compiler.h"
 #include "jit/library.h"
+#include "schedule/config/config_source.h"
 #include "schedule/product/packing.h"
 #include "tests/codegen/harness.h"
 
@@ -30,6 +31,20 @@ Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
 
 namespace {
 
+// The n-th of the candidates.
+class Chooser : public schedule::ConfigSource {
+ public:
+  explicit Chooser(unsigned n) : n_(n) {}
+  std::optional<schedule::Config> choose(const schedule::Problem&, const Candidates& candidates) override {
+    if (n_ == 0) return std::nullopt;
+    const std::vector<schedule::Config> all = candidates();
+    return all[n_ % all.size()];
+  }
+
+ private:
+  const unsigned n_;
+};
+
 std::string unit_text(const std::vector<codegen::KernelSource>& sources) {
   std::vector<const codegen::KernelSource*> kernels;
   for (const auto& source : sources) kernels.push_back(&source);
@@ -45,6 +60,10 @@ void compare(const Tensor& got, const ir::Array& want, double tolerance) {
   double magnitude = 1e-30;
   for (double x : want.f()) magnitude = std::isfinite(x) ? std::max(magnitude, std::fabs(x)) : magnitude;
   for (size_t i = 0; i < want.f().size(); ++i) {
+    if (std::isnan(want.f()[i])) {
+      ASSERT_TRUE(std::isnan(values.f()[i])) << "element " << i << " is " << values.f()[i];
+      continue;
+    }
     if (std::isinf(want.f()[i])) {
       ASSERT_EQ(values.f()[i], want.f()[i]);
       continue;
@@ -79,14 +98,14 @@ ir::Graph parse_with_random_weights(const std::string& text, unsigned seed) {
 void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& options) {
   Target target = Target::host_cpu(options.threads);
   if (target.cpu.isa > options.isa) target.cpu.isa = options.isa;
-  const ir::Group group = whole_graph(graph, ir::GroupKind::kContraction);
-  const schedule::ScheduledGroup scheduled = schedule::schedule_contraction(graph, group, target);
+  const ir::Group group = whole_graph(graph, options.kind);
+  Chooser chooser(options.choice);
+  const schedule::ScheduledGroup scheduled = schedule::schedule(graph, group, target, &chooser);
   std::vector<codegen::KernelSource> sources;
   for (const auto& kernel : scheduled.kernels) {
-    const auto& body = std::get<std::shared_ptr<const schedule::ContractionDesc>>(kernel.desc.body);
-    sources.push_back(codegen::emit_contraction(kernel.desc, *body, kernel.config, target));
-    const auto again = codegen::emit_contraction(kernel.desc, *body, kernel.config, target);
-    ASSERT_EQ(sources.back().text, again.text);
+    const schedule::KernelPlan plan = schedule::plan_kernel(kernel, target);
+    sources.push_back(codegen::emit(plan, target));
+    ASSERT_EQ(sources.back().text, codegen::emit(plan, target).text);
     ASSERT_EQ(sources.back().tasks, kernel.config.tasks) << sources.back().text;
   }
   SCOPED_TRACE(unit_text(sources));
@@ -147,8 +166,8 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
 std::vector<std::string> decisions(const ir::Graph& graph, const Target& target) {
   std::vector<std::string> result;
   for (const auto& kernel :
-       schedule::schedule_contraction(graph, whole_graph(graph, ir::GroupKind::kContraction), target).kernels) {
-    result.push_back(std::string(family_of(kernel.config)) + ": " + kernel.label);
+       schedule::schedule(graph, whole_graph(graph, ir::GroupKind::kContraction), target).kernels) {
+    result.push_back(std::string(schedule::family_of(kernel.config)) + ": " + kernel.label);
   }
   return result;
 }

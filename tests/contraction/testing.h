@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "ir/group.h"
 #include "schedule/kernel_desc.h"
 
 namespace heddle::testing {
@@ -22,6 +23,8 @@ struct RunOptions {
   int threads = 1;  // of the target: decides the cut into tasks
   int pieces = 3;   // the tasks are run in so many ranges, as threads would
   CpuIsa isa = CpuIsa::kAvx512;
+  ir::GroupKind kind = ir::GroupKind::kContraction;
+  unsigned choice = 0;  // the configuration: which of the candidates, round and round
 };
 
 // Schedules the graph as one group, compiles the kernels, runs them on random inputs and compares every output with the

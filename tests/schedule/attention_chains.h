@@ -59,10 +59,10 @@ struct AttentionChain {
 // Any combination that has a meaning.
 AttentionChain random_chain(std::mt19937& random);
 
-// The graph after all passes for an H200.
-ir::Graph optimized(const ir::Graph& graph, passes::Precision precision);
-// Its groups as the driver makes them.
-ir::Grouping grouped(const ir::Graph& graph, const Target& target);
+// The graph after all passes.
+ir::Graph optimized(const ir::Graph& graph, passes::Precision precision, const Target& target = Target::cuda_h200(1));
+// Its groups as the driver makes them; or with attention in one kernel wherever there is one, whatever it costs.
+ir::Grouping grouped(const ir::Graph& graph, const Target& target, bool at_any_cost = false);
 
 // A group as a graph of its own; parameters are named after the model's where they are its own.
 ir::Graph graph_of(const ir::Graph& graph, const ir::Group& group);

@@ -61,6 +61,12 @@ TEST(Math, FloatFunctionsStayWithinTheirBounds) {
             0);
 }
 
+TEST(Math, ExponentialsOfNonpositiveNumbersEndAtZero) {
+  const auto exact = [](double x) { return -std::fabs(x) < -86 ? 0 : std::exp(-std::fabs(x)); };
+  EXPECT_LE((worst<kLanes>([](auto v) { return exp_nonpositive(-abs(v)); }, exact, -90, 0)), 2);
+  EXPECT_LE((worst<1>([](auto v) { return exp_nonpositive(-abs(v)); }, exact, -1, 0)), 2);
+}
+
 TEST(Math, PowFollowsTheCLibrary) {
   const float special[] = {0.f,  -0.f, 1.f,  -1.f, INFINITY, -INFINITY, NAN,    2.f,
                            -2.f, 3.f,  -3.f, 0.5f, -0.5f,    1e30f,     -1e30f, 1e-40f};

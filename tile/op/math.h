@@ -169,6 +169,19 @@ TILE_INLINE vec<float, W> exp(vec<float, W> x) {
   return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
 }
 
+// e^x of x <= 0, for sums of exponentials: 1 ulp from -86 on, 0 below.
+template <int W>
+TILE_INLINE vec<float, W> exp_nonpositive(vec<float, W> x) {
+  constexpr float least = -86.f, magic = 0x1.8p23f + 127;  // leaves the exponent of 2^n in the lowest bits
+  const vec<float, W> c = detail::greater_or_second(splat<W>(least), x), t = fma(c, 1.44269504f, splat<W>(magic));
+  const vec<float, W> n = t - magic;
+  vec<float, W> r = fma(n, -0x1.62e4p-1f, c);
+  r = fma(n, -0x1.7f7d1cp-20f, r);
+  const vec<float, W> power = bit_cast<float>(bit_cast<int32_t>(t) << 23);
+  const vec<float, W> y = fma(r * r, detail::exp_tail(r), r + 1.f) * power;
+  return select(x < splat<W>(least), zero<float, W>(), y);
+}
+
 // e^x - 1, 2 ulp.
 template <int W>
 TILE_INLINE vec<float, W> expm1(vec<float, W> x) {

@@ -5,25 +5,20 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
 #include "base/check.h"
-#include "base/divide.h"
-#include "schedule/attention/choice.h"
 #include "schedule/attention/form.h"
 #include "schedule/attention/mask.h"
 #include "schedule/attention/pack_rows.h"
+#include "schedule/backend.h"
 #include "schedule/config/config_source.h"
 #include "schedule/expr/expr_walk.h"
 #include "schedule/product/contraction_builder.h"
-#include "schedule/product/cuda/contraction.h"
 
 namespace heddle::schedule {
 namespace {
-
-constexpr int64_t kCopyBytes = 16, kElement = 2, kMostDepth = 256;
 
 [[noreturn]] void refuse(const std::string& why) {
   fail(ErrorCode::kUnsupportedOperator, "attention", why);
@@ -54,19 +49,6 @@ void join_batches(OperandView& o) {
     }
   }
   o.batch = std::move(joined);
-}
-
-// `lines` and `depth`: how many of each there are; `along_k`: memory is to be contiguous along the depth.
-void check_readable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k) {
-  if ((along_k ? o.k : o.row) != 1) refuse(fmt::format("{} is not contiguous along its rows", name));
-  // Batches that share an operand have no stride.
-  const auto moves = [](const auto& batch) { return batch.second != 0; };
-  if (std::count_if(o.batch.begin(), o.batch.end(), moves) > 2)
-    refuse(fmt::format("the batches of {} have more than two strides", name));
-  const auto aligned = [](int64_t elements) { return elements * kElement % kCopyBytes == 0; };
-  bool all = aligned(o.offset) && ((along_k ? lines : depth) == 1 || aligned(along_k ? o.row : o.k));
-  for (const auto& [extent, stride] : o.batch) all = all && aligned(stride);
-  if (!all) refuse(fmt::format("the rows of {} do not begin at multiples of 16 bytes", name));
 }
 
 // What scores do to a product, where that is a multiplication by a positive constant.
@@ -109,18 +91,22 @@ std::string problem_text(const AttentionDesc& d) {
 class AttentionScheduler {
  public:
   AttentionScheduler(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs)
-      : graph_(graph), group_(group), target_(target), configs_(configs), builder_(graph, part_, target, nullptr) {}
+      : graph_(graph),
+        group_(group),
+        target_(target),
+        backend_(backend_of(target).attention()),
+        configs_(configs),
+        builder_(graph, part_, target, nullptr) {}
 
   ScheduledGroup run() {
-    if (!target_.has_wgmma()) refuse("its kernel multiplies by warpgroups (wgmma), which the target cannot");
+    backend_.check_target(target_);
     form_ = attention_form(graph_, group_);
     check_types();
     pack_rows(form_);
     make_operands();
     make_scores();
     make_results();
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
-    if (std::max({desc_.m, desc_.n, desc_.batch * (desc_.m / 64 + 1)}) > kMost) refuse("it is too large");
+    backend_.check(desc_, {graph_.dtype(form_.weights), graph_.dtype(group_.outputs[0])});
     const double products = static_cast<double>(desc_.batch) * static_cast<double>(desc_.m) *
                             static_cast<double>(desc_.n) * static_cast<double>(desc_.depth + desc_.width);
     return finish(2 * products);
@@ -129,17 +115,8 @@ class AttentionScheduler {
 
  private:
   void check_types() {
-    const ir::Node &first = graph_.node(form_.scores_product), &last = graph_.node(form_.values_product);
-    desc_.type = graph_.dtype(first.inputs[0]);
-    const bool narrow = desc_.type == DType::kF16 || desc_.type == DType::kBF16;
-    const auto is_type = [&](ir::ValueId v) { return graph_.dtype(v) == desc_.type; };
-    if (!narrow || !is_type(first.inputs[1]) || !is_type(last.inputs[0]) || !is_type(last.inputs[1])) {
-      refuse("its operands are not all f16 or all bf16");
-    }
-    // Results are rounded to the operands' type, as the weights were, on their way to memory.
-    const bool stores =
-        group_.outputs.size() == 1 && (is_type(group_.outputs[0]) || graph_.dtype(group_.outputs[0]) == DType::kF32);
-    if (!stores) refuse("its result is of another type");
+    desc_.type = graph_.dtype(graph_.node(form_.scores_product).inputs[0]);
+    if (group_.outputs.size() != 1) refuse("its result is of another type");
     for (const ir::NodeId id : form_.inside) {
       if (graph_.dtype(graph_.node(id).outputs[0]) == DType::kF64) refuse("its softmax is computed in f64");
     }
@@ -148,10 +125,9 @@ class AttentionScheduler {
   void make_operands() {
     desc_.m = form_.rows, desc_.n = form_.keys, desc_.depth = form_.depth, desc_.width = form_.width;
     desc_.batch = form_.batches();
-    if (desc_.depth > kMostDepth || desc_.width > kMostDepth) refuse("its heads have more than 256 elements");
     const auto operand = [&](const AttentionForm::Operand& o, int64_t AttentionForm::Batch::*stride) {
       OperandView view;
-      view.dtype = desc_.type;
+      view.dtype = graph_.dtype(o.value);
       view.operand = builder_.input(o.value);
       view.offset = o.offset;
       for (const AttentionForm::Batch& b : form_.batch) view.batch.emplace_back(b.extent, b.*stride);
@@ -164,9 +140,6 @@ class AttentionScheduler {
     desc_.k.row = form_.k.line, desc_.k.k = form_.k.element, desc_.k.depth = desc_.depth;
     desc_.v = operand(form_.v, &AttentionForm::Batch::v);
     desc_.v.row = form_.v.element, desc_.v.k = form_.v.line, desc_.v.depth = desc_.n;
-    check_readable("Q", desc_.q, desc_.m, desc_.depth, true);
-    check_readable("K", desc_.k, desc_.n, desc_.depth, desc_.k_along_depth());
-    check_readable("V", desc_.v, desc_.width, desc_.n, !desc_.v_along_width());
   }
 
   void make_scores() {
@@ -218,7 +191,7 @@ class AttentionScheduler {
     }
     part_ = part_of(graph_, after, form_.values_product, group_.outputs);
     for (const auto& [quotient, dividend] : form_.divisions) builder_.set_same(quotient, dividend);
-    builder_.make_epilogue(desc_.batch, desc_.m, desc_.width, 8, form_.result_at);
+    builder_.make_epilogue(desc_.batch, desc_.m, desc_.width, backend_.lanes(target_), form_.result_at);
     desc_.epilogue = std::move(builder_.desc().epilogue);
     const auto result = desc_.epilogue.stores.at(0).operand;  // for its type alone
     desc_.scores.stores[0].operand = result;
@@ -226,15 +199,8 @@ class AttentionScheduler {
   }
 
   ScheduledGroup finish(double operations) {
-    const Config config = choose_config(configs_, {problem_text(desc_)}, [&] {
-      constexpr size_t kMost = 24;
-      std::vector<Config> configs;
-      for (const AttentionChoice& choice : attention_candidates(desc_, target_.cuda, kMost)) {
-        configs.push_back({choice.config, 0, choice.reason, choice.predicted_us});
-      }
-      if (configs.empty()) refuse("its tiles do not fit registers and shared memory");
-      return configs;
-    });
+    const Config config =
+        choose_config(configs_, {problem_text(desc_)}, [&] { return backend_.candidates(desc_, target_); });
     Product peak;
     peak.multiply_a = peak.multiply_b = desc_.type;
     builder_.desc().problem = std::move(peak);
@@ -251,6 +217,7 @@ class AttentionScheduler {
   const ir::Graph& graph_;
   const ir::Group& group_;
   const Target& target_;
+  const AttentionBackend& backend_;
   ConfigSource* const configs_;
   ir::Group part_{};  // that the builder looks at
   ContractionBuilder builder_;
@@ -268,11 +235,11 @@ ScheduledGroup schedule_attention(const ir::Graph& graph, const ir::Group& group
 bool can_attend(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason) {
   try {
     AttentionScheduler scheduler(graph, group, target, nullptr);
-    const ScheduledGroup scheduled = scheduler.run();
-    const double fused = choose_attention(scheduler.desc(), target.cuda).predicted_us;
-    const double separate = separate_us(scheduler.desc(), target.cuda);
-    *reason = fmt::format("scores stay in registers: {:.1f} us predicted, {:.1f} us as product, softmax and product",
-                          fused, separate);
+    const double fused = scheduler.run().kernels.at(0).config.predicted_us;
+    const AttentionBackend& backend = backend_of(target).attention();
+    const double separate = backend.separate_us(scheduler.desc(), target);
+    *reason = fmt::format("scores stay in {}: {:.1f} us predicted, {:.1f} us as product, softmax and product",
+                          backend.scores_place(), fused, separate);
     return fused < separate;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;

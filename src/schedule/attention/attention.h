@@ -3,6 +3,8 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "schedule/kernel_desc.h"
 #include "schedule/product/contraction.h"
@@ -17,10 +19,11 @@ struct KeyRange {
   bool operator==(const KeyRange&) const = default;
 };
 
-// O[batch] = softmax(scores(Q[batch] K[batch]^T)) V[batch] on a GPU (tile/kernel/cuda/attention/sm90.h).
+// O[batch] = softmax(scores(Q[batch] K[batch]^T)) V[batch] (tile/kernel/cuda/attention/sm90.h,
+// tile/kernel/cpu/attention.h).
 struct AttentionDesc {
   int64_t m = 0, n = 0, depth = 0, width = 0, batch = 1;  // rows of Q, keys, elements of Q and K, of V and O
-  DType type = DType::kF16;                               // of Q, K, V and O
+  DType type = DType::kF16;                               // of Q; on a GPU of K, V and O, too
   // Matrices in memory: q by (batch, row, depth), k by (batch, key, depth), v by (batch, width, key).
   OperandView q, k, v;
   // Plain scores are products times `scale`. All are where `scaled`; else they are what `scores` says, whose one store
@@ -37,6 +40,29 @@ struct AttentionDesc {
   // Along which dimension memory is contiguous; Q is along its depth.
   bool k_along_depth() const { return k.k == 1; }
   bool v_along_width() const { return v.k != 1 || n == 1; }
+};
+
+// What types an attention has beside those of its operands: of the weights, of the result.
+struct AttentionTypes {
+  DType weights, result;
+};
+
+// What a kind of target does its own way with attention. Without state.
+class AttentionBackend {
+ public:
+  virtual ~AttentionBackend() = default;
+
+  // Throw kUnsupportedOperator where the target has no kernel for any attention, for this one.
+  virtual void check_target(const Target& target) const = 0;
+  virtual void check(const AttentionDesc& attention, const AttentionTypes& types) const = 0;
+  // Elements of a row of the result that a kernel takes at a time.
+  virtual int64_t lanes(const Target& target) const = 0;
+  // Configurations with their predicted times, the least first; there is one at least.
+  virtual std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const = 0;
+  // The predicted time of a product, a softmax and a product.
+  virtual double separate_us(const AttentionDesc& attention, const Target& target) const = 0;
+  // Where scores stay in between.
+  virtual std::string_view scores_place() const = 0;
 };
 
 // An attention group (passes/fusion/README.md) as a kernel; `configs` as in schedule(). Throws kUnsupportedOperator.

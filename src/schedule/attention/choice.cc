@@ -203,14 +203,6 @@ std::vector<AttentionChoice> attention_candidates(const AttentionDesc& d, const 
   return result;
 }
 
-AttentionChoice choose_attention(const AttentionDesc& d, const CudaTarget& target) {
-  std::vector<AttentionChoice> candidates = attention_candidates(d, target, 1);
-  if (candidates.empty()) {
-    fail(ErrorCode::kUnsupportedOperator, "attention", "its tiles do not fit registers and shared memory");
-  }
-  return std::move(candidates.front());
-}
-
 // Three boundaries, scores written and read in f32, probabilities in 16 bits.
 double separate_us(const AttentionDesc& d, const CudaTarget& target) {
   const double scores = static_cast<double>(d.batch) * static_cast<double>(d.m) * static_cast<double>(d.n);

@@ -17,9 +17,6 @@ struct AttentionChoice {
 std::vector<AttentionChoice> attention_candidates(const AttentionDesc& attention, const CudaTarget& target,
                                                   size_t most);
 
-// The first of them. Throws kUnsupportedOperator where there is none.
-AttentionChoice choose_attention(const AttentionDesc& attention, const CudaTarget& target);
-
 // The predicted time of the same as a product, a softmax and a product.
 double separate_us(const AttentionDesc& attention, const CudaTarget& target);
 

@@ -23,6 +23,7 @@ class FormMaker {
   FormMaker(const ChainProblem& problem, NodesBetween nodes, int64_t first_key)
       : graph_(problem.graph), nodes_(std::move(nodes)), first_key_(first_key), chain_(problem, nodes_, first_key) {
     form_.scores_product = problem.scores_product, form_.values_product = problem.values_product;
+    form_.weights = chain_.weights();
     form_.views = chain_.views;
   }
 

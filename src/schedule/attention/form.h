@@ -16,6 +16,7 @@ namespace heddle::schedule {
 // changes are functions of indices (chain.h), what lies between is brought to one form (weights.h).
 struct AttentionForm {
   ir::NodeId scores_product = 0, values_product = 0;
+  ir::ValueId weights = 0;  // what the second product multiplies V with
 
   // Dimensions of the batch, the outermost first, with strides in elements. A stride is 0 where heads share an operand.
   struct Batch {

@@ -146,6 +146,16 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
+// Attention on a CPU: rows of a task, keys of a block, rows of the registers' tile.
+struct CpuAttentionConfig {
+  static constexpr std::string_view kName = "blocked_attention";
+  int64_t tile_m = 0, tile_n = 0, micro_m = 0;
+
+  static void tile(auto& c, auto&& f) { f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("micro_m", c.micro_m); }
+  static void fields(auto& c, auto&& f) { tile(c, f); }
+  bool operator==(const CpuAttentionConfig&) const = default;
+};
+
 // wgmma on operands that TMA loads.
 struct WgmmaConfig {
   static constexpr std::string_view kName = "wgmma";
@@ -276,11 +286,12 @@ struct KReductionConfig {
   bool operator==(const KReductionConfig&) const = default;
 };
 
-using Choice = std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig,
-                            CpuGemmConfig, CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig,
-                            RegisterTiledWindowConfig, AttentionConfig, WgmmaConfig, WgmmaIm2colConfig,
-                            WgmmaGatherConfig, ClusterSplitKConfig, GatherSplitKConfig, MisalignedConfig, MmaConfig,
-                            SimtConfig, SkinnyConfig, UnalignedConfig, RegisterDirectConfig, KReductionConfig>;
+using Choice =
+    std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig, CpuGemmConfig,
+                 CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig, RegisterTiledWindowConfig,
+                 AttentionConfig, CpuAttentionConfig, WgmmaConfig, WgmmaIm2colConfig, WgmmaGatherConfig,
+                 ClusterSplitKConfig, GatherSplitKConfig, MisalignedConfig, MmaConfig, SimtConfig, SkinnyConfig,
+                 UnalignedConfig, RegisterDirectConfig, KReductionConfig>;
 
 // How a kernel is made, beside what it computes: what the tuner may choose, else the cost model.
 struct Config {

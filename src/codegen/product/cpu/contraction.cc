@@ -1,19 +1,12 @@
 #include "codegen/product/cpu/contraction.h"
 
 #include <algorithm>
-#include <initializer_list>
 #include <optional>
-#include <set>
-#include <utility>
 
 #include "base/check.h"
+#include "codegen/product/cpu/functor.h"
 #include "codegen/product/cpu/micro_table.h"
-#include "codegen/region/cpu/stitch.h"
-#include "codegen/scalar/scalar.h"
-#include "codegen/text/functor_members.h"
 #include "codegen/text/kernel_name.h"
-#include "codegen/text/numbers.h"
-#include "codegen/text/writer.h"
 #include "schedule/product/contraction_builder.h"
 
 namespace heddle::codegen {
@@ -25,181 +18,18 @@ using schedule::CpuConvConfig;
 using schedule::CpuGemmConfig;
 using schedule::CpuWinogradConfig;
 using schedule::Epilogue;
-using schedule::Expr;
 using schedule::GemmDesc;
 using schedule::GemmOperand;
 using schedule::KernelDesc;
-using schedule::Operand;
 using schedule::PackDesc;
 using schedule::WindowDesc;
 using schedule::WinogradDesc;
-
-// The numbers of a problem in the text of its kernel: literals or, where kernels of different sizes are to be one, the
-// elements of an array that they are called with, or marked.
-class Sizes {
- public:
-  enum class Form : uint8_t { kLiteral, kShared, kMarked };
-  explicit Sizes(Form form) : form_(form) {}
-
-  bool shared() const { return form_ == Form::kShared; }
-  bool marked() const { return form_ == Form::kMarked; }
-  const std::vector<int64_t>& values() const { return values_; }
-  std::string operator()(int64_t value) {
-    if (form_ == Form::kMarked) return marked_always(value);
-    if (form_ == Form::kLiteral) return fmt::format("{}", value);
-    values_.push_back(value);
-    return fmt::format("s[{}]", values_.size() - 1);
-  }
-  // A stride, or an extent that is often 1: what is 0 or 1 stays in the text, where it folds.
-  std::string folded(int64_t value) { return value == 0 || value == 1 ? fmt::format("{}", value) : (*this)(value); }
-  // ".m = 12, .n = s[3]"
-  std::string fields(std::initializer_list<std::pair<const char*, int64_t>> fields) {
-    std::vector<std::string> texts;
-    for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
-    return fmt::format("{}", fmt::join(texts, ", "));
-  }
-  // Extents and strides of a batch, which may be 1 and 0 in one shape only.
-  std::string of_batch(int64_t value) { return marked() ? (*this)(value) : folded(value); }
-  template <size_t N>
-  std::string batch(const int64_t (&values)[N]) {
-    std::vector<std::string> texts;
-    for (const int64_t value : values) texts.push_back(of_batch(value));
-    return fmt::format("{{{}}}", fmt::join(texts, ", "));
-  }
-  template <size_t N>
-  std::string list(const int64_t (&values)[N]) {
-    std::vector<std::string> texts;
-    for (const int64_t value : values) texts.push_back(folded(value));
-    return fmt::format("{{{}}}", fmt::join(texts, ", "));
-  }
-
- private:
-  Form form_;
-  std::vector<int64_t> values_;
-};
 
 // Steps of k from which what a micro tile costs besides, some tens of cycles more where sizes are not literals, is
 // nothing beside its products. Convolutions 3->64 of 3x3 (27 steps) lost 15% by it, products of 64 steps 5%.
 constexpr int64_t kDeep = 256;
 // Multiply-adds from which the same holds for what each call costs besides.
 constexpr double kLargeWork = 1 << 20;
-
-// "static_cast<const float*>(operands[2])"
-std::string argument(const KernelDesc& desc, uint32_t operand) {
-  return fmt::format("static_cast<{}>(operands[{}])", pointer_type(desc.operands[operand]), operand);
-}
-
-// The members of a functor in the order in which they are declared.
-std::string initialisers(const KernelDesc& desc, const FunctorMembers& members, Sizes& sizes) {
-  std::vector<std::string> values;
-  for (const uint32_t id : members.used_operands()) values.push_back(argument(desc, id));
-  for (const int64_t number : members.numbers()) values.push_back(sizes(number));
-  if (members.marked()) values.push_back(argument_array(desc.operands.size()));
-  return fmt::format("{{{}}}", fmt::join(values, ", "));
-}
-
-bool is_dynamic(const schedule::ExprPool& pool, const schedule::Index& at) {
-  return std::any_of(at.terms.begin(), at.terms.end(), [&](const auto& term) {
-    return pool.indices.atom(term.first).kind == schedule::Atom::Kind::kDynamic;
-  });
-}
-
-Names epilogue_names(const FunctorMembers& members, const Epilogue& e) {
-  Names names = members.names();
-  names.locals[0] = {"acc", e.accumulator, true};
-  names.vars[e.batch] = "batch", names.vars[e.row] = "row";
-  names.vars[e.col_outer] = "col_outer", names.vars[e.col] = "col";
-  return names;
-}
-
-void split_column(Writer& out, const FunctorMembers& members, const Epilogue& e) {
-  if (e.pool.indices.extent(e.col_outer) <= 1) return;
-  const std::string split = members.marked() ? marked(e.split) : fmt::format("{}", e.split);
-  out.declare("int64_t", "col_outer", fmt::format("col / {}", split));
-  out.line("col %= {};", split);
-}
-
-// The emitter for the body of a functor's member, of which nothing is written yet.
-ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out) {
-  ScalarEmitter emitter(pool, std::move(names), out);
-  if (members.marked()) {
-    out.raw(argument_line(kArgumentMember));
-    emitter.mark_numbers();
-  }
-  return emitter;
-}
-
-// The functor's member `lines` (tile/kernel/cpu/gemm.h): results, and operands that have rows of their own.
-void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) {
-  out.raw("template <typename Visit>");
-  out.open(
-      "TILE_INLINE void lines(int64_t batch, int64_t row, "
-      "int64_t col, const Visit& visit) const {");
-  ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
-  split_column(out, members, e);
-  emitter.set_lanes(Lanes{e.col, "1", "1"});
-  const auto visit = [&](uint32_t operand, const schedule::Index& at) {
-    if (is_dynamic(e.pool, at) || emitter.lane_stride(at) != 1) return;
-    out.line("visit(p{} + {});", operand, emitter.index(at));
-  };
-  std::set<schedule::ExprId> loads;
-  schedule::ExprWalk walk(e.pool);
-  for (const Epilogue::Store& store : e.stores) {
-    visit(store.operand, store.at);
-    walk.run(store.value, [&](schedule::ExprId id) {
-      if (e.pool[id].kind == Expr::Kind::kLoad) loads.insert(id);
-      return true;
-    });
-  }
-  for (schedule::ExprId id : loads) {
-    if (e.pool.vars(e.pool[id].index) >> e.row & 1) visit(e.pool[id].id, e.pool[id].index);
-  }
-  out.close();
-}
-
-// Writes the functor and returns its members.
-FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogue& e, const Sizes& sizes) {
-  FunctorMembers members(e.pool, desc.operands);
-  for (const Epilogue::Store& store : e.stores) {
-    members.use_operand(store.operand);
-    members.use(store.at);
-    members.use(store.value);
-  }
-  if (!sizes.shared()) members.drop_numbers();
-  if (sizes.marked()) members.mark_numbers();
-  out.open("struct Epilogue {");
-  members.declare(out);
-  out.raw("template <int W, typename N>");
-  out.open(
-      fmt::format("TILE_INLINE void operator()(tile::vec<{}, W> acc, int64_t batch, "
-                  "int64_t row, int64_t col, N n) const {{",
-                  computed_type(e.accumulator)));
-  ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
-  split_column(out, members, e);
-  emitter.set_lanes(Lanes{e.col, "W", "n"});
-  for (const Epilogue::Store& store : e.stores) {
-    const std::string buffer = fmt::format("p{}", store.operand);
-    const DType storage = desc.operands[store.operand].dtype;
-    if (emitter.lane_stride(store.at)) {
-      emitter.store(buffer, storage, store.at, store.value);
-      continue;
-    }
-    // The lanes of a vector lie in several runs of the result.
-    const std::string value = emitter.vector(store.value);
-    const bool mask = storage == DType::kBool && emitter.value(store.value).mask_bytes > 0;
-    emitter.names().vars[e.col] = "(col + k)";
-    out.open("for (int64_t k = 0; k < n; ++k) {");
-    const std::string lane = fmt::format("tile::lane({}, k)", value);
-    out.line("tile::store({} + {}, {});", buffer, emitter.index(store.at),
-             mask ? fmt::format("tile::from_mask<uint8_t>({})", lane) : lane);
-    out.close();
-    emitter.names().vars[e.col] = "col";
-  }
-  out.close();
-  write_lines(out, members, e);
-  out.close("};");
-  return members;
-}
 
 // A functor that computes an operand of a GEMM: lanes along the last of its three loops.
 FunctorMembers write_computed(Writer& out, const KernelDesc& desc, const GemmDesc& gemm, const GemmOperand& operand,
@@ -303,7 +133,7 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   if (gemm.b.form == GemmOperand::Form::kComputed) {
     computed_b.emplace(write_computed(e.out, desc, gemm, gemm.b, c.compute, "ComputedB", e.sizes));
   }
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
   tile::GemmShape s = gemm.shape;
   const tile::RowSplit rows = split_into(s.m, config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
@@ -351,7 +181,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                const CpuConvConfig& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/conv.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
   tile::ConvShape s = conv.shape;
   const tile::RowSplit rows = split_into(s.out[2], config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
@@ -387,7 +217,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
 void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WinogradDesc& winograd,
                    const CpuWinogradConfig& config, const Target& target, int64_t lanes) {
   e.includes = {"tile/kernel/cpu/winograd.h", "tile/op/lanes.h", "tile/op/math.h"};
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
   tile::WinogradShape s = winograd.shape;
   const tile::RowSplit rows = tile::split_rows(config.tiles, config.micro_m);
   s.block_tiles = config.tiles, s.row_tiles = rows.tiles, s.tall = rows.tall;
@@ -416,7 +246,7 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
 void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const WindowDesc& window) {
   e.includes = {"tile/kernel/cpu/window.h", "tile/op/lanes.h", "tile/op/math.h"};
   const std::string_view compute = computed_type(c.compute);
-  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes);
+  const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
   const tile::WindowShape& s = window.shape;
   e.tasks = s.tasks();
   open_kernel(e, desc);

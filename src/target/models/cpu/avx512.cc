@@ -14,7 +14,10 @@ const KnownCpu& avx512_cpu() {
                                          .across_cycles = 8,
                                          .wait_cycles = 10,
                                          .light_step_cycles = 12,
-                                         .select_cycles = 3}};
+                                         .select_cycles = 3,
+                                         .micro_tile_cycles = 60,
+                                         .pack_cycles = 4,
+                                         .soften_cycles = 12}};
   return cpu;
 }
 

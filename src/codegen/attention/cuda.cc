@@ -1,4 +1,4 @@
-#include "codegen/attention/attention.h"
+#include "codegen/attention/cuda.h"
 
 #include <optional>
 

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/scalar/scalar.h"
+#include "codegen/text/functor_members.h"
+#include "codegen/text/numbers.h"
+#include "codegen/text/writer.h"
+#include "schedule/product/contraction.h"
+
+namespace heddle::codegen {
+
+// The numbers of a problem in the text of its kernel: literals or, where kernels of different sizes are to be one, the
+// elements of an array that they are called with, or marked.
+class Sizes {
+ public:
+  enum class Form : uint8_t { kLiteral, kShared, kMarked };
+  explicit Sizes(Form form) : form_(form) {}
+
+  bool shared() const { return form_ == Form::kShared; }
+  bool marked() const { return form_ == Form::kMarked; }
+  const std::vector<int64_t>& values() const { return values_; }
+  std::string operator()(int64_t value) {
+    if (form_ == Form::kMarked) return marked_always(value);
+    if (form_ == Form::kLiteral) return fmt::format("{}", value);
+    values_.push_back(value);
+    return fmt::format("s[{}]", values_.size() - 1);
+  }
+  // A stride, or an extent that is often 1: what is 0 or 1 stays in the text, where it folds.
+  std::string folded(int64_t value) { return value == 0 || value == 1 ? fmt::format("{}", value) : (*this)(value); }
+  // ".m = 12, .n = s[3]"
+  std::string fields(std::initializer_list<std::pair<const char*, int64_t>> fields) {
+    std::vector<std::string> texts;
+    for (const auto& [name, value] : fields) texts.push_back(fmt::format(".{} = {}", name, (*this)(value)));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+  // Extents and strides of a batch, which may be 1 and 0 in one shape only.
+  std::string of_batch(int64_t value) { return marked() ? (*this)(value) : folded(value); }
+  template <size_t N>
+  std::string batch(const int64_t (&values)[N]) {
+    std::vector<std::string> texts;
+    for (const int64_t value : values) texts.push_back(of_batch(value));
+    return fmt::format("{{{}}}", fmt::join(texts, ", "));
+  }
+  template <size_t N>
+  std::string list(const int64_t (&values)[N]) {
+    std::vector<std::string> texts;
+    for (const int64_t value : values) texts.push_back(folded(value));
+    return fmt::format("{{{}}}", fmt::join(texts, ", "));
+  }
+
+ private:
+  Form form_;
+  std::vector<int64_t> values_;
+};
+
+// "static_cast<const float*>(operands[2])"
+std::string argument(const schedule::KernelDesc& desc, uint32_t operand);
+// The members of a functor in the order in which they are declared.
+std::string initialisers(const schedule::KernelDesc& desc, const FunctorMembers& members, Sizes& sizes);
+
+// The emitter for the body of a functor's member, of which nothing is written yet.
+ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out);
+
+// Write functors and return their members. The epilogue of a product (tile/kernel/cpu/gemm.h), with its member `lines`
+// where the kernel asks for it; the scores of attention (tile/kernel/cpu/attention.h), the value of the one store.
+FunctorMembers write_epilogue(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
+                              const Sizes& sizes, bool with_lines);
+FunctorMembers write_scores(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
+                            const Sizes& sizes);
+// The sink of attention, the value of the one store.
+FunctorMembers write_sink(Writer& out, const schedule::KernelDesc& desc, const schedule::Epilogue& e,
+                          const Sizes& sizes);
+
+}  // namespace heddle::codegen

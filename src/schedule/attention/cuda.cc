@@ -1,0 +1,76 @@
+#include "schedule/attention/cuda.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "heddle/error.h"
+#include "schedule/attention/choice.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int64_t kCopyBytes = 16, kElement = 2, kMostDepth = 256;
+
+[[noreturn]] void refuse(const std::string& why) {
+  fail(ErrorCode::kUnsupportedOperator, "attention", why);
+}
+
+// `lines` and `depth`: how many of each there are; `along_k`: memory is to be contiguous along the depth.
+void check_readable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k) {
+  if ((along_k ? o.k : o.row) != 1) refuse(fmt::format("{} is not contiguous along its rows", name));
+  // Batches that share an operand have no stride.
+  const auto moves = [](const auto& batch) { return batch.second != 0; };
+  if (std::count_if(o.batch.begin(), o.batch.end(), moves) > 2) {
+    refuse(fmt::format("the batches of {} have more than two strides", name));
+  }
+  const auto aligned = [](int64_t elements) { return elements * kElement % kCopyBytes == 0; };
+  bool all = aligned(o.offset) && ((along_k ? lines : depth) == 1 || aligned(along_k ? o.row : o.k));
+  for (const auto& [extent, stride] : o.batch) all = all && aligned(stride);
+  if (!all) refuse(fmt::format("the rows of {} do not begin at multiples of 16 bytes", name));
+}
+
+class CudaAttention : public AttentionBackend {
+ public:
+  void check_target(const Target& target) const override {
+    if (!target.has_wgmma()) refuse("its kernel multiplies by warpgroups (wgmma), which the target cannot");
+  }
+  void check(const AttentionDesc& a, const AttentionTypes& types) const override {
+    const bool narrow = a.type == DType::kF16 || a.type == DType::kBF16;
+    if (!narrow || a.k.dtype != a.type || a.v.dtype != a.type || types.weights != a.type) {
+      refuse("its operands are not all f16 or all bf16");
+    }
+    // Results are rounded to the operands' type, as the weights were, on their way to memory.
+    if (types.result != a.type && types.result != DType::kF32) refuse("its result is of another type");
+    if (a.depth > kMostDepth || a.width > kMostDepth) refuse("its heads have more than 256 elements");
+    check_readable("Q", a.q, a.m, a.depth, true);
+    check_readable("K", a.k, a.n, a.depth, a.k_along_depth());
+    check_readable("V", a.v, a.width, a.n, !a.v_along_width());
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
+    if (std::max({a.m, a.n, a.batch * (a.m / 64 + 1)}) > kMost) refuse("it is too large");
+  }
+  int64_t lanes(const Target&) const override { return 8; }
+  std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const override {
+    constexpr size_t kMost = 24;
+    std::vector<Config> configs;
+    for (const AttentionChoice& choice : attention_candidates(attention, target.cuda, kMost)) {
+      configs.push_back({choice.config, 0, choice.reason, choice.predicted_us});
+    }
+    if (configs.empty()) refuse("its tiles do not fit registers and shared memory");
+    return configs;
+  }
+  double separate_us(const AttentionDesc& attention, const Target& target) const override {
+    return schedule::separate_us(attention, target.cuda);
+  }
+  std::string_view scores_place() const override { return "registers"; }
+};
+
+}  // namespace
+
+const AttentionBackend& cuda_attention() {
+  static const CudaAttention attention;
+  return attention;
+}
+
+}  // namespace heddle::schedule
