@@ -92,6 +92,24 @@ TEST(CpuAttention, Masks) {
   }
 }
 
+// Keys behind a mask that is added are left out, be it minus infinity or the least value.
+TEST(CpuAttention, AddedMasks) {
+  const Target target = Target::host_cpu(2);
+  for (const auto mask : {Chain::Mask::kCausal, Chain::Mask::kAddCausal, Chain::Mask::kAddCausalMin}) {
+    const Chain chain{.type = DType::kF32, .heads = 2, .groups = 2, .m = 200, .n = 200, .mask = mask};
+    const ir::Graph graph = testing::optimized(chain.graph(), passes::Precision::kF32, target);
+    std::vector<schedule::KeyRange> ranges;
+    for (const ir::Group& group : testing::grouped(graph, target, true).groups) {
+      if (group.kind != ir::GroupKind::kAttention) continue;
+      const schedule::KernelDesc desc = schedule::schedule_attention(graph, group, target).kernels.at(0).desc;
+      ranges = std::get<std::shared_ptr<const schedule::AttentionDesc>>(desc.body)->ranges;
+    }
+    const std::vector<schedule::KeyRange> causal = {{0, 0, 0, 64}, {0, 0, 64, 128}, {0, 0, 128, 192}, {0, 0, 192, 200}};
+    EXPECT_EQ(ranges, causal) << chain.text();
+    check(chain);
+  }
+}
+
 TEST(CpuAttention, InstructionSets) {
   for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2}) {
     for (unsigned choice = 0; choice < 2; ++choice) {

@@ -163,6 +163,10 @@ class Writer {
         const ValueId padding = input("mask", DType::kBool, {c_.batch, 1, 1, c_.n});
         return b_.select(b_.binary(Op::kAnd, causal(), padding), x, number(least));
       }
+      case Chain::Mask::kAddCausal:
+        return b_.add(x, b_.select(causal(), number(0), number(infinite)));
+      case Chain::Mask::kAddCausalMin:
+        return b_.add(x, b_.select(causal(), number(0), number(least)));
       case Chain::Mask::kTriangle: {
         Tensor lower(DType::kF32, {1, 1, c_.m, c_.n});
         auto* at = static_cast<float*>(lower.mutable_data());
@@ -285,7 +289,7 @@ AttentionChain random_chain(std::mt19937& random) {
   c.keys = static_cast<AttentionChain::Keys>(below(3));
   c.scale = static_cast<AttentionChain::Scale>(below(6));
   c.shared = static_cast<AttentionChain::Groups>(below(3));
-  c.mask = static_cast<AttentionChain::Mask>(below(10));
+  c.mask = static_cast<AttentionChain::Mask>(below(static_cast<int>(AttentionChain::Mask::kRows) + 1));
   c.softmax = static_cast<AttentionChain::Softmax>(below(10));
   c.casts = c.type == DType::kF32 || !often(3);
   c.norm = often(4), c.cap = often(5), c.bias = often(4), c.slopes = often(5), c.windows = often(5);

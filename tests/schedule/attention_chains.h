@@ -23,6 +23,8 @@ struct AttentionChain {
     kSelectThenAdd,  // s + Where(mask, 0, min)
     kCausal,         // positions compared, -inf
     kCausalMin,      // positions and a padding mask, finite
+    kAddCausal,      // s + Where(positions compared, 0, -inf)
+    kAddCausalMin,   // the same, finite
     kTriangle,       // a constant
     kRows,           // whole rows, finite
   };

@@ -372,13 +372,18 @@ class Classifier {
   ScoreClass class_of(const Box& box) {
     const Bounds b = bounds_.at(box);
     if (!b.is_known) return ScoreClass::kMixed;
-    if (b.factor == 0 && b.hi == -kInfinity) return ScoreClass::kNone;
+    if (b.hi == -kInfinity) return ScoreClass::kNone;
     if (has_plain_ && b.factor == d_.scale && b.lo == 0 && b.hi == 0) return ScoreClass::kPlain;
-    // exp(-110) is zero in f32. Products of f16 are at most so large.
-    constexpr double kMostF16 = 65504, kZero = 110;
-    const double most = static_cast<double>(d_.depth) * kMostF16 * kMostF16;
-    const bool is_far = d_.type == DType::kF16 && b.hi + b.factor * most <= -d_.scale * most - kZero;
+    // exp(-110) is zero in f32.
+    constexpr double kZero = 110;
+    const bool is_far = b.hi + b.factor * most_product() <= -d_.scale * most_product() - kZero;
     return is_far ? ScoreClass::kNegligible : ScoreClass::kMixed;
+  }
+
+  // No product is larger. Those of f16 cannot be; others could, but a softmax of such scores means nothing.
+  double most_product() const {
+    constexpr double kMostF16 = 65504, kMost = 0x1p120;
+    return d_.type == DType::kF16 ? static_cast<double>(d_.depth) * kMostF16 * kMostF16 : kMost;
   }
 
   // Classes of the cells of keys [first, last).

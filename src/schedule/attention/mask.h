@@ -13,8 +13,8 @@ namespace heddle::schedule {
 //
 // Sets `scale` to the factor of plain scores, and `ranges`. Keys are left out of a range only where leaving them out
 // changes no result: they are minus infinity, or so far below every plain score that their exponentials are zero, and
-// each row has a plain score. Finite masks of bf16 operands, whose products are not bounded, and small ones (-10000)
-// therefore stay.
+// each row has a plain score. Products count as finite; those of f32 and bf16 as at most 2^120, which leaves out what
+// the least value of either type is added to. Small masks (-10000) stay.
 void classify_scores(AttentionDesc& attention, const std::function<const Tensor*(uint32_t operand)>& constant);
 
 // For each tile of rows, in tiles of keys: what is computed, and which of that is plain. Every range has a tile.
