@@ -62,6 +62,8 @@ struct CompileOptions {
   ImportLimits limits;
 
   std::vector<std::string> disabled_passes;  // names as `heddle opt --list` prints them
+  // Rules that join contractions to do without: "attention", "back-to-back".
+  std::vector<std::string> disabled_fusion;
   // Parts of the stitching optimiser to do without: "adaptive-mapping", "data-reuse", "dominant-merging".
   std::vector<std::string> disabled_stitching;
   // Who shares a row or columns that a stitch kernel reduces on a GPU, to compare with what the cost model picks (""):

@@ -31,6 +31,8 @@ void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_flag("--external-data-links", a.options.external_data_links,
                 "Follow symbolic links from the model's folder to its external data");
   app->add_option("--disable-pass", a.options.disabled_passes, "Leave a pass out (may be repeated)");
+  app->add_option("--disable-fusion", a.options.disabled_fusion,
+                  "Leave out attention or back-to-back (may be repeated)");
   app->add_option("--disable-stitching", a.options.disabled_stitching,
                   "Leave out adaptive-mapping, data-reuse or dominant-merging (may be repeated)");
   app->add_option("--stitch-mapping", a.options.stitch_mapping,

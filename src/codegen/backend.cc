@@ -1,7 +1,9 @@
 #include "codegen/backend.h"
 
+#include "base/check.h"
 #include "codegen/attention/cpu.h"
 #include "codegen/attention/cuda.h"
+#include "codegen/back_to_back/cuda.h"
 #include "codegen/product/cpu/contraction.h"
 #include "codegen/product/cuda/contraction.h"
 #include "codegen/region/cpu/standalone.h"
@@ -25,6 +27,10 @@ class CpuBackend : public Backend {
                          bool marked) const override {
     return emit_cpu_attention(plan, desc, target, marked);
   }
+  KernelSource back_to_back(const schedule::KernelPlan&, const schedule::BackToBackDesc&, const Target&,
+                            bool /*marked*/) const override {
+    HEDDLE_CHECK(false, "contractions back to back on a CPU");
+  }
   bool takes_arguments(const schedule::KernelDesc&) const override { return true; }
 };
 
@@ -42,6 +48,10 @@ class CudaBackend : public Backend {
   KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc, const Target& target,
                          bool /*marked*/) const override {
     return emit_cuda_attention(plan, desc, target.cuda);
+  }
+  KernelSource back_to_back(const schedule::KernelPlan& plan, const schedule::BackToBackDesc& desc, const Target&,
+                            bool /*marked*/) const override {
+    return emit_cuda_back_to_back(plan, desc);
   }
   bool takes_arguments(const schedule::KernelDesc& desc) const override {
     const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body);

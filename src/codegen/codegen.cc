@@ -38,6 +38,9 @@ KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, bo
   if (const auto* attention = std::get_if<std::shared_ptr<const schedule::AttentionDesc>>(&desc.body)) {
     return backend_of(target).attention(plan, **attention, target, marked);
   }
+  if (const auto* both = std::get_if<std::shared_ptr<const schedule::BackToBackDesc>>(&desc.body)) {
+    return backend_of(target).back_to_back(plan, **both, target, marked);
+  }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&desc.body)) {
     return backend_of(target).standalone(plan, **separate, marked);
   }

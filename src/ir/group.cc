@@ -12,6 +12,8 @@ std::string_view to_string(GroupKind kind) {
       return "contraction";
     case GroupKind::kAttention:
       return "attention";
+    case GroupKind::kBackToBack:
+      return "back_to_back";
     case GroupKind::kControl:
       return "control";
     case GroupKind::kReference:

@@ -12,6 +12,7 @@ enum class GroupKind : uint8_t {
   kStitch,       // memory-bound nodes in one generated kernel
   kContraction,  // prologue + template (dot, conv, window) + epilogue
   kAttention,    // a product, a softmax of what is made of it, a product; the anchor is the second product
+  kBackToBack,   // two contractions, the second of what the first one makes; the anchor is the second
   kControl,      // a loop or an if, whose bodies are grouped in turn
   kReference,    // runs through the reference evaluator
 };
@@ -20,7 +21,7 @@ std::string_view to_string(GroupKind kind);
 struct Group {
   GroupKind kind;
   std::vector<NodeId> nodes;     // topological; constants and parameters belong to no group
-  NodeId anchor = 0;             // the contraction (of an attention the second one), or the control node
+  NodeId anchor = 0;             // the contraction (the second one where there are two), or the control node
   std::vector<ValueId> inputs;   // values made outside, in order of first use (constants included)
   std::vector<ValueId> outputs;  // values used outside
 };

@@ -4,6 +4,8 @@
 
 #include "schedule/attention/cpu.h"
 #include "schedule/attention/cuda.h"
+#include "schedule/back_to_back/cpu.h"
+#include "schedule/back_to_back/cuda.h"
 #include "schedule/product/conv.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/dot.h"
@@ -40,6 +42,7 @@ class CpuBackend : public Backend {
     }
   }
   const AttentionBackend& attention() const override { return cpu_attention(); }
+  const BackToBackBackend& back_to_back() const override { return cpu_back_to_back(); }
   double floor_seconds(const ContractionDesc&, double bytes, double operations, const Target& target) const override {
     return std::max(bytes / target.copy_bytes_per_second(), operations / (target.cpu.peak_gflops() * 1e9));
   }
@@ -66,6 +69,7 @@ class CudaBackend : public Backend {
   }
   ScheduledGroup contraction(ContractionBuilder& builder) const override { return schedule_cuda_contraction(builder); }
   const AttentionBackend& attention() const override { return cuda_attention(); }
+  const BackToBackBackend& back_to_back() const override { return cuda_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
     return std::max(bytes / (target.cuda.model.chip.read_tbps * 1e12), operations / cuda_peak(desc, target.cuda));

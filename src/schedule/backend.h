@@ -4,6 +4,7 @@
 #include <string>
 
 #include "schedule/attention/attention.h"
+#include "schedule/back_to_back/back_to_back.h"
 #include "schedule/kernel_plan.h"
 #include "schedule/product/contraction_builder.h"
 #include "schedule/region/region.h"
@@ -39,6 +40,7 @@ class Backend {
                    const Target& target) const = 0;
   virtual ScheduledGroup contraction(ContractionBuilder& builder) const = 0;
   virtual const AttentionBackend& attention() const = 0;
+  virtual const BackToBackBackend& back_to_back() const = 0;
   // The least time of a contraction that reads and writes `bytes`.
   virtual double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                                const Target& target) const = 0;

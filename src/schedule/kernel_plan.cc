@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "schedule/attention/launch.h"
+#include "schedule/back_to_back/cuda.h"
 #include "schedule/backend.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/family.h"
@@ -32,6 +33,9 @@ KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const C
   }
   if (const auto* attention = std::get_if<std::shared_ptr<const AttentionDesc>>(&desc.body)) {
     return plan_launches(**attention, config.as<AttentionConfig>(), target, operands);
+  }
+  if (const auto* both = std::get_if<std::shared_ptr<const BackToBackDesc>>(&desc.body)) {
+    return plan_launches(**both, desc.operands, config.as<BackToBackConfig>());
   }
   if (const auto* standalone = std::get_if<std::shared_ptr<const StandaloneDesc>>(&desc.body)) {
     return plan_launches(**standalone, config, operands);

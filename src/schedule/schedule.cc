@@ -1,5 +1,6 @@
 #include "base/check.h"
 #include "schedule/attention/attention.h"
+#include "schedule/back_to_back/back_to_back.h"
 #include "schedule/kernel_desc.h"
 #include "schedule/product/contraction.h"
 #include "schedule/region/stitch.h"
@@ -15,6 +16,8 @@ ScheduledGroup schedule(const ir::Graph& graph, const ir::Group& group, const Ta
       return schedule_contraction(graph, group, target, configs);
     case ir::GroupKind::kAttention:
       return schedule_attention(graph, group, target, configs);
+    case ir::GroupKind::kBackToBack:
+      return schedule_back_to_back(graph, group, target, configs);
     default:
       fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(group.kind)) + " group",
            "no kernels are made for it");

@@ -259,7 +259,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   stages.begin("schedule", 0.3);
   KernelSet& kernels = result.kernels;
   TunedConfigs tuned(settings.target, options.tuned, takes_numbers);
-  BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch};
+  BuildContext build{settings.target, settings.fusion, kernels, report, &tuned, settings.stitch, settings.rules};
   std::optional<ReusedConfigs> reused;
   if (is_variant) build.configs = &reused.emplace(tuned, session.known_choices, session.most_slower);
   share(session, takes_numbers, build);

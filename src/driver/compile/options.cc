@@ -56,6 +56,20 @@ passes::FusionPolicy parse_fusion(const std::string& text) {
   unknown_word("fusion", text, {"none", "basic", "stitch"});
 }
 
+passes::FusionRules parse_rules(const std::vector<std::string>& without) {
+  passes::FusionRules rules;
+  for (const std::string& name : without) {
+    if (name == "attention") {
+      rules.attention = false;
+    } else if (name == "back-to-back") {
+      rules.back_to_back = false;
+    } else {
+      unknown_word("rule of fusion", name, {"attention", "back-to-back"});
+    }
+  }
+  return rules;
+}
+
 schedule::StitchOptions parse_stitch(const std::vector<std::string>& without) {
   schedule::StitchOptions options;
   for (const std::string& name : without) {
@@ -124,6 +138,7 @@ Settings resolve(const CompileOptions& options) {
   }
   settings.precision = parse_precision(options.precision);
   settings.fusion = parse_fusion(options.fusion);
+  settings.rules = parse_rules(options.disabled_fusion);
   settings.stitch = parse_stitch(options.disabled_stitching);
   settings.stitch.mapping = parse_mapping(options.stitch_mapping);
   for (const std::string& name : options.disabled_passes) {
@@ -142,6 +157,7 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   hasher.add(settings.target.model_fingerprint());
   hasher.add(static_cast<int64_t>(settings.precision)).add(static_cast<int64_t>(settings.fusion));
   for (const std::string& name : options.disabled_passes) hasher.add(name);
+  for (const bool rule : {settings.rules.attention, settings.rules.back_to_back}) hasher.add(int64_t{rule});
   const schedule::StitchOptions& stitch = settings.stitch;
   for (const bool part : {stitch.adaptive_mapping, stitch.data_reuse, stitch.dominant_merging})
     hasher.add(int64_t{part});

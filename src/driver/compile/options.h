@@ -18,6 +18,7 @@ struct Settings {
   int device = -1;  // of the target, where it is a GPU that this machine has
   passes::Precision precision = passes::Precision::kF32;
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
+  passes::FusionRules rules;
   schedule::StitchOptions stitch;
 };
 

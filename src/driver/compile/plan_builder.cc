@@ -15,6 +15,7 @@
 #include "runtime/arena.h"
 #include "schedule/attention/attention.h"
 #include "schedule/attention/form.h"
+#include "schedule/back_to_back/back_to_back.h"
 #include "schedule/backend.h"
 #include "schedule/product/packing.h"
 #include "schedule/recurrence/recurrent.h"
@@ -120,7 +121,7 @@ class PlanBuilder {
         kernels_of_(graph, context) {}
 
   BuiltPlan run() {
-    result_.grouping = group_nodes(graph_, context_.target, context_.fusion);
+    result_.grouping = group_nodes(graph_, context_.target, context_.fusion, context_.rules);
     std::vector<ir::Decision>& decisions = context_.report.decisions;
     decisions.insert(decisions.end(), result_.grouping.decisions.begin(), result_.grouping.decisions.end());
     add_inputs();
@@ -551,15 +552,21 @@ class PlanBuilder {
 
 }  // namespace
 
-ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy) {
+ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy,
+                         const passes::FusionRules& rules) {
   passes::FusionOptions options = {
       .policy = policy,
+      .rules = rules,
       .can_compile = [&](const ir::Node& node,
                          std::string* reason) { return schedule::can_compile(graph, node, target, reason); },
       .find_attention = [&](ir::NodeId product, const passes::FusionOptions::MayView& may_view,
                             std::string* reason) { return schedule::find_attention(graph, product, may_view, reason); },
       .can_attend = [&](const ir::Group& group,
                         std::string* reason) { return schedule::can_attend(graph, group, target, reason); },
+      .can_run_back_to_back =
+          [&](const ir::Group& group, std::string* reason) {
+            return schedule::can_run_back_to_back(graph, group, target, reason);
+          },
   };
   return passes::fuse(graph, target, options);
 }

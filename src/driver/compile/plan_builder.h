@@ -15,7 +15,8 @@
 namespace heddle::driver {
 
 // The groups of a graph as its plan has them.
-ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy);
+ir::Grouping group_nodes(const ir::Graph& graph, const Target& target, passes::FusionPolicy policy,
+                         const passes::FusionRules& rules = {});
 
 class GroupMemo;
 
@@ -26,6 +27,7 @@ struct BuildContext {
   CompileReport& report;
   schedule::ConfigSource* configs = nullptr;  // what a tuner found
   schedule::StitchOptions stitch = {};
+  passes::FusionRules rules = {};
   // Of the plans of one model for several sets of shapes: what they share. CPU only.
   codegen::NumberChoice* numbers = nullptr;
   ConstantPool* constants = nullptr;

@@ -28,6 +28,7 @@ Kind kind_of(const GroupReport& group) {
   if (group.kind == ir::GroupKind::kReference || !group.fallback.empty()) return Kind::kReference;
   switch (group.kind) {
     case ir::GroupKind::kContraction:
+    case ir::GroupKind::kBackToBack:
       return Kind::kContraction;
     case ir::GroupKind::kAttention:
       return Kind::kAttention;

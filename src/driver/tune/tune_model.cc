@@ -59,8 +59,9 @@ class Collector {
   explicit Collector(const Settings& settings) : settings_(settings) {}
 
   void collect(const ir::Graph& graph) {
-    for (ir::Group& group : group_nodes(graph, settings_.target, settings_.fusion).groups) {
-      const bool has_choice = group.kind == ir::GroupKind::kContraction || group.kind == ir::GroupKind::kAttention;
+    for (ir::Group& group : group_nodes(graph, settings_.target, settings_.fusion, settings_.rules).groups) {
+      const bool has_choice = group.kind == ir::GroupKind::kContraction || group.kind == ir::GroupKind::kAttention ||
+                              group.kind == ir::GroupKind::kBackToBack;
       if (has_choice) add(graph, std::move(group));
     }
     for (const ir::Node& node : graph.nodes()) {

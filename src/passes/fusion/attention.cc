@@ -45,14 +45,9 @@ class AttentionNodes {
   }
 
   ir::Group group() const {
-    ir::Group group{ir::GroupKind::kAttention, {nodes_.begin(), nodes_.end()}, found_.values_product, {}, {}};
-    for (const NodeId id : group.nodes) {
-      for (const ValueId v : graph_.node(id).inputs) {
-        const bool known = std::find(group.inputs.begin(), group.inputs.end(), v) != group.inputs.end();
-        if (!known && !nodes_.contains(graph_.value(v).producer)) group.inputs.push_back(v);
-      }
-    }
-    group.outputs = {result_};
+    ir::Group group = c_.group_of({nodes_.begin(), nodes_.end()});
+    group.kind = ir::GroupKind::kAttention;
+    group.anchor = found_.values_product;
     return group;
   }
 
@@ -89,15 +84,15 @@ class AttentionNodes {
   // Changes of the result's layout, and a cast to the type of the operands.
   void take_stores() {
     const DType type = graph_.dtype(graph_.node(found_.values_product).inputs[1]);
-    result_ = found_.result;
-    while (!c_.is_output[result_] && !c_.users[result_].empty()) {
-      const NodeId user = c_.users[result_][0];
+    ValueId result = found_.result;
+    while (!c_.is_output[result] && !c_.users[result].empty()) {
+      const NodeId user = c_.users[result][0];
       const Node& node = graph_.node(user);
       const bool layout = node.op == Op::kReshape || node.op == Op::kTranspose;
-      const bool cast = node.op == Op::kCast && graph_.dtype(node.outputs[0]) == type && graph_.dtype(result_) != type;
-      if (c_.role[user] != Role::kMemory || !(layout || cast) || !c_.only_read_by(result_, user)) return;
+      const bool cast = node.op == Op::kCast && graph_.dtype(node.outputs[0]) == type && graph_.dtype(result) != type;
+      if (c_.role[user] != Role::kMemory || !(layout || cast) || !c_.only_read_by(result, user)) return;
       nodes_.insert(user);
-      result_ = node.outputs[0];
+      result = node.outputs[0];
     }
   }
 
@@ -106,13 +101,13 @@ class AttentionNodes {
   const ir::Attention& found_;
   std::set<NodeId> nodes_;
   int64_t plane_ = 0;  // scores of one head
-  ValueId result_ = 0;
 };
 
 }  // namespace
 
 void fuse_attention(FusionContext& c, NodeId anchor) {
-  if (!c.options.find_attention || c.graph.node(anchor).op != Op::kDot || c.role[anchor] != Role::kAnchor) return;
+  if (!c.options.rules.attention || !c.options.find_attention) return;
+  if (c.graph.node(anchor).op != Op::kDot || c.role[anchor] != Role::kAnchor) return;
   std::string reason;
   const auto may_view = [&](NodeId view, NodeId reader) {
     return c.role[view] == Role::kMemory && c.only_read_by(c.graph.node(view).outputs[0], reader);
@@ -140,7 +135,7 @@ void fuse_attention(FusionContext& c, NodeId anchor) {
   const auto at = std::find(group.nodes.begin(), group.nodes.end(), anchor);
   std::for_each(at + 1, group.nodes.end(), merge);
   std::for_each(std::make_reverse_iterator(at), group.nodes.rend(), merge);
-  c.in_attention[anchor] = true;
+  c.chain_of[anchor] = ir::GroupKind::kAttention;
 }
 
 }  // namespace heddle::passes

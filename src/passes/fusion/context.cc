@@ -1,6 +1,8 @@
 #include "passes/fusion/context.h"
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "base/check.h"
 
@@ -20,7 +22,7 @@ FusionContext::FusionContext(const ir::Graph& g, const FusionOptions& o)
       users(ir::users(g)),
       is_output(g.value_count()),
       role(g.nodes().size()),
-      in_attention(g.nodes().size()) {
+      chain_of(g.nodes().size()) {
   for (const ir::Graph::Port& port : graph.outputs()) is_output[port.value] = true;
   classify();
 }
@@ -72,6 +74,25 @@ std::string FusionContext::too_many() {
 bool FusionContext::only_read_by(ir::ValueId value, NodeId reader) const {
   const std::vector<NodeId>& readers = users[value];
   return !is_output[value] && std::all_of(readers.begin(), readers.end(), [&](NodeId id) { return id == reader; });
+}
+
+ir::Group FusionContext::group_of(std::vector<NodeId> nodes) const {
+  std::sort(nodes.begin(), nodes.end());
+  ir::Group group{};
+  group.nodes = std::move(nodes);
+  group.anchor = group.nodes.front();
+  const std::unordered_set<NodeId> inside(group.nodes.begin(), group.nodes.end());
+  std::unordered_set<ir::ValueId> read;
+  for (const NodeId id : group.nodes) {
+    for (const ir::ValueId v : graph.node(id).inputs) {
+      if (!inside.contains(graph.value(v).producer) && read.insert(v).second) group.inputs.push_back(v);
+    }
+    for (const ir::ValueId v : graph.node(id).outputs) {
+      const auto outside = [&](NodeId user) { return !inside.contains(user); };
+      if (is_output[v] || std::any_of(users[v].begin(), users[v].end(), outside)) group.outputs.push_back(v);
+    }
+  }
+  return group;
 }
 
 }  // namespace heddle::passes

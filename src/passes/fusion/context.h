@@ -22,9 +22,9 @@ class FusionContext {
   const FusionOptions& options;
   Partition partition;
   const std::vector<std::vector<ir::NodeId>> users;
-  std::vector<bool> is_output;     // by value: returned by the graph
-  std::vector<Role> role;          // by node; kMemory: a stitch group may have it
-  std::vector<bool> in_attention;  // by node: an anchor whose group is an attention
+  std::vector<bool> is_output;                         // by value: returned by the graph
+  std::vector<Role> role;                              // by node; kMemory: a stitch group may have it
+  std::vector<std::optional<ir::GroupKind>> chain_of;  // by node: an anchor whose group has two contractions
   std::vector<ir::Decision> decisions;
 
   // "add (/encoder/Add)"
@@ -35,6 +35,8 @@ class FusionContext {
   static std::string too_many();
   // The one node that reads a value, all of whose reads are that node's, and which is no output; else nothing.
   bool only_read_by(ir::ValueId value, ir::NodeId reader) const;
+  // These nodes with what goes in and out; its kind is left open, the anchor is its first node.
+  ir::Group group_of(std::vector<ir::NodeId> nodes) const;
 
  private:
   void classify();
@@ -46,6 +48,9 @@ void fuse_epilogue(FusionContext& context, ir::NodeId anchor, const Target& targ
 // Takes all that lies between two products into the group of the second one, with layout changes of its operands and of
 // its result, where that is an attention (FusionOptions::find_attention) and one kernel is to run it.
 void fuse_attention(FusionContext& context, ir::NodeId anchor);
+// Joins the group of a contraction with that of another one, all of whose results it multiplies, where one kernel is to
+// run both (FusionOptions::can_run_back_to_back). Behind the epilogues and prologues of both.
+void fuse_back_to_back(FusionContext& context, ir::NodeId anchor);
 // Takes layout changes of a dot's operands that one strided view expresses into the dot's group.
 void fuse_prologue(FusionContext& context, ir::NodeId anchor);
 // `try_edge(producer, consumer)` for every edge between nodes that stitch groups may have and that are not in one

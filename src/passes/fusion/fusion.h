@@ -15,8 +15,14 @@ enum class FusionPolicy : uint8_t {
   kStitch,  // memory-bound regions as one kernel, epilogues into contractions
 };
 
+// Rules of kStitch that join contractions; off to compare with doing without.
+struct FusionRules {
+  bool attention = true, back_to_back = true;
+};
+
 struct FusionOptions {
   FusionPolicy policy = FusionPolicy::kStitch;
+  FusionRules rules = {};
   // Whether a node can be compiled as a member of a group; the driver sets it to schedule::can_compile. Empty: all that
   // are memory-bound or anchors of templates.
   std::function<bool(const ir::Node& node, std::string* reason)> can_compile = {};
@@ -28,6 +34,9 @@ struct FusionOptions {
       find_attention = {};
   // Whether a group of kind kAttention is to be one kernel; the driver sets it to schedule::can_attend.
   std::function<bool(const ir::Group& group, std::string* reason)> can_attend = {};
+  // Whether a group of kind kBackToBack is to be one kernel; the driver sets it to schedule::can_run_back_to_back.
+  // Empty: none is.
+  std::function<bool(const ir::Group& group, std::string* reason)> can_run_back_to_back = {};
 };
 
 // Partitions the nodes of a graph into groups. Each rule (fusion/<rule>.h) returns a Decision, and each decision made

@@ -286,12 +286,29 @@ struct KReductionConfig {
   bool operator==(const KReductionConfig&) const = default;
 };
 
+// Two products in a row by mma.sync: the first one's columns are dealt to `warps_n` warps, the second one's come
+// `tile_n` at a time.
+struct BackToBackConfig {
+  static constexpr std::string_view kName = "back_to_back";
+  int tile_m = 128, tile_n = 64, tile_k = 32, warps_m = 4, warps_n = 1, stages = 3;
+  bool in_registers = false;  // what the first one makes, else in shared memory
+
+  int threads() const { return 32 * warps_m * warps_n; }
+  static void tile(auto& c, auto&& f) {
+    f("tile_m", c.tile_m), f("tile_n", c.tile_n), f("in_registers", c.in_registers);
+  }
+  static void fields(auto& c, auto&& f) {
+    tile(c, f), f("tile_k", c.tile_k), f("warps_m", c.warps_m), f("warps_n", c.warps_n), f("stages", c.stages);
+  }
+  bool operator==(const BackToBackConfig&) const = default;
+};
+
 using Choice =
     std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig, CpuGemmConfig,
                  CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig, RegisterTiledWindowConfig,
                  AttentionConfig, CpuAttentionConfig, WgmmaConfig, WgmmaIm2colConfig, WgmmaGatherConfig,
                  ClusterSplitKConfig, GatherSplitKConfig, MisalignedConfig, MmaConfig, SimtConfig, SkinnyConfig,
-                 UnalignedConfig, RegisterDirectConfig, KReductionConfig>;
+                 UnalignedConfig, RegisterDirectConfig, KReductionConfig, BackToBackConfig>;
 
 // How a kernel is made, beside what it computes: what the tuner may choose, else the cost model.
 struct Config {

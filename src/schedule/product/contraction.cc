@@ -39,9 +39,35 @@ int64_t panel_width(const Target& target, DType compute, int64_t columns) {
   return padded(lanes) * 3 < padded(2 * lanes) * 2 ? lanes : 2 * lanes;
 }
 
+std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& e, const Index& at) {
+  std::array<int64_t, 4> place = {0, 0, 0, at.constant};
+  int64_t outer = 0, inner = 0;
+  for (const auto& [id, coefficient] : at.terms) {
+    const Atom& atom = e.pool.indices.atom(id);
+    if (atom.kind != Atom::Kind::kVar) return std::nullopt;
+    if (atom.id == e.batch) place[0] += coefficient;
+    if (atom.id == e.row) place[1] += coefficient;
+    if (atom.id == e.col) inner += coefficient;
+    if (atom.id == e.col_outer) outer += coefficient;
+  }
+  if (e.pool.indices.extent(e.col_outer) > 1 && outer != inner * e.split) return std::nullopt;
+  place[2] = inner;
+  return place;
+}
+
 ContractionBuilder::ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                        ConfigSource* configs)
     : graph_(graph), group_(group), target_(target), configs_(configs) {}
+
+ContractionBuilder::ContractionBuilder(const ContractionBuilder& before, const ir::Group& group)
+    : graph_(before.graph_),
+      group_(group),
+      target_(before.target_),
+      configs_(before.configs_),
+      kernel_(before.kernel_),
+      bindings_(before.bindings_),
+      operands_(before.operands_),
+      inner_(before.inner_) {}
 
 std::vector<Config> ContractionBuilder::for_extents(std::vector<Config> candidates,
                                                     const std::function<Config(Config)>& common) const {
@@ -54,6 +80,7 @@ bool ContractionBuilder::is_input(ir::ValueId value) const {
 }
 
 uint32_t ContractionBuilder::input(ir::ValueId value, const Packing& packing) {
+  if (value == inner_) return kInner;
   const auto [at, is_new] = operands_.try_emplace({value, packing.params}, static_cast<uint32_t>(bindings_.size()));
   if (is_new) {
     kernel_.operands.push_back({Operand::Role::kInput, graph_.dtype(value), graph_.shape(value), packing,
@@ -147,6 +174,7 @@ std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, 
 }  // namespace
 
 uint32_t ContractionBuilder::output(ir::ValueId value) {
+  if (value == inner_) return kInner;
   const auto [at, is_new] = operands_.try_emplace({value, {-1}}, static_cast<uint32_t>(bindings_.size()));
   if (is_new) {
     kernel_.operands.push_back({Operand::Role::kOutput, graph_.dtype(value), graph_.shape(value), {}});

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,9 @@ struct Epilogue {
   std::vector<Store> stores;  // may be empty where there are reductions
   std::vector<Reduction> reductions;
 };
+
+// An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.
+std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);
 
 // Where an operand of a GEMM comes from, in the vocabulary of tile/kernel/cpu/gemm.h.
 struct GemmOperand {

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,8 @@ class ContractionBuilder {
  public:
   // `configs` may be null.
   ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target, ConfigSource* configs);
+  // Another contraction of the same kernel: its operands are added to those of `before`.
+  ContractionBuilder(const ContractionBuilder& before, const ir::Group& group);
 
   const ir::Graph& graph() const { return graph_; }
   const ir::Group& group() const { return group_; }
@@ -59,6 +62,11 @@ class ContractionBuilder {
   View view_of(ir::ValueId operand);
   // A value of the epilogue is another one, whatever it is computed from.
   void set_same(ir::ValueId value, ir::ValueId as) { same_[value] = as; }
+
+  // A value that one contraction hands to another one inside of the kernel: it is no operand, and kInner where one is
+  // named.
+  void set_inner(ir::ValueId value) { inner_ = value; }
+  static constexpr uint32_t kInner = UINT32_MAX;
 
   // Builds the epilogue. `coordinates` gives the indices of the anchor's result at (batch, row, column).
   using Coordinates =
@@ -86,6 +94,7 @@ class ContractionBuilder {
   std::vector<Binding> bindings_;
   std::map<std::pair<ir::ValueId, std::vector<int64_t>>, uint32_t> operands_;
   std::map<ir::ValueId, ir::ValueId> same_;
+  std::optional<ir::ValueId> inner_;
 };
 
 }  // namespace heddle::schedule

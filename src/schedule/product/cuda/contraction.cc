@@ -88,6 +88,7 @@ class CudaDotForm {
   bool reduces() { return !builder_.desc().epilogue.reductions.empty(); }
   bool stores_apart() { return heddle::schedule::stores_apart(builder_.desc().epilogue); }
   double predicted_us() { return fastest_config(builder_, desc_).predicted_us; }
+  CudaProduct product() const { return {builder_, desc_, p_.label(), p_.operations()}; }
   ScheduledGroup finish() { return finish_cuda_gemm(builder_, std::move(desc_), p_.label(), p_.operations()); }
 
  private:
@@ -164,6 +165,21 @@ Packing rows_packing(const tile::PanelSource& s, int64_t offset, int64_t pitch) 
 
 ScheduledGroup schedule_cuda_dot(ContractionBuilder& builder) {
   return fastest_form(builder)->finish();
+}
+
+CudaProduct cuda_dot_product(const ContractionBuilder& builder) {
+  return CudaDotForm(builder, DotForm{}).product();
+}
+
+CudaProduct cuda_product(const ContractionBuilder& builder) {
+  switch (builder.anchor().op) {
+    case ir::Op::kDot:
+      return cuda_dot_product(builder);
+    case ir::Op::kConv:
+      return cuda_conv_product(builder);
+    default:
+      fail(ErrorCode::kUnsupportedOperator, std::string(ir::to_string(builder.anchor().op)), "it is no product");
+  }
 }
 
 ScheduledGroup schedule_cuda_contraction(ContractionBuilder& builder) {

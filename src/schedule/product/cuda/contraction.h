@@ -19,6 +19,18 @@ ScheduledGroup schedule_cuda_dot(ContractionBuilder& builder);
 ScheduledGroup schedule_cuda_conv(ContractionBuilder& builder);
 ScheduledGroup schedule_cuda_window(ContractionBuilder& builder);
 
+// A contraction as a product, for kernels that have more than one; operands and epilogue are in the builder.
+struct CudaProduct {
+  ContractionBuilder builder;
+  Product product;
+  std::string label;  // without the epilogue
+  double operations;
+};
+// Throws kUnsupportedOperator for depthwise convolutions and windows.
+CudaProduct cuda_product(const ContractionBuilder& builder);
+CudaProduct cuda_dot_product(const ContractionBuilder& builder);
+CudaProduct cuda_conv_product(const ContractionBuilder& builder);
+
 // Every configuration of every family for a product, the fastest by the model first, those that cannot run last, each
 // with its reason. Throws kUnsupportedType on types that have no arithmetic.
 std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTarget& target);

@@ -67,13 +67,18 @@ class CudaConvForm {
     return found;
   }
   Config fastest() { return fastest_config(builder_, desc_); }
-  ScheduledGroup finish() {
-    if (is_depthwise()) return depthwise();
+  CudaProduct product() const {
+    if (is_depthwise()) fail(ErrorCode::kUnsupportedOperator, "conv", "a depthwise convolution is no product");
     const double operations =
         2.0 * static_cast<double>(element_count(graph_.shape(node_.outputs[0]))) * static_cast<double>(groups_.k());
     std::string label = "conv " + conv_label(groups_);
     if (together_ > 1) label += fmt::format(" in {}", s_.groups);
-    return finish_cuda_gemm(builder_, std::move(desc_), std::move(label), operations);
+    return {builder_, desc_, std::move(label), operations};
+  }
+  ScheduledGroup finish() {
+    if (is_depthwise()) return depthwise();
+    CudaProduct p = product();
+    return finish_cuda_gemm(p.builder, std::move(p.product), std::move(p.label), p.operations);
   }
 
  private:
@@ -202,6 +207,10 @@ class CudaConvForm {
 };
 
 }  // namespace
+
+CudaProduct cuda_conv_product(const ContractionBuilder& builder) {
+  return CudaConvForm(builder, 1).product();
+}
 
 ScheduledGroup schedule_cuda_conv(ContractionBuilder& builder) {
   auto best = std::make_unique<CudaConvForm>(builder, 1);

@@ -109,6 +109,17 @@ Config fastest_config(ContractionBuilder& builder, const Product& product) {
   return std::move(all.front().config);
 }
 
+std::string view_text(const OperandView& o) {
+  if (o.form == OperandView::Form::kComputed) return "computed";
+  std::string text(to_string(o.dtype));
+  if (o.form == OperandView::Form::kImage) {
+    const tile::GemmImageArgs& i = o.image;
+    return text + fmt::format(" image {}x{}x{}x{} window {}x{}x{} stride {}x{}x{}", i.size[0], i.size[1], i.size[2],
+                              i.channels, i.window[0], i.window[1], i.window[2], i.stride[0], i.stride[1], i.stride[2]);
+  }
+  return text + fmt::format("[{},{}]", o.row, o.k);
+}
+
 namespace {
 
 // Empty: some family that uses it may run the product.
@@ -122,22 +133,11 @@ std::string why_no_wgmma(const ProductTask& task, const CudaTarget& target) {
   return why;
 }
 
-std::string operand_text(const OperandView& o) {
-  if (o.form == OperandView::Form::kComputed) return "computed";
-  std::string text(to_string(o.dtype));
-  if (o.form == OperandView::Form::kImage) {
-    const tile::GemmImageArgs& i = o.image;
-    return text + fmt::format(" image {}x{}x{}x{} window {}x{}x{} stride {}x{}x{}", i.size[0], i.size[1], i.size[2],
-                              i.channels, i.window[0], i.window[1], i.window[2], i.stride[0], i.stride[1], i.stride[2]);
-  }
-  return text + fmt::format("[{},{}]", o.row, o.k);
-}
-
 Problem problem_of(const ProductTask& task) {
   const Product& d = task.product;
   const Epilogue& e = task.epilogue;
   std::string text = fmt::format("x{}x{} {}{} a {} b {} ->", d.n, d.k, to_string(d.multiply_a), d.tf32 ? " tf32" : "",
-                                 operand_text(d.a), operand_text(d.b));
+                                 view_text(d.a), view_text(d.b));
   for (const Epilogue::Store& store : e.stores)
     text += fmt::format(" {}", to_string(task.operands[store.operand].dtype));
   for (const Epilogue::Reduction& r : e.reductions) text += r.rows ? " reduced rows" : " reduced columns";

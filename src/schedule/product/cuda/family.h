@@ -20,9 +20,6 @@ namespace heddle::schedule {
 // are about as long and take bandwidth from each other.
 double overlapped_us(std::initializer_list<double> us);
 
-// An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.
-std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);
-
 // Whether neighbours of a row of D lie apart in memory, in the first result that is stored.
 bool stores_apart(const Epilogue& epilogue);
 
@@ -39,6 +36,9 @@ struct ProductTask {
 
 // Bytes of the matrices that the epilogue reads, for each element of D.
 int epilogue_read_bytes(const ProductTask& task);
+
+// An operand in the text of a problem (Problem::text).
+std::string view_text(const OperandView& operand);
 
 // A way to run a product, or why it cannot run that way.
 struct CudaCandidate {

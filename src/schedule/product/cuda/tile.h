@@ -97,6 +97,12 @@ int line_alignment(const OperandTraits& operand);
 double multiply_rate(const TileProblem& problem, bool tensor_cores, const CudaTarget& target);
 int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget& target);
 
+// For kernels that have the loop of the mma family in them: registers of a thread; the time of all tiles, without what
+// comes once, while memory does not limit it.
+int mma_registers(const TileProblem& problem, const MmaConfig& config);
+double mma_compute_us(const TileProblem& problem, const MmaConfig& config, int shared_bytes, int registers,
+                      const CudaTarget& target);
+
 // A family whose configurations are of type C.
 template <typename C>
 class ViewFamilyOf : public ViewFamily {

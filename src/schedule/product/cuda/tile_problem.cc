@@ -22,22 +22,6 @@ int widest(DType dtype, std::initializer_list<int64_t> values) {
 
 }  // namespace
 
-std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& e, const Index& at) {
-  std::array<int64_t, 4> place = {0, 0, 0, at.constant};
-  int64_t outer = 0, inner = 0;
-  for (const auto& [id, coefficient] : at.terms) {
-    const Atom& atom = e.pool.indices.atom(id);
-    if (atom.kind != Atom::Kind::kVar) return std::nullopt;
-    if (atom.id == e.batch) place[0] += coefficient;
-    if (atom.id == e.row) place[1] += coefficient;
-    if (atom.id == e.col) inner += coefficient;
-    if (atom.id == e.col_outer) outer += coefficient;
-  }
-  if (e.pool.indices.extent(e.col_outer) > 1 && outer != inner * e.split) return std::nullopt;
-  place[2] = inner;
-  return place;
-}
-
 bool stores_apart(const Epilogue& e) {
   if (e.stores.empty() || e.split <= 1) return false;
   bool beside = false;

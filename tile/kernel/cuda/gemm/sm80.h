@@ -69,7 +69,8 @@ struct GemmTraits {
   static constexpr int kSharedBytes = gemm_sm80_shared_bytes(kTileM, kTileN, kTileK* int(sizeof(typename Config::InA)),
                                                              kStages, Config::kWarpsM, Config::kWarpsN);
   static_assert(sizeof(typename Config::InA) == sizeof(typename Config::InB));
-  static_assert(is_power_of_two(kWarpM) && kWarpM >= 16 && is_power_of_two(kWarpN) && kWarpN >= 16);
+  static_assert(is_power_of_two(kWarpM) && kWarpM >= 16 && kWarpN % 16 == 0);
+  static_assert(is_power_of_two(kWarpN) || LoaderB::Tile::kAlongK, "lines along rows are cut at powers of two");
   static_assert(kTileK % Instruction::kK == 0 && kStages >= 2);
 };
 

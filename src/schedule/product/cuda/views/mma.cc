@@ -69,13 +69,22 @@ int neighbours(const TileProblem& p) {
   return p.out_bytes <= 2 ? 8 : 4;
 }
 
-double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
+int64_t units_of(const TileProblem& p, const MmaConfig& c) {
+  return ceil_div(p.m, c.tile_m) * ceil_div(p.n, c.tile_n) * p.batch * c.splits;
+}
+
+// What an SM has of a kernel.
+struct Blocks {
+  int shared_bytes, registers;  // of a block, of a thread
+};
+
+double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Blocks& blocks, const CudaTarget& target) {
   const auto& model = target.model.mma;
   const auto element =
       static_cast<double>(mma ? static_cast<double>(size_of(p.a_in)) : static_cast<double>(p.sum_bytes()));
   const int64_t k_tiles = ceil_div(ceil_div(std::max<int64_t>(p.k, 1), c.tile_k), c.splits);
-  const auto units = ceil_div(p.m, c.tile_m) * ceil_div(p.n, c.tile_n) * p.batch * c.splits;
-  const int at_once = blocks_of_sm(c.threads(), shared_bytes, registers_of(p, c, mma), target);
+  const auto units = units_of(p, c);
+  const int at_once = blocks_of_sm(c.threads(), blocks.shared_bytes, blocks.registers, target);
   const int64_t waves = ceil_div(units, int64_t{target.sms} * at_once);
   const auto busy = static_cast<double>(std::min<int64_t>(ceil_div(units, target.sms * waves), at_once));
   const double k = c.tile_k, area = static_cast<double>(c.tile_m) * c.tile_n, side = c.tile_m + c.tile_n;
@@ -117,13 +126,17 @@ double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_by
   const double read =
       std::max(pieces * kLatency * model.latency_cycles, busy * area * p.read_bytes / model.l2_per_cycle);
   const double store = model.store_cycles + busy * area * (out / 32 + 0.06) + read;
-  const double compute = static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) /
-                         (target.model.chip.clock_ghz * 1e3);
-  const double share = std::min(1.0, 0.15 + static_cast<double>(units) / target.sms);
+  return static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) /
+         (target.model.chip.clock_ghz * 1e3);
+}
+
+double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
+  const double compute = compute_us(p, c, mma, {shared_bytes, registers_of(p, c, mma)}, target);
+  const double share = std::min(1.0, 0.15 + static_cast<double>(units_of(p, c)) / target.sms);
   constexpr double kScattered = 11;  // times as long as whole sectors
   const double stored =
       static_cast<double>(p.m) * p.n * p.batch * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
-  return overlapped_us({compute, (p.bytes() + stored) / (model.memory_per_us * share)});
+  return overlapped_us({compute, (p.bytes() + stored) / (target.model.mma.memory_per_us * share)});
 }
 
 template <typename C>
@@ -208,6 +221,15 @@ class SimtFamily : public TiledFamily<SimtConfig, false> {
 };
 
 }  // namespace
+
+int mma_registers(const TileProblem& p, const MmaConfig& c) {
+  return registers_of(p, c, true);
+}
+
+double mma_compute_us(const TileProblem& p, const MmaConfig& c, int shared_bytes, int registers,
+                      const CudaTarget& target) {
+  return kTileSlower * compute_us(p, c, true, {shared_bytes, registers}, target);
+}
 
 const ViewFamily& mma_family() {
   static const MmaFamily family;

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/back_to_back/back_to_back.h"
+
+namespace heddle::codegen {
+
+// Two products in a row on a GPU: an instance of tile/kernel/cuda/back_to_back.h.
+KernelSource emit_cuda_back_to_back(const schedule::KernelPlan& plan, const schedule::BackToBackDesc& desc);
+
+}  // namespace heddle::codegen

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "schedule/back_to_back/back_to_back.h"
+#include "schedule/product/cuda/family.h"
+
+namespace heddle::schedule {
+
+// Both products of a kernel for a GPU (tile/kernel/cuda/back_to_back.h).
+struct BackToBackTasks {
+  ProductTask first, second;
+
+  int64_t columns0(const BackToBackConfig& config) const;  // of D0 as a block has them
+  int64_t steps(const BackToBackConfig& config) const;     // of columns of D1
+};
+BackToBackTasks tasks_of(const BackToBackDesc& desc, const std::vector<Operand>& operands);
+
+// The launch, without the blocks of its operands and functors.
+KernelLaunches plan_launches(const BackToBackDesc& desc, const std::vector<Operand>& operands,
+                             const BackToBackConfig& config);
+
+// Every configuration that registers and shared memory hold, the least predicted time first, those that cannot run
+// last, each with its reason.
+std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const CudaTarget& target);
+
+// Back to back on a GPU.
+const BackToBackBackend& cuda_back_to_back();
+
+}  // namespace heddle::schedule
