@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "schedule/attention/cpu.h"
-#include "schedule/attention/cuda.h"
+#include "schedule/attention/cuda/attention.h"
 #include "schedule/back_to_back/cpu.h"
 #include "schedule/back_to_back/cuda.h"
 #include "schedule/product/conv.h"

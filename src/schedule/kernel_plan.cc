@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "schedule/attention/launch.h"
+#include "schedule/attention/cuda/launch.h"
 #include "schedule/back_to_back/cuda.h"
 #include "schedule/backend.h"
 #include "schedule/product/cuda/contraction.h"

@@ -21,7 +21,8 @@ struct Problem {
   std::string type = "f16";
   int64_t batch = 1, heads = 2, m = 64, n = 64, depth = 64, width = 64;
   std::string scores = "scaled";  // "plain", "scaled", "mask", "rows", "causal", "finite" (causal by -3e38),
-                                  // "window" (causal, 40 keys), "triangle" (causal by a constant), "biased" (causal)
+                                  // "window" (causal, 40 keys), "triangle" (causal by a constant), "biased" (causal),
+                                  // "length" (keys of a batch, as many as memory says), "past" (causal behind them)
   std::string layout = "heads";   // "heads", "dense", "sliced" (m = n, depth = width), "keys": K and V along keys,
                                   // "shared": all heads have the same K and V
   bool quotient = false;          // exp / sum in place of exp * (1 / sum)
@@ -126,8 +127,10 @@ class Writer {
       spread("lowers", "lower", "2,3");
       return plain("x", "add(%x0, %lowers)", f32);
     }
-    constant("far", p_.scores == "rows" || p_.scores == "finite" ? "-3e38" : "-inf");
-    if (p_.scores == "rows") {
+    constant("far", p_.scores == "rows" || p_.scores == "finite" || p_.scores == "past" ? "-3e38" : "-inf");
+    if (p_.scores == "length" || p_.scores == "past") {
+      lengths();
+    } else if (p_.scores == "rows") {
       parameter("row", fmt::format("f32[{}]", p_.m));
       constant("zero", "0");
       spread("rows", "row", "2");
@@ -155,6 +158,26 @@ class Writer {
       return plain("x", "select(%seen, %x1, %fars)", f32);
     }
     plain("x", "select(%seen, %x0, %fars)", f32);
+  }
+
+  // Of some batches all keys, none of them, more than there are, fewer than none.
+  void lengths() {
+    const std::string i32 = "i32" + s_, of_batch = fmt::format("i32[{}]", p_.batch);
+    std::vector<int64_t> lengths = {p_.n / 3, p_.n, 1, 0, p_.n - 3, p_.n + 40, -5};
+    parameter("more", of_batch);
+    for (int64_t i = 7; i < p_.batch; ++i) lengths.push_back(i * 13 % p_.n);
+    lengths.resize(static_cast<size_t>(p_.batch));
+    text_ += fmt::format("  %few = constant {{value = {}{{{}}}}}\n", of_batch, fmt::join(lengths, ","));
+    text_ += "  %four = constant {value = i32[]{4}}\n";
+    line("fours", "broadcast(%four)", fmt::format("shape = [{}], dims = []", p_.batch), of_batch);
+    plain("little", "mod(%more, %fours)", of_batch);
+    plain("length", "add(%few, %little)", of_batch);
+    line("lengths", "broadcast(%length)", fmt::format("shape = {}, dims = [0]", s_), i32);
+    line("columns", "iota()", fmt::format("shape = {}, dim = 3, dtype = i32", s_), i32);
+    if (p_.scores == "length") return plain("seen", "lt(%columns, %lengths)", "bool" + s_);
+    line("rows0", "iota()", fmt::format("shape = {}, dim = 2, dtype = i32", s_), i32);
+    plain("rows", "add(%rows0, %lengths)", i32);
+    plain("seen", "ge(%rows, %columns)", "bool" + s_);
   }
 
   void softmax() {
@@ -262,6 +285,53 @@ TEST(CudaAttention, Ranges) {
   EXPECT_EQ(ranges({.m = 100, .n = 200, .scores = "biased"}), (Ranges{{0, 0, 0, 176}, {0, 0, 0, 200}}));
   EXPECT_EQ(ranges({.m = 64, .n = 200, .scores = "mask"}), (Ranges{{0, 0, 0, 200}}));
   EXPECT_EQ(ranges({.m = 64, .n = 200}), Ranges{});
+}
+
+// Which keys a batch has is known when the kernel runs.
+TEST(CudaAttention, Lengths) {
+  CudaBatch batch;
+  for (const char* scores : {"length", "past"}) {
+    for (unsigned skip = 0; skip < 2; ++skip) {
+      CudaBatch::Options options;
+      options.family = "attention", options.skip = skip;
+      add(batch,
+          {.batch = 7, .heads = 1, .m = 130, .n = 301, .depth = 32, .width = 32, .scores = scores, .layout = "dense"},
+          options);
+      add(batch, {.type = "bf16", .batch = 7, .heads = 4, .m = 1, .n = 900, .scores = scores, .layout = "shared"},
+          options);
+      options.split = true;
+      add(batch,
+          {.batch = 7, .heads = 1, .m = 5, .n = 700, .depth = 16, .width = 16, .scores = scores, .layout = "dense"},
+          options);
+    }
+    add(batch,
+        {.batch = 36, .heads = 8, .m = 66, .n = 100, .depth = 16, .width = 16, .scores = scores, .layout = "dense"});
+  }
+  run(batch);
+}
+
+// What a length leaves of the keys, by 64 rows.
+TEST(CudaAttention, RangesOfLengths) {
+  const Target target = Target::cuda_h200(1);
+  const auto length_of = [&](const Problem& p) {
+    const ir::Graph graph = ir::parse(Writer(p).text());
+    const auto group = testing::whole_graph(graph, ir::GroupKind::kAttention);
+    const schedule::KernelDesc desc = schedule::schedule_attention(graph, group, target).kernels.at(0).desc;
+    return std::get<std::shared_ptr<const schedule::AttentionDesc>>(desc.body)->length;
+  };
+  const auto boxes = length_of({.batch = 3, .m = 1, .n = 100, .scores = "length"}).value().boxes;
+  ASSERT_EQ(boxes.size(), 8u);  // none, 1 to 15, 16 to 31 ... 96 to 100
+  EXPECT_EQ(boxes[1].first, 1);
+  EXPECT_EQ(boxes[1].last, 15);
+  EXPECT_EQ(boxes[1].ranges, (std::vector<schedule::KeyRange>{{0, 0, 0, 16}}));
+  EXPECT_EQ(boxes[3].ranges, (std::vector<schedule::KeyRange>{{0, 0, 32, 48}}));
+  EXPECT_EQ(boxes[7].last, 100);
+  EXPECT_EQ(boxes[7].ranges, (std::vector<schedule::KeyRange>{{0, 0, 96, 100}}));
+  const auto past = length_of({.batch = 3, .m = 100, .n = 200, .scores = "past"}).value().boxes;
+  ASSERT_EQ(past.at(2).first, 16);
+  EXPECT_EQ(past[2].ranges, (std::vector<schedule::KeyRange>{{0, 0, 16, 96}, {0, 0, 80, 144}}));
+  EXPECT_FALSE(length_of({.m = 100, .n = 200, .scores = "causal"}).has_value());
+  EXPECT_FALSE(length_of({.m = 100, .n = 200, .scores = "mask"}).has_value());
 }
 
 // Tiles, blocks of an SM, parts of the keys, turns.

@@ -102,6 +102,7 @@ void write_graph(pbf_writer writer, const GraphSpec& graph) {
   writer.add_string(2, "g");
   for (const auto& [name, tensor] : graph.initializers) write_tensor(pbf_writer(writer, 5), tensor, name);
   for (const PortSpec& port : graph.inputs) write_port(pbf_writer(writer, 11), port);
+  for (const PortSpec& port : graph.values) write_port(pbf_writer(writer, 13), port);
   for (const std::string& name : graph.outputs) pbf_writer(writer, 12).add_string(1, name);
 }
 

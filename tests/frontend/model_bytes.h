@@ -36,6 +36,7 @@ struct GraphSpec {
   std::vector<PortSpec> inputs;
   std::vector<std::string> outputs;  // types are left to the importer
   std::map<std::string, Tensor> initializers = {};
+  std::vector<PortSpec> values = {};  // types that the model states of values between nodes and of outputs
 };
 
 // A serialised ModelProto.

@@ -257,6 +257,16 @@ def microsoft_group_query_attention(g):
                   kv_num_heads=KEY_HEADS)[0]
 
 
+@form
+def microsoft_group_query_attention_of_a_step(g):
+    q = g.input("q", [BATCH, 1, HEADS * DEPTH])
+    k, v = (g.input(name, [BATCH, 1, KEY_HEADS * DEPTH]) for name in "kv")
+    past = [g.input(name, [BATCH, KEY_HEADS, KEYS, DEPTH]) for name in ("past_k", "past_v")]
+    lengths = g.input("lengths", [BATCH], TensorProto.INT32)
+    return g.node("GroupQueryAttention", q, k, v, *past, lengths, g.constant(KEYS, np.int32), outputs=3, domain="com.microsoft",
+                  num_heads=HEADS, kv_num_heads=KEY_HEADS)[0]
+
+
 def heddle(command, arguments, **environment):
     return subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, env=os.environ | environment)
 

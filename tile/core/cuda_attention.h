@@ -26,12 +26,13 @@ struct AttentionPlace {
 };
 static_assert(sizeof(AttentionPlace) == 40);
 
-// A tile of keys as a function of the tile of rows: (step * tile + offset) / keys of a tile, within [low, high].
+// A tile of keys as a function of the tile of rows and of the batch's length: (step * tile + by_length * length +
+// offset) / keys of a tile, within [low, high].
 struct AttentionBound {
-  int32_t step, offset, low, high;
+  int32_t step, by_length, offset, low, high;
 
-  TILE_HD constexpr int32_t at(int32_t tile, int32_t tile_n) const {
-    const int32_t key = step * tile + offset, bound = key < 0 ? 0 : key / tile_n;
+  TILE_HD constexpr int32_t at(int32_t tile, int32_t length, int32_t tile_n) const {
+    const int32_t key = step * tile + by_length * length + offset, bound = key < 0 ? 0 : key / tile_n;
     return bound < low ? low : bound > high ? high : bound;
   }
 };
@@ -52,10 +53,11 @@ struct AttentionArgs {
   int32_t descending;
   float factor, scale;  // plain scores are products times this; times log2(e)
   AttentionBound first, plain_first, plain_last, last;
+  int32_t least_length, most_length;  // of which bounds hold; of other lengths all keys are computed, none as plain
   AttentionPlace q, k, v;
   GemmDivisor by_splits, by_section, by_batches, by_last;  // units of a section without splits; batches of one
 };
-static_assert(sizeof(AttentionArgs) == 280);
+static_assert(sizeof(AttentionArgs) == 304);
 
 // A thread's share of O and the maximum and sum of each of its two rows.
 TILE_HD constexpr int attention_partial_floats(int width) {
@@ -65,7 +67,8 @@ TILE_HD constexpr int attention_partial_floats(int width) {
 inline constexpr int kAttentionWalkCounters = 2;
 
 // What a block does at a time, as the warp that loads hands it to those that multiply. Keys in tiles: those of
-// [first, last), of which [plain_first, plain_last) have plain scores.
+// [first, last), of which [plain_first, plain_last) have plain scores; none, where lengths leave a part of the keys
+// none.
 struct alignas(16) AttentionUnit {
   int32_t number, batch, row, split;  // number < 0: there is none
   int32_t first, plain_first, plain_last, last;

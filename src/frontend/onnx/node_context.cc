@@ -185,6 +185,10 @@ void NodeContext::set(size_t i, Value value) {
   outputs_[i] = std::move(value);
 }
 
+std::optional<int64_t> NodeContext::declared_extent(size_t output, size_t dim) const {
+  return wants(output) ? importer_.state().extents.declared(node_.outputs[output], dim) : std::nullopt;
+}
+
 std::vector<std::string> NodeContext::captured_names(const GraphProto& graph) const {
   return importer_.captured_names(graph);
 }

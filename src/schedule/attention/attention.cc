@@ -196,6 +196,7 @@ class AttentionScheduler {
     const auto result = desc_.epilogue.stores.at(0).operand;  // for its type alone
     desc_.scores.stores[0].operand = result;
     if (desc_.sink) desc_.sink->stores[0].operand = result;
+    if (desc_.length) desc_.length->value.stores[0].operand = result;
   }
 
   ScheduledGroup finish(double operations) {

@@ -19,6 +19,18 @@ struct KeyRange {
   bool operator==(const KeyRange&) const = default;
 };
 
+// A number of each batch, which only a run knows, that masks compare keys with: how many keys a sequence has, say.
+struct KeyLength {
+  Epilogue value;  // as `scores` of AttentionDesc, of no row and no key
+  // Ranges of keys while the number is one of [first, last], as AttentionDesc::ranges. Boxes lie side by side,
+  // ascending; numbers beyond have all keys, none of them plain.
+  struct Box {
+    int64_t first, last;
+    std::vector<KeyRange> ranges;
+  };
+  std::vector<Box> boxes;
+};
+
 // O[batch] = softmax(scores(Q[batch] K[batch]^T)) V[batch] (tile/kernel/cuda/attention/sm90.h,
 // tile/kernel/cpu/attention.h).
 struct AttentionDesc {
@@ -32,6 +44,7 @@ struct AttentionDesc {
   double scale = 1;
   std::vector<KeyRange> ranges;
   Epilogue scores;
+  std::optional<KeyLength> length;  // where it leaves fewer keys than `ranges`, which hold whatever it is
   // A score of each row that is no key's, as `scores` says one: it adds to the sum and takes no value.
   std::optional<Epilogue> sink;
   bool zero_if_empty = false;  // a row all of whose scores are minus infinity gives 0, else NaN

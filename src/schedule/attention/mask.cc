@@ -154,10 +154,15 @@ class ScoreBounds {
     }
   }
 
+  // The number that a length, an expression, is within, until another one is said.
+  void set_length(ExprId length, Range range) { length_ = length, lengths_ = range; }
+  void forget_length() { length_.reset(); }
+
   Bounds at(const Box& box) {
     box_ = box;
     for (const ExprId id : order_) {
-      values_[id] = of(id);
+      const bool is_length = length_ == id;
+      values_[id] = is_length ? bounds(static_cast<double>(lengths_.lo), static_cast<double>(lengths_.hi)) : of(id);
       const bool is_open = !values_[id].is_known && e_.pool[id].dtype == DType::kBool;
       if (is_open) values_[id] = truth(false, false);
     }
@@ -334,10 +339,32 @@ class ScoreBounds {
   const Epilogue& e_;
   const ExprId root_;
   Box box_{};
+  std::optional<ExprId> length_;
+  Range lengths_{};
   std::vector<ExprId> order_;  // operands first
   std::vector<Bounds> values_;
   std::vector<std::unique_ptr<ConstantMask>> masks_;
 };
+
+// The integer of a batch, whatever the row and the key, that scores depend on and that memory holds.
+std::optional<ExprId> key_length(const Epilogue& scores) {
+  const ExprPool& pool = scores.pool;
+  const uint64_t positions = uint64_t{1} << scores.row | uint64_t{1} << scores.col_outer | uint64_t{1} << scores.col;
+  const auto is_length = [&](ExprId id) {
+    const Expr& e = pool[id];
+    const bool can_be = e.kind == Expr::Kind::kLoad || e.kind == Expr::Kind::kOp;
+    if (!can_be || !is_int(e.dtype) || (pool.vars(id) & positions) != 0) return false;
+    bool has_load = false, has_local = false;
+    ExprWalk(pool, Follow::kIndices).run(id, [&](ExprId below) {
+      has_load = has_load || pool[below].kind == Expr::Kind::kLoad;
+      has_local = has_local || pool[below].kind == Expr::Kind::kLocal;
+      return true;
+    });
+    return has_load && !has_local;
+  };
+  const std::vector<ExprId> found = topmost(pool, {scores.stores.at(0).value}, is_length);
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
 
 enum class ScoreClass : uint8_t { kNone, kNegligible, kPlain, kMixed };
 
@@ -347,16 +374,75 @@ class Classifier {
       : d_(d), bounds_(d.scores, constant) {}
 
   void run() {
-    const std::optional<double> factor = plain_factor();
+    const std::optional<ExprId> length = key_length(d_.scores);
+    std::optional<double> factor = plain_factor();
     has_plain_ = factor.has_value();
-    d_.scale = factor.value_or(1);
-    d_.ranges.clear();
-    for (int64_t row = 0; row < d_.m; row += kCellRows) {
-      d_.ranges.push_back(range({row, std::min(row + kCellRows, d_.m) - 1}));
+    if (!factor && length) {
+      bounds_.set_length(*length, {d_.n, d_.n});
+      factor = plain_factor();
+      bounds_.forget_length();
     }
+    d_.scale = factor.value_or(1);
+    d_.ranges = all_ranges();
+    if (length) set_boxes(*length);
   }
 
  private:
+  std::vector<KeyRange> all_ranges() {
+    std::vector<KeyRange> ranges;
+    for (int64_t row = 0; row < d_.m; row += kCellRows) {
+      ranges.push_back(range({row, std::min(row + kCellRows, d_.m) - 1}));
+    }
+    return ranges;
+  }
+
+  // Of lengths up to that of all keys. The first boxes are small: the mask of a length of 0 leaves no key, where no
+  // statement about a row's plain score holds.
+  void set_boxes(ExprId length) {
+    constexpr int64_t kMostRanges = 4096, kMostLength = int64_t{1} << 24;  // exact as f32
+    if (d_.n > kMostLength) return;
+    const int64_t strips = ceil_div(d_.m, kCellRows);
+    const int64_t step = std::max(kCellKeys, round_up(ceil_div(d_.n * strips, kMostRanges), kCellKeys));
+    KeyLength result;
+    for (int64_t first = 0; first <= d_.n;) {
+      const int64_t last = std::min(first == 0 ? 0 : round_up(first + 1, step) - 1, d_.n);
+      bounds_.set_length(length, {first, last});
+      has_plain_ = plain_factor() == d_.scale;
+      result.boxes.push_back({first, last, all_ranges()});
+      first = last + 1;
+    }
+    bounds_.forget_length();
+    drop_irregular(result.boxes);
+    const auto all = [](const std::vector<KeyRange>& ranges) {
+      int64_t keys = 0;
+      for (const KeyRange& r : ranges) keys += r.last - r.first;
+      return keys;
+    };
+    if (result.boxes.empty() || all(result.boxes[result.boxes.size() / 2].ranges) >= all(d_.ranges)) return;
+    result.value = d_.scores;
+    Expr as_float{Expr::Kind::kOp, DType::kF32, ir::Op::kCast};
+    as_float.args = {length};
+    result.value.stores = {{0, {}, result.value.pool.add(std::move(as_float))}};
+    d_.length = std::move(result);
+  }
+  // Boxes at either end with more keys than the ones beside them: those of which a row may see no key.
+  static void drop_irregular(std::vector<KeyLength::Box>& boxes) {
+    const auto last = [](const KeyLength::Box& box) {
+      int64_t most = 0;
+      for (const KeyRange& r : box.ranges) most = std::max(most, r.last);
+      return most;
+    };
+    const auto first = [](const KeyLength::Box& box) {
+      int64_t least = box.ranges[0].first;
+      for (const KeyRange& r : box.ranges) least = std::min(least, r.first);
+      return least;
+    };
+    auto begin = boxes.begin(), end = boxes.end();
+    while (end - begin > 1 && last(*begin) > last(*(begin + 1))) ++begin;
+    while (end - begin > 1 && first(*(end - 1)) < first(*(end - 2))) --end;
+    boxes = std::vector<KeyLength::Box>(begin, end);
+  }
+
   // Of plain scores at some points: every mask leaves one of them.
   std::optional<double> plain_factor() {
     const int64_t row = d_.m - 1, key = d_.n - 1;
@@ -455,13 +541,18 @@ void classify_scores(AttentionDesc& attention, const std::function<const Tensor*
 }
 
 std::vector<KeyTiles> key_tiles(const AttentionDesc& d, int64_t tile_m, int64_t tile_n) {
+  return key_tiles(d, d.length ? d.length->boxes.back().ranges : d.ranges, tile_m, tile_n);
+}
+
+std::vector<KeyTiles> key_tiles(const AttentionDesc& d, const std::vector<KeyRange>& ranges, int64_t tile_m,
+                                int64_t tile_n) {
   const int64_t rows = ceil_div(d.m, tile_m), keys = ceil_div(d.n, tile_n), strips = tile_m / kCellRows;
   std::vector<KeyTiles> result(static_cast<size_t>(rows), {0, 0, d.n / tile_n, keys});
-  for (size_t i = 0; !d.ranges.empty() && i < result.size(); ++i) {
+  for (size_t i = 0; !ranges.empty() && i < result.size(); ++i) {
     KeyRange all{d.n, 0, d.n, 0};
     const size_t first = i * static_cast<size_t>(strips);
-    for (size_t s = first; s < std::min(first + static_cast<size_t>(strips), d.ranges.size()); ++s) {
-      const KeyRange& r = d.ranges[s];
+    for (size_t s = first; s < std::min(first + static_cast<size_t>(strips), ranges.size()); ++s) {
+      const KeyRange& r = ranges[s];
       if (r.first == r.last) {
         all.plain_last = 0;
         continue;

@@ -15,13 +15,20 @@ namespace heddle::schedule {
 // changes no result: they are minus infinity, or so far below every plain score that their exponentials are zero, and
 // each row has a plain score. Products count as finite; those of f32 and bf16 as at most 2^120, which leaves out what
 // the least value of either type is added to. Small masks (-10000) stay.
+//
+// Where masks compare keys with an integer that is the batch's alone and comes from memory, ranges are found for
+// intervals of it, too: `length`.
 void classify_scores(AttentionDesc& attention, const std::function<const Tensor*(uint32_t operand)>& constant);
 
-// For each tile of rows, in tiles of keys: what is computed, and which of that is plain. Every range has a tile.
+// For each tile of rows, in tiles of keys: what is computed, and which of that is plain. Every range has a tile. Where
+// there is a length, as of the longest.
 struct KeyTiles {
   int64_t first, plain_first, plain_last, last;
   bool operator==(const KeyTiles&) const = default;
 };
 std::vector<KeyTiles> key_tiles(const AttentionDesc& attention, int64_t tile_m, int64_t tile_n);
+// As of `ranges`: the attention's, or those of a box of its length.
+std::vector<KeyTiles> key_tiles(const AttentionDesc& attention, const std::vector<KeyRange>& ranges, int64_t tile_m,
+                                int64_t tile_n);
 
 }  // namespace heddle::schedule

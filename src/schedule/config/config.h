@@ -134,7 +134,8 @@ struct RegisterTiledWindowConfig {
 struct AttentionConfig {
   static constexpr std::string_view kName = "attention";
   int64_t consumers = 1, tile_n = 0, stages = 0, q_stages = 0, blocks = 1, splits = 1, section = 1;
-  bool dynamic = false;  // blocks take the next unit that nobody has
+  bool dynamic = false;   // blocks take the next unit that nobody has
+  bool combines = false;  // where keys are split: a launch of its own adds the parts, not the last block of each row
 
   int64_t tile_m() const { return 64 * consumers; }
   static void tile(auto& c, auto&& f) {
@@ -142,6 +143,7 @@ struct AttentionConfig {
   }
   static void fields(auto& c, auto&& f) {
     tile(c, f), f("stages", c.stages), f("q_stages", c.q_stages), f("section", c.section), f("dynamic", c.dynamic);
+    f("combines", c.combines);
   }
   bool operator==(const AttentionConfig&) const = default;
 };

@@ -185,7 +185,7 @@ std::vector<const ValueInfoProto*> model_inputs(const GraphProto& graph) {
   return inputs;
 }
 
-Extents::Extents(const ModelProto& model, const ImportOptions& options) {
+Extents::Extents(const ModelProto& model, const ImportOptions& options) : model_(model) {
   learn(model, options);
   std::set<std::string> seen;
   for (const ValueInfoProto* input : model_inputs(model.graph)) {
@@ -247,6 +247,19 @@ int64_t Extents::value(const std::string& input, size_t i, const Dimension& dim,
   if (const auto at = guesses.find(key); at != guesses.end()) return at->second;
   if (!looks_like_formula(dim.param)) return 1;
   return std::max<int64_t>(0, evaluate(dim.param, guesses).value_or(1));
+}
+
+std::optional<int64_t> Extents::declared(std::string_view value, size_t dim) const {
+  for (const auto* infos : {&model_.graph.outputs, &model_.graph.value_infos}) {
+    for (const ValueInfoProto& info : *infos) {
+      if (info.name != value || !info.type.shape || dim >= info.type.shape->size()) continue;
+      const Dimension& of = (*info.type.shape)[dim];
+      if (!is_open(of)) return of.value;
+      const auto at = known_.find(std::string(symbol_of(of)));
+      return at == known_.end() ? std::nullopt : std::optional(at->second);
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<AssumedDim> Extents::assumed(const std::map<std::string, int64_t>& guesses) const {

@@ -38,6 +38,9 @@ class Extents {
   // a sum, product or quotient of symbols that do) or from `guesses` (by key); 1 where neither has it.
   int64_t value(const std::string& input, size_t i, const Dimension& dim,
                 const std::map<std::string, int64_t>& guesses) const;
+  // Dimension `dim` of any value: what the model says, or what the options' shapes say of its symbol; nullopt where
+  // neither does.
+  std::optional<int64_t> declared(std::string_view value, size_t dim) const;
   // The dimensions whose extents are `guesses`, and the shapes of their inputs in --shape's form:
   // "batch = 1, width = 320 (guessed; --shape x=1,3,48,320 sets them)"; "" where there are none.
   std::vector<AssumedDim> assumed(const std::map<std::string, int64_t>& guesses) const;
@@ -50,6 +53,7 @@ class Extents {
   std::optional<int64_t> evaluate(std::string_view text, const std::map<std::string, int64_t>& guesses) const;
   void learn(const ModelProto& model, const ImportOptions& options);
 
+  const ModelProto& model_;
   std::map<std::string, int64_t> known_;
   std::set<std::string> symbols_;  // plain ones, of which formulas are made
   std::vector<OpenExtent> open_;

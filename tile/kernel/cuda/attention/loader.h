@@ -6,9 +6,43 @@
 
 namespace heddle::tile::sm90 {
 
-template <typename Config>
-__device__ inline AttentionUnit attention_unit(const AttentionArgs& args, int32_t number) {
+// For kernels in which no length of a batch bounds its keys.
+struct NoLength {};
+
+// The tiles of keys of a tile of rows, by the length of its batch.
+template <typename Config, typename Length>
+__device__ inline void set_keys(AttentionUnit& u, const AttentionArgs& args, const Length& length, int32_t tile) {
   constexpr int kTileN = Config::kTileN;
+  int32_t of_batch = 0;
+  if constexpr (Config::kLength) {
+    float x[1] = {0};
+    length(x, u.batch, 0, 0, 1);
+    const bool is_known = x[0] >= static_cast<float>(args.least_length) && x[0] <= static_cast<float>(args.most_length);
+    if (!is_known) {
+      u.first = u.plain_first = u.plain_last = 0, u.last = (args.n + kTileN - 1) / kTileN;
+      return;
+    }
+    of_batch = static_cast<int32_t>(x[0]);
+  }
+  u.first = args.first.at(tile, of_batch, kTileN), u.last = args.last.at(tile, of_batch, kTileN);
+  u.plain_first = args.plain_first.at(tile, of_batch, kTileN);
+  u.plain_last = args.plain_last.at(tile, of_batch, kTileN);
+}
+
+// Which rows of which batch the unit at a place has, without splits; gives the tile of rows.
+template <typename Config>
+__device__ inline int32_t set_rows(AttentionUnit& u, const AttentionArgs& args, int32_t place) {
+  const int32_t section = args.by_section.divide(place), rest = place - section * args.section * args.tiles_m;
+  const bool is_last = section == args.sections - 1;
+  const int32_t order = (is_last ? args.by_last : args.by_batches).divide(rest);
+  u.batch = section * args.section + rest - order * (is_last ? args.last_section : args.section);
+  const int32_t tile = args.descending != 0 ? args.tiles_m - 1 - order : order;
+  u.row = tile * AttentionTraits<Config>::kTileM;
+  return tile;
+}
+
+template <typename Config, typename Length>
+__device__ inline AttentionUnit attention_unit(const AttentionArgs& args, const Length& length, int32_t number) {
   AttentionUnit u;
   u.number = number;
   int32_t place = number;
@@ -17,22 +51,25 @@ __device__ inline AttentionUnit attention_unit(const AttentionArgs& args, int32_
     place = args.by_splits.divide(number);
     u.split = number - place * args.splits;
   }
-  const int32_t section = args.by_section.divide(place), rest = place - section * args.section * args.tiles_m;
-  const bool is_last = section == args.sections - 1;
-  const int32_t order = (is_last ? args.by_last : args.by_batches).divide(rest);
-  u.batch = section * args.section + rest - order * (is_last ? args.last_section : args.section);
-  const int32_t tile = args.descending != 0 ? args.tiles_m - 1 - order : order;
-  u.row = tile * AttentionTraits<Config>::kTileM;
-  u.first = args.first.at(tile, kTileN), u.last = args.last.at(tile, kTileN);
-  u.plain_first = args.plain_first.at(tile, kTileN), u.plain_last = args.plain_last.at(tile, kTileN);
+  const int32_t tile = set_rows<Config>(u, args, place);
+  set_keys<Config>(u, args, length, tile);
   if constexpr (Config::kSplit) {
     const int32_t count = u.last - u.first, first = u.first;
     u.first = first + args.by_splits.divide(count * u.split);
     u.last = first + args.by_splits.divide(count * (u.split + 1));
+  }
+  if constexpr (Config::kSplit || Config::kLength) {
     const auto within = [&](int32_t x) { return x < u.first ? u.first : x > u.last ? u.last : x; };
     u.plain_first = within(u.plain_first), u.plain_last = within(u.plain_last);
   }
   return u;
+}
+
+// Parts of few keys may have none.
+template <typename Config>
+__device__ inline bool has_keys(const AttentionUnit& unit) {
+  if constexpr (Config::kSplit && Config::kLength) return unit.first < unit.last;
+  return true;
 }
 
 // The units of a block: every so many, or (kDynamic) the next one that nobody has, which evens out units of different
@@ -77,9 +114,10 @@ __device__ inline void load_tile(const TensorMap& map, const AttentionPlace& pla
 
 // One thread fills Q's buffers and the rings. Keys come from the last tile to the first, each tile before the values of
 // the one before it: their slot is free first, and their product is wanted first.
-template <typename Config>
+template <typename Config, typename Length>
 __device__ inline void load_tiles(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
-                                  const AttentionArgs& args, const AttentionShared<Config>& shared) {
+                                  const AttentionArgs& args, const Length& length,
+                                  const AttentionShared<Config>& shared) {
   using Traits = AttentionTraits<Config>;
   PipelineState<Traits::kQStages> at_q;
   PipelineState<Traits::kStages> at_k, at_v;
@@ -92,9 +130,9 @@ __device__ inline void load_tiles(const TensorMap& map_q, const TensorMap& map_k
   };
   AttentionWalk<Config> walk(args);
   for (; walk.valid(); walk.next()) {
-    const AttentionUnit unit = attention_unit<Config>(args, walk.number());
+    const AttentionUnit unit = attention_unit<Config>(args, length, walk.number());
     batch = unit.batch;
-    load_keys(unit.last - 1);
+    if (has_keys<Config>(unit)) load_keys(unit.last - 1);
     shared.q_empty[at_q.stage].wait(at_q.phase ^ 1);
     shared.units[at_q.stage] = unit;
     load_tile<typename Traits::Q>(map_q, args.q, shared.q_full[at_q.stage], shared.q + at_q.stage * Traits::kQBytes,

@@ -64,6 +64,24 @@ class AttentionParts {
 #pragma unroll
     for (int i = 0; i < kFours; ++i) put(r, i, load(0, i, thread));
   }
+  // Two columns of the thread's two rows, the i-th four, and the rows' sums.
+  struct Sums {
+    float4 four;
+    float max[2], sum[2];
+  };
+  __device__ Sums sums_of(int i, int32_t thread) const {
+    const float2 max = most(thread);
+    Sums r{{0, 0, 0, 0}, {max.x, max.y}, {0, 0}};
+#pragma unroll 8
+    for (int32_t split = 0; split < splits_; ++split) {
+      const float4 row = load(split, kFours, thread), four = load(split, i, thread);
+      const float low = weight(row.x, max.x), high = weight(row.y, max.y);
+      r.sum[0] = fmaf(row.z, low, r.sum[0]), r.sum[1] = fmaf(row.w, high, r.sum[1]);
+      r.four.x = fmaf(four.x, low, r.four.x), r.four.y = fmaf(four.y, low, r.four.y);
+      r.four.z = fmaf(four.z, high, r.four.z), r.four.w = fmaf(four.w, high, r.four.w);
+    }
+    return r;
+  }
   // Rows that there are not: what a thread holds of them need not outlive the other threads' sums.
   __device__ static void clear(AttentionRegisters<Config>& r) {
 #pragma unroll
@@ -163,8 +181,32 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   return true;
 }
 
+// A warpgroup's sums over a part of the keys go to memory, for attention_combine(). `row`: the thread's first one.
+template <typename Config>
+__device__ inline void store_part(const AttentionRegisters<Config>& r, const AttentionArgs& args,
+                                  const AttentionUnit& unit, int group, int32_t row) {
+  if (row >= args.m) return;
+  const AttentionParts<Config> parts(args, args.by_splits.divide(unit.number) * Config::kConsumers + group);
+  parts.store(r, unit.split, static_cast<int32_t>(threadIdx.x) % 128);
+}
+
 // For kernels all of whose scores are those of keys.
 struct NoSink {};
+
+// What a row of O is multiplied by, from the thread's share of its sum; all lanes of a warp call it.
+template <typename Config, typename Sink>
+__device__ inline float row_factor(float sum, float max, const AttentionArgs& args, const Sink& sink, int32_t batch,
+                                   int32_t row) {
+  sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+  sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+  if constexpr (Config::kSink) {
+    float score[1] = {0};
+    sink(score, batch, row < args.m ? row : args.m - 1, 0, 1);
+    const float base = max == -__builtin_inff() ? 0.0f : max;  // as of a row that sees no key
+    sum += cuda::exp2_approx((score[0] - base) * kAttentionLog2e);
+  }
+  return Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
+}
 
 // The warp's 16 rows of O through shared memory (its rows of Q's tile) to the epilogue. `row`: the first of them.
 template <typename Config, typename Sink, typename Epilogue>
@@ -176,17 +218,7 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
   uint8_t* rows = staging + warp * 16 * kGemmRowBytes;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
-    float sum = r.sum[h];
-    sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-    sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-    if constexpr (Config::kSink) {
-      const int32_t own = row + lane / 4 + 8 * h;
-      float score[1] = {0};
-      sink(score, batch, own < args.m ? own : args.m - 1, 0, 1);
-      const float base = r.max[h] == -__builtin_inff() ? 0.0f : r.max[h];  // as of a row that sees no key
-      sum += cuda::exp2_approx((score[0] - base) * kAttentionLog2e);
-    }
-    const float factor = Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
+    const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, batch, row + lane / 4 + 8 * h);
     const uint32_t at = (lane / 4 + 8 * h) * kGemmRowBytes + lane % 4 * 4;
 #pragma unroll
     for (int j = 0; j < Config::kWidth / 8; ++j) {

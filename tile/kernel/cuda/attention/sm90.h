@@ -27,14 +27,17 @@
 //     static constexpr bool kSplit = false;        // units are parts of the keys
 //     static constexpr bool kZeroIfEmpty = false;  // rows whose scores are all minus infinity give 0, else NaN
 //     static constexpr bool kSink = false;         // each row has a score beside those of keys
+//     static constexpr bool kCombines = false;     // attention_combine() is to follow (combine.h): it adds the parts
+//     static constexpr bool kLength = false;       // which keys a batch has depends on a number in memory
 //   };
 //
 // a functor for the scores (used with kScores), one for the score that is no key's and adds to the sum of its row alone
-// (with kSink, else NoSink), and an epilogue that stores rows of O:
+// (with kSink, else NoSink), one for the batch's number (with kLength, else NoLength), and an epilogue that stores rows
+// of O:
 //
-//   scores(v, batch, row, col, n)      float v[2]: products of a row of Q with n <= 2 keys from `col` on; becomes scores
-//   sink(v, batch, row, 0, 1)          float v[1]: becomes the row's score
-//   epilogue(v, batch, row, col, n)    float v[8]: n elements of a row of O
+//   scores(v, batch, row, col, n)      float v[2]: products of a row of Q with n <= 2 keys from `col` on; becomes
+//   scores sink(v, batch, row, 0, 1)          float v[1]: becomes the row's score length(v, batch, 0, 0, 1) float v[1]:
+//   becomes the batch's number, an integer epilogue(v, batch, row, col, n)    float v[8]: n elements of a row of O
 #pragma once
 
 #include "tile/kernel/cuda/attention/loader.h"
@@ -71,6 +74,11 @@ class AttentionGroup {
     if constexpr (Traits::kScalesFirst) {
 #pragma unroll
       for (int i = 0; i < Config::kWidth / 2; ++i) r.o[i] = 0;
+    }
+    if (!has_keys<Config>(unit)) {
+#pragma unroll
+      for (float& x : r.o) x = 0;
+      return;
     }
     int32_t tile = unit.last - 1;
     shared_.k_full[at_k_.stage].wait(at_k_.phase);
@@ -198,7 +206,10 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
     uint8_t* q = shared.q + at_q.stage * Traits::kQBytes;
     group.run(r, unit, shared_address(q), row + lane_row);
     bool has_results = true;
-    if constexpr (Config::kSplit) {
+    if constexpr (Config::kSplit && Config::kCombines) {
+      store_part<Config>(r, args, unit, group.group(), row + lane_row);
+      has_results = false;
+    } else if constexpr (Config::kSplit) {
       has_results =
           add_parts<Config>(r, args, unit, shared.told, group.group(), args.m - unit.row - 64 * group.group());
     }
@@ -211,10 +222,10 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
 }
 
 // The maps are of rank 4, boxes as AttentionTile loads them.
-template <typename Config, typename Scores, typename Sink, typename Epilogue>
+template <typename Config, typename Scores, typename Sink, typename Length, typename Epilogue>
 __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k, const TensorMap& map_v,
                                  const AttentionArgs& args, const Scores& scores, const Sink& sink,
-                                 const Epilogue& epilogue) {
+                                 const Length& length, const Epilogue& epilogue) {
   using Traits = AttentionTraits<Config>;
   extern __shared__ uint8_t raw_shared[];
   const AttentionShared<Config> shared(raw_shared);
@@ -228,7 +239,7 @@ __device__ inline void attention(const TensorMap& map_q, const TensorMap& map_k,
   constexpr AttentionBudget kBudget = attention_budget(Traits::kConsumers, Config::kBlocks, Config::kDynamic);
   if (threadIdx.x < 128) {
     if constexpr (kBudget.consumer > kBudget.entry) warpgroup_reg_dealloc<kBudget.producer>();
-    if (threadIdx.x == 0) load_tiles<Config>(map_q, map_k, map_v, args, shared);
+    if (threadIdx.x == 0) load_tiles<Config>(map_q, map_k, map_v, args, length, shared);
   } else {
     if constexpr (kBudget.consumer > kBudget.entry) warpgroup_reg_alloc<kBudget.consumer>();
     attention_compute<Config>(args, scores, sink, epilogue, shared);

@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "frontend/onnx/lowering/attention_parts.h"
 #include "frontend/onnx/lowering/quantize.h"
@@ -233,18 +234,29 @@ void rotary_embedding(NodeContext& ctx) {
 // ---- GroupQueryAttention: sequences of their own lengths in buffers of one length.
 
 struct Cache {
-  int64_t queries, total, length;  // positions: new ones, the longest sequence's, of the buffers after this step
-  ValueId past;                    // i64[B, 1, 1, 1]: how many keys each sequence has from before
+  int64_t queries, length;  // positions: new ones, of the buffers after this step
+  bool starts;              // there are no keys from before, in any sequence
+  ValueId past;             // i64[B, 1, 1, 1]: how many keys each sequence has from before
 };
 
+// The longest sequence's length is data where the model says how long the buffers are; else it has to be known, because
+// the buffers grow to it.
 Cache cache_of(NodeContext& ctx, int64_t batch, int64_t queries) {
   ir::Builder& b = ctx.b;
-  const int64_t total = ctx.constant_int(6);
   const int64_t room = ctx.has(3) ? ctx.shape(3).at(2) : 0;
-  const ValueId lengths = b.reshape(b.cast(ctx.in(5), DType::kI64), {batch, 1, 1, 1});
-  const ValueId past = queries == total ? b.full(DType::kI64, {batch, 1, 1, 1}, 0)
-                                        : b.binary(Op::kAdd, lengths, static_cast<double>(1 - queries));
-  return {queries, total, std::max(room, std::max(total, queries)), past};
+  const Shape each = {batch, 1, 1, 1};
+  const ValueId lengths = b.reshape(b.cast(ctx.in(5), DType::kI64), each);
+  const ValueId none = b.full(DType::kI64, each, 0);
+  const ValueId before = b.binary(Op::kAdd, lengths, static_cast<double>(1 - queries));
+  const std::optional<int64_t> declared = ctx.declared_extent(1, 2);
+  if (room > 0 && declared.value_or(0) >= room && !ctx.try_constant(6)) {
+    const ValueId total = b.broadcast_to(b.reshape(b.cast(ctx.in(6), DType::kI64), {1, 1, 1, 1}), each);
+    const ValueId starts = b.binary(Op::kEq, total, static_cast<double>(queries));
+    return {queries, *declared, false, b.select(starts, none, before)};
+  }
+  const int64_t total = ctx.constant_int(6);
+  const bool starts = queries == total;
+  return {queries, std::max(room, std::max(total, queries)), starts, starts ? none : before};
 }
 
 // A buffer [B, G, length, D] after the new rows were written behind the earlier ones.
@@ -252,7 +264,7 @@ ValueId updated(NodeContext& ctx, const Cache& cache, size_t past_input, ValueId
   ir::Builder& b = ctx.b;
   const Shape shape = b.shape(fresh);
   const int64_t room = ctx.has(past_input) ? ctx.shape(past_input).at(2) : 0;
-  if (cache.queries == cache.total) {
+  if (cache.starts) {
     if (room <= cache.queries) return fresh;
     const std::array parts = {fresh, b.slice_dim(ctx.in(past_input), 2, cache.queries, room)};
     return b.concat(parts, 2);

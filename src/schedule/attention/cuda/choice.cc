@@ -1,4 +1,4 @@
-#include "schedule/attention/choice.h"
+#include "schedule/attention/cuda/choice.h"
 
 #include <fmt/format.h>
 
@@ -21,6 +21,12 @@ double distinct_bytes(const OperandView& o, int64_t lines, int64_t depth) {
   return bytes;
 }
 
+// Of all operands, of K and V so many rows, and the result, once.
+double memory_bytes(const AttentionDesc& d, int64_t keys) {
+  return distinct_bytes(d.q, d.m, d.depth) + distinct_bytes(d.k, keys, d.depth) + distinct_bytes(d.v, keys, d.width) +
+         static_cast<double>(d.batch * d.m * d.width * kElement);
+}
+
 // Batches in a row that have their keys in common.
 int64_t shared_heads(const AttentionDesc& d) {
   return !d.k.batch.empty() && d.k.batch.back().second == 0 ? d.k.batch.back().first : 1;
@@ -37,9 +43,12 @@ class Model {
     const auto by_length = [](const KeyTiles& a, const KeyTiles& b) { return a.last - a.first < b.last - b.first; };
     const auto [least, most] = std::minmax_element(tiles_.begin(), tiles_.end(), by_length);
     least_ = least->last - least->first, most_ = most->last - most->first;
+    int64_t first = tiles_[0].first, last = 0;
+    for (const KeyTiles& t : tiles_) first = std::min(first, t.first), last = std::max(last, t.last);
+    keys_ = std::min((last - first) * tile_n, d_.n);
   }
   int64_t least_tiles() const { return least_; }
-  bool is_even() const { return least_ == most_; }
+  bool is_even() const { return least_ == most_ && !d_.length; }
 
   // Cycles of an SM.
   double cycles(const AttentionConfig& c) const {
@@ -50,7 +59,7 @@ class Model {
     const auto& a = target_.model.attention;
     double fixed = a.tile_cycles + a.column_cycles * wide(d_.width);
     if (c.q_stages == 1 && units > target_.sms) fixed += a.late_rows_cycles;
-    if (c.splits > 1) fixed += a.parts_cycles + a.part_cycles * static_cast<double>(c.splits);
+    if (c.splits > 1 && !c.combines) fixed += a.parts_cycles + part_cycles() * static_cast<double>(c.splits);
     double sum = 0, longest = 0, shortest = 0;
     for (const KeyTiles& t : tiles_) {
       const auto all = static_cast<double>(t.last - t.first) / static_cast<double>(c.splits);
@@ -71,9 +80,7 @@ class Model {
 
   // What memory takes at least: all of it, or what a block keeps on its way.
   double memory_us(const AttentionConfig& c) const {
-    const double bytes = distinct_bytes(d_.q, d_.m, d_.depth) + distinct_bytes(d_.k, d_.n, d_.depth) +
-                         distinct_bytes(d_.v, d_.n, d_.width) +
-                         static_cast<double>(d_.batch * d_.m * d_.width * kElement);
+    const double bytes = memory_bytes(d_, keys_);
     constexpr double kReached = 0.9;
     const int64_t units = d_.batch * static_cast<int64_t>(tiles_.size()) * c.splits;
     const auto blocks = static_cast<double>(std::min<int64_t>(units, target_.sms));
@@ -81,7 +88,17 @@ class Model {
     return bytes / (std::min(kReached * target_.model.chip.read_tbps, of_blocks) * 1e6);
   }
 
+  // What adding up the parts in a launch of its own takes.
+  double combine_us() const { return target_.model.chip.graph_boundary_us + target_.model.attention.latency_us; }
+
  private:
+  // Of one warpgroup that adds a part to its rows: more than 8 rows are read by one thread each.
+  double part_cycles() const {
+    constexpr int64_t kFewRows = 8, kGroupRows = 64;
+    const auto& a = target_.model.attention;
+    const double bytes = static_cast<double>(kGroupRows) * wide(d_.width) * sizeof(float);
+    return a.part_cycles + (d_.m > kFewRows ? bytes / a.l2_per_cycle : 0);
+  }
   static double wide(int64_t x) { return static_cast<double>(round_up(x, 16)); }
   static double elements(const AttentionConfig& c) { return 64.0 * static_cast<double>(c.tile_n); }
   double multiply_cycles(const AttentionConfig& c) const {
@@ -106,6 +123,7 @@ class Model {
   const CudaTarget& target_;
   std::vector<KeyTiles> tiles_;
   int64_t least_ = 1, most_ = 1;  // tiles of keys of the rows with the fewest, the most
+  int64_t keys_ = 0;              // that any rows see
 };
 
 int64_t shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
@@ -172,7 +190,7 @@ std::vector<AttentionChoice> attention_candidates(const AttentionDesc& d, const 
     if (c.dynamic) c.section = section_of(d);
     if (!fits_registers(d, c) || !fit_stages(d, c, target)) return;
     AttentionChoice choice{c, std::max(model.cycles(c) / (target.model.chip.clock_ghz * 1e3), model.memory_us(c)), {}};
-    choice.predicted_us += target.model.attention.first_load_us;
+    choice.predicted_us += target.model.attention.first_load_us + (c.combines ? model.combine_us() : 0);
     result.push_back(choice);
   };
   for (const int64_t consumers : {1, 2, 3}) {
@@ -185,7 +203,10 @@ std::vector<AttentionChoice> attention_candidates(const AttentionDesc& d, const 
       for (c.blocks = 1; c.blocks <= (consumers == 3 ? 1 : 3); ++c.blocks) {
         for (const int64_t splits : split_counts(units, model.least_tiles(), target)) {
           c.splits = splits;
-          add(c);
+          for (const bool combines : {false, true}) {
+            c.combines = combines;
+            if (splits > 1 || !combines) add(c);
+          }
         }
       }
     }
@@ -195,21 +216,25 @@ std::vector<AttentionChoice> attention_candidates(const AttentionDesc& d, const 
   if (result.size() > most) result.resize(most);
   for (AttentionChoice& choice : result) {
     const AttentionConfig& c = choice.config;
-    choice.reason = fmt::format("{}x{} s{} q{}{}{}{}, {:.1f} us predicted", c.tile_m(), c.tile_n, c.stages, c.q_stages,
-                                c.blocks > 1 ? fmt::format(", {} blocks an SM", c.blocks) : "",
+    choice.reason = fmt::format("{}x{} s{} q{}{}{}{}{}, {:.1f} us predicted", c.tile_m(), c.tile_n, c.stages,
+                                c.q_stages, c.blocks > 1 ? fmt::format(", {} blocks an SM", c.blocks) : "",
                                 c.splits > 1 ? fmt::format(", keys in {} parts", c.splits) : "",
-                                c.dynamic ? ", longest rows first" : "", choice.predicted_us);
+                                c.combines ? " that a second launch adds" : "", c.dynamic ? ", longest rows first" : "",
+                                choice.predicted_us);
   }
   return result;
 }
 
-// Three boundaries, scores written and read in f32, probabilities in 16 bits.
+// Three boundaries, scores written and read in f32, probabilities in 16 bits; products that take as long as their
+// operations or their operands do.
 double separate_us(const AttentionDesc& d, const CudaTarget& target) {
   const double scores = static_cast<double>(d.batch) * static_cast<double>(d.m) * static_cast<double>(d.n);
   const double operations = 2 * scores * static_cast<double>(d.depth + d.width);
   constexpr double kBytes = 4 + 4 + 2 + 2;
   return 3 * (target.model.chip.graph_boundary_us + target.model.attention.latency_us) +
-         scores * kBytes / (target.model.chip.copy_tbps * 1e6) + operations / target.model.attention.operations_per_us;
+         scores * kBytes / (target.model.chip.copy_tbps * 1e6) +
+         std::max(operations / target.model.attention.operations_per_us,
+                  memory_bytes(d, d.n) / (target.model.chip.read_tbps * 1e6));
 }
 
 }  // namespace heddle::schedule

@@ -1,4 +1,4 @@
-#include "schedule/attention/cuda.h"
+#include "schedule/attention/cuda/attention.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "heddle/error.h"
-#include "schedule/attention/choice.h"
+#include "schedule/attention/cuda/choice.h"
 
 namespace heddle::schedule {
 namespace {

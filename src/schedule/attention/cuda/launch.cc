@@ -1,13 +1,12 @@
-#include "schedule/attention/launch.h"
+#include "schedule/attention/cuda/launch.h"
 
 #include <algorithm>
 #include <cstddef>
-#include <limits>
 #include <numbers>
-#include <optional>
 
 #include "base/check.h"
 #include "base/divide.h"
+#include "schedule/attention/cuda/bounds.h"
 #include "schedule/attention/mask.h"
 #include "target/argument_block.h"
 
@@ -15,7 +14,7 @@ namespace heddle {
 
 // Pointers come first, all other members have four bytes; some are floats.
 template <>
-inline constexpr bool kNamesPadding<tile::AttentionArgs> = sizeof(tile::AttentionArgs) == 280;
+inline constexpr bool kNamesPadding<tile::AttentionArgs> = sizeof(tile::AttentionArgs) == 304;
 
 }  // namespace heddle
 
@@ -69,57 +68,19 @@ AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, b
   return result;
 }
 
-// A bound of all tiles of rows as the kernel computes it; nullopt where that has no such variant.
-std::optional<tile::AttentionBound> bound_of(const std::vector<int64_t>& tiles, int64_t tile_m, int64_t tile_n) {
-  const auto [least, most] = std::minmax_element(tiles.begin(), tiles.end());
-  const auto number = [](int64_t x) { return static_cast<int32_t>(x); };
-  if (*least == *most) return tile::AttentionBound{0, 0, number(*least), number(*most)};
-  for (const int64_t slope : {1, -1, 2, -2, 3, -3, 4, -4}) {
-    // Offsets with which each tile comes out right.
-    int64_t from = std::numeric_limits<int32_t>::min() / 2, to = std::numeric_limits<int32_t>::max() / 2;
-    for (size_t i = 0; i < tiles.size(); ++i) {
-      const int64_t key = slope * tile_m * static_cast<int64_t>(i);
-      if (tiles[i] > *least) from = std::max(from, tiles[i] * tile_n - key);
-      if (tiles[i] < *most) to = std::min(to, (tiles[i] + 1) * tile_n - key);
-    }
-    if (from < to) return tile::AttentionBound{number(slope * tile_m), number(from), number(*least), number(*most)};
-  }
-  return std::nullopt;
-}
-
-// Masks of other forms have one range for all rows.
-void set_bounds(tile::AttentionArgs& args, const std::vector<KeyTiles>& tiles, int64_t tile_m, int64_t tile_n) {
-  std::vector<int64_t> bounds[4];
-  for (const KeyTiles& t : tiles) {
-    bounds[0].push_back(t.first), bounds[1].push_back(t.plain_first);
-    bounds[2].push_back(t.plain_last), bounds[3].push_back(t.last);
-  }
-  tile::AttentionBound* const to[] = {&args.first, &args.plain_first, &args.plain_last, &args.last};
-  bool all = true;
-  for (size_t i = 0; i < 4 && all; ++i) {
-    const auto bound = bound_of(bounds[i], tile_m, tile_n);
-    all = bound.has_value();
-    *to[i] = bound.value_or(tile::AttentionBound{});
-  }
-  if (all) return;
-  const auto least = [&](size_t i) { return *std::min_element(bounds[i].begin(), bounds[i].end()); };
-  const auto most = [&](size_t i) { return *std::max_element(bounds[i].begin(), bounds[i].end()); };
-  int64_t whole[] = {least(0), most(1), least(2), most(3)};
-  if (whole[1] >= whole[2]) whole[1] = whole[2] = whole[0];
-  for (size_t i = 0; i < 4; ++i) {
-    const auto value = static_cast<int32_t>(whole[i]);
-    *to[i] = {0, 0, value, value};
-  }
-}
-
 }  // namespace
 
 AttentionVariant variant_of(const AttentionDesc& a, const AttentionConfig& c) {
   AttentionVariant variant{!a.scaled, a.scaled, a.n % c.tile_n != 0, true};
-  for (const KeyTiles& t : key_tiles(a, c.tile_m(), c.tile_n)) {
-    variant.plain = variant.plain || t.plain_first < t.plain_last;
-    variant.one_tile = variant.one_tile && t.last - t.first == 1;
-  }
+  const auto add = [&](const std::vector<KeyRange>& ranges) {
+    for (const KeyTiles& t : key_tiles(a, ranges, c.tile_m(), c.tile_n)) {
+      variant.plain = variant.plain || t.plain_first < t.plain_last;
+      variant.one_tile = variant.one_tile && t.last - t.first == 1;
+    }
+  };
+  add(a.ranges);
+  if (a.length) variant.one_tile = a.n <= c.tile_n;
+  for (size_t i = 0; a.length && i < a.length->boxes.size(); ++i) add(a.length->boxes[i].ranges);
   return variant;
 }
 
@@ -142,7 +103,7 @@ KernelLaunches plan_launches(const AttentionDesc& a, const AttentionConfig& c, c
   const auto length = [](const KeyTiles& t) { return t.last - t.first; };
   args.descending = length(tiles.back()) > length(tiles.front()) ? 1 : 0;
   args.factor = static_cast<float>(a.scale), args.scale = static_cast<float>(a.scale * std::numbers::log2e);
-  set_bounds(args, tiles, c.tile_m(), c.tile_n);
+  set_bounds(args, a, c.tile_m(), c.tile_n);
   args.q = q.place, args.k = k.place, args.v = v.place;
   args.by_splits = tile::GemmDivisor::of(args.splits);
   args.by_section = tile::GemmDivisor::of(args.section * args.tiles_m);
@@ -162,9 +123,18 @@ KernelLaunches plan_launches(const AttentionDesc& a, const AttentionConfig& c, c
     result.workspace_bytes = groups * c.splits * floats * int64_t{sizeof(float)};
     launch.pointers.push_back({0, offsetof(tile::AttentionArgs, partial), static_cast<int>(operands)});
   }
-  if (groups > 0 || c.dynamic) {
-    result.counter_bytes = (tile::kAttentionWalkCounters + groups) * int64_t{sizeof(uint32_t)};
+  const int64_t counted = c.combines ? 0 : groups;
+  if (counted > 0 || c.dynamic) {
+    result.counter_bytes = (tile::kAttentionWalkCounters + counted) * int64_t{sizeof(uint32_t)};
     launch.pointers.push_back({0, offsetof(tile::AttentionArgs, counters), static_cast<int>(operands) + 1});
+  }
+  if (c.combines) {
+    CudaLaunch combine;
+    combine.grid = {static_cast<uint32_t>(groups), static_cast<uint32_t>(width / 8), 1};
+    combine.block = 128;
+    combine.arguments = {argument_bytes(args)};
+    combine.pointers = {{0, offsetof(tile::AttentionArgs, partial), static_cast<int>(operands)}};
+    result.launches.push_back(std::move(combine));
   }
   return result;
 }

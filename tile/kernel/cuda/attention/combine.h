@@ -1,0 +1,43 @@
+// Adds up what attention by parts of the keys left in memory (Config::kCombines of sm90.h), and hands O to the
+// epilogue: many blocks for the rows of each warpgroup, where the last one of these alone would read all parts.
+#pragma once
+
+#include "tile/kernel/cuda/attention/loader.h"
+#include "tile/kernel/cuda/attention/results.h"
+
+namespace heddle::tile::sm90 {
+
+// Block (x, y) of 128 threads: 8 columns, from 8 * y on, of the x-th 64 rows.
+template <typename Config, typename Sink, typename Epilogue>
+__device__ inline void attention_combine(const AttentionArgs& args, const Sink& sink, const Epilogue& epilogue) {
+  const auto rows = static_cast<int32_t>(blockIdx.x), thread = static_cast<int32_t>(threadIdx.x);
+  const int lane = thread % 32;
+  AttentionUnit unit;
+  set_rows<Config>(unit, args, rows / Config::kConsumers);
+  const int32_t row = unit.row + rows % Config::kConsumers * 64 + thread / 32 * 16 + lane / 4;
+  const int32_t col = 8 * static_cast<int32_t>(blockIdx.y);
+  using Parts = AttentionParts<Config>;
+  typename Parts::Sums r{{0, 0, 0, 0}, {0, 0}, {1, 1}};
+  if (row < args.m) r = Parts(args, rows).sums_of(static_cast<int>(blockIdx.y), thread);
+  const float of_rows[2][2] = {{r.four.x, r.four.y}, {r.four.z, r.four.w}};
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, unit.batch, row + 8 * h);
+    const uint32_t two = pack<typename Config::In>(of_rows[h][0] * factor, of_rows[h][1] * factor);
+    // One of the four lanes of a row has all of its columns.
+    float v[8];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t other = __shfl_sync(0xffffffffu, two, lane / 4 * 4 + i);
+      struct Two {
+        typename Config::In x[2];
+      };
+      const Two columns = __builtin_bit_cast(Two, other);
+      v[2 * i] = to_float(columns.x[0]), v[2 * i + 1] = to_float(columns.x[1]);
+    }
+    const bool stores = lane % 4 == h && row + 8 * h < args.m && col < args.width;
+    if (stores) epilogue(v, unit.batch, row + 8 * h, col, args.width - col < 8 ? args.width - col : 8);
+  }
+}
+
+}  // namespace heddle::tile::sm90
