@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 namespace heddle::testing {
@@ -147,6 +148,8 @@ ProductChain ProductChain::random(uint32_t seed) {
   c.activation = kActivations[engine() % 4];
   c.bias0 = !often(3), c.bias1 = !often(3), c.residual0 = often(4), c.residual1 = often(4);
   c.constant = !often(3), c.w0_along_k = often(2), c.w1_along_k = often(2);
+  // Lines of a matrix that is no constant are cut at powers of two, of which a block holds so many.
+  if (!c.constant) c.n0 = std::min<int64_t>(c.n0, 128);
   if (often(5)) c.out = "f32";
   return c;
 }

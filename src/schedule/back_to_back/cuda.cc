@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "base/check.h"
 #include "base/divide.h"
@@ -78,6 +79,7 @@ std::string reject(const BackToBackTasks& tasks, const TileProblem& first, const
   if (shared_bytes(tasks, c) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
   if (registers_of(tasks, first, c) > kMostRegisters) return "it needs more registers than a thread has";
   if (!p.b.along_k() && !is_power_of_two(columns0)) return "lines of W0 along rows are cut at powers of two";
+  if (!q.b.along_k() && !is_power_of_two(c.tile_n)) return "lines of W1 along rows are cut at powers of two";
   if (!deals(p.a, p.m, c.tile_m, c.tile_k, c.threads()) || !deals(p.b, p.n, columns0, c.tile_k, c.threads()) ||
       !deals(q.b, q.n, c.tile_n, slice, c.threads())) {
     return "its tiles are not dealt to the threads alike";
@@ -125,13 +127,17 @@ std::vector<BackToBackConfig> configurations(const BackToBackTasks& tasks) {
   constexpr Warps kWarps[] = {{1, 1, 16}, {2, 1, 16}, {4, 1, 16}, {8, 1, 16}, {2, 1, 32}, {4, 1, 32},
                               {8, 1, 32}, {1, 2, 16}, {2, 2, 16}, {4, 2, 16}, {2, 2, 32}, {4, 2, 32},
                               {1, 4, 16}, {1, 4, 32}, {2, 4, 32}, {2, 4, 64}, {2, 2, 64}};
+  constexpr int kMostAtOnce = 128;  // columns of D1 of a warp
   std::vector<BackToBackConfig> found;
   for (const Warps& warps : kWarps) {
-    for (const int columns : {16, 32, 64}) {
+    std::set<int> columns;  // of D1, of a warp at once: all of them, or some
+    const auto all = static_cast<int>(
+        std::min<int64_t>(round_up(ceil_div(tasks.second.product.n, int64_t{warps.n}), 16), kMostAtOnce));
+    for (const int some : {all, 32, 64}) columns.insert(std::min(some, all));
+    for (const int some : columns) {
       BackToBackConfig c;
-      c.warps_m = warps.m, c.warps_n = warps.n, c.tile_m = warps.m * warps.rows, c.tile_n = columns * warps.n;
+      c.warps_m = warps.m, c.warps_n = warps.n, c.tile_m = warps.m * warps.rows, c.tile_n = some * warps.n;
       c.in_registers = warps.n == 1;
-      if (columns > 16 && c.tile_n >= 2 * tasks.second.product.n) continue;
       for (const int tile_k : {32, 64}) {
         for (const int stages : {2, 3, 4}) {
           c.tile_k = tile_k, c.stages = stages;

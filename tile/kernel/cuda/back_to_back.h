@@ -62,7 +62,8 @@ struct BackToBackTraits {
                                steps, sizeof(In));
   }
   static_assert(sizeof(In) == 2 && (Config::kWarpsN == 1 || !Config::kInRegisters));
-  static_assert(is_power_of_two(kWarpM) && is_power_of_two(kWarpN) && kWarpN >= 16);
+  static_assert(is_power_of_two(kWarpM) && kWarpN % 16 == 0);
+  static_assert(is_power_of_two(Config::kTileN) || WeightTile::kAlongK, "lines along rows are cut at powers of two");
 };
 
 // Asks for all of W1: tiles [step][slice].

@@ -28,8 +28,8 @@ template <typename Config, typename Acc, int Columns>
 class StagedStore {
   static constexpr bool kPartial = Config::kStore == GemmStore::kPartial;
   static constexpr int kPitch = Columns + kGemmStagePad, W = kPartial ? 4 : Config::kNeighbours;
-  static constexpr int kAcross = Columns / W, kRowsAtOnce = 32 / kAcross;
-  static_assert(W % 4 == 0 && Columns % W == 0 && 32 % kAcross == 0);
+  static constexpr int kAcross = Columns / W, kPieces = 16 * kAcross;
+  static_assert(W % 4 == 0 && Columns % W == 0 && kPieces % 32 == 0);
 
  public:
   __device__ StagedStore(const GemmArgs& args, const GemmUnit& unit, uint8_t* shared, int warp)
@@ -52,11 +52,10 @@ class StagedStore {
       }
     }
     __syncwarp();
-    const int inside = lane % kAcross * W, n = args_.n - column - inside;
 #pragma unroll
-    for (int r = 0; r < 16; r += kRowsAtOnce) {
-      const int at = r + lane / kAcross;
-      if (at >= 16 || row + at >= args_.m || n <= 0) continue;
+    for (int piece = lane; piece < kPieces; piece += 32) {
+      const int at = piece / kAcross, inside = piece % kAcross * W, n = args_.n - column - inside;
+      if (row + at >= args_.m || n <= 0) continue;
       Acc v[W];
       load_row<4>(v, buffer_ + at * kPitch + inside, W);
       const int valid = n < W ? n : W;
