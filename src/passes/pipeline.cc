@@ -7,6 +7,7 @@
 #include "ir/verify.h"
 #include "passes/contraction/epilogue_reductions.h"
 #include "passes/contraction/fold_batch_norm.h"
+#include "passes/contraction/gate_dots.h"
 #include "passes/contraction/merge_dots.h"
 #include "passes/contraction/scale_scores.h"
 #include "passes/contraction/space_to_depth.h"
@@ -93,6 +94,9 @@ constexpr Pass kEpilogueReductions{"epilogue_reductions",
                                    "reductions of large products, begun in their epilogues (GPU)", epilogue_reductions,
                                    has_where<&TargetTraits::reduces_in_epilogues, Op::kReduce>};
 
+constexpr Pass kGateDots{"gate_dots", "pairs of products that meet element by element, by turns of columns (GPU)",
+                         gate_dots, has_where<&TargetTraits::gates_products, Op::kDot>};
+
 constexpr Pass kSplitConcats{"split_concats", "concatenations of many parts in several steps", split_concats,
                              has_long_concat};
 
@@ -119,6 +123,7 @@ constexpr Pass kPipeline[] = {
     kCse,
     // The graph is as the fusion rules want it.
     kSplitConcats,
+    kGateDots,
     kEpilogueReductions,
     kUnshare,
 };

@@ -153,12 +153,14 @@ const TargetTraits& Target::traits() const {
                                           .scales_products = false,
                                           .selects_for_scatters = false,
                                           .reduces_in_epilogues = false,
+                                          .gates_products = false,
                                           .runs_regions_side_by_side = true,
                                           .shares_kernels_of_shapes = true};
   static constexpr TargetTraits kOfCuda = {.merges_dots = true,
                                            .scales_products = true,
                                            .selects_for_scatters = true,
                                            .reduces_in_epilogues = true,
+                                           .gates_products = true,
                                            .runs_regions_side_by_side = false,
                                            .shares_kernels_of_shapes = false};
   return of_kind(kind, kOfCpu, kOfCuda);

@@ -84,6 +84,8 @@ struct TargetTraits {
   bool selects_for_scatters;
   // The epilogue of a product can reduce neighbours of a row or of a column (ir/analysis/partial_reduction.h).
   bool reduces_in_epilogues;
+  // The epilogue of a product can combine the sums of pairs of columns (ir/analysis/gated_product.h).
+  bool gates_products;
   // Threads take the tasks of small regions side by side, whatever these are. Else kernels are launches, and small ones
   // of one shape share theirs.
   bool runs_regions_side_by_side;

@@ -21,6 +21,14 @@ enum class GemmStore : int32_t {
 // What an epilogue that reduces neighbours makes one value of: so many columns of a row, or rows of a column.
 inline constexpr int kGemmPartialColumns = 32, kGemmPartialRows = 16;
 
+// Gated products. Of every 16 columns of B the first 8 and the last 8 make 8 columns of D: an epilogue combines the
+// sums of the two as a pair. Fragments of every instruction have both in one thread.
+inline constexpr int kGemmGateColumns = 8;
+// The column of B whose sum comes first for a column of D; the other one lies kGemmGateColumns further.
+TILE_HD constexpr int gemm_gate_column(int column) {
+  return column / kGemmGateColumns * 2 * kGemmGateColumns + column % kGemmGateColumns;
+}
+
 // Division of 0 <= n < 2^31 by a number that the launch knows: a multiplication and a shift in place of some forty
 // instructions.
 struct GemmDivisor {
@@ -37,7 +45,8 @@ struct GemmDivisor {
   }
 };
 
-// Arguments of one launch. m, n and k are the kernel's own view: with swapped operands m counts columns of D.
+// Arguments of one launch. m, n and k are the kernel's own view: with swapped operands m counts columns of D. Where an
+// epilogue gates, columns are those of D, half as many as B has; partial sums have all.
 struct GemmArgs {
   int32_t m, n, k, batch;
   int32_t tiles_m, tiles_n;  // in tiles of one cluster

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "ir/analysis/gated_product.h"
 #include "ir/analysis/partial_reduction.h"
 #include "passes/fusion/context.h"
 
@@ -24,8 +25,12 @@ class Epilogue {
  public:
   Epilogue(FusionContext& context, NodeId anchor, const Target& target)
       : c_(context), graph_(context.graph), anchor_(anchor) {
-    const ValueId result = graph_.node(anchor).outputs[0];
-    if (target.traits().reduces_in_epilogues) matrix_ = ir::result_matrix(graph_, graph_.node(anchor));
+    ValueId result = graph_.node(anchor).outputs[0];
+    if (target.traits().gates_products && take_gate()) {
+      result = graph_.node(gate_->meet).outputs[0];
+    } else if (target.traits().reduces_in_epilogues) {
+      matrix_ = ir::result_matrix(graph_, graph_.node(anchor));
+    }
     count_ = element_count(graph_.shape(result));
     inside_[result] = false;
     enqueue_users(result);
@@ -46,6 +51,22 @@ class Epilogue {
   }
 
  private:
+  // Takes all up to where pairs of columns meet: nothing else reads any of it.
+  bool take_gate() {
+    gate_ = ir::match_gated_product(graph_, anchor_);
+    if (!gate_) return false;
+    const auto free = [&](NodeId id) { return c_.role[id] == Role::kMemory; };
+    if (gate_->nodes.size() >= kMostNodes / 2 || !std::all_of(gate_->nodes.begin(), gate_->nodes.end(), free)) {
+      return false;
+    }
+    for (const NodeId id : gate_->nodes) {
+      HEDDLE_CHECK(c_.partition.merge(id, anchor_), "what only leads to a node of its own kernel leads elsewhere");
+      c_.role[id] = Role::kEpilogue;
+    }
+    c_.decide(true, "gate", gate_->meet, anchor_, "pairs of columns become one while their sums are in registers");
+    return true;
+  }
+
   void enqueue_users(ValueId value) {
     for (NodeId user : c_.users[value]) {
       if (seen_.size() < kMostReaders && seen_.insert(user).second) queue_.push(user);
@@ -255,6 +276,7 @@ class Epilogue {
   FusionContext& c_;
   const ir::Graph& graph_;
   const NodeId anchor_;
+  std::optional<ir::GatedProduct> gate_;
   std::optional<ir::ResultMatrix> matrix_;  // of which kernels of the target can reduce parts
   int64_t count_;
   std::unordered_map<ValueId, bool> inside_;  // values of the epilogue; true: behind a transpose

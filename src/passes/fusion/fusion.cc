@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "ir/analysis/gated_product.h"
 #include "passes/fusion/context.h"
 
 namespace heddle::passes {
@@ -37,6 +38,14 @@ ir::Group make_group(const FusionContext& c, Partition::Cluster cluster) {
   return group;
 }
 
+// Why products that meet element by element are not one, whose columns come in pairs: passes/contraction/gate_dots.h
+// makes it.
+void explain_gates(FusionContext& c) {
+  for (const ir::GateCandidate& gate : ir::find_gate_candidates(c.graph)) {
+    if (!gate.refused.empty()) c.decide(false, "gate", gate.meeting.at(), gate.dots[0], gate.refused);
+  }
+}
+
 }  // namespace
 
 ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOptions& options) {
@@ -49,6 +58,7 @@ ir::Grouping fuse(const ir::Graph& graph, const Target& target, const FusionOpti
     for (NodeId anchor : anchors) fuse_attention(context, anchor);
     const auto taken = [&](NodeId id) { return context.chain_of[id] || context.role[id] != Role::kAnchor; };
     anchors.erase(std::remove_if(anchors.begin(), anchors.end(), taken), anchors.end());
+    if (target.traits().gates_products) explain_gates(context);
     for (NodeId anchor : anchors) fuse_epilogue(context, anchor, target);
     for (NodeId anchor : anchors) fuse_prologue(context, anchor);
     for (NodeId anchor : anchors) fuse_back_to_back(context, anchor);

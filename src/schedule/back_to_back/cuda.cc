@@ -168,6 +168,7 @@ class BackToBackScheduler {
     first_epilogue_ = first.builder.epilogue_label();
     Epilogue between = std::move(first.builder.desc().epilogue);
     CudaProduct second = cuda_product(ContractionBuilder(first.builder, form_.second));
+    if (between.gate || second.builder.desc().epilogue.gate) refuse("its kernels do not combine pairs of columns");
     check(first, second, between);
     // For their types alone.
     between.stores[0].operand = second.product.a.operand = second.product.b.operand;

@@ -57,7 +57,9 @@ std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& e, const Inde
 
 ContractionBuilder::ContractionBuilder(const ir::Graph& graph, const ir::Group& group, const Target& target,
                                        ConfigSource* configs)
-    : graph_(graph), group_(group), target_(target), configs_(configs) {}
+    : graph_(graph), group_(group), target_(target), configs_(configs) {
+  find_gate();
+}
 
 ContractionBuilder::ContractionBuilder(const ContractionBuilder& before, const ir::Group& group)
     : graph_(before.graph_),
@@ -67,7 +69,14 @@ ContractionBuilder::ContractionBuilder(const ContractionBuilder& before, const i
       kernel_(before.kernel_),
       bindings_(before.bindings_),
       operands_(before.operands_),
-      inner_(before.inner_) {}
+      inner_(before.inner_) {
+  find_gate();
+}
+
+void ContractionBuilder::find_gate() {
+  if (target_.traits().gates_products) gate_ = ir::match_gated_product(graph_, group_.anchor);
+  if (gate_ && std::find(group_.nodes.begin(), group_.nodes.end(), gate_->meet) == group_.nodes.end()) gate_.reset();
+}
 
 std::vector<Config> ContractionBuilder::for_extents(std::vector<Config> candidates,
                                                     const std::function<Config(Config)>& common) const {
@@ -138,11 +147,12 @@ bool is_affine(const ExprPool& pool, const Index& index, VarId var) {
   return true;
 }
 
-// Indices of every epilogue value at the coordinates of the anchor's result, walking outwards from it.
+// Indices of every epilogue value at the coordinates of the accumulators, `first`, walking outwards from it.
 std::map<ir::ValueId, std::vector<Index>> walk_epilogue(const ir::Graph& graph, const ir::Group& group,
-                                                        std::vector<Index> anchor, IndexPool& indices) {
+                                                        ir::ValueId first, std::vector<Index> coordinates,
+                                                        IndexPool& indices) {
   std::map<ir::ValueId, std::vector<Index>> at;
-  at[graph.node(group.anchor).outputs[0]] = std::move(anchor);
+  at[first] = std::move(coordinates);
   for (ir::NodeId id : group.nodes) {
     const ir::Node& node = graph.node(id);
     if (id == group.anchor) continue;
@@ -203,26 +213,27 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
   e.batch = indices.new_var(batches), e.row = indices.new_var(rows);
   e.col_outer = indices.new_var(columns / split), e.col = indices.new_var(split);
   e.split = split;
-  const ir::ValueId result = anchor().outputs[0];
+  const ir::ValueId result = gate_ ? graph_.node(gate_->meet).outputs[0] : anchor().outputs[0];
   e.accumulator = graph_.dtype(result);
   const Index column = indices.add(indices.scale(indices.var(e.col_outer), split), indices.var(e.col));
-  const auto at =
-      walk_epilogue(graph_, group_, coordinates(indices, indices.var(e.batch), indices.var(e.row), column), indices);
+  const std::vector<Index> here = coordinates(indices, indices.var(e.batch), indices.var(e.row), column);
+  const auto at = walk_epilogue(graph_, group_, result, here, indices);
+  if (gate_) {
+    Inliner pairs(graph_, e.pool);
+    bind(pairs, [&](ir::ValueId value) -> std::optional<ExprId> {
+      if (value != gate_->first && value != gate_->second) return std::nullopt;
+      return e.pool.local(graph_.dtype(value), value == gate_->first ? 1 : 2);
+    });
+    e.gate = {pairs.at(result, here), graph_.dtype(gate_->first)};
+  }
   Inliner inliner(graph_, e.pool);
-  inliner.set_binding([&](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
-    if (value == result) {
-      const DType dtype = graph_.dtype(value);
-      const ExprId sum = e.pool.local(dtype, 0);
-      if (bits_of(dtype) >= 8) return sum;
-      // It was added in more bits.
-      return e.pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {sum}});
-    }
-    if (const auto same = same_.find(value); same != same_.end()) return inliner.at(same->second, index);
-    if (!is_input(value)) return std::nullopt;
-    if (const Tensor* constant = graph_.constant_of(value)) {
-      if (splat_of(e.pool, *constant)) return std::nullopt;
-    }
-    return e.pool.load(graph_.dtype(value), input(value), indices.linear(index, graph_.shape(value)));
+  bind(inliner, [&](ir::ValueId value) -> std::optional<ExprId> {
+    if (value != result) return std::nullopt;
+    const DType dtype = graph_.dtype(value);
+    const ExprId sum = e.pool.local(dtype, 0);
+    if (bits_of(dtype) >= 8) return sum;
+    // It was added in more bits.
+    return e.pool.add({.kind = Expr::Kind::kOp, .dtype = dtype, .op = Op::kCast, .args = {sum}});
   });
   bool affine = true;
   for (ir::ValueId output : group_.outputs) {
@@ -248,8 +259,31 @@ bool ContractionBuilder::try_epilogue(int64_t batches, int64_t rows, int64_t col
   return affine;
 }
 
+void ContractionBuilder::bind(Inliner& inliner, const std::function<std::optional<ExprId>(ir::ValueId)>& sum_of) {
+  ExprPool& pool = desc_.epilogue.pool;
+  inliner.set_binding(
+      [this, &inliner, &pool, sum_of](ir::ValueId value, const std::vector<Index>& index) -> std::optional<ExprId> {
+        if (const auto sum = sum_of(value)) return sum;
+        if (const auto same = same_.find(value); same != same_.end()) return inliner.at(same->second, index);
+        if (!is_input(value)) return std::nullopt;
+        if (const Tensor* constant = graph_.constant_of(value)) {
+          if (splat_of(pool, *constant)) return std::nullopt;
+        }
+        return pool.load(graph_.dtype(value), input(value), pool.indices.linear(index, graph_.shape(value)));
+      });
+}
+
+std::vector<ExprId> Epilogue::values() const {
+  std::vector<ExprId> found;
+  for (const Store& store : stores) found.push_back(store.value);
+  for (const Reduction& reduction : reductions) found.push_back(reduction.value);
+  if (gate) found.push_back(gate->value);
+  return found;
+}
+
 void ContractionBuilder::make_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t lanes,
                                        const Coordinates& coordinates) {
+  if (gate_) columns /= 2;
   if (try_epilogue(batches, rows, columns, columns, coordinates)) return;
   // Lanes that stay within one run of the innermost dimensions of some result make its index linear.
   std::vector<int64_t> splits;

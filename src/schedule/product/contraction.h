@@ -30,12 +30,22 @@ struct Epilogue {
     Index at;          // where `row` (`col`, where that is not split) counts the groups of neighbours
     ExprId value;      // what is reduced
   };
+  // On a GPU, where columns of B come in pairs (ir/analysis/gated_product.h) of which each makes one of D: the
+  // accumulator is what the sums of a pair, local 1 and local 2, become. `col` counts columns of D.
+  struct Gate {
+    ExprId value;
+    DType sums;
+  };
   ExprPool pool;
   VarId batch = 0, row = 0, col_outer = 0, col = 0;
   int64_t split = 0;  // extent of `col`; the columns where they are not split
   DType accumulator = DType::kF32;
   std::vector<Store> stores;  // may be empty where there are reductions
   std::vector<Reduction> reductions;
+  std::optional<Gate> gate;
+
+  // What is computed from the accumulators, and what these are computed from.
+  std::vector<ExprId> values() const;
 };
 
 // An index as batch * [0] + row * [1] + column * [2] + [3]; nullopt where it is none such.

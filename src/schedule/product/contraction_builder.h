@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "ir/analysis/gated_product.h"
 #include "ir/analysis/partial_reduction.h"
 #include "schedule/config/config_source.h"
+#include "schedule/expr/inline.h"
 #include "schedule/product/contraction.h"
 
 namespace heddle::schedule {
@@ -82,13 +84,17 @@ class ContractionBuilder {
  private:
   void add_reduction(const ir::PartialReduction& found, ir::ValueId output, const ir::ResultMatrix& matrix,
                      ExprId value);
+  void find_gate();
   uint32_t output(ir::ValueId value);
   bool try_epilogue(int64_t batches, int64_t rows, int64_t columns, int64_t split, const Coordinates& coordinates);
+  // Binds what an epilogue reads but does not compute to loads and constants.
+  void bind(Inliner& inliner, const std::function<std::optional<ExprId>(ir::ValueId)>& sum_of);
 
   const ir::Graph& graph_;
   const ir::Group& group_;
   const Target& target_;
   ConfigSource* configs_;
+  std::optional<ir::GatedProduct> gate_;  // where the group has all of it
   ContractionDesc desc_;
   KernelDesc kernel_;
   std::vector<Binding> bindings_;

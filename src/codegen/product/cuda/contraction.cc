@@ -19,10 +19,7 @@ using schedule::Product;
 using schedule::WindowDesc;
 
 std::string operators_of(const schedule::Epilogue& epilogue) {
-  std::vector<schedule::ExprId> roots;
-  for (const auto& store : epilogue.stores) roots.push_back(store.value);
-  for (const auto& reduction : epilogue.reductions) roots.push_back(reduction.value);
-  return codegen::operators_of(epilogue.pool, roots);
+  return codegen::operators_of(epilogue.pool, epilogue.values());
 }
 
 // What begins the symbols of a unit's kernels: "wgmma_128x192_add_max". Where parts are summed later it is that kernel

@@ -25,6 +25,7 @@ class EpilogueWriter {
       members_.use_operand(e.stores[i].operand);
       members_.use(e.stores[i].at);
     }
+    if (e.gate) members_.use(e.gate->value);
     for (const Epilogue::Reduction& r : e.reductions) {
       members_.use(r.value);
       members_.use_operand(r.operand);
@@ -39,6 +40,7 @@ class EpilogueWriter {
     write_function("operator()", {{}, shared_, facts_.rounds_all()});
     if (const auto steps = facts_.steps()) write_steps(*steps);
     if (!e_.reductions.empty()) write_reductions(name);
+    if (e_.gate) write_gate(*e_.gate);
     out_.close("};");
     CudaFunctor functor;
     functor.text = out_.text(functor.includes);
@@ -53,6 +55,7 @@ class EpilogueWriter {
     std::optional<ExprId> value;
     std::optional<ExprId> given;  // a value that v holds in place of the accumulators
     bool fast = false;            // it is rounded to 16 bits or fewer
+    bool pairs = false;           // it is computed from pairs of sums, of which w holds the second ones
   };
   // Of operands, and of the coordinates that a call has.
   Names names_of_call() const {
@@ -63,8 +66,8 @@ class EpilogueWriter {
 
   void write_function(const char* name, const Part& part) {
     out_.line("template <typename T, int W{}>", residual_ ? ", typename Residual = tile::cuda::FromMemory" : "");
-    out_.open(fmt::format("__device__ void {}(T (&v)[W], int batch, int row, int col, int n{}) const {{", name,
-                          residual_ ? ", const Residual& residual = {}" : ""));
+    out_.open(fmt::format("__device__ void {}(T (&v)[W], {}int batch, int row, int col, int n{}) const {{", name,
+                          part.pairs ? "const T (&w)[W], " : "", residual_ ? ", const Residual& residual = {}" : ""));
     write_body(part);
     out_.close();
   }
@@ -112,6 +115,12 @@ class EpilogueWriter {
     out_.close();
   }
 
+  // What pairs of sums become, before anything else sees them.
+  void write_gate(const Epilogue::Gate& gate) {
+    out_.line("static constexpr bool kGates = true;");
+    write_function("gate", {gate.value, {}, facts_.rounds_all(), true});
+  }
+
   void write_body(const Part& part) {
     loads_.emplace(e_.pool);
     loaded_.clear();
@@ -122,7 +131,9 @@ class EpilogueWriter {
       out_.declare("int64_t", "col_outer", fmt::format("col / {}", e_.split));
       out_.declare("int64_t", "first", fmt::format("col % {}", e_.split));
     }
-    names.locals[0] = {"acc", e_.accumulator, true};  // another one for each column
+    // Others for each column.
+    const std::vector<Sum> sums = sums_of(part);
+    for (const Sum& sum : sums) names.locals[sum.local] = {sum.name, sum.dtype, true};
     if (part.given) {
       names.cached[*part.given] = {"acc", e_.pool[*part.given].dtype, true};
       loads_->run(*part.given, [](ExprId) { return false; });  // it is there already
@@ -141,9 +152,12 @@ class EpilogueWriter {
     out_.raw("#pragma unroll");
     out_.open("for (int i = 0; i < W; ++i) {");
     if (!facts_.whole()) out_.line("if (i >= n) break;");
-    out_.value("acc", fmt::format("tile::splat<1>(static_cast<{}>(v[i]))", computed_type(e_.accumulator)), "");
     Names& inside = emitter.names();
-    inside.locals[0] = {"acc", e_.accumulator, false};
+    for (const Sum& sum : sums) {
+      out_.value(sum.name, fmt::format("tile::splat<1>(static_cast<{}>({}[i]))", computed_type(sum.dtype), sum.array),
+                 "");
+      inside.locals[sum.local] = {sum.name, sum.dtype, false};
+    }
     if (part.given) inside.cached[*part.given].wide = false;
     if (split && !facts_.whole()) {
       out_.declare("int64_t", "col_outer", fmt::format("(col + i) / {}", e_.split));
@@ -162,6 +176,17 @@ class EpilogueWriter {
     }
     out_.close();
     if (!part.value) store_neighbours(emitter);
+  }
+
+  // What a call hands over, as a local of the expressions.
+  struct Sum {
+    uint32_t local;
+    const char *name, *array;
+    DType dtype;
+  };
+  std::vector<Sum> sums_of(const Part& part) const {
+    if (!part.pairs) return {{0, "acc", "v", e_.accumulator}};
+    return {{1, "acc", "v", e_.gate->sums}, {2, "other", "w", e_.gate->sums}};
   }
 
   // What a kernel that takes the first result as a return value may know: that nothing else is stored, so that it may

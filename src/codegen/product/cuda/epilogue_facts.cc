@@ -72,10 +72,11 @@ std::optional<EpilogueFacts::Steps> EpilogueFacts::steps() const {
   if (!is_f32(root)) return std::nullopt;
   Steps steps{{}, {}, root};
   if (const auto form = pack_form_of(e_.pool, root)) steps.inner = form->argument, steps.pack = form->function;
-  if (find_sum(steps) != 1) steps.seed.reset(), steps.sum.reset();
+  // What a gate makes of sums is none of them.
+  if (e_.gate || find_sum(steps) != 1) steps.seed.reset(), steps.sum.reset();
   const std::string_view pack = steps.pack;
   const bool sums = is_accumulator(steps.inner) || steps.inner == steps.sum;
-  steps.costly = !sums || (pack != "tile::fast::pack" && pack != "tile::fast::pack_relu");
+  steps.costly = e_.gate || !sums || (pack != "tile::fast::pack" && pack != "tile::fast::pack_relu");
   return steps;
 }
 
@@ -128,6 +129,7 @@ bool EpilogueFacts::needs_accumulator(ExprId value, ExprId known) const {
 EpilogueFacts::Rows EpilogueFacts::rows(const FunctorMembers& members) const {
   constexpr size_t kPiece = 16;
   Rows rows;
+  if (e_.gate) return rows;  // kernels ask for them by columns of B
   const auto enter = [&](ExprId id) {
     const Expr& e = e_.pool[id];
     if (e.kind == Expr::Kind::kGuard) return false;

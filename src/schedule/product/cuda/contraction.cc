@@ -85,7 +85,11 @@ class CudaDotForm {
   bool computes_views() const {
     return (p_.a_affine && desc_.a.form == Form::kComputed) || (p_.b_affine && desc_.b.form == Form::kComputed);
   }
-  bool reduces() { return !builder_.desc().epilogue.reductions.empty(); }
+  // Whether the epilogue combines neighbours of D.
+  bool combines() {
+    const Epilogue& epilogue = builder_.desc().epilogue;
+    return !epilogue.reductions.empty() || epilogue.gate;
+  }
   bool stores_apart() { return heddle::schedule::stores_apart(builder_.desc().epilogue); }
   double predicted_us() { return fastest_config(builder_, desc_).predicted_us; }
   CudaProduct product() const { return {builder_, desc_, p_.label(), p_.operations()}; }
@@ -120,7 +124,7 @@ std::unique_ptr<CudaDotForm> fastest_form(const ContractionBuilder& builder) {
   using Lines = DotForm::Lines;
   auto best = std::make_unique<CudaDotForm>(builder, DotForm{});
   std::vector<DotForm> others;
-  if (best->reduces()) return best;  // neighbours of this D
+  if (best->combines()) return best;
   if (best->computes_views()) others.push_back({Lines::kOneStride, false});
   if (best->stores_apart()) {
     for (const Lines lines : {Lines::kOneStride, Lines::kLast, Lines::kAll}) others.push_back({lines, true});

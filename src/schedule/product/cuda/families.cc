@@ -25,11 +25,8 @@ double overlapped_us(std::initializer_list<double> us) {
 
 int epilogue_read_bytes(const ProductTask& task) {
   const Epilogue& e = task.epilogue;
-  std::vector<ExprId> results;
-  for (const auto& store : e.stores) results.push_back(store.value);
-  for (const auto& reduction : e.reductions) results.push_back(reduction.value);
   int bytes = 0;
-  visit_exprs(e.pool, results, [&](ExprId id) {
+  visit_exprs(e.pool, e.values(), [&](ExprId id) {
     const Expr& load = e.pool[id];
     if (load.kind != Expr::Kind::kLoad) return;
     const auto place = affine_place(e, load.index);
@@ -82,8 +79,8 @@ double apart_us(const ProductTask& task, const CudaTarget& target) {
   if (!stores_apart(task.epilogue)) return 0;
   const Product& d = task.product;
   const DType out = task.operands[task.epilogue.stores.front().operand].dtype;
-  return (kSectorBytes - static_cast<double>(size_of(out))) * static_cast<double>(d.m) * static_cast<double>(d.n) *
-         static_cast<double>(d.batch) / target.model.wgmma.wave_per_us;
+  return (kSectorBytes - static_cast<double>(size_of(out))) * static_cast<double>(d.m) *
+         static_cast<double>(task.columns()) * static_cast<double>(d.batch) / target.model.wgmma.wave_per_us;
 }
 
 }  // namespace
@@ -141,6 +138,7 @@ Problem problem_of(const ProductTask& task) {
   for (const Epilogue::Store& store : e.stores)
     text += fmt::format(" {}", to_string(task.operands[store.operand].dtype));
   for (const Epilogue::Reduction& r : e.reductions) text += r.rows ? " reduced rows" : " reduced columns";
+  if (e.gate) text += " gated";
   text += fmt::format(" expressions {}", e.pool.size());
   return {fmt::format("cuda gemm {}x{}{}", d.batch, d.m, text), "cuda gemm" + text};
 }

@@ -29,6 +29,9 @@ struct ProductTask {
   const Epilogue& epilogue;
   const std::vector<Operand>& operands;  // of the kernel
 
+  // Pairs of B's columns make one of D (Epilogue::Gate).
+  bool gated() const { return epilogue.gate.has_value(); }
+  int64_t columns() const { return gated() ? product.n / 2 : product.n; }  // of D
   // Operands that the driver supplies: partial sums and copies; counters.
   int workspace() const { return static_cast<int>(operands.size()); }
   int counters() const { return workspace() + 1; }

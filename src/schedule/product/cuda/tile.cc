@@ -41,7 +41,7 @@ bool has_arithmetic(DType type) {
 }
 
 double TileProblem::bytes() const {
-  return a.bytes + b.bytes + static_cast<double>(m) * n * batch * (out_bytes + read_bytes);
+  return a.bytes + b.bytes + results() * (out_bytes + read_bytes);
 }
 
 bool TileProblem::on_tensor_cores(const CudaTarget& target) const {
@@ -170,6 +170,7 @@ CudaLaunch tiles_launch(const TileProblem& p, const TileCut& c, int workspace) {
   args.k_tiles = static_cast<int32_t>(ceil_div(p.k, c.tile_k));
   args.splits = c.splits;
   HEDDLE_CHECK(c.splits <= args.k_tiles);
+  if (p.gated && c.splits == 1) (c.swapped ? args.m : args.n) /= 2;
   args.raster_group = kRasterGroup;
   tile::set_divisors(args);
   args.p_row = sums.row(), args.p_batch = sums.matrix(), args.p_split = sums.part();

@@ -23,10 +23,12 @@ struct TileProblem {
   int out_bytes = 2;       // of what the epilogue stores for each element
   int read_bytes = 0;      // of matrices that it reads, for each element
   bool reduces = false;    // the epilogue reduces neighbours
+  bool gated = false;      // pairs of B's columns make one of D (Epilogue::Gate)
   bool scattered = false;  // rows of D begin at addresses that no piece of 8 bytes allows: stored by elements
   OperandTraits a, b;      // as [m][k] and [n][k]
 
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
+  double results() const { return static_cast<double>(m) * n * batch / (gated ? 2 : 1); }  // elements of D
   double bytes() const;  // each operand read once, D written once, with what the epilogue reads
   bool is_empty() const { return m == 0 || n == 0 || batch == 0; }
   // Whether tensor cores of a device multiply these types.
@@ -121,6 +123,7 @@ class ViewFamilyOf : public ViewFamily {
   virtual std::vector<C> configs(const TileProblem& p, const CudaTarget& target) const = 0;
   virtual std::string reject(const C& c, const TileProblem& p, const CudaTarget& target) const = 0;
   virtual bool reduces_neighbours(const C&) const { return false; }
+  virtual bool gates(const C&, const TileProblem&) const { return false; }
   virtual int shared_bytes(const TileProblem& p, const C& c) const = 0;
   // Without the reduction of the parts of k.
   virtual double predict_us(const TileProblem& p, const C& c, const CudaTarget& target) const = 0;
@@ -155,6 +158,7 @@ std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p,
       if (p.reduces && (cut(c).splits > 1 || !reduces_neighbours(c))) {
         return "neighbours are reduced in fragments of whole sums, 32 columns and more";
       }
+      if (p.gated && !gates(c, p)) return "its threads do not have the sums of pairs of columns";
       return reject_tiles(p, cut(c));
     };
     CudaCandidate candidate;

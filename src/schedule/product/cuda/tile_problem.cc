@@ -94,6 +94,7 @@ TileProblem tile_problem(const ProductTask& task) {
   p.out_bytes = kSumBytes;
   p.read_bytes = epilogue_read_bytes(task);
   p.reduces = !epilogue.reductions.empty();
+  p.gated = task.gated();
   if (!epilogue.stores.empty()) {
     p.out_bytes = static_cast<int>(std::max<size_t>(size_of(task.operands[epilogue.stores.front().operand].dtype), 1));
     const auto place = affine_place(epilogue, epilogue.stores.front().at);

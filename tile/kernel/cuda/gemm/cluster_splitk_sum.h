@@ -76,13 +76,14 @@ __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& e
                                     const typename Traits::Acc* from, const typename Traits::Acc* own,
                                     const PartsUnit& unit, int32_t rank) {
   using Acc = typename Traits::Acc;
-  constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4;
-  constexpr int kAcross = (Traits::kColumns + W - 1) / W, kCount = Traits::kSliceRows * kAcross;
+  constexpr int W = Traits::kNeighbours, kWide = W < 4 ? W : 4, kPair = kColumnsOfPair<Epilogue>;
+  constexpr int kAcross = (Traits::kColumns / kPair + W - 1) / W, kCount = Traits::kSliceRows * kAcross;
   constexpr int kRowStep = Config::kSwapped ? 1 : Traits::kClasses;
   constexpr int kColumnStep = Config::kSwapped ? Traits::kClasses : 1;
   static_assert(kColumnStep == 1 || W == 1);
+  static_assert(kPair == 1 || (kColumnStep == 1 && Traits::kColumns % 16 == 0 && kGemmGateColumns % W == 0));
   const int32_t first = rank * Traits::kSliceRows, row0 = (Config::kSwapped ? unit.n : unit.m) + first * kRowStep;
-  const int32_t col0 = Config::kSwapped ? unit.m : unit.n, columns = Config::kSwapped ? args.m : args.n;
+  const int32_t col0 = (Config::kSwapped ? unit.m : unit.n) / kPair, columns = Config::kSwapped ? args.m : args.n;
   int32_t rows = ((Config::kSwapped ? args.n : args.m) - row0 + kRowStep - 1) / kRowStep;  // of the slice, inside of D
   if (rows > Traits::kRows - first) rows = Traits::kRows - first;
 #pragma unroll 2
@@ -90,19 +91,27 @@ __device__ inline void parts_finish(const GemmPartsArgs& args, const Epilogue& e
     const auto r = static_cast<int>(i / kAcross), c = static_cast<int>(i % kAcross) * W;
     const int row = row0 + r * kRowStep, col = col0 + c * kColumnStep;
     if (r >= rows || col >= columns) continue;
+    const auto sum = [&](Acc(&v)[W], int column) {
+#pragma unroll
+      for (int part = 0; part < Traits::kAddends; ++part) {
+        Acc x[W];
+        load_row<kWide>(x, (part == rank ? own : from + part * Traits::kSlice) + r * Traits::kPitch + column, W);
+#pragma unroll
+        for (int j = 0; j < W; ++j) v[j] += x[j];
+      }
+    };
     Acc v[W] = {};
-#pragma unroll
-    for (int part = 0; part < Traits::kAddends; ++part) {
-      Acc x[W];
-      load_row<kWide>(x, (part == rank ? own : from + part * Traits::kSlice) + r * Traits::kPitch + c, W);
-#pragma unroll
-      for (int j = 0; j < W; ++j) v[j] += x[j];
-    }
+    sum(v, kPair == 2 ? gemm_gate_column(c) : c);
     const int n = columns - col < W ? columns - col : W;
     if constexpr (Config::kStore == GemmStore::kPartial) {
       Acc* to = static_cast<Acc*>(args.partial) + unit.split * args.p_split + unit.batch * args.p_batch;
       store_row<kWide>(to + row * args.p_row + col, v, n);
     } else {
+      if constexpr (kPair == 2) {
+        Acc w[W] = {};
+        sum(w, gemm_gate_column(c) + kGemmGateColumns);
+        epilogue.gate(v, w, unit.batch, row, col, n);
+      }
       epilogue(v, unit.batch, row, col, n);
     }
   }

@@ -22,6 +22,20 @@ using epilogue_value_t = typename epilogue_value<Acc, Out>::type;
 // For kernels that store partial sums.
 struct NoEpilogue {};
 
+// Whether an epilogue combines pairs of sums (kGemmGateColumns) before it sees them: gate(v, w, batch, row, col, n)
+// puts into v[0..n), which are of the first columns of the pairs, what they and w become; row and col are of D.
+template <typename Epilogue, typename = void>
+struct Gates {
+  static constexpr bool value = false;
+};
+template <typename Epilogue>
+struct Gates<Epilogue, decltype(void(Epilogue::kGates))> {
+  static constexpr bool value = Epilogue::kGates;
+};
+// Columns of B for each of D.
+template <typename Epilogue>
+inline constexpr int kColumnsOfPair = Gates<Epilogue>::value ? 2 : 1;
+
 // Rows of accumulators through shared memory, so that a lane holds neighbours of D's row. A warp has a buffer of 16
 // rows of its own; pitches of 8 words more than a multiple of 16 meet no bank twice when fragments are written.
 template <typename Config, typename Acc, int Columns>

@@ -116,6 +116,35 @@ __device__ inline void finish_skinny(const GemmArgs& args, const GemmUnit& unit,
   }
 }
 
+// The wide row that sum r of a warp's kRows is of, from column `first` of D on: where an epilogue gates, the first sums
+// of the pairs come before the others.
+template <typename Epilogue, int Rows>
+__device__ inline int wide_row(int first, int r) {
+  if constexpr (Gates<Epilogue>::value) {
+    return gemm_gate_column(first + r % (Rows / 2)) + (r < Rows / 2 ? 0 : kGemmGateColumns);
+  } else {
+    return first + r;
+  }
+}
+
+// Hands on a warp's sums of row m, of columns `first` and so on of D.
+template <typename Config, typename T, int Rows, typename Epilogue>
+__device__ inline void finish_row(const GemmArgs& args, const GemmUnit& unit, const Epilogue& epilogue, T (&sums)[Rows],
+                                  int m, int first) {
+  constexpr int W = Rows / kColumnsOfPair<Epilogue>;
+  const int n = args.n - first < W ? args.n - first : W;
+  if (n <= 0) return;
+  if constexpr (W < Rows) {
+    T v[W], w[W];
+#pragma unroll
+    for (int i = 0; i < W; ++i) v[i] = sums[i], w[i] = sums[W + i];
+    epilogue.gate(v, w, unit.batch, m, first, n);
+    finish_skinny<Config>(args, unit, epilogue, v, m, first, n);
+  } else {
+    finish_skinny<Config>(args, unit, epilogue, sums, m, first, n);
+  }
+}
+
 // Memory along k: lanes side by side along k, kRows wide rows of a warp at a time.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
 __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, const Few& few, const Wide& wide,
@@ -124,7 +153,9 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   using In = typename Config::In;
   constexpr int W = Traits::kWidth, kFew = Config::kFew, kRows = Config::kRows;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int first = unit.n + static_cast<int>(threadIdx.x) / 32 * kRows;
+  constexpr int kPair = kColumnsOfPair<Epilogue>;
+  static_assert(kPair == 1 || (!Config::kSwapped && kRows % 2 == 0));
+  const int first = (unit.n + static_cast<int>(threadIdx.x) / 32 * kRows) / kPair;
   const ElementReader<Few, In> a(few, unit.batch);
   const ElementReader<Wide, In> b(wide, unit.batch);
 
@@ -135,7 +166,7 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
     const int k = tile * Traits::kTileK + lane * W;
     In x[kRows][W];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) b.template read<W, false>(x[r], b.at(first + r, k));
+    for (int r = 0; r < kRows; ++r) b.template read<W, false>(x[r], b.at(wide_row<Epilogue, kRows>(first, r), k));
 #pragma unroll
     for (int m = 0; m < kFew; ++m) {
       In y[W];
@@ -162,10 +193,9 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
       if (lane == r && first + r < args.n) finish_skinny<Config>(args, unit, epilogue, v, first + r, 0, args.m);
     }
   } else {
-    const int n = args.n - first < kRows ? args.n - first : kRows;
 #pragma unroll
     for (int m = 0; m < kFew; ++m) {
-      if (lane == m && m < args.m && n > 0) finish_skinny<Config>(args, unit, epilogue, sums[m], m, first, n);
+      if (lane == m && m < args.m) finish_row<Config>(args, unit, epilogue, sums[m], m, first);
     }
   }
 }
@@ -199,29 +229,41 @@ __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit
     }
   }
 
-  // The warps' sums, added in order; a thread then has the few sums of one wide row.
-  In total[kFew];
+  // The warps' sums, added in order; a thread then has the few sums of one wide row, or those of a pair.
+  constexpr int kPair = kColumnsOfPair<Epilogue>;
+  static_assert(kPair == 1 || !Config::kSwapped);
+  In total[kFew], other[kFew];
   const int mine = static_cast<int>(threadIdx.x);
+  const int at = kPair == 2 ? gemm_gate_column(mine) : mine;
 #pragma unroll
   for (int m = 0; m < kFew; ++m) {
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < W; ++i) shared[warp * Traits::kTileN + lane * W + i] = sums[m][i];
     __syncthreads();
-    total[m] = 0;
-    if (mine < Traits::kTileN) {
+    total[m] = other[m] = 0;
+    if (mine < Traits::kTileN / kPair) {
 #pragma unroll
-      for (int w = 0; w < kWarps; ++w) total[m] += shared[w * Traits::kTileN + mine];
+      for (int w = 0; w < kWarps; ++w) {
+        total[m] += shared[w * Traits::kTileN + at];
+        if constexpr (kPair == 2) other[m] += shared[w * Traits::kTileN + at + kGemmGateColumns];
+      }
     }
   }
-  if (mine >= Traits::kTileN || unit.n + mine >= args.n) return;
+  const int column = unit.n / kPair + mine;
+  if (mine >= Traits::kTileN / kPair || column >= args.n) return;
   if constexpr (Config::kSwapped) {
-    finish_skinny<Config>(args, unit, epilogue, total, unit.n + mine, 0, args.m);
+    finish_skinny<Config>(args, unit, epilogue, total, column, 0, args.m);
   } else {
 #pragma unroll
     for (int m = 0; m < kFew; ++m) {
       In v[1] = {total[m]};
-      if (m < args.m) finish_skinny<Config>(args, unit, epilogue, v, m, unit.n + mine, 1);
+      if (m >= args.m) continue;
+      if constexpr (kPair == 2) {
+        const In w[1] = {other[m]};
+        epilogue.gate(v, w, unit.batch, m, column, 1);
+      }
+      finish_skinny<Config>(args, unit, epilogue, v, m, column, 1);
     }
   }
 }

@@ -174,6 +174,24 @@ class GemmMainLoop {
   FragmentReader<InB, TileB, kDepth, TileB::kAlongK, true> b_;
 };
 
+// What pairs of a warp's 16 rows of sums become, from (row, column) of D.
+template <typename Acc, int Blocks, typename Epilogue>
+__device__ inline void gate_fragments(Acc (&to)[Blocks][4], const Acc (&acc)[2 * Blocks][4], const Epilogue& epilogue,
+                                      const GemmArgs& args, int batch, int row, int column) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int j = 0; j < Blocks; ++j) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      Acc v[2] = {acc[2 * j][2 * h], acc[2 * j][2 * h + 1]};
+      const Acc w[2] = {acc[2 * j + 1][2 * h], acc[2 * j + 1][2 * h + 1]};
+      const int r = row + lane / 4 + 8 * h, c = column + 8 * j + 2 * (lane % 4);
+      if (r < args.m && c < args.n) epilogue.gate(v, w, batch, r, c, 2);
+      to[j][2 * h] = v[0], to[j][2 * h + 1] = v[1];
+    }
+  }
+}
+
 // The kernel. Launched with GemmTraits<...>::kThreads threads, kSharedBytes of dynamic shared memory.
 template <typename Config, typename A, typename B, typename Epilogue>
 __device__ inline void gemm(const GemmArgs& args, const A& operand_a, const B& operand_b, const Epilogue& epilogue) {
@@ -203,10 +221,19 @@ __device__ inline void gemm(const GemmArgs& args, const A& operand_a, const B& o
     }
     if (!cuda::Reduces<Epilogue>::stores) return;
   }
-  cuda::StagedStore<Config, typename Traits::Acc, Traits::kWarpN> store(args, unit, raw_shared, warp);
+  constexpr int kPair = cuda::kColumnsOfPair<Epilogue>;
+  const int column = (unit.n + warp_column) / kPair;
+  cuda::StagedStore<Config, typename Traits::Acc, Traits::kWarpN / kPair> store(args, unit, raw_shared, warp);
 #pragma unroll
   for (int i = 0; i < Traits::kBlocksM; ++i) {
-    store.template band<Traits::kBlocksN>(acc[i], epilogue, unit.m + warp_row + 16 * i, unit.n + warp_column);
+    const int row = unit.m + warp_row + 16 * i;
+    if constexpr (kPair == 2) {
+      typename Traits::Acc gated[Traits::kBlocksN / 2][4];
+      gate_fragments(gated, acc[i], epilogue, args, unit.batch, row, column);
+      store.template band<Traits::kBlocksN / 2>(gated, epilogue, row, column);
+    } else {
+      store.template band<Traits::kBlocksN>(acc[i], epilogue, row, column);
+    }
   }
 }
 

@@ -19,6 +19,8 @@
 //     static constexpr bool kStreamA = false, kStreamB = false;  // read once, leaves the L2 first
 //     static constexpr bool kResidual = false;        // TMA brings the matrix of 16-bit elements that the
 //                                                 // epilogue reads beside D; kTma, not swapped
+//     static constexpr bool kGated = false;           // the epilogue combines pairs of sums (fragments_to_rows.h);
+//                                                     // not swapped
 //     static constexpr auto kStore = tile::GemmStore::kTma;
 //   };
 //
@@ -319,14 +321,15 @@ __device__ inline void store_block(const typename GemmTraits<Config>::Acc (&acc)
                                    const Epilogue& epilogue, const GemmArgs& args, const TensorMap& map_d,
                                    uint8_t* staging, uint32_t& turn, const GemmUnit& unit, int32_t row) {
   using Out = typename Config::Out;
-  constexpr int N = Config::kTileN;
+  constexpr int N = Config::kTileN, kPair = cuda::kColumnsOfPair<Epilogue>;
+  const int32_t col = unit.n / kPair;
   if constexpr (Config::kStore == GemmStore::kPartial) {
     auto* to = static_cast<typename GemmTraits<Config>::Acc*>(args.partial) + unit.split * args.p_split;
     store_partial<Config::kSwapped, N>(acc, args, to + unit.batch * args.p_batch, row, unit.n);
   } else if constexpr (Config::kStore == GemmStore::kEpilogue) {
-    store_epilogue<Config::kSwapped, N>(acc, epilogue, args, staging, unit.batch, row, unit.n);
+    store_epilogue<Config::kSwapped, N / kPair>(acc, epilogue, args, staging, unit.batch, row, col);
   } else if constexpr (Config::kStore == GemmStore::kRows) {
-    store_any_rows<Config::kSwapped, N, Out>(acc, epilogue, args, staging, unit.batch, row, unit.n);
+    store_any_rows<Config::kSwapped, N / kPair, Out>(acc, epilogue, args, staging, unit.batch, row, col);
   } else {
     store_columns<N, Out>(acc, epilogue, args, map_d, staging, turn, unit.batch, row, unit.n);
   }
@@ -338,6 +341,7 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
                                   const TensorMap& map_d, uint8_t* staging, uint32_t& turn, const GemmUnit& unit,
                                   int32_t row, const PieceRange& pieces, Brought& brought) {
   constexpr int kBlocks = GemmTraits<Config>::kBlocksM;
+  static_assert(Config::kStore == GemmStore::kPartial || cuda::Gates<Epilogue>::value == Config::kGated);
   if constexpr (cuda::Reduces<Epilogue>::value) {
     static_assert(Config::kStore != GemmStore::kPartial && !Config::kSwapped);
 #pragma unroll
@@ -351,7 +355,7 @@ __device__ inline void store_tile(GemmAccumulators<Config>& acc, const Epilogue&
   }
   if constexpr (Config::kStore == GemmStore::kTma && !Config::kSwapped) {
     store_rows<kBlocks, Config::kTileN, typename Config::Out, Config::kWholeColumns>(
-        acc, epilogue, args, map_d, staging, unit.batch, row, unit.n, pieces, brought);
+        acc, epilogue, args, map_d, staging, unit.batch, row, unit.n / cuda::kColumnsOfPair<Epilogue>, pieces, brought);
   } else {
 #pragma unroll
     for (int block = 0; block < kBlocks; ++block) {

@@ -18,7 +18,7 @@ struct GemmDefaults {
   static constexpr bool kPingPong = false, kStream = false, kSwapped = false;
   static constexpr bool kAKMajor = true, kBKMajor = true;
   static constexpr bool kConstantA = false, kConstantB = false, kStreamA = false, kStreamB = false;
-  static constexpr bool kWholeColumns = false, kResidual = false;
+  static constexpr bool kWholeColumns = false, kResidual = false, kGated = false;
   static constexpr auto kStore = GemmStore::kTma;
 };
 
@@ -38,15 +38,16 @@ struct GemmTraits {
   static constexpr int kABytes = gemm_operand_bytes(kTileM, Config::kAKMajor);
   static constexpr int kBBytes = gemm_operand_bytes(kTileN, Config::kBKMajor);
   static constexpr int kStripBytes = kTileK * kGemmRowBytes;
+  static constexpr int kStoredN = Config::kGated ? kTileN / 2 : kTileN;  // columns of D
   static constexpr int kPieces =
-      kBlocksM * kTileN * static_cast<int>(sizeof(typename Config::Out)) /
-      gemm_piece(kTileN, sizeof(typename Config::Out)).bytes;  // that a warp stores of a tile, by GemmStore::kTma
+      kBlocksM * kStoredN * static_cast<int>(sizeof(typename Config::Out)) /
+      gemm_piece(kStoredN, sizeof(typename Config::Out)).bytes;  // that a warp stores of a tile, by GemmStore::kTma
   static constexpr bool kResidual = Config::kResidual;
   static constexpr int kResidualPieces = gemm_residual_pieces(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kResidualPlaces = gemm_residual_places(kTileM, kTileN, kConsumers, Config::kPingPong);
   static constexpr int kStagingBytes =
       kResidual ? gemm_residual_bytes(kTileM, kTileN, kConsumers, Config::kPingPong)
-                : gemm_staging_bytes(Config::kStore, Config::kSwapped, kTileN, sizeof(typename Config::Out));
+                : gemm_staging_bytes(Config::kStore, Config::kSwapped, kStoredN, sizeof(typename Config::Out));
   static constexpr int kSharedBytes =
       gemm_shared_bytes(kTileM, kTileN, Config::kAKMajor, Config::kBKMajor, kStages, kConsumers, kStagingBytes) +
       (kSplit ? gemm_split_bytes(kTileN, kStages) : 0) + (kResidual ? kGemmResidualBarrierBytes : 0);
@@ -58,6 +59,7 @@ struct GemmTraits {
   static_assert(!kResidual || (Config::kStore == GemmStore::kTma && !Config::kSwapped && !Config::kStream &&
                                sizeof(typename Config::Out) == 2 && kTileN % 64 == 0));
   static_assert(!Config::kPingPong || kConsumers == 2);
+  static_assert(!Config::kGated || (!Config::kSwapped && !kResidual && kTileN % (2 * kGemmGateColumns) == 0));
   static_assert(!kSplit || (!Config::kPingPong && kBlocksM == 1 && kTileN <= 128 && kTileN % 16 == 0));
   static_assert(!Config::kStream || (kCluster == 1 && !Config::kPingPong && Config::kStore != GemmStore::kPartial));
   static_assert((Config::kAKMajor && Config::kBKMajor) || sizeof(In) == 2);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/gemm/fragments_to_rows.h"
 
 namespace heddle::tile::cuda {
 
@@ -30,16 +31,30 @@ __device__ inline void sum_parts(Acc (&sums)[W], const GemmReduceArgs& args, con
   }
 }
 
+// The same of all parts; shared: by the lanes of a warp, of which the first has the sums.
+template <typename Acc, int W>
+__device__ inline void sum_all_parts(Acc (&sums)[W], const GemmReduceArgs& args, const Acc* from, int n, bool shared,
+                                     int lane) {
+  if (!shared) return sum_parts<1>(sums, args, from, n, 0);
+  sum_parts<kGemmReduceLanes>(sums, args, from, n, lane);
+#pragma unroll
+  for (int distance = kGemmReduceLanes / 2; distance > 0; distance /= 2) {
+#pragma unroll
+    for (int c = 0; c < W; ++c) sums[c] += __shfl_xor_sync(0xffffffffu, sums[c], distance);
+  }
+}
+
 // Adds the parts of k in order, and applies the epilogue; `args.lanes` threads per 4 columns, grid-stride. Where it is
 // the lanes of a warp they share the parts: few results of many parts would wait for one load after the other.
 template <typename Acc, typename Epilogue>
 __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& epilogue) {
-  constexpr int W = 4;
+  constexpr int W = 4, kPair = kColumnsOfPair<Epilogue>;
   const bool shared = args.lanes > 1;
   const int64_t thread = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   const int64_t threads = gridDim.x * static_cast<int64_t>(blockDim.x);
   const int lane = shared ? static_cast<int>(threadIdx.x) % kGemmReduceLanes : 0;
-  const int64_t groups = (args.columns + W - 1) / W, count = groups * args.rows * args.batch;
+  const int columns = args.columns / kPair;
+  const int64_t groups = (columns + W - 1) / W, count = groups * args.rows * args.batch;
   const int64_t step = shared ? threads / kGemmReduceLanes : threads;
   for (int64_t i = shared ? thread / kGemmReduceLanes : thread; i < count; i += step) {
     int64_t line = 0;
@@ -52,19 +67,19 @@ __device__ inline void gemm_reduce(const GemmReduceArgs& args, const Epilogue& e
       batch = static_cast<int>(line / args.rows);
     }
     const int col = static_cast<int>(i - line * groups) * W, row = static_cast<int>(line - int64_t(batch) * args.rows);
-    const int n = args.columns - col < W ? args.columns - col : W;
-    const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row + col;
+    const int n = columns - col < W ? columns - col : W;
+    const Acc* from = static_cast<const Acc*>(args.partial) + batch * args.p_batch + row * args.p_row;
     Acc sums[W] = {};
-    if (!shared) {
-      sum_parts<1>(sums, args, from, n, 0);
+    if constexpr (kPair == 2) {
+      const Acc* first = from + gemm_gate_column(col);
+      Acc others[W] = {};
+      sum_all_parts(sums, args, first, n, shared, lane);
+      sum_all_parts(others, args, first + kGemmGateColumns, n, shared, lane);
+      if (shared && lane != 0) continue;
+      epilogue.gate(sums, others, batch, row, col, n);
     } else {
-      sum_parts<kGemmReduceLanes>(sums, args, from, n, lane);
-#pragma unroll
-      for (int distance = kGemmReduceLanes / 2; distance > 0; distance /= 2) {
-#pragma unroll
-        for (int c = 0; c < W; ++c) sums[c] += __shfl_xor_sync(0xffffffffu, sums[c], distance);
-      }
-      if (lane != 0) continue;
+      sum_all_parts(sums, args, from + col, n, shared, lane);
+      if (shared && lane != 0) continue;
     }
     epilogue(sums, batch, row, col, n);
   }

@@ -111,6 +111,23 @@ __device__ inline void apply_pair(T (&v)[2], const Epilogue& epilogue, const Gem
   }
 }
 
+// Accumulators 2 h and 2 h + 1 of matrix j of 8 columns of D, from (m, n) of D on: where the epilogue gates, what two
+// matrices become.
+template <bool Inside = false, typename T, int Sums, typename Acc, typename Epilogue>
+__device__ inline void take_pair(T (&v)[2], const Acc (&acc)[Sums], int j, int h, const Epilogue& epilogue,
+                                 const GemmArgs& args, int batch, int m, int n) {
+  constexpr int kPair = cuda::kColumnsOfPair<Epilogue>;
+  const int at = 4 * kPair * j + 2 * h;
+  v[0] = static_cast<T>(acc[at]), v[1] = static_cast<T>(acc[at + 1]);
+  if constexpr (kPair == 2) {
+    const T w[2] = {static_cast<T>(acc[at + 4]), static_cast<T>(acc[at + 5])};
+    constexpr bool kAlways = ReturnsOnly<Epilogue>::value;
+    if (!kAlways && (m >= args.m || n >= args.n)) return;
+    epilogue.gate(v, w, batch, kAlways && m >= args.m ? args.m - 1 : m,
+                  !Inside && kAlways && n >= args.n ? args.n - 2 : n, 2);
+  }
+}
+
 // 16 rows and 64 columns of 16-bit elements as fragments of accumulators: pair[j][h] belongs to accumulators 2 h, 2 h +
 // 1 of columns 8 j. Rows of 128 bytes, swizzled.
 __device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* from) {
@@ -262,16 +279,18 @@ __device__ inline void keep_behind(Acc (&acc)[Blocks][Sums], const GemmArgs& arg
 }
 
 // Through the warp's staging buffers by TMA, piece by piece. `row`: first of the warp's 16 rows of each
-// block of 64. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with kBrings a piece
-// of the first matrix that the epilogue reads lies where that of D will. Of all pieces only those in `pieces`.
+// block of 64; `col`: of D. The map's box is a piece of gemm_piece(), {bytes / sizeof(Out), 16, 1}. `brought`: with
+// kBrings a piece of the first matrix that the epilogue reads lies where that of D will. Of all pieces only those in
+// `pieces`.
 template <int Blocks, int N, typename Out, bool Inside, typename Acc, typename Epilogue, typename Brought>
 __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epilogue, const GemmArgs& args,
                                   const TensorMap& map, uint8_t* staging, int batch, int row, int col,
                                   const PieceRange& pieces, Brought& brought) {
-  constexpr GemmPiece kPiece = gemm_piece(N, sizeof(Out));
+  constexpr int kWidth = N / cuda::kColumnsOfPair<Epilogue>;  // in D
+  constexpr GemmPiece kPiece = gemm_piece(kWidth, sizeof(Out));
   constexpr int kSwizzle = kPiece.swizzled ? kPiece.bytes : 16;
   constexpr int kColumns = kPiece.bytes / sizeof(Out), kMatrices = kColumns / 8;
-  constexpr int kAcross = N / kColumns, kPieces = Blocks * kAcross;
+  constexpr int kAcross = kWidth / kColumns, kPieces = Blocks * kAcross;
   using Value = epilogue_value_t<Acc, Out>;
   using Made = MadePiece<kMatrices, Out, Value>;
   const int lane = threadIdx.x % 32;
@@ -289,10 +308,10 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
     for (int j = 0; j < kMatrices; ++j) {
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const Acc* from = &acc[piece / kAcross][4 * (piece % kAcross * kMatrices + j) + 2 * h];
-        Value v[2] = {static_cast<Value>(from[0]), static_cast<Value>(from[1])};
         const int r = row + piece / kAcross * 64 + lane / 4 + 8 * h;
         const int c = col + piece % kAcross * kColumns + 8 * j + 2 * (lane % 4);
+        Value v[2];
+        take_pair<Inside>(v, acc[piece / kAcross], piece % kAcross * kMatrices + j, h, epilogue, args, batch, r, c);
         const auto apply = [&](const auto& function) {
           if constexpr (kResidual) {
             apply_pair<false, Inside>(v, function, args, batch, r, c, cuda::FromRegister{residual[j][h]});

@@ -62,9 +62,10 @@ __device__ inline void store_piece(const StagedPiece<Rows, Columns, Acc>& piece,
 }
 
 // One warp's 16 rows of the kernel's own D, from (row, col). With swapped operands they are 16 columns of D.
-template <bool Swapped, int N, typename Acc, typename Epilogue>
-__device__ inline void store_epilogue(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
+template <bool Swapped, int N, typename Acc, int Sums, typename Epilogue>
+__device__ inline void store_epilogue(const Acc (&acc)[Sums], const Epilogue& epilogue, const GemmArgs& args,
                                       uint8_t* staging, int batch, int row, int col) {
+  static_assert(Sums == N / 2 * cuda::kColumnsOfPair<Epilogue> && !(Swapped && cuda::Gates<Epilogue>::value));
   constexpr int kPiece = N % 64 == 0 ? 64 : N % 32 == 0 ? 32 : N % 16 == 0 ? 16 : 8;
   const int lane = threadIdx.x % 32;
   using Piece = StagedPiece<Swapped ? kPiece : 16, Swapped ? 16 : kPiece, Acc>;
@@ -75,9 +76,12 @@ __device__ inline void store_epilogue(const Acc (&acc)[N / 2], const Epilogue& e
 #pragma unroll
     for (int j = 0; j < kPiece / 8; ++j) {
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int m = lane / 4 + i / 2 * 8, n = 8 * j + 2 * (lane % 4) + i % 2;
-        piece.at(Swapped ? n : m, Swapped ? m : n) = acc[p * (kPiece / 2) + 4 * j + i];
+      for (int h = 0; h < 2; ++h) {
+        const int m = lane / 4 + h * 8, n = 8 * j + 2 * (lane % 4);
+        Acc v[2];
+        take_pair(v, acc, p * (kPiece / 8) + j, h, epilogue, args, batch, row + m, col + p * kPiece + n);
+#pragma unroll
+        for (int i = 0; i < 2; ++i) piece.at(Swapped ? n + i : m, Swapped ? m : n + i) = v[i];
       }
     }
     __syncwarp();
@@ -168,9 +172,10 @@ __device__ inline void write_rows(const StagedRows<RowBytes, Turn>& staged, uint
 
 // One warp's 16 rows of the kernel's own D, from (row, col), as the epilogue returns them. With swapped operands they
 // are 16 columns of D.
-template <bool Swapped, int N, typename Out, typename Acc, typename Epilogue>
-__device__ inline void store_any_rows(const Acc (&acc)[N / 2], const Epilogue& epilogue, const GemmArgs& args,
+template <bool Swapped, int N, typename Out, typename Acc, int Sums, typename Epilogue>
+__device__ inline void store_any_rows(const Acc (&acc)[Sums], const Epilogue& epilogue, const GemmArgs& args,
                                       uint8_t* staging, int batch, int row, int col) {
+  static_assert(Sums == N / 2 * cuda::kColumnsOfPair<Epilogue> && !(Swapped && cuda::Gates<Epilogue>::value));
   constexpr int kSize = sizeof(Out);
   constexpr int kRowBytes = Swapped ? 16 * kSize : N * kSize > 256 ? 512 : N * kSize > 128 ? 256 : 128;
   constexpr int kPiece = Swapped ? 128 : kRowBytes / kSize;      // of N
@@ -189,8 +194,9 @@ __device__ inline void store_any_rows(const Acc (&acc)[N / 2], const Epilogue& e
     for (int j = p * (kPiece / 8); j < N / 8 && j < (p + 1) * (kPiece / 8); ++j) {
 #pragma unroll
       for (int h = half; h < (kHalves == 2 ? half + 1 : 2); ++h) {
-        Value v[2] = {static_cast<Value>(acc[4 * j + 2 * h]), static_cast<Value>(acc[4 * j + 2 * h + 1])};
         const int m = lane / 4 + 8 * h, n = 8 * j + 2 * (lane % 4), at = n - p * kPiece;
+        Value v[2];
+        take_pair(v, acc, j, h, epilogue, args, batch, row + m, col + n);
         apply_pair<Swapped>(v, epilogue, args, batch, row + m, col + n);
         const int line = m - half * 8;
         if constexpr (Swapped) {

@@ -119,7 +119,7 @@ double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Bloc
   const double cycles =
       std::max(busy * std::max({multiply, shared, fill, instructions}) / hidden + model.barrier_cycles,
                model.latency_cycles / (c.stages - 1));
-  const double out = c.splits > 1 ? static_cast<double>(p.sum_bytes()) : p.out_bytes;
+  const double out = c.splits > 1 ? static_cast<double>(p.sum_bytes()) : p.gated ? p.out_bytes / 2.0 : p.out_bytes;
   // What the epilogue reads comes piece after piece, each asked for when the one before is stored.
   constexpr double kLatency = 0.61;  // of a k-tile's; `kTileSlower` comes on top
   const double pieces = p.read_bytes == 0 || c.splits > 1 ? 0 : area / c.threads() / neighbours(p);
@@ -134,8 +134,7 @@ double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_by
   const double compute = compute_us(p, c, mma, {shared_bytes, registers_of(p, c, mma)}, target);
   const double share = std::min(1.0, 0.15 + static_cast<double>(units_of(p, c)) / target.sms);
   constexpr double kScattered = 11;  // times as long as whole sectors
-  const double stored =
-      static_cast<double>(p.m) * p.n * p.batch * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
+  const double stored = p.results() * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
   return overlapped_us({compute, (p.bytes() + stored) / (target.model.mma.memory_per_us * share)});
 }
 
@@ -189,6 +188,7 @@ class MmaFamily : public TiledFamily<MmaConfig, true> {
   bool reduces_neighbours(const MmaConfig& c) const override {
     return c.tile_n / c.warps_n % tile::kGemmPartialColumns == 0;
   }
+  bool gates(const MmaConfig&, const TileProblem&) const override { return true; }
   int shared_bytes(const TileProblem& p, const MmaConfig& c) const override {
     return tile::gemm_sm80_shared_bytes(c.tile_m, c.tile_n, c.tile_k * static_cast<int>(size_of(p.a_in)), c.stages,
                                         c.warps_m, c.warps_n);

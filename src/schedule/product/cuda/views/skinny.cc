@@ -78,6 +78,9 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
     if (few > kMostFew) return fmt::format("{} {} are more than {}", few, c.swapped ? "columns" : "rows", kMostFew);
     return {};
   }
+  bool gates(const SkinnyConfig& c, const TileProblem& p) const override {
+    return !c.swapped && (!p.b.along_k || c.rows > 1);
+  }
   int shared_bytes(const TileProblem& p, const SkinnyConfig& c) const override { return shared_bytes_of(p, c); }
   double predict_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& target) const override {
     return target.model.mma.skinny_load_us + few_us(p, c, target);

@@ -57,6 +57,13 @@ std::string reject_reductions(const WgmmaConfig& c, const WgmmaProblem& p) {
   return {};
 }
 
+// Where pairs of columns make one: fragments that are rows of D have both sums in one thread.
+std::string reject_gate(const WgmmaConfig& c, const WgmmaProblem& p) {
+  if (!p.gated || store_of(p, c) == GemmStore::kPartial) return {};
+  if (c.swapped) return "pairs of columns are rows of swapped operands";
+  return c.tile_n % (2 * tile::kGemmGateColumns) == 0 ? "" : "a tile has parts of pairs of columns";
+}
+
 // Parts of k worth trying: as many as fill the device, each of at least 4 k-tiles.
 std::vector<int> splits_of(const WgmmaProblem& p, const Tile& tile, int64_t m, int64_t n, const CudaTarget& target) {
   const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
@@ -94,7 +101,7 @@ GemmStore store_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   if (c.splits > 1 || p.k == 0) return GemmStore::kPartial;
   if (p.epilogue_stores || (c.swapped && size_of(p.out) != 2)) return GemmStore::kEpilogue;
   // TMA writes rows in whole pieces of 16 bytes, the last one too, over what lies behind it.
-  const bool whole = p.n * static_cast<int64_t>(size_of(p.out)) % 16 == 0;
+  const bool whole = p.columns() * static_cast<int64_t>(size_of(p.out)) % 16 == 0;
   return whole && !needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kTma : GemmStore::kRows;
 }
 
@@ -107,6 +114,7 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget
   if (p.split && (c.ping_pong || c.tile_m != 64 * c.consumers || c.tile_n > 128 || c.tile_n % 16 != 0)) {
     return "a warpgroup that takes f32 apart has 64 rows and at most 128 columns";
   }
+  if (std::string why = reject_gate(c, p); !why.empty()) return why;
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
   if (p.windows && c.swapped) return "windows are rows of A";
   const bool pieces = store_of(p, c) == GemmStore::kTma && !c.swapped;
@@ -117,7 +125,7 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget
   constexpr int kSkinnySums = 80;
   const bool heavy = p.heavy_epilogue || (p.residual && !loads_residual(p, c));
   if (heavy && pieces && sums > kSkinnySums &&
-      tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out))).bytes % 64 != 0) {
+      tile::gemm_piece(stored_n(p, c), static_cast<int>(size_of(p.out))).bytes % 64 != 0) {
     return "the epilogue of so wide pieces of rows exceeds the registers";
   }
   const bool rows = store_of(p, c) == GemmStore::kRows && !c.swapped && sums <= kManySumsForRows;

@@ -126,6 +126,7 @@ std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const Cu
 }
 
 std::string reject(const ClusterSplitKConfig& c, const WgmmaProblem& p, const CudaTarget& target) {
+  if (p.gated && p.classed) return "classes of rows are no pairs of columns";
   if (p.reduces) return "neighbours are reduced in fragments of whole sums, 32 columns and more";
   if (std::string why = reject_copies(p); !why.empty()) return why;
   if (std::string why = reject_partial_sums(p, c.splits); !why.empty()) return why;
@@ -220,6 +221,7 @@ CudaLaunch cluster_launch(const WgmmaProblem& p, const ClusterSplitKConfig& c, i
   tile::GemmPartsArgs args{};
   args.m = static_cast<int32_t>(v.m);
   args.n = static_cast<int32_t>(v.n);
+  if (p.gated && c.splits == 1) (c.swapped ? args.m : args.n) /= 2;
   const int64_t k_tiles = p.classed ? class_k_tiles(p) : v.k_tiles;
   args.k_each = static_cast<int32_t>(k_tiles / (c.cluster_k * c.splits));
   args.k_more = static_cast<int32_t>(k_tiles % (c.cluster_k * c.splits));

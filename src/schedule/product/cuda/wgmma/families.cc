@@ -211,6 +211,7 @@ CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   add_flag(i, "kConstantB", c.swapped ? p.constant_a : p.constant_b);
   add_flag(i, "kStreamA", streams_operand(p, c, true)), add_flag(i, "kStreamB", streams_operand(p, c, false));
   add_flag(i, "kWholeColumns", !c.swapped && p.n % c.tile_n == 0), add_flag(i, "kResidual", loads_residual(p, c));
+  add_flag(i, "kGated", p.gated && store != GemmStore::kPartial);
   if (store != GemmStore::kTma) i.store = store;
   i.partial = store == GemmStore::kPartial;
   i.returned = store == GemmStore::kTma || store == GemmStore::kRows;

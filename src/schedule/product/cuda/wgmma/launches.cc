@@ -61,7 +61,7 @@ TensorMapDesc output_map(const WgmmaProblem& p, const WgmmaConfig& c) {
   TensorMapDesc map;
   map.element = element == 4 ? TensorMapDesc::Element::kBits32 : TensorMapDesc::Element::kBits16;
   map.operand = Use::kD;
-  map.extents = {static_cast<uint64_t>(p.n), static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.batch)};
+  map.extents = {static_cast<uint64_t>(p.columns()), static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.batch)};
   map.strides = {static_cast<uint64_t>(p.ldd * element),
                  static_cast<uint64_t>((p.batch > 1 ? p.stride_d : p.ldd * p.m) * element)};
   if (c.swapped) {
@@ -69,7 +69,7 @@ TensorMapDesc output_map(const WgmmaProblem& p, const WgmmaConfig& c) {
     map.box = {16, c.tile_n % 64 == 0 ? 64u : c.tile_n % 32 == 0 ? 32u : 16u};
   } else {
     constexpr int kNoSwizzle = 16;
-    const tile::GemmPiece piece = tile::gemm_piece(c.tile_n, static_cast<int>(element));
+    const tile::GemmPiece piece = tile::gemm_piece(stored_n(p, c), static_cast<int>(element));
     map.swizzle_bytes = piece.swizzled ? piece.bytes : kNoSwizzle;
     map.box = {static_cast<uint32_t>(piece.bytes / element), 16};
   }
@@ -237,6 +237,7 @@ CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const Cu
   }
   if (loads_residual(p, c)) launch.maps.push_back(residual_map(p));
   set_divisors(args);
+  if (p.gated && store_of(p, c) != GemmStore::kPartial) args.n /= 2;
   launch.arguments = {argument_bytes(args)};
   if (store_of(p, c) == GemmStore::kRows) launch.pointers.push_back({0, offsetof(GemmArgs, d), Use::kD});
   if (p.windows) launch.arguments.push_back(argument_bytes(windows_args(p)));

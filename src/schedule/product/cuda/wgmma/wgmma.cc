@@ -87,7 +87,7 @@ double repack_us(const WgmmaProblem& p, const CudaModel& model) {
 WgmmaProblem WgmmaProblem::resolved() const {
   WgmmaProblem p = *this;
   const auto fill = [](int64_t& value, int64_t dense) { value = value == 0 ? std::max<int64_t>(dense, 1) : value; };
-  fill(p.lda, a_k_major ? k : m), fill(p.ldb, b_k_major ? k : n), fill(p.ldd, n);
+  fill(p.lda, a_k_major ? k : m), fill(p.ldb, b_k_major ? k : n), fill(p.ldd, columns());
   fill(p.stride_a, p.lda * (a_k_major ? m : k)), fill(p.stride_b, p.ldb * (b_k_major ? n : k));
   fill(p.stride_d, p.ldd * m);
   return p;
@@ -99,10 +99,10 @@ double WgmmaProblem::bytes() const {
   if (windows) {
     const double image =
         d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(std::min(windows->channels, windows->pixel));
-    return d(batch) * ((image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(n) * out_bytes);
+    return d(batch) * ((image + d(n) * d(k)) * d(size_of(in)) + d(m) * d(columns()) * out_bytes);
   }
   const double lines = d(batches_of(step_a)) * d(m) + d(batches_of(step_b)) * d(n);
-  return lines * d(k) * d(size_of(in)) + d(batch) * d(m) * d(n) * out_bytes;
+  return lines * d(k) * d(size_of(in)) + d(batch) * d(m) * d(columns()) * out_bytes;
 }
 
 bool needs_repack(DType type, int64_t leading, int64_t batch_stride, int64_t batch) {
@@ -133,9 +133,10 @@ int shared_bytes(const WgmmaProblem& problem, const WgmmaConfig& c) {
   return raw + split + (residual ? tile::kGemmResidualBarrierBytes : 0) +
          tile::gemm_shared_bytes(c.tile_m, c.tile_n, c.swapped ? problem.b_k_major : problem.a_k_major,
                                  c.swapped ? problem.a_k_major : problem.b_k_major, c.stages, c.consumers,
-                                 residual ? tile::gemm_residual_bytes(c.tile_m, c.tile_n, c.consumers, c.ping_pong)
-                                          : tile::gemm_staging_bytes(store_of(problem, c), c.swapped, c.tile_n,
-                                                                     static_cast<int>(size_of(problem.out))));
+                                 residual
+                                     ? tile::gemm_residual_bytes(c.tile_m, c.tile_n, c.consumers, c.ping_pong)
+                                     : tile::gemm_staging_bytes(store_of(problem, c), c.swapped, stored_n(problem, c),
+                                                                static_cast<int>(size_of(problem.out))));
 }
 
 bool streams_operand(const WgmmaProblem& p, const WgmmaConfig& c, bool is_a) {
@@ -169,11 +170,11 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
   const int64_t running = std::min(units, clusters);
   const double share = static_cast<double>(running) * cluster / target.sms;
   const double tile_cycles = std::max(cycles_per_k_tile(p, c, std::min(share, 1.0), model), shift_cycles(p, c));
-  const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out));
+  const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out)) / (p.gated ? 2 : 1);
   // Pieces of rows that end within a sector of 32 bytes are written in parts.
   // So are those that the end of D cuts, where every tile has one.
-  const tile::GemmPiece piece = tile::gemm_piece(c.tile_n, static_cast<int>(size_of(p.out)));
-  const bool cut = p.n < c.tile_n && p.n * static_cast<int64_t>(size_of(p.out)) % piece.bytes != 0;
+  const tile::GemmPiece piece = tile::gemm_piece(stored_n(p, c), static_cast<int>(size_of(p.out)));
+  const bool cut = p.n < c.tile_n && p.columns() * static_cast<int64_t>(size_of(p.out)) % piece.bytes != 0;
   const bool parts = store_of(p, c) == GemmStore::kTma && !c.swapped && !p.windows && (piece.bytes % 32 != 0 || cut);
   const double store_cycles =
       w.store_cycles + c.tile_m * c.tile_n * (0.04 / c.consumers + out_bytes / (parts ? 11 : 21));
@@ -201,9 +202,9 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
   // Memory: what all blocks of one wave ask for beyond one read of each operand comes from L2.
   // Rows at any address: sectors at the edges of a tile's rows are written in parts, which takes several times as long
   // as whole ones.
-  const double sectors = (c.swapped ? 16 : c.tile_n) * static_cast<double>(size_of(p.out)) / 32;
+  const double sectors = (c.swapped ? 16 : stored_n(p, c)) * static_cast<double>(size_of(p.out)) / 32;
   const double edges = store_of(p, c) == tile::GemmStore::kRows ? 2.24 * (sectors + 4) / sectors - 1 : 0;
-  const double stored = edges * static_cast<double>(p.m) * p.n * p.batch * static_cast<double>(size_of(p.out));
+  const double stored = edges * static_cast<double>(p.m) * p.columns() * p.batch * static_cast<double>(size_of(p.out));
   const double memory_us = (p.bytes() + stored) / (w.wave_per_us * std::min(1.0, 0.36 + 0.9 * share));
   double us =
       repack_us(p, model) + w.first_load_us + overlapped_us({at_the_clock_of_load(compute_us, p, target), memory_us});

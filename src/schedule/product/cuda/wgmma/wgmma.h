@@ -39,6 +39,7 @@ struct WgmmaProblem {
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // D is not written by the kernel but by its epilogue alone
   bool reduces = false;          // the epilogue reduces neighbours
+  bool gated = false;            // pairs of B's columns make one of D (Epilogue::Gate)
   bool heavy_epilogue = false;   // it holds many values at once, besides `residual`
   std::optional<WgmmaResidual> residual{};
   int read_bytes = 0;    // of matrices that the epilogue reads, `residual` among them, for each element
@@ -56,7 +57,8 @@ struct WgmmaProblem {
   // With every 0 above that means dense replaced.
   WgmmaProblem resolved() const;
   double operations() const { return 2.0 * static_cast<double>(m) * n * k * batch; }
-  double bytes() const;  // each operand read once, D written once
+  double bytes() const;                                  // each operand read once, D written once
+  int64_t columns() const { return gated ? n / 2 : n; }  // of D
   // How often there is an operand whose step it is.
   int64_t batches_of(int64_t step) const { return step == tile::kGemmOneForAll ? 1 : batch; }
 };
@@ -92,6 +94,11 @@ bool streams_operand(const WgmmaProblem& problem, const ClusterSplitKConfig& con
 
 // Whether TMA brings the problem's `residual`, tile by tile.
 bool loads_residual(const WgmmaProblem& problem, const WgmmaConfig& config);
+
+// Columns of D of a tile that is not swapped.
+inline int stored_n(const WgmmaProblem& problem, const WgmmaConfig& config) {
+  return problem.gated ? config.tile_n / 2 : config.tile_n;
+}
 
 // How the accumulators of a configuration leave.
 tile::GemmStore store_of(const WgmmaProblem& problem, const WgmmaConfig& config);
