@@ -139,7 +139,7 @@ std::vector<BackToBackConfig> configurations(const BackToBackTasks& tasks) {
       c.warps_m = warps.m, c.warps_n = warps.n, c.tile_m = warps.m * warps.rows, c.tile_n = some * warps.n;
       c.in_registers = warps.n == 1;
       for (const int tile_k : {32, 64}) {
-        for (const int stages : {2, 3, 4}) {
+        for (const int stages : {3, 4}) {  // fewer leave a load no time
           c.tile_k = tile_k, c.stages = stages;
           if (tile_k > 32 && tasks.first.product.k <= 32) continue;
           found.push_back(c);
