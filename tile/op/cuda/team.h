@@ -134,9 +134,15 @@ struct best {
   T value;
   P where;
   TILE_INLINE static bool better(T a, T b) {
-    bool r = Max ? a > b : a < b;
-    if constexpr (is_float<T>) r = (r && b == b) || (a != a && b == b);
-    return r;
+    // With a NaN no comparison of order is true.
+    if constexpr (is_float<T>) return !(Max ? a <= b : a >= b) && b == b;
+    return Max ? a > b : a < b;
+  }
+  // One that comes after all before it.
+  TILE_INLINE void meet(T v, P at) {
+    const bool taken = where < 0 || (Last ? !better(value, v) : better(v, value));
+    value = taken ? v : value;
+    where = taken ? at : where;
   }
   TILE_INLINE best with(best other) const {
     if (other.where < 0) return *this;
@@ -155,7 +161,7 @@ struct arg_accumulator {
     each_lane<W>([&](int i) { part[i] = {T(0), P(-1)}; });
   }
   TILE_INLINE void add(vec<T, W> v, vec<P, W> position) {
-    each_lane<W>([&](int i) { part[i] = part[i].with({v[i], position[i]}); });
+    each_lane<W>([&](int i) { part[i].meet(v[i], position[i]); });
   }
   TILE_INLINE vec<int64_t, W> columns() const {
     vec<int64_t, W> r;

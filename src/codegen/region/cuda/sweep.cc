@@ -6,6 +6,7 @@
 #include "codegen/region/cuda/cached.h"
 #include "codegen/region/cuda/reduction_text.h"
 #include "codegen/region/cuda/scan.h"
+#include "schedule/expr/expr_walk.h"
 
 namespace heddle::codegen {
 
@@ -19,6 +20,38 @@ using Over = CudaReduction::Over;
 namespace {
 
 constexpr int64_t kFewCopies = 4;  // of a thread; so many loads are in flight at once anyway
+
+// Bytes that a thread loads from operands in one step of a row.
+int64_t loaded_bytes(const SweepContext& c, const CudaStage& stage) {
+  if (stage.layout.loops.empty()) return 0;
+  const size_t operands = c.emitter.names().buffers.size() - c.body.scratch.size();
+  const uint64_t lane = uint64_t{1} << stage.layout.loops.back();
+  int64_t bytes = 0;
+  schedule::ExprWalk walk(c.body.pool);
+  for (const schedule::ExprId root : stage.roots()) {
+    walk.run(root, [&](schedule::ExprId id) {
+      const schedule::Expr& e = c.body.pool[id];
+      const bool loads = e.kind == schedule::Expr::Kind::kLoad && e.id < operands;
+      if (loads && (c.body.pool.vars(e.index) & lane) != 0) {
+        bytes += stage.layout.vector * static_cast<int64_t>(size_of(e.dtype));
+      }
+      return true;
+    });
+  }
+  return bytes;
+}
+
+// How many of `steps` steps of a row stand side by side, so that their loads are in flight together. Where rows begin
+// at any address a step loads a few bytes, and takes many. Steps that are left over wait one by one.
+int64_t steps_at_once(int64_t bytes, int64_t steps) {
+  constexpr int64_t kUsual = 4, kMost = 16, kSmall = 8;
+  if (bytes == 0 || bytes >= kSmall || steps < 2 * kUsual) return kUsual;
+  int64_t best = kMost;
+  for (int64_t at_once = kMost; at_once > kMost / 2; --at_once) {
+    if (steps % at_once < steps % best) best = at_once;
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -179,7 +212,8 @@ void CudaSweepWriter::write_steps(const CudaStage& stage, const Point& p, int64_
     } else if (inner >= 8 && s.by_columns) {
       c_.out.raw("#pragma unroll 8");
     } else if (inner >= 4) {
-      c_.out.raw("#pragma unroll 4");
+      const int64_t bytes = pass == Pass::kAll && !s.by_columns ? loaded_bytes(c_, stage) : 0;
+      c_.out.raw(fmt::format("#pragma unroll {}", steps_at_once(bytes, to - from)));
     }
     c_.out.open(fmt::format("for (int {0} = {1}; {0} < {2}; ++{0}) {{", p.inner_step, from, to));
   } else if (inner > 1) {
