@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/printable.h"
+#include "cli/capture.h"
 
 namespace heddle::cli {
 namespace {
@@ -75,12 +76,16 @@ std::string json_text(const nlohmann::json& document, int indent) {
 }  // namespace
 
 void print_line(std::string_view line, Style style) {
-  output().write(styled(printable(line, Lines::kMany), style, STDOUT_FILENO));
-  output().write("\n");
+  const std::string text = printable(line, Lines::kMany);
+  print_raw((captive() != nullptr ? text : styled(text, style, STDOUT_FILENO)) + "\n");
 }
 
 void print_raw(std::string_view text) {
-  output().write(text);
+  if (std::string* const text_of_thread = captive(); text_of_thread != nullptr) {
+    *text_of_thread += text;
+  } else {
+    output().write(text);
+  }
 }
 
 void print_json(const nlohmann::json& document) {

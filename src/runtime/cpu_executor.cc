@@ -218,18 +218,19 @@ std::unique_ptr<Context> CpuExecutor::take_context() const {
   return context;
 }
 
-std::vector<Tensor> CpuExecutor::run(std::span<const Tensor> inputs, const Observer& observe) const {
+std::vector<Tensor> CpuExecutor::run(std::span<const Tensor> inputs, const Observer& observe,
+                                     std::span<const Tensor> into) const {
   std::unique_ptr<Context> context = take_context();
   // Also after an error: nothing in a context outlives a run.
   const std::shared_ptr<void> give_back(nullptr, [&](void*) {
     const std::lock_guard lock(mutex_);
     free_.push_back(std::move(context));
   });
-  return run_in(*context, inputs, observe);
+  return run_in(*context, inputs, observe, into);
 }
 
-std::vector<Tensor> CpuExecutor::run_in(Context& context, std::span<const Tensor> inputs,
-                                        const Observer& observe) const {
+std::vector<Tensor> CpuExecutor::run_in(Context& context, std::span<const Tensor> inputs, const Observer& observe,
+                                        std::span<const Tensor> into) const {
   HEDDLE_CHECK(inputs.size() == plan_->inputs.size());
   Run run(context, *pool_, interpreter_.get(), program_->scratch_bytes);
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -238,7 +239,7 @@ std::vector<Tensor> CpuExecutor::run_in(Context& context, std::span<const Tensor
   }
   std::vector<Tensor> outputs;
   for (size_t i = 0; i < plan_->outputs.size(); ++i) {
-    outputs.push_back(outputs_->take(i, plan_->outputs[i].dtype, plan_->outputs[i].shape));
+    outputs.push_back(into.empty() ? outputs_->take(i, plan_->outputs[i].dtype, plan_->outputs[i].shape) : into[i]);
     run.set_output(*program_, i, outputs[i].mutable_data());
   }
   for (size_t i = 0; i < program_->ops.size(); ++i) {

@@ -18,12 +18,14 @@ class CpuExecutor : public Executor {
               std::shared_ptr<const Interpreter> interpreter, const Libraries& libraries = {});
   ~CpuExecutor() override;
 
-  std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const override;
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
+                          std::span<const Tensor> into = {}) const override;
   int64_t bytes_per_run() const override;
 
  private:
   std::unique_ptr<Context> take_context() const;
-  std::vector<Tensor> run_in(Context& context, std::span<const Tensor> inputs, const Observer& observe) const;
+  std::vector<Tensor> run_in(Context& context, std::span<const Tensor> inputs, const Observer& observe,
+                             std::span<const Tensor> into) const;
 
   std::shared_ptr<ThreadPool> pool_;
   std::shared_ptr<const Interpreter> interpreter_;

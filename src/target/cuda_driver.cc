@@ -65,6 +65,7 @@ std::string load_all(void* library, CudaDriver& d) {
   need("cuStreamCreate", d.stream_create);
   need("cuStreamDestroy_v2", d.stream_destroy);
   need("cuStreamSynchronize", d.stream_synchronize);
+  need("cuStreamWaitEvent", d.stream_wait);
   need("cuStreamBeginCapture_v2", d.capture_begin);
   need("cuStreamEndCapture", d.capture_end);
   need("cuStreamIsCapturing", d.capture_state);

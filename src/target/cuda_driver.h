@@ -68,6 +68,7 @@ struct CudaDriver {
   Result (*stream_create)(Handle* stream, unsigned flags);
   Result (*stream_destroy)(Handle stream);
   Result (*stream_synchronize)(Handle stream);
+  Result (*stream_wait)(Handle stream, Handle event, unsigned flags);
   Result (*capture_begin)(Handle stream, int mode);
   Result (*capture_end)(Handle stream, Handle* graph);
   Result (*capture_state)(Handle stream, int* state);  // 0: it does not capture

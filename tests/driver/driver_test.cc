@@ -145,6 +145,26 @@ TEST_F(Driver, InputsThatDoNotFitAreNamed) {
   expect({{"x", random_floats({16}, 1)}}, "x");
 }
 
+TEST_F(Driver, RunsIntoMemoryOfTheCaller) {
+  const Model model = Model::load(mlp(), two_threads());
+  const Tensor x = random_floats({2, 8}, 1);
+  const PortInfo& port = model.outputs()[0];
+  std::vector<float> memory(static_cast<size_t>(element_count(port.shape)), std::numeric_limits<float>::quiet_NaN());
+  const auto into = [&](DType dtype, const Shape& shape) {
+    return std::vector<Tensor>{Tensor::borrow(dtype, shape, memory.data(), nullptr)};
+  };
+  model.impl().run_in_order({x}, into(port.dtype, port.shape));
+  EXPECT_EQ(memory, run_mlp(model, x));
+  const auto refusal = [&](const std::vector<Tensor>& outputs) {
+    return std::string(error_of([&] { model.impl().run_in_order({x}, outputs); }).what());
+  };
+  EXPECT_NE(refusal(into(DType::kI32, port.shape)).find("its dtype is i32"), std::string::npos);
+  EXPECT_NE(refusal(into(port.dtype, {1})).find("its shape is [1]"), std::string::npos);
+  EXPECT_NE(refusal({x, x}).find("2 outputs are given, the model has 1"), std::string::npos);
+  EXPECT_NE(refusal({Tensor::borrow(port.dtype, port.shape, x.data(), nullptr)}).find("memory of its own"),
+            std::string::npos);
+}
+
 TEST_F(Driver, ConcurrentRunsOfOneModel) {
   const Model model = Model::load(mlp(), two_threads());
   std::vector<std::thread> threads;

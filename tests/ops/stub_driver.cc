@@ -1,5 +1,5 @@
 // A CUDA driver whose functions do nothing: what is left of a call is the cost of Heddle's own code. It calls itself an
-// emulator, so that kernels are compiled by the host's compiler.
+// emulator, so that kernels are compiled by the host's compiler. It counts calls.
 #include <cstddef>
 #include <cstdint>
 
@@ -15,9 +15,23 @@ int set(void** handle) {
   return kSuccess;
 }
 
+// The calls of one function; all of them are in a list.
+struct Count {
+  explicit Count(const char* function) : name(function), next(first) { first = this; }
+  const char* name;
+  uint64_t calls = 0;
+  Count* next;
+  inline static Count* first = nullptr;
+};
+
 }  // namespace
 
 extern "C" {
+
+// Tells the calls of each function that was called so far. For one thread.
+void heddle_stub_counts(void (*tell)(const char* name, uint64_t calls)) {
+  for (const Count* count = Count::first; count != nullptr; count = count->next) tell(count->name, count->calls);
+}
 
 int heddle_cuda_emulator = 1;
 
@@ -59,20 +73,28 @@ int cuEventCreate(void** event, unsigned) {
   return set(event);
 }
 int cuMemAlloc_v2(uint64_t* address, size_t bytes) {
+  static Count count("cuMemAlloc_v2");
+  ++count.calls;
   *address = next_address;
   next_address += (bytes + 255) / 256 * 256 + 256;
   return kSuccess;
 }
 int cuMemHostAlloc(void** pointer, size_t, unsigned) {
+  static Count count("cuMemHostAlloc");
+  ++count.calls;
   return set(pointer);
 }
 int cuLaunchKernelEx(const void*, void*, void**, void**) {
+  static Count count("cuLaunchKernelEx");
+  ++count.calls;
   return kSuccess;
 }
 
-#define HEDDLE_STUB(name) \
-  int name(...) {         \
-    return kSuccess;      \
+#define HEDDLE_STUB(name)      \
+  int name(...) {              \
+    static Count count(#name); \
+    ++count.calls;             \
+    return kSuccess;           \
   }
 HEDDLE_STUB(cuInit)
 HEDDLE_STUB(cuDeviceGetName)
@@ -99,6 +121,7 @@ HEDDLE_STUB(cuStreamSynchronize)
 HEDDLE_STUB(cuStreamBeginCapture_v2)
 HEDDLE_STUB(cuStreamEndCapture)
 HEDDLE_STUB(cuStreamIsCapturing)
+HEDDLE_STUB(cuStreamWaitEvent)
 HEDDLE_STUB(cuGraphInstantiateWithFlags)
 HEDDLE_STUB(cuGraphLaunch)
 HEDDLE_STUB(cuGraphDestroy)

@@ -7,9 +7,9 @@
 #include "base/file/file.h"
 #include "cli/commands/kernel_texts.h"
 #include "cli/commands/overview.h"
+#include "cli/commands/reports.h"
 #include "cli/support.h"
 #include "driver/compile/collapse.h"
-#include "driver/compile/compile.h"
 #include "driver/compile/options.h"
 #include "driver/report/kernel_times.h"
 #include "driver/report/svg.h"
@@ -260,38 +260,6 @@ nlohmann::json to_json(const GroupReport& group, const driver::KernelTimes& time
           {"kernels", std::move(kernels)}};
 }
 
-void print_report(const CompileReport& report) {
-  nlohmann::json groups = nlohmann::json::array(), decisions = nlohmann::json::array(),
-                 stages = nlohmann::json::array();
-  const driver::KernelTimes times(report);
-  for (const GroupReport& group : report.groups) groups.push_back(to_json(group, times));
-  for (const ir::Decision& d : report.decisions) {
-    decisions.push_back({{"fused", d.yes}, {"rule", d.rule}, {"what", d.what}, {"reason", d.reason}});
-  }
-  for (const driver::StageTime& stage : report.stages) {
-    stages.push_back({{"stage", stage.stage}, {"seconds", stage.seconds}});
-  }
-  const Totals totals = totals_of(report);
-  print_json(nlohmann::json{{"model", report.model},
-                            {"target", report.target},
-                            {"model_nodes", report.model_nodes},
-                            {"primitives", report.nodes_imported},
-                            {"primitives_after_passes", report.nodes_optimised},
-                            {"kernels", totals.kernels},
-                            {"distinct_kernels", report.distinct_kernels},
-                            {"reference_groups", totals.reference},
-                            {"bytes_saved", totals.bytes_inside},
-                            {"arena_bytes", report.arena_bytes},
-                            {"constant_bytes", report.constant_bytes},
-                            {"floor_s", totals.floor},
-                            {"contractions", report.contractions},
-                            {"tuned", report.tuned},
-                            {"remarks", report.remarks},
-                            {"groups", std::move(groups)},
-                            {"decisions", std::move(decisions)},
-                            {"stages", std::move(stages)}});
-}
-
 // `which`: a number; "all".
 void print_kernels(const KernelTexts& texts, const std::string& which) {
   size_t number = 0;
@@ -312,6 +280,49 @@ void print_kernels(const KernelTexts& texts, const std::string& which) {
 
 }  // namespace
 
+nlohmann::json json_of(const CompileReport& report) {
+  nlohmann::json groups = nlohmann::json::array(), decisions = nlohmann::json::array(),
+                 stages = nlohmann::json::array();
+  const driver::KernelTimes times(report);
+  for (const GroupReport& group : report.groups) groups.push_back(to_json(group, times));
+  for (const ir::Decision& d : report.decisions) {
+    decisions.push_back({{"fused", d.yes}, {"rule", d.rule}, {"what", d.what}, {"reason", d.reason}});
+  }
+  for (const driver::StageTime& stage : report.stages) {
+    stages.push_back({{"stage", stage.stage}, {"seconds", stage.seconds}});
+  }
+  const Totals totals = totals_of(report);
+  return {{"model", report.model},
+          {"target", report.target},
+          {"model_nodes", report.model_nodes},
+          {"primitives", report.nodes_imported},
+          {"primitives_after_passes", report.nodes_optimised},
+          {"kernels", totals.kernels},
+          {"distinct_kernels", report.distinct_kernels},
+          {"reference_groups", totals.reference},
+          {"bytes_saved", totals.bytes_inside},
+          {"arena_bytes", report.arena_bytes},
+          {"constant_bytes", report.constant_bytes},
+          {"floor_s", totals.floor},
+          {"contractions", report.contractions},
+          {"tuned", report.tuned},
+          {"remarks", report.remarks},
+          {"groups", std::move(groups)},
+          {"decisions", std::move(decisions)},
+          {"stages", std::move(stages)}};
+}
+
+void print_report(const driver::CompiledModel& model, const Target& target, bool verbose) {
+  print_overview(model.report);
+  for (const std::string& remark : model.report.remarks) print_line("note: " + remark);
+  if (!verbose) return;
+  print_line("");
+  print_summary(model.report);
+  print_groups(model.report, {KernelTexts(model, target), driver::KernelTimes(model.report)});
+  print_decisions(model.report);
+  print_stages(model.report);
+}
+
 int explain_command(const Arguments& arguments) {
   if (runtime::is_plan_file(arguments.model)) {
     fail(ErrorCode::kInvalidArgument, arguments.model, "a plan no longer knows how it was made",
@@ -326,23 +337,15 @@ int explain_command(const Arguments& arguments) {
   }
   if (!arguments.svg.empty()) write_file(arguments.svg, driver::draw_svg(model), Sync::kNo);
   if (arguments.json) {
-    print_report(model.report);
+    print_json(json_of(model.report));
     return 0;
   }
   if (!arguments.kernels.empty()) {
     print_kernels(KernelTexts(model, settings.target), arguments.kernels);
     return 0;
   }
-  print_overview(model.report);
-  for (const std::string& remark : model.report.remarks) print_line("note: " + remark);
+  print_report(model, settings.target, arguments.verbose);
   if (!arguments.svg.empty()) print_line("picture: " + arguments.svg);
-  if (arguments.verbose) {
-    print_line("");
-    print_summary(model.report);
-    print_groups(model.report, {KernelTexts(model, settings.target), driver::KernelTimes(model.report)});
-    print_decisions(model.report);
-    print_stages(model.report);
-  }
   return 0;
 }
 

@@ -1,11 +1,10 @@
 // `heddle inspect`: what a model file is and what running it would need.
-#include "driver/report/inspect.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
 #include "base/file/file.h"
+#include "cli/commands/reports.h"
 #include "cli/support.h"
 #include "driver/report/kernel_times.h"
 
@@ -89,7 +88,22 @@ void print_estimate(const RunEstimate& e) {
                          driver::machine_of(e.target), e.kernels));
 }
 
-void print_text(const ModelSummary& summary) {
+nlohmann::json json_of(const std::vector<DeclaredPort>& ports, const std::vector<PortInfo>* chosen) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const DeclaredPort& port : ports) {
+    nlohmann::json one = {{"name", port.name}, {"type", port.type}};
+    if (port.extents) one["extents"] = *port.extents;
+    for (size_t i = 0; chosen != nullptr && i < chosen->size(); ++i) {
+      if ((*chosen)[i].name == port.name) one["shape"] = (*chosen)[i].shape;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+}  // namespace
+
+void print_report(const ModelSummary& summary) {
   print_line(format_text(summary));
   print_ports(summary);
   if (summary.nodes > 0) print_operators(summary);
@@ -104,19 +118,6 @@ void print_text(const ModelSummary& summary) {
   if (summary.unsupported.empty() && !summary.no_estimate.empty()) {
     print_line("memory and floor are not known: " + summary.no_estimate);
   }
-}
-
-nlohmann::json json_of(const std::vector<DeclaredPort>& ports, const std::vector<PortInfo>* chosen) {
-  nlohmann::json all = nlohmann::json::array();
-  for (const DeclaredPort& port : ports) {
-    nlohmann::json one = {{"name", port.name}, {"type", port.type}};
-    if (port.extents) one["extents"] = *port.extents;
-    for (size_t i = 0; chosen != nullptr && i < chosen->size(); ++i) {
-      if ((*chosen)[i].name == port.name) one["shape"] = (*chosen)[i].shape;
-    }
-    all.push_back(std::move(one));
-  }
-  return all;
 }
 
 nlohmann::json json_of(const ModelSummary& s) {
@@ -148,8 +149,6 @@ nlohmann::json json_of(const ModelSummary& s) {
   return all;
 }
 
-}  // namespace
-
 int inspect_command(const Arguments& arguments) {
   const Prepared prepared = prepare(arguments);
   const ModelSummary summary = driver::inspect_model(arguments.model, prepared.options);
@@ -159,7 +158,7 @@ int inspect_command(const Arguments& arguments) {
   if (arguments.json) {
     print_json(json_of(summary));
   } else {
-    print_text(summary);
+    print_report(summary);
     if (!arguments.svg.empty()) print_line("picture: " + arguments.svg);
   }
   return 0;

@@ -6,9 +6,9 @@
 
 #include "base/check.h"
 #include "base/printable.h"
+#include "cli/commands/reports.h"
 #include "cli/progress.h"
 #include "cli/support.h"
-#include "driver/tune/tune_model.h"
 #include "runtime/plan_io.h"
 
 namespace heddle::cli {
@@ -58,6 +58,8 @@ Totals totals_of(const TuneReport& report) {
   }
   return t;
 }
+
+}  // namespace
 
 void print_report(const TuneReport& report) {
   Table table({"problem", "uses", "model's pick", "time", "winner", "time", "gain"});
@@ -113,8 +115,6 @@ nlohmann::json json_of(const TuneReport& report) {
           {"known", t.known},          {"not_reached", t.missing},    {"failed", t.failed},
           {"seconds", report.seconds}, {"database", report.database}, {"note", report.note}};
 }
-
-}  // namespace
 
 int tune_command(const Arguments& arguments) {
   if (runtime::is_plan_file(arguments.model)) {

@@ -1,9 +1,8 @@
-#include "driver/verify/verify.h"
-
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "cli/commands/reports.h"
 #include "cli/support.h"
 
 namespace heddle::cli {
@@ -23,7 +22,9 @@ nlohmann::json to_json(const ir::Comparison& c) {
           {"actual", number(c.actual)}};
 }
 
-void print_report(const driver::VerifyReport& report) {
+}  // namespace
+
+nlohmann::json json_of(const driver::VerifyReport& report) {
   nlohmann::json outputs = nlohmann::json::array();
   for (const driver::OutputCheck& check : report.outputs) {
     nlohmann::json one = to_json(check.comparison);
@@ -43,10 +44,10 @@ void print_report(const driver::VerifyReport& report) {
     all["first_diverging_group"]["label"] = report.first->label;
     all["first_diverging_group"]["nodes"] = report.first->origins;
   }
-  print_json(all);
+  return all;
 }
 
-void print_text(const driver::VerifyReport& report) {
+void print_report(const driver::VerifyReport& report) {
   Table table({"output", "type", "error", "bound", "result"});
   for (const driver::OutputCheck& check : report.outputs) {
     table.add({check.name, to_string(check.type), fmt::format("{:.3g}", check.comparison.error),
@@ -74,17 +75,15 @@ void print_text(const driver::VerifyReport& report) {
                          first.comparison.actual, first.comparison.expected));
 }
 
-}  // namespace
-
 int verify_command(const Arguments& arguments) {
   const Prepared prepared = prepare(arguments);
   const driver::VerifyReport report =
       driver::verify(arguments.model, prepared.options, prepared.inputs, arguments.seed);
   tell_guess(arguments, prepared.options, report.inputs);
   if (arguments.json) {
-    print_report(report);
+    print_json(json_of(report));
   } else {
-    print_text(report);
+    print_report(report);
   }
   return report.ok ? 0 : 1;
 }

@@ -14,4 +14,8 @@ namespace heddle {
 std::vector<uint64_t> addresses_of(const runtime::Plan& plan, const std::vector<DeviceTensor>& inputs,
                                    const std::vector<DeviceTensor>& outputs, const void* workspace, size_t bytes);
 
+// Throws kInvalidInput where outputs of the caller, in the host's memory, are not what the plan takes, or overlap one
+// another or an input; kUnsupportedType where the plan has text.
+void check_outputs(const runtime::Plan& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs);
+
 }  // namespace heddle

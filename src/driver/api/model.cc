@@ -29,6 +29,13 @@ bool same_value(const Tensor& a, const Tensor& b) {
          (a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0);
 }
 
+// Values that shapes depend on outlive the run that brought them: a plan is made with them in the background.
+Tensor copy_of(const Tensor& tensor) {
+  Tensor copy(tensor.dtype(), tensor.shape());
+  if (tensor.bytes() > 0) std::memcpy(copy.mutable_data(), tensor.data(), tensor.bytes());
+  return copy;
+}
+
 bool fits(const runtime::Plan& plan, const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].shape() != plan.inputs[i].shape) return false;
@@ -282,7 +289,7 @@ Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs)
     if (inputs[i].shape() != known.inputs[i].shape) options.shapes[known.inputs[i].name] = inputs[i].shape();
   }
   for (const runtime::FixedInput& fixed : known.fixed) {
-    options.values[known.inputs[fixed.input].name] = inputs[fixed.input];
+    options.values[known.inputs[fixed.input].name] = copy_of(inputs[fixed.input]);
   }
   using Aim = driver::VariantMaker::Aim;
   driver::VariantMaker::Made made = maker_->make(options, options.background ? Aim::kSoon : Aim::kBest);
@@ -295,9 +302,14 @@ Model::Impl::Variant Model::Impl::variant_for(const std::vector<Tensor>& inputs)
 }
 
 std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given) const {
-  const std::vector<Tensor> inputs = in_order(*primary().plan, given);
+  return run_in_order(in_order(*primary().plan, given));
+}
+
+std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs,
+                                              const std::vector<Tensor>& into) const {
   const Variant variant = variant_for(inputs);
-  std::vector<Tensor> outputs = variant->executor->run(inputs);
+  if (!into.empty()) check_outputs(*variant->plan, inputs, into);
+  std::vector<Tensor> outputs = variant->executor->run(inputs, {}, into);
   for (const runtime::TextOutput& text : variant->plan->texts) {
     const auto at = std::min<size_t>(text.position, outputs.size());
     outputs.insert(outputs.begin() + static_cast<int64_t>(at), text.value);

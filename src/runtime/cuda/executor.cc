@@ -106,13 +106,15 @@ auto CudaExecutor::with_state(Use&& use) const {
   }
 }
 
-std::vector<Tensor> CudaExecutor::run(std::span<const Tensor> inputs, const Observer& observe) const {
+std::vector<Tensor> CudaExecutor::run(std::span<const Tensor> inputs, const Observer& observe,
+                                      std::span<const Tensor> into) const {
   HEDDLE_CHECK(inputs.size() == plan_->inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     HEDDLE_CHECK(inputs[i].bytes() == static_cast<size_t>(plan_->buffers[plan_->inputs[i].buffer].bytes));
   }
-  return with_state(
-      [&](CudaRunState& state) { return observe ? state.run_observed(inputs, observe) : state.run(inputs); });
+  return with_state([&](CudaRunState& state) {
+    return observe ? state.run_observed(inputs, observe, into) : state.run(inputs, into);
+  });
 }
 
 std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs, int runs, bool cold) const {

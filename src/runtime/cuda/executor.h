@@ -19,7 +19,8 @@ class CudaExecutor : public Executor {
   CudaExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<ThreadPool> pool,
                std::shared_ptr<const Interpreter> interpreter, int device);
 
-  std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {}) const override;
+  std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
+                          std::span<const Tensor> into = {}) const override;
   int64_t bytes_per_run() const override;
   std::vector<double> step_seconds(std::span<const Tensor> inputs, int runs) const override;
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs, bool cold = false) const override;

@@ -95,7 +95,7 @@ void CudaRunState::send_inputs(std::span<const Tensor> inputs) {
   }
 }
 
-std::vector<Tensor> CudaRunState::fetch_outputs() {
+std::vector<Tensor> CudaRunState::fetch_outputs(std::span<const Tensor> into) {
   std::vector<Tensor> outputs;
   const auto from_device = [&](size_t i) {
     const CudaValue& value = binding_.outputs[i];
@@ -104,7 +104,7 @@ std::vector<Tensor> CudaRunState::fetch_outputs() {
   for (size_t i = 0; i < plan_.outputs.size(); ++i) {
     const Port& port = plan_.outputs[i];
     const auto bytes = static_cast<size_t>(plan_.buffers[port.buffer].bytes);
-    outputs.push_back(output_pool_.take(i, port.dtype, port.shape));
+    outputs.push_back(into.empty() ? output_pool_.take(i, port.dtype, port.shape) : into[i]);
     if (!from_device(i)) continue;
     context_.check(
         context_.driver().copy_out_async(pinned_outputs_[i], binding_.outputs[i].device, bytes, stream_.handle()),
@@ -123,11 +123,11 @@ std::vector<Tensor> CudaRunState::fetch_outputs() {
   return outputs;
 }
 
-std::vector<Tensor> CudaRunState::run(std::span<const Tensor> inputs) {
+std::vector<Tensor> CudaRunState::run(std::span<const Tensor> inputs, std::span<const Tensor> into) {
   context_.make_current();
   send_inputs(inputs);
   execute(binding_.program);
-  return fetch_outputs();
+  return fetch_outputs(into);
 }
 
 // Runs are queued without waiting for one another, so that what a launch costs the host is not in between. Overwriting
@@ -218,7 +218,8 @@ std::vector<double> CudaRunState::time_steps(std::span<const Tensor> inputs, int
   return medians;
 }
 
-std::vector<Tensor> CudaRunState::run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe) {
+std::vector<Tensor> CudaRunState::run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe,
+                                               std::span<const Tensor> into) {
   context_.make_current();
   send_inputs(inputs);
   direct_ = true;
@@ -241,7 +242,7 @@ std::vector<Tensor> CudaRunState::run_observed(std::span<const Tensor> inputs, c
     stream_.synchronize();
     observe(step, [&](uint32_t buffer) { return read(buffer, binding_.buffers.at(buffer)); });
   }
-  return fetch_outputs();
+  return fetch_outputs(into);
 }
 
 Tensor CudaRunState::read(uint32_t index, const CudaValue& value) const {

@@ -19,9 +19,10 @@ class CudaRunState {
   CudaRunState(const CudaRunState&) = delete;
   CudaRunState& operator=(const CudaRunState&) = delete;
 
-  std::vector<Tensor> run(std::span<const Tensor> inputs);
+  std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const Tensor> into = {});
   // Step by step, without graphs.
-  std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe);
+  std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe,
+                                   std::span<const Tensor> into);
   // Device time of runs, without the copies of inputs and outputs. `cold`: the L2 is overwritten before each.
   std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
   // The same, with what `before` puts on the stream ahead of each run.
@@ -38,7 +39,7 @@ class CudaRunState {
  private:
   void capture(CudaProgram& program);
   void send_inputs(std::span<const Tensor> inputs);
-  std::vector<Tensor> fetch_outputs();
+  std::vector<Tensor> fetch_outputs(std::span<const Tensor> into);
 
   void execute(const CudaProgram& program);
   void execute(const CudaSegment& segment);
