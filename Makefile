@@ -9,7 +9,7 @@ demo: build
 	@scripts/demo.sh $(BUILD)/heddle
 
 test: build test-setup check
-	@cmake -S . -B $(BUILD) -DHEDDLE_TESTS=ON -DHEDDLE_PYTHON=$(CURDIR)/build/venv/bin/python >/dev/null
+	@cmake -S . -B $(BUILD) -DHEDDLE_TESTS=ON -DHEDDLE_PYTHON=$(CURDIR)/build/venv/bin/python -DHEDDLE_PYTHON_PACKAGE=ON >/dev/null
 	cmake --build $(BUILD) -j $(JOBS)
 	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 

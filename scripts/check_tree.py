@@ -48,7 +48,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]*)(?:#[^)\s]*)?\)")
 
 
 def tracked_sources():
-    for folder in ("include", "src", "tile", "tests", "bench", "examples"):
+    for folder in ("include", "src", "tile", "python", "tests", "bench", "examples"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in {".h", ".cc", ".cuh", ".cu", ".def", ".py"} and "build" not in path.parts:
                 yield path
@@ -108,7 +108,7 @@ def check_functions(path, findings):
 
 def pages():
     yield from ROOT.glob("*.md")
-    for folder in ("docs", "src", "tile", "tests", "bench", "examples"):
+    for folder in ("docs", "src", "tile", "python", "tests", "bench", "examples"):
         yield from (ROOT / folder).rglob("*.md")
 
 
@@ -317,7 +317,7 @@ TESTS_OF_SEVERAL = {
     "decisions": "what passes and the schedule decide of the zoo", "examples": "the programs in examples",
     "fuzz": "random and hostile inputs to the whole compiler", "gpu": "what needs a GPU", "hostile": "damaged files",
     "install": "programs against an installed tree", "models": "trained models against ONNX Runtime",
-    "onnx": "the official tests of ONNX operators",
+    "onnx": "the official tests of ONNX operators", "python": "the Python package",
 }
 # Folders of tests named otherwise than what they test: these may only become fewer.
 UNMIRRORED = {

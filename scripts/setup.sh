@@ -12,7 +12,8 @@ build_packages=(
 )
 
 # pkg-config for programs that use an installed Heddle; shells and groff read what the command prints for them.
-test_packages=(pkg-config zsh fish groff-base)
+# python3-dev for the Python package.
+test_packages=(pkg-config zsh fish groff-base python3-dev)
 
 install_packages() {
   local missing=()

@@ -1,0 +1,33 @@
+#include "errors.h"
+
+#include <nanobind/stl/string.h>
+
+namespace nb = nanobind;
+
+namespace heddle::python {
+
+void register_errors() {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error& error) {
+      const nb::object made =
+          nb::module_::import_("heddle._errors")
+              .attr("make")(static_cast<int>(error.code()), error.where(), error.why(), error.remedy(), error.what());
+      PyErr_SetObject(made.type().ptr(), made.ptr());
+    }
+  });
+}
+
+void refuse_argument(const std::string& where, const std::string& why, const std::string& remedy) {
+  throw Error(ErrorCode::kInvalidArgument, where, why, remedy);
+}
+
+std::string class_name(nb::handle object) {
+  const nb::handle type = object.type();
+  const std::string module = nb::cast<std::string>(nb::str(type.attr("__module__")));
+  const std::string name = nb::cast<std::string>(nb::str(type.attr("__qualname__")));
+  return module == "builtins" ? name : module + "." + name;
+}
+
+}  // namespace heddle::python

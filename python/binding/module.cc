@@ -1,0 +1,40 @@
+#include <fcntl.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "cli/arguments.h"
+#include "cli/signals.h"
+#include "errors.h"
+#include "heddle/version.h"
+#include "model.h"
+#include "ops.h"
+#include "source.h"
+#include "tensor.h"
+
+namespace nb = nanobind;
+
+namespace {
+
+// The command `heddle`, in this process, which ends after it.
+int command(const std::vector<std::string>& words) {
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  const nb::gil_scoped_release free;
+  heddle::cli::clean_up_on_signals();
+  return heddle::cli::main(static_cast<int>(arguments.size()), arguments.data());
+}
+
+}  // namespace
+
+NB_MODULE(_core, module) {
+  nb::set_leak_warnings(false);  // torch keeps operators, and with them models, to the end of the process
+  module.doc() = "What heddle has in C++. Use the package heddle.";
+  module.def("version", [] { return std::string(heddle::version()); });
+  module.def("command", &command, nb::arg("words"));
+  heddle::python::register_errors();
+  heddle::python::register_tensor(module);
+  heddle::python::register_source(module);
+  heddle::python::register_model(module);
+  heddle::python::register_ops(module);
+}

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace heddle::python {
+
+// heddle.ops: single operators on a GPU.
+void register_ops(nanobind::module_& module);
+
+}  // namespace heddle::python

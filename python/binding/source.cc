@@ -1,0 +1,250 @@
+#include "source.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <nlohmann/json.hpp>
+
+#include "array.h"
+#include "base/file/file.h"
+#include "cli/capture.h"
+#include "cli/commands/kernel_texts.h"
+#include "cli/commands/reports.h"
+#include "driver/compile/options.h"
+#include "driver/report/svg.h"
+#include "driver/shapes/ranges.h"
+#include "driver/verify/verify.h"
+#include "errors.h"
+#include "runtime/plan_io.h"
+
+namespace nb = nanobind;
+
+namespace heddle::python {
+namespace {
+
+template <typename T>
+void take(const nb::dict& options, const char* name, T& value) {
+  if (!options.contains(name)) return;
+  const nb::object given = options[name];
+  if (given.is_none()) return;
+  if (!nb::try_cast(given, value)) {
+    refuse_argument(name, fmt::format("a {} is no value of it", class_name(given)),
+                    fmt::format("It is by default {}", nb::cast<std::string>(nb::repr(nb::cast(value)))));
+  }
+}
+
+Shape shape_of(nb::handle given, const std::string& name) {
+  Shape shape;
+  if (!nb::try_cast(given, shape)) {
+    refuse_argument("shapes", fmt::format("what is given for {} is no sequence of numbers", name),
+                    fmt::format("Write shapes={{\"{}\": (1, 3, 224, 224)}}", name));
+  }
+  return shape;
+}
+
+// Symbolic extents that get one value are shapes; those with several stay ranges, for kernels compiled ahead.
+CompileOptions with_dims(const std::string& path, CompileOptions options) {
+  if (options.ranges.empty() || runtime::is_plan_file(path)) return options;
+  options = driver::with_largest_extents(path, std::move(options));
+  const bool keeps = options.target == "cpu";
+  std::erase_if(options.ranges, [&](const auto& range) { return !keeps || range.second.min == range.second.max; });
+  return options;
+}
+
+CompileOptions options_of(const nb::dict& given) {
+  CompileOptions options;
+  take(given, "target", options.target);
+  take(given, "precision", options.precision);
+  take(given, "threads", options.threads);
+  take(given, "fusion", options.fusion);
+  take(given, "cache", options.use_cache);
+  take(given, "tuned", options.tuned);
+  take(given, "background", options.background);
+  take(given, "max_plans", options.max_plans);
+  take(given, "max_plan_bytes", options.max_plan_bytes);
+  take(given, "external_data_links", options.external_data_links);
+  nb::dict shapes, dims, values;
+  take(given, "shapes", shapes);
+  take(given, "dims", dims);
+  take(given, "values", values);
+  for (const auto [name, shape] : shapes) {
+    const std::string key = nb::cast<std::string>(name);
+    options.shapes[key] = shape_of(shape, key);
+  }
+  for (const auto [name, extents] : dims) {
+    const std::string key = nb::cast<std::string>(name);
+    options.ranges[key] = range_of(extents, key);
+  }
+  for (auto& [name, value] : host_tensors(values)) {
+    Tensor copy(value.dtype(), value.shape());
+    if (copy.bytes() > 0) std::memcpy(copy.mutable_data(), value.data(), copy.bytes());
+    options.values[name] = std::move(copy);
+  }
+  return options;
+}
+
+// What only the model itself can tell.
+void require_model(const Source& source, const char* remedy) {
+  if (runtime::is_plan_file(source.path())) {
+    fail(ErrorCode::kInvalidArgument, source.path(), "a plan no longer knows how it was made", remedy);
+  }
+}
+
+driver::CompiledModel compiled(const Source& source) {
+  require_model(source, "Name the ONNX model");
+  return source.with_progress(
+      [&](const CompileOptions& options) { return driver::compile_model(source.path(), options, false); });
+}
+
+std::string explain(const Source& source, bool verbose) {
+  const driver::CompiledModel model = compiled(source);
+  const nb::gil_scoped_release free;
+  const Target target = driver::resolve(source.options()).target;
+  return cli::captured([&] { cli::print_report(model, target, verbose); });
+}
+
+std::string explain_json(const Source& source) {
+  return cli::json_of(compiled(source).report).dump();
+}
+
+std::string svg(const Source& source) {
+  return driver::draw_svg(compiled(source));
+}
+
+nb::list kernels(const Source& source) {
+  const driver::CompiledModel model = compiled(source);
+  const Target target = driver::resolve(source.options()).target;
+  const cli::KernelTexts texts(model, target);
+  nb::list all;
+  for (size_t n = 1; n <= texts.size(); ++n) {
+    all.append(nb::make_tuple(texts.symbol(n), texts.file_name(n), texts.file(n)));
+  }
+  return all;
+}
+
+// What a tool reports: as text for people, and as JSON.
+template <typename Report>
+nb::tuple told(const Report& report) {
+  const std::string text = cli::captured([&] { cli::print_report(report); });
+  const std::string json = cli::json_of(report).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return nb::make_tuple(text, json);
+}
+
+nb::tuple verify(const Source& source, const nb::dict& inputs, uint64_t seed) {
+  const std::map<std::string, Tensor> given = host_tensors(inputs);
+  return told(source.with_progress([&](CompileOptions options) {
+    for (const auto& [name, tensor] : given) {
+      options.shapes.emplace(name, tensor.shape());
+      options.values[name] = tensor;
+    }
+    return driver::verify(source.path(), options, given, seed);
+  }));
+}
+
+nb::tuple tune(const Source& source, double seconds, int candidates, bool again) {
+  require_model(source, "Tune the ONNX model");
+  return told(source.with_progress([&](const CompileOptions& options) {
+    driver::TuneOptions tuning;
+    tuning.budget_seconds = seconds;
+    tuning.most = candidates;
+    tuning.again = again;
+    if (options.progress) {
+      tuning.progress = [&](const driver::TunedProblem& problem, size_t, size_t, double fraction) {
+        options.progress("tune " + problem.label, fraction);
+      };
+    }
+    return driver::tune_model(source.path(), options, tuning);
+  }));
+}
+
+nb::tuple inspect(const Source& source) {
+  return told(source.with_progress(
+      [&](const CompileOptions& options) { return driver::inspect_model(source.path(), options); }));
+}
+
+}  // namespace
+
+Source::Source(nb::handle model, const nb::dict& options) : options_(options_of(options)) {
+  if (nb::isinstance<nb::bytes>(model)) {
+    const auto bytes = nb::borrow<nb::bytes>(model);
+    const auto folder = std::make_shared<TempDir>("heddle-model");
+    path_ = folder->path() + "/model.onnx";
+    write_file(path_, std::string_view(bytes.c_str(), bytes.size()), Sync::kNo);
+    file_ = folder;
+  } else {
+    path_ = nb::cast<std::string>(nb::module_::import_("os").attr("fspath")(model));
+  }
+  if (options.contains("progress") && !nb::object(options["progress"]).is_none()) progress_ = options["progress"];
+  options_ = with_dims(path_, std::move(options_));
+}
+
+std::shared_ptr<Source::Progress> Source::progress() const {
+  return progress_.is_valid() ? std::make_shared<Progress>(progress_) : nullptr;
+}
+
+Source::Progress::~Progress() {
+  const nb::gil_scoped_acquire gil;
+  raised_.reset();
+  function_.reset();
+}
+
+void Source::Progress::tell(const std::string& stage, double fraction) {
+  const nb::gil_scoped_acquire gil;
+  if (raised_ != nullptr || !function_.is_valid()) return;
+  try {
+    function_(stage, fraction);
+  } catch (nb::python_error& error) {
+    raised_ = std::make_unique<nb::python_error>(std::move(error));
+  }
+}
+
+void Source::Progress::end() {
+  function_.reset();
+}
+
+void Source::Progress::rethrow() {
+  if (raised_ != nullptr) throw nb::python_error(std::move(*std::exchange(raised_, nullptr)));
+}
+
+std::map<std::string, Tensor> host_tensors(const nb::dict& arrays) {
+  std::map<std::string, Tensor> tensors;
+  for (const auto [key, object] : arrays) {
+    const std::string name = nb::cast<std::string>(key);
+    const std::string where = "input " + name;
+    const Family& family = family_of(object, where);
+    const Array array = family.view(object, where, nullptr);
+    if (array.device != kHost) {
+      fail(ErrorCode::kInvalidInput, where, "it lies on " + array.place() + ", host memory is needed",
+           family.how_to_move(kHost));
+    }
+    if (!array.is_dense()) fail(ErrorCode::kInvalidInput, where, "its memory is not dense", family.how_to_make_dense());
+    tensors[name] = Tensor::borrow(array.dtype, array.shape, array.data, array.hold);
+  }
+  return tensors;
+}
+
+ExtentRange range_of(nb::handle extents, const std::string& name) {
+  int64_t one = 0;
+  std::vector<int64_t> two;
+  if (nb::try_cast(extents, one)) return {one, one};
+  if (nb::try_cast(extents, two) && two.size() == 2) return {two[0], two[1]};
+  refuse_argument("dims", fmt::format("what is given for {} is neither a number nor a pair", name),
+                  fmt::format("Write dims={{\"{}\": 8}}, or (1, 512) for a range", name));
+}
+
+void register_source(nb::module_& module) {
+  nb::class_<Source>(module, "Source", "A model and how it is to be compiled.")
+      .def(nb::init<nb::handle, nb::dict>(), nb::arg("model"), nb::arg("options"))
+      .def_prop_ro("path", &Source::path)
+      .def_prop_ro("target", [](const Source& source) { return source.options().target; })
+      .def("explain", &explain, nb::arg("verbose"))
+      .def("explain_json", &explain_json)
+      .def("svg", &svg)
+      .def("kernels", &kernels)
+      .def("inspect", &inspect)
+      .def("verify", &verify, nb::arg("inputs"), nb::arg("seed"))
+      .def("tune", &tune, nb::arg("seconds"), nb::arg("candidates"), nb::arg("again"));
+}
+
+}  // namespace heddle::python

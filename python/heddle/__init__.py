@@ -1,0 +1,23 @@
+"""Heddle: compiled ONNX models, called from Python.
+
+    import heddle
+    model = heddle.compile("model.onnx")
+    y = model(x)
+
+Arrays are those of NumPy, PyTorch, CuPy, JAX or whatever has `__dlpack__`, on the host or, for a model with
+target="cuda", on its GPU. Results are arrays of the library that the inputs came from.
+"""
+from heddle import ops
+from heddle._core import Tensor, empty, tensor
+from heddle._core import version as _version
+from heddle._errors import Error, InputError, InternalError, MachineError, ModelError, UnsupportedError
+from heddle._model import Explanation, Kernel, Model, Port, compile
+from heddle._tools import BenchResult, Report, bench, inspect, tune, verify
+
+__version__ = _version()
+
+__all__ = [
+    "BenchResult", "Error", "Explanation", "InputError", "InternalError", "Kernel", "MachineError", "Model", "ModelError",
+    "Port", "Report", "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops", "tensor", "tune",
+    "verify",
+]

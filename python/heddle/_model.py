@@ -1,0 +1,249 @@
+"""compile() and Model."""
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from heddle import _core, _html, _nvrtc
+from heddle._errors import make
+
+_OPTIONS = frozenset({
+    "target", "precision", "shapes", "dims", "values", "threads", "fusion", "cache", "tuned", "background", "max_plans",
+    "max_plan_bytes", "external_data_links", "progress",
+})
+
+
+class Port(NamedTuple):
+    """An input or output: its name, dtype ("f32", "i64", ...) and the shape that compile() planned for."""
+
+    name: str
+    dtype: str
+    shape: Tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a model: the C++ or CUDA text that was compiled, below a comment on what it does."""
+
+    symbol: str
+    file_name: str
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return _html.details(self.file_name, _html.text(self.text), is_open=True)
+
+
+class Kernels(List[Kernel]):
+    """The kernels of a model, equal ones once, in the order in which the model first uses them."""
+
+    def _repr_html_(self) -> str:
+        return "".join(_html.details(f"{i + 1}: {k.file_name}", _html.text(k.text)) for i, k in enumerate(self))
+
+
+class Explanation(str):
+    """What became of a model: print it, or let a notebook show it with a picture of the kernels.
+
+    `data` has the same in full: every group, kernel and decision with its reason (`heddle explain --json`).
+    """
+
+    _source: Any
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What `heddle explain --json` prints."""
+        return json.loads(self._source.explain_json())
+
+    @property
+    def svg(self) -> str:
+        """The model's kernels as a picture."""
+        return self._source.svg()
+
+    def _repr_html_(self) -> str:
+        return _html.text(self) + self.svg
+
+
+def _refuse(where: str, why: str, remedy: str):
+    raise make(201, where, why, remedy, f"{where}: {why}. {remedy}")
+
+
+def source_of(model: Any, options: Mapping[str, Any]) -> Any:
+    """A _core.Source of what compile() and the tools are called with."""
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        _refuse("heddle.compile", f"there is no option {unknown[0]}", f"Use {', '.join(sorted(_OPTIONS))}")
+    if str(options.get("target", "")).startswith("cuda"):
+        _nvrtc.load()
+    if isinstance(model, Model):
+        if not options:
+            return model._source
+        return _core.Source(model._given, {**model._options, **options})
+    return _core.Source(_path_or_bytes(model), dict(options))
+
+
+def _path_or_bytes(model: Any) -> Union[str, bytes]:
+    if isinstance(model, (str, os.PathLike)):
+        return os.fspath(model)
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return bytes(model)
+    if hasattr(model, "SerializeToString"):
+        try:
+            return model.SerializeToString()
+        except Exception as reason:  # protobuf has a limit of 2 GB
+            _refuse("model", f"the ModelProto cannot be serialised: {reason}",
+                    "Save it with onnx.save(..., save_as_external_data=True) and give the path")
+    _refuse("model", f"a {type(model).__name__} is no model",
+            "Give the path of an ONNX or plan file, its bytes, or an onnx.ModelProto")
+
+
+def _arrays_by_name(inputs: Optional[Mapping[str, Any]]) -> dict:
+    return dict(inputs or {})
+
+
+def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: Optional[Mapping[str, Sequence[int]]] = None,
+            dims: Optional[Mapping[str, Union[int, Tuple[int, int]]]] = None, threads: int = 0,
+            progress: Optional[Callable[[str, float], None]] = None, **options: Any) -> "Model":
+    """Compiles a model, or takes it from the cache.
+
+    model: the path of an ONNX file, textual IR or plan file; the bytes of an ONNX file; or an onnx.ModelProto.
+    target: "cpu", "cuda" or "cuda:1".
+    precision: what an f32 model is computed in: "f32", "tf32", "f16", "bf16".
+    shapes: of inputs whose shape the model leaves open: {"x": (1, 3, 224, 224)}.
+    dims: of extents that the model leaves open, by name or by input and dimension: {"batch": 8, "x.1": (1, 512)}. A
+        pair is a range, whose kernels are compiled in the background on a CPU. Other shapes stay allowed in calls.
+    threads: of a CPU; 0: as many as cores that this process may use.
+    progress: called with a stage and the share of the work that is done, from 0 to 1, while it compiles.
+
+    Further options: `fusion` ("none", "basic", "stitch"); `cache=False` compiles what is known already; `tuned=False`
+    leaves aside what heddle.tune() found; `background=False` waits for the best kernels of each new shape; `max_plans`
+    and `max_plan_bytes` limit what is kept for shapes; `values` of inputs that decide shapes; `external_data_links`
+    follows symbolic links to a model's data.
+
+    Other threads run meanwhile. Raises heddle.ModelError, heddle.UnsupportedError (all operators that lack at once),
+    heddle.InputError, heddle.MachineError.
+    """
+    given = {"target": target, "precision": precision, "shapes": shapes, "dims": dims, "threads": threads,
+             "progress": progress, **options}
+    return Model(_path_or_bytes(model), {name: value for name, value in given.items() if value is not None})
+
+
+class Model:
+    """A compiled model, made by heddle.compile(). Several threads may call it at once."""
+
+    __slots__ = ("_core", "_source", "_given", "_options")
+
+    def __init__(self, model: Union[str, bytes], options: Mapping[str, Any]):
+        self._given, self._options = model, dict(options)
+        self._source = source_of(model, options)
+        self._core = _core.Model(self._source)
+        self._options.pop("progress", None)
+
+    @property
+    def inputs(self) -> List[Port]:
+        """The inputs in the model's order."""
+        return [Port(*port) for port in self._core.inputs]
+
+    @property
+    def outputs(self) -> List[Port]:
+        """The outputs in the model's order."""
+        return [Port(*port) for port in self._core.outputs]
+
+    @property
+    def device(self) -> str:
+        """Where it runs: "cpu" or "cuda:N"."""
+        return self._core.device
+
+    @property
+    def threads(self) -> int:
+        """Threads of the CPU that a run uses."""
+        return self._core.threads
+
+    @property
+    def from_cache(self) -> bool:
+        """Whether compile() found the model compiled."""
+        return self._core.from_cache
+
+    def __call__(self, *arrays: Any, out: Any = None, workspace: Any = None, stream: Any = None, **named: Any) -> Any:
+        """Runs the model on arrays in its order, by name, or both: its output, or a tuple where it has several.
+
+        Arrays are dense, of the dtypes of `inputs`; nothing is converted in silence. All lie on the host, or all on the
+        model's GPU. With host arrays the results are there when the call returns. With arrays on the GPU the run is put
+        onto `stream` (by default the current one of the arrays' library) behind the work that is there, and the call
+        returns at once: nothing is copied and nothing is waited for, and a stream that captures gets the run into its
+        graph. Results are arrays of the library of the first input. `out`: arrays for the results in place of new ones,
+        which overlap no input; `workspace`: device memory of workspace_bytes() for the run. Arrays may be let go when
+        the call returns if their library reuses memory in the order of the stream, as torch and CuPy do.
+
+        Shapes other than those of compile() are compiled when they occur. Raises heddle.InputError, which names the
+        input, what was given, what is wanted and what to do.
+        """
+        results = self._core.run(arrays, named, out, workspace, stream)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, inputs: Mapping[str, Any], *, out: Optional[Mapping[str, Any]] = None, workspace: Any = None,
+            stream: Any = None) -> dict:
+        """The same with arrays by name, for inputs and results."""
+        names = [port[0] for port in self._core.outputs]
+        if out is not None:
+            unknown = [name for name in out if name not in names] + [name for name in names if name not in out]
+            if unknown:
+                _refuse("out", f"output {unknown[0]} is missing or unknown", f"The model's outputs are {', '.join(names)}")
+            out = [out[name] for name in names]
+        return dict(zip(names, self._core.run((), dict(inputs), out, workspace, stream)))
+
+    def workspace_bytes(self, *shapes: Sequence[int]) -> int:
+        """Bytes of device memory that a run on inputs of these shapes takes beside them; compiles for them.
+
+        Without shapes: for those of compile(). Raises heddle.InputError for a model on a CPU, and
+        heddle.UnsupportedError for one in which the host takes part in a run.
+        """
+        return self._core.prepare(self._shapes(shapes))[0]
+
+    def output_shapes(self, *shapes: Sequence[int]) -> List[Tuple[int, ...]]:
+        """Shapes of the outputs for inputs of these shapes; without shapes: for those of compile().
+
+        Found without compiling a kernel. Raises heddle.InputError where the model does not take the shapes.
+        """
+        wanted = self._shapes(shapes)
+        if wanted == [port.shape for port in self.inputs]:
+            return [port.shape for port in self.outputs]
+        by_name = {port.name: shape for port, shape in zip(self.inputs, wanted)}
+        options = {name: value for name, value in self._options.items() if name != "dims"}
+        told = json.loads(_core.Source(self._given, {**options, "shapes": by_name}).inspect()[1])
+        if told["no_estimate"]:
+            _refuse("output_shapes", told["no_estimate"], "Run the model on these shapes")
+        return [tuple(port["shape"]) for port in told["outputs"]]
+
+    def _shapes(self, shapes: Sequence[Sequence[int]]) -> List[Tuple[int, ...]]:
+        return [tuple(shape) for shape in shapes] or [port.shape for port in self.inputs]
+
+    def explain(self, verbose: bool = False) -> Explanation:
+        """What was fused, where the time goes, what holds it back; `verbose`: every decision and why."""
+        told = Explanation(self._source.explain(verbose))
+        told._source = self._source
+        return told
+
+    def kernels(self) -> Kernels:
+        """The texts of the model's kernels. Raises heddle.InputError for a model from a plan file."""
+        return Kernels(Kernel(*kernel) for kernel in self._source.kernels())
+
+    def wait(self) -> None:
+        """Returns when nothing is compiled in the background."""
+        self._core.wait()
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes a plan file for the shapes of compile(), which compile() loads without compiler and source."""
+        self._core.save(path)
+
+    def __repr__(self) -> str:
+        ports = ", ".join(f"{p.name}: {p.dtype}{list(p.shape)}" for p in self.inputs)
+        results = ", ".join(f"{p.name}: {p.dtype}{list(p.shape)}" for p in self.outputs)
+        return f"heddle.Model({ports} -> {results} on {self.device})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{kind}</td><td>{_html.html.escape(p.name)}</td><td>{p.dtype}{list(p.shape)}</td></tr>"
+            for kind, ports in (("input", self.inputs), ("output", self.outputs)) for p in ports)
+        return f"<table>{rows}</table><p>on {self.device}</p>"

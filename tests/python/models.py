@@ -1,0 +1,73 @@
+"""Small models for the tests of the Python package, and what NumPy makes of them."""
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+F32 = TensorProto.FLOAT
+
+
+def _model(nodes, inputs, outputs, weights=(), opset=20):
+    graph = helper.make_graph(nodes, "tests", inputs, outputs, initializer=[numpy_helper.from_array(v, n) for n, v in weights])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+
+
+def _value(name, shape, dtype=F32):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+class Mlp:
+    """y = relu(x w + b), z = x + 1; x is [rows, 8]."""
+
+    def __init__(self, rows=4, seed=0):
+        random = np.random.default_rng(seed)
+        self.w = random.standard_normal((8, 5), dtype=np.float32)
+        self.b = random.standard_normal(5, dtype=np.float32)
+        one = np.ones((), np.float32)
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["s"]),
+                 helper.make_node("Relu", ["s"], ["y"]), helper.make_node("Add", ["x", "one"], ["z"])]
+        self.proto = _model(nodes, [_value("x", [rows, 8])], [_value("y", [rows, 5]), _value("z", [rows, 8])],
+                            [("w", self.w), ("b", self.b), ("one", one)])
+
+    def expected(self, x):
+        return np.maximum(x @ self.w + self.b, 0), x + 1
+
+
+def add(shape=(3, 5), dtype=F32):
+    """c = a + b"""
+    return _model([helper.make_node("Add", ["a", "b"], ["c"])], [_value("a", shape, dtype), _value("b", shape, dtype)],
+                  [_value("c", shape, dtype)])
+
+
+def layer_norm(rows=6, columns=96, seed=1):
+    random = np.random.default_rng(seed)
+    scale, bias = random.standard_normal((2, columns), dtype=np.float32)
+    node = helper.make_node("LayerNormalization", ["x", "scale", "bias"], ["y"], axis=-1, epsilon=1e-5)
+    proto = _model([node], [_value("x", [rows, columns])], [_value("y", [rows, columns])],
+                   [("scale", scale), ("bias", bias)])
+
+    def expected(x):
+        x = x.astype(np.float64)
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * scale + bias
+
+    return proto, expected
+
+
+def text():
+    """An output that is text beside one that is not."""
+    words = helper.make_tensor("words", TensorProto.STRING, [2], ["warp", "weft"])
+    nodes = [helper.make_node("Constant", [], ["t"], value=words), helper.make_node("Neg", ["x"], ["y"])]
+    return _model(nodes, [_value("x", [2])], [_value("t", [2], TensorProto.STRING), _value("y", [2])])
+
+
+def unsupported():
+    node = helper.make_node("NoSuchOperator", ["x"], ["y"], domain="nowhere.example")
+    proto = _model([node], [_value("x", [2])], [_value("y", [2])])
+    proto.opset_import.append(helper.make_opsetid("nowhere.example", 1))
+    return proto
+
+
+def save(proto, folder, name="model.onnx"):
+    path = folder / name
+    onnx.save(proto, path)
+    return path

@@ -1,0 +1,220 @@
+"""Models on arrays of a GPU: the emulated one, or that of this machine."""
+import ctypes
+import gc
+import os
+import threading
+import unittest
+
+import heddle
+import models
+import numpy as np
+from exchange import Exchanged
+
+
+def random(shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
+
+
+def on_gpu(array, stream=0):
+    return heddle.tensor(array, device="cuda", stream=stream)
+
+
+class Stream:
+    """A stream of the driver, as torch and CuPy would have one."""
+
+    def __init__(self):
+        self.driver = ctypes.CDLL(os.environ.get("HEDDLE_CUDA_DRIVER", "libcuda.so.1"))
+        handle = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(handle), 1)
+        self.ptr = handle.value
+
+    def call(self, name, *arguments):
+        result = getattr(self.driver, name)(*arguments)
+        assert result == 0, f"{name}: {result}"
+
+    def synchronize(self):
+        self.call("cuStreamSynchronize", ctypes.c_void_p(self.ptr))
+
+
+class Device(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.mlp = models.Mlp("rows")
+        cls.model = heddle.compile(cls.mlp.proto, target="cuda", dims={"rows": 4})
+        on_gpu(random((1,)))  # makes the device's context that of this thread, for Stream
+
+    def check(self, results, x):
+        for result, expected in zip(results, self.mlp.expected(x), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=2e-3, atol=2e-3)
+
+
+class Calls(Device):
+    def test_host_arrays(self):
+        x = random((4, 8))
+        self.check(self.model(x), x)
+
+    def test_device_arrays(self):
+        self.assertEqual(self.model.device, "cuda:0")
+        for rows in (4, 1, 7):
+            x = random((rows, 8), rows)
+            y, z = self.model(on_gpu(x))
+            self.assertEqual((type(y), y.device, y.shape), (heddle.Tensor, "cuda:0", (rows, 5)))
+            self.check((y.numpy(), z.numpy()), x)
+
+    def test_outputs_workspace_and_stream_of_the_caller(self):
+        stream = Stream()
+        x = random((4, 8))
+        given = on_gpu(x, stream)
+        y, z = (heddle.empty(shape, "f32", device="cuda", stream=stream) for shape in self.model.output_shapes((4, 8)))
+        workspace = heddle.empty((max(self.model.workspace_bytes((4, 8)), 1),), "u8", device="cuda", stream=stream)
+        results = self.model(given, out=(y, z), workspace=workspace, stream=stream)
+        self.assertIs(results[0], y)
+        self.check((y.numpy(), z.numpy()), x)
+
+    def test_no_elements(self):
+        y, z = self.model(on_gpu(np.zeros((0, 8), np.float32)))
+        self.assertEqual((y.shape, z.shape), ((0, 5), (0, 8)))
+
+    def test_memory_is_used_again_in_order(self):
+        """Results of one call are let go while the next is made from them."""
+        add = heddle.compile(models.add((64,)), target="cuda")
+        total, one = on_gpu(np.zeros(64, np.float32)), on_gpu(np.ones(64, np.float32))
+        for _ in range(20):
+            total = add(total, one)
+            gc.collect()
+        np.testing.assert_array_equal(total.numpy(), np.full(64, 20, np.float32))
+
+    def test_several_kernels(self):
+        proto, expected = models.layer_norm()
+        x = random((6, 96))
+        result = heddle.compile(proto, target="cuda")(on_gpu(x)).numpy()
+        np.testing.assert_allclose(result, expected(x), rtol=1e-4, atol=1e-4)
+
+    def test_eight_threads(self):
+        failures = []
+
+        def work(seed):
+            try:
+                stream = Stream()
+                for i in range(4):
+                    x = random((1 + (seed + i) % 3, 8), 10 * seed + i)
+                    y, z = self.model(on_gpu(x, stream), stream=stream)
+                    self.check((y.numpy(), z.numpy()), x)
+            except BaseException as failure:  # told by the thread that asserts
+                failures.append(failure)
+
+        for rows in (1, 2, 3):
+            self.model(on_gpu(random((rows, 8))))
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+
+class Exchange(Device):
+    """Arrays with the C interface of DLPack."""
+
+    def setUp(self):
+        Exchanged.stream = Stream().ptr
+        Exchanged.allocated.clear()
+
+    def tearDown(self):
+        Exchanged.stream = 0
+
+    def test_results_are_of_the_library_and_of_its_allocator(self):
+        x = random((4, 8))
+        y, z = self.model(Exchanged(on_gpu(x, Exchanged.stream)))
+        self.assertIsInstance(y, Exchanged)
+        self.assertEqual(Exchanged.allocated[:2], [[4, 5], [4, 8]])
+        again = heddle.compile(models.add((4, 5)), target="cuda")(y, y)
+        self.assertIsInstance(again, Exchanged)
+
+    def test_on_its_stream(self):
+        """The run is behind what the library has put onto its stream, and the result is there behind the run."""
+        stream = Exchanged.stream
+        x = random((4, 8))
+        y, z = (heddle.empty(shape, "f32", device="cuda", stream=stream) for shape in ((4, 5), (4, 8)))
+        self.model(Exchanged(on_gpu(x, stream)), out=(y, z))
+        self.check((y.numpy(), z.numpy()), x)
+
+    def test_host(self):
+        x = random((4, 8))
+        y, z = heddle.compile(self.mlp.proto, dims={"rows": 4})(Exchanged(heddle.tensor(x)))
+        self.assertIsInstance(y, Exchanged)
+        self.check((np.from_dlpack(y.tensor), np.from_dlpack(z.tensor)), x)
+
+    def test_strides_and_offsets(self):
+        memory = on_gpu(random((8, 8)), Exchanged.stream)
+        with self.assertRaises(heddle.InputError) as caught:
+            self.model(Exchanged(memory, (4, 8), (1, 4)))
+        self.assertIn("strides are [1,4]", str(caught.exception))
+        with self.assertRaises(heddle.InputError) as caught:
+            self.model(Exchanged(memory, (4, 8), (8, 1), offset=4))
+        self.assertIn("multiple of 16", str(caught.exception))
+        self.model(Exchanged(memory, (4, 8), (8, 1), offset=128))
+        self.model(Exchanged(memory, (1, 8), (7, 1)))  # the stride of one row says nothing
+
+
+class Refusals(Device):
+    def refusal(self, model, *arrays, **named):
+        with self.assertRaises(heddle.InputError) as caught:
+            model(*arrays, **named)
+        return str(caught.exception)
+
+    def test_places(self):
+        add = heddle.compile(models.add((4,)), target="cuda")
+        x = random((4,))
+        text = self.refusal(add, on_gpu(x), x)
+        for part in ("input b", "host memory", "cuda:0", "heddle.tensor"):
+            self.assertIn(part, text)
+        text = self.refusal(heddle.compile(models.add((4,))), on_gpu(x), on_gpu(x))
+        for part in ("input a", "cuda:0", "runs on the CPU"):
+            self.assertIn(part, text)
+        self.assertIn("output c", self.refusal(add, on_gpu(x), on_gpu(x), out=x))
+
+    def test_workspace(self):
+        proto, _ = models.layer_norm(4, 70000)
+        model = heddle.compile(proto, target="cuda")
+        if model.workspace_bytes() == 0:
+            self.skipTest("this model needs none")
+        small = heddle.empty((1,), "u8", device="cuda")
+        self.assertIn("workspace", self.refusal(model, on_gpu(random((4, 70000))), workspace=small))
+
+    def test_stream(self):
+        self.assertIn("stream", self.refusal(self.model, on_gpu(random((4, 8))), stream="fast"))
+
+
+class Gemm(unittest.TestCase):
+    def check(self, result, expected, tolerance=2e-2):
+        np.testing.assert_allclose(result.numpy().astype(np.float32), expected, rtol=tolerance, atol=tolerance)
+
+    def test_a_product_with_an_epilogue(self):
+        a, b = (random(shape, seed).astype(np.float16) for seed, shape in ((1, (48, 64)), (2, (64, 32))))
+        bias, residual = random((32,), 3).astype(np.float32), random((48, 32), 4).astype(np.float16)
+        product = a.astype(np.float32) @ b.astype(np.float32)
+        self.check(heddle.ops.gemm(on_gpu(a), on_gpu(b)), product)
+        result = heddle.ops.gemm(on_gpu(a), on_gpu(b), epilogue="max(x + bias, 0) + residual", out_dtype="f16",
+                                 operands={"bias": on_gpu(bias), "residual": on_gpu(residual)})
+        self.assertEqual((result.dtype, result.shape), ("f16", (48, 32)))
+        self.check(result, np.maximum(product + bias, 0) + residual)
+
+    def test_a_batch_into_memory_of_the_caller(self):
+        a, b = (random(shape, seed).astype(np.float16) for seed, shape in ((1, (3, 16, 32)), (2, (3, 32, 16))))
+        out = heddle.empty((3, 16, 16), "f16", device="cuda")
+        self.assertIs(heddle.ops.gemm(on_gpu(a), on_gpu(b), out=out), out)
+        self.check(out, a.astype(np.float32) @ b.astype(np.float32))
+
+    def test_refusals(self):
+        a, b = on_gpu(random((4, 8)).astype(np.float16)), on_gpu(random((4, 8)).astype(np.float16))
+        cases = (lambda: heddle.ops.gemm(a, b), "8 columns"), (lambda: heddle.ops.gemm(a, random((8, 4))), "host memory"), (
+            lambda: heddle.ops.gemm(a, on_gpu(random((8, 4)))), "f32")
+        for call, part in cases:
+            with self.subTest(part), self.assertRaises(heddle.InputError) as caught:
+                call()
+            self.assertIn(part, str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()

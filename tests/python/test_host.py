@@ -1,0 +1,309 @@
+"""Models on host arrays: what comes out, what is refused and how, and that memory is shared."""
+import array
+import gc
+import pathlib
+import tempfile
+import threading
+import unittest
+import weakref
+
+import heddle
+import models
+import numpy as np
+from onnx import TensorProto
+
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None
+
+
+def random(shape, seed=0, dtype=np.float32):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+class Host(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.mlp = models.Mlp()
+        cls.model = heddle.compile(cls.mlp.proto, threads=2)
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = models.save(cls.mlp.proto, pathlib.Path(cls.folder.name))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def check(self, results, x):
+        for result, expected in zip(results, self.mlp.expected(x), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+class Calls(Host):
+    def test_sources_of_a_model(self):
+        x = random((4, 8))
+        for source in (self.path, str(self.path), self.path.read_bytes(), self.mlp.proto):
+            with self.subTest(type(source)):
+                self.check(heddle.compile(source)(x), x)
+
+    def test_by_position_and_by_name(self):
+        x = random((4, 8))
+        self.check(self.model(x), x)
+        self.check(self.model(x=x), x)
+        results = self.model.run({"x": x})
+        self.assertEqual(list(results), ["y", "z"])
+        self.check(results.values(), x)
+
+    def test_one_output_comes_alone(self):
+        add = heddle.compile(models.add())
+        a, b = random((3, 5), 1), random((3, 5), 2)
+        np.testing.assert_array_equal(add(a, b=b), a + b)
+
+    def test_other_shapes_are_compiled_when_they_occur(self):
+        mlp = models.Mlp("rows")
+        model = heddle.compile(mlp.proto, dims={"rows": 3})
+        self.assertEqual(model.inputs[0].shape, (3, 8))
+        for rows in (3, 1, 7):
+            x = random((rows, 8), rows)
+            for result, expected in zip(model(x), mlp.expected(x), strict=True):
+                np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+        self.assertEqual(model.output_shapes((5, 8)), [(5, 5), (5, 8)])
+
+    def test_ports(self):
+        self.assertEqual(self.model.inputs, [("x", "f32", (4, 8))])
+        self.assertEqual([port.name for port in self.model.outputs], ["y", "z"])
+        self.assertEqual((self.model.device, self.model.threads), ("cpu", 2))
+        self.assertIn("x: f32[4, 8]", repr(self.model))
+
+    def test_whatever_has_a_buffer(self):
+        add = heddle.compile(models.add((4,)))
+        a = array.array("f", [1, 2, 3, 4])
+        np.testing.assert_array_equal(add(a, memoryview(a)), [2, 4, 6, 8])
+        scalars = heddle.compile(models.add(()))
+        self.assertEqual(scalars(np.float32(2), np.float32(3)), 5)
+
+    def test_memory_of_any_alignment(self):
+        x = random((4 * 8 + 1,))[1:].reshape(4, 8)
+        self.check(self.model(x), x)
+
+    def test_no_elements(self):
+        add = heddle.compile(models.add((0, 3)))
+        self.assertEqual(add(np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)).shape, (0, 3))
+
+    def test_text(self):
+        words, y = heddle.compile(models.text())(np.ones(2, np.float32))
+        self.assertEqual(words.tolist(), ["warp", "weft"])
+        np.testing.assert_array_equal(y, [-1, -1])
+
+    def test_dtypes(self):
+        for name in ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"):
+            with self.subTest(name):
+                onnx_type = getattr(TensorProto, {"float64": "DOUBLE", "float32": "FLOAT"}.get(name, name.upper()))
+                a, b = (np.arange(15).reshape(3, 5).astype(name) for _ in range(2))
+                result = heddle.compile(models.add(dtype=onnx_type))(a, b)
+                self.assertEqual(result.dtype, a.dtype)
+                np.testing.assert_array_equal(result, a + b)
+
+    @unittest.skipUnless(ml_dtypes, "ml_dtypes is not installed")
+    def test_dtypes_that_numpy_lacks(self):
+        model = heddle.compile(models.add(dtype=TensorProto.BFLOAT16))
+        a, b = (random((3, 5), seed).astype(ml_dtypes.bfloat16) for seed in (1, 2))
+        result = model(a, b)
+        self.assertEqual(result.dtype, ml_dtypes.bfloat16)
+        np.testing.assert_array_equal(result, (a.astype(np.float32) + b.astype(np.float32)).astype(ml_dtypes.bfloat16))
+
+    def test_bits_of_a_type_that_numpy_lacks(self):
+        model = heddle.compile(models.add(dtype=TensorProto.BFLOAT16))
+        bits = np.full((3, 5), 0x3F80, np.uint16)  # 1.0
+        one = heddle.tensor(bits, "bf16")
+        result = model(one, one)
+        self.assertIsInstance(result, heddle.Tensor)
+        self.assertEqual((result.dtype, result.shape), ("bf16", (3, 5)))
+        self.assertTrue((np.asarray(result) == 0x4000).all())  # 2.0
+
+
+class Memory(Host):
+    def test_inputs_are_not_copied(self):
+        """A value written behind the call that lent the memory shows in the next one, and nothing keeps the array."""
+        x = random((4, 8))
+        self.model(x)
+        x[:] = 2
+        self.check(self.model(x), x)
+        gone = weakref.ref(x.base if x.base is not None else x)
+        del x
+        gc.collect()
+        self.assertIsNone(gone())
+
+    def test_results_are_whole_after_later_calls(self):
+        x = random((4, 8))
+        first = self.model(x)
+        copies = [result.copy() for result in first]
+        for seed in range(5):
+            self.model(random((4, 8), seed + 1))
+        for result, copy in zip(first, copies):
+            np.testing.assert_array_equal(result, copy)
+            self.assertTrue(result.flags.writeable)
+
+    def test_results_outlive_the_model(self):
+        model = heddle.compile(self.mlp.proto)
+        x = random((4, 8))
+        results = model(x)
+        del model
+        gc.collect()
+        self.check(results, x)
+
+    def test_outputs_of_the_caller(self):
+        x = random((4, 8))
+        y, z = np.full((4, 5), np.nan, np.float32), np.full((4, 8), np.nan, np.float32)
+        results = self.model(x, out=(y, z))
+        self.assertIs(results[0], y)
+        self.check((y, z), x)
+        y[:], z[:] = np.nan, np.nan
+        self.model.run({"x": x}, out={"z": z, "y": y})
+        self.check((y, z), x)
+
+    def test_results_of_other_libraries_kinds(self):
+        x = random((4, 8))
+        y, z = self.model(heddle.tensor(x))
+        self.assertIsInstance(y, heddle.Tensor)
+        self.check((np.from_dlpack(y), z.numpy()), x)
+
+    def test_a_class_with_dlpack_only(self):
+        class Lent:
+            def __init__(self, of):
+                self.of = of
+
+            def __dlpack__(self, **words):
+                return self.of.__dlpack__(**words)
+
+            def __dlpack_device__(self):
+                return self.of.__dlpack_device__()
+
+        x = random((4, 8))
+        y, z = self.model(Lent(x))
+        self.check((y.numpy(), z.numpy()), x)
+
+
+class Refusals(Host):
+    def refusal(self, *arrays, cls=heddle.InputError, model=None, **named):
+        with self.assertRaises(cls) as caught:
+            (model or self.model)(*arrays, **named)
+        return caught.exception
+
+    def test_what_a_user_is_told(self):
+        x = random((4, 8))
+        cases = {
+            "dtype": (self.refusal(x.astype(np.float64)), "input x", "f64", "f32", "astype(numpy.float32)"),
+            "strides": (self.refusal(random((8, 4)).T), "input x", "strides are [1,4]", "numpy.ascontiguousarray"),
+            "missing": (self.refusal(), "input x", "missing", "inputs are x"),
+            "unknown": (self.refusal(x, y=x), "input y", "no such input", "inputs are x"),
+            "twice": (self.refusal(x, x=x), "input x", "twice"),
+            "many": (self.refusal(x, x), "2 are given", "has 1"),
+            "list": (self.refusal([[1.0]]), "input x", "a list is no array", "numpy.asarray"),
+            "out shape": (self.refusal(x, out=(np.zeros((4, 4), np.float32), np.zeros((4, 8), np.float32))), "output y",
+                          "[4,4]", "[4,5]"),
+            "out count": (self.refusal(x, out=np.zeros((4, 5), np.float32)), "out", "1 arrays", "2 outputs"),
+            "out dtype": (self.refusal(x, out=(np.zeros((4, 5)), np.zeros((4, 8), np.float32))), "output y", "f64"),
+            "overlap": (self.refusal(x, out=(np.zeros((4, 5), np.float32), x)), "output z", "memory of its own"),
+        }
+        for name, (error, *parts) in cases.items():
+            with self.subTest(name):
+                for part in parts:
+                    self.assertIn(part, str(error))
+                self.assertIn(error.code, (201, 202))
+
+    def test_read_only_output(self):
+        y, z = np.zeros((4, 5), np.float32), np.zeros((4, 8), np.float32)
+        z.flags.writeable = False
+        self.assertIn("read-only", str(self.refusal(random((4, 8)), out=(y, z))))
+
+    def test_a_type_that_nobody_has(self):
+        error = self.refusal(np.zeros((4, 8), np.complex64), cls=heddle.UnsupportedError)
+        self.assertIn("complex64", str(error))
+
+    def test_shape(self):
+        error = self.refusal(random((4, 7)), cls=heddle.Error)
+        self.assertIn("[4,7]", str(error))
+
+    def test_families_and_parts(self):
+        with self.assertRaises(heddle.MachineError) as caught:
+            heddle.compile("/nowhere/model.onnx")
+        self.assertEqual(caught.exception.code, 401)
+        self.assertIn("/nowhere/model.onnx", caught.exception.where)
+        with self.assertRaises(heddle.ModelError):
+            heddle.compile(b"\x08\x09 no model at all")
+        with self.assertRaises(heddle.UnsupportedError) as caught:
+            heddle.compile(models.unsupported())
+        self.assertIn("NoSuchOperator", str(caught.exception))
+        with self.assertRaises(heddle.InputError) as caught:
+            heddle.compile(self.path, precision="half")
+        self.assertIn("f16", caught.exception.remedy)
+        for error in (heddle.ModelError, heddle.InputError, heddle.UnsupportedError, heddle.MachineError, heddle.InternalError):
+            self.assertTrue(issubclass(error, heddle.Error))
+        self.assertTrue(issubclass(heddle.InputError, ValueError))
+
+    def test_options(self):
+        for options, part in (({"presicion": "f16"}, "presicion"), ({"threads": "two"}, "threads"),
+                              ({"dims": {"rows": "x"}}, "rows"), ({"dims": {"nothing": 3}}, "nothing")):
+            with self.subTest(options), self.assertRaises(heddle.InputError) as caught:
+                heddle.compile(self.path, **options)
+            self.assertIn(part, str(caught.exception))
+        with self.assertRaises(heddle.InputError):
+            heddle.compile(42)
+
+
+class Threads(Host):
+    def test_eight_threads_and_new_shapes(self):
+        mlp = models.Mlp("rows")
+        model = heddle.compile(mlp.proto, dims={"rows": 4}, threads=2)
+        failures = []
+
+        def work(seed):
+            try:
+                for i in range(20):
+                    x = random((1 + (seed + i) % 5, 8), 100 * seed + i)
+                    for result, expected in zip(model(x), mlp.expected(x), strict=True):
+                        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+            except BaseException as failure:  # told by the thread that asserts
+                failures.append(failure)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failures, [])
+
+    def test_others_run_while_a_model_compiles(self):
+        """A thread that counts gets on between the first call of `progress` and the last."""
+        counts = []
+        stop = threading.Event()
+        count = 0
+
+        def work():
+            nonlocal count
+            while not stop.wait(0.001):
+                count += 1
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            proto, _ = models.layer_norm(7, 333)
+            heddle.compile(proto, cache=False, progress=lambda stage, share: counts.append((count, stage, share)))
+        finally:
+            stop.set()
+            thread.join()
+        self.assertGreater(len(counts), 1)
+        self.assertGreater(counts[-1][0], counts[0][0])
+        self.assertTrue(all(0 <= share <= 1 for _, _, share in counts))
+
+    def test_what_progress_raises_comes_out(self):
+        def progress(stage, share):
+            raise KeyError(stage)
+
+        with self.assertRaises(KeyError):
+            heddle.compile(self.path, cache=False, progress=progress)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,137 @@
+"""explain, kernels, verify, tune, bench, inspect, plans, the command and the typing of the package."""
+import ast
+import json
+import pathlib
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import heddle
+import models
+import numpy as np
+
+
+class Tools(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.mlp = models.Mlp()
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = models.save(cls.mlp.proto, pathlib.Path(cls.folder.name))
+        cls.model = heddle.compile(cls.path, threads=1)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_explain(self):
+        told = self.model.explain()
+        self.assertRegex(told, r"model\.onnx on cpu-.*\nfused +4 operators -> \d+ kernel")
+        self.assertNotIn("\x1b", told)
+        self.assertIn("Groups", self.model.explain(verbose=True))
+        self.assertGreater(told.data["kernels"], 0)
+        xml.etree.ElementTree.fromstring(told.svg)
+        shown = told._repr_html_()
+        self.assertIn("<pre", shown)
+        self.assertIn("<svg", shown)
+
+    def test_kernels(self):
+        kernels = self.model.kernels()
+        self.assertGreater(len(kernels), 0)
+        for kernel in kernels:
+            self.assertIn(kernel.symbol, kernel.text)
+            self.assertTrue(kernel.file_name.endswith(".cc"))
+        self.assertIn("<details>", kernels._repr_html_())
+
+    def test_explaining_needs_no_gpu_but_runs_do(self):
+        self.assertTrue(heddle.inspect(self.path, target="cuda")["estimate"]["target"].startswith("cuda"))
+
+    def test_verify(self):
+        for model in (self.path, self.model, self.mlp.proto):
+            report = heddle.verify(model)
+            self.assertTrue(report)
+            self.assertEqual([output["name"] for output in report["outputs"]], ["y", "z"])
+            self.assertIn("verified", str(report))
+        given = heddle.verify(self.path, {"x": np.zeros((4, 8), np.float32)})
+        self.assertEqual(given["outputs"][1]["error"], 0)
+        self.assertTrue(heddle.verify(self.model, precision="bf16"))
+
+    def test_tune(self):
+        report = heddle.tune(self.path, seconds=5, candidates=2, threads=1)
+        self.assertTrue(report)
+        self.assertIn("problems", report.data)
+
+    def test_bench(self):
+        for model in (self.path, self.model):
+            result = heddle.bench(model, seconds=0.05)
+            self.assertGreaterEqual(result.runs, 5)
+            self.assertLessEqual(result.p10_ms, result.p50_ms)
+            self.assertLessEqual(result.p50_ms, result.p90_ms)
+            self.assertIsNone(result.device_p50_ms)
+
+    def test_inspect(self):
+        report = heddle.inspect(models.Mlp("rows").proto)
+        self.assertEqual(report["inputs"][0]["extents"], ["rows", "8"])
+        self.assertEqual(report["operators"]["Add"], 2)
+        self.assertIn("NoSuchOperator", heddle.inspect(models.unsupported())["unsupported"][0])
+
+    def test_plans(self):
+        plan = pathlib.Path(self.folder.name) / "model.plan"
+        self.model.save(plan)
+        x = np.ones((4, 8), np.float32)
+        for loaded, made in zip(heddle.compile(plan)(x), self.model(x), strict=True):
+            np.testing.assert_array_equal(loaded, made)
+        with self.assertRaises(heddle.InputError) as caught:
+            heddle.compile(plan).explain()
+        self.assertIn("Name the ONNX model", str(caught.exception))
+
+    def test_errors_cross_processes(self):
+        with self.assertRaises(heddle.InputError) as caught:
+            self.model()
+        copy = pickle.loads(pickle.dumps(caught.exception))
+        self.assertEqual((str(copy), copy.code, copy.remedy),
+                         (str(caught.exception), caught.exception.code, caught.exception.remedy))
+
+
+class Package(unittest.TestCase):
+    def run_python(self, *words):
+        return subprocess.run([sys.executable, *words], capture_output=True, text=True)
+
+    def test_command(self):
+        done = self.run_python("-m", "heddle", "--version")
+        self.assertEqual(done.stdout, f"heddle {heddle.__version__}\n")
+        failed = self.run_python("-m", "heddle", "run", "/nowhere.onnx")
+        self.assertEqual(failed.returncode, 4)
+        self.assertIn("/nowhere.onnx", failed.stderr)
+
+    def test_importing_loads_no_library_of_arrays(self):
+        loaded = self.run_python("-c", "import heddle, sys; print(sorted({'numpy', 'torch', 'onnx'} & set(sys.modules)))")
+        self.assertEqual(loaded.stdout.strip(), "[]", loaded.stderr)
+
+    def test_torch_is_asked_for_when_it_is_needed(self):
+        done = self.run_python("-c", "import heddle.torch")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_stubs_name_what_there_is(self):
+        folder = pathlib.Path(heddle.__file__).parent
+        self.assertTrue((folder / "py.typed").exists())
+        names = {node.name for node in ast.parse((folder / "_core.pyi").read_text()).body
+                 if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        from heddle import _core
+
+        self.assertEqual({name for name in dir(_core) if not name.startswith("_")} - names, set())
+
+    def test_everything_public_is_documented(self):
+        for name in heddle.__all__:
+            thing = getattr(heddle, name)
+            self.assertTrue(thing.__doc__, name)
+            for member, value in vars(thing).items() if isinstance(thing, type) else ():
+                if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+                    self.assertTrue(value.__doc__, f"{name}.{member}")
+
+
+if __name__ == "__main__":
+    unittest.main()
