@@ -7,6 +7,7 @@ namespace {
 
 constexpr int kSuccess = 0, kSmCount = 16, kL2Bytes = 38, kMajor = 75, kMinor = 76, kRegistersPerSm = 82,
               kSharedOptIn = 97;
+constexpr size_t kMemory = size_t{80} << 30;
 uint64_t next_address = uint64_t{1} << 32;
 
 int set(void** handle) {
@@ -57,6 +58,14 @@ int cuDeviceGetAttribute(int* value, int which, int) {
                                       : 0;
   return kSuccess;
 }
+int cuDeviceTotalMem_v2(size_t* bytes, int) {
+  *bytes = kMemory;
+  return kSuccess;
+}
+int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  *free = *total = kMemory;
+  return kSuccess;
+}
 int cuDevicePrimaryCtxRetain(void** context, int) {
   return set(context);
 }
@@ -98,13 +107,11 @@ int cuLaunchKernelEx(const void*, void*, void**, void**) {
   }
 HEDDLE_STUB(cuInit)
 HEDDLE_STUB(cuDeviceGetName)
-HEDDLE_STUB(cuDeviceTotalMem_v2)
 HEDDLE_STUB(cuGetErrorName)
 HEDDLE_STUB(cuGetErrorString)
 HEDDLE_STUB(cuDevicePrimaryCtxRelease_v2)
 HEDDLE_STUB(cuCtxSetCurrent)
 HEDDLE_STUB(cuCtxResetPersistingL2Cache)
-HEDDLE_STUB(cuMemGetInfo_v2)
 HEDDLE_STUB(cuMemFree_v2)
 HEDDLE_STUB(cuMemcpyHtoD_v2)
 HEDDLE_STUB(cuMemcpyDtoH_v2)
