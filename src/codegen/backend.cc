@@ -1,9 +1,7 @@
 #include "codegen/backend.h"
 
-#include "base/check.h"
 #include "codegen/attention/cpu.h"
 #include "codegen/attention/cuda.h"
-#include "codegen/back_to_back/cuda.h"
 #include "codegen/product/cpu/contraction.h"
 #include "codegen/product/cuda/contraction.h"
 #include "codegen/region/cpu/standalone.h"
@@ -27,11 +25,9 @@ class CpuBackend : public Backend {
                          bool marked) const override {
     return emit_cpu_attention(plan, desc, target, marked);
   }
-  KernelSource back_to_back(const schedule::KernelPlan&, const schedule::BackToBackDesc&, const Target&,
-                            bool /*marked*/) const override {
-    HEDDLE_CHECK(false, "contractions back to back on a CPU");
+  bool takes_arguments(const schedule::KernelDesc& desc) const override {
+    return !std::holds_alternative<std::shared_ptr<const schedule::CpuBackToBackDesc>>(desc.body);
   }
-  bool takes_arguments(const schedule::KernelDesc&) const override { return true; }
 };
 
 // What fills templates has literals only.
@@ -48,10 +44,6 @@ class CudaBackend : public Backend {
   KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc, const Target& target,
                          bool /*marked*/) const override {
     return emit_cuda_attention(plan, desc, target.cuda);
-  }
-  KernelSource back_to_back(const schedule::KernelPlan& plan, const schedule::BackToBackDesc& desc, const Target&,
-                            bool /*marked*/) const override {
-    return emit_cuda_back_to_back(plan, desc);
   }
   bool takes_arguments(const schedule::KernelDesc& desc) const override {
     const auto* stitch = std::get_if<std::shared_ptr<const schedule::CudaStitchDesc>>(&desc.body);

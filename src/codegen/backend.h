@@ -2,7 +2,6 @@
 
 #include "codegen/codegen.h"
 #include "schedule/attention/attention.h"
-#include "schedule/back_to_back/back_to_back.h"
 #include "schedule/product/contraction.h"
 #include "schedule/region/standalone.h"
 
@@ -20,8 +19,6 @@ class Backend {
                                    const Target& target, bool marked) const = 0;
   virtual KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc,
                                  const Target& target, bool marked) const = 0;
-  virtual KernelSource back_to_back(const schedule::KernelPlan& plan, const schedule::BackToBackDesc& desc,
-                                    const Target& target, bool marked) const = 0;
   // Whether numbers of a kernel can be its arguments.
   virtual bool takes_arguments(const schedule::KernelDesc& desc) const = 0;
 };

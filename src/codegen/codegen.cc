@@ -3,6 +3,8 @@
 #include <optional>
 #include <set>
 
+#include "codegen/back_to_back/cpu.h"
+#include "codegen/back_to_back/cuda.h"
 #include "codegen/backend.h"
 #include "codegen/product/cpu/contraction.h"
 #include "codegen/product/cpu/micro_table.h"
@@ -39,7 +41,10 @@ KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, bo
     return backend_of(target).attention(plan, **attention, target, marked);
   }
   if (const auto* both = std::get_if<std::shared_ptr<const schedule::BackToBackDesc>>(&desc.body)) {
-    return backend_of(target).back_to_back(plan, **both, target, marked);
+    return emit_cuda_back_to_back(plan, **both);
+  }
+  if (const auto* chain = std::get_if<std::shared_ptr<const schedule::CpuBackToBackDesc>>(&desc.body)) {
+    return emit_cpu_back_to_back(plan, **chain, target);
   }
   if (const auto* separate = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&desc.body)) {
     return backend_of(target).standalone(plan, **separate, marked);

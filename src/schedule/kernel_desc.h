@@ -29,24 +29,26 @@ struct Operand {
   bool constant = false;  // nothing writes it while a plan runs
 };
 
-struct StitchDesc;       // schedule/region/stitch.h: generated loop nest over memory-bound nodes
-struct CudaStitchDesc;   // schedule/region/cuda/stitch.h: the same for a GPU, as sweeps of teams of threads
-struct CudaBundleDesc;   // schedule/region/cuda/bundle.h: several of those as one launch
-struct BundleDesc;       // schedule/region/bundle.h: several stitch kernels as one
-struct ContractionDesc;  // schedule/product/contraction.h: template + epilogue (dot, conv, window)
-struct RecurrentDesc;    // schedule/recurrence/recurrent.h: all steps of a loop on a GPU
-struct AttentionDesc;    // schedule/attention/attention.h: product, softmax, product on a GPU
-struct BackToBackDesc;   // schedule/back_to_back/back_to_back.h: two contractions
-struct StandaloneDesc;   // schedule/region/standalone.h: a node with a kernel of its own (scatter, top-k)
+struct StitchDesc;         // schedule/region/stitch.h: generated loop nest over memory-bound nodes
+struct CudaStitchDesc;     // schedule/region/cuda/stitch.h: the same for a GPU, as sweeps of teams of threads
+struct CudaBundleDesc;     // schedule/region/cuda/bundle.h: several of those as one launch
+struct BundleDesc;         // schedule/region/bundle.h: several stitch kernels as one
+struct ContractionDesc;    // schedule/product/contraction.h: template + epilogue (dot, conv, window)
+struct RecurrentDesc;      // schedule/recurrence/recurrent.h: all steps of a loop on a GPU
+struct AttentionDesc;      // schedule/attention/attention.h: product, softmax, product on a GPU
+struct BackToBackDesc;     // schedule/back_to_back/back_to_back.h: two contractions
+struct CpuBackToBackDesc;  // schedule/back_to_back/cpu.h: the same for a CPU, two or more
+struct StandaloneDesc;     // schedule/region/standalone.h: a node with a kernel of its own (scatter, top-k)
 
 // Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
 // kernels, so the layers of a model share them.
 struct KernelDesc {
   std::vector<Operand> operands;
-  std::variant<
-      std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>, std::shared_ptr<const ContractionDesc>,
-      std::shared_ptr<const StandaloneDesc>, std::shared_ptr<const BundleDesc>, std::shared_ptr<const CudaBundleDesc>,
-      std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>, std::shared_ptr<const BackToBackDesc>>
+  std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>,
+               std::shared_ptr<const ContractionDesc>, std::shared_ptr<const StandaloneDesc>,
+               std::shared_ptr<const BundleDesc>, std::shared_ptr<const CudaBundleDesc>,
+               std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>,
+               std::shared_ptr<const BackToBackDesc>, std::shared_ptr<const CpuBackToBackDesc>>
       body;
 };
 

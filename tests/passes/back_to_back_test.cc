@@ -93,7 +93,7 @@ TEST(BackToBack, StaysApartWhereTheFirstResultIsNeededElsewhere) {
   }
 }
 
-TEST(BackToBack, ChainsOfThreeArePairs) {
+TEST(BackToBack, ChainsOfThreeAreOneGroupWhereTheScheduleTakesThem) {
   const std::string more = std::string("%f = dot(%e, %q)") + kDot + "\nreturn \"y\" = %f }";
   std::string text = two_dots();
   text = text.substr(0, text.find("%y = ")) + more;

@@ -17,20 +17,24 @@ bool is_product(Op op) {
   return op == Op::kDot || op == Op::kConv;
 }
 
-// Two contraction groups, the second of which multiplies a result of the first one.
+// Two groups, the second of which, of one contraction, multiplies a result of the first one.
 struct Pair {
   NodeId first;   // the anchor
   ValueId inner;  // what the first group makes
   NodeId reader;  // of the second group
 };
 
-// The anchor of the contraction group that a node belongs to; nullopt where that has another kernel.
+// The (last) anchor of the contractions in whose group a node is; nullopt where that has another kernel.
 std::optional<NodeId> anchor_of(const FusionContext& c, NodeId id) {
   if (c.role[id] != Role::kAnchor && c.role[id] != Role::kEpilogue) return std::nullopt;
   const auto& nodes = c.partition.nodes(c.partition.cluster_of(id));
-  const auto found = std::find_if(nodes.begin(), nodes.end(), [&](NodeId n) { return c.role[n] == Role::kAnchor; });
-  if (found == nodes.end() || c.chain_of[*found] || !is_product(c.graph.node(*found).op)) return std::nullopt;
-  return *found;
+  std::optional<NodeId> last;
+  for (const NodeId n : nodes) {
+    if (c.role[n] == Role::kAnchor && (!last || n > *last)) last = n;
+  }
+  if (!last || c.chain_of[*last] == ir::GroupKind::kAttention || !is_product(c.graph.node(*last).op))
+    return std::nullopt;
+  return last;
 }
 
 // What makes the first operand of an anchor, above its prologue, where that is another such group.

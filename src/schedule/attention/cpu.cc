@@ -7,7 +7,7 @@
 #include "base/divide.h"
 #include "heddle/error.h"
 #include "schedule/expr/expr_walk.h"
-#include "schedule/product/contraction_builder.h"
+#include "schedule/product/micro_cost.h"
 #include "schedule/region/cost.h"
 
 namespace heddle::schedule {
@@ -29,10 +29,10 @@ void check_operand(const char* name, const OperandView& o) {
 }
 
 // Predicts time, in cycles of a core, for what both ways to compute an attention do.
-class Costs {
+class Costs : public MicroCosts {
  public:
   Costs(const AttentionDesc& attention, const Target& target)
-      : a_(attention), cpu_(target.cpu), limits_(micro_limits(target)), lanes_(limits_.vector_bytes / kElement) {
+      : MicroCosts(target), a_(attention), cpu_(target.cpu), most_rows_(micro_limits(target).rows) {
     visit_exprs(a_.scores.pool, {a_.scores.stores.at(0).value},
                 [&](ExprId e) { score_cycles_ += node_cycles(a_.scores.pool, e); });
     if (a_.scaled) score_cycles_ = 0;
@@ -48,36 +48,18 @@ class Costs {
 
   // Of all keys those that masks leave.
   double share() const { return share_; }
-  int64_t panel() const { return tile::kAttentionVectors * lanes_; }
-  int64_t most_rows() const { return limits_.rows; }
+  int64_t panel() const { return tile::kAttentionVectors * lanes(); }
+  int64_t most_rows() const { return most_rows_; }
 
-  // A micro tile of `rows` rows times a panel of `columns` columns, over `k`.
-  double product(int64_t rows, int64_t columns, int64_t k) const {
-    const auto vectors = static_cast<double>(ceil_div(std::min(columns, panel()), lanes_));
-    const double a_cycle =
-        std::min(2.0, static_cast<double>(cpu_.fma_bytes_per_cycle) / static_cast<double>(limits_.vector_bytes));
-    constexpr double kLoads = 2;  // a cycle
-    const double step =
-        std::max(static_cast<double>(rows) * vectors / a_cycle, (static_cast<double>(rows) + vectors) / kLoads);
-    return static_cast<double>(k) * step + cpu_.model.micro_tile_cycles;
-  }
-  // All of `columns`, in panels.
-  double products(int64_t rows, int64_t columns, int64_t k) const {
-    double cycles = 0;
-    for (int64_t at = 0; at < columns; at += panel()) cycles += product(rows, columns - at, k);
-    return cycles;
-  }
-  double packing(int64_t elements) const { return vectors(elements) * cpu_.model.pack_cycles; }
+  // A micro tile of `rows` rows times all of `columns`, over `k`.
+  double products(int64_t rows, int64_t columns, int64_t k) const { return tiles(rows, columns, panel(), k); }
   // Exponentials of so many products, and what makes scores of these.
   double softmax(int64_t elements) const { return vectors(elements) * (cpu_.model.soften_cycles + score_cycles_); }
-  double vectors(int64_t elements) const { return static_cast<double>(elements) / static_cast<double>(lanes_); }
-  double microseconds(double cycles) const { return cycles / (cpu_.ghz * 1e3); }
 
  private:
   const AttentionDesc& a_;
   const CpuTarget& cpu_;
-  const MicroLimits limits_;
-  const int64_t lanes_;
+  const int64_t most_rows_;
   double score_cycles_ = 0, share_ = 1;
 };
 

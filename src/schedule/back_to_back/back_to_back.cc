@@ -15,11 +15,11 @@ ScheduledGroup schedule_back_to_back(const ir::Graph& graph, const ir::Group& gr
 bool can_run_back_to_back(const ir::Graph& graph, const ir::Group& group, const Target& target, std::string* reason) {
   try {
     const BackToBackForm form = back_to_back_form(graph, group);
-    const BackToBackTimes times = backend_of(target).back_to_back().times(graph, form, target);
+    const BackToBackBackend& backend = backend_of(target).back_to_back();
+    const BackToBackTimes times = backend.times(graph, form, target);
     *reason = fmt::format("what the first one makes stays on the chip: {:.1f} us predicted, {:.1f} us as two kernels",
                           times.one_kernel, times.two_kernels);
-    constexpr double kClearly = 0.95;  // the gain has to be larger than what predictions err by
-    return times.one_kernel < kClearly * times.two_kernels;
+    return times.one_kernel * backend.least_gain() < times.two_kernels;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;
     *reason = error.why();

@@ -26,6 +26,8 @@ class BackToBackBackend {
   virtual ScheduledGroup schedule(const ir::Graph& graph, const BackToBackForm& form, const Target& target,
                                   ConfigSource* configs) const = 0;
   virtual BackToBackTimes times(const ir::Graph& graph, const BackToBackForm& form, const Target& target) const = 0;
+  // How many times as fast one kernel has to be by these: more than what predictions err by.
+  virtual double least_gain() const = 0;
 };
 
 // A group of kind kBackToBack (passes/fusion/README.md) as a kernel; `configs` as in schedule(). Throws

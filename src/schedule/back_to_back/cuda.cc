@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "schedule/config/config_source.h"
+#include "schedule/product/conv_problem.h"
 #include "schedule/product/cuda/contraction.h"
 #include "target/argument_block.h"
 #include "tile/core/cuda_back_to_back.h"
@@ -289,6 +290,11 @@ class CudaBackToBack : public BackToBackBackend {
  public:
   ScheduledGroup schedule(const ir::Graph& graph, const BackToBackForm& form, const Target& target,
                           ConfigSource* configs) const override {
+    if (form.first.kind != ir::GroupKind::kContraction) refuse("its kernel runs two contractions");
+    const ir::Node& last = graph.node(form.second.anchor);
+    if (last.op == ir::Op::kConv && !is_pointwise(conv_shape(graph, last))) {
+      refuse("the second one has a window for each channel: it needs its neighbours' results");
+    }
     return BackToBackScheduler(graph, form, target, configs).run();
   }
 
@@ -303,6 +309,10 @@ class CudaBackToBack : public BackToBackBackend {
     }
     return times;
   }
+  double least_gain() const override { return kLeastGain; }
+
+ private:
+  static constexpr double kLeastGain = 1 / 0.95;
 };
 
 }  // namespace

@@ -20,6 +20,10 @@ bool is_view(Op op) {
   return op == Op::kTranspose || op == Op::kReshape || op == Op::kBroadcast || op == Op::kSlice;
 }
 
+bool is_depthwise(const tile::ConvShape& s) {
+  return s.c == 1 && s.o == 1 && s.groups > 1;
+}
+
 // These nodes of a group as a contraction group.
 ir::Group part_of(const ir::Graph& graph, const ir::Group& group, const std::set<NodeId>& nodes, NodeId anchor) {
   ir::Group part{ir::GroupKind::kContraction, {nodes.begin(), nodes.end()}, anchor, {}, {}};
@@ -40,7 +44,7 @@ ir::Group part_of(const ir::Graph& graph, const ir::Group& group, const std::set
 BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group) {
   const std::set<NodeId> all(group.nodes.begin(), group.nodes.end());
   const ir::Node& last = graph.node(group.anchor);
-  if (last.op == Op::kConv && !is_pointwise(conv_shape(graph, last))) {
+  if (last.op == Op::kConv && !is_pointwise(conv_shape(graph, last)) && !is_depthwise(conv_shape(graph, last))) {
     refuse("the second convolution has larger windows than a pixel, or groups: it needs its neighbours' results");
   }
   if (last.op != Op::kConv && last.op != Op::kDot) refuse("the second contraction is no product");
@@ -51,18 +55,19 @@ BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group)
     form.inner = graph.producer(form.inner).inputs[0];
   }
   std::vector<NodeId> open = {graph.value(form.inner).producer};
-  NodeId anchor = group.anchor;
+  std::set<NodeId> products;
   while (!open.empty()) {
     const NodeId id = open.back();
     open.pop_back();
     if (!all.contains(id) || !first.insert(id).second) continue;
     second.erase(id);
     const Op op = graph.node(id).op;
-    if (op == Op::kDot || op == Op::kConv) anchor = id;
+    if (op == Op::kDot || op == Op::kConv) products.insert(id);
     for (const ir::ValueId v : graph.node(id).inputs) open.push_back(graph.value(v).producer);
   }
-  if (anchor == group.anchor) refuse("no product makes what the second one multiplies");
-  form.first = part_of(graph, group, first, anchor);
+  if (products.empty()) refuse("no product makes what the second one multiplies");
+  form.first = part_of(graph, group, first, *products.rbegin());
+  if (products.size() > 1) form.first.kind = ir::GroupKind::kBackToBack;
   form.first.outputs = {form.inner};
   form.second = part_of(graph, group, second, group.anchor);
   return form;

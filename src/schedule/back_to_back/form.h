@@ -4,16 +4,17 @@
 
 namespace heddle::schedule {
 
-// A group of kind kBackToBack as two contraction groups (passes/fusion/README.md): D1 = g(D0 W1), D0 = f(A W0). Both
-// are groups that can be scheduled alone; the first one's only result, `inner`, is what the second one multiplies,
-// through the views of its prologue, and nobody else reads it.
+// A group of kind kBackToBack as two groups (passes/fusion/README.md): D1 = g(D0 W1), D0 = f(A W0). Both can be
+// scheduled alone; the first one's only result, `inner`, is what the second one multiplies, through the views of its
+// prologue, and nobody else reads it. The second one has one contraction, the first one may be such a group itself.
 struct BackToBackForm {
   ir::Group first, second;
   ir::ValueId inner = 0;
 };
 
-// Throws kUnsupportedOperator where the second contraction needs more of D0 than a row for a row of D1: where it is a
-// convolution of larger windows or of groups, or neither a dot nor a convolution.
+// Throws kUnsupportedOperator where the second contraction needs more of D0 than a row for a row of D1, and is no
+// depthwise convolution either: where it is a convolution of larger windows or of groups, or neither a dot nor a
+// convolution.
 BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group);
 
 // Where element (batch, row, column) of a matrix lies: `offset` and strides.

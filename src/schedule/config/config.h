@@ -158,6 +158,16 @@ struct CpuAttentionConfig {
   bool operator==(const CpuAttentionConfig&) const = default;
 };
 
+// Contractions back to back on a CPU: into how many strips of rows an image is cut, and a strip into steps.
+struct CpuBackToBackConfig {
+  static constexpr std::string_view kName = "blocked_back_to_back";
+  int64_t strips = 1, steps = 1;
+
+  static void tile(auto& c, auto&& f) { f("strips", c.strips), f("steps", c.steps); }
+  static void fields(auto& c, auto&& f) { tile(c, f); }
+  bool operator==(const CpuBackToBackConfig&) const = default;
+};
+
 // wgmma on operands that TMA loads.
 struct WgmmaConfig {
   static constexpr std::string_view kName = "wgmma";
@@ -308,9 +318,9 @@ struct BackToBackConfig {
 using Choice =
     std::variant<NoChoice, LoopConfig, ScatterElementsConfig, ScatterSlicesConfig, SelectConfig, CpuGemmConfig,
                  CpuGemvConfig, CpuConvConfig, CpuWinogradConfig, WindowConfig, RegisterTiledWindowConfig,
-                 AttentionConfig, CpuAttentionConfig, WgmmaConfig, WgmmaIm2colConfig, WgmmaGatherConfig,
-                 ClusterSplitKConfig, GatherSplitKConfig, MisalignedConfig, MmaConfig, SimtConfig, SkinnyConfig,
-                 UnalignedConfig, RegisterDirectConfig, KReductionConfig, BackToBackConfig>;
+                 AttentionConfig, CpuAttentionConfig, CpuBackToBackConfig, WgmmaConfig, WgmmaIm2colConfig,
+                 WgmmaGatherConfig, ClusterSplitKConfig, GatherSplitKConfig, MisalignedConfig, MmaConfig, SimtConfig,
+                 SkinnyConfig, UnalignedConfig, RegisterDirectConfig, KReductionConfig, BackToBackConfig>;
 
 // How a kernel is made, beside what it computes: what the tuner may choose, else the cost model.
 struct Config {

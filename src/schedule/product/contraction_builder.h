@@ -70,6 +70,10 @@ class ContractionBuilder {
   void set_inner(ir::ValueId value) { inner_ = value; }
   static constexpr uint32_t kInner = UINT32_MAX;
 
+  // A dot's rows stay those of its first operand, however few columns it has.
+  void keep_rows() { keeps_rows_ = true; }
+  bool keeps_rows() const { return keeps_rows_; }
+
   // Builds the epilogue. `coordinates` gives the indices of the anchor's result at (batch, row, column).
   using Coordinates =
       std::function<std::vector<Index>(IndexPool&, const Index& batch, const Index& row, const Index& column)>;
@@ -101,6 +105,7 @@ class ContractionBuilder {
   std::map<std::pair<ir::ValueId, std::vector<int64_t>>, uint32_t> operands_;
   std::map<ir::ValueId, ir::ValueId> same_;
   std::optional<ir::ValueId> inner_;
+  bool keeps_rows_ = false;
 };
 
 }  // namespace heddle::schedule

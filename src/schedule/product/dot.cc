@@ -17,7 +17,7 @@ class DotScheduler {
       : builder_(builder),
         graph_(builder.graph()),
         node_(builder.anchor()),
-        p_(builder, {.swapped = has_few_columns(builder.graph(), builder.anchor())}) {}
+        p_(builder, {.swapped = !builder.keeps_rows() && has_few_columns(builder.graph(), builder.anchor())}) {}
 
   ScheduledGroup run() {
     const bool loops = p_.k.size() > 1 || p_.batch.size() > tile::kBatchDims;

@@ -111,6 +111,50 @@ inline int64_t conv_segments(const ConvShape& s, const ConvWindow<T>& w, int64_t
 
 }  // namespace detail
 
+namespace detail {
+
+// Output rows [oh, oh + rows) of a group's image, whose input is ready.
+template <typename T>
+struct ConvRows {
+  int64_t n, g, od, oh, rows;
+  ConvWindow<T> window;
+  const int64_t* offsets;
+  int64_t segments, length;
+};
+
+// These rows of panels [panel0, panel1). Scratch: the accumulators `c`.
+template <int NV, bool NarrowTail, typename T, typename TB, typename Epilogue>
+TILE_INLINE void conv_block(const MicroKernels<T, TB>& micro, const ConvShape& s, const ConvRows<T>& block,
+                            const TB* filters, const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c) {
+  constexpr int64_t nr = kPanel<T, NV>;
+  const int64_t panels = panel_count(s.o, nr), k = s.k();
+  TileLines<T, NV> lines;
+  for (int64_t panel = panel0; panel < panel1; ++panel) {
+    const TB* bp = filters + (block.g * panels + panel) * k * nr;
+    for (int64_t y = 0; y < block.rows; ++y) {
+      for (int64_t tile = 0; tile < s.tiles; ++tile) {
+        const int64_t ow = s.tile_pixel(tile, micro.rows), pixel = s.stride[2] * block.window.pixel;
+        const T* a = block.window.data + y * s.stride[1] * block.window.row + ow * pixel;
+        const MicroA<T> op{a, pixel, block.offsets, block.segments, block.length};
+        const bool tall = tile < s.tall;
+        const int64_t row = (block.od * s.out[1] + block.oh + y) * s.out[2] + ow, count = micro.rows - (tall ? 0 : 1);
+        const int64_t col = block.g * s.o + panel * nr, left = s.o - panel * nr;
+        const bool asks = micro.rows >= kAskingRows;
+        const Ahead ahead = asks ? lines.find(epilogue, count, row, block.n, col, k) : Ahead{};
+        if (NarrowTail && left <= nr / NV) {
+          micro.template run<NarrowTail>(tall, op, bp, nr, c, ahead);
+          finish_tile<T, NarrowTail ? 1 : NV>(c, count, row, block.n, col, left, epilogue);
+        } else {
+          micro.template run<false>(tall, op, bp, nr, c, ahead);
+          finish_tile<T, NV>(c, count, row, block.n, col, left, epilogue);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>); scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T),
 // X::kCopies). Filters: [group][panel][kd][kh][kw][c][NR] (core/pack.h). The epilogue is that of gemm(): batch is the
 // image, row the output pixel in row-major order, col the output channel.
@@ -118,49 +162,43 @@ template <int NV, bool NarrowTail = false, typename T, typename TB, typename X, 
 void conv(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters, const Epilogue& epilogue,
           void* scratch, int64_t begin, int64_t end) {
   constexpr int64_t nr = kPanel<T, NV>;
-  const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = panel_count(s.o, nr), k = s.k();
+  const int64_t n_blocks = s.n_blocks(nr), row_blocks = s.row_blocks(), panels = panel_count(s.o, nr);
   int64_t* const offsets = static_cast<int64_t*>(scratch);
   T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
   T* const x_scratch = c + micro.rows * nr;
-  detail::TileLines<T, NV> lines;
-  ConvWindow<T> window{};
-  int64_t ready = -1, segments = 0, length = 0;
+  detail::ConvRows<T> at{};
+  at.offsets = offsets;
+  int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks;
-    const int64_t oh0 = block % row_blocks * s.block_rows;
-    const int64_t rows = s.out[1] - oh0 < s.block_rows ? s.out[1] - oh0 : s.block_rows;
-    const int64_t od = block / row_blocks % s.out[0];
-    const int64_t g = block / row_blocks / s.out[0] % s.groups;
-    const int64_t n = block / row_blocks / s.out[0] / s.groups;
     if (ready != block) {  // tasks of one block follow each other: its input stays ready
-      window = x.prepare(s, n, g, od, oh0, rows, x_scratch);
-      segments = detail::conv_segments(s, window, offsets, length);
+      at.oh = block % row_blocks * s.block_rows;
+      at.rows = s.out[1] - at.oh < s.block_rows ? s.out[1] - at.oh : s.block_rows;
+      at.od = block / row_blocks % s.out[0];
+      at.g = block / row_blocks / s.out[0] % s.groups;
+      at.n = block / row_blocks / s.out[0] / s.groups;
+      at.window = x.prepare(s, at.n, at.g, at.od, at.oh, at.rows, x_scratch);
+      at.segments = detail::conv_segments(s, at.window, offsets, at.length);
       ready = block;
     }
     const int64_t panel0 = task % n_blocks * s.block_panels;
     const int64_t panel1 = panel0 + s.block_panels < panels ? panel0 + s.block_panels : panels;
-    for (int64_t panel = panel0; panel < panel1; ++panel) {
-      const TB* bp = filters + (g * panels + panel) * k * nr;
-      for (int64_t y = 0; y < rows; ++y) {
-        for (int64_t tile = 0; tile < s.tiles; ++tile) {
-          const int64_t ow = s.tile_pixel(tile, micro.rows);
-          const T* a = window.data + y * s.stride[1] * window.row + ow * s.stride[2] * window.pixel;
-          const MicroA<T> op{a, s.stride[2] * window.pixel, offsets, segments, length};
-          const bool tall = tile < s.tall;
-          const int64_t pixel = (od * s.out[1] + oh0 + y) * s.out[2] + ow, count = micro.rows - (tall ? 0 : 1);
-          const int64_t col = g * s.o + panel * nr, left = s.o - panel * nr;
-          const bool asks = micro.rows >= detail::kAskingRows;
-          const Ahead ahead = asks ? lines.find(epilogue, count, pixel, n, col, k) : Ahead{};
-          if (NarrowTail && left <= nr / NV) {
-            micro.template run<NarrowTail>(tall, op, bp, nr, c, ahead);
-            detail::finish_tile<T, NarrowTail ? 1 : NV>(c, count, pixel, n, col, left, epilogue);
-          } else {
-            micro.template run<false>(tall, op, bp, nr, c, ahead);
-            detail::finish_tile<T, NV>(c, count, pixel, n, col, left, epilogue);
-          }
-        }
-      }
-    }
+    detail::conv_block<NV, NarrowTail>(micro, s, at, filters, epilogue, panel0, panel1, c);
+  }
+}
+
+// All channels of output rows [oh, oh + rows) of an image of one depth. Scratch as for conv() with blocks of `rows`.
+template <int NV, bool NarrowTail = false, typename T, typename TB, typename X, typename Epilogue>
+void conv_rows(const MicroKernels<T, TB>& micro, const ConvShape& s, const X& x, const TB* filters,
+               const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows) {
+  constexpr int64_t nr = kPanel<T, NV>;
+  int64_t* const offsets = static_cast<int64_t*>(scratch);
+  T* const c = reinterpret_cast<T*>(static_cast<char*>(scratch) + s.offset_bytes());
+  detail::ConvRows<T> at{n, 0, 0, oh, rows, {}, offsets, 0, 0};
+  for (at.g = 0; at.g < s.groups; ++at.g) {
+    at.window = x.prepare(s, n, at.g, 0, oh, rows, c + micro.rows * nr);
+    at.segments = detail::conv_segments(s, at.window, offsets, at.length);
+    detail::conv_block<NV, NarrowTail>(micro, s, at, filters, epilogue, 0, panel_count(s.o, nr), c);
   }
 }
 

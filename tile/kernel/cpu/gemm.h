@@ -192,6 +192,51 @@ class TileLines {
 
 }  // namespace detail
 
+namespace detail {
+
+// Neighbouring rows of a product, whose A is ready: `tall` micro tiles of micro.rows rows, then some of one fewer.
+template <typename T>
+struct GemmRows {
+  int64_t batch, row, tiles, tall;
+  const T* a;
+  int64_t a_stride;
+};
+
+// These rows times panels [panel0, panel1). Scratch: the accumulators `c`, a panel of B where that is copied.
+template <int NV, bool NarrowTail, typename T, typename TB, typename B, typename Epilogue>
+TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s, const GemmRows<T>& block, const B& b,
+                            const Epilogue& epilogue, int64_t panel0, int64_t panel1, T* c, T* b_scratch) {
+  constexpr int64_t nr = kPanel<T, NV>;
+  const int64_t one_segment = 0;
+  TileLines<T, NV> lines;
+  for (int64_t panel = panel0; panel < panel1; ++panel) {
+    int64_t b_stride = nr;
+    const TB* bp = b.panel(s, block.batch, panel, nr, b_scratch, b_stride);
+    const int64_t col = panel * nr;
+    const bool narrow = NarrowTail && s.n - col <= nr / NV;
+    const T* a = block.a;
+    int64_t row = block.row;
+    for (int64_t tile = 0; tile < block.tiles; ++tile) {
+      const bool tall = tile < block.tall;
+      const int64_t rows = micro.rows - (tall ? 0 : 1);
+      const MicroA<T> op{a, block.a_stride, &one_segment, 1, s.k};
+      const bool asks = micro.rows >= kAskingRows;
+      const Ahead ahead = asks ? lines.find(epilogue, rows, row, block.batch, col, s.k) : Ahead{};
+      if (narrow) {
+        micro.template run<NarrowTail>(tall, op, bp, b_stride, c, ahead);
+        finish_tile<T, NarrowTail ? 1 : NV>(c, rows, row, block.batch, col, s.n - col, epilogue);
+      } else {
+        micro.template run<false>(tall, op, bp, b_stride, c, ahead);
+        finish_tile<T, NV>(c, rows, row, block.batch, col, s.n - col, epilogue);
+      }
+      row += rows;
+      a += rows * block.a_stride;
+    }
+  }
+}
+
+}  // namespace detail
+
 // Runs tasks [begin, end) of s.tasks(kPanel<T, NV>) by micro-kernels of NV vectors and at most kMicroRows rows.
 // Scratch: s.scratch_bytes(micro.rows, kPanel<T, NV>, sizeof(T), A::kCopies, B::kCopies). NarrowTail: a last panel
 // of one vector of columns or less is computed at that width.
@@ -204,42 +249,38 @@ void gemm(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, cons
   T* const c = static_cast<T*>(scratch);
   T* const b_scratch = c + s.accumulator_elements(micro.rows, nr);
   T* const a_scratch = b_scratch + (B::kCopies ? s.panel_elements(nr) : 0);
-  const int64_t one_segment = 0;
-  detail::TileLines<T, NV> lines;
-  const T* a_block = nullptr;
-  int64_t a_stride = 0, ready = -1;
+  detail::GemmRows<T> rows{};
+  int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
-    const int64_t block = task / n_blocks, batch = block / m_blocks;
-    const int64_t tile0 = block % m_blocks * s.block_tiles;
-    const int64_t tile1 = tile0 + s.block_tiles < s.tiles ? tile0 + s.block_tiles : s.tiles;
-    const int64_t row0 = s.tile_row(tile0, micro.rows);
+    const int64_t block = task / n_blocks;
     if (ready != block) {  // tasks of one block follow each other: its rows of A stay ready
-      a_block = a.prepare(s, batch, row0, s.tile_row(tile1, micro.rows) - row0, a_scratch, a_stride);
+      const int64_t tile0 = block % m_blocks * s.block_tiles;
+      const int64_t tile1 = tile0 + s.block_tiles < s.tiles ? tile0 + s.block_tiles : s.tiles;
+      rows.batch = block / m_blocks, rows.row = s.tile_row(tile0, micro.rows);
+      rows.tiles = tile1 - tile0, rows.tall = s.tall - tile0;
+      const int64_t count = s.tile_row(tile1, micro.rows) - rows.row;
+      rows.a = a.prepare(s, rows.batch, rows.row, count, a_scratch, rows.a_stride);
       ready = block;
     }
     const int64_t panel0 = task % n_blocks * s.block_panels;
     const int64_t panel1 = panel0 + s.block_panels < panels ? panel0 + s.block_panels : panels;
-    for (int64_t panel = panel0; panel < panel1; ++panel) {
-      int64_t b_stride = nr;
-      const TB* bp = b.panel(s, batch, panel, nr, b_scratch, b_stride);
-      const int64_t col = panel * nr;
-      const bool narrow = NarrowTail && s.n - col <= nr / NV;
-      for (int64_t tile = tile0; tile < tile1; ++tile) {
-        const bool tall = tile < s.tall;
-        const int64_t row = s.tile_row(tile, micro.rows), rows = micro.rows - (tall ? 0 : 1);
-        const MicroA<T> op{a_block + (row - row0) * a_stride, a_stride, &one_segment, 1, s.k};
-        const bool asks = micro.rows >= detail::kAskingRows;
-        const Ahead ahead = asks ? lines.find(epilogue, rows, row, batch, col, s.k) : Ahead{};
-        if (narrow) {
-          micro.template run<NarrowTail>(tall, op, bp, b_stride, c, ahead);
-          detail::finish_tile<T, NarrowTail ? 1 : NV>(c, rows, row, batch, col, s.n - col, epilogue);
-        } else {
-          micro.template run<false>(tall, op, bp, b_stride, c, ahead);
-          detail::finish_tile<T, NV>(c, rows, row, batch, col, s.n - col, epilogue);
-        }
-      }
-    }
+    detail::gemm_block<NV, NarrowTail>(micro, s, rows, b, epilogue, panel0, panel1, c, b_scratch);
   }
+}
+
+// All columns of `count` rows of a batch, cut into micro tiles of micro.rows rows and some of one fewer. Scratch: that
+// of gemm() with a block of so many rows.
+template <int NV, bool NarrowTail = false, typename T, typename TB, typename A, typename B, typename Epilogue>
+void gemm_rows(const MicroKernels<T, TB>& micro, const GemmShape& s, const A& a, const B& b, const Epilogue& epilogue,
+               void* scratch, int64_t batch, int64_t row, int64_t count) {
+  constexpr int64_t nr = kPanel<T, NV>;
+  T* const c = static_cast<T*>(scratch);
+  T* const b_scratch = c + s.accumulator_elements(micro.rows, nr);
+  T* const a_scratch = b_scratch + (B::kCopies ? s.panel_elements(nr) : 0);
+  const int64_t tiles = (count + micro.rows - 1) / micro.rows;
+  detail::GemmRows<T> rows{batch, row, tiles, count - tiles * (micro.rows - 1), nullptr, 0};
+  rows.a = a.prepare(s, batch, row, count, a_scratch, rows.a_stride);
+  detail::gemm_block<NV, NarrowTail>(micro, s, rows, b, epilogue, 0, panel_count(s.n, nr), c, b_scratch);
 }
 
 }  // namespace heddle::tile

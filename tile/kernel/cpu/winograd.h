@@ -90,13 +90,13 @@ TILE_INLINE WinogradTile winograd_tile(const WinogradShape& s, int64_t tile) {
 }
 
 template <typename TX>
-inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, float* v) {
+inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, int64_t last, float* v) {
   constexpr int W = kLanes;
   const int64_t stride = s.channel_stride(), point = s.block_tiles * stride;
   const int64_t row = s.in[1] * s.c;
   for (int64_t i = 0; i < s.block_tiles; ++i) {
     float* out = v + i * stride;
-    if (first + i >= s.tiles()) {  // rows behind the last tile are computed too, and not used
+    if (first + i >= last) {  // rows behind the last tile are computed too, and not used
       for (int p = 0; p < kWinogradPoints; ++p) {
         for (int64_t c = 0; c < s.c; ++c) out[p * point + c] = 0;
       }
@@ -117,12 +117,12 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, f
 
 // Transforms one panel of products back and hands the pixels inside the image to the epilogue.
 template <int NV, typename Epilogue>
-inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t panel, const float* m,
+inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last, int64_t panel, const float* m,
                             const Epilogue& epilogue) {
   constexpr int W = kLanes;
   constexpr int64_t nr = NV * W;
   const int64_t point = s.block_tiles * nr;
-  for (int64_t i = 0; i < s.block_tiles && first + i < s.tiles(); ++i) {
+  for (int64_t i = 0; i < s.block_tiles && first + i < last; ++i) {
     const WinogradTile at = winograd_tile(s, first + i);
     const int64_t rows = s.out[0] - at.y < kWinogradOut ? s.out[0] - at.y : kWinogradOut;
     const int64_t columns = s.out[1] - at.x < kWinogradOut ? s.out[1] - at.x : kWinogradOut;
@@ -146,6 +146,26 @@ inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t panel
   }
 }
 
+// Panel `panel` of tiles [first, last), at most s.block_tiles, whose transformed input is `v`; products go through `m`.
+template <int NV, typename Epilogue>
+TILE_INLINE void winograd_panel(const MicroKernels<float, float>& micro, const WinogradShape& s, const float* filters,
+                                const Epilogue& epilogue, int64_t first, int64_t last, int64_t panel, float* m,
+                                const float* v) {
+  constexpr int64_t nr = kPanel<float, NV>;
+  const int64_t stride = s.channel_stride(), one_segment = 0;
+  for (int64_t p = 0; p < kWinogradPoints; ++p) {
+    const float* u = filters + (panel * kWinogradPoints + p) * s.c * nr;
+    int64_t row = 0;
+    for (int64_t tile = 0; tile < s.row_tiles; ++tile) {
+      const MicroA<float> op{v + (p * s.block_tiles + row) * stride, stride, &one_segment, 1, s.c};
+      float* const c = m + (p * s.block_tiles + row) * nr;
+      micro.run<false>(tile < s.tall, op, u, nr, c);
+      row += micro.rows - (tile < s.tall ? 0 : 1);
+    }
+  }
+  winograd_finish<NV>(s, first, last, panel, m, epilogue);
+}
+
 }  // namespace detail
 
 // Runs tasks [begin, end) of s.tasks(kPanel<float, NV>); scratch: s.scratch_bytes(kPanel<float, NV>). `filters` come
@@ -154,32 +174,37 @@ template <int NV, typename TX, typename Epilogue>
 void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
               const Epilogue& epilogue, void* scratch, int64_t begin, int64_t end) {
   constexpr int64_t nr = kPanel<float, NV>;
-  const int64_t n_blocks = s.n_blocks(nr), panels = panel_count(s.o, nr), stride = s.channel_stride();
+  const int64_t n_blocks = s.n_blocks(nr), panels = panel_count(s.o, nr);
   float* const m = static_cast<float*>(scratch);
   float* const v = m + kWinogradPoints * s.block_tiles * nr;
-  const int64_t one_segment = 0;
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks, first = block * s.block_tiles;
     if (ready != block) {  // tasks of one block follow each other: its transformed input stays ready
-      detail::winograd_block(s, x, first, v);
+      detail::winograd_block(s, x, first, s.tiles(), v);
       ready = block;
     }
     const int64_t panel0 = task % n_blocks * s.block_panels;
     const int64_t panel1 = panel0 + s.block_panels < panels ? panel0 + s.block_panels : panels;
     for (int64_t panel = panel0; panel < panel1; ++panel) {
-      for (int64_t p = 0; p < kWinogradPoints; ++p) {
-        const float* u = filters + (panel * kWinogradPoints + p) * s.c * nr;
-        int64_t row = 0;
-        for (int64_t tile = 0; tile < s.row_tiles; ++tile) {
-          const MicroA<float> op{v + (p * s.block_tiles + row) * stride, stride, &one_segment, 1, s.c};
-          float* const c = m + (p * s.block_tiles + row) * nr;
-          micro.run<false>(tile < s.tall, op, u, nr, c);
-          row += micro.rows - (tile < s.tall ? 0 : 1);
-        }
-      }
-      detail::winograd_finish<NV>(s, first, panel, m, epilogue);
+      detail::winograd_panel<NV>(micro, s, filters, epilogue, first, s.tiles(), panel, m, v);
     }
+  }
+}
+
+// All channels of output rows [oh, oh + rows) of an image, where oh is a multiple of 4 and a block has the tiles of
+// `rows` rows at least. Scratch as for winograd().
+template <int NV, typename TX, typename Epilogue>
+void winograd_rows(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
+                   const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows) {
+  constexpr int64_t nr = kPanel<float, NV>;
+  float* const m = static_cast<float*>(scratch);
+  float* const v = m + kWinogradPoints * s.block_tiles * nr;
+  const int64_t first = (n * s.tiles_y() + oh / kWinogradOut) * s.tiles_x();
+  const int64_t last = first + (rows + kWinogradOut - 1) / kWinogradOut * s.tiles_x();
+  detail::winograd_block(s, x, first, last, v);
+  for (int64_t panel = 0; panel < panel_count(s.o, nr); ++panel) {
+    detail::winograd_panel<NV>(micro, s, filters, epilogue, first, last, panel, m, v);
   }
 }
 

@@ -63,6 +63,7 @@ constexpr std::string_view kDefined = "extern \"C\" __attribute__((weak, noipa, 
 
 struct Emission {
   Writer out;
+  const ChainPlace* place = nullptr;  // of a link of a chain
   Sizes sizes{Sizes::Form::kLiteral};
   std::optional<MicroTables> micro;
   std::vector<std::string> includes;
@@ -85,11 +86,32 @@ std::string shared_parameters(const Emission& e) {
 }
 
 void open_kernel(Emission& e, const KernelDesc& desc) {
+  if (e.place != nullptr) {
+    e.out.open("void make(void* const* all, const tile::ChainPart& part) {");
+    e.out.line("void* const operands[] = {{{}}};", fmt::join(e.place->operands, ", "));
+    return;
+  }
   e.out.close("}  // namespace");
   const bool shared = e.sizes.shared();
   e.out.open((shared ? signature(kDefined, kStandIn, shared_parameters(e)) : signature("extern \"C\"", kStandIn)) +
              " {");
   if (e.sizes.marked()) e.out.raw(argument_line(argument_array(desc.operands.size())));
+}
+
+// Which rows a convolution makes, behind its other arguments: those of a part of a chain, else of tasks.
+std::string_view rows_of(const Emission& e) {
+  return e.place != nullptr ? "part.scratch, part.image, part.row, part.rows" : "scratch, begin, end";
+}
+
+// Those of a product: pixels of the image's rows.
+std::string gemm_rows_of(const ChainPlace& place) {
+  const auto pixels = [&](const std::string& rows) {
+    return place.pixels == 1 ? rows : fmt::format("{} * {}", rows, place.pixels);
+  };
+  const std::string row = place.by_image      ? "part.image, " + pixels("part.row")
+                          : place.images == 1 ? "0, " + pixels("part.row")
+                                              : "0, " + pixels(fmt::format("(part.image * {} + part.row)", place.rows));
+  return row + ", " + pixels("part.rows");
 }
 
 // How the shape of a problem is declared.
@@ -135,9 +157,11 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   }
   const FunctorMembers members = write_epilogue(e.out, desc, c.epilogue, e.sizes, true);
   tile::GemmShape s = gemm.shape;
-  const tile::RowSplit rows = split_into(s.m, config.micro_m);
+  // Of a chain each part of the rows is cut for itself.
+  const tile::RowSplit rows = split_into(e.place != nullptr ? config.tile_m : s.m, config.micro_m);
   s.tiles = rows.tiles, s.tall = rows.tall;
   s.block_tiles = config.tile_m / config.micro_m, s.block_panels = config.tile_n / config.micro_n;
+  if (e.place != nullptr) s.block_tiles = s.tiles;
   e.tasks = s.tasks(config.micro_n);
   const bool copies_a = gemm.a.form != GemmOperand::Form::kDirect;
   const bool packs_b = gemm.b.form != GemmOperand::Form::kPacked;
@@ -160,7 +184,12 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   e.out.line("const auto a = {};", operand_text(desc, gemm.a, compute, true, computed_a, z));
   e.out.line("const auto b = {};", operand_text(desc, gemm.b, compute, false, computed_b, z));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
-  e.out.line("tile::gemm<{}>({}, shape, a, b, epilogue, scratch, begin, end);", e.micro->arguments, micro_of(e));
+  if (e.place == nullptr) {
+    e.out.line("tile::gemm<{}>({}, shape, a, b, epilogue, scratch, begin, end);", e.micro->arguments, micro_of(e));
+  } else {
+    e.out.line("tile::gemm_rows<{}>({}, shape, a, b, epilogue, part.scratch, {});", e.micro->arguments, micro_of(e),
+               gemm_rows_of(*e.place));
+  }
   e.out.close();
 }
 
@@ -209,8 +238,8 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                offset, image, stride, channel);
   }
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
-  e.out.line("tile::conv<{}>({}, shape, x, {}, epilogue, scratch, begin, end);", e.micro->arguments, micro_of(e),
-             argument(desc, 1));
+  e.out.line("tile::conv{}<{}>({}, shape, x, {}, epilogue, {});", e.place ? "_rows" : "", e.micro->arguments,
+             micro_of(e), argument(desc, 1), rows_of(e));
   e.out.close();
 }
 
@@ -237,9 +266,8 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
                        {"tall", s.tall},
                        {"block_panels", s.block_panels}}));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
-  e.out.line(
-      "tile::winograd<{}>({}, shape, {}, static_cast<const float*>(operands[1]), epilogue, scratch, begin, end);",
-      e.micro->arguments, micro_of(e), argument(desc, 0));
+  e.out.line("tile::winograd{}<{}>({}, shape, {}, static_cast<const float*>(operands[1]), epilogue, {});",
+             e.place ? "_rows" : "", e.micro->arguments, micro_of(e), argument(desc, 0), rows_of(e));
   e.out.close();
 }
 
@@ -263,6 +291,9 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
     e.out.line("const tile::PoolOp<tile::WindowKind::{}, {}> op;", kind, compute);
   }
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
+  if (e.place != nullptr) {
+    e.out.line("const int64_t begin = part.image * {} + part.row, end = begin + part.rows;", e.sizes(s.out[1]));
+  }
   e.out.line("tile::window(shape, {}, op, epilogue, begin, end);", argument(desc, 0));
   e.out.close();
 }
@@ -305,13 +336,9 @@ bool is_large(const ContractionDesc& c) {
   return false;
 }
 
-Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target,
-               bool marked) {
+void emit_problem(Emission& e, const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config,
+                  const Target& target) {
   const int64_t lanes = schedule::micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(c.compute));
-  Emission e;
-  e.sizes = Sizes(marked ? Sizes::Form::kMarked : is_large(c) ? Sizes::Form::kShared : Sizes::Form::kLiteral);
-  e.out.open(fmt::format("namespace {}_parts {{", kStandIn));
-  e.out.open("namespace {");
   if (const auto* gemm = std::get_if<GemmDesc>(&c.problem)) {
     emit_gemm(e, desc, c, *gemm, config.as<CpuGemmConfig>(), target, lanes);
   } else if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
@@ -323,6 +350,15 @@ Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule:
   } else {
     emit_pack(e, desc, std::get<PackDesc>(c.problem));
   }
+}
+
+Emission write(const KernelDesc& desc, const ContractionDesc& c, const schedule::Config& config, const Target& target,
+               bool marked) {
+  Emission e;
+  e.sizes = Sizes(marked ? Sizes::Form::kMarked : is_large(c) ? Sizes::Form::kShared : Sizes::Form::kLiteral);
+  e.out.open(fmt::format("namespace {}_parts {{", kStandIn));
+  e.out.open("namespace {");
+  emit_problem(e, desc, c, config, target);
   e.out.close(fmt::format("}}  // namespace {}_parts", kStandIn));
   return e;
 }
@@ -342,6 +378,16 @@ std::string calling(const KernelText& shared, const Emission& e) {
 
 bool sizes_are_free(const ContractionDesc& c) {
   return is_large(c) || std::holds_alternative<WinogradDesc>(c.problem);
+}
+
+LinkText emit_link(Writer& out, const KernelDesc& desc, const ContractionDesc& contraction,
+                   const schedule::Config& config, const ChainPlace& place, const Target& target) {
+  Emission e;
+  e.place = &place;
+  e.out = std::move(out);
+  emit_problem(e, desc, contraction, config, target);
+  out = std::move(e.out);
+  return {std::move(e.includes), e.micro ? std::move(e.micro->texts) : std::vector<KernelText>{}, e.scratch_bytes};
 }
 
 KernelSource emit_contraction(const KernelDesc& desc, const ContractionDesc& contraction,

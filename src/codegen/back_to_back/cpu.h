@@ -1,0 +1,12 @@
+#pragma once
+
+#include "codegen/codegen.h"
+#include "schedule/back_to_back/cpu.h"
+
+namespace heddle::codegen {
+
+// Contractions back to back for a CPU. Its numbers are literals.
+KernelSource emit_cpu_back_to_back(const schedule::KernelPlan& plan, const schedule::CpuBackToBackDesc& desc,
+                                   const Target& target);
+
+}  // namespace heddle::codegen

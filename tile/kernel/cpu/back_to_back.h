@@ -1,0 +1,43 @@
+// Contractions back to back: each multiplies rows that the one before has just made, which are still in the
+// second-level cache. Who makes the rows of a map is a function around gemm_rows(), conv_rows(), winograd_rows() or
+// window().
+#pragma once
+
+#include "tile/core/cpu_back_to_back.h"
+
+namespace heddle::tile {
+
+// What a link is to make: rows of an image. `in` and `out` are where the map before and its own would begin (the row 0
+// of image 0) if all of both were in memory.
+struct ChainPart {
+  int64_t image, row, rows;
+  void *in, *out;
+  void* scratch;
+};
+using ChainMaker = void (*)(void* const* operands, const ChainPart& part);
+
+// Runs tasks [begin, end) of s.tasks(); `operands` are handed on to the makers, of which there is one a link.
+inline void chain(const ChainShape& s, const ChainMaker* makers, void* const* operands, void* scratch, int64_t begin,
+                  int64_t end) {
+  char* const base = static_cast<char*>(scratch);
+  for (int64_t task = begin; task < end; ++task) {
+    const int64_t image = task / s.strips;
+    void* in = nullptr;
+    s.for_parts(task, [&](int i, const RowRange& have, const RowRange& need, const RowRange& make) {
+      const int64_t bytes = s.link[i].row_bytes;
+      char* const buffer = base + s.buffer[i];
+      const int64_t kept = have.last - need.first, passed = need.first - have.first;
+      if (kept > 0 && passed > 0) __builtin_memmove(buffer, buffer + passed * bytes, uint64_t(kept * bytes));
+      // No pointer into scratch: the makers add what lies between.
+      const int64_t above = (image * s.link[i].rows + need.first) * bytes;
+      void* const out = reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(buffer) - uintptr_t(above));
+      if (i == 0) in = nullptr;
+      if (make.count() > 0) {
+        makers[i](operands, {image, make.first, make.count(), in, out, base + s.buffer[s.links - 1]});
+      }
+      in = out;
+    });
+  }
+}
+
+}  // namespace heddle::tile
