@@ -43,7 +43,7 @@ class StagedStore {
   static constexpr bool kPartial = Config::kStore == GemmStore::kPartial;
   static constexpr int kPitch = Columns + kGemmStagePad, W = kPartial ? 4 : Config::kNeighbours;
   static constexpr int kAcross = Columns / W, kPieces = 16 * kAcross;
-  static_assert(W % 4 == 0 && Columns % W == 0 && kPieces % 32 == 0);
+  static_assert(W % 4 == 0 && Columns % W == 0);
 
  public:
   __device__ StagedStore(const GemmArgs& args, const GemmUnit& unit, uint8_t* shared, int warp)
