@@ -67,8 +67,8 @@ TILE_HD constexpr int attention_partial_floats(int width) {
 inline constexpr int kAttentionWalkCounters = 2;
 
 // What a block does at a time, as the warp that loads hands it to those that multiply. Keys in tiles: those of
-// [first, last), of which [plain_first, plain_last) have plain scores; none, where lengths leave a part of the keys
-// none.
+// [first, last), of which [plain_first, plain_last) have plain scores. Where a length leaves fewer tiles than there
+// are parts, some parts have none.
 struct alignas(16) AttentionUnit {
   int32_t number, batch, row, split;  // number < 0: there is none
   int32_t first, plain_first, plain_last, last;

@@ -59,6 +59,18 @@ ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const Fu
 
 namespace {
 
+// Opens a struct that computes the value of the only store.
+FunctorMembers open_value(Writer& out, const char* name, const KernelDesc& desc, const Epilogue& e,
+                          const Sizes& sizes) {
+  FunctorMembers members(e.pool, desc.operands);
+  members.use(e.stores.at(0).value);
+  members.drop_numbers();
+  if (sizes.marked()) members.mark_numbers();
+  out.open(fmt::format("struct {} {{", name));
+  members.declare(out);
+  return members;
+}
+
 // The functor's member `lines` (tile/kernel/cpu/gemm.h): results, and operands that have rows of their own.
 void write_lines(Writer& out, const FunctorMembers& members, const Epilogue& e) {
   out.raw("template <typename Visit>");
@@ -134,13 +146,7 @@ FunctorMembers write_epilogue(Writer& out, const KernelDesc& desc, const Epilogu
 }
 
 FunctorMembers write_scores(Writer& out, const KernelDesc& desc, const Epilogue& e, const Sizes& sizes) {
-  FunctorMembers members(e.pool, desc.operands);
-  const schedule::ExprId score = e.stores.at(0).value;
-  members.use(score);
-  members.drop_numbers();
-  if (sizes.marked()) members.mark_numbers();
-  out.open("struct Scores {");
-  members.declare(out);
+  FunctorMembers members = open_value(out, "Scores", desc, e, sizes);
   out.raw("template <int W, typename N>");
   out.open(
       "TILE_INLINE tile::vec<float, W> operator()(tile::vec<float, W> acc, int64_t batch, int64_t row, int64_t col, N "
@@ -148,23 +154,17 @@ FunctorMembers write_scores(Writer& out, const KernelDesc& desc, const Epilogue&
       "const {");
   ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
   emitter.set_lanes(Lanes{e.col, "W", "n"});
-  out.line("return {};", emitter.vector(score));
+  out.line("return {};", emitter.vector(e.stores[0].value));
   out.close();
   out.close("};");
   return members;
 }
 
 FunctorMembers write_sink(Writer& out, const KernelDesc& desc, const Epilogue& e, const Sizes& sizes) {
-  FunctorMembers members(e.pool, desc.operands);
-  const schedule::ExprId sink = e.stores.at(0).value;
-  members.use(sink);
-  members.drop_numbers();
-  if (sizes.marked()) members.mark_numbers();
-  out.open("struct Sink {");
-  members.declare(out);
+  FunctorMembers members = open_value(out, "Sink", desc, e, sizes);
   out.open("TILE_INLINE tile::vec<float, 1> operator()(int64_t batch, int64_t row) const {");
   ScalarEmitter emitter = body_emitter(e.pool, epilogue_names(members, e), members, out);
-  out.line("return {};", emitter.vector(sink));
+  out.line("return {};", emitter.vector(e.stores[0].value));
   out.close();
   out.close("};");
   return members;
