@@ -44,9 +44,9 @@ std::string describe(const Token& token) {
   return {};
 }
 
-void fail_at(const Token& token, std::string why) {
-  fail(ErrorCode::kInvalidIr, fmt::format("line {}, column {}", token.line, token.column), std::move(why),
-       "docs/design/ir.md describes the textual form.");
+void fail_at(const Token& token, std::string why, std::string_view page) {
+  heddle::fail(ErrorCode::kInvalidIr, fmt::format("line {}, column {}", token.line, token.column), std::move(why),
+               fmt::format("{} describes the textual form.", page));
 }
 
 void Lexer::advance() {
@@ -94,7 +94,7 @@ std::string Lexer::take_string(const Token& start) {
   std::string value;
   advance();
   for (;;) {
-    if (done()) fail_at(start, "this string has no closing quote");
+    if (done()) fail(start, "this string has no closing quote");
     const char c = peek();
     advance();
     if (c == '"') return value;
@@ -102,7 +102,7 @@ std::string Lexer::take_string(const Token& start) {
       value += c;
       continue;
     }
-    if (done()) fail_at(start, "this string has no closing quote");
+    if (done()) fail(start, "this string has no closing quote");
     const char escape = peek();
     advance();
     if (escape == 'n') {
@@ -116,7 +116,7 @@ std::string Lexer::take_string(const Token& start) {
       advance();
       advance();
     } else {
-      fail_at(start, "a string knows the escapes \\n \\t \\\" \\\\ \\xHH");
+      fail(start, "a string knows the escapes \\n \\t \\\" \\\\ \\xHH");
     }
   }
 }
@@ -139,13 +139,13 @@ Token Lexer::next() {
     token.kind = Token::Kind::kValue;
     advance();
     token.text = peek() == '"' ? take_string(token) : take_name();
-    if (token.text.empty()) fail_at(token, "a name is expected after %");
+    if (token.text.empty()) fail(token, "a name is expected after %");
   } else if (std::string_view("(){}[],=:@<>").find(c) != std::string_view::npos) {
     token.kind = Token::Kind::kPunctuation;
     token.text = c;
     advance();
   } else {
-    fail_at(token, fmt::format("the character with code {} has no meaning here", static_cast<unsigned char>(c)));
+    fail(token, fmt::format("the character with code {} has no meaning here", static_cast<unsigned char>(c)));
   }
   return token;
 }

@@ -2,10 +2,11 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace heddle::ir {
 
-// Tokens of the textual IR.
+// Tokens of the textual IR, and of that of the tile language.
 struct Token {
   enum class Kind { kEnd, kName, kValue, kNumber, kString, kPunctuation };
   Kind kind = Kind::kEnd;
@@ -16,12 +17,13 @@ struct Token {
 // "'{'", "number 12", "end of text": how messages name a token.
 std::string describe(const Token& token);
 
-// Throws kInvalidIr at a position: "line 3, column 7".
-[[noreturn]] void fail_at(const Token& token, std::string why);
+// Throws kInvalidIr at a position: "line 3, column 7". `page` describes the textual form.
+inline constexpr std::string_view kFormPage = "docs/design/ir.md";
+[[noreturn]] void fail_at(const Token& token, std::string why, std::string_view page = kFormPage);
 
 class Lexer {
  public:
-  explicit Lexer(std::string_view text) : text_(text) {}
+  explicit Lexer(std::string_view text, std::string_view page = kFormPage) : text_(text), page_(page) {}
   Token next();
 
  private:
@@ -33,7 +35,9 @@ class Lexer {
   std::string take_number();
   std::string take_string(const Token& start);
 
-  std::string_view text_;
+  [[noreturn]] void fail(const Token& token, std::string why) const { fail_at(token, std::move(why), page_); }
+
+  std::string_view text_, page_;
   size_t at_ = 0;
   int line_ = 1, column_ = 1;
 };

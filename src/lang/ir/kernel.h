@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lang/ir/op_table.h"
+#include "lang/ir/type.h"
+
+// The tile IR: a kernel in static single assignment, regions for loops and branches. docs/design/tile-language.md has
+// the text form and the meaning of every operation.
+namespace heddle::lang {
+
+// Counts the values of a kernel.
+using ValueId = int32_t;
+
+struct Value {
+  Type type;
+  std::string name;  // without its %; "": printed as a number
+};
+
+// What stands in braces behind the operands.
+struct Attribute {
+  enum class Kind : uint8_t { kInteger, kNumber, kWord, kString, kList };
+  Kind kind = Kind::kInteger;
+  int64_t integer = 0;         // the low 64 bits
+  bool beyond_signed = false;  // the integer is that of the u64 with these bits
+  double number = 0;           // of integers too
+  std::string text;
+  std::vector<int64_t> list;
+
+  static Attribute of(int64_t value) { return {Kind::kInteger, value, false, static_cast<double>(value), {}, {}}; }
+  static Attribute of_number(double value) { return {Kind::kNumber, 0, false, value, {}, {}}; }
+  static Attribute word(std::string value) { return {Kind::kWord, 0, false, 0, std::move(value), {}}; }
+  static Attribute string(std::string value) { return {Kind::kString, 0, false, 0, std::move(value), {}}; }
+  static Attribute of(std::vector<int64_t> value) { return {Kind::kList, 0, false, 0, {}, std::move(value)}; }
+};
+
+class Attributes {
+ public:
+  const Attribute* find(std::string_view name) const;
+  int64_t integer(std::string_view name, int64_t otherwise = 0) const;
+  std::string_view word(std::string_view name, std::string_view otherwise = "") const;
+  std::vector<int64_t> list(std::string_view name) const;  // empty where there is none
+  void set(std::string name, Attribute value);
+  const std::vector<std::pair<std::string, Attribute>>& all() const { return all_; }
+
+ private:
+  std::vector<std::pair<std::string, Attribute>> all_;
+};
+
+// A place in the user's files. Code of a function that was inlined has the place of the call as its caller.
+struct Frame {
+  int file = 0, line = 0, column = 0;
+  int caller = -1;  // counts Kernel::frames; -1: there is none
+};
+
+struct Op;
+
+struct Region {
+  std::vector<ValueId> arguments;
+  std::vector<Op> ops;  // the last one is a terminator: yield or condition
+};
+
+struct Op {
+  OpCode code = OpCode::kBarrier;
+  std::vector<ValueId> operands, results;
+  Attributes attributes;
+  std::vector<Region> regions;
+  int frame = -1;                      // counts Kernel::frames; -1: unknown
+  int text_line = 0, text_column = 0;  // of the text that it was parsed from
+};
+
+// One text is one kernel.
+struct Kernel {
+  struct Parameter {
+    ValueId value = 0;
+    Attributes attributes;  // divisible = 16
+  };
+
+  std::string name;
+  std::vector<std::string> files;
+  std::vector<Frame> frames;
+  std::vector<Value> values;
+  std::vector<Parameter> parameters;
+  Attributes attributes;  // num_warps, num_stages
+  Region body;            // no arguments; ends without a terminator
+
+  const Type& type(ValueId value) const { return values[static_cast<size_t>(value)].type; }
+  ValueId add_value(Type type, std::string name = {});
+  std::string value_name(ValueId value) const;  // "%acc"
+  // "softmax.py:7", then " called from softmax.py:20" for code that was inlined; "" where it is unknown.
+  std::string place(int frame) const;
+  // "softmax.py:7" without the callers: what a comment in generated text says.
+  std::string short_place(int frame) const;
+};
+
+// Calls f(op) for each op, outer ones before those of their regions.
+template <typename F>
+void for_each_op(const Region& region, const F& f) {
+  for (const Op& op : region.ops) {
+    f(op);
+    for (const Region& inner : op.regions) for_each_op(inner, f);
+  }
+}
+
+}  // namespace heddle::lang

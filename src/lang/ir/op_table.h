@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace heddle::lang {
+
+enum class OpCode : uint8_t {
+#define HEDDLE_TILE_OP(Enum, ...) k##Enum,
+#include "lang/ir/ops.def"
+#undef HEDDLE_TILE_OP
+};
+
+enum Trait : unsigned {
+  kPure = 1,         // no effect but its results
+  kElementwise = 2,  // element i of the results depends on element i of the operands alone
+  kReads = 4,        // of memory
+  kWrites = 8,
+  kEffect = 16,  // seen from outside, or ordered with memory
+  kControl = 32,
+  kTerminator = 64,
+};
+
+// An attribute that an operation may have.
+struct AttributeInfo {
+  enum class Kind : uint8_t { kInt, kList, kNumber, kValue, kString, kWord };
+  std::string_view name;
+  Kind kind;
+  bool needed;
+  std::vector<std::string_view> words;
+};
+
+class RuleContext;
+using Rule = void (*)(RuleContext&);  // checks the types of one op
+
+struct OpInfo {
+  OpCode code;
+  std::string_view name;
+  int least_operands, most_operands;  // most -1: any number
+  int regions;
+  unsigned traits;
+  std::vector<AttributeInfo> attributes;
+  Rule rule;
+
+  bool has(Trait trait) const { return (traits & trait) != 0; }
+};
+
+const OpInfo& info_of(OpCode code);
+inline std::string_view to_string(OpCode code) {
+  return info_of(code).name;
+}
+std::optional<OpCode> parse_op(std::string_view name);
+// For "did you mean".
+const std::vector<std::string_view>& op_names();
+
+}  // namespace heddle::lang

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+#include "lang/ir/kernel.h"
+
+namespace heddle::lang {
+
+// The kernel that a text describes (docs/design/tile-language.md). Throws kInvalidIr with the line and column of the
+// text. What is parsed is not verified (verify.h).
+Kernel parse(std::string_view text);
+
+// parse(), then verify().
+Kernel parse_and_verify(std::string_view text);
+
+}  // namespace heddle::lang
