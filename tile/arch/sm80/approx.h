@@ -1,4 +1,4 @@
-// Instructions for functions that the hardware approximates. Denormal arguments and results are zero.
+// Instructions for functions that the hardware approximates. Where nothing else is said denormal arguments and results are zero.
 #pragma once
 
 #include <stdint.h>
@@ -22,6 +22,12 @@ __device__ inline float reciprocal_approx(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+// x / y; at most 2 units in the last place.
+__device__ inline float divide_full(float x, float y) {
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(x), "f"(y));
+  return r;
 }
 // x y + z between 0 and 1; NaN becomes 0.
 __device__ inline float fma_saturated(float x, float y, float z) {

@@ -14,6 +14,9 @@ inline float tanh_approx(float x) {
 inline float reciprocal_approx(float x) {
   return 1.0f / x;
 }
+inline float divide_full(float x, float y) {
+  return x / y;
+}
 inline float fma_saturated(float x, float y, float z) {
   const float r = __builtin_fmaf(x, y, z);
   return r > 0 ? (r < 1 ? r : 1.0f) : 0.0f;

@@ -1,0 +1,232 @@
+// Atomic updates of memory by tiles and by the whole block.
+#pragma once
+
+#include "tile/block/memory.h"
+
+namespace heddle::tile::block {
+
+enum class Order : uint8_t { kRelaxed, kAcquire, kRelease, kAcquireRelease };
+enum class Scope : uint8_t { kBlock, kDevice, kSystem };
+
+namespace detail {
+
+template <Scope W>
+TILE_INLINE void fence() {
+  if constexpr (W == Scope::kBlock) {
+    __threadfence_block();
+  } else if constexpr (W == Scope::kDevice) {
+    __threadfence();
+  } else {
+    __threadfence_system();
+  }
+}
+template <Order O>
+inline constexpr bool releases = O == Order::kRelease || O == Order::kAcquireRelease;
+template <Order O>
+inline constexpr bool acquires = O == Order::kAcquire || O == Order::kAcquireRelease;
+
+// Compares and swaps an element of any size; returns what was there.
+template <typename T>
+TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
+  if constexpr (sizeof(T) == 8) {
+    using U = unsigned long long;
+    return __builtin_bit_cast(
+        T, atomicCAS(reinterpret_cast<U*>(p), __builtin_bit_cast(U, expected), __builtin_bit_cast(U, wanted)));
+  } else if constexpr (sizeof(T) == 4) {
+    using U = unsigned;
+    return __builtin_bit_cast(
+        T, atomicCAS(reinterpret_cast<U*>(p), __builtin_bit_cast(U, expected), __builtin_bit_cast(U, wanted)));
+  } else {
+    // The word around it.
+    using U = uint_t<sizeof(T)>;
+    const auto address = reinterpret_cast<uintptr_t>(p);
+    auto* const word = reinterpret_cast<unsigned*>(address & ~uintptr_t(3));
+    const unsigned shift = unsigned(address & 3) * 8, mask = unsigned(U(~U(0))) << shift;
+    const unsigned have = unsigned(__builtin_bit_cast(U, expected)) << shift;
+    const unsigned want = unsigned(__builtin_bit_cast(U, wanted)) << shift;
+    unsigned seen = *reinterpret_cast<volatile unsigned*>(word);
+    while ((seen & mask) == have) {
+      const unsigned before = atomicCAS(word, seen, (seen & ~mask) | want);
+      if (before == seen) break;
+      seen = before;
+    }
+    return __builtin_bit_cast(T, U((seen & mask) >> shift));
+  }
+}
+
+template <typename T>
+TILE_INLINE T read_volatile(const T* p) {
+  using U = uint_t<sizeof(T)>;
+  return __builtin_bit_cast(T, *reinterpret_cast<const volatile U*>(p));
+}
+// Whether two values have the same bits.
+template <typename T>
+TILE_INLINE bool same_bits(T a, T b) {
+  using U = uint_t<sizeof(T)>;
+  return __builtin_bit_cast(U, a) == __builtin_bit_cast(U, b);
+}
+
+}  // namespace detail
+
+// What an update makes of the element in memory and the one it is given: functors with the hardware's instruction for
+// the types that have one. Everything else compares and swaps.
+struct atomic_add {
+  template <typename T>
+  TILE_INLINE static T apply(T old, T x) {
+    return add(old, x);
+  }
+  TILE_INLINE static int32_t native(int32_t* p, int32_t x) { return atomicAdd(p, x); }
+  TILE_INLINE static uint32_t native(uint32_t* p, uint32_t x) { return atomicAdd(p, x); }
+  TILE_INLINE static uint64_t native(uint64_t* p, uint64_t x) {
+    return atomicAdd(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(x));
+  }
+  TILE_INLINE static int64_t native(int64_t* p, int64_t x) {
+    return static_cast<int64_t>(native(reinterpret_cast<uint64_t*>(p), static_cast<uint64_t>(x)));
+  }
+  TILE_INLINE static float native(float* p, float x) { return atomicAdd(p, x); }
+  TILE_INLINE static double native(double* p, double x) { return atomicAdd(p, x); }
+};
+#define TILE_ATOMIC(NAME, EXPRESSION, FUNCTION)                                                      \
+  struct NAME {                                                                                      \
+    template <typename T>                                                                            \
+    TILE_INLINE static T apply([[maybe_unused]] T old, T x) {                                        \
+      return EXPRESSION;                                                                             \
+    }                                                                                                \
+    TILE_INLINE static int32_t native(int32_t* p, int32_t x) { return FUNCTION(p, x); }              \
+    TILE_INLINE static uint32_t native(uint32_t* p, uint32_t x) { return FUNCTION(p, x); }           \
+    TILE_INLINE static uint64_t native(uint64_t* p, uint64_t x) {                                    \
+      return FUNCTION(reinterpret_cast<unsigned long long*>(p), static_cast<unsigned long long>(x)); \
+    }                                                                                                \
+  };
+TILE_ATOMIC(atomic_and, static_cast<T>(old& x), atomicAnd)
+TILE_ATOMIC(atomic_or, static_cast<T>(old | x), atomicOr)
+TILE_ATOMIC(atomic_xor, static_cast<T>(old ^ x), atomicXor)
+TILE_ATOMIC(atomic_min, block::min(old, x), atomicMin)
+TILE_ATOMIC(atomic_max, block::max(old, x), atomicMax)
+#undef TILE_ATOMIC
+struct atomic_exchange {
+  template <typename T>
+  TILE_INLINE static T apply(T, T x) {
+    return x;
+  }
+  TILE_INLINE static int32_t native(int32_t* p, int32_t x) { return atomicExch(p, x); }
+  TILE_INLINE static uint32_t native(uint32_t* p, uint32_t x) { return atomicExch(p, x); }
+  TILE_INLINE static float native(float* p, float x) { return atomicExch(p, x); }
+};
+
+namespace detail {
+
+template <typename F, typename T>
+concept is_native = requires(T* p, T x) {
+  {F::native(p, x)};
+}
+&&(is_same<T, int32_t> || is_same<T, uint32_t> || is_same<T, int64_t> || is_same<T, uint64_t> || is_float<T>);
+
+// The instruction takes exactly this type, not one that it would be converted to.
+template <typename F, typename T>
+constexpr bool has_native() {
+  if constexpr (is_native<F, T>) {
+    return is_same<decltype(F::native(static_cast<T*>(nullptr), T())), T>;
+  } else {
+    return false;
+  }
+}
+
+template <typename F, Order O, Scope W, typename T>
+TILE_INLINE T update(T* p, T x) {
+  if constexpr (releases<O>) fence<W>();
+  T old;
+  if constexpr (has_native<F, T>()) {
+    old = F::native(p, x);
+  } else {
+    old = read_volatile(p);
+    while (true) {
+      const T seen = compare_and_swap(p, old, F::apply(old, x));
+      if (same_bits(seen, old)) break;
+      old = seen;
+    }
+  }
+  if constexpr (acquires<O>) fence<W>();
+  return old;
+}
+template <Order O, Scope W, typename T>
+TILE_INLINE T swap(T* p, T expected, T wanted) {
+  if constexpr (releases<O>) fence<W>();
+  const T old = compare_and_swap(p, expected, wanted);
+  if constexpr (acquires<O>) fence<W>();
+  return old;
+}
+
+// f(register) of one of the threads that hold an element; the result goes to all of them.
+template <typename L, typename T, typename M, typename F, typename S>
+TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
+  const Place here = L::here();
+  Tile<T, L> old{};
+  if constexpr (!L::kReplicated) {
+#pragma unroll
+    for (int r = 0; r < L::kRegisters; ++r) {
+      if (bool(element(mask, r)) && L::inside(here, r)) old.v[r] = f(r);
+    }
+    return old;
+  } else {
+    T* memory = shared.template begin<T>();
+    int at = 0;
+#pragma unroll
+    for (int d = 0; d < L::kRank; ++d) at = at * L::size(d) + here.at[d];
+    const bool mine = L::owner();
+#pragma unroll
+    for (int r = 0; r < L::kRegisters; ++r) {
+      int from = 0;
+      for (int d = 0; d < L::kRank; ++d) from = from * L::size(d) + L::of_register(r, d);
+      if (mine && bool(element(mask, r)) && L::inside(here, r)) memory[at + from] = f(r);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < L::kRegisters; ++r) {
+      int from = 0;
+      for (int d = 0; d < L::kRank; ++d) from = from * L::size(d) + L::of_register(r, d);
+      if (bool(element(mask, r)) && L::inside(here, r)) old.v[r] = memory[at + from];
+    }
+    return old;
+  }
+}
+// The same of one thread for the whole block, ordered against what all its threads do before and after.
+template <typename T, typename F, typename S>
+TILE_INLINE T once(S shared, bool mask, F f) {
+  __syncthreads();
+  T* memory = reinterpret_cast<T*>(shared.memory());
+  if (threadIdx.x == 0) *memory = mask ? f() : T{};
+  __syncthreads();
+  return *memory;
+}
+
+}  // namespace detail
+
+// Bytes of shared memory of an atomic update of a tile; of one element a quarter of a line of 64 bytes.
+template <typename T, typename L>
+constexpr int atomic_bytes() {
+  return L::kReplicated ? L::elements() * int(sizeof(T)) : 0;
+}
+
+// Updates *p where the mask is true, each element once; returns what was there, 0 elsewhere.
+template <typename F, Order O, Scope W, typename T, typename L, typename M, typename S>
+TILE_INLINE Tile<T, L> atomic(S shared, const Tile<T*, L>& p, const Tile<T, L>& x, const M& mask) {
+  return detail::once<L, T>(shared, mask, [&](int r) { return detail::update<F, O, W>(p.v[r], x.v[r]); });
+}
+template <typename F, Order O, Scope W, typename T, typename S>
+TILE_INLINE T atomic(S shared, T* p, T x, bool mask) {
+  return detail::once<T>(shared, mask, [&] { return detail::update<F, O, W>(p, x); });
+}
+// Where *p has the bits that are expected, it becomes what is wanted; returns what was there.
+template <Order O, Scope W, typename T, typename L, typename S>
+TILE_INLINE Tile<T, L> compare_and_swap(S shared, const Tile<T*, L>& p, const Tile<T, L>& expected,
+                                        const Tile<T, L>& wanted) {
+  return detail::once<L, T>(shared, true,
+                            [&](int r) { return detail::swap<O, W>(p.v[r], expected.v[r], wanted.v[r]); });
+}
+template <Order O, Scope W, typename T, typename S>
+TILE_INLINE T compare_and_swap(S shared, T* p, T expected, T wanted) {
+  return detail::once<T>(shared, true, [&] { return detail::swap<O, W>(p, expected, wanted); });
+}
+
+}  // namespace heddle::tile::block

@@ -1,0 +1,135 @@
+// A tile in another layout: registers are renamed where threads keep their elements, else the elements go through
+// shared memory.
+#pragma once
+
+#include "tile/block/tile.h"
+
+namespace heddle::tile::block {
+
+namespace detail {
+
+// Where elements lie in shared memory: packed along dimension `Last`, lines 16 bytes apart from multiples of their
+// length, so that neighbours across lines lie in different banks.
+template <typename L, int Last, int Bytes>
+struct Packed {
+  static constexpr int kLine = L::size(Last);
+  static constexpr int kPad = L::elements() == kLine || Bytes > 16 ? 0 : 16 / Bytes;
+  static constexpr int kElements = L::elements() / kLine * (kLine + kPad);
+  // Of one coordinate.
+  TILE_HD static constexpr int pitch(int dim) {
+    if (dim == Last) return 1;
+    int p = kLine + kPad;
+    for (int d = L::kRank - 1; d > dim; --d) p *= d == Last ? 1 : L::size(d);
+    return p;
+  }
+  TILE_INLINE static int of_thread(const Place& here) {
+    int at = 0;
+#pragma unroll
+    for (int d = 0; d < L::kRank; ++d) at += here.at[d] * pitch(d);
+    return at;
+  }
+  template <typename M>
+  TILE_HD static constexpr int of_register(int r) {
+    int at = 0;
+    for (int d = 0; d < L::kRank; ++d) at += M::of_register(r, d) * pitch(d);
+    return at;
+  }
+};
+
+// The dimension along which a layout has most neighbours in registers; the last among equals.
+template <typename L>
+TILE_HD constexpr int longest_run() {
+  int best = L::kRank - 1;
+  for (int d = L::kRank - 2; d >= 0; --d) {
+    if (L::run(d) > L::run(best)) best = d;
+  }
+  return best;
+}
+// Neighbours that can be moved at once: groups of a power of two of them, which start at multiples of it.
+template <typename L, int Last, int Bytes>
+TILE_HD constexpr int shared_vector() {
+  int v = 1;
+  if (Bytes > 8 || (Bytes & (Bytes - 1)) != 0) return 1;
+  while (2 * v * Bytes <= 16 && L::run(Last) % (2 * v) == 0 && L::size(Last) % (2 * v) == 0) v *= 2;
+  // Digits above the run move by multiples of it where the run is whole.
+  return v;
+}
+
+template <int V, typename P, typename T, typename L>
+TILE_INLINE void to_shared(T* shared, const Tile<T, L>& x) {
+  const Place here = L::here();
+  const int at = P::of_thread(here);
+  bool mine = true;
+  if constexpr (L::kReplicated) mine = L::owner();
+  if (mine) {
+#pragma unroll
+    for (int r = 0; r < L::kRegisters; r += V) {
+      if (!L::inside(here, r)) continue;
+      struct alignas(V == 1 ? alignof(T) : V * sizeof(T)) Group {
+        T e[V];
+      } group;
+#pragma unroll
+      for (int i = 0; i < V; ++i) group.e[i] = x.v[r + i];
+      *reinterpret_cast<Group*>(shared + at + P::template of_register<L>(r)) = group;
+    }
+  }
+}
+template <int V, typename P, typename T, typename L>
+TILE_INLINE void from_shared(const T* shared, Tile<T, L>& x) {
+  const Place here = L::here();
+  const int at = P::of_thread(here);
+#pragma unroll
+  for (int r = 0; r < L::kRegisters; r += V) {
+    struct alignas(V == 1 ? alignof(T) : V * sizeof(T)) Group {
+      T e[V];
+    } group{};
+    if (L::inside(here, r)) {
+      group = *reinterpret_cast<const Group*>(shared + at + P::template of_register<L>(r));
+    }
+#pragma unroll
+    for (int i = 0; i < V; ++i) x.v[r + i] = group.e[i];
+  }
+}
+
+}  // namespace detail
+
+// The same registers under another layout of the same threads: permuted, expanded or split dimensions.
+template <typename To, typename T, typename L>
+TILE_INLINE Tile<T, To> rename(const Tile<T, L>& x) {
+  static_assert(To::kRegisters == L::kRegisters && To::kThreads == L::kThreads);
+  Tile<T, To> y;
+  each_register<L::kRegisters>([&](int r) { y.v[r] = x.v[r]; });
+  return y;
+}
+
+// Bytes of shared memory that convert() needs.
+template <typename To, typename T, typename L>
+constexpr int convert_bytes() {
+  if constexpr (same_threads<L, To>()) {
+    return 0;
+  } else {
+    return detail::Packed<L, detail::longest_run<To>(), int(sizeof(T))>::kElements * int(sizeof(T));
+  }
+}
+
+template <typename To, typename T, typename L, typename S>
+TILE_INLINE Tile<T, To> convert(S shared, const Tile<T, L>& x) {
+  if constexpr (is_same<L, To>) {
+    return x;
+  } else if constexpr (same_threads<L, To>()) {
+    Tile<T, To> y;
+    each_register<To::kRegisters>([&](int r) { y.v[r] = x.v[L::template register_at<To>(r)]; });
+    return y;
+  } else {
+    constexpr int kBytes = int(sizeof(T)), kLast = detail::longest_run<To>();
+    using P = detail::Packed<L, kLast, kBytes>;
+    T* memory = shared.template begin<T>();
+    detail::to_shared<detail::shared_vector<L, kLast, kBytes>(), P>(memory, x);
+    __syncthreads();
+    Tile<T, To> y;
+    detail::from_shared<detail::shared_vector<To, kLast, kBytes>(), P>(memory, y);
+    return y;
+  }
+}
+
+}  // namespace heddle::tile::block

@@ -1,0 +1,261 @@
+// Tiles from and to memory: through a pointer for each element, or through a window, a box of a tensor with strides and
+// bounds. `V`: so many registers from number 0 on, and each later group of so many, are neighbours in memory, the first
+// at a multiple of their size; they are accessed together where all of them may be.
+#pragma once
+
+#include "tile/block/tile.h"
+
+namespace heddle::tile::block {
+
+template <typename T>
+struct without_const {
+  using type = T;
+};
+template <typename T>
+struct without_const<const T> {
+  using type = T;
+};
+template <typename P>
+struct pointee;
+template <typename T>
+struct pointee<T*> {
+  using type = typename without_const<T>::type;
+};
+template <typename P>
+using pointee_t = typename pointee<P>::type;
+
+// How an access treats the caches. kVolatile: it happens, here, as often as it stands here.
+enum class Access : uint8_t { kPlain, kVolatile };
+
+namespace detail {
+
+template <typename T>
+struct stored {
+  using type = T;
+};
+// A truth value lies in memory as a byte, of which any but 0 is true.
+template <>
+struct stored<bool> {
+  using type = uint8_t;
+};
+template <typename T>
+using stored_t = typename stored<T>::type;
+
+template <int V, Access A, typename T>
+TILE_INLINE void load_run(T* to, const T* from) {
+  using S = stored_t<T>;
+  const S* p = reinterpret_cast<const S*>(from);
+  if constexpr (A == Access::kVolatile) {
+    using U = uint_t<sizeof(S)>;
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const S x = __builtin_bit_cast(S, *reinterpret_cast<const volatile U*>(p + i));
+      to[i] = static_cast<T>(x);
+    }
+  } else {
+    const auto all = tile::detail::load_elements<V, V>(p);
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      if constexpr (is_same<T, bool>) {
+        to[i] = all.e[i] != 0;
+      } else {
+        to[i] = all.e[i];
+      }
+    }
+  }
+}
+template <int V, typename T>
+TILE_INLINE void store_run(T* to, const T* from) {
+  using S = stored_t<T>;
+  typename tile::detail::access<V, V, S>::elements all;
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    if constexpr (is_same<T, bool>) {
+      all.e[i] = from[i] ? 1 : 0;
+    } else {
+      all.e[i] = from[i];
+    }
+  }
+  tile::detail::store_elements<V, V>(reinterpret_cast<S*>(to), all);
+}
+
+// Calls whole(r) for groups of V registers that may all be accessed, single(r) for the registers of others that may.
+template <int V, int N, typename May, typename Whole, typename Single>
+TILE_INLINE void each_run(May may, Whole whole, Single single) {
+  static_assert(N % V == 0);
+#pragma unroll
+  for (int r = 0; r < N; r += V) {
+    if constexpr (V == 1) {
+      if (may(r)) single(r);
+    } else {
+      bool all = true;
+#pragma unroll
+      for (int i = 0; i < V; ++i) all = all && may(r + i);
+      if (all) {
+        whole(r);
+      } else {
+#pragma unroll
+        for (int i = 0; i < V; ++i) {
+          if (may(r + i)) single(r + i);
+        }
+      }
+    }
+  }
+}
+
+struct always {
+  TILE_INLINE bool operator()(int) const { return true; }
+};
+
+}  // namespace detail
+
+// ---- Through pointers
+
+// *p where the mask (a tile or a scalar) is true, `other` elsewhere.
+template <int V = 1, Access A = Access::kPlain, typename P, typename L, typename M, typename O>
+TILE_INLINE auto load(const Tile<P, L>& p, const M& mask, const O& other) {
+  using T = pointee_t<P>;
+  Tile<T, L> x;
+  each_register<L::kRegisters>([&](int r) { x.v[r] = detail::element(other, r); });
+  const Place here = L::here();
+  detail::each_run<V, L::kRegisters>([&](int r) { return bool(detail::element(mask, r)) && L::inside(here, r); },
+                                     [&](int r) { detail::load_run<V, A>(x.v + r, p.v[r]); },
+                                     [&](int r) { detail::load_run<1, A>(x.v + r, p.v[r]); });
+  return x;
+}
+template <int V = 1, Access A = Access::kPlain, typename P, typename L, typename M>
+TILE_INLINE auto load(const Tile<P, L>& p, const M& mask) {
+  return load<V, A>(p, mask, pointee_t<P>{});
+}
+template <int V = 1, Access A = Access::kPlain, typename P, typename L>
+TILE_INLINE auto load(const Tile<P, L>& p) {
+  return load<V, A>(p, true);
+}
+// One element, for all threads.
+template <Access A = Access::kPlain, typename T>
+TILE_INLINE auto load(T* p) {
+  typename without_const<T>::type x;
+  detail::load_run<1, A>(&x, const_cast<const T*>(p));
+  return x;
+}
+
+// Each element once, however many threads have it.
+template <int V = 1, typename T, typename L, typename M>
+TILE_INLINE void store(const Tile<T*, L>& p, const Tile<T, L>& x, const M& mask) {
+  const Place here = L::here();
+  bool mine = true;
+  if constexpr (L::kReplicated) mine = L::owner();
+  detail::each_run<V, L::kRegisters>(
+      [&](int r) { return mine && bool(detail::element(mask, r)) && L::inside(here, r); },
+      [&](int r) { detail::store_run<V>(p.v[r], x.v + r); }, [&](int r) { detail::store_run<1>(p.v[r], x.v + r); });
+}
+template <int V = 1, typename T, typename L>
+TILE_INLINE void store(const Tile<T*, L>& p, const Tile<T, L>& x) {
+  store<V>(p, x, true);
+}
+template <typename T>
+TILE_INLINE void store(T* p, const typename without_const<T>::type& x, bool mask = true) {
+  if (mask && threadIdx.x == 0) detail::store_run<1>(p, &x);
+}
+
+// ---- Through windows
+
+// A box of a tensor: element (c0, c1, ...) of it lies at p[c0 * stride[0] + ...] and exists where first[d] <= cd <
+// last[d] in each dimension d of Checked (bit d).
+template <typename T, int Rank, unsigned Checked = 0>
+struct Window {
+  T* p;
+  int64_t stride[Rank];
+  int32_t first[Rank], last[Rank];
+};
+
+// The box of `size` that begins at `start` of a tensor of `extent` with `stride` at `base`.
+template <unsigned Checked, typename T, int Rank>
+TILE_INLINE Window<T, Rank, Checked> window(T* base, const int64_t (&extent)[Rank], const int64_t (&stride)[Rank],
+                                            const int64_t (&start)[Rank]) {
+  Window<T, Rank, Checked> w;
+  w.p = base;
+#pragma unroll
+  for (int d = 0; d < Rank; ++d) {
+    constexpr int64_t kMost = 1 << 30;
+    const int64_t left = extent[d] - start[d];
+    w.p += start[d] * stride[d];
+    w.stride[d] = stride[d];
+    w.first[d] = static_cast<int32_t>(start[d] >= 0 ? 0 : -start[d] < kMost ? -start[d] : kMost);
+    w.last[d] = static_cast<int32_t>(left < 0 ? 0 : left < kMost ? left : kMost);
+  }
+  return w;
+}
+
+namespace detail {
+
+template <typename L, typename T, int Rank, unsigned Checked>
+TILE_INLINE bool in_window(const Window<T, Rank, Checked>& w, const Place& here, int r) {
+  bool all = true;
+#pragma unroll
+  for (int d = 0; d < Rank; ++d) {
+    if (Checked >> d & 1) {
+      const int32_t c = here.at[d] + L::of_register(r, d);
+      all = all && c >= w.first[d] && c < w.last[d];
+    }
+    all = all && L::inside(here, r, d);
+  }
+  return all;
+}
+template <typename L, typename T, int Rank, unsigned Checked>
+TILE_INLINE T* of_thread(const Window<T, Rank, Checked>& w, const Place& here) {
+  T* p = w.p;
+#pragma unroll
+  for (int d = 0; d < Rank; ++d) p += here.at[d] * w.stride[d];
+  return p;
+}
+template <typename L, typename T, int Rank, unsigned Checked>
+TILE_INLINE int64_t of_register(const Window<T, Rank, Checked>& w, int r) {
+  int64_t at = 0;
+#pragma unroll
+  for (int d = 0; d < Rank; ++d) at += L::of_register(r, d) * w.stride[d];
+  return at;
+}
+
+}  // namespace detail
+
+template <typename L, int V = 1, Access A = Access::kPlain, typename P, int Rank, unsigned Checked, typename O>
+TILE_INLINE auto load(const Window<P, Rank, Checked>& w, const O& other) {
+  using T = typename without_const<P>::type;
+  Tile<T, L> x;
+  each_register<L::kRegisters>([&](int r) { x.v[r] = detail::element(other, r); });
+  const Place here = L::here();
+  const T* p = detail::of_thread<L>(w, here);
+  detail::each_run<V, L::kRegisters>([&](int r) { return detail::in_window<L>(w, here, r); },
+                                     [&](int r) { detail::load_run<V, A>(x.v + r, p + detail::of_register<L>(w, r)); },
+                                     [&](int r) { detail::load_run<1, A>(x.v + r, p + detail::of_register<L>(w, r)); });
+  return x;
+}
+template <int V = 1, typename T, typename L, int Rank, unsigned Checked>
+TILE_INLINE void store(const Window<T, Rank, Checked>& w, const Tile<T, L>& x) {
+  const Place here = L::here();
+  bool mine = true;
+  if constexpr (L::kReplicated) mine = L::owner();
+  T* p = detail::of_thread<L>(w, here);
+  detail::each_run<V, L::kRegisters>([&](int r) { return mine && detail::in_window<L>(w, here, r); },
+                                     [&](int r) { detail::store_run<V>(p + detail::of_register<L>(w, r), x.v + r); },
+                                     [&](int r) { detail::store_run<1>(p + detail::of_register<L>(w, r), x.v + r); });
+}
+
+// The elements' addresses, and which of them exist, for what is no load and no store.
+template <typename L, typename T, int Rank, unsigned Checked>
+TILE_INLINE Tile<T*, L> pointers(const Window<T, Rank, Checked>& w) {
+  T* p = detail::of_thread<L>(w, L::here());
+  Tile<T*, L> x;
+  each_register<L::kRegisters>([&](int r) { x.v[r] = p + detail::of_register<L>(w, r); });
+  return x;
+}
+template <typename L, typename T, int Rank, unsigned Checked>
+TILE_INLINE Tile<bool, L> inside(const Window<T, Rank, Checked>& w) {
+  const Place here = L::here();
+  Tile<bool, L> x;
+  each_register<L::kRegisters>([&](int r) { x.v[r] = detail::in_window<L>(w, here, r); });
+  return x;
+}
+
+}  // namespace heddle::tile::block

@@ -1,0 +1,370 @@
+// Arithmetic on single numbers of every element type, as the operations of tiles want it: integers wrap, division by
+// zero gives 0, float8 and the 16-bit floats are computed in float and rounded. What CUDA has under the same meaning
+// (exp, sin, floor, ...) is called by its own name on float and double.
+#pragma once
+
+#include "tile/arch/vec.h"
+#include "tile/op/arith.h"
+#include "tile/op/narrow.h"
+
+#if defined(__CUDACC_RTC__)
+#define TILE_COPY_BYTES memcpy
+#else
+#define TILE_COPY_BYTES __builtin_memcpy
+#endif
+
+namespace heddle::tile::block {
+
+// e4m3 with an exponent of bias 15 and neither infinities nor NaN but one.
+using f8e4m3b15 = minifloat<4, 3, 15, false, 0x7e, 0x7f, false>;
+
+template <typename T>
+inline constexpr bool is_pointer = false;
+template <typename T>
+inline constexpr bool is_pointer<T*> = true;
+template <typename T>
+inline constexpr bool is_16bit_float = is_same<T, half> || is_same<T, bfloat>;
+// Types that are computed in float.
+template <typename T>
+inline constexpr bool is_narrow = is_16bit_float<T> || narrow_float<T>;
+template <typename T>
+inline constexpr bool is_any_float = is_float<T> || is_narrow<T>;
+
+// The number that an element is computed as.
+template <typename T>
+TILE_INLINE auto widen(T x) {
+  if constexpr (is_narrow<T>) {
+    return tile::detail::decode(x);
+  } else {
+    return x;
+  }
+}
+
+namespace detail {
+
+// double to float for a type of fewer bits: rounding to odd, so that the next rounding is not a second one.
+TILE_INLINE float to_odd(double x) {
+  const float r = static_cast<float>(x);
+  if (double(r) == x || !(r - r == 0.f)) return r;
+  uint32_t bits = __float_as_uint(r);
+  if ((bits & 1u) == 0) bits += __builtin_fabs(double(r)) < __builtin_fabs(x) ? 1u : ~0u;
+  return __uint_as_float(bits);
+}
+// Integers of more than 24 bits likewise.
+template <typename T>
+TILE_INLINE float to_narrowable(T x) {
+  if constexpr (is_same<T, float>) {
+    return x;
+  } else if constexpr (is_same<T, double>) {
+    return to_odd(x);
+  } else if constexpr (sizeof(T) >= 4) {
+    // Beyond 2^53 a double has lost bits that decide nothing but an exact tie of bf16.
+    return to_odd(static_cast<double>(x));
+  } else {
+    return static_cast<float>(x);
+  }
+}
+
+}  // namespace detail
+
+// To nearest even; what is too large for a type of 8 bits becomes its largest number.
+template <typename To, typename T>
+TILE_INLINE To narrow(T x) {
+  if constexpr (is_16bit_float<To>) {
+    return cuda::from_float<To>(detail::to_narrowable(x));
+  } else if constexpr (narrow_float<To>) {
+    return {To::encode(detail::to_narrowable(x), true)};
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+// Any number to any: to nearest even, to integers towards zero and saturating, NaN to 0; to bool whether it is not 0.
+template <typename To, typename T>
+TILE_INLINE To cast(T x) {
+  if constexpr (is_same<To, T>) {
+    return x;
+  } else if constexpr (is_narrow<T>) {
+    return cast<To>(widen(x));
+  } else if constexpr (is_same<To, bool>) {
+    return x != T(0);
+  } else if constexpr (is_narrow<To>) {
+    return narrow<To>(x);
+  } else if constexpr (is_same<T, bool>) {
+    return static_cast<To>(x ? 1 : 0);
+  } else {
+    return tile::cast<To>(vec<T, 1>{x})[0];
+  }
+}
+// The same, rounding to 16 bits towards zero.
+template <typename To, typename T>
+TILE_INLINE To cast_rtz(T x) {
+  To r = cast<To>(x);
+  if constexpr (is_narrow<To>) {
+    if (__builtin_fabs(double(widen(r))) > __builtin_fabs(double(widen(x)))) r.bits -= 1;
+  }
+  return r;
+}
+template <typename To, typename T>
+TILE_INLINE To bitcast(T x) {
+  static_assert(sizeof(To) == sizeof(T));
+  return __builtin_bit_cast(To, x);
+}
+
+// f in the type in which T is computed.
+template <typename T, typename F>
+TILE_INLINE T in_wider(T a, F f) {
+  if constexpr (is_narrow<T>) {
+    return narrow<T>(f(widen(a)));
+  } else {
+    return f(a);
+  }
+}
+template <typename T, typename F>
+TILE_INLINE T in_wider(T a, T b, F f) {
+  if constexpr (is_narrow<T>) {
+    return narrow<T>(f(widen(a), widen(b)));
+  } else {
+    return f(a, b);
+  }
+}
+
+template <typename T>
+TILE_INLINE T add(T a, T b) {
+  if constexpr (is_same<T, bool>) {
+    return a != b;
+  } else {
+    return in_wider(a, b, [](auto x, auto y) { return tile::detail::add_of(x, y); });
+  }
+}
+template <typename T>
+TILE_INLINE T sub(T a, T b) {
+  if constexpr (is_same<T, bool>) {
+    return a != b;
+  } else {
+    return in_wider(a, b, [](auto x, auto y) { return tile::detail::sub_of(x, y); });
+  }
+}
+template <typename T>
+TILE_INLINE T mul(T a, T b) {
+  if constexpr (is_same<T, bool>) {
+    return a && b;
+  } else {
+    return in_wider(a, b, [](auto x, auto y) { return tile::detail::mul_of(x, y); });
+  }
+}
+// Rounded as IEEE 754 wants.
+template <typename T>
+TILE_INLINE T div(T a, T b) {
+  return in_wider(a, b, [](auto x, auto y) { return x / y; });
+}
+// At most 2 units in the last place off in float.
+template <typename T>
+TILE_INLINE T div_fast(T a, T b) {
+  return in_wider(a, b, [](auto x, auto y) {
+    if constexpr (is_same<decltype(x), float>) {
+      return cuda::divide_full(x, y);
+    } else {
+      return x / y;
+    }
+  });
+}
+template <typename T>
+TILE_INLINE T idiv(T a, T b) {
+  return tile::detail::div_of(a, b);
+}
+template <typename T>
+TILE_INLINE T rem(T a, T b) {
+  return in_wider(a, b, [](auto x, auto y) {
+    using V = decltype(x);
+    return tile::rem(vec<V, 1>{x}, vec<V, 1>{y})[0];
+  });
+}
+template <typename T>
+TILE_INLINE T fma(T a, T b, T c) {
+  if constexpr (is_narrow<T>) {
+    return narrow<T>(__builtin_fmaf(widen(a), widen(b), widen(c)));
+  } else if constexpr (is_same<T, float>) {
+    return __builtin_fmaf(a, b, c);
+  } else if constexpr (is_same<T, double>) {
+    return __builtin_fma(a, b, c);
+  } else {
+    return add(mul(a, b), c);
+  }
+}
+template <typename T>
+TILE_INLINE T neg(T a) {
+  if constexpr (is_same<T, bool>) {
+    return a;
+  } else {
+    return in_wider(a, [](auto x) { return tile::detail::neg_of(x); });
+  }
+}
+template <typename T>
+TILE_INLINE T abs(T a) {
+  if constexpr (is_same<T, bool>) {
+    return a;
+  } else {
+    return in_wider(a, [](auto x) {
+      using V = decltype(x);
+      return tile::abs(vec<V, 1>{x})[0];
+    });
+  }
+}
+
+// The smaller and the larger: of a number and NaN the number, and with `_or_nan` NaN.
+template <typename T>
+TILE_INLINE T min(T a, T b) {
+  return in_wider(a, b, [](auto x, auto y) {
+    using V = decltype(x);
+    if constexpr (is_same<V, float>) {
+      return ::fminf(x, y);
+    } else if constexpr (is_same<V, double>) {
+      return ::fmin(x, y);
+    } else {
+      return y < x ? y : x;
+    }
+  });
+}
+template <typename T>
+TILE_INLINE T max(T a, T b) {
+  return in_wider(a, b, [](auto x, auto y) {
+    using V = decltype(x);
+    if constexpr (is_same<V, float>) {
+      return ::fmaxf(x, y);
+    } else if constexpr (is_same<V, double>) {
+      return ::fmax(x, y);
+    } else {
+      return x < y ? y : x;
+    }
+  });
+}
+template <typename T>
+TILE_INLINE T min_or_nan(T a, T b) {
+  return in_wider(a, b, [](auto x, auto y) {
+    if constexpr (is_same<decltype(x), float>) {
+      return cuda::min_or_nan(x, y);
+    } else {
+      return x < y || x != x ? x : y;
+    }
+  });
+}
+template <typename T>
+TILE_INLINE T max_or_nan(T a, T b) {
+  return in_wider(a, b, [](auto x, auto y) {
+    if constexpr (is_same<decltype(x), float>) {
+      return cuda::max_or_nan(x, y);
+    } else {
+      return x > y || x != x ? x : y;
+    }
+  });
+}
+// min(max(x, low), high).
+template <typename T>
+TILE_INLINE T clamp(T x, T low, T high) {
+  return min(max(x, low), high);
+}
+template <typename T>
+TILE_INLINE T clamp_or_nan(T x, T low, T high) {
+  return min_or_nan(max_or_nan(x, low), high);
+}
+
+// An amount below zero or of the width or more gives 0.
+template <typename T>
+TILE_INLINE T shl(T a, T by) {
+  return tile::shl(vec<T, 1>{a}, vec<T, 1>{by})[0];
+}
+template <typename T>
+TILE_INLINE T shr(T a, T by) {
+  return tile::shr(vec<T, 1>{a}, vec<T, 1>{by})[0];
+}
+template <typename T>
+TILE_INLINE T invert(T a) {
+  if constexpr (is_same<T, bool>) {
+    return !a;
+  } else {
+    return static_cast<T>(~a);
+  }
+}
+// The upper half of the product.
+template <typename T>
+TILE_INLINE T mulhi(T a, T b) {
+  if constexpr (sizeof(T) == 8) {
+    if constexpr (is_signed<T>) {
+      return static_cast<T>(__mul64hi(a, b));
+    } else {
+      return static_cast<T>(__umul64hi(a, b));
+    }
+  } else if constexpr (is_signed<T>) {
+    return static_cast<T>(int64_t{a} * b >> (8 * sizeof(T)));
+  } else {
+    return static_cast<T>(uint64_t{a} * b >> (8 * sizeof(T)));
+  }
+}
+
+// Bits of integers.
+template <typename T>
+TILE_INLINE T clz(T x) {
+  if constexpr (sizeof(T) == 8) {
+    return T(__clzll(static_cast<long long>(x)));
+  } else {
+    return T(__clz(static_cast<int>(uint_t<sizeof(T)>(x))) - (32 - 8 * int(sizeof(T))));
+  }
+}
+template <typename T>
+TILE_INLINE T popc(T x) {
+  return T(__popcll(uint_t<sizeof(T)>(x)));
+}
+template <typename T>
+TILE_INLINE T ffs(T x) {
+  return T(__ffsll(static_cast<long long>(uint_t<sizeof(T)>(x))));
+}
+template <typename T>
+TILE_INLINE T brev(T x) {
+  if constexpr (sizeof(T) == 8) {
+    const auto bits = static_cast<uint64_t>(x);
+    return T(uint64_t(__brev(uint32_t(bits))) << 32 | __brev(uint32_t(bits >> 32)));
+  } else {
+    return T(__brev(uint32_t(uint_t<sizeof(T)>(x))) >> (32 - 8 * sizeof(T)));
+  }
+}
+
+// e^x in float: relative error 2^-21 and |x| 2^-24.
+TILE_INLINE float exp_fast(float x) {
+  return cuda::exp2_approx(x * 1.44269504f);
+}
+TILE_INLINE double exp_fast(double x) {
+  return ::exp(x);
+}
+
+// The type of a sum, a product, ... of one operand, for reductions.
+struct sum_of {
+  static constexpr bool commutative = true;
+  template <typename T>
+  TILE_INLINE T operator()(T a, T b) const {
+    return add(a, b);
+  }
+};
+struct product_of {
+  static constexpr bool commutative = true;
+  template <typename T>
+  TILE_INLINE T operator()(T a, T b) const {
+    return mul(a, b);
+  }
+};
+struct max_of {
+  static constexpr bool commutative = true;
+  template <typename T>
+  TILE_INLINE T operator()(T a, T b) const {
+    return block::max(a, b);
+  }
+};
+struct min_of {
+  static constexpr bool commutative = true;
+  template <typename T>
+  TILE_INLINE T operator()(T a, T b) const {
+    return block::min(a, b);
+  }
+};
+
+}  // namespace heddle::tile::block

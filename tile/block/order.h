@@ -1,0 +1,82 @@
+// Sorting and counting, in shared memory.
+#pragma once
+
+#include "tile/block/shape.h"
+
+namespace heddle::tile::block {
+
+namespace detail {
+
+// Whether a comes behind b. NaN comes last in either order.
+template <bool Descending, typename T>
+TILE_INLINE bool behind(T a, T b) {
+  const auto x = widen(a), y = widen(b);
+  if constexpr (is_any_float<T>) {
+    if (x != x) return y == y;
+    if (y != y) return false;
+  }
+  return Descending ? x < y : y < x;
+}
+
+}  // namespace detail
+
+// Sorts along Axis: a bitonic network. The first step of each merge compares mirrored places, so that every comparison
+// puts the first element first and places beyond the length need not exist.
+template <int Axis, bool Descending = false, typename T, typename L, typename S>
+TILE_INLINE Tile<T, L> sort(S shared, const Tile<T, L>& x) {
+  constexpr int kLength = L::size(Axis), kRows = L::elements() / kLength;
+  int inner = 1;  // elements between neighbours along Axis
+#pragma unroll
+  for (int d = Axis + 1; d < L::kRank; ++d) inner *= L::size(d);
+  int whole = 1;
+  while (whole < kLength) whole *= 2;
+  T* memory = shared.template begin<T>();
+  detail::lay_down(memory, x);
+  const auto step = [&](int run, bool mirrored) {
+    __syncthreads();
+    const int pairs = whole / 2;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < pairs * kRows; i += L::kThreads) {
+      const int row = i / pairs, pair = i % pairs, half = run / 2;
+      const int group = pair / half * run, low = group + pair % half;
+      const int high = mirrored ? group + run - 1 - pair % half : low + half;
+      if (high >= kLength) continue;
+      T* const first = memory + row / inner * inner * kLength + row % inner;
+      const T a = first[low * inner], b = first[high * inner];
+      if (detail::behind<Descending>(a, b)) {
+        first[low * inner] = b;
+        first[high * inner] = a;
+      }
+    }
+  };
+#pragma unroll 1
+  for (int merged = 2; merged <= whole; merged *= 2) {
+    step(merged, true);
+#pragma unroll 1
+    for (int run = merged / 2; run >= 2; run /= 2) step(run, false);
+  }
+  __syncthreads();
+  return detail::pick_up<L>(memory, [](int, const Place& p) { return detail::row_major<typename L::shape>(p); });
+}
+
+// How many elements are 0, 1, ...: a tile of layout To, as many numbers as it has. Others are not counted, nor those
+// that the mask (a tile or a scalar) leaves out.
+template <typename To, typename T, typename L, typename M, typename S>
+TILE_INLINE Tile<int32_t, To> histogram(S shared, const Tile<T, L>& x, const M& mask) {
+  constexpr int kBins = To::elements();
+  int32_t* bins = shared.template begin<int32_t>();
+  for (int i = threadIdx.x; i < kBins; i += L::kThreads) bins[i] = 0;
+  __syncthreads();
+  bool mine = true;
+  if constexpr (L::kReplicated) mine = L::owner();
+  detail::each_element<L>([&](int r, const Place&) {
+    const T at = x.v[r];
+    if (mine && bool(detail::element(mask, r)) && at >= T(0) && uint64_t(at) < uint64_t(kBins)) {
+      atomicAdd(bins + static_cast<int>(at), 1);
+    }
+  });
+  __syncthreads();
+  return detail::pick_up<To>(static_cast<const int32_t*>(bins), [](int, const Place& p) { return p.at[0]; });
+}
+
+}  // namespace heddle::tile::block

@@ -1,0 +1,155 @@
+// Tiles of other shapes: renamed registers where dimensions are permuted, split off or repeated, shared memory where
+// elements move.
+#pragma once
+
+#include "tile/block/convert.h"
+
+namespace heddle::tile::block {
+
+// Dimension i of the result is dimension Order[i].
+template <int... Order, typename T, typename L>
+TILE_INLINE auto permute(const Tile<T, L>& x) {
+  return rename<permute_t<L, Order...>>(x);
+}
+// A new dimension of length 1 before dimension Axis.
+template <int Axis, typename T, typename L>
+TILE_INLINE auto expand(const Tile<T, L>& x) {
+  return rename<expand_t<L, Axis>>(x);
+}
+
+// Repeats the dimension Axis of length 1 over the layout To, of which x has the squeezed layout.
+template <typename To, int Axis, typename T, typename L>
+TILE_INLINE Tile<T, To> broadcast(const Tile<T, L>& x) {
+  static_assert(same_threads<L, squeeze_t<To, Axis>>(), "convert to squeeze_t<To, Axis> first");
+  Tile<T, To> y;
+  each_register<To::kRegisters>(
+      [&](int r) { y.v[r] = x.v[L::template register_at<squeeze_t<To, Axis>>(To::template reduced<Axis>(r))]; });
+  return y;
+}
+
+// A new last dimension of length 2, and back.
+template <typename T, typename L>
+TILE_INLINE Tile<T, join_t<L>> join(const Tile<T, L>& a, const Tile<T, L>& b) {
+  Tile<T, join_t<L>> y;
+  each_register<L::kRegisters>([&](int r) {
+    y.v[2 * r] = a.v[r];
+    y.v[2 * r + 1] = b.v[r];
+  });
+  return y;
+}
+// One half of a tile of layout join_t<L>.
+template <typename L, int Half, typename T>
+TILE_INLINE Tile<T, L> half_of(const Tile<T, join_t<L>>& x) {
+  Tile<T, L> y;
+  each_register<L::kRegisters>([&](int r) { y.v[r] = x.v[2 * r + Half]; });
+  return y;
+}
+
+// ---- Through shared memory
+
+template <typename T, typename L>
+constexpr int whole_bytes() {
+  return L::elements() * int(sizeof(T));
+}
+
+namespace detail {
+
+// The number of an element in row-major order.
+template <typename Shape>
+TILE_INLINE int row_major(const Place& p) {
+  int at = 0;
+#pragma unroll
+  for (int d = 0; d < Shape::kSize; ++d) at = at * Shape::at(d) + p.at[d];
+  return at;
+}
+
+template <typename L, typename F>
+TILE_INLINE void each_element(F f) {
+  const Place here = L::here();
+#pragma unroll
+  for (int r = 0; r < L::kRegisters; ++r) {
+    if (!L::inside(here, r)) continue;
+    Place p = here;
+#pragma unroll
+    for (int d = 0; d < L::kRank; ++d) p.at[d] += L::of_register(r, d);
+    f(r, p);
+  }
+}
+
+template <typename T, typename L>
+TILE_INLINE void lay_down(T* shared, const Tile<T, L>& x) {
+  bool mine = true;
+  if constexpr (L::kReplicated) mine = L::owner();
+  each_element<L>([&](int r, const Place& p) {
+    if (mine) shared[row_major<typename L::shape>(p)] = x.v[r];
+  });
+}
+// f(register, place): the number of the element of `shared` that goes there, in row-major order.
+template <typename To, typename T, typename F>
+TILE_INLINE Tile<T, To> pick_up(const T* shared, F f) {
+  Tile<T, To> y{};
+  each_element<To>([&](int r, const Place& p) { y.v[r] = shared[f(r, p)]; });
+  return y;
+}
+
+}  // namespace detail
+
+// The same elements in row-major order, in another shape.
+template <typename To, typename T, typename L, typename S>
+TILE_INLINE Tile<T, To> reshape(S shared, const Tile<T, L>& x) {
+  static_assert(To::elements() == L::elements());
+  T* memory = shared.template begin<T>();
+  detail::lay_down(memory, x);
+  __syncthreads();
+  return detail::pick_up<To>(memory, [](int, const Place& p) { return detail::row_major<typename To::shape>(p); });
+}
+
+// b behind a, along dimension 0.
+template <typename To, typename T, typename A, typename B, typename S>
+TILE_INLINE Tile<T, To> cat(S shared, const Tile<T, A>& a, const Tile<T, B>& b) {
+  static_assert(To::elements() == A::elements() + B::elements());
+  T* memory = shared.template begin<T>();
+  detail::lay_down(memory, a);
+  detail::lay_down(memory + A::elements(), b);
+  __syncthreads();
+  return detail::pick_up<To>(memory, [](int, const Place& p) { return detail::row_major<typename To::shape>(p); });
+}
+
+// Elements start, start + 1, ... along Axis, as many as To has there.
+template <typename To, int Axis, typename T, typename L, typename S>
+TILE_INLINE Tile<T, To> extract(S shared, const Tile<T, L>& x, int start) {
+  T* memory = shared.template begin<T>();
+  detail::lay_down(memory, x);
+  __syncthreads();
+  return detail::pick_up<To>(memory, [&](int, Place p) {
+    p.at[Axis] += start;
+    return detail::row_major<typename L::shape>(p);
+  });
+}
+
+// The last element along Axis first.
+template <int Axis, typename T, typename L, typename S>
+TILE_INLINE Tile<T, L> flip(S shared, const Tile<T, L>& x) {
+  T* memory = shared.template begin<T>();
+  detail::lay_down(memory, x);
+  __syncthreads();
+  return detail::pick_up<L>(memory, [&](int, Place p) {
+    p.at[Axis] = L::size(Axis) - 1 - p.at[Axis];
+    return detail::row_major<typename L::shape>(p);
+  });
+}
+
+// The element whose place along Axis the index says; what is outside takes the nearest.
+template <int Axis, typename T, typename L, typename I, typename To, typename S>
+TILE_INLINE Tile<T, To> gather(S shared, const Tile<T, L>& x, const Tile<I, To>& index) {
+  T* memory = shared.template begin<T>();
+  detail::lay_down(memory, x);
+  __syncthreads();
+  return detail::pick_up<To>(memory, [&](int r, Place p) {
+    const I i = index.v[r];
+    p.at[Axis] = i < I(0) ? 0 : i >= I(L::size(Axis)) ? L::size(Axis) - 1 : static_cast<int>(i);
+    return detail::row_major<typename L::shape>(p);
+  });
+}
+
+}  // namespace heddle::tile::block

@@ -1,0 +1,125 @@
+// A tile: what each thread of a block holds of an array of elements, in registers. Every thread of the block takes part
+// in every operation on tiles, so that they stand in uniform control flow.
+#pragma once
+
+#include "tile/block/layout.h"
+#include "tile/block/number.h"
+
+namespace heddle::tile::block {
+
+template <typename T, typename L>
+struct Tile {
+  using element = T;
+  using layout = L;
+  T v[L::kRegisters];
+
+  TILE_INLINE T& operator[](int r) { return v[r]; }
+  TILE_INLINE const T& operator[](int r) const { return v[r]; }
+};
+
+template <typename X>
+inline constexpr bool is_tile = false;
+template <typename T, typename L>
+inline constexpr bool is_tile<Tile<T, L>> = true;
+
+template <int N, typename F>
+TILE_INLINE void each_register(F f) {
+#pragma unroll
+  for (int r = 0; r < N; ++r) f(r);
+}
+
+namespace detail {
+
+// Register r of a tile; a scalar is the same everywhere.
+template <typename X>
+TILE_INLINE decltype(auto) element(const X& x, [[maybe_unused]] int r) {
+  if constexpr (is_tile<X>) {
+    return (x.v[r]);
+  } else {
+    return (x);
+  }
+}
+template <typename... X>
+struct first_layout;
+template <typename T, typename L, typename... X>
+struct first_layout<Tile<T, L>, X...> {
+  using type = L;
+};
+template <typename S, typename... X>
+struct first_layout<S, X...> : first_layout<X...> {};
+template <typename L, typename X>
+inline constexpr bool fits_layout = true;
+template <typename L, typename T, typename M>
+inline constexpr bool fits_layout<L, Tile<T, M>> = is_same<L, M>;
+
+}  // namespace detail
+
+// f of each element. Tiles have one layout; scalars meet every element.
+template <typename F, typename... X>
+TILE_INLINE auto map(F f, const X&... x) {
+  using L = typename detail::first_layout<X...>::type;
+  static_assert((detail::fits_layout<L, X> && ...), "tiles of one layout: convert() moves a tile to another");
+  Tile<decltype(f(detail::element(x, 0)...)), L> result;
+  each_register<L::kRegisters>([&](int r) { result.v[r] = f(detail::element(x, r)...); });
+  return result;
+}
+
+// The same value everywhere.
+template <typename L, typename T>
+TILE_INLINE Tile<T, L> fill(T value) {
+  Tile<T, L> result;
+  each_register<L::kRegisters>([&](int r) { result.v[r] = value; });
+  return result;
+}
+
+// f(place) of each element; place.at[d] are its coordinates.
+template <typename L, typename F>
+TILE_INLINE auto from_place(F f) {
+  const Place here = L::here();
+  Tile<decltype(f(here)), L> result;
+  each_register<L::kRegisters>([&](int r) {
+    Place p = here;
+#pragma unroll
+    for (int d = 0; d < L::kRank; ++d) p.at[d] += L::of_register(r, d);
+    result.v[r] = f(p);
+  });
+  return result;
+}
+
+// start, start + 1, ... along dimension `Dim`.
+template <typename L, int Dim = 0, typename T = int32_t>
+TILE_INLINE Tile<T, L> iota(T start = T(0)) {
+  const T here = T(start + T(L::here().at[Dim]));
+  Tile<T, L> result;
+  each_register<L::kRegisters>([&](int r) { result.v[r] = T(here + T(L::of_register(r, Dim))); });
+  return result;
+}
+
+// Entry I of tiles of tuples.
+template <int I, typename... T, typename L>
+TILE_INLINE auto entry(const Tile<tuple<T...>, L>& x) {
+  return map([](const tuple<T...>& all) { return get<I>(all); }, x);
+}
+
+// ---- The block's shared memory
+
+// A part of dynamic shared memory, `Offset` bytes from its start (a multiple of 16), in which an operation lays down
+// what threads hand each other. `Guard`: other threads may still read what lies there; false where a barrier stands
+// between, e.g. because the operation before used another part.
+template <int Offset = 0, bool Guard = true>
+struct scratch {
+  TILE_INLINE uint8_t* begin() const {
+    if constexpr (Guard) __syncthreads();
+    return memory();
+  }
+  template <typename T>
+  TILE_INLINE T* begin() const {
+    return reinterpret_cast<T*>(begin());
+  }
+  TILE_INLINE static uint8_t* memory() {
+    extern __shared__ __align__(16) uint8_t raw_shared[];
+    return raw_shared + Offset;
+  }
+};
+
+}  // namespace heddle::tile::block
