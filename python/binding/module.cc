@@ -11,6 +11,7 @@
 #include "ops.h"
 #include "source.h"
 #include "tensor.h"
+#include "tile.h"
 
 namespace nb = nanobind;
 
@@ -37,4 +38,5 @@ NB_MODULE(_core, module) {
   heddle::python::register_source(module);
   heddle::python::register_model(module);
   heddle::python::register_ops(module);
+  heddle::python::register_tile(module);
 }

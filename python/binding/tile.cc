@@ -1,0 +1,87 @@
+#include "tile.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "errors.h"
+#include "lang/interpret/interpret.h"
+#include "lang/ir/parse.h"
+#include "lang/ir/print.h"
+
+namespace nb = nanobind;
+
+namespace heddle::python {
+namespace {
+
+using Grid = std::array<int64_t, 3>;
+// (address, bytes, name)
+using Region = std::tuple<uint64_t, uint64_t, std::string>;
+
+// A pointer's address, an integer of up to 64 bits with or without sign, a bool or a float.
+lang::Argument argument_of(nb::handle value) {
+  if (nb::isinstance<nb::float_>(value)) return lang::Argument::of_number(nb::cast<double>(value));
+  int64_t integer = 0;
+  if (nb::try_cast<int64_t>(value, integer)) return lang::Argument::of(integer);
+  uint64_t large = 0;
+  if (!nb::try_cast<uint64_t>(value, large)) {
+    refuse_argument("arguments", fmt::format("a {} is neither an integer of 64 bits nor a float", class_name(value)));
+  }
+  return {static_cast<int64_t>(large), static_cast<double>(large)};
+}
+
+std::vector<lang::Argument> arguments_of(const nb::sequence& values) {
+  std::vector<lang::Argument> arguments;
+  for (const nb::handle value : values) arguments.push_back(argument_of(value));
+  return arguments;
+}
+
+// A kernel that was parsed and verified.
+struct Verified {
+  lang::Kernel kernel;
+};
+
+lang::InterpretOptions options_of(const std::vector<Region>& allocations, bool checked, const nb::object& print) {
+  lang::InterpretOptions options;
+  for (const auto& [address, bytes, name] : allocations) options.allocations.push_back({address, bytes, name});
+  options.checked = checked;
+  if (!print.is_none()) {
+    options.print = [&print](const std::string& line) {
+      const nb::gil_scoped_acquire held;
+      print(line);
+    };
+  }
+  return options;
+}
+
+void interpret(const Verified& kernel, const Grid& grid, const nb::sequence& arguments,
+               const std::vector<Region>& allocations, bool checked, const nb::object& print) {
+  const std::vector<lang::Argument> values = arguments_of(arguments);
+  const lang::InterpretOptions options = options_of(allocations, checked, print);
+  const nb::gil_scoped_release free;
+  lang::interpret(kernel.kernel, grid, values, options);
+}
+
+}  // namespace
+
+void register_tile(nb::module_& module) {
+  nb::module_ tile = module.def_submodule("tile", "Kernels of the tile language. Use heddle.tile.");
+  nb::class_<Verified>(tile, "Verified")
+      .def_prop_ro("name", [](const Verified& self) { return self.kernel.name; })
+      .def("text", [](const Verified& self) { return lang::print(self.kernel); })
+      .def("interpret", &interpret, nb::arg("grid"), nb::arg("arguments"),
+           nb::arg("allocations") = std::vector<Region>(), nb::arg("checked") = false,
+           nb::arg("print").none() = nb::none());
+  tile.def(
+      "parse_and_verify", [](const std::string& text) { return Verified{lang::parse_and_verify(text)}; },
+      nb::arg("text"));
+}
+
+}  // namespace heddle::python

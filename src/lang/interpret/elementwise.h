@@ -1,0 +1,15 @@
+#pragma once
+
+#include <span>
+
+#include "lang/interpret/number.h"
+#include "lang/ir/kernel.h"
+
+namespace heddle::lang {
+
+// The results of an elementwise op for any number of lanes at once. `types` are those of its operands, without their
+// shapes' meaning: a lane is a lane.
+Cells evaluate_elementwise(const Op& op, std::span<const Type* const> types, const Type& result,
+                           std::span<const Cells* const> operands, size_t lanes);
+
+}  // namespace heddle::lang

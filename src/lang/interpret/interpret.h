@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lang/interpret/memory.h"
+#include "lang/ir/kernel.h"
+
+namespace heddle::lang {
+
+// The value of an argument of a kernel. Pointers are addresses.
+struct Argument {
+  int64_t integer = 0;
+  double number = 0;
+
+  static Argument of(int64_t value) { return {value, static_cast<double>(value)}; }
+  static Argument of_number(double value) { return {0, value}; }
+  static Argument of(const void* pointer) { return of(static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer))); }
+};
+
+struct InterpretOptions {
+  std::vector<Allocation> allocations;                 // none: accesses are not checked
+  bool checked = false;                                // masked lanes without `other` are poisoned, races are reported
+  std::function<void(const std::string&)> print = {};  // takes the lines of `print`
+  int64_t most_trips = int64_t{1} << 26;               // of one `while`: more are taken for a loop without end
+};
+
+// Runs a verified kernel for each program of the grid, one after another: the meaning of the tile IR. Floats are
+// computed in double and rounded to their type after each op, products and their sums once. Throws kValueOutOfRange
+// with the place in the user's file, the program and the element; kUnsupportedOperator for what only a GPU can run.
+void interpret(const Kernel& kernel, std::array<int64_t, 3> grid, std::span<const Argument> arguments,
+               const InterpretOptions& options = {});
+
+}  // namespace heddle::lang

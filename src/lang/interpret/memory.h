@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lang/interpret/number.h"
+#include "lang/ir/kernel.h"
+
+namespace heddle::lang {
+
+// Memory that a kernel may touch.
+struct Allocation {
+  uint64_t address = 0, bytes = 0;
+  std::string name;  // as messages call it
+};
+
+// Memory of this process as programs see it that run one after another. With allocations each access is looked up in
+// them; with `races`, two programs that touch a cell, one of them writing it, are an error unless both do it by atomics
+// or the later one has been ordered by an atomic that acquires.
+class Memory {
+ public:
+  Memory(const Kernel& kernel, std::vector<Allocation> allocations, bool races);
+
+  void enter_program(std::array<int64_t, 3> program);
+  // What the accesses that follow belong to; `lane` counts the elements of its tile.
+  void enter_op(const Op& op) { op_ = &op; }
+
+  Cell load(uint64_t address, Element element, size_t lane);
+  void store(uint64_t address, Element element, Cell value, size_t lane);
+  // Replaces a value that was checked by `update` of it; gives the old one.
+  template <typename F>
+  static Cell exchange(uint64_t address, Element element, const F& update) {
+    const Cell old = read(address, element);
+    write(address, element, update(old));
+    return old;
+  }
+  enum class Access : uint8_t { kRead, kWrite, kAtomic };
+  void check(uint64_t address, Element element, size_t lane, Access access);
+  void order_program() { ordered_ = true; }
+
+  // "softmax.py:9: `load` in program (1, 0, 0), element 7"
+  std::string where(size_t lane) const;
+
+ private:
+  struct Touch {
+    int64_t program = -1;
+    int frame = -1;
+    bool atomic = false;
+  };
+  struct Shadow {
+    Touch write, read;
+  };
+  static Cell read(uint64_t address, Element element);
+  static void write(uint64_t address, Element element, Cell value);
+  void check_bounds(uint64_t address, uint64_t bytes, size_t lane, Access access);
+  void check_race(uint64_t address, size_t lane, Access access);
+  [[noreturn]] void race(const Touch& other, std::string_view what, size_t lane) const;
+
+  const Kernel& kernel_;
+  std::vector<Allocation> allocations_;  // by address
+  size_t last_ = 0;                      // the one that was hit last
+  bool races_;
+  std::unordered_map<uint64_t, Shadow> shadow_;
+  std::vector<std::array<int64_t, 3>> programs_;
+  const Op* op_ = nullptr;
+  bool ordered_ = false;
+};
+
+}  // namespace heddle::lang

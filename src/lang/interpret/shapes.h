@@ -1,0 +1,19 @@
+#pragma once
+
+#include "lang/interpret/number.h"
+#include "lang/ir/kernel.h"
+
+namespace heddle::lang {
+
+// Elements of a row-major tile: for each element of the result, which one of the operand it is.
+std::vector<size_t> expand_map(const std::vector<int64_t>& from, const std::vector<int64_t>& to);  // broadcast
+std::vector<size_t> permute_map(const std::vector<int64_t>& from, const std::vector<int64_t>& order);
+
+// The extents around an axis: elements = outer * extent * inner.
+struct AxisExtents {
+  size_t outer = 1, extent = 1, inner = 1;
+  AxisExtents(const std::vector<int64_t>& shape, int64_t axis);
+  size_t at(size_t o, size_t i, size_t k) const { return (o * extent + i) * inner + k; }
+};
+
+}  // namespace heddle::lang
