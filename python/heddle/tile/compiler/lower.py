@@ -1,0 +1,65 @@
+"""A kernel for given facts of its arguments, as text of the tile IR."""
+import re
+from typing import Any
+
+from heddle.tile import ir
+from heddle.tile.compiler.errors import CompilationError
+from heddle.tile.compiler.visitor import Visitor
+from heddle.tile.language.types import constexpr, dtype, int32, int64, parse_type
+from heddle.tile.language.values import tensor, tuple
+from heddle.tile.language.windows import descriptor
+
+# What options say to the IR, beside what they say to the front-end.
+_IN_THE_IR = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+class _Parameters:
+    """The parameters of the kernel in the IR, as values of the language are made of them."""
+
+    def __init__(self):
+        self.all: list[tuple] = []
+        self._names: set = set()
+
+    def scalar(self, name: str, type: dtype, divisible: bool) -> tensor:
+        word = re.sub(r"\W", "_", name)
+        while word in self._names:
+            word += "_"
+        self._names.add(word)
+        value = ir.Value(type.ir, word)
+        self.all.append((value, {"divisible": 16} if divisible else {}))
+        return tensor(value, type)
+
+    def value(self, name: str, facts: Any) -> Any:
+        """What the name of a parameter stands for."""
+        kind = facts[0]
+        if kind == "known":
+            return _known(facts[1])
+        if kind == "tuple":
+            return tuple([self.value(f"{name}_{i}", one) for i, one in enumerate(facts[2])], facts[1])
+        if kind == "descriptor":
+            _, base, block, padding, rank = facts
+            pointer = self.scalar(name, parse_type(base), True)
+            sizes = [self.scalar(f"{name}_size{i}", int32, False) for i in range(rank)]
+            strides = [self.scalar(f"{name}_stride{i}", int64, False) for i in range(rank)]
+            return descriptor(pointer, sizes, strides, block, padding)
+        return self.scalar(name, parse_type(facts[1]), facts[2])
+
+
+def _known(value: Any) -> Any:
+    return tuple([_known(one) for one in value]) if isinstance(value, (list, type(()))) else constexpr(value)
+
+
+def lower(function: Any, facts: dict, options: Any) -> tuple:
+    """(text, globals that it depends on) for the facts of each parameter by name."""
+    parameters = _Parameters()
+    builder = ir.Builder(options)
+    with ir.building(builder):
+        scope = {name: parameters.value(name, known) for name, known in facts.items()}
+        visitor = Visitor(function, scope)
+        result = visitor.body()
+        if isinstance(result, tensor) or isinstance(result, tuple):
+            raise CompilationError(function.source, function.source.tree, f"a kernel returns nothing, and {function.__name__} returns "
+                                                                          f"{result!r}; store it")
+    attributes = {name: getattr(options, name) for name in _IN_THE_IR if getattr(options, name, None) not in (None, 0)}
+    name = re.sub(r"\W", "_", function.__name__)
+    return ir.write(builder, name, parameters.all, attributes), builder.used_globals

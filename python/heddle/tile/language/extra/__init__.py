@@ -1,0 +1,4 @@
+"""What is beside the language proper: `libdevice`, functions by the names of CUDA's library."""
+from heddle.tile.language.extra import libdevice
+
+__all__ = ["libdevice"]

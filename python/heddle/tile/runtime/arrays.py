@@ -1,0 +1,117 @@
+"""Arrays as kernels get them: an address, a type of elements, and a device."""
+import sys
+from typing import Any, Optional
+
+from heddle.tile.language.types import BY_NAME, dtype
+
+HOST = None
+
+# str(dtype) of the libraries -> type of the language; filled as they are met
+_TYPES: dict = {}
+
+
+def element_type(array_dtype: Any) -> dtype:
+    """The language's type for a dtype of NumPy or PyTorch, or for its own."""
+    try:
+        return _TYPES[array_dtype]
+    except KeyError:
+        pass
+    if isinstance(array_dtype, dtype):
+        return array_dtype
+    name = str(getattr(array_dtype, "name", None) or array_dtype).rpartition(".")[2].strip("'<>")
+    if name not in BY_NAME:
+        raise TypeError(f"arrays of {name} have no type in the language; there are {', '.join(sorted(BY_NAME))}")
+    found = BY_NAME[name]
+    _TYPES[array_dtype] = found
+    return found
+
+
+class Reinterpreted:
+    """An array whose elements are taken as another type."""
+
+    def __init__(self, base: Any, as_type: dtype):
+        self.base, self.dtype = base, as_type
+        self.shape, self.device = getattr(base, "shape", ()), getattr(base, "device", "cpu")
+
+    def data_ptr(self) -> int:
+        return address_of(self.base)
+
+    def stride(self, *axes: int) -> Any:
+        return self.base.stride(*axes)
+
+    def __str__(self) -> str:
+        return f"{self.dtype} of {self.base}"
+
+    def element_size(self) -> int:
+        return self.base.element_size()
+
+    def cpu(self) -> "Reinterpreted":
+        return Reinterpreted(self.base.cpu(), self.dtype)
+
+    def copy_(self, other: "Reinterpreted") -> None:
+        self.base.copy_(other.base)
+
+    def clone(self) -> "Reinterpreted":
+        return Reinterpreted(self.base.clone(), self.dtype)
+
+    def to(self, device: Any) -> "Reinterpreted":
+        return Reinterpreted(self.base.to(device), self.dtype)
+
+
+def reinterpret(array: Any, as_type: dtype) -> Any:
+    """The memory of an array as elements of another type."""
+    if isinstance(array, Reinterpreted):
+        array = array.base
+    if element_type(array.dtype) == as_type:
+        return array
+    return Reinterpreted(array, as_type)
+
+
+def is_array(value: Any) -> bool:
+    return hasattr(value, "data_ptr") or hasattr(value, "__array_interface__") or hasattr(value, "__cuda_array_interface__") or (
+        hasattr(value, "__dlpack__") and hasattr(value, "dtype"))
+
+
+def address_of(array: Any) -> int:
+    """Where the first element is."""
+    if hasattr(array, "data_ptr"):
+        return array.data_ptr()
+    if hasattr(array, "__array_interface__"):
+        return array.__array_interface__["data"][0]
+    if hasattr(array, "__cuda_array_interface__"):
+        return array.__cuda_array_interface__["data"][0]
+    import numpy
+
+    return numpy.from_dlpack(array).__array_interface__["data"][0]
+
+
+def type_of(array: Any) -> dtype:
+    return element_type(array.dtype)
+
+
+def device_of(array: Any) -> Optional[int]:
+    """The ordinal of the GPU that has the array; None: the host."""
+    device = getattr(array, "device", None)
+    kind = getattr(device, "type", None)
+    if kind is not None:
+        return (device.index or 0) if kind == "cuda" else HOST
+    if hasattr(array, "__array_interface__"):
+        return HOST
+    if hasattr(array, "__dlpack_device__"):
+        place, ordinal = array.__dlpack_device__()
+        return int(ordinal) if int(place) in (2, 13) else HOST
+    if isinstance(device, str) and device.startswith("cuda"):
+        return int(device.partition(":")[2] or 0)
+    return HOST
+
+
+def current_stream(array: Any, device: int) -> int:
+    """The stream on which the array's library works now."""
+    from heddle._arrays import hooks_of, stream_handle
+
+    if isinstance(array, Reinterpreted):
+        array = array.base
+    if "torch" in sys.modules and type(array).__module__.startswith("torch"):
+        return sys.modules["torch"]._C._cuda_getCurrentRawStream(device)
+    stream = hooks_of(type(array)).current_stream(device)
+    return 0 if stream is None else stream if isinstance(stream, int) else stream_handle(stream)

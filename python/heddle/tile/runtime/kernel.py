@@ -1,0 +1,115 @@
+"""A compiled kernel, and how one is made of its text."""
+import os
+from typing import Any, NamedTuple, Optional, Sequence
+
+
+class Options(NamedTuple):
+    """What a launch may say beside its arguments."""
+
+    num_warps: int = 4
+    num_stages: int = 3
+    num_ctas: int = 1
+    maxnreg: Optional[int] = None
+    debug: bool = False
+    sanitize_overflow: bool = True
+    enable_fp_fusion: bool = True
+    launch_pdl: bool = False
+    launch_cooperative_grid: bool = False
+    checked: bool = False
+
+
+class Metadata(NamedTuple):
+    """What is known of a compiled kernel."""
+
+    name: str
+    num_warps: int
+    num_stages: int
+    num_ctas: int
+    shared: int
+    target: str
+
+
+def interprets() -> bool:
+    """Whether kernels run in the interpreter: slowly, one operation of the IR after the other."""
+    return os.environ.get("HEDDLE_TILE_INTERPRET", "0") not in ("", "0")
+
+
+def core() -> Any:
+    """The part that is C++."""
+    from heddle import _core
+
+    return _core.tile
+
+
+class CompiledKernel:
+    """A kernel for one set of facts, on one target.
+
+    `ir` is its typed text, `text` the C++ that it became; `asm` has both by name. Called as `kernel[grid](*arguments)` with
+    the arguments that are not constants.
+    """
+
+    def __init__(self, name: str, ir: str, target: str, options: Options):
+        self.name, self.ir, self.target, self.options = name, ir, target, options
+        self.used_globals: dict = {}
+        self.globals_checked = ()
+        self._loaded: Any = None
+
+    def load(self) -> "CompiledKernel":
+        """Compiles, where that is not done yet."""
+        if self._loaded is None and not interprets():
+            options = {key: value for key, value in self.options._asdict().items() if value is not None}
+            self._loaded = core().compile(self.ir, self.target, options)
+        return self
+
+    @property
+    def text(self) -> str:
+        return self.load()._loaded.text if not interprets() else self.ir
+
+    @property
+    def asm(self) -> dict:
+        return {"tile_ir": self.ir, "text": self.text}
+
+    @property
+    def n_regs(self) -> int:
+        return getattr(self._loaded, "registers", 0)
+
+    @property
+    def n_spills(self) -> int:
+        return getattr(self._loaded, "spills", 0)
+
+    @property
+    def metadata(self) -> Metadata:
+        return Metadata(self.name, self.options.num_warps, self.options.num_stages, self.options.num_ctas,
+                        getattr(self._loaded, "shared", 0), self.target)
+
+    def launch(self, grid: Sequence[int], values: Sequence[Any], stream: int = 0) -> None:
+        """Runs it for each program of a grid. Values are addresses and numbers, in the order of its parameters."""
+        if 0 in grid:
+            return
+        if interprets():
+            core().interpret(self.ir, list(grid), list(values))
+        else:
+            self.load()._loaded.launch(list(grid), list(values), stream)
+
+    def __getitem__(self, grid: Any) -> Any:
+        return lambda *values, stream=0: self.launch(grid_of(grid), [_passed(value) for value in values], stream)
+
+
+def _passed(value: Any) -> Any:
+    from heddle.tile.runtime.arrays import address_of, is_array
+
+    return address_of(value) if is_array(value) else value
+
+
+def grid_of(grid: Any) -> tuple:
+    """A grid of three extents."""
+    if isinstance(grid, int):
+        grid = (grid,)
+    extents = [int(extent) for extent in grid]
+    if not 1 <= len(extents) <= 3:
+        raise ValueError(f"a grid has one to three extents, not {len(extents)}")
+    if min(extents) < 0:
+        raise ValueError(f"the extents of a grid are not negative: {extents}")
+    return (*extents, *(1,) * (3 - len(extents)))
+
+
