@@ -13,11 +13,13 @@
 The language is Triton's. Arrays are those of NumPy on the CPU, and what has `data_ptr()` or `__dlpack__` on either device.
 """
 from heddle.tile import compiler, language, runtime, testing, tools
+from heddle.tile.compiler import compile
 from heddle.tile.compiler.errors import (
     CompilationError, CompileTimeAssertionFailure, OutOfResources, TileError, UnsupportedLanguageConstruct)
 from heddle.tile.runtime.arrays import reinterpret
 from heddle.tile.runtime.autotuner import Autotuner, Config, autotune, heuristics
-from heddle.tile.runtime.jit import JITFunction, constexpr_function, jit
+from heddle.tile.language.aggregates import aggregate
+from heddle.tile.runtime.jit import JITFunction, constexpr_function, jit, must_use_result
 
 
 @constexpr_function
@@ -38,6 +40,6 @@ def set_allocator(allocator) -> None:
 
 __all__ = [
     "Autotuner", "CompilationError", "CompileTimeAssertionFailure", "Config", "JITFunction", "OutOfResources", "TileError",
-    "UnsupportedLanguageConstruct", "autotune", "cdiv", "compiler", "constexpr_function", "heuristics", "jit", "language",
-    "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing", "tools",
+    "UnsupportedLanguageConstruct", "aggregate", "autotune", "cdiv", "compile", "compiler", "constexpr_function", "heuristics", "jit", "language",
+    "must_use_result", "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing", "tools",
 ]

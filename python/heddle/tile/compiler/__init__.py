@@ -2,5 +2,7 @@
 from heddle.tile.compiler import errors
 from heddle.tile.compiler.errors import (
     CompilationError, CompileTimeAssertionFailure, OutOfResources, TileError, UnsupportedLanguageConstruct)
+from heddle.tile.compiler.source import ASTSource, compile
 
-__all__ = ["CompilationError", "CompileTimeAssertionFailure", "OutOfResources", "TileError", "UnsupportedLanguageConstruct", "errors"]
+__all__ = ["ASTSource", "CompilationError", "CompileTimeAssertionFailure", "OutOfResources", "TileError",
+           "UnsupportedLanguageConstruct", "compile", "errors"]

@@ -48,6 +48,7 @@ class Statements(ast.NodeVisitor):
         pass
 
     def visit_Expr(self, node: ast.Expr) -> None:
+        self.unused = node.value
         self.visit(node.value)
 
     def visit_Assert(self, node: ast.Assert) -> None:

@@ -2,6 +2,7 @@
 import ast
 from typing import Any, Iterator
 
+from heddle.tile.language.aggregates import aggregate_value
 from heddle.tile.language.types import constexpr, unwrap
 from heddle.tile.language.values import base_value, tensor, tuple
 from heddle.tile.language.windows import window
@@ -13,6 +14,8 @@ def flatten(value: Any) -> list:
         return [value]
     if isinstance(value, tuple):
         return [part for one in value.values for part in flatten(one)]
+    if isinstance(value, aggregate_value):
+        return [part for one in value.values_of_fields() for part in flatten(one)]
     return value.parts() if isinstance(value, window) else []
 
 
@@ -22,6 +25,8 @@ def rebuild(value: Any, parts: Iterator[tensor]) -> Any:
         return next(parts)
     if isinstance(value, tuple):
         return tuple([rebuild(one, parts) for one in value.values], value.fields)
+    if isinstance(value, aggregate_value):
+        return value.rebuilt_of([rebuild(one, parts) for one in value.values_of_fields()])
     if isinstance(value, window):
         return value.rebuilt([next(parts) for _ in value.parts()])
     return value
@@ -31,6 +36,8 @@ def shape_of_value(value: Any) -> Any:
     """What two values have to agree in to take each other's place."""
     if isinstance(value, tuple):
         return ("tuple", value.fields and (*value.fields,), *(shape_of_value(one) for one in value.values))
+    if isinstance(value, aggregate_value):
+        return ("aggregate", type(value), *(shape_of_value(one) for one in value.values_of_fields()))
     if isinstance(value, (tensor, window)):
         return value.type
     return ("known", unwrap(value))

@@ -76,6 +76,7 @@ class Visitor(Statements):
         self.annotated: dict[str, Any] = {}
         self.loops = self.unrolled = 0
         self.node: Any = None
+        self.unused: Any = None  # the expression whose value nobody takes
 
     def body(self) -> Any:
         """What the function gives back."""
@@ -306,6 +307,10 @@ class Visitor(Statements):
         function = unwrap(self.visit(node.func))
         if function is tl.static_assert:
             return self._static_assert(node)
+        if node is self.unused and getattr(function, "must_use_result", False):
+            reason = function.must_use_result
+            raise CompilationError(self.source, node, f"The result of {ast.unparse(node.func)} is not being used."
+                                                      + (f" {reason}" if isinstance(reason, str) else ""))
         arguments, keywords = self.arguments_of(node)
         self.locate(node)
         if hasattr(function, "inline"):

@@ -1,6 +1,7 @@
 """The language of kernels: what a @jit function may call. docs/python/tile-language.md lists it with examples."""
 from heddle.tile.language import math, random
 from heddle.tile.language import methods as _methods
+from heddle.tile.language.aggregates import aggregate_replace
 from heddle.tile.language.arithmetic import add, clamp, maximum, minimum, mul, sub, where
 from heddle.tile.language.contraction import dot, dot_scaled
 from heddle.tile.language.math import (

@@ -85,6 +85,20 @@ def address_of(array: Any) -> int:
     return numpy.from_dlpack(array).__array_interface__["data"][0]
 
 
+def bytes_of(array: Any) -> int:
+    """From the first element to the last, whose strides are not negative."""
+    if isinstance(array, Reinterpreted):
+        array = array.base
+    size = type_of(array).itemsize or 1
+    if callable(getattr(array, "stride", None)):
+        strides = array.stride()
+    else:
+        strides = [stride // size for stride in array.strides]
+    if 0 in array.shape:
+        return 0
+    return (1 + sum((extent - 1) * stride for extent, stride in zip(array.shape, strides))) * size
+
+
 def type_of(array: Any) -> dtype:
     return element_type(array.dtype)
 

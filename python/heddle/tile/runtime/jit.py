@@ -6,10 +6,10 @@ from typing import Any, Callable, Optional
 from heddle.tile import ir
 from heddle.tile.language.types import constexpr, dtype, unwrap
 from heddle.tile.language.values import base_value, tuple as language_tuple
-from heddle.tile.runtime.arrays import HOST, current_stream, device_of
+from heddle.tile.runtime.arrays import HOST, address_of, bytes_of, current_stream, device_of
 from heddle.tile.runtime.kernel import CompiledKernel, Options, grid_of
 from heddle.tile.runtime.source import Source
-from heddle.tile.runtime.specialize import Parameter, arrays_in, values_of
+from heddle.tile.runtime.specialize import Parameter, arrays_in, named_arrays, values_of
 
 # Counts changes of texts, so that what was compiled of an old one is not used.
 _revision = 0
@@ -54,7 +54,7 @@ class JITFunction:
         raise RuntimeError(f"Cannot call @jit'd {self.__name__} outside of the scope of a kernel; launch it: {self.__name__}[grid](...)")
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else _method_of(self, instance)
 
     def capture(self) -> dict:
         """The names that the function sees around it."""
@@ -123,7 +123,8 @@ class JITFunction:
         if device is not HOST and stream is None:
             stream = current_stream(next(one for one in arrays if device_of(one) is not HOST), device)
         values = [one for value, known in zip(bound.values(), facts) for one in values_of(value, known)]
-        kernel.launch(grid_of(grid), values, stream or 0)
+        memory = [(address_of(one), bytes_of(one), name) for name, one in named_arrays(bound)] if options.checked else ()
+        kernel.launch(grid_of(grid), values, stream or 0, memory)
         return kernel
 
     def instance(self, facts: tuple, options: Options, target: str) -> CompiledKernel:
@@ -220,13 +221,29 @@ class ConstexprFunction:
         self.fn = fn
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        return self if instance is None else _method_of(self, instance)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         if not ir.is_building():
             return self.fn(*arguments, **keywords)
         result = self.fn(*map(_plain, arguments), **{name: _plain(value) for name, value in keywords.items()})
         return result if isinstance(result, (base_value, dtype, tuple, list)) else constexpr(result)
+
+
+def _method_of(function: Any, instance: Any) -> Callable:
+    """A function that a value is the first argument of, as kernels call it."""
+    method = functools.partial(function, instance)
+    method.tile_builtin = True
+    method.must_use_result = getattr(function, "must_use_result", False)
+    return method
+
+
+def must_use_result(fn: Any, reason: Any = True) -> Any:
+    """Marks a function whose result is all that it does: a call that drops it is an error."""
+    if isinstance(fn, str):
+        return functools.partial(must_use_result, reason=fn)
+    fn.must_use_result = reason
+    return fn
 
 
 def _plain(value: Any) -> Any:

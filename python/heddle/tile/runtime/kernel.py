@@ -56,14 +56,17 @@ class CompiledKernel:
 
     def load(self) -> "CompiledKernel":
         """Compiles, where that is not done yet."""
-        if self._loaded is None and not interprets():
-            options = {key: value for key, value in self.options._asdict().items() if value is not None}
-            self._loaded = core().compile(self.ir, self.target, options)
+        if self._loaded is None:
+            if interprets():
+                self._loaded = core().parse_and_verify(self.ir)
+            else:
+                options = {key: value for key, value in self.options._asdict().items() if value is not None}
+                self._loaded = core().compile(self.ir, self.target, options)
         return self
 
     @property
     def text(self) -> str:
-        return self.load()._loaded.text if not interprets() else self.ir
+        return self.ir if interprets() else self.load()._loaded.text
 
     @property
     def asm(self) -> dict:
@@ -82,14 +85,18 @@ class CompiledKernel:
         return Metadata(self.name, self.options.num_warps, self.options.num_stages, self.options.num_ctas,
                         getattr(self._loaded, "shared", 0), self.target)
 
-    def launch(self, grid: Sequence[int], values: Sequence[Any], stream: int = 0) -> None:
-        """Runs it for each program of a grid. Values are addresses and numbers, in the order of its parameters."""
+    def launch(self, grid: Sequence[int], values: Sequence[Any], stream: int = 0, memory: Sequence[tuple] = ()) -> None:
+        """Runs it for each program of a grid. Values are addresses and numbers, in the order of its parameters.
+
+        `memory`, of a kernel that is checked: (address, bytes, name) of each array that it may use.
+        """
         if 0 in grid:
             return
+        loaded = self.load()._loaded
         if interprets():
-            core().interpret(self.ir, list(grid), list(values))
+            loaded.interpret(list(grid), list(values), list(memory), self.options.checked, print)
         else:
-            self.load()._loaded.launch(list(grid), list(values), stream)
+            loaded.launch(list(grid), list(values), stream)
 
     def __getitem__(self, grid: Any) -> Any:
         return lambda *values, stream=0: self.launch(grid_of(grid), [_passed(value) for value in values], stream)

@@ -72,6 +72,8 @@ def facts_of(value: Any, specialize: bool = True, align: bool = True, is_const: 
     if is_array(value):
         return ("pointer", ("*k" if is_const else "*") + str(type_of(value)),
                 specialize and align and address_of(value) % ALIGNMENT == 0)
+    if isinstance(value, constexpr):
+        return ("known", hashable(value.value))
     if isinstance(value, (tuple, list)):
         return ("tuple", getattr(value, "_fields", None), tuple(facts_of(one, specialize, align) for one in value))
     return _other(value, specialize, align, is_const)
@@ -138,3 +140,8 @@ def arrays_in(values: Any) -> list:
         elif is_array(value):
             found.append(value)
     return found
+
+
+def named_arrays(bound: dict) -> list:
+    """The arrays among arguments with the names of their parameters."""
+    return [(name, array) for name, value in bound.items() for array in arrays_in([value])]

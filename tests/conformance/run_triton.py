@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Runs Triton's own tests on Heddle's tile language, and says of each file how many passed, were refused, gave wrong numbers or
+crashed.
+
+    python tests/conformance/run_triton.py TRITON [FILE...] [--all] [-k WORDS] [--jobs N] [--json OUT]
+
+TRITON is a checkout of triton-lang/triton; nothing of it is stored here. The files are those of python/test/unit, by default the
+ones below. Of a test with many cases as few run as show each value of each of its parameters once; --all runs all. It needs pytest
+and torch, and `heddle` on the path.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+FILES = [
+    "language/test_core.py", "language/test_standard.py", "language/test_random.py", "language/test_block_pointer.py",
+    "language/test_tensor_descriptor.py", "language/test_tuple.py", "language/test_conversions.py", "language/test_libdevice.py",
+    "language/test_compile_errors.py", "language/test_annotations.py", "language/test_decorator.py",
+    "language/test_pipeliner.py", "runtime/test_autotuner.py", "runtime/test_launch.py", "test_debug.py",
+]
+OUTCOMES = ("passed", "refused", "wrong", "crashed", "failed", "skipped")
+
+
+class Sample:
+    """The plugin of pytest: picks cases, and writes what became of each."""
+
+    def __init__(self, report: str, everything: bool):
+        self.report, self.everything = report, everything
+
+    def pytest_collection_modifyitems(self, items):
+        if self.everything:
+            return
+        seen, kept = set(), []
+        for item in items:
+            call = getattr(item, "callspec", None)
+            values = {(item.function, name, repr(value)) for name, value in call.params.items()} if call else {(item.function,)}
+            if not values <= seen:
+                kept.append(item)
+                seen |= values
+        items[:] = kept
+
+    def pytest_runtest_makereport(self, item, call):
+        if call.when == "call" or call.excinfo is not None and call.when == "setup":
+            outcome, message = outcome_of(call.excinfo)
+            with open(self.report, "a") as file:
+                file.write(json.dumps([item.location[0], item.name, outcome, message, round(call.duration, 2)]) + "\n")
+
+    def pytest_runtest_logstart(self, nodeid, location):
+        with open(self.report + ".now", "w") as file:
+            file.write(json.dumps([location[0], location[2]]))
+
+
+def outcome_of(excinfo):
+    import pytest
+
+    if excinfo is None:
+        return "passed", ""
+    error = excinfo.value
+    if isinstance(error, pytest.skip.Exception):
+        return "skipped", str(error)
+    import heddle
+
+    words = str(error)
+    if isinstance(error, heddle.Error):
+        inner = getattr(error, "inner", None)
+        while inner is not None:
+            error, inner = inner, getattr(inner, "inner", None)
+        return "refused", (getattr(error, "error_message", None) or words).strip()[-400:]
+    if isinstance(error, AssertionError):
+        return "wrong", words.strip()[:300]
+    return "failed", f"{type(error).__name__}: {words.strip()[:300]}"
+
+
+def child(arguments):
+    """Runs pytest in this process: run_triton.py --child REPORT ALL pytest's arguments."""
+    import pytest
+
+    sys.path.insert(0, str(HERE))
+    report, everything, *rest = arguments
+    return pytest.main([*rest, "-q", "-x", "--maxfail=1000000", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--device", "cpu"],
+                       plugins=[Sample(report, everything == "1")])
+
+
+def run_file(unit, name, arguments, report):
+    """Tests of one file, again from behind each one that ended the process."""
+    deselected = []
+    while True:
+        command = [sys.executable, __file__, "--child", report, "1" if arguments.all else "0", str(unit / name), *deselected]
+        if arguments.k:
+            command += ["-k", arguments.k]
+        done = subprocess.run(command, cwd=unit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=arguments.limit)
+        if done.returncode in (0, 1, 5):
+            return
+        now = pathlib.Path(report + ".now")
+        if not now.exists():
+            print(done.stdout[-3000:])
+            return
+        path, test = json.loads(now.read_text())
+        now.unlink()
+        lines = pathlib.Path(report).read_text().splitlines() if os.path.exists(report) else []
+        done_tests = [json.loads(line)[1] for line in lines]
+        with open(report, "a") as file:
+            file.write(json.dumps([path, test, "crashed", done.stdout.strip()[-300:], 0]) + "\n")
+        deselected = [word for one in {*done_tests, test} for word in ("--deselect", f"{unit / name}::{one}")]
+
+
+def summary(report):
+    counts, rows = collections.defaultdict(collections.Counter), []
+    for line in pathlib.Path(report).read_text().splitlines():
+        path, test, outcome, message, seconds = json.loads(line)
+        counts[os.path.basename(path)][outcome] += 1
+        rows.append((path, test, outcome, message, seconds))
+    print(f"{'file':32}" + "".join(f"{name:>9}" for name in OUTCOMES))
+    for name, found in [*counts.items(), ("all", sum(counts.values(), collections.Counter()))]:
+        print(f"{name:32}" + "".join(f"{found[outcome]:>9}" for outcome in OUTCOMES))
+    reasons = collections.Counter((outcome, message.strip().splitlines()[-1][:150] if message.strip() else "")
+                                  for _, _, outcome, message, _ in rows if outcome not in ("passed", "skipped"))
+    for (outcome, message), count in reasons.most_common(40):
+        print(f"{count:5} {outcome}: {message}")
+
+
+def main():
+    if sys.argv[1:2] == ["--child"]:
+        return child(sys.argv[2:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("triton", type=pathlib.Path)
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--all", action="store_true", help="all cases, not a sample")
+    parser.add_argument("-k", default="", help="only tests whose names have these words, as pytest takes them")
+    parser.add_argument("--json", default="triton_report.jsonl", help="where a line for each case goes")
+    parser.add_argument("--limit", type=float, default=3600, help="seconds for a file")
+    arguments = parser.parse_args()
+    unit = (arguments.triton / "python/test/unit").resolve()
+    if not unit.is_dir():
+        sys.exit(f"{arguments.triton} is no checkout of Triton: there is no {unit}")
+    report = os.path.abspath(arguments.json)
+    for path in (report, report + ".now"):
+        if os.path.exists(path):
+            os.unlink(path)
+    for name in arguments.files or FILES:
+        run_file(unit, name, arguments, report)
+    if os.path.exists(report):
+        summary(report)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
