@@ -15,6 +15,9 @@ import os
 import pathlib
 import subprocess
 import sys
+import threading
+
+import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 FILES = [
@@ -27,22 +30,30 @@ OUTCOMES = ("passed", "refused", "wrong", "crashed", "failed", "skipped")
 
 
 class Sample:
-    """The plugin of pytest: picks cases, and writes what became of each."""
+    """The plugin of pytest: picks cases, writes what became of each, and ends the process where one takes too long."""
 
-    def __init__(self, report: str, everything: bool):
-        self.report, self.everything = report, everything
+    def __init__(self, report: str, everything: bool, seconds: float):
+        self.report, self.everything, self.seconds, self.timer = report, everything, seconds, None
 
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items):
-        if self.everything:
-            return
         seen, kept = set(), []
         for item in items:
             call = getattr(item, "callspec", None)
             values = {(item.function, name, repr(value)) for name, value in call.params.items()} if call else {(item.function,)}
-            if not values <= seen:
+            if self.everything or not values <= seen:
                 kept.append(item)
                 seen |= values
-        items[:] = kept
+        done = {(row[0], row[1]) for row in rows_of(self.report)}
+        items[:] = [item for item in kept if (item.location[0], item.name) not in done]
+
+    def pytest_runtest_setup(self, item):
+        self.timer = threading.Timer(self.seconds, os._exit, [99])
+        self.timer.daemon = True
+        self.timer.start()
+
+    def pytest_runtest_teardown(self, item):
+        self.timer.cancel()
 
     def pytest_runtest_makereport(self, item, call):
         if call.when == "call" or call.excinfo is not None and call.when == "setup":
@@ -52,16 +63,19 @@ class Sample:
 
     def pytest_runtest_logstart(self, nodeid, location):
         with open(self.report + ".now", "w") as file:
-            file.write(json.dumps([location[0], location[2]]))
+            file.write(json.dumps([location[0], location[2].rpartition(".")[2] if "[" not in location[2] else location[2]]))
+
+
+def rows_of(report):
+    """[file, test, outcome, message, seconds] of each case so far."""
+    return [json.loads(line) for line in pathlib.Path(report).read_text().splitlines()] if os.path.exists(report) else []
 
 
 def outcome_of(excinfo):
-    import pytest
-
     if excinfo is None:
         return "passed", ""
     error = excinfo.value
-    if isinstance(error, pytest.skip.Exception):
+    if isinstance(error, (pytest.skip.Exception, pytest.xfail.Exception)):
         return "skipped", str(error)
     import heddle
 
@@ -78,22 +92,19 @@ def outcome_of(excinfo):
 
 def child(arguments):
     """Runs pytest in this process: run_triton.py --child REPORT ALL pytest's arguments."""
-    import pytest
-
     sys.path.insert(0, str(HERE))
-    report, everything, *rest = arguments
-    return pytest.main([*rest, "-q", "-x", "--maxfail=1000000", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--device", "cpu"],
-                       plugins=[Sample(report, everything == "1")])
+    report, everything, seconds, *rest = arguments
+    return pytest.main([*rest, "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--device", "cpu"],
+                       plugins=[Sample(report, everything == "1", float(seconds))])
 
 
 def run_file(unit, name, arguments, report):
     """Tests of one file, again from behind each one that ended the process."""
-    deselected = []
     while True:
-        command = [sys.executable, __file__, "--child", report, "1" if arguments.all else "0", str(unit / name), *deselected]
+        command = [sys.executable, __file__, "--child", report, "1" if arguments.all else "0", str(arguments.seconds), str(unit / name)]
         if arguments.k:
             command += ["-k", arguments.k]
-        done = subprocess.run(command, cwd=unit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=arguments.limit)
+        done = subprocess.run(command, cwd=unit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode in (0, 1, 5):
             return
         now = pathlib.Path(report + ".now")
@@ -102,19 +113,16 @@ def run_file(unit, name, arguments, report):
             return
         path, test = json.loads(now.read_text())
         now.unlink()
-        lines = pathlib.Path(report).read_text().splitlines() if os.path.exists(report) else []
-        done_tests = [json.loads(line)[1] for line in lines]
+        why = f"more than {arguments.seconds:g} s" if done.returncode == 99 else done.stdout.strip()[-300:]
         with open(report, "a") as file:
-            file.write(json.dumps([path, test, "crashed", done.stdout.strip()[-300:], 0]) + "\n")
-        deselected = [word for one in {*done_tests, test} for word in ("--deselect", f"{unit / name}::{one}")]
+            file.write(json.dumps([path, test, "crashed", why, 0]) + "\n")
 
 
 def summary(report):
     counts, rows = collections.defaultdict(collections.Counter), []
-    for line in pathlib.Path(report).read_text().splitlines():
-        path, test, outcome, message, seconds = json.loads(line)
-        counts[os.path.basename(path)][outcome] += 1
-        rows.append((path, test, outcome, message, seconds))
+    for row in rows_of(report):
+        counts[os.path.basename(row[0])][row[2]] += 1
+        rows.append(row)
     print(f"{'file':32}" + "".join(f"{name:>9}" for name in OUTCOMES))
     for name, found in [*counts.items(), ("all", sum(counts.values(), collections.Counter()))]:
         print(f"{name:32}" + "".join(f"{found[outcome]:>9}" for outcome in OUTCOMES))
@@ -133,7 +141,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="all cases, not a sample")
     parser.add_argument("-k", default="", help="only tests whose names have these words, as pytest takes them")
     parser.add_argument("--json", default="triton_report.jsonl", help="where a line for each case goes")
-    parser.add_argument("--limit", type=float, default=3600, help="seconds for a file")
+    parser.add_argument("--seconds", type=float, default=60, help="for a case")
     arguments = parser.parse_args()
     unit = (arguments.triton / "python/test/unit").resolve()
     if not unit.is_dir():

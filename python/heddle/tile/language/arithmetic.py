@@ -4,7 +4,7 @@ import warnings
 from heddle.tile import ir
 from heddle.tile.language import types as t
 from heddle.tile.language.promotion import (
-    broadcast_together, cast, constant, operands, promote_integers, to_tensor)
+    broadcast_together, cast, constant, described, number_type, operands, to_tensor)
 from heddle.tile.language.types import PropagateNan, unwrap
 from heddle.tile.language.values import tensor
 
@@ -122,13 +122,15 @@ def absolute(a):
 
 # -- bits
 
+def _integers(a, b):
+    left, right = operands(a, b)
+    if not left.type.scalar.is_int() or not right.type.scalar.is_int():
+        raise TypeError(f"invalid operands of type {described(a)} and {described(b)}: bits are those of integers")
+    return left, right
+
+
 def _bitwise(kind, a, b):
-    a, b = operands(a, b)
-    types = a.type.scalar, b.type.scalar
-    if not types[0].is_int() or not types[1].is_int():
-        raise TypeError(f"invalid operands of type {types[0]} and {types[1]}")
-    type = promote_integers(*types)
-    return elementwise(kind, cast(a, type), cast(b, type))
+    return elementwise(kind, *_integers(a, b))
 
 
 def bit_and(a, b):
@@ -157,9 +159,15 @@ def shl(a, b):
 
 
 def shr(a, b):
-    """Arithmetic for a signed left operand."""
+    """Arithmetic for a signed left operand, whatever the type of both together."""
     _check_shift(a, b)
-    return _bitwise("shr", a, b)
+    signed = number_type(unwrap(a)) if not isinstance(a, tensor) else a.type.scalar
+    a, b = _integers(a, b)
+    type = a.type.scalar
+    if type.is_bool() or signed.is_int_signed() == type.is_int_signed():
+        return elementwise("shr", a, b)
+    kind = t.get_int_dtype(type.int_bitwidth, signed.is_int_signed())
+    return cast(elementwise("shr", cast(a, kind), cast(b, kind)), type)
 
 
 def _truth(a):

@@ -122,7 +122,7 @@ def _ordered(name, operands, element, sem, scope, **attributes):
     scope = chosen("Memory scope", scope, {"": "gpu", **{word: word for word in _SCOPES}})
     type = operands[0].type.with_element_ty(element)
     handles = [operand.handle for operand in operands]
-    return tensor(ir.builder().one(name, handles, type.ir, **attributes, sem=sem, scope=scope), type)
+    return tensor(ir.builder().emit(name, handles, [type.ir], {**attributes, "sem": sem, "scope": scope})[0], type)
 
 
 def _make_atomic(kind, does):

@@ -11,7 +11,8 @@ _NORMAL_F32 = (2.0**-126, (2 - 2.0**-23) * 2.0**127)
 
 def described(value) -> str:
     """A value in a message: its type, or the number itself."""
-    return repr(unwrap(value))
+    value = unwrap(value)
+    return repr(value) if isinstance(value, tensor) else f"{type(value).__name__} {value!r}"
 
 
 def number_type(value) -> dtype:
@@ -149,11 +150,11 @@ def common_shape(*shapes) -> tuple:
     padded = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
     result = []
     for i, extents in enumerate(zip(*padded)):
-        wide = {extent for extent in extents if extent != 1} or {1}
+        wide = list(dict.fromkeys(extent for extent in extents if extent != 1)) or [1]
         if len(wide) > 1:
             raise ValueError("Cannot make_shape_compatible: incompatible dimensions at index "
-                             f"{i}: {' and '.join(map(str, sorted(wide)))} (shapes {' and '.join(str(list(s)) for s in shapes)})")
-        result.append(wide.pop())
+                             f"{i}: {' and '.join(map(str, wide))} (shapes {' and '.join(str(list(s)) for s in shapes)})")
+        result.append(wide[0])
     return tuple(result)
 
 

@@ -127,7 +127,7 @@ def expand_dims(input, axis):
     rank = len(input.type.shape) + len(axes)
     axes = [axis_of(one, rank) for one in axes]
     if len(set(axes)) != len(axes):
-        raise ValueError(f"expand_dims received duplicate axes {axes}")
+        raise ValueError(f"expand_dims received duplicate axes, normalized axes = {axes}")
     for one in sorted(axes):
         shape = list(input.type.shape)
         shape.insert(one, 1)
@@ -262,7 +262,7 @@ def subscript(x: tensor, index) -> tensor:
     items = [unwrap(one) for one in items]
     missing = len(x.type.shape) - sum(one is not None for one in items)
     if missing < 0:
-        raise ValueError(f"{x!r} has {len(x.type.shape)} dimensions and is indexed in {len(items)}")
+        raise ValueError(f"unsupported tensor index: a {x!r} has {len(x.type.shape)} dimensions and is indexed in {len(items) - items.count(None)}")
     axis, dropped = 0, []
     for one in items:
         if one is None:
