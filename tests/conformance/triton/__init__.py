@@ -56,6 +56,7 @@ _module("errors", TritonError=TritonError)
 runtime = _module("runtime", _tile.runtime, driver=driver)
 _module("runtime.errors", InterpreterError=InterpreterError, OutOfResources=_tile.OutOfResources,
         AutotunerError=sys.modules["heddle.tile.runtime.autotuner"].AutotunerError)
+_module("runtime._allocation", NullAllocator=lambda: None)
 _module("runtime.jit", sys.modules["heddle.tile.runtime.jit"], sys.modules["heddle.tile.runtime.arrays"],
         TensorWrapper=sys.modules["heddle.tile.runtime.arrays"].Reinterpreted, JITCallable=_tile.JITFunction,
         MockTensor=types.SimpleNamespace(wrap_dtype=lambda one: one),

@@ -2,8 +2,13 @@
 from heddle.tile.runtime.driver import Target
 
 
+class _Utils:
+    def get_device_properties(self, device):
+        return {"max_shared_mem": 1 << 30, "multiprocessor_count": 8}
+
+
 class _Active:
-    utils = None
+    utils = _Utils()
 
     def get_current_target(self):
         return Target("cpu", "x86_64", 1)

@@ -1,6 +1,6 @@
 """A kernel for given facts of its arguments, as text of the tile IR."""
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from heddle.tile import ir
 from heddle.tile.compiler.errors import CompilationError
@@ -61,5 +61,20 @@ def lower(function: Any, facts: dict, options: Any) -> tuple:
             raise CompilationError(function.source, function.source.tree, f"a kernel returns nothing, and {function.__name__} returns "
                                                                           f"{result!r}; store it")
     attributes = {name: getattr(options, name) for name in _IN_THE_IR if getattr(options, name, None) not in (None, 0)}
-    name = re.sub(r"\W", "_", function.__name__)
-    return ir.write(builder, name, parameters.all, attributes), builder.used_globals
+    return ir.write(builder, name_of(function, facts), parameters.all, attributes), builder.used_globals
+
+
+class Specialization(NamedTuple):
+    """What a function that names kernels gets: the types of the arguments, and the values of those that are constants."""
+
+    signature: dict
+    constants: dict
+
+
+def name_of(function: Any, facts: dict) -> str:
+    """The name of a kernel: that of its function, or what the function's `repr` says."""
+    name = function.__name__
+    if function.repr is not None:
+        signature = {key: "constexpr" if known[0] == "known" else known[1] for key, known in facts.items()}
+        name = function.repr(Specialization(signature, {key: known[1] for key, known in facts.items() if known[0] == "known"}))
+    return re.sub(r"\W", "_", name)

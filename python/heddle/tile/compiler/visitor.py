@@ -267,7 +267,8 @@ class Visitor(Statements):
         for part in (node.body, node.orelse):
             with ir.builder().region() as region:
                 value = self.visit(part)
-                values.append(value if isinstance(value, tuple) else to_tensor(value))
+                is_nothing = isinstance(value, constexpr) and value.value is None
+                values.append(value if isinstance(value, tuple) or is_nothing else to_tensor(value))
             regions.append(region)
         if values[0].type != values[1].type:
             raise TypeError(f"Ternary expression with dynamic condition has inconsistent types {values[0].type} and {values[1].type}")

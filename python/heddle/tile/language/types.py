@@ -2,18 +2,18 @@
 import enum
 from typing import Any
 
-# name in the language: (bits, kind, name in the IR, bits of the mantissa)
+# name in the language: (bits, kind, name in the IR, bits of the mantissa, bias of the exponent)
 _NUMBERS = {
     "int1": (1, "bool", "i1", 0),
     "int8": (8, "signed", "i8", 0), "int16": (16, "signed", "i16", 0),
     "int32": (32, "signed", "i32", 0), "int64": (64, "signed", "i64", 0),
     "uint8": (8, "unsigned", "u8", 0), "uint16": (16, "unsigned", "u16", 0),
     "uint32": (32, "unsigned", "u32", 0), "uint64": (64, "unsigned", "u64", 0),
-    "fp8e4nv": (8, "float", "f8e4m3", 3), "fp8e4b8": (8, "float", "f8e4m3b8", 3),
-    "fp8e4b15": (8, "float", "f8e4m3b15", 3), "fp8e5": (8, "float", "f8e5m2", 2),
-    "fp8e5b16": (8, "float", "f8e5m2b16", 2),
-    "fp16": (16, "float", "f16", 10), "bf16": (16, "float", "bf16", 7),
-    "fp32": (32, "float", "f32", 23), "fp64": (64, "float", "f64", 52),
+    "fp8e4nv": (8, "float", "f8e4m3", 3, 7), "fp8e4b8": (8, "float", "f8e4m3b8", 3, 8),
+    "fp8e4b15": (8, "float", "f8e4m3b15", 3, 15), "fp8e5": (8, "float", "f8e5m2", 2, 15),
+    "fp8e5b16": (8, "float", "f8e5m2b16", 2, 16),
+    "fp16": (16, "float", "f16", 10, 15), "bf16": (16, "float", "bf16", 7, 127),
+    "fp32": (32, "float", "f32", 23, 127), "fp64": (64, "float", "f64", 52, 1023),
     "void": (0, "void", "void", 0),
 }
 
@@ -38,11 +38,11 @@ class dtype(base_type):
         self.name = unwrap(name)
         if self.name not in _NUMBERS:
             raise ValueError(f"{self.name!r} is no type of the language; there are {', '.join(_NUMBERS)}")
-        bits, self._kind, self.ir, mantissa = _NUMBERS[self.name]
+        bits, self._kind, self.ir, *layout = _NUMBERS[self.name]
         self.primitive_bitwidth = bits
         self.itemsize = bits // 8
         if self._kind == "float":
-            self.fp_mantissa_width = mantissa
+            self.fp_mantissa_width, self.exponent_bias = layout
         elif self._kind != "void":
             self.int_bitwidth = bits
             self.int_signedness = self.SIGNEDNESS.SIGNED if self._kind == "signed" else self.SIGNEDNESS.UNSIGNED
@@ -233,7 +233,7 @@ class constexpr_type(base_type):
     """The type of one value that is known when the kernel is compiled."""
 
     def __init__(self, value):
-        self.value = value
+        self.value = unwrap(value)
 
     def __eq__(self, other):
         return isinstance(other, constexpr_type) and self.value == other.value

@@ -132,11 +132,12 @@ class JITFunction:
         key = (facts, options, target, _revision)
         kernel = self.instances.get(key)
         if kernel is None:
-            from heddle.tile.compiler.lower import lower
+            from heddle.tile.compiler.lower import lower, name_of
 
             self._check_constexprs()
-            text, used = lower(self, dict(zip(self.arg_names, facts)), options)
-            kernel = CompiledKernel(self.__name__, text, target, options)
+            known = dict(zip(self.arg_names, facts))
+            text, used = lower(self, known, options)
+            kernel = CompiledKernel(name_of(self, known), text, target, options)
             kernel.used_globals = used
             self.instances[key] = kernel
         for (name, _), (value, names) in kernel.used_globals.items():
