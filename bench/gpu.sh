@@ -5,7 +5,7 @@
 # and verifies the zoo.
 # usage: bench/gpu.sh [OUTPUT_FOLDER]
 #   HEDDLE_BUILD     a build folder to use (default build/release); what it has already is not built again
-#   STAGES           "tests fuzz nodes sanitize gemm epilogues models stitch rows ablation verify" or a part of it
+#   STAGES           "tests instances fuzz nodes sanitize gemm epilogues models stitch rows ablation verify" or a part of it
 #   JOBS             processes at a time: by default as many as cores, and as 6 GB of the memory that is available for each
 #   FUZZ, SECONDS_OF_FUZZ   random graphs (2000 of any kind, as many memory-bound ones), and after how long no more are begun
 #                    (600 for either kind)
@@ -25,7 +25,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 out=${1:-build/gpu}
 build=${HEDDLE_BUILD:-build/release}
-stages=${STAGES:-tests fuzz nodes sanitize gemm epilogues models stitch rows ablation verify}
+stages=${STAGES:-tests instances fuzz nodes sanitize gemm epilogues models stitch rows ablation verify}
 # Verifying the zoo and the sanitizers take up to 1.5 GB a process, random graphs 0.3 GB, the largest tests more.
 room=$(awk '/^MemAvailable/ {print int($2 / 6e6)}' /proc/meminfo)
 jobs=${JOBS:-$((room < 1 ? 1 : room < $(nproc) ? room : $(nproc)))}
@@ -34,7 +34,7 @@ suites="gpu/gpu_tests cuda_runtime/cuda_runtime_tests cuda_stitch/cuda_stitch_te
 mkdir -p "$out"
 if [ ! -x "$build/tests/cuda_runtime/cuda_runtime_tests" ]; then
   cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DHEDDLE_BENCH=ON &&
-    cmake --build "$build" -j "$(nproc)" --target heddle heddle_fuzz_graphs heddle_node_tests gpu_worker \
+    cmake --build "$build" -j "$(nproc)" --target heddle heddle_fuzz_graphs heddle_node_tests gpu_worker cuda_tests \
       $(for suite in $suites; do basename "$suite"; done) || exit 2
 fi
 export HEDDLE_CUDA_DRIVER="${HEDDLE_CUDA_DRIVER:-libcuda.so.1}" # suites for the emulator take it unless told otherwise
@@ -49,6 +49,11 @@ run_tests() { python3 scripts/run_tests.py --jobs "$jobs" "$@" || status=1; }
 
 if wanted tests; then
   run_tests --limit "${LIMIT:-120}" --slowest 5 --log "$out/tests.log" $(for suite in $suites; do echo "$build/tests/$suite"; done)
+fi
+
+# Every instance of the templates by the compiler of this machine; no GPU takes part.
+if wanted instances; then
+  HEDDLE_ALL_INSTANCES=1 run_tests --limit "${LIMIT:-600}" --slowest 5 --log "$out/instances.log" "$build/tests/cuda/cuda_tests@*Nvrtc*"
 fi
 
 # random_graphs LOG OPTION...: a core for each process: its NVRTC then compiles few units with many kernels, and parses the

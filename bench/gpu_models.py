@@ -4,6 +4,8 @@
 usage: gpu_models.py [--heddle PATH] [--output FOLDER] [--precision f16] [--rivals torch xla] [--max-autotune] [--verify]
                      [MODEL[:BATCH[:SEQ]]...]
 
+MODEL is one of the zoo or NAME@timm, NAME@transformers (published_models.py), which PyTorch exports.
+
 Times are medians of the device's work with inputs and outputs in its memory, in ms; runs are queued, none waits for the
 host. First all sides prepare every model, --jobs at a time (each rival is a process that keeps its module). Then nothing
 else runs, and short bursts of the contestants alternate, so that they see the same clock. One JSON object a model goes to
@@ -94,11 +96,18 @@ class Case:
                 self.row["failure"] = ((said or "").strip() or str(error))[-600:]
         return guarded
 
+    def write_model(self):
+        if "@" in self.spec:
+            command = [sys.executable, str(ROOT / "bench/published_models.py"), self.spec, str(self.model)]
+        else:
+            name, batch, seq = parse(self.spec)
+            command = [self.options.heddle, "zoo", name, "--batch", str(batch), "-o", str(self.model)]
+            command += ["--seq", str(seq)] if seq else []
+        subprocess.run(command, check=True, capture_output=True, text=True)
+
     @fails_as_a_row
     def prepare(self):
-        name, batch, seq = parse(self.spec)
-        zoo = [self.options.heddle, "zoo", name, "--batch", str(batch), "-o", str(self.model)] + (["--seq", str(seq)] if seq else [])
-        subprocess.run(zoo, check=True, capture_output=True, text=True)
+        self.write_model()
         start = time.time()
         subprocess.run([self.options.heddle, "compile", str(self.model), *self.target, "-o", str(self.plan)], check=True,
                        capture_output=True, text=True)

@@ -11,6 +11,7 @@ import time
 
 import torch
 
+import published_models
 import torch_models
 
 
@@ -55,8 +56,11 @@ def burst(call, seconds):
 
 
 def prepare(spec, precision, modes):
-    name, *sizes = spec.split(":")
-    model, inputs = torch_models.make(name, *map(int, sizes))
+    if published_models.is_published(spec):
+        model, inputs = published_models.make(spec)
+    else:
+        name, *sizes = spec.split(":")
+        model, inputs = torch_models.make(name, *map(int, sizes))
     kind = {"f16": torch.float16, "bf16": torch.bfloat16}.get(precision, torch.float32)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
     torch.backends.cudnn.benchmark = True

@@ -19,6 +19,7 @@
 #include "jit/headers.h"
 #include "ops/gemm_kernel.h"
 #include "schedule/config/config_source.h"
+#include "tests/instances.h"
 #include "tests/machine_code.h"
 #include "zoo/zoo.h"
 
@@ -60,9 +61,10 @@ ops::GemmProblem problem(int64_t m, int64_t n, DType in, DType out, const char* 
   return p;
 }
 
-// compile_cubin() throws on spills, C7508 and C7510. Of each tile of the sm_90 family one instance: clusters and splits
-// vary from tile to tile.
-void compile_tiles(const ops::GemmProblem& p, size_t most = 100, std::string_view family = "wgmma") {
+// compile_cubin() throws on spills, C7508 and C7510. Of each tile of the sm_90 family one instance, a part of them by
+// default: clusters and splits vary from tile to tile.
+void compile_tiles(const ops::GemmProblem& p, size_t most = 36, std::string_view family = "wgmma") {
+  most = test::instances(most);
   const ops::ResolvedGemm gemm = ops::resolve(p);
   std::set<std::string> seen;
   int turn = 0;
@@ -108,7 +110,7 @@ TEST_F(NvrtcTest, InstancesOfF32InTwoParts) {
   compile_tiles(two_parts(64, 128), 8, "unaligned");
 }
 
-// What a tuner times of a problem compiles, all of it: rows at any address, every layout and type, all families.
+// What a tuner times of a problem compiles: rows at any address, every layout and type, all families.
 TEST_F(NvrtcTest, WhatATunerTimes) {
   const auto odd = [](int64_t m, int64_t n, int64_t k, DType in, DType out, const char* epilogue = "",
                       bool transpose_a = false, bool transpose_b = true, int64_t batch = 1) {
@@ -125,12 +127,12 @@ TEST_F(NvrtcTest, WhatATunerTimes) {
       odd(101, 69, 133, DType::kF8E4M3, DType::kBF16),
       odd(6195, 21, 11253, DType::kF16, DType::kF16),
   };
-  constexpr int kMost = 24;
+  const int most = static_cast<int>(test::instances(24));
   std::vector<std::pair<std::string, std::string>> units;
   std::set<std::string> seen;
   for (const ops::GemmProblem& p : problems) {
     const ops::ResolvedGemm gemm = ops::resolve(p);
-    for (const auto& c : ops::worthwhile(gemm, CudaTarget{}, kMost, "")) {
+    for (const auto& c : ops::worthwhile(gemm, CudaTarget{}, most, "")) {
       std::string unit = ops::make_kernel(gemm, c.config, CudaTarget{}).unit;
       if (seen.insert(unit).second) units.emplace_back(schedule::name_of(c.config), std::move(unit));
     }

@@ -10,6 +10,7 @@
 #include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/epilogue.h"
+#include "tests/instances.h"
 
 namespace heddle::jit {
 namespace {
@@ -57,8 +58,9 @@ std::string unit_of(const ViewCase& p, const schedule::Config& config, const ops
   return codegen::gemm_unit(instance, p.texts, e.epilogue, e.operands).source();
 }
 
-// compile_cubin() throws on spills. Every third candidate, `most` different tiles of a family.
+// compile_cubin() throws on spills. `most` different tiles of a family, a part of them by default.
 void compile_tiles(const ViewCase& p, std::string_view family, DType out, const char* architecture, size_t most) {
+  most = test::instances(most);
   CudaTarget target;
   target.sm = std::string_view(architecture) == "sm_80" ? 80 : 90;
   ops::GemmProblem gemm;
@@ -78,6 +80,7 @@ void compile_tiles(const ViewCase& p, std::string_view family, DType out, const 
 
 // What a GPU's tuner and tests take of a problem: the candidates of the best predictions, whatever they are.
 void compile_best(const ViewCase& p, DType out, size_t most) {
+  most = test::instances(most);
   ops::GemmProblem gemm;
   gemm.m = p.m, gemm.n = p.n, gemm.k = p.k, gemm.out = out, gemm.ldd = p.n, gemm.stride_d = p.m * p.n;
   const ops::LoweredEpilogue e = ops::lower_epilogue(gemm, p.accumulator());
