@@ -82,7 +82,7 @@ def time_model(heddle, name, model, threads, bursts, seconds):
     ours, theirs, best, their_best, floor = [], [], [], [], None
     with tempfile.TemporaryDirectory() as folder, OrtWorker(model, threads) as worker:
         plan = pathlib.Path(folder) / "model.plan"
-        heddle.compile(model, plan)
+        heddle.compile(model, plan, threads)
         for _ in range(bursts):
             result = heddle.bench(plan, threads, seconds)
             ours.append(result["p50_ms"])
@@ -188,7 +188,7 @@ def parse_arguments():
     parser.add_argument(
         "--models", type=pathlib.Path, default=ROOT / "build/bench/models", help="folder of the zoo's files"
     )
-    parser.add_argument("--only", nargs="+", help="these models alone")
+    parser.add_argument("--only", nargs="+", metavar="MODEL[:BATCH]", help="these models alone")
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--bursts", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.5, help="length of a burst")
@@ -216,10 +216,9 @@ def main():
         "problems": [],
     }
     problems = result["problems"]
-    for name in TIMED if arguments.skip != "speed" else []:
-        if arguments.only and name not in arguments.only:
-            continue
-        model = heddle.zoo_model(name, arguments.models)
+    for name in (arguments.only or TIMED) if arguments.skip != "speed" else []:
+        zoo, _, batch = name.partition(":")
+        model = heddle.zoo_model(zoo, arguments.models, ("--batch", batch) if batch else ())
         for threads in arguments.threads:
             result["speed"].append(
                 attempt(problems, name, time_model, heddle, name, model, threads, arguments.bursts, arguments.seconds)

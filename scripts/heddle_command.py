@@ -54,9 +54,9 @@ class Heddle:
             self("run", model, *arguments, "--output-dir", outputs, "--target", "cpu")
             return {path.stem: np.load(path) for path in sorted(outputs.glob("*.npy"))}
 
-    def compile(self, model, plan):
-        """Writes a plan, which later commands take in place of the model without compiling it."""
-        self("compile", model, "--target", "cpu", "-o", plan)
+    def compile(self, model, plan, threads):
+        """Writes a plan for that many threads, which later commands take in place of the model without compiling it."""
+        self("compile", model, "--target", "cpu", "--threads", threads, "-o", plan)
 
     def bench(self, model, threads, seconds):
         """The object that `heddle bench --json` prints; a model that is no plan is compiled with an empty cache."""

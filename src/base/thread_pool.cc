@@ -20,7 +20,8 @@ inline void relax() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : threads_(std::clamp(threads, 1, 1024)), inside_(kClosed) {
+ThreadPool::ThreadPool(int threads)
+    : threads_(std::clamp(threads, 1, 1024)), inside_(kClosed), shares_(static_cast<size_t>(threads_)) {
   workers_.reserve(static_cast<size_t>(threads_ - 1));
   for (int i = 1; i < threads_; ++i) workers_.emplace_back([this, i] { worker_main(i); });
 }
@@ -39,9 +40,15 @@ void ThreadPool::run_erased(int64_t tasks, int64_t grain, Call call, void* conte
     call(context, 0, tasks, 0);
     return;
   }
-  job_ = {call, context, tasks, grain};
+  // Grains of a share are counted in 32 bits.
+  grain = std::max(grain, tasks >> 31);
+  const uint32_t number = job_.number + 1;
+  if (number == 0) {
+    for (Share& share : shares_) share.cursor.store(0, std::memory_order_relaxed);
+  }
+  job_ = {call, context, tasks, grain, std::max(number, 1u)};
   error_ = nullptr;
-  next_.store(0, std::memory_order_relaxed);
+  failed_.store(false, std::memory_order_relaxed);
   inside_.store(0, std::memory_order_release);
   epoch_.fetch_add(1, std::memory_order_release);
   epoch_.notify_all();  // no system call when nobody sleeps
@@ -63,21 +70,32 @@ void ThreadPool::run_erased(int64_t tasks, int64_t grain, Call call, void* conte
 
 void ThreadPool::work(int worker) {
   const Job job = job_;
-  int64_t begin = next_.load(std::memory_order_relaxed);
-  while (begin < job.tasks) {
-    // Half of an even share of what is left: few takes for many small tasks, a balanced end for few large ones.
-    const int64_t size = std::max(job.grain, (job.tasks - begin) / (2 * threads_));
-    const int64_t end = std::min(job.tasks, begin + size);
-    if (!next_.compare_exchange_weak(begin, end, std::memory_order_relaxed)) continue;
+  for (int turn = 0; turn < threads_; ++turn) work_on(job, (worker + turn) % threads_, worker);
+}
+
+void ThreadPool::work_on(const Job& job, int share, int worker) {
+  const int64_t grains = (job.tasks + job.grain - 1) / job.grain;
+  const int64_t first = grains * share / threads_, count = grains * (share + 1) / threads_ - first;
+  std::atomic<uint64_t>& cursor = shares_[static_cast<size_t>(share)].cursor;
+  uint64_t seen = cursor.load(std::memory_order_relaxed);
+  while (true) {
+    const int64_t taken = seen >> 32 == job.number ? static_cast<int64_t>(seen & UINT32_MAX) : 0;
+    if (taken >= count || failed_.load(std::memory_order_relaxed)) return;
+    // The owner takes half of what is left, so that few takes do for many small tasks and the end stays balanced; others
+    // take what keeps all of them busy.
+    const int64_t size = std::max<int64_t>(1, (count - taken) / (share == worker ? 2 : 2 * threads_));
+    const uint64_t next = uint64_t{job.number} << 32 | static_cast<uint64_t>(taken + size);
+    if (!cursor.compare_exchange_weak(seen, next, std::memory_order_relaxed)) continue;
+    seen = next;
+    const int64_t begin = (first + taken) * job.grain;
     try {
-      job.call(job.context, begin, end, worker);
+      job.call(job.context, begin, std::min(job.tasks, begin + size * job.grain), worker);
     } catch (...) {
       const std::lock_guard lock(error_mutex_);
       if (!error_) error_ = std::current_exception();
-      next_.store(job.tasks, std::memory_order_relaxed);
+      failed_.store(true, std::memory_order_relaxed);
       return;
     }
-    begin = next_.load(std::memory_order_relaxed);
   }
 }
 

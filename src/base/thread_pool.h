@@ -25,8 +25,10 @@ class ThreadPool {
 
   int threads() const { return threads_; }
 
-  // Calls body(begin, end, worker) over disjoint ranges that cover [0, tasks). Ranges shrink towards the end, none is
-  // shorter than `grain` but the last. `worker` is in [0, threads()) and no two calls that overlap in time within this
+  // Calls body(begin, end, worker) over disjoint ranges that cover [0, tasks). A worker begins with a share of its own, the
+  // same part of the tasks in every job, so that a kernel finds in its core's cache what the kernel before left there;
+  // then it takes from the shares of others. Ranges shrink towards the end of a share, none is shorter than `grain` but
+  // the last of all. `worker` is in [0, threads()) and no two calls that overlap in time within this
   // run() share it, so it may index per-thread scratch that belongs to this run(). Returns when all is done; the first
   // exception that a body threw is thrown again here, after the ranges that were already taken have ended.
   template <typename Body>
@@ -47,12 +49,19 @@ class ThreadPool {
     Call call = nullptr;
     void* context = nullptr;
     int64_t tasks = 0, grain = 1;
+    uint32_t number = 0;
+  };
+  // How far a share is taken, in grains, below the number of the job that took it: a cursor of an earlier job is one of a
+  // share that is whole, so nobody resets them.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> cursor{0};
   };
 
   void run_erased(int64_t tasks, int64_t grain, Call call, void* context);
   void worker_main(int worker);
   bool enter();                   // joins the current job, false when it is over
   void work(int worker);          // takes ranges until none is left
+  void work_on(const Job& job, int share, int worker);
   bool wait_for(uint32_t& seen);  // the next job; false: the pool ends
 
   const int threads_;
@@ -65,8 +74,8 @@ class ThreadPool {
   alignas(64) std::atomic<bool> busy_{false};   // a run() holds the workers
   alignas(64) std::atomic<uint32_t> epoch_{0};  // counts jobs; workers sleep on it
   alignas(64) std::atomic<uint32_t> inside_;    // workers in the current job, or kClosed + that
-  alignas(64) std::atomic<int64_t> next_{0};    // first task that nobody has taken
-  std::atomic<bool> stop_{false};
+  std::vector<Share> shares_;                   // of each worker
+  std::atomic<bool> stop_{false}, failed_{false};
 };
 
 }  // namespace heddle

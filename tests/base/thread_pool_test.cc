@@ -79,6 +79,20 @@ TEST_P(ThreadPoolTest, GrainBoundsTheRanges) {
       100, [](int64_t begin, int64_t end, int) { EXPECT_TRUE(end - begin >= 16 || end == 100); }, 16);
 }
 
+TEST_P(ThreadPoolTest, WorkersBeginWithTheSameShareInEveryJob) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> begun = 0;
+    // Nobody is free to take another's share before all have begun.
+    pool.run(pool.threads(), [&](int64_t begin, int64_t end, int worker) {
+      ++begun;
+      while (begun.load() < pool.threads()) std::this_thread::yield();
+      EXPECT_EQ(begin, worker);
+      EXPECT_EQ(end, begin + 1);
+    });
+  }
+}
+
 TEST_P(ThreadPoolTest, WakesWorkersThatSleep) {
   ThreadPool pool(GetParam());
   for (int round = 0; round < 5; ++round) {
