@@ -103,19 +103,19 @@ def child(arguments):
 
 def run_file(unit, name, arguments, report):
     """Tests of one file, again from behind each one that ended the process."""
+    now = pathlib.Path(report + ".now")
     while True:
+        now.unlink(missing_ok=True)
         command = [sys.executable, __file__, "--child", report, "1" if arguments.all else "0", str(arguments.seconds), str(unit / name)]
         if arguments.k:
             command += ["-k", arguments.k]
         done = subprocess.run(command, cwd=unit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode in (0, 1, 5):
             return
-        now = pathlib.Path(report + ".now")
         if not now.exists():
-            print(done.stdout[-3000:])
+            print(f"{name}: {done.stdout[-2000:]}")
             return
         path, test = json.loads(now.read_text())
-        now.unlink()
         why = f"more than {arguments.seconds:g} s" if done.returncode == 99 else done.stdout.strip()[-300:]
         with open(report, "a") as file:
             file.write(json.dumps([path, test, "crashed", why, 0]) + "\n")

@@ -48,8 +48,12 @@ class window(base_value):
         self.base, self.shape_, self.strides_, self.block, self.padding = base, shape, strides, block_shape, padding
 
     @property
-    def dtype(self):
+    def element(self):
         return self.base.type.element_ty
+
+    @property
+    def dtype(self):
+        return self.element
 
     @property
     def type(self):
@@ -70,7 +74,7 @@ class window(base_value):
 
     @property
     def block_type(self):
-        return tile_type(self.dtype, self.block)
+        return tile_type(self.element, self.block)
 
     def parts(self) -> list:
         """The scalars that make it, as loops and branches carry them."""
@@ -118,6 +122,10 @@ class block_pointer(window):
         return made
 
     @property
+    def dtype(self):
+        return self.base.type  # a block pointer is a kind of pointer
+
+    @property
     def offsets(self):
         return tuple(self.offsets_)
 
@@ -143,14 +151,14 @@ class block_pointer(window):
         padding = padding_option or ""
         if padding not in ("", "zero", "nan"):
             raise ValueError(f"Padding option {padding} not supported; there are 'zero' and 'nan'")
-        if padding == "nan" and self.dtype.is_int():
+        if padding == "nan" and self.element.is_int():
             raise ValueError("Padding option `nan` is not supported for integer block pointers")
         operands = [self.view(padding), *(offset.handle for offset in self.offsets_)]
         type = self.block_type
         return tensor(ir.builder().one("load_view", operands, type.ir, check=self._checked(boundary_check), **hints), type)
 
     def store(self, value, boundary_check, hints):
-        value = broadcast_to(cast(value, self.dtype), self.block)
+        value = broadcast_to(cast(value, self.element), self.block)
         operands = [self.view(None), *(offset.handle for offset in self.offsets_), value.handle]
         ir.builder().emit("store_view", operands, (), {"check": self._checked(boundary_check), **hints})
 
@@ -207,7 +215,7 @@ class descriptor(window):
         value = to_tensor(value)
         if value.type.shape != self.block:
             raise ValueError(f"expected value shape {list(self.block)}, got {list(value.type.shape)}")
-        return cast(value, self.dtype).handle
+        return cast(value, self.element).handle
 
     def store(self, offsets, value):
         """Puts a block at offsets; what is outside of the tensor is left out."""
@@ -216,8 +224,8 @@ class descriptor(window):
 
     def _atomic(self, kind, offsets, value, types):
         value = self._value(value)
-        if self.dtype not in types:
-            raise TypeError(f"Unsupported dtype {self.dtype} for atomic_{kind} of a descriptor")
+        if self.element not in types:
+            raise TypeError(f"Unsupported dtype {self.element} for atomic_{kind} of a descriptor")
         ir.builder().emit("atomic_view", [self._view(), *self._offsets(offsets), value], (), {"kind": kind})
 
     def atomic_add(self, offsets, value):
@@ -243,23 +251,23 @@ class descriptor(window):
             raise ValueError(f"descriptor {what} wants blocks of one row, but got {list(self.block)}")
         if not isinstance(rows, tensor) or len(rows.type.shape) != 1 or rows.type.scalar not in (t.int16, t.int32):
             raise TypeError(f"x offsets must have dtype int16 or int32 and one dimension, but got {rows!r}")
-        least = 32 // self.dtype.primitive_bitwidth * 8
+        least = 32 // self.element.primitive_bitwidth * 8
         if rows.type.shape[0] < 8:
             raise ValueError(f"descriptor {what} must have at least 8 rows, but got {rows.type.shape[0]}")
         if self.block[1] < least:
-            raise ValueError(f"descriptor {what} of {self.dtype} must have at least {least} columns, but got {self.block[1]}")
+            raise ValueError(f"descriptor {what} of {self.element} must have at least {least} columns, but got {self.block[1]}")
         return cast(rows, t.int32).handle
 
     def gather(self, x_offsets, y_offset):
         """Parts of rows: those that x_offsets name, from column y_offset on."""
         rows, column = self._rows(x_offsets, "gather"), _scalars([y_offset], "y_offset", t.int32)[0]
-        type = tile_type(self.dtype, (x_offsets.type.shape[0], self.block[1]))
+        type = tile_type(self.element, (x_offsets.type.shape[0], self.block[1]))
         return tensor(ir.builder().one("gather_view", [self._view(), rows, column.handle], type.ir), type)
 
     def scatter(self, value, x_offsets, y_offset):
         """Puts parts of rows where x_offsets name them, from column y_offset on."""
         rows, column = self._rows(x_offsets, "scatter"), _scalars([y_offset], "y_offset", t.int32)[0]
-        value = cast(value, self.dtype)
+        value = cast(value, self.element)
         ir.builder().emit("scatter_view", [self._view(), rows, column.handle, value.handle])
 
 
