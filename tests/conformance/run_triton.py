@@ -109,7 +109,8 @@ def run_file(unit, name, arguments, report):
         command = [sys.executable, __file__, "--child", report, "1" if arguments.all else "0", str(arguments.seconds), str(unit / name)]
         if arguments.k:
             command += ["-k", arguments.k]
-        done = subprocess.run(command, cwd=unit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(command, cwd=unit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              env={**os.environ, "HEDDLE_TRITON": str(arguments.triton.resolve())})
         if done.returncode in (0, 1, 5):
             return
         if not now.exists():

@@ -1,4 +1,5 @@
 """Heddle's tile language under the names of Triton, so that Triton's own tests run on it. For tests only."""
+import os
 import sys
 import types
 
@@ -50,7 +51,8 @@ for _kind, _types in (("SINT", ("int8", "int16", "int32", "int64")), ("UINT", ("
     setattr(language_types.dtype, f"{_kind}_TYPES", list(_types))
 language.str_to_ty = lambda name, _: language_types.parse_type(name)
 _alias("testing", _tile.testing)
-_alias("tools", _tile.tools)
+# Helpers of the tests that are beside the language come from the checkout itself.
+_module("tools").__path__ = [os.path.join(os.environ["HEDDLE_TRITON"], "python/triton/tools")] if "HEDDLE_TRITON" in os.environ else []
 _alias("tools.tensor_descriptor", sys.modules["heddle.tile.tools.tensor_descriptor"])
 _module("errors", TritonError=TritonError)
 runtime = _module("runtime", _tile.runtime, driver=driver)

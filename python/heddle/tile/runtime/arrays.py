@@ -1,6 +1,6 @@
 """Arrays as kernels get them: an address, a type of elements, and a device."""
 import sys
-from typing import Any, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from heddle.tile.language.types import BY_NAME, dtype
 
@@ -67,22 +67,67 @@ def reinterpret(array: Any, as_type: dtype) -> Any:
     return Reinterpreted(array, as_type)
 
 
+class Access(NamedTuple):
+    """How arrays of a class tell where they are."""
+
+    address: Callable[[Any], int]
+    device: Callable[[Any], Optional[int]]
+
+
+# class -> its Access; None: no array
+_ACCESS: dict = {}
+
+
+def access_of(value: Any) -> Optional[Access]:
+    """How the array tells where it is; None: it is no array. Asked of each class once."""
+    cls = type(value)
+    try:
+        return _ACCESS[cls]
+    except KeyError:
+        _ACCESS[cls] = found = _access(value)
+        return found
+
+
+def _access(value: Any) -> Optional[Access]:
+    if isinstance(value, type) or not hasattr(value, "dtype"):
+        return None
+    on_host = lambda array: HOST  # noqa: E731
+    if hasattr(value, "data_ptr"):
+        return Access(type(value).data_ptr, _torch_device)
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__setitem__"):
+        return None  # a number
+    if hasattr(value, "__array_interface__"):
+        return Access(lambda array: array.__array_interface__["data"][0], on_host)
+    if hasattr(value, "__cuda_array_interface__"):
+        return Access(lambda array: array.__cuda_array_interface__["data"][0], _dlpack_device)
+    return Access(_dlpack_address, _dlpack_device) if hasattr(value, "__dlpack__") else None
+
+
+def _torch_device(array: Any) -> Optional[int]:
+    device = array.device
+    if isinstance(device, str):
+        return int(device.partition(":")[2] or 0) if device.startswith("cuda") else HOST
+    return (device.index or 0) if device.type == "cuda" else HOST
+
+
+def _dlpack_device(array: Any) -> Optional[int]:
+    place, ordinal = array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else (2, 0)
+    return int(ordinal) if int(place) in (2, 13) else HOST
+
+
+def _dlpack_address(array: Any) -> int:
+    import numpy
+
+    return numpy.from_dlpack(array).__array_interface__["data"][0]
+
+
 def is_array(value: Any) -> bool:
-    return hasattr(value, "data_ptr") or hasattr(value, "__array_interface__") or hasattr(value, "__cuda_array_interface__") or (
-        hasattr(value, "__dlpack__") and hasattr(value, "dtype"))
+    return access_of(value) is not None
 
 
 def address_of(array: Any) -> int:
     """Where the first element is."""
-    if hasattr(array, "data_ptr"):
-        return array.data_ptr()
-    if hasattr(array, "__array_interface__"):
-        return array.__array_interface__["data"][0]
-    if hasattr(array, "__cuda_array_interface__"):
-        return array.__cuda_array_interface__["data"][0]
-    import numpy
-
-    return numpy.from_dlpack(array).__array_interface__["data"][0]
+    return access_of(array).address(array)
 
 
 def bytes_of(array: Any) -> int:
@@ -105,18 +150,7 @@ def type_of(array: Any) -> dtype:
 
 def device_of(array: Any) -> Optional[int]:
     """The ordinal of the GPU that has the array; None: the host."""
-    device = getattr(array, "device", None)
-    kind = getattr(device, "type", None)
-    if kind is not None:
-        return (device.index or 0) if kind == "cuda" else HOST
-    if hasattr(array, "__array_interface__"):
-        return HOST
-    if hasattr(array, "__dlpack_device__"):
-        place, ordinal = array.__dlpack_device__()
-        return int(ordinal) if int(place) in (2, 13) else HOST
-    if isinstance(device, str) and device.startswith("cuda"):
-        return int(device.partition(":")[2] or 0)
-    return HOST
+    return access_of(array).device(array)
 
 
 def current_stream(array: Any, device: int) -> int:

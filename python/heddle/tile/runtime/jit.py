@@ -7,10 +7,12 @@ from heddle.tile import ir
 from heddle.tile.language.types import constexpr, dtype, unwrap
 from heddle.tile.language.values import base_value, tuple as language_tuple
 from heddle.tile.runtime.arrays import HOST, address_of, bytes_of, current_stream, device_of
+from heddle.tile.runtime.driver import cuda_target
 from heddle.tile.runtime.kernel import CompiledKernel, Options, grid_of
 from heddle.tile.runtime.source import Source
-from heddle.tile.runtime.specialize import Parameter, arrays_in, named_arrays, values_of
+from heddle.tile.runtime.specialize import Call, Parameter
 
+_DEFAULTS = Options()
 # Counts changes of texts, so that what was compiled of an old one is not used.
 _revision = 0
 
@@ -107,25 +109,30 @@ class JITFunction:
             hook(*arguments, **keywords)
         bound, words = self._bound(arguments, keywords)
         stream = words.pop("stream", None)
-        options = self._options(words)
-        facts = tuple(parameter.facts(value) if not parameter.is_variadic else
-                      ("tuple", None, tuple(Parameter.facts(parameter, one) for one in value))
-                      for parameter, value in zip(self.params, bound.values()))
-        arrays = arrays_in(bound.values())
-        device = next((one for one in map(device_of, arrays) if one is not HOST), HOST) if arrays else HOST
-        target = target_of(device)
-        kernel = self.instance(facts, options, target)
+        options = self._options(words) if words or self.debug is not None else _DEFAULTS
+        call = Call()
+        facts = tuple([parameter.read(value, call) for parameter, value in zip(self.params, bound.values())])
+        device, owner = HOST, None
+        for array in call.arrays:
+            place = device_of(array)
+            if place is not HOST:
+                device, owner = place, array
+                break
+        kernel = self.instance(facts, options, "cpu" if device is HOST else cuda_target(device))
         if warmup:
             kernel.load()
             return kernel
         if callable(grid):
             grid = grid({**bound, **options._asdict()})
-        if device is not HOST and stream is None:
-            stream = current_stream(next(one for one in arrays if device_of(one) is not HOST), device)
-        values = [one for value, known in zip(bound.values(), facts) for one in values_of(value, known)]
-        memory = [(address_of(one), bytes_of(one), name) for name, one in named_arrays(bound)] if options.checked else ()
-        kernel.launch(grid_of(grid), values, stream or 0, memory)
+        if owner is not None and stream is None:
+            stream = current_stream(owner, device)
+        memory = [(address_of(array), bytes_of(array), self._name_of(array, bound)) for array in call.arrays] if options.checked else ()
+        kernel.launch(grid_of(grid), call.values, stream or 0, memory)
         return kernel
+
+    @staticmethod
+    def _name_of(array: Any, bound: dict) -> str:
+        return next((name for name, value in bound.items() if value is array), "argument")
 
     def instance(self, facts: tuple, options: Options, target: str) -> CompiledKernel:
         """The kernel for facts of the arguments."""
@@ -186,15 +193,6 @@ def _binder(signature: inspect.Signature) -> Callable:
     names: dict[str, Any] = {"_defaults": defaults}
     exec(f"def bind({', '.join([*written, '**_words'])}):\n    return {{{values}}}, _words", names)
     return names["bind"]
-
-
-def target_of(device: Optional[int]) -> str:
-    """What kernels are compiled for, for arrays of a device."""
-    if device is HOST:
-        return "cpu"
-    from heddle.tile.runtime.driver import cuda_target
-
-    return cuda_target(device)
 
 
 def jit(fn: Optional[Callable] = None, *, version=None, repr: Optional[Callable] = None, launch_metadata: Optional[Callable] = None,

@@ -3,7 +3,7 @@ import inspect
 from typing import Any, Optional
 
 from heddle.tile.language.types import BY_NAME, const, constexpr, dtype, parse_type, unwrap
-from heddle.tile.runtime.arrays import address_of, element_type, is_array, type_of
+from heddle.tile.runtime.arrays import access_of, address_of, element_type, type_of
 from heddle.tile.tools.tensor_descriptor import TensorDescriptor
 
 ALIGNMENT = 16
@@ -38,14 +38,32 @@ class Parameter:
             return BY_NAME[word].ir
         return None
 
-    def facts(self, value: Any) -> tuple:
-        value = unwrap(value)
+    def read(self, value: Any, call: "Call") -> tuple:
+        """The facts of an argument; what is passed for it goes to the call."""
         if self.is_constexpr:
-            return ("known", hashable(value))
+            return ("known", hashable(unwrap(value)))
+        if self.is_variadic:
+            return ("tuple", None, tuple([self._read(one, call) for one in value]))
+        return self._read(value, call)
+
+    def _read(self, value: Any, call: "Call") -> tuple:
         if self.type is not None and isinstance(value, (int, float)):
-            divides = self.specialize and self.align and isinstance(value, int) and value % ALIGNMENT == 0
-            return ("number", self.type, divides)
-        return facts_of(value, self.specialize, self.align, self.is_const)
+            call.values.append(float(value) if self.type in _FLOATS else int(value))
+            return ("number", self.type, self.specialize and self.align and isinstance(value, int) and value % ALIGNMENT == 0)
+        return read(value, call, self.specialize, self.specialize and self.align, self.is_const)
+
+
+_FLOATS = ("f16", "bf16", "f32", "f64")
+
+
+class Call:
+    """What a launch passes to the kernel, and the arrays among its arguments."""
+
+    __slots__ = ("values", "arrays")
+
+    def __init__(self):
+        self.values: list = []
+        self.arrays: list = []
 
 
 def hashable(value: Any) -> Any:
@@ -56,32 +74,32 @@ def hashable(value: Any) -> Any:
     return value
 
 
-def facts_of(value: Any, specialize: bool = True, align: bool = True, is_const: bool = False) -> tuple:
-    """What is known of a value."""
+def read(value: Any, call: Call, specialize: bool = True, align: bool = True, is_const: bool = False) -> tuple:
+    """The facts of a value."""
     kind = type(value)
+    if kind is int:
+        return _integer(value, call, specialize, align)
+    access = access_of(value)
+    if access is not None:
+        address = access.address(value)
+        call.values.append(address)
+        call.arrays.append(value)
+        return ("pointer", pointer_to(value.dtype, is_const), align and address % ALIGNMENT == 0)
     if value is None:
         return ("known", None)
     if kind is bool:
+        call.values.append(int(value))
         return ("number", "i1", False)
-    if kind is int:
-        return _integer(value, specialize, align)
     if kind is float:
+        call.values.append(value)
         return ("number", "f32", False)
-    if isinstance(value, TensorDescriptor):
-        return ("descriptor", "*" + type_of(value.base).name, tuple(value.block_shape), value.padding, len(value.shape))
-    if is_array(value):
-        return ("pointer", ("*k" if is_const else "*") + str(type_of(value)),
-                specialize and align and address_of(value) % ALIGNMENT == 0)
-    if isinstance(value, constexpr):
-        return ("known", hashable(value.value))
-    if isinstance(value, (tuple, list)):
-        return ("tuple", getattr(value, "_fields", None), tuple(facts_of(one, specialize, align) for one in value))
-    return _other(value, specialize, align, is_const)
+    return _other(value, call, specialize, align, is_const)
 
 
-def _integer(value: int, specialize: bool, align: bool) -> tuple:
+def _integer(value: int, call: Call, specialize: bool, align: bool) -> tuple:
     if specialize and value == 1:
         return ("known", 1)
+    call.values.append(value)
     if -2**31 <= value < 2**31:
         type = "i32"
     elif 2**63 <= value < 2**64:
@@ -90,35 +108,42 @@ def _integer(value: int, specialize: bool, align: bool) -> tuple:
         type = "i64"
     else:
         raise OverflowError(f"argument {value} has more than 64 bits")
-    return ("number", type, specialize and align and value % ALIGNMENT == 0)
+    return ("number", type, align and value % ALIGNMENT == 0)
 
 
-def _other(value: Any, specialize: bool, align: bool, is_const: bool) -> tuple:
-    """Numbers of NumPy, types in place of arrays (warmup), and functions, types and words as constants."""
+_pointers: dict = {}
+
+
+def pointer_to(array_dtype: Any, is_const: bool) -> str:
+    """The type of a pointer to elements of an array's dtype, as signatures write it."""
+    try:
+        return _pointers[array_dtype, is_const]
+    except KeyError:
+        written = ("*k" if is_const else "*") + str(element_type(array_dtype))
+        _pointers[array_dtype, is_const] = written
+        return written
+
+
+def _other(value: Any, call: Call, specialize: bool, align: bool, is_const: bool) -> tuple:
+    """Tuples, descriptors, numbers of NumPy, types in place of arrays (warmup), functions, types and words as constants."""
+    if isinstance(value, TensorDescriptor):
+        call.arrays.append(value.base)
+        call.values += [address_of(value.base), *map(int, value.shape), *map(int, value.strides)]
+        return ("descriptor", "*" + str(type_of(value.base)), tuple(value.block_shape), value.padding, len(value.shape))
+    if isinstance(value, constexpr):
+        return ("known", hashable(value.value))
+    if isinstance(value, (tuple, list)):
+        return ("tuple", getattr(value, "_fields", None), tuple([read(one, call, specialize, align) for one in value]))
     module = type(value).__module__
     if module == "numpy" and hasattr(value, "item"):
-        return facts_of(value.item(), specialize, align, is_const)
-    if isinstance(value, dtype) or type(value).__name__ == "dtype":
-        return ("pointer", ("*k" if is_const else "*") + str(element_type(value)), specialize and align)
+        return read(value.item(), call, specialize, align, is_const)
+    if isinstance(value, dtype) or "dtype" in type(value).__name__.lower():
+        call.values.append(0)
+        return ("pointer", pointer_to(value, is_const), align)
     if hasattr(value, "inline") or isinstance(value, str):
         return ("known", value)
     raise TypeError(f"an argument of type {module}.{type(value).__name__} is nothing that a kernel takes: arrays, numbers, None, tuples of "
                     "these and descriptors are; for what is known when it is compiled annotate the parameter with tl.constexpr")
-
-
-def values_of(value: Any, facts: tuple) -> list:
-    """What is passed to the kernel for an argument."""
-    kind = facts[0]
-    if kind == "known":
-        return []
-    if kind == "pointer":
-        return [address_of(value)]
-    if kind == "tuple":
-        return [one for item, inner in zip(value, facts[2]) for one in values_of(item, inner)]
-    if kind == "descriptor":
-        return [address_of(value.base), *map(int, value.shape), *map(int, value.strides)]
-    value = unwrap(value)
-    return [float(value) if facts[1] in ("f16", "bf16", "f32", "f64") else int(value)]
 
 
 def facts_of_signature(written: str) -> tuple:
@@ -128,20 +153,3 @@ def facts_of_signature(written: str) -> tuple:
         return ("pointer", written, False)
     return ("number", parse_type(written).ir, False)
 
-
-def arrays_in(values: Any) -> list:
-    """All arrays among arguments."""
-    found = []
-    for value in values:
-        if isinstance(value, TensorDescriptor):
-            found.append(value.base)
-        elif isinstance(value, (tuple, list)):
-            found.extend(arrays_in(value))
-        elif is_array(value):
-            found.append(value)
-    return found
-
-
-def named_arrays(bound: dict) -> list:
-    """The arrays among arguments with the names of their parameters."""
-    return [(name, array) for name, value in bound.items() for array in arrays_in([value])]
