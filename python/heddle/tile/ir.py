@@ -15,6 +15,14 @@ _EFFECTS = {
 }
 
 
+# What gives something else each time, though it changes nothing.
+_ORDERED = {"load", "load_view", "gather_view"}
+
+
+def _key(kind: str, operands: Sequence["Value"], results: Sequence[str], attributes: Optional[dict]) -> tuple:
+    return (kind, *map(id, operands), *results, *((name, str(value)) for name, value in (attributes or {}).items()))
+
+
 class Value:
     """One result or argument, of a type of the IR."""
 
@@ -35,7 +43,7 @@ class Region:
 
     def __init__(self, arguments: Sequence[Value] = ()):
         self.arguments, self.ops = list(arguments), []
-        self.constants = {}  # (value, type) -> Value, so that each is written once
+        self.known = {}  # what was computed here: the same again is the same value
 
 
 class Op:
@@ -111,21 +119,22 @@ class Builder:
     # -- ops
     def emit(self, kind: str, operands: Sequence[Value] = (), results: Sequence[str] = (), attributes: Optional[dict] = None,
              regions: Sequence[Region] = ()) -> list[Value]:
+        key = None if kind in _EFFECTS or kind in _ORDERED or regions else _key(kind, operands, results, attributes)
+        if key is not None:
+            for region in self.regions:
+                if key in region.known:
+                    return region.known[key]
         op = Op(kind, operands, [Value(type) for type in results], attributes, regions, self._location())
         self.regions[-1].ops.append(op)
+        if key is not None:
+            self.regions[-1].known[key] = op.results
         return op.results
 
     def one(self, kind: str, operands: Sequence[Value], result: str, **attributes: Any) -> Value:
         return self.emit(kind, operands, [result], attributes)[0]
 
     def constant(self, value: Any, type: str) -> Value:
-        key = (literal(value), type)
-        for region in self.regions:
-            if key in region.constants:
-                return region.constants[key]
-        made = self.one("constant", [], type, value=Literal(key[0]))
-        self.regions[-1].constants[key] = made
-        return made
+        return self.one("constant", [], type, value=Literal(literal(value)))
 
     @contextlib.contextmanager
     def region(self, arguments: Sequence[Value] = ()):

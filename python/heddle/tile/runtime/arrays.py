@@ -1,4 +1,6 @@
 """Arrays as kernels get them: an address, a type of elements, and a device."""
+import ctypes
+import math
 import sys
 from typing import Any, Callable, NamedTuple, Optional
 
@@ -115,10 +117,19 @@ def _dlpack_device(array: Any) -> Optional[int]:
     return int(ordinal) if int(place) in (2, 13) else HOST
 
 
-def _dlpack_address(array: Any) -> int:
-    import numpy
+class _DLTensor(ctypes.Structure):
+    """The head of what a DLPack capsule holds."""
 
-    return numpy.from_dlpack(array).__array_interface__["data"][0]
+    _fields_ = [("data", ctypes.c_uint64), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
+                ("dtype", ctypes.c_uint32), ("shape", ctypes.c_uint64), ("strides", ctypes.c_uint64), ("byte_offset", ctypes.c_uint64)]
+
+
+def _dlpack_address(array: Any) -> int:
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    capsule = array.__dlpack__()
+    held = _DLTensor.from_address(pointer_of(capsule, b"dltensor"))
+    return held.data + held.byte_offset
 
 
 def is_array(value: Any) -> bool:
@@ -135,12 +146,14 @@ def bytes_of(array: Any) -> int:
     if isinstance(array, Reinterpreted):
         array = array.base
     size = type_of(array).itemsize or 1
-    if callable(getattr(array, "stride", None)):
-        strides = array.stride()
-    else:
-        strides = [stride // size for stride in array.strides]
     if 0 in array.shape:
         return 0
+    if callable(getattr(array, "stride", None)):
+        strides = array.stride()
+    elif getattr(array, "strides", None) is not None:
+        strides = [stride // size for stride in array.strides]
+    else:
+        return math.prod(array.shape) * size
     return (1 + sum((extent - 1) * stride for extent, stride in zip(array.shape, strides))) * size
 
 
