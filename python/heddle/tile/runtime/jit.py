@@ -1,4 +1,5 @@
 """Kernels in Python: the decorator, and what happens when one is launched."""
+import collections
 import functools
 import inspect
 from typing import Any, Callable, Optional
@@ -247,7 +248,10 @@ def must_use_result(fn: Any, reason: Any = True) -> Any:
 
 def _plain(value: Any) -> Any:
     value = unwrap(value)
-    return tuple(map(_plain, value.values)) if isinstance(value, language_tuple) else value
+    if not isinstance(value, language_tuple):
+        return value
+    values = tuple(map(_plain, value.values))
+    return collections.namedtuple("Fields", value.fields)(*values) if value.fields else values
 
 
 def constexpr_function(fn: Callable) -> ConstexprFunction:

@@ -64,6 +64,10 @@ class CompiledKernel:
                 self._loaded = core().compile(self.ir, self.target, options)
         return self
 
+    def _init_handles(self) -> None:
+        """Triton's name for load()."""
+        self.load()
+
     @property
     def text(self) -> str:
         return self.ir if interprets() else self.load()._loaded.text

@@ -1,4 +1,5 @@
 """What is beside the language proper: `libdevice`, functions by the names of CUDA's library."""
 from heddle.tile.language.extra import libdevice
+from heddle.tile.language.extra import cuda
 
-__all__ = ["libdevice"]
+__all__ = ["cuda", "libdevice"]
