@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "errors.h"
+#include "lang/cpu/kernel.h"
 #include "lang/interpret/interpret.h"
 #include "lang/ir/parse.h"
 #include "lang/ir/print.h"
@@ -69,6 +71,27 @@ void interpret(const Verified& kernel, const Grid& grid, const nb::sequence& arg
   lang::interpret(kernel.kernel, grid, values, options);
 }
 
+// Threads that kernels share, made at the first launch.
+ThreadPool& pool() {
+  static ThreadPool threads(Target::host_cpu().cpu.threads);
+  return threads;
+}
+
+std::shared_ptr<lang::cpu::CpuKernel> compile(const Verified& kernel, const std::string& target) {
+  if (target != "cpu") refuse_argument("target", fmt::format("there is no target \"{}\"", target), "Use \"cpu\"");
+  const nb::gil_scoped_release free;
+  return std::const_pointer_cast<lang::cpu::CpuKernel>(
+      lang::cpu::CpuKernel::compile(kernel.kernel, Target::host_cpu()));
+}
+
+void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequence& arguments,
+            const nb::object& print) {
+  const std::vector<lang::Argument> values = arguments_of(arguments);
+  const lang::InterpretOptions options = options_of({}, false, print);
+  const nb::gil_scoped_release free;
+  kernel.launch(grid, values, pool(), options.print);
+}
+
 }  // namespace
 
 void register_tile(nb::module_& module) {
@@ -78,7 +101,11 @@ void register_tile(nb::module_& module) {
       .def("text", [](const Verified& self) { return lang::print(self.kernel); })
       .def("interpret", &interpret, nb::arg("grid"), nb::arg("arguments"),
            nb::arg("allocations") = std::vector<Region>(), nb::arg("checked") = false,
-           nb::arg("print").none() = nb::none());
+           nb::arg("print").none() = nb::none())
+      .def("compile", &compile, nb::arg("target") = "cpu");
+  nb::class_<lang::cpu::CpuKernel>(tile, "Kernel")
+      .def_prop_ro("text", &lang::cpu::CpuKernel::text)
+      .def("launch", &launch, nb::arg("grid"), nb::arg("arguments"), nb::arg("print").none() = nb::none());
   tile.def(
       "parse_and_verify", [](const std::string& text) { return Verified{lang::parse_and_verify(text)}; },
       nb::arg("text"));

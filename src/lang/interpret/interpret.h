@@ -23,7 +23,7 @@ struct Argument {
 };
 
 struct InterpretOptions {
-  std::vector<Allocation> allocations;                 // none: accesses are not checked
+  std::vector<Allocation> allocations = {};            // none: accesses are not checked
   bool checked = false;                                // masked lanes without `other` are poisoned, races are reported
   std::function<void(const std::string&)> print = {};  // takes the lines of `print`
   int64_t most_trips = int64_t{1} << 26;               // of one `while`: more are taken for a loop without end

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "lang/interpret/report.h"
 
 namespace heddle::lang {
 
@@ -19,11 +20,7 @@ void Memory::enter_program(std::array<int64_t, 3> program) {
 }
 
 std::string Memory::where(size_t lane) const {
-  const auto& p = programs_.back();
-  std::string text = kernel_.place(op_->frame);
-  if (text.empty()) text = fmt::format("line {} of the tile IR", op_->text_line);
-  return fmt::format("{}: `{}` in program ({}, {}, {}), element {}", text, to_string(op_->code), p[0], p[1], p[2],
-                     lane);
+  return program_place(kernel_, *op_, programs_.back(), static_cast<int64_t>(lane));
 }
 
 Cell Memory::read(uint64_t address, Element element) {

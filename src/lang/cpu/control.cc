@@ -1,0 +1,271 @@
+#include "lang/cpu/control.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "base/check.h"
+#include "lang/cpu/expression.h"
+#include "lang/cpu/sinks.h"
+#include "lang/cpu/types.h"
+
+namespace heddle::lang::cpu {
+namespace {
+
+constexpr unsigned kTouches = kWrites | kEffect;
+
+class BodyWriter {
+ public:
+  explicit BodyWriter(State& state)
+      : state_(state), loops_(state), context_{state, loops_, &lines_, [this](const auto& region, const auto& names) {
+                                                 return run_region(region, names);
+                                               }} {}
+
+  Lines run() {
+    write_region(state_.kernel.body);
+    return std::move(lines_);
+  }
+
+ private:
+  Lines& out() { return *context_.out; }
+
+  // Writes a region; its terminator.
+  const Op* write_region(const Region& region) {
+    for (const Op& op : region.ops) {
+      loops_.enter(op, region);
+      if (info_of(op.code).has(kTerminator)) return &op;
+      write(op);
+    }
+    return nullptr;
+  }
+
+  // A region within the text of another op.
+  std::vector<std::string> run_region(const Region& region, const std::vector<std::string>& arguments) {
+    const Op* const sink = loops_.sink();
+    const Region* const outer = loops_.region();
+    for (size_t i = 0; i < arguments.size(); ++i) state_.set_scalar(region.arguments[i], arguments[i]);
+    const Op* end = write_region(region);
+    std::vector<std::string> yields;
+    for (const ValueId value : end->operands) yields.push_back(state_.at(value).name);
+    loops_.enter(*sink, *outer);
+    return yields;
+  }
+
+  // The lines that `write` makes, apart.
+  template <typename F>
+  Lines captured(const F& write) {
+    Lines lines;
+    Lines* const outer = std::exchange(context_.out, &lines);
+    write();
+    context_.out = outer;
+    return lines;
+  }
+
+  void write(const Op& op) {
+    if (is_lazy(state_.kernel, op)) {
+      const bool reads = info_of(op.code).has(kReads);
+      if (reads) loops_.add_load(op.results[0]);
+      return;
+    }
+    switch (op.code) {
+      case OpCode::kProgramId:
+      case OpCode::kNumPrograms:
+        return declare(
+            op.results[0],
+            fmt::format("vec<int32_t, 1>{{int32_t({}[{}])}}", op.code == OpCode::kProgramId ? "program" : "arguments",
+                        op.attributes.integer("axis")),
+            op);
+      case OpCode::kFor:
+        return write_for(op);
+      case OpCode::kWhile:
+        return write_while(op);
+      case OpCode::kIf:
+        return write_if(op);
+      default:
+        break;
+    }
+    if (write_memory_op(context_, op) || write_axis_op(context_, op) || write_product_op(context_, op) ||
+        write_effect_op(context_, op)) {
+      return;
+    }
+    write_scalar(op);
+  }
+
+  void declare(ValueId value, const std::string& text, const Op& op) {
+    const std::string name = state_.fresh(value), comment = place_comment(state_.kernel, op);
+    out().add(fmt::format("const auto {} = {};{}{}", name, text, comment.empty() ? "" : "  ", comment));
+    state_.set_scalar(value, name);
+  }
+
+  // Ops with scalar results: of scalars, or of tiles of one element.
+  void write_scalar(const Op& op) {
+    for (const ValueId operand : op.operands) loops_.prepare(out(), operand);
+    if (op.code == OpCode::kSplit || op.code == OpCode::kReshape) {
+      const std::string from = loops_.buffer(out(), op.operands[0]);
+      for (size_t i = 0; i < op.results.size(); ++i) {
+        const char* held = is_mask(state_.type(op.results[i])) ? "held_mask" : "held";
+        declare(op.results[i], fmt::format("{}<1>({} + {}, index_constant<1>{{}})", held, from, i), op);
+      }
+      return;
+    }
+    HEDDLE_CHECK(op.results.size() == 1 && state_.type(op.results[0]).is_scalar(), "no text for `{}`",
+                 to_string(op.code));
+    Lanes lanes(state_);
+    const std::string name = lanes.at(op.results[0], {}).name;
+    out().append(lanes.row);
+    out().append(lanes.inner);
+    state_.set_scalar(op.results[0], name);
+  }
+
+  // ---- Values that change
+
+  static std::string variable_type(const Type& type) {
+    return is_mask(type) ? "mask<4, 1>" : fmt::format("vec<{}, 1>", lane_type(type));
+  }
+
+  // A variable or a buffer that is assigned to: its name.
+  std::string new_variable(ValueId value) {
+    const Type& type = state_.type(value);
+    if (type.is_tile()) return state_.new_buffer(value);
+    const std::string name = state_.fresh(value);
+    out().add(fmt::format("{} {}{{}};", variable_type(type), name));
+    return name;
+  }
+  void set(ValueId value, const std::string& name) {
+    state_.type(value).is_tile() ? state_.set_buffer(value, name) : state_.set_scalar(value, name);
+  }
+  void assign(ValueId value, const std::string& name) {
+    if (state_.type(value).is_tile()) {
+      loops_.prepare(out(), value);
+      loops_.write_to(out(), value, name);
+    } else {
+      out().add(fmt::format("{} = {};", name, state_.at(value).name));
+    }
+  }
+
+  // Carried values get their next values, all of which are made before the first is replaced.
+  void assign_all(const std::vector<ValueId>& from, size_t first, const std::vector<std::string>& to,
+                  const Region& region) {
+    std::vector<std::string> replacing;
+    for (size_t i = 0; i < to.size(); ++i) {
+      const ValueId value = from[first + i];
+      const Type& type = state_.type(value);
+      if (type.is_scalar()) {
+        const std::string next = state_.fresh(value);
+        out().add(fmt::format("const auto {} = {};", next, state_.at(value).name));
+        replacing.push_back(fmt::format("{} = {};", to[i], next));
+      } else if (state_.is_buffer(value) && state_.at(value).name == to[i]) {
+        continue;
+      } else if (can_swap(value, from, first, to, region)) {
+        replacing.push_back(fmt::format("swap_buffers({}, {});", to[i], state_.at(value).name));
+      } else {
+        const std::string next = state_.new_buffer(value);
+        assign(value, next);
+        replacing.push_back(fmt::format("swap_buffers({}, {});", to[i], next));
+      }
+    }
+    for (const std::string& line : replacing) out().add(line);
+  }
+
+  // A buffer that this trip made for one value alone takes the place of the carried one.
+  bool can_swap(ValueId value, const std::vector<ValueId>& from, size_t first, const std::vector<std::string>& to,
+                const Region& region) const {
+    if (!state_.is_buffer(value) || !state_.at(value).owned || state_.uses.region(value) != &region) return false;
+    if (std::find(region.arguments.begin(), region.arguments.end(), value) != region.arguments.end()) return false;
+    const auto same = [&](ValueId other) {
+      return state_.is_buffer(other) && state_.at(other).name == state_.at(value).name;
+    };
+    if (std::count_if(from.begin() + static_cast<std::ptrdiff_t>(first), from.end(), same) != 1) return false;
+    return std::find(to.begin(), to.end(), state_.at(value).name) == to.end();
+  }
+
+  void before_regions(const Op& op) {
+    bool writes = false;
+    for (const Region& region : op.regions) writes = writes || has_trait(region, kTouches);
+    if (writes) loops_.flush_loads(out());
+    loops_.prepare_regions(out(), op);
+    const std::string comment = place_comment(state_.kernel, op);
+    if (!comment.empty()) out().add(comment);
+  }
+
+  void write_for(const Op& op) {
+    const Region& body = op.regions[0];
+    before_regions(op);
+    std::vector<std::string> carried;
+    for (size_t i = 3; i < op.operands.size(); ++i) {
+      carried.push_back(new_variable(op.results[i - 3]));
+      assign(op.operands[i], carried.back());
+    }
+    const auto bound = [&](size_t i) { return state_.at(op.operands[i]).name + ".v"; };
+    const Type& type = state_.type(op.operands[0]);
+    const std::string index = state_.fresh(body.arguments[0]) + "index";
+    const char* wide = type.element == Element::kU64 ? "uint64_t" : "int64_t";
+    const std::optional<int64_t> step = state_.constant(op.operands[2]);
+    const std::string goes_on = step && *step > 0 ? fmt::format("{} < {}({})", index, wide, bound(1))
+                                                  : fmt::format("{0} > 0 ? {1} < {2}({3}) : {0} < 0 && {1} > {2}({3})",
+                                                                bound(2), index, wide, bound(1));
+    for (size_t i = 0; i < carried.size(); ++i) set(body.arguments[i + 1], carried[i]);
+    const Lines lines = captured([&] {
+      const std::string name = state_.fresh(body.arguments[0]);
+      out().add(fmt::format("const auto {} = vec<{}, 1>{{{}({})}};", name, lane_type(type), lane_type(type), index));
+      state_.set_scalar(body.arguments[0], name);
+      const Op* end = write_region(body);
+      assign_all(end->operands, 0, carried, body);
+    });
+    out().block(fmt::format("for ({0} {1} = {2}; {3}; {1} += {4})", wide, index, bound(0), goes_on, bound(2)), lines);
+    for (size_t i = 0; i < carried.size(); ++i) set(op.results[i], carried[i]);
+  }
+
+  void write_while(const Op& op) {
+    const Region &before = op.regions[0], &after = op.regions[1];
+    before_regions(op);
+    std::vector<std::string> carried, handed;
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      carried.push_back(new_variable(before.arguments[i]));
+      assign(op.operands[i], carried.back());
+      set(before.arguments[i], carried.back());
+    }
+    for (const ValueId result : op.results) handed.push_back(new_variable(result));
+    const Lines lines = captured([&] {
+      const Op* condition = write_region(before);
+      for (size_t i = 0; i < handed.size(); ++i) {
+        assign(condition->operands[i + 1], handed[i]);
+        set(after.arguments[i], handed[i]);
+      }
+      out().add(fmt::format("if (!{}[0]) break;", state_.at(condition->operands[0]).name));
+      const Op* end = write_region(after);
+      assign_all(end->operands, 0, carried, after);
+    });
+    out().block("for (;;)", lines);
+    for (size_t i = 0; i < handed.size(); ++i) set(op.results[i], handed[i]);
+  }
+
+  void write_if(const Op& op) {
+    before_regions(op);
+    std::vector<std::string> results;
+    for (const ValueId result : op.results) results.push_back(new_variable(result));
+    const auto branch = [&](const Region& region) {
+      return captured([&] {
+        const Op* end = write_region(region);
+        for (size_t i = 0; i < results.size(); ++i) assign(end->operands[i], results[i]);
+      });
+    };
+    const Lines then = branch(op.regions[0]), otherwise = branch(op.regions[1]);
+    out().block(fmt::format("if ({}[0])", state_.at(op.operands[0]).name), then, otherwise.empty() ? "}" : "} else {");
+    if (!otherwise.empty()) out().close_block(otherwise);
+    for (size_t i = 0; i < results.size(); ++i) set(op.results[i], results[i]);
+  }
+
+  State& state_;
+  Loops loops_;
+  Lines lines_;
+  SinkContext context_;
+};
+
+}  // namespace
+
+Lines write_body(State& state) {
+  return BodyWriter(state).run();
+}
+
+}  // namespace heddle::lang::cpu

@@ -1,0 +1,163 @@
+#include "lang/cpu/kernel.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/check.h"
+#include "codegen/codegen.h"
+#include "jit/compiler.h"
+#include "lang/cpu/types.h"
+#include "lang/interpret/number.h"
+#include "lang/interpret/report.h"
+#include "tile/core/cpu_program.h"
+
+namespace heddle::lang::cpu {
+namespace {
+
+// Values of a buffer of generated text.
+Cells cells_of(const Type& type, const void* values) {
+  const auto count = static_cast<size_t>(type.elements());
+  Cells cells(count);
+  const auto bytes = static_cast<size_t>(buffer_size(type));
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, static_cast<const std::byte*>(values) + i * bytes, bytes);
+    if (type.pointer) {
+      cells[i].i = static_cast<int64_t>(bits);
+    } else if (is_mask(type)) {
+      cells[i].i = bits != 0;
+    } else if (is_rounded(type)) {
+      cells[i].f = std::bit_cast<float>(static_cast<uint32_t>(bits));
+    } else {
+      cells[i] = decode(type.element, bits);
+    }
+  }
+  return cells;
+}
+
+// What a launch hears from its programs, on any thread.
+class Launch {
+ public:
+  Launch(const Kernel& kernel, const CpuKernel::Print& print) : kernel_(kernel), print_(print) {
+    int site = 0;
+    for_each_op(kernel.body, [&](const Op& op) {
+      if (op.code == OpCode::kPrint || op.code == OpCode::kAssert) sites_.emplace_back(site, &op);
+      ++site;
+    });
+  }
+
+  tile::program_services services() { return {this, &Launch::print, &Launch::fail}; }
+
+  void finish() const {
+    if (failed_ != nullptr) fail_assertion(kernel_, *failed_, program_, element_);
+  }
+
+ private:
+  static std::array<int64_t, 3> program_of(const int64_t* program) { return {program[0], program[1], program[2]}; }
+
+  static void print(void* self, int64_t site, int64_t operand, const int64_t* program, const void* values) {
+    auto& launch = *static_cast<Launch*>(self);
+    const std::lock_guard lock(launch.mutex_);
+    if (!launch.print_) return;
+    const Op& op = launch.op_of(site);
+    const auto at = static_cast<size_t>(operand);
+    print_values(launch.kernel_, op, at, program_of(program),
+                 values == nullptr ? Cells() : cells_of(launch.kernel_.type(op.operands[at]), values), launch.print_);
+  }
+
+  static void fail(void* self, int64_t site, const int64_t* program, int64_t element) {
+    auto& launch = *static_cast<Launch*>(self);
+    const std::lock_guard lock(launch.mutex_);
+    const auto where = program_of(program);
+    const auto order = [](const std::array<int64_t, 3>& p) { return std::array{p[2], p[1], p[0]}; };
+    if (launch.failed_ != nullptr && order(launch.program_) <= order(where)) return;  // the first one is named
+    launch.failed_ = &launch.op_of(site);
+    launch.program_ = where;
+    launch.element_ = element;
+  }
+
+  const Op& op_of(int64_t site) const {
+    for (const auto& [number, op] : sites_) {
+      if (number == site) return *op;
+    }
+    HEDDLE_CHECK(false, "no op has the number {}", site);
+    return *sites_[0].second;
+  }
+
+  const Kernel& kernel_;
+  const CpuKernel::Print& print_;
+  std::vector<std::pair<int64_t, const Op*>> sites_;  // by Uses::order()
+  std::mutex mutex_;
+  const Op* failed_ = nullptr;
+  std::array<int64_t, 3> program_{};
+  int64_t element_ = 0;
+};
+
+}  // namespace
+
+std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argument> arguments) {
+  if (arguments.size() != kernel.parameters.size()) {
+    fail(ErrorCode::kInvalidArgument, "kernel @" + kernel.name,
+         fmt::format("it has {} parameters, {} arguments are given", kernel.parameters.size(), arguments.size()));
+  }
+  std::vector<uint64_t> words;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Type& type = kernel.type(kernel.parameters[i].value);
+    if (type.pointer) {
+      words.push_back(static_cast<uint64_t>(arguments[i].integer));
+    } else if (is_float(type.element)) {
+      words.push_back(encode(type.element, {.f = round_float(type.element, arguments[i].number)}));
+    } else {
+      words.push_back(static_cast<uint64_t>(wrap_int(type.element, arguments[i].integer)));
+    }
+  }
+  return words;
+}
+
+std::shared_ptr<const CpuKernel> CpuKernel::compile(Kernel kernel, const Target& target, bool use_cache) {
+  std::vector<Kernel> kernels;
+  kernels.push_back(std::move(kernel));
+  return compile_all(std::move(kernels), target, use_cache)[0];
+}
+
+std::vector<std::shared_ptr<const CpuKernel>> CpuKernel::compile_all(std::vector<Kernel> kernels, const Target& target,
+                                                                     bool use_cache) {
+  std::vector<std::shared_ptr<CpuKernel>> made;
+  std::vector<std::string> units, symbols;
+  for (Kernel& kernel : kernels) {
+    ProgramText program = lower(kernel);
+    if (std::find(symbols.begin(), symbols.end(), program.symbol) == symbols.end()) {  // equal texts are one function
+      units.push_back(program.text);
+      symbols.push_back(program.symbol);
+    }
+    made.push_back(std::shared_ptr<CpuKernel>(new CpuKernel(std::move(kernel), std::move(program))));
+  }
+  const jit::CompiledLibrary compiled = jit::compile(units, target.cpu, target.cpu.threads, use_cache, symbols);
+  const std::shared_ptr<const jit::Library> library = jit::Library::load(compiled.bytes);
+  for (const auto& kernel : made) {
+    kernel->library_ = library;
+    kernel->function_ = library->find(kernel->program_.symbol);
+  }
+  return {made.begin(), made.end()};
+}
+
+void CpuKernel::launch(std::array<int64_t, 3> grid, std::span<const Argument> arguments, ThreadPool& pool,
+                       const Print& print) const {
+  const std::vector<uint64_t> given = argument_words(kernel_, arguments);
+  std::vector<uint64_t> words;
+  for (const int64_t extent : grid) words.push_back(static_cast<uint64_t>(extent));
+  words.insert(words.end(), given.begin(), given.end());
+  Launch state(kernel_, print);
+  tile::program_services services = state.services();
+  void* const operands[] = {words.data(), &services};
+  const int64_t bytes = program_.scratch_bytes;
+  const std::shared_ptr<std::byte> scratch =
+      bytes == 0 ? nullptr : allocate(static_cast<size_t>(bytes * pool.threads()), "buffers of tiles");
+  pool.run(grid[0] * grid[1] * grid[2], [&](int64_t begin, int64_t end, int worker) {
+    function_(operands, bytes == 0 ? nullptr : scratch.get() + worker * bytes, begin, end);
+  });
+  state.finish();
+}
+
+}  // namespace heddle::lang::cpu

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/memory.h"
+#include "base/thread_pool.h"
+#include "jit/library.h"
+#include "lang/cpu/lower.h"
+#include "lang/interpret/interpret.h"
+#include "target/target.h"
+
+namespace heddle::lang::cpu {
+
+// A kernel of the tile language, compiled for this machine's CPU. Threads may launch it at once.
+class CpuKernel {
+ public:
+  // Throws kNoCompiler, kCompilerFailed; kUnsupportedOperator for what only a GPU runs.
+  static std::shared_ptr<const CpuKernel> compile(Kernel kernel, const Target& target, bool use_cache = true);
+  // Several kernels in one library, compiled together.
+  static std::vector<std::shared_ptr<const CpuKernel>> compile_all(std::vector<Kernel> kernels, const Target& target,
+                                                                   bool use_cache = true);
+
+  const Kernel& kernel() const { return kernel_; }
+  const std::string& text() const { return program_.text; }
+
+  // Runs all programs of the grid and waits. Throws kValueOutOfRange where an assertion fails, after they have run.
+  using Print = std::function<void(const std::string&)>;
+  void launch(std::array<int64_t, 3> grid, std::span<const Argument> arguments, ThreadPool& pool,
+              const Print& print = {}) const;
+
+ private:
+  CpuKernel(Kernel kernel, ProgramText program) : kernel_(std::move(kernel)), program_(std::move(program)) {}
+
+  const Kernel kernel_;
+  const ProgramText program_;
+  std::shared_ptr<const jit::Library> library_;
+  jit::Kernel function_ = nullptr;
+};
+
+// The arguments as a kernel's text reads them: 8 bytes each, in the order of its parameters. Throws kInvalidArgument
+// where their number is another one.
+std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argument> arguments);
+
+}  // namespace heddle::lang::cpu

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lang/cpu/state.h"
+#include "lang/cpu/strides.h"
+
+namespace heddle::lang::cpu {
+
+// The body of a loop over the vectors of rows: computes values at coordinates, each once. In the text, W is the number
+// of lanes, `c` the index of the first one along the last dimension, `n` how many there are.
+class Lanes {
+ public:
+  explicit Lanes(State& state) : state_(state) {}
+
+  struct Value {
+    std::string name;
+    bool wide = false;  // else it is the same in all lanes
+  };
+  Value at(ValueId value, const Coords& coords);
+  std::string wide(ValueId value, const Coords& coords) { return widened(at(value, coords)); }
+  static std::string widened(const Value& value);
+
+  // The address of lane 0, where neighbours are adjacent in memory; and how many lanes a mask leaves, or its text.
+  bool is_adjacent(ValueId pointers, const Coords& coords) const;
+  std::string first_address(ValueId pointers, const Coords& coords) { return at(pointers, first_lane(coords)).name; }
+  std::optional<std::string> lane_count(ValueId mask, const Coords& coords);
+  std::string active_mask(ValueId mask, bool masked, const Coords& coords);
+  // Index of the element of a row-major tile at these coordinates (of lane 0), and the distance of lanes.
+  struct Place {
+    std::string offset;
+    int64_t stride = 0;
+  };
+  static Place place(const std::vector<int64_t>& shape, const Coords& coords);
+  // What was computed at these coordinates.
+  std::vector<ValueId> computed_at(const Coords& coords) const;
+
+  Lines row, inner;  // what is the same for all vectors of a row, and the rest
+
+ private:
+  std::string declare(ValueId value, const std::string& text, bool to_inner, const std::string& comment = {});
+  Value compute(ValueId value, const Op& op, const Coords& coords);
+  Value held(ValueId value, const Coords& coords);
+  Value elementwise(ValueId value, const Op& op, const Coords& coords);
+  Value iota(ValueId value, const Op& op, const Coords& coords);
+  Value load(ValueId value, const Op& op, const Coords& coords);
+  Value load_scalar(ValueId value, const Op& op, const Coords& coords);
+  std::string with_other(const Op& op, const std::string& loaded, const std::string& missing, const Coords& coords);
+  Value load_view(ValueId value, const Op& op, const Coords& coords);
+  Value gather(ValueId value, const Op& op, const Coords& coords);
+  Value split(ValueId value, const Op& op, const Coords& coords);
+  Value flip(ValueId value, const Op& op, const Coords& coords);
+  Value reshape(const Op& op, const Coords& coords);
+  Value read(ValueId value, const std::string& buffer, const Place& place, const Coords& coords);
+
+  State& state_;
+  std::map<std::pair<ValueId, std::string>, Value> known_;
+};
+
+// A view at coordinates of its box: the arguments of load_window but for the last ones, or of store_window. `offsets`
+// are texts of integers.
+std::string window_text(const State& state, const Op& op, const Coords& coords, const std::vector<std::string>& offsets,
+                        const std::vector<int64_t>& checked);
+
+// Coordinates with 0 for dimensions of one element.
+Coords without_units(const std::vector<int64_t>& shape, Coords coords);
+
+}  // namespace heddle::lang::cpu

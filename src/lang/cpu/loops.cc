@@ -1,0 +1,333 @@
+#include "lang/cpu/loops.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "lang/cpu/types.h"
+
+namespace heddle::lang::cpu {
+
+std::string vector_width(int64_t extent) {
+  constexpr int64_t kMostLanes = 16;  // of f32 in a native vector
+  if (extent >= kMostLanes) return "kLanes";
+  int64_t lanes = 1;
+  while (lanes * 2 <= extent) lanes *= 2;
+  return fmt::format("{}", lanes);
+}
+
+std::string widest_vectors(int64_t extent) {
+  constexpr int64_t kMostLanes = 16;
+  if (extent >= 4 * kMostLanes) return "4 * kLanes";
+  if (extent >= 2 * kMostLanes) return "2 * kLanes";
+  return vector_width(extent);
+}
+
+void Loops::enter(const Op& op, const Region& region) {
+  sink_ = &op;
+  region_ = &region;
+  sink_is_written_ = false;
+}
+
+// ---- What is kept
+
+bool Loops::needed_later(ValueId value, const std::set<ValueId>& kept, std::set<ValueId>& seen) const {
+  if (!seen.insert(value).second) return false;
+  const int now = state_.uses.order(*sink_);
+  for (const Op* user : state_.uses.users(value)) {
+    const int when = state_.uses.order(*user);
+    if (when > now || (when == now && !sink_is_written_)) return true;
+    for (const ValueId result : user->results) {
+      if (is_lazy(state_.kernel, *user) && state_.is_pending(result) && !kept.contains(result) &&
+          needed_later(result, kept, seen)) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::vector<ValueId> Loops::worth_keeping(const Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords,
+                                          const std::vector<ValueId>& kept) const {
+  std::vector<ValueId> candidates;
+  for (const ValueId value : lanes.computed_at(without_units(shape, coords))) {
+    const bool here = state_.uses.region(value) == region_ && state_.type(value).shape == shape;
+    if (here && state_.is_heavy(value)) candidates.push_back(value);
+  }
+  std::sort(candidates.begin(), candidates.end(), [&](ValueId a, ValueId b) {
+    return state_.uses.order(*state_.uses.definer(a)) > state_.uses.order(*state_.uses.definer(b));
+  });
+  std::set<ValueId> all(kept.begin(), kept.end());
+  std::vector<ValueId> chosen;
+  for (const ValueId value : candidates) {
+    std::set<ValueId> seen;
+    if (all.contains(value) || !needed_later(value, all, seen)) continue;
+    all.insert(value);
+    chosen.push_back(value);
+  }
+  return chosen;
+}
+
+void Loops::keep(Lanes& lanes, const std::vector<int64_t>& shape, const Coords& coords,
+                 const std::vector<ValueId>& values) {
+  for (const ValueId value : values) {
+    const std::string name = lanes.wide(value, coords), buffer = state_.new_buffer(value);
+    lanes.inner.add(fmt::format("hold({} + {}, {}, n);", buffer, Lanes::place(shape, coords).offset, name));
+    state_.set_buffer(value, buffer);
+  }
+}
+
+// ---- Loops
+
+void Loops::rows(Lines& out, const std::vector<int64_t>& shape, const Body& body, const Finish& finish) {
+  Coords coords;
+  for (size_t d = 0; d + 1 < shape.size(); ++d) coords.push_back({fmt::format("i{}", d)});
+  coords.push_back({"c", true, true});
+  coords = without_units(shape, coords);
+  if (shape.back() == 1) coords.back() = {"c", true, true};
+  Lanes lanes(state_);
+  body(lanes, coords);
+  Lines row;
+  row.append(lanes.row);
+  finish(row, lanes, coords);
+  for (size_t d = shape.size() - 1; d-- > 0;) {
+    if (shape[d] == 1) continue;
+    Lines outer;
+    outer.block(fmt::format("for (int64_t i{0} = 0; i{0} < {1}; ++i{0})", d, shape[d]), row);
+    row = std::move(outer);
+  }
+  if (shape.size() == 1 || std::all_of(shape.begin(), shape.end() - 1, [](int64_t e) { return e == 1; })) {
+    Lines scope;
+    scope.block("", row);
+    row = std::move(scope);
+  }
+  out.append(row);
+}
+
+void Loops::loop(Lines& out, const std::vector<int64_t>& shape, const Body& body, const std::vector<ValueId>& kept) {
+  rows(
+      out, shape,
+      [&](Lanes& lanes, const Coords& coords) {
+        body(lanes, coords);
+        keep(lanes, shape, coords, worth_keeping(lanes, shape, coords, kept));
+      },
+      [&](Lines& row, const Lanes& lanes, const Coords&) {
+        row.block(fmt::format("for_lanes<{}>(0, {}, [&]<int W>(int64_t c, auto n) __attribute__((always_inline))",
+                              vector_width(shape.back()), shape.back()),
+                  lanes.inner, "});");
+      });
+}
+
+void Loops::reduce_rows(Lines& out, const std::vector<int64_t>& shape,
+                        const std::function<std::string(Lanes& lanes, const Coords& coords)>& body,
+                        const Finish& finish) {
+  rows(
+      out, shape,
+      [&](Lanes& lanes, const Coords& coords) {
+        const std::string end = body(lanes, coords);
+        keep(lanes, shape, coords, worth_keeping(lanes, shape, coords, {}));
+        lanes.inner.add(end);
+      },
+      finish);
+}
+
+bool Loops::is_last_use(ValueId value) const {
+  if (state_.uses.region(value) != region_) return false;
+  const int now = state_.uses.order(*sink_);
+  for (const Op* user : state_.uses.users(value)) {
+    if (state_.uses.order(*user) > now) return false;
+    if (user == sink_) continue;
+    for (const ValueId result : user->results) {
+      const bool lazy = is_lazy(state_.kernel, *user) && state_.is_pending(result);
+      const bool alias = state_.is_buffer(result) && state_.is_buffer(value) && !state_.at(result).owned;
+      if ((lazy || alias) && !is_unused_from(result, now)) return false;
+    }
+  }
+  return true;
+}
+
+bool Loops::is_unused_from(ValueId value, int now) const {
+  for (const Op* user : state_.uses.users(value)) {
+    if (state_.uses.order(*user) >= now) return false;
+    for (const ValueId result : user->results) {
+      if (is_lazy(state_.kernel, *user) && !is_unused_from(result, now)) return false;
+    }
+  }
+  return true;
+}
+
+void Loops::write_to(Lines& out, ValueId value, const std::string& buffer, int64_t scale, int64_t shift) {
+  const Type& type = state_.type(value);
+  if (type.is_scalar()) {
+    out.add(fmt::format("hold({} + {}, {}, index_constant<1>{{}});", buffer, shift, state_.at(value).name));
+    return;
+  }
+  if (state_.is_buffer(value) && scale == 1) {
+    out.add(fmt::format("copy_buffer({} + {}, {}, {});", buffer, shift, state_.at(value).name, type.elements()));
+    return;
+  }
+  loop(out, type.shape,
+       [&](Lanes& lanes, const Coords& coords) {
+         const std::string name = lanes.wide(value, coords);
+         const std::string offset = Lanes::place(type.shape, coords).offset;
+         if (scale == 1) {
+           lanes.inner.add(fmt::format("hold({} + {} + {}, {}, n);", buffer, shift, offset, name));
+         } else {
+           lanes.inner.add(
+               fmt::format("hold_strided({} + ({}) * {} + {}, {}, {}, n);", buffer, offset, scale, shift, scale, name));
+         }
+       },
+       {value});
+}
+
+void Loops::materialise(Lines& out, ValueId value) {
+  prepare(out, value);
+  if (!state_.is_pending(value)) return;
+  const std::string buffer = state_.new_buffer(value);
+  const bool written = sink_is_written_;
+  sink_is_written_ = false;
+  write_to(out, value, buffer);
+  sink_is_written_ = written;
+  state_.set_buffer(value, buffer);
+}
+
+const std::string& Loops::buffer(Lines& out, ValueId value) {
+  if (state_.is_pending(value)) materialise(out, value);
+  return state_.at(value).name;
+}
+
+// ---- Preparation
+
+namespace {
+
+// Whether the operand of a shape op is read element by element in another order than that of its rows.
+bool needs_buffer(const State& state, const Op& op) {
+  switch (op.code) {
+    case OpCode::kGather:
+    case OpCode::kSplit:
+    case OpCode::kFlip:
+      return true;
+    case OpCode::kReshape: {
+      const Type &from = state.type(op.operands[0]), &to = state.type(op.results[0]);
+      return from.is_scalar() || to.is_scalar() || from.shape.back() != to.shape.back();
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Loops::prepare_operands(Lines& out, const Op& op) {
+  if (op.operands.empty()) return;
+  const ValueId from = op.operands[0];
+  const bool reads_otherwise = op.code == OpCode::kExpandDims || op.code == OpCode::kBroadcast ||
+                               op.code == OpCode::kPermute || op.code == OpCode::kSlice;
+  if (needs_buffer(state_, op)) {
+    if (state_.type(from).is_tile()) {
+      buffer(out, from);
+    } else {
+      const std::string one = state_.new_buffer(from);
+      write_to(out, from, one);
+      state_.set_buffer(op.results[0], one, false);
+    }
+  } else if (reads_otherwise && state_.is_heavy(from)) {
+    materialise(out, from);
+  }
+  for (const ValueId operand : op.operands) prepare(out, operand);
+}
+
+void Loops::prepare(Lines& out, ValueId value) {
+  if (!state_.is_pending(value) || !state_.type(value).is_tile()) return;
+  const Op* op = state_.uses.definer(value);
+  HEDDLE_CHECK(op != nullptr, "{} is nowhere", state_.kernel.value_name(value));
+  prepare_operands(out, *op);
+  // Another shape of a buffer is the same buffer.
+  const bool same_order = op->code == OpCode::kReshape || op->code == OpCode::kExpandDims;
+  if (same_order && state_.is_pending(value) && state_.is_buffer(op->operands[0])) {
+    state_.set_buffer(value, state_.at(op->operands[0]).name, false);
+  }
+}
+
+void Loops::collect_loads(ValueId value, std::set<ValueId>& loads) const {
+  if (!state_.is_pending(value)) return;
+  const Op* op = state_.uses.definer(value);
+  if (op == nullptr) return;
+  if (std::find(loads_.begin(), loads_.end(), value) != loads_.end()) loads.insert(value);
+  for (const ValueId operand : op->operands) collect_loads(operand, loads);
+}
+
+namespace {
+
+// Whether two tiles of pointers have the same distances from their bases.
+bool same_offsets(const State& state, ValueId a, ValueId b) {
+  if (a == b) return true;
+  const Op *x = state.uses.definer(a), *y = state.uses.definer(b);
+  if (x == nullptr || y == nullptr || x->code != y->code || state.type(a) != state.type(b)) return false;
+  if (x->code == OpCode::kSplat && state.type(a).pointer) return true;
+  if (x->operands.size() != y->operands.size() || !x->regions.empty()) return false;
+  if (!info_of(x->code).has(kPure)) return false;
+  const auto& p = x->attributes.all();
+  for (const auto& [name, value] : p) {
+    const Attribute* other = y->attributes.find(name);
+    if (other == nullptr || other->integer != value.integer || other->number != value.number ||
+        other->text != value.text || other->list != value.list) {
+      return false;
+    }
+  }
+  for (size_t i = 0; i < x->operands.size(); ++i) {
+    if (!same_offsets(state, x->operands[i], y->operands[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void Loops::flush_loads(Lines& out, const std::vector<ValueId>& but_of) {
+  std::set<ValueId> own;
+  for (const ValueId value : but_of) collect_loads(value, own);
+  const std::vector<ValueId> loads = std::exchange(loads_, {});
+  for (const ValueId load : loads) {
+    if (!state_.is_pending(load)) continue;
+    if (own.contains(load)) {
+      // In the loop that writes, each lane loads before it stores; that is enough where it stores what it loads.
+      const Op* op = state_.uses.definer(load);
+      const bool here = state_.uses.region(load) == region_ && state_.type(load).shape == state_.type(but_of[0]).shape;
+      const bool safe = here && sink_->code == OpCode::kStore && op->code == OpCode::kLoad &&
+                        same_offsets(state_, op->operands[0], sink_->operands[0]);
+      if (!safe) materialise(out, load);
+      continue;
+    }
+    std::set<ValueId> seen;
+    sink_is_written_ = true;
+    const bool needed = needed_later(load, {}, seen);
+    sink_is_written_ = false;
+    if (needed || sink_->regions.size() > 0) materialise(out, load);
+  }
+}
+
+void Loops::prepare_regions(Lines& out, const Op& op) {
+  std::set<ValueId> outside;
+  for (const Region& region : op.regions) {
+    for_each_op(region, [&](const Op& inner) {
+      for (const ValueId operand : inner.operands) {
+        const Op* definer = state_.uses.definer(operand);
+        if (definer != nullptr && state_.uses.order(*definer) < state_.uses.order(op)) outside.insert(operand);
+      }
+    });
+  }
+  const std::function<void(ValueId)> visit = [&](ValueId value) {
+    if (!state_.is_pending(value) || !state_.type(value).is_tile()) return;
+    if (state_.is_heavy(value) && !state_.type(value).pointer) {
+      materialise(out, value);
+      return;
+    }
+    const Op* definer = state_.uses.definer(value);
+    for (const ValueId operand : definer->operands) visit(operand);
+    prepare(out, value);
+  };
+  for (const ValueId value : outside) visit(value);
+}
+
+}  // namespace heddle::lang::cpu

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lang/cpu/state.h"
+
+namespace heddle::lang::cpu {
+
+// How a value changes from one lane to the next, for coordinates of which at most one counts lanes: 0 for what is the
+// same in all of them, nothing where that is not known. Pointers in bytes. Signed arithmetic on indices is taken not to
+// overflow within a tile.
+std::optional<int64_t> lane_stride(const State& state, ValueId value, const Coords& coords);
+
+// A mask whose lanes are set up to a number of them: all of `uniform` (values that are equal in all lanes) hold, and
+// lane l of element c has l < limit - index(c) for each of `bounds`.
+struct PrefixMask {
+  struct Uniform {
+    ValueId mask;
+    Coords coords;
+  };
+  struct Bound {
+    ValueId index, limit;
+    bool inclusive;
+    Coords coords;
+  };
+  std::vector<Uniform> uniform;
+  std::vector<Bound> bounds;
+};
+std::optional<PrefixMask> prefix_mask(const State& state, ValueId mask, const Coords& coords);
+
+// The same coordinates for lane 0 alone; and with index 0 in place of the lanes.
+Coords first_lane(Coords coords);
+Coords without_lanes(Coords coords);
+bool has_lanes(const Coords& coords);
+
+}  // namespace heddle::lang::cpu

@@ -1,0 +1,18 @@
+// What a program of the tile language on a CPU asks of who launched it. Its kernel's operands are an array of 8-byte
+// words (the three extents of the grid, then the arguments) and these services.
+#pragma once
+
+#include "tile/core/config.h"
+
+namespace heddle::tile {
+
+struct program_services {
+  void* self;
+  // `site` names the op; `values` are a buffer of its operand.
+  void (*print)(void* self, int64_t site, int64_t operand, const int64_t* program, const void* values);
+  void (*fail)(void* self, int64_t site, const int64_t* program, int64_t element);
+};
+
+inline constexpr int kProgramWords = 3;  // before the arguments
+
+}  // namespace heddle::tile

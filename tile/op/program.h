@@ -1,0 +1,590 @@
+// What programs of the tile language are made of on a CPU, beside vectors and their loops: accesses under masks,
+// numbers of every storage type, reductions with any combination, atomics. src/lang/cpu writes the text that uses it. A
+// value of an i1 is mask<4, W>, one of a pointer its address, one of a narrow float a float that was rounded.
+#pragma once
+
+#include "tile/core/cpu_program.h"
+#include "tile/core/tuple.h"
+#include "tile/op/math.h"
+#include "tile/op/narrow.h"
+#include "tile/op/reduce.h"
+
+namespace heddle::tile {
+
+using f8e4m3b15 = minifloat<4, 3, 15, false, 0x7e, 0x7f, false>;
+
+// ---- Lanes
+
+// Which of W lanes are there.
+template <int W>
+TILE_INLINE mask<4, W> active(index_constant<W>) {
+  return {splat<W>(int32_t(-1))};
+}
+template <int W>
+TILE_INLINE mask<4, W> active(int64_t n) {
+  return first_lanes<4, W>(n);
+}
+
+template <typename V>
+inline constexpr int lane_count = 0;
+template <typename T, int W>
+inline constexpr int lane_count<vec<T, W>> = W;
+template <int B, int W>
+inline constexpr int lane_count<mask<B, W>> = W;
+
+template <int W, typename T>
+TILE_INLINE vec<T, W> widen(vec<T, 1> a) {
+  return splat<W>(a.v);
+}
+template <int W, int B>
+TILE_INLINE mask<B, W> widen(mask<B, 1> a) {
+  return splat_mask<W>(a);
+}
+template <int B, int W>
+TILE_INLINE mask<B, W / 2> low_half(mask<B, W> m) {
+  return {low_half(m.v)};
+}
+template <int B, int W>
+TILE_INLINE mask<B, W / 2> high_half(mask<B, W> m) {
+  return {high_half(m.v)};
+}
+
+// Values in a buffer of this program: those of an i1 are the lanes of its mask.
+template <int W, typename T, typename N>
+TILE_INLINE vec<T, W> held(const T* p, N n) {
+  return fetch<W>(p, n);
+}
+template <int W, typename N>
+TILE_INLINE mask<4, W> held_mask(const int32_t* p, N n) {
+  return {fetch<W>(p, n)};
+}
+template <typename T, int W, typename N>
+TILE_INLINE void hold(T* p, vec<T, W> v, N n) {
+  put(p, v, n);
+}
+template <int W, typename N>
+TILE_INLINE void hold(int32_t* p, mask<4, W> m, N n) {
+  put(p, m.v, n);
+}
+template <typename T, int W, typename N>
+TILE_INLINE void hold_strided(T* p, int64_t stride, vec<T, W> v, N n) {
+  put_strided(p, stride, v, n);
+}
+template <int W, typename N>
+TILE_INLINE void hold_strided(int32_t* p, int64_t stride, mask<4, W> m, N n) {
+  put_strided(p, stride, m.v, n);
+}
+
+template <typename T>
+TILE_INLINE void copy_buffer(T* to, const T* from, int64_t n) {
+  __builtin_memcpy(to, from, size_t(n) * sizeof(T));
+}
+template <typename T>
+TILE_INLINE void swap_buffers(T*& a, T*& b) {
+  T* const c = a;
+  a = b;
+  b = c;
+}
+
+// ---- Memory. T is the type there; that of an i1 is uint8_t, whose values become masks by to_bool().
+
+template <typename T, int W>
+TILE_INLINE mask<4, W> to_bool(vec<T, W> a) {
+  return convert_mask<4>(to_mask(a));
+}
+
+template <typename T>
+TILE_INLINE const T* pointer(vec<int64_t, 1> address) {
+  return reinterpret_cast<const T*>(address.v);
+}
+template <typename T>
+TILE_INLINE T* writable(vec<int64_t, 1> address) {
+  return reinterpret_cast<T*>(address.v);
+}
+
+// The first n of W neighbours; n may be anything.
+template <int W, typename T>
+TILE_INLINE vec<compute_t<T>, W> load_first(const T* p, int64_t n) {
+  if (n >= W) return load<W>(p);
+  return load_n<W>(p, n < 0 ? 0 : n);
+}
+template <typename T, typename V>
+TILE_INLINE void store_first(T* p, V v, int64_t n) {
+  if (n >= V::width) {
+    store(p, v);
+  } else if (n > 0) {
+    store_n(p, v, n);
+  }
+}
+
+// One element for each lane that the mask has; 0 in the others.
+template <typename T, int W>
+TILE_INLINE vec<compute_t<T>, W> load_at(vec<int64_t, W> address, mask<4, W> m) {
+  T buffer[W] = {};
+  for (int i = 0; i < W; ++i) {
+    if (m[i]) buffer[i] = *reinterpret_cast<const T*>(address[i]);
+  }
+  return load<W>(static_cast<const T*>(buffer));
+}
+template <typename T, int W>
+TILE_INLINE void store_at(vec<int64_t, W> address, vec<compute_t<T>, W> v, mask<4, W> m) {
+  T buffer[W];
+  store(static_cast<T*>(buffer), v);
+  for (int i = 0; i < W; ++i) {
+    if (m[i]) *reinterpret_cast<T*>(address[i]) = buffer[i];
+  }
+}
+
+// Elements first, first + 1, ... of a dimension of `size`, `stride` apart, the element 0 of which would lie at p: those
+// outside are `padding`. `inside`: whether the other dimensions are.
+template <int W, typename T, typename N>
+TILE_INLINE vec<compute_t<T>, W> load_window(const T* p, int64_t stride, int64_t first, int64_t size, bool inside, N n,
+                                             compute_t<T> padding) {
+  if (inside && stride == 1 && first >= 0 && size - first >= W && int64_t(n) >= W) return load<W>(p + first);
+  T buffer[W] = {};
+  for (int i = 0; i < W && i < int64_t(n); ++i) {
+    if (inside && first + i >= 0 && first + i < size) buffer[i] = p[(first + i) * stride];
+  }
+  vec<compute_t<T>, W> r = load<W>(static_cast<const T*>(buffer));
+  for (int i = 0; i < W; ++i) {
+    if (!inside || first + i < 0 || first + i >= size) r.set(i, padding);
+  }
+  return r;
+}
+template <int W, typename T, typename N>
+TILE_INLINE void store_window(T* p, int64_t stride, int64_t first, int64_t size, bool inside, vec<compute_t<T>, W> v,
+                              N n) {
+  if (inside && stride == 1 && first >= 0 && size - first >= W && int64_t(n) >= W) return store(p + first, v);
+  T buffer[W];
+  store(static_cast<T*>(buffer), v);
+  for (int i = 0; i < W && i < int64_t(n); ++i) {
+    if (inside && first + i >= 0 && first + i < size) p[(first + i) * stride] = buffer[i];
+  }
+}
+
+// Elements of a buffer: lane i has the element i * stride + index[i] * step; indices outside of the extent are clamped.
+template <int W, typename T, typename I, typename N>
+TILE_INLINE vec<T, W> picked(const T* p, int64_t stride, vec<I, W> index, int64_t step, int64_t extent, N n) {
+  vec<T, W> r = zero<T, W>();
+  for (int i = 0; i < W && i < int64_t(n); ++i) {
+    r.set(i, p[i * stride + clamp_index(int64_t(index[i]), 0, extent - 1) * step]);
+  }
+  return r;
+}
+
+// ---- Numbers
+
+// The bits of values as memory of type S has them, and back.
+template <typename S, int W>
+TILE_INLINE vec<uint_t<sizeof(S)>, W> to_bits(vec<compute_t<S>, W> v) {
+  S buffer[W];
+  store(static_cast<S*>(buffer), v);
+  return detail::load_raw<W, uint_t<sizeof(S)>>(buffer);
+}
+template <typename S, int W>
+TILE_INLINE vec<compute_t<S>, W> from_bits(vec<uint_t<sizeof(S)>, W> bits) {
+  S buffer[W];
+  detail::store_raw(buffer, bits);
+  return load<W>(static_cast<const S*>(buffer));
+}
+
+// The next value of S toward zero.
+template <typename S, int W>
+TILE_INLINE vec<float, W> truncate_storage(vec<float, W> v) {
+  const vec<float, W> nearest = round_storage<S, true>(v);
+  const vec<float, W> below = from_bits<S>(to_bits<S>(nearest) - uint_t<sizeof(S)>(1));
+  return select(abs(nearest) > abs(v), below, nearest);
+}
+template <int W>
+TILE_INLINE vec<float, W> truncate_double(vec<double, W> v) {
+  return map_lanes_to<float>(v, [](double x) {
+    const float nearest = float(x);
+    if (!(__builtin_fabs(double(nearest)) > __builtin_fabs(x))) return nearest;
+    return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, nearest) - 1u);
+  });
+}
+
+// The other operand where one is NaN.
+template <typename T, int W>
+TILE_INLINE vec<T, W> min_number(vec<T, W> a, vec<T, W> b) {
+  if constexpr (is_float<T>) {
+    return select(is_nan(b), a, detail::less_or_second(a, b));
+  } else {
+    return min(a, b);
+  }
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> max_number(vec<T, W> a, vec<T, W> b) {
+  if constexpr (is_float<T>) {
+    return select(is_nan(b), a, detail::greater_or_second(a, b));
+  } else {
+    return max(a, b);
+  }
+}
+
+template <typename T, int W>
+TILE_INLINE vec<T, W> multiply_high(vec<T, W> a, vec<T, W> b) {
+  return map_lanes(a, b, [](T x, T y) -> T {
+    if constexpr (sizeof(T) == 8) {
+      __extension__ typedef __int128 wide;
+      __extension__ typedef unsigned __int128 unsigned_wide;
+      if constexpr (is_signed<T>) {
+        return T((wide(x) * y) >> 64);
+      } else {
+        return T((unsigned_wide(x) * y) >> 64);
+      }
+    } else {
+      return T((int64_t(x) * int64_t(y)) >> (8 * sizeof(T)));
+    }
+  });
+}
+template <typename T, int W>
+TILE_INLINE vec<int32_t, W> leading_zeros(vec<T, W> a) {
+  return map_lanes_to<int32_t>(a, [](T x) -> int32_t {
+    const auto bits = uint64_t(uint_t<sizeof(T)>(x));
+    return bits == 0 ? 8 * int(sizeof(T)) : __builtin_clzll(bits) - (64 - 8 * int(sizeof(T)));
+  });
+}
+template <typename T, int W>
+TILE_INLINE vec<int32_t, W> count_ones(vec<T, W> a) {
+  return map_lanes_to<int32_t>(a, [](T x) -> int32_t { return __builtin_popcountll(uint64_t(uint_t<sizeof(T)>(x))); });
+}
+template <typename T, int W>
+TILE_INLINE vec<int32_t, W> first_one(vec<T, W> a) {
+  return map_lanes_to<int32_t>(a, [](T x) -> int32_t { return __builtin_ffsll(int64_t(x)); });
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> reverse_bits(vec<T, W> a) {
+  return map_lanes(a, [](T x) -> T {
+    auto from = uint_t<sizeof(T)>(x);
+    uint64_t to = 0;
+    for (size_t i = 0; i < 8 * sizeof(T); ++i, from = uint_t<sizeof(T)>(from >> 1)) to = (to << 1) | (from & 1);
+    return T(to);
+  });
+}
+
+#define TILE_PROGRAM_UNARY(NAME, LIBRARY)                                     \
+  template <typename T, int W>                                                \
+  TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                                   \
+    if constexpr (is_same<T, float>) {                                        \
+      return map_lanes(a, [](float x) { return __builtin_##LIBRARY##f(x); }); \
+    } else {                                                                  \
+      return map_lanes(a, [](double x) { return __builtin_##LIBRARY(x); });   \
+    }                                                                         \
+  }
+TILE_PROGRAM_UNARY(log10, log10)
+TILE_PROGRAM_UNARY(cbrt, cbrt)
+TILE_PROGRAM_UNARY(erfc, erfc)
+TILE_PROGRAM_UNARY(round_away, round)
+#undef TILE_PROGRAM_UNARY
+
+#define TILE_PROGRAM_BINARY(NAME)                                                         \
+  template <typename T, int W>                                                            \
+  TILE_INLINE vec<T, W> NAME(vec<T, W> a, vec<T, W> b) {                                  \
+    if constexpr (is_same<T, float>) {                                                    \
+      return map_lanes(a, b, [](float x, float y) { return __builtin_##NAME##f(x, y); }); \
+    } else {                                                                              \
+      return map_lanes(a, b, [](double x, double y) { return __builtin_##NAME(x, y); });  \
+    }                                                                                     \
+  }
+TILE_PROGRAM_BINARY(hypot)
+TILE_PROGRAM_BINARY(nextafter)
+TILE_PROGRAM_BINARY(fdim)
+#undef TILE_PROGRAM_BINARY
+
+// 2^x, 1 ulp.
+template <int W>
+TILE_INLINE vec<float, W> exp2(vec<float, W> x) {
+  const vec<float, W> c = detail::clamp(x, -151.f, 129.f), n = round_even(c), r = (c - n) * 0.693147181f;
+  return detail::scale_by_power(fma(r * r, detail::exp_tail(r), r + 1.f), n);
+}
+template <int W>
+TILE_INLINE vec<double, W> exp2(vec<double, W> x) {
+  return map_lanes(x, [](double v) { return __builtin_exp2(v); });
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> exp10(vec<T, W> x) {
+  return map_lanes(x, [](T v) { return T(__builtin_pow(10.0, double(v))); });
+}
+template <int W>
+TILE_INLINE vec<float, W> log2(vec<float, W> x) {
+  return log(x) * 1.44269504f;
+}
+template <int W>
+TILE_INLINE vec<double, W> log2(vec<double, W> x) {
+  return map_lanes(x, [](double v) { return __builtin_log2(v); });
+}
+
+// ---- Over an axis. A combination takes two tuples of values of as many lanes and gives one.
+
+namespace detail {
+
+template <typename... V, int... I>
+TILE_INLINE auto low_halves(const tuple<V...>& t, indices<I...>) {
+  return make_tuple(low_half(get<I>(t))...);
+}
+template <typename... V, int... I>
+TILE_INLINE auto high_halves(const tuple<V...>& t, indices<I...>) {
+  return make_tuple(high_half(get<I>(t))...);
+}
+template <int W, typename... V, int... I>
+TILE_INLINE tuple<V...> select_each(int64_t n, const tuple<V...>& a, const tuple<V...>& b, indices<I...>) {
+  const mask<4, W> m = first_lanes<4, W>(n);
+  return make_tuple(select(m, get<I>(a), get<I>(b))...);
+}
+template <typename Combine, typename... V>
+TILE_INLINE auto combine_lanes(const tuple<V...>& t, const Combine& combine) {
+  constexpr int W = lane_count<element_t<0, tuple<V...>>>;
+  if constexpr (W == 1) {
+    return t;
+  } else {
+    constexpr auto all = make_indices<sizeof...(V)>{};
+    return combine_lanes(combine(low_halves(t, all), high_halves(t, all)), combine);
+  }
+}
+template <typename... V, int... I>
+TILE_INLINE auto lane_of(const tuple<V...>& t, int i, indices<I...>) {
+  return make_tuple(lane(get<I>(t), i)...);
+}
+template <typename T, int W>
+TILE_INLINE void set_lane(vec<T, W>& a, int i, vec<T, 1> v) {
+  a.set(i, v.v);
+}
+template <int B, int W>
+TILE_INLINE void set_lane(mask<B, W>& a, int i, mask<B, 1> m) {
+  a.v.set(i, m.v.v);
+}
+template <typename... V, typename... S, int... I>
+TILE_INLINE void set_lanes(tuple<V...>& t, int i, const tuple<S...>& s, indices<I...>) {
+  (set_lane(const_cast<V&>(get<I>(t)), i, get<I>(s)), ...);
+}
+
+}  // namespace detail
+
+// A combination of scalars, lane by lane.
+template <typename Combine, typename... V>
+TILE_INLINE tuple<V...> by_lane(const tuple<V...>& a, const tuple<V...>& b, const Combine& combine) {
+  constexpr int W = lane_count<element_t<0, tuple<V...>>>;
+  constexpr auto all = detail::make_indices<sizeof...(V)>{};
+  tuple<V...> r = a;
+  for (int i = 0; i < W; ++i) {
+    detail::set_lanes(r, i, combine(detail::lane_of(a, i, all), detail::lane_of(b, i, all)), all);
+  }
+  return r;
+}
+
+// The combination of `length` >= W elements; element.operator()<W>(i, n) gives a tuple of n of them.
+template <int W, typename Element, typename Combine>
+TILE_INLINE auto reduce_lanes(int64_t length, const Element& element, const Combine& combine) {
+  auto r = element.template operator()<W>(0, index_constant<W>{});
+  int64_t i = W;
+  for (; i + W <= length; i += W) r = combine(r, element.template operator()<W>(i, index_constant<W>{}));
+  if constexpr (W > 1) {
+    if (i < length) {
+      const auto last = combine(r, element.template operator()<W>(i, length - i));
+      r = detail::select_each<W>(length - i, last, r, detail::make_indices<decltype(r)::kSize>{});
+    }
+  }
+  return detail::combine_lanes(r, combine);
+}
+
+// Sorts n numbers, `stride` apart; NaN is the largest. A heap: no memory, no bad cases.
+template <typename T>
+void sort_line(T* p, int64_t stride, int64_t n, bool descending) {
+  const auto before = [&](T a, T b) {
+    const bool less = (a < b) || (b != b && a == a), greater = (b < a) || (a != a && b == b);
+    return descending ? greater : less;
+  };
+  const auto sink = [&](int64_t root, int64_t end) {
+    const T value = p[root * stride];
+    for (int64_t child = 2 * root + 1; child < end; child = 2 * root + 1) {
+      if (child + 1 < end && before(p[child * stride], p[(child + 1) * stride])) ++child;
+      if (!before(value, p[child * stride])) break;
+      p[root * stride] = p[child * stride];
+      root = child;
+    }
+    p[root * stride] = value;
+  };
+  for (int64_t root = n / 2; root-- > 0;) sink(root, n);
+  for (int64_t end = n; end-- > 1;) {
+    const T largest = p[0];
+    p[0] = p[end * stride];
+    p[end * stride] = largest;
+    sink(0, end);
+  }
+}
+
+// ---- Products of tiles in buffers
+
+namespace detail {
+
+// R rows and V vectors of C += A B.
+template <int R, int V, int W, int N, int K, typename T>
+TILE_INLINE void multiply_block(const T* a, const T* b, T* c) {
+  vec<T, W> sum[R][V];
+  static_for<R>([&](auto i) __attribute__((always_inline)) {
+    static_for<V>([&](auto j) __attribute__((always_inline)) { sum[i][j] = load<W>(c + i * N + j * W); });
+  });
+  for (int64_t k = 0; k < K; ++k) {
+    vec<T, W> right[V];
+    static_for<V>([&](auto j) __attribute__((always_inline)) { right[j] = load<W>(b + k * N + j * W); });
+    static_for<R>([&](auto i) __attribute__((always_inline)) {
+      const vec<T, W> left = splat<W>(a[i * K + k]);
+      static_for<V>([&](auto j) __attribute__((always_inline)) { sum[i][j] = fma(left, right[j], sum[i][j]); });
+    });
+  }
+  static_for<R>([&](auto i) __attribute__((always_inline)) {
+    static_for<V>([&](auto j) __attribute__((always_inline)) { store(c + i * N + j * W, sum[i][j]); });
+  });
+}
+
+// Columns of V vectors, all rows.
+template <int V, int W, int M, int N, int K, typename T>
+void multiply_columns(const T* a, const T* b, T* c) {
+  constexpr int rows = TILE_AVX512 ? 12 : 6;
+  int64_t i = 0;
+  for (; i + rows <= M; i += rows) multiply_block<rows, V, W, N, K>(a + i * K, b, c + i * N);
+  if constexpr (M % rows != 0) multiply_block<M % rows, V, W, N, K>(a + i * K, b, c + i * N);
+}
+
+}  // namespace detail
+
+// C += A B of row-major tiles: M x K, K x N, M x N. Integers are summed in 32 bits.
+template <int M, int N, int K, typename T>
+void multiply_tiles(const T* a, const T* b, T* c) requires(is_float<T>) {
+  constexpr int W = kVectorBytes / int(sizeof(T));
+  int64_t j = 0;
+  for (; j + 2 * W <= N; j += 2 * W) detail::multiply_columns<2, W, M, N, K>(a, b + j, c + j);
+  if constexpr (N % (2 * W) >= W) {
+    detail::multiply_columns<1, W, M, N, K>(a, b + j, c + j);
+    j += W;
+  }
+  if constexpr (N % W != 0) {
+    for (int64_t i = 0; i < M; ++i) {
+      for (int64_t k = 0; k < K; ++k) {
+        for (int64_t column = j; column < N; ++column) c[i * N + column] += a[i * K + k] * b[k * N + column];
+      }
+    }
+  }
+}
+template <int M, int N, int K, typename A, typename B>
+void multiply_tiles(const A* a, const B* b, int32_t* c) {
+  for (int64_t i = 0; i < M; ++i) {
+    for (int64_t k = 0; k < K; ++k) {
+      const int32_t left = a[i * K + k];
+      for (int64_t j = 0; j < N; ++j) c[i * N + j] += left * int32_t(b[k * N + j]);
+    }
+  }
+}
+
+template <typename S>
+void round_buffer(float* p, int64_t count) {
+  for_lanes<kLanes>(0, count,
+                    [&]<int W>(int64_t i, auto n) { put(p + i, round_storage<S, true>(fetch<W>(p + i, n)), n); });
+}
+
+// An operand of a scaled product as floats. A: rows x k, scales rows x k / 32; B: rows (a batch) x k x columns, scales
+// (rows x columns) x k / 32. Two f4e2m1 lie in a byte along k, the first in the low bits.
+template <typename S, bool IsA, typename T>
+void unpack_scaled(float* to, const T* from, const uint8_t* scales, int64_t rows, int64_t k, int64_t columns) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < k; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        float value;
+        if constexpr (is_same<S, f4e2m1>) {
+          const int byte = int(from[(r * (k / 2) + i / 2) * columns + j]);
+          value = S::decode(uint8_t((byte >> (i % 2 * 4)) & 15));
+        } else if constexpr (is_same<S, float>) {
+          value = from[(r * k + i) * columns + j];
+        } else {
+          value = S::decode(uint8_t(from[(r * k + i) * columns + j]));
+        }
+        const int64_t line = IsA ? r : r * columns + j;
+        if (scales != nullptr) value *= f8e8m0::decode(scales[line * (k / 32) + i / 32]);
+        to[(r * k + i) * columns + j] = value;
+      }
+    }
+  }
+}
+
+// ---- Atomics
+
+enum class atomic_kind { add, min, max, bit_and, bit_or, bit_xor, exchange };
+
+namespace detail {
+
+template <atomic_kind Kind, typename C>
+TILE_INLINE C atomic_result(C old, C value) {
+  const vec<C, 1> a{old}, b{value};
+  if constexpr (Kind == atomic_kind::add) {
+    return (a + b).v;
+  } else if constexpr (Kind == atomic_kind::min) {
+    return min_number(a, b).v;
+  } else if constexpr (Kind == atomic_kind::max) {
+    return max_number(a, b).v;
+  } else if constexpr (Kind == atomic_kind::exchange) {
+    return value;
+  } else if constexpr (Kind == atomic_kind::bit_and) {
+    return (a & b).v;
+  } else if constexpr (Kind == atomic_kind::bit_or) {
+    return (a | b).v;
+  } else {
+    return (a ^ b).v;
+  }
+}
+
+// Replaces the value at an address by what `update` makes of it; returns the old one.
+template <typename T, typename Update>
+TILE_INLINE compute_t<T> replace(int64_t address, const Update& update) {
+  using U = uint_t<sizeof(T)>;
+  U* const p = reinterpret_cast<U*>(address);
+  U seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+  for (;;) {
+    const compute_t<T> old = from_bits<T>(vec<U, 1>{seen}).v;
+    const U next = to_bits<T>(vec<compute_t<T>, 1>{update(old)}).v;
+    if (__atomic_compare_exchange_n(p, &seen, next, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return old;
+  }
+}
+
+}  // namespace detail
+
+// One update for each lane that the mask has; gives the old values, 0 in other lanes.
+template <typename T, atomic_kind Kind, int W>
+TILE_INLINE vec<compute_t<T>, W> atomic_update(vec<int64_t, W> address, vec<compute_t<T>, W> value, mask<4, W> m) {
+  vec<compute_t<T>, W> r = zero<compute_t<T>, W>();
+  for (int i = 0; i < W; ++i) {
+    if (!m[i]) continue;
+    const compute_t<T> v = value[i];
+    r.set(i, detail::replace<T>(address[i], [&](compute_t<T> old) { return detail::atomic_result<Kind>(old, v); }));
+  }
+  return r;
+}
+// Those of a window (load_window).
+template <atomic_kind Kind, typename T, int W, typename N>
+TILE_INLINE void update_window(T* p, int64_t stride, int64_t first, int64_t size, bool inside,
+                               vec<compute_t<T>, W> value, N n) {
+  for (int i = 0; i < W && i < int64_t(n); ++i) {
+    if (!inside || first + i < 0 || first + i >= size) continue;
+    const compute_t<T> v = value[i];
+    detail::replace<T>(reinterpret_cast<int64_t>(p + (first + i) * stride),
+                       [&](compute_t<T> old) { return detail::atomic_result<Kind>(old, v); });
+  }
+}
+// Compares bits, as the hardware does.
+template <typename T, int W>
+TILE_INLINE vec<compute_t<T>, W> atomic_compare(vec<int64_t, W> address, vec<compute_t<T>, W> expected,
+                                                vec<compute_t<T>, W> value, mask<4, W> m) {
+  using U = uint_t<sizeof(T)>;
+  vec<U, W> seen = to_bits<T>(expected);
+  const vec<U, W> next = to_bits<T>(value);
+  for (int i = 0; i < W; ++i) {
+    if (!m[i]) continue;
+    U old = seen[i];
+    __atomic_compare_exchange_n(reinterpret_cast<U*>(address[i]), &old, next[i], false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_ACQUIRE);
+    seen.set(i, old);
+  }
+  return from_bits<T>(seen);
+}
+
+}  // namespace heddle::tile
