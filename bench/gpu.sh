@@ -37,6 +37,7 @@ if [ ! -x "$build/tests/cuda_runtime/cuda_runtime_tests" ]; then
     cmake --build "$build" -j "$(nproc)" --target heddle heddle_fuzz_graphs heddle_node_tests gpu_worker cuda_tests \
       $(for suite in $suites; do basename "$suite"; done) || exit 2
 fi
+export HEDDLE_ALL_INSTANCES=1 # of templates, where a machine without a GPU takes some
 export HEDDLE_CUDA_DRIVER="${HEDDLE_CUDA_DRIVER:-libcuda.so.1}" # suites for the emulator take it unless told otherwise
 heddle=$build/heddle
 "$heddle" devices
@@ -53,7 +54,7 @@ fi
 
 # Every instance of the templates by the compiler of this machine; no GPU takes part.
 if wanted instances; then
-  HEDDLE_ALL_INSTANCES=1 run_tests --limit "${LIMIT:-600}" --slowest 5 --log "$out/instances.log" "$build/tests/cuda/cuda_tests@*Nvrtc*"
+  run_tests --limit "${LIMIT:-600}" --slowest 5 --log "$out/instances.log" "$build/tests/cuda/cuda_tests@*Nvrtc*"
 fi
 
 # random_graphs LOG OPTION...: a core for each process: its NVRTC then compiles few units with many kernels, and parses the
