@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <random>
+#include <span>
 
 #include "ir/text/text.h"
 #include "testing.h"
@@ -410,7 +411,7 @@ TEST(CudaAttention, AsModelsWriteIt) {
 TEST(CudaAttention, Sinks) {
   using Chain = testing::AttentionChain;
   CudaBatch batch;
-  for (unsigned skip = 0; skip < 4; ++skip) {
+  for (unsigned skip = 0; skip < test::instances(12); ++skip) {
     CudaBatch::Options options;
     options.family = "attention", options.skip = skip;
     add(batch, {.m = 70, .n = 300, .sink = true}, options);
@@ -444,7 +445,8 @@ TEST(CudaAttention, RandomChains) {
 
 TEST(CudaAttention, LargeOnesDoNotSpill) {
   CudaBatch batch;
-  for (const int64_t depth : {40, 64, 96, 128, 192, 256}) {
+  const int64_t depths[] = {256, 128, 64, 40, 96, 192};
+  for (const int64_t depth : std::span(depths).first(test::instances(std::size(depths)))) {
     add(batch, {.batch = 8, .heads = 16, .m = 2048, .n = 2048, .depth = depth, .width = depth, .layout = "dense"});
     add(batch, {.batch = 8, .heads = 16, .m = 384, .n = 384, .depth = depth, .width = depth, .scores = "mask"});
     add(batch, {.batch = 8, .heads = 16, .m = 1024, .n = 1024, .depth = depth, .width = depth, .scores = "causal"});

@@ -4,6 +4,7 @@
 #include "schedule/back_to_back/cuda.h"
 #include "testing.h"
 #include "tests/codegen/harness.h"
+#include "tests/instances.h"
 #include "tests/schedule/product_chains.h"
 
 namespace heddle {
@@ -77,8 +78,8 @@ TEST(CudaBackToBack, Convolutions) {
 }
 
 TEST(CudaBackToBack, Random) {
-  constexpr uint32_t kChains = 60;
-  for (uint32_t first = 0; first < kChains; first += 12) {
+  const auto chains = static_cast<uint32_t>(test::instances(72));
+  for (uint32_t first = 0; first < chains; first += 12) {
     CudaBatch batch;
     for (uint32_t seed = first; seed < first + 12; ++seed) {
       add(batch, ProductChain::random(seed), seed % 2 == 0 ? CudaBatch::Options{} : skipping(seed * 7, 90));
