@@ -283,7 +283,7 @@ def check_folders(findings):
 # Folders of src whose sources define what one list names: a registry, an operator table, a class with one header.
 REGISTERED = {
     "cli", "cli/commands", "emulator/driver", "frontend/onnx/ops", "frontend/onnx/ops/classic",
-    "frontend/onnx/ops/contrib", "frontend/onnx/ops/quantized", "ir/ops", "lang/cpu/ops", "lang/interpret/ops", "lang/ir/rules", "passes/fusion", "passes/simplify/canonicalize",
+    "frontend/onnx/ops/contrib", "frontend/onnx/ops/quantized", "ir/ops", "lang/cpu/ops", "lang/cuda/ops", "lang/interpret/ops", "lang/ir/rules", "passes/fusion", "passes/simplify/canonicalize",
     "schedule/product/cuda/views", "target/models", "target/models/cpu", "zoo",
 }
 # Sources without a header of their stem beside them: these may only become fewer.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tile/block/atomic.h"
+#include "tile/block/debug.h"
 #include "tile/block/dot.h"
 #include "tile/block/memory.h"
 #include "tile/block/order.h"

@@ -120,7 +120,7 @@ TILE_INLINE auto load(const Tile<P, L>& p, const M& mask, const O& other) {
   const Place here = L::here();
   detail::each_run<V, L::kRegisters>([&](int r) { return bool(detail::element(mask, r)) && L::inside(here, r); },
                                      [&](int r) { detail::load_run<V, A>(x.v + r, p.v[r]); },
-                                     [&](int r) { detail::load_run<1, A>(x.v + r, p.v[r]); });
+                                     [&](int r) { detail::load_run<1, A>(x.v + r, p.v[r / V * V] + r % V); });
   return x;
 }
 template <int V = 1, Access A = Access::kPlain, typename P, typename L, typename M>
@@ -133,10 +133,9 @@ TILE_INLINE auto load(const Tile<P, L>& p) {
 }
 // One element, for all threads.
 template <Access A = Access::kPlain, typename T>
-TILE_INLINE auto load(T* p) {
-  typename without_const<T>::type x;
-  detail::load_run<1, A>(&x, const_cast<const T*>(p));
-  return x;
+TILE_INLINE auto load(T* p, bool mask = true, typename without_const<T>::type other = {}) {
+  if (mask) detail::load_run<1, A>(&other, const_cast<const T*>(p));
+  return other;
 }
 
 // Each element once, however many threads have it.
@@ -185,6 +184,31 @@ TILE_INLINE Window<T, Rank, Checked> window(T* base, const int64_t (&extent)[Ran
     w.last[d] = static_cast<int32_t>(left < 0 ? 0 : left < kMost ? left : kMost);
   }
   return w;
+}
+
+// A tensor in memory and what stands for its elements outside.
+template <typename T, int Rank>
+struct View {
+  T* p;
+  int64_t extent[Rank], stride[Rank];
+  T padding;
+};
+template <unsigned Checked, typename T, int Rank>
+TILE_INLINE Window<T, Rank, Checked> window(const View<T, Rank>& v, const int64_t (&start)[Rank]) {
+  return window<Checked>(v.p, v.extent, v.stride, start);
+}
+
+// Of rows that a tile names and columns from `column` on: the addresses and which of them exist.
+template <typename T, typename L>
+TILE_INLINE Tile<T*, L> row_pointers(const View<T, 2>& v, const Tile<int32_t, L>& rows, int64_t column) {
+  const auto columns = iota<L, 1, int64_t>(column);
+  return map([&](int32_t r, int64_t c) { return v.p + r * v.stride[0] + c * v.stride[1]; }, rows, columns);
+}
+template <typename T, typename L>
+TILE_INLINE Tile<bool, L> row_mask(const View<T, 2>& v, const Tile<int32_t, L>& rows, int64_t column) {
+  const auto columns = iota<L, 1, int64_t>(column);
+  return map([&](int32_t r, int64_t c) { return r >= 0 && r < v.extent[0] && c >= 0 && c < v.extent[1]; }, rows,
+             columns);
 }
 
 namespace detail {

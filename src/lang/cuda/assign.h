@@ -1,0 +1,42 @@
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "lang/cuda/axis_facts.h"
+#include "lang/cuda/layout.h"
+#include "lang/ir/kernel.h"
+
+// The layout of every tile of a kernel. Values that meet element by element, and what a loop carries, have one layout;
+// it is that of tensor cores where sums of a product are among them, else what their loads and stores want, else what
+// values that are made of them have.
+namespace heddle::lang::cuda {
+
+// How a product is computed.
+struct DotPlan {
+  std::string by;    // "block::by_f16"
+  std::string sums;  // "block::mma_layout<...>"
+  bool by_thread = false;
+  int pieces = 1;
+  int64_t element = 2;  // bytes of what lies in shared memory
+  Layout layout;        // of the sums
+};
+
+struct Assignment {
+  std::vector<Layout> layouts;  // by value; those of tiles count
+  std::unordered_map<const Op*, DotPlan> dots;
+
+  const Layout& of(ValueId v) const { return layouts[static_cast<size_t>(v)]; }
+};
+
+struct AssignOptions {
+  int64_t warps = 4;
+  bool tensor_cores = true;
+};
+
+Assignment assign_layouts(const Kernel& kernel, const std::vector<AxisFacts>& facts, const AssignOptions& options);
+
+// Elements that one access through `pointer` in this layout moves at once.
+int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t element);
+
+}  // namespace heddle::lang::cuda

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/text/writer.h"
+#include "lang/cuda/assign.h"
+#include "lang/cuda/axis_facts.h"
+#include "lang/ir/kernel.h"
+
+// Writes the body of a kernel on the operators of tile/block.
+namespace heddle::lang::cuda {
+
+class Emitter {
+ public:
+  Emitter(const Kernel& kernel, const std::vector<AxisFacts>& facts, const Assignment& layouts, int64_t warps)
+      : kernel(kernel), facts(facts), assignment(layouts), warps(warps) {}
+
+  void emit(const Region& region);
+  void emit(const Op& op);
+
+  // ---- Values
+
+  const Type& type(ValueId v) const { return kernel.type(v); }
+  const AxisFacts& facts_of(ValueId v) const { return facts[static_cast<size_t>(v)]; }
+  const Layout& layout(ValueId v) const { return assignment.of(v); }
+  // Of operands that have one: that of the first which is not the same everywhere.
+  const Layout& common_layout(const Op& op) const {
+    for (const ValueId v : op.operands) {
+      if (!uniform(v)) return layout(v);
+    }
+    return layout(op.operands[0]);
+  }
+  // A name for a value that no other has.
+  std::string name(ValueId v);
+  std::string fresh(const std::string& wanted);
+  void bind(ValueId v, std::string text) { text_[v] = std::move(text); }
+  // A tile that is the same number everywhere is written as that number.
+  void bind_uniform(ValueId v, std::string text) {
+    uniform_.insert(v);
+    bind(v, std::move(text));
+  }
+  bool uniform(ValueId v) const { return uniform_.count(v) != 0; }
+  // A scalar or a tile as an operand of map(): uniform tiles are scalars.
+  const std::string& text(ValueId v) const { return text_.at(v); }
+  // A tile in its own layout or another one.
+  std::string tile(ValueId v) { return tile(v, layout(v)); }
+  std::string tile(ValueId v, const Layout& in);
+  // The text of a tile of layout `from` as one of `to`.
+  std::string converted(std::string text, const Layout& from, const Layout& to, const Type& type);
+  // The C++ type of a value as it is held.
+  std::string held_type(ValueId v);
+  std::string layout_name(const Layout& layout);
+
+  // "const auto NAME = TEXT;  // softmax.py:7"; `pure`: it may move into the next statement.
+  void declare(const Op& op, ValueId v, const std::string& text, bool pure = false);
+  void statement(const Op& op, const std::string& text);
+  std::string comment(const Op& op);
+  void need_shared(int64_t bytes) { shared_bytes = std::max(shared_bytes, bytes); }
+  // A lambda of a region of scalars, declared before the statement that uses it; its name.
+  std::string functor(const Op& op, const Region& region, const std::vector<std::string>& parameters,
+                      const std::vector<std::string>& unpacked);
+
+  const Kernel& kernel;
+  const std::vector<AxisFacts>& facts;
+  const Assignment& assignment;
+  const int64_t warps;
+  codegen::Writer out{1};
+  int64_t shared_bytes = 0;
+  std::vector<std::string> aliases;  // "using L0 = ...;" in order
+
+ private:
+  std::string alias_of(const std::string& type);
+
+  std::unordered_map<ValueId, std::string> text_;
+  std::set<ValueId> uniform_;
+  std::set<std::string> names_;
+  std::map<std::string, std::string> layout_names_;
+  std::string last_place_;
+};
+
+// Each writes the ops of its kind; false: the op is none of these.
+bool emit_elementwise(Emitter& e, const Op& op);
+bool emit_shape(Emitter& e, const Op& op);
+bool emit_memory(Emitter& e, const Op& op);
+bool emit_over_axis(Emitter& e, const Op& op);
+bool emit_product(Emitter& e, const Op& op);
+bool emit_control(Emitter& e, const Op& op);
+bool emit_effect(Emitter& e, const Op& op);
+
+}  // namespace heddle::lang::cuda

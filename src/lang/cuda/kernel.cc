@@ -1,0 +1,108 @@
+#include "lang/cuda/kernel.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <vector>
+
+#include "heddle/error.h"
+#include "jit/cuda/nvrtc.h"
+#include "lang/ir/parse.h"
+
+namespace heddle::lang::cuda {
+namespace {
+
+constexpr std::string_view kPrefix = "cuda-";
+
+// "sm_90a" of "cuda-sm_90a", and the device that it stands for.
+CudaTarget target_of(std::string_view name) {
+  std::string_view architecture = name;
+  if (architecture.starts_with(kPrefix)) architecture.remove_prefix(kPrefix.size());
+  CudaTarget target;
+  for (const int sm : {90, 80}) {
+    target = CudaTarget::pinned(sm);
+    if (target.architecture() == architecture) return target;
+    target.emulated = true;
+    if (target.architecture() == architecture) return target;
+  }
+  const size_t digits = architecture.find("sm_");
+  const char* const end = architecture.data() + architecture.size();
+  if (digits != std::string_view::npos) {
+    target.emulated = architecture.starts_with("emulated_");
+    std::from_chars(architecture.data() + digits + 3, end, target.sm);
+    if (target.architecture() == architecture && target.has_tensor_cores()) return target;
+  }
+  throw Error(ErrorCode::kInvalidArgument, "target", fmt::format("{} is no GPU that kernels are compiled for", name),
+              "Use cuda-sm_80 or a later one, as heddle devices names it");
+}
+
+// The most registers of a kernel in ptxas' log.
+int registers_of(std::string_view log) {
+  constexpr std::string_view kWords = "Used ";
+  int most = 0;
+  for (size_t at = log.find(kWords); at != std::string_view::npos; at = log.find(kWords, at + 1)) {
+    int n = 0;
+    std::from_chars(log.data() + at + kWords.size(), log.data() + log.size(), n);
+    most = std::max(most, n);
+  }
+  return most;
+}
+
+}  // namespace
+
+std::string target_name(const CudaTarget& target) {
+  return std::string(kPrefix) + target.architecture();
+}
+
+CudaKernel::CudaKernel(std::string_view ir, std::string_view target) {
+  const CudaTarget device = target_of(target);
+  Kernel kernel = parse_and_verify(ir);
+  parameters_ = kernel.parameters.size();
+  unit_ = cuda_unit(std::move(kernel), device);
+  jit::CompiledCubin compiled = jit::compile_cubin(unit_.text, device.architecture(), true, jit::Slow::kAccept);
+  machine_code_ = std::move(compiled.bytes);
+  registers_ = registers_of(compiled.log);
+  spills_ = jit::spilled_bytes(compiled.log);
+}
+
+const CudaKernel::Loaded& CudaKernel::on(int device) const {
+  const std::lock_guard lock(mutex_);
+  Loaded& loaded = loaded_[device];
+  if (loaded.function == nullptr) {
+    loaded.context = runtime::CudaContext::of_device(device);
+    loaded.module = std::make_unique<runtime::CudaModule>(*loaded.context, machine_code_);
+    loaded.function = loaded.module->function(unit_.symbol, static_cast<uint32_t>(unit_.shared_bytes));
+  }
+  return loaded;
+}
+
+void CudaKernel::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> arguments, CudaDriver::Handle stream,
+                        int device) const {
+  if (arguments.size() != parameters_) {
+    throw Error(ErrorCode::kInvalidArgument, "kernel " + unit_.symbol,
+                fmt::format("it has {} parameters, {} arguments were given", parameters_, arguments.size()));
+  }
+  CudaLaunchConfig config;
+  for (size_t d = 0; d < 3; ++d) {
+    if (grid[d] == 0) return;
+    if (grid[d] < 0 || grid[d] > std::numeric_limits<int32_t>::max()) {
+      throw Error(ErrorCode::kInvalidArgument, "kernel " + unit_.symbol,
+                  fmt::format("a grid of {} programs along axis {} is none", grid[d], d));
+    }
+    config.grid[d] = static_cast<unsigned>(grid[d]);
+  }
+  const Loaded& loaded = on(device);
+  std::vector<void*> pointers;
+  pointers.reserve(arguments.size() + 1);
+  for (const uint64_t& slot : arguments) pointers.push_back(const_cast<uint64_t*>(&slot));
+  pointers.push_back(nullptr);
+  config.block[0] = static_cast<unsigned>(unit_.threads);
+  config.shared_bytes = static_cast<unsigned>(unit_.shared_bytes);
+  config.stream = stream;
+  loaded.context->make_current();
+  loaded.context->check(loaded.context->driver().launch(&config, loaded.function, pointers.data(), nullptr),
+                        unit_.symbol.c_str());
+}
+
+}  // namespace heddle::lang::cuda

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lang/cuda/unit.h"
+#include "runtime/cuda/device.h"
+
+namespace heddle::lang::cuda {
+
+// The name of what kernels are compiled to for a device: "cuda-sm_90a".
+std::string target_name(const CudaTarget& target);
+
+// A compiled kernel of the tile language. Thread-safe.
+class CudaKernel {
+ public:
+  // Compiles the text of a kernel for "cuda-sm_90a" or the like, from the user's cache where it is there. Throws
+  // kInvalidIr, kUnsupportedOperator, kInvalidArgument for another target, and what the compiler says.
+  CudaKernel(std::string_view ir, std::string_view target);
+
+  // Runs the programs of a grid on a stream of the device; null: the legacy default stream. Arguments in order, each in
+  // eight bytes.
+  void launch(std::array<int64_t, 3> grid, std::span<const uint64_t> arguments, CudaDriver::Handle stream,
+              int device = 0) const;
+
+  const CudaUnit& unit() const { return unit_; }
+  int registers() const { return registers_; }  // of a thread; 0 where the compiler does not say
+  int64_t spills() const { return spills_; }    // bytes
+
+ private:
+  struct Loaded {
+    std::shared_ptr<const runtime::CudaContext> context;
+    std::unique_ptr<runtime::CudaModule> module;
+    CudaDriver::Handle function = nullptr;
+  };
+  const Loaded& on(int device) const;
+
+  CudaUnit unit_;
+  size_t parameters_ = 0;
+  std::string machine_code_;
+  int registers_ = 0;
+  int64_t spills_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::map<int, Loaded> loaded_;
+};
+
+}  // namespace heddle::lang::cuda

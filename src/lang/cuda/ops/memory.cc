@@ -1,0 +1,253 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "lang/cuda/emitter.h"
+#include "lang/cuda/scalar_text.h"
+
+namespace heddle::lang::cuda {
+namespace {
+
+std::string access_of(const Op& op) {
+  const bool is_volatile = op.attributes.integer("volatile") != 0 || op.attributes.word("cache") == "cv";
+  return is_volatile ? ", block::Access::kVolatile" : "";
+}
+
+// A mask or another value that meets the pointer's elements; a scalar where it is the same everywhere.
+std::string beside(Emitter& e, ValueId v, const Layout& layout) {
+  return e.uniform(v) ? e.text(v) : e.tile(v, layout);
+}
+
+void emit_load(Emitter& e, const Op& op) {
+  const ValueId pointer = op.operands[0], result = op.results[0];
+  const Type& type = e.type(pointer);
+  if (type.is_scalar()) {
+    std::string text = fmt::format(
+        "block::load<{}>({}",
+        op.attributes.integer("volatile") != 0 ? "block::Access::kVolatile" : "block::Access::kPlain", e.text(pointer));
+    for (size_t i = 1; i < op.operands.size(); ++i) text += ", " + e.text(op.operands[i]);
+    return e.declare(op, result, text + ")");
+  }
+  const Layout& layout = e.layout(pointer);
+  const int64_t vector = e.uniform(pointer) ? 1 : access_vector(layout, e.facts_of(pointer), size_of(type.element));
+  std::string text = fmt::format("block::load<{}{}>({}", vector, access_of(op), e.tile(pointer));
+  for (size_t i = 1; i < op.operands.size(); ++i) text += ", " + beside(e, op.operands[i], layout);
+  e.declare(op, result, e.converted(text + ")", layout, e.layout(result), e.type(result)));
+}
+
+void emit_store(Emitter& e, const Op& op) {
+  const ValueId pointer = op.operands[0];
+  const Type& type = e.type(pointer);
+  std::string text;
+  if (type.is_scalar()) {
+    text = fmt::format("block::store({}, {}", e.text(pointer), e.text(op.operands[1]));
+    if (op.operands.size() > 2) text += ", " + e.text(op.operands[2]);
+  } else {
+    const Layout& layout = e.layout(pointer);
+    const int64_t vector = e.uniform(pointer) ? 1 : access_vector(layout, e.facts_of(pointer), size_of(type.element));
+    text = fmt::format("block::store<{}>({}, {}", vector, e.tile(pointer), e.tile(op.operands[1], layout));
+    if (op.operands.size() > 2) text += ", " + beside(e, op.operands[2], layout);
+  }
+  e.statement(op, text + ")");
+}
+
+std::string order_and_scope(const Op& op) {
+  const std::string_view sem = op.attributes.word("sem", "acq_rel"), scope = op.attributes.word("scope", "gpu");
+  const char* const order = sem == "relaxed"   ? "kRelaxed"
+                            : sem == "acquire" ? "kAcquire"
+                            : sem == "release" ? "kRelease"
+                                               : "kAcquireRelease";
+  return fmt::format("block::Order::{}, block::Scope::{}", order,
+                     scope == "cta"   ? "kBlock"
+                     : scope == "sys" ? "kSystem"
+                                      : "kDevice");
+}
+
+const char* update_of(std::string_view kind) {
+  if (kind == "add") return "block::atomic_add";
+  if (kind == "and") return "block::atomic_and";
+  if (kind == "or") return "block::atomic_or";
+  if (kind == "xor") return "block::atomic_xor";
+  if (kind == "min") return "block::atomic_min";
+  return kind == "max" ? "block::atomic_max" : "block::atomic_exchange";
+}
+
+void need_for_atomic(Emitter& e, const Type& type, const Layout* layout) {
+  const bool through_shared = layout == nullptr || layout->replicated();
+  if (through_shared) e.need_shared(std::max<int64_t>(16, type.elements() * size_of(type.element)));
+}
+
+void emit_atomic(Emitter& e, const Op& op) {
+  const ValueId pointer = op.operands[0];
+  const Type& type = e.type(pointer);
+  const bool swaps = op.code == OpCode::kAtomicCas;
+  const bool scalar = type.is_scalar();
+  const ValueId result = op.results[0];
+  need_for_atomic(e, type, scalar ? nullptr : &e.layout(result));
+  std::vector<std::string> operands;
+  for (size_t i = 0; i < (swaps ? 3u : 2u); ++i) {
+    operands.push_back(scalar ? e.text(op.operands[i]) : e.tile(op.operands[i], e.layout(result)));
+  }
+  if (!swaps) {
+    const bool masked = op.operands.size() > 2;
+    operands.push_back(!masked  ? "true"
+                       : scalar ? e.text(op.operands[2])
+                                : beside(e, op.operands[2], e.layout(result)));
+  }
+  const std::string callee =
+      swaps ? fmt::format("block::compare_and_swap<{}>", order_and_scope(op))
+            : fmt::format("block::atomic<{}, {}>", update_of(op.attributes.word("kind")), order_and_scope(op));
+  e.declare(op, op.results[0], fmt::format("{}(kShared, {})", callee, fmt::join(operands, ", ")));
+}
+
+// ---- Views
+
+const Op* definition(const Region& region, ValueId v) {
+  const Op* found = nullptr;
+  for_each_op(region, [&](const Op& op) {
+    if (std::find(op.results.begin(), op.results.end(), v) != op.results.end()) found = &op;
+  });
+  return found;
+}
+
+// Elements along the last dimension that one access moves, `offsets` being those of the window.
+int64_t view_vector(const Emitter& e, ValueId view, const std::vector<ValueId>& offsets) {
+  const Op* const made = definition(e.kernel.body, view);
+  if (made == nullptr || made->code != OpCode::kMakeView) return 1;
+  const Type& type = e.type(view);
+  const auto rank = type.shape.size();
+  const int64_t element = size_of(type.element);
+  if (e.facts_of(made->operands[2 * rank]).value != 1) return 1;
+  int64_t bytes = std::gcd(e.facts_of(made->operands[0]).divisor[0], int64_t{16});
+  for (size_t d = 0; d + 1 < rank; ++d) {
+    bytes = std::gcd(bytes, e.facts_of(made->operands[1 + rank + d]).divisor[0] * element);
+  }
+  if (!offsets.empty()) bytes = std::gcd(bytes, e.facts_of(offsets.back()).divisor[0] * element);
+  return std::max<int64_t>(1, bytes / element);
+}
+
+unsigned checked_of(const Op& op) {
+  unsigned bits = 0;
+  for (const int64_t d : op.attributes.list("check")) bits |= 1u << d;
+  return bits;
+}
+
+std::vector<ValueId> offsets_of(const Emitter& e, const Op& op) {
+  const auto rank = static_cast<std::ptrdiff_t>(e.type(op.operands[0]).shape.size());
+  return {op.operands.begin() + 1, op.operands.begin() + 1 + rank};
+}
+
+std::string window_text(const Emitter& e, const Op& op, unsigned checked) {
+  std::vector<std::string> offsets;
+  for (const ValueId v : offsets_of(e, op)) offsets.push_back(codegen::factor(e.text(v)));
+  return fmt::format("block::window<{}u>({}, {{{}}})", checked, e.text(op.operands[0]), fmt::join(offsets, ", "));
+}
+
+// What a store of a view wants: neighbours along the last dimension.
+Layout view_layout(const Emitter& e, const std::vector<int64_t>& shape, int64_t vector) {
+  int64_t elements = 1;
+  for (const int64_t n : shape) elements *= n;
+  while (vector > 1 && elements < vector * 32 * e.warps) vector /= 2;
+  std::vector<int> order;
+  for (size_t d = shape.size(); d-- > 0;) order.push_back(static_cast<int>(d));
+  return blocked(shape, order, vector, e.warps);
+}
+
+int64_t within(const Layout& layout, int64_t vector) {
+  const int64_t run = layout.run(layout.rank() - 1);
+  return std::min(vector, run & -run);
+}
+
+bool emit_view(Emitter& e, const Op& op) {
+  switch (op.code) {
+    case OpCode::kMakeView: {
+      const Type& type = e.type(op.results[0]);
+      const size_t rank = type.shape.size();
+      std::vector<std::string> sizes, strides;
+      for (size_t d = 0; d < rank; ++d) {
+        sizes.push_back(codegen::factor(e.text(op.operands[1 + d])));
+        strides.push_back(codegen::factor(e.text(op.operands[1 + rank + d])));
+      }
+      const std::string padding = op.attributes.word("padding") == "nan"
+                                      ? fmt::format("block::cast<{}>(__builtin_nanf(\"\"))", element_type(type.element))
+                                      : fmt::format("{}{{}}", element_type(type.element));
+      e.declare(op, op.results[0],
+                fmt::format("{}{{{}, {{{}}}, {{{}}}, {}}}", e.held_type(op.results[0]), e.text(op.operands[0]),
+                            fmt::join(sizes, ", "), fmt::join(strides, ", "), padding));
+      return true;
+    }
+    case OpCode::kLoadView: {
+      const Layout& layout = e.layout(op.results[0]);
+      const int64_t vector = within(layout, view_vector(e, op.operands[0], offsets_of(e, op)));
+      e.declare(op, op.results[0],
+                fmt::format("block::load<{}, {}>({}, {}.padding)", e.layout_name(layout), vector,
+                            window_text(e, op, checked_of(op)), e.text(op.operands[0])));
+      return true;
+    }
+    case OpCode::kStoreView: {
+      const int64_t vector = view_vector(e, op.operands[0], offsets_of(e, op));
+      const Layout layout = view_layout(e, e.type(op.operands.back()).shape, vector);
+      e.statement(op, fmt::format("block::store<{}>({}, {})", within(layout, vector),
+                                  window_text(e, op, checked_of(op)), e.tile(op.operands.back(), layout)));
+      return true;
+    }
+    case OpCode::kAtomicView: {
+      const ValueId value = op.operands.back();
+      const Layout& layout = e.layout(value);
+      need_for_atomic(e, e.type(value), &layout);
+      const std::string at = e.fresh("at"), all = fmt::format("{}u", (1u << layout.rank()) - 1);
+      e.statement(op, fmt::format("const auto {} = {}", at, window_text(e, op, (1u << layout.rank()) - 1)));
+      const std::string l = e.layout_name(layout);
+      e.statement(op, fmt::format("block::atomic<{}, block::Order::kRelaxed, block::Scope::kDevice>(kShared, "
+                                  "block::pointers<{}>({}), {}, block::inside<{}>({}))",
+                                  update_of(op.attributes.word("kind")), l, at, e.tile(value), l, at));
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+// Rows of a view that a tile names.
+bool emit_rows(Emitter& e, const Op& op) {
+  if (op.code != OpCode::kGatherView && op.code != OpCode::kScatterView) return false;
+  const bool gathers = op.code == OpCode::kGatherView;
+  const int64_t vector = view_vector(e, op.operands[0], {op.operands[2]});
+  const Layout layout = gathers ? e.layout(op.results[0]) : view_layout(e, e.type(op.operands[3]).shape, vector);
+  const std::string l = e.layout_name(layout), rows = e.fresh("rows"), view = e.text(op.operands[0]);
+  e.statement(op, fmt::format("const auto {} = block::broadcast<{}, 1>({})", rows, l,
+                              e.converted(fmt::format("block::expand<1>({})", e.tile(op.operands[1], slice(layout, 1))),
+                                          expand(slice(layout, 1), 1), squeeze(layout, 1),
+                                          Type::tile({layout.shape[0], 1}, Element::kI32))));
+  const std::string where = fmt::format("{}, {}, {}", view, rows, codegen::factor(e.text(op.operands[2])));
+  if (gathers) {
+    e.declare(op, op.results[0],
+              fmt::format("block::load<{}>(block::row_pointers({}), block::row_mask({}), {}.padding)",
+                          within(layout, vector), where, where, view));
+  } else {
+    e.statement(op, fmt::format("block::store<{}>(block::row_pointers({}), {}, block::row_mask({}))",
+                                within(layout, vector), where, e.tile(op.operands[3], layout), where));
+  }
+  return true;
+}
+
+}  // namespace
+
+bool emit_memory(Emitter& e, const Op& op) {
+  switch (op.code) {
+    case OpCode::kLoad:
+      return emit_load(e, op), true;
+    case OpCode::kStore:
+      return emit_store(e, op), true;
+    case OpCode::kAtomicRmw:
+    case OpCode::kAtomicCas:
+      return emit_atomic(e, op), true;
+    default:
+      return emit_view(e, op) || emit_rows(e, op);
+  }
+}
+
+}  // namespace heddle::lang::cuda

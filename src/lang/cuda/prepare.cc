@@ -1,0 +1,66 @@
+#include "lang/cuda/prepare.h"
+
+#include <unordered_map>
+#include <utility>
+
+namespace heddle::lang::cuda {
+namespace {
+
+class Cloner {
+ public:
+  explicit Cloner(Kernel& kernel) : kernel_(kernel) {
+    for_each_op(kernel.body, [&](const Op& op) {
+      for (const ValueId v : op.operands) ++uses_[v];
+      const OpInfo& info = info_of(op.code);
+      const bool source = op.code == OpCode::kIota || op.code == OpCode::kSplat;
+      if ((source || (info.has(kElementwise) && op.regions.empty())) && kernel.type(op.results[0]).is_tile()) {
+        cheap_.emplace(op.results[0], op);
+      }
+    });
+  }
+  void run(Region& region) {
+    std::vector<Op> ops;
+    for (Op& op : region.ops) {
+      for (Region& inner : op.regions) run(inner);
+      if (op.code == OpCode::kExpandDims && uses_[op.operands[0]] > 1 && is_cheap(op.operands[0], kMostDepth)) {
+        --uses_[op.operands[0]];
+        op.operands[0] = clone(op.operands[0], ops);
+      }
+      ops.push_back(std::move(op));
+    }
+    region.ops = std::move(ops);
+  }
+
+ private:
+  static constexpr int kMostDepth = 8;
+
+  bool is_cheap(ValueId v, int depth) const {
+    if (!kernel_.type(v).is_tile()) return true;
+    const auto found = cheap_.find(v);
+    if (found == cheap_.end() || depth == 0) return false;
+    for (const ValueId operand : found->second.operands) {
+      if (!is_cheap(operand, depth - 1)) return false;
+    }
+    return true;
+  }
+  ValueId clone(ValueId v, std::vector<Op>& ops) {
+    if (!kernel_.type(v).is_tile()) return v;
+    Op copy = cheap_.at(v);
+    for (ValueId& operand : copy.operands) operand = clone(operand, ops);
+    copy.results[0] = kernel_.add_value(kernel_.type(v), {});
+    ops.push_back(copy);
+    return ops.back().results[0];
+  }
+
+  Kernel& kernel_;
+  std::unordered_map<ValueId, int> uses_;
+  std::unordered_map<ValueId, Op> cheap_;
+};
+
+}  // namespace
+
+void clone_indices(Kernel& kernel) {
+  Cloner(kernel).run(kernel.body);
+}
+
+}  // namespace heddle::lang::cuda

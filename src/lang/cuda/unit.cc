@@ -1,0 +1,71 @@
+#include "lang/cuda/unit.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "heddle/error.h"
+#include "lang/cuda/assign.h"
+#include "lang/cuda/emitter.h"
+#include "lang/cuda/prepare.h"
+#include "lang/cuda/scalar_text.h"
+
+namespace heddle::lang::cuda {
+namespace {
+
+constexpr int64_t kMostWarps = 32;
+
+int64_t warps_of(const Kernel& kernel) {
+  const int64_t warps = kernel.attributes.integer("num_warps", 4);
+  if (warps < 1 || warps > kMostWarps || (warps & (warps - 1)) != 0) {
+    throw Error(ErrorCode::kInvalidArgument, "kernel " + kernel.name,
+                fmt::format("num_warps = {} is no power of two of at most {}", warps, kMostWarps));
+  }
+  return warps;
+}
+
+std::string symbol_of(const std::string& name) {
+  std::string symbol;
+  for (const char c : name) symbol += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  return symbol;
+}
+
+}  // namespace
+
+CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target) {
+  const int64_t warps = warps_of(kernel);
+  clone_indices(kernel);
+  const std::vector<AxisFacts> facts = axis_facts(kernel);
+  const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_tensor_cores()});
+  Emitter emitter(kernel, facts, layouts, warps);
+  std::vector<std::string> parameters;
+  for (const Kernel::Parameter& p : kernel.parameters) {
+    const std::string name = emitter.name(p.value);
+    emitter.bind(p.value, name);
+    parameters.push_back(fmt::format("{} {}", scalar_type(kernel.type(p.value)), name));
+  }
+  emitter.emit(kernel.body);
+
+  CudaUnit unit;
+  unit.symbol = symbol_of(kernel.name);
+  unit.threads = 32 * warps;
+  unit.shared_bytes = (emitter.shared_bytes + 15) / 16 * 16;
+  if (unit.shared_bytes > target.shared_bytes_per_block) {
+    throw Error(ErrorCode::kOutOfMemory, "kernel " + kernel.name,
+                fmt::format("its tiles go through {} bytes of shared memory, a block has {}", unit.shared_bytes,
+                            target.shared_bytes_per_block),
+                "Make the tiles smaller");
+  }
+  unit.text =
+      "#include \"tile/block/block.h\"\n\nnamespace tile = heddle::tile;\nnamespace block = heddle::tile::block;\n"
+      "using tile::dims;\n\n";
+  unit.text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", unit.threads, unit.symbol,
+                           fmt::join(parameters, ", "));
+  for (const std::string& alias : emitter.aliases) unit.text += "  " + alias + "\n";
+  unit.text += "  [[maybe_unused]] constexpr block::scratch<> kShared{};\n\n" + emitter.out.text() + "}\n";
+  return unit;
+}
+
+}  // namespace heddle::lang::cuda
