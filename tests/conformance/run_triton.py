@@ -110,7 +110,8 @@ def run_file(unit, name, arguments, report):
         if arguments.k:
             command += ["-k", arguments.k]
         done = subprocess.run(command, cwd=unit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              env={**os.environ, "HEDDLE_TRITON": str(arguments.triton.resolve())})
+                              env={**os.environ, "HEDDLE_TRITON": str(arguments.triton.resolve()),
+                                   "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])})
         if done.returncode in (0, 1, 5):
             return
         if not now.exists():

@@ -21,6 +21,9 @@ from heddle.tile.runtime.autotuner import Autotuner, Config, autotune, heuristic
 from heddle.tile.language.aggregates import aggregate
 from heddle.tile.runtime.jit import JITFunction, constexpr_function, jit, must_use_result
 
+# The version of Triton whose language this is; programs ask for it.
+__version__ = "3.7.0"
+
 
 @constexpr_function
 def cdiv(x: int, y: int) -> int:

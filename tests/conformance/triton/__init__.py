@@ -15,6 +15,7 @@ from triton import knobs
 from triton import _driver as driver
 
 TritonError = _tile.TileError
+__version__ = _tile.__version__
 
 
 def _module(name, *sources, **names):

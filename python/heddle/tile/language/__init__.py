@@ -29,6 +29,6 @@ from heddle.tile.language.types import (
 from heddle.tile.language.values import condition, range, slice, static_range, tensor, tuple
 from heddle.tile.language.windows import descriptor as tensor_descriptor
 from heddle.tile.language.windows import window_type as tensor_descriptor_type
-from heddle.tile.language import extra
+from heddle.tile.language import core, extra
 
 __all__ = [name for name in dir() if not name.startswith("_")]

@@ -1,0 +1,8 @@
+"""The language by the place that it has in Triton: `tl.core.load` is `tl.load`."""
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    from heddle.tile import language
+
+    return getattr(language, name)
