@@ -57,11 +57,8 @@ class CompiledKernel:
     def load(self) -> "CompiledKernel":
         """Compiles, where that is not done yet."""
         if self._loaded is None:
-            if interprets():
-                self._loaded = core().parse_and_verify(self.ir)
-            else:
-                options = {key: value for key, value in self.options._asdict().items() if value is not None}
-                self._loaded = core().compile(self.ir, self.target, options)
+            verified = core().parse_and_verify(self.ir)
+            self._loaded = verified if interprets() else verified.compile(self.target)
         return self
 
     def _init_handles(self) -> None:
@@ -100,7 +97,7 @@ class CompiledKernel:
         if interprets():
             loaded.interpret(list(grid), list(values), list(memory), self.options.checked, print)
         else:
-            loaded.launch(list(grid), list(values), stream)
+            loaded.launch(grid, values, print if self.target == "cpu" else stream)
 
     def __getitem__(self, grid: Any) -> Any:
         return lambda *values, stream=0: self.launch(grid_of(grid), [_passed(value) for value in values], stream)
