@@ -130,7 +130,7 @@ TEST_F(LargeModels, MaximaCompileAboutAsFastAsSums) {
 
 // Kernels that differ in a number each share a text that is told its numbers.
 TEST_F(LargeModels, ManyKernelsThatDifferInNumbers) {
-  constexpr int kCount = 8'000;
+  constexpr int kCount = 4'000;
   std::string text = "graph(%x: f32[2]) {\n", outputs;
   std::vector<float> expected;
   for (int i = 0; i < kCount; ++i) {
