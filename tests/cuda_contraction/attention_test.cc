@@ -253,7 +253,7 @@ TEST(CudaAttention, Masks) {
   for (const char* scores : {"causal", "finite", "window", "triangle", "biased"}) {
     add(batch, {.m = 20, .n = 301, .scores = scores, .layout = "dense"});
     add(batch, {.m = 200, .n = 333, .depth = 32, .width = 32, .scores = scores, .layout = "dense"});
-    // More tiles than multiprocessors.
+    // More tiles than SMs.
     if (std::string(scores) != "causal" && std::string(scores) != "window") continue;
     add(batch, {.type = "bf16",
                 .batch = 6,
