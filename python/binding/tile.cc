@@ -14,6 +14,7 @@
 
 #include "errors.h"
 #include "lang/cpu/kernel.h"
+#include "lang/cuda/kernel.h"
 #include "lang/interpret/interpret.h"
 #include "lang/ir/parse.h"
 #include "lang/ir/print.h"
@@ -84,7 +85,36 @@ std::shared_ptr<lang::cpu::CpuKernel> compile(const Verified& kernel, const std:
       lang::cpu::CpuKernel::compile(kernel.kernel, Target::host_cpu()));
 }
 
-void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequence& arguments,
+// For a GPU, with the types of its parameters.
+struct DeviceKernel {
+  lang::Kernel kernel;
+  std::shared_ptr<const lang::cuda::CudaKernel> compiled;
+};
+
+// Of a text, for the CPU or a GPU. `options` of the launch stand in the text as well.
+nb::object compile_text(const std::string& text, const std::string& target, const nb::dict&) {
+  if (target == "cpu") return nb::cast(compile(Verified{lang::parse_and_verify(text)}, target));
+  DeviceKernel made;
+  {
+    const nb::gil_scoped_release free;
+    made = {lang::parse_and_verify(text), std::make_shared<lang::cuda::CudaKernel>(text, target)};
+  }
+  return nb::cast(std::move(made));
+}
+
+std::string cuda_target(int ordinal) {
+  const auto context = runtime::CudaContext::of_device(ordinal);
+  return lang::cuda::target_name(context->device().target);
+}
+
+void launch_on_device(const DeviceKernel& kernel, const Grid& grid, const nb::sequence& arguments, uint64_t stream,
+                      int device) {
+  const std::vector<uint64_t> words = lang::cpu::argument_words(kernel.kernel, arguments_of(arguments));
+  const nb::gil_scoped_release free;
+  kernel.compiled->launch(grid, words, reinterpret_cast<CudaDriver::Handle>(stream), device);
+}
+
+void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequence& arguments, uint64_t,
             const nb::object& print) {
   const std::vector<lang::Argument> values = arguments_of(arguments);
   const lang::InterpretOptions options = options_of({}, false, print);
@@ -105,7 +135,17 @@ void register_tile(nb::module_& module) {
       .def("compile", &compile, nb::arg("target") = "cpu");
   nb::class_<lang::cpu::CpuKernel>(tile, "Kernel")
       .def_prop_ro("text", &lang::cpu::CpuKernel::text)
-      .def("launch", &launch, nb::arg("grid"), nb::arg("arguments"), nb::arg("print").none() = nb::none());
+      .def("launch", &launch, nb::arg("grid"), nb::arg("arguments"), nb::arg("stream") = 0,
+           nb::arg("print").none() = nb::none());
+  nb::class_<DeviceKernel>(tile, "DeviceKernel")
+      .def_prop_ro("text", [](const DeviceKernel& self) { return self.compiled->unit().text; })
+      .def_prop_ro("registers", [](const DeviceKernel& self) { return self.compiled->registers(); })
+      .def_prop_ro("spills", [](const DeviceKernel& self) { return self.compiled->spills(); })
+      .def_prop_ro("shared", [](const DeviceKernel& self) { return self.compiled->unit().shared_bytes; })
+      .def("launch", &launch_on_device, nb::arg("grid"), nb::arg("arguments"), nb::arg("stream") = 0,
+           nb::arg("device") = 0);
+  tile.def("compile", &compile_text, nb::arg("text"), nb::arg("target"), nb::arg("options") = nb::dict());
+  tile.def("cuda_target", &cuda_target, nb::arg("device") = 0);
   tile.def(
       "parse_and_verify", [](const std::string& text) { return Verified{lang::parse_and_verify(text)}; },
       nb::arg("text"));

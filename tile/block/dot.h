@@ -2,6 +2,7 @@
 // multiply the type, else by each thread's own arithmetic. Operands go through shared memory.
 #pragma once
 
+#include "tile/arch/sm80/cp_async.h"
 #include "tile/block/operand.h"
 
 namespace heddle::tile::block {
@@ -100,29 +101,12 @@ struct Operands {
   static constexpr int kBytes = By::pieces * (A::kBytes + B::kBytes);
 };
 
-// Adds the product of operands that lie in shared memory to the sums of a thread, kBlocksM x kBlocksN fragments.
-template <typename Sums, typename A, typename B, typename Acc>
-TILE_INLINE void multiply(const typename A::element* a, const typename B::element* b, Acc* sums, int row, int column) {
-  using Mma = sm80::Mma<typename A::element, typename B::element>;
-  static_assert(Mma::kK == A::kStep);
-  constexpr int kM = Sums::kBlocksM, kN = Sums::kBlocksN;
-  const Fragments<A, false> read_a(a);
-  const Fragments<B, true> read_b(b);
+// 32-bit operands that were copied as they are: to nearest, for the instruction cuts off.
+template <typename In>
+TILE_INLINE void round_words([[maybe_unused]] uint32_t (&r)[4]) {
+  if constexpr (is_same<In, cuda::tf32>) {
 #pragma unroll
-  for (int step = 0; step < A::kWholeDepth / A::kStep; ++step) {
-    uint32_t fa[kM][4], fb[(kN + 1) / 2][4];
-#pragma unroll
-    for (int i = 0; i < kM; ++i) read_a.read(fa[i], row + 16 * i, step);
-#pragma unroll
-    for (int j = 0; j < kN; j += 2) read_b.read(fb[j / 2], column + 8 * j, step);
-#pragma unroll
-    for (int i = 0; i < kM; ++i) {
-#pragma unroll
-      for (int j = 0; j < kN; ++j) {
-        const uint32_t half[2] = {fb[j / 2][j % 2 * 2], fb[j / 2][j % 2 * 2 + 1]};
-        Mma::issue(*reinterpret_cast<Acc(*)[4]>(sums + (i * kN + j) * 4), fa[i], half);
-      }
-    }
+    for (int i = 0; i < 4; ++i) r[i] = __float_as_uint(cuda::from_float<cuda::tf32>(__uint_as_float(r[i])).value);
   }
 }
 
@@ -146,6 +130,138 @@ TILE_INLINE void multiply_by_thread(const typename A::element* a, const typename
 }
 
 }  // namespace detail
+
+// An operand whose fragments lie in shared memory. `Copied`: it was copied from memory, and tf32 is not rounded yet.
+template <typename O, bool IsB, bool Copied = false>
+struct SharedOperand {
+  using element = typename O::element;
+  static constexpr int kSteps = O::kWholeDepth / O::kStep;
+  Fragments<O, IsB> fragments;
+  int first;  // row of this warp
+
+  TILE_INLINE SharedOperand(const element* memory, int row) : fragments(memory), first(row) {}
+  TILE_INLINE void read(uint32_t (&r)[4], int row, int step) const {
+    fragments.read(r, first + row, step);
+    if constexpr (Copied) detail::round_words<element>(r);
+  }
+};
+
+// A first operand that a warp holds as sums of another product (mma_layout with one warp along its columns): blocks of
+// 16 columns are a step of k.
+template <typename In, typename L>
+struct HeldOperand {
+  static_assert(sizeof(In) == 2);
+  using element = In;
+  static constexpr int kBlocks = L::kRegisters / 4, kSteps = (L::size(1) + 15) / 16;
+  const Tile<In, L>& x;
+
+  TILE_INLINE void read(uint32_t (&r)[4], int row, int step) const {
+    constexpr int kBlocksN = (L::size(1) + 7) / 8;
+    const int block = row / 16 * kBlocksN + 2 * step;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      // Columns beyond the last are zeros.
+      const int at = (block + i / 2) * 4 + i % 2 * 2;
+      const bool there = 2 * step + i / 2 < kBlocksN;
+      r[i] = there ? uint32_t(x.v[at].bits) | uint32_t(x.v[at + 1].bits) << 16 : 0;
+    }
+  }
+};
+
+namespace detail {
+
+// Adds a product to the sums of a thread, kBlocksM x kBlocksN fragments.
+template <typename Sums, typename A, typename B, typename Acc>
+TILE_INLINE void multiply(const A& a, const B& b, Acc* sums) {
+  using Mma = sm80::Mma<typename A::element, typename B::element>;
+  constexpr int kM = Sums::kBlocksM, kN = Sums::kBlocksN;
+#pragma unroll
+  for (int step = 0; step < B::kSteps; ++step) {
+    uint32_t fa[kM][4], fb[(kN + 1) / 2][4];
+#pragma unroll
+    for (int i = 0; i < kM; ++i) a.read(fa[i], 16 * i, step);
+#pragma unroll
+    for (int j = 0; j < kN; j += 2) b.read(fb[j / 2], 8 * j, step);
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+#pragma unroll
+      for (int j = 0; j < kN; ++j) {
+        const uint32_t half[2] = {fb[j / 2][j % 2 * 2], fb[j / 2][j % 2 * 2 + 1]};
+        Mma::issue(*reinterpret_cast<Acc(*)[4]>(sums + (i * kN + j) * 4), fa[i], half);
+      }
+    }
+  }
+}
+
+}  // namespace detail
+
+// c + a b of operands that are where tensor cores want them: SharedOperand, HeldOperand.
+template <typename Sums, typename A, typename B, typename Acc, typename L>
+TILE_INLINE Tile<Acc, L> multiply(const A& a, const B& b, const Tile<Acc, L>& c) {
+  using Sum = typename sm80::Mma<typename A::element, typename B::element>::Acc;
+  Tile<Sum, L> y = map([](Acc x) { return cast<Sum>(x); }, c);
+  detail::multiply<Sums>(a, b, y.v);
+  return map([](Sum x) { return cast<Acc>(x); }, y);
+}
+// The first row, or column, of this warp in a tile of sums.
+template <typename L, int Dim>
+TILE_INLINE int warp_start() {
+  return L::of_warp(int(threadIdx.x) / 32, Dim);
+}
+
+// An operand in the block's shared memory: number `index` of those that begin at Offset, Stride bytes apart.
+template <typename O, int Offset, int Stride = 0>
+TILE_INLINE typename O::element* slot(int index = 0) {
+  return reinterpret_cast<typename O::element*>(scratch<Offset>::memory() + index * Stride);
+}
+// Until all but the last `Pending` groups of copies are there for all threads, which have read what is overwritten
+// next.
+template <int Pending>
+TILE_INLINE void wait_for_copies() {
+  sm80::wait_copies<Pending>();
+  __syncthreads();
+}
+
+// Lays a tile down as an operand: what reads it stands behind a barrier.
+template <typename O, typename By, int RowDim, typename T, typename L>
+TILE_INLINE void put(typename O::element* memory, const Tile<T, L>& x) {
+  detail::put_operand<O, Axes<RowDim, 1 - RowDim>>(memory, x, 0, L::kRegisters,
+                                                   [](T e) { return detail::piece_of<By>(e, 0); });
+  O::fill_up(memory, L::kThreads);
+}
+
+// Begins to copy what a tile of pointers names to an operand, V neighbours in memory at a time; zeros where the mask is
+// false. The copies belong to the thread's group (sm80::commit_copies).
+template <typename O, int RowDim, int V, typename T, typename L, typename M>
+TILE_INLINE void copy_async(typename O::element* memory, const Tile<T*, L>& p, const M& mask) {
+  constexpr int kBytes = V * int(sizeof(T)), kDepthDim = 1 - RowDim;
+  static_assert(sizeof(T) == sizeof(typename O::element) && (kBytes == 4 || kBytes == 8 || kBytes == 16));
+  const Place here = L::here();
+  const int at = O::at(here.at[RowDim], here.at[kDepthDim]);
+  bool mine = true;
+  if constexpr (L::kReplicated) mine = L::owner();
+#pragma unroll
+  for (int r = 0; r < L::kRegisters; r += V) {
+    if (!mine || !L::inside(here, r)) continue;
+    auto* const to = memory + at + O::at(L::of_register(r, RowDim), L::of_register(r, kDepthDim));
+    bool all = true, none = true;
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const bool m = detail::element(mask, r + i);
+      all = all && m;
+      none = none && !m;
+    }
+    if (all || none) {
+      sm80::copy_async<kBytes>(cuda::shared_address(to), p.v[r], all ? kBytes : 0);
+    } else {
+#pragma unroll
+      for (int i = 0; i < V; ++i) {
+        to[i] =
+            detail::element(mask, r + i) ? __builtin_bit_cast(typename O::element, p.v[r][i]) : typename O::element{};
+      }
+    }
+  }
+}
 
 // Bytes of shared memory that dot() needs.
 template <typename By, typename Sums, typename La, typename Lb>
@@ -196,8 +312,9 @@ TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>&
 #pragma unroll
       for (int p = 2 * By::pieces - 2; p >= 0; --p) {
         const int of_a = p == 1 ? 1 : 0, of_b = p == 2 ? 1 : 0;
-        detail::multiply<Sums, A, B>(memory_a + of_a * (A::kBytes / int(sizeof(In))),
-                                     memory_b + of_b * (B::kBytes / int(sizeof(In))), y.v + batch * kC, row, column);
+        const SharedOperand<A, false> from_a(memory_a + of_a * (A::kBytes / int(sizeof(In))), row);
+        const SharedOperand<B, true> from_b(memory_b + of_b * (B::kBytes / int(sizeof(In))), column);
+        detail::multiply<Sums>(from_a, from_b, y.v + batch * kC);
       }
     }
   }

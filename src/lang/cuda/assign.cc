@@ -330,13 +330,18 @@ class Assigner {
     } else if (a == Element::kBF16) {
       plan.by = "block::by_bf16";
     } else if (a == Element::kF32 && precision != "ieee") {
-      plan = {
-          precision == "tf32" ? "block::by_tf32" : "block::by_tf32x3", {}, false, precision == "tf32" ? 1 : 2, 4, {}};
+      plan = {precision == "tf32" ? "block::by_tf32" : "block::by_tf32x3",
+              {},
+              false,
+              precision == "tf32" ? 1 : 2,
+              4,
+              {},
+              {}};
     } else if (a == b && (a == Element::kI8 || a == Element::kU8)) {
-      plan = {a == Element::kI8 ? "block::by_int8<int8_t>" : "block::by_int8<uint8_t>", {}, false, 1, 1, {}};
+      plan = {a == Element::kI8 ? "block::by_int8<int8_t>" : "block::by_int8<uint8_t>", {}, false, 1, 1, {}, {}};
     } else {
       const char* const element = a == Element::kF64 ? "double" : a == Element::kF32 ? "float" : "int32_t";
-      plan = {fmt::format("block::by_thread<{}>", element), {}, true, 1, a == Element::kF64 ? 8 : 4, {}};
+      plan = {fmt::format("block::by_thread<{}>", element), {}, true, 1, a == Element::kF64 ? 8 : 4, {}, {}};
     }
     const size_t rank = type.shape.size();
     const int64_t m = type.shape[rank - 2], n = type.shape[rank - 1];
@@ -347,6 +352,7 @@ class Assigner {
       if (rank == 3) layout = batched(layout, type.shape[0]);
     } else {
       const WarpGrid grid = warp_grid(m, n);
+      plan.grid = grid;
       plan.sums = mma_type(type.shape, grid, options_.warps);
       layout = mma(type.shape, grid, options_.warps);
     }

@@ -20,6 +20,7 @@ struct DotPlan {
   int pieces = 1;
   int64_t element = 2;  // bytes of what lies in shared memory
   Layout layout;        // of the sums
+  WarpGrid grid{};      // on tensor cores
 };
 
 struct Assignment {

@@ -181,7 +181,8 @@ class Analysis {
         }
         return f;
       }
-      case OpCode::kPermute: return permuted(op);
+      case OpCode::kPermute:
+        return permuted(op);
       case OpCode::kCast: {
         const Type& from = type(op.operands[0]);
         const bool widens = !from.pointer && !is_float(from.element) && !is_float(result.element) &&

@@ -132,7 +132,18 @@ void Emitter::emit(const Region& region) {
   for (const Op& op : region.ops) emit(op);
 }
 
+bool Emitter::is_staged(const Op& op) const {
+  if (op.results.size() != 1) return false;
+  if (operands.count(op.results[0]) != 0) {
+    // Operands that were laid down are tiles as well.
+    return operands.at(op.results[0]).copied;
+  }
+  const std::vector<const Op*>& users = uses.users(op.results[0]);
+  return op.code == OpCode::kLoad && users.size() == 1 && users[0]->code == OpCode::kPermute && is_staged(*users[0]);
+}
+
 void Emitter::emit(const Op& op) {
+  if (is_staged(op)) return;
   if (emit_elementwise(*this, op) || emit_shape(*this, op) || emit_memory(*this, op) || emit_over_axis(*this, op) ||
       emit_product(*this, op) || emit_control(*this, op) || emit_effect(*this, op)) {
     return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "codegen/text/writer.h"
+#include "lang/analysis/uses.h"
 #include "lang/cuda/assign.h"
 #include "lang/cuda/axis_facts.h"
 #include "lang/ir/kernel.h"
@@ -14,10 +16,23 @@
 // Writes the body of a kernel on the operators of tile/block.
 namespace heddle::lang::cuda {
 
+// A value that lies in shared memory as an operand of products.
+struct OperandText {
+  std::string operand;  // block::Operand<...>
+  std::string pointer;  // C++
+  bool copied = false;  // from memory, as it was
+};
+
+struct EmitOptions {
+  int64_t warps = 4;
+  int stages = 1;           // slots of loads that run ahead of a loop
+  int64_t most_shared = 0;  // bytes of a block
+};
+
 class Emitter {
  public:
-  Emitter(const Kernel& kernel, const std::vector<AxisFacts>& facts, const Assignment& layouts, int64_t warps)
-      : kernel(kernel), facts(facts), assignment(layouts), warps(warps) {}
+  Emitter(const Kernel& kernel, const std::vector<AxisFacts>& facts, const Assignment& layouts, EmitOptions options)
+      : kernel(kernel), facts(facts), assignment(layouts), options(options), warps(options.warps), uses(kernel) {}
 
   void emit(const Region& region);
   void emit(const Op& op);
@@ -59,6 +74,13 @@ class Emitter {
   void declare(const Op& op, ValueId v, const std::string& text, bool pure = false);
   void statement(const Op& op, const std::string& text);
   std::string comment(const Op& op);
+  // Bytes that stay for the loop, at their offset.
+  int64_t keep(int64_t bytes) {
+    const int64_t at = kept_bytes;
+    kept_bytes += (bytes + 15) / 16 * 16;
+    most_kept_bytes = std::max(most_kept_bytes, kept_bytes);
+    return at;
+  }
   void need_shared(int64_t bytes) { shared_bytes = std::max(shared_bytes, bytes); }
   // A lambda of a region of scalars, declared before the statement that uses it; its name.
   std::string functor(const Op& op, const Region& region, const std::vector<std::string>& parameters,
@@ -67,12 +89,19 @@ class Emitter {
   const Kernel& kernel;
   const std::vector<AxisFacts>& facts;
   const Assignment& assignment;
+  const EmitOptions options;
   const int64_t warps;
+  const Uses uses;
   codegen::Writer out{1};
-  int64_t shared_bytes = 0;
+  int64_t shared_bytes = 0;  // that operators use in turn
+  // What lies in shared memory while a loop runs, before that: bytes now and at most.
+  int64_t kept_bytes = 0, most_kept_bytes = 0;
+  std::unordered_map<ValueId, OperandText> operands;
   std::vector<std::string> aliases;  // "using L0 = ...;" in order
 
  private:
+  // Whether its result is only in shared memory, where copies bring it.
+  bool is_staged(const Op& op) const;
   std::string alias_of(const std::string& type);
 
   std::unordered_map<ValueId, std::string> text_;
@@ -89,6 +118,16 @@ bool emit_memory(Emitter& e, const Op& op);
 bool emit_over_axis(Emitter& e, const Op& op);
 bool emit_product(Emitter& e, const Op& op);
 bool emit_control(Emitter& e, const Op& op);
+// Operand `side` of a product in shared memory, at `pointer`; its bytes.
+OperandText operand_text(const Emitter& e, const Op& dot, size_t side, std::string pointer);
+int64_t operand_size(const Emitter& e, const Op& dot, size_t side);
+// A `for` whose loads run ahead; false: it has none.
+bool emit_pipelined(Emitter& e, const Op& op);
+void emit_carried(Emitter& e, const Op& op);
+std::string for_head(Emitter& e, const Op& op, const std::string& index);
+void emit_for_body(Emitter& e, const Op& op);
+// variables of targets[i] = values[i] for all i at once.
+void assign(Emitter& e, const std::vector<ValueId>& targets, const std::vector<ValueId>& values);
 bool emit_effect(Emitter& e, const Op& op);
 
 }  // namespace heddle::lang::cuda

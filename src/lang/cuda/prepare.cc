@@ -22,8 +22,7 @@ class Cloner {
     std::vector<Op> ops;
     for (Op& op : region.ops) {
       for (Region& inner : op.regions) run(inner);
-      if (op.code == OpCode::kExpandDims && uses_[op.operands[0]] > 1 && is_cheap(op.operands[0], kMostDepth)) {
-        --uses_[op.operands[0]];
+      if (op.code == OpCode::kExpandDims && is_cheap(op.operands[0], kMostDepth) && is_shared(op.operands[0])) {
         op.operands[0] = clone(op.operands[0], ops);
       }
       ops.push_back(std::move(op));
@@ -42,6 +41,16 @@ class Cloner {
       if (!is_cheap(operand, depth - 1)) return false;
     }
     return true;
+  }
+  // Whether others use it as well, or what it is made of.
+  bool is_shared(ValueId v) const {
+    if (!kernel_.type(v).is_tile()) return false;
+    const auto uses = uses_.find(v);
+    if (uses != uses_.end() && uses->second > 1) return true;
+    for (const ValueId operand : cheap_.at(v).operands) {
+      if (is_shared(operand)) return true;
+    }
+    return false;
   }
   ValueId clone(ValueId v, std::vector<Op>& ops) {
     if (!kernel_.type(v).is_tile()) return v;

@@ -32,14 +32,9 @@ std::string symbol_of(const std::string& name) {
   return symbol;
 }
 
-}  // namespace
-
-CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target) {
-  const int64_t warps = warps_of(kernel);
-  clone_indices(kernel);
-  const std::vector<AxisFacts> facts = axis_facts(kernel);
-  const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_tensor_cores()});
-  Emitter emitter(kernel, facts, layouts, warps);
+// The text of a kernel.
+CudaUnit written(Emitter& emitter) {
+  const Kernel& kernel = emitter.kernel;
   std::vector<std::string> parameters;
   for (const Kernel::Parameter& p : kernel.parameters) {
     const std::string name = emitter.name(p.value);
@@ -50,22 +45,37 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target) {
 
   CudaUnit unit;
   unit.symbol = symbol_of(kernel.name);
-  unit.threads = 32 * warps;
-  unit.shared_bytes = (emitter.shared_bytes + 15) / 16 * 16;
-  if (unit.shared_bytes > target.shared_bytes_per_block) {
-    throw Error(ErrorCode::kOutOfMemory, "kernel " + kernel.name,
-                fmt::format("its tiles go through {} bytes of shared memory, a block has {}", unit.shared_bytes,
-                            target.shared_bytes_per_block),
-                "Make the tiles smaller");
-  }
+  unit.threads = 32 * emitter.warps;
+  unit.shared_bytes = emitter.most_kept_bytes + (emitter.shared_bytes + 15) / 16 * 16;
   unit.text =
       "#include \"tile/block/block.h\"\n\nnamespace tile = heddle::tile;\nnamespace block = heddle::tile::block;\n"
       "using tile::dims;\n\n";
   unit.text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", unit.threads, unit.symbol,
                            fmt::join(parameters, ", "));
   for (const std::string& alias : emitter.aliases) unit.text += "  " + alias + "\n";
-  unit.text += "  [[maybe_unused]] constexpr block::scratch<> kShared{};\n\n" + emitter.out.text() + "}\n";
+  unit.text += fmt::format("  [[maybe_unused]] constexpr block::scratch<{}> kShared{{}};\n\n{}}}\n",
+                           emitter.most_kept_bytes, emitter.out.text());
   return unit;
+}
+
+}  // namespace
+
+CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target) {
+  const int64_t warps = warps_of(kernel);
+  clone_indices(kernel);
+  const std::vector<AxisFacts> facts = axis_facts(kernel);
+  const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_tensor_cores()});
+  // Fewer loads run ahead where tiles need much shared memory otherwise.
+  for (auto stages = static_cast<int>(kernel.attributes.integer("num_stages", 3));; --stages) {
+    Emitter emitter(kernel, facts, layouts, {warps, stages, target.shared_bytes_per_block});
+    CudaUnit unit = written(emitter);
+    if (unit.shared_bytes <= target.shared_bytes_per_block) return unit;
+    if (stages > 1) continue;
+    throw Error(ErrorCode::kOutOfMemory, "kernel " + kernel.name,
+                fmt::format("its tiles go through {} bytes of shared memory, a block has {}", unit.shared_bytes,
+                            target.shared_bytes_per_block),
+                "Make the tiles smaller");
+  }
 }
 
 }  // namespace heddle::lang::cuda

@@ -20,26 +20,6 @@ void variable(Emitter& e, ValueId v, const std::string& begins_as) {
   e.bind(v, name);
 }
 
-// The variables of targets[i] = values[i] for all i at once.
-void assign(Emitter& e, const std::vector<ValueId>& targets, const std::vector<ValueId>& values) {
-  std::vector<std::string> texts, variables;
-  for (size_t i = 0; i < values.size(); ++i) {
-    texts.push_back(held(e, values[i], targets[i]));
-    variables.push_back(e.text(targets[i]));
-  }
-  for (size_t i = 0; i < texts.size(); ++i) {
-    // One that another assignment overwrites before it is read.
-    const auto before = variables.begin() + static_cast<std::ptrdiff_t>(i);
-    if (std::find(variables.begin(), before, e.uniform(values[i]) ? "" : e.text(values[i])) == before) continue;
-    const std::string saved = e.fresh("next");
-    e.out.raw(fmt::format("const auto {} = {};", saved, texts[i]));
-    texts[i] = saved;
-  }
-  for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i] != variables[i]) e.out.raw(fmt::format("{} = {};", variables[i], texts[i]));
-  }
-}
-
 // All ops of a region but its terminator.
 const Op* emit_body(Emitter& e, const Region& region) {
   for (const Op& op : region.ops) {
@@ -50,29 +30,18 @@ const Op* emit_body(Emitter& e, const Region& region) {
 }
 
 void emit_for(Emitter& e, const Op& op) {
-  const Region& body = op.regions[0];
-  const std::vector<ValueId> carried(body.arguments.begin() + 1, body.arguments.end());
-  for (size_t i = 1; i < body.arguments.size(); ++i) {
-    variable(e, body.arguments[i], " = " + held(e, op.operands[i + 2], body.arguments[i]));
-  }
-  const ValueId index = body.arguments[0];
-  const std::string type = scalar_type(e.type(index)), i = e.name(index);
-  e.bind(index, i);
-  const std::string &from = e.text(op.operands[0]), &to = e.text(op.operands[1]), &step = e.text(op.operands[2]);
-  const std::optional<int64_t> known = e.facts_of(op.operands[2]).value;
-  const std::string goes_on = known ? fmt::format("{} {} {}", i, *known > 0 ? "<" : ">", to)
-                                    : fmt::format("{0} > 0 ? {1} < {2} : {0} < 0 && {1} > {2}", step, i, to);
-  if (const int64_t unroll = op.attributes.integer("unroll", 1); unroll > 1)
+  if (emit_pipelined(e, op)) return;
+  emit_carried(e, op);
+  if (const int64_t unroll = op.attributes.integer("unroll", 1); unroll > 1) {
     e.out.raw(fmt::format("#pragma unroll {}", unroll));
+  }
   const std::string place = e.comment(op);
   if (!place.empty()) e.out.comment(place);
-  e.out.open(known && *known == 0
-                 ? fmt::format("for ({0} {1} = {2}; false;) {{", type, i, from)
-                 : fmt::format("for ({0} {1} = {2}; {3}; {1} += {4}) {{", type, i, from, goes_on, step));
-  const Op* const yield = emit_body(e, body);
-  assign(e, carried, yield->operands);
+  const ValueId index = op.regions[0].arguments[0];
+  e.bind(index, e.name(index));
+  e.out.open(for_head(e, op, e.text(index)));
+  emit_for_body(e, op);
   e.out.close();
-  for (size_t r = 0; r < op.results.size(); ++r) e.bind(op.results[r], e.text(carried[r]));
 }
 
 void emit_while(Emitter& e, const Op& op) {
@@ -107,6 +76,50 @@ void emit_if(Emitter& e, const Op& op) {
 }
 
 }  // namespace
+
+void assign(Emitter& e, const std::vector<ValueId>& targets, const std::vector<ValueId>& values) {
+  std::vector<std::string> texts, variables;
+  for (size_t i = 0; i < values.size(); ++i) {
+    texts.push_back(held(e, values[i], targets[i]));
+    variables.push_back(e.text(targets[i]));
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    // One that another assignment overwrites before it is read.
+    const auto before = variables.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::find(variables.begin(), before, e.uniform(values[i]) ? "" : e.text(values[i])) == before) continue;
+    const std::string saved = e.fresh("next");
+    e.out.raw(fmt::format("const auto {} = {};", saved, texts[i]));
+    texts[i] = saved;
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i] != variables[i]) e.out.raw(fmt::format("{} = {};", variables[i], texts[i]));
+  }
+}
+
+// Variables for what the loop carries, which are its results.
+void emit_carried(Emitter& e, const Op& op) {
+  const Region& body = op.regions[0];
+  for (size_t i = 1; i < body.arguments.size(); ++i) {
+    variable(e, body.arguments[i], " = " + held(e, op.operands[i + 2], body.arguments[i]));
+    e.bind(op.results[i - 1], e.text(body.arguments[i]));
+  }
+}
+
+std::string for_head(Emitter& e, const Op& op, const std::string& index) {
+  const std::string type = scalar_type(e.type(op.regions[0].arguments[0]));
+  const std::string &from = e.text(op.operands[0]), &to = e.text(op.operands[1]), &step = e.text(op.operands[2]);
+  const std::optional<int64_t> known = e.facts_of(op.operands[2]).value;
+  if (known == 0) return fmt::format("for ({0} {1} = {2}; false;) {{", type, index, from);
+  const std::string goes_on = known ? fmt::format("{} {} {}", index, *known > 0 ? "<" : ">", to)
+                                    : fmt::format("{0} > 0 ? {1} < {2} : {0} < 0 && {1} > {2}", step, index, to);
+  return fmt::format("for ({0} {1} = {2}; {3}; {1} += {4}) {{", type, index, from, goes_on, step);
+}
+
+void emit_for_body(Emitter& e, const Op& op) {
+  const Region& body = op.regions[0];
+  const Op* const yield = emit_body(e, body);
+  assign(e, {body.arguments.begin() + 1, body.arguments.end()}, yield->operands);
+}
 
 bool emit_control(Emitter& e, const Op& op) {
   switch (op.code) {

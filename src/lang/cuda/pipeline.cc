@@ -1,0 +1,149 @@
+#include "lang/cuda/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "lang/cuda/scalar_text.h"
+
+namespace heddle::lang::cuda {
+namespace {
+
+const Op* only_user(const Uses& uses, ValueId v) {
+  const std::vector<const Op*>& users = uses.users(v);
+  return users.size() == 1 ? users[0] : nullptr;
+}
+
+bool is_in(const Region& region, const Op* op) {
+  return !region.ops.empty() && op >= &region.ops.front() && op <= &region.ops.back();
+}
+
+// Zeros where the mask is false.
+bool pads_with_zero(const Uses& uses, const Op& load) {
+  if (load.operands.size() < 3) return true;
+  const Op* other = uses.definer(load.operands[2]);
+  const auto passes_on = [](OpCode code) {
+    return code == OpCode::kSplat || code == OpCode::kBroadcast || code == OpCode::kCast;
+  };
+  while (other != nullptr && passes_on(other->code)) other = uses.definer(other->operands[0]);
+  return other != nullptr && other->code == OpCode::kConstant && other->attributes.find("value")->number == 0;
+}
+
+class Planner {
+ public:
+  Planner(const Kernel& kernel, const Op& loop, const Uses& uses, const std::vector<AxisFacts>& facts,
+          const Assignment& layouts)
+      : kernel_(kernel), body_(loop.regions[0]), uses_(uses), facts_(facts), layouts_(layouts) {}
+
+  Pipeline run() {
+    for (const Op& op : body_.ops) {
+      if (op.code != OpCode::kLoad) continue;
+      std::optional<StagedLoad> staged = stage(op);
+      Pipeline with = pipeline_;
+      if (!staged || !need(op.operands[0], with) || (op.operands.size() > 1 && !need(op.operands[1], with))) continue;
+      with.loads.push_back(std::move(*staged));
+      pipeline_ = std::move(with);
+    }
+    return std::move(pipeline_);
+  }
+
+ private:
+  std::optional<StagedLoad> stage(const Op& op) const {
+    const Type& type = kernel_.type(op.results[0]);
+    if (!type.is_tile() || type.rank() != 2 || op.attributes.integer("volatile") != 0 || !pads_with_zero(uses_, op)) {
+      return std::nullopt;
+    }
+    StagedLoad s;
+    s.load = &op;
+    const Op* user = only_user(uses_, op.results[0]);
+    if (user != nullptr && user->code == OpCode::kPermute) {
+      s.turn = user;
+      user = only_user(uses_, user->results[0]);
+    }
+    if (user == nullptr || user->code != OpCode::kDot || !is_in(body_, user) ||
+        user->operands[0] == user->operands[1]) {
+      return std::nullopt;
+    }
+    s.dot = user;
+    const ValueId value = s.turn == nullptr ? op.results[0] : s.turn->results[0];
+    if (user->operands[2] == value) return std::nullopt;
+    s.is_b = user->operands[1] == value;
+    const DotPlan& plan = layouts_.dots.at(user);
+    const int64_t element = size_of(type.element);
+    // What is converted on its way, or multiplied in two pieces, goes through registers.
+    if (plan.by_thread || plan.pieces != 1 || element != plan.element || is_float8(type.element)) return std::nullopt;
+    s.row_dim = s.is_b == (s.turn == nullptr) ? 1 : 0;
+    const Layout& layout = layouts_.of(op.operands[0]);
+    const bool lies_along_k = layout.run(1 - s.row_dim) >= layout.run(s.row_dim);
+    s.vector = std::min(access_vector(layout, facts_[static_cast<size_t>(op.operands[0])], element), 16 / element);
+    const bool along_k = element != 2 || lies_along_k;
+    if (along_k != lies_along_k) s.vector = 1;
+    if (s.vector * element < 4) return std::nullopt;
+    const auto row = static_cast<size_t>(s.row_dim);
+    const OperandShape shape{type.shape[row], type.shape[1 - row], along_k,
+                             covered_rows(plan, type.shape[row], s.is_b)};
+    if (shape.depth % (32 / element) != 0) return std::nullopt;
+    s.element = plan.by == "block::by_tf32" ? "tile::cuda::tf32" : element_type(type.element);
+    s.operand = operand_type(shape, s.element);
+    s.bytes = operand_bytes(shape, element);
+    return s;
+  }
+
+  // What the value depends on within the loop, into `with`; whether all of it can be computed ahead.
+  bool need(ValueId v, Pipeline& with) const {
+    const auto argument = std::find(body_.arguments.begin(), body_.arguments.end(), v);
+    if (argument != body_.arguments.end()) {
+      if (argument == body_.arguments.begin()) return true;
+      const auto i = static_cast<size_t>(argument - body_.arguments.begin()) - 1;
+      if (std::find(with.carried.begin(), with.carried.end(), i) != with.carried.end()) return true;
+      with.carried.push_back(i);
+      return need(body_.ops.back().operands[i], with);
+    }
+    const Op* const op = uses_.definer(v);
+    if (op == nullptr || !is_in(body_, op)) return true;
+    if (!info_of(op->code).has(kPure) || !op->regions.empty()) return false;
+    if (!with.ahead.insert(op).second) return true;
+    return std::all_of(op->operands.begin(), op->operands.end(), [&](ValueId o) { return need(o, with); });
+  }
+
+  const Kernel& kernel_;
+  const Region& body_;
+  const Uses& uses_;
+  const std::vector<AxisFacts>& facts_;
+  const Assignment& layouts_;
+  Pipeline pipeline_;
+};
+
+}  // namespace
+
+std::string operand_type(const OperandShape& shape, const std::string& element) {
+  return fmt::format("block::Operand<{}, {}, {}, {}, {}>", element, shape.rows, shape.depth, shape.along_k,
+                     shape.covered);
+}
+
+int64_t operand_bytes(const OperandShape& shape, int64_t element) {
+  const int64_t step = element > 4 ? 1 : 32 / element;
+  const int64_t depth = (shape.depth + step - 1) / step * step, rows = (shape.covered + 15) / 16 * 16;
+  const int64_t lines = shape.along_k ? rows : depth, line = shape.along_k ? depth : rows;
+  const int64_t pieces = (line * element + 15) / 16;
+  return lines * (pieces + (pieces % 2 == 0 ? 1 : 0)) * 16;
+}
+
+int64_t covered_rows(const DotPlan& plan, int64_t rows, bool is_b) {
+  if (plan.by_thread) return rows;
+  const int64_t block = is_b ? 8 * plan.grid.n : 16 * plan.grid.m;
+  return block * ((rows + block - 1) / block) + (is_b ? 8 : 0);
+}
+
+std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const Uses& uses,
+                                      const std::vector<AxisFacts>& facts, const Assignment& layouts, int stages,
+                                      int64_t bytes) {
+  if (has_trait(loop.regions[0], kWrites)) return std::nullopt;
+  Pipeline pipeline = Planner(kernel, loop, uses, facts, layouts).run();
+  if (pipeline.loads.empty()) return std::nullopt;
+  pipeline.stages = std::min<int>(stages, static_cast<int>(bytes / pipeline.slot_bytes()));
+  if (pipeline.stages < 2) return std::nullopt;
+  return pipeline;
+}
+
+}  // namespace heddle::lang::cuda

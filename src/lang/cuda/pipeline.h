@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lang/analysis/uses.h"
+#include "lang/cuda/assign.h"
+#include "lang/ir/kernel.h"
+
+// Loads of a loop that feed products, copied to shared memory some trips ahead of their use.
+namespace heddle::lang::cuda {
+
+struct StagedLoad {
+  const Op* load = nullptr;
+  const Op* dot = nullptr;
+  const Op* turn = nullptr;  // a permute between them
+  bool is_b = false;
+  int row_dim = 0;      // of the loaded tile: the rows of the first operand, the columns of the second
+  int64_t vector = 1;   // elements that are copied at once
+  std::string operand;  // block::Operand<...>
+  std::string element;  // what it holds
+  int64_t bytes = 0;    // of one slot
+};
+
+struct Pipeline {
+  std::vector<StagedLoad> loads;
+  std::set<const Op*> ahead;    // ops that the addresses of later trips need
+  std::vector<size_t> carried;  // values of the loop that they need, counted without its index
+  int stages = 2;
+  int64_t slot_bytes() const {
+    int64_t sum = 0;
+    for (const StagedLoad& l : loads) sum += l.bytes;
+    return sum;
+  }
+};
+
+// Where an operand of a product lies in shared memory.
+struct OperandShape {
+  int64_t rows, depth;
+  bool along_k;
+  int64_t covered;
+};
+std::string operand_type(const OperandShape& shape, const std::string& element);
+int64_t operand_bytes(const OperandShape& shape, int64_t element);
+int64_t covered_rows(const DotPlan& plan, int64_t rows, bool is_b);
+
+// The loads of a `for` that can be copied ahead, in at most `stages` slots of together at most `bytes`; nothing where
+// there are none. Loops that write memory are left alone: a load may not pass a store.
+std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const Uses& uses,
+                                      const std::vector<AxisFacts>& facts, const Assignment& layouts, int stages,
+                                      int64_t bytes);
+
+}  // namespace heddle::lang::cuda
