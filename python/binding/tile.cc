@@ -78,8 +78,7 @@ ThreadPool& pool() {
   return threads;
 }
 
-std::shared_ptr<lang::cpu::CpuKernel> compile(const Verified& kernel, const std::string& target) {
-  if (target != "cpu") refuse_argument("target", fmt::format("there is no target \"{}\"", target), "Use \"cpu\"");
+std::shared_ptr<lang::cpu::CpuKernel> compile(const Verified& kernel) {
   const nb::gil_scoped_release free;
   return std::const_pointer_cast<lang::cpu::CpuKernel>(
       lang::cpu::CpuKernel::compile(kernel.kernel, Target::host_cpu()));
@@ -91,13 +90,13 @@ struct DeviceKernel {
   std::shared_ptr<const lang::cuda::CudaKernel> compiled;
 };
 
-// Of a text, for the CPU or a GPU. `options` of the launch stand in the text as well.
-nb::object compile_text(const std::string& text, const std::string& target, const nb::dict&) {
-  if (target == "cpu") return nb::cast(compile(Verified{lang::parse_and_verify(text)}, target));
-  DeviceKernel made;
+// For the CPU or a GPU.
+nb::object compile_for(const Verified& kernel, const std::string& target) {
+  if (target == "cpu") return nb::cast(compile(kernel));
+  DeviceKernel made{kernel.kernel, nullptr};
   {
     const nb::gil_scoped_release free;
-    made = {lang::parse_and_verify(text), std::make_shared<lang::cuda::CudaKernel>(text, target)};
+    made.compiled = std::make_shared<lang::cuda::CudaKernel>(kernel.kernel, target);
   }
   return nb::cast(std::move(made));
 }
@@ -114,7 +113,7 @@ void launch_on_device(const DeviceKernel& kernel, const Grid& grid, const nb::se
   kernel.compiled->launch(grid, words, reinterpret_cast<CudaDriver::Handle>(stream), device);
 }
 
-void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequence& arguments, uint64_t,
+void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequence& arguments,
             const nb::object& print) {
   const std::vector<lang::Argument> values = arguments_of(arguments);
   const lang::InterpretOptions options = options_of({}, false, print);
@@ -132,11 +131,10 @@ void register_tile(nb::module_& module) {
       .def("interpret", &interpret, nb::arg("grid"), nb::arg("arguments"),
            nb::arg("allocations") = std::vector<Region>(), nb::arg("checked") = false,
            nb::arg("print").none() = nb::none())
-      .def("compile", &compile, nb::arg("target") = "cpu");
+      .def("compile", &compile_for, nb::arg("target") = "cpu");
   nb::class_<lang::cpu::CpuKernel>(tile, "Kernel")
       .def_prop_ro("text", &lang::cpu::CpuKernel::text)
-      .def("launch", &launch, nb::arg("grid"), nb::arg("arguments"), nb::arg("stream") = 0,
-           nb::arg("print").none() = nb::none());
+      .def("launch", &launch, nb::arg("grid"), nb::arg("arguments"), nb::arg("print").none() = nb::none());
   nb::class_<DeviceKernel>(tile, "DeviceKernel")
       .def_prop_ro("text", [](const DeviceKernel& self) { return self.compiled->unit().text; })
       .def_prop_ro("registers", [](const DeviceKernel& self) { return self.compiled->registers(); })
@@ -144,7 +142,6 @@ void register_tile(nb::module_& module) {
       .def_prop_ro("shared", [](const DeviceKernel& self) { return self.compiled->unit().shared_bytes; })
       .def("launch", &launch_on_device, nb::arg("grid"), nb::arg("arguments"), nb::arg("stream") = 0,
            nb::arg("device") = 0);
-  tile.def("compile", &compile_text, nb::arg("text"), nb::arg("target"), nb::arg("options") = nb::dict());
   tile.def("cuda_target", &cuda_target, nb::arg("device") = 0);
   tile.def(
       "parse_and_verify", [](const std::string& text) { return Verified{lang::parse_and_verify(text)}; },

@@ -8,7 +8,6 @@
 
 #include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
-#include "lang/ir/parse.h"
 
 namespace heddle::lang::cuda {
 namespace {
@@ -55,9 +54,8 @@ std::string target_name(const CudaTarget& target) {
   return std::string(kPrefix) + target.architecture();
 }
 
-CudaKernel::CudaKernel(std::string_view ir, std::string_view target) {
+CudaKernel::CudaKernel(Kernel kernel, std::string_view target) {
   const CudaTarget device = target_of(target);
-  Kernel kernel = parse_and_verify(ir);
   parameters_ = kernel.parameters.size();
   unit_ = cuda_unit(std::move(kernel), device);
   jit::CompiledCubin compiled = jit::compile_cubin(unit_.text, device.architecture(), true, jit::Slow::kAccept);

@@ -20,9 +20,9 @@ std::string target_name(const CudaTarget& target);
 // A compiled kernel of the tile language. Thread-safe.
 class CudaKernel {
  public:
-  // Compiles the text of a kernel for "cuda-sm_90a" or the like, from the user's cache where it is there. Throws
-  // kInvalidIr, kUnsupportedOperator, kInvalidArgument for another target, and what the compiler says.
-  CudaKernel(std::string_view ir, std::string_view target);
+  // Compiles a verified kernel for "cuda-sm_90a" or the like, from the user's cache where it is there. Throws
+  // kUnsupportedOperator, kInvalidArgument for another target, and what the compiler says.
+  CudaKernel(Kernel kernel, std::string_view target);
 
   // Runs the programs of a grid on a stream of the device; null: the legacy default stream. Arguments in order, each in
   // eight bytes.

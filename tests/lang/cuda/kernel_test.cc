@@ -185,7 +185,7 @@ TEST_F(Kernels, AgreeWithTheInterpreter) {
 
 TEST_F(Kernels, CompileFromTextAndLaunch) {
   const std::string target = target_name(context->device().target);
-  const CudaKernel add(R"(tile_ir 1
+  const CudaKernel add(parse_and_verify(R"(tile_ir 1
 kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   %i = iota {start = 0} : tile<100xi32>
   %ns = splat %n : tile<100xi32>
@@ -197,7 +197,7 @@ kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   %r = add %v, %one : tile<100xf32>
   store %p, %r, %inside
 }
-)",
+)"),
                        target);
   std::vector<float> x(100, 2);
   auto memory = buffer(400);
@@ -209,7 +209,7 @@ kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   EXPECT_EQ(got[98], 3);
   EXPECT_EQ(got[99], 2);
   EXPECT_THROW(add.launch({1, 1, 1}, {}, nullptr), Error);
-  EXPECT_THROW(CudaKernel("tile_ir 1\nkernel @k() {\n}\n", "cuda-sm_75"), Error);
+  EXPECT_THROW(CudaKernel(parse_and_verify("tile_ir 1\nkernel @k() {\n}\n"), "cuda-sm_75"), Error);
 }
 
 }  // namespace
