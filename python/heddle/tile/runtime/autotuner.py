@@ -6,6 +6,7 @@ import time
 from typing import Any, Callable, Optional, Sequence
 
 from heddle.tile.compiler.errors import CompileTimeAssertionFailure, OutOfResources
+from heddle.tile.runtime.jit import KernelInterface
 
 _FAILED = [float("inf")] * 3
 
@@ -17,7 +18,9 @@ class Config:
     """
 
     def __init__(self, kwargs: dict, num_warps: int = 4, num_stages: int = 3, num_ctas: int = 1, maxnreg: Optional[int] = None,
-                 pre_hook: Optional[Callable] = None):
+                 pre_hook: Optional[Callable] = None, ir_override: Optional[str] = None):
+        if ir_override is not None:
+            raise ValueError("ir_override names text of Triton's own IR, which Heddle does not have")
         self.kwargs, self.num_warps, self.num_stages, self.num_ctas = kwargs, num_warps, num_stages, num_ctas
         self.maxnreg, self.pre_hook = maxnreg, pre_hook
 
@@ -40,10 +43,8 @@ class Config:
         return isinstance(other, Config) and self._key() == other._key()
 
 
-class _Wrapper:
+class _Wrapper(KernelInterface):
     """What stands around a kernel and is launched like it."""
-
-    tile_function = True
 
     def __init__(self, fn: Any, arg_names: Sequence[str]):
         functools.update_wrapper(self, fn, updated=())
@@ -59,14 +60,8 @@ class _Wrapper:
     def inline(self, arguments: list, keywords: Optional[dict] = None) -> Any:
         return self.fn.inline(arguments, keywords)
 
-    def __getitem__(self, grid: Any) -> Callable:
-        return functools.partial(self.run, grid=grid, warmup=False)
-
     def add_pre_run_hook(self, hook: Callable) -> None:
         self.fn.add_pre_run_hook(hook)
-
-    def run(self, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
-        raise NotImplementedError
 
 
 class AutotunerError(RuntimeError):
@@ -76,20 +71,23 @@ class AutotunerError(RuntimeError):
 class Autotuner(_Wrapper):
     """A kernel with configurations, of which the fastest runs for each value of the key."""
 
-    def __init__(self, fn: Any, arg_names: Sequence[str], configs: Sequence[Config], key: Sequence[str], **settings: Any):
+    def __init__(self, fn: Any, arg_names: Sequence[str], configs: Sequence[Config], key: Sequence[str], reset_to_zero=None,
+                 restore_value=None, pre_hook=None, post_hook=None, prune_configs_by=None, warmup=None, rep=None,
+                 use_cuda_graph=False, do_bench=None, cache_results=False):
         super().__init__(fn, arg_names)
         self.configs, self.keys = list(configs) or [Config({})], list(key)
         self.cache: dict[tuple, Config] = {}
         self.configs_timings: dict[Config, Any] = {}
         self.best_config: Optional[Config] = None
         self.bench_time = 0.0
-        self.reset_to_zero, self.restore_value = list(settings["reset_to_zero"] or ()), list(settings["restore_value"] or ())
-        self.pre_hook, self.post_hook = settings["pre_hook"], settings["post_hook"]
-        prune = settings["prune_configs_by"] or {}
+        self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
+        self.user_defined_pre_hook, self.user_defined_post_hook = pre_hook is not None, post_hook is not None
+        self.pre_hook, self.post_hook = pre_hook or self._reset, post_hook or self._restore
+        prune = prune_configs_by or {}
         self.early_config_prune, self.perf_model, self.top_k = (prune.get("early_config_prune"), prune.get("perf_model"),
                                                                 prune.get("top_k", 1.0))
-        self._bench_with = settings["do_bench"]
-        self.warmup_ms, self.rep_ms = settings["warmup"], settings["rep"]
+        self._bench_with, self.warmup_ms, self.rep_ms = do_bench, warmup, rep
+        self._kept: dict[str, Any] = {}
 
     @property
     def do_bench(self) -> Callable:
@@ -102,23 +100,23 @@ class Autotuner(_Wrapper):
 
     # -- around a launch
 
-    def _before(self, values: dict, reset_only: bool = False) -> None:
-        if self.pre_hook is not None:
-            self.pre_hook(values, reset_only=reset_only) if _takes(self.pre_hook, "reset_only") else self.pre_hook(values)
-            return
+    def _reset(self, values: dict, reset_only: bool = False) -> None:
         for name in self.reset_to_zero:
             if values[name] is not None:
                 _fill(values[name], 0)
         if not reset_only:
             self._kept = {name: _copy(values[name]) for name in self.restore_value if values[name] is not None}
 
-    def _after(self, values: dict, exception: Optional[Exception]) -> None:
-        if self.post_hook is not None:
-            self.post_hook(values, exception=exception)
-            return
-        for name, value in getattr(self, "_kept", {}).items():
+    def _restore(self, values: dict, exception: Optional[Exception] = None) -> None:
+        for name, value in self._kept.items():
             _fill(values[name], value)
         self._kept = {}
+
+    def _before(self, values: dict, reset_only: bool = False) -> None:
+        if _takes(self.pre_hook, "reset_only"):
+            self.pre_hook(values, reset_only=reset_only)
+        else:
+            self.pre_hook(values)
 
     def _measure(self, arguments: tuple, config: Config, keywords: dict) -> Any:
         both = keywords.keys() & config.kwargs.keys()
@@ -135,9 +133,9 @@ class Autotuner(_Wrapper):
             try:
                 self.fn.run(*arguments, **words)
             except Exception as error:
-                self._after(values, error)
+                self.post_hook(values, exception=error)
                 raise
-            self._after(values, None)
+            self.post_hook(values, exception=None)
 
         try:
             return self.do_bench(launch, quantiles=(0.5, 0.2, 0.8))
@@ -242,9 +240,8 @@ def autotune(configs: Sequence[Config], key: Sequence[str], prune_configs_by: Op
     `prune_configs_by`: {"early_config_prune": function, "perf_model": function, "top_k": number or share}.
     """
     def decorate(fn: Any) -> Autotuner:
-        return Autotuner(fn, fn.arg_names, configs, key, prune_configs_by=prune_configs_by, reset_to_zero=reset_to_zero,
-                         restore_value=restore_value, pre_hook=pre_hook, post_hook=post_hook, warmup=warmup, rep=rep,
-                         do_bench=do_bench)
+        return Autotuner(fn, fn.arg_names, configs, key, reset_to_zero, restore_value, pre_hook, post_hook, prune_configs_by, warmup,
+                         rep, use_cuda_graph, do_bench, cache_results)
 
     return decorate
 

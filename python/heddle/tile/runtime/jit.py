@@ -18,10 +18,20 @@ _DEFAULTS = Options()
 _revision = 0
 
 
-class JITFunction:
-    """A function of the language: a kernel when it is launched, `function[grid](arguments)`, a part of one when it is called."""
+class KernelInterface:
+    """What is launched as `kernel[grid](arguments)`."""
 
     tile_function = True
+
+    def __getitem__(self, grid: Any) -> Callable:
+        return functools.partial(self.run, grid=grid, warmup=False)
+
+    def run(self, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
+        raise NotImplementedError
+
+
+class JITFunction(KernelInterface):
+    """A function of the language: a kernel when it is launched, `function[grid](arguments)`, a part of one when it is called."""
 
     def __init__(self, fn: Callable, do_not_specialize=(), do_not_specialize_on_alignment=(), debug: Optional[bool] = None,
                  noinline: bool = False, repr: Optional[Callable] = None, launch_metadata: Optional[Callable] = None):
@@ -92,9 +102,6 @@ class JITFunction:
         self.source = self.source.replaced(text)
 
     # -- as a kernel
-
-    def __getitem__(self, grid: Any) -> Callable:
-        return functools.partial(self.run, grid=grid, warmup=False)
 
     def warmup(self, *arguments: Any, grid: Any = None, **keywords: Any) -> CompiledKernel:
         """Compiles for arguments, or for types in place of arrays, and does not launch."""
