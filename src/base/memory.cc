@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "base/check.h"
 
@@ -16,20 +18,40 @@ namespace {
 
 constexpr size_t kHugePage = 2 << 20;
 
+// What the kernel tells in a file, which it makes when it is read.
+std::string text_of(const char* path) {
+  std::string text;
+  FILE* const file = std::fopen(path, "re");
+  if (file == nullptr) return text;
+  char piece[4096];
+  while (const size_t count = std::fread(piece, 1, sizeof piece, file)) text.append(piece, count);
+  std::fclose(file);
+  return text;
+}
+
+// The number that `text` begins with, behind blanks. UINT64_MAX: there is none ("max").
+uint64_t number_of(const char* text) {
+  char* end = nullptr;
+  const uint64_t value = std::strtoull(text, &end, 10);
+  return end == text ? UINT64_MAX : value;
+}
+
 uint64_t number_in(const char* path) {
-  std::ifstream file(path);
-  uint64_t value = 0;
-  return file >> value ? value : UINT64_MAX;  // "max" is no number
+  return number_of(text_of(path).c_str());
+}
+
+// The number behind `key` at the beginning of a line. UINT64_MAX: there is none.
+uint64_t number_behind(const std::string& text, std::string_view key) {
+  for (size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    if (std::string_view(text).substr(at).starts_with(key)) return number_of(text.c_str() + at + key.size());
+    if (text.find('\n', at) == std::string::npos) break;
+  }
+  return UINT64_MAX;
 }
 
 uint64_t system_available() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  uint64_t kib = 0;
-  while (file >> key >> kib >> unit) {
-    if (key == "MemAvailable:") return kib << 10;
-  }
-  return UINT64_MAX;
+  const uint64_t kib = number_behind(text_of("/proc/meminfo"), "MemAvailable:");
+  return kib == UINT64_MAX ? kib : kib << 10;
 }
 
 // Page cache counts as used here, although it can be reclaimed: so at least what is inactive on file is added back.
@@ -37,11 +59,11 @@ uint64_t cgroup_available() {
   const uint64_t limit = number_in("/sys/fs/cgroup/memory.max");
   const uint64_t used = number_in("/sys/fs/cgroup/memory.current");
   if (limit == UINT64_MAX || used == UINT64_MAX) return UINT64_MAX;
-  uint64_t reclaimable = 0, value = 0;
-  std::ifstream file("/sys/fs/cgroup/memory.stat");
-  std::string key;
-  while (file >> key >> value) {
-    if (key == "inactive_file" || key == "active_file") reclaimable += value;
+  const std::string stat = text_of("/sys/fs/cgroup/memory.stat");
+  uint64_t reclaimable = 0;
+  for (const char* key : {"inactive_file ", "active_file "}) {
+    const uint64_t bytes = number_behind(stat, key);
+    if (bytes != UINT64_MAX) reclaimable += bytes;
   }
   const uint64_t held = used - std::min(used, reclaimable);
   return limit - std::min(limit, held);
@@ -72,11 +94,8 @@ void fail_allocation(std::string what, uint64_t bytes) {
 }
 
 uint64_t peak_memory() {
-  std::ifstream file("/proc/self/status");
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) << 10;
-  }
+  const uint64_t kib = number_behind(text_of("/proc/self/status"), "VmHWM:");
+  if (kib != UINT64_MAX) return kib << 10;
   struct rusage usage {};
   ::getrusage(RUSAGE_SELF, &usage);
   return static_cast<uint64_t>(usage.ru_maxrss) << 10;

@@ -95,6 +95,7 @@ class Calls(Device):
 
         def work(seed):
             try:
+                on_gpu(random((1,)))  # makes the device's context that of this thread, for Stream
                 stream = Stream()
                 for i in range(4):
                     x = random((1 + (seed + i) % 3, 8), 10 * seed + i)
