@@ -209,11 +209,6 @@ TILE_INLINE int warp_start() {
   return L::of_warp(int(threadIdx.x) / 32, Dim);
 }
 
-// An operand in the block's shared memory: number `index` of those that begin at Offset, Stride bytes apart.
-template <typename O, int Offset, int Stride = 0>
-TILE_INLINE typename O::element* slot(int index = 0) {
-  return reinterpret_cast<typename O::element*>(scratch<Offset>::memory() + index * Stride);
-}
 // Until all but the last `Pending` groups of copies are there for all threads, which have read what is overwritten
 // next.
 template <int Pending>
@@ -230,12 +225,35 @@ TILE_INLINE void put(typename O::element* memory, const Tile<T, L>& x) {
   O::fill_up(memory, L::kThreads);
 }
 
+namespace detail {
+
+// Begins to copy V neighbours where may(i) is true for all of them, zeros where it is for none; others element by
+// element.
+template <int V, typename E, typename T, typename May>
+TILE_INLINE void copy_run(E* to, const T* from, May may) {
+  constexpr int kBytes = V * int(sizeof(T));
+  static_assert(sizeof(T) == sizeof(E) && (kBytes == 4 || kBytes == 8 || kBytes == 16));
+  bool all = true, none = true;
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    all = all && may(i);
+    none = none && !may(i);
+  }
+  if (all || none) {
+    sm80::copy_async<kBytes>(cuda::shared_address(to), from, all ? kBytes : 0);
+  } else {
+#pragma unroll
+    for (int i = 0; i < V; ++i) to[i] = may(i) ? __builtin_bit_cast(E, from[i]) : E{};
+  }
+}
+
+}  // namespace detail
+
 // Begins to copy what a tile of pointers names to an operand, V neighbours in memory at a time; zeros where the mask is
 // false. The copies belong to the thread's group (sm80::commit_copies).
 template <typename O, int RowDim, int V, typename T, typename L, typename M>
 TILE_INLINE void copy_async(typename O::element* memory, const Tile<T*, L>& p, const M& mask) {
-  constexpr int kBytes = V * int(sizeof(T)), kDepthDim = 1 - RowDim;
-  static_assert(sizeof(T) == sizeof(typename O::element) && (kBytes == 4 || kBytes == 8 || kBytes == 16));
+  constexpr int kDepthDim = 1 - RowDim;
   const Place here = L::here();
   const int at = O::at(here.at[RowDim], here.at[kDepthDim]);
   bool mine = true;
@@ -243,23 +261,8 @@ TILE_INLINE void copy_async(typename O::element* memory, const Tile<T*, L>& p, c
 #pragma unroll
   for (int r = 0; r < L::kRegisters; r += V) {
     if (!mine || !L::inside(here, r)) continue;
-    auto* const to = memory + at + O::at(L::of_register(r, RowDim), L::of_register(r, kDepthDim));
-    bool all = true, none = true;
-#pragma unroll
-    for (int i = 0; i < V; ++i) {
-      const bool m = detail::element(mask, r + i);
-      all = all && m;
-      none = none && !m;
-    }
-    if (all || none) {
-      sm80::copy_async<kBytes>(cuda::shared_address(to), p.v[r], all ? kBytes : 0);
-    } else {
-#pragma unroll
-      for (int i = 0; i < V; ++i) {
-        to[i] =
-            detail::element(mask, r + i) ? __builtin_bit_cast(typename O::element, p.v[r][i]) : typename O::element{};
-      }
-    }
+    detail::copy_run<V>(memory + at + O::at(L::of_register(r, RowDim), L::of_register(r, kDepthDim)), p.v[r],
+                        [&](int i) { return bool(detail::element(mask, r + i)); });
   }
 }
 

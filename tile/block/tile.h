@@ -2,6 +2,7 @@
 // in every operation on tiles, so that they stand in uniform control flow.
 #pragma once
 
+#include "tile/arch/sm80/shared.h"
 #include "tile/block/layout.h"
 #include "tile/block/number.h"
 
@@ -103,11 +104,13 @@ TILE_INLINE auto entry(const Tile<tuple<T...>, L>& x) {
 
 // ---- The block's shared memory
 
-// A part of dynamic shared memory, `Offset` bytes from its start (a multiple of 16), in which an operation lays down
+// A part of dynamic shared memory, `Offset` bytes from its first multiple of Alignment, in which an operation lays down
 // what threads hand each other. `Guard`: other threads may still read what lies there; false where a barrier stands
-// between, e.g. because the operation before used another part.
-template <int Offset = 0, bool Guard = true>
+// between, e.g. because the operation before used another part. Shared memory begins at a multiple of 128 bytes: with a
+// larger Alignment a launch asks for so many bytes more.
+template <int Offset = 0, bool Guard = true, int Alignment = 16>
 struct scratch {
+  static constexpr int offset = Offset;
   TILE_INLINE uint8_t* begin() const {
     if constexpr (Guard) __syncthreads();
     return memory();
@@ -116,9 +119,21 @@ struct scratch {
   TILE_INLINE T* begin() const {
     return reinterpret_cast<T*>(begin());
   }
-  TILE_INLINE static uint8_t* memory() {
-    extern __shared__ __align__(16) uint8_t raw_shared[];
-    return raw_shared + Offset;
+  TILE_INLINE static uint8_t* memory() { return aligned() + Offset; }
+  // Elements of an operand: number `index` of those that begin `At` bytes from the start, Stride bytes apart.
+  template <typename O, int At, int Stride = 0>
+  TILE_INLINE static typename O::element* slot(int index = 0) {
+    return reinterpret_cast<typename O::element*>(aligned() + At + index * Stride);
+  }
+
+ private:
+  TILE_INLINE static uint8_t* aligned() {
+    extern __shared__ __align__(128) uint8_t raw_shared[];
+    if constexpr (Alignment <= 128) {
+      return raw_shared;
+    } else {
+      return raw_shared + (Alignment - cuda::shared_address(raw_shared) % Alignment) % Alignment;
+    }
   }
 };
 

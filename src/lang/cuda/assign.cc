@@ -317,31 +317,38 @@ class Assigner {
     return best;
   }
 
+  // Whether warpgroups multiply: 16-bit floats, whole blocks of rows, k in lines of 128 bytes.
+  bool goes_by_group(const Op& op, const DotPlan& plan) const {
+    constexpr int64_t kRows = 64, kWarps = 4, kMostColumns = 256, kColumns = 16, kDepth = 64;
+    const Type &a = kernel_.type(op.operands[0]), &sum = kernel_.type(op.results[0]);
+    return options_.warpgroups && op.code == OpCode::kDot && options_.warps % kWarps == 0 && sum.rank() == 2 &&
+           plan.element == 2 && !is_float8(a.element) && sum.element == Element::kF32 &&
+           sum.shape[0] % (kRows * (options_.warps / kWarps)) == 0 && sum.shape[1] % kColumns == 0 &&
+           sum.shape[1] <= kMostColumns && a.shape[1] % kDepth == 0;
+  }
+
   void plan_dot(const Op& op) {
     const ValueId sum = op.results[0];
     const Type& type = kernel_.type(sum);
     const Element a = kernel_.type(op.operands[0]).element, b = kernel_.type(op.operands[1]).element;
     const std::string_view precision = op.attributes.word("precision", "ieee");
     DotPlan plan;
-    if (op.code == OpCode::kDotScaled) {
+    if (op.code == OpCode::kDotScaled || a == Element::kBF16) {
       plan.by = "block::by_bf16";
     } else if (a == Element::kF16 || is_float8(a)) {
       plan.by = "block::by_f16";
-    } else if (a == Element::kBF16) {
-      plan.by = "block::by_bf16";
     } else if (a == Element::kF32 && precision != "ieee") {
-      plan = {precision == "tf32" ? "block::by_tf32" : "block::by_tf32x3",
-              {},
-              false,
-              precision == "tf32" ? 1 : 2,
-              4,
-              {},
-              {}};
+      plan.by = precision == "tf32" ? "block::by_tf32" : "block::by_tf32x3";
+      plan.pieces = precision == "tf32" ? 1 : 2;
+      plan.element = 4;
     } else if (a == b && (a == Element::kI8 || a == Element::kU8)) {
-      plan = {a == Element::kI8 ? "block::by_int8<int8_t>" : "block::by_int8<uint8_t>", {}, false, 1, 1, {}, {}};
+      plan.by = a == Element::kI8 ? "block::by_int8<int8_t>" : "block::by_int8<uint8_t>";
+      plan.element = 1;
     } else {
       const char* const element = a == Element::kF64 ? "double" : a == Element::kF32 ? "float" : "int32_t";
-      plan = {fmt::format("block::by_thread<{}>", element), {}, true, 1, a == Element::kF64 ? 8 : 4, {}, {}};
+      plan.by = fmt::format("block::by_thread<{}>", element);
+      plan.by_thread = true;
+      plan.element = a == Element::kF64 ? 8 : 4;
     }
     const size_t rank = type.shape.size();
     const int64_t m = type.shape[rank - 2], n = type.shape[rank - 1];
@@ -350,6 +357,10 @@ class Assigner {
       plan.sums = fmt::format("block::by_plain<{}, {}>", m, n);
       layout = blocked({m, n}, {1, 0}, shared_out(4, {m, n}), options_.warps);
       if (rank == 3) layout = batched(layout, type.shape[0]);
+    } else if (goes_by_group(op, plan)) {
+      plan.by_group = true;
+      plan.sums = warpgroup_type(type.shape, options_.warps);
+      layout = warpgroup(type.shape, options_.warps);
     } else {
       const WarpGrid grid = warp_grid(m, n);
       plan.grid = grid;

@@ -17,6 +17,7 @@ struct DotPlan {
   std::string by;    // "block::by_f16"
   std::string sums;  // "block::mma_layout<...>"
   bool by_thread = false;
+  bool by_group = false;  // by the instruction of warpgroups
   int pieces = 1;
   int64_t element = 2;  // bytes of what lies in shared memory
   Layout layout;        // of the sums
@@ -32,7 +33,7 @@ struct Assignment {
 
 struct AssignOptions {
   int64_t warps = 4;
-  bool tensor_cores = true;
+  bool warpgroups = false;  // have an instruction of their own
 };
 
 Assignment assign_layouts(const Kernel& kernel, const std::vector<AxisFacts>& facts, const AssignOptions& options);

@@ -85,6 +85,15 @@ std::string Emitter::tile(ValueId v, const Layout& in) {
   return converted(text(v), layout(v), in, type(v));
 }
 
+std::string Emitter::placed(std::string text) const {
+  constexpr std::string_view kName = "kShared", kFree = "kFree";
+  if (kept_bytes > 0) return text;
+  for (size_t at = text.find(kName); at != std::string::npos; at = text.find(kName, at)) {
+    text.replace(at, kName.size(), kFree);
+  }
+  return text;
+}
+
 std::string Emitter::comment(const Op& op) {
   const std::string place = kernel.short_place(op.frame);
   if (place == last_place_) return {};
@@ -95,17 +104,18 @@ std::string Emitter::comment(const Op& op) {
 void Emitter::declare(const Op& op, ValueId v, const std::string& text, bool pure) {
   const std::string to = name(v);
   if (pure) {
-    out.value(to, text, comment(op));
+    out.value(to, placed(text), comment(op));
   } else {
     const std::string place = comment(op);
-    out.raw(fmt::format("const auto {} = {};{}", to, text, place.empty() ? "" : "  " + codegen::comment_of(place)));
+    out.raw(
+        fmt::format("const auto {} = {};{}", to, placed(text), place.empty() ? "" : "  " + codegen::comment_of(place)));
   }
   bind(v, to);
 }
 
 void Emitter::statement(const Op& op, const std::string& text) {
   const std::string place = comment(op);
-  out.raw(fmt::format("{};{}", text, place.empty() ? "" : "  " + codegen::comment_of(place)));
+  out.raw(fmt::format("{};{}", placed(text), place.empty() ? "" : "  " + codegen::comment_of(place)));
 }
 
 std::string Emitter::functor(const Op& op, const Region& region, const std::vector<std::string>& parameters,

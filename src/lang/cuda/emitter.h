@@ -77,11 +77,17 @@ class Emitter {
   // Bytes that stay for the loop, at their offset.
   int64_t keep(int64_t bytes) {
     const int64_t at = kept_bytes;
-    kept_bytes += (bytes + 15) / 16 * 16;
+    constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
+    kept_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     most_kept_bytes = std::max(most_kept_bytes, kept_bytes);
     return at;
   }
-  void need_shared(int64_t bytes) { shared_bytes = std::max(shared_bytes, bytes); }
+  void need_shared(int64_t bytes) {
+    int64_t& most = kept_bytes > 0 ? shared_bytes : free_bytes;
+    most = std::max(most, bytes);
+  }
+  // Text of operators that use shared memory: where nothing is kept there they have all of it.
+  std::string placed(std::string text) const;
   // A lambda of a region of scalars, declared before the statement that uses it; its name.
   std::string functor(const Op& op, const Region& region, const std::vector<std::string>& parameters,
                       const std::vector<std::string>& unpacked);
@@ -93,10 +99,12 @@ class Emitter {
   const int64_t warps;
   const Uses uses;
   codegen::Writer out{1};
-  int64_t shared_bytes = 0;  // that operators use in turn
+  // That operators use in turn, beside what is kept and where nothing is.
+  int64_t shared_bytes = 0, free_bytes = 0;
   // What lies in shared memory while a loop runs, before that: bytes now and at most.
   int64_t kept_bytes = 0, most_kept_bytes = 0;
   std::unordered_map<ValueId, OperandText> operands;
+  bool uses_groups = false;
   std::vector<std::string> aliases;  // "using L0 = ...;" in order
 
  private:
@@ -121,6 +129,8 @@ bool emit_control(Emitter& e, const Op& op);
 // Operand `side` of a product in shared memory, at `pointer`; its bytes.
 OperandText operand_text(const Emitter& e, const Op& dot, size_t side, std::string pointer);
 int64_t operand_size(const Emitter& e, const Op& dot, size_t side);
+// The statement that lays it down.
+std::string put_text(Emitter& e, const Op& dot, size_t side, const OperandText& text);
 // A `for` whose loads run ahead; false: it has none.
 bool emit_pipelined(Emitter& e, const Op& op);
 void emit_carried(Emitter& e, const Op& op);

@@ -167,6 +167,23 @@ Layout mma(const std::vector<int64_t>& shape, WarpGrid grid, int64_t warps) {
   return rank == 3 ? batched(one, shape[0]) : one;
 }
 
+std::string warpgroup_type(const std::vector<int64_t>& shape, int64_t warps) {
+  return fmt::format("block::warpgroup_layout<{}, {}, {}>", shape[0], shape[1], warps);
+}
+
+Layout warpgroup(const std::vector<int64_t>& shape, int64_t warps) {
+  const int64_t groups = warps / 4, blocks = shape[0] / (64 * groups);
+  std::vector<Digit> digits = {{Part::kRegister, 2, 1, 1},
+                               {Part::kLane, 4, 1, 2},
+                               {Part::kLane, 8, 0, 1},
+                               {Part::kRegister, 2, 0, 8},
+                               {Part::kRegister, shape[1] / 8, 1, 8},
+                               {Part::kWarp, 4, 0, 16},
+                               {Part::kRegister, blocks, 0, 64},
+                               {Part::kWarp, groups, 0, 64 * blocks}};
+  return {shape, std::move(digits), warpgroup_type(shape, warps) + "::type"};
+}
+
 Layout batched(const Layout& one, int64_t batch) {
   std::vector<int64_t> shape = one.shape;
   shape.insert(shape.begin(), batch);

@@ -52,6 +52,9 @@ struct WarpGrid {
 Layout mma(const std::vector<int64_t>& shape, WarpGrid grid, int64_t warps);
 // mma_layout<...> of its last two dimensions.
 std::string mma_type(const std::vector<int64_t>& shape, WarpGrid grid, int64_t warps);
+// Those of warpgroups, whose blocks have 64 rows and all columns.
+Layout warpgroup(const std::vector<int64_t>& shape, int64_t warps);
+std::string warpgroup_type(const std::vector<int64_t>& shape, int64_t warps);
 // A first dimension of a batch in registers outside of all others.
 Layout batched(const Layout& one, int64_t batch);
 

@@ -80,8 +80,8 @@ class Planner {
     if (along_k != lies_along_k) s.vector = 1;
     if (s.vector * element < 4) return std::nullopt;
     const auto row = static_cast<size_t>(s.row_dim);
-    const OperandShape shape{type.shape[row], type.shape[1 - row], along_k,
-                             covered_rows(plan, type.shape[row], s.is_b)};
+    const OperandShape shape{type.shape[row], type.shape[1 - row], along_k, covered_rows(plan, type.shape[row], s.is_b),
+                             plan.by_group};
     if (shape.depth % (32 / element) != 0) return std::nullopt;
     s.element = plan.by == "block::by_tf32" ? "tile::cuda::tf32" : element_type(type.element);
     s.operand = operand_type(shape, s.element);
@@ -117,11 +117,19 @@ class Planner {
 }  // namespace
 
 std::string operand_type(const OperandShape& shape, const std::string& element) {
+  if (shape.swizzled) {
+    return fmt::format("block::SwizzledOperand<{}, {}, {}, {}>", element, shape.rows, shape.depth, shape.along_k);
+  }
   return fmt::format("block::Operand<{}, {}, {}, {}, {}>", element, shape.rows, shape.depth, shape.along_k,
                      shape.covered);
 }
 
 int64_t operand_bytes(const OperandShape& shape, int64_t element) {
+  if (shape.swizzled) {
+    constexpr int64_t kLine = 128, kStrip = 64;
+    return shape.along_k ? shape.depth / kStrip * ((shape.rows + 7) / 8 * 8) * kLine
+                         : (shape.rows + kStrip - 1) / kStrip * shape.depth * kLine;
+  }
   const int64_t step = element > 4 ? 1 : 32 / element;
   const int64_t depth = (shape.depth + step - 1) / step * step, rows = (shape.covered + 15) / 16 * 16;
   const int64_t lines = shape.along_k ? rows : depth, line = shape.along_k ? depth : rows;
@@ -130,7 +138,7 @@ int64_t operand_bytes(const OperandShape& shape, int64_t element) {
 }
 
 int64_t covered_rows(const DotPlan& plan, int64_t rows, bool is_b) {
-  if (plan.by_thread) return rows;
+  if (plan.by_thread || plan.by_group) return rows;
   const int64_t block = is_b ? 8 * plan.grid.n : 16 * plan.grid.m;
   return block * ((rows + block - 1) / block) + (is_b ? 8 : 0);
 }

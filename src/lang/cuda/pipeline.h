@@ -31,7 +31,8 @@ struct Pipeline {
   int stages = 2;
   int64_t slot_bytes() const {
     int64_t sum = 0;
-    for (const StagedLoad& l : loads) sum += l.bytes;
+    constexpr int64_t kAlignment = 1024;
+    for (const StagedLoad& l : loads) sum += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
     return sum;
   }
 };
@@ -41,6 +42,7 @@ struct OperandShape {
   int64_t rows, depth;
   bool along_k;
   int64_t covered;
+  bool swizzled = false;  // as warpgroups read it
 };
 std::string operand_type(const OperandShape& shape, const std::string& element);
 int64_t operand_bytes(const OperandShape& shape, int64_t element);

@@ -46,15 +46,24 @@ CudaUnit written(Emitter& emitter) {
   CudaUnit unit;
   unit.symbol = symbol_of(kernel.name);
   unit.threads = 32 * emitter.warps;
-  unit.shared_bytes = emitter.most_kept_bytes + (emitter.shared_bytes + 15) / 16 * 16;
-  unit.text =
-      "#include \"tile/block/block.h\"\n\nnamespace tile = heddle::tile;\nnamespace block = heddle::tile::block;\n"
-      "using tile::dims;\n\n";
+  unit.shared_bytes = std::max(emitter.most_kept_bytes + emitter.shared_bytes, emitter.free_bytes);
+  unit.shared_bytes = (unit.shared_bytes + 15) / 16 * 16;
+  unit.text = "#include \"tile/block/block.h\"\n" +
+              std::string(emitter.uses_groups ? "#include \"tile/block/wgmma.h\"\n" : "") +
+              "\nnamespace tile = heddle::tile;\nnamespace block = heddle::tile::block;\n"
+              "using tile::dims;\n\n";
   unit.text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", unit.threads, unit.symbol,
                            fmt::join(parameters, ", "));
   for (const std::string& alias : emitter.aliases) unit.text += "  " + alias + "\n";
-  unit.text += fmt::format("  [[maybe_unused]] constexpr block::scratch<{}> kShared{{}};\n\n{}}}\n",
-                           emitter.most_kept_bytes, emitter.out.text());
+  constexpr int kAlignment = 1024;  // of operands that are swizzled
+  const std::string rest = emitter.uses_groups ? fmt::format(", true, {}", kAlignment) : "";
+  if (emitter.uses_groups) unit.shared_bytes += kAlignment;
+  const std::string body = emitter.out.text();
+  for (const auto& [name, offset] : {std::pair("kFree", int64_t{0}), std::pair("kShared", emitter.most_kept_bytes)}) {
+    if (body.find(name) == std::string::npos) continue;
+    unit.text += fmt::format("  constexpr block::scratch<{}{}> {}{{}};\n", offset, rest, name);
+  }
+  unit.text += "\n" + body + "}\n";
   return unit;
 }
 
@@ -64,7 +73,7 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target) {
   const int64_t warps = warps_of(kernel);
   clone_indices(kernel);
   const std::vector<AxisFacts> facts = axis_facts(kernel);
-  const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_tensor_cores()});
+  const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_wgmma()});
   // Fewer loads run ahead where tiles need much shared memory otherwise.
   for (auto stages = static_cast<int>(kernel.attributes.integer("num_stages", 3));; --stages) {
     Emitter emitter(kernel, facts, layouts, {warps, stages, target.shared_bytes_per_block});

@@ -16,7 +16,7 @@ std::string held(Emitter& e, ValueId v, ValueId like) {
 // A variable for a value that changes.
 void variable(Emitter& e, ValueId v, const std::string& begins_as) {
   const std::string name = e.name(v);
-  e.out.raw(fmt::format("{} {}{};", e.held_type(v), name, begins_as));
+  e.out.raw(e.placed(fmt::format("{} {}{};", e.held_type(v), name, begins_as)));
   e.bind(v, name);
 }
 
@@ -88,11 +88,11 @@ void assign(Emitter& e, const std::vector<ValueId>& targets, const std::vector<V
     const auto before = variables.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(variables.begin(), before, e.uniform(values[i]) ? "" : e.text(values[i])) == before) continue;
     const std::string saved = e.fresh("next");
-    e.out.raw(fmt::format("const auto {} = {};", saved, texts[i]));
+    e.out.raw(e.placed(fmt::format("const auto {} = {};", saved, texts[i])));
     texts[i] = saved;
   }
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i] != variables[i]) e.out.raw(fmt::format("{} = {};", variables[i], texts[i]));
+    if (texts[i] != variables[i]) e.out.raw(e.placed(fmt::format("{} = {};", variables[i], texts[i])));
   }
 }
 

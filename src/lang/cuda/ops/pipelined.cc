@@ -11,9 +11,10 @@ namespace {
 
 // What operators of the loop need beside its slots, as a first guess.
 constexpr int64_t kForOperators = 16 << 10;
+constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
 
 std::string slot(const StagedLoad& load, int64_t offset, int64_t stride, const std::string& index) {
-  return fmt::format("block::slot<{}, {}, {}>({})", load.operand, offset, stride, index);
+  return fmt::format("kShared.slot<{}, {}, {}>({})", load.operand, offset, stride, index);
 }
 
 // Operands of the loop's products that do not change in it are laid down before it.
@@ -32,8 +33,8 @@ void lay_down_invariants(Emitter& e, const Region& body) {
       const OperandText text = operand_text(e, op, side, "");
       const std::string name = e.fresh("kept");
       const int64_t at = e.keep(operand_size(e, op, side));
-      e.out.raw(fmt::format("auto* const {} = block::slot<{}, {}>();", name, text.operand, at));
-      e.out.raw(fmt::format("block::put<{}, {}, {}>({}, {});", text.operand, plan.by, side, name, e.tile(v)));
+      e.out.raw(fmt::format("auto* const {} = kShared.slot<{}, {}>();", name, text.operand, at));
+      e.out.raw(put_text(e, op, side, {text.operand, name, false}));
       e.operands[v] = {text.operand, name, false};
     }
   }
@@ -51,6 +52,7 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   const Region& body = op.regions[0];
   const ValueId index = body.arguments[0];
   const int64_t before = e.kept_bytes, stride = p->slot_bytes(), first = e.keep(stride * p->stages);
+  e.out.raw("__syncthreads();");
   const std::string from = e.text(op.operands[0]), to = e.text(op.operands[1]), step = e.text(op.operands[2]);
   emit_carried(e, op);
   std::vector<std::string> own;
@@ -78,6 +80,7 @@ bool emit_pipelined(Emitter& e, const Op& op) {
     if (p->ahead.count(&inner) != 0) e.emit(inner);
   }
   int64_t at = first;
+  bool groups = false;
   for (const StagedLoad& l : p->loads) {
     const ValueId pointer = l.load->operands[0];
     std::string mask = "true";
@@ -85,11 +88,13 @@ bool emit_pipelined(Emitter& e, const Op& op) {
       const ValueId m = l.load->operands[1];
       mask = e.uniform(m) ? e.text(m) : e.tile(m, e.layout(pointer));
     }
-    e.statement(*l.load, fmt::format("block::copy_async<{}, {}, {}>({}, {}, {})", l.operand, l.row_dim, l.vector,
+    groups = groups || e.assignment.dots.at(l.dot).by_group;
+    const char* const callee = e.assignment.dots.at(l.dot).by_group ? "copy_async_swizzled" : "copy_async";
+    e.statement(*l.load, fmt::format("block::{}<{}, {}, {}>({}, {}, {})", callee, l.operand, l.row_dim, l.vector,
                                      slot(l, at, stride, fill), e.tile(pointer), mask));
     e.operands[l.turn == nullptr ? l.load->results[0] : l.turn->results[0]] = {l.operand, slot(l, at, stride, use),
                                                                                true};
-    at += l.bytes;
+    at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   assign(e, targets, values);
   e.out.close();
@@ -104,12 +109,13 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   e.bind(index, e.name(index));
   e.out.raw("#pragma unroll 1");
   e.out.open(for_head(e, op, e.text(index)));
-  e.out.raw(fmt::format("block::wait_for_copies<{}>();", p->stages - 2));
+  const char* const wait = groups ? "operands" : "copies";
+  e.out.raw(fmt::format("block::wait_for_{}<{}>();", wait, p->stages - 2));
   e.out.raw(fmt::format("{}();", copy));
   emit_for_body(e, op);
   e.out.raw(fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p->stages));
   e.out.close();
-  e.out.raw("block::wait_for_copies<0>();");
+  e.out.raw(fmt::format("block::wait_for_{}<0>();", wait));
   e.kept_bytes = before;
   return true;
 }

@@ -21,7 +21,7 @@ OperandShape operand_shape(const Emitter& e, const Op& op, size_t side, const La
   const bool along_k =
       !either || (side == 0 ? layout.run(row) <= layout.run(depth) : layout.run(row) < layout.run(depth));
   const int64_t rows = layout.shape[static_cast<size_t>(row)];
-  return {rows, layout.shape[static_cast<size_t>(depth)], along_k, covered_rows(plan, rows, side == 1)};
+  return {rows, layout.shape[static_cast<size_t>(depth)], along_k, covered_rows(plan, rows, side == 1), plan.by_group};
 }
 
 std::string operand_element(const Emitter& e, const Op& op) {
@@ -35,43 +35,65 @@ bool is_held(const Emitter& e, const Op& op) {
   const DotPlan& plan = e.assignment.dots.at(&op);
   const ValueId v = op.operands[0];
   const Type& type = e.type(v);
+  if (e.uniform(v) || type.rank() != 2) return false;
+  if (plan.by_group) return e.layout(v).type == warpgroup_type(type.shape, e.warps) + "::type";
   const bool same = (type.element == Element::kF16 && plan.by == "block::by_f16") ||
                     (type.element == Element::kBF16 && plan.by == "block::by_bf16");
   return same && type.rank() == 2 && plan.grid.n == 1 && !e.uniform(v) && type.shape[0] % 16 == 0 &&
          e.layout(v).type == mma(type.shape, {plan.grid.m, 1}, e.warps).type;
 }
 
-// Operands that lie in shared memory or registers already; the other one is laid down for this product.
+// An operand of this product, laid down in shared memory `at` bytes behind its beginning unless it is there.
+OperandText in_shared(Emitter& e, const Op& op, size_t side, int64_t& at) {
+  const ValueId v = op.operands[side];
+  if (const auto found = e.operands.find(v); found != e.operands.end()) return found->second;
+  const DotPlan& plan = e.assignment.dots.at(&op);
+  const std::string name = e.fresh("laid");
+  const OperandText text = operand_text(e, op, side, name);
+  if (at == 0) e.out.raw("__syncthreads();");
+  e.out.raw(e.placed(fmt::format("auto* const {} = kShared.slot<{}, kShared.offset + {}>();", name, text.operand, at)));
+  e.out.raw(e.placed(put_text(e, op, side, text)));
+  constexpr int64_t kAlignment = 1024;
+  at += (operand_size(e, op, side) + kAlignment - 1) / kAlignment * kAlignment;
+  (void)plan;
+  return text;
+}
+
+// Operands that lie in shared memory or registers already; others are laid down for this product.
 std::string from_where_it_is(Emitter& e, const Op& op) {
   const DotPlan& plan = e.assignment.dots.at(&op);
   const std::string layout = e.layout_name(plan.layout);
+  int64_t laid = 0;
   std::string sources[2];
   for (const size_t side : {size_t{0}, size_t{1}}) {
     const ValueId v = op.operands[side];
     if (side == 0 && e.operands.count(v) == 0 && is_held(e, op)) {
-      sources[0] = fmt::format("block::HeldOperand<{}, {}>{{{}}}", element_type(e.type(v).element),
-                               e.layout_name(e.layout(v)), e.text(v));
+      sources[0] = fmt::format("block::{}<{}, {}>{{{}}}", plan.by_group ? "HeldSource" : "HeldOperand",
+                               element_type(e.type(v).element), e.layout_name(e.layout(v)), e.text(v));
       continue;
     }
-    OperandText text;
-    if (const auto found = e.operands.find(v); found != e.operands.end()) {
-      text = found->second;
-    } else {
-      const std::string name = e.fresh("laid");
-      text = operand_text(e, op, side, name);
-      e.need_shared(operand_size(e, op, side));
-      e.out.raw(fmt::format("auto* const {} = kShared.begin<{}>();", name, operand_element(e, op)));
-      e.out.raw(fmt::format("block::put<{}, {}, {}>({}, {});", text.operand, plan.by, side, name, e.tile(v)));
-      e.out.raw("__syncthreads();");
-    }
-    sources[side] = fmt::format("block::SharedOperand<{}, {}, {}>({}, block::warp_start<{}, {}>())", text.operand,
-                                side == 1, text.copied, text.pointer, layout, side);
+    const OperandText text = in_shared(e, op, side, laid);
+    sources[side] = plan.by_group ? fmt::format("block::SwizzledSource<{}>{{{}}}", text.operand, text.pointer)
+                                  : fmt::format("block::SharedOperand<{}, {}, {}>({}, block::warp_start<{}, {}>())",
+                                                text.operand, side == 1, text.copied, text.pointer, layout, side);
   }
-  return fmt::format("block::multiply<{}>({}, {}, {})", plan.sums, sources[0], sources[1],
-                     e.tile(op.operands[2], plan.layout));
+  if (laid > 0) {
+    e.need_shared(laid);
+    e.out.raw(plan.by_group ? "block::show_operands();" : "__syncthreads();");
+  }
+  e.uses_groups = e.uses_groups || plan.by_group;
+  return fmt::format("block::{}<{}>({}, {}, {})", plan.by_group ? "multiply_by_group" : "multiply", plan.sums,
+                     sources[0], sources[1], e.tile(op.operands[2], plan.layout));
 }
 
 }  // namespace
+
+std::string put_text(Emitter& e, const Op& dot, size_t side, const OperandText& text) {
+  const DotPlan& plan = e.assignment.dots.at(&dot);
+  const std::string by = plan.by_group ? "" : plan.by + ", ";
+  return fmt::format("block::{}<{}, {}{}>({}, {});", plan.by_group ? "put_swizzled" : "put", text.operand, by, side,
+                     text.pointer, e.tile(dot.operands[side]));
+}
 
 OperandText operand_text(const Emitter& e, const Op& dot, size_t side, std::string pointer) {
   const OperandShape shape = operand_shape(e, dot, side, e.layout(dot.operands[side]));
@@ -88,7 +110,7 @@ bool emit_product(Emitter& e, const Op& op) {
   std::string text;
   const bool in_place = !plan.by_thread && plan.pieces == 1 && e.type(op.operands[0]).rank() == 2;
   const bool a_there = e.operands.count(op.operands[0]) != 0, b_there = e.operands.count(op.operands[1]) != 0;
-  if (in_place && (a_there || b_there || is_held(e, op))) {
+  if (in_place && (plan.by_group || a_there || b_there || is_held(e, op))) {
     text = from_where_it_is(e, op);
   } else {
     const Layout a = operand_layout(e.layout(op.operands[0]), e.warps);
