@@ -105,9 +105,10 @@ struct HeldSource {
   const Tile<In, L>& x;
 };
 
-// c + a b.
-template <typename Sums, typename A, typename O, typename L>
-TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>& b, const Tile<float, L>& c) {
+// c + a b; what `meanwhile` does takes place while the tensor cores multiply.
+template <typename Sums, typename A, typename O, typename L, typename F>
+TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>& b, const Tile<float, L>& c,
+                                             F meanwhile) {
   constexpr int N = L::size(1), kEach = N / 2, kM = Sums::kBlocksM;
   using In = typename O::element;
   Tile<float, L> y = c;
@@ -146,9 +147,15 @@ TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>
     }
   }
   sm90::wgmma_commit();
+  meanwhile();
   sm90::wgmma_wait<0>();
   each_register<L::kRegisters>([&](int r) { sm90::fence_operand(y.v[r]); });
   return y;
+}
+
+template <typename Sums, typename A, typename O, typename L>
+TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>& b, const Tile<float, L>& c) {
+  return multiply_by_group<Sums>(a, b, c, [] {});
 }
 
 }  // namespace heddle::tile::block

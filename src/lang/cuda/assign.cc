@@ -427,4 +427,22 @@ int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t elem
   return best;
 }
 
+int64_t view_vector(const Kernel& kernel, const std::vector<AxisFacts>& facts, ValueId view,
+                    const std::vector<ValueId>& offsets) {
+  const Op* made = nullptr;
+  for_each_op(kernel.body, [&](const Op& op) {
+    if (op.code == OpCode::kMakeView && op.results[0] == view) made = &op;
+  });
+  if (made == nullptr) return 1;
+  const auto of = [&](ValueId v) -> const AxisFacts& { return facts[static_cast<size_t>(v)]; };
+  const Type& type = kernel.type(view);
+  const auto rank = type.shape.size();
+  const int64_t element = size_of(type.element);
+  if (of(made->operands[2 * rank]).value != 1) return 1;
+  int64_t bytes = std::gcd(of(made->operands[0]).divisor[0], kAccessBytes);
+  for (size_t d = 0; d + 1 < rank; ++d) bytes = std::gcd(bytes, of(made->operands[1 + rank + d]).divisor[0] * element);
+  if (!offsets.empty()) bytes = std::gcd(bytes, of(offsets.back()).divisor[0] * element);
+  return std::max<int64_t>(1, bytes / element);
+}
+
 }  // namespace heddle::lang::cuda

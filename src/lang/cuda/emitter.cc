@@ -149,7 +149,8 @@ bool Emitter::is_staged(const Op& op) const {
     return operands.at(op.results[0]).copied;
   }
   const std::vector<const Op*>& users = uses.users(op.results[0]);
-  return op.code == OpCode::kLoad && users.size() == 1 && users[0]->code == OpCode::kPermute && is_staged(*users[0]);
+  const bool loads = op.code == OpCode::kLoad || op.code == OpCode::kLoadView;
+  return loads && users.size() == 1 && users[0]->code == OpCode::kPermute && is_staged(*users[0]);
 }
 
 void Emitter::emit(const Op& op) {

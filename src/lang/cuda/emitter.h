@@ -105,6 +105,7 @@ class Emitter {
   int64_t kept_bytes = 0, most_kept_bytes = 0;
   std::unordered_map<ValueId, OperandText> operands;
   bool uses_groups = false;
+  std::string meanwhile;             // what the next product of warpgroups calls while it runs
   std::vector<std::string> aliases;  // "using L0 = ...;" in order
 
  private:
@@ -126,6 +127,9 @@ bool emit_memory(Emitter& e, const Op& op);
 bool emit_over_axis(Emitter& e, const Op& op);
 bool emit_product(Emitter& e, const Op& op);
 bool emit_control(Emitter& e, const Op& op);
+// The window that an access to a view names.
+std::string window_text(const Emitter& e, const Op& op, unsigned checked);
+unsigned checked_of(const Op& op);
 // Operand `side` of a product in shared memory, at `pointer`; its bytes.
 OperandText operand_text(const Emitter& e, const Op& dot, size_t side, std::string pointer);
 int64_t operand_size(const Emitter& e, const Op& dot, size_t side);

@@ -37,10 +37,14 @@ class Planner {
 
   Pipeline run() {
     for (const Op& op : body_.ops) {
-      if (op.code != OpCode::kLoad) continue;
+      if (op.code != OpCode::kLoad && op.code != OpCode::kLoadView) continue;
       std::optional<StagedLoad> staged = stage(op);
       Pipeline with = pipeline_;
-      if (!staged || !need(op.operands[0], with) || (op.operands.size() > 1 && !need(op.operands[1], with))) continue;
+      // All operands but what stands in for masked elements, which is zero.
+      const size_t count = op.code == OpCode::kLoad ? std::min<size_t>(2, op.operands.size()) : op.operands.size();
+      bool known = staged.has_value();
+      for (size_t i = 0; known && i < count; ++i) known = need(op.operands[i], with);
+      if (!known) continue;
       with.loads.push_back(std::move(*staged));
       pipeline_ = std::move(with);
     }
@@ -50,9 +54,9 @@ class Planner {
  private:
   std::optional<StagedLoad> stage(const Op& op) const {
     const Type& type = kernel_.type(op.results[0]);
-    if (!type.is_tile() || type.rank() != 2 || op.attributes.integer("volatile") != 0 || !pads_with_zero(uses_, op)) {
-      return std::nullopt;
-    }
+    const bool view = op.code == OpCode::kLoadView;
+    if (!type.is_tile() || type.rank() != 2 || op.attributes.integer("volatile") != 0) return std::nullopt;
+    if (view ? !pads_with_zero_outside(op) : !pads_with_zero(uses_, op)) return std::nullopt;
     StagedLoad s;
     s.load = &op;
     const Op* user = only_user(uses_, op.results[0]);
@@ -73,9 +77,12 @@ class Planner {
     // What is converted on its way, or multiplied in two pieces, goes through registers.
     if (plan.by_thread || plan.pieces != 1 || element != plan.element || is_float8(type.element)) return std::nullopt;
     s.row_dim = s.is_b == (s.turn == nullptr) ? 1 : 0;
-    const Layout& layout = layouts_.of(op.operands[0]);
+    const Layout& layout = layouts_.of(view ? op.results[0] : op.operands[0]);
     const bool lies_along_k = layout.run(1 - s.row_dim) >= layout.run(s.row_dim);
-    s.vector = std::min(access_vector(layout, facts_[static_cast<size_t>(op.operands[0])], element), 16 / element);
+    s.vector = view ? view_vector(kernel_, facts_, op.operands[0], {op.operands.begin() + 1, op.operands.end()})
+                    : access_vector(layout, facts_[static_cast<size_t>(op.operands[0])], element);
+    const int64_t run = layout.run(lies_along_k ? 1 - s.row_dim : s.row_dim);
+    s.vector = std::min({s.vector, 16 / element, run & -run});
     const bool along_k = element != 2 || lies_along_k;
     if (along_k != lies_along_k) s.vector = 1;
     if (s.vector * element < 4) return std::nullopt;
@@ -87,6 +94,11 @@ class Planner {
     s.operand = operand_type(shape, s.element);
     s.bytes = operand_bytes(shape, element);
     return s;
+  }
+
+  bool pads_with_zero_outside(const Op& load) const {
+    const Op* const made = uses_.definer(load.operands[0]);
+    return made != nullptr && made->code == OpCode::kMakeView && made->attributes.word("padding") != "nan";
   }
 
   // What the value depends on within the loop, into `with`; whether all of it can be computed ahead.

@@ -103,48 +103,12 @@ void emit_atomic(Emitter& e, const Op& op) {
   e.declare(op, op.results[0], fmt::format("{}(kShared, {})", callee, fmt::join(operands, ", ")));
 }
 
-// ---- Views
-
-const Op* definition(const Region& region, ValueId v) {
-  const Op* found = nullptr;
-  for_each_op(region, [&](const Op& op) {
-    if (std::find(op.results.begin(), op.results.end(), v) != op.results.end()) found = &op;
-  });
-  return found;
-}
-
-// Elements along the last dimension that one access moves, `offsets` being those of the window.
-int64_t view_vector(const Emitter& e, ValueId view, const std::vector<ValueId>& offsets) {
-  const Op* const made = definition(e.kernel.body, view);
-  if (made == nullptr || made->code != OpCode::kMakeView) return 1;
-  const Type& type = e.type(view);
-  const auto rank = type.shape.size();
-  const int64_t element = size_of(type.element);
-  if (e.facts_of(made->operands[2 * rank]).value != 1) return 1;
-  int64_t bytes = std::gcd(e.facts_of(made->operands[0]).divisor[0], int64_t{16});
-  for (size_t d = 0; d + 1 < rank; ++d) {
-    bytes = std::gcd(bytes, e.facts_of(made->operands[1 + rank + d]).divisor[0] * element);
-  }
-  if (!offsets.empty()) bytes = std::gcd(bytes, e.facts_of(offsets.back()).divisor[0] * element);
-  return std::max<int64_t>(1, bytes / element);
-}
-
-unsigned checked_of(const Op& op) {
-  unsigned bits = 0;
-  for (const int64_t d : op.attributes.list("check")) bits |= 1u << d;
-  return bits;
-}
-
 std::vector<ValueId> offsets_of(const Emitter& e, const Op& op) {
   const auto rank = static_cast<std::ptrdiff_t>(e.type(op.operands[0]).shape.size());
   return {op.operands.begin() + 1, op.operands.begin() + 1 + rank};
 }
 
-std::string window_text(const Emitter& e, const Op& op, unsigned checked) {
-  std::vector<std::string> offsets;
-  for (const ValueId v : offsets_of(e, op)) offsets.push_back(codegen::factor(e.text(v)));
-  return fmt::format("block::window<{}u>({}, {{{}}})", checked, e.text(op.operands[0]), fmt::join(offsets, ", "));
-}
+// ---- Views
 
 // What a store of a view wants: neighbours along the last dimension.
 Layout view_layout(const Emitter& e, const std::vector<int64_t>& shape, int64_t vector) {
@@ -181,14 +145,14 @@ bool emit_view(Emitter& e, const Op& op) {
     }
     case OpCode::kLoadView: {
       const Layout& layout = e.layout(op.results[0]);
-      const int64_t vector = within(layout, view_vector(e, op.operands[0], offsets_of(e, op)));
+      const int64_t vector = within(layout, view_vector(e.kernel, e.facts, op.operands[0], offsets_of(e, op)));
       e.declare(op, op.results[0],
                 fmt::format("block::load<{}, {}>({}, {}.padding)", e.layout_name(layout), vector,
                             window_text(e, op, checked_of(op)), e.text(op.operands[0])));
       return true;
     }
     case OpCode::kStoreView: {
-      const int64_t vector = view_vector(e, op.operands[0], offsets_of(e, op));
+      const int64_t vector = view_vector(e.kernel, e.facts, op.operands[0], offsets_of(e, op));
       const Layout layout = view_layout(e, e.type(op.operands.back()).shape, vector);
       e.statement(op, fmt::format("block::store<{}>({}, {})", within(layout, vector),
                                   window_text(e, op, checked_of(op)), e.tile(op.operands.back(), layout)));
@@ -215,7 +179,7 @@ bool emit_view(Emitter& e, const Op& op) {
 bool emit_rows(Emitter& e, const Op& op) {
   if (op.code != OpCode::kGatherView && op.code != OpCode::kScatterView) return false;
   const bool gathers = op.code == OpCode::kGatherView;
-  const int64_t vector = view_vector(e, op.operands[0], {op.operands[2]});
+  const int64_t vector = view_vector(e.kernel, e.facts, op.operands[0], {op.operands[2]});
   const Layout layout = gathers ? e.layout(op.results[0]) : view_layout(e, e.type(op.operands[3]).shape, vector);
   const std::string l = e.layout_name(layout), rows = e.fresh("rows"), view = e.text(op.operands[0]);
   e.statement(op, fmt::format("const auto {} = block::broadcast<{}, 1>({})", rows, l,
@@ -235,6 +199,18 @@ bool emit_rows(Emitter& e, const Op& op) {
 }
 
 }  // namespace
+
+unsigned checked_of(const Op& op) {
+  unsigned bits = 0;
+  for (const int64_t d : op.attributes.list("check")) bits |= 1u << d;
+  return bits;
+}
+
+std::string window_text(const Emitter& e, const Op& op, unsigned checked) {
+  std::vector<std::string> offsets;
+  for (const ValueId v : offsets_of(e, op)) offsets.push_back(codegen::factor(e.text(v)));
+  return fmt::format("block::window<{}u>({}, {{{}}})", checked, e.text(op.operands[0]), fmt::join(offsets, ", "));
+}
 
 bool emit_memory(Emitter& e, const Op& op) {
   switch (op.code) {

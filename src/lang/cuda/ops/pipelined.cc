@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "lang/cuda/emitter.h"
 #include "lang/cuda/pipeline.h"
@@ -15,6 +16,20 @@ constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
 
 std::string slot(const StagedLoad& load, int64_t offset, int64_t stride, const std::string& index) {
   return fmt::format("kShared.slot<{}, {}, {}>({})", load.operand, offset, stride, index);
+}
+
+// The tile of pointers of a load and its mask.
+std::pair<std::string, std::string> addresses(Emitter& e, const Op& load) {
+  if (load.code == OpCode::kLoadView) {
+    const std::string layout = e.layout_name(e.layout(load.results[0])), window = e.fresh("window");
+    e.out.raw(fmt::format("const auto {} = {};", window, window_text(e, load, checked_of(load))));
+    return {fmt::format("block::pointers<{}>({})", layout, window),
+            fmt::format("block::inside<{}>({})", layout, window)};
+  }
+  const ValueId pointer = load.operands[0];
+  if (load.operands.size() < 2) return {e.tile(pointer), "true"};
+  const ValueId mask = load.operands[1];
+  return {e.tile(pointer), e.uniform(mask) ? e.text(mask) : e.tile(mask, e.layout(pointer))};
 }
 
 // Operands of the loop's products that do not change in it are laid down before it.
@@ -82,16 +97,11 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   int64_t at = first;
   bool groups = false;
   for (const StagedLoad& l : p->loads) {
-    const ValueId pointer = l.load->operands[0];
-    std::string mask = "true";
-    if (l.load->operands.size() > 1) {
-      const ValueId m = l.load->operands[1];
-      mask = e.uniform(m) ? e.text(m) : e.tile(m, e.layout(pointer));
-    }
+    const auto [pointers, mask] = addresses(e, *l.load);
     groups = groups || e.assignment.dots.at(l.dot).by_group;
     const char* const callee = e.assignment.dots.at(l.dot).by_group ? "copy_async_swizzled" : "copy_async";
     e.statement(*l.load, fmt::format("block::{}<{}, {}, {}>({}, {}, {})", callee, l.operand, l.row_dim, l.vector,
-                                     slot(l, at, stride, fill), e.tile(pointer), mask));
+                                     slot(l, at, stride, fill), pointers, mask));
     e.operands[l.turn == nullptr ? l.load->results[0] : l.turn->results[0]] = {l.operand, slot(l, at, stride, use),
                                                                                true};
     at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -111,7 +121,15 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   e.out.open(for_head(e, op, e.text(index)));
   const char* const wait = groups ? "operands" : "copies";
   e.out.raw(fmt::format("block::wait_for_{}<{}>();", wait, p->stages - 2));
-  e.out.raw(fmt::format("{}();", copy));
+  // Copies are asked for while the first product runs, where the tensor cores do not hold up the thread.
+  const bool overlaps = std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& inner) {
+    return inner.code == OpCode::kDot && e.assignment.dots.at(&inner).by_group;
+  });
+  if (overlaps) {
+    e.meanwhile = copy;
+  } else {
+    e.out.raw(fmt::format("{}();", copy));
+  }
   emit_for_body(e, op);
   e.out.raw(fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p->stages));
   e.out.close();

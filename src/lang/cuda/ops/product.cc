@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "lang/cuda/emitter.h"
 #include "lang/cuda/pipeline.h"
 #include "lang/cuda/scalar_text.h"
@@ -82,8 +84,10 @@ std::string from_where_it_is(Emitter& e, const Op& op) {
     e.out.raw(plan.by_group ? "block::show_operands();" : "__syncthreads();");
   }
   e.uses_groups = e.uses_groups || plan.by_group;
-  return fmt::format("block::{}<{}>({}, {}, {})", plan.by_group ? "multiply_by_group" : "multiply", plan.sums,
-                     sources[0], sources[1], e.tile(op.operands[2], plan.layout));
+  const std::string c = e.tile(op.operands[2], plan.layout);
+  if (!plan.by_group) return fmt::format("block::multiply<{}>({}, {}, {})", plan.sums, sources[0], sources[1], c);
+  const std::string meanwhile = e.meanwhile.empty() ? "" : ", " + std::exchange(e.meanwhile, "");
+  return fmt::format("block::multiply_by_group<{}>({}, {}, {}{})", plan.sums, sources[0], sources[1], c, meanwhile);
 }
 
 }  // namespace
