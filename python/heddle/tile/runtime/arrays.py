@@ -95,7 +95,8 @@ def _access(value: Any) -> Optional[Access]:
         return None
     on_host = lambda array: HOST  # noqa: E731
     if hasattr(value, "data_ptr"):
-        return Access(type(value).data_ptr, _torch_device)
+        is_method = callable(type(value).data_ptr)
+        return Access(type(value).data_ptr if is_method else lambda array: array.data_ptr, _torch_device)
     if type(value).__module__ == "numpy" and hasattr(value, "item") and not hasattr(value, "__setitem__"):
         return None  # a number
     if hasattr(value, "__array_interface__"):

@@ -135,7 +135,7 @@ class JITFunction(KernelInterface):
         if owner is not None and stream is None:
             stream = current_stream(owner, device)
         memory = [(address_of(array), bytes_of(array), self._name_of(array, bound)) for array in call.arrays] if options.checked else ()
-        kernel.launch(grid_of(grid), call.values, stream or 0, memory)
+        kernel.launch(grid_of(grid), call.values, stream or 0, memory, device or 0)
         return kernel
 
     @staticmethod

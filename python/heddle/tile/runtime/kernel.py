@@ -58,7 +58,7 @@ class CompiledKernel:
         """Compiles, where that is not done yet."""
         if self._loaded is None:
             verified = core().parse_and_verify(self.ir)
-            self._loaded = verified if interprets() else verified.compile(self.target)
+            self._loaded = verified if interprets() and self.target == "cpu" else verified.compile(self.target)
         return self
 
     def _init_handles(self) -> None:
@@ -67,7 +67,8 @@ class CompiledKernel:
 
     @property
     def text(self) -> str:
-        return self.ir if interprets() else self.load()._loaded.text
+        loaded = self.load()._loaded
+        return self.ir if callable(loaded.text) else loaded.text
 
     @property
     def asm(self) -> dict:
@@ -86,18 +87,20 @@ class CompiledKernel:
         return Metadata(self.name, self.options.num_warps, self.options.num_stages, self.options.num_ctas,
                         getattr(self._loaded, "shared", 0), self.target)
 
-    def launch(self, grid: Sequence[int], values: Sequence[Any], stream: int = 0, memory: Sequence[tuple] = ()) -> None:
+    def launch(self, grid: Sequence[int], values: Sequence[Any], stream: int = 0, memory: Sequence[tuple] = (), device: int = 0) -> None:
         """Runs it for each program of a grid. Values are addresses and numbers, in the order of its parameters.
 
-        `memory`, of a kernel that is checked: (address, bytes, name) of each array that it may use.
+        `device` is the GPU of the stream. `memory`, of a kernel that is checked: (address, bytes, name) of each array that it may use.
         """
         if 0 in grid:
             return
         loaded = self.load()._loaded
-        if interprets():
+        if self.target != "cpu":
+            loaded.launch(grid, values, stream, device)
+        elif interprets():
             loaded.interpret(list(grid), list(values), list(memory), self.options.checked, print)
         else:
-            loaded.launch(grid, values, print if self.target == "cpu" else stream)
+            loaded.launch(grid, values, print)
 
     def __getitem__(self, grid: Any) -> Any:
         return lambda *values, stream=0: self.launch(grid_of(grid), [_passed(value) for value in values], stream)
