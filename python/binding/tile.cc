@@ -108,7 +108,7 @@ std::string cuda_target(int ordinal) {
 
 void launch_on_device(const DeviceKernel& kernel, const Grid& grid, const nb::sequence& arguments, uint64_t stream,
                       int device) {
-  const std::vector<uint64_t> words = lang::cpu::argument_words(kernel.kernel, arguments_of(arguments));
+  const std::vector<uint64_t> words = lang::argument_words(kernel.kernel, arguments_of(arguments));
   const nb::gil_scoped_release free;
   kernel.compiled->launch(grid, words, reinterpret_cast<CudaDriver::Handle>(stream), device);
 }

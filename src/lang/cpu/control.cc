@@ -51,12 +51,17 @@ class BodyWriter {
     return yields;
   }
 
-  // The lines that `write` makes, apart.
+  // The lines of a region that `write` makes, apart. It may not run, so what it puts into buffers of values from outside
+  // is known within it alone.
   template <typename F>
   Lines captured(const F& write) {
     Lines lines;
     Lines* const outer = std::exchange(context_.out, &lines);
+    const std::vector<Held> held = state_.held;
+    const std::vector<ValueId> loads = loops_.loads();
     write();
+    state_.held = held;
+    loops_.set_loads(loads);
     context_.out = outer;
     return lines;
   }

@@ -10,6 +10,7 @@
 #include "lang/cpu/types.h"
 #include "lang/interpret/number.h"
 #include "lang/interpret/report.h"
+#include "lang/passes/uniform_induction.h"
 #include "tile/core/cpu_program.h"
 
 namespace heddle::lang::cpu {
@@ -96,25 +97,6 @@ class Launch {
 
 }  // namespace
 
-std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argument> arguments) {
-  if (arguments.size() != kernel.parameters.size()) {
-    fail(ErrorCode::kInvalidArgument, "kernel @" + kernel.name,
-         fmt::format("it has {} parameters, {} arguments are given", kernel.parameters.size(), arguments.size()));
-  }
-  std::vector<uint64_t> words;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const Type& type = kernel.type(kernel.parameters[i].value);
-    if (type.pointer) {
-      words.push_back(static_cast<uint64_t>(arguments[i].integer));
-    } else if (is_float(type.element)) {
-      words.push_back(encode(type.element, {.f = round_float(type.element, arguments[i].number)}));
-    } else {
-      words.push_back(static_cast<uint64_t>(wrap_int(type.element, arguments[i].integer)));
-    }
-  }
-  return words;
-}
-
 std::shared_ptr<const CpuKernel> CpuKernel::compile(Kernel kernel, const Target& target, bool use_cache) {
   std::vector<Kernel> kernels;
   kernels.push_back(std::move(kernel));
@@ -126,6 +108,7 @@ std::vector<std::shared_ptr<const CpuKernel>> CpuKernel::compile_all(std::vector
   std::vector<std::shared_ptr<CpuKernel>> made;
   std::vector<std::string> units, symbols;
   for (Kernel& kernel : kernels) {
+    uniform_induction(kernel);
     ProgramText program = lower(kernel);
     if (std::find(symbols.begin(), symbols.end(), program.symbol) == symbols.end()) {  // equal texts are one function
       units.push_back(program.text);

@@ -44,8 +44,4 @@ class CpuKernel {
   jit::Kernel function_ = nullptr;
 };
 
-// The arguments as a kernel's text reads them: 8 bytes each, in the order of its parameters. Throws kInvalidArgument
-// where their number is another one.
-std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argument> arguments);
-
 }  // namespace heddle::lang::cpu

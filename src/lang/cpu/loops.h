@@ -50,6 +50,8 @@ class Loops {
 
   // Before memory is written: loads that are pending and needed later, or by the regions of the op, are made now.
   void add_load(ValueId value) { loads_.push_back(value); }
+  const std::vector<ValueId>& loads() const { return loads_; }
+  void set_loads(std::vector<ValueId> loads) { loads_ = std::move(loads); }
   void flush_loads(Lines& out, const std::vector<ValueId>& but_of = {});
   // What the regions of an op use from outside and would compute again and again.
   void prepare_regions(Lines& out, const Op& op);

@@ -7,20 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "lang/interpret/argument.h"
 #include "lang/interpret/memory.h"
 #include "lang/ir/kernel.h"
 
 namespace heddle::lang {
-
-// The value of an argument of a kernel. Pointers are addresses.
-struct Argument {
-  int64_t integer = 0;
-  double number = 0;
-
-  static Argument of(int64_t value) { return {value, static_cast<double>(value)}; }
-  static Argument of_number(double value) { return {0, value}; }
-  static Argument of(const void* pointer) { return of(static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer))); }
-};
 
 struct InterpretOptions {
   std::vector<Allocation> allocations = {};            // none: accesses are not checked

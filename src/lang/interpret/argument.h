@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lang/ir/kernel.h"
+
+namespace heddle::lang {
+
+// The value of an argument of a kernel. Pointers are addresses.
+struct Argument {
+  int64_t integer = 0;
+  double number = 0;
+
+  static Argument of(int64_t value) { return {value, static_cast<double>(value)}; }
+  static Argument of_number(double value) { return {0, value}; }
+  static Argument of(const void* pointer) { return of(static_cast<int64_t>(reinterpret_cast<uintptr_t>(pointer))); }
+};
+
+// The arguments as the text of a kernel reads them: 8 bytes each, in the order of its parameters. Throws
+// kInvalidArgument where their number is another one.
+std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argument> arguments);
+
+}  // namespace heddle::lang
