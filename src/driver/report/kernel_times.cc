@@ -29,15 +29,15 @@ double KernelTimes::seconds(const KernelReport& kernel) const {
 }
 
 std::optional<Excess> KernelTimes::excess(const KernelReport& kernel) const {
-  constexpr double kStart = 3e-6;  // of a kernel on a GPU: its launch, and a few latencies of memory
+  constexpr double kStart = 5e-6;  // of a kernel on a GPU: its launch, and a few latencies of memory
   const double least = floor(kernel), takes = seconds(kernel);
-  if (least <= 0 || takes <= kFar * least) return std::nullopt;
+  const bool only_starts = sms_ > 0 && takes - least <= kStart;
+  if (least <= 0 || takes <= kFar * least || only_starts) return std::nullopt;
   int64_t blocks = 0;
   for (const CudaLaunch& launch : kernel.launches) {
     blocks = std::max(blocks, int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2]);
   }
   const auto why = [&]() -> std::string {
-    if (sms_ > 0 && takes - least <= kStart) return "launch and latency exceed its work";
     if (blocks > 0 && blocks < sms_) return fmt::format("{} of {} SMs idle", sms_ - blocks, sms_);
     if (sms_ > 0 && least <= kStart) return "too little work to hide latencies";
     if (kernel.family.empty()) return kernel.stitch.mapping;
