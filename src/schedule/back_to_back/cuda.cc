@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "base/check.h"
@@ -54,18 +53,6 @@ int registers_of(const BackToBackTasks& tasks, const TileProblem& first, const B
   return std::max(mma_registers(first, first_config(tasks, c)), second);
 }
 
-// Whether the lines of a tile are dealt to all threads alike (tile::cuda::Deal).
-bool deals(int64_t lines, int64_t pieces, int threads) {
-  const int64_t across = std::gcd(pieces, int64_t{threads}), at_once = threads / across;
-  return at_once > lines || lines % at_once == 0;
-}
-bool deals(const OperandView& o, int64_t lines, int64_t rows, int64_t depth, int threads) {
-  if (o.form == OperandView::Form::kComputed) return deals(rows, depth / 4, threads);
-  const OperandTraits traits = traits_of(o, lines, 1, o.dtype);
-  const int64_t width = traits.width;
-  return traits.along_k ? deals(rows, depth / width, threads) : deals(depth, rows / width, threads);
-}
-
 bool is_power_of_two(int64_t n) {
   return (n & (n - 1)) == 0;
 }
@@ -109,11 +96,11 @@ double predict_us(const BackToBackTasks& tasks, const TileProblem& first, const 
   const double read =
       c.in_registers ? 0 : rows * depth * kElement * (1 + static_cast<double>(tasks.steps(c)) * c.warps_n);
   const double loads = (weights * (1 + c.warps_m) + read) / model.shared_per_cycle;
-  const double warps = busy * c.threads() / 32, hidden = std::min(1.0, 0.55 + 0.06 * warps);
+  const double hidden = hidden_share(busy * c.threads() / 32);
   const double product = busy * std::max(multiply, loads) / hidden + busy * weights / model.l2_per_cycle;
-  const double store = model.store_cycles + busy * rows * columns * (second.out_bytes / 32.0 + 0.06);
+  const double store = store_cycles(busy * rows * columns, second.out_bytes, target);
   const double us = static_cast<double>(waves) * (product + store) / (target.model.chip.clock_ghz * 1e3);
-  const double share = std::min(1.0, 0.15 + static_cast<double>(blocks) / target.sms);
+  const double share = memory_share(blocks, target);
   const double bytes = first.a.bytes + first.b.bytes + second.b.bytes +
                        static_cast<double>(second.m) * second.n * second.batch * (second.out_bytes + second.read_bytes);
   return model.first_load_us + model.tile_us +

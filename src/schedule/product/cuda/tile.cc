@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -116,6 +117,13 @@ TileView view_of(const TileProblem& p, bool swapped) {
 int64_t TileCut::tiles(const TileProblem& p) const {
   const TileView v = view_of(p, swapped);
   return ceil_div(v.m, tile_m) * ceil_div(v.n, tile_n) * p.batch;
+}
+
+bool deals(const OperandView& o, int64_t lines, int64_t rows, int64_t depth, int threads) {
+  const OperandTraits traits = traits_of(o, lines, 1, o.dtype);
+  const int64_t count = traits.along_k ? rows : depth, length = traits.along_k ? depth : rows;
+  const int64_t pieces = length / traits.width, at_once = threads / std::gcd(pieces, int64_t{threads});
+  return at_once > count || count % at_once == 0;
 }
 
 int line_alignment(const OperandTraits& o) {

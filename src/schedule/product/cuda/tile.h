@@ -94,13 +94,21 @@ CudaLaunch tiles_launch(const TileProblem& problem, const TileCut& cut, int work
 // Of one of the problem's operands: what all of its lines are multiples of, in bytes, at most 16.
 int line_alignment(const OperandTraits& operand);
 
+// Whether a tile of `rows` x `depth` of an operand is dealt to all threads alike (tile::cuda::Deal); `lines`: of all of
+// it.
+bool deals(const OperandView& operand, int64_t lines, int64_t rows, int64_t depth, int threads);
+
 // For predictions. Multiplications and additions of one SM in a cycle; blocks of one SM, by shared memory, threads and
 // `registers` of a thread.
 double multiply_rate(const TileProblem& problem, bool tensor_cores, const CudaTarget& target);
 int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget& target);
 
-// For kernels that have the loop of the mma family in them: registers of a thread; the time of all tiles, without what
-// comes once, while memory does not limit it.
+// For kernels that have the loop of the mma family in them: the share of latencies that so many warps of an SM hide, and
+// of memory's rate that so many blocks reach; cycles in which an SM stores so many results of so many bytes; registers
+// of a thread; the time of all tiles, without what comes once, while memory does not limit it.
+double hidden_share(double warps);
+double memory_share(int64_t blocks, const CudaTarget& target);
+double store_cycles(double results, double bytes, const CudaTarget& target);
 int mma_registers(const TileProblem& problem, const MmaConfig& config);
 double mma_compute_us(const TileProblem& problem, const MmaConfig& config, int shared_bytes, int registers,
                       const CudaTarget& target);

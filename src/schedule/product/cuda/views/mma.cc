@@ -113,8 +113,7 @@ double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Bloc
                                                 : multiply / 4) +
                               issue(p.a, c.tile_m) + issue(p.b, c.tile_n) + 40.0 * c.threads() / 128;
   // With few warps latencies show.
-  const double warps = busy * c.threads() / 32;
-  const double hidden = std::min(1.0, 0.55 + 0.06 * warps);
+  const double hidden = hidden_share(busy * c.threads() / 32);
   // A k-tile is asked for stages - 1 tiles ahead of its use, and each costs a barrier.
   const double cycles =
       std::max(busy * std::max({multiply, shared, fill, instructions}) / hidden + model.barrier_cycles,
@@ -125,14 +124,14 @@ double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Bloc
   const double pieces = p.read_bytes == 0 || c.splits > 1 ? 0 : area / c.threads() / neighbours(p);
   const double read =
       std::max(pieces * kLatency * model.latency_cycles, busy * area * p.read_bytes / model.l2_per_cycle);
-  const double store = model.store_cycles + busy * area * (out / 32 + 0.06) + read;
+  const double store = store_cycles(busy * area, out, target) + read;
   return static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) /
          (target.model.chip.clock_ghz * 1e3);
 }
 
 double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
   const double compute = compute_us(p, c, mma, {shared_bytes, registers_of(p, c, mma)}, target);
-  const double share = std::min(1.0, 0.15 + static_cast<double>(units_of(p, c)) / target.sms);
+  const double share = memory_share(units_of(p, c), target);
   constexpr double kScattered = 11;  // times as long as whole sectors
   const double stored = p.results() * (p.scattered && c.splits == 1 ? kScattered * p.out_bytes : 0);
   return overlapped_us({compute, (p.bytes() + stored) / (target.model.mma.memory_per_us * share)});
@@ -224,6 +223,19 @@ class SimtFamily : public TiledFamily<SimtConfig, false> {
 
 int mma_registers(const TileProblem& p, const MmaConfig& c) {
   return registers_of(p, c, true);
+}
+
+double hidden_share(double warps) {
+  return std::min(1.0, 0.55 + 0.06 * warps);
+}
+
+double memory_share(int64_t blocks, const CudaTarget& target) {
+  return std::min(1.0, 0.15 + static_cast<double>(blocks) / target.sms);
+}
+
+double store_cycles(double results, double bytes, const CudaTarget& target) {
+  constexpr double kSector = 32, kOfResult = 0.06;
+  return target.model.mma.store_cycles + results * (bytes / kSector + kOfResult);
 }
 
 double mma_compute_us(const TileProblem& p, const MmaConfig& c, int shared_bytes, int registers,
