@@ -17,13 +17,13 @@ import json
 import math
 import pathlib
 import statistics
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench")]
 
 from compare_builds import Worker  # noqa: E402
+from two_plans import prepare, run  # noqa: E402
 
 Case = collections.namedtuple("Case", "kind name text")
 WITHOUT = ["--disable-fusion", "back-to-back"]
@@ -130,27 +130,9 @@ def cases(dtype):
     return [gemm(dtype, *c) for c in gemms] + [conv(dtype, *c) for c in convs] + [block(dtype, *c) for c in blocks]
 
 
-def run(*command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
-    return done.stdout
-
-
-def prepare(case, dtype, options):
-    """The source, whether the rule fuses it, and on a GPU the two plans."""
+def compiled(case, dtype, options):
     stem = options.plans / f"{dtype}_{case.kind}_{case.name.translate(str.maketrans(' >', '__', '-'))}"
-    source, facts = stem.with_suffix(".hir"), stem.with_suffix(".json")
-    plans = [stem.with_suffix(".fused.plan"), stem.with_suffix(".plain.plan")]
-    if not facts.exists() or options.compile:
-        source.write_text(case.text)
-        explained = json.loads(run(options.heddle, "explain", source, "--target", options.target, "--json"))
-        fused = [d for d in explained["decisions"] if d["rule"] == "back_to_back"]
-        facts.write_text(json.dumps(fused))
-        if options.target != "cpu":
-            for plan, flags in zip(plans, [[], WITHOUT]):
-                run(options.heddle, "compile", source, "--target", options.target, *flags, "-o", plan)
-    return source, json.loads(facts.read_text()), plans
+    return prepare(stem, case.text, "back_to_back", WITHOUT, options.heddle, options.target, options.compile)
 
 
 def time_cpu(options, source, flags):
@@ -164,7 +146,7 @@ def time_gpu(options, worker, plan):
 
 
 def measure(case, dtype, worker, options):
-    source, decisions, plans = prepare(case, dtype, options)
+    source, decisions, plans = compiled(case, dtype, options)
     row = {"kind": case.kind, "case": case.name, "type": dtype, "fused": any(d["fused"] for d in decisions),
            "reasons": [d["reason"] for d in decisions]}
     times = {"one": [], "two": []}
@@ -204,7 +186,7 @@ def main():
               if any(part in f"{case.kind} {case.name}" for part in options.only)]
     if options.compile_only:
         for case, dtype in chosen:
-            decisions = prepare(case, dtype, options)[1]
+            decisions = compiled(case, dtype, options)[1]
             print(f"{dtype} {case.kind:9} {case.name:28}", *(f"{'fused' if d['fused'] else 'apart'}: {d['reason']}" for d in decisions), sep="  ")
         return
     worker = None if options.target == "cpu" else Worker(options.worker)

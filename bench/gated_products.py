@@ -12,10 +12,13 @@ import argparse
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "bench")]
+
+from two_plans import prepare, run  # noqa: E402
+
 WITHOUT = ["--disable-pass", "gate_dots"]
 # Rows; columns of x; columns of the result; activation.
 CASES = [(1, 2048, 8192, "silu"), (8, 2048, 8192, "silu"), (64, 2048, 8192, "silu"), (512, 2048, 8192, "silu"), (4096, 2048, 8192, "silu"),
@@ -44,27 +47,6 @@ def text_of(rows, depth, columns, name, dtype):
             f"  %y = mul(%a, %u)\n  return \"y\" = %y\n}}\n")
 
 
-def run(*command):
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}: {done.stderr.strip()}")
-    return done.stdout
-
-
-def prepare(name, text, options):
-    """Whether it is one kernel, and the two plans."""
-    source = options.plans / f"{name}.hir"
-    plans = [source.with_suffix(".one.plan"), source.with_suffix(".two.plan")]
-    facts = source.with_suffix(".json")
-    if not facts.exists():
-        source.write_text(text)
-        for plan, flags in zip(plans, ([], WITHOUT)):
-            run(options.heddle, "compile", source, "--target", "cuda", *flags, "-o", plan)
-        decisions = json.loads(run(options.heddle, "explain", source, "--target", "cuda", "--json"))["decisions"]
-        facts.write_text(json.dumps(any(d["rule"] == "gate" and d["fused"] for d in decisions)))
-    return json.loads(facts.read_text()), plans
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--heddle", default=ROOT / "build/release/heddle", type=pathlib.Path)
@@ -82,7 +64,9 @@ def main():
         case = f"{options.dtype}_{name}_{m}x{depth}x{columns}"
         if not any(part in case for part in options.only):
             continue
-        one, plans = prepare(case, text_of(m, depth, columns, name, options.dtype), options)
+        text = text_of(m, depth, columns, name, options.dtype)
+        _, decisions, plans = prepare(options.plans / case, text, "gate", WITHOUT, options.heddle, "cuda")
+        one = any(d["fused"] for d in decisions)
         if options.compile_only:
             print(f"{case:32} {'one kernel' if one else 'two kernels'}", flush=True)
             continue
