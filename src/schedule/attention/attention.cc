@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <map>
 #include <set>
 
 #include "base/check.h"
+#include "schedule/attention/describe.h"
 #include "schedule/attention/form.h"
-#include "schedule/attention/mask.h"
 #include "schedule/attention/pack_rows.h"
 #include "schedule/backend.h"
 #include "schedule/config/config_source.h"
-#include "schedule/expr/expr_walk.h"
 #include "schedule/product/contraction_builder.h"
 
 namespace heddle::schedule {
@@ -35,41 +31,6 @@ ir::Group part_of(const ir::Graph& graph, const std::set<ir::NodeId>& nodes, ir:
     }
   }
   return part;
-}
-
-// Of one operand: batches with neighbours joined where one stride does.
-void join_batches(OperandView& o) {
-  std::vector<std::pair<int64_t, int64_t>> joined;
-  for (const auto& [extent, stride] : o.batch) {
-    if (extent == 1) continue;
-    if (!joined.empty() && joined.back().second == extent * stride) {
-      joined.back() = {joined.back().first * extent, stride};
-    } else {
-      joined.emplace_back(extent, stride);
-    }
-  }
-  o.batch = std::move(joined);
-}
-
-// What scores do to a product, where that is a multiplication by a positive constant.
-std::optional<double> constant_factor(const ExprPool& pool, ExprId id) {
-  const Expr& e = pool[id];
-  if (e.kind == Expr::Kind::kLocal) return 1.0;
-  if (e.kind != Expr::Kind::kOp) return std::nullopt;
-  if (e.op == ir::Op::kCast) return is_float(e.dtype) ? constant_factor(pool, e.args[0]) : std::nullopt;
-  const auto number = [&](ExprId of) -> std::optional<double> {
-    while (pool[of].kind == Expr::Kind::kOp && pool[of].op == ir::Op::kCast) of = pool[of].args[0];
-    if (pool[of].kind != Expr::Kind::kConstant || !is_float(pool[of].dtype)) return std::nullopt;
-    return std::bit_cast<double>(pool[of].bits);
-  };
-  if (e.op != ir::Op::kMul && e.op != ir::Op::kDiv) return std::nullopt;
-  std::optional<double> factor = number(e.args[1]);
-  ExprId rest = e.args[0];
-  if (!factor && e.op == ir::Op::kMul) factor = number(e.args[0]), rest = e.args[1];
-  if (!factor || !(*factor > 0) || !std::isfinite(*factor)) return std::nullopt;
-  const std::optional<double> before = constant_factor(pool, rest);
-  if (!before) return std::nullopt;
-  return e.op == ir::Op::kMul ? *before * *factor : *before / *factor;
 }
 
 std::string operand_text(const OperandView& o) {
@@ -103,8 +64,7 @@ class AttentionScheduler {
     form_ = attention_form(graph_, group_);
     check_types();
     pack_rows(form_);
-    make_operands();
-    make_scores();
+    describe();
     make_results();
     backend_.check(desc_, {graph_.dtype(form_.weights), graph_.dtype(group_.outputs[0])});
     const double products = static_cast<double>(desc_.batch) * static_cast<double>(desc_.m) *
@@ -115,69 +75,16 @@ class AttentionScheduler {
 
  private:
   void check_types() {
-    desc_.type = graph_.dtype(graph_.node(form_.scores_product).inputs[0]);
     if (group_.outputs.size() != 1) refuse("its result is of another type");
     for (const ir::NodeId id : form_.inside) {
       if (graph_.dtype(graph_.node(id).outputs[0]) == DType::kF64) refuse("its softmax is computed in f64");
     }
   }
 
-  void make_operands() {
-    desc_.m = form_.rows, desc_.n = form_.keys, desc_.depth = form_.depth, desc_.width = form_.width;
-    desc_.batch = form_.batches();
-    const auto operand = [&](const AttentionForm::Operand& o, int64_t AttentionForm::Batch::*stride) {
-      OperandView view;
-      view.dtype = graph_.dtype(o.value);
-      view.operand = builder_.input(o.value);
-      view.offset = o.offset;
-      for (const AttentionForm::Batch& b : form_.batch) view.batch.emplace_back(b.extent, b.*stride);
-      join_batches(view);
-      return view;
-    };
-    desc_.q = operand(form_.q, &AttentionForm::Batch::q);
-    desc_.q.row = form_.q.line, desc_.q.k = form_.q.element, desc_.q.depth = desc_.depth;
-    desc_.k = operand(form_.k, &AttentionForm::Batch::k);
-    desc_.k.row = form_.k.line, desc_.k.k = form_.k.element, desc_.k.depth = desc_.depth;
-    desc_.v = operand(form_.v, &AttentionForm::Batch::v);
-    desc_.v.row = form_.v.element, desc_.v.k = form_.v.line, desc_.v.depth = desc_.n;
-  }
-
-  void make_scores() {
-    if (form_.softmax.sinks.size() > 1) refuse("a row has several scores beside those of keys");
-    desc_.zero_if_empty = form_.softmax.zero_if_empty;
-    Epilogue& e = desc_.scores;
-    e.pool = std::move(form_.scores);
-    e.batch = form_.batch_var, e.row = form_.row_var, e.col_outer = form_.outer_var, e.col = form_.key_var;
-    e.split = desc_.n;
-    e.accumulator = DType::kF32;
-    // Loads name values so far.
-    std::map<ExprId, ExprId> operands;
-    std::map<uint32_t, const Tensor*> constants;
-    std::vector<ExprId> used = form_.softmax.sinks;
-    used.push_back(form_.softmax.score);
-    visit_exprs(e.pool, used, [&](ExprId id) {
-      Expr load = e.pool[id];
-      if (load.kind != Expr::Kind::kLoad) return;
-      const Tensor* constant = graph_.constant_of(load.id);
-      load.id = builder_.input(load.id);
-      if (constant != nullptr) constants[load.id] = constant;
-      operands.emplace(id, e.pool.add(std::move(load)));
-    });
-    for (ExprId& sink : form_.softmax.sinks) sink = e.pool.substitute(sink, {}, operands);
-    const ExprId score = e.pool.substitute(form_.softmax.score, {}, operands);
-    if (!form_.softmax.sinks.empty()) {
-      desc_.sink = e;
-      desc_.sink->stores.push_back({0, {}, form_.softmax.sinks.front()});
-    }
-    e.stores.push_back({0, {}, score});
-    const std::optional<double> factor = constant_factor(e.pool, score);
-    desc_.scaled = factor.has_value();
-    desc_.scale = factor.value_or(1);
-    if (desc_.scaled) return;
-    classify_scores(desc_, [&](uint32_t operand) {
-      const auto at = constants.find(operand);
-      return at == constants.end() ? nullptr : at->second;
-    });
+  void describe() {
+    desc_ = describe_attention(
+        form_, {[&](ir::ValueId v) { return builder_.input(v); }, [&](ir::ValueId v) { return graph_.dtype(v); },
+                [&](ir::ValueId v) { return graph_.constant_of(v); }, backend_.reads_lengths()});
   }
 
   void make_results() {
@@ -193,10 +100,7 @@ class AttentionScheduler {
     for (const auto& [quotient, dividend] : form_.divisions) builder_.set_same(quotient, dividend);
     builder_.make_epilogue(desc_.batch, desc_.m, desc_.width, backend_.lanes(target_), form_.result_at);
     desc_.epilogue = std::move(builder_.desc().epilogue);
-    const auto result = desc_.epilogue.stores.at(0).operand;  // for its type alone
-    desc_.scores.stores[0].operand = result;
-    if (desc_.sink) desc_.sink->stores[0].operand = result;
-    if (desc_.length) desc_.length->value.stores[0].operand = result;
+    name_result(desc_);
   }
 
   ScheduledGroup finish(double operations) {

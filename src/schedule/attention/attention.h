@@ -68,9 +68,11 @@ class AttentionBackend {
   // Throw kUnsupportedOperator where the target has no kernel for any attention, for this one.
   virtual void check_target(const Target& target) const = 0;
   virtual void check(const AttentionDesc& attention, const AttentionTypes& types) const = 0;
+  // Whether kernels leave out keys by AttentionDesc::length.
+  virtual bool reads_lengths() const = 0;
   // Elements of a row of the result that a kernel takes at a time.
   virtual int64_t lanes(const Target& target) const = 0;
-  // Configurations with their predicted times, the least first; there is one at least.
+  // Configurations with their predicted times, the first one to be taken; there is one at least.
   virtual std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const = 0;
   // The predicted time of a product, a softmax and a product.
   virtual double separate_us(const AttentionDesc& attention, const Target& target) const = 0;

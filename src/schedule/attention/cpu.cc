@@ -95,6 +95,7 @@ class CpuAttention : public AttentionBackend {
       refuse(fmt::format("its result is {}", to_string(types.result)));
     }
   }
+  bool reads_lengths() const override { return false; }
   int64_t lanes(const Target& target) const override { return micro_limits(target).vector_bytes / kElement; }
 
   std::vector<Config> candidates(const AttentionDesc& a, const Target& target) const override {

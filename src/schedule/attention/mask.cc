@@ -9,136 +9,12 @@
 #include <optional>
 
 #include "base/divide.h"
-#include "ir/reference/array.h"
+#include "schedule/attention/constant_mask.h"
+#include "schedule/attention/interval.h"
 #include "schedule/expr/expr_walk.h"
 
 namespace heddle::schedule {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Rows and keys, inclusive.
-struct Box {
-  Range rows, keys;
-};
-
-// A value anywhere in a box: factor * the product + [lo, hi], without the product where factor is 0. `is_known` is
-// false of a value that may be anything.
-struct Bounds {
-  bool is_known = false;
-  double factor = 0, lo = 0, hi = 0;
-
-  bool is_number() const { return is_known && factor == 0; }
-  bool is_point() const { return is_number() && lo == hi; }
-};
-Bounds bounds(double lo, double hi, double factor = 0) {
-  return std::isnan(lo) || std::isnan(hi) ? Bounds{} : Bounds{true, factor, lo, hi};
-}
-Bounds truth(bool never, bool always) {
-  return bounds(always ? 1 : 0, never ? 0 : 1);
-}
-
-// Finite bounds of a type become infinite where it has no such value.
-double to_type(double x, DType dtype) {
-  double most = kInfinity;
-  if (dtype == DType::kF16) most = 65504;
-  if (dtype == DType::kBF16) most = 3.3895313892515355e38;
-  if (dtype == DType::kF32) most = std::numeric_limits<float>::max();
-  return std::fabs(x) > most ? std::copysign(kInfinity, x) : x;
-}
-
-Bounds either(const Bounds& a, const Bounds& b) {
-  if (!a.is_known || !b.is_known || a.factor != b.factor) return {};
-  return bounds(std::min(a.lo, b.lo), std::max(a.hi, b.hi), a.factor);
-}
-
-Bounds product(const Bounds& a, const Bounds& b) {
-  if (!a.is_known || !b.is_known) return {};
-  if (a.factor != 0 || b.factor != 0) {
-    const Bounds &score = a.factor != 0 ? a : b, &by = a.factor != 0 ? b : a;
-    if (!by.is_point() || !(by.lo > 0) || std::isinf(by.lo)) return {};
-    return bounds(score.lo * by.lo, score.hi * by.lo, score.factor * by.lo);
-  }
-  const double corners[] = {a.lo * b.lo, a.lo * b.hi, a.hi * b.lo, a.hi * b.hi};
-  if (std::any_of(std::begin(corners), std::end(corners), [](double x) { return std::isnan(x); })) return {};
-  return bounds(*std::min_element(std::begin(corners), std::end(corners)),
-                *std::max_element(std::begin(corners), std::end(corners)));
-}
-
-Bounds compare(ir::Op op, const Bounds& a, const Bounds& b) {
-  const Bounds open = truth(false, false);
-  if (!a.is_number() || !b.is_number()) return open;
-  switch (op) {
-    case ir::Op::kLt:
-      return truth(a.lo >= b.hi, a.hi < b.lo);
-    case ir::Op::kLe:
-      return truth(a.lo > b.hi, a.hi <= b.lo);
-    case ir::Op::kGt:
-      return truth(a.hi <= b.lo, a.lo > b.hi);
-    case ir::Op::kGe:
-      return truth(a.hi < b.lo, a.lo >= b.hi);
-    case ir::Op::kEq:
-      return truth(a.lo > b.hi || a.hi < b.lo, a.is_point() && b.is_point() && a.lo == b.lo);
-    default:
-      return truth(a.is_point() && b.is_point() && a.lo == b.lo, a.lo > b.hi || a.hi < b.lo);
-  }
-}
-
-// The content of a constant that scores load, as a matrix of rows and keys of all batches: its least and largest
-// elements by cells of kCellRows x kCellKeys, which boxes are made of, except those of one row or key.
-constexpr int64_t kCellRows = 64, kCellKeys = 16;
-class ConstantMask {
- public:
-  // `at`: offset, and steps of batch, row and key; `extents` of these three.
-  ConstantMask(const Tensor& tensor, std::array<int64_t, 4> at, std::array<int64_t, 3> extents)
-      : values_(ir::to_array(tensor)), at_(at), extents_(extents) {
-    if (at[1] == 0) extents_[0] = 1;
-    columns_ = ceil_div(extents[2], kCellKeys);
-    const int64_t rows = ceil_div(extents[1], kCellRows);
-    for (int64_t i = 0; i < rows; ++i) {
-      const Range of_rows{i * kCellRows, std::min((i + 1) * kCellRows, extents[1]) - 1};
-      for (int64_t j = 0; j < columns_; ++j) {
-        cells_.push_back(scan({of_rows, {j * kCellKeys, std::min((j + 1) * kCellKeys, extents[2]) - 1}}));
-      }
-    }
-  }
-  Bounds at(const Box& box) const {
-    if (box.rows.lo == box.rows.hi || box.keys.lo == box.keys.hi) return scan(box);
-    Bounds all = cells_[cell(box.rows.lo, box.keys.lo)];
-    for (int64_t row = box.rows.lo; row <= box.rows.hi; row += kCellRows) {
-      for (int64_t key = box.keys.lo; key <= box.keys.hi; key += kCellKeys) all = either(all, cells_[cell(row, key)]);
-    }
-    return all;
-  }
-
- private:
-  size_t cell(int64_t row, int64_t key) const {
-    return static_cast<size_t>(row / kCellRows * columns_ + key / kCellKeys);
-  }
-  Bounds scan(const Box& box) const {
-    double lo = kInfinity, hi = -kInfinity;
-    // Steps of 0 read the same element again.
-    const Range rows = at_[2] == 0 ? Range{0, 0} : box.rows, keys = at_[3] == 0 ? Range{0, 0} : box.keys;
-    for (int64_t batch = 0; batch < extents_[0]; ++batch) {
-      for (int64_t row = rows.lo; row <= rows.hi; ++row) {
-        int64_t element = at_[0] + batch * at_[1] + row * at_[2] + keys.lo * at_[3];
-        for (int64_t key = keys.lo; key <= keys.hi; ++key, element += at_[3]) {
-          const auto i = static_cast<size_t>(element);
-          const double x = values_.real() ? values_.f()[i] : static_cast<double>(values_.i()[i]);
-          if (std::isnan(x)) return {};
-          lo = std::min(lo, x), hi = std::max(hi, x);
-        }
-      }
-    }
-    return bounds(lo, hi);
-  }
-
-  const ir::Array values_;
-  const std::array<int64_t, 4> at_;
-  std::array<int64_t, 3> extents_;
-  int64_t columns_ = 0;
-  std::vector<Bounds> cells_;
-};
 
 class ScoreBounds {
  public:
@@ -171,17 +47,11 @@ class ScoreBounds {
 
  private:
   std::unique_ptr<ConstantMask> constant_mask(const Tensor& tensor, const Index& index) const {
-    constexpr int64_t kMostElements = int64_t{1} << 26;
-    std::array<int64_t, 4> at{index.constant, 0, 0, 0};
-    for (const auto& [id, step] : index.terms) {
-      const Atom& atom = e_.pool.indices.atom(id);
-      if (atom.kind != Atom::Kind::kVar) return nullptr;
-      at[atom.id == e_.batch ? 1 : atom.id == e_.row ? 2 : 3] = step;
-    }
-    const std::array<int64_t, 3> extents{e_.pool.indices.extent(e_.batch), e_.pool.indices.extent(e_.row),
-                                         e_.pool.indices.extent(e_.col)};
-    if (extents[1] * extents[2] * (at[1] == 0 ? 1 : extents[0]) > kMostElements) return nullptr;
-    return std::make_unique<ConstantMask>(tensor, at, extents);
+    constexpr size_t kMostElements = size_t{1} << 26;
+    std::optional<ConstantMask::Places> places = places_of(e_, index);
+    if (!places) return nullptr;
+    if (places->rows.size() * places->keys.size() * places->batches.size() > kMostElements) return nullptr;
+    return std::make_unique<ConstantMask>(tensor, std::move(*places));
   }
 
   Range range_of(const Index& index) const {
@@ -373,7 +243,7 @@ class Classifier {
   Classifier(AttentionDesc& d, const std::function<const Tensor*(uint32_t)>& constant)
       : d_(d), bounds_(d.scores, constant) {}
 
-  void run() {
+  void run(bool with_lengths) {
     const std::optional<ExprId> length = key_length(d_.scores);
     std::optional<double> factor = plain_factor();
     has_plain_ = factor.has_value();
@@ -384,7 +254,7 @@ class Classifier {
     }
     d_.scale = factor.value_or(1);
     d_.ranges = all_ranges();
-    if (length) set_boxes(*length);
+    if (length && with_lengths) set_boxes(*length);
   }
 
  private:
@@ -536,8 +406,9 @@ class Classifier {
 
 }  // namespace
 
-void classify_scores(AttentionDesc& attention, const std::function<const Tensor*(uint32_t)>& constant) {
-  Classifier(attention, constant).run();
+void classify_scores(AttentionDesc& attention, const std::function<const Tensor*(uint32_t)>& constant,
+                     bool with_lengths) {
+  Classifier(attention, constant).run(with_lengths);
 }
 
 std::vector<KeyTiles> key_tiles(const AttentionDesc& d, int64_t tile_m, int64_t tile_n) {

@@ -17,8 +17,9 @@ namespace heddle::schedule {
 // the least value of either type is added to. Small masks (-10000) stay.
 //
 // Where masks compare keys with an integer that is the batch's alone and comes from memory, ranges are found for
-// intervals of it, too: `length`.
-void classify_scores(AttentionDesc& attention, const std::function<const Tensor*(uint32_t operand)>& constant);
+// intervals of it, too, `with_lengths`: `length`.
+void classify_scores(AttentionDesc& attention, const std::function<const Tensor*(uint32_t operand)>& constant,
+                     bool with_lengths);
 
 // For each tile of rows, in tiles of keys: what is computed, and which of that is plain. Every range has a tile. Where
 // there is a length, as of the longest.

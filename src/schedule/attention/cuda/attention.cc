@@ -50,6 +50,7 @@ class CudaAttention : public AttentionBackend {
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
     if (std::max({a.m, a.n, a.batch * (a.m / 64 + 1)}) > kMost) refuse("it is too large");
   }
+  bool reads_lengths() const override { return true; }
   int64_t lanes(const Target&) const override { return 8; }
   std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const override {
     constexpr size_t kMost = 24;
