@@ -7,8 +7,8 @@
 #include <random>
 #include <span>
 
+#include "attention_graphs.h"
 #include "ir/text/text.h"
-#include "testing.h"
 #include "tests/codegen/harness.h"
 #include "tests/contraction/testing.h"
 #include "tests/instances.h"
@@ -19,199 +19,11 @@ namespace {
 
 using testing::CudaBatch;
 
-struct Problem {
-  std::string type = "f16";
-  int64_t batch = 1, heads = 2, m = 64, n = 64, depth = 64, width = 64;
-  std::string scores = "scaled";  // "plain", "scaled", "mask", "rows", "causal", "finite" (causal by -3e38),
-                                  // "window" (causal, 40 keys), "triangle" (causal by a constant), "biased" (causal),
-                                  // "length" (keys of a batch, as many as memory says), "past" (causal behind them)
-  std::string layout = "heads";   // "heads", "dense", "sliced" (m = n, depth = width), "keys": K and V along keys,
-                                  // "shared": all heads have the same K and V
-  bool quotient = false;          // exp / sum in place of exp * (1 / sum)
-};
+using testing::attention_text;
+using Problem = testing::AttentionProblem;
 
-class Writer {
- public:
-  explicit Writer(const Problem& problem) : p_(problem) {}
-
-  std::string text() {
-    operands();
-    s_ = fmt::format("[{},{},{},{}]", p_.batch, p_.heads, p_.m, p_.n);
-    line("s", "dot(%q, %k)",
-         fmt::format("lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{}], out = f32",
-                     p_.layout == "keys" ? 2 : 3),
-         "f32" + s_);
-    scores();
-    softmax();
-    const bool keys = p_.layout == "keys";
-    line("o", "dot(%p, %v)",
-         fmt::format("lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{}]", keys ? 3 : 2),
-         type({p_.batch, p_.heads, p_.m, p_.width}));
-    line("t", "transpose(%o)", "perm = [0,2,1,3]", type({p_.batch, p_.m, p_.heads, p_.width}));
-    line("y", "reshape(%t)", fmt::format("shape = [{},{},{}]", p_.batch, p_.m, p_.heads * p_.width),
-         type({p_.batch, p_.m, p_.heads * p_.width}));
-    return "graph g(" + parameters_ + ") {\n" + text_ + "  return \"y\" = %y\n}";
-  }
-
- private:
-  std::string type(const Shape& shape) const { return fmt::format("{}[{}]", p_.type, fmt::join(shape, ",")); }
-  void line(const std::string& name, const std::string& op, const std::string& attrs, const std::string& type) {
-    text_ += fmt::format("  %{} = {} {{{}}} : {}\n", name, op, attrs, type);
-  }
-  void plain(const std::string& name, const std::string& op, const std::string& type) {
-    text_ += fmt::format("  %{} = {} : {}\n", name, op, type);
-  }
-  void parameter(const std::string& name, const std::string& type) {
-    parameters_ += fmt::format("{}%{}: {}", parameters_.empty() ? "" : ", ", name, type);
-  }
-  void constant(const std::string& name, const std::string& value) {
-    text_ += fmt::format("  %{} = constant {{value = f32[]{{{}}}}}\n", name, value);
-    spread(name + "s", name, "");
-  }
-  void spread(const std::string& name, const std::string& from, const std::string& dims) {
-    line(name, "broadcast(%" + from + ")", fmt::format("shape = {}, dims = [{}]", s_, dims), "f32" + s_);
-  }
-
-  void operands() {
-    const int64_t lines[] = {p_.m, p_.n, p_.n}, depths[] = {p_.depth, p_.depth, p_.width};
-    const std::string names[] = {"q", "k", "v"};
-    if (p_.layout == "sliced") parameter("qkv", type({p_.batch, p_.m, 3 * p_.heads * p_.depth}));
-    for (size_t i = 0; i < 3; ++i) {
-      const int64_t columns = p_.heads * depths[i];
-      const Shape matrix{p_.batch, lines[i], columns}, split{p_.batch, lines[i], p_.heads, depths[i]};
-      const Shape heads{p_.batch, p_.heads, lines[i], depths[i]};
-      if (p_.layout == "shared" && i > 0) {
-        parameter(names[i] + "0", type({p_.batch, lines[i], depths[i]}));
-        line(names[i], "broadcast(%" + names[i] + "0)",
-             fmt::format("shape = [{}], dims = [0,2,3]", fmt::join(heads, ",")), type(heads));
-        continue;
-      }
-      if (p_.layout == "dense" || p_.layout == "shared") {
-        parameter(names[i], type(heads));
-        continue;
-      }
-      if (p_.layout == "keys" && i > 0) {
-        parameter(names[i], type({p_.batch, p_.heads, depths[i], lines[i]}));
-        continue;
-      }
-      const std::string flat = names[i] + "0", apart = names[i] + "1";
-      if (p_.layout == "sliced") {
-        const auto first = static_cast<int64_t>(i) * columns;
-        line(flat, "slice(%qkv)",
-             fmt::format("starts = [0,0,{}], limits = [{},{},{}], strides = [1,1,1]", first, p_.batch, p_.m,
-                         first + columns),
-             type(matrix));
-      } else {
-        parameter(flat, type(matrix));
-      }
-      line(apart, "reshape(%" + flat + ")", fmt::format("shape = [{}]", fmt::join(split, ",")), type(split));
-      line(names[i], "transpose(%" + apart + ")", "perm = [0,2,1,3]", type(heads));
-    }
-  }
-
-  void scores() {
-    const std::string f32 = "f32" + s_, mask = "bool" + s_;
-    if (p_.scores == "plain") return plain("x", "mul(%s, %s)", f32);
-    constant("scale", "0.375");
-    plain("x0", "mul(%s, %scales)", f32);
-    if (p_.scores == "scaled") return plain("x", "cast(%x0) {to = f32}", f32);
-    if (p_.scores == "mask") {
-      parameter("mask", fmt::format("f32[{},1,1,{}]", p_.batch, p_.n));
-      spread("masks", "mask", "0,1,2,3");
-      return plain("x", "add(%x0, %masks)", f32);
-    }
-    if (p_.scores == "triangle") {
-      std::string values;
-      for (int64_t i = 0; i < p_.m * p_.n; ++i) {
-        values += fmt::format("{}{}", i == 0 ? "" : ",", i % p_.n <= i / p_.n + p_.n - p_.m ? "0" : "-inf");
-      }
-      text_ += fmt::format("  %lower = constant {{value = f32[{},{}]{{{}}}}}\n", p_.m, p_.n, values);
-      spread("lowers", "lower", "2,3");
-      return plain("x", "add(%x0, %lowers)", f32);
-    }
-    constant("far", p_.scores == "rows" || p_.scores == "finite" || p_.scores == "past" ? "-3e38" : "-inf");
-    if (p_.scores == "length" || p_.scores == "past") {
-      lengths();
-    } else if (p_.scores == "rows") {
-      parameter("row", fmt::format("f32[{}]", p_.m));
-      constant("zero", "0");
-      spread("rows", "row", "2");
-      plain("seen", "gt(%rows, %zeros)", mask);
-    } else {
-      const std::string i32 = "i32" + s_;
-      line("rows0", "iota()", fmt::format("shape = {}, dim = 2, dtype = i32", s_), i32);
-      text_ += fmt::format("  %later = constant {{value = i32[]{{{}}}}}\n", p_.n - p_.m);
-      line("laters", "broadcast(%later)", fmt::format("shape = {}, dims = []", s_), i32);
-      plain("rows", "add(%rows0, %laters)", i32);
-      line("columns", "iota()", fmt::format("shape = {}, dim = 3, dtype = i32", s_), i32);
-      plain(p_.scores == "window" ? "past" : "seen", "ge(%rows, %columns)", mask);
-    }
-    if (p_.scores == "window") {
-      text_ += "  %reach = constant {value = i32[]{40}}\n";
-      line("reaches", "broadcast(%reach)", fmt::format("shape = {}, dims = []", s_), "i32" + s_);
-      plain("distance", "sub(%rows, %columns)", "i32" + s_);
-      plain("near", "lt(%distance, %reaches)", mask);
-      plain("seen", "and(%past, %near)", mask);
-    }
-    if (p_.scores == "biased") {
-      parameter("bias", fmt::format("f32[{},{}]", p_.heads, p_.n));
-      spread("biases", "bias", "1,3");
-      plain("x1", "add(%x0, %biases)", f32);
-      return plain("x", "select(%seen, %x1, %fars)", f32);
-    }
-    plain("x", "select(%seen, %x0, %fars)", f32);
-  }
-
-  // Of some batches all keys, none of them, more than there are, fewer than none.
-  void lengths() {
-    const std::string i32 = "i32" + s_, of_batch = fmt::format("i32[{}]", p_.batch);
-    std::vector<int64_t> lengths = {p_.n / 3, p_.n, 1, 0, p_.n - 3, p_.n + 40, -5};
-    parameter("more", of_batch);
-    for (int64_t i = 7; i < p_.batch; ++i) lengths.push_back(i * 13 % p_.n);
-    lengths.resize(static_cast<size_t>(p_.batch));
-    text_ += fmt::format("  %few = constant {{value = {}{{{}}}}}\n", of_batch, fmt::join(lengths, ","));
-    text_ += "  %four = constant {value = i32[]{4}}\n";
-    line("fours", "broadcast(%four)", fmt::format("shape = [{}], dims = []", p_.batch), of_batch);
-    plain("little", "mod(%more, %fours)", of_batch);
-    plain("length", "add(%few, %little)", of_batch);
-    line("lengths", "broadcast(%length)", fmt::format("shape = {}, dims = [0]", s_), i32);
-    line("columns", "iota()", fmt::format("shape = {}, dim = 3, dtype = i32", s_), i32);
-    if (p_.scores == "length") return plain("seen", "lt(%columns, %lengths)", "bool" + s_);
-    line("rows0", "iota()", fmt::format("shape = {}, dim = 2, dtype = i32", s_), i32);
-    plain("rows", "add(%rows0, %lengths)", i32);
-    plain("seen", "ge(%rows, %columns)", "bool" + s_);
-  }
-
-  void softmax() {
-    const std::string f32 = "f32" + s_, row = fmt::format("f32[{},{},{}]", p_.batch, p_.heads, p_.m);
-    line("top", "reduce(%x)", "kind = \"max\", dims = [3]", row);
-    spread("tops", "top", "0,1,2");
-    plain("difference", "sub(%x, %tops)", f32);
-    plain("e", "exp(%difference)", f32);
-    line("sum", "reduce(%e)", "kind = \"sum\", dims = [3]", row);
-    if (p_.quotient) {
-      spread("sums", "sum", "0,1,2");
-      plain("p32", "div(%e, %sums)", f32);
-    } else {
-      text_ += "  %one = constant {value = f32[]{1}}\n";
-      line("ones", "broadcast(%one)", fmt::format("shape = [{},{},{}], dims = []", p_.batch, p_.heads, p_.m), row);
-      plain("inverse", "div(%ones, %sum)", row);
-      spread("inverses", "inverse", "0,1,2");
-      plain("p32", "mul(%e, %inverses)", f32);
-    }
-    plain("p", fmt::format("cast(%p32) {{to = {}}}", p_.type), p_.type + s_);
-  }
-
-  const Problem& p_;
-  std::string s_, parameters_, text_;
-};
-
-void add(CudaBatch& batch, const Problem& p, CudaBatch::Options options = {}) {
-  options.kind = ir::GroupKind::kAttention;
-  options.tolerance = p.type == "f16" ? 2e-3 : 1.5e-2;
-  batch.add_graph(fmt::format("{} {}x{}x{}x{}x{}x{} {} {}", p.type, p.batch, p.heads, p.m, p.n, p.depth, p.width,
-                              p.scores, p.layout),
-                  ir::parse(Writer(p).text()), options);
+void add(CudaBatch& batch, const Problem& p, const CudaBatch::Options& options = {}) {
+  testing::add_attention(batch, p, options);
 }
 
 void run(CudaBatch& batch) {
@@ -250,8 +62,8 @@ TEST(CudaAttention, Scores) {
 
 TEST(CudaAttention, Masks) {
   CudaBatch batch;
-  for (const char* scores : {"causal", "finite", "window", "triangle", "biased"}) {
-    add(batch, {.m = 20, .n = 301, .scores = scores, .layout = "dense"});
+  for (const char* scores : {"causal", "finite", "window", "triangle", "biased", "few"}) {
+    add(batch, {.batch = 2, .m = 20, .n = 301, .scores = scores, .layout = "dense"});
     add(batch, {.m = 200, .n = 333, .depth = 32, .width = 32, .scores = scores, .layout = "dense"});
     // More tiles than SMs.
     if (std::string(scores) != "causal" && std::string(scores) != "window") continue;
@@ -272,7 +84,7 @@ TEST(CudaAttention, Masks) {
 TEST(CudaAttention, Ranges) {
   const Target target = Target::cuda_h200(1);
   const auto ranges = [&](const Problem& p) {
-    const ir::Graph graph = ir::parse(Writer(p).text());
+    const ir::Graph graph = ir::parse(attention_text(p));
     const auto group = testing::whole_graph(graph, ir::GroupKind::kAttention);
     const schedule::KernelDesc desc = schedule::schedule_attention(graph, group, target).kernels.at(0).desc;
     return std::get<std::shared_ptr<const schedule::AttentionDesc>>(desc.body)->ranges;
@@ -287,6 +99,7 @@ TEST(CudaAttention, Ranges) {
   EXPECT_EQ(ranges({.m = 100, .n = 200, .scores = "window"}), (Ranges{{48, 48, 48, 176}, {112, 112, 112, 200}}));
   EXPECT_EQ(ranges({.m = 100, .n = 200, .scores = "biased"}), (Ranges{{0, 0, 0, 176}, {0, 0, 0, 200}}));
   EXPECT_EQ(ranges({.m = 64, .n = 200, .scores = "mask"}), (Ranges{{0, 0, 0, 200}}));
+  EXPECT_EQ(ranges({.batch = 2, .heads = 3, .m = 64, .n = 200, .scores = "few"}), (Ranges{{0, 0, 32, 80}}));
   EXPECT_EQ(ranges({.m = 64, .n = 200}), Ranges{});
 }
 
@@ -317,7 +130,7 @@ TEST(CudaAttention, Lengths) {
 TEST(CudaAttention, RangesOfLengths) {
   const Target target = Target::cuda_h200(1);
   const auto length_of = [&](const Problem& p) {
-    const ir::Graph graph = ir::parse(Writer(p).text());
+    const ir::Graph graph = ir::parse(attention_text(p));
     const auto group = testing::whole_graph(graph, ir::GroupKind::kAttention);
     const schedule::KernelDesc desc = schedule::schedule_attention(graph, group, target).kernels.at(0).desc;
     return std::get<std::shared_ptr<const schedule::AttentionDesc>>(desc.body)->length;
@@ -350,6 +163,23 @@ TEST(CudaAttention, Candidates) {
     add(batch, {.m = 70, .n = 600, .depth = 32, .width = 48, .scores = "mask", .layout = "dense"}, options);
   }
   run(batch);
+}
+
+// The last block to arrive adds parts of few rows; those of many rows would wait for it.
+TEST(CudaAttention, ALaunchAddsThePartsOfManyRows) {
+  const Target target = Target::cuda_h200(1);
+  const auto config = [&](const Problem& p) {
+    const ir::Graph graph = ir::parse(attention_text(p));
+    const auto group = testing::whole_graph(graph, ir::GroupKind::kAttention);
+    return schedule::schedule_attention(graph, group, target).kernels.at(0).config.as<schedule::AttentionConfig>();
+  };
+  const auto many =
+      config({.batch = 4, .heads = 32, .m = 1, .n = 16384, .depth = 128, .width = 128, .layout = "shared"});
+  EXPECT_GT(many.splits, 1);
+  EXPECT_TRUE(many.combines);
+  const auto few = config({.batch = 4, .heads = 4, .m = 1, .n = 16384, .depth = 128, .width = 128, .layout = "shared"});
+  EXPECT_GT(few.splits, 1);
+  EXPECT_FALSE(few.combines);
 }
 
 TEST(CudaAttention, HeadsThatShareKeys) {
@@ -459,13 +289,10 @@ TEST(CudaAttention, RefusesWhatItCannotRead) {
   const Target target = Target::cuda_h200(1);
   std::string reason;
   const auto in_attention = [&](const Problem& p) {
-    const ir::Graph graph = testing::parse_with_random_weights(Writer(p).text(), 5);
+    const ir::Graph graph = testing::parse_with_random_weights(attention_text(p), 5);
     return schedule::can_attend(graph, testing::whole_graph(graph, ir::GroupKind::kAttention), target, &reason);
   };
   EXPECT_TRUE(in_attention({.batch = 32, .heads = 12, .m = 128, .n = 128})) << reason;
-  EXPECT_FALSE(in_attention({.m = 64, .n = 64, .depth = 20, .width = 20}));
-  EXPECT_NE(reason.find("multiples of 16 bytes"), std::string::npos) << reason;
-  EXPECT_FALSE(in_attention({.m = 64, .n = 77, .layout = "keys"}));
   EXPECT_FALSE(in_attention({.m = 64, .n = 64, .depth = 264, .width = 64}));
   EXPECT_FALSE(in_attention({.type = "f32"}));
 }

@@ -41,7 +41,7 @@ struct AttentionBound {
 // tile of rows of a batch, or one of `splits` parts of its keys. Units go through sections of batches: the first rows
 // (`descending`: the last) of all batches of a section, the next ones, and so on.
 struct AttentionArgs {
-  // Splits: sums of each part of the keys, [tile of rows of all batches][warpgroup][split], of each thread
+  // Splits: sums of each part of the keys, [tile of rows of all batches][64 rows][split], of each thread
   // attention_partial_floats().
   float* partial;
   uint32_t* counters;   // zero before and after: attention_counters()
@@ -59,11 +59,14 @@ struct AttentionArgs {
 };
 static_assert(sizeof(AttentionArgs) == 304);
 
+// Rows of Q that four warps have, 16 each.
+inline constexpr int kAttentionGroupRows = 64;
+
 // A thread's share of O and the maximum and sum of each of its two rows.
 TILE_HD constexpr int attention_partial_floats(int width) {
   return width / 2 + 4;
 }
-// Which unit is next, how many blocks have found none; then how many parts of a warpgroup's rows are done.
+// Which unit is next, how many blocks have found none; then how many parts of each 64 rows are done.
 inline constexpr int kAttentionWalkCounters = 2;
 
 // What a block does at a time, as the warp that loads hands it to those that multiply. Keys in tiles: those of
@@ -117,6 +120,35 @@ TILE_HD constexpr int attention_shared_bytes(int tile_m, int tile_n, int depth, 
       attention_pieces(tile_n, depth, k_along_depth).bytes() + attention_pieces(width, tile_n, !v_along_width).bytes();
   return 1024 + q_stages * attention_q_bytes(tile_m, depth, width) + stages * ring + (2 * q_stages + 4 * stages) * 8 +
          attention_unit_bytes(q_stages);
+}
+
+// By mma.sync (sm80.h) tiles lie in slices of so many elements of the dimension in which memory is contiguous: `length`
+// is how many a tile has of it.
+TILE_HD constexpr int attention_slice(int length) {
+  return length % 64 == 0 ? 64 : length % 32 == 0 ? 32 : 16;
+}
+// How many times 16 rows a warp has of a block's `groups` times 64: fragments of K and V are read once for two, which
+// need twice the registers.
+TILE_HD constexpr int attention_blocks_m(int groups, int depth, int width) {
+  return groups == 4 || (groups == 2 && depth + width <= 192) ? 2 : 1;
+}
+TILE_HD constexpr int mma_attention_threads(int groups, int depth, int width) {
+  return 128 * groups / attention_blocks_m(groups, depth, width);
+}
+// Whether a warp with so many times 16 rows has Q in registers, else it reads it again for each tile of keys.
+TILE_HD constexpr bool attention_keeps_queries(int depth, int blocks_m) {
+  return depth * blocks_m <= 128;
+}
+// Of Q's tile, in which results wait for their way to memory, and of all.
+TILE_HD constexpr int mma_attention_q_bytes(int tile_m, int depth, int width) {
+  constexpr int kElement = 2;
+  const int q = tile_m * depth * kElement, o = attention_pieces(tile_m, width, true).bytes();
+  return q > o ? q : o;
+}
+TILE_HD constexpr int mma_attention_shared_bytes(int tile_m, int tile_n, int depth, int width, int stages) {
+  constexpr int kElement = 2;
+  return mma_attention_q_bytes(tile_m, depth, width) + stages * tile_n * (depth + width) * kElement +
+         attention_unit_bytes(0);
 }
 
 }  // namespace heddle::tile

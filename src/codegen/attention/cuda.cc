@@ -6,8 +6,10 @@
 #include "base/hash.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/gemm.h"
+#include "codegen/product/cuda/operand.h"
 #include "codegen/text/kernel_name.h"
 #include "schedule/attention/cuda/launch.h"
+#include "schedule/attention/cuda/mma_choice.h"
 
 namespace heddle::codegen {
 namespace {
@@ -18,80 +20,114 @@ using schedule::AttentionDesc;
 std::string config_text(const AttentionDesc& a, const AttentionConfig& c) {
   const schedule::AttentionVariant variant = schedule::variant_of(a, c);
   return fmt::format(
-      "struct Config {{\n"
-      "  using In = {};\n"
-      "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {};\n"
-      "  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"
-      "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {};\n"
-      "  static constexpr bool kScores = {}, kPlain = {}, kRagged = {}, kOneTile = {};\n"
-      "  static constexpr bool kDynamic = {}, kSplit = {}, kZeroIfEmpty = {}, kSink = {}, kLength = {}, kCombines = "
-      "{};\n"
-      "}};\n",
-      wgmma_type(a.type), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16), c.stages, c.q_stages,
-      c.blocks, a.k_along_depth(), a.v_along_width(), variant.scores, variant.plain, variant.ragged, variant.one_tile,
-      c.dynamic, c.splits > 1, a.zero_if_empty, a.sink.has_value(), a.length.has_value(), c.combines);
+             "struct Config {{\n"
+             "  using In = {};\n"
+             "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {};\n",
+             wgmma_type(a.type), c.consumers, c.tile_n, round_up(a.depth, 16), round_up(a.width, 16)) +
+         (schedule::is_by_warps(c) ? fmt::format("  static constexpr int kStages = {};\n", c.stages)
+                                   : fmt::format("  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"
+                                                 "  static constexpr bool kKAlongDepth = {}, kVAlongWidth = {};\n"
+                                                 "  static constexpr bool kOneTile = {}, kDynamic = {};\n",
+                                                 c.stages, c.q_stages, c.blocks, a.k_along_depth(), a.v_along_width(),
+                                                 variant.one_tile, c.dynamic)) +
+         fmt::format(
+             "  static constexpr bool kScores = {}, kPlain = {}, kRagged = {};\n"
+             "  static constexpr bool kSplit = {}, kZeroIfEmpty = {}, kSink = {}, kLength = {}, kCombines = {};\n"
+             "}};\n",
+             variant.scores, variant.plain, variant.ragged, c.splits > 1, a.zero_if_empty, a.sink.has_value(),
+             a.length.has_value(), c.combines);
 }
 
-std::string kernel_text(const KernelHead& head, const AttentionDesc& a) {
-  const auto parameter = [&](const char* type, const char* name) {
-    return fmt::format("        const __grid_constant__ {}_parts::{} {},\n", head.symbol, type, name);
-  };
+// The operands that are not views of TMA, the functors of a unit and the epilogue.
+std::string parameters(const KernelHead& head, const std::vector<std::pair<std::string, std::string>>& list) {
+  std::string text;
+  for (const auto& [type, name] : list) {
+    text += fmt::format(",\n        const __grid_constant__ {}_parts::{} {}", head.symbol, type, name);
+  }
+  return text;
+}
+
+std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const AttentionConfig& c) {
+  const bool by_warps = schedule::is_by_warps(c);
+  std::vector<std::pair<std::string, std::string>> list;
+  if (by_warps) list = {{"Q", "q"}, {"K", "k"}, {"V", "v"}};
+  list.emplace_back("Scores", "scores");
+  if (a.sink) list.emplace_back("Sink", "sink");
+  if (a.length) list.emplace_back("Length", "length");
+  list.emplace_back("Epilogue", "epilogue");
+  const std::string traits =
+      fmt::format("tile::{}::AttentionTraits<{}_parts::Config>::kThreads", by_warps ? "sm80" : "sm90", head.symbol);
+  const std::string maps =
+      by_warps ? ""
+               : "const __grid_constant__ tile::sm90::TensorMap q, const __grid_constant__ tile::sm90::TensorMap k,\n"
+                 "        const __grid_constant__ tile::sm90::TensorMap v, ";
   return fmt::format(
-      "extern \"C\" __global__ void __launch_bounds__(tile::sm90::AttentionTraits<{0}_parts::Config>::kThreads,\n"
-      "                                               {0}_parts::Config::kBlocks)\n"
-      "    {0}(const __grid_constant__ tile::sm90::TensorMap q, const __grid_constant__ tile::sm90::TensorMap k,\n"
-      "        const __grid_constant__ tile::sm90::TensorMap v, const __grid_constant__ tile::AttentionArgs args,\n"
-      "        const __grid_constant__ {0}_parts::Scores scores,\n"
-      "{2}"
-      "        const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-      "{1}  tile::sm90::attention<{0}_parts::Config>(q, k, v, args, scores, {3}, {4}, epilogue);\n"
+      "extern \"C\" __global__ void __launch_bounds__({2}, {3})\n"
+      "    {0}({4}const __grid_constant__ tile::AttentionArgs args{5}) {{\n"
+      "{1}  tile::{6}::attention<{0}_parts::Config>({7}, scores, {8}, {9}, epilogue);\n"
       "}}\n",
-      head.symbol, first_lines(head),
-      (a.sink ? parameter("Sink", "sink") : "") + (a.length ? parameter("Length", "length") : ""),
-      a.sink ? "sink" : "tile::sm90::NoSink{}", a.length ? "length" : "tile::sm90::NoLength{}");
+      head.symbol, first_lines(head), traits, c.blocks, maps, parameters(head, list), by_warps ? "sm80" : "sm90",
+      by_warps ? "args, q, k, v" : "q, k, v, args", a.sink ? "sink" : "tile::cuda::NoSink{}",
+      a.length ? "length" : "tile::cuda::NoLength{}");
 }
 
 std::string combine_text(const KernelHead& head, const AttentionDesc& a) {
+  std::vector<std::pair<std::string, std::string>> list;
+  if (a.sink) list.emplace_back("Sink", "sink");
+  list.emplace_back("Epilogue", "epilogue");
   return fmt::format(
       "extern \"C\" __global__ void __launch_bounds__(128)\n"
-      "    {0}_combine(const __grid_constant__ tile::AttentionArgs args,\n{2}"
-      "        const __grid_constant__ {0}_parts::Epilogue epilogue) {{\n"
-      "{1}  tile::sm90::attention_combine<{0}_parts::Config>(args, {3}, epilogue);\n"
+      "    {0}_combine(const __grid_constant__ tile::AttentionArgs args{2}) {{\n"
+      "{1}  tile::cuda::attention_combine<{0}_parts::Config>(args, {3}, epilogue);\n"
       "}}\n",
-      head.symbol, first_lines(head),
-      a.sink ? fmt::format("        const __grid_constant__ {}_parts::Sink sink,\n", head.symbol) : "",
-      a.sink ? "sink" : "tile::sm90::NoSink{}");
+      head.symbol, first_lines(head), parameters(head, list), a.sink ? "sink" : "tile::cuda::NoSink{}");
 }
 
-struct Functors {
+// All that the text is made of: operands of mma.sync, functors.
+struct Parts {
+  std::vector<OperandText> operands;
   CudaFunctor scores;
   std::optional<CudaFunctor> sink, length;
   CudaFunctor epilogue;
 };
 
-std::string text_of(const AttentionDesc& a, const AttentionConfig& config, const Functors& functors,
-                    const KernelHead& head) {
-  return fmt::format("namespace {}_parts {{\n", head.symbol) + functors.scores.text +
-         (functors.sink ? functors.sink->text : "") + (functors.length ? functors.length->text : "") +
-         functors.epilogue.text + config_text(a, config) + fmt::format("}}  // namespace {}_parts\n", head.symbol) +
-         kernel_text(head, a) + (config.combines ? combine_text(head, a) : "");
+Parts parts_of(const AttentionDesc& a, const schedule::KernelPlan& plan) {
+  const std::vector<schedule::Operand>& operands = plan.desc.operands;
+  Parts parts;
+  if (schedule::is_by_warps(plan.config.as<AttentionConfig>())) {
+    parts.operands = {matrix_text(a.q, a.m, false, "Q"), matrix_text(a.k, a.n, false, "K"),
+                      matrix_text(a.v, a.width, false, "V")};
+  }
+  parts.scores =
+      a.scaled ? CudaFunctor{"struct Scores {\n  int64_t unused;\n};\n", {}, std::vector<uint8_t>(sizeof(int64_t)), {}}
+               : cuda_epilogue(a.scores, operands, 0, "Scores");
+  if (a.sink) parts.sink = cuda_epilogue(*a.sink, operands, 0, "Sink");
+  if (a.length) parts.length = cuda_epilogue(a.length->value, operands, 0, "Length");
+  parts.epilogue = cuda_epilogue(a.epilogue, operands);
+  return parts;
+}
+
+std::string text_of(const AttentionDesc& a, const AttentionConfig& config, const Parts& parts, const KernelHead& head) {
+  std::string text = fmt::format("namespace {}_parts {{\n", head.symbol);
+  for (const OperandText& operand : parts.operands) text += operand.text;
+  return text + parts.scores.text + (parts.sink ? parts.sink->text : "") + (parts.length ? parts.length->text : "") +
+         parts.epilogue.text + config_text(a, config) + fmt::format("}}  // namespace {}_parts\n", head.symbol) +
+         kernel_text(head, a, config) + (config.combines ? combine_text(head, a) : "");
 }
 
 }  // namespace
 
 KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const AttentionDesc& a, const CudaTarget& target) {
   const auto& config = plan.config.as<AttentionConfig>();
-  const Functors functors = {
-      a.scaled ? CudaFunctor{"struct Scores {\n  int64_t unused;\n};\n", {}, std::vector<uint8_t>(sizeof(int64_t)), {}}
-               : cuda_epilogue(a.scores, plan.desc.operands, 0, "Scores"),
-      a.sink ? std::optional(cuda_epilogue(*a.sink, plan.desc.operands, 0, "Sink")) : std::nullopt,
-      a.length ? std::optional(cuda_epilogue(a.length->value, plan.desc.operands, 0, "Length")) : std::nullopt,
-      cuda_epilogue(a.epilogue, plan.desc.operands)};
+  const bool by_warps = schedule::is_by_warps(config);
+  const Parts parts = parts_of(a, plan);
   KernelSource source;
-  const std::string draft = text_of(a, config, functors, {"kernel"});
+  const std::string draft = text_of(a, config, parts, {"kernel"});
   source.symbol = fmt::format("attention_{}", hash_text(fmt::format("{}\n{}", target.architecture(), draft)).hex());
-  source.text = text_of(a, config, functors, {source.symbol, plan.waits});
-  source.includes = {"tile/kernel/cuda/attention/sm90.h", "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+  source.text = text_of(a, config, parts, {source.symbol, plan.waits});
+  source.includes = {by_warps ? "tile/kernel/cuda/attention/sm80.h" : "tile/kernel/cuda/attention/sm90.h",
+                     "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
+  if (by_warps) source.includes.emplace_back("tile/kernel/cuda/operand/operand.h");
   if (config.combines) source.includes.emplace_back("tile/kernel/cuda/attention/combine.h");
   if (plan.waits) source.includes.emplace_back(kWaitHeader);
   source.launches = plan.launches;
@@ -103,15 +139,16 @@ KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const Attenti
   };
   CudaLaunch& launch = source.launches.front();
   launch.symbol = source.symbol;
-  add(launch, functors.scores);
-  if (functors.sink) add(launch, *functors.sink);
-  if (functors.length) add(launch, *functors.length);
-  add(launch, functors.epilogue);
+  for (const OperandText& operand : parts.operands) add(launch, operand);
+  add(launch, parts.scores);
+  if (parts.sink) add(launch, *parts.sink);
+  if (parts.length) add(launch, *parts.length);
+  add(launch, parts.epilogue);
   if (config.combines) {
     CudaLaunch& combine = source.launches.at(1);
     combine.symbol = source.symbol + "_combine";
-    if (functors.sink) add(combine, *functors.sink);
-    add(combine, functors.epilogue);
+    if (parts.sink) add(combine, *parts.sink);
+    add(combine, parts.epilogue);
   }
   return source;
 }

@@ -1,10 +1,13 @@
 // Barriers in shared memory, fences between proxies, clusters and register budgets of sm_90a.
 #pragma once
 
+#include "tile/arch/sm80/named_barrier.h"
 #include "tile/arch/sm80/shared.h"
 
 namespace heddle::tile::sm90 {
 
+using cuda::named_barrier_arrive;
+using cuda::named_barrier_sync;
 using cuda::shared_address;
 
 // A transaction barrier: a phase ends when `arrivals` threads arrived and all expected bytes came.
@@ -115,17 +118,6 @@ __device__ inline void cluster_arrive() {
 }
 __device__ inline void cluster_wait() {
   asm volatile("barrier.cluster.wait;" ::: "memory");
-}
-
-// Barrier Id (1 to 15) of `threads` threads of the block, whole warps: some arrive and go on, the others wait for all,
-// at any places of the code. (bar.sync wants one place: synccheck calls others divergent.)
-template <int Id>
-__device__ inline void named_barrier_arrive(uint32_t threads) {
-  asm volatile("barrier.arrive %0, %1;" ::"n"(Id), "r"(threads) : "memory");
-}
-template <int Id>
-__device__ inline void named_barrier_sync(uint32_t threads) {
-  asm volatile("barrier.sync %0, %1;" ::"n"(Id), "r"(threads) : "memory");
 }
 
 // Moves registers between the warpgroups of a block; all four warps execute it.

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include "heddle/error.h"
 #include "schedule/attention/cuda/choice.h"
+#include "schedule/attention/cuda/mma_choice.h"
+#include "schedule/attention/cuda/model.h"
 
 namespace heddle::schedule {
 namespace {
@@ -17,24 +20,36 @@ constexpr int64_t kCopyBytes = 16, kElement = 2, kMostDepth = 256;
   fail(ErrorCode::kUnsupportedOperator, "attention", why);
 }
 
-// `lines` and `depth`: how many of each there are; `along_k`: memory is to be contiguous along the depth.
-void check_readable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k) {
-  if ((along_k ? o.k : o.row) != 1) refuse(fmt::format("{} is not contiguous along its rows", name));
+// Why TMA does not read an operand; empty: it does. `lines` and `depth`: how many of each there are; `along_k`: memory
+// is to be contiguous along the depth.
+std::string why_unreadable(const char* name, const OperandView& o, int64_t lines, int64_t depth, bool along_k) {
+  if ((along_k ? o.k : o.row) != 1) return fmt::format("{} is not contiguous along its rows", name);
   // Batches that share an operand have no stride.
   const auto moves = [](const auto& batch) { return batch.second != 0; };
   if (std::count_if(o.batch.begin(), o.batch.end(), moves) > 2) {
-    refuse(fmt::format("the batches of {} have more than two strides", name));
+    return fmt::format("the batches of {} have more than two strides", name);
   }
   const auto aligned = [](int64_t elements) { return elements * kElement % kCopyBytes == 0; };
   bool all = aligned(o.offset) && ((along_k ? lines : depth) == 1 || aligned(along_k ? o.row : o.k));
   for (const auto& [extent, stride] : o.batch) all = all && aligned(stride);
-  if (!all) refuse(fmt::format("the rows of {} do not begin at multiples of 16 bytes", name));
+  return all ? "" : fmt::format("the rows of {} do not begin at multiples of 16 bytes", name);
+}
+
+// Why the kernel of warpgroups does not serve an attention; empty: it does.
+std::string why_not_by_warpgroups(const AttentionDesc& a, const Target& target) {
+  if (!target.has_wgmma()) return "the target does not multiply by warpgroups";
+  for (const std::string& why :
+       {why_unreadable("Q", a.q, a.m, a.depth, true), why_unreadable("K", a.k, a.n, a.depth, a.k_along_depth()),
+        why_unreadable("V", a.v, a.width, a.n, !a.v_along_width())}) {
+    if (!why.empty()) return why;
+  }
+  return "";
 }
 
 class CudaAttention : public AttentionBackend {
  public:
   void check_target(const Target& target) const override {
-    if (!target.has_wgmma()) refuse("its kernel multiplies by warpgroups (wgmma), which the target cannot");
+    if (!target.has_tensor_cores()) refuse("its kernels multiply on tensor cores, which the target has not");
   }
   void check(const AttentionDesc& a, const AttentionTypes& types) const override {
     const bool narrow = a.type == DType::kF16 || a.type == DType::kBF16;
@@ -44,19 +59,20 @@ class CudaAttention : public AttentionBackend {
     // Results are rounded to the operands' type, as the weights were, on their way to memory.
     if (types.result != a.type && types.result != DType::kF32) refuse("its result is of another type");
     if (a.depth > kMostDepth || a.width > kMostDepth) refuse("its heads have more than 256 elements");
-    check_readable("Q", a.q, a.m, a.depth, true);
-    check_readable("K", a.k, a.n, a.depth, a.k_along_depth());
-    check_readable("V", a.v, a.width, a.n, !a.v_along_width());
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
     if (std::max({a.m, a.n, a.batch * (a.m / 64 + 1)}) > kMost) refuse("it is too large");
   }
   bool reads_lengths() const override { return true; }
   int64_t lanes(const Target&) const override { return 8; }
+  // By warpgroups where they can: the others are for who asks for them.
   std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const override {
     constexpr size_t kMost = 24;
     std::vector<Config> configs;
-    for (const AttentionChoice& choice : attention_candidates(attention, target.cuda, kMost)) {
-      configs.push_back({choice.config, 0, choice.reason, choice.predicted_us});
+    const std::string why = why_not_by_warpgroups(attention, target);
+    if (why.empty()) configs = attention_candidates(attention, target.cuda, kMost);
+    for (Config& config : mma_attention_candidates(attention, target.cuda, kMost)) {
+      if (target.has_wgmma() && !why.empty()) config.reason += fmt::format(" ({})", why);
+      configs.push_back(std::move(config));
     }
     if (configs.empty()) refuse("its tiles do not fit registers and shared memory");
     return configs;

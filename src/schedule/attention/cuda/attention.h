@@ -4,7 +4,7 @@
 
 namespace heddle::schedule {
 
-// Attention on a GPU: on tensor cores by warpgroups.
+// Attention on a GPU: on tensor cores, by warpgroups (wgmma, TMA) or by warps (mma.sync, cp.async).
 const AttentionBackend& cuda_attention();
 
 }  // namespace heddle::schedule

@@ -7,7 +7,8 @@
 #include "base/check.h"
 #include "base/divide.h"
 #include "schedule/attention/cuda/bounds.h"
-#include "schedule/attention/mask.h"
+#include "schedule/attention/cuda/mma_choice.h"
+#include "schedule/attention/cuda/model.h"
 #include "target/argument_block.h"
 
 namespace heddle {
@@ -84,15 +85,15 @@ AttentionVariant variant_of(const AttentionDesc& a, const AttentionConfig& c) {
   return variant;
 }
 
-KernelLaunches plan_launches(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target,
-                             size_t operands) {
-  const int64_t depth = round_up(a.depth, 16), width = round_up(a.width, 16);
-  const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
-  const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m());
-  const AttentionMap k = attention_map(a.k, a.n, a.depth, k_along, k_along ? c.tile_n : depth);
-  const AttentionMap v = attention_map(a.v, a.width, a.n, v_along, v_along ? width : c.tile_n);
+namespace {
+
+int32_t number(int64_t x) {
+  return static_cast<int32_t>(x);
+}
+
+// Of either kernel, without what TMA takes.
+tile::AttentionArgs arguments_of(const AttentionDesc& a, const AttentionConfig& c) {
   const std::vector<KeyTiles> tiles = key_tiles(a, c.tile_m(), c.tile_n);
-  const auto number = [](int64_t x) { return static_cast<int32_t>(x); };
   tile::AttentionArgs args{};
   args.m = number(a.m), args.n = number(a.n), args.width = number(a.width);
   args.tiles_m = number(ceil_div(a.m, c.tile_m()));
@@ -104,27 +105,58 @@ KernelLaunches plan_launches(const AttentionDesc& a, const AttentionConfig& c, c
   args.descending = length(tiles.back()) > length(tiles.front()) ? 1 : 0;
   args.factor = static_cast<float>(a.scale), args.scale = static_cast<float>(a.scale * std::numbers::log2e);
   set_bounds(args, a, c.tile_m(), c.tile_n);
-  args.q = q.place, args.k = k.place, args.v = v.place;
   args.by_splits = tile::GemmDivisor::of(args.splits);
   args.by_section = tile::GemmDivisor::of(args.section * args.tiles_m);
   args.by_batches = tile::GemmDivisor::of(args.section), args.by_last = tile::GemmDivisor::of(args.last_section);
-  KernelLaunches result;
-  CudaLaunch& launch = result.launches.emplace_back();
+  return args;
+}
+
+// A block walks over units, which TMA loads.
+CudaLaunch warpgroups_launch(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target,
+                             tile::AttentionArgs& args) {
+  const int64_t depth = padded_head(a.depth), width = padded_head(a.width);
+  const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
+  const AttentionMap q = attention_map(a.q, a.m, a.depth, true, c.tile_m());
+  const AttentionMap k = attention_map(a.k, a.n, a.depth, k_along, k_along ? c.tile_n : depth);
+  const AttentionMap v = attention_map(a.v, a.width, a.n, v_along, v_along ? width : c.tile_n);
+  args.q = q.place, args.k = k.place, args.v = v.place;
+  CudaLaunch launch;
   launch.grid[0] = static_cast<uint32_t>(std::min<int64_t>(args.units, target.sms * c.blocks));
   launch.block = static_cast<uint32_t>(128 * (c.consumers + 1));
-  launch.shared_bytes = static_cast<uint32_t>(tile::attention_shared_bytes(
-      static_cast<int>(c.tile_m()), static_cast<int>(c.tile_n), static_cast<int>(depth), static_cast<int>(width),
-      a.k_along_depth(), a.v_along_width(), static_cast<int>(c.q_stages), static_cast<int>(c.stages)));
+  launch.shared_bytes = static_cast<uint32_t>(
+      tile::attention_shared_bytes(number(c.tile_m()), number(c.tile_n), number(depth), number(width),
+                                   a.k_along_depth(), a.v_along_width(), number(c.q_stages), number(c.stages)));
   launch.maps = {q.map, k.map, v.map};
+  return launch;
+}
+
+// A block has one unit.
+CudaLaunch warps_launch(const AttentionDesc& a, const AttentionConfig& c, const tile::AttentionArgs& args) {
+  CudaLaunch launch;
+  launch.grid[0] = static_cast<uint32_t>(args.units);
+  launch.block = static_cast<uint32_t>(mma_threads(a, c));
+  launch.shared_bytes = static_cast<uint32_t>(mma_shared_bytes(a, c));
+  return launch;
+}
+
+}  // namespace
+
+KernelLaunches plan_launches(const AttentionDesc& a, const AttentionConfig& c, const CudaTarget& target,
+                             size_t operands) {
+  tile::AttentionArgs args = arguments_of(a, c);
+  KernelLaunches result;
+  CudaLaunch& launch =
+      result.launches.emplace_back(is_by_warps(c) ? warps_launch(a, c, args) : warpgroups_launch(a, c, target, args));
   launch.arguments = {argument_bytes(args)};
   const int64_t groups = c.splits > 1 ? a.batch * args.tiles_m * c.consumers : 0;  // of 64 rows
+  const int64_t width = padded_head(a.width);
   if (groups > 0) {
-    const int64_t floats = tile::attention_partial_floats(static_cast<int>(width)) * int64_t{128};
+    const int64_t floats = tile::attention_partial_floats(number(width)) * int64_t{128};
     result.workspace_bytes = groups * c.splits * floats * int64_t{sizeof(float)};
     launch.pointers.push_back({0, offsetof(tile::AttentionArgs, partial), static_cast<int>(operands)});
   }
   const int64_t counted = c.combines ? 0 : groups;
-  if (counted > 0 || c.dynamic) {
+  if (counted > 0 || (c.dynamic && !is_by_warps(c))) {
     result.counter_bytes = (tile::kAttentionWalkCounters + counted) * int64_t{sizeof(uint32_t)};
     launch.pointers.push_back({0, offsetof(tile::AttentionArgs, counters), static_cast<int>(operands) + 1});
   }

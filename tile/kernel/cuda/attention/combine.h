@@ -1,11 +1,11 @@
-// Adds up what attention by parts of the keys left in memory (Config::kCombines of sm90.h), and hands O to the
-// epilogue: many blocks for the rows of each warpgroup, where the last one of these alone would read all parts.
+// Adds up what attention by parts of the keys left in memory (Config::kCombines of sm80.h, sm90.h), and hands O to the
+// epilogue: many blocks for each 64 rows, where the last one of these alone would read all parts.
 #pragma once
 
-#include "tile/kernel/cuda/attention/loader.h"
 #include "tile/kernel/cuda/attention/results.h"
+#include "tile/kernel/cuda/attention/units.h"
 
-namespace heddle::tile::sm90 {
+namespace heddle::tile::cuda {
 
 // Block (x, y) of 128 threads: 8 columns, from 8 * y on, of the x-th 64 rows.
 template <typename Config, typename Sink, typename Epilogue>
@@ -14,7 +14,7 @@ __device__ inline void attention_combine(const AttentionArgs& args, const Sink& 
   const int lane = thread % 32;
   AttentionUnit unit;
   set_rows<Config>(unit, args, rows / Config::kConsumers);
-  const int32_t row = unit.row + rows % Config::kConsumers * 64 + thread / 32 * 16 + lane / 4;
+  const int32_t row = unit.row + rows % Config::kConsumers * kAttentionGroupRows + thread / 32 * 16 + lane / 4;
   const int32_t col = 8 * static_cast<int32_t>(blockIdx.y);
   using Parts = AttentionParts<Config>;
   typename Parts::Sums r{{0, 0, 0, 0}, {0, 0}, {1, 1}};
@@ -40,4 +40,4 @@ __device__ inline void attention_combine(const AttentionArgs& args, const Sink& 
   }
 }
 
-}  // namespace heddle::tile::sm90
+}  // namespace heddle::tile::cuda

@@ -1,29 +1,33 @@
-// How O of a warpgroup's rows leaves an attention kernel (sm90.h): sums of parts of the keys are added up, rows are
+// How O of 64 rows leaves an attention kernel (sm80.h, sm90.h): sums of parts of the keys are added up, rows are
 // divided by their sums and handed to the epilogue.
 #pragma once
 
+#include "tile/arch/sm80/named_barrier.h"
+#include "tile/core/swizzle.h"
 #include "tile/kernel/cuda/attention/softmax.h"
 
-namespace heddle::tile::sm90 {
+namespace heddle::tile::cuda {
 
-// The threads of a warpgroup that multiplies, by a named barrier of its own.
+// The four warps that have the rows of a group, by a named barrier of its own.
 __device__ inline void sync_group(int group) {
   constexpr int kFirst = 1;
   if (group == 0) {
     named_barrier_sync<kFirst>(128);
   } else if (group == 1) {
     named_barrier_sync<kFirst + 1>(128);
-  } else {
+  } else if (group == 2) {
     named_barrier_sync<kFirst + 2>(128);
+  } else {
+    named_barrier_sync<kFirst + 3>(128);
   }
 }
 
-// The sums of a warpgroup's rows over parts of the keys, in memory: for each part, threads side by side, O of their
+// The sums of a group's rows over parts of the keys, in memory: for each part, threads side by side, O of their
 // rows four floats at a time, then the maximum and the sum of each of the two rows.
 template <typename Config>
 class AttentionParts {
  public:
-  // `rows`: which warpgroup's rows, of all.
+  // `rows`: which group, of all.
   __device__ AttentionParts(const AttentionArgs& args, int32_t rows)
       : splits_(args.splits), floats_(args.partial + static_cast<int64_t>(rows) * args.splits * kFloats * 128) {}
 
@@ -122,7 +126,7 @@ class AttentionParts {
   }
   // A part of which all scores are minus infinity has nothing to add.
   __device__ static float weight(float max, float of_all) {
-    return max == of_all ? 1.0f : cuda::exp2_approx((max - of_all) * kAttentionLog2e);
+    return max == of_all ? 1.0f : exp2_approx((max - of_all) * kAttentionLog2e);
   }
   __device__ float2 most(int32_t thread) const {
     float2 max{-__builtin_inff(), -__builtin_inff()};
@@ -141,8 +145,8 @@ class AttentionParts {
   float* const floats_;
 };
 
-// A warpgroup's sums over a part of the keys go to memory; the last one to arrive has the sums of all parts in its
-// registers, added in their order. `left`: rows from the warpgroup's first one on.
+// A group's sums over a part of the keys go to memory; the last block to arrive has the sums of all parts in its
+// registers, added in their order. `left`: rows from the group's first one on.
 template <typename Config>
 __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
                                  int32_t* told, int group, int32_t left) {
@@ -181,7 +185,7 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   return true;
 }
 
-// A warpgroup's sums over a part of the keys go to memory, for attention_combine(). `row`: the thread's first one.
+// A group's sums over a part of the keys go to memory, for attention_combine(). `row`: the thread's first one.
 template <typename Config>
 __device__ inline void store_part(const AttentionRegisters<Config>& r, const AttentionArgs& args,
                                   const AttentionUnit& unit, int group, int32_t row) {
@@ -203,19 +207,18 @@ __device__ inline float row_factor(float sum, float max, const AttentionArgs& ar
     float score[1] = {0};
     sink(score, batch, row < args.m ? row : args.m - 1, 0, 1);
     const float base = max == -__builtin_inff() ? 0.0f : max;  // as of a row that sees no key
-    sum += cuda::exp2_approx((score[0] - base) * kAttentionLog2e);
+    sum += exp2_approx((score[0] - base) * kAttentionLog2e);
   }
   return Config::kZeroIfEmpty && sum == 0 ? 0.0f : 1.0f / sum;
 }
 
-// The warp's 16 rows of O through shared memory (its rows of Q's tile) to the epilogue. `row`: the first of them.
+// The warp's 16 rows of O through shared memory to the epilogue. `row`: the first of them; `rows`: where the first of
+// its rows lies among those of the block's tile, which are in pieces of 64 columns.
 template <typename Config, typename Sink, typename Epilogue>
 __device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
-                                       const Epilogue& epilogue, uint8_t* staging, int32_t batch, int32_t row) {
-  using Traits = AttentionTraits<Config>;
-  constexpr int kPiece = Traits::kTileM * kGemmRowBytes;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 4;
-  uint8_t* rows = staging + warp * 16 * kGemmRowBytes;
+                                       const Epilogue& epilogue, uint8_t* rows, int32_t batch, int32_t row) {
+  constexpr int kPiece = kAttentionGroupRows * Config::kConsumers * kGemmRowBytes;
+  const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, batch, row + lane / 4 + 8 * h);
@@ -248,4 +251,4 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
   }
 }
 
-}  // namespace heddle::tile::sm90
+}  // namespace heddle::tile::cuda

@@ -32,8 +32,8 @@
 //   };
 //
 // a functor for the scores (used with kScores), one for the score that is no key's and adds to the sum of its row alone
-// (with kSink, else NoSink), one for the batch's number (with kLength, else NoLength), and an epilogue that stores rows
-// of O:
+// (with kSink, else cuda::NoSink), one for the batch's number (with kLength, else cuda::NoLength), and an epilogue that
+// stores rows of O:
 //
 //   scores(v, batch, row, col, n)      float v[2]: products of a row of Q with n <= 2 keys from `col` on; becomes
 //   scores sink(v, batch, row, 0, 1)          float v[1]: becomes the row's score length(v, batch, 0, 0, 1) float v[1]:
@@ -45,6 +45,16 @@
 #include "tile/kernel/cuda/attention/softmax.h"
 
 namespace heddle::tile::sm90 {
+
+using cuda::add_parts;
+using cuda::apply_scores;
+using cuda::AttentionRegisters;
+using cuda::cut_scores;
+using cuda::exponentiate;
+using cuda::fade_results;
+using cuda::pack_scores;
+using cuda::store_attention;
+using cuda::store_part;
 
 template <int N>
 __device__ inline void pin_all(float (&x)[N]) {
@@ -213,7 +223,9 @@ __device__ inline void attention_compute(const AttentionArgs& args, const Scores
       has_results =
           add_parts<Config>(r, args, unit, shared.told, group.group(), args.m - unit.row - 64 * group.group());
     }
-    if (has_results) store_attention<Config>(r, args, sink, epilogue, q, unit.batch, row);
+    if (has_results) {
+      store_attention<Config>(r, args, sink, epilogue, q + own_row * kGemmRowBytes, unit.batch, row);
+    }
     fence_async_shared();
     __syncwarp();
     if (threadIdx.x % 32 == 0) shared.q_empty[at_q.stage].arrive();

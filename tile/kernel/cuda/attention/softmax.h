@@ -1,15 +1,16 @@
-// What a warpgroup of attention does with the products of a tile of keys, in registers (sm90.h).
+// What four warps of attention do with the products of 64 rows and a tile of keys, in registers (sm80.h, sm90.h).
 #pragma once
 
+#include "tile/arch/cuda/builtins.h"
 #include "tile/arch/sm80/approx.h"
-#include "tile/arch/sm90/convert.h"
-#include "tile/kernel/cuda/attention/tile.h"
+#include "tile/arch/sm80/convert.h"
+#include "tile/core/cuda_attention.h"
 
-namespace heddle::tile::sm90 {
+namespace heddle::tile::cuda {
 
 inline constexpr float kAttentionLog2e = 1.4426950408889634f;
 
-// The scores of a warpgroup's 64 rows (as Wgmma has them), O, and the scores as an operand.
+// The scores of 64 rows, 16 a warp (as Mma and Wgmma have them), O, and the scores as an operand.
 template <typename Config>
 struct AttentionRegisters {
   float s[Config::kTileN / 2];
@@ -51,7 +52,7 @@ __device__ inline void cut_scores(AttentionRegisters<Config>& r, const Attention
 }
 
 // Scores (`Plain`: products that become scores when they are multiplied by args.factor) become exp(score - maximum).
-// Four chains of maxima and sums: a warpgroup has one warp a scheduler.
+// Four chains of maxima and sums: a scheduler may have no other warp.
 template <bool Plain, typename Config>
 __device__ inline void exponentiate(AttentionRegisters<Config>& r, const AttentionArgs& args) {
   float top[4] = {r.s[0], r.s[1], r.s[2], r.s[3]}, base[2], shift[2], sum[4] = {0, 0, 0, 0};
@@ -66,7 +67,7 @@ __device__ inline void exponentiate(AttentionRegisters<Config>& r, const Attenti
     // A row of which all scores are minus infinity so far: their exponentials are 0, not NaN.
     base[h] = most == -__builtin_inff() ? 0.0f : most;
     shift[h] = base[h] * kAttentionLog2e;
-    r.fade[h] = cuda::exp2_approx((r.max[h] - base[h]) * kAttentionLog2e);
+    r.fade[h] = exp2_approx((r.max[h] - base[h]) * kAttentionLog2e);
     r.max[h] = most;
   }
 #pragma unroll
@@ -74,7 +75,7 @@ __device__ inline void exponentiate(AttentionRegisters<Config>& r, const Attenti
     const int h = i / 2 % 2;
     // Scores may be as large as masks are: then the difference comes first.
     const float x = Plain ? fmaf(r.s[i], args.scale, -shift[h]) : (r.s[i] - base[h]) * kAttentionLog2e;
-    r.s[i] = cuda::exp2_approx(x);
+    r.s[i] = exp2_approx(x);
     sum[i % 4] += r.s[i];
   }
 #pragma unroll
@@ -99,4 +100,4 @@ __device__ inline void fade_results(AttentionRegisters<Config>& r) {
   for (int i = 0; i < Config::kWidth / 2; ++i) r.o[i] *= r.fade[i / 2 % 2];
 }
 
-}  // namespace heddle::tile::sm90
+}  // namespace heddle::tile::cuda

@@ -36,7 +36,8 @@ struct AttentionTile {
 
 template <typename Config>
 struct AttentionTraits {
-  static constexpr int kConsumers = Config::kConsumers, kTileM = 64 * kConsumers, kTileN = Config::kTileN;
+  static constexpr int kConsumers = Config::kConsumers, kTileM = kAttentionGroupRows * kConsumers,
+                       kTileN = Config::kTileN;
   static constexpr int kThreads = 128 * (kConsumers + 1);
   static constexpr int kStages = Config::kStages, kQStages = Config::kQStages;
   using Q = AttentionTile<kTileM, Config::kDepth, true>;

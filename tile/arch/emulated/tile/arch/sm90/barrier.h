@@ -1,10 +1,13 @@
 // Twin of tile/arch/sm90/barrier.h.
 #pragma once
 
+#include "tile/arch/sm80/named_barrier.h"
 #include "tile/arch/sm80/shared.h"
 
 namespace heddle::tile::sm90 {
 
+using cuda::named_barrier_arrive;
+using cuda::named_barrier_sync;
 using cuda::shared_address;
 
 struct Barrier {
@@ -55,15 +58,6 @@ inline void cluster_arrive(HEDDLE_PLACE) {
 }
 inline void cluster_wait(HEDDLE_PLACE) {
   heddle_emulated_api->cluster_wait(place);
-}
-
-template <int Id>
-inline void named_barrier_arrive(uint32_t threads, HEDDLE_PLACE) {
-  heddle_emulated_api->barrier(Id, threads, emulated::BarrierMode::kArrive, false, place);
-}
-template <int Id>
-inline void named_barrier_sync(uint32_t threads, HEDDLE_PLACE) {
-  heddle_emulated_api->barrier(Id, threads, emulated::BarrierMode::kSync, false, place);
 }
 
 template <int Registers>

@@ -1,0 +1,139 @@
+#include "schedule/attention/cuda/mma_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/divide.h"
+#include "schedule/attention/cuda/model.h"
+#include "schedule/product/cuda/tile.h"
+
+namespace heddle::schedule {
+namespace {
+
+constexpr int64_t kRows = tile::kAttentionGroupRows;
+
+int number(int64_t x) {
+  return static_cast<int>(x);
+}
+
+// Times 16 rows of a warp.
+int64_t blocks_m(const AttentionDesc& d, const AttentionConfig& c) {
+  return tile::attention_blocks_m(number(c.consumers), number(padded_head(d.depth)), number(padded_head(d.width)));
+}
+
+// Of a thread, by count: sums, scores, Q, a fragment of K or V, addresses, operands of scores. Pieces that pass through
+// registers wait there.
+int64_t registers_of(const AttentionDesc& d, const AttentionConfig& c) {
+  constexpr int64_t kFragments = 8, kRest = 48, kFunctor = 22;
+  const int64_t depth = padded_head(d.depth), width = padded_head(d.width);
+  const bool keeps = tile::attention_keeps_queries(number(depth), number(blocks_m(d, c)));
+  int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + (keeps ? depth / 4 : 4)) + kFragments + kRest;
+  if (!d.scaled || d.sink) count += kFunctor;
+  int64_t pieces = 0;
+  const auto through = [&](const OperandView& o, int64_t lines, int64_t along, int64_t across) {
+    if (o.width(lines) == 1)
+      pieces = std::max(pieces, tile::attention_slice(number(along)) * across / mma_threads(d, c));
+  };
+  through(d.k, d.n, depth, c.tile_n);
+  through(d.v, d.width, d.v_along_width() ? width : c.tile_n, d.v_along_width() ? c.tile_n : width);
+  return count + pieces;
+}
+
+// Whether the tiles of all operands are dealt to all threads alike.
+bool deals(const AttentionDesc& d, const AttentionConfig& c) {
+  const auto of = [&](const OperandView& o, int64_t lines, int64_t rows, int64_t depth) {
+    const bool along_k = traits_of(o, lines, 1, o.dtype).along_k;
+    const int64_t slice = tile::attention_slice(number(along_k ? depth : rows));
+    return schedule::deals(o, lines, along_k ? rows : slice, along_k ? slice : depth, number(mma_threads(d, c)));
+  };
+  const int64_t depth = padded_head(d.depth), width = padded_head(d.width);
+  return of(d.q, d.m, c.tile_m(), depth) && of(d.k, d.n, c.tile_n, depth) && of(d.v, d.width, width, c.tile_n);
+}
+
+// Blocks of an SM at a time that threads, registers and shared memory leave; 0: not one.
+int64_t blocks_of(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+  constexpr int64_t kMostRegisters = 250, kReserved = 1024, kMostBlocks = 4;
+  const int64_t registers = registers_of(d, c), shared = mma_shared_bytes(d, c);
+  if (registers > kMostRegisters || shared > target.shared_bytes_per_block) return 0;
+  const int64_t by_registers = target.registers_per_sm / (mma_threads(d, c) * round_up(registers, 8));
+  const int64_t by_shared = (target.shared_bytes_per_block + kReserved) / (shared + kReserved);
+  return std::min({by_registers, by_shared, kMostBlocks});
+}
+
+// All blocks of an SM, a tile of keys each.
+double tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target, double together,
+                   bool scaled) {
+  const auto& a = target.model.attention;
+  const int64_t depth = padded_head(d.depth), width = padded_head(d.width), warps = mma_threads(d, c) / 32;
+  const auto elements = static_cast<double>(c.tile_m() * c.tile_n);
+  const double multiply = elements * static_cast<double>(depth + width) / target.model.chip.mma_per_cycle;
+  const double soften = elements / a.exponentials_per_cycle + elements * (scaled ? 4 : 9) / 128;
+  const bool keeps = tile::attention_keeps_queries(number(depth), number(blocks_m(d, c)));
+  const auto fragments = static_cast<double>(warps * c.tile_n * (depth + width) + (keeps ? 0 : c.tile_m() * depth));
+  const double shared = 2 * fragments / target.model.mma.shared_per_cycle;
+  // One limit is not reached while another is near; a warp multiplies and exponentiates in turn, which others fill.
+  constexpr double kPower = 6, kSchedulers = 4;
+  const double busy =
+      std::pow(std::pow(multiply, kPower) + std::pow(soften, kPower) + std::pow(shared, kPower), 1 / kPower);
+  double alone = (std::max(multiply, shared) + soften) * std::min(1.0, kSchedulers / static_cast<double>(warps));
+  // With one buffer each, keys come beside half of the work, and values beside the other.
+  if (c.stages == 1) alone = std::max(alone, 2 * target.model.mma.latency_cycles);
+  return std::max(alone, busy * together) + 2 * target.model.mma.barrier_cycles + a.step_cycles;
+}
+
+double cycles(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+  const auto& a = target.model.attention;
+  const double together = model.together(c);
+  const double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width)) +
+                       a.late_rows_cycles / together + model.parts_cycles(c);
+  const double plain = tile_cycles(d, c, target, together, d.scaled);
+  return model.cycles(c, {plain, tile_cycles(d, c, target, together, false), fixed, 0});
+}
+
+}  // namespace
+
+bool is_by_warps(const AttentionConfig& config) {
+  return config.q_stages == 0;
+}
+
+int mma_threads(const AttentionDesc& d, const AttentionConfig& c) {
+  return tile::mma_attention_threads(number(c.consumers), number(padded_head(d.depth)), number(padded_head(d.width)));
+}
+
+int mma_shared_bytes(const AttentionDesc& d, const AttentionConfig& c) {
+  return tile::mma_attention_shared_bytes(number(c.tile_m()), number(c.tile_n), number(padded_head(d.depth)),
+                                          number(padded_head(d.width)), number(c.stages));
+}
+
+std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+  std::vector<Config> result;
+  AttentionModel model(d, target);
+  const int64_t longest = std::max<int64_t>(round_up(d.n, 16), 16);
+  const auto add = [&](AttentionConfig c) {
+    c.dynamic = !model.is_even() && model.units(c) > target.sms * c.blocks;
+    if (c.dynamic) c.section = section_of(d);
+    const double us = model.predicted_us(c, cycles(model, d, c, target));
+    result.push_back(
+        {c, 0,
+         fmt::format("mma {}x{} s{}, {} rows a warp{}{}{}, {:.1f} us predicted", c.tile_m(), c.tile_n, c.stages,
+                     16 * blocks_m(d, c), c.blocks > 1 ? fmt::format(", {} blocks an SM", c.blocks) : "", parts_text(c),
+                     c.dynamic ? ", longest rows first" : "", us),
+         us});
+  };
+  AttentionConfig c;
+  for (c.consumers = 1; c.consumers <= 4; c.consumers *= 2) {
+    for (c.tile_n = 128; c.tile_n >= 16; c.tile_n /= 2) {
+      if (c.tile_n > 16 && c.tile_n >= 2 * longest) continue;
+      model.set_tile(c.tile_m(), c.tile_n);
+      for (c.stages = 1; c.stages <= 3; ++c.stages) {
+        c.blocks = blocks_of(d, c, target);
+        if (c.blocks > 0 && deals(d, c)) model.for_splits(c, add);
+      }
+    }
+  }
+  return least_predicted(std::move(result), most);
+}
+
+}  // namespace heddle::schedule

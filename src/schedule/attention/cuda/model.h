@@ -1,0 +1,66 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "schedule/attention/attention.h"
+#include "schedule/attention/mask.h"
+
+namespace heddle::schedule {
+
+// Cycles of an SM while its blocks compute a tile of keys each: of plain scores, of others. Those of a tile of rows
+// beside its keys, and what more it costs where a tile of keys has no other beside it.
+struct AttentionTileCosts {
+  double plain, masked, fixed, alone;
+};
+
+// What the tiles of an attention cost on a GPU, whichever kernel computes them.
+class AttentionModel {
+ public:
+  AttentionModel(const AttentionDesc& attention, const CudaTarget& target) : d_(attention), target_(target) {}
+
+  // For tiles of so many rows and keys.
+  void set_tile(int64_t tile_m, int64_t tile_n);
+  bool is_even() const { return least_ == most_ && !d_.length; }
+  int64_t units(const AttentionConfig& c) const;
+  // Blocks that an SM has at a time.
+  double together(const AttentionConfig& c) const;
+
+  // Cycles of an SM.
+  double cycles(const AttentionConfig& c, const AttentionTileCosts& costs) const;
+  // What adding up the parts of the keys takes a block.
+  double parts_cycles(const AttentionConfig& c) const;
+  // The time of a kernel whose SMs take so many cycles, and of the launch behind it that adds parts.
+  double predicted_us(const AttentionConfig& c, double cycles) const;
+
+  // f(c) for every number of parts into which the keys may be cut, and each way to add them.
+  void for_splits(AttentionConfig c, const std::function<void(const AttentionConfig&)>& f) const;
+
+ private:
+  // What memory takes at least: all of it, or what a block keeps on its way.
+  double memory_us(const AttentionConfig& c) const;
+  double loaded_bytes(const AttentionConfig& c, double tiles) const;
+
+  const AttentionDesc& d_;
+  const CudaTarget& target_;
+  std::vector<KeyTiles> tiles_;
+  int64_t least_ = 1, most_ = 1;  // tiles of keys of the rows with the fewest, the most
+  int64_t keys_ = 0;              // that any rows see
+};
+
+// Elements of a head as a kernel multiplies them.
+int64_t padded_head(int64_t elements);
+
+// Heads whose keys and values fit the L2 together, all query heads of each.
+int64_t section_of(const AttentionDesc& attention);
+
+// The first so many by predicted time.
+std::vector<Config> least_predicted(std::vector<Config> configs, size_t most);
+// ", keys in 4 parts that a second launch adds"; empty where they are not cut.
+std::string parts_text(const AttentionConfig& config);
+
+// The predicted time of an attention as a product, a softmax and a product.
+double separate_us(const AttentionDesc& attention, const CudaTarget& target);
+
+}  // namespace heddle::schedule

@@ -1,0 +1,165 @@
+// Attention by mma.sync on the emulated GPU, for a device without wgmma and for what its kernel does not read.
+#include <random>
+
+#include "attention_graphs.h"
+#include "ir/text/text.h"
+#include "schedule/attention/cuda/mma_choice.h"
+#include "tests/codegen/harness.h"
+#include "tests/contraction/testing.h"
+#include "tests/schedule/attention_chains.h"
+
+namespace heddle {
+namespace {
+
+using testing::CudaBatch;
+using Problem = testing::AttentionProblem;
+
+const CudaBatch::Options kSm80 = {.sm = 80};
+
+void add(CudaBatch& batch, const Problem& p, const CudaBatch::Options& options = kSm80) {
+  testing::add_attention(batch, p, options);
+}
+
+void run(CudaBatch& batch) {
+  batch.compile();
+  batch.run();
+}
+
+TEST(CudaMmaAttention, Sizes) {
+  CudaBatch batch;
+  for (const int64_t m : {1, 7, 77, 197}) {
+    for (const int64_t n : {1, 7, 64, 200}) {
+      if (m == 197 && n == 7) continue;
+      add(batch, {.heads = m + n < 20 ? 3 : 1, .m = m, .n = n, .depth = 8 * (1 + m % 9), .width = 8 * (1 + n % 8)});
+    }
+  }
+  run(batch);
+}
+
+// Rows that begin at multiples of 16, 8, 4 and 2 bytes.
+TEST(CudaMmaAttention, HeadSizes) {
+  CudaBatch batch;
+  for (const int64_t depth : {8, 96, 256}) {
+    add(batch, {.type = depth % 16 == 0 ? "bf16" : "f16", .m = 70, .n = 150, .depth = depth, .width = depth});
+  }
+  for (const int64_t depth : {20, 34, 33}) {
+    add(batch, {.heads = 3, .m = 50, .n = 77, .depth = depth, .width = depth, .layout = "dense"});
+    add(batch, {.type = "bf16", .m = 9, .n = 100, .depth = depth, .width = 2 * depth - 25, .scores = "causal"});
+  }
+  run(batch);
+}
+
+TEST(CudaMmaAttention, ScoresAndMasks) {
+  CudaBatch batch;
+  for (const char* scores : {"plain", "mask", "rows", "causal", "finite", "window", "triangle", "biased"}) {
+    if (scores[0] % 2 == 0) {
+      add(batch, {.batch = 2, .m = 77, .n = 77, .depth = 40, .width = 40, .scores = scores});
+    } else {
+      add(batch, {.type = "bf16", .m = 70, .n = 301, .depth = 32, .width = 32, .scores = scores, .layout = "dense"});
+    }
+  }
+  // Units of different lengths, more than a wave.
+  add(batch,
+      {.batch = 9, .heads = 18, .m = 150, .n = 150, .depth = 16, .width = 16, .scores = "causal", .layout = "dense"});
+  run(batch);
+}
+
+TEST(CudaMmaAttention, Lengths) {
+  CudaBatch batch;
+  CudaBatch::Options split = kSm80;
+  split.split = true;
+  for (const char* scores : {"length", "past"}) {
+    add(batch,
+        {.batch = 7, .heads = 1, .m = 130, .n = 301, .depth = 32, .width = 32, .scores = scores, .layout = "dense"});
+    add(batch, {.type = "bf16", .batch = 7, .heads = 4, .m = 1, .n = 900, .scores = scores, .layout = "shared"});
+    add(batch,
+        {.batch = 7, .heads = 1, .m = 5, .n = 700, .depth = 16, .width = 16, .scores = scores, .layout = "dense"},
+        split);
+  }
+  run(batch);
+}
+
+// Tiles, rows of a warp, stages, parts of the keys.
+TEST(CudaMmaAttention, Candidates) {
+  CudaBatch batch;
+  for (unsigned skip = 0; skip < 6; ++skip) {
+    CudaBatch::Options options = kSm80;
+    options.skip = 4 * skip, options.family = "attention";
+    add(batch, {.heads = 4, .m = 150, .n = 520, .scores = "causal", .layout = "dense"}, options);
+    add(batch, {.type = "bf16", .heads = 16, .m = 200, .n = 111, .depth = 128, .width = 72}, options);
+    options.split = true;
+    add(batch, {.m = 70, .n = 600, .depth = 32, .width = 48, .scores = "mask", .layout = "dense"}, options);
+  }
+  run(batch);
+}
+
+TEST(CudaMmaAttention, Layouts) {
+  CudaBatch batch;
+  for (const char* type : {"f16", "bf16"}) {
+    add(batch, {.type = type, .batch = 3, .m = 130, .n = 130, .depth = 40, .width = 40, .layout = "sliced"});
+    add(batch, {.type = type, .batch = 2, .m = 9, .n = 136, .depth = 40, .width = 80, .layout = "keys"});
+    add(batch, {.type = type, .batch = 2, .m = 100, .n = 77, .depth = 80, .width = 40, .layout = "keys"});
+    add(batch, {.type = type, .batch = 2, .heads = 6, .m = 77, .n = 130, .layout = "shared"});
+    add(batch,
+        {.type = type, .batch = 3, .heads = 4, .m = 1, .n = 700, .depth = 128, .width = 128, .layout = "shared"});
+  }
+  run(batch);
+}
+
+TEST(CudaMmaAttention, AsModelsWriteIt) {
+  using Chain = testing::AttentionChain;
+  CudaBatch batch;
+  Target target = Target::of(CudaTarget::pinned(80));
+  const auto add_chain = [&](const Chain& chain) {
+    const ir::Graph graph = testing::optimized(chain.graph(), passes::Precision::kF32);
+    CudaBatch::Options options = kSm80;
+    options.kind = ir::GroupKind::kAttention;
+    options.tolerance = chain.type == DType::kBF16 ? 2e-2 : 4e-3;
+    int count = 0;
+    for (const ir::Group& group : testing::grouped(graph, target).groups) {
+      if (group.kind != ir::GroupKind::kAttention) continue;
+      batch.add_graph(chain.text(), testing::graph_of(graph, group), options);
+      ++count;
+    }
+    EXPECT_EQ(count, 1) << chain.text();
+  };
+  add_chain({.scale = Chain::Scale::kBoth, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kIsNan});
+  add_chain({.heads = 8, .groups = 2, .shared = Chain::Groups::kExpand, .mask = Chain::Mask::kCausalMin});
+  add_chain({.type = DType::kBF16, .heads = 8, .groups = 2, .shared = Chain::Groups::kFreeDims, .cap = true});
+  add_chain({.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
+  add_chain({.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
+  add_chain({.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});
+  add_chain({.type = DType::kBF16, .m = 70, .n = 300, .sink = true});
+  run(batch);
+}
+
+// What TMA does not read: rows at odd addresses, keys at odd addresses.
+TEST(CudaMmaAttention, BesideWarpgroups) {
+  const Target target = Target::cuda_h200(1);
+  const auto by_warps = [&](const Problem& p) {
+    const ir::Graph graph = ir::parse(testing::attention_text(p));
+    const auto group = testing::whole_graph(graph, ir::GroupKind::kAttention);
+    const auto scheduled = schedule::schedule_attention(graph, group, target);
+    return schedule::is_by_warps(scheduled.kernels.at(0).config.as<schedule::AttentionConfig>());
+  };
+  EXPECT_FALSE(by_warps({.batch = 32, .heads = 12, .m = 128, .n = 128}));
+  EXPECT_TRUE(by_warps({.m = 64, .n = 64, .depth = 20, .width = 20}));
+  EXPECT_TRUE(by_warps({.m = 64, .n = 77, .layout = "keys"}));
+  CudaBatch batch;
+  testing::add_attention(batch, {.m = 64, .n = 64, .depth = 20, .width = 20});
+  testing::add_attention(batch, {.m = 64, .n = 77, .layout = "keys"});
+  run(batch);
+}
+
+TEST(CudaMmaAttention, LargeOnesDoNotSpill) {
+  CudaBatch batch;
+  for (const int64_t depth : {40, 64, 96, 128, 192, 256}) {
+    add(batch, {.batch = 8, .heads = 16, .m = 2048, .n = 2048, .depth = depth, .width = depth, .layout = "dense"});
+    add(batch, {.batch = 8, .heads = 16, .m = 1024, .n = 1024, .depth = depth, .width = depth, .scores = "causal"});
+    add(batch, {.batch = 4, .m = 1, .n = 8192, .depth = depth, .width = depth, .layout = "dense"});
+  }
+  batch.compile();
+}
+
+}  // namespace
+}  // namespace heddle

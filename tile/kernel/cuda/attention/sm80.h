@@ -1,0 +1,305 @@
+// O = softmax(scores(Q K^T)) V on sm_80 and later without the scores ever leaving registers: each warp has 16 or 32
+// rows of Q, which it multiplies with a tile of keys (mma.sync), keeps a running maximum and sum of each row, and
+// multiplies what becomes of the scores, as they lie in registers, with V. All warps bring tiles of K and V to shared
+// memory (cp.async): the next keys come while exponentials are computed, the values while the product with the keys is.
+//
+// Scores, masks and units are those of sm90.h; a block has one unit. Q, K and V are operands as sm80::gemm has them, so
+// that they may have any strides and any alignment.
+//
+// A generated unit gives a configuration with named fields,
+//
+//   struct Config {
+//     using In = tile::half;                       // or bfloat: Q, K, V and O
+//     static constexpr int kConsumers = 2;         // times 64 rows of Q
+//     static constexpr int kTileN = 64;            // keys of a tile: 16, 32, 64 or 128
+//     static constexpr int kDepth = 64, kWidth = 64;  // of Q and K, of V and O: rounded up to multiples of 16
+//     static constexpr int kStages = 1;            // tiles of keys and of values in shared memory
+//
+// and kScores, kPlain, kRagged, kSplit, kZeroIfEmpty, kSink, kCombines and kLength of sm90.h, functors and an epilogue
+// as there.
+#pragma once
+
+#include "tile/arch/sm80/mma.h"
+#include "tile/kernel/cuda/attention/results.h"
+#include "tile/kernel/cuda/attention/units.h"
+#include "tile/kernel/cuda/operand/fragment.h"
+#include "tile/kernel/cuda/operand/load.h"
+
+namespace heddle::tile::sm80 {
+
+// Tiles of an operand of a batch: Rows rows (or columns) of Depth elements that are summed over, in slices.
+template <typename Operand, typename In, int Rows, int Depth, int Threads, bool IsB>
+class AttentionOperand {
+  static constexpr bool kAlongK = cuda::OperandTraits<Operand, In>::kMemoryAlongK;
+  static constexpr int kSlice = attention_slice(kAlongK ? Depth : Rows), kBlocks = kSlice / 16;
+  static constexpr int kSlices = (kAlongK ? Depth : Rows) / kSlice;
+  static constexpr int kSliceRows = kAlongK ? Rows : kSlice, kSliceDepth = kAlongK ? kSlice : Depth;
+  using Tile = SwizzledTile<In, kSliceRows, kSliceDepth, kAlongK>;
+  using Loader = cuda::TileLoader<Operand, In, Tile, kSliceRows, kSliceDepth, Threads>;
+
+ public:
+  static constexpr int kBytes = kSlices * Tile::kBytes;
+
+  __device__ AttentionOperand(const Operand& operand, int32_t batch) : operand_(operand), batch_(batch), reader_(0) {}
+
+  // Asks for the tile from row `row` and element `at` of the depth on.
+  __device__ void load(uint8_t* to, int32_t row, int32_t at) const {
+    if constexpr (kAlongK) {
+      Loader loader(operand_, batch_, row, at);
+#pragma unroll
+      for (int i = 0; i < kSlices; ++i) {
+        copy(loader, to + i * Tile::kBytes);
+        loader.next();
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kSlices; ++i) {
+        Loader loader(operand_, batch_, row + i * kSlice, at);
+        copy(loader, to + i * Tile::kBytes);
+      }
+    }
+  }
+  // The fragment of the block-th 16 rows and the step-th 16 elements of the depth.
+  __device__ void read(uint32_t (&r)[4], const uint8_t* tile, int block, int step) const {
+    const int along = kAlongK ? step : block;
+    const uint8_t* slice = tile + along / kBlocks * Tile::kBytes;
+    reader_.read(r, slice, cuda::shared_address(slice), kAlongK ? block : block % kBlocks,
+                 kAlongK ? step % kBlocks : step);
+  }
+
+ private:
+  __device__ static void copy(Loader& loader, uint8_t* to) {
+    if constexpr (Loader::kAsync) {
+      loader.copy(cuda::shared_address(to));
+    } else {
+      loader.fetch();
+      loader.put(to);
+    }
+  }
+
+  const Operand& operand_;
+  const int32_t batch_;
+  const FragmentReader<In, Tile, 16, kAlongK, IsB> reader_;
+};
+
+template <typename Config>
+struct AttentionTraits {
+  static constexpr int kTileM = kAttentionGroupRows * Config::kConsumers, kTileN = Config::kTileN;
+  static constexpr int kBlocksM = attention_blocks_m(Config::kConsumers, Config::kDepth, Config::kWidth);
+  static constexpr int kThreads = mma_attention_threads(Config::kConsumers, Config::kDepth, Config::kWidth);
+  static constexpr int kQBytes = mma_attention_q_bytes(kTileM, Config::kDepth, Config::kWidth);
+  static constexpr bool kKeepsQueries = attention_keeps_queries(Config::kDepth, kBlocksM);
+  static_assert(Config::kConsumers == 1 || Config::kConsumers == 2 || Config::kConsumers == 4);
+  static_assert(kTileN % 16 == 0 && Config::kDepth % 16 == 0 && Config::kWidth % 16 == 0);
+};
+
+// Blocks (2 i, 2 i + 1) of 8 columns of a warp's accumulators += a (16 rows) b (16 columns).
+template <typename In>
+__device__ inline void multiply_block(float* acc, const uint32_t (&a)[4], const uint32_t (&b)[4]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const uint32_t of_half[2] = {b[2 * half], b[2 * half + 1]};
+    Mma<In>::issue(reinterpret_cast<float(&)[4]>(acc[4 * half]), a, of_half);
+  }
+}
+
+// A unit of a block: its rings and what a warp holds of its rows.
+template <typename Config, typename Q, typename K, typename V, typename Scores>
+class AttentionBlock {
+  using In = typename Config::In;
+  using Traits = AttentionTraits<Config>;
+  static constexpr int kBlocksM = Traits::kBlocksM, kSteps = Config::kDepth / 16, kStages = Config::kStages;
+  using OperandQ = AttentionOperand<Q, In, Traits::kTileM, Config::kDepth, Traits::kThreads, false>;
+  using OperandK = AttentionOperand<K, In, Traits::kTileN, Config::kDepth, Traits::kThreads, true>;
+  using OperandV = AttentionOperand<V, In, Config::kWidth, Traits::kTileN, Traits::kThreads, true>;
+
+ public:
+  using Registers = cuda::AttentionRegisters<Config>;
+  static constexpr int kToldAt = Traits::kQBytes + kStages * (OperandK::kBytes + OperandV::kBytes);
+
+  // Of the warp's i-th 16 rows: which 64 of the tile they belong to, the first of them.
+  __device__ static int group(int i) { return static_cast<int>(threadIdx.x) / 128 * kBlocksM + i; }
+  __device__ static int row(int i) {
+    return kAttentionGroupRows * group(i) + static_cast<int>(threadIdx.x) % 128 / 32 * 16;
+  }
+
+  __device__ AttentionBlock(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
+                            const AttentionUnit& unit, uint8_t* shared)
+      : args_(args),
+        scores_(scores),
+        unit_(unit),
+        q_(q, unit.batch),
+        k_(k, unit.batch),
+        v_(v, unit.batch),
+        shared_q_(shared),
+        shared_k_(shared + Traits::kQBytes),
+        shared_v_(shared_k_ + kStages * OperandK::kBytes) {}
+
+  // All keys; when it ends no thread of the block uses the buffer of Q.
+  __device__ void run(Registers (&r)[kBlocksM]) {
+#pragma unroll
+    for (Registers& x : r) {
+      x.max[0] = x.max[1] = -__builtin_inff();
+      x.sum[0] = x.sum[1] = 0;
+#pragma unroll
+      for (float& o : x.o) o = 0;
+    }
+    q_.load(shared_q_, unit_.row, 0);
+    load_keys(unit_.last - 1);
+#pragma unroll
+    for (int i = 1; i < kStages; ++i) {
+      load_values(unit_.last - i);
+      load_keys(unit_.last - 1 - i);
+    }
+    wait();
+    if constexpr (Traits::kKeepsQueries) {
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) read_queries(kept_[step], step);
+    }
+    const uint8_t *keys = shared_k_, *values = shared_v_;
+#pragma unroll 1
+    for (int32_t tile = unit_.last - 1; tile >= unit_.first; --tile) {
+      load_values(tile - (kStages - 1));
+      multiply_keys(r, keys);
+      wait();
+      load_keys(tile - kStages);
+      soften(r, tile);
+      multiply_values(r, values);
+      wait();
+      keys = after<OperandK>(keys, shared_k_), values = after<OperandV>(values, shared_v_);
+    }
+  }
+
+ private:
+  template <typename Operand>
+  __device__ static uint8_t* after(const uint8_t* slot, uint8_t* first) {
+    return const_cast<uint8_t*>(slot) + Operand::kBytes == first + kStages * Operand::kBytes
+               ? first
+               : const_cast<uint8_t*>(slot) + Operand::kBytes;
+  }
+  // Of the oldest copies: after each load there are tiles of keys and of values in turn, and as many of them are on
+  // their way. Other threads have theirs, too, and are done with what they read before.
+  __device__ static void wait() {
+    wait_copies<2 * kStages - 2>();
+    __syncthreads();
+  }
+  // A tile that there is not is an empty group.
+  __device__ void load_keys(int32_t tile) {
+    if (tile >= unit_.first) k_.load(shared_k_ + next_k_ * OperandK::kBytes, tile * Traits::kTileN, 0);
+    next_k_ = next_k_ + 1 == kStages ? 0 : next_k_ + 1;
+    commit_copies();
+  }
+  __device__ void load_values(int32_t tile) {
+    if (tile >= unit_.first) v_.load(shared_v_ + next_v_ * OperandV::kBytes, 0, tile * Traits::kTileN);
+    next_v_ = next_v_ + 1 == kStages ? 0 : next_v_ + 1;
+    commit_copies();
+  }
+
+  __device__ void read_queries(uint32_t (&a)[kBlocksM][4], int step) const {
+#pragma unroll
+    for (int i = 0; i < kBlocksM; ++i) q_.read(a[i], shared_q_, row(i) / 16, step);
+  }
+  __device__ void multiply_keys(Registers (&r)[kBlocksM], const uint8_t* keys) const {
+#pragma unroll
+    for (Registers& x : r) {
+#pragma unroll
+      for (float& s : x.s) s = 0;
+    }
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      uint32_t a[kBlocksM][4];
+      if constexpr (Traits::kKeepsQueries) {
+#pragma unroll
+        for (int i = 0; i < 4 * kBlocksM; ++i) a[i / 4][i % 4] = kept_[step][i / 4][i % 4];
+      } else {
+        read_queries(a, step);
+      }
+#pragma unroll
+      for (int j = 0; j < Traits::kTileN / 16; ++j) {
+        uint32_t b[4];
+        k_.read(b, keys, j, step);
+#pragma unroll
+        for (int i = 0; i < kBlocksM; ++i) {
+          multiply_block<In>(&r[i].s[8 * j], a[i], b);
+        }
+      }
+    }
+  }
+  __device__ void multiply_values(Registers (&r)[kBlocksM], const uint8_t* values) const {
+#pragma unroll
+    for (int step = 0; step < Traits::kTileN / 16; ++step) {
+#pragma unroll
+      for (int j = 0; j < Config::kWidth / 16; ++j) {
+        uint32_t b[4];
+        v_.read(b, values, j, step);
+#pragma unroll
+        for (int i = 0; i < kBlocksM; ++i) multiply_block<In>(&r[i].o[8 * j], r[i].p[step], b);
+      }
+    }
+  }
+
+  __device__ void soften(Registers (&r)[kBlocksM], int32_t tile) const {
+    const int32_t col = tile * Traits::kTileN;
+    const bool inside = !Config::kRagged || col + Traits::kTileN <= args_.n;
+    const bool plain = !Config::kScores || (Config::kPlain && tile >= unit_.plain_first && tile < unit_.plain_last);
+#pragma unroll
+    for (int i = 0; i < kBlocksM; ++i) {
+      const int32_t first = unit_.row + row(i) + static_cast<int32_t>(threadIdx.x) % 32 / 4;
+      if constexpr (Config::kScores) {
+        if (!plain && inside) cuda::apply_scores<true>(r[i], args_, scores_, unit_.batch, first, col);
+        if (!plain && !inside) cuda::apply_scores<false>(r[i], args_, scores_, unit_.batch, first, col);
+      }
+      if (!inside) cuda::cut_scores<Config>(r[i], args_, col);
+      if (plain) {
+        cuda::exponentiate<true>(r[i], args_);
+      } else {
+        cuda::exponentiate<false>(r[i], args_);
+      }
+      cuda::fade_results<Config>(r[i]);
+      cuda::pack_scores<Config>(r[i]);
+    }
+  }
+
+  const AttentionArgs& args_;
+  const Scores& scores_;
+  const AttentionUnit& unit_;
+  const OperandQ q_;
+  const OperandK k_;
+  const OperandV v_;
+  uint8_t *const shared_q_, *const shared_k_, *const shared_v_;
+  int next_k_ = 0, next_v_ = 0;
+  uint32_t kept_[Traits::kKeepsQueries ? kSteps : 1][kBlocksM][4];
+};
+
+// The kernel. Launched with AttentionTraits<Config>::kThreads threads a unit, mma_attention_shared_bytes() of dynamic
+// shared memory.
+template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Length,
+          typename Epilogue>
+__device__ inline void attention(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
+                                 const Sink& sink, const Length& length, const Epilogue& epilogue) {
+  using Block = AttentionBlock<Config, Q, K, V, Scores>;
+  constexpr int kBlocksM = AttentionTraits<Config>::kBlocksM;
+  extern __shared__ __align__(128) uint8_t raw_shared[];
+  const auto unit = cuda::attention_unit<Config>(args, length, static_cast<int32_t>(blockIdx.x));
+  Block block(args, q, k, v, scores, unit, raw_shared);
+  typename Block::Registers r[kBlocksM];
+  block.run(r);
+#pragma unroll
+  for (int i = 0; i < kBlocksM; ++i) {
+    const int group = Block::group(i);
+    const int32_t row = unit.row + Block::row(i);
+    if constexpr (Config::kSplit && Config::kCombines) {
+      cuda::store_part<Config>(r[i], args, unit, group, row + static_cast<int32_t>(threadIdx.x) % 32 / 4);
+      continue;
+    }
+    if constexpr (Config::kSplit) {
+      auto* told = reinterpret_cast<int32_t*>(raw_shared + Block::kToldAt);
+      const int32_t left = args.m - unit.row - kAttentionGroupRows * group;
+      if (!cuda::add_parts<Config>(r[i], args, unit, told, group, left)) continue;
+    }
+    cuda::store_attention<Config>(r[i], args, sink, epilogue, raw_shared + Block::row(i) * kGemmRowBytes, unit.batch,
+                                  row);
+  }
+}
+
+}  // namespace heddle::tile::sm80
