@@ -126,4 +126,77 @@ HEDDLE_API void gemm(const GemmProblem& problem, const void* a, const void* b, v
                      std::span<const void* const> operands = {}, const PrepareOptions& options = {},
                      std::span<void* const> reductions = {});
 
+// Where element (batch, head, row, element) of a tensor lies: how many elements from one to the next. Where `row` is 0
+// it is dense, [batch][head][row][element].
+struct AttentionStrides {
+  int64_t batch = 0, head = 0, row = 0, element = 1;
+
+  bool operator==(const AttentionStrides&) const = default;
+};
+
+// What is added to the scores of (batch, head, query, key), or as bool says which keys a query sees. A stride of 0:
+// they have it in common.
+struct AttentionBias {
+  DType dtype = DType::kF16;  // f32, f16, bf16, bool
+  int64_t batch = 0, head = 0, query = 0, key = 1;
+
+  bool operator==(const AttentionBias&) const = default;
+};
+
+// O = softmax(scores(Q K^T)) V for each batch and head. The scores are products times `scale`, then
+// soft_cap * tanh(scores / soft_cap), then the bias is added, then keys are hidden. A query that sees no key gives 0.
+struct AttentionProblem {
+  int64_t batch = 1, heads = 1, queries = 0, keys = 0, depth = 0;
+  int64_t kv_heads = 0;      // heads of K and V, each for heads / kv_heads neighbouring heads of Q; 0: `heads`
+  int64_t width = 0;         // elements of a head of V and O; 0: `depth`
+  DType type = DType::kF16;  // of Q, K, V and O: f16, bf16
+  AttentionStrides q, k, v, o;
+  std::optional<double> scale = {};  // unset: 1 / sqrt(depth)
+  double soft_cap = 0;               // 0: none
+  // A query's own key is the one that is as far from the last of its sequence as it is from the last query.
+  bool causal = false;   // queries see keys up to their own
+  int64_t window = 0;    // above 0: keys that are less than this far from their own
+  bool lengths = false;  // i32 [batch]: only so many keys are a sequence's
+  std::optional<AttentionBias> bias = {};
+  std::optional<DType> sinks = {};  // f32, f16, bf16 [heads]: a score of each row that is no key's
+
+  bool operator==(const AttentionProblem&) const = default;
+};
+
+// Device addresses; of the last three what the problem has.
+struct AttentionOperands {
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  void* o = nullptr;
+  const void* bias = nullptr;
+  const void* sinks = nullptr;
+  const void* lengths = nullptr;
+};
+
+// A prepared attention, of which the same holds as of a Gemm.
+class HEDDLE_API Attention {
+ public:
+  // Throws kInvalidArgument (sizes, strides that overlap O), kUnsupportedType, kUnsupportedOperator (heads of more than
+  // 256 elements), kDevice, kNoCompiler, kCompilerFailed, kOutOfMemory.
+  static Attention prepare(const AttentionProblem& problem, const PrepareOptions& options = {});
+
+  // Enqueues it as Gemm does. O may overlap nothing else.
+  void operator()(const AttentionOperands& operands, void* stream) const;
+
+  const std::string& config() const;
+  const std::string& reason() const;
+  int64_t workspace_bytes() const;
+
+  class HEDDLE_LOCAL Impl;
+
+ private:
+  explicit Attention(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  std::shared_ptr<const Impl> impl_;
+};
+
+// As gemm(): prepared when it is first seen on a device.
+HEDDLE_API void attention(const AttentionProblem& problem, const AttentionOperands& operands, void* stream,
+                          const PrepareOptions& options = {});
+
 }  // namespace heddle::ops

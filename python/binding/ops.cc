@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "array.h"
+#include "attention.h"
 #include "base/check.h"
 #include "errors.h"
+#include "gpu_operand.h"
 #include "heddle/ops.h"
 
 namespace nb = nanobind;
@@ -29,13 +31,6 @@ struct Matrix {
   int64_t batch = 1, rows = 0, columns = 0, leading = 0, stride = 0;
   bool transposed = false;  // its columns are dense instead of its rows
 };
-
-std::vector<int64_t> strides_of(const Array& array) {
-  if (!array.strides.empty()) return array.strides;
-  std::vector<int64_t> strides(array.shape.size(), 1);
-  for (size_t d = strides.size(); d-- > 1;) strides[d - 1] = strides[d] * array.shape[d];
-  return strides;
-}
 
 // `may_transpose`: a view like x.T is taken as it is.
 Matrix matrix_of(const Array& array, const std::string& name, bool may_transpose, const Family& family) {
@@ -100,17 +95,7 @@ ops::Operand operand_of(const Array& array, const std::string& name, const ops::
 }
 
 Array on_gpu(nb::handle object, const std::string& name, void* stream, int& device) {
-  const Family& family = family_of(object, name);
-  Array array = family.view(object, fmt::format("{}: {}", kWhere, name), stream);
-  if (array.device == kHost) {
-    refuse_operand(name, "it lies in host memory, the product runs on a GPU", family.how_to_move(std::max(device, 0)));
-  }
-  if (device != kHost && array.device != device) {
-    refuse_operand(name, fmt::format("it lies on {}, another operand on cuda:{}", array.place(), device),
-                   family.how_to_move(device));
-  }
-  device = array.device;
-  return array;
+  return gpu_operand(object, fmt::format("{}: {}", kWhere, name), stream, device);
 }
 
 void fill_sizes(ops::GemmProblem& p, const Array& a, const Array& b, const Family& family) {
@@ -202,6 +187,7 @@ nb::object gemm(nb::handle a, nb::handle b, const std::string& epilogue, const n
 void register_ops(nb::module_& module) {
   module.def("gemm", &gemm, nb::arg("a"), nb::arg("b"), nb::arg("epilogue"), nb::arg("operands"), nb::arg("out").none(),
              nb::arg("options"));
+  register_attention(module);
 }
 
 }  // namespace heddle::python

@@ -3,7 +3,30 @@ from typing import Any, Mapping, Optional
 
 from heddle import _core, _nvrtc
 
-__all__ = ["gemm"]
+__all__ = ["attention", "gemm"]
+
+
+def attention(q: Any, k: Any, v: Any, *, causal: bool = False, window: int = 0, scale: Optional[float] = None,
+              soft_cap: float = 0, bias: Any = None, sinks: Any = None, lengths: Any = None, out: Any = None,
+              stream: Any = None) -> Any:
+    """softmax(scores(q @ k.T)) @ v for each head, in one kernel.
+
+    `q` is [batch, heads, queries, depth], `k` [batch, kv_heads, keys, depth], `v` [batch, kv_heads, keys, width], or all
+    of them without the batch, on one GPU, f16 or bf16, of any strides: views such as `x.transpose(1, 2)` are taken as
+    they are. Heads of `q` share those of `k` and `v` where there are fewer. Scores are products times `scale` (by default
+    1 / sqrt(depth)), then soft_cap * tanh(scores / soft_cap), then `bias` is added, which broadcasts to [batch, heads,
+    queries, keys]; one of bool says which keys a query sees. `lengths`, i32 [batch], says how many keys a sequence has.
+    With `causal` queries see keys up to their own, which for the last query is the last key of the sequence; with
+    `window` those that are less than so far from it. `sinks`, [heads], is a score of each row that is no key's. A query
+    that sees no key gives 0.
+
+    Returns `out`, or a new array of q's library, [batch, heads, queries, width]. It is put onto `stream` as by gemm().
+    Raises heddle.InputError, heddle.UnsupportedError, heddle.MachineError.
+    """
+    _nvrtc.load()
+    options = {"causal": causal, "window": window, "scale": scale, "soft_cap": soft_cap, "bias": bias, "sinks": sinks,
+               "lengths": lengths, "stream": stream}
+    return _core.attention(q, k, v, out, options)
 
 
 def gemm(a: Any, b: Any, *, epilogue: str = "", operands: Optional[Mapping[str, Any]] = None, out: Any = None,

@@ -1,17 +1,12 @@
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <cstring>
-#include <map>
-#include <mutex>
 #include <shared_mutex>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/check.h"
-#include "jit/cuda/nvrtc.h"
 #include "ops/gemm_trial.h"
-#include "ops/launcher.h"
+#include "ops/prepared_kernel.h"
 #include "schedule/config/config_source.h"
 #include "tune/place.h"
 
@@ -22,19 +17,12 @@ using runtime::CudaContext;
 using schedule::CudaCandidate;
 
 constexpr size_t kMostOperands = 16;
-constexpr uint64_t kAlignment = 16;
 constexpr int kMeasured = 8;      // candidates of one problem that prepare() measures
 constexpr size_t kMostTries = 6;  // configurations that may fail to compile before prepare() does
 
-// A configuration and why it was chosen.
-struct Choice {
-  schedule::Config config;
-  std::string reason;
-};
-
 // Measures the best predictions, stores the winner, and returns it; nullopt where none of them runs.
-std::optional<Choice> measure(const CudaContext& context, const ResolvedGemm& gemm, const tune::Place& place,
-                              const PrepareOptions& options) {
+std::optional<ConfigChoice> measure(const CudaContext& context, const ResolvedGemm& gemm, const tune::Place& place,
+                                    const PrepareOptions& options) {
   GemmTrial trial(context, gemm, worthwhile(gemm, context.device().target, kMeasured), {false, options.use_cache});
   tune::TunerOptions tuner;
   tuner.budget_seconds = options.tune_seconds;
@@ -44,18 +32,19 @@ std::optional<Choice> measure(const CudaContext& context, const ResolvedGemm& ge
   const tune::Record record =
       tune::record_of(result, schedule::name_of(winner), schedule::name_of(trial.candidates()[0].candidate.config));
   tune::user_database().store(place, gemm.text(), record);
-  return Choice{winner, fmt::format("measured: {:.2f} us, {:.2f}x the model's pick", record.winner_us, result.gain)};
+  return ConfigChoice{winner,
+                      fmt::format("measured: {:.2f} us, {:.2f}x the model's pick", record.winner_us, result.gain)};
 }
 
 // Configurations in the order in which they are to be tried: what was measured first, then the model's order.
-std::vector<Choice> choose(const CudaContext& context, const ResolvedGemm& gemm, const PrepareOptions& options) {
+std::vector<ConfigChoice> choose(const CudaContext& context, const ResolvedGemm& gemm, const PrepareOptions& options) {
   std::vector<CudaCandidate> list = all_candidates(gemm, context.device().target);
   if (list.empty() || !list.front().rejected.empty()) {
     fail(ErrorCode::kUnsupportedType, "gemm",
          fmt::format("no configuration runs on {}: {}", context.device().name,
                      list.empty() ? "there is none" : list.front().rejected));
   }
-  std::vector<Choice> choices;
+  std::vector<ConfigChoice> choices;
   const tune::Place place = tune::place_of(context.device());
   if (const auto record = tune::user_database().find(place, gemm.text())) {
     const std::optional<schedule::Choice> winner = schedule::parse_choice(record->winner);
@@ -76,16 +65,6 @@ std::vector<Choice> choose(const CudaContext& context, const ResolvedGemm& gemm,
   return choices;
 }
 
-// CU_STREAM_PER_THREAD: one name for the streams of all threads.
-const CudaDriver::Handle kStreamPerThread = reinterpret_cast<CudaDriver::Handle>(uintptr_t{2});
-
-// Of no two threads the same, as their identifiers are when one has ended.
-uint64_t number_of_thread() {
-  static std::atomic<uint64_t> threads{0};
-  thread_local const uint64_t number = ++threads;
-  return number;
-}
-
 }  // namespace
 
 class Gemm::Impl {
@@ -100,29 +79,17 @@ class Gemm::Impl {
 
  private:
   // What a call checks of one address.
-  struct Span {
-    int64_t bytes = 0;
+  struct Span : OperandSpan {
     bool may_be_d = false;  // an operand with exactly D's elements
   };
 
-  void load(const schedule::Config& choice, bool use_cache);
   void set_spans();
-  uint64_t address(size_t operand, const void* pointer) const;
+  uint64_t address(size_t operand, const void* pointer) const { return checked_address(spans_[operand], pointer); }
   void check_overlaps(std::span<const uint64_t> addresses) const;
-  uint64_t workspace_of(CudaDriver::Handle stream) const;
-  [[noreturn]] void refuse(size_t operand, const std::string& why, const std::string& remedy = {}) const;
-
-  int64_t counters_at() const { return (workspace_bytes + 255) / 256 * 256; }
 
   ResolvedGemm gemm_;
-  bool empty_ = false;
-  int64_t counter_bytes_ = 0;
-  std::vector<Span> spans_;  // of A, B, D, the epilogue's operands and the results of reductions
-  std::shared_ptr<const CudaContext> context_;
-  std::unique_ptr<runtime::CudaModule> module_;
-  std::unique_ptr<Launcher> launcher_;
-  mutable std::mutex mutex_;
-  mutable std::map<std::pair<CudaDriver::Handle, uint64_t>, std::unique_ptr<runtime::CudaBuffer>> workspaces_;
+  std::vector<Span> spans_;                 // of A, B, D, the epilogue's operands and the results of reductions
+  std::unique_ptr<PreparedKernel> kernel_;  // null where there is nothing to compute
 };
 
 Gemm::Impl::Impl(const GemmProblem& problem, const PrepareOptions& options) : gemm_(resolve(problem)) {
@@ -131,76 +98,35 @@ Gemm::Impl::Impl(const GemmProblem& problem, const PrepareOptions& options) : ge
     fail(ErrorCode::kInvalidArgument, "gemm",
          fmt::format("its epilogue has {} operands and reductions, at most {}", count, kMostOperands));
   }
-  empty_ = gemm_.is_empty();
   set_spans();
-  if (empty_) {
+  if (gemm_.is_empty()) {
     config = reason = "nothing to compute";
     return;
   }
-  context_ = CudaContext::of_device(options.device);
-  const std::vector<Choice> choices = choose(*context_, gemm_, options);
-  for (size_t i = 0; launcher_ == nullptr; ++i) {
-    try {
-      load(choices[i].config, options.use_cache);
-      config = schedule::name_of(choices[i].config);
-      reason = choices[i].reason;
-    } catch (const Error& error) {
-      // A configuration whose registers spill is none; the next best takes its place.
-      if (error.code() != ErrorCode::kCompilerFailed || i + 1 == choices.size()) throw;
-    }
-  }
-}
-
-void Gemm::Impl::load(const schedule::Config& choice, bool use_cache) {
-  const CudaTarget& target = context_->device().target;
-  const GemmKernel kernel = make_kernel(gemm_, choice, target);
-  const jit::CompiledCubin cubin = jit::compile_cubin(kernel.unit, target.architecture(), use_cache);
-  module_ = std::make_unique<runtime::CudaModule>(*context_, cubin.bytes);
-  launcher_ = std::make_unique<Launcher>(*context_, *module_, kernel.launches);
-  workspace_bytes = kernel.workspace_bytes;
-  counter_bytes_ = kernel.counter_bytes;
+  auto context = CudaContext::of_device(options.device);
+  const std::vector<ConfigChoice> choices = choose(*context, gemm_, options);
+  kernel_ = std::make_unique<PreparedKernel>(std::move(context), gemm_.desc, choices, options.use_cache);
+  config = kernel_->config, reason = kernel_->reason, workspace_bytes = kernel_->workspace_bytes;
 }
 
 void Gemm::Impl::set_spans() {
   const GemmProblem& p = gemm_.problem;
-  const auto add = [&](int64_t elements, DType dtype) {
-    spans_.push_back({elements * static_cast<int64_t>(size_of(dtype)), false});
+  const auto add = [&](std::string name, int64_t elements, DType dtype) {
+    spans_.push_back({{"gemm: " + name, elements * static_cast<int64_t>(size_of(dtype))}, false});
   };
   const bool ta = p.transpose_a, tb = p.transpose_b;
-  add(extent_of(ta ? p.k : p.m, ta ? p.m : p.k, p.lda, p.stride_a, p.batch), p.in);
-  add(extent_of(tb ? p.n : p.k, tb ? p.k : p.n, p.ldb, p.stride_b, p.batch), p.in);
-  add(extent_of(p.m, p.n, p.ldd, p.stride_d, p.batch), p.out);
+  add("A", extent_of(ta ? p.k : p.m, ta ? p.m : p.k, p.lda, p.stride_a, p.batch), p.in);
+  add("B", extent_of(tb ? p.n : p.k, tb ? p.k : p.n, p.ldb, p.stride_b, p.batch), p.in);
+  add("D", extent_of(p.m, p.n, p.ldd, p.stride_d, p.batch), p.out);
   for (const Operand& o : p.operands) {
-    add(extent_of(o, p), o.dtype);
+    add(fmt::format("operand \"{}\"", o.name), extent_of(o, p), o.dtype);
     spans_.back().may_be_d = o.kind == Operand::Kind::kMatrix && o.dtype == p.out && o.leading == p.ldd &&
                              (p.batch == 1 || *o.stride == p.stride_d);
   }
-  for (size_t i = spans_.size(); i < gemm_.desc.operands.size(); ++i) {
-    add(element_count(gemm_.desc.operands[i].shape), gemm_.desc.operands[i].dtype);
+  for (size_t i = spans_.size(), reduction = 0; i < gemm_.desc.operands.size(); ++i, ++reduction) {
+    add(fmt::format("reduction {}", reduction), element_count(gemm_.desc.operands[i].shape),
+        gemm_.desc.operands[i].dtype);
   }
-}
-
-void Gemm::Impl::refuse(size_t operand, const std::string& why, const std::string& remedy) const {
-  constexpr const char* kNames[] = {"A", "B", "D"};
-  const std::vector<Operand>& operands = gemm_.problem.operands;
-  const size_t extra = operand - kFirstOperand;
-  fail(ErrorCode::kInvalidArgument,
-       operand < kFirstOperand   ? fmt::format("gemm: {}", kNames[operand])
-       : extra < operands.size() ? fmt::format("gemm: operand \"{}\"", operands[extra].name)
-                                 : fmt::format("gemm: reduction {}", extra - operands.size()),
-       why, remedy);
-}
-
-uint64_t Gemm::Impl::address(size_t operand, const void* pointer) const {
-  const auto address = reinterpret_cast<uint64_t>(pointer);
-  if (address % kAlignment != 0) [[unlikely]] {
-    refuse(operand, fmt::format("its address {:#x} is not a multiple of {}", address, kAlignment),
-           "Allocate it with the CUDA allocator, or copy what begins elsewhere");
-  }
-  if (address == 0 && spans_[operand].bytes > 0) [[unlikely]] {
-    refuse(operand, "its address is null");
-  }
-  return address;
 }
 
 void Gemm::Impl::check_overlaps(std::span<const uint64_t> addresses) const {
@@ -209,28 +135,18 @@ void Gemm::Impl::check_overlaps(std::span<const uint64_t> addresses) const {
     if (i == kOperandD) continue;
     const uint64_t end = addresses[i] + static_cast<uint64_t>(spans_[i].bytes);
     if (addresses[i] >= d_end || end <= d || (spans_[i].may_be_d && addresses[i] == d)) continue;
-    refuse(i, "it overlaps D", "D may be a matrix operand of the epilogue of the same type and strides, nothing else");
+    fail(ErrorCode::kInvalidArgument, spans_[i].name, "it overlaps D",
+         "D may be a matrix operand of the epilogue of the same type and strides, nothing else");
   }
   for (size_t r = kFirstOperand + gemm_.problem.operands.size(); r < addresses.size(); ++r) {
     const uint64_t begin = addresses[r], end = begin + static_cast<uint64_t>(spans_[r].bytes);
     for (size_t i = 0; i < r; ++i) {
       if (addresses[i] < end && begin < addresses[i] + static_cast<uint64_t>(spans_[i].bytes)) {
-        refuse(r, "its result overlaps another operand", "Give each reduction memory of its own");
+        fail(ErrorCode::kInvalidArgument, spans_[r].name, "its result overlaps another operand",
+             "Give each reduction memory of its own");
       }
     }
   }
-}
-
-// The counters lie behind the workspace; kernels leave them zero.
-uint64_t Gemm::Impl::workspace_of(CudaDriver::Handle stream) const {
-  const uint64_t thread = stream == kStreamPerThread ? number_of_thread() : 0;
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<runtime::CudaBuffer>& workspace = workspaces_[{stream, thread}];
-  if (workspace == nullptr) {
-    context_->make_current();
-    workspace = zeroed(*context_, counters_at() + counter_bytes_);
-  }
-  return workspace->address();
 }
 
 void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream, std::span<const void* const> operands,
@@ -244,7 +160,7 @@ void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream, std::
          fmt::format("{} results of reductions are given, it has {}", reductions.size(),
                      gemm_.problem.reductions.size()));
   }
-  if (empty_) return;
+  if (kernel_ == nullptr) return;
   std::array<uint64_t, kFirstOperand + kMostOperands + 2> addresses;
   addresses[0] = address(0, a), addresses[1] = address(1, b), addresses[2] = address(2, d);
   for (size_t i = 0; i < operands.size(); ++i) {
@@ -256,10 +172,7 @@ void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream, std::
   }
   const size_t count = first_reduction + reductions.size();
   check_overlaps({addresses.data(), count});
-  const bool needs_memory = workspace_bytes + counter_bytes_ > 0;
-  addresses[count] = needs_memory ? workspace_of(stream) : 0;
-  addresses[count + 1] = addresses[count] + static_cast<uint64_t>(counters_at());
-  launcher_->launch({addresses.data(), count + 2}, stream);
+  kernel_->launch({addresses.data(), count + 2}, stream);
 }
 
 Gemm Gemm::prepare(const GemmProblem& problem, const PrepareOptions& options) {

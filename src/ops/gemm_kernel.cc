@@ -184,10 +184,6 @@ ResolvedGemm resolve(const GemmProblem& given) {
   return gemm;
 }
 
-Target target_of(const CudaTarget& target) {
-  return Target::of(target);
-}
-
 std::vector<CudaCandidate> all_candidates(const ResolvedGemm& gemm, const CudaTarget& target) {
   return schedule::cuda_candidates({gemm.gemm(), gemm.contraction().epilogue, gemm.desc.operands}, target);
 }
@@ -208,17 +204,6 @@ std::vector<CudaCandidate> worthwhile(const ResolvedGemm& gemm, const CudaTarget
     found.push_back(std::move(candidate));
   }
   return found;
-}
-
-GemmKernel make_kernel(const ResolvedGemm& gemm, const schedule::Config& config, const CudaTarget& target) {
-  const Target device = target_of(target);
-  codegen::KernelSource source = codegen::emit(schedule::plan_kernel(gemm.desc, config, device), device);
-  GemmKernel kernel;
-  kernel.unit = codegen::translation_unit({&source});
-  kernel.launches = std::move(source.launches);
-  kernel.workspace_bytes = source.workspace_bytes;
-  kernel.counter_bytes = source.counter_bytes;
-  return kernel;
 }
 
 }  // namespace heddle::ops

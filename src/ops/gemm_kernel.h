@@ -36,8 +36,6 @@ int64_t extent_of(const Operand& operand, const GemmProblem& resolved);
 // The same of a matrix.
 int64_t extent_of(int64_t rows, int64_t columns, int64_t leading, int64_t stride, int64_t batch);
 
-Target target_of(const CudaTarget& target);
-
 // Configurations that are worth compiling, best prediction first: at most `most` of those that can run (0: all), and at
 // most two of each tile among them, since the model errs most between clusters and parts of one tile. `family`: only of
 // this one.
@@ -45,14 +43,5 @@ std::vector<schedule::CudaCandidate> worthwhile(const ResolvedGemm& gemm, const 
                                                 const std::string& family = {});
 // All of them, those that cannot run last.
 std::vector<schedule::CudaCandidate> all_candidates(const ResolvedGemm& gemm, const CudaTarget& target);
-
-// One configuration as a unit of CUDA C++, and how it is launched: operands are those of the description, then the
-// workspace and the counters.
-struct GemmKernel {
-  std::string unit;
-  std::vector<CudaLaunch> launches;
-  int64_t workspace_bytes = 0, counter_bytes = 0;
-};
-GemmKernel make_kernel(const ResolvedGemm& gemm, const schedule::Config& config, const CudaTarget& target);
 
 }  // namespace heddle::ops

@@ -12,20 +12,13 @@ namespace heddle::ops {
 
 // One candidate on the device.
 struct GemmTrial::Instance {
-  GemmKernel kernel;
+  KernelText kernel;
   std::string cubin;
   std::unique_ptr<runtime::CudaModule> module;
   std::unique_ptr<runtime::CudaBuffer> workspace, counters;
   std::unique_ptr<runtime::CudaSequence> sequence;
   std::unique_ptr<runtime::CudaGraph> graph;
 };
-
-std::unique_ptr<runtime::CudaBuffer> zeroed(const runtime::CudaContext& context, int64_t bytes) {
-  auto buffer = std::make_unique<runtime::CudaBuffer>(context, static_cast<size_t>(bytes));
-  const std::vector<uint8_t> zeros(static_cast<size_t>(bytes));
-  buffer->write(zeros.data(), zeros.size());
-  return buffer;
-}
 
 GemmTrial::GemmTrial(const runtime::CudaContext& context, const ResolvedGemm& gemm,
                      std::vector<schedule::CudaCandidate> candidates, const Options& options)
@@ -46,7 +39,7 @@ void GemmTrial::compile(const Options& options) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       Candidate& to = candidates_[i];
       try {
-        instances_[i]->kernel = make_kernel(gemm_, to.candidate.config, target);
+        instances_[i]->kernel = make_kernel(gemm_.desc, to.candidate.config, target);
         jit::CompiledCubin cubin =
             jit::compile_cubin(instances_[i]->kernel.unit, target.architecture(), options.use_cache);
         instances_[i]->cubin = std::move(cubin.bytes);

@@ -5,13 +5,10 @@
 #include <vector>
 
 #include "ops/gemm_workload.h"
-#include "runtime/cuda/launch.h"
+#include "ops/prepared_kernel.h"
 #include "tune/tuner.h"
 
 namespace heddle::ops {
-
-// Device memory whose bytes are zero.
-std::unique_ptr<runtime::CudaBuffer> zeroed(const runtime::CudaContext& context, int64_t bytes);
 
 // Candidates of a product on a GPU: compiled side by side, run as CUDA graphs of their own with the L2 cold.
 class GemmTrial : public tune::Trial {

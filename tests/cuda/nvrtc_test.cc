@@ -18,6 +18,7 @@
 #include "heddle/error.h"
 #include "jit/headers.h"
 #include "ops/gemm_kernel.h"
+#include "ops/prepared_kernel.h"
 #include "schedule/config/config_source.h"
 #include "tests/instances.h"
 #include "tests/machine_code.h"
@@ -73,7 +74,7 @@ void compile_tiles(const ops::GemmProblem& p, size_t most = 36, std::string_view
     const schedule::Config& f = c->config;
     if (family_of(f) != family || !c->rejected.empty() || seen.size() == most) continue;
     if (++turn % 3 != 0 || !seen.insert(tile_name(f)).second) continue;
-    const std::string unit = ops::make_kernel(gemm, f, CudaTarget{}).unit;
+    const std::string unit = ops::make_kernel(gemm.desc, f, CudaTarget{}).unit;
     EXPECT_NO_THROW(EXPECT_EQ(test::find_wrong_loads(compile_cubin(unit, "sm_90a", false).bytes), ""))
         << schedule::name_of(f) << "\n"
         << unit;
@@ -133,7 +134,7 @@ TEST_F(NvrtcTest, WhatATunerTimes) {
   for (const ops::GemmProblem& p : problems) {
     const ops::ResolvedGemm gemm = ops::resolve(p);
     for (const auto& c : ops::worthwhile(gemm, CudaTarget{}, most, "")) {
-      std::string unit = ops::make_kernel(gemm, c.config, CudaTarget{}).unit;
+      std::string unit = ops::make_kernel(gemm.desc, c.config, CudaTarget{}).unit;
       if (seen.insert(unit).second) units.emplace_back(schedule::name_of(c.config), std::move(unit));
     }
   }

@@ -217,5 +217,32 @@ class Gemm(unittest.TestCase):
             self.assertIn(part, str(caught.exception))
 
 
+class Attention(unittest.TestCase):
+    def expected(self, q, k, v, hidden=None):
+        q, k, v = (x.astype(np.float64) for x in (q, np.repeat(k, q.shape[1] // k.shape[1], 1), np.repeat(v, q.shape[1] // v.shape[1], 1)))
+        scores = q @ k.swapaxes(2, 3) / np.sqrt(q.shape[3])
+        if hidden is not None:
+            scores = np.where(hidden, -np.inf, scores)
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True) @ v
+
+    def test_heads_that_share_keys(self):
+        q, k, v = (random(shape, seed).astype(np.float16) for seed, shape in enumerate(((2, 4, 9, 32), (2, 2, 20, 32), (2, 2, 20, 32))))
+        result = heddle.ops.attention(on_gpu(q), on_gpu(k), on_gpu(v))
+        np.testing.assert_allclose(result.numpy().astype(np.float64), self.expected(q, k, v), atol=3e-3)
+        out, lengths = heddle.empty((2, 4, 9, 32), "f16", device="cuda"), np.array([20, 13], np.int32)
+        self.assertIs(heddle.ops.attention(on_gpu(q), on_gpu(k), on_gpu(v), causal=True, lengths=on_gpu(lengths), out=out), out)
+        own = np.arange(9)[None, None, :, None] + lengths[:, None, None, None] - 9
+        np.testing.assert_allclose(out.numpy().astype(np.float64), self.expected(q, k, v, np.arange(20) > own), atol=3e-3)
+
+    def test_refusals(self):
+        q, k = on_gpu(random((2, 4, 9, 32)).astype(np.float16)), on_gpu(random((2, 3, 20, 32)).astype(np.float16))
+        for call, part in ((lambda: heddle.ops.attention(q, k, k), "3 heads"), (lambda: heddle.ops.attention(q, q, k), "v: its shape"),
+                           (lambda: heddle.ops.attention(q, q, q, bias=on_gpu(random((5, 9)))), "bias: its shape")):
+            with self.subTest(part), self.assertRaises(heddle.InputError) as caught:
+                call()
+            self.assertIn(part, str(caught.exception))
+
+
 if __name__ == "__main__":
     unittest.main()

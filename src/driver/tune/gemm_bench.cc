@@ -102,7 +102,7 @@ void compile_ahead(const std::vector<ops::GemmProblem>& problems, const GemmBenc
     const ops::ResolvedGemm gemm = ops::resolve(problem);
     if (gemm.is_empty()) continue;
     for (const schedule::CudaCandidate& c : ops::worthwhile(gemm, target, options.most, options.family)) {
-      distinct.insert(ops::make_kernel(gemm, c.config, target).unit);
+      distinct.insert(ops::make_kernel(gemm.desc, c.config, target).unit);
     }
   }
   const std::vector<std::string> units(distinct.begin(), distinct.end());

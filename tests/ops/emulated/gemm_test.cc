@@ -12,6 +12,7 @@
 #include "heddle/ops.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/gemm_kernel.h"
+#include "ops/prepared_kernel.h"
 #include "ops/gemm_workload.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
@@ -354,7 +355,7 @@ TEST_F(OpsGemm, RowsOfClassesDoNotSeeTheirNeighbours) {
       c.a.values[at] = kInf;
       c.a.buffer->write(&bits, sizeof(bits), at * sizeof(bits));
     }
-    const GemmKernel kernel = make_kernel(gemm, candidate.config, target);
+    const KernelText kernel = make_kernel(gemm.desc, candidate.config, target);
     const runtime::CudaModule module(*context_, jit::compile_cubin(kernel.unit, target.architecture(), true).bytes);
     const CudaBuffer workspace(*context_, static_cast<size_t>(kernel.workspace_bytes));
     const runtime::CudaSequence sequence(

@@ -10,6 +10,7 @@
 #include "base/file/file.h"
 #include "jit/cuda/nvrtc.h"
 #include "ops/gemm_kernel.h"
+#include "ops/prepared_kernel.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/launch.h"
 #include "schedule/config/config_source.h"
@@ -59,7 +60,7 @@ class SplitF32 : public testing::TestWithParam<const char*> {
     if (candidates.empty()) return {};
     const auto& config = candidates[static_cast<size_t>(number) % candidates.size()].config;
     name_ = schedule::name_of(config);
-    const GemmKernel kernel = make_kernel(gemm, config, target);
+    const KernelText kernel = make_kernel(gemm.desc, config, target);
     const runtime::CudaModule module(*context_, jit::compile_cubin(kernel.unit, target.architecture(), true).bytes);
     std::vector<float> d(static_cast<size_t>(x.problem.m * x.problem.n), -1);
     const auto size = [](size_t bytes) { return std::max<size_t>(bytes, 16); };

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "array.h"
+
+namespace heddle::python {
+
+// An operand of a single operator. `device`: that of the operands before it, kHost for the first one; becomes its own.
+// Throws kInvalidInput, naming `where`, for one in host memory or on another GPU.
+Array gpu_operand(nanobind::handle object, const std::string& where, void* stream, int& device);
+
+// In elements, of dense arrays too.
+std::vector<int64_t> strides_of(const Array& array);
+
+}  // namespace heddle::python
