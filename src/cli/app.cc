@@ -168,10 +168,25 @@ std::vector<std::string> gemm_families() {
   return names;
 }
 
+// What the commands of one kernel have in common.
+void add_kernel_options(CLI::App& command, std::string& type, Arguments& arguments) {
+  KernelArguments& k = arguments.kernel;
+  command.add_option("--type", type, "Of all operands")->check(CLI::IsMember({"f16", "bf16"}))->capture_default_str();
+  command.add_option("--device", k.device, "Which GPU")->capture_default_str();
+  command.add_option("--only", k.only, "Only candidates that say this of themselves: mma");
+  command.add_option("--candidates", k.most, "How many are timed")->capture_default_str();
+  command.add_flag("--all", k.all, "Time every candidate");
+  command.add_flag("--verify", k.verify, "Compare some elements of the fastest with a float64 reference");
+  command.add_flag("--compile-only", k.compile_only, "List and compile candidates for a GPU of --sm; needs no GPU");
+  command.add_flag("--predict", k.predict, "The same without compiling");
+  command.add_option("--sm", k.sm, "With --compile-only: for compute capability 90 or 80")->capture_default_str();
+  command.add_option("--chip", k.chip, "With --predict: for the chip of this name, as its driver spells it");
+  command.add_flag("--json", arguments.json, "Print JSON");
+}
+
 void add_kernel_attention(CLI::App& kernel, Arguments& arguments, Command& chosen) {
   CLI::App* attention = kernel.add_subcommand("attention", "softmax(Q K^T / sqrt(depth)) V");
   AttentionArguments& a = arguments.attention;
-  KernelArguments& k = arguments.kernel;
   attention->add_option("--m", a.m, "Queries")->required();
   attention->add_option("--n", a.n, "Keys; default: as many as queries");
   attention->add_option("--batch", a.batch, "Sequences")->capture_default_str();
@@ -180,17 +195,35 @@ void add_kernel_attention(CLI::App& kernel, Arguments& arguments, Command& chose
   attention->add_option("--depth", a.depth, "Elements of a head")->capture_default_str();
   attention->add_flag("--causal", a.causal, "A query sees the keys up to its own; the last one has the last key");
   attention->add_option("--window", a.window, "Causal, and a query sees so many keys");
-  attention->add_option("--type", a.type, "Of all operands")
-      ->check(CLI::IsMember({"f16", "bf16"}))
-      ->capture_default_str();
-  attention->add_option("--device", k.device, "Which GPU")->capture_default_str();
-  attention->add_option("--candidates", k.most, "How many are timed")->capture_default_str();
-  attention->add_flag("--all", k.all, "Time every candidate");
-  attention->add_flag("--verify", k.verify, "Compare some rows of the fastest with a float64 reference");
-  attention->add_flag("--compile-only", k.compile_only, "List and compile candidates for a GPU of sm_90; needs no GPU");
-  attention->add_flag("--predict", k.predict, "The same without compiling");
-  attention->add_flag("--json", arguments.json, "Print JSON");
+  add_kernel_options(*attention, a.type, arguments);
   attention->callback([&chosen] { chosen = kernel_attention_command; });
+}
+
+void add_images(CLI::App& command, ConvArguments& a) {
+  command.add_option("--batch", a.batch, "Images")->capture_default_str();
+  command.add_option("--height", a.height, "Of an image");
+  command.add_option("--width", a.width, "Of an image; default: its height");
+  command.add_option("--channels", a.channels, "Of an image, or columns of the matrix")->required();
+  command.add_option("--window", a.window, "Side of the window")->capture_default_str();
+  command.add_option("--stride", a.stride, "Down and across")->capture_default_str();
+}
+
+void add_kernel_conv(CLI::App& kernel, Arguments& arguments, Command& chosen) {
+  ConvArguments& a = arguments.conv;
+  CLI::App* conv = kernel.add_subcommand("conv", "relu(convolution), padded to the same size");
+  add_images(*conv, a);
+  conv->add_option("--filters", a.filters, "Channels of the result")->required();
+  conv->add_option("--groups", a.groups, "Of channels")->capture_default_str();
+  add_kernel_options(*conv, a.type, arguments);
+  conv->callback([&chosen] { chosen = kernel_conv_command; });
+
+  CLI::App* both = kernel.add_subcommand("b2b", "relu(relu(A W0) W1), or a convolution and a 1x1, as one kernel");
+  both->add_option("--rows", a.rows, "A is a matrix of so many rows; else images are convolved");
+  add_images(*both, a);
+  both->add_option("--inner", a.filters, "Columns between the two")->required();
+  both->add_option("--out", a.out, "Columns of the result")->required()->check(CLI::PositiveNumber);
+  add_kernel_options(*both, a.type, arguments);
+  both->callback([&chosen] { chosen = kernel_conv_command; });
 }
 
 void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
@@ -198,6 +231,7 @@ void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
       app.add_subcommand("kernel", "One operator on a GPU (experimental): candidates, times, verification");
   kernel->require_subcommand(0, 1);
   add_kernel_attention(*kernel, a, chosen);
+  add_kernel_conv(*kernel, a, chosen);
   CLI::App* gemm = kernel->add_subcommand("gemm", "D = epilogue(A B)");
   KernelArguments& k = a.kernel;
   CLI::Option* m = gemm->add_option("--m", k.m, "Rows of A and D");

@@ -21,7 +21,7 @@ struct KernelArguments {
   std::vector<std::string> operands;  // NAME:KIND:TYPE
   std::string list;                   // a file of problems instead of one
   int device = 0, most = 8, sm = 90;
-  std::string family, chip;
+  std::string family, chip, only;
   bool verify = false, all = false, compile_only = false, predict = false;
 };
 
@@ -30,6 +30,13 @@ struct AttentionArguments {
   int64_t batch = 1, heads = 1, kv_heads = 0, m = 0, n = 0, depth = 64, window = 0;
   std::string type = "f16";
   bool causal = false;
+};
+
+// The options of `heddle kernel conv` and `heddle kernel b2b`, beside some of `heddle kernel gemm`.
+struct ConvArguments {
+  int64_t rows = 0, batch = 1, height = 1, width = 0, channels = 0, filters = 0, window = 3, stride = 1, groups = 1;
+  int64_t out = 0;
+  std::string type = "f16";
 };
 
 inline constexpr const char* kAllKernels = "all";
@@ -63,6 +70,7 @@ struct Arguments {
   int64_t batch = 1, seq = 0, size = 0, width = 0;  // zoo
   KernelArguments kernel;
   AttentionArguments attention;
+  ConvArguments conv;
 };
 
 using Command = int (*)(const Arguments&);
@@ -80,6 +88,7 @@ int devices_command(const Arguments& arguments);
 int cache_command(const Arguments& arguments);
 int kernel_command(const Arguments& arguments);
 int kernel_attention_command(const Arguments& arguments);
+int kernel_conv_command(const Arguments& arguments);  // `kernel b2b`, too
 int tune_command(const Arguments& arguments);
 int completion_command(const Arguments& arguments);
 int manual_command(const Arguments& arguments);

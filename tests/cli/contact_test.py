@@ -189,7 +189,7 @@ class Words(Case):
         self.assertIn("a command is missing", self.heddle().stderr)
 
     def test_what_is_missing_or_no_value(self):
-        for arguments, said in [(["run"], "heddle run: MODEL is required"), (["kernel"], "heddle kernel needs a command: attention, gemm"),
+        for arguments, said in [(["run"], "heddle run: MODEL is required"), (["kernel"], "heddle kernel needs a command: attention, conv, b2b, gemm"),
                                 (["run", "m.onnx", "--threads", "many"], "--threads = many"),
                                 (["bench", "m.onnx", "--seconds", "-1"], "--seconds"), (["cache", "info", "x"], '"x"')]:
             with self.subTest(arguments):

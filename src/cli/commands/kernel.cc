@@ -5,17 +5,16 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "base/check.h"
 #include "base/file/file.h"
-#include "base/thread_pool.h"
+#include "cli/commands/kernel_group.h"
 #include "cli/support.h"
 #include "driver/compile/options.h"
 #include "driver/tune/gemm_bench.h"
-#include "jit/cuda/nvrtc.h"
 #include "ops/expression.h"
 #include "ops/gemm_kernel.h"
+#include "ops/prepared_kernel.h"
 #include "schedule/config/config_source.h"
 
 namespace heddle::cli {
@@ -168,47 +167,6 @@ void print_result(const GemmBenchResult& r) {
   }
 }
 
-// What came of compiling one unit.
-struct Compiled {
-  std::string what;
-  bool failed = false;
-};
-
-// Each distinct unit once, on all cores.
-std::map<std::string, Compiled> compile_all(const std::set<std::string>& distinct, const CudaTarget& target,
-                                            bool use_cache) {
-  const std::vector<std::string> units(distinct.begin(), distinct.end());
-  std::vector<Compiled> results(units.size());
-  ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
-  pool.run(static_cast<int64_t>(units.size()), [&](int64_t begin, int64_t end, int) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
-      try {
-        const jit::CompiledCubin cubin = jit::compile_cubin(units[i], target.architecture(), use_cache);
-        results[i].what = cubin.from_cache ? "compiled (cache)" : fmt::format("compiled in {:.2f} s", cubin.seconds);
-      } catch (const Error& error) {
-        if (error.code() != ErrorCode::kCompilerFailed) throw;
-        results[i] = {error.why().substr(0, error.why().find('\n')), true};
-      }
-    }
-  });
-  std::map<std::string, Compiled> found;
-  for (size_t i = 0; i < units.size(); ++i) found.emplace(units[i], std::move(results[i]));
-  return found;
-}
-
-// The chip of --chip, else the one of --sm for which kernels are made where there is no GPU.
-CudaTarget chip_target(const KernelArguments& k) {
-  if (k.chip.empty()) return CudaTarget::pinned(k.sm);
-  const KnownChip& chip = nearest_chip(k.chip, k.sm);
-  if (!k.chip.starts_with(chip.name)) {
-    fail(ErrorCode::kInvalidArgument, "--chip " + k.chip, "nothing is known of a chip of this name",
-         "Leave it out, or give the name as `heddle devices` prints it");
-  }
-  CudaTarget target = CudaTarget::pinned(chip.architecture);
-  target.model = chip.model;
-  return target;
-}
-
 // Without a GPU: what would be tried on the chip of --sm, why others cannot run, and whether it compiles.
 int list_candidates(const std::vector<ops::GemmProblem>& problems, const Arguments& arguments) {
   const KernelArguments& k = arguments.kernel;
@@ -228,11 +186,11 @@ int list_candidates(const std::vector<ops::GemmProblem>& problems, const Argumen
       Row& row = rows.emplace_back(Row{std::move(c), {}});
       row.problem = index;
       if (k.predict || !row.candidate.rejected.empty() || gemm.is_empty()) continue;
-      row.unit = ops::make_kernel(gemm, row.candidate.config, target).unit;
+      row.unit = ops::make_kernel(gemm.desc, row.candidate.config, target).unit;
       units.insert(row.unit);
     }
   }
-  const auto compiled = compile_all(units, target, arguments.options.use_cache);
+  const auto compiled = compile_units(units, target, arguments.options.use_cache);
   Table table({"candidate", "predicted", "what"});
   nlohmann::json list = nlohmann::json::array();
   int failures = 0;

@@ -6,32 +6,10 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "codegen/codegen.h"
-#include "driver/tune/cuda_trial.h"
 #include "heddle/error.h"
-#include "ir/reference/array.h"
-#include "ir/text/text.h"
-#include "schedule/config/config_source.h"
-#include "schedule/kernel_plan.h"
 
 namespace heddle::driver {
 namespace {
-
-// Remembers the candidates, and answers with one of them where it is given.
-class Chosen : public schedule::ConfigSource {
- public:
-  explicit Chosen(const schedule::Config* fixed = nullptr) : fixed_(fixed) {}
-  std::optional<schedule::Config> choose(const schedule::Problem&,
-                                         const schedule::ConfigSource::Candidates& all) override {
-    if (fixed_ != nullptr) return *fixed_;
-    list = all();
-    return std::nullopt;
-  }
-  std::vector<schedule::Config> list;
-
- private:
-  const schedule::Config* fixed_;
-};
 
 void require_sizes(const AttentionProblem& p) {
   const auto refuse = [](const std::string& why) { fail(ErrorCode::kInvalidArgument, "kernel attention", why); };
@@ -142,33 +120,6 @@ class AttentionText {
   std::string parameters_, text_;
 };
 
-// A graph that is one attention, and its group.
-struct Whole {
-  ir::Graph graph;
-  ir::Group group;
-};
-Whole make(const AttentionProblem& problem) {
-  require_sizes(problem);
-  Whole whole{ir::parse(AttentionText(problem).text()), {ir::GroupKind::kAttention, {}, 0, {}, {}}};
-  for (ir::NodeId id = 0; id < whole.graph.nodes().size(); ++id) {
-    const ir::Node& node = whole.graph.node(id);
-    if (node.op == ir::Op::kParameter || node.op == ir::Op::kConstant) continue;
-    whole.group.nodes.push_back(id);
-    if (node.op == ir::Op::kDot) whole.group.anchor = id;
-    for (const ir::ValueId input : node.inputs) {
-      const ir::Op op = whole.graph.producer(input).op;
-      if (op == ir::Op::kParameter || op == ir::Op::kConstant) whole.group.inputs.push_back(input);
-    }
-  }
-  whole.group.outputs.push_back(whole.graph.outputs()[0].value);
-  return whole;
-}
-
-schedule::ScheduledGroup scheduled(const Whole& whole, const schedule::Config& config, const Target& target) {
-  Chosen fixed(&config);
-  return schedule::schedule(whole.graph, whole.group, target, &fixed);
-}
-
 std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::vector<double>& q,
                            const std::vector<double>& k, const std::vector<double>& v) {
   const int64_t head = row / p.m, i = row % p.m, kv = head / (p.heads / p.kv_heads);
@@ -194,21 +145,18 @@ std::vector<double> row_of(const AttentionProblem& p, int64_t row, const std::ve
   return result;
 }
 
-// The largest error of some rows over the bound: values are at most 1, probabilities and results rounded once.
-double error_of(const AttentionProblem& p, const ir::Graph& graph, const CudaTrial& trial, ir::ValueId result) {
+// Of some rows: values are at most 1, probabilities and results rounded once.
+double error_of(const AttentionProblem& p, const ir::Graph& graph, const CudaTrial& trial) {
   std::vector<double> operands[3];
   for (size_t i = 0; i < 3; ++i) operands[i] = trial.values(graph.inputs()[i].value);
-  const std::vector<double> got = trial.values(result);
+  const std::vector<double> got = trial.values(graph.outputs()[0].value);
   constexpr int64_t kRows = 61;
   const double bound = p.type == DType::kF16 ? 0x1p-10 : 0x1p-7;
-  const int64_t rows = p.batch * p.heads * p.m;
   double error = 0;
-  for (int64_t i = 0; i < std::min(rows, kRows); ++i) {
-    const int64_t row = rows <= kRows ? i : (rows - 1) / (kRows - 1) * i;
+  for (const int64_t row : sampled(p.batch * p.heads * p.m, kRows)) {
     const std::vector<double> want = row_of(p, row, operands[0], operands[1], operands[2]);
     for (size_t e = 0; e < want.size(); ++e) {
-      const double apart = std::fabs(got[static_cast<size_t>(row * p.depth) + e] - want[e]);
-      error = apart <= error * bound ? error : std::isnan(apart) ? 1e30 : apart / bound;
+      error = larger_error(error, got[static_cast<size_t>(row * p.depth) + e], want[e], bound);
     }
   }
   return error;
@@ -224,49 +172,12 @@ double AttentionProblem::pairs() const {
   return heads_of_all * keys;
 }
 
-std::vector<schedule::Config> attention_configs(const AttentionProblem& problem, const Target& target) {
-  const Whole whole = make(problem);
-  Chosen candidates;
-  schedule::schedule(whole.graph, whole.group, target, &candidates);
-  return std::move(candidates.list);
-}
-
-std::string attention_unit(const AttentionProblem& problem, const schedule::Config& config, const Target& target) {
-  const schedule::ScheduledGroup group = scheduled(make(problem), config, target);
-  const codegen::KernelSource source = codegen::emit(schedule::plan_kernel(group.kernels.at(0), target), target);
-  return codegen::translation_unit({&source});
-}
-
-AttentionBenchResult bench_attention(const AttentionProblem& problem, const AttentionBenchOptions& options) {
-  const auto context = runtime::CudaContext::of_device(options.device);
-  const Target target = Target::of(context->device().target);
-  const Whole whole = make(problem);
-  std::vector<schedule::Config> configs = attention_configs(problem, target);
-  if (options.most > 0 && configs.size() > static_cast<size_t>(options.most)) {
-    configs.resize(static_cast<size_t>(options.most));
-  }
-  std::vector<schedule::ScheduledGroup> groups;
-  for (const schedule::Config& config : configs) groups.push_back(scheduled(whole, config, target));
-  CudaTrial trial(
-      std::move(groups), target, [&](uint32_t v) { return whole.graph.constant_of(v); }, options.device);
-  tune::TunerOptions tuner;
-  tuner.budget_seconds = 60;
-  tuner.rounds = options.repeats + 1;  // the first does not count
-  tuner.margin = 0.005;                // the best is asked for, not a reason to leave the first
-  const tune::TunerResult tuned = tune::choose_fastest(trial, tuner);
-  AttentionBenchResult result;
-  result.device = context->device().name;
-  for (size_t i = 0; i < configs.size(); ++i) {
-    const tune::CandidateTimes& times = tuned.times[i];
-    result.timings.push_back({configs[i], times.median * 1e6, static_cast<int>(times.seconds.size()), times.failure});
-  }
-  if (!tuned.ok) return result;
-  result.best = static_cast<int>(tuned.winner);
-  if (options.verify) {
-    trial.check(tuned.winner);
-    result.error = error_of(problem, whole.graph, trial, whole.group.outputs[0]);
-  }
-  return result;
+GroupProblem attention_problem(const AttentionProblem& problem) {
+  require_sizes(problem);
+  GroupProblem group = group_problem(AttentionText(problem).text(), ir::GroupKind::kAttention);
+  group.operations = problem.operations();
+  group.error = [problem](const ir::Graph& graph, const CudaTrial& trial) { return error_of(problem, graph, trial); };
+  return group;
 }
 
 }  // namespace heddle::driver

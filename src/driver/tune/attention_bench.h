@@ -1,12 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
+#include "driver/tune/group_bench.h"
 #include "heddle/dtype.h"
-#include "schedule/config/config.h"
-#include "target/target.h"
 
 namespace heddle::driver {
 
@@ -22,35 +19,7 @@ struct AttentionProblem {
   double operations() const { return 4 * pairs() * static_cast<double>(depth); }
 };
 
-struct AttentionBenchOptions {
-  int device = 0;
-  int most = 8;  // candidates that are compiled and timed, best prediction first
-  int repeats = 21;
-  bool verify = false;
-};
-
-struct AttentionTiming {
-  schedule::Config config;
-  double median_us = 0;  // of the graph launch, L2 cold; 0: not timed
-  int samples = 0;
-  std::string failure;  // why it was not timed, or is wrong
-};
-
-struct AttentionBenchResult {
-  std::string device;
-  std::vector<AttentionTiming> timings;  // as predicted
-  int best = -1;                         // fastest; -1: none runs
-  double error = -1;                     // |O - reference| over the bound of its type on some rows; -1: not verified
-};
-
-// The model's candidates, least predicted time first, without a GPU. Throws kInvalidArgument on sizes that make no
-// attention, kUnsupportedOperator where the kernel does not serve them.
-std::vector<schedule::Config> attention_configs(const AttentionProblem& problem, const Target& target);
-// Their kernels' text for a GPU, one a candidate.
-std::string attention_unit(const AttentionProblem& problem, const schedule::Config& config, const Target& target);
-
-// Compiles and times candidates on a GPU; the fastest is compared with float64 on some rows. Throws kDevice without a
-// GPU, and what the jit throws.
-AttentionBenchResult bench_attention(const AttentionProblem& problem, const AttentionBenchOptions& options);
+// Throws kInvalidArgument on sizes that make no attention.
+GroupProblem attention_problem(const AttentionProblem& problem);
 
 }  // namespace heddle::driver
