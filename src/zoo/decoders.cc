@@ -55,16 +55,57 @@ Value repeat_heads(GraphBuilder& g, const Value& x, int64_t group) {
   return g.reshape(wide, {n, heads * group, t, depth});
 }
 
-Value gpt2_block(GraphBuilder& g, const Value& x, int64_t heads) {
+// One token of each sequence, whose keys and values so far lie in buffers of a fixed length (a static cache).
+struct Step {
+  Value positions;  // [n], of the tokens
+  Value is_new;     // [n,1,s,1], true of the token's own place
+  Value mask;       // [n,1,1,s], 0 where the token sees a key, itself included, minus infinity elsewhere
+};
+Step make_step(GraphBuilder& g, int64_t n, int64_t s) {
+  Step step{g.index_input("positions", s, {n}), {}, {}};
+  const Value all = g.node("Range", {g.index(0), g.index(s), g.index(1)}, {}, {s}, DType::kI64);
+  const Value places = g.unsqueeze(all, {0}), own = g.unsqueeze(step.positions, {1});
+  step.is_new = g.unsqueeze(g.node("Equal", {places, own}, {}, {n, s}, DType::kBool), {1, 3});
+  const Value seen = g.node("LessOrEqual", {places, own}, {}, {n, s}, DType::kBool);
+  const Value mask =
+      g.node("Where", {seen, g.scalar(0.0F), g.scalar(-std::numeric_limits<float>::infinity())}, {}, {n, s});
+  step.mask = g.unsqueeze(mask, {1, 2});
+  return step;
+}
+
+// A buffer [n,heads,s,c] with x [n,heads,1,c] at the token's place. The model takes it and gives it back.
+Value with_cache(GraphBuilder& g, const Step& step, const std::string& name, const Value& x) {
+  const Shape shape{x.shape[0], x.shape[1], step.mask.shape[3], x.shape[3]};
+  const Value past = g.input("past." + name, x.dtype, shape);
+  const Value present = g.node("Where", {step.is_new, x, past}, {}, shape);
+  g.output(present, "present." + name);
+  return present;
+}
+
+// softmax(q k^T / root + mask) v of heads that share keys, merged: [n,t,heads*c].
+Value masked_attention(GraphBuilder& g, const Value& q, const Value& k, const Value& v, const Value& mask) {
+  const int64_t group = q.shape[1] / k.shape[1];
+  const Value scores = g.mul(g.matmul(q, g.transpose(repeat_heads(g, k, group), {0, 1, 3, 2})),
+                             g.scalar(1 / std::sqrt(static_cast<float>(q.shape[3]))));
+  const Value weights = g.softmax(g.add(scores, mask), -1);
+  return merge_heads(g, g.matmul(weights, repeat_heads(g, v, group)));
+}
+
+// `step` and the layer's number where one token is written.
+Value gpt2_block(GraphBuilder& g, const Value& x, int64_t heads, const Step* step = nullptr, int layer = 0) {
   const int64_t width = x.shape[2];
   Value mixed;
   {
     const Value normed = layer_norm(g, "ln_1", x);
     const auto scope = g.scope("attn");
     const std::vector<Value> parts = g.split(linear(g, "c_attn", normed, 3 * width), 3, 2);
-    const Value q = split_heads(g, parts[0], heads), v = split_heads(g, parts[2], heads);
-    const Value k = g.transpose(split_heads(g, parts[1], heads), {0, 1, 3, 2});
-    mixed = linear(g, "c_proj", scaled_dot_product(g, q, k, v, {.heads = heads, .causal = true}), width, kBranch);
+    const Value q = split_heads(g, parts[0], heads), k = split_heads(g, parts[1], heads);
+    const Value v = split_heads(g, parts[2], heads);
+    const Value merged =
+        step == nullptr ? scaled_dot_product(g, q, g.transpose(k, {0, 1, 3, 2}), v, {.heads = heads, .causal = true})
+                        : masked_attention(g, q, with_cache(g, *step, fmt::format("{}.key", layer), k),
+                                           with_cache(g, *step, fmt::format("{}.value", layer), v), step->mask);
+    mixed = linear(g, "c_proj", merged, width, kBranch);
   }
   const Value y = g.add(mixed, x);
   const Value normed = layer_norm(g, "ln_2", y);
@@ -75,9 +116,10 @@ Value gpt2_block(GraphBuilder& g, const Value& x, int64_t heads) {
 struct LlamaBlock {
   int64_t heads, key_heads, hidden;
   Value cosines, sines, mask;
+  const Step* step = nullptr;  // where one token is written
 };
 
-Value llama_block(GraphBuilder& g, const Value& x, const LlamaBlock& block) {
+Value llama_block(GraphBuilder& g, const Value& x, const LlamaBlock& block, int layer) {
   const int64_t width = x.shape[2], depth = width / block.heads, shared = block.key_heads * depth;
   Value mixed;
   {
@@ -86,12 +128,13 @@ Value llama_block(GraphBuilder& g, const Value& x, const LlamaBlock& block) {
     const Value q = split_heads(g, linear(g, "q_proj", normed, width, 1, false), block.heads);
     const Value k = split_heads(g, linear(g, "k_proj", normed, shared, 1, false), block.key_heads);
     const Value v = split_heads(g, linear(g, "v_proj", normed, shared, 1, false), block.key_heads);
-    const int64_t group = block.heads / block.key_heads;
-    const Value keys = repeat_heads(g, rotate(g, k, block.cosines, block.sines), group);
-    const Value scores = g.mul(g.matmul(rotate(g, q, block.cosines, block.sines), g.transpose(keys, {0, 1, 3, 2})),
-                               g.scalar(1 / std::sqrt(static_cast<float>(depth))));
-    const Value weights = g.softmax(g.add(scores, block.mask), -1);
-    mixed = linear(g, "o_proj", merge_heads(g, g.matmul(weights, repeat_heads(g, v, group))), width, kBranch, false);
+    Value keys = rotate(g, k, block.cosines, block.sines), values = v;
+    if (block.step != nullptr) {
+      keys = with_cache(g, *block.step, fmt::format("{}.key", layer), keys);
+      values = with_cache(g, *block.step, fmt::format("{}.value", layer), values);
+    }
+    const Value queries = rotate(g, q, block.cosines, block.sines);
+    mixed = linear(g, "o_proj", masked_attention(g, queries, keys, values, block.mask), width, kBranch, false);
   }
   const Value y = g.add(x, mixed);
   const Value normed = rms_norm(g, "post_attention_layernorm", y, 1e-5F);
@@ -157,41 +200,65 @@ Value t5_block(GraphBuilder& g, std::string_view name, Value x, const Value* mem
   return g.add(x, linear(g, "wo", hidden, x.shape[2], kBranch, false));
 }
 
-}  // namespace
-
-// Radford et al. 2019, the smallest, in the form of the package transformers.
-void gpt2(GraphBuilder& g, const Options& options) {
+void gpt2_model(GraphBuilder& g, const Options& options, bool is_step) {
   constexpr int64_t kWidth = 768, kWords = 50257, kPositions = 1024;
-  const Value ids = g.index_input("input_ids", kWords, {options.batch, options.seq});
+  const Value ids = g.index_input("input_ids", kWords, {options.batch, is_step ? 1 : options.seq});
+  const Step step = is_step ? make_step(g, options.batch, options.seq) : Step{};
   const Value table = g.weight("wte.weight", {kWords, kWidth}, Fill::normal(0, 0.1));
   const Value places = g.weight("wpe.weight", {kPositions, kWidth}, Fill::normal(0, 0.1));
-  Value x = g.add(g.gather(table, ids, 0), g.slice(places, 0, 0, options.seq));
+  const Value place =
+      is_step ? g.unsqueeze(g.gather(places, step.positions, 0), {1}) : g.slice(places, 0, 0, options.seq);
+  Value x = g.add(g.gather(table, ids, 0), place);
   for (int i = 0; i < 12; ++i) {
     const auto scope = g.scope(fmt::format("h.{}", i));
-    x = gpt2_block(g, x, 12);
+    x = gpt2_block(g, x, 12, is_step ? &step : nullptr, i);
   }
   g.output(tied_head(g, layer_norm(g, "ln_f", x), table), "logits");
 }
 
-// Llama 3.2 1B (Grattafiori et al. 2024) at its own width of 2048: heads of 64, four of queries for one of keys.
-void llama(GraphBuilder& g, const Options& options) {
+void llama_model(GraphBuilder& g, const Options& options, bool is_step) {
   constexpr int64_t kWords = 128256, kDepth = 64, kGroup = 4;
   constexpr double kBase = 500000;
-  const Value ids = g.index_input("input_ids", kWords, {options.batch, options.seq});
+  const Value ids = g.index_input("input_ids", kWords, {options.batch, is_step ? 1 : options.seq});
+  const Step step = is_step ? make_step(g, options.batch, options.seq) : Step{};
   const Value table = g.weight("embed_tokens.weight", {kWords, options.width}, Fill::normal(0, 0.1));
   const int64_t heads = options.width / kDepth;
+  // Of one token for each sequence: [n,1,1,depth].
+  const auto turns = [&](bool sine) {
+    const Value all = rotations(g, options.seq, kDepth, kBase, sine);
+    return is_step ? g.unsqueeze(g.gather(all, step.positions, 0), {1, 2}) : all;
+  };
   const LlamaBlock block{.heads = heads,
                          .key_heads = heads / kGroup,
                          .hidden = 4 * options.width,
-                         .cosines = rotations(g, options.seq, kDepth, kBase, false),
-                         .sines = rotations(g, options.seq, kDepth, kBase, true),
-                         .mask = mask_of_positions(g, options.seq)};
+                         .cosines = turns(false),
+                         .sines = turns(true),
+                         .mask = is_step ? step.mask : mask_of_positions(g, options.seq),
+                         .step = is_step ? &step : nullptr};
   Value x = g.gather(table, ids, 0);
   for (int i = 0; i < 16; ++i) {
     const auto scope = g.scope(fmt::format("layers.{}", i));
-    x = llama_block(g, x, block);
+    x = llama_block(g, x, block, i);
   }
   g.output(tied_head(g, rms_norm(g, "norm", x, 1e-5F), table), "logits");
+}
+
+}  // namespace
+
+// Radford et al. 2019, the smallest, in the form of the package transformers.
+void gpt2(GraphBuilder& g, const Options& options) {
+  gpt2_model(g, options, false);
+}
+void gpt2_step(GraphBuilder& g, const Options& options) {
+  gpt2_model(g, options, true);
+}
+
+// Llama 3.2 1B (Grattafiori et al. 2024) at its own width of 2048: heads of 64, four of queries for one of keys.
+void llama(GraphBuilder& g, const Options& options) {
+  llama_model(g, options, false);
+}
+void llama_step(GraphBuilder& g, const Options& options) {
+  llama_model(g, options, true);
 }
 
 // Raffel et al. 2020, small, encoder and decoder.

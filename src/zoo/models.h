@@ -21,6 +21,8 @@ void asr(GraphBuilder& g, const Options& options);
 
 void gpt2(GraphBuilder& g, const Options& options);
 void llama(GraphBuilder& g, const Options& options);
+void gpt2_step(GraphBuilder& g, const Options& options);
+void llama_step(GraphBuilder& g, const Options& options);
 void t5_small(GraphBuilder& g, const Options& options);
 
 void whisper_encoder(GraphBuilder& g, const Options& options);

@@ -26,7 +26,7 @@ struct Entry {
   void (*build)(GraphBuilder&, const Options&);
 };
 
-constexpr std::array<Entry, 21> kEntries{{
+constexpr std::array<Entry, 23> kEntries{{
     {{"resnet18", "ResNet-18, image classification", kNone, kImage, kNone}, 13, resnet18},
     {{"resnet50", "ResNet-50, image classification", kNone, kImage, kNone}, 13, resnet50},
     {{"vgg16", "VGG-16, image classification", kNone, kImage, kNone}, 13, vgg16},
@@ -39,6 +39,10 @@ constexpr std::array<Entry, 21> kEntries{{
     {{"transformer", "Transformer base, encoder and decoder", {64, 1, 512}, kNone, kNone}, 16, transformer},
     {{"gpt2", "GPT-2, 124 million parameters, text generation", {128, 1, 1024}, kNone, kNone}, 17, gpt2},
     {{"llama", "Llama 3.2 1B, text generation", {128, 1, 4096}, kNone, {2048, 256, 8192, 256}}, 17, llama},
+    {{"gpt2-step", "A token of GPT-2 behind cached keys", {1024, 1, 1024}, kNone, kNone}, 17, gpt2_step},
+    {{"llama-step", "A token of Llama 3.2 1B behind cached keys", {4096, 1, 16384}, kNone, {2048, 256, 8192, 256}},
+     17,
+     llama_step},
     {{"t5-small", "T5 small, text encoder and decoder", {128, 1, 512}, kNone, kNone}, 17, t5_small},
     {{"deberta-v3-small", "DeBERTa v3 small, text encoder", {128, 1, 512}, kNone, kNone}, 17, deberta},
     {{"whisper-encoder", "The encoder of Whisper base, speech", {3000, 1, 3000}, kNone, kNone}, 17, whisper_encoder},

@@ -16,6 +16,8 @@ SMALL = {
     "transformer": (11, 0, 0),
     "gpt2": (9, 0, 0),
     "llama": (9, 0, 256),
+    "gpt2-step": (19, 0, 0),
+    "llama-step": (19, 0, 256),
     "t5-small": (11, 0, 0),
     "deberta-v3-small": (13, 0, 0),
     "whisper-encoder": (37, 0, 0),

@@ -113,6 +113,8 @@ TEST(ZooArchitectures, HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(parameters(bert_base, {.seq = 128}), 108891648);
   EXPECT_EQ(parameters(gpt2, {.seq = 128}), 124439808);
   EXPECT_EQ(parameters(llama, {.seq = 16, .width = 2048}), 1235814400);
+  EXPECT_EQ(parameters(gpt2_step, {.seq = 128}), 124439808);
+  EXPECT_EQ(parameters(llama_step, {.seq = 16, .width = 2048}), 1235814400);
   EXPECT_EQ(parameters(t5_small, {.seq = 16}), 60506624);
   EXPECT_EQ(parameters(swin_t, {.size = 224, .width = 96}), 28288354);
   EXPECT_EQ(parameters(convnext_t, {.size = 224, .width = 96}), 28589128);
