@@ -1,11 +1,12 @@
 // Attention by mma.sync on the emulated GPU, for a device without wgmma and for what its kernel does not read.
-#include <random>
+#include <span>
 
 #include "attention_graphs.h"
 #include "ir/text/text.h"
 #include "schedule/attention/cuda/mma_choice.h"
 #include "tests/codegen/harness.h"
 #include "tests/contraction/testing.h"
+#include "tests/instances.h"
 #include "tests/schedule/attention_chains.h"
 
 namespace heddle {
@@ -82,9 +83,10 @@ TEST(CudaMmaAttention, Lengths) {
 // Tiles, rows of a warp, stages, parts of the keys.
 TEST(CudaMmaAttention, Candidates) {
   CudaBatch batch;
-  for (unsigned skip = 0; skip < 6; ++skip) {
+  const auto count = static_cast<unsigned>(test::instances(12));
+  for (unsigned i = 0; i < count; ++i) {
     CudaBatch::Options options = kSm80;
-    options.skip = 4 * skip, options.family = "attention";
+    options.skip = i * 24 / count, options.family = "attention";
     add(batch, {.heads = 4, .m = 150, .n = 520, .scores = "causal", .layout = "dense"}, options);
     add(batch, {.type = "bf16", .heads = 16, .m = 200, .n = 111, .depth = 128, .width = 72}, options);
     options.split = true;
@@ -153,7 +155,8 @@ TEST(CudaMmaAttention, BesideWarpgroups) {
 
 TEST(CudaMmaAttention, LargeOnesDoNotSpill) {
   CudaBatch batch;
-  for (const int64_t depth : {40, 64, 96, 128, 192, 256}) {
+  const int64_t depths[] = {256, 128, 64, 40, 96, 192};
+  for (const int64_t depth : std::span(depths).first(test::instances(std::size(depths)))) {
     add(batch, {.batch = 8, .heads = 16, .m = 2048, .n = 2048, .depth = depth, .width = depth, .layout = "dense"});
     add(batch, {.batch = 8, .heads = 16, .m = 1024, .n = 1024, .depth = depth, .width = depth, .scores = "causal"});
     add(batch, {.batch = 4, .m = 1, .n = 8192, .depth = depth, .width = depth, .layout = "dense"});
