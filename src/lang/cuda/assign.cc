@@ -321,8 +321,8 @@ class Assigner {
   bool goes_by_group(const Op& op, const DotPlan& plan) const {
     constexpr int64_t kRows = 64, kWarps = 4, kMostColumns = 256, kColumns = 16, kDepth = 64;
     const Type &a = kernel_.type(op.operands[0]), &sum = kernel_.type(op.results[0]);
-    return options_.warpgroups && op.code == OpCode::kDot && options_.warps % kWarps == 0 && sum.rank() == 2 &&
-           plan.element == 2 && !is_float8(a.element) && sum.element == Element::kF32 &&
+    return options_.warpgroups && options_.warps % kWarps == 0 && sum.rank() == 2 && plan.element == 2 &&
+           !is_float8(a.element) && sum.element == Element::kF32 &&
            sum.shape[0] % (kRows * (options_.warps / kWarps)) == 0 && sum.shape[1] % kColumns == 0 &&
            sum.shape[1] <= kMostColumns && a.shape[1] % kDepth == 0;
   }
@@ -333,7 +333,7 @@ class Assigner {
     const Element a = kernel_.type(op.operands[0]).element, b = kernel_.type(op.operands[1]).element;
     const std::string_view precision = op.attributes.word("precision", "ieee");
     DotPlan plan;
-    if (op.code == OpCode::kDotScaled || a == Element::kBF16) {
+    if (a == Element::kBF16) {
       plan.by = "block::by_bf16";
     } else if (a == Element::kF16 || is_float8(a)) {
       plan.by = "block::by_f16";
@@ -391,8 +391,7 @@ class Assigner {
 
  public:
   void count_products() {
-    for_each_op(kernel_.body,
-                [&](const Op& op) { products_ += op.code == OpCode::kDot || op.code == OpCode::kDotScaled ? 1 : 0; });
+    for_each_op(kernel_.body, [&](const Op& op) { products_ += op.code == OpCode::kDot ? 1 : 0; });
   }
 
  private:

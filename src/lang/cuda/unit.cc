@@ -11,6 +11,7 @@
 #include "lang/cuda/emitter.h"
 #include "lang/cuda/prepare.h"
 #include "lang/cuda/scalar_text.h"
+#include "lang/cuda/scaled.h"
 
 namespace heddle::lang::cuda {
 namespace {
@@ -71,6 +72,7 @@ CudaUnit written(Emitter& emitter) {
 
 CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target) {
   const int64_t warps = warps_of(kernel);
+  expand_scaled_products(kernel);
   clone_indices(kernel);
   const std::vector<AxisFacts> facts = axis_facts(kernel);
   const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_wgmma()});
