@@ -61,7 +61,27 @@ void emit_reshape(Emitter& e, const Op& op) {
   e.declare(op, to, fmt::format("block::reshape<{}>(kShared, {})", e.layout_name(e.layout(to)), e.tile(from)));
 }
 
+void emit_join(Emitter& e, const Op& op) {
+  const ValueId result = op.results[0];
+  if (e.type(op.operands[0]).is_scalar()) {
+    return e.declare(op, result,
+                     fmt::format("block::map([=](int32_t i) {{ return i == 0 ? {} : {}; }}, block::iota<{}>(0))",
+                                 e.text(op.operands[0]), e.text(op.operands[1]), e.layout_name(e.layout(result))));
+  }
+  const Layout& half = e.common_layout(op);
+  declare_as(e, op, result,
+             fmt::format("block::join({}, {})", e.tile(op.operands[0], half), e.tile(op.operands[1], half)), join(half),
+             true);
+}
+
 void emit_split(Emitter& e, const Op& op) {
+  if (e.type(op.results[0]).is_scalar()) {
+    // Every thread has both elements.
+    const std::string both = e.fresh("both");
+    e.statement(op, fmt::format("const auto {} = {}", both, e.tile(op.operands[0], blocked({2}, {0}, 2, e.warps))));
+    for (size_t i = 0; i < 2; ++i) e.declare(op, op.results[i], fmt::format("{}.v[{}]", both, i), true);
+    return;
+  }
   const Layout& half = e.layout(op.results[0]);
   const std::string both = e.fresh("both");
   e.statement(op, fmt::format("const auto {} = {}", both, e.tile(op.operands[0], join(half))));
@@ -150,11 +170,7 @@ bool emit_shape(Emitter& e, const Op& op) {
       }
       return emit_reshape(e, op), true;
     case OpCode::kJoin:
-      declare_as(e, op, result,
-                 fmt::format("block::join({}, {})", e.tile(from(0), e.common_layout(op)),
-                             e.tile(from(1), e.common_layout(op))),
-                 join(e.common_layout(op)), true);
-      return true;
+      return emit_join(e, op), true;
     case OpCode::kSplit:
       return emit_split(e, op), true;
     case OpCode::kCat:
