@@ -174,7 +174,7 @@ struct AttentionOperands {
   const void* lengths = nullptr;
 };
 
-// A prepared attention, of which the same holds as of a Gemm.
+// A prepared attention, of which the same holds as of a Gemm, but that PrepareOptions::tune_seconds has no effect.
 class HEDDLE_API Attention {
  public:
   // Throws kInvalidArgument (sizes, strides that overlap O), kUnsupportedType, kUnsupportedOperator (heads of more than

@@ -34,10 +34,11 @@ int count_dtype() {
 }
 
 int count_ops() {
-  using heddle::ops::Gemm;
+  using heddle::ops::Attention, heddle::ops::Gemm;
   const heddle::ops::GemmProblem a, b;
   return count(&heddle::ops::gemm_instances, &heddle::ops::gemm, &Gemm::prepare, &Gemm::config, &Gemm::reason,
-               &Gemm::workspace_bytes) +
+               &Gemm::workspace_bytes, &heddle::ops::attention, &Attention::prepare, &Attention::operator(),
+               &Attention::config, &Attention::reason, &Attention::workspace_bytes) +
          static_cast<int>(a == b);
 }
 
