@@ -44,7 +44,7 @@ class InterpreterError(Exception):
 _alias("language", language)
 for _name in ("extra", "extra.libdevice", "math", "random", "standard"):
     _alias(f"language.{_name}", sys.modules[f"heddle.tile.language.{_name}"])
-_module("language.core", language_types, values, arithmetic, memory, program, promotion, reductions, shaping, language)
+_module("language.core", sys.modules["heddle.tile.language.core"], language_types, values, arithmetic, memory, program, promotion, reductions, shaping, language)
 language.core = sys.modules["triton.language.core"]
 for _kind, _types in (("SINT", ("int8", "int16", "int32", "int64")), ("UINT", ("int1", "uint8", "uint16", "uint32", "uint64")),
                       ("FP", ("fp8e4b15", "fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp16", "bf16", "fp32", "fp64")),
