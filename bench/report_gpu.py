@@ -1,6 +1,6 @@
 """The GPU's sections of the pages in docs/performance (report.py), and what they are made of.
 
-usage: report_gpu.py FOLDER NAME [--commit C]: keeps what gpu.sh left in FOLDER as bench/results/NAME-*.json."""
+usage: report_gpu.py FOLDER NAME [--commit C] [--device D]: keeps what gpu.sh left in FOLDER as bench/results/NAME-*.json."""
 
 import argparse
 import datetime
@@ -170,6 +170,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("name")
     parser.add_argument("--commit", help="of what was measured; default: this checkout's")
+    parser.add_argument("--device", default="NVIDIA H200", help="where no file of the folder says it")
     parser.add_argument("--note", help="what a reader of the figures has to know")
     options = parser.parse_args()
     head = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], capture_output=True, text=True, cwd=ROOT)
@@ -183,7 +184,7 @@ def main():
         empty = next(row["empty_graph_us"] for row in rows if "empty_graph_us" in row)
         kept = without_candidates(types)
         write(options.name + "-gemm", {"kind": "gpu_gemm", **facts, "empty_graph_us": empty, "types": kept})
-    facts.setdefault("device", "NVIDIA H200")
+    facts.setdefault("device", options.device)
     epilogues = read_types(options.folder, "epilogues")
     if epilogues:
         write(options.name + "-epilogues", {"kind": "gpu_epilogues", **facts, "types": without_candidates(epilogues)})

@@ -42,7 +42,8 @@ def of_models(result):
             rivals = [("PyTorch's best mode", best_of_torch)]
         for rival, time in rivals:
             cases = [(row["model"], time(row) / row["ms"]["heddle"]) for row in timed if time(row)]
-            name = cases[0][0].split(":")[0] if len(cases) == 1 else "Models"
+            exported = all("@" in case for case, _ in cases)  # published_models.py
+            name = cases[0][0].split(":")[0] if len(cases) == 1 else "Exported models" if exported else "Models"
             yield Comparison(f"{name}, {precision}", rival, "models-gpu", result, cases)
 
 
