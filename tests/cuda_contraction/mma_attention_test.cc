@@ -1,4 +1,6 @@
 // Attention by mma.sync on the emulated GPU, for a device without wgmma and for what its kernel does not read.
+#include <cstdlib>
+#include <random>
 #include <span>
 
 #include "attention_graphs.h"
@@ -108,30 +110,47 @@ TEST(CudaMmaAttention, Layouts) {
   run(batch);
 }
 
+// The attention of a model as its passes leave it.
+void add(CudaBatch& batch, const testing::AttentionChain& chain) {
+  const bool wide = chain.type == DType::kF32;
+  const ir::Graph graph = testing::optimized(chain.graph(), wide ? passes::Precision::kF16 : passes::Precision::kF32);
+  CudaBatch::Options options = kSm80;
+  options.kind = ir::GroupKind::kAttention;
+  options.tolerance = chain.type == DType::kBF16 ? 2e-2 : 4e-3;
+  int count = 0;
+  for (const ir::Group& group : testing::grouped(graph, Target::cuda_h200(1)).groups) {
+    if (group.kind != ir::GroupKind::kAttention) continue;
+    batch.add_graph(chain.text(), testing::graph_of(graph, group), options);
+    ++count;
+  }
+  EXPECT_EQ(count, 1) << chain.text();
+}
+
 TEST(CudaMmaAttention, AsModelsWriteIt) {
   using Chain = testing::AttentionChain;
   CudaBatch batch;
-  Target target = Target::of(CudaTarget::pinned(80));
-  const auto add_chain = [&](const Chain& chain) {
-    const ir::Graph graph = testing::optimized(chain.graph(), passes::Precision::kF32);
-    CudaBatch::Options options = kSm80;
-    options.kind = ir::GroupKind::kAttention;
-    options.tolerance = chain.type == DType::kBF16 ? 2e-2 : 4e-3;
-    int count = 0;
-    for (const ir::Group& group : testing::grouped(graph, target).groups) {
-      if (group.kind != ir::GroupKind::kAttention) continue;
-      batch.add_graph(chain.text(), testing::graph_of(graph, group), options);
-      ++count;
-    }
-    EXPECT_EQ(count, 1) << chain.text();
+  add(batch, Chain{.scale = Chain::Scale::kBoth, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kIsNan});
+  add(batch, Chain{.heads = 8, .groups = 2, .shared = Chain::Groups::kExpand, .mask = Chain::Mask::kCausalMin});
+  add(batch, Chain{.type = DType::kBF16, .heads = 8, .groups = 2, .shared = Chain::Groups::kFreeDims, .cap = true});
+  add(batch, Chain{.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
+  add(batch, Chain{.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
+  add(batch, Chain{.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});
+  add(batch, Chain{.type = DType::kBF16, .m = 70, .n = 300, .sink = true});
+  run(batch);
+}
+
+// HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
+TEST(CudaMmaAttention, RandomChains) {
+  const auto setting = [](const char* name, int otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::atoi(text);
   };
-  add_chain({.scale = Chain::Scale::kBoth, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kIsNan});
-  add_chain({.heads = 8, .groups = 2, .shared = Chain::Groups::kExpand, .mask = Chain::Mask::kCausalMin});
-  add_chain({.type = DType::kBF16, .heads = 8, .groups = 2, .shared = Chain::Groups::kFreeDims, .cap = true});
-  add_chain({.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
-  add_chain({.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
-  add_chain({.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});
-  add_chain({.type = DType::kBF16, .m = 70, .n = 300, .sink = true});
+  CudaBatch batch;
+  const int first = setting("HEDDLE_SEED", 1), count = setting("HEDDLE_CHAINS", 3);
+  for (int seed = first; seed < first + count; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    add(batch, testing::random_chain(random));
+  }
   run(batch);
 }
 
