@@ -142,6 +142,7 @@ class Values(unittest.TestCase):
         np.testing.assert_array_equal(apply("(x * 0).to(tl.int1)", x, out=np.int8), 0)
         down = apply("x.to(tl.float16, fp_downcast_rounding='rtz')", x, out=np.float16).astype(np.float64)
         self.assertTrue((abs(down) <= abs(x.astype(np.float64))).all())
+        np.testing.assert_array_equal(apply("x.to(tl.float32, fp_downcast_rounding='rtne')", x), x)
 
     def test_scalars_broadcast(self):
         np.testing.assert_array_equal(apply("x[None, :] .reshape(N) + tl.load(X)", np.arange(N, dtype=np.float32)), np.arange(N))

@@ -75,13 +75,13 @@ def retyped(kind: str, value: tensor, type: dtype, **attributes) -> tensor:
 def cast(value: tensor, to: dtype, rounding=None) -> tensor:
     """A value as another type of elements."""
     source, target = value.type.scalar, to.scalar
+    if source == target:
+        return value
     narrows = source.is_floating() and target.is_floating() and target.primitive_bitwidth < source.primitive_bitwidth
     if rounding is not None and not narrows:
         raise ValueError(f"fp_downcast_rounding is for casts to a narrower float only, not from {source} to {target}")
     if rounding not in (None, "rtne", "rtz"):
         raise ValueError(f"fp_downcast_rounding {rounding!r} is unknown; there are 'rtne' and 'rtz'")
-    if source == target:
-        return value
     type = value.type.with_element_ty(target)
     if source.is_ptr() or target.is_ptr():
         return _cast_pointer(value, source, target, type)
