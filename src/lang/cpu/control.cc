@@ -51,8 +51,8 @@ class BodyWriter {
     return yields;
   }
 
-  // The lines of a region that `write` makes, apart. It may not run, so what it puts into buffers of values from outside
-  // is known within it alone.
+  // The lines of a region that `write` makes, apart. It may not run, so what it puts into buffers of values from
+  // outside is known within it alone.
   template <typename F>
   Lines captured(const F& write) {
     Lines lines;

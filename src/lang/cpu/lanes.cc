@@ -200,7 +200,7 @@ std::string Lanes::active_mask(ValueId mask, bool masked, const Coords& coords) 
 
 std::string Lanes::with_other(const Op& op, const std::string& loaded, const std::string& present,
                               const Coords& coords) {
-  if (op.operands.size() < 3) return loaded;
+  if (op.operands.size() < 3 || state_.is_zero(op.operands[2])) return loaded;  // what is missing is 0
   return fmt::format("select({}, {}, {})", present, loaded, wide(op.operands[2], coords));
 }
 

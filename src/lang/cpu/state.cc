@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/divide.h"
@@ -169,6 +170,15 @@ std::optional<int64_t> State::constant(ValueId value) const {
     default:
       return std::nullopt;
   }
+}
+
+bool State::is_zero(ValueId value) const {
+  const Op* op = uses.definer(value);
+  if (op == nullptr) return false;
+  if (op->code == OpCode::kSplat || op->code == OpCode::kBroadcast) return is_zero(op->operands[0]);
+  if (op->code != OpCode::kConstant) return false;
+  const Attribute& constant = *op->attributes.find("value");
+  return constant.integer == 0 && constant.number == 0 && !std::signbit(constant.number);
 }
 
 Coords operand_coords(const Kernel& kernel, const Op& op, const Coords& coords) {

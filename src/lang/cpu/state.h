@@ -75,6 +75,9 @@ class State {
   // The value of an integer that is the same for all elements and known now.
   std::optional<int64_t> constant(ValueId value) const;
 
+  // Whether all elements are known to be 0, with the sign of +0.
+  bool is_zero(ValueId value) const;
+
   // Declarations of all buffers, on the stack up to a limit, and the bytes of scratch that the others take.
   Lines buffer_declarations() const;
   int64_t scratch_bytes() const { return scratch_; }
