@@ -88,8 +88,11 @@ Attribute parse_attribute(TokenReader& in) {
   }
   const Token& value = in.take();
   if (value.kind == Token::Kind::kString) return Attribute::string(value.text);
-  if (value.kind == Token::Kind::kName && value.text == "inf") return Attribute::of_number(HUGE_VAL);
-  if (value.kind == Token::Kind::kName && value.text == "nan") return Attribute::of_number(std::nan(""));
+  if (value.kind == Token::Kind::kName && (value.text == "inf" || value.text == "nan")) {
+    Attribute number = Attribute::of_number(value.text == "inf" ? HUGE_VAL : std::nan(""));
+    number.text = value.text;  // where a word is wanted: padding = nan
+    return number;
+  }
   if (value.kind == Token::Kind::kName) return Attribute::word(value.text);
   if (value.kind != Token::Kind::kNumber) {
     TokenReader::fail(value, fmt::format("expected the value of an attribute, found {}", ir::describe(value)));

@@ -75,7 +75,7 @@ class Verifier {
           fits = value.kind == Is::kString;
           break;
         case Kind::kWord:
-          fits = value.kind == Is::kWord &&
+          fits = (value.kind == Is::kWord || value.kind == Is::kNumber) &&
                  std::find(known->words.begin(), known->words.end(), value.text) != known->words.end();
           if (!fits) fail(op, fmt::format("its attribute {} is one of {}", name, fmt::join(known->words, ", ")));
           break;
