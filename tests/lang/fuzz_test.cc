@@ -20,7 +20,7 @@ unsigned variable(const char* name, unsigned otherwise) {
 }
 
 TEST(Fuzz, RandomProgramsAgreeWithTheInterpreter) {
-  const unsigned count = variable("HEDDLE_TILE_PROGRAMS", 48), first = variable("HEDDLE_TILE_SEED", 1);
+  const unsigned count = variable("HEDDLE_TILE_PROGRAMS", 24), first = variable("HEDDLE_TILE_SEED", 1);
   constexpr unsigned kTogether = 16;
   for (unsigned at = 0; at < count; at += kTogether) {
     std::vector<Case> cases;
