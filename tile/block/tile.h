@@ -65,6 +65,44 @@ TILE_INLINE auto map(F f, const X&... x) {
   return result;
 }
 
+// The same where R neighbouring registers from a multiple of R on are known to have equal results.
+template <int R, typename F, typename... X>
+TILE_INLINE auto map_runs(F f, const X&... x) {
+  using L = typename detail::first_layout<X...>::type;
+  static_assert((detail::fits_layout<L, X> && ...) && L::kRegisters % R == 0);
+  Tile<decltype(f(detail::element(x, 0)...)), L> result;
+  each_register<L::kRegisters>(
+      [&](int r) { result.v[r] = r % R == 0 ? f(detail::element(x, r)...) : result.v[r / R * R]; });
+  return result;
+}
+
+namespace detail {
+
+template <int P, typename F, typename All, int... I>
+TILE_INLINE auto call_packed(F f, const All& all, int r, tile::detail::indices<I...>) {
+  return f(element(get<I / P>(all), r + I % P)...);
+}
+
+}  // namespace detail
+
+// f takes P neighbours of each tile, those of one tile behind those of another, and gives a tuple of results for them:
+// those from number P * Result on become a tile.
+template <int P, int Result, typename F, typename... X>
+TILE_INLINE auto map_packed(F f, const X&... x) {
+  using L = typename detail::first_layout<X...>::type;
+  static_assert((detail::fits_layout<L, X> && ...) && L::kRegisters % P == 0);
+  const auto all = make_tuple(x...);
+  constexpr auto kAll = tile::detail::make_indices<P* int(sizeof...(X))>{};
+  using R = decltype(detail::call_packed<P>(f, all, 0, kAll));
+  Tile<element_t<P * Result, R>, L> result;
+#pragma unroll
+  for (int r = 0; r < L::kRegisters; r += P) {
+    const R group = detail::call_packed<P>(f, all, r, kAll);
+    static_for<P>([&](auto i) { result.v[r + i] = get<P * Result + decltype(i)::value>(group); });
+  }
+  return result;
+}
+
 // The same value everywhere.
 template <typename L, typename T>
 TILE_INLINE Tile<T, L> fill(T value) {

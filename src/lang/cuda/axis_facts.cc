@@ -209,11 +209,38 @@ class Analysis {
           const AxisFacts &a = operand(op, first), &b = operand(op, first + 1);
           if (a.contiguous[d] != 1 || b.contiguous[d] != 1) f.divisor[d] = 1;
         }
+        f.constant = as_constant_as_operands(op).constant;
         return f;
       }
+      case OpCode::kCmp:
+        return compared(op);
       default:
-        return f;
+        return info_of(op.code).has(kElementwise) ? as_constant_as_operands(op) : f;
     }
+  }
+
+  AxisFacts as_constant_as_operands(const Op& op) const {
+    AxisFacts f = AxisFacts::unknown(operand(op, 0).constant.size());
+    f.constant = operand(op, 0).constant;
+    for (const ValueId v : op.operands) {
+      for (size_t d = 0; d < f.constant.size(); ++d) f.constant[d] = least(f.constant[d], get(v).constant[d]);
+    }
+    return f;
+  }
+
+  // A bound that is a multiple of a number cuts no aligned group of so many neighbours.
+  AxisFacts compared(const Op& op) const {
+    AxisFacts f = as_constant_as_operands(op);
+    const std::string_view predicate = op.attributes.word("predicate");
+    if (predicate == "eq" || predicate == "ne") return f;
+    const bool below = predicate == "lt" || predicate == "ge";
+    const AxisFacts &index = operand(op, below ? 0 : 1), &bound = operand(op, below ? 1 : 0);
+    for (size_t d = 0; d < f.constant.size(); ++d) {
+      const int64_t group =
+          least(least(index.contiguous[d], index.divisor[d]), least(bound.divisor[d], bound.constant[d]));
+      f.constant[d] = std::max(f.constant[d], group);
+    }
+    return f;
   }
 
   AxisFacts permuted(const Op& op) const {
@@ -279,8 +306,7 @@ class Analysis {
     const AxisFacts &a = operand(op, 0), &b = operand(op, 1);
     AxisFacts f = AxisFacts::unknown(a.divisor.size());
     for (size_t d = 0; d < f.divisor.size(); ++d) {
-      const bool one_divisor = b.constant[d] == (result.is_tile() ? result.shape[d] : 1);
-      if (!one_divisor) continue;
+      if (b.constant[d] != (result.is_tile() ? result.shape[d] : 1)) continue;  // several divisors
       f.contiguous[d] = least(a.contiguous[d], least(a.divisor[d], b.divisor[d]));
       f.divisor[d] = least(a.divisor[d], b.divisor[d]);
       if (f.contiguous[d] < a.contiguous[d]) f.divisor[d] = least(f.divisor[d], f.contiguous[d]);

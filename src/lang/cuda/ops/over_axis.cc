@@ -106,16 +106,16 @@ void emit_map(Emitter& e, const Op& op) {
     }
   }
   for (const ValueId v : op.operands) operands.push_back(tiles ? e.tile(v, layout) : e.text(v));
-  const std::string callee = !tiles ? f : pack == 1 ? "block::map" : fmt::format("block::map_packed<{}>", pack);
-  const std::string text = tiles ? fmt::format("{}({}, {})", callee, f, fmt::join(operands, ", "))
-                                 : fmt::format("{}({})", f, fmt::join(operands, ", "));
-  if (pack == 1) return declare_results(e, op, text, layout);
-  // A tuple of all results of a group, those of one tile after the other.
-  const std::string all = e.fresh("all");
-  e.statement(op, fmt::format("const auto {} = {}", all, text));
+  const std::string all = fmt::format("{}", fmt::join(operands, ", "));
+  if (pack == 1) {
+    return declare_results(e, op, tiles ? fmt::format("block::map({}, {})", f, all) : fmt::format("{}({})", f, all),
+                           layout);
+  }
   for (size_t i = 0; i < op.results.size(); ++i) {
     const ValueId v = op.results[i];
-    e.declare(op, v, e.converted(fmt::format("tile::get<{}>({})", i, all), layout, e.layout(v), e.type(v)));
+    e.declare(
+        op, v,
+        e.converted(fmt::format("block::map_packed<{}, {}>({}, {})", pack, i, f, all), layout, e.layout(v), e.type(v)));
   }
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "lang/cuda/emitter.h"
 #include "lang/cuda/scalar_text.h"
 
@@ -23,6 +25,17 @@ std::string letter(size_t i) {
 
 std::string axis_of(const Op& op) {
   return std::to_string(op.attributes.integer("axis"));
+}
+
+// Neighbouring registers that have the same element.
+int64_t constant_run(const Emitter& e, ValueId v) {
+  int64_t best = 1;
+  const Layout& layout = e.layout(v);
+  for (int d = 0; d < layout.rank(); ++d) {
+    const int64_t run = layout.run(d), constant = e.facts_of(v).constant[static_cast<size_t>(d)];
+    best = std::max(best, std::min(run & -run, constant & -constant));
+  }
+  return best;
 }
 
 void emit_broadcast(Emitter& e, const Op& op) {
@@ -116,8 +129,10 @@ bool emit_elementwise(Emitter& e, const Op& op) {
     letters.push_back(letter(i));
     parameters.push_back(fmt::format("{} {}", scalar_type(e.type(op.operands[i]).scalar_type()), letters.back()));
   }
+  const int64_t same = e.type(result).element == Element::kI1 ? constant_run(e, result) : 1;
+  const std::string callee = same > 1 ? fmt::format("map_runs<{}>", same) : "map";
   e.declare(op, result,
-            fmt::format("block::map([]({}) {{ return {}; }}, {})", fmt::join(parameters, ", "),
+            fmt::format("block::{}([]({}) {{ return {}; }}, {})", callee, fmt::join(parameters, ", "),
                         expression(e.kernel, op, letters), fmt::join(texts, ", ")),
             true);
   return true;
