@@ -118,8 +118,9 @@ class Package(unittest.TestCase):
     def test_stubs_name_what_there_is(self):
         folder = pathlib.Path(heddle.__file__).parent
         self.assertTrue((folder / "py.typed").exists())
-        names = {node.name for node in ast.parse((folder / "_core.pyi").read_text()).body
-                 if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        stubs = ast.parse((folder / "_core.pyi").read_text()).body
+        names = {node.name for node in stubs if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+        names |= {name.asname for node in stubs if isinstance(node, ast.ImportFrom) for name in node.names}
         from heddle import _core
 
         self.assertEqual({name for name in dir(_core) if not name.startswith("_")} - names, set())
