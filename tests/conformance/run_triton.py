@@ -2,7 +2,7 @@
 """Runs Triton's own tests on Heddle's tile language, and says of each file how many passed, were refused, gave wrong numbers or
 crashed.
 
-    python tests/conformance/run_triton.py TRITON [FILE...] [--all] [-k WORDS] [--jobs N] [--json OUT]
+    python tests/conformance/run_triton.py TRITON [FILE...] [--device cpu|cuda] [--all] [-k WORDS] [--jobs N] [--json OUT]
 
 TRITON is a checkout of triton-lang/triton; nothing of it is stored here. The files are those of python/test/unit, by default the
 ones below. Of a test with many cases as few run as show each value of each of its parameters once; --all runs all. It needs pytest
@@ -10,6 +10,7 @@ and torch, and `heddle` on the path.
 """
 import argparse
 import collections
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -33,8 +34,9 @@ OUTCOMES = ("passed", "refused", "wrong", "crashed", "failed", "skipped")
 class Sample:
     """The plugin of pytest: picks cases, writes what became of each, and ends the process where one takes too long."""
 
-    def __init__(self, report: str, everything: bool, seconds: float):
+    def __init__(self, report: str, everything: bool, seconds: float, part: int, parts: int):
         self.report, self.everything, self.seconds, self.timer = report, everything, seconds, None
+        self.part, self.parts = part, parts
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items):
@@ -46,7 +48,7 @@ class Sample:
                 kept.append(item)
                 seen |= values
         done = {(row[0], row[1]) for row in rows_of(self.report)}
-        items[:] = [item for item in kept if (item.location[0], item.name) not in done]
+        items[:] = [item for item in kept[self.part::self.parts] if (item.location[0], item.name) not in done]
 
     def pytest_runtest_setup(self, item):
         self.timer = threading.Timer(self.seconds, os._exit, [99])
@@ -94,29 +96,31 @@ def outcome_of(excinfo):
 
 
 def child(arguments):
-    """Runs pytest in this process: run_triton.py --child REPORT ALL pytest's arguments."""
+    """Runs pytest in this process: run_triton.py --child REPORT ALL SECONDS PART PARTS pytest's arguments."""
     sys.path.insert(0, str(HERE))
-    report, everything, seconds, *rest = arguments
-    return pytest.main([*rest, "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider", "--device", "cpu"],
-                       plugins=[Sample(report, everything == "1", float(seconds))])
+    report, everything, seconds, part, parts, *rest = arguments
+    return pytest.main([*rest, "-q", "--tb=no", "--no-header", "-p", "no:cacheprovider"],
+                       plugins=[Sample(report, everything == "1", float(seconds), int(part), int(parts))])
 
 
-def run_file(unit, name, arguments, report):
-    """Tests of one file, again from behind each one that ended the process."""
+def run_part(unit, name, arguments, part):
+    """A part of the tests of one file, again from behind each one that ended the process. Its report."""
+    report = f"{os.path.abspath(arguments.json)}.{name.replace('/', '_')}.{part}"
     now = pathlib.Path(report + ".now")
     while True:
         now.unlink(missing_ok=True)
-        command = [sys.executable, __file__, "--child", report, "1" if arguments.all else "0", str(arguments.seconds), str(unit / name)]
+        command = [sys.executable, __file__, "--child", report, "1" if arguments.all else "0", str(arguments.seconds),
+                   str(part), str(arguments.jobs), str(unit / name), "--device", arguments.device]
         if arguments.k:
             command += ["-k", arguments.k]
         done = subprocess.run(command, cwd=unit, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               env={**os.environ, "HEDDLE_TRITON": str(arguments.triton.resolve()),
                                    "PYTHONPATH": os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])})
         if done.returncode in (0, 1, 5):
-            return
+            return report
         if not now.exists():
             print(f"{name}: {done.stdout[-2000:]}")
-            return
+            return report
         path, test = json.loads(now.read_text())
         why = f"more than {arguments.seconds:g} s" if done.returncode == 99 else done.stdout.strip()[-300:]
         with open(report, "a") as file:
@@ -143,6 +147,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("triton", type=pathlib.Path)
     parser.add_argument("files", nargs="*")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time, each with a part of a file")
     parser.add_argument("--all", action="store_true", help="all cases, not a sample")
     parser.add_argument("-k", default="", help="only tests whose names have these words, as pytest takes them")
     parser.add_argument("--json", default="triton_report.jsonl", help="where a line for each case goes")
@@ -152,13 +158,13 @@ def main():
     if not unit.is_dir():
         sys.exit(f"{arguments.triton} is no checkout of Triton: there is no {unit}")
     report = os.path.abspath(arguments.json)
-    for path in (report, report + ".now"):
-        if os.path.exists(path):
-            os.unlink(path)
-    for name in arguments.files or FILES:
-        run_file(unit, name, arguments, report)
-    if os.path.exists(report):
-        summary(report)
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool, open(report, "w") as file:
+        parts = [(name, part) for name in arguments.files or FILES for part in range(arguments.jobs)]
+        for path in pool.map(lambda part: run_part(unit, part[0], arguments, part[1]), parts):
+            file.writelines(open(path) if os.path.exists(path) else [])
+            for left in (path, path + ".now"):
+                pathlib.Path(left).unlink(missing_ok=True)
+    summary(report)
     return 0
 
 
