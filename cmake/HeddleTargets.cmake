@@ -14,7 +14,7 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
-# Headers that most units share are read once for each of three kinds of target, which saves a third of a cold build. ccache
+# Headers that most units share are read once for each of three kinds of target, so that a cold build takes less time. ccache
 # keeps units, and does so better without.
 if(CCACHE_PROGRAM OR CMAKE_CXX_COMPILER_LAUNCHER)
   set(HEDDLE_PRECOMPILE_DEFAULT OFF)
@@ -75,7 +75,7 @@ function(heddle_library NAME)
     target_link_libraries(heddle_${NAME} PUBLIC heddle_${DEP})
   endforeach()
   target_link_libraries(heddle_${NAME} PUBLIC ${ARG_EXTERNAL})
-  if(NAME STREQUAL "base" OR NAME STREQUAL "target" OR NAME STREQUAL "zoo")
+  if(NAME MATCHES "^(base|target|jit|runtime|zoo)$")  # know no IR
     heddle_precompile(heddle_${NAME} heddle_base)
   else()
     heddle_precompile(heddle_${NAME} heddle_ir ${PROJECT_SOURCE_DIR}/src/ir/graph.h)

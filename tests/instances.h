@@ -1,6 +1,6 @@
 #pragma once
 // How many instances of a template a test compiles: a few on every run, all of them where HEDDLE_ALL_INSTANCES is set, as
-// bench/gpu.sh does. An instance takes a second or two of a core.
+// bench/gpu.sh does.
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
+
+#include "base/check.h"
+#include "base/memory.h"
 
 namespace heddle {
 namespace {
@@ -23,10 +27,23 @@ inline void relax() {
 ThreadPool::ThreadPool(int threads)
     : threads_(std::clamp(threads, 1, 1024)), inside_(kClosed), shares_(static_cast<size_t>(threads_)) {
   workers_.reserve(static_cast<size_t>(threads_ - 1));
-  for (int i = 1; i < threads_; ++i) workers_.emplace_back([this, i] { worker_main(i); });
+  try {
+    for (int i = 1; i < threads_; ++i) workers_.emplace_back([this, i] { worker_main(i); });
+  } catch (const std::system_error& error) {
+    const size_t started = workers_.size();
+    end_workers();
+    fail(ErrorCode::kOutOfMemory, fmt::format("{} threads", threads_),
+         fmt::format("the system started {} of {}, and about {} bytes are available: {}", started, threads_ - 1,
+                     available_memory(), error.what()),
+         "Ask for fewer (--threads), or raise the limits of this process (ulimit -a)");
+  }
 }
 
 ThreadPool::~ThreadPool() {
+  end_workers();
+}
+
+void ThreadPool::end_workers() {
   stop_.store(true);
   epoch_.fetch_add(1);
   epoch_.notify_all();

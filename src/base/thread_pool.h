@@ -17,7 +17,7 @@ namespace heddle {
 // busy and runs its job alone: always correct, never a deadlock.
 class ThreadPool {
  public:
-  // `threads` counts the caller: 1 makes no threads at all and runs everything inline.
+  // `threads` counts the caller: 1 makes no threads at all and runs everything inline. Throws where the system starts fewer.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -57,6 +57,7 @@ class ThreadPool {
     std::atomic<uint64_t> cursor{0};
   };
 
+  void end_workers();
   void run_erased(int64_t tasks, int64_t grain, Call call, void* context);
   void worker_main(int worker);
   bool enter();                   // joins the current job, false when it is over

@@ -1,11 +1,16 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 #include <vector>
+
+#include "heddle/error.h"
 
 namespace heddle {
 namespace {
@@ -104,6 +109,27 @@ TEST_P(ThreadPoolTest, WakesWorkersThatSleep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadPoolTest, testing::Values(1, 2, 5));
+
+// Each thread takes some megabytes of address space for its stack.
+TEST(ThreadPoolDeath, ThreadsThatDoNotStartAreAnError) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs the address space";
+#endif
+  EXPECT_EXIT(
+      {
+        struct rlimit limit = {};
+        limit.rlim_cur = limit.rlim_max = rlim_t{512} << 20;
+        ::setrlimit(RLIMIT_AS, &limit);
+        try {
+          ThreadPool pool(1000);
+        } catch (const Error& error) {
+          std::fprintf(stderr, "%s", error.what());
+          std::_Exit(error.code() == ErrorCode::kOutOfMemory ? 3 : 4);
+        }
+        std::_Exit(5);
+      },
+      testing::ExitedWithCode(3), "1000 threads.* of 999.*--threads");
+}
 
 TEST(ThreadPool, ForkAndJoinIsCheap) {
   ThreadPool pool(2);
