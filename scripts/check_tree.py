@@ -34,7 +34,7 @@ ALLOWED = {
     "emulator": {"tile/arch"},
     "profile": {"runtime", "target"},
     "zoo": set(),
-    "driver": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "tile/core"},
+    "driver": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "lang", "profile", "tile/core"},
     "cli": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "driver", "zoo"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')

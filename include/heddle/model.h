@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "heddle/export.h"
+#include "heddle/operators.h"
 #include "heddle/tensor.h"
 
 namespace heddle {
@@ -61,6 +62,10 @@ struct CompileOptions {
   bool external_data_links = false;
   ImportLimits limits;
 
+  // Operators of the caller's by domain and name, "acme::Softmax". They take the place of what the model's functions or
+  // Heddle itself would make of such nodes. A plan file has their kernels and needs them no more.
+  std::map<std::string, Operator> operators;
+
   std::vector<std::string> disabled_passes;  // names as `heddle opt --list` prints them
   // Rules that join contractions to do without: "attention", "back-to-back".
   std::vector<std::string> disabled_fusion;
@@ -71,12 +76,6 @@ struct CompileOptions {
   std::string stitch_mapping;
   // Called by one thread at a time, at each stage and whenever kernels are done, with the share of all work done.
   std::function<void(const std::string& stage, double fraction)> progress;
-};
-
-struct PortInfo {
-  std::string name;
-  DType dtype;
-  Shape shape;
 };
 
 // A dense row-major tensor in the memory of a model's GPU, which the caller owns. `data`: its address on the device, a

@@ -16,6 +16,7 @@
 #include "driver/shapes/ranges.h"
 #include "driver/verify/verify.h"
 #include "errors.h"
+#include "operators.h"
 #include "runtime/plan_io.h"
 
 namespace nb = nanobind;
@@ -65,6 +66,7 @@ CompileOptions options_of(const nb::dict& given) {
   take(given, "max_plan_bytes", options.max_plan_bytes);
   take(given, "external_data_links", options.external_data_links);
   nb::dict shapes, dims, values;
+  if (given.contains("kernels")) options.operators = operators_of(given["kernels"]);
   take(given, "shapes", shapes);
   take(given, "dims", dims);
   take(given, "values", values);

@@ -9,7 +9,7 @@ from heddle._errors import make
 
 _OPTIONS = frozenset({
     "target", "precision", "shapes", "dims", "values", "threads", "fusion", "cache", "tuned", "background", "max_plans",
-    "max_plan_bytes", "external_data_links", "progress",
+    "max_plan_bytes", "external_data_links", "progress", "kernels",
 })
 
 
@@ -74,6 +74,8 @@ def source_of(model: Any, options: Mapping[str, Any]) -> Any:
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:
         _refuse("heddle.compile", f"there is no option {unknown[0]}", f"Use {', '.join(sorted(_OPTIONS))}")
+    if options.get("kernels"):
+        options = {**options, "kernels": _operators(options["kernels"])}
     if str(options.get("target", "")).startswith("cuda"):
         _nvrtc.load()
     if isinstance(model, Model):
@@ -98,13 +100,29 @@ def _path_or_bytes(model: Any) -> Union[str, bytes]:
             "Give the path of an ONNX or plan file, its bytes, or an onnx.ModelProto")
 
 
+def _operators(kernels: Any) -> dict:
+    """The operators for nodes by "domain::Name"."""
+    from heddle.tile.runtime.operators import Operator, operator
+
+    if not isinstance(kernels, Mapping):
+        _refuse("kernels", f"a {type(kernels).__name__} is no mapping", 'Write kernels={"domain::Name": operator}')
+    for name, given in kernels.items():
+        if not isinstance(name, str) or name.count("::") != 1:
+            _refuse("kernels", f"{name!r} names no operator of a model", 'Write "domain::Name"')
+        if hasattr(given, "inline") or not (isinstance(given, Operator) or callable(given)):
+            _refuse("kernels", f"what is given for {name} is {'a kernel' if hasattr(given, 'inline') else type(given).__name__} and no operator",
+                    "Give a function that makes the results and launches the kernel, under @heddle.tile.operator")
+    return {name: operator(given) for name, given in kernels.items()}
+
+
 def _arrays_by_name(inputs: Optional[Mapping[str, Any]]) -> dict:
     return dict(inputs or {})
 
 
 def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: Optional[Mapping[str, Sequence[int]]] = None,
             dims: Optional[Mapping[str, Union[int, Tuple[int, int]]]] = None, threads: int = 0,
-            progress: Optional[Callable[[str, float], None]] = None, **options: Any) -> "Model":
+            kernels: Optional[Mapping[str, Any]] = None, progress: Optional[Callable[[str, float], None]] = None,
+            **options: Any) -> "Model":
     """Compiles a model, or takes it from the cache.
 
     model: the path of an ONNX file, textual IR or plan file; the bytes of an ONNX file; or an onnx.ModelProto.
@@ -114,6 +132,8 @@ def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: 
     dims: of extents that the model leaves open, by name or by input and dimension: {"batch": 8, "x.1": (1, 512)}. A
         pair is a range, whose kernels are compiled in the background on a CPU. Other shapes stay allowed in calls.
     threads: of a CPU; 0: as many as cores that this process may use.
+    kernels: operators of yours, made by heddle.tile.operator(), by the domain and name of the nodes that they compute:
+        {"acme::Softmax": softmax}. They take the place of what the model or Heddle has for these nodes.
     progress: called with a stage and the share of the work that is done, from 0 to 1, while it compiles.
 
     Further options: `fusion` ("none", "basic", "stitch"); `cache=False` compiles what is known already; `tuned=False`
@@ -125,7 +145,7 @@ def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: 
     heddle.InputError, heddle.MachineError.
     """
     given = {"target": target, "precision": precision, "shapes": shapes, "dims": dims, "threads": threads,
-             "progress": progress, **options}
+             "kernels": kernels, "progress": progress, **options}
     return Model(_path_or_bytes(model), {name: value for name, value in given.items() if value is not None})
 
 

@@ -5,6 +5,8 @@
 #include "driver/compile/compile.h"
 #include "driver/tune/cuda_trial.h"
 #include "heddle/error.h"
+#include "lang/cpu/lower.h"
+#include "lang/cuda/unit.h"
 #include "target/cuda_driver.h"
 
 namespace heddle::driver {
@@ -25,6 +27,11 @@ class CpuBackend : public Backend {
                                        std::vector<uint32_t> operands) const override {
     return runtime::KernelStep{source.symbol, std::move(operands), source.tasks, source.scratch_bytes};
   }
+  codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch,
+                                    const Target&) const override {
+    return lang::cpu::lower_launch(kernel, launch);
+  }
+  double copy_bytes_per_second(const Target& target) const override { return target.cpu.copy_gbps * 1e9; }
   std::unique_ptr<tune::Trial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target,
                                      int /*device*/, const tune::ConstantOf& constant_of,
                                      int64_t flush_bytes) const override {
@@ -56,6 +63,11 @@ class CudaBackend : public Backend {
                                        std::vector<uint32_t> operands) const override {
     return runtime::CudaStep{source.launches, std::move(operands), source.counter_bytes};
   }
+  codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch,
+                                    const Target& target) const override {
+    return lang::cuda::cuda_launch(kernel, launch, target.cuda);
+  }
+  double copy_bytes_per_second(const Target& target) const override { return target.cuda.model.chip.copy_tbps * 1e12; }
   std::unique_ptr<tune::Trial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target, int device,
                                      const tune::ConstantOf& constant_of, int64_t /*flush_bytes*/) const override {
     return std::make_unique<CudaTrial>(std::move(candidates), target, constant_of, device);

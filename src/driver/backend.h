@@ -7,6 +7,7 @@
 
 #include "codegen/codegen.h"
 #include "driver/compile/kernel_set.h"
+#include "lang/program/program.h"
 #include "runtime/plan.h"
 #include "schedule/kernel_desc.h"
 #include "target/target.h"
@@ -33,6 +34,13 @@ class Backend {
   // A kernel in a plan; operands are those of its description and what the text has after them.
   virtual decltype(runtime::Step::action) step(const codegen::KernelSource& source,
                                                std::vector<uint32_t> operands) const = 0;
+
+  // A launch of a program of the tile language (lang/program/program.h) as a kernel of a plan. Throws
+  // kUnsupportedOperator for what such devices do not run.
+  virtual codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch,
+                                            const Target& target) const = 0;
+  // Of a copy in memory, read and written; on a CPU by one thread.
+  virtual double copy_bytes_per_second(const Target& target) const = 0;
 
   // Candidates for one group, to be timed on the device. Between two runs a CPU reads `flush_bytes` of other memory, so
   // that its caches hold as little of the operands as in a model.

@@ -16,6 +16,8 @@ std::string_view to_string(GroupKind kind) {
       return "back_to_back";
     case GroupKind::kControl:
       return "control";
+    case GroupKind::kTile:
+      return "tile";
     case GroupKind::kReference:
       return "reference";
   }

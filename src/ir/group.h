@@ -14,6 +14,7 @@ enum class GroupKind : uint8_t {
   kAttention,    // a product, a softmax of what is made of it, a product; the anchor is the second product
   kBackToBack,   // two contractions, the second of what the first one makes; the anchor is the second
   kControl,      // a loop or an if, whose bodies are grouped in turn
+  kTile,         // the kernels of a program of the tile language; the anchor calls it
   kReference,    // runs through the reference evaluator
 };
 std::string_view to_string(GroupKind kind);

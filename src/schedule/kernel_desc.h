@@ -39,16 +39,20 @@ struct AttentionDesc;      // schedule/attention/attention.h: product, softmax, 
 struct BackToBackDesc;     // schedule/back_to_back/back_to_back.h: two contractions
 struct CpuBackToBackDesc;  // schedule/back_to_back/cpu.h: the same for a CPU, two or more
 struct StandaloneDesc;     // schedule/region/standalone.h: a node with a kernel of its own (scatter, top-k)
+// A kernel of the tile language, written by who knows that language: the driver.
+struct TileDesc {
+  std::string name;
+};
 
 // Everything that decides a kernel's text apart from its Config: pure data, printable; equal descriptions give equal
 // kernels, so the layers of a model share them.
 struct KernelDesc {
   std::vector<Operand> operands;
-  std::variant<std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>,
-               std::shared_ptr<const ContractionDesc>, std::shared_ptr<const StandaloneDesc>,
-               std::shared_ptr<const BundleDesc>, std::shared_ptr<const CudaBundleDesc>,
-               std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>,
-               std::shared_ptr<const BackToBackDesc>, std::shared_ptr<const CpuBackToBackDesc>>
+  std::variant<
+      std::shared_ptr<const StitchDesc>, std::shared_ptr<const CudaStitchDesc>, std::shared_ptr<const ContractionDesc>,
+      std::shared_ptr<const StandaloneDesc>, std::shared_ptr<const BundleDesc>, std::shared_ptr<const CudaBundleDesc>,
+      std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>, std::shared_ptr<const BackToBackDesc>,
+      std::shared_ptr<const CpuBackToBackDesc>, std::shared_ptr<const TileDesc>>
       body;
 };
 

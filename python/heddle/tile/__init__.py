@@ -20,6 +20,7 @@ from heddle.tile.runtime.arrays import reinterpret
 from heddle.tile.runtime.autotuner import Autotuner, Config, autotune, heuristics
 from heddle.tile.language.aggregates import aggregate
 from heddle.tile.runtime.jit import JITFunction, constexpr_function, jit, must_use_result
+from heddle.tile.runtime.operators import Operator, empty, empty_like, operator
 
 # The version of Triton whose language this is; programs ask for it.
 __version__ = "3.7.0"
@@ -42,7 +43,7 @@ def set_allocator(allocator) -> None:
 
 
 __all__ = [
-    "Autotuner", "CompilationError", "CompileTimeAssertionFailure", "Config", "JITFunction", "OutOfResources", "TileError",
-    "UnsupportedLanguageConstruct", "aggregate", "autotune", "cdiv", "compile", "compiler", "constexpr_function", "heuristics", "jit", "language",
-    "must_use_result", "next_power_of_2", "reinterpret", "runtime", "set_allocator", "testing", "tools",
+    "Autotuner", "CompilationError", "CompileTimeAssertionFailure", "Config", "JITFunction", "Operator", "OutOfResources", "TileError",
+    "UnsupportedLanguageConstruct", "aggregate", "autotune", "cdiv", "compile", "compiler", "constexpr_function", "empty", "empty_like", "heuristics", "jit", "language",
+    "must_use_result", "next_power_of_2", "operator", "reinterpret", "runtime", "set_allocator", "testing", "tools",
 ]

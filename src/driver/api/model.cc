@@ -11,6 +11,7 @@
 #include "driver/compile/compile.h"
 #include "driver/compile/kernel_override.h"
 #include "driver/compile/plan_cache.h"
+#include "driver/shapes/import.h"
 #include "driver/shapes/ranges.h"
 #include "driver/verify/reference.h"
 #include "runtime/plan_io.h"
@@ -157,7 +158,11 @@ PlanOf plan_for(const std::string& path, const CompileOptions& options) {
   const driver::Settings settings = driver::resolve(options);
   const int threads = Target::host_cpu().cpu.threads;
   const Hash128 model = driver::model_hash(path, options, threads);
-  const Hash128 base = Hasher().add(model).add(driver::settings_hash(options, settings)).finish();
+  const Hash128 base = Hasher()
+                           .add(model)
+                           .add(driver::settings_hash(options, settings))
+                           .add(driver::operators_hash(path, options))
+                           .finish();
   const driver::PlanCache cache;
   const auto find = [&] { return find_plan(cache, base, options, settings.target, threads); };
   if (auto found = find()) return *std::move(found);

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "driver/tile/tile_group.h"
 #include "ir/reference/scalar.h"
 #include "schedule/backend.h"
 
@@ -115,6 +116,7 @@ CompiledGroup GroupKernels::compile(const ir::Group& group) {
 }
 
 CompiledGroup GroupKernels::make(const ir::Group& group) {
+  if (group.kind == ir::GroupKind::kTile) return compile_tile_group(graph_, group, context_.target);
   const bool comparable =
       group.kind == ir::GroupKind::kStitch ||
       (group.kind == ir::GroupKind::kContraction && schedule::backend_of(context_.target).contractions_by_shape());

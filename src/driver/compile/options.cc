@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/near_miss.h"
 #include "driver/backend.h"
+#include "driver/tile/tile_group.h"
 #include "heddle/version.h"
 #include "jit/headers.h"
 #include "target/cuda_driver.h"
@@ -122,6 +123,7 @@ std::string meant_word(std::string_view word, const Words& known) {
 }
 
 Settings resolve(const CompileOptions& options) {
+  install_tile_evaluator();
   if (options.threads < 0 || options.threads > kMaxThreads) {
     fail(ErrorCode::kInvalidArgument, "threads",
          fmt::format("{} is not between 0 and {}", options.threads, kMaxThreads));

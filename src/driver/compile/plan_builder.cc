@@ -368,7 +368,10 @@ class PlanBuilder {
         if (element_count(graph_.shape(value)) == 0) write(value);
       }
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kUnsupportedOperator && error.code() != ErrorCode::kUnsupportedType) throw;
+      const bool is_given = group.kind == ir::GroupKind::kTile;  // whoever wrote the kernels wants them to run
+      const bool is_unsupported =
+          error.code() == ErrorCode::kUnsupportedOperator || error.code() == ErrorCode::kUnsupportedType;
+      if (is_given || !is_unsupported) throw;
       report.fallback = error.why();
       add_reference(group, report);
     }

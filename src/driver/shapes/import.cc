@@ -6,6 +6,7 @@
 #include "base/file/file.h"
 #include "base/near_miss.h"
 #include "ir/text/text.h"
+#include "ir/tile_call.h"
 #include "ir/verify.h"
 
 namespace heddle::driver {
@@ -29,7 +30,22 @@ void check_shapes(const std::string& path, const ir::Graph& graph, const std::ma
   }
 }
 
+void add_programs(const ir::Graph& graph, Hasher& hasher) {
+  for (const ir::Node& node : graph.nodes()) {
+    if (ir::calls_tile_program(node)) hasher.add(node.attrs.text("program")).add(node.attrs.text("results"));
+    for (const auto& [name, attr] : node.attrs) {
+      if (const auto* body = std::get_if<std::shared_ptr<const ir::Graph>>(&attr)) add_programs(**body, hasher);
+    }
+  }
+}
+
 }  // namespace
+
+Hash128 operators_hash(const std::string& path, const CompileOptions& options) {
+  Hasher hasher;
+  if (!options.operators.empty() && !is_ir_file(path)) add_programs(import_file(path, options).graph, hasher);
+  return hasher.finish();
+}
 
 bool is_ir_file(const std::string& path) {
   return path.ends_with(".hir");
@@ -39,6 +55,7 @@ onnx::ImportOptions import_options(const CompileOptions& options) {
   return {.shapes = options.shapes,
           .values = options.values,
           .absent = {},
+          .operators = options.operators,
           .links = options.external_data_links ? onnx::DataLinks::kFollow : onnx::DataLinks::kRefuse,
           .limits = options.limits};
 }

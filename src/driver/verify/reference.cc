@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/check.h"
+#include "driver/tile/tile_group.h"
 #include "ir/reference/eval.h"
 #include "ir/text/text.h"
 
@@ -74,6 +75,7 @@ std::string reference_text(const ir::Graph& graph, const ir::Group& group) {
 }
 
 std::shared_ptr<const runtime::Interpreter> reference_interpreter() {
+  install_tile_evaluator();
   return std::make_shared<ReferenceInterpreter>();
 }
 

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "frontend/onnx/custom_operator.h"
 #include "frontend/onnx/lowering/op_helpers.h"
 #include "frontend/onnx/op_registry.h"
 
@@ -51,6 +52,14 @@ bool has_text(const NodeContext& ctx) {
     if (ctx.value(i).kind() == Value::Kind::kStrings) return true;
   }
   return false;
+}
+
+void lower_known(const OpHandler& handler, NodeContext& ctx) {
+  if (handler.moves_text && has_text(ctx)) {
+    lower_on_text(handler, ctx);
+  } else {
+    handler.lower(ctx);
+  }
 }
 
 }  // namespace
@@ -166,23 +175,20 @@ void GraphImporter::lower(const NodeProto& node, size_t position) {
   state_.budget.check_nodes(++state_.nodes_lowered, label);
   state_.budget.check_time(label);
   std::vector<Value> inputs = read_inputs(node, label);
+  const Operator* const custom = custom_operator(state_.options, node);
   const auto function = state_.functions.find({node.domain, node.op_type, node.overload});
-  if (function != state_.functions.end()) {
+  if (custom == nullptr && function != state_.functions.end()) {
     write_outputs(node, call_function(*function->second, node, std::move(inputs), label), label);
     return;
   }
   const int64_t version = version_of(*scope_->frame->opsets, node.domain);
   const OpHandler* handler = find_handler(node.domain, node.op_type, version);
-  HEDDLE_CHECK(handler != nullptr, "{} was checked before", node.op_type);
+  HEDDLE_CHECK(custom != nullptr || handler != nullptr, "{} was checked before", node.op_type);
   const std::vector<ir::OriginId> enclosing = builder_.origins();
   builder_.set_origins({builder_.graph().origin({label, std::string(node.op_type)})});
   NodeContext ctx(*this, node, version, std::move(inputs), label);
   try {
-    if (handler->moves_text && has_text(ctx)) {
-      lower_on_text(*handler, ctx);
-    } else {
-      handler->lower(ctx);
-    }
+    custom != nullptr ? lower_custom(*custom, ctx) : lower_known(*handler, ctx);
   } catch (const Error& error) {
     note_extents(ctx);
     rethrow_at(ctx, label, error);

@@ -24,6 +24,8 @@ struct ImportOptions {
   std::map<std::string, Tensor> values;
   // Optional inputs that are not given.
   std::set<std::string> absent;
+  // Of the caller's, by domain and name (CompileOptions::operators).
+  std::map<std::string, Operator> operators = {};
   // Whether external data may lie behind any symbolic link.
   DataLinks links = DataLinks::kRefuse;
   ImportLimits limits;

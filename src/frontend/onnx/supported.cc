@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "frontend/onnx/custom_operator.h"
 #include "frontend/onnx/graph_importer.h"
 #include "frontend/onnx/op_registry.h"
 
@@ -27,7 +28,8 @@ class Checker {
     }
     fail(ErrorCode::kUnsupportedOperator, state_.model.path.empty() ? "model" : state_.model.path,
          fmt::format("{} kind(s) of operator are not supported: {}", missing_.size(), fmt::join(lines, "; ")),
-         "Export the model with other operators, or with functions that define these");
+         "Export the model with other operators or with functions that define these, or give kernels for them "
+         "(heddle.compile(..., kernels={\"domain::Operator\": ...}))");
   }
 
  private:
@@ -36,6 +38,7 @@ class Checker {
     for (const AttributeProto& a : n.attributes) {
       if (a.g) nodes(a.g->nodes, opsets, label + "/");
     }
+    if (custom_operator(state_.options, n) != nullptr) return;
     const auto function = state_.functions.find({n.domain, n.op_type, n.overload});
     if (function != state_.functions.end()) {
       if (visited_.insert(function->second).second) {

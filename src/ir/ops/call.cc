@@ -4,6 +4,7 @@
 
 #include "ir/ops/families.h"
 #include "ir/ops/rules.h"
+#include "ir/tile_call.h"
 
 namespace heddle::ir {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 // A function of the reference library: what `call {target}` may name.
 struct Function {
   const char* target;
-  size_t inputs;
+  int inputs;  // -1: any number
   std::vector<TensorType> (*infer)(const InferContext&);
   std::vector<Array> (*eval)(const EvalContext&);
 };
@@ -169,10 +170,28 @@ std::vector<Array> eval_fail(const EvalContext& context) {
   fail(static_cast<ErrorCode>(attrs.integer("code")), attrs.text("where"), attrs.text("why"), attrs.text("remedy"));
 }
 
+// "tile": launches of kernels of the tile language. Attributes: program (src/lang/program), results (the types).
+std::vector<TensorType> infer_tile(const InferContext& context) {
+  for (const char* name : {"program", "results"}) require_attr(context.attrs, name, AttrKind::kText);
+  const std::optional<std::vector<TensorType>> results = parse_types(context.attrs.text("results"));
+  require(results && !results->empty(), "\"{}\" are no types of results", context.attrs.text("results"));
+  for (const TensorType& type : *results) require_type(type);
+  return *results;
+}
+
+std::vector<Array> eval_tile(const EvalContext& context) {
+  const TileEvaluator evaluate = tile_evaluator();
+  if (evaluate == nullptr) {
+    fail(ErrorCode::kUnsupportedOperator, "call of a tile program", "nothing here interprets the tile language");
+  }
+  return evaluate(context);
+}
+
 const std::array kFunctions = {
     Function{"det", 1, infer_det, eval_det},
     Function{"fail", 0, infer_fail, eval_fail},
     Function{"non_max_suppression", 2, infer_nms, eval_nms},
+    Function{"tile", -1, infer_tile, eval_tile},
 };
 
 const Function* find_function(const std::string& target) {
@@ -185,8 +204,8 @@ std::vector<TensorType> infer_call(const InferContext& context) {
   const std::string& target = context.attrs.text("target");
   const Function* function = find_function(target);
   require(function != nullptr, "the reference library has no function \"{}\"", target);
-  require(context.inputs.size() == function->inputs, "{} takes {} operands, not {}", target, function->inputs,
-          context.inputs.size());
+  require(function->inputs < 0 || context.inputs.size() == static_cast<size_t>(function->inputs),
+          "{} takes {} operands, not {}", target, function->inputs, context.inputs.size());
   return function->infer(context);
 }
 

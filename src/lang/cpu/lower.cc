@@ -7,6 +7,7 @@
 #include "codegen/text/kernel_name.h"
 #include "lang/cpu/control.h"
 #include "lang/cpu/types.h"
+#include "lang/passes/uniform_induction.h"
 #include "tile/core/cpu_program.h"
 
 namespace heddle::lang::cpu {
@@ -23,22 +24,21 @@ std::string argument_text(const Type& type, size_t i) {
                      word);
 }
 
-std::string function(const std::string& head, const Lines& body) {
-  std::string text =
-      "#include \"tile/op/program.h\"\nnamespace tile = heddle::tile;\n\n"
-      "extern \"C\" ";
-  return text + head + " {\n" + body.text(1) + "}\n";
+constexpr const char* kHeader = "tile/op/program.h";
+
+std::string function(const Lines& body) {
+  return fmt::format(
+      "extern \"C\" void {}(void* const* operands, void* scratch, int64_t begin, int64_t end) {{\n{}}}\n",
+      codegen::kStandIn, body.text(1));
 }
 
-}  // namespace
-
-ProgramText lower(const Kernel& kernel) {
-  State state(kernel);
-  Lines arguments;
+// The body of the function, below what defines `arguments` and `services`.
+Lines tasks_of(const Kernel& kernel, State& state) {
+  Lines body;
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     const ValueId value = kernel.parameters[i].value;
     const std::string name = state.fresh(value);
-    arguments.add(fmt::format("const auto {} = {};", name, argument_text(state.type(value), i + tile::kProgramWords)));
+    body.add(fmt::format("const auto {} = {};", name, argument_text(state.type(value), i + tile::kProgramWords)));
     state.set_scalar(value, name);
   }
   const Lines program = write_body(state);
@@ -47,20 +47,59 @@ ProgramText lower(const Kernel& kernel) {
       "const int64_t program[3] = {task % arguments[0], task / arguments[0] % arguments[1], task / arguments[0] / "
       "arguments[1]};");
   task.append(program);
+  body.append(state.buffer_declarations());
+  body.block("for (int64_t task = begin; task < end; ++task)", task);
+  return body;
+}
+
+// "int64_t(operands[0])", "int64_t(0x3f800000)": the words of a launch behind its grid.
+std::vector<std::string> words_of(const Kernel& kernel, const Launch& launch) {
+  const std::vector<LaunchArgument> memory = memory_of(launch);
+  std::vector<Argument> numbers;
+  for (const LaunchArgument& argument : launch.arguments) numbers.push_back(argument.number);
+  std::vector<std::string> words;
+  for (const int64_t extent : launch.grid) words.push_back(std::to_string(extent));
+  for (const uint64_t word : argument_words(kernel, numbers)) {
+    const LaunchArgument& argument = launch.arguments[words.size() - tile::kProgramWords];
+    if (!argument.is_memory()) {
+      words.push_back(fmt::format("int64_t({:#x}u)", word));
+      continue;
+    }
+    words.push_back(fmt::format("int64_t(operands[{}])", position_of(argument, memory)));
+  }
+  return words;
+}
+
+}  // namespace
+
+ProgramText lower(const Kernel& kernel) {
+  State state(kernel);
   Lines body;
   body.add("using namespace tile;");
   body.add("const auto* const arguments = static_cast<const int64_t*>(operands[0]);");
   body.add("const auto* const services = static_cast<const program_services*>(operands[1]);");
-  body.append(arguments);
-  body.append(state.buffer_declarations());
-  body.block("for (int64_t task = begin; task < end; ++task)", task);
+  body.append(tasks_of(kernel, state));
   ProgramText result;
-  result.text = function(
-      fmt::format("void {}(void* const* operands, void* scratch, int64_t begin, int64_t end)", codegen::kStandIn),
-      body);
+  result.text = fmt::format("#include \"{}\"\nnamespace tile = heddle::tile;\n\n", kHeader) + function(body);
   result.symbol = codegen::name_kernel(result.text, kernel.name);
   result.scratch_bytes = state.scratch_bytes();
   return result;
+}
+
+codegen::KernelSource lower_launch(Kernel kernel, const Launch& launch) {
+  uniform_induction(kernel);
+  State state(kernel);
+  Lines body;
+  body.add("using namespace tile;");
+  body.add(fmt::format("const int64_t arguments[] = {{{}}};", fmt::join(words_of(kernel, launch), ", ")));
+  body.append(tasks_of(kernel, state));
+  codegen::KernelSource source;
+  source.includes = {kHeader};
+  source.text = function(body);
+  source.symbol = codegen::name_kernel(source.text, kernel.name);
+  source.scratch_bytes = state.scratch_bytes();
+  source.tasks = launch.grid[0] * launch.grid[1] * launch.grid[2];
+  return source;
 }
 
 }  // namespace heddle::lang::cpu

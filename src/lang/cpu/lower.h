@@ -2,7 +2,9 @@
 
 #include <string>
 
+#include "codegen/codegen.h"
 #include "lang/ir/kernel.h"
+#include "lang/program/program.h"
 
 namespace heddle::lang::cpu {
 
@@ -15,5 +17,9 @@ struct ProgramText {
 
 // The text for a verified kernel. Throws kUnsupportedOperator for what only a GPU runs.
 ProgramText lower(const Kernel& kernel);
+
+// A launch of a program as a kernel of a plan: its operands are those of memory_of(), numbers are
+// literals. Throws what lower() throws.
+codegen::KernelSource lower_launch(Kernel kernel, const Launch& launch);
 
 }  // namespace heddle::lang::cpu

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstring>
+#include <utility>
 
+#include "codegen/text/kernel_name.h"
 #include "heddle/error.h"
 #include "lang/cuda/assign.h"
 #include "lang/cuda/emitter.h"
@@ -49,22 +52,24 @@ CudaUnit written(Emitter& emitter) {
   unit.threads = 32 * emitter.warps;
   unit.shared_bytes = std::max(emitter.most_kept_bytes + emitter.shared_bytes, emitter.free_bytes);
   unit.shared_bytes = (unit.shared_bytes + 15) / 16 * 16;
-  unit.text = "#include \"tile/block/block.h\"\n" +
-              std::string(emitter.uses_groups ? "#include \"tile/block/wgmma.h\"\n" : "") +
-              "\nnamespace tile = heddle::tile;\nnamespace block = heddle::tile::block;\n"
-              "using tile::dims;\n\n";
-  unit.text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", unit.threads, unit.symbol,
-                           fmt::join(parameters, ", "));
-  for (const std::string& alias : emitter.aliases) unit.text += "  " + alias + "\n";
+  unit.includes = {"tile/block/block.h"};
+  if (emitter.uses_groups) unit.includes.emplace_back("tile/block/wgmma.h");
+  std::string& text = unit.definitions;
+  text = "namespace block = heddle::tile::block;\nusing tile::dims;\n\n";
+  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", unit.threads, unit.symbol,
+                      fmt::join(parameters, ", "));
+  for (const std::string& alias : emitter.aliases) text += "  " + alias + "\n";
   constexpr int kAlignment = 1024;  // of operands that are swizzled
   const std::string rest = emitter.uses_groups ? fmt::format(", true, {}", kAlignment) : "";
   if (emitter.uses_groups) unit.shared_bytes += kAlignment;
   const std::string body = emitter.out.text();
   for (const auto& [name, offset] : {std::pair("kFree", int64_t{0}), std::pair("kShared", emitter.most_kept_bytes)}) {
     if (body.find(name) == std::string::npos) continue;
-    unit.text += fmt::format("  constexpr block::scratch<{}{}> {}{{}};\n", offset, rest, name);
+    text += fmt::format("  constexpr block::scratch<{}{}> {}{{}};\n", offset, rest, name);
   }
-  unit.text += "\n" + body + "}\n";
+  text += "\n" + body + "}\n";
+  for (const std::string& path : unit.includes) unit.text += "#include \"" + path + "\"\n";
+  unit.text += "\nnamespace tile = heddle::tile;\n" + text;
   return unit;
 }
 
@@ -87,6 +92,40 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target) {
                             target.shared_bytes_per_block),
                 "Make the tiles smaller");
   }
+}
+
+codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const CudaTarget& target) {
+  constexpr int64_t kMostX = 0x7fffffff, kMostYZ = 65535;
+  const auto& grid = launch.grid;
+  if (grid[0] > kMostX || grid[1] > kMostYZ || grid[2] > kMostYZ) {
+    throw Error(ErrorCode::kUnsupportedOperator, "kernel " + kernel.name,
+                fmt::format("a grid of {}x{}x{} programs is none of a GPU", grid[0], grid[1], grid[2]),
+                "Count programs along axis 0");
+  }
+  std::vector<Argument> numbers;
+  for (const LaunchArgument& argument : launch.arguments) numbers.push_back(argument.number);
+  const std::vector<uint64_t> words = argument_words(kernel, numbers);
+  const std::string name = std::exchange(kernel.name, codegen::kStandIn);
+  CudaUnit unit = cuda_unit(std::move(kernel), target);
+
+  codegen::KernelSource source;
+  source.includes = std::move(unit.includes);
+  source.text = std::move(unit.definitions);
+  source.symbol = codegen::name_kernel(source.text, symbol_of(name));
+  CudaLaunch made;
+  made.symbol = source.symbol;
+  for (size_t d = 0; d < 3; ++d) made.grid[d] = static_cast<uint32_t>(grid[d]);
+  made.block = static_cast<uint32_t>(unit.threads);
+  made.shared_bytes = static_cast<uint32_t>(unit.shared_bytes);
+  const std::vector<LaunchArgument> memory = memory_of(launch);
+  for (size_t i = 0; i < words.size(); ++i) {
+    std::vector<uint8_t>& block = made.arguments.emplace_back(sizeof(uint64_t));
+    std::memcpy(block.data(), &words[i], sizeof(uint64_t));
+    if (!launch.arguments[i].is_memory()) continue;
+    made.pointers.push_back({static_cast<int>(i), 0, static_cast<int>(position_of(launch.arguments[i], memory))});
+  }
+  source.launches.push_back(std::move(made));
+  return source;
 }
 
 }  // namespace heddle::lang::cuda

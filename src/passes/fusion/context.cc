@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "ir/tile_call.h"
 
 namespace heddle::passes {
 
@@ -33,6 +34,10 @@ void FusionContext::classify() {
     if (node.op == Op::kConstant || node.op == Op::kParameter) continue;
     if (node.op == Op::kLoop || node.op == Op::kIf) {
       role[id] = Role::kControl;
+      continue;
+    }
+    if (ir::calls_tile_program(node)) {
+      role[id] = Role::kTile;
       continue;
     }
     const bool compilable = ir::is_memory_bound(node.op) || ir::is_standalone(node.op) || ir::is_anchor(node.op);

@@ -21,6 +21,8 @@ GroupKind kind_of(Role role) {
       return GroupKind::kContraction;
     case Role::kControl:
       return GroupKind::kControl;
+    case Role::kTile:
+      return GroupKind::kTile;
     case Role::kReference:
       return GroupKind::kReference;
     default:

@@ -6,6 +6,7 @@
 #include "ir/reference/eval.h"
 #include "ir/reference/scalar.h"
 #include "ir/rewrite.h"
+#include "ir/tile_call.h"
 #include "passes/simplify/constant_kernels.h"
 
 namespace heddle::passes {
@@ -72,7 +73,7 @@ class Folder {
       default:
         break;
     }
-    if (inputs.empty()) return false;
+    if (inputs.empty() || ir::calls_tile_program(node)) return false;
     int64_t given = 0, largest_given = kMaxSlowElements, largest_implicit = 0;
     for (ValueId v : inputs) {
       if (const Tensor* constant = target_.constant_of(v)) {

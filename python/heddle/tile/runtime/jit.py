@@ -10,6 +10,7 @@ from heddle.tile.language.values import base_value, tuple as language_tuple
 from heddle.tile.runtime.arrays import HOST, address_of, bytes_of, current_stream, device_of
 from heddle.tile.runtime.driver import cuda_target
 from heddle.tile.runtime.kernel import CompiledKernel, Options, grid_of
+from heddle.tile.runtime.recording import active
 from heddle.tile.runtime.source import Source
 from heddle.tile.runtime.specialize import Call, Parameter
 
@@ -116,8 +117,10 @@ class JITFunction(KernelInterface):
         for hook in self.pre_run_hooks:
             hook(*arguments, **keywords)
         bound, words = self._bound(arguments, keywords)
+        if active.recorder is not None:
+            return active.recorder.launch(self, grid, bound, words)
         stream = words.pop("stream", None)
-        options = self._options(words) if words or self.debug is not None else _DEFAULTS
+        options = self.options_of(words)
         call = Call()
         facts = tuple([parameter.read(value, call) for parameter, value in zip(self.params, bound.values())])
         device, owner = HOST, None
@@ -170,7 +173,10 @@ class JITFunction(KernelInterface):
                                        "do_not_specialize/do_not_specialize_on_alignment. Remove constexpr designation to skip "
                                        "specialization.")
 
-    def _options(self, words: dict) -> Options:
+    def options_of(self, words: dict) -> Options:
+        """The options of a launch."""
+        if not words and self.debug is None:
+            return _DEFAULTS
         if self.debug is not None and "debug" not in words:
             words["debug"] = self.debug
         unknown = [word for word in words if word not in Options._fields]

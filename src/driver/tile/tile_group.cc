@@ -1,0 +1,141 @@
+#include "driver/tile/tile_group.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "driver/backend.h"
+#include "ir/tile_call.h"
+#include "lang/program/program.h"
+
+namespace heddle::driver {
+namespace {
+
+using lang::LaunchArgument;
+using schedule::Binding;
+using schedule::Operand;
+
+std::vector<lang::ProgramTensor> tensors_of(const ir::Graph& graph, const std::vector<ir::ValueId>& values) {
+  std::vector<lang::ProgramTensor> tensors;
+  for (const ir::ValueId v : values) tensors.push_back({graph.dtype(v), graph.shape(v)});
+  return tensors;
+}
+
+class TileGroup {
+ public:
+  TileGroup(const ir::Graph& graph, const ir::Node& node, const Target& target)
+      : graph_(graph),
+        node_(node),
+        target_(target),
+        program_(lang::parse_program(node.attrs.text("program"), tensors_of(graph, node.inputs),
+                                     tensors_of(graph, node.outputs))),
+        written_(node.outputs.size()) {}
+
+  CompiledGroup run() {
+    for (const int64_t bytes : program_.buffers) made_.scheduled.workspaces.push_back({bytes});
+    made_.scheduled.notes.emplace_back("kernels of the tile language, given for this operator");
+    for (const lang::Launch& launch : program_.launches) {
+      if (launch.grid[0] * launch.grid[1] * launch.grid[2] > 0) add(launch);
+    }
+    for (size_t i = 0; i < node_.outputs.size(); ++i) {
+      if (written_[i] || element_count(graph_.shape(node_.outputs[i])) == 0) continue;
+      fail(ErrorCode::kInvalidIr, "tile program", fmt::format("no launch gets result {} to write it", i));
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void add(const lang::Launch& launch) {
+    const lang::Kernel& kernel = program_.kernels[launch.kernel];
+    schedule::ScheduledKernel scheduled;
+    double bytes = 0;
+    for (const LaunchArgument& memory : lang::memory_of(launch)) {
+      scheduled.bindings.push_back(binding_of(memory));
+      scheduled.desc.operands.push_back(operand_of(memory));
+      bytes += bytes_of(memory);
+      if (memory.kind == LaunchArgument::Kind::kResult) written_[memory.index] = true;
+    }
+    scheduled.desc.body = std::make_shared<const schedule::TileDesc>(schedule::TileDesc{kernel.name});
+    scheduled.label = fmt::format("tile {} {}x{}x{}", kernel.name, launch.grid[0], launch.grid[1], launch.grid[2]);
+    const Backend& backend = backend_of(target_);
+    scheduled.floor_seconds = bytes / backend.copy_bytes_per_second(target_);
+    made_.scheduled.kernels.push_back(std::move(scheduled));
+    made_.sources.push_back(backend.tile_launch(kernel, launch, target_));
+  }
+
+  ir::ValueId value_of(const LaunchArgument& memory) const {
+    return (memory.kind == LaunchArgument::Kind::kOperand ? node_.inputs : node_.outputs)[memory.index];
+  }
+
+  Binding binding_of(const LaunchArgument& memory) const {
+    Binding binding;
+    if (memory.kind == LaunchArgument::Kind::kBuffer) {
+      binding.kind = Binding::Kind::kWorkspace;
+      binding.workspace = static_cast<uint32_t>(memory.index);
+    } else {
+      binding.value = value_of(memory);
+    }
+    return binding;
+  }
+
+  // Results count as outputs wherever they stand: a later launch may read them, none may write an input.
+  Operand operand_of(const LaunchArgument& memory) const {
+    Operand operand;
+    if (memory.kind == LaunchArgument::Kind::kBuffer) {
+      operand.dtype = DType::kU8;
+      operand.shape = {program_.buffers[memory.index]};
+      return operand;
+    }
+    const ir::TensorType& type = graph_.type(value_of(memory));
+    operand.dtype = type.dtype;
+    operand.shape = type.shape;
+    if (memory.kind == LaunchArgument::Kind::kResult) operand.role = Operand::Role::kOutput;
+    return operand;
+  }
+
+  double bytes_of(const LaunchArgument& memory) const {
+    if (memory.kind == LaunchArgument::Kind::kBuffer) return static_cast<double>(program_.buffers[memory.index]);
+    const ir::TensorType& type = graph_.type(value_of(memory));
+    return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
+  }
+
+  const ir::Graph& graph_;
+  const ir::Node& node_;
+  const Target& target_;
+  const lang::Program program_;
+  std::vector<bool> written_;  // by result
+  CompiledGroup made_;
+};
+
+std::vector<ir::Array> evaluate(const ir::EvalContext& context) {
+  std::vector<Tensor> operands;
+  std::vector<lang::ProgramTensor> inputs, results;
+  for (const ir::Array* array : context.inputs) {
+    operands.push_back(ir::to_tensor(*array));
+    inputs.push_back({array->dtype, array->shape});
+  }
+  for (const ir::TensorType& type : context.outputs) results.push_back({type.dtype, type.shape});
+  const lang::Program program = lang::parse_program(context.attrs.text("program"), inputs, results);
+  std::vector<ir::Array> arrays;
+  for (const Tensor& tensor : lang::run_reference(program, operands, results)) arrays.push_back(ir::to_array(tensor));
+  return arrays;
+}
+
+}  // namespace
+
+CompiledGroup compile_tile_group(const ir::Graph& graph, const ir::Group& group, const Target& target) {
+  const ir::Node& node = graph.node(group.anchor);
+  try {
+    return TileGroup(graph, node, target).run();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal || node.origins.empty()) throw;
+    const ir::Origin& origin = graph.origin(node.origins[0]);
+    fail(error.code(), fmt::format("node '{}' ({}): {}", origin.node, origin.op_type, error.where()), error.why(),
+         error.remedy());
+  }
+}
+
+void install_tile_evaluator() {
+  ir::set_tile_evaluator(&evaluate);
+}
+
+}  // namespace heddle::driver

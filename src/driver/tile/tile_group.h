@@ -1,0 +1,16 @@
+#pragma once
+
+#include "driver/compile/group_kernels.h"
+#include "ir/group.h"
+#include "target/target.h"
+
+namespace heddle::driver {
+
+// The kernels of a group of kind kTile: one for each launch of its program. Throws kInvalidIr for a program that does
+// not fit the node or leaves one of its results unwritten, kUnsupportedOperator for what the target does not run.
+CompiledGroup compile_tile_group(const ir::Graph& graph, const ir::Group& group, const Target& target);
+
+// How tile programs are evaluated by the reference evaluator, from now on in this process.
+void install_tile_evaluator();
+
+}  // namespace heddle::driver

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "heddle/dtype.h"
+#include "heddle/tensor.h"
+#include "lang/interpret/argument.h"
+#include "lang/ir/kernel.h"
+
+namespace heddle::lang {
+
+// What a parameter of a kernel gets in a launch.
+struct LaunchArgument {
+  enum class Kind : uint8_t { kOperand, kResult, kBuffer, kNumber };
+  Kind kind = Kind::kNumber;
+  size_t index = 0;  // of the operand, result or buffer
+  Argument number;
+
+  bool is_memory() const { return kind != Kind::kNumber; }
+  bool is_same_memory(const LaunchArgument& other) const { return kind == other.kind && index == other.index; }
+};
+
+struct Launch {
+  size_t kernel = 0;
+  std::array<int64_t, 3> grid{1, 1, 1};
+  std::vector<LaunchArgument> arguments;
+};
+
+// Launches, one after another, of kernels on operands, results and buffers of their own (docs/design/tile-language.md,
+// "Programs").
+struct Program {
+  std::vector<int64_t> buffers;  // bytes of each
+  std::vector<Kernel> kernels;   // verified
+  std::vector<Launch> launches;
+};
+
+// A tensor that a program reads or writes.
+struct ProgramTensor {
+  DType dtype = DType::kF32;
+  Shape shape;
+};
+
+// The memory that a launch names, each once, in the order of its arguments.
+std::vector<LaunchArgument> memory_of(const Launch& launch);
+// Where an argument is in such a list.
+size_t position_of(const LaunchArgument& argument, const std::vector<LaunchArgument>& memory);
+
+// Throws kInvalidIr with what is wrong: the text, a kernel in it, or a launch that does not fit its kernel or the
+// tensors: elements of another type, an index of none; kUnsupportedOperator for assertions and prints, of which nobody
+// would hear.
+Program parse_program(std::string_view text, const std::vector<ProgramTensor>& operands,
+                      const std::vector<ProgramTensor>& results);
+
+// The type of elements in kernels; nothing for those that kernels do not know.
+std::optional<Element> element_of(DType dtype);
+
+// What the program makes of the operands, computed by the interpreter: the meaning of the program. Each access is
+// looked up in the tensors. Throws what interpret() throws.
+std::vector<Tensor> run_reference(const Program& program, const std::vector<Tensor>& operands,
+                                  const std::vector<ProgramTensor>& results);
+
+}  // namespace heddle::lang

@@ -1,0 +1,197 @@
+"""Kernels of the tile language as operators of models. On the target in HEDDLE_TEST_TARGET, by default the CPU."""
+import os
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+from onnx import TensorProto, helper
+
+import heddle
+import heddle.tile as tile
+import heddle.tile.language as tl
+
+TARGET = os.environ.get("HEDDLE_TEST_TARGET", "cpu")
+
+
+@tile.jit
+def leaky_kernel(y, x, n, slope, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    values = tl.load(x + at, at < n)
+    tl.store(y + at, tl.where(values > 0, values, values * slope), at < n)
+
+
+@tile.operator
+def leaky(x, slope=0.5):
+    y = tile.empty_like(x)
+    leaky_kernel[lambda words: (tile.cdiv(words["n"], words["BLOCK"]),)](y, x, x.numel() if hasattr(x, "numel") else x.size, slope, BLOCK=64)
+    return y
+
+
+@tile.jit
+def sums_kernel(sums, x, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    tl.store(sums + row, tl.sum(tl.load(x + row * n + at, at < n, other=0.0), axis=0))
+
+
+@tile.jit
+def subtract_kernel(y, largest, x, sums, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.arange(0, BLOCK)
+    centred = tl.load(x + row * n + at, at < n, other=-float("inf")) - tl.load(sums + row) / n
+    tl.store(y + row * n + at, centred, at < n)
+    tl.store(largest + row, tl.max(centred, axis=0))
+
+
+@tile.operator
+def centre(x, bias=None):
+    """Rows less their mean, and the largest element of each; two kernels, with the sums between them."""
+    rows, n = x.shape
+    sums, y, largest = tile.empty((rows,), like=x), tile.empty_like(x), tile.empty((rows,), tl.float32, like=x)
+    sums_kernel[(rows,)](sums, x, n, BLOCK=tile.next_power_of_2(n))
+    subtract_kernel[(rows,)](y, largest, x, sums, n, BLOCK=tile.next_power_of_2(n))
+    return y, largest
+
+
+@tile.jit
+def in_place_kernel(x, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    tl.store(at, tl.load(at) * 2)
+
+
+def model(nodes, inputs, outputs):
+    ports = [[helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in given] for given in (inputs, outputs)]
+    graph = helper.make_graph(nodes, "tests", *ports)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("acme", 1)], ir_version=9)
+
+
+def chain(shape=(6, 10), slope=0.25):
+    """z = |leaky(-x)|: the operator between two elementwise neighbours."""
+    nodes = [helper.make_node("Neg", ["x"], ["a"]), helper.make_node("Leaky", ["a"], ["b"], domain="acme", slope=slope, name="leak"),
+             helper.make_node("Abs", ["b"], ["z"])]
+    return model(nodes, [("x", shape)], [("z", shape)])
+
+
+def expected_chain(x, slope=0.25):
+    return np.abs(np.where(-x > 0, -x, -x * slope))
+
+
+def compile(proto, **options):
+    return heddle.compile(proto, target=TARGET, **options)
+
+
+class Operators(unittest.TestCase):
+    def setUp(self):
+        self.random = np.random.default_rng(7)
+
+    def rows(self, *shape):
+        return self.random.standard_normal(shape, dtype=np.float32)
+
+    def test_attributes_and_neighbours(self):
+        compiled = compile(chain(), kernels={"acme::Leaky": leaky})
+        x = self.rows(6, 10)
+        np.testing.assert_allclose(compiled(x), expected_chain(x), rtol=1e-6)
+        self.assertIn("tile leaky_kernel", str(compiled.explain()))
+        self.assertTrue(any("leaky_kernel" in kernel.symbol for kernel in compiled.kernels()))
+
+    def test_several_kernels_and_results(self):
+        nodes = [helper.make_node("Centre", ["x", ""], ["y", "largest"], domain="acme")]
+        shapes = [("y", (5, 37)), ("largest", (5,))]
+        compiled = compile(model(nodes, [("x", (5, 37))], shapes), kernels={"acme::Centre": centre})
+        x = self.rows(5, 37)
+        y, largest = compiled(x)
+        wanted = x - x.mean(1, keepdims=True)
+        np.testing.assert_allclose(y, wanted, atol=1e-6)
+        np.testing.assert_allclose(largest, wanted.max(1), atol=1e-6)
+        self.assertTrue(heddle.verify(compiled))
+
+    def test_plan_file_needs_no_operator(self):
+        compiled = compile(chain(), kernels={"acme::Leaky": leaky})
+        x = self.rows(6, 10)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "chain.plan"
+            compiled.save(path)
+            np.testing.assert_array_equal(heddle.compile(path, target=TARGET)(x), compiled(x))
+
+    def test_other_shapes(self):
+        compiled = compile(chain(("rows", 10)), kernels={"acme::Leaky": leaky}, dims={"rows": 4})
+        for rows in (4, 7, 1):
+            x = self.rows(rows, 10)
+            np.testing.assert_allclose(compiled(x), expected_chain(x), rtol=1e-6)
+
+    def test_other_kernel_is_another_plan(self):
+        @tile.operator
+        def doubled(x, slope):
+            y = tile.empty_like(x)
+            leaky_kernel[(1,)](y, x, 60, slope * 2, BLOCK=64)
+            return y
+
+        x = self.rows(6, 10)
+        for operator, slope in ((leaky, 0.25), (doubled, 0.5), (leaky, 0.25)):
+            compiled = compile(chain(), kernels={"acme::Leaky": operator})
+            np.testing.assert_allclose(compiled(x), expected_chain(x, slope), rtol=1e-6)
+        self.assertTrue(compiled.from_cache)
+
+    def test_precision(self):
+        compiled = compile(chain(), kernels={"acme::Leaky": leaky}, precision="bf16")
+        x = self.rows(6, 10)
+        np.testing.assert_allclose(compiled(x), expected_chain(x), rtol=2e-2)
+
+    def test_operator_runs_on_arrays(self):
+        x = self.rows(3, 11)
+        if TARGET == "cpu":
+            np.testing.assert_allclose(leaky(x), np.where(x > 0, x, x * 0.5), rtol=1e-6)
+
+
+class Errors(unittest.TestCase):
+    def refused(self, *words, **kernels):
+        with self.assertRaises(heddle.InputError) as caught:
+            compile(chain(), kernels={f"acme::{name}": one for name, one in kernels.items()})
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+
+    def test_unknown_operator_names_the_option(self):
+        with self.assertRaises(heddle.UnsupportedError) as caught:
+            compile(chain())
+        self.assertIn("kernels=", str(caught.exception))
+
+    def test_what_is_given(self):
+        self.refused("no operator", "heddle.tile.operator", Leaky=leaky_kernel)
+        with self.assertRaises(heddle.InputError):
+            compile(chain(), kernels={"Leaky": leaky})
+
+    def test_exceptions_name_node_and_line(self):
+        self.refused("node 'leak' (acme::Leaky", "slope", Leaky=lambda x: x)
+        self.refused("result 0", "input 0", Leaky=lambda x, slope: x)
+        self.refused("written by no kernel", Leaky=lambda x, slope: tile.empty_like(x))
+
+    def test_inputs_are_not_written(self):
+        @tile.operator
+        def in_place(x, slope):
+            y = tile.empty_like(x)
+            leaky_kernel[(1,)](y, x, 60, slope, BLOCK=64)
+            in_place_kernel[(1,)](x, BLOCK=32)
+            return y
+
+        self.refused("in_place_kernel", "%x", "input 0", Leaky=in_place)
+
+    def test_reports_of_kernels(self):
+        @tile.jit
+        def loud_kernel(y, x):
+            tl.device_print("x", tl.load(x))
+            tl.store(y, tl.load(x))
+
+        @tile.operator
+        def loud(x, slope):
+            y = tile.empty_like(x)
+            loud_kernel[(1,)](y, x)
+            return y
+
+        with self.assertRaises(heddle.UnsupportedError) as caught:
+            compile(chain(), kernels={"acme::Leaky": loud})
+        self.assertIn("test_tile_operator.py:", str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
