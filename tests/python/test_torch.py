@@ -8,6 +8,9 @@ except ImportError:
     torch = None
 
 import heddle
+import heddle.tile as tile
+import heddle.tile.language as tl
+import heddle.torch
 import models
 
 HAS_GPU = torch is not None and torch.cuda.is_available()
@@ -16,6 +19,86 @@ HAS_GPU = torch is not None and torch.cuda.is_available()
 def near(testcase, result, expected, tolerance=2e-3):
     testcase.assertIsInstance(result, torch.Tensor)
     testcase.assertTrue(torch.allclose(result.float().cpu(), torch.as_tensor(expected).float(), rtol=tolerance, atol=tolerance))
+
+
+@tile.jit
+def scaled_kernel(y, x, n, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at, at < n) * factor, at < n)
+
+
+@tile.operator
+def scaled(x, factor=2.0):
+    y = tile.empty_like(x)
+    scaled_kernel[(tile.cdiv(x.numel(), 64),)](y, x, x.numel(), factor, BLOCK=64)
+    return y
+
+
+def scale_in_place(x, factor: float) -> None:
+    scaled_kernel[(tile.cdiv(x.numel(), 64),)](x, x, x.numel(), factor, BLOCK=64)
+
+
+class Kernels:
+    """Kernels as operators; `device` of the tensors, `backend` of torch.compile."""
+
+    operators: dict = {}
+
+    def operator(self, name, *arguments, **words):
+        if name not in self.operators:
+            self.operators[name] = heddle.torch.operator(*arguments, f"heddle_tests::{name}", **words)
+        return self.operators[name]
+
+    def test_kernel_is_an_operator(self):
+        operator = self.operator("scaled", scaled)
+        x = torch.randn(5, 31, device=self.device)
+        self.assertTrue(torch.equal(operator(x, 3.0), x * 3))
+        torch.library.opcheck(operator, (x, 3.0))
+
+    def test_compiled_graph_has_no_break(self):
+        operator = self.operator("scaled", scaled)
+        step = torch.compile(lambda x: torch.relu(operator(x + 1, 0.5)).sum(), fullgraph=True, backend=self.backend, dynamic=True)
+        for rows in (4, 9):
+            x = torch.randn(rows, 17, device=self.device)
+            torch.testing.assert_close(step(x), torch.relu((x + 1) * 0.5).sum())
+
+    def test_kernel_that_writes_to_its_argument(self):
+        operator = self.operator("scale_", scale_in_place, mutates=["x"])
+        x = torch.randn(70, device=self.device)
+        torch.library.opcheck(operator, (x.clone(), 2.0))
+
+        def twice(x):
+            x = x + 0
+            operator(x, 2.0)
+            operator(x, 4.0)
+            return x - 1
+
+        torch.testing.assert_close(torch.compile(twice, fullgraph=True, backend=self.backend)(x), x * 8 - 1)
+
+    def test_gradient(self):
+        operator = self.operator("scaled_with_gradient", scaled)
+        torch.library.register_autograd(
+            "heddle_tests::scaled_with_gradient", lambda ctx, gradient: (operator(gradient.contiguous(), ctx.factor), None),
+            setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]))
+        x = torch.randn(40, device=self.device, requires_grad=True)
+        operator(x, 3.0).sum().backward()
+        torch.testing.assert_close(x.grad, torch.full_like(x, 3.0))
+
+    def test_what_pytorch_does_not_pass(self):
+        for function, words, why in ((lambda *x: x[0], {}, "any number"), (scaled, {"mutates": ["z"]}, "no such parameter"),
+                                     (scaled, {}, "no name")):
+            with self.assertRaises(heddle.InputError) as caught:
+                heddle.torch.operator(function, "heddle_tests" + ("::refused" if why != "no name" else ""), **words)
+            self.assertIn(why, str(caught.exception))
+
+
+@unittest.skipUnless(torch, "there is no PyTorch")
+class KernelsOnCpu(Kernels, unittest.TestCase):
+    device, backend = "cpu", "aot_eager"
+
+
+@unittest.skipUnless(HAS_GPU, "there is no GPU for PyTorch")
+class KernelsOnGpu(Kernels, unittest.TestCase):
+    device, backend, operators = "cuda", "inductor", Kernels.operators
 
 
 @unittest.skipUnless(torch, "there is no PyTorch")
