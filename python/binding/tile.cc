@@ -18,6 +18,7 @@
 #include "lang/interpret/interpret.h"
 #include "lang/ir/parse.h"
 #include "lang/ir/print.h"
+#include "tile_export.h"
 
 namespace nb = nanobind;
 
@@ -142,6 +143,7 @@ void register_tile(nb::module_& module) {
       .def_prop_ro("shared", [](const DeviceKernel& self) { return self.compiled->unit().shared_bytes; })
       .def("launch", &launch_on_device, nb::arg("grid"), nb::arg("arguments"), nb::arg("stream") = 0,
            nb::arg("device") = 0);
+  register_tile_export(tile);
   tile.def("cuda_target", &cuda_target, nb::arg("device") = 0);
   tile.def(
       "parse_and_verify", [](const std::string& text) { return Verified{lang::parse_and_verify(text)}; },

@@ -30,6 +30,7 @@ class CudaKernel {
               int device = 0) const;
 
   const CudaUnit& unit() const { return unit_; }
+  const std::string& machine_code() const { return machine_code_; }
   int registers() const { return registers_; }  // of a thread; 0 where the compiler does not say
   int64_t spills() const { return spills_; }    // bytes
 

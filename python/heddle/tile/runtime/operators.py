@@ -5,7 +5,7 @@ import sys
 import traceback
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from heddle._errors import InputError, make
+from heddle._errors import make
 from heddle.tile.language.types import BY_NAME, dtype as language_type
 from heddle.tile.runtime.arrays import element_type
 from heddle.tile.runtime.recording import Recorder, recording
@@ -207,7 +207,7 @@ class Operator:
 
 def _element(name: str, position: int) -> language_type:
     if name not in _OF_MODELS:
-        raise InputError(f"input {position} has elements of {name}, which kernels do not know; they know {', '.join(sorted(_OF_MODELS))}")
+        raise TypeError(f"input {position} has elements of {name}, which kernels do not know; they know {', '.join(sorted(_OF_MODELS))}")
     return _OF_MODELS[name]
 
 
