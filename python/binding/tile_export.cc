@@ -45,9 +45,10 @@ nb::tuple cpu_text(const std::string& ir) {
   return nb::make_tuple(made.text, made.symbol, made.scratch_bytes);
 }
 
-// (text, symbol, machine code, threads of a program, bytes of dynamic shared memory)
+// (text, symbol, machine code, threads of a program, bytes of dynamic shared memory). The kernel takes its own
+// parameters alone, no tensor maps.
 nb::tuple cuda_code(const std::string& ir, const std::string& target) {
-  const lang::cuda::CudaKernel kernel(lang::parse_and_verify(ir), target);
+  const lang::cuda::CudaKernel kernel(lang::parse_and_verify(ir), target, lang::cuda::Loads::kWithoutTensorMaps);
   const lang::cuda::CudaUnit& unit = kernel.unit();
   return nb::make_tuple(unit.text, unit.symbol, nb::bytes(kernel.machine_code().data(), kernel.machine_code().size()),
                         unit.threads, unit.shared_bytes);

@@ -24,6 +24,7 @@ template <typename T, int Rows, int Depth, bool AlongK>
 struct SwizzledOperand {
   using element = T;
   static constexpr bool kAlongK = AlongK;
+  static constexpr int kGivenRows = Rows, kDepth = Depth;
   static constexpr int kSize = int(sizeof(T)), kSteps = Depth / 16, kRows = (Rows + 7) / 8 * 8;
   static constexpr int kStrips = (Rows + 63) / 64, kStripBytes = AlongK ? kRows * 128 : Depth * 128;
   static constexpr int kBytes = AlongK ? Depth / 64 * kStripBytes : kStrips * kStripBytes;
@@ -105,6 +106,26 @@ struct HeldSource {
   const Tile<In, L>& x;
 };
 
+namespace detail {
+
+// The instructions of a product whose operands are both in shared memory.
+template <typename Sums, typename P, typename O, typename L>
+TILE_INLINE void issue_products(const SwizzledSource<P>& a, const SwizzledSource<O>& b, Tile<float, L>& y) {
+  constexpr int N = L::size(1), kEach = N / 2;
+  const int row = L::of_warp(int(threadIdx.x) / 128 * 4, 0);
+#pragma unroll
+  for (int step = 0; step < O::kSteps; ++step) {
+    const uint64_t from_b = O::descriptor(b.memory, 0, step);
+#pragma unroll
+    for (int m = 0; m < Sums::kBlocksM; ++m) {
+      sm90::Wgmma<typename O::element, N>::template issue<!P::kAlongK, !O::kAlongK>(
+          *reinterpret_cast<float(*)[kEach]>(y.v + m * kEach), P::descriptor(a.memory, row + 64 * m, step), from_b, 1);
+    }
+  }
+}
+
+}  // namespace detail
+
 // c + a b; what `meanwhile` does takes place while the tensor cores multiply.
 template <typename Sums, typename A, typename O, typename L, typename F>
 TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>& b, const Tile<float, L>& c,
@@ -112,7 +133,6 @@ TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>
   constexpr int N = L::size(1), kEach = N / 2, kM = Sums::kBlocksM;
   using In = typename O::element;
   Tile<float, L> y = c;
-  const int row = L::of_warp(int(threadIdx.x) / 128 * 4, 0);
   // Words of a first operand in registers are read until the instructions are waited for.
   [[maybe_unused]] uint32_t words[A::held ? kM : 1][A::held ? O::kSteps : 1][4];
   if constexpr (A::held) {
@@ -131,20 +151,18 @@ TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>
   }
   each_register<L::kRegisters>([&](int r) { sm90::fence_operand(y.v[r]); });
   sm90::wgmma_fence();
+  if constexpr (A::held) {
 #pragma unroll
-  for (int step = 0; step < O::kSteps; ++step) {
-    const uint64_t from_b = O::descriptor(b.memory, 0, step);
+    for (int step = 0; step < O::kSteps; ++step) {
+      const uint64_t from_b = O::descriptor(b.memory, 0, step);
 #pragma unroll
-    for (int m = 0; m < kM; ++m) {
-      auto& sums = *reinterpret_cast<float(*)[kEach]>(y.v + m * kEach);
-      if constexpr (A::held) {
-        sm90::WgmmaRegisters<In, N>::template issue<!O::kAlongK>(sums, words[m][step], from_b, 1);
-      } else {
-        using P = typename A::operand;
-        sm90::Wgmma<In, N>::template issue<!P::kAlongK, !O::kAlongK>(sums, P::descriptor(a.memory, row + 64 * m, step),
-                                                                     from_b, 1);
+      for (int m = 0; m < kM; ++m) {
+        sm90::WgmmaRegisters<In, N>::template issue<!O::kAlongK>(*reinterpret_cast<float(*)[kEach]>(y.v + m * kEach),
+                                                                 words[m][step], from_b, 1);
       }
     }
+  } else {
+    detail::issue_products<Sums>(a, b, y);
   }
   sm90::wgmma_commit();
   meanwhile();

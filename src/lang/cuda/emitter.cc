@@ -154,7 +154,7 @@ bool Emitter::is_staged(const Op& op) const {
 }
 
 void Emitter::emit(const Op& op) {
-  if (is_staged(op)) return;
+  if (is_staged(op) || skipped.count(&op) != 0) return;
   if (emit_elementwise(*this, op) || emit_shape(*this, op) || emit_memory(*this, op) || emit_over_axis(*this, op) ||
       emit_product(*this, op) || emit_control(*this, op) || emit_effect(*this, op)) {
     return;

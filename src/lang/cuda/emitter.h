@@ -11,6 +11,7 @@
 #include "lang/analysis/uses.h"
 #include "lang/cuda/assign.h"
 #include "lang/cuda/axis_facts.h"
+#include "lang/cuda/pipeline.h"
 #include "lang/ir/kernel.h"
 
 // Writes the body of a kernel on the operators of tile/block.
@@ -27,12 +28,19 @@ struct EmitOptions {
   int64_t warps = 4;
   int stages = 1;           // slots of loads that run ahead of a loop
   int64_t most_shared = 0;  // bytes of a block
+  bool boxes = false;       // TMA may bring loads
+};
+
+// A tensor map that is a parameter of the kernel.
+struct TensorMapParameter {
+  std::string name;
+  TensorMapPlan plan;
 };
 
 class Emitter {
  public:
   Emitter(const Kernel& kernel, const std::vector<AxisFacts>& facts, const Assignment& layouts, EmitOptions options)
-      : kernel(kernel), facts(facts), assignment(layouts), options(options), warps(options.warps), uses(kernel) {}
+      : kernel(kernel), facts(facts), assignment(layouts), options(options), warps(options.warps), windows(kernel) {}
 
   void emit(const Region& region);
   void emit(const Op& op);
@@ -97,7 +105,8 @@ class Emitter {
   const Assignment& assignment;
   const EmitOptions options;
   const int64_t warps;
-  const Uses uses;
+  const WindowAnalysis windows;
+  const Uses& uses = windows.uses();
   codegen::Writer out{1};
   // That operators use in turn, beside what is kept and where nothing is.
   int64_t shared_bytes = 0, free_bytes = 0;
@@ -105,6 +114,11 @@ class Emitter {
   int64_t kept_bytes = 0, most_kept_bytes = 0;
   std::unordered_map<ValueId, OperandText> operands;
   bool uses_groups = false;
+  // What the kernel begins with: rings, whose barriers lie behind all else in shared memory.
+  std::vector<std::string> prologue;
+  int64_t barrier_bytes = 0;
+  std::vector<TensorMapParameter> maps;
+  std::set<const Op*> skipped;       // whose results nobody needs any more
   std::string meanwhile;             // what the next product of warpgroups calls while it runs
   std::vector<std::string> aliases;  // "using L0 = ...;" in order
 
@@ -137,6 +151,23 @@ int64_t operand_size(const Emitter& e, const Op& dot, size_t side);
 std::string put_text(Emitter& e, const Op& dot, size_t side, const OperandText& text);
 // A `for` whose loads run ahead; false: it has none.
 bool emit_pipelined(Emitter& e, const Op& op);
+// The lambda that does something for a later trip than the loop's: open_ahead() begins it and computes what addresses
+// are made of, close_ahead() ends it. It does nothing behind the last trip.
+struct Ahead {
+  std::string index, lambda;
+  std::vector<ValueId> targets, values;  // what it carries, and what that becomes
+};
+Ahead open_ahead(Emitter& e, const Op& loop, const Pipeline& pipeline, const std::string& lambda);
+// `always`: what is done behind the last trip too.
+void close_ahead(Emitter& e, const Op& loop, const Ahead& ahead, const std::vector<std::string>& always = {});
+// One whose loads TMA brings.
+void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& pipeline);
+// A product of operands in shared memory, without waiting for it, into the variable of its sums.
+std::string begin_product_text(Emitter& e, const Op& dot, const std::string& sums);
+// Operands of the loop's products that do not change in it are laid down before it; whether there are any.
+bool lay_down_invariants(Emitter& e, const Region& body);
+// Ops of a loop that only loads need which have been made already are left out from now on.
+void skip_addresses(Emitter& e, const Region& body, const Pipeline& pipeline);
 void emit_carried(Emitter& e, const Op& op);
 std::string for_head(Emitter& e, const Op& op, const std::string& index);
 void emit_for_body(Emitter& e, const Op& op);

@@ -54,18 +54,23 @@ std::string target_name(const CudaTarget& target) {
   return std::string(kPrefix) + target.architecture();
 }
 
-CudaKernel::CudaKernel(Kernel kernel, std::string_view target) {
-  const CudaTarget device = target_of(target);
-  parameters_ = kernel.parameters.size();
-  unit_ = cuda_unit(std::move(kernel), device);
-  jit::CompiledCubin compiled = jit::compile_cubin(unit_.text, device.architecture(), true, jit::Slow::kAccept);
+CudaKernel::CudaKernel(Kernel kernel, std::string_view target, Loads loads)
+    : CudaKernel(std::move(kernel), target_of(target), loads) {}
+
+CudaKernel::CudaKernel(Kernel kernel, const CudaTarget& target, Loads loads)
+    : kernel_(std::move(kernel)), target_(target), unit_(cuda_unit(kernel_, target, loads)) {
+  jit::CompiledCubin compiled = jit::compile_cubin(unit_.text, target.architecture(), true, jit::Slow::kAccept);
   machine_code_ = std::move(compiled.bytes);
   registers_ = registers_of(compiled.log);
   spills_ = jit::spilled_bytes(compiled.log);
 }
 
-const CudaKernel::Loaded& CudaKernel::on(int device) const {
-  const std::lock_guard lock(mutex_);
+const CudaKernel& CudaKernel::without_maps() const {
+  std::call_once(made_, [&] { without_maps_.reset(new CudaKernel(kernel_, target_, Loads::kWithoutTensorMaps)); });
+  return *without_maps_;
+}
+
+CudaKernel::Loaded& CudaKernel::on(int device) const {
   Loaded& loaded = loaded_[device];
   if (loaded.function == nullptr) {
     loaded.context = runtime::CudaContext::of_device(device);
@@ -75,11 +80,25 @@ const CudaKernel::Loaded& CudaKernel::on(int device) const {
   return loaded;
 }
 
+std::vector<CudaKernel::Map> CudaKernel::encoded(Loaded& loaded, std::span<const TensorMapDesc> maps,
+                                                 std::span<const uint64_t> arguments) const {
+  loaded.maps.resize(maps.size());
+  loaded.described.resize(maps.size());
+  for (size_t i = 0; i < maps.size(); ++i) {
+    std::pair<TensorMapDesc, uint64_t> now(maps[i], arguments[static_cast<size_t>(maps[i].operand)]);
+    if (loaded.described[i] == now) continue;
+    runtime::encode_tensor_map(*loaded.context, now.first, now.second, &loaded.maps[i]);
+    loaded.described[i] = std::move(now);
+  }
+  return loaded.maps;
+}
+
 void CudaKernel::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> arguments, CudaDriver::Handle stream,
                         int device) const {
-  if (arguments.size() != parameters_) {
-    throw Error(ErrorCode::kInvalidArgument, "kernel " + unit_.symbol,
-                fmt::format("it has {} parameters, {} arguments were given", parameters_, arguments.size()));
+  if (arguments.size() != unit_.parameters.size()) {
+    throw Error(
+        ErrorCode::kInvalidArgument, "kernel " + unit_.symbol,
+        fmt::format("it has {} parameters, {} arguments were given", unit_.parameters.size(), arguments.size()));
   }
   CudaLaunchConfig config;
   for (size_t d = 0; d < 3; ++d) {
@@ -90,17 +109,37 @@ void CudaKernel::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> a
     }
     config.grid[d] = static_cast<unsigned>(grid[d]);
   }
-  const Loaded& loaded = on(device);
-  std::vector<void*> pointers;
-  pointers.reserve(arguments.size() + 1);
-  for (const uint64_t& slot : arguments) pointers.push_back(const_cast<uint64_t*>(&slot));
-  pointers.push_back(nullptr);
+  config.stream = stream;
+  const std::optional<std::vector<TensorMapDesc>> maps = describe_maps(unit_, arguments);
+  if (maps) return launch_with(*maps, config, arguments, device);
+  without_maps().launch_with({}, config, arguments, device);
+}
+
+void CudaKernel::launch_with(std::span<const TensorMapDesc> maps, const CudaLaunchConfig& grid,
+                             std::span<const uint64_t> arguments, int device) const {
+  CudaLaunchConfig config = grid;
   config.block[0] = static_cast<unsigned>(unit_.threads);
   config.shared_bytes = static_cast<unsigned>(unit_.shared_bytes);
-  config.stream = stream;
-  loaded.context->make_current();
-  loaded.context->check(loaded.context->driver().launch(&config, loaded.function, pointers.data(), nullptr),
-                        unit_.symbol.c_str());
+  std::vector<Map> own;
+  const runtime::CudaContext* context = nullptr;
+  CudaDriver::Handle function = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    Loaded& loaded = on(device);
+    context = loaded.context.get();
+    function = loaded.function;
+    if (!maps.empty()) {
+      context->make_current();
+      own = encoded(loaded, maps, arguments);
+    }
+  }
+  std::vector<void*> pointers;
+  pointers.reserve(arguments.size() + own.size() + 1);
+  for (Map& map : own) pointers.push_back(&map);
+  for (const uint64_t& slot : arguments) pointers.push_back(const_cast<uint64_t*>(&slot));
+  pointers.push_back(nullptr);
+  context->make_current();
+  context->check(context->driver().launch(&config, function, pointers.data(), nullptr), unit_.symbol.c_str());
 }
 
 }  // namespace heddle::lang::cuda

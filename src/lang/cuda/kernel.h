@@ -8,9 +8,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lang/cuda/unit.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/launch.h"
 
 namespace heddle::lang::cuda {
 
@@ -22,7 +25,7 @@ class CudaKernel {
  public:
   // Compiles a verified kernel for "cuda-sm_90a" or the like, from the user's cache where it is there. Throws
   // kUnsupportedOperator, kInvalidArgument for another target, and what the compiler says.
-  CudaKernel(Kernel kernel, std::string_view target);
+  CudaKernel(Kernel kernel, std::string_view target, Loads loads = Loads::kAny);
 
   // Runs the programs of a grid on a stream of the device; null: the legacy default stream. Arguments in order, each in
   // eight bytes.
@@ -35,20 +38,35 @@ class CudaKernel {
   int64_t spills() const { return spills_; }    // bytes
 
  private:
+  struct alignas(64) Map {
+    uint64_t words[kTensorMapBytes / 8];
+  };
   struct Loaded {
     std::shared_ptr<const runtime::CudaContext> context;
     std::unique_ptr<runtime::CudaModule> module;
     CudaDriver::Handle function = nullptr;
+    // Of the last launch: most have the same.
+    std::vector<std::pair<TensorMapDesc, uint64_t>> described;
+    std::vector<Map> maps;
   };
-  const Loaded& on(int device) const;
+  CudaKernel(Kernel kernel, const CudaTarget& target, Loads loads);
+  void launch_with(std::span<const TensorMapDesc> maps, const CudaLaunchConfig& config,
+                   std::span<const uint64_t> arguments, int device) const;
+  Loaded& on(int device) const;  // under the mutex
+  std::vector<Map> encoded(Loaded& loaded, std::span<const TensorMapDesc> maps,
+                           std::span<const uint64_t> arguments) const;
+  const CudaKernel& without_maps() const;
 
+  const Kernel kernel_;  // as it was given
+  const CudaTarget target_;
   CudaUnit unit_;
-  size_t parameters_ = 0;
   std::string machine_code_;
   int registers_ = 0;
   int64_t spills_ = 0;
   mutable std::mutex mutex_;
   mutable std::map<int, Loaded> loaded_;
+  mutable std::once_flag made_;
+  mutable std::unique_ptr<const CudaKernel> without_maps_;  // for arguments that no tensor map describes
 };
 
 }  // namespace heddle::lang::cuda

@@ -31,9 +31,15 @@ bool pads_with_zero(const Uses& uses, const Op& load) {
 
 class Planner {
  public:
-  Planner(const Kernel& kernel, const Op& loop, const Uses& uses, const std::vector<AxisFacts>& facts,
-          const Assignment& layouts)
-      : kernel_(kernel), body_(loop.regions[0]), uses_(uses), facts_(facts), layouts_(layouts) {}
+  Planner(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows, const std::vector<AxisFacts>& facts,
+          const Assignment& layouts, bool boxes)
+      : kernel_(kernel),
+        body_(loop.regions[0]),
+        windows_(windows),
+        uses_(windows.uses()),
+        facts_(facts),
+        layouts_(layouts),
+        boxes_(boxes) {}
 
   Pipeline run() {
     for (const Op& op : body_.ops) {
@@ -48,10 +54,40 @@ class Planner {
       with.loads.push_back(std::move(*staged));
       pipeline_ = std::move(with);
     }
+    if (boxes_ && plan_boxes()) pipeline_.by_boxes = true;
     return std::move(pipeline_);
   }
 
  private:
+  // Whether TMA can bring all loads; then only their corners are computed ahead.
+  bool plan_boxes() {
+    Pipeline with;
+    with.loads = pipeline_.loads;
+    for (const StagedLoad& load : with.loads) {
+      if (!load.box) return false;
+      for (const Polynomial& corner : load.box->corners) {
+        for (const auto& [product, factor] : corner.terms()) {
+          if (!std::all_of(product.begin(), product.end(), [&](ValueId v) { return need(v, with); })) return false;
+        }
+      }
+    }
+    pipeline_ = std::move(with);
+    return true;
+  }
+
+  // How TMA brings a load of whole swizzled lines.
+  std::optional<BoxLoad> box_for(const StagedLoad& s, const OperandShape& shape) const {
+    constexpr int64_t kMostRows = 256, kLine = 64;  // elements of 128 bytes
+    if (!boxes_ || !shape.swizzled) return std::nullopt;
+    std::optional<BoxLoad> box = box_of(kernel_, facts_, windows_, *s.load);
+    const bool inner_is_k = box && static_cast<int>(box->inner_dim) != s.row_dim;
+    if (!box || inner_is_k != shape.along_k) return std::nullopt;
+    // Strips that reach beyond the tile read what the source does not.
+    if (!inner_is_k && shape.rows % kLine != 0 && !box->map.size[0]) return std::nullopt;
+    box->map.box = {kLine, inner_is_k ? shape.rows : shape.depth};
+    return box->map.box[1] <= kMostRows ? box : std::nullopt;
+  }
+
   std::optional<StagedLoad> stage(const Op& op) const {
     const Type& type = kernel_.type(op.results[0]);
     const bool view = op.code == OpCode::kLoadView;
@@ -93,6 +129,7 @@ class Planner {
     s.element = plan.by == "block::by_tf32" ? "tile::cuda::tf32" : element_type(type.element);
     s.operand = operand_type(shape, s.element);
     s.bytes = operand_bytes(shape, element);
+    s.box = box_for(s, shape);
     return s;
   }
 
@@ -120,9 +157,11 @@ class Planner {
 
   const Kernel& kernel_;
   const Region& body_;
+  const WindowAnalysis& windows_;
   const Uses& uses_;
   const std::vector<AxisFacts>& facts_;
   const Assignment& layouts_;
+  const bool boxes_;
   Pipeline pipeline_;
 };
 
@@ -155,15 +194,43 @@ int64_t covered_rows(const DotPlan& plan, int64_t rows, bool is_b) {
   return block * ((rows + block - 1) / block) + (is_b ? 8 : 0);
 }
 
-std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const Uses& uses,
-                                      const std::vector<AxisFacts>& facts, const Assignment& layouts, int stages,
-                                      int64_t bytes) {
+std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows,
+                                      const std::vector<AxisFacts>& facts, const Assignment& layouts,
+                                      const PipelineLimits& limits) {
   if (has_trait(loop.regions[0], kWrites)) return std::nullopt;
-  Pipeline pipeline = Planner(kernel, loop, uses, facts, layouts).run();
+  Pipeline pipeline = Planner(kernel, loop, windows, facts, layouts, limits.boxes).run();
   if (pipeline.loads.empty()) return std::nullopt;
-  pipeline.stages = std::min<int>(stages, static_cast<int>(bytes / pipeline.slot_bytes()));
+  pipeline.stages = std::min<int>(limits.stages, static_cast<int>(limits.bytes / pipeline.slot_bytes()));
   if (pipeline.stages < 2) return std::nullopt;
   return pipeline;
+}
+
+std::optional<AccumulatingProduct> accumulating_product(const Op& loop, const Pipeline& pipeline, const Uses& uses,
+                                                        const Assignment& layouts) {
+  const Region& body = loop.regions[0];
+  AccumulatingProduct found;
+  for (const Op& op : body.ops) {
+    if (!op.regions.empty() && op.code != OpCode::kReduce) return std::nullopt;
+    if (op.code != OpCode::kDot) continue;
+    if (found.dot != nullptr) return std::nullopt;
+    found.dot = &op;
+  }
+  if (found.dot == nullptr) return std::nullopt;
+  const ValueId sum = found.dot->results[0], before = found.dot->operands[2];
+  const auto argument = std::find(body.arguments.begin() + 1, body.arguments.end(), before);
+  if (argument == body.arguments.end()) return std::nullopt;
+  found.carried = static_cast<size_t>(argument - body.arguments.begin()) - 1;
+  const Op& yield = body.ops.back();
+  const auto is_staged = [&](ValueId operand) {
+    return std::any_of(pipeline.loads.begin(), pipeline.loads.end(), [&](const StagedLoad& l) {
+      return (l.turn == nullptr ? l.load : l.turn)->results[0] == operand;
+    });
+  };
+  const DotPlan& plan = layouts.dots.at(found.dot);
+  const bool alone = uses.users(sum).size() == 1 && uses.users(before).size() == 1 &&
+                     yield.operands[found.carried] == sum && plan.by_group && layouts.of(before) == plan.layout;
+  return alone && is_staged(found.dot->operands[0]) && is_staged(found.dot->operands[1]) ? std::optional(found)
+                                                                                         : std::nullopt;
 }
 
 }  // namespace heddle::lang::cuda

@@ -7,6 +7,7 @@
 
 #include "lang/analysis/uses.h"
 #include "lang/cuda/assign.h"
+#include "lang/cuda/boxes.h"
 #include "lang/ir/kernel.h"
 
 // Loads of a loop that feed products, copied to shared memory some trips ahead of their use.
@@ -17,11 +18,12 @@ struct StagedLoad {
   const Op* dot = nullptr;
   const Op* turn = nullptr;  // a permute between them
   bool is_b = false;
-  int row_dim = 0;      // of the loaded tile: the rows of the first operand, the columns of the second
-  int64_t vector = 1;   // elements that are copied at once
-  std::string operand;  // block::Operand<...>
-  std::string element;  // what it holds
-  int64_t bytes = 0;    // of one slot
+  int row_dim = 0;             // of the loaded tile: the rows of the first operand, the columns of the second
+  int64_t vector = 1;          // elements that are copied at once
+  std::string operand;         // block::Operand<...>
+  std::string element;         // what it holds
+  int64_t bytes = 0;           // of one slot
+  std::optional<BoxLoad> box;  // TMA can bring it
 };
 
 struct Pipeline {
@@ -29,6 +31,7 @@ struct Pipeline {
   std::set<const Op*> ahead;    // ops that the addresses of later trips need
   std::vector<size_t> carried;  // values of the loop that they need, counted without its index
   int stages = 2;
+  bool by_boxes = false;  // TMA brings all of them
   int64_t slot_bytes() const {
     int64_t sum = 0;
     constexpr int64_t kAlignment = 1024;
@@ -48,10 +51,23 @@ std::string operand_type(const OperandShape& shape, const std::string& element);
 int64_t operand_bytes(const OperandShape& shape, int64_t element);
 int64_t covered_rows(const DotPlan& plan, int64_t rows, bool is_b);
 
-// The loads of a `for` that can be copied ahead, in at most `stages` slots of together at most `bytes`; nothing where
-// there are none. Loops that write memory are left alone: a load may not pass a store.
-std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const Uses& uses,
-                                      const std::vector<AxisFacts>& facts, const Assignment& layouts, int stages,
-                                      int64_t bytes);
+struct PipelineLimits {
+  int stages = 2;      // slots, at most
+  int64_t bytes = 0;   // of shared memory for all of them
+  bool boxes = false;  // TMA may bring loads
+};
+
+// The loads of a `for` that can be copied ahead; nothing where there are none, or no room for two slots. Loops that
+// write memory are left alone: a load may not pass a store.
+std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows,
+                                      const std::vector<AxisFacts>& facts, const Assignment& layouts,
+                                      const PipelineLimits& limits);
+// The product of a loop that does nothing but add it to what the loop carries, and which carried value that is.
+struct AccumulatingProduct {
+  const Op* dot = nullptr;
+  size_t carried = 0;
+};
+std::optional<AccumulatingProduct> accumulating_product(const Op& loop, const Pipeline& pipeline, const Uses& uses,
+                                                        const Assignment& layouts);
 
 }  // namespace heddle::lang::cuda

@@ -15,6 +15,7 @@
 #include "lang/cuda/prepare.h"
 #include "lang/cuda/scalar_text.h"
 #include "lang/cuda/scaled.h"
+#include "lang/passes/uniform_induction.h"
 
 namespace heddle::lang::cuda {
 namespace {
@@ -36,6 +37,31 @@ std::string symbol_of(const std::string& name) {
   return symbol;
 }
 
+int parameter_index(const Kernel& kernel, ValueId v) {
+  const auto found = std::find_if(kernel.parameters.begin(), kernel.parameters.end(),
+                                  [&](const Kernel::Parameter& p) { return p.value == v; });
+  return static_cast<int>(found - kernel.parameters.begin());
+}
+
+ParameterSum of_parameters(const Kernel& kernel, const Polynomial& p) {
+  ParameterSum sum;
+  for (const auto& [product, factor] : p.terms()) {
+    std::vector<int> parameters;
+    for (const ValueId v : product) parameters.push_back(parameter_index(kernel, v));
+    sum.emplace_back(std::move(parameters), factor);
+  }
+  return sum;
+}
+
+TensorMapRecipe recipe_of(const Kernel& kernel, const TensorMapPlan& plan) {
+  TensorMapRecipe recipe{parameter_index(kernel, plan.base), plan.element, {}, {}, plan.box};
+  for (size_t i = 0; i < plan.size.size(); ++i) {
+    if (plan.size[i]) recipe.size[i] = of_parameters(kernel, *plan.size[i]);
+  }
+  for (const Polynomial& stride : plan.strides) recipe.strides.push_back(of_parameters(kernel, stride));
+  return recipe;
+}
+
 // The text of a kernel.
 CudaUnit written(Emitter& emitter) {
   const Kernel& kernel = emitter.kernel;
@@ -48,12 +74,21 @@ CudaUnit written(Emitter& emitter) {
   emitter.emit(kernel.body);
 
   CudaUnit unit;
+  for (const Kernel::Parameter& p : kernel.parameters) unit.parameters.push_back(kernel.type(p.value));
+  for (const TensorMapParameter& map : emitter.maps) {
+    parameters.insert(parameters.begin() + static_cast<std::ptrdiff_t>(unit.maps.size()),
+                      fmt::format("const __grid_constant__ tile::sm90::TensorMap {}", map.name));
+    unit.maps.push_back(recipe_of(kernel, map.plan));
+  }
   unit.symbol = symbol_of(kernel.name);
   unit.threads = 32 * emitter.warps;
   unit.shared_bytes = std::max(emitter.most_kept_bytes + emitter.shared_bytes, emitter.free_bytes);
   unit.shared_bytes = (unit.shared_bytes + 15) / 16 * 16;
+  const int64_t barriers = unit.shared_bytes;
+  unit.shared_bytes += (emitter.barrier_bytes + 15) / 16 * 16;
   unit.includes = {"tile/block/block.h"};
   if (emitter.uses_groups) unit.includes.emplace_back("tile/block/wgmma.h");
+  if (!emitter.maps.empty()) unit.includes.emplace_back("tile/block/ring.h");
   std::string& text = unit.definitions;
   text = "namespace block = heddle::tile::block;\nusing tile::dims;\n\n";
   text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", unit.threads, unit.symbol,
@@ -63,10 +98,13 @@ CudaUnit written(Emitter& emitter) {
   const std::string rest = emitter.uses_groups ? fmt::format(", true, {}", kAlignment) : "";
   if (emitter.uses_groups) unit.shared_bytes += kAlignment;
   const std::string body = emitter.out.text();
-  for (const auto& [name, offset] : {std::pair("kFree", int64_t{0}), std::pair("kShared", emitter.most_kept_bytes)}) {
-    if (body.find(name) == std::string::npos) continue;
+  for (const auto& [name, offset] : {std::pair("kFree", int64_t{0}), std::pair("kShared", emitter.most_kept_bytes),
+                                     std::pair("kBarriers", barriers)}) {
+    const bool for_rings = offset == barriers && !emitter.prologue.empty();
+    if (body.find(name) == std::string::npos && !for_rings) continue;
     text += fmt::format("  constexpr block::scratch<{}{}> {}{{}};\n", offset, rest, name);
   }
+  for (const std::string& line : emitter.prologue) text += "  " + line + "\n";
   text += "\n" + body + "}\n";
   for (const std::string& path : unit.includes) unit.text += "#include \"" + path + "\"\n";
   unit.text += "\nnamespace tile = heddle::tile;\n" + text;
@@ -75,15 +113,17 @@ CudaUnit written(Emitter& emitter) {
 
 }  // namespace
 
-CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target) {
+CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   const int64_t warps = warps_of(kernel);
   expand_scaled_products(kernel);
+  uniform_induction(kernel);
   clone_indices(kernel);
   const std::vector<AxisFacts> facts = axis_facts(kernel);
   const Assignment layouts = assign_layouts(kernel, facts, {warps, target.has_wgmma()});
   // Fewer loads run ahead where tiles need much shared memory otherwise.
   for (auto stages = static_cast<int>(kernel.attributes.integer("num_stages", 3));; --stages) {
-    Emitter emitter(kernel, facts, layouts, {warps, stages, target.shared_bytes_per_block});
+    Emitter emitter(kernel, facts, layouts,
+                    {warps, stages, target.shared_bytes_per_block, target.has_wgmma() && loads == Loads::kAny});
     CudaUnit unit = written(emitter);
     if (unit.shared_bytes <= target.shared_bytes_per_block) return unit;
     if (stages > 1) continue;
@@ -106,7 +146,7 @@ codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const Cud
   for (const LaunchArgument& argument : launch.arguments) numbers.push_back(argument.number);
   const std::vector<uint64_t> words = argument_words(kernel, numbers);
   const std::string name = std::exchange(kernel.name, codegen::kStandIn);
-  CudaUnit unit = cuda_unit(std::move(kernel), target);
+  CudaUnit unit = cuda_unit(std::move(kernel), target, Loads::kWithoutTensorMaps);
 
   codegen::KernelSource source;
   source.includes = std::move(unit.includes);
@@ -126,6 +166,50 @@ codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const Cud
   }
   source.launches.push_back(std::move(made));
   return source;
+}
+
+std::optional<std::vector<TensorMapDesc>> describe_maps(const CudaUnit& unit, std::span<const uint64_t> arguments) {
+  constexpr int64_t kMostExtent = (int64_t{1} << 31) - 1, kMostStride = int64_t{1} << 40;  // the latter in bytes
+  const auto argument = [&](int i) {
+    const uint64_t word = arguments[static_cast<size_t>(i)];
+    const Element element = unit.parameters[static_cast<size_t>(i)].element;
+    if (bits_of(element) != 32) return static_cast<int64_t>(word);
+    return is_signed_int(element) ? int64_t{static_cast<int32_t>(word)} : int64_t{static_cast<uint32_t>(word)};
+  };
+  const auto value = [&](const ParameterSum& sum) {
+    int64_t total = 0;
+    for (const auto& [parameters, factor] : sum) {
+      int64_t term = factor;
+      for (const int p : parameters) term *= argument(p);
+      total += term;
+    }
+    return total;
+  };
+  std::vector<TensorMapDesc> maps;
+  for (const TensorMapRecipe& recipe : unit.maps) {
+    TensorMapDesc map;
+    map.element = recipe.element == 1   ? TensorMapDesc::Element::kBits8
+                  : recipe.element == 2 ? TensorMapDesc::Element::kBits16
+                                        : TensorMapDesc::Element::kBits32;
+    map.operand = recipe.base;
+    map.box = {static_cast<uint32_t>(recipe.box[0]), static_cast<uint32_t>(recipe.box[1])};
+    for (size_t i = 0; i < 2; ++i) {
+      const int64_t size = recipe.size[i] ? value(*recipe.size[i]) : kMostExtent;
+      if (size <= 0 || size > kMostExtent) return std::nullopt;
+      map.extents[i] = static_cast<uint64_t>(size);
+    }
+    std::array<uint64_t, 3> strides{};
+    for (size_t i = 0; i < recipe.strides.size(); ++i) {
+      const int64_t stride = value(recipe.strides[i]) * recipe.element;
+      if (stride <= 0 || stride >= kMostStride || stride % 16 != 0) return std::nullopt;
+      strides[i] = static_cast<uint64_t>(stride);
+    }
+    map.strides = {strides[0], recipe.strides.size() > 1 ? strides[1] : strides[0]};
+    map.extents[2] = recipe.strides.size() > 1 ? kMostExtent : 1;
+    if (recipe.strides.size() > 2) map.outer = {kMostExtent, strides[2]};
+    maps.push_back(map);
+  }
+  return maps;
 }
 
 }  // namespace heddle::lang::cuda

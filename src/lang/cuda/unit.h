@@ -1,30 +1,58 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "codegen/codegen.h"
 #include "lang/ir/kernel.h"
 #include "lang/program/program.h"
+#include "target/cuda_launch.h"
 #include "target/target.h"
 
 namespace heddle::lang::cuda {
 
-// A kernel as CUDA C++ on tile/block, and what its launch needs.
+// A sum of products of parameters, which are counted in the kernel's order, with their factors.
+using ParameterSum = std::vector<std::pair<std::vector<int>, int64_t>>;
+
+// A matrix that TMA reads, as a launch describes it: (inner, row) and up to two dimensions of batches.
+struct TensorMapRecipe {
+  int base = 0;                                     // the parameter that points to it
+  int64_t element = 2;                              // bytes
+  std::array<std::optional<ParameterSum>, 2> size;  // of inner and row; none: not bounded
+  std::vector<ParameterSum> strides;                // of row and of batches, in elements
+  std::array<int64_t, 2> box{1, 1};
+};
+
+// A kernel as CUDA C++ on tile/block, and what its launch needs. Its parameters are `maps`, then those of the
+// kernel.
 struct CudaUnit {
   std::string text, symbol;
   std::vector<std::string> includes;  // of the text
   std::string definitions;            // the text without them and without its alias of the library
   int64_t threads = 0;                // of a block
   int64_t shared_bytes = 0;           // dynamic
+  std::vector<Type> parameters;
+  std::vector<TensorMapRecipe> maps;
 };
+
+// What the maps of a launch describe, each in the buffer of its `operand`, a parameter; nothing where no map can say
+// what the arguments do (sizes or strides that are negative or too large).
+std::optional<std::vector<TensorMapDesc>> describe_maps(const CudaUnit& unit, std::span<const uint64_t> arguments);
+
+enum class Loads : uint8_t { kAny, kWithoutTensorMaps };
 
 // The unit of a verified kernel. Throws kUnsupportedOperator at the place of an op that no GPU runs, kOutOfMemory where
 // its tiles want more shared memory than a block has.
-CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target);
+CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads = Loads::kAny);
 
-// A launch of a program as a kernel of a plan, whose operands are those of memory_of(). Throws what cuda_unit() throws,
-// and kUnsupportedOperator for a grid that no launch has.
+// A launch of a program as a kernel of a plan, whose operands are those of memory_of(); without tensor maps, since
+// these may reach beyond the operands. Throws what cuda_unit() throws, and kUnsupportedOperator for a grid that no
+// launch has.
 codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const CudaTarget& target);
 
 }  // namespace heddle::lang::cuda

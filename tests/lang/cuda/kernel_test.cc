@@ -18,6 +18,7 @@
 #include "lang/interpret/interpret.h"
 #include "lang/interpret/number.h"
 #include "lang/ir/parse.h"
+#include "runtime/cuda/launch.h"
 
 namespace heddle::lang::cuda {
 namespace {
@@ -130,9 +131,20 @@ class Kernels : public emulator::EmulatorTest {
     }
   }
 
- private:
+ protected:
   void run(const Case& c, const CudaUnit& unit, std::vector<uint64_t>& slots) {
     std::vector<void*> pointers;
+    struct alignas(64) Map {
+      uint64_t words[kTensorMapBytes / 8];
+    };
+    const auto described = describe_maps(unit, slots);
+    ASSERT_TRUE(described.has_value());
+    std::vector<Map> maps(described->size());
+    for (size_t i = 0; i < maps.size(); ++i) {
+      const TensorMapDesc& map = (*described)[i];
+      runtime::encode_tensor_map(*context, map, slots[static_cast<size_t>(map.operand)], &maps[i]);
+      pointers.push_back(&maps[i]);
+    }
     for (uint64_t& slot : slots) pointers.push_back(&slot);
     const CudaDriver& driver = context->driver();
     CudaLaunchConfig config;
@@ -210,6 +222,33 @@ kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   EXPECT_EQ(got[99], 2);
   EXPECT_THROW(add.launch({1, 1, 1}, {}, nullptr), Error);
   EXPECT_THROW(CudaKernel(parse_and_verify("tile_ir 1\nkernel @k() {\n}\n"), "cuda-sm_75"), Error);
+}
+
+// No tensor map has rows that run backwards: the kernel without maps runs.
+TEST_F(Kernels, RowsThatRunBackwards) {
+  const Kernel kernel = parse_and_verify(text_of(std::filesystem::path(HEDDLE_TILE_KERNELS) / "matmul_groups.tile"));
+  const CudaKernel matmul(kernel, target_name(context->device().target));
+  ASSERT_FALSE(matmul.unit().maps.empty());
+  constexpr int64_t kM = 70, kN = 48, kK = 64, kGrid = 2;
+  std::mt19937 random(5);
+  std::vector<uint8_t> a = random_elements(Element::kF16, kM * kK, random),
+                       b = random_elements(Element::kF16, kK * kN, random), c(2 * kM * kN, 0x55);
+  auto memory_a = buffer(a.size()), memory_b = buffer(b.size()), memory_c = buffer(c.size());
+  memory_a.write(a.data(), a.size());
+  memory_b.write(b.data(), b.size());
+  memory_c.write(c.data(), c.size());
+  constexpr size_t kLast = 2 * (kM - 1) * kK;
+  const int64_t numbers[] = {kM, kN, kK, -kK, kN, kN};
+  std::vector<uint64_t> slots{memory_c.address(), memory_a.address() + kLast, memory_b.address()};
+  std::vector<Argument> arguments{Argument::of(c.data()), Argument::of(a.data() + kLast), Argument::of(b.data())};
+  for (const int64_t n : numbers) {
+    slots.push_back(static_cast<uint64_t>(n));
+    arguments.push_back(Argument::of(n));
+  }
+  matmul.launch({kGrid, 1, 1}, slots, nullptr);
+  context->synchronize();
+  interpret(kernel, {kGrid, 1, 1}, arguments);
+  compare(kernel, kernel.parameters[0], c, memory_c);
 }
 
 }  // namespace

@@ -88,6 +88,10 @@ __device__ inline void fence_barrier_init() {
 __device__ inline void fence_async_shared() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+// The same of global memory.
+__device__ inline void fence_async_global() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
 
 __device__ inline uint32_t cluster_rank() {
   uint32_t rank;

@@ -32,8 +32,42 @@ std::pair<std::string, std::string> addresses(Emitter& e, const Op& load) {
   return {e.tile(pointer), e.uniform(mask) ? e.text(mask) : e.tile(mask, e.layout(pointer))};
 }
 
-// Operands of the loop's products that do not change in it are laid down before it.
-void lay_down_invariants(Emitter& e, const Region& body) {
+}  // namespace
+
+Ahead open_ahead(Emitter& e, const Op& loop, const Pipeline& pipeline, const std::string& lambda) {
+  const Region& body = loop.regions[0];
+  Ahead ahead{e.fresh("ahead"), e.fresh(lambda), {}, {}};
+  e.out.raw(fmt::format("{} {} = {};", scalar_type(e.type(body.arguments[0])), ahead.index, e.text(loop.operands[0])));
+  e.bind(body.arguments[0], ahead.index);
+  for (const size_t i : pipeline.carried) {
+    const ValueId v = body.arguments[i + 1];
+    const std::string own = e.text(v), name = e.fresh(own + "_ahead");
+    e.out.raw(fmt::format("auto {} = {};", name, own));
+    e.bind(v, name);
+    ahead.targets.push_back(v);
+    ahead.values.push_back(body.ops.back().operands[i]);
+  }
+  e.out.open(fmt::format("const auto {} = [&] {{", ahead.lambda));
+  const std::string to = e.text(loop.operands[1]), step = e.text(loop.operands[2]);
+  const std::optional<int64_t> known = e.facts_of(loop.operands[2]).value;
+  e.out.open(known ? fmt::format("if ({} {} {}) {{", ahead.index, *known > 0 ? "<" : ">", to)
+                   : fmt::format("if ({0} > 0 ? {1} < {2} : {0} < 0 && {1} > {2}) {{", step, ahead.index, to));
+  for (const Op& inner : body.ops) {
+    if (pipeline.ahead.count(&inner) != 0) e.emit(inner);
+  }
+  return ahead;
+}
+
+void close_ahead(Emitter& e, const Op& loop, const Ahead& ahead, const std::vector<std::string>& always) {
+  assign(e, ahead.targets, ahead.values);
+  e.out.close();
+  for (const std::string& line : always) e.out.raw(line);
+  e.out.raw(fmt::format("{} += {};", ahead.index, e.text(loop.operands[2])));
+  e.out.close("};");
+}
+
+bool lay_down_invariants(Emitter& e, const Region& body) {
+  bool any = false;
   for (const Op& op : body.ops) {
     if (op.code != OpCode::kDot) continue;
     const DotPlan& plan = e.assignment.dots.at(&op);
@@ -51,49 +85,45 @@ void lay_down_invariants(Emitter& e, const Region& body) {
       e.out.raw(fmt::format("auto* const {} = kShared.slot<{}, {}>();", name, text.operand, at));
       e.out.raw(put_text(e, op, side, {text.operand, name, false}));
       e.operands[v] = {text.operand, name, false};
+      any = true;
+    }
+  }
+  return any;
+}
+
+void skip_addresses(Emitter& e, const Region& body, const Pipeline& pipeline) {
+  std::set<const Op*> made;
+  for (const StagedLoad& l : pipeline.loads) made.insert(l.load);
+  for (size_t i = body.ops.size(); i-- > 0;) {
+    const Op& op = body.ops[i];
+    if (!info_of(op.code).has(kPure) || !op.regions.empty() || op.results.size() != 1) continue;
+    const std::vector<const Op*>& users = e.uses.users(op.results[0]);
+    if (std::all_of(users.begin(), users.end(), [&](const Op* user) { return made.count(user) != 0; })) {
+      made.insert(&op);
+      e.skipped.insert(&op);
     }
   }
 }
-
-}  // namespace
 
 bool emit_pipelined(Emitter& e, const Op& op) {
   if (e.options.stages < 2) return false;
   const auto asked = static_cast<int>(op.attributes.integer("num_stages", e.options.stages));
   const int64_t left = e.options.most_shared - e.kept_bytes - kForOperators;
-  const std::optional<Pipeline> p =
-      plan_pipeline(e.kernel, op, e.uses, e.facts, e.assignment, std::min(asked, e.options.stages), left);
+  const std::optional<Pipeline> p = plan_pipeline(e.kernel, op, e.windows, e.facts, e.assignment,
+                                                  {std::min(asked, e.options.stages), left, e.options.boxes});
   if (!p) return false;
+  if (p->by_boxes) return emit_by_boxes(e, op, *p), true;
   const Region& body = op.regions[0];
   const ValueId index = body.arguments[0];
   const int64_t before = e.kept_bytes, stride = p->slot_bytes(), first = e.keep(stride * p->stages);
   e.out.raw("__syncthreads();");
-  const std::string from = e.text(op.operands[0]), to = e.text(op.operands[1]), step = e.text(op.operands[2]);
   emit_carried(e, op);
   std::vector<std::string> own;
   for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));
 
-  // What runs ahead: the index, and what addresses are made of.
-  const std::string ahead = e.fresh("ahead"), fill = e.fresh("fill"), use = e.fresh("use"), copy = e.fresh("copy_next");
-  e.out.raw(fmt::format("{} {} = {};", scalar_type(e.type(index)), ahead, from));
-  e.bind(index, ahead);
-  std::vector<ValueId> targets, values;
-  for (const size_t i : p->carried) {
-    const ValueId v = body.arguments[i + 1];
-    const std::string name = e.fresh(own[i + 1] + "_ahead");
-    e.out.raw(fmt::format("auto {} = {};", name, own[i + 1]));
-    e.bind(v, name);
-    targets.push_back(v);
-    values.push_back(body.ops.back().operands[i]);
-  }
+  const std::string fill = e.fresh("fill"), use = e.fresh("use");
   e.out.raw(fmt::format("int {} = 0, {} = 0;", fill, use));
-  e.out.open(fmt::format("const auto {} = [&] {{", copy));
-  const std::optional<int64_t> known = e.facts_of(op.operands[2]).value;
-  e.out.open(known ? fmt::format("if ({} {} {}) {{", ahead, *known > 0 ? "<" : ">", to)
-                   : fmt::format("if ({0} > 0 ? {1} < {2} : {0} < 0 && {1} > {2}) {{", step, ahead, to));
-  for (const Op& inner : body.ops) {
-    if (p->ahead.count(&inner) != 0) e.emit(inner);
-  }
+  const Ahead ahead = open_ahead(e, op, *p, "copy_next");
   int64_t at = first;
   bool groups = false;
   for (const StagedLoad& l : p->loads) {
@@ -106,16 +136,13 @@ bool emit_pipelined(Emitter& e, const Op& op) {
                                                                                true};
     at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
-  assign(e, targets, values);
-  e.out.close();
-  e.out.raw("tile::sm80::commit_copies();");
-  e.out.raw(fmt::format("{} += {};", ahead, step));
-  e.out.raw(fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", fill, p->stages));
-  e.out.close("};");
-  e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", p->stages - 1, copy));
+  close_ahead(e, op, ahead,
+              {"tile::sm80::commit_copies();", fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", fill, p->stages)});
+  e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", p->stages - 1, ahead.lambda));
 
   for (size_t i = 1; i < body.arguments.size(); ++i) e.bind(body.arguments[i], own[i]);
   lay_down_invariants(e, body);
+  skip_addresses(e, body, *p);
   e.bind(index, e.name(index));
   e.out.raw("#pragma unroll 1");
   e.out.open(for_head(e, op, e.text(index)));
@@ -126,9 +153,9 @@ bool emit_pipelined(Emitter& e, const Op& op) {
     return inner.code == OpCode::kDot && e.assignment.dots.at(&inner).by_group;
   });
   if (overlaps) {
-    e.meanwhile = copy;
+    e.meanwhile = ahead.lambda;
   } else {
-    e.out.raw(fmt::format("{}();", copy));
+    e.out.raw(fmt::format("{}();", ahead.lambda));
   }
   emit_for_body(e, op);
   e.out.raw(fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p->stages));

@@ -92,6 +92,16 @@ std::string from_where_it_is(Emitter& e, const Op& op) {
 
 }  // namespace
 
+std::string begin_product_text(Emitter& e, const Op& dot, const std::string& sums) {
+  e.uses_groups = true;
+  const auto source = [&](size_t side) {
+    const OperandText& text = e.operands.at(dot.operands[side]);
+    return fmt::format("block::SwizzledSource<{}>{{{}}}", text.operand, text.pointer);
+  };
+  return fmt::format("block::begin_product<{}, 1>({}, {}, {})", e.assignment.dots.at(&dot).sums, sums, source(0),
+                     source(1));
+}
+
 std::string put_text(Emitter& e, const Op& dot, size_t side, const OperandText& text) {
   const DotPlan& plan = e.assignment.dots.at(&dot);
   const std::string by = plan.by_group ? "" : plan.by + ", ";

@@ -40,6 +40,7 @@ inline void fence_barrier_init() {
 inline void fence_async_shared() {
   heddle_emulated_api->fence_async();
 }
+inline void fence_async_global() {}
 
 inline uint32_t cluster_rank() {
   return heddle_emulated_thread->block->cluster_rank;

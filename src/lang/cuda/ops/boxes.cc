@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "lang/cuda/emitter.h"
+#include "lang/cuda/scalar_text.h"
+
+namespace heddle::lang::cuda {
+namespace {
+
+constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
+
+// A coordinate of a box. Whatever is cut off in between, the sum fits.
+std::string coordinate(const Emitter& e, const Polynomial& p) {
+  std::vector<std::string> terms;
+  for (const auto& [product, factor] : p.terms()) {
+    std::vector<std::string> factors;
+    for (const ValueId v : product) factors.push_back(fmt::format("int32_t({})", e.text(v)));
+    if (factor != 1 || factors.empty()) factors.push_back(fmt::format("{}", static_cast<int32_t>(factor)));
+    terms.push_back(fmt::format("{}", fmt::join(factors, " * ")));
+  }
+  return terms.empty() ? "0" : fmt::format("{}", fmt::join(terms, " + "));
+}
+
+// The parameter that describes a matrix; loads of one matrix with one box share it.
+std::string map_name(Emitter& e, const TensorMapPlan& plan) {
+  for (const TensorMapParameter& m : e.maps) {
+    if (m.plan == plan) return m.name;
+  }
+  const std::string name = e.fresh("map_" + e.text(plan.base));
+  e.maps.push_back({name, plan});
+  e.prologue.push_back(fmt::format("if (threadIdx.x == 0) tile::sm90::prefetch({});", name));
+  return name;
+}
+
+// A ring that lives as long as the kernel, so that its barriers are made once.
+std::string make_ring(Emitter& e, int stages) {
+  const std::string ring = e.fresh("ring");
+  e.prologue.push_back(
+      fmt::format("block::Ring<{}, {}> {}(kBarriers.memory() + {});", stages, e.warps, ring, e.barrier_bytes));
+  constexpr int64_t kBarrierBytes = 8;
+  e.barrier_bytes += 2 * stages * kBarrierBytes;
+  return ring;
+}
+
+// Whether something may have been written to memory before the loop runs.
+bool is_behind_writes(const Emitter& e, const Op& loop) {
+  bool behind = false;
+  const int at = e.uses.order(loop);
+  for_each_op(e.kernel.body, [&](const Op& op) {
+    const bool around = (op.code == OpCode::kFor || op.code == OpCode::kWhile) && &op != &loop &&
+                        std::any_of(op.regions.begin(), op.regions.end(), [&](const Region& r) {
+                          bool has = false;
+                          for_each_op(r, [&](const Op& inner) { has = has || &inner == &loop; });
+                          return has && has_trait(r, kWrites);
+                        });
+    behind = behind || around || (info_of(op.code).has(kWrites) && e.uses.order(op) < at);
+  });
+  return behind;
+}
+
+// The lambda that asks for the slot of the trip `ahead`; its name.
+std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::string& ring, int64_t first) {
+  const Ahead ahead = open_ahead(e, op, p, "fill_next");
+  e.out.open("if (threadIdx.x == 0) {");
+  std::vector<std::string> bytes;
+  for (const StagedLoad& l : p.loads) bytes.push_back(fmt::format("block::box_bytes<{}>()", l.operand));
+  e.out.raw(fmt::format("{}.begin_fill({});", ring, fmt::join(bytes, " + ")));
+  int64_t at = first;
+  for (const StagedLoad& l : p.loads) {
+    std::vector<std::string> corners;
+    for (const Polynomial& corner : l.box->corners) corners.push_back(coordinate(e, corner));
+    if (corners.size() == 2) corners.emplace_back("0");
+    const auto slot = [&](const char* which) {
+      return fmt::format("kShared.slot<{}, {}, {}>({}.{})", l.operand, at, p.slot_bytes(), ring, which);
+    };
+    e.statement(*l.load, fmt::format("block::load_boxes<{}>({}, {}.full[{}.fill], {}, {})", l.operand,
+                                     map_name(e, l.box->map), ring, ring, slot("fill"), fmt::join(corners, ", ")));
+    e.operands[(l.turn == nullptr ? l.load : l.turn)->results[0]] = {l.operand, slot("use"), true};
+    at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  e.out.close();
+  e.out.raw("__syncwarp();");
+  e.out.raw(fmt::format("{}.end_fill();", ring));
+  close_ahead(e, op, ahead);
+  return ahead.lambda;
+}
+
+// The body of a loop that only adds a product to what it carries: one product runs while the next is issued.
+void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& product, const std::string& ring,
+                       const std::string& fill) {
+  const Region& body = op.regions[0];
+  const std::string sums = e.text(body.arguments[product.carried + 1]);
+  for (const Op& inner : body.ops) {
+    if (info_of(inner.code).has(kTerminator)) break;
+    if (&inner != product.dot) {
+      e.emit(inner);
+      continue;
+    }
+    e.statement(inner, begin_product_text(e, inner, sums));
+    e.out.raw(fmt::format("{}.hold();", ring));
+    e.out.raw(fmt::format("{}();", fill));
+  }
+  std::vector<ValueId> targets, values;
+  for (size_t k = 0; k + 1 < body.arguments.size(); ++k) {
+    if (k == product.carried) continue;
+    targets.push_back(body.arguments[k + 1]);
+    values.push_back(body.ops.back().operands[k]);
+  }
+  assign(e, targets, values);
+}
+
+// Whether the first product of the body stands in it directly, so that what it does meanwhile is done in every trip.
+bool overlaps(const Emitter& e, const Region& body) {
+  for (const Op& inner : body.ops) {
+    bool nested = false;
+    for (const Region& r : inner.regions) {
+      for_each_op(r, [&](const Op& deep) { nested = nested || deep.code == OpCode::kDot; });
+    }
+    if (nested) return false;
+    if (inner.code == OpCode::kDot && e.assignment.dots.at(&inner).by_group) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
+  const Region& body = op.regions[0];
+  const ValueId index = body.arguments[0];
+  const int64_t before = e.kept_bytes, first = e.keep(p.slot_bytes() * p.stages);
+  const std::string ring = make_ring(e, p.stages);
+  // Slots and matrices were written by other means than TMA until now.
+  if (is_behind_writes(e, op)) e.out.raw("tile::sm90::fence_async_global();");
+  e.out.raw("block::show_operands();");
+  emit_carried(e, op);
+  std::vector<std::string> own;
+  for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));
+  const std::string fill = emit_fill(e, op, p, ring, first);
+  e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", p.stages - 1, fill));
+  for (size_t i = 1; i < body.arguments.size(); ++i) e.bind(body.arguments[i], own[i]);
+  if (lay_down_invariants(e, body)) e.out.raw("block::show_operands();");
+  skip_addresses(e, body, p);
+
+  const std::optional<AccumulatingProduct> product = accumulating_product(op, p, e.uses, e.assignment);
+  e.bind(index, e.name(index));
+  e.out.raw("#pragma unroll 1");
+  e.out.open(for_head(e, op, e.text(index)));
+  e.out.raw(fmt::format("{}.wait();", ring));
+  if (product) {
+    emit_accumulating(e, op, *product, ring, fill);
+  } else {
+    if (overlaps(e, body)) {
+      e.meanwhile = fill;
+    } else {
+      e.out.raw(fmt::format("{}();", fill));
+    }
+    emit_for_body(e, op);
+    e.out.raw(fmt::format("{}.release();", ring));
+  }
+  e.out.close();
+  if (product) {
+    e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product->carried + 1])));
+    e.out.raw(fmt::format("{}.let_go();", ring));
+  }
+  e.kept_bytes = before;
+}
+
+}  // namespace heddle::lang::cuda

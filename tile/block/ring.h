@@ -1,0 +1,99 @@
+// Slots of shared memory that TMA fills some trips before warps read them (sm_90a); not part of block.h.
+#pragma once
+
+#include "tile/arch/sm90/barrier.h"
+#include "tile/arch/sm90/tma.h"
+#include "tile/block/wgmma.h"
+
+namespace heddle::tile::block {
+
+// Which slot is filled and which is read next. A slot is free when all `Warps` warps have released it. All threads of
+// the block make it, at the beginning of the kernel; `memory`: kBytes of shared memory that nothing else uses.
+template <int Stages, int Warps>
+struct Ring {
+  static constexpr int kStages = Stages, kBytes = 2 * Stages * int(sizeof(sm90::Barrier));
+  sm90::Barrier *full, *empty;
+  uint32_t fill = 0, fill_phase = 0, use = 0, use_phase = 0;
+  int held = -1;  // the slot that a product still reads
+
+  TILE_INLINE explicit Ring(uint8_t* memory) : full(reinterpret_cast<sm90::Barrier*>(memory)), empty(full + Stages) {
+    if (threadIdx.x == 0) {
+      for (int i = 0; i < Stages; ++i) {
+        full[i].init(1);
+        empty[i].init(Warps);
+      }
+      sm90::fence_barrier_init();
+      sm90::fence_async_shared();
+    }
+  }
+
+  // By one thread: the next slot is free, and so many bytes come to it.
+  TILE_INLINE void begin_fill(uint32_t bytes) const {
+    empty[fill].wait(fill_phase ^ 1);
+    full[fill].arrive_expect(bytes);
+  }
+  TILE_INLINE void end_fill() { step(fill, fill_phase); }
+
+  // Until the slot that is read next is full.
+  TILE_INLINE void wait() const { full[use].wait(use_phase); }
+  // The slot has been read.
+  TILE_INLINE void release() {
+    free(use);
+    step(use, use_phase);
+  }
+  // A product has begun to read the slot, and the one before has ended.
+  TILE_INLINE void hold() {
+    if (held >= 0) free(uint32_t(held));
+    held = int(use);
+    step(use, use_phase);
+  }
+  // All products have ended.
+  TILE_INLINE void let_go() {
+    if (held >= 0) free(uint32_t(held));
+    held = -1;
+  }
+
+ private:
+  TILE_INLINE void free(uint32_t slot) const {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) empty[slot].arrive();
+  }
+  TILE_INLINE static void step(uint32_t& slot, uint32_t& phase) {
+    slot = slot + 1 == uint32_t(Stages) ? 0 : slot + 1;
+    phase ^= uint32_t(slot == 0);
+  }
+};
+
+// Boxes of a map that make a swizzled operand, with their first corner (inner, row, and batches); by one thread. Their
+// bytes are box_bytes<O>().
+template <typename O>
+TILE_HD constexpr uint32_t box_bytes() {
+  return O::kAlongK ? uint32_t(O::kDepth / 64 * O::kGivenRows * 128) : uint32_t(O::kStrips * O::kDepth * 128);
+}
+template <typename O, typename... Batch>
+TILE_INLINE void load_boxes(const sm90::TensorMap& map, sm90::Barrier& full, typename O::element* memory, int32_t inner,
+                            int32_t row, Batch... batch) {
+  constexpr int kBoxes = O::kAlongK ? O::kDepth / 64 : O::kStrips;
+#pragma unroll
+  for (int i = 0; i < kBoxes; ++i) {
+    sm90::load_box(map, full, reinterpret_cast<uint8_t*>(memory) + i * O::kStripBytes, inner + 64 * i, row, batch...,
+                   sm90::CacheHint::kEvictNormal);
+  }
+}
+
+// The same as multiply_by_group in place, and without waiting for it: c is only read or written by further ones until
+// end_products(). Operands of all but the last `Pending` calls have been read.
+template <typename Sums, int Pending, typename A, typename O, typename L>
+TILE_INLINE void begin_product(Tile<float, L>& c, const A& a, const SwizzledSource<O>& b) {
+  sm90::wgmma_fence();
+  detail::issue_products<Sums>(a, b, c);
+  sm90::wgmma_commit();
+  sm90::wgmma_wait<Pending>();
+}
+template <typename L>
+TILE_INLINE void end_products(Tile<float, L>& c) {
+  sm90::wgmma_wait<0>();
+  each_register<L::kRegisters>([&](int r) { sm90::fence_operand(c.v[r]); });
+}
+
+}  // namespace heddle::tile::block
