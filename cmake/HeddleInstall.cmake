@@ -5,6 +5,11 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS heddle RUNTIME)
 install(TARGETS heddle_shared EXPORT heddle_targets LIBRARY FILE_SET HEADERS)
+# Headers of kernels are included as "tile/...": they have a folder of their own.
+set_target_properties(heddle_tile PROPERTIES EXPORT_NAME tile)
+target_include_directories(heddle_tile SYSTEM INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/heddle-tile>)
+install(TARGETS heddle_tile EXPORT heddle_targets)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tile DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle-tile FILES_MATCHING PATTERN "*.h")
 
 # Where the loader searches, it finds what its cache knows.
 install(CODE [[
@@ -16,7 +21,7 @@ install(CODE [[
   endif()
 ]])
 
-# find_package(Heddle 0.1) -> Heddle::heddle
+# find_package(Heddle 0.1) -> Heddle::heddle, Heddle::tile
 set(PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Heddle)
 install(EXPORT heddle_targets FILE HeddleTargets.cmake NAMESPACE Heddle:: DESTINATION ${PACKAGE_DIR})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/package/HeddleConfig.cmake.in

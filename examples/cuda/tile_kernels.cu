@@ -1,6 +1,6 @@
-// Three kernels on the block-level tile operators (tile/block): each block makes one tile of the result.
+// Four kernels on the block-level tile operators (tile/block): each block makes one tile of the result.
 //
-//   nvcc -std=c++20 -arch=sm_80 -I . -c examples/cuda/tile_kernels.cu
+//   nvcc -std=c++20 -arch=sm_80 -I PREFIX/include/heddle-tile -c tile_kernels.cu
 //
 // or any other compiler of CUDA C++20: the headers need nothing but themselves.
 #include "tile/block/block.h"
@@ -76,4 +76,55 @@ extern "C" __global__ void __launch_bounds__(128)
   const float factor = ::rsqrtf(variance + epsilon);
   block::store(part(y + first), block::map([=](float a, float s, float t) { return (a - mean) * factor * s + t; }, v,
                                            block::load<Row>(part(scale), 0.f), block::load<Row>(part(shift), 0.f)));
+}
+
+constexpr int kHead = 64, kQueries = 64, kKeys = 64;
+
+// A warp has 16 whole rows of scores, so that their maxima and sums need no shared memory.
+using Scores = block::mma_layout<kQueries, kKeys, 4, 1>;
+using OfRows = block::slice_t<Scores::type, 1>;
+// Eight neighbours of the head in a thread: along the rows of queries and values, along the columns of keys.
+using Rows = block::Layout<dims<64, kHead>, block::reg<8, 1, 1>, block::lane<8, 1, 8>, block::lane<4, 0, 1>,
+                           block::warp<4, 0, 4>, block::reg<4, 0, 16>>;
+using Columns = block::permute_t<Rows, 1, 0>;
+
+// For every column of scores what belongs to its row.
+template <typename S>
+__device__ inline auto along_rows(S shared, const block::Tile<float, OfRows>& x) {
+  const auto column = block::convert<block::squeeze_t<Scores::type, 1>>(shared, block::expand<1>(x));
+  return block::broadcast<Scores::type, 1>(column);
+}
+
+// out = softmax(q k^T * scale) v of heads of n rows of 64 elements; `scale` has a factor of log2(e). Launched with
+// (n / 64 rounded up, heads) blocks of 128 threads and 32 KiB of dynamic shared memory.
+extern "C" __global__ void __launch_bounds__(128)
+    attention(half* out, const half* q, const half* k, const half* v, int n, float scale) {
+  constexpr block::scratch<> kShared{};
+  const float none = -__builtin_inff();
+  const int64_t head = int64_t(blockIdx.y) * n * kHead, row = int64_t(blockIdx.x) * kQueries;
+  const auto rows = [=](auto* of, int64_t at) { return block::window<1u>(of + head, {n, kHead}, {kHead, 1}, {at, 0}); };
+  const auto queries = block::load<Rows, 8>(rows(q, row), half{});
+  auto most = block::fill<OfRows>(none), total = block::fill<OfRows>(0.f);
+  auto sums = block::fill<Scores::type>(0.f);
+  for (int at = 0; at < n; at += kKeys) {
+    const auto keys = block::load<Columns, 8>(block::window<2u>(k + head, {kHead, n}, {1, kHead}, {0, at}), half{});
+    const auto values = block::load<Rows, 8>(rows(v, at), half{});
+    const auto products = block::dot<block::by_f16, Scores>(kShared, queries, keys, block::fill<Scores::type>(0.f));
+    const auto scores = block::map([=](float x, int column) { return at + column < n ? x * scale : none; }, products,
+                                   block::iota<Scores::type, 1>(0));
+    const auto larger = block::map([](float a, float b) { return block::max(a, b); }, most,
+                                   block::reduce<1>(kShared, block::max_of{}, scores));
+    const auto weights =
+        block::map([](float x, float m) { return ::exp2f(x - m); }, scores, along_rows(kShared, larger));
+    const auto kept = block::map([](float before, float m) { return ::exp2f(before - m); }, most, larger);
+    total = block::map([](float t, float f, float s) { return t * f + s; }, total, kept,
+                       block::reduce<1>(kShared, block::sum_of{}, weights));
+    sums = block::map([](float s, float f) { return s * f; }, sums, along_rows(kShared, kept));
+    sums = block::dot<block::by_f16, Scores>(kShared, block::map([](float x) { return block::cast<half>(x); }, weights),
+                                             values, sums);
+    most = larger;
+  }
+  const auto finished =
+      block::map([](float s, float t) { return block::cast<half>(s / t); }, sums, along_rows(kShared, total));
+  block::store<8>(rows(out, row), block::convert<Rows>(kShared, finished));
 }

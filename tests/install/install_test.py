@@ -114,6 +114,18 @@ class Installed(unittest.TestCase):
                 build = self.configure(source, f"-DCMAKE_PREFIX_PATH={self.prefix}")
                 run(CMAKE, "--build", build)
                 self.assertRegex(run(build / f"{language}_run_model", MODEL), OUTPUT)
+                if language == "cpp":
+                    self.assertRegex(run(build / "cpp_softmax_rows"), "output: .* off by")
+
+    def test_headers_of_kernels_are_whole(self):
+        """The CUDA examples compile against them: by nvcc where there is one, else by what the emulator takes for CUDA."""
+        headers = self.prefix / "include/heddle-tile"
+        nvcc = shutil.which("nvcc", path=os.environ["PATH"] + ":/usr/local/cuda/bin")
+        as_cuda = [nvcc, "-arch=sm_80", "-ptx", "-o", self.work / "example.ptx"]
+        emulated = ["c++", "-w", "-fsyntax-only", "-include", headers / "tile/arch/emulated/cuda.h", "-x", "c++"]
+        for example in ("gemm_functor.cu", "tile_kernels.cu"):
+            with self.subTest(example):
+                run(*(as_cuda if nvcc else emulated), "-std=c++20", "-I", headers, SOURCE / "examples/cuda" / example)
 
     def test_examples_by_pkg_config(self):
         self.assertEqual(run("pkg-config", "--modversion", "heddle", **self.pkgconfig).strip(), VERSION)

@@ -1,4 +1,4 @@
-// The kernels of examples/cuda/tile_kernels.cu on the emulator.
+// The kernels of examples/cuda on the emulator, compiled as one unit.
 #include <cmath>
 #include <fstream>
 #include <iterator>
@@ -6,13 +6,18 @@
 
 #include "../emulator/fixture.h"
 #include "heddle/dtype.h"
+#include "tile/core/cuda_gemm.h"
 
 namespace heddle::testing_cuda {
 namespace {
 
 std::string compiled(const std::string& architecture) {
-  std::ifstream file(HEDDLE_TILE_EXAMPLE);
-  return jit::compile_cubin({std::istreambuf_iterator<char>(file), {}}, architecture, false).bytes;
+  std::string unit;
+  for (const char* name : {"gemm_functor.cu", "tile_kernels.cu"}) {
+    std::ifstream file(std::string(HEDDLE_CUDA_EXAMPLES "/") + name);
+    unit.append(std::istreambuf_iterator<char>(file), {});
+  }
+  return jit::compile_cubin(unit, architecture, false).bytes;
 }
 
 class TileKernels : public emulator::EmulatorTest {
@@ -47,11 +52,21 @@ class TileKernels : public emulator::EmulatorTest {
   std::mt19937 random_{5};
 };
 
+tile::GemmArgs args_of_functor(int m, int n, int k) {
+  tile::GemmArgs args{};
+  args.m = m, args.n = n, args.k = k, args.batch = args.splits = 1;
+  args.tiles_m = (m + 63) / 64, args.tiles_n = (n + 63) / 64, args.k_tiles = (k + 31) / 32;
+  args.raster_group = 8;
+  tile::set_divisors(args);
+  return args;
+}
+
+// By the template and by operators of tiles.
 TEST_F(TileKernels, GemmAddAddGelu) {
   constexpr int kM = 70, kN = 72, kK = 40;
   const auto a = numbers(kM * kK), b = numbers(kK * kN), bias = numbers(kN), residual = numbers(kM * kN);
   const Memory on_a = halves(a), on_b = halves(b), on_bias = halves(bias), on_residual = halves(residual);
-  auto d = buffer(kM * kN * 2);
+  auto d = buffer(kM * kN * 2), of_template = buffer(kM * kN * 2);
   CudaLaunchConfig config;
   config.grid[0] = config.grid[1] = 2;
   config.block[0] = 128;
@@ -63,6 +78,9 @@ TEST_F(TileKernels, GemmAddAddGelu) {
   const CudaDriver& driver = context->driver();
   driver.check(driver.launch(&config, module->function("gemm_add_add_gelu", 32 << 10), pointers, nullptr), "launch");
   const auto got = read<uint16_t>(d);
+  launch("gemm_functor_kernel", 4, 128, tile::gemm_sm80_shared_bytes(64, 64, 64, 3, 2, 2), args_of_functor(m, n, k),
+         of_template.address(), from[0], from[1], from[2], from[3]);
+  const auto got_of_template = read<uint16_t>(of_template);
   for (int i = 0; i < kM; ++i) {
     for (int j = 0; j < kN; ++j) {
       double x = bias[j] + residual[i * kN + j];
@@ -70,6 +88,33 @@ TEST_F(TileKernels, GemmAddAddGelu) {
       const double want = 0.5 * x * (1 + std::tanh(0.7978845608 * (x + 0.044715 * x * x * x)));
       ASSERT_NEAR(decode_float(DType::kF16, got[i * kN + j]), want, 2e-3 * std::max(1.0, std::abs(want)))
           << i << " " << j;
+      ASSERT_NEAR(decode_float(DType::kF16, got_of_template[i * kN + j]), want, 2e-3 * std::max(1.0, std::abs(want)))
+          << i << " " << j;
+    }
+  }
+}
+
+TEST_F(TileKernels, Attention) {
+  constexpr int kN = 100, kHead = 64;
+  constexpr double kScale = 0.125;
+  const auto q = numbers(kN * kHead), k = numbers(kN * kHead), v = numbers(kN * kHead);
+  const Memory on_q = halves(q), on_k = halves(k), on_v = halves(v);
+  auto out = buffer(kN * kHead * 2);
+  launch("attention", 2, 128, 32 << 10, out.address(), on_q->address(), on_k->address(), on_v->address(), int{kN},
+         static_cast<float>(kScale / std::log(2)));
+  const auto got = read<uint16_t>(out);
+  for (int i = 0; i < kN; ++i) {
+    std::vector<double> weights(kN);
+    double total = 0;
+    for (int j = 0; j < kN; ++j) {
+      double score = 0;
+      for (int d = 0; d < kHead; ++d) score += q[i * kHead + d] * k[j * kHead + d];
+      total += weights[j] = std::exp(score * kScale);
+    }
+    for (int d = 0; d < kHead; ++d) {
+      double want = 0;
+      for (int j = 0; j < kN; ++j) want += weights[j] / total * v[j * kHead + d];
+      ASSERT_NEAR(decode_float(DType::kF16, got[i * kHead + d]), want, 2e-3) << i << " " << d;
     }
   }
 }

@@ -125,7 +125,7 @@ struct Layout {
   TILE_HD static constexpr int register_at(int r) {
     int number = 0;
     detail::each_of<Part::kRegister, D...>([&](auto d, int below) {
-      if (d.dim >= 0) number += From::of_register(r, d.dim) / d.stride % d.size * below;
+      if (d.dim >= 0) number += From::of_register(r, d.dim) / (d.stride > 0 ? d.stride : 1) % d.size * below;
     });
     return number;
   }

@@ -32,7 +32,7 @@ TILE_INLINE T shuffle(const T& x, int from) {
 }
 
 template <typename F>
-constexpr bool commutes() {
+TILE_HD constexpr bool commutes() {
   if constexpr (requires { F::commutative; }) {
     return F::commutative;
   } else {

@@ -6,7 +6,7 @@
 //
 //   struct Config {
 //     using InA = tile::half, InB = tile::half;   // what is multiplied: any pair of sm80::Mma, of one size
-//     using Out = tile::half;                     // element of D: how many columns the epilogue sees at once
+//     static constexpr int kNeighbours = 8;       // of a row, which the epilogue sees at once: 4 or a multiple of it
 //     static constexpr int kTileM = 128, kTileN = 128;
 //     static constexpr int kTileK = 32;           // elements; 32, 64 or 128 bytes
 //     static constexpr int kWarpsM = 2, kWarpsN = 2;   // a warp's part: 16, 32 or 64 rows; 16, 32, 64 or 128 columns
