@@ -131,6 +131,53 @@ template <int V = 1, Access A = Access::kPlain, typename P, typename L>
 TILE_INLINE auto load(const Tile<P, L>& p) {
   return load<V, A>(p, true);
 }
+
+namespace detail {
+
+// 16 bytes from any multiple of an element's size on: the two aligned pieces that have them, shifted.
+template <int V, typename T>
+TILE_INLINE void load_shifted_run(T* to, const T* from) {
+  static_assert(V * sizeof(T) == 16 && sizeof(T) == 2);
+  struct alignas(16) Piece {
+    uint32_t word[4];
+  };
+  const auto address = reinterpret_cast<uintptr_t>(from);
+  const uint32_t shift = uint32_t(address % 16);
+  const Piece low = *reinterpret_cast<const Piece*>(address - shift);
+  const Piece high = *reinterpret_cast<const Piece*>((address + 15) / 16 * 16);
+  uint32_t word[8];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    word[i] = low.word[i];
+    word[4 + i] = high.word[i];
+  }
+#pragma unroll
+  for (int i = 0; i < 6; ++i) word[i] = (shift & 8) != 0 ? word[i + 2] : word[i];
+#pragma unroll
+  for (int i = 0; i < 5; ++i) word[i] = (shift & 4) != 0 ? word[i + 1] : word[i];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t both = uint32_t(((uint64_t(word[i + 1]) << 32) | word[i]) >> (shift % 4 * 8));
+    to[2 * i] = __builtin_bit_cast(T, uint16_t(both));
+    to[2 * i + 1] = __builtin_bit_cast(T, uint16_t(both >> 16));
+  }
+}
+
+}  // namespace detail
+
+// The same of groups of 16 bytes that need not be aligned. Whole pieces of 16 bytes are read of which one element is
+// asked for.
+template <int V, typename P, typename L, typename M>
+TILE_INLINE auto load_shifted(const Tile<P, L>& p, const M& mask) {
+  using T = pointee_t<P>;
+  Tile<T, L> x = fill<L>(T{});
+  const Place here = L::here();
+  detail::each_run<V, L::kRegisters>([&](int r) { return bool(detail::element(mask, r)) && L::inside(here, r); },
+                                     [&](int r) { detail::load_shifted_run<V, T>(x.v + r, p.v[r]); },
+                                     [&](int r) { x.v[r] = p.v[r / V * V][r % V]; });
+  return x;
+}
+
 // One element, for all threads.
 template <Access A = Access::kPlain, typename T>
 TILE_INLINE auto load(T* p, bool mask = true, typename without_const<T>::type other = {}) {

@@ -176,4 +176,19 @@ TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>
   return multiply_by_group<Sums>(a, b, c, [] {});
 }
 
+// The same as multiply_by_group in place, and without waiting for it: c is only read or written by further ones until
+// end_products(). Operands of all but the last `Pending` calls have been read.
+template <typename Sums, int Pending, typename A, typename O, typename L>
+TILE_INLINE void begin_product(Tile<float, L>& c, const A& a, const SwizzledSource<O>& b) {
+  sm90::wgmma_fence();
+  detail::issue_products<Sums>(a, b, c);
+  sm90::wgmma_commit();
+  sm90::wgmma_wait<Pending>();
+}
+template <typename L>
+TILE_INLINE void end_products(Tile<float, L>& c) {
+  sm90::wgmma_wait<0>();
+  each_register<L::kRegisters>([&](int r) { sm90::fence_operand(c.v[r]); });
+}
+
 }  // namespace heddle::tile::block

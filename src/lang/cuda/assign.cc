@@ -198,7 +198,7 @@ class Assigner {
       case OpCode::kLoad:
       case OpCode::kAtomicRmw:
       case OpCode::kAtomicCas:
-        anchor_pointer(op.operands[0]);
+        anchor_pointer(op.operands[0], op.code == OpCode::kLoad && feeds_products(op));
         if (op.code == OpCode::kLoad) same(op.operands[0], op.results[0]);
         break;
       case OpCode::kStore:
@@ -262,7 +262,8 @@ class Assigner {
     return axes;
   }
 
-  void add_anchor(ValueId v, const AxisFacts& facts, int64_t element) {
+  // `shifts`: neighbours need not be aligned.
+  void add_anchor(ValueId v, const AxisFacts& facts, int64_t element, bool shifts = false) {
     const Type& type = kernel_.type(v);
     Anchor anchor{v, type.elements() * element, last_first(type.shape.size()), 1};
     size_t best = type.shape.size() - 1;
@@ -272,13 +273,32 @@ class Assigner {
     const auto at = std::find(anchor.order.begin(), anchor.order.end(), static_cast<int>(best));
     std::rotate(anchor.order.begin(), at, at + 1);
     const int64_t neighbours = facts.contiguous[best] & -facts.contiguous[best];
-    anchor.vector = std::min({kAccessBytes / element, neighbours, std::max<int64_t>(1, facts.divisor[best] / element)});
+    anchor.vector = std::min(kAccessBytes / element, neighbours);
+    if (!shifts) anchor.vector = std::min(anchor.vector, std::max<int64_t>(1, facts.divisor[best] / element));
     anchor.vector = shared_out(anchor.vector, type.shape);
     memory_.push_back(std::move(anchor));
   }
-  void anchor_pointer(ValueId pointer) {
+  void anchor_pointer(ValueId pointer, bool shifts = false) {
     if (!is_tile(kernel_, pointer)) return;
-    add_anchor(pointer, facts_[static_cast<size_t>(pointer)], size_of(kernel_.type(pointer).element));
+    add_anchor(pointer, facts_[static_cast<size_t>(pointer)], size_of(kernel_.type(pointer).element), shifts);
+  }
+  // Whether a load is only an operand of products by warpgroups, for which neighbours may be loaded that begin
+  // anywhere.
+  bool feeds_products(const Op& load) {
+    if (users_.empty()) {
+      users_.resize(kernel_.values.size());
+      for_each_op(kernel_.body, [&](const Op& op) {
+        for (const ValueId v : op.operands) users_[static_cast<size_t>(v)].push_back(&op);
+      });
+    }
+    const auto all_products = [&](ValueId v, const auto& self) -> bool {
+      const std::vector<const Op*>& users = users_[static_cast<size_t>(v)];
+      return std::all_of(users.begin(), users.end(), [&](const Op* user) {
+        return (user->code == OpCode::kDot && goes_by_group(*user, {})) ||
+               (user->code == OpCode::kPermute && self(user->results[0], self));
+      });
+    };
+    return all_products(load.results[0], all_products);
   }
   void anchor_view(const Op& op, ValueId value) {
     (void)op;
@@ -405,6 +425,7 @@ class Assigner {
   std::multimap<ValueId, Edge> edges_;
   std::map<ValueId, Layout> settled_;
   std::unordered_map<const Op*, DotPlan> dots_;
+  std::vector<std::vector<const Op*>> users_;  // by value
 };
 
 }  // namespace
@@ -424,6 +445,15 @@ int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t elem
     best = std::max(best, std::min(vector, int64_t{64} / element));
   }
   return best;
+}
+
+bool is_shifted(const Layout& layout, const AxisFacts& facts, int64_t element) {
+  constexpr int64_t kRun = 8;
+  if (element * kRun != kAccessBytes || access_vector(layout, facts, element) >= kRun) return false;
+  for (int d = 0; d < layout.rank(); ++d) {
+    if (layout.run(d) % kRun == 0 && facts.contiguous[static_cast<size_t>(d)] % kRun == 0) return true;
+  }
+  return false;
 }
 
 int64_t view_vector(const Kernel& kernel, const std::vector<AxisFacts>& facts, ValueId view,

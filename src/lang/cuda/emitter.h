@@ -160,6 +160,14 @@ struct Ahead {
 Ahead open_ahead(Emitter& e, const Op& loop, const Pipeline& pipeline, const std::string& lambda);
 // `always`: what is done behind the last trip too.
 void close_ahead(Emitter& e, const Op& loop, const Ahead& ahead, const std::vector<std::string>& always = {});
+// The body of a loop that only adds a product to what it carries: one product runs while the next is issued. `behind`:
+// what follows when a product has been issued and the one before has ended.
+void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& product,
+                       const std::vector<std::string>& behind);
+// One whose loads go through registers.
+void emit_by_registers(Emitter& e, const Op& op, const Pipeline& pipeline);
+// A load of groups of neighbours that are not aligned.
+std::string load_shifted_text(Emitter& e, const Op& op);
 // One whose loads TMA brings.
 void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& pipeline);
 // A product of operands in shared memory, without waiting for it, into the variable of its sums.

@@ -18,22 +18,12 @@ bool is_in(const Region& region, const Op* op) {
   return !region.ops.empty() && op >= &region.ops.front() && op <= &region.ops.back();
 }
 
-// Zeros where the mask is false.
-bool pads_with_zero(const Uses& uses, const Op& load) {
-  if (load.operands.size() < 3) return true;
-  const Op* other = uses.definer(load.operands[2]);
-  const auto passes_on = [](OpCode code) {
-    return code == OpCode::kSplat || code == OpCode::kBroadcast || code == OpCode::kCast;
-  };
-  while (other != nullptr && passes_on(other->code)) other = uses.definer(other->operands[0]);
-  return other != nullptr && other->code == OpCode::kConstant && other->attributes.find("value")->number == 0;
-}
-
 class Planner {
  public:
   Planner(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows, const std::vector<AxisFacts>& facts,
           const Assignment& layouts, bool boxes)
       : kernel_(kernel),
+        loop_(loop),
         body_(loop.regions[0]),
         windows_(windows),
         uses_(windows.uses()),
@@ -42,23 +32,35 @@ class Planner {
         boxes_(boxes) {}
 
   Pipeline run() {
+    Pipeline all;
     for (const Op& op : body_.ops) {
       if (op.code != OpCode::kLoad && op.code != OpCode::kLoadView) continue;
-      std::optional<StagedLoad> staged = stage(op);
-      Pipeline with = pipeline_;
-      // All operands but what stands in for masked elements, which is zero.
-      const size_t count = op.code == OpCode::kLoad ? std::min<size_t>(2, op.operands.size()) : op.operands.size();
-      bool known = staged.has_value();
-      for (size_t i = 0; known && i < count; ++i) known = need(op.operands[i], with);
-      if (!known) continue;
-      with.loads.push_back(std::move(*staged));
-      pipeline_ = std::move(with);
+      const std::optional<StagedLoad> staged = stage(op);
+      add(staged, op, all);
+      if (staged && !staged->shifted) add(staged, op, pipeline_);
+    }
+    if (all.loads.size() > pipeline_.loads.size() && accumulating_product(loop_, all, uses_, layouts_)) {
+      all.by_registers = true;
+      return all;
     }
     if (boxes_ && plan_boxes()) pipeline_.by_boxes = true;
     return std::move(pipeline_);
   }
 
  private:
+  // Adds a load where all that it needs can be computed ahead.
+  void add(const std::optional<StagedLoad>& staged, const Op& op, Pipeline& to) const {
+    Pipeline with = to;
+
+    // All operands but what stands in for masked elements, which is zero.
+    const size_t count = op.code == OpCode::kLoad ? std::min<size_t>(2, op.operands.size()) : op.operands.size();
+    bool known = staged.has_value();
+    for (size_t i = 0; known && i < count; ++i) known = need(op.operands[i], with);
+    if (!known) return;
+    with.loads.push_back(*staged);
+    to = std::move(with);
+  }
+
   // Whether TMA can bring all loads; then only their corners are computed ahead.
   bool plan_boxes() {
     Pipeline with;
@@ -121,7 +123,9 @@ class Planner {
     s.vector = std::min({s.vector, 16 / element, run & -run});
     const bool along_k = element != 2 || lies_along_k;
     if (along_k != lies_along_k) s.vector = 1;
-    if (s.vector * element < 4) return std::nullopt;
+    s.shifted = !view && plan.by_group && lies_along_k == along_k &&
+                is_shifted(layout, facts_[static_cast<size_t>(op.operands[0])], element);
+    if (s.vector * element < 4 && !s.shifted) return std::nullopt;
     const auto row = static_cast<size_t>(s.row_dim);
     const OperandShape shape{type.shape[row], type.shape[1 - row], along_k, covered_rows(plan, type.shape[row], s.is_b),
                              plan.by_group};
@@ -156,6 +160,7 @@ class Planner {
   }
 
   const Kernel& kernel_;
+  const Op& loop_;
   const Region& body_;
   const WindowAnalysis& windows_;
   const Uses& uses_;
@@ -166,6 +171,16 @@ class Planner {
 };
 
 }  // namespace
+
+bool pads_with_zero(const Uses& uses, const Op& load) {
+  if (load.operands.size() < 3) return true;
+  const Op* other = uses.definer(load.operands[2]);
+  const auto passes_on = [](OpCode code) {
+    return code == OpCode::kSplat || code == OpCode::kBroadcast || code == OpCode::kCast;
+  };
+  while (other != nullptr && passes_on(other->code)) other = uses.definer(other->operands[0]);
+  return other != nullptr && other->code == OpCode::kConstant && other->attributes.find("value")->number == 0;
+}
 
 std::string operand_type(const OperandShape& shape, const std::string& element) {
   if (shape.swizzled) {
@@ -200,8 +215,10 @@ std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, cons
   if (has_trait(loop.regions[0], kWrites)) return std::nullopt;
   Pipeline pipeline = Planner(kernel, loop, windows, facts, layouts, limits.boxes).run();
   if (pipeline.loads.empty()) return std::nullopt;
-  pipeline.stages = std::min<int>(limits.stages, static_cast<int>(limits.bytes / pipeline.slot_bytes()));
-  if (pipeline.stages < 2) return std::nullopt;
+  constexpr int kRegisterSlots = 3;  // one is laid down, one is read, and others may still read one
+  const int stages = pipeline.by_registers ? kRegisterSlots : limits.stages;
+  pipeline.stages = std::min<int>(stages, static_cast<int>(limits.bytes / pipeline.slot_bytes()));
+  if (pipeline.stages < (pipeline.by_registers ? kRegisterSlots : 2)) return std::nullopt;
   return pipeline;
 }
 

@@ -24,6 +24,7 @@ struct StagedLoad {
   std::string element;         // what it holds
   int64_t bytes = 0;           // of one slot
   std::optional<BoxLoad> box;  // TMA can bring it
+  bool shifted = false;        // it goes through registers, where it is shifted into place
 };
 
 struct Pipeline {
@@ -31,7 +32,8 @@ struct Pipeline {
   std::set<const Op*> ahead;    // ops that the addresses of later trips need
   std::vector<size_t> carried;  // values of the loop that they need, counted without its index
   int stages = 2;
-  bool by_boxes = false;  // TMA brings all of them
+  bool by_boxes = false;      // TMA brings all of them
+  bool by_registers = false;  // they are loaded into registers one trip ahead
   int64_t slot_bytes() const {
     int64_t sum = 0;
     constexpr int64_t kAlignment = 1024;
@@ -56,6 +58,9 @@ struct PipelineLimits {
   int64_t bytes = 0;   // of shared memory for all of them
   bool boxes = false;  // TMA may bring loads
 };
+
+// Whether a load has zeros where its mask is false.
+bool pads_with_zero(const Uses& uses, const Op& load);
 
 // The loads of a `for` that can be copied ahead; nothing where there are none, or no room for two slots. Loops that
 // write memory are left alone: a load may not pass a store.

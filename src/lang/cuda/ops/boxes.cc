@@ -88,30 +88,6 @@ std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::st
   return ahead.lambda;
 }
 
-// The body of a loop that only adds a product to what it carries: one product runs while the next is issued.
-void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& product, const std::string& ring,
-                       const std::string& fill) {
-  const Region& body = op.regions[0];
-  const std::string sums = e.text(body.arguments[product.carried + 1]);
-  for (const Op& inner : body.ops) {
-    if (info_of(inner.code).has(kTerminator)) break;
-    if (&inner != product.dot) {
-      e.emit(inner);
-      continue;
-    }
-    e.statement(inner, begin_product_text(e, inner, sums));
-    e.out.raw(fmt::format("{}.hold();", ring));
-    e.out.raw(fmt::format("{}();", fill));
-  }
-  std::vector<ValueId> targets, values;
-  for (size_t k = 0; k + 1 < body.arguments.size(); ++k) {
-    if (k == product.carried) continue;
-    targets.push_back(body.arguments[k + 1]);
-    values.push_back(body.ops.back().operands[k]);
-  }
-  assign(e, targets, values);
-}
-
 // Whether the first product of the body stands in it directly, so that what it does meanwhile is done in every trip.
 bool overlaps(const Emitter& e, const Region& body) {
   for (const Op& inner : body.ops) {
@@ -126,6 +102,28 @@ bool overlaps(const Emitter& e, const Region& body) {
 }
 
 }  // namespace
+
+void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& product,
+                       const std::vector<std::string>& behind) {
+  const Region& body = op.regions[0];
+  const std::string sums = e.text(body.arguments[product.carried + 1]);
+  for (const Op& inner : body.ops) {
+    if (info_of(inner.code).has(kTerminator)) break;
+    if (&inner != product.dot) {
+      e.emit(inner);
+      continue;
+    }
+    e.statement(inner, begin_product_text(e, inner, sums));
+    for (const std::string& line : behind) e.out.raw(line);
+  }
+  std::vector<ValueId> targets, values;
+  for (size_t k = 0; k + 1 < body.arguments.size(); ++k) {
+    if (k == product.carried) continue;
+    targets.push_back(body.arguments[k + 1]);
+    values.push_back(body.ops.back().operands[k]);
+  }
+  assign(e, targets, values);
+}
 
 void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   const Region& body = op.regions[0];
@@ -150,7 +148,7 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   e.out.open(for_head(e, op, e.text(index)));
   e.out.raw(fmt::format("{}.wait();", ring));
   if (product) {
-    emit_accumulating(e, op, *product, ring, fill);
+    emit_accumulating(e, op, *product, {ring + ".hold();", fill + "();"});
   } else {
     if (overlaps(e, body)) {
       e.meanwhile = fill;

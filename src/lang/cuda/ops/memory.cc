@@ -32,7 +32,13 @@ void emit_load(Emitter& e, const Op& op) {
     return e.declare(op, result, text + ")");
   }
   const Layout& layout = e.layout(pointer);
-  const int64_t vector = e.uniform(pointer) ? 1 : access_vector(layout, e.facts_of(pointer), size_of(type.element));
+  const int64_t element = size_of(type.element);
+  if (!e.uniform(pointer) && access_of(op).empty() && is_shifted(layout, e.facts_of(pointer), element) &&
+      pads_with_zero(e.uses, op)) {
+    const std::string shifted = load_shifted_text(e, op);
+    return e.declare(op, result, e.converted(shifted, layout, e.layout(result), e.type(result)));
+  }
+  const int64_t vector = e.uniform(pointer) ? 1 : access_vector(layout, e.facts_of(pointer), element);
   std::string text = fmt::format("block::load<{}{}>({}", vector, access_of(op), e.tile(pointer));
   for (size_t i = 1; i < op.operands.size(); ++i) text += ", " + beside(e, op.operands[i], layout);
   e.declare(op, result, e.converted(text + ")", layout, e.layout(result), e.type(result)));
@@ -199,6 +205,13 @@ bool emit_rows(Emitter& e, const Op& op) {
 }
 
 }  // namespace
+
+std::string load_shifted_text(Emitter& e, const Op& op) {
+  constexpr int64_t kRun = 8;
+  const ValueId pointer = op.operands[0];
+  const std::string mask = op.operands.size() > 1 ? beside(e, op.operands[1], e.layout(pointer)) : "true";
+  return fmt::format("block::load_shifted<{}>({}, {})", kRun, e.tile(pointer), mask);
+}
 
 unsigned checked_of(const Op& op) {
   unsigned bits = 0;

@@ -113,6 +113,7 @@ bool emit_pipelined(Emitter& e, const Op& op) {
                                                   {std::min(asked, e.options.stages), left, e.options.boxes});
   if (!p) return false;
   if (p->by_boxes) return emit_by_boxes(e, op, *p), true;
+  if (p->by_registers) return emit_by_registers(e, op, *p), true;
   const Region& body = op.regions[0];
   const ValueId index = body.arguments[0];
   const int64_t before = e.kept_bytes, stride = p->slot_bytes(), first = e.keep(stride * p->stages);
