@@ -76,6 +76,14 @@ TILE_INLINE auto map_runs(F f, const X&... x) {
   return result;
 }
 
+// mask ? x : other, where `whole` says that the mask is true everywhere; it is not looked at then.
+template <typename M, typename T, typename L, typename O>
+TILE_INLINE Tile<T, L> select_unless(bool whole, const Tile<M, L>& mask, const Tile<T, L>& x, const O& other) {
+  Tile<T, L> result = x;
+  if (!whole) result = map([](bool m, T a, T b) { return m ? a : b; }, mask, x, other);
+  return result;
+}
+
 namespace detail {
 
 template <int P, typename F, typename All, int... I>

@@ -134,6 +134,9 @@ class Emitter {
   std::string last_place_;
 };
 
+// A sum of products of scalars in an integer type.
+std::string sum_text(const Emitter& e, const Polynomial& p, const std::string& type);
+
 // Each writes the ops of its kind; false: the op is none of these.
 bool emit_elementwise(Emitter& e, const Op& op);
 bool emit_shape(Emitter& e, const Op& op);

@@ -12,18 +12,6 @@ namespace {
 
 constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
 
-// A coordinate of a box. Whatever is cut off in between, the sum fits.
-std::string coordinate(const Emitter& e, const Polynomial& p) {
-  std::vector<std::string> terms;
-  for (const auto& [product, factor] : p.terms()) {
-    std::vector<std::string> factors;
-    for (const ValueId v : product) factors.push_back(fmt::format("int32_t({})", e.text(v)));
-    if (factor != 1 || factors.empty()) factors.push_back(fmt::format("{}", static_cast<int32_t>(factor)));
-    terms.push_back(fmt::format("{}", fmt::join(factors, " * ")));
-  }
-  return terms.empty() ? "0" : fmt::format("{}", fmt::join(terms, " + "));
-}
-
 // The parameter that describes a matrix; loads of one matrix with one box share it.
 std::string map_name(Emitter& e, const TensorMapPlan& plan) {
   for (const TensorMapParameter& m : e.maps) {
@@ -70,8 +58,8 @@ std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::st
   e.out.raw(fmt::format("{}.begin_fill({});", ring, fmt::join(bytes, " + ")));
   int64_t at = first;
   for (const StagedLoad& l : p.loads) {
-    std::vector<std::string> corners;
-    for (const Polynomial& corner : l.box->corners) corners.push_back(coordinate(e, corner));
+    std::vector<std::string> corners;  // in 32 bits: whatever is cut off in between, the sum fits
+    for (const Polynomial& corner : l.box->corners) corners.push_back(sum_text(e, corner, "int32_t"));
     if (corners.size() == 2) corners.emplace_back("0");
     const auto slot = [&](const char* which) {
       return fmt::format("kShared.slot<{}, {}, {}>({}.{})", l.operand, at, p.slot_bytes(), ring, which);

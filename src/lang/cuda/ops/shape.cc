@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lang/analysis/everywhere.h"
 #include "lang/cuda/emitter.h"
 #include "lang/cuda/scalar_text.h"
 
@@ -103,7 +104,34 @@ void emit_split(Emitter& e, const Op& op) {
   }
 }
 
+// Whether all of a mask is true, as text; "" where that is not seen. Worth a branch within loops, where most trips are
+// far from a bound.
+std::string whole_text(Emitter& e, const Op& op) {
+  constexpr int64_t kLeastElements = 2048;
+  const ValueId mask = op.operands[0];
+  if (op.code != OpCode::kSelect || e.uniform(mask) || e.uniform(op.operands[1]) ||
+      e.type(mask).elements() < kLeastElements || e.uses.region(op.results[0]) == &e.kernel.body) {
+    return "";
+  }
+  const std::optional<std::vector<Polynomial>> all = true_everywhere(e.kernel, e.windows, mask);
+  if (!all) return "";
+  std::vector<std::string> parts;
+  for (const Polynomial& p : *all) parts.push_back(sum_text(e, p, "int64_t") + " >= 0");
+  return fmt::format("{}", fmt::join(parts, " && "));
+}
+
 }  // namespace
+
+std::string sum_text(const Emitter& e, const Polynomial& p, const std::string& type) {
+  std::vector<std::string> terms;
+  for (const auto& [product, factor] : p.terms()) {
+    std::vector<std::string> factors;
+    for (const ValueId v : product) factors.push_back(fmt::format("{}({})", type, e.text(v)));
+    if (factor != 1 || factors.empty()) factors.push_back(fmt::format("{}({})", type, factor));
+    terms.push_back(fmt::format("{}", fmt::join(factors, " * ")));
+  }
+  return terms.empty() ? "0" : fmt::format("{}", fmt::join(terms, " + "));
+}
 
 bool emit_elementwise(Emitter& e, const Op& op) {
   if (!info_of(op.code).has(kElementwise) || op.code == OpCode::kConstant || !op.regions.empty()) return false;
@@ -122,6 +150,10 @@ bool emit_elementwise(Emitter& e, const Op& op) {
     for (size_t i = 0; i < texts.size(); ++i) texts[i] = codegen::factor(texts[i]);
     e.declare(op, result, expression(e.kernel, op, texts), true);
     if (e.type(result).is_tile()) e.bind_uniform(result, e.text(result));
+    return true;
+  }
+  if (const std::string whole = whole_text(e, op); !whole.empty()) {
+    e.declare(op, result, fmt::format("block::select_unless({}, {})", whole, fmt::join(texts, ", ")), true);
     return true;
   }
   std::vector<std::string> letters, parameters;

@@ -1,0 +1,64 @@
+#include "lang/analysis/everywhere.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace heddle::lang {
+namespace {
+
+class Conjuncts {
+ public:
+  Conjuncts(const Kernel& kernel, const IndexAnalysis& indices) : kernel_(kernel), indices_(indices) {}
+
+  bool add(ValueId mask) {
+    const Op* const op = indices_.uses().definer(mask);
+    if (op == nullptr || !kernel_.type(mask).is_tile()) return false;
+    switch (op->code) {
+      case OpCode::kAnd:
+        return add(op->operands[0]) && add(op->operands[1]);
+      case OpCode::kBroadcast:
+      case OpCode::kExpandDims:
+      case OpCode::kPermute:
+        return add(op->operands[0]);
+      case OpCode::kCmp:
+        return add_comparison(*op);
+      default:
+        return false;
+    }
+  }
+  std::vector<Polynomial> take() { return std::move(least_); }
+
+ private:
+  bool add_comparison(const Op& op) {
+    const std::string_view predicate = op.attributes.word("predicate");
+    const bool less = predicate == "lt" || predicate == "le", strict = predicate == "lt" || predicate == "gt";
+    if (predicate == "eq" || predicate == "ne" || !is_signed_int(kernel_.type(op.operands[0]).element)) return false;
+    const auto large = indices_.affine(op.operands[less ? 1 : 0]), small = indices_.affine(op.operands[less ? 0 : 1]);
+    if (!large || !small) return false;
+    Polynomial least = large->base - small->base - Polynomial(strict ? 1 : 0);
+    const std::vector<int64_t>& shape = kernel_.type(op.operands[0]).shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (large->wraps[d] || small->wraps[d]) return false;
+      const std::optional<int64_t> stride = (large->strides[d] - small->strides[d]).constant();
+      if (!stride) return false;
+      least = least + Polynomial(std::min<int64_t>(0, *stride * (shape[d] - 1)));
+    }
+    least_.push_back(std::move(least));
+    return true;
+  }
+
+  const Kernel& kernel_;
+  const IndexAnalysis& indices_;
+  std::vector<Polynomial> least_;
+};
+
+}  // namespace
+
+std::optional<std::vector<Polynomial>> true_everywhere(const Kernel& kernel, const IndexAnalysis& indices,
+                                                       ValueId mask) {
+  Conjuncts conjuncts(kernel, indices);
+  if (!conjuncts.add(mask)) return std::nullopt;
+  return conjuncts.take();
+}
+
+}  // namespace heddle::lang
