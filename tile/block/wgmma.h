@@ -111,8 +111,8 @@ namespace detail {
 // The instructions of a product whose operands are both in shared memory.
 template <typename Sums, typename P, typename O, typename L>
 TILE_INLINE void issue_products(const SwizzledSource<P>& a, const SwizzledSource<O>& b, Tile<float, L>& y) {
-  constexpr int N = L::size(1), kEach = N / 2;
-  const int row = L::of_warp(int(threadIdx.x) / 128 * 4, 0);
+  constexpr int N = Sums::type::size(1), kEach = N / 2;
+  const int row = Sums::type::of_warp(int(threadIdx.x) / 128 * 4, 0);
 #pragma unroll
   for (int step = 0; step < O::kSteps; ++step) {
     const uint64_t from_b = O::descriptor(b.memory, 0, step);
@@ -126,11 +126,12 @@ TILE_INLINE void issue_products(const SwizzledSource<P>& a, const SwizzledSource
 
 }  // namespace detail
 
-// c + a b; what `meanwhile` does takes place while the tensor cores multiply.
+// c + a b, or of the transposes where Tile's layout is the transpose of that of Sums; what `meanwhile` does takes place
+// while the tensor cores multiply.
 template <typename Sums, typename A, typename O, typename L, typename F>
 TILE_INLINE Tile<float, L> multiply_by_group(const A& a, const SwizzledSource<O>& b, const Tile<float, L>& c,
                                              F meanwhile) {
-  constexpr int N = L::size(1), kEach = N / 2, kM = Sums::kBlocksM;
+  constexpr int N = Sums::type::size(1), kEach = N / 2, kM = Sums::kBlocksM;
   using In = typename O::element;
   Tile<float, L> y = c;
   // Words of a first operand in registers are read until the instructions are waited for.

@@ -31,7 +31,12 @@ class Classes {
   explicit Classes(const Kernel& kernel) : kernel_(kernel), parent_(kernel.values.size()) {
     std::iota(parent_.begin(), parent_.end(), 0);
     for_each_op(kernel.body, [&](const Op& op) {
-      if (op.code == OpCode::kConstant || op.code == OpCode::kSplat) anywhere_.insert(op.results[0]);
+      const bool passes_on = (info_of(op.code).has(kElementwise) && op.regions.empty()) ||
+                             op.code == OpCode::kBroadcast || op.code == OpCode::kExpandDims;
+      const bool same = passes_on && std::all_of(op.operands.begin(), op.operands.end(), [&](ValueId v) {
+                          return kernel.type(v).is_scalar() || anywhere_.count(v) != 0;
+                        });
+      if (op.code == OpCode::kConstant || op.code == OpCode::kSplat || same) anywhere_.insert(op.results[0]);
     });
     join(kernel.body);
   }
@@ -294,7 +299,7 @@ class Assigner {
     const auto all_products = [&](ValueId v, const auto& self) -> bool {
       const std::vector<const Op*>& users = users_[static_cast<size_t>(v)];
       return std::all_of(users.begin(), users.end(), [&](const Op* user) {
-        return (user->code == OpCode::kDot && goes_by_group(*user, {})) ||
+        return (user->code == OpCode::kDot && (goes_by_group(*user, {}) || goes_swapped(*user, {}))) ||
                (user->code == OpCode::kPermute && self(user->results[0], self));
       });
     };
@@ -339,12 +344,24 @@ class Assigner {
 
   // Whether warpgroups multiply: 16-bit floats, whole blocks of rows, k in lines of 128 bytes.
   bool goes_by_group(const Op& op, const DotPlan& plan) const {
-    constexpr int64_t kRows = 64, kWarps = 4, kMostColumns = 256, kColumns = 16, kDepth = 64;
+    const Type& sum = kernel_.type(op.results[0]);
+    return is_for_groups(op, plan) && fits_groups(sum.shape[0], sum.shape[1]);
+  }
+  // Few rows are columns of the transpose. Where other products follow, their rows had better stay with their warps.
+  bool goes_swapped(const Op& op, const DotPlan& plan) const {
+    const Type& sum = kernel_.type(op.results[0]);
+    return is_for_groups(op, plan) && products_ == 1 && fits_groups(sum.shape[1], sum.shape[0]);
+  }
+  bool is_for_groups(const Op& op, const DotPlan& plan) const {
+    constexpr int64_t kDepth = 64;
     const Type &a = kernel_.type(op.operands[0]), &sum = kernel_.type(op.results[0]);
-    return options_.warpgroups && options_.warps % kWarps == 0 && sum.rank() == 2 && plan.element == 2 &&
-           !is_float8(a.element) && sum.element == Element::kF32 &&
-           sum.shape[0] % (kRows * (options_.warps / kWarps)) == 0 && sum.shape[1] % kColumns == 0 &&
-           sum.shape[1] <= kMostColumns && a.shape[1] % kDepth == 0;
+    return options_.warpgroups && sum.rank() == 2 && plan.element == 2 && size_of(a.element) == 2 &&
+           sum.element == Element::kF32 && a.shape[1] % kDepth == 0;
+  }
+  bool fits_groups(int64_t rows, int64_t columns) const {
+    constexpr int64_t kRows = 64, kWarps = 4, kMostColumns = 256, kColumns = 16;
+    return options_.warps % kWarps == 0 && rows % (kRows * (options_.warps / kWarps)) == 0 && columns % kColumns == 0 &&
+           columns <= kMostColumns;
   }
 
   void plan_dot(const Op& op) {
@@ -381,6 +398,10 @@ class Assigner {
       plan.by_group = true;
       plan.sums = warpgroup_type(type.shape, options_.warps);
       layout = warpgroup(type.shape, options_.warps);
+    } else if (goes_swapped(op, plan)) {
+      plan.by_group = plan.swapped = true;
+      plan.sums = warpgroup_type({n, m}, options_.warps);
+      layout = permute(warpgroup({n, m}, options_.warps), {1, 0});
     } else {
       const WarpGrid grid = warp_grid(m, n);
       plan.grid = grid;

@@ -18,6 +18,7 @@ struct DotPlan {
   std::string sums;  // "block::mma_layout<...>"
   bool by_thread = false;
   bool by_group = false;  // by the instruction of warpgroups
+  bool swapped = false;   // which computes the transpose, since there are few rows
   int pieces = 1;
   int64_t element = 2;  // bytes of what lies in shared memory
   Layout layout;        // of the sums

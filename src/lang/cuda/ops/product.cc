@@ -37,7 +37,7 @@ bool is_held(const Emitter& e, const Op& op) {
   const DotPlan& plan = e.assignment.dots.at(&op);
   const ValueId v = op.operands[0];
   const Type& type = e.type(v);
-  if (e.uniform(v) || type.rank() != 2) return false;
+  if (e.uniform(v) || type.rank() != 2 || plan.swapped) return false;
   if (plan.by_group) return e.layout(v).type == warpgroup_type(type.shape, e.warps) + "::type";
   const bool same = (type.element == Element::kF16 && plan.by == "block::by_f16") ||
                     (type.element == Element::kBF16 && plan.by == "block::by_bf16");
@@ -85,6 +85,7 @@ std::string from_where_it_is(Emitter& e, const Op& op) {
   }
   e.uses_groups = e.uses_groups || plan.by_group;
   const std::string c = e.tile(op.operands[2], plan.layout);
+  if (plan.swapped) std::swap(sources[0], sources[1]);
   if (!plan.by_group) return fmt::format("block::multiply<{}>({}, {}, {})", plan.sums, sources[0], sources[1], c);
   const std::string meanwhile = e.meanwhile.empty() ? "" : ", " + std::exchange(e.meanwhile, "");
   return fmt::format("block::multiply_by_group<{}>({}, {}, {}{})", plan.sums, sources[0], sources[1], c, meanwhile);
@@ -98,8 +99,9 @@ std::string begin_product_text(Emitter& e, const Op& dot, const std::string& sum
     const OperandText& text = e.operands.at(dot.operands[side]);
     return fmt::format("block::SwizzledSource<{}>{{{}}}", text.operand, text.pointer);
   };
-  return fmt::format("block::begin_product<{}, 1>({}, {}, {})", e.assignment.dots.at(&dot).sums, sums, source(0),
-                     source(1));
+  const DotPlan& plan = e.assignment.dots.at(&dot);
+  return fmt::format("block::begin_product<{}, 1>({}, {}, {})", plan.sums, sums, source(plan.swapped ? 1 : 0),
+                     source(plan.swapped ? 0 : 1));
 }
 
 std::string put_text(Emitter& e, const Op& dot, size_t side, const OperandText& text) {
