@@ -136,6 +136,31 @@ class Classes {
 
 using Derive = std::function<std::optional<Layout>(const Layout&)>;
 
+// What multiplies the operands of a product.
+DotPlan multiplied_by(const Kernel& kernel, const Op& op) {
+  const Element a = kernel.type(op.operands[0]).element, b = kernel.type(op.operands[1]).element;
+  const std::string_view precision = op.attributes.word("precision", "ieee");
+  DotPlan plan;
+  if (a == Element::kBF16) {
+    plan.by = "block::by_bf16";
+  } else if (a == Element::kF16 || is_float8(a)) {
+    plan.by = "block::by_f16";
+  } else if (a == Element::kF32 && precision != "ieee") {
+    plan.by = precision == "tf32" ? "block::by_tf32" : "block::by_tf32x3";
+    plan.pieces = precision == "tf32" ? 1 : 2;
+    plan.element = 4;
+  } else if (a == b && (a == Element::kI8 || a == Element::kU8)) {
+    plan.by = a == Element::kI8 ? "block::by_int8<int8_t>" : "block::by_int8<uint8_t>";
+    plan.element = 1;
+  } else {
+    const char* const element = a == Element::kF64 ? "double" : a == Element::kF32 ? "float" : "int32_t";
+    plan.by = fmt::format("block::by_thread<{}>", element);
+    plan.by_thread = true;
+    plan.element = a == Element::kF64 ? 8 : 4;
+  }
+  return plan;
+}
+
 class Assigner {
  public:
   Assigner(const Kernel& kernel, const std::vector<AxisFacts>& facts, const AssignOptions& options)
@@ -367,26 +392,7 @@ class Assigner {
   void plan_dot(const Op& op) {
     const ValueId sum = op.results[0];
     const Type& type = kernel_.type(sum);
-    const Element a = kernel_.type(op.operands[0]).element, b = kernel_.type(op.operands[1]).element;
-    const std::string_view precision = op.attributes.word("precision", "ieee");
-    DotPlan plan;
-    if (a == Element::kBF16) {
-      plan.by = "block::by_bf16";
-    } else if (a == Element::kF16 || is_float8(a)) {
-      plan.by = "block::by_f16";
-    } else if (a == Element::kF32 && precision != "ieee") {
-      plan.by = precision == "tf32" ? "block::by_tf32" : "block::by_tf32x3";
-      plan.pieces = precision == "tf32" ? 1 : 2;
-      plan.element = 4;
-    } else if (a == b && (a == Element::kI8 || a == Element::kU8)) {
-      plan.by = a == Element::kI8 ? "block::by_int8<int8_t>" : "block::by_int8<uint8_t>";
-      plan.element = 1;
-    } else {
-      const char* const element = a == Element::kF64 ? "double" : a == Element::kF32 ? "float" : "int32_t";
-      plan.by = fmt::format("block::by_thread<{}>", element);
-      plan.by_thread = true;
-      plan.element = a == Element::kF64 ? 8 : 4;
-    }
+    DotPlan plan = multiplied_by(kernel_, op);
     const size_t rank = type.shape.size();
     const int64_t m = type.shape[rank - 2], n = type.shape[rank - 1];
     Layout layout;
