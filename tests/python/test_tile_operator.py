@@ -55,6 +55,39 @@ def centre(x, bias=None):
 
 
 @tile.jit
+def row_sums_kernel(y, x, rows, n, BLOCK: tl.constexpr):
+    """Sums of rows, piece by piece."""
+    row = tl.program_id(0)
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total += tl.sum(tl.load(x + row * n + at, at < n, other=0.0).to(tl.float32), axis=0)
+    tl.store(y + row, total)
+
+
+@tile.operator
+def row_sums(x):
+    y = tile.empty((x.shape[0],), tl.float32, like=x)
+    row_sums_kernel[(x.shape[0],)](y, x, *x.shape, BLOCK=16)
+    return y
+
+
+@tile.jit
+def add_twice_kernel(y, x, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y + at, tl.load(x + at))
+    tl.debug_barrier()
+    tl.store(y + at, tl.load(y + at) + tl.load(x + at))
+
+
+@tile.operator
+def add_twice(x):
+    y = tile.empty_like(x)
+    add_twice_kernel[(1,)](y, x, BLOCK=x.shape[0] * x.shape[1])
+    return y
+
+
+@tile.jit
 def in_place_kernel(x, BLOCK: tl.constexpr):
     at = x + tl.arange(0, BLOCK)
     tl.store(at, tl.load(at) * 2)
@@ -142,6 +175,79 @@ class Operators(unittest.TestCase):
         x = self.rows(3, 11)
         if TARGET == "cpu":
             np.testing.assert_allclose(leaky(x), np.where(x > 0, x, x * 0.5), rtol=1e-6)
+
+
+class Neighbours(unittest.TestCase):
+    """Elementwise nodes become part of the kernels, where these allow it."""
+
+    def setUp(self):
+        self.random = np.random.default_rng(11)
+
+    def built(self, nodes, inputs, outputs, **options):
+        proto = model([helper.make_node(op, ins, outs, domain="acme" if op[0] == "_" else "", name=outs[0], **attributes)
+                       for op, ins, outs, attributes in nodes], inputs, outputs)
+        for node in proto.graph.node:
+            node.op_type = node.op_type.lstrip("_")
+        kernels = {"acme::Leaky": leaky, "acme::RowSums": row_sums, "acme::AddTwice": add_twice}
+        return compile(proto, kernels=kernels, **options)
+
+    def check(self, compiled, inputs, expected, kernels, tolerance=2e-6):
+        np.testing.assert_allclose(compiled(**inputs), expected, rtol=tolerance, atol=tolerance)
+        explained = compiled.explain(verbose=True)
+        self.assertIn(f" {kernels} kernels (", explained)
+        self.assertTrue(heddle.verify(compiled))
+        return explained
+
+    def of(self, *shape):
+        return self.random.standard_normal(shape, dtype=np.float32)
+
+    def test_rows_columns_and_whole_tensors(self):
+        shapes = [("x", (7, 19)), ("bias", (19,)), ("scale", (7, 1)), ("residual", (7, 19))]
+        values = {name: self.of(*shape) for name, shape in shapes}
+        nodes = [("Add", ["x", "bias"], ["a"], {}), ("Tanh", ["a"], ["b"], {}), ("_Leaky", ["b"], ["c"], {"slope": 0.5}),
+                 ("Mul", ["c", "scale"], ["d"], {}), ("Add", ["d", "residual"], ["e"], {}), ("Exp", ["e"], ["f"], {}),
+                 ("Max", ["f", "bias"], ["z"], {})]
+        t = np.tanh(values["x"] + values["bias"])
+        expected = np.maximum(np.exp(np.where(t > 0, t, t * 0.5) * values["scale"] + values["residual"]), values["bias"])
+        self.check(self.built(nodes, shapes, [("z", (7, 19))]), values, expected, 1)
+        apart = self.built(nodes, shapes, [("z", (7, 19))], fusion="none")
+        np.testing.assert_allclose(apart(**values), expected, rtol=2e-6, atol=2e-6)
+
+    def test_selections_and_comparisons(self):
+        nodes = [("Neg", ["x"], ["a"], {}), ("_Leaky", ["a"], ["b"], {"slope": 0.5}), ("Greater", ["y", "x"], ["more"], {}),
+                 ("Where", ["more", "b", "y"], ["z"], {})]
+        shapes = [("x", (5, 13)), ("y", (5, 13))]
+        values = {name: self.of(*shape) for name, shape in shapes}
+        x, y = values["x"], values["y"]
+        compiled = self.built(nodes, shapes, [("z", (5, 13))])
+        np.testing.assert_allclose(compiled(**values), np.where(y > x, np.where(-x > 0, -x, -x / 2), y), rtol=1e-6)
+        self.assertTrue(heddle.verify(compiled))
+
+    def test_types_around_a_kernel(self):
+        nodes = [("Sqrt", ["x"], ["a"], {}), ("_Leaky", ["a"], ["b"], {"slope": 0.5}), ("Neg", ["b"], ["z"], {})]
+        compiled = self.built(nodes, [("x", (4, 9))], [("z", (4, 9))], precision="f16")
+        x = np.abs(self.of(4, 9))
+        self.check(compiled, {"x": x}, -np.sqrt(x), 1, tolerance=2e-3)
+
+    def test_value_that_others_read_stays(self):
+        nodes = [("Sin", ["x"], ["a"], {}), ("_Leaky", ["a"], ["b"], {"slope": 0.5}), ("Exp", ["b"], ["c"], {}), ("Add", ["c", "a"], ["d"], {}),
+                 ("Mul", ["d", "b"], ["z"], {})]
+        x = self.of(5, 11)
+        b = np.where(np.sin(x) > 0, np.sin(x), np.sin(x) * 0.5)
+        compiled = self.built(nodes, [("x", (5, 11))], [("z", (5, 11))])
+        self.check(compiled, {"x": x}, (np.exp(b) + np.sin(x)) * b, 3)
+
+    def test_operand_in_a_loop_is_not_computed_again(self):
+        nodes = [("Exp", ["x"], ["a"], {}), ("_RowSums", ["a"], ["b"], {}), ("Log", ["b"], ["z"], {})]
+        x = self.of(6, 45)
+        told = self.check(self.built(nodes, [("x", (6, 45))], [("z", (6,))]), {"x": x}, np.log(np.exp(x).sum(1)), 2)
+        self.assertIn("in a loop", told)
+
+    def test_result_that_the_kernel_reads(self):
+        nodes = [("_AddTwice", ["x"], ["a"], {}), ("Neg", ["a"], ["z"], {})]
+        x = self.of(4, 16)
+        told = self.check(self.built(nodes, [("x", (4, 16))], [("z", (4, 16))]), {"x": x}, -2 * x, 2)
+        self.assertIn("read the result again", told)
 
 
 class Errors(unittest.TestCase):

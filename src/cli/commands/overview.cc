@@ -76,7 +76,8 @@ class Reader {
     if (group.measured_seconds > 0) add_share(group.ops, group.measured_seconds, runs, false);
     for (const KernelReport& kernel : group.kernels) {
       ++overview_.kernels;
-      const bool moves = group.kind == ir::GroupKind::kStitch || kernel.moves_memory;
+      const bool moves =
+          group.kind == ir::GroupKind::kStitch || group.kind == ir::GroupKind::kTile || kernel.moves_memory;
       add_share(kernel.label, times_.seconds(kernel), runs, moves);
       add_far(kernel, runs);
     }

@@ -11,6 +11,7 @@
 #include "driver/shapes/import.h"
 #include "driver/shapes/index_bounds.h"
 #include "driver/shapes/open_batch.h"
+#include "driver/tile/inline_neighbours.h"
 #include "ir/rewrite.h"
 #include "passes/fusion/basic.h"
 
@@ -254,6 +255,8 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   if (settings.fusion == passes::FusionPolicy::kBasic) {
     *optimised = passes::duplicate_cheap_producers(*optimised);
   }
+
+  if (settings.fusion == passes::FusionPolicy::kStitch) *optimised = inline_neighbours(*optimised, report.decisions);
 
   check_values(path, *optimised, settings.target);
   stages.begin("schedule", 0.3);

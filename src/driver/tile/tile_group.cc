@@ -14,20 +14,14 @@ using lang::LaunchArgument;
 using schedule::Binding;
 using schedule::Operand;
 
-std::vector<lang::ProgramTensor> tensors_of(const ir::Graph& graph, const std::vector<ir::ValueId>& values) {
-  std::vector<lang::ProgramTensor> tensors;
-  for (const ir::ValueId v : values) tensors.push_back({graph.dtype(v), graph.shape(v)});
-  return tensors;
-}
-
 class TileGroup {
  public:
   TileGroup(const ir::Graph& graph, const ir::Node& node, const Target& target)
       : graph_(graph),
         node_(node),
         target_(target),
-        program_(lang::parse_program(node.attrs.text("program"), tensors_of(graph, node.inputs),
-                                     tensors_of(graph, node.outputs))),
+        program_(lang::parse_program(node.attrs.text("program"), program_tensors(graph, node.inputs),
+                                     program_tensors(graph, node.outputs))),
         written_(node.outputs.size()) {}
 
   CompiledGroup run() {
@@ -121,6 +115,12 @@ std::vector<ir::Array> evaluate(const ir::EvalContext& context) {
 }
 
 }  // namespace
+
+std::vector<lang::ProgramTensor> program_tensors(const ir::Graph& graph, const std::vector<ir::ValueId>& values) {
+  std::vector<lang::ProgramTensor> tensors;
+  for (const ir::ValueId v : values) tensors.push_back({graph.dtype(v), graph.shape(v)});
+  return tensors;
+}
 
 CompiledGroup compile_tile_group(const ir::Graph& graph, const ir::Group& group, const Target& target) {
   const ir::Node& node = graph.node(group.anchor);

@@ -2,6 +2,7 @@
 
 #include "driver/compile/group_kernels.h"
 #include "ir/group.h"
+#include "lang/program/program.h"
 #include "target/target.h"
 
 namespace heddle::driver {
@@ -9,6 +10,9 @@ namespace heddle::driver {
 // The kernels of a group of kind kTile: one for each launch of its program. Throws kInvalidIr for a program that does
 // not fit the node or leaves one of its results unwritten, kUnsupportedOperator for what the target does not run.
 CompiledGroup compile_tile_group(const ir::Graph& graph, const ir::Group& group, const Target& target);
+
+// Operands or results of a call, as its program sees them.
+std::vector<lang::ProgramTensor> program_tensors(const ir::Graph& graph, const std::vector<ir::ValueId>& values);
 
 // How tile programs are evaluated by the reference evaluator, from now on in this process.
 void install_tile_evaluator();

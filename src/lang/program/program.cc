@@ -10,6 +10,7 @@
 #include "lang/analysis/accesses.h"
 #include "lang/interpret/interpret.h"
 #include "lang/ir/parse.h"
+#include "lang/ir/print.h"
 
 namespace heddle::lang {
 namespace {
@@ -76,6 +77,20 @@ LaunchArgument argument_of(std::string_view word) {
   argument.number = Argument::of_number(std::strtod(text.c_str(), &end));
   if (text.empty() || end != text.c_str() + text.size()) refuse(fmt::format("\"{}\" is no argument", word));
   return argument;
+}
+
+std::string argument_text(const LaunchArgument& argument, const Type& type) {
+  switch (argument.kind) {
+    case LaunchArgument::Kind::kOperand:
+      return fmt::format("%in{}", argument.index);
+    case LaunchArgument::Kind::kResult:
+      return fmt::format("%out{}", argument.index);
+    case LaunchArgument::Kind::kBuffer:
+      return fmt::format("%buffer{}", argument.index);
+    case LaunchArgument::Kind::kNumber:
+      break;
+  }
+  return is_float(type.element) ? fmt::format("{:a}", argument.number.number) : std::to_string(argument.number.integer);
 }
 
 // "launch 0 grid 4 1 1 arguments %in0 %out0 128"
@@ -204,6 +219,28 @@ Program parse_program(std::string_view text, const std::vector<ProgramTensor>& o
   }
   check(program, operands, results);
   return program;
+}
+
+std::string print_program(const Program& program) {
+  std::vector<size_t> numbers(program.kernels.size(), program.kernels.size());  // of the kernels in the text
+  std::vector<size_t> order;
+  std::string text = std::string(kHead) + "\n";
+  if (!program.buffers.empty()) text += fmt::format("buffers {}\n", fmt::join(program.buffers, " "));
+  for (const Launch& launch : program.launches) {
+    size_t& number = numbers[launch.kernel];
+    if (number == numbers.size()) {
+      number = order.size();
+      order.push_back(launch.kernel);
+    }
+    text += fmt::format("launch {} grid {} arguments", number, fmt::join(launch.grid, " "));
+    const Kernel& kernel = program.kernels[launch.kernel];
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      text += " " + argument_text(launch.arguments[i], kernel.type(kernel.parameters[i].value));
+    }
+    text += "\n";
+  }
+  for (const size_t kernel : order) text += print(program.kernels[kernel]);
+  return text;
 }
 
 std::vector<Tensor> run_reference(const Program& program, const std::vector<Tensor>& operands,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -54,6 +55,9 @@ size_t position_of(const LaunchArgument& argument, const std::vector<LaunchArgum
 // would hear.
 Program parse_program(std::string_view text, const std::vector<ProgramTensor>& operands,
                       const std::vector<ProgramTensor>& results);
+
+// The text of a program, with the kernels that it launches.
+std::string print_program(const Program& program);
 
 // The type of elements in kernels; nothing for those that kernels do not know.
 std::optional<Element> element_of(DType dtype);
