@@ -212,6 +212,11 @@ void share(Session& session, bool takes_numbers, BuildContext& build) {
   session.groups.next_plan(session.numbers.version());
 }
 
+void prepare_fusion(passes::FusionPolicy policy, CompileReport& report, ir::Graph& graph) {
+  if (policy == passes::FusionPolicy::kBasic) graph = passes::duplicate_cheap_producers(graph);
+  if (policy == passes::FusionPolicy::kStitch) graph = inline_neighbours(graph, report.decisions);
+}
+
 // `guess` is what the import took for open extents.
 CompiledModel compile_stages(const std::string& path, const CompileOptions& options, bool with_kernels,
                              bool with_constants, Session& session, std::string& guess) {
@@ -252,11 +257,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   }
   auto optimised = std::make_shared<ir::Graph>(passes::run_pipeline(imported.graph, context, pipeline));
   report.nodes_optimised = optimised->nodes().size();
-  if (settings.fusion == passes::FusionPolicy::kBasic) {
-    *optimised = passes::duplicate_cheap_producers(*optimised);
-  }
-
-  if (settings.fusion == passes::FusionPolicy::kStitch) *optimised = inline_neighbours(*optimised, report.decisions);
+  prepare_fusion(settings.fusion, report, *optimised);
 
   check_values(path, *optimised, settings.target);
   stages.begin("schedule", 0.3);
