@@ -475,8 +475,8 @@ int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t elem
 }
 
 bool is_shifted(const Layout& layout, const AxisFacts& facts, int64_t element) {
-  constexpr int64_t kRun = 8;
-  if (element * kRun != kAccessBytes || access_vector(layout, facts, element) >= kRun) return false;
+  constexpr int64_t kRun = 8, kAligned = 8;  // bytes that are copied as they are
+  if (element * kRun != kAccessBytes || access_vector(layout, facts, element) * element >= kAligned) return false;
   for (int d = 0; d < layout.rank(); ++d) {
     if (layout.run(d) % kRun == 0 && facts.contiguous[static_cast<size_t>(d)] % kRun == 0) return true;
   }

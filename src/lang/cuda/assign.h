@@ -42,8 +42,8 @@ Assignment assign_layouts(const Kernel& kernel, const std::vector<AxisFacts>& fa
 // Elements that one access through `pointer` in this layout moves at once.
 int64_t access_vector(const Layout& layout, const AxisFacts& facts, int64_t element);
 
-// Whether registers hold groups of 16 bytes of neighbours which begin anywhere in memory, so that loads shift them into
-// place.
+// Whether registers hold groups of 16 bytes of neighbours which begin between multiples of 8 bytes, so that loads shift
+// them into place.
 bool is_shifted(const Layout& layout, const AxisFacts& facts, int64_t element);
 
 // Elements along the last dimension that one access through a window of a view moves, `offsets` being its first ones.

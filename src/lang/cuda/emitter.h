@@ -163,6 +163,9 @@ struct Ahead {
 Ahead open_ahead(Emitter& e, const Op& loop, const Pipeline& pipeline, const std::string& lambda);
 // `always`: what is done behind the last trip too.
 void close_ahead(Emitter& e, const Op& loop, const Ahead& ahead, const std::vector<std::string>& always = {});
+// Whether the first product of a loop's body is one of warpgroups and stands in it directly, so that what is done while
+// it runs is done in every trip.
+bool overlaps(const Emitter& e, const Region& body);
 // The body of a loop that only adds a product to what it carries: one product runs while the next is issued. `behind`:
 // what follows when a product has been issued and the one before has ended.
 void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& product,

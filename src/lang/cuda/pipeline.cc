@@ -215,10 +215,14 @@ std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, cons
   if (has_trait(loop.regions[0], kWrites)) return std::nullopt;
   Pipeline pipeline = Planner(kernel, loop, windows, facts, layouts, limits.boxes).run();
   if (pipeline.loads.empty()) return std::nullopt;
+  // A product that is not waited for reads one slot more than the loop's own.
+  const bool holds_slot =
+      !pipeline.by_boxes && accumulating_product(loop, pipeline, windows.uses(), layouts).has_value();
   constexpr int kRegisterSlots = 3;  // one is laid down, one is read, and others may still read one
-  const int stages = pipeline.by_registers ? kRegisterSlots : limits.stages;
+  const int least = holds_slot ? 3 : 2,
+            stages = pipeline.by_registers ? kRegisterSlots : limits.stages + (holds_slot ? 1 : 0);
   pipeline.stages = std::min<int>(stages, static_cast<int>(limits.bytes / pipeline.slot_bytes()));
-  if (pipeline.stages < (pipeline.by_registers ? kRegisterSlots : 2)) return std::nullopt;
+  if (pipeline.stages < least) return std::nullopt;
   return pipeline;
 }
 

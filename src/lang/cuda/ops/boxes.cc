@@ -76,7 +76,8 @@ std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::st
   return ahead.lambda;
 }
 
-// Whether the first product of the body stands in it directly, so that what it does meanwhile is done in every trip.
+}  // namespace
+
 bool overlaps(const Emitter& e, const Region& body) {
   for (const Op& inner : body.ops) {
     bool nested = false;
@@ -88,8 +89,6 @@ bool overlaps(const Emitter& e, const Region& body) {
   }
   return false;
 }
-
-}  // namespace
 
 void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& product,
                        const std::vector<std::string>& behind) {

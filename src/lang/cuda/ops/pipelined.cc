@@ -139,7 +139,10 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   }
   close_ahead(e, op, ahead,
               {"tile::sm80::commit_copies();", fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", fill, p->stages)});
-  e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", p->stages - 1, ahead.lambda));
+  const std::optional<AccumulatingProduct> product = accumulating_product(op, *p, e.uses, e.assignment);
+  // A product that is not waited for still reads its slot.
+  const int ahead_by = p->stages - (product ? 2 : 1);
+  e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", ahead_by, ahead.lambda));
 
   for (size_t i = 1; i < body.arguments.size(); ++i) e.bind(body.arguments[i], own[i]);
   lay_down_invariants(e, body);
@@ -148,19 +151,22 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   e.out.raw("#pragma unroll 1");
   e.out.open(for_head(e, op, e.text(index)));
   const char* const wait = groups ? "operands" : "copies";
-  e.out.raw(fmt::format("block::wait_for_{}<{}>();", wait, p->stages - 2));
-  // Copies are asked for while the first product runs, where the tensor cores do not hold up the thread.
-  const bool overlaps = std::any_of(body.ops.begin(), body.ops.end(), [&](const Op& inner) {
-    return inner.code == OpCode::kDot && e.assignment.dots.at(&inner).by_group;
-  });
-  if (overlaps) {
-    e.meanwhile = ahead.lambda;
+  e.out.raw(fmt::format("block::wait_for_{}<{}>();", wait, ahead_by - 1));
+  const std::string next = fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p->stages);
+  if (product) {
+    emit_accumulating(e, op, *product, {next, ahead.lambda + "();"});
   } else {
-    e.out.raw(fmt::format("{}();", ahead.lambda));
+    // Copies are asked for while the first product runs, where the tensor cores do not hold up the thread.
+    if (overlaps(e, body)) {
+      e.meanwhile = ahead.lambda;
+    } else {
+      e.out.raw(fmt::format("{}();", ahead.lambda));
+    }
+    emit_for_body(e, op);
+    e.out.raw(next);
   }
-  emit_for_body(e, op);
-  e.out.raw(fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p->stages));
   e.out.close();
+  if (product) e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product->carried + 1])));
   e.out.raw(fmt::format("block::wait_for_{}<0>();", wait));
   e.kept_bytes = before;
   return true;
