@@ -324,15 +324,7 @@ std::unique_ptr<Family> make_family(nb::handle object, const std::string& where)
   if (library == "numpy" || (!has_dlpack && PyObject_CheckBuffer(object.ptr()) != 0)) {
     return std::make_unique<NumpyFamily>();
   }
-  if (const nb::object api = nb::getattr(type, "__dlpack_c_exchange_api__", nb::none()); !api.is_none()) {
-    const void* found =
-        PyCapsule_CheckExact(api.ptr()) ? PyCapsule_GetPointer(api.ptr(), "dlpack_exchange_api") : nullptr;
-    PyErr_Clear();
-    if (const auto* known = static_cast<const dlpack::ExchangeApi*>(found);
-        known != nullptr && known->version.major == 1) {
-      return std::make_unique<ExchangeFamily>(*known, library);
-    }
-  }
+  if (const auto* api = exchange_api_of(type)) return std::make_unique<ExchangeFamily>(*api, library);
   if (has_dlpack) {
     return std::make_unique<PythonFamily>(nb::module_::import_("heddle._arrays").attr("hooks_of")(type), library);
   }
@@ -362,6 +354,14 @@ const Family& family_of(nb::handle object, const std::string& where) {
 const Family& numpy_family() {
   static const auto* family = new NumpyFamily;
   return *family;
+}
+
+const dlpack::ExchangeApi* exchange_api_of(nb::handle cls) {
+  const nb::object api = nb::getattr(cls, "__dlpack_c_exchange_api__", nb::none());
+  if (!PyCapsule_CheckExact(api.ptr())) return nullptr;
+  const auto* found = static_cast<const dlpack::ExchangeApi*>(PyCapsule_GetPointer(api.ptr(), "dlpack_exchange_api"));
+  PyErr_Clear();
+  return found != nullptr && found->version.major == 1 ? found : nullptr;
 }
 
 void* stream_of(nb::handle stream) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dlpack.h"
 #include "heddle/tensor.h"
 
 namespace heddle::python {
@@ -52,6 +53,9 @@ class Family {
 const Family& family_of(nanobind::handle object, const std::string& where);
 // That of arrays where nobody gave one.
 const Family& numpy_family();
+
+// The C interface of a class of arrays; null where it has none of this version.
+const dlpack::ExchangeApi* exchange_api_of(nanobind::handle cls);
 
 // A handle of a stream: None, a number, or an object of torch, CuPy or cuda.core. Throws kInvalidArgument.
 void* stream_of(nanobind::handle stream);

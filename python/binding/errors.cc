@@ -2,21 +2,47 @@
 
 #include <nanobind/stl/string.h>
 
+#include <new>
+
 namespace nb = nanobind;
 
 namespace heddle::python {
+
+namespace {
+
+void set(const Error& error) {
+  const nb::object made =
+      nb::module_::import_("heddle._errors")
+          .attr("make")(static_cast<int>(error.code()), error.where(), error.why(), error.remedy(), error.what());
+  PyErr_SetObject(made.type().ptr(), made.ptr());
+}
+
+}  // namespace
 
 void register_errors() {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {
       std::rethrow_exception(thrown);
     } catch (const Error& error) {
-      const nb::object made =
-          nb::module_::import_("heddle._errors")
-              .attr("make")(static_cast<int>(error.code()), error.where(), error.why(), error.remedy(), error.what());
-      PyErr_SetObject(made.type().ptr(), made.ptr());
+      set(error);
     }
   });
+}
+
+void set_python_error() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const Error& error) {
+      set(error);
+    }
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
 }
 
 void refuse_argument(const std::string& where, const std::string& why, const std::string& remedy) {

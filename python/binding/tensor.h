@@ -48,6 +48,7 @@ class PyTensor {
   int device() const { return device_; }
   size_t bytes() const { return static_cast<size_t>(element_count(shape_)) * size_of(dtype_); }
   Array array() const;
+  const void* data() const { return device_ == kHost ? host_.data() : memory_.get(); }
 
   // What the host has, or a copy of what the GPU has when the stream has passed it.
   Tensor to_host() const;

@@ -18,14 +18,15 @@
 #include "lang/interpret/interpret.h"
 #include "lang/ir/parse.h"
 #include "lang/ir/print.h"
+#include "launcher.h"
 #include "tile_export.h"
+#include "tile_kernels.h"
 
 namespace nb = nanobind;
 
 namespace heddle::python {
 namespace {
 
-using Grid = std::array<int64_t, 3>;
 // (address, bytes, name)
 using Region = std::tuple<uint64_t, uint64_t, std::string>;
 
@@ -73,23 +74,11 @@ void interpret(const Verified& kernel, const Grid& grid, const nb::sequence& arg
   lang::interpret(kernel.kernel, grid, values, options);
 }
 
-// Threads that kernels share, made at the first launch.
-ThreadPool& pool() {
-  static ThreadPool threads(Target::host_cpu().cpu.threads);
-  return threads;
-}
-
 std::shared_ptr<lang::cpu::CpuKernel> compile(const Verified& kernel) {
   const nb::gil_scoped_release free;
   return std::const_pointer_cast<lang::cpu::CpuKernel>(
       lang::cpu::CpuKernel::compile(kernel.kernel, Target::host_cpu()));
 }
-
-// For a GPU, with the types of its parameters.
-struct DeviceKernel {
-  lang::Kernel kernel;
-  std::shared_ptr<const lang::cuda::CudaKernel> compiled;
-};
 
 // For the CPU or a GPU.
 nb::object compile_for(const Verified& kernel, const std::string& target) {
@@ -119,10 +108,15 @@ void launch(const lang::cpu::CpuKernel& kernel, const Grid& grid, const nb::sequ
   const std::vector<lang::Argument> values = arguments_of(arguments);
   const lang::InterpretOptions options = options_of({}, false, print);
   const nb::gil_scoped_release free;
-  kernel.launch(grid, values, pool(), options.print);
+  kernel.launch(grid, values, tile_threads(), options.print);
 }
 
 }  // namespace
+
+ThreadPool& tile_threads() {
+  static ThreadPool threads(Target::host_cpu().cpu.threads);
+  return threads;
+}
 
 void register_tile(nb::module_& module) {
   nb::module_ tile = module.def_submodule("tile", "Kernels of the tile language. Use heddle.tile.");
@@ -143,6 +137,7 @@ void register_tile(nb::module_& module) {
       .def_prop_ro("shared", [](const DeviceKernel& self) { return self.compiled->unit().shared_bytes; })
       .def("launch", &launch_on_device, nb::arg("grid"), nb::arg("arguments"), nb::arg("stream") = 0,
            nb::arg("device") = 0);
+  register_launcher(tile);
   register_tile_export(tile);
   tile.def("cuda_target", &cuda_target, nb::arg("device") = 0);
   tile.def(

@@ -37,21 +37,17 @@ Cells cells_of(const Type& type, const void* values) {
   return cells;
 }
 
+}  // namespace
+
 // What a launch hears from its programs, on any thread.
-class Launch {
+class CpuKernel::Launch {
  public:
-  Launch(const Kernel& kernel, const CpuKernel::Print& print) : kernel_(kernel), print_(print) {
-    int site = 0;
-    for_each_op(kernel.body, [&](const Op& op) {
-      if (op.code == OpCode::kPrint || op.code == OpCode::kAssert) sites_.emplace_back(site, &op);
-      ++site;
-    });
-  }
+  Launch(const CpuKernel& kernel, const Print& print) : kernel_(kernel), print_(print) {}
 
   tile::program_services services() { return {this, &Launch::print, &Launch::fail}; }
 
   void finish() const {
-    if (failed_ != nullptr) fail_assertion(kernel_, *failed_, program_, element_);
+    if (failed_ != nullptr) fail_assertion(kernel_.kernel(), *failed_, program_, element_);
   }
 
  private:
@@ -63,8 +59,9 @@ class Launch {
     if (!launch.print_) return;
     const Op& op = launch.op_of(site);
     const auto at = static_cast<size_t>(operand);
-    print_values(launch.kernel_, op, at, program_of(program),
-                 values == nullptr ? Cells() : cells_of(launch.kernel_.type(op.operands[at]), values), launch.print_);
+    const Kernel& kernel = launch.kernel_.kernel();
+    print_values(kernel, op, at, program_of(program),
+                 values == nullptr ? Cells() : cells_of(kernel.type(op.operands[at]), values), launch.print_);
   }
 
   static void fail(void* self, int64_t site, const int64_t* program, int64_t element) {
@@ -79,23 +76,28 @@ class Launch {
   }
 
   const Op& op_of(int64_t site) const {
-    for (const auto& [number, op] : sites_) {
+    for (const auto& [number, op] : kernel_.reports_) {
       if (number == site) return *op;
     }
     HEDDLE_CHECK(false, "no op has the number {}", site);
-    return *sites_[0].second;
+    return *kernel_.reports_[0].second;
   }
 
-  const Kernel& kernel_;
-  const CpuKernel::Print& print_;
-  std::vector<std::pair<int64_t, const Op*>> sites_;  // by Uses::order()
+  const CpuKernel& kernel_;
+  const Print& print_;
   std::mutex mutex_;
   const Op* failed_ = nullptr;
   std::array<int64_t, 3> program_{};
   int64_t element_ = 0;
 };
 
-}  // namespace
+CpuKernel::CpuKernel(Kernel kernel, ProgramText program) : kernel_(std::move(kernel)), program_(std::move(program)) {
+  int64_t site = 0;
+  for_each_op(kernel_.body, [&](const Op& op) {
+    if (op.code == OpCode::kPrint || op.code == OpCode::kAssert) reports_.emplace_back(site, &op);
+    ++site;
+  });
+}
 
 std::shared_ptr<const CpuKernel> CpuKernel::compile(Kernel kernel, const Target& target, bool use_cache) {
   std::vector<Kernel> kernels;
@@ -127,13 +129,18 @@ std::vector<std::shared_ptr<const CpuKernel>> CpuKernel::compile_all(std::vector
 
 void CpuKernel::launch(std::array<int64_t, 3> grid, std::span<const Argument> arguments, ThreadPool& pool,
                        const Print& print) const {
-  const std::vector<uint64_t> given = argument_words(kernel_, arguments);
-  std::vector<uint64_t> words;
-  for (const int64_t extent : grid) words.push_back(static_cast<uint64_t>(extent));
-  words.insert(words.end(), given.begin(), given.end());
-  Launch state(kernel_, print);
+  launch(grid, argument_words(kernel_, arguments), pool, print);
+}
+
+void CpuKernel::launch(std::array<int64_t, 3> grid, std::span<const uint64_t> words, ThreadPool& pool,
+                       const Print& print) const {
+  std::vector<uint64_t> slots;
+  slots.reserve(grid.size() + words.size());
+  for (const int64_t extent : grid) slots.push_back(static_cast<uint64_t>(extent));
+  slots.insert(slots.end(), words.begin(), words.end());
+  Launch state(*this, print);
   tile::program_services services = state.services();
-  void* const operands[] = {words.data(), &services};
+  void* const operands[] = {slots.data(), &services};
   const int64_t bytes = program_.scratch_bytes;
   const std::shared_ptr<std::byte> scratch =
       bytes == 0 ? nullptr : allocate(static_cast<size_t>(bytes * pool.threads()), "buffers of tiles");

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/memory.h"
@@ -34,12 +35,17 @@ class CpuKernel {
   using Print = std::function<void(const std::string&)>;
   void launch(std::array<int64_t, 3> grid, std::span<const Argument> arguments, ThreadPool& pool,
               const Print& print = {}) const;
+  // The same with what argument_words() makes of the arguments.
+  void launch(std::array<int64_t, 3> grid, std::span<const uint64_t> words, ThreadPool& pool,
+              const Print& print = {}) const;
 
  private:
-  CpuKernel(Kernel kernel, ProgramText program) : kernel_(std::move(kernel)), program_(std::move(program)) {}
+  class Launch;
+  CpuKernel(Kernel kernel, ProgramText program);
 
   const Kernel kernel_;
   const ProgramText program_;
+  std::vector<std::pair<int64_t, const Op*>> reports_;  // what prints or asserts, by Uses::order()
   std::shared_ptr<const jit::Library> library_;
   jit::Kernel function_ = nullptr;
 };

@@ -5,6 +5,12 @@
 
 namespace heddle::lang {
 
+uint64_t argument_word(const Type& type, const Argument& argument) {
+  if (type.pointer) return static_cast<uint64_t>(argument.integer);
+  if (is_float(type.element)) return encode(type.element, {.f = round_float(type.element, argument.number)});
+  return static_cast<uint64_t>(wrap_int(type.element, argument.integer));
+}
+
 std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argument> arguments) {
   if (arguments.size() != kernel.parameters.size()) {
     fail(ErrorCode::kInvalidArgument, "kernel @" + kernel.name,
@@ -12,14 +18,7 @@ std::vector<uint64_t> argument_words(const Kernel& kernel, std::span<const Argum
   }
   std::vector<uint64_t> words;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const Type& type = kernel.type(kernel.parameters[i].value);
-    if (type.pointer) {
-      words.push_back(static_cast<uint64_t>(arguments[i].integer));
-    } else if (is_float(type.element)) {
-      words.push_back(encode(type.element, {.f = round_float(type.element, arguments[i].number)}));
-    } else {
-      words.push_back(static_cast<uint64_t>(wrap_int(type.element, arguments[i].integer)));
-    }
+    words.push_back(argument_word(kernel.type(kernel.parameters[i].value), arguments[i]));
   }
   return words;
 }

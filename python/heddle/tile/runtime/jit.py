@@ -4,6 +4,7 @@ import functools
 import inspect
 from typing import Any, Callable, Optional
 
+from heddle._core import tile as core
 from heddle.tile import ir
 from heddle.tile.language.types import constexpr, dtype, unwrap
 from heddle.tile.language.values import base_value, tuple as language_tuple
@@ -31,8 +32,11 @@ class KernelInterface:
         raise NotImplementedError
 
 
-class JITFunction(KernelInterface):
-    """A function of the language: a kernel when it is launched, `function[grid](arguments)`, a part of one when it is called."""
+class JITFunction(core.Launcher, KernelInterface):
+    """A function of the language: a kernel when it is launched, `function[grid](arguments)`, a part of one when it is called.
+
+    Launches with arguments like earlier ones are done by core.Launcher; others come to run().
+    """
 
     def __init__(self, fn: Callable, do_not_specialize=(), do_not_specialize_on_alignment=(), debug: Optional[bool] = None,
                  noinline: bool = False, repr: Optional[Callable] = None, launch_metadata: Optional[Callable] = None):
@@ -49,6 +53,9 @@ class JITFunction(KernelInterface):
         self.instances: dict[tuple, CompiledKernel] = {}
         self.pre_run_hooks: list[Callable] = []
         self._bind = None
+        if not any(parameter.is_variadic for parameter in self.params):
+            self._describe(self.arg_names, {parameter.name: parameter.default for parameter in self.params if parameter.has_default},
+                           [parameter.is_constexpr for parameter in self.params], self.pre_run_hooks)
 
     # -- as a part of a kernel
 
@@ -100,6 +107,7 @@ class JITFunction(KernelInterface):
         """Another text in place of the file's. Kernels that call this function are compiled again."""
         global _revision
         _revision += 1
+        core.forget_launches()
         self.source = self.source.replaced(text)
 
     # -- as a kernel
@@ -155,7 +163,7 @@ class JITFunction(KernelInterface):
             self._check_constexprs()
             known = dict(zip(self.arg_names, facts))
             text, used = lower(self, known, options)
-            kernel = CompiledKernel(name_of(self, known), text, target, options)
+            kernel = CompiledKernel(name_of(self, known), text, target, options, tuple(kind for kind, *_ in facts))
             kernel.used_globals = used
             self.instances[key] = kernel
         for (name, _), (value, names) in kernel.used_globals.items():

@@ -48,10 +48,10 @@ class CompiledKernel:
     the arguments that are not constants.
     """
 
-    def __init__(self, name: str, ir: str, target: str, options: Options):
-        self.name, self.ir, self.target, self.options = name, ir, target, options
+    def __init__(self, name: str, ir: str, target: str, options: Options, kinds: tuple = ()):
+        """`kinds` of its parameters, as facts have them: "known", "number", ..."""
+        self.name, self.ir, self.target, self.options, self.kinds = name, ir, target, options, kinds
         self.used_globals: dict = {}
-        self.globals_checked = ()
         self._loaded: Any = None
 
     def load(self) -> "CompiledKernel":
@@ -60,6 +60,20 @@ class CompiledKernel:
             verified = core().parse_and_verify(self.ir)
             self._loaded = verified if interprets() and self.target == "cpu" else verified.compile(self.target)
         return self
+
+    @property
+    def record(self) -> Optional[tuple]:
+        """What core.Launcher launches again without asking Python; None: it does not.
+
+        (the kernel in C++, whether it is passed of each parameter, the options by name, (names, name, value) of each global).
+        """
+        if self._loaded is None or self.options.checked or (interprets() and self.target == "cpu"):
+            return None
+        if not {"known", "number", "pointer"}.issuperset(self.kinds):
+            return None
+        passed = tuple([kind != "known" for kind in self.kinds])
+        used = tuple([(names, name, value) for (name, _), (value, names) in self.used_globals.items()])
+        return self._loaded, passed, self.options._asdict(), used
 
     def _init_handles(self) -> None:
         """Triton's name for load()."""

@@ -3,6 +3,8 @@ import contextlib
 import threading
 from typing import Any, Iterator
 
+from heddle._core import tile as core
+
 
 class Recorder:
     """Takes launches of the thread that it is active on. This one drops them."""
@@ -22,7 +24,9 @@ active = _Active()
 def recording(recorder: Recorder) -> Iterator[Recorder]:
     """Gives the launches of this thread to a recorder."""
     before, active.recorder = active.recorder, recorder
+    core.count_recorders(1)
     try:
         yield recorder
     finally:
+        core.count_recorders(-1)
         active.recorder = before

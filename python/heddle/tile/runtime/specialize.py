@@ -8,7 +8,8 @@ from heddle.tile.tools.tensor_descriptor import TensorDescriptor
 
 ALIGNMENT = 16
 
-# What is known of an argument, as a key:
+# What is known of an argument, as a key. Repeated launches are found by binding/launch_key.cc, which has to tell apart
+# whatever has different facts here.
 #   ("known", value)                            it is a constant
 #   ("number", "i32", divisible)                a number; whether it is a multiple of 16
 #   ("pointer", "*fp32", divisible)             an array; whether its address is a multiple of 16
@@ -21,6 +22,7 @@ class Parameter:
 
     def __init__(self, parameter: inspect.Parameter, specialize: bool, align: bool):
         self.name, self.parameter, self.specialize, self.align = parameter.name, parameter, specialize, align
+        self.default, self.has_default = parameter.default, parameter.default is not inspect.Parameter.empty
         annotation = parameter.annotation
         written = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
         self.is_constexpr = annotation is constexpr or isinstance(annotation, str) and "constexpr" in annotation

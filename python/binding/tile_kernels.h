@@ -1,0 +1,27 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/thread_pool.h"
+#include "lang/cuda/kernel.h"
+#include "lang/ir/kernel.h"
+
+namespace heddle::python {
+
+using Grid = std::array<int64_t, 3>;
+
+// heddle._core.tile.DeviceKernel: for a GPU, with the types of its parameters.
+struct DeviceKernel {
+  lang::Kernel kernel;
+  std::shared_ptr<const lang::cuda::CudaKernel> compiled;
+};
+
+// Threads that kernels on the CPU share, made at the first launch.
+ThreadPool& tile_threads();
+
+}  // namespace heddle::python
