@@ -21,6 +21,7 @@
 #include "launcher.h"
 #include "tile_export.h"
 #include "tile_kernels.h"
+#include "tile_winners.h"
 
 namespace nb = nanobind;
 
@@ -139,6 +140,7 @@ void register_tile(nb::module_& module) {
            nb::arg("device") = 0);
   register_launcher(tile);
   register_tile_export(tile);
+  register_tile_winners(tile);
   tile.def("cuda_target", &cuda_target, nb::arg("device") = 0);
   tile.def(
       "parse_and_verify", [](const std::string& text) { return Verified{lang::parse_and_verify(text)}; },

@@ -170,6 +170,27 @@ class Launches(unittest.TestCase):
         found = {name: calls - before.get(name, 0) for name, calls in after.items() if calls != before.get(name, 0)}
         self.assertEqual(found, {"cuCtxSetCurrent": 5, "cuLaunchKernelEx": 5})
 
+    def test_winners_are_kept(self):
+        text = f'''
+@triton.autotune(configs=[triton.Config({{"BLOCK": block}}) for block in (16, 32, 48)], key=["n"])
+@triton.jit
+def tuned(Z, n, BLOCK: tl.constexpr):
+    tl.static_assert(BLOCK != 48, "48 is too much")
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(Z + at, at + {random.SystemRandom().randrange(2**20)}, at < n)
+'''
+        z, found = np.zeros(100, np.int32), []
+        for fresh in (True, False):  # another process would find the same
+            tuned = module_of(text).tuned
+            tuned[lambda names: (triton.cdiv(100, names["BLOCK"]),)](z, 100)
+            found.append(tuned.best_config)
+            self.assertEqual(z[99] - z[0], 99)
+            self.assertEqual([config.kwargs["BLOCK"] for config in tuned.failures], [48])
+            self.assertRegex(str(next(iter(tuned.failures.values()))), "48 is too much")
+            self.assertEqual(len(tuned.configs_timings), 3 if fresh else 0)
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(found[0].kwargs["BLOCK"], 48)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,12 +1,17 @@
 """Choosing among configurations of a kernel by timing them, and computing constants of its arguments."""
+import concurrent.futures
 import functools
+import hashlib
 import inspect
 import os
 import time
 from typing import Any, Callable, Optional, Sequence
 
-from heddle.tile.compiler.errors import CompileTimeAssertionFailure, OutOfResources
-from heddle.tile.runtime.jit import KernelInterface
+from heddle._core import tile as core
+from heddle._errors import Error
+from heddle.tile.runtime.arrays import HOST
+from heddle.tile.runtime.jit import KernelInterface, Prepared
+from heddle.tile.runtime.kernel import interprets
 from heddle.tile.runtime.recording import active
 
 _FAILED = [float("inf")] * 3
@@ -79,6 +84,7 @@ class Autotuner(_Wrapper):
         self.configs, self.keys = list(configs) or [Config({})], list(key)
         self.cache: dict[tuple, Config] = {}
         self.configs_timings: dict[Config, Any] = {}
+        self.failures: dict[Config, Error] = {}
         self.best_config: Optional[Config] = None
         self.bench_time = 0.0
         self.reset_to_zero, self.restore_value = list(reset_to_zero or ()), list(restore_value or ())
@@ -119,20 +125,24 @@ class Autotuner(_Wrapper):
         else:
             self.pre_hook(values)
 
-    def _measure(self, arguments: tuple, config: Config, keywords: dict) -> Any:
+    def _words(self, config: Config, keywords: dict) -> dict:
+        """What a launch with a configuration says beside its arguments."""
         both = keywords.keys() & config.kwargs.keys()
         if both:
             raise ValueError(f"Conflicting meta-parameters: {', '.join(sorted(both))}. Make sure that you don't re-define auto-tuned "
                              "symbols.")
-        words = {**keywords, **config.all_kwargs()}
-        values = {**self.nargs, **words}
+        return {**keywords, **config.all_kwargs()}
+
+    def _measure(self, arguments: tuple, grid: Any, config: Config, keywords: dict) -> Any:
+        words = self._words(config, keywords)
+        values = {**self.nargs, **words, "grid": grid}
 
         def launch() -> None:
             if config.pre_hook is not None:
                 config.pre_hook(values)
             self._before(values)
             try:
-                self.fn.run(*arguments, **words)
+                self.fn[grid](*arguments, **words)
             except Exception as error:
                 self.post_hook(values, exception=error)
                 raise
@@ -140,38 +150,87 @@ class Autotuner(_Wrapper):
 
         try:
             return self.do_bench(launch, quantiles=(0.5, 0.2, 0.8))
-        except (OutOfResources, CompileTimeAssertionFailure) as error:
-            if _prints():
-                print(f"Autotuning failed with {error}")
+        except Error as error:
+            self._failed(config, error)
             return _FAILED
+
+    def _failed(self, config: Config, error: Error) -> None:
+        self.failures[config] = error
+        if _prints():
+            print(f"Autotuning passes over {config}: {error}")
+
+    def _prepare(self, arguments: tuple, configs: Sequence[Config], keywords: dict) -> dict[Config, Prepared]:
+        """The kernels of configurations, without those that are refused. One after the other, since hooks may change arguments."""
+        prepared = {}
+        for config in configs:
+            words = self._words(config, keywords)
+            if config.pre_hook is not None:
+                config.pre_hook({**self.nargs, **words})
+            try:
+                prepared[config] = self.fn.prepare(*arguments, **words)
+            except Error as error:
+                self._failed(config, error)
+        return prepared
+
+    def _compile(self, prepared: dict[Config, Prepared]) -> None:
+        """All at once: their compilers hold no lock of Python's."""
+        with concurrent.futures.ThreadPoolExecutor(max(1, min(len(prepared), len(os.sched_getaffinity(0))))) as threads:
+            loads = {config: threads.submit(found.kernel.load) for config, found in prepared.items()}
+        for config, load in loads.items():
+            error = load.exception()
+            if error is None:
+                continue
+            if not isinstance(error, Error):
+                raise error
+            self._failed(config, error)
 
     # -- launches
 
     def run(self, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
         """Launches the best configuration, which is looked for at the first call with such arguments."""
         self.nargs = dict(zip(self.arg_names, arguments))
-        words = {**keywords, "grid": grid, "warmup": warmup}
         only_one = len(self.configs) == 1 or active.recorder is not None  # what is not run cannot be timed
-        config = self.configs[0] if only_one else self._chosen(arguments, words, keywords)
+        config = self.configs[0] if only_one else self._chosen(arguments, grid, keywords)
         self.best_config = config
+        words = config.all_kwargs()
         if config.pre_hook is not None:
-            config.pre_hook({**self.nargs, **keywords, **config.all_kwargs()})
-        return self.fn.run(*arguments, **words, **config.all_kwargs())
+            config.pre_hook({**self.nargs, **keywords, **words})
+        if warmup:
+            return self.fn.warmup(*arguments, **keywords, **words)
+        return self.fn[grid](*arguments, **keywords, **words)
 
-    def _chosen(self, arguments: tuple, words: dict, keywords: dict) -> Config:
+    def _chosen(self, arguments: tuple, grid: Any, keywords: dict) -> Config:
         values = {name: value for name, value in {**self.nargs, **keywords}.items() if name in self.arg_names}
         key = (*(values[name] for name in self.keys if name in values),
                *(str(value.dtype) for value in values.values() if hasattr(value, "dtype")))
         if key not in self.cache:
             start = time.perf_counter()
-            timings = {config: self._measure(arguments, config, words) for config in self.prune_configs(keywords)}
-            self.bench_time, self.configs_timings = time.perf_counter() - start, timings
-            self.cache[key] = min(timings, key=lambda config: timings[config] if not isinstance(timings[config], float)
-                                  else [timings[config]])
+            self.cache[key] = self._tuned(arguments, grid, keywords, key)
+            self.bench_time = time.perf_counter() - start
             self._before({**self.nargs, **keywords, **self.cache[key].all_kwargs()}, reset_only=True)
             if _prints():
                 print(f"Autotuning of {self.base_fn.__name__} for {key}: {self.bench_time:.2f} s, best is {self.cache[key]}")
         return self.cache[key]
+
+    def _tuned(self, arguments: tuple, grid: Any, keywords: dict, key: tuple) -> Config:
+        """The fastest configuration: what the tuning database has for this problem, else what measuring finds."""
+        self.failures, self.configs_timings = {}, {}
+        configs = self.prune_configs(keywords)
+        prepared = self._prepare(arguments, configs, keywords)
+        device = next((found.device for found in prepared.values()), HOST)
+        ordinal = -1 if device is HOST else device
+        problem = _problem(self.base_fn.__name__, key, prepared)
+        kept = core.find_winner(ordinal, problem) if not interprets() else None
+        for config in prepared:
+            if str(config) == kept:
+                return config
+        self._compile(prepared)
+        timings = {config: _FAILED if config in self.failures else self._measure(arguments, grid, config, keywords) for config in configs}
+        self.configs_timings = timings
+        best = min(timings, key=lambda config: _quantiles(timings[config]))
+        if best not in self.failures and not interprets():
+            core.store_winner(ordinal, problem, str(best), 1e3 * _quantiles(timings[best])[0], len(configs))
+        return best
 
     def prune_configs(self, keywords: dict) -> list[Config]:
         """The configurations that are timed."""
@@ -192,10 +251,27 @@ class Autotuner(_Wrapper):
         predicted = {config: self.perf_model(**self.nargs, **keywords, **config.all_kwargs()) for config in configs}
         return sorted(predicted, key=predicted.get)[:count]
 
-    def warmup(self, *arguments: Any, **keywords: Any) -> list:
+    def warmup(self, *arguments: Any, grid: Any = None, **keywords: Any) -> list:
         """Compiles all configurations."""
-        self.nargs = dict(zip(self.arg_names, arguments))
-        return [self.fn.warmup(*arguments, **keywords, **config.all_kwargs()) for config in self.prune_configs(keywords)]
+        self.nargs, self.failures = dict(zip(self.arg_names, arguments)), {}
+        prepared = self._prepare(arguments, self.prune_configs(keywords), keywords)
+        self._compile(prepared)
+        if self.failures:
+            raise next(iter(self.failures.values()))
+        return [found.kernel for found in prepared.values()]
+
+
+def _quantiles(timing: Any) -> Sequence[float]:
+    return [timing] if isinstance(timing, (int, float)) else timing
+
+
+def _problem(name: str, key: tuple, prepared: dict[Config, Prepared]) -> str:
+    """What a winner holds for: the kernels of all configurations, but not the files that they stand in, and the key."""
+    text = hashlib.sha256(repr(key).encode())
+    for config, found in prepared.items():
+        lines = found.kernel.ir.splitlines()
+        text.update("\n".join([str(config), *(line for line in lines if not line.startswith("file "))]).encode())
+    return f"tile {name} {text.hexdigest()}"
 
 
 def _takes(function: Callable, name: str) -> bool:
@@ -224,13 +300,21 @@ class Heuristics(_Wrapper):
         super().__init__(fn, arg_names)
         self.values = values
 
-    def run(self, *arguments: Any, grid: Any = None, warmup: bool = False, **keywords: Any) -> Any:
+    def _completed(self, arguments: tuple, keywords: dict) -> dict:
         for name, compute in self.values.items():
             keywords[name] = compute({**dict(zip(self.arg_names, arguments)), **keywords})
-        return self.fn.run(*arguments, grid=grid, warmup=warmup, **keywords)
+        return keywords
+
+    def run(self, *arguments: Any, grid: Any = None, warmup: bool = False, **keywords: Any) -> Any:
+        if warmup:
+            return self.warmup(*arguments, **keywords)
+        return self.fn[grid](*arguments, **self._completed(arguments, keywords))
+
+    def prepare(self, *arguments: Any, **keywords: Any) -> Prepared:
+        return self.fn.prepare(*arguments, **self._completed(arguments, keywords))
 
     def warmup(self, *arguments: Any, grid: Any = None, **keywords: Any) -> Any:
-        return self.run(*arguments, grid=grid, warmup=True, **keywords)
+        return self.fn.warmup(*arguments, **self._completed(arguments, keywords))
 
 
 def autotune(configs: Sequence[Config], key: Sequence[str], prune_configs_by: Optional[dict] = None, reset_to_zero=None,

@@ -2,7 +2,7 @@
 import collections
 import functools
 import inspect
-from typing import Any, Callable, Optional
+from typing import Any, Callable, NamedTuple, Optional
 
 from heddle._core import tile as core
 from heddle.tile import ir
@@ -18,6 +18,15 @@ from heddle.tile.runtime.specialize import Call, Parameter
 _DEFAULTS = Options()
 # Counts changes of texts, so that what was compiled of an old one is not used.
 _revision = 0
+
+
+class Prepared(NamedTuple):
+    """A kernel for arguments, what is passed to it, and the GPU that it is for with an array that lies there."""
+
+    kernel: CompiledKernel
+    call: Call
+    device: Optional[int]
+    owner: Any
 
 
 class KernelInterface:
@@ -112,9 +121,15 @@ class JITFunction(core.Launcher, KernelInterface):
 
     # -- as a kernel
 
+    def prepare(self, *arguments: Any, **keywords: Any) -> Prepared:
+        """What would be launched for arguments, or for types in place of arrays. It is not compiled yet."""
+        bound, words = self._bound(arguments, keywords)
+        words.pop("stream", None)
+        return self._prepared(bound, self.options_of(words))
+
     def warmup(self, *arguments: Any, grid: Any = None, **keywords: Any) -> CompiledKernel:
         """Compiles for arguments, or for types in place of arrays, and does not launch."""
-        return self.run(*arguments, grid=grid, warmup=True, **keywords)
+        return self.prepare(*arguments, **keywords).kernel.load()
 
     def add_pre_run_hook(self, hook: Callable) -> None:
         """hook(*arguments, **keywords) is called before each launch."""
@@ -122,6 +137,8 @@ class JITFunction(core.Launcher, KernelInterface):
 
     def run(self, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> CompiledKernel:
         """Launches: finds or makes the instance for these arguments, and runs it on the grid."""
+        if warmup:
+            return self.warmup(*arguments, **keywords)
         for hook in self.pre_run_hooks:
             hook(*arguments, **keywords)
         bound, words = self._bound(arguments, keywords)
@@ -129,6 +146,16 @@ class JITFunction(core.Launcher, KernelInterface):
             return active.recorder.launch(self, grid, bound, words)
         stream = words.pop("stream", None)
         options = self.options_of(words)
+        kernel, call, device, owner = self._prepared(bound, options)
+        if callable(grid):
+            grid = grid({**bound, **options._asdict()})
+        if owner is not None and stream is None:
+            stream = current_stream(owner, device)
+        memory = [(address_of(array), bytes_of(array), self._name_of(array, bound)) for array in call.arrays] if options.checked else ()
+        kernel.launch(grid_of(grid), call.values, stream or 0, memory, device or 0)
+        return kernel
+
+    def _prepared(self, bound: dict, options: Options) -> Prepared:
         call = Call()
         facts = tuple([parameter.read(value, call) for parameter, value in zip(self.params, bound.values())])
         device, owner = HOST, None
@@ -137,17 +164,7 @@ class JITFunction(core.Launcher, KernelInterface):
             if place is not HOST:
                 device, owner = place, array
                 break
-        kernel = self.instance(facts, options, "cpu" if device is HOST else cuda_target(device))
-        if warmup:
-            kernel.load()
-            return kernel
-        if callable(grid):
-            grid = grid({**bound, **options._asdict()})
-        if owner is not None and stream is None:
-            stream = current_stream(owner, device)
-        memory = [(address_of(array), bytes_of(array), self._name_of(array, bound)) for array in call.arrays] if options.checked else ()
-        kernel.launch(grid_of(grid), call.values, stream or 0, memory, device or 0)
-        return kernel
+        return Prepared(self.instance(facts, options, "cpu" if device is HOST else cuda_target(device)), call, device, owner)
 
     @staticmethod
     def _name_of(array: Any, bound: dict) -> str:
