@@ -180,7 +180,7 @@ TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
       for (int d = 0; d < L::kRank; ++d) from = from * L::size(d) + L::of_register(r, d);
       if (mine && bool(element(mask, r)) && L::inside(here, r)) memory[at + from] = f(r);
     }
-    __syncthreads();
+    sync();
 #pragma unroll
     for (int r = 0; r < L::kRegisters; ++r) {
       int from = 0;
@@ -193,10 +193,10 @@ TILE_INLINE Tile<T, L> once(S shared, const M& mask, F f) {
 // The same of one thread for the whole block, ordered against what all its threads do before and after.
 template <typename T, typename F, typename S>
 TILE_INLINE T once(S shared, bool mask, F f) {
-  __syncthreads();
+  sync();
   T* memory = reinterpret_cast<T*>(shared.memory());
   if (threadIdx.x == 0) *memory = mask ? f() : T{};
-  __syncthreads();
+  sync();
   return *memory;
 }
 

@@ -125,7 +125,7 @@ TILE_INLINE Tile<T, To> convert(S shared, const Tile<T, L>& x) {
     using P = detail::Packed<L, kLast, kBytes>;
     T* memory = shared.template begin<T>();
     detail::to_shared<detail::shared_vector<L, kLast, kBytes>(), P>(memory, x);
-    __syncthreads();
+    sync();
     Tile<T, To> y;
     detail::from_shared<detail::shared_vector<To, kLast, kBytes>(), P>(memory, y);
     return y;

@@ -214,7 +214,7 @@ TILE_INLINE int warp_start() {
 template <int Pending>
 TILE_INLINE void wait_for_copies() {
   sm80::wait_copies<Pending>();
-  __syncthreads();
+  sync();
 }
 
 // Lays a tile down as an operand: what reads it stands behind a barrier.
@@ -292,7 +292,7 @@ TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>&
 #pragma unroll
   for (int batch = 0; batch < kBatch; ++batch) {
     auto* memory_a = reinterpret_cast<In*>(shared.begin());
-    if (batch > 0) __syncthreads();
+    if (batch > 0) sync();
     auto* memory_b = memory_a + By::pieces * (A::kBytes / int(sizeof(In)));
 #pragma unroll
     for (int p = 0; p < By::pieces; ++p) {
@@ -305,7 +305,7 @@ TILE_INLINE Tile<Acc, Lc> dot(S shared, const Tile<T, La>& a, const Tile<U, Lb>&
       A::fill_up(to_a, La::kThreads);
       B::fill_up(to_b, La::kThreads);
     }
-    __syncthreads();
+    sync();
     if constexpr (detail::is_by_thread<By>) {
       detail::multiply_by_thread<Lc, A, B>(memory_a, memory_b, y.v, batch * kC, kC);
     } else {

@@ -18,9 +18,20 @@
 #pragma once
 
 #include "tile/arch/cuda/builtins.h"
+#include "tile/arch/sm80/named_barrier.h"
 #include "tile/core/tuple.h"
 
 namespace heddle::tile::block {
+
+// Until all threads that compute have come. A unit that has other warps beside them says how many threads compute.
+TILE_INLINE void sync() {
+#ifdef HEDDLE_BLOCK_THREADS
+  constexpr int kBarrier = 1;  // of those with numbers
+  cuda::named_barrier_sync<kBarrier>(HEDDLE_BLOCK_THREADS);
+#else
+  __syncthreads();
+#endif
+}
 
 enum class Part : uint8_t { kRegister, kLane, kWarp };
 

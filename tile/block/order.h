@@ -33,7 +33,7 @@ TILE_INLINE Tile<T, L> sort(S shared, const Tile<T, L>& x) {
   T* memory = shared.template begin<T>();
   detail::lay_down(memory, x);
   const auto step = [&](int run, bool mirrored) {
-    __syncthreads();
+    sync();
     const int pairs = whole / 2;
 #pragma unroll 1
     for (int i = threadIdx.x; i < pairs * kRows; i += L::kThreads) {
@@ -55,7 +55,7 @@ TILE_INLINE Tile<T, L> sort(S shared, const Tile<T, L>& x) {
 #pragma unroll 1
     for (int run = merged / 2; run >= 2; run /= 2) step(run, false);
   }
-  __syncthreads();
+  sync();
   return detail::pick_up<L>(memory, [](int, const Place& p) { return detail::row_major<typename L::shape>(p); });
 }
 
@@ -66,7 +66,7 @@ TILE_INLINE Tile<int32_t, To> histogram(S shared, const Tile<T, L>& x, const M& 
   constexpr int kBins = To::elements();
   int32_t* bins = shared.template begin<int32_t>();
   for (int i = threadIdx.x; i < kBins; i += L::kThreads) bins[i] = 0;
-  __syncthreads();
+  sync();
   bool mine = true;
   if constexpr (L::kReplicated) mine = L::owner();
   detail::each_element<L>([&](int r, const Place&) {
@@ -75,7 +75,7 @@ TILE_INLINE Tile<int32_t, To> histogram(S shared, const Tile<T, L>& x, const M& 
       atomicAdd(bins + static_cast<int>(at), 1);
     }
   });
-  __syncthreads();
+  sync();
   return detail::pick_up<To>(static_cast<const int32_t*>(bins), [](int, const Place& p) { return p.at[0]; });
 }
 

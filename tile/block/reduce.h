@@ -81,7 +81,7 @@ TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int be
   const int warp = int(threadIdx.x) / 32, first = warp - warp / below % size * below;
 #pragma unroll
   for (int i = 0; i < N; ++i) shared[i * Threads + int(threadIdx.x)] = x[i];
-  __syncthreads();
+  sync();
   const int from = first * 32 + int(threadIdx.x) % 32;
 #pragma unroll
   for (int i = 0; i < N; ++i) {
@@ -94,7 +94,7 @@ TILE_INLINE void reduce_warps(const F& f, T (&x)[N], T* shared, int size, int be
 template <typename T, typename S>
 TILE_INLINE T* begin_again(S shared, bool again) {
   if (!again) return shared.template begin<T>();
-  __syncthreads();
+  sync();
   return reinterpret_cast<T*>(shared.memory());
 }
 
@@ -211,7 +211,7 @@ TILE_INLINE void scan_warps(const F& f, T (&before)[N], T (&total)[N], T* shared
   for (int i = 0; i < N; ++i) {
     if (mine(i)) shared[i * Threads + int(threadIdx.x)] = total[i];
   }
-  __syncthreads();
+  sync();
 #pragma unroll
   for (int i = 0; i < N; ++i) {
     if (!mine(i)) continue;

@@ -7,17 +7,21 @@
 
 namespace heddle::tile::block {
 
-// Which slot is filled and which is read next. A slot is free when all `Warps` warps have released it. All threads of
-// the block make it, at the beginning of the kernel; `memory`: kBytes of shared memory that nothing else uses.
+// Which slot is filled and which is read next. A slot is free when all `Warps` warps that compute have released it. All
+// threads of the block make it, at the beginning of the kernel; `memory`: kBytes of shared memory that nothing else
+// uses. Either a thread that computes fills slots, or one of further warps, which then waits until the others open the
+// ring.
 template <int Stages, int Warps>
 struct Ring {
-  static constexpr int kStages = Stages, kBytes = 2 * Stages * int(sizeof(sm90::Barrier));
-  sm90::Barrier *full, *empty;
+  static constexpr int kStages = Stages, kBytes = (2 * Stages + 1) * int(sizeof(sm90::Barrier));
+  sm90::Barrier *full, *empty, *opened;
   uint32_t fill = 0, fill_phase = 0, use = 0, use_phase = 0;
   int held = -1;  // the slot that a product still reads
 
-  TILE_INLINE explicit Ring(uint8_t* memory) : full(reinterpret_cast<sm90::Barrier*>(memory)), empty(full + Stages) {
+  TILE_INLINE explicit Ring(uint8_t* memory)
+      : full(reinterpret_cast<sm90::Barrier*>(memory)), empty(full + Stages), opened(empty + Stages) {
     if (threadIdx.x == 0) {
+      opened->init(Warps);
       for (int i = 0; i < Stages; ++i) {
         full[i].init(1);
         empty[i].init(Warps);
@@ -26,6 +30,14 @@ struct Ring {
       sm90::fence_async_shared();
     }
   }
+
+  // What the threads wrote to the slots' memory until now by other means does not meet what TMA writes.
+  TILE_INLINE void open() const {
+    sm90::fence_async_shared();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) opened->arrive();
+  }
+  TILE_INLINE void wait_until_open() const { opened->wait(0); }
 
   // By one thread: the next slot is free, and so many bytes come to it.
   TILE_INLINE void begin_fill(uint32_t bytes) const {
@@ -36,6 +48,9 @@ struct Ring {
 
   // Until the slot that is read next is full.
   TILE_INLINE void wait() const { full[use].wait(use_phase); }
+  // The slot behind that one, and until it is full.
+  TILE_INLINE uint32_t second() const { return use + 1 == uint32_t(Stages) ? 0 : use + 1; }
+  TILE_INLINE void wait_second() const { full[second()].wait(use_phase ^ uint32_t(second() == 0)); }
   // The slot has been read.
   TILE_INLINE void release() {
     free(use);

@@ -100,7 +100,7 @@ TILE_INLINE Tile<T, To> reshape(S shared, const Tile<T, L>& x) {
   static_assert(To::elements() == L::elements());
   T* memory = shared.template begin<T>();
   detail::lay_down(memory, x);
-  __syncthreads();
+  sync();
   return detail::pick_up<To>(memory, [](int, const Place& p) { return detail::row_major<typename To::shape>(p); });
 }
 
@@ -111,7 +111,7 @@ TILE_INLINE Tile<T, To> cat(S shared, const Tile<T, A>& a, const Tile<T, B>& b) 
   T* memory = shared.template begin<T>();
   detail::lay_down(memory, a);
   detail::lay_down(memory + A::elements(), b);
-  __syncthreads();
+  sync();
   return detail::pick_up<To>(memory, [](int, const Place& p) { return detail::row_major<typename To::shape>(p); });
 }
 
@@ -120,7 +120,7 @@ template <typename To, int Axis, typename T, typename L, typename S>
 TILE_INLINE Tile<T, To> extract(S shared, const Tile<T, L>& x, int start) {
   T* memory = shared.template begin<T>();
   detail::lay_down(memory, x);
-  __syncthreads();
+  sync();
   return detail::pick_up<To>(memory, [&](int, Place p) {
     p.at[Axis] += start;
     return detail::row_major<typename L::shape>(p);
@@ -132,7 +132,7 @@ template <int Axis, typename T, typename L, typename S>
 TILE_INLINE Tile<T, L> flip(S shared, const Tile<T, L>& x) {
   T* memory = shared.template begin<T>();
   detail::lay_down(memory, x);
-  __syncthreads();
+  sync();
   return detail::pick_up<L>(memory, [&](int, Place p) {
     p.at[Axis] = L::size(Axis) - 1 - p.at[Axis];
     return detail::row_major<typename L::shape>(p);
@@ -144,7 +144,7 @@ template <int Axis, typename T, typename L, typename I, typename To, typename S>
 TILE_INLINE Tile<T, To> gather(S shared, const Tile<T, L>& x, const Tile<I, To>& index) {
   T* memory = shared.template begin<T>();
   detail::lay_down(memory, x);
-  __syncthreads();
+  sync();
   return detail::pick_up<To>(memory, [&](int r, Place p) {
     const I i = index.v[r];
     p.at[Axis] = i < I(0) ? 0 : i >= I(L::size(Axis)) ? L::size(Axis) - 1 : static_cast<int>(i);

@@ -158,7 +158,7 @@ template <int Offset = 0, bool Guard = true, int Alignment = 16>
 struct scratch {
   static constexpr int offset = Offset;
   TILE_INLINE uint8_t* begin() const {
-    if constexpr (Guard) __syncthreads();
+    if constexpr (Guard) sync();
     return memory();
   }
   template <typename T>

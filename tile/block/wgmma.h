@@ -84,13 +84,13 @@ template <int Pending>
 TILE_INLINE void wait_for_operands() {
   sm80::wait_copies<Pending>();
   sm90::fence_async_shared();
-  __syncthreads();
+  sync();
 }
 
 // The same of what threads have laid down themselves.
 TILE_INLINE void show_operands() {
   sm90::fence_async_shared();
-  __syncthreads();
+  sync();
 }
 
 // Operands of multiply_by_group.

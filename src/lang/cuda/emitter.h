@@ -96,6 +96,19 @@ class Emitter {
   }
   // Text of operators that use shared memory: where nothing is kept there they have all of it.
   std::string placed(std::string text) const;
+  // The text that f() emits, whose names are bound only there.
+  template <typename F>
+  std::string apart(const F& f) {
+    codegen::Writer other(2);
+    std::swap(out, other);
+    const auto texts = text_;
+    const auto uniform = uniform_;
+    f();
+    text_ = texts;
+    uniform_ = uniform;
+    std::swap(out, other);
+    return other.text();
+  }
   // A lambda of a region of scalars, declared before the statement that uses it; its name.
   std::string functor(const Op& op, const Region& region, const std::vector<std::string>& parameters,
                       const std::vector<std::string>& unpacked);
@@ -116,6 +129,7 @@ class Emitter {
   bool uses_groups = false;
   // What the kernel begins with: rings, whose barriers lie behind all else in shared memory.
   std::vector<std::string> prologue;
+  std::string producer;  // text of a further thread, which fills rings
   int64_t barrier_bytes = 0;
   std::vector<TensorMapParameter> maps;
   std::set<const Op*> skipped;       // whose results nobody needs any more

@@ -11,8 +11,10 @@ class Cloner {
   explicit Cloner(Kernel& kernel) : kernel_(kernel) {
     for_each_op(kernel.body, [&](const Op& op) {
       for (const ValueId v : op.operands) ++uses_[v];
+      if (op.code == OpCode::kLoad && op.operands.size() > 1) ++masks_[op.operands[1]];
       const OpInfo& info = info_of(op.code);
-      const bool source = op.code == OpCode::kIota || op.code == OpCode::kSplat;
+      const bool source = op.code == OpCode::kIota || op.code == OpCode::kSplat || op.code == OpCode::kExpandDims ||
+                          op.code == OpCode::kBroadcast;
       if ((source || (info.has(kElementwise) && op.regions.empty())) && kernel.type(op.results[0]).is_tile()) {
         cheap_.emplace(op.results[0], op);
       }
@@ -24,6 +26,11 @@ class Cloner {
       for (Region& inner : op.regions) run(inner);
       if (op.code == OpCode::kExpandDims && is_cheap(op.operands[0], kMostDepth) && is_shared(op.operands[0])) {
         op.operands[0] = clone(op.operands[0], ops);
+      }
+      // A mask that others use as well would give a load their layout.
+      if (op.code == OpCode::kLoad && op.operands.size() > 1 && is_cheap(op.operands[1], kMostDepth) &&
+          uses_[op.operands[1]] > masks_[op.operands[1]]) {
+        op.operands[1] = clone(op.operands[1], ops);
       }
       ops.push_back(std::move(op));
     }
@@ -62,7 +69,7 @@ class Cloner {
   }
 
   Kernel& kernel_;
-  std::unordered_map<ValueId, int> uses_;
+  std::unordered_map<ValueId, int> uses_, masks_;  // by how many operands; as masks of loads
   std::unordered_map<ValueId, Op> cheap_;
 };
 

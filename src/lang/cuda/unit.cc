@@ -62,6 +62,17 @@ TensorMapRecipe recipe_of(const Kernel& kernel, const TensorMapPlan& plan) {
   return recipe;
 }
 
+// One more warpgroup, of which a thread fills rings; the others do not wait for it from there on. Two that compute get
+// registers that it does not need.
+std::string producer_text(const Emitter& emitter, int64_t computing) {
+  const bool moves = emitter.warps == 8;
+  return fmt::format(
+      "  __syncthreads();\n  if (threadIdx.x >= {0}) {{\n{1}    if (threadIdx.x > {0}) return;\n{2}    return;\n  "
+      "}}\n{3}",
+      computing, moves ? "    tile::sm90::warpgroup_reg_dealloc<24>();\n" : "", emitter.producer,
+      moves ? "  tile::sm90::warpgroup_reg_alloc<240>();\n" : "");
+}
+
 // The text of a kernel.
 CudaUnit written(Emitter& emitter) {
   const Kernel& kernel = emitter.kernel;
@@ -81,7 +92,9 @@ CudaUnit written(Emitter& emitter) {
     unit.maps.push_back(recipe_of(kernel, map.plan));
   }
   unit.symbol = symbol_of(kernel.name);
-  unit.threads = 32 * emitter.warps;
+  const int64_t computing = 32 * emitter.warps;
+  constexpr int64_t kGroup = 128;
+  unit.threads = computing + (emitter.producer.empty() ? 0 : kGroup);
   unit.shared_bytes = std::max(emitter.most_kept_bytes + emitter.shared_bytes, emitter.free_bytes);
   unit.shared_bytes = (unit.shared_bytes + 15) / 16 * 16;
   const int64_t barriers = unit.shared_bytes;
@@ -105,9 +118,11 @@ CudaUnit written(Emitter& emitter) {
     text += fmt::format("  constexpr block::scratch<{}{}> {}{{}};\n", offset, rest, name);
   }
   for (const std::string& line : emitter.prologue) text += "  " + line + "\n";
+  if (!emitter.producer.empty()) text += producer_text(emitter, computing);
   text += "\n" + body + "}\n";
   for (const std::string& path : unit.includes) unit.text += "#include \"" + path + "\"\n";
   unit.text += "\nnamespace tile = heddle::tile;\n" + text;
+  if (!emitter.producer.empty()) unit.text = fmt::format("#define HEDDLE_BLOCK_THREADS {}\n", computing) + unit.text;
   return unit;
 }
 

@@ -29,7 +29,7 @@ std::string make_ring(Emitter& e, int stages) {
   e.prologue.push_back(
       fmt::format("block::Ring<{}, {}> {}(kBarriers.memory() + {});", stages, e.warps, ring, e.barrier_bytes));
   constexpr int64_t kBarrierBytes = 8;
-  e.barrier_bytes += 2 * stages * kBarrierBytes;
+  e.barrier_bytes += (2 * stages + 1) * kBarrierBytes;
   return ring;
 }
 
@@ -49,10 +49,8 @@ bool is_behind_writes(const Emitter& e, const Op& loop) {
   return behind;
 }
 
-// The lambda that asks for the slot of the trip `ahead`; its name.
-std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::string& ring, int64_t first) {
-  const Ahead ahead = open_ahead(e, op, p, "fill_next");
-  e.out.open("if (threadIdx.x == 0) {");
+// The statements by which one thread fills a slot, which are where operands are from now on.
+void emit_loads(Emitter& e, const Pipeline& p, const std::string& ring, int64_t first) {
   std::vector<std::string> bytes;
   for (const StagedLoad& l : p.loads) bytes.push_back(fmt::format("block::box_bytes<{}>()", l.operand));
   e.out.raw(fmt::format("{}.begin_fill({});", ring, fmt::join(bytes, " + ")));
@@ -69,6 +67,82 @@ std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::st
     e.operands[(l.turn == nullptr ? l.load : l.turn)->results[0]] = {l.operand, slot("use"), true};
     at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
+}
+
+// Ops outside of any loop that scalars are made of, in their order; nothing where others are among them.
+std::optional<std::set<const Op*>> scalar_slice(const Emitter& e, const std::vector<ValueId>& wanted) {
+  std::set<const Op*> slice;
+  std::vector<ValueId> open = wanted;
+  while (!open.empty()) {
+    const Op* const op = e.uses.definer(open.back());
+    open.pop_back();
+    if (op == nullptr || !slice.insert(op).second) continue;
+    if (!info_of(op->code).has(kPure) || !op->regions.empty() || op->results.size() != 1 ||
+        !e.type(op->results[0]).is_scalar() || e.uses.region(op->results[0]) != &e.kernel.body) {
+      return std::nullopt;
+    }
+    open.insert(open.end(), op->operands.begin(), op->operands.end());
+  }
+  return slice;
+}
+
+// What a warpgroup of its own needs outside of the loop to fill its slots; nothing where it had better not do that: in
+// loops within others, where more than scalars are needed, and where several blocks hide each other's waits.
+std::optional<std::set<const Op*>> producer_slice(const Emitter& e, const Op& op, const Pipeline& p) {
+  // A warpgroup more costs nothing where only one block fits on a multiprocessor.
+  const bool alone = 2 * e.kept_bytes > e.options.most_shared && (e.warps == 4 || e.warps == 8);
+  const bool top =
+      alone && !e.kernel.body.ops.empty() && &op >= &e.kernel.body.ops.front() && &op <= &e.kernel.body.ops.back();
+  if (!top || !p.carried.empty()) return std::nullopt;
+  std::vector<ValueId> wanted(op.operands.begin(), op.operands.begin() + 3);
+  const auto in_body = [&](ValueId v) {
+    const std::vector<Op>& ops = op.regions[0].ops;
+    const Op* const made = e.uses.definer(v);
+    return v == op.regions[0].arguments[0] || (made != nullptr && made >= &ops.front() && made <= &ops.back());
+  };
+  const auto want = [&](ValueId v) {
+    if (!in_body(v)) wanted.push_back(v);
+  };
+  for (const StagedLoad& l : p.loads) {
+    for (const Polynomial& corner : l.box->corners) {
+      for (const auto& [product, factor] : corner.terms()) std::for_each(product.begin(), product.end(), want);
+    }
+  }
+  for (const Op* inner : p.ahead) {
+    if (!e.type(inner->results[0]).is_scalar()) return std::nullopt;
+    std::for_each(inner->operands.begin(), inner->operands.end(), want);
+  }
+  return scalar_slice(e, wanted);
+}
+
+// The text of the thread that fills the slots of a loop.
+void emit_producer(Emitter& e, const Op& op, const Pipeline& p, const std::set<const Op*>& slice,
+                   const std::string& ring, int64_t first) {
+  e.producer += e.apart([&] {
+    e.out.open("{");
+    for (const Op& outer : e.kernel.body.ops) {
+      if (slice.count(&outer) != 0) e.emit(outer);
+    }
+    e.out.raw(fmt::format("{}.wait_until_open();", ring));
+    const ValueId index = op.regions[0].arguments[0];
+    e.bind(index, e.fresh("ahead"));
+    e.out.raw("#pragma unroll 1");
+    e.out.open(for_head(e, op, e.text(index)));
+    for (const Op& inner : op.regions[0].ops) {
+      if (p.ahead.count(&inner) != 0) e.emit(inner);
+    }
+    emit_loads(e, p, ring, first);
+    e.out.raw(fmt::format("{}.end_fill();", ring));
+    e.out.close();
+    e.out.close();
+  });
+}
+
+// The lambda that asks for the slot of the trip `ahead`; its name.
+std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::string& ring, int64_t first) {
+  const Ahead ahead = open_ahead(e, op, p, "fill_next");
+  e.out.open("if (threadIdx.x == 0) {");
+  emit_loads(e, p, ring, first);
   e.out.close();
   e.out.raw("__syncwarp();");
   e.out.raw(fmt::format("{}.end_fill();", ring));
@@ -119,14 +193,22 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   const std::string ring = make_ring(e, p.stages);
   // Slots and matrices were written by other means than TMA until now.
   if (is_behind_writes(e, op)) e.out.raw("tile::sm90::fence_async_global();");
-  e.out.raw("block::show_operands();");
+  std::string fill;
   emit_carried(e, op);
-  std::vector<std::string> own;
-  for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));
-  const std::string fill = emit_fill(e, op, p, ring, first);
-  e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", p.stages - 1, fill));
-  for (size_t i = 1; i < body.arguments.size(); ++i) e.bind(body.arguments[i], own[i]);
-  if (lay_down_invariants(e, body)) e.out.raw("block::show_operands();");
+  const bool any_laid = lay_down_invariants(e, body);
+  const std::optional<std::set<const Op*>> slice = producer_slice(e, op, p);
+  if (slice) {
+    e.out.raw(fmt::format("{}.open();", ring));
+    if (any_laid) e.out.raw("block::show_operands();");
+    emit_producer(e, op, p, *slice, ring, first);
+  } else {
+    e.out.raw("block::show_operands();");
+    std::vector<std::string> own;
+    for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));
+    fill = emit_fill(e, op, p, ring, first);
+    e.out.raw(fmt::format("for (int i = 0; i < {}; ++i) {}();", p.stages - 1, fill));
+    for (size_t i = 1; i < body.arguments.size(); ++i) e.bind(body.arguments[i], own[i]);
+  }
   skip_addresses(e, body, p);
 
   const std::optional<AccumulatingProduct> product = accumulating_product(op, p, e.uses, e.assignment);
@@ -135,11 +217,13 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   e.out.open(for_head(e, op, e.text(index)));
   e.out.raw(fmt::format("{}.wait();", ring));
   if (product) {
-    emit_accumulating(e, op, *product, {ring + ".hold();", fill + "();"});
+    std::vector<std::string> behind{ring + ".hold();"};
+    if (!slice) behind.push_back(fill + "();");
+    emit_accumulating(e, op, *product, behind);
   } else {
-    if (overlaps(e, body)) {
+    if (!slice && overlaps(e, body)) {
       e.meanwhile = fill;
-    } else {
+    } else if (!slice) {
       e.out.raw(fmt::format("{}();", fill));
     }
     emit_for_body(e, op);

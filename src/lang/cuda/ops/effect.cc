@@ -111,7 +111,7 @@ void emit_assembly(Emitter& e, const Op& op) {
 bool emit_effect(Emitter& e, const Op& op) {
   switch (op.code) {
     case OpCode::kBarrier:
-      return e.statement(op, "__syncthreads()"), true;
+      return e.statement(op, "block::sync()"), true;
     case OpCode::kAssume:
       return true;
     case OpCode::kAssert:

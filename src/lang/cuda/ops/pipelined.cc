@@ -117,7 +117,7 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   const Region& body = op.regions[0];
   const ValueId index = body.arguments[0];
   const int64_t before = e.kept_bytes, stride = p->slot_bytes(), first = e.keep(stride * p->stages);
-  e.out.raw("__syncthreads();");
+  e.out.raw("block::sync();");
   emit_carried(e, op);
   std::vector<std::string> own;
   for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));

@@ -52,7 +52,7 @@ OperandText in_shared(Emitter& e, const Op& op, size_t side, int64_t& at) {
   const DotPlan& plan = e.assignment.dots.at(&op);
   const std::string name = e.fresh("laid");
   const OperandText text = operand_text(e, op, side, name);
-  if (at == 0) e.out.raw("__syncthreads();");
+  if (at == 0) e.out.raw("block::sync();");
   e.out.raw(e.placed(fmt::format("auto* const {} = kShared.slot<{}, kShared.offset + {}>();", name, text.operand, at)));
   e.out.raw(e.placed(put_text(e, op, side, text)));
   constexpr int64_t kAlignment = 1024;
@@ -81,7 +81,7 @@ std::string from_where_it_is(Emitter& e, const Op& op) {
   }
   if (laid > 0) {
     e.need_shared(laid);
-    e.out.raw(plan.by_group ? "block::show_operands();" : "__syncthreads();");
+    e.out.raw(plan.by_group ? "block::show_operands();" : "block::sync();");
   }
   e.uses_groups = e.uses_groups || plan.by_group;
   const std::string c = e.tile(op.operands[2], plan.layout);

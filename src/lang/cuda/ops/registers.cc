@@ -36,7 +36,7 @@ void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
   const ValueId index = body.arguments[0];
   const int64_t before = e.kept_bytes, stride = p.slot_bytes(), first = e.keep(stride * p.stages);
   const AccumulatingProduct product = *accumulating_product(op, p, e.uses, e.assignment);
-  e.out.raw("__syncthreads();");
+  e.out.raw("block::sync();");
   emit_carried(e, op);
   std::vector<std::string> own, held;
   for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));
