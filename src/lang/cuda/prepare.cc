@@ -28,8 +28,8 @@ class Cloner {
         op.operands[0] = clone(op.operands[0], ops);
       }
       // A mask that others use as well would give a load their layout.
-      if (op.code == OpCode::kLoad && op.operands.size() > 1 && is_cheap(op.operands[1], kMostDepth) &&
-          uses_[op.operands[1]] > masks_[op.operands[1]]) {
+      if (op.code == OpCode::kLoad && op.operands.size() > 1 && kernel_.type(op.results[0]).rank() == 2 &&
+          is_cheap(op.operands[1], kMostDepth) && uses_[op.operands[1]] > masks_[op.operands[1]]) {
         op.operands[1] = clone(op.operands[1], ops);
       }
       ops.push_back(std::move(op));

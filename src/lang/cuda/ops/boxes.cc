@@ -89,7 +89,7 @@ std::optional<std::set<const Op*>> scalar_slice(const Emitter& e, const std::vec
 // What a warpgroup of its own needs outside of the loop to fill its slots; nothing where it had better not do that: in
 // loops within others, where more than scalars are needed, and where several blocks hide each other's waits.
 std::optional<std::set<const Op*>> producer_slice(const Emitter& e, const Op& op, const Pipeline& p) {
-  // A warpgroup more costs nothing where only one block fits on a multiprocessor.
+  // A warpgroup more costs nothing where only one block fits on an SM.
   const bool alone = 2 * e.kept_bytes > e.options.most_shared && (e.warps == 4 || e.warps == 8);
   const bool top =
       alone && !e.kernel.body.ops.empty() && &op >= &e.kernel.body.ops.front() && &op <= &e.kernel.body.ops.back();
