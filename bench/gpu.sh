@@ -5,7 +5,7 @@
 # and verifies the zoo.
 # usage: bench/gpu.sh [OUTPUT_FOLDER]
 #   HEDDLE_BUILD     a build folder to use (default build/release); what it has already is not built again
-#   STAGES           "tests instances fuzz nodes sanitize gemm epilogues models stitch rows ablation verify" or a part of it
+#   STAGES           "tests python instances fuzz nodes sanitize gemm epilogues models stitch rows ablation verify" or a part of it
 #   JOBS             processes at a time: by default as many as cores, and as 6 GB of the memory that is available for each
 #   FUZZ, SECONDS_OF_FUZZ   random graphs (2000 of any kind, as many memory-bound ones), and after how long no more are begun
 #                    (600 for either kind)
@@ -25,7 +25,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 out=${1:-build/gpu}
 build=${HEDDLE_BUILD:-build/release}
-stages=${STAGES:-tests instances fuzz nodes sanitize gemm epilogues models stitch rows ablation verify}
+stages=${STAGES:-tests python instances fuzz nodes sanitize gemm epilogues models stitch rows ablation verify}
 # Verifying the zoo and the sanitizers take up to 1.5 GB a process, random graphs 0.3 GB, the largest tests more.
 room=$(awk '/^MemAvailable/ {print int($2 / 6e6)}' /proc/meminfo)
 jobs=${JOBS:-$((room < 1 ? 1 : room < $(nproc) ? room : $(nproc)))}
@@ -50,6 +50,25 @@ run_tests() { python3 scripts/run_tests.py --jobs "$jobs" "$@" || status=1; }
 
 if wanted tests; then
   run_tests --limit "${LIMIT:-120}" --slowest 5 --log "$out/tests.log" $(for suite in $suites; do echo "$build/tests/$suite"; done)
+fi
+
+# The Python package of the build folder, where it has one, and what its calls and launches cost.
+if wanted python; then
+  export PYTHONPATH="$PWD/$build/python" HEDDLE_EXAMPLES="$PWD/examples/python"
+  case $build in /*) PYTHONPATH="$build/python" ;; esac
+  if [ ! -d "$build/python/heddle" ]; then
+    echo "$build has no Python package: configure it with -DHEDDLE_PYTHON_PACKAGE=ON"
+  elif python3 -c 'import heddle' 2>"$out/python.log"; then
+    for test in device tile_device tile_operator tile_export examples torch; do
+      HEDDLE_TEST_TARGET=cuda python3 tests/python/test_$test.py >"$out/python_$test.log" 2>&1 || status=1
+      echo "$test: $(tail -n 1 "$out/python_$test.log")"
+    done
+    python3 bench/python_call.py --build "$build" --json >"$out/python_call.json" || status=1
+    for figures in tile_launch tile_compile; do python3 bench/$figures.py >"$out/$figures.jsonl" || status=1; done
+  else
+    cat "$out/python.log"
+    status=1
+  fi
 fi
 
 # Every instance of the templates by the compiler of this machine; no GPU takes part.

@@ -118,12 +118,15 @@ class Package(unittest.TestCase):
     def test_stubs_name_what_there_is(self):
         folder = pathlib.Path(heddle.__file__).parent
         self.assertTrue((folder / "py.typed").exists())
-        stubs = ast.parse((folder / "_core.pyi").read_text()).body
-        names = {node.name for node in stubs if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-        names |= {name.asname for node in stubs if isinstance(node, ast.ImportFrom) for name in node.names}
         from heddle import _core
 
-        self.assertEqual({name for name in dir(_core) if not name.startswith("_")} - names, set())
+        for module, path in ((_core, "_core/__init__.pyi"), (_core.tile, "_core/tile/__init__.pyi"), (_core.tile.export, "_core/tile/export.pyi")):
+            stubs = ast.parse((folder / path).read_text()).body
+            imports = [node for node in stubs if isinstance(node, ast.ImportFrom)]
+            names = {node.name for node in stubs if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+            names |= {name.asname for node in imports for name in node.names}
+            self.assertEqual({name for name in dir(module) if not name.startswith("_")} - names, set())
+            self.assertNotIn("_core", {node.module for node in imports}, "submodules are imported by the package's name")
 
     def test_everything_public_is_documented(self):
         for name in heddle.__all__:

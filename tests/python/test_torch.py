@@ -61,6 +61,15 @@ class Kernels:
             x = torch.randn(rows, 17, device=self.device)
             torch.testing.assert_close(step(x), torch.relu((x + 1) * 0.5).sum())
 
+    def test_launches_like_earlier_ones(self):
+        memory = torch.arange(101.0, device=self.device)
+        for _ in range(3):
+            for x in (memory[:-1], memory[1:], torch.nn.Parameter(memory[:-1]), memory[:0]):
+                y = torch.full((100,), torch.nan, device=self.device)
+                scaled_kernel[(2,)](y, x, x.numel(), 3.0, BLOCK=64)
+                torch.testing.assert_close(y[: x.numel()], x.detach() * 3)
+                self.assertTrue(y[x.numel():].isnan().all())
+
     def test_kernel_that_writes_to_its_argument(self):
         operator = self.operator("scale_", scale_in_place, mutates=["x"])
         x = torch.randn(70, device=self.device)
@@ -99,6 +108,20 @@ class KernelsOnCpu(Kernels, unittest.TestCase):
 @unittest.skipUnless(HAS_GPU, "there is no GPU for PyTorch")
 class KernelsOnGpu(Kernels, unittest.TestCase):
     device, backend, operators = "cuda", "inductor", Kernels.operators
+
+    def test_launches_in_a_cuda_graph(self):
+        x, y = torch.randn(100, device="cuda"), torch.empty(100, device="cuda")
+        launch = scaled_kernel[(2,)]
+        launch(y, x, 100, 3.0, BLOCK=64)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):  # on a stream that is not the default one
+            for factor in (3.0, 5.0):
+                launch(y, x, 100, factor, BLOCK=64)
+        for _ in range(2):
+            x.normal_()
+            y.fill_(torch.nan)
+            graph.replay()
+            torch.testing.assert_close(y, x * 5)
 
 
 @unittest.skipUnless(torch, "there is no PyTorch")
