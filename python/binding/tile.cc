@@ -18,6 +18,8 @@
 #include "lang/interpret/interpret.h"
 #include "lang/ir/parse.h"
 #include "lang/ir/print.h"
+#include "lang/ir/verify.h"
+#include "lang/passes/check_bounds.h"
 #include "launcher.h"
 #include "tile_export.h"
 #include "tile_kernels.h"
@@ -75,6 +77,13 @@ void interpret(const Verified& kernel, const Grid& grid, const nb::sequence& arg
   lang::interpret(kernel.kernel, grid, values, options);
 }
 
+Verified with_checks(const Verified& given) {
+  Verified checked = given;
+  lang::check_bounds(checked.kernel);
+  lang::verify(checked.kernel);
+  return checked;
+}
+
 std::shared_ptr<lang::cpu::CpuKernel> compile(const Verified& kernel) {
   const nb::gil_scoped_release free;
   return std::const_pointer_cast<lang::cpu::CpuKernel>(
@@ -127,6 +136,7 @@ void register_tile(nb::module_& module) {
       .def("interpret", &interpret, nb::arg("grid"), nb::arg("arguments"),
            nb::arg("allocations") = std::vector<Region>(), nb::arg("checked") = false,
            nb::arg("print").none() = nb::none())
+      .def("with_checks", &with_checks)
       .def("compile", &compile_for, nb::arg("target") = "cpu");
   nb::class_<lang::cpu::CpuKernel>(tile, "Kernel")
       .def_prop_ro("text", &lang::cpu::CpuKernel::text)

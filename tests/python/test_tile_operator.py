@@ -250,6 +250,37 @@ class Neighbours(unittest.TestCase):
         self.assertIn("read the result again", told)
 
 
+@tile.jit
+def shifted_kernel(y, x, n, shift, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    for start in range(0, n, BLOCK):
+        tl.store(y + start + tl.arange(0, BLOCK), tl.load(at + shift, start + tl.arange(0, BLOCK) < n))
+        at += BLOCK
+
+
+class Checked(unittest.TestCase):
+    """Kernels that are compiled with checks of their accesses."""
+
+    def launch(self, n, shift, size):
+        x, y = np.arange(20, dtype=np.float32), np.full(size, 77, np.float32)
+        if TARGET != "cpu":
+            x, y = (heddle.tensor(array, device="cuda:0") for array in (x, y))
+        shifted_kernel[(1,)](y, x, n, shift, BLOCK=8, checked=True)
+        return y if TARGET == "cpu" else y.numpy()
+
+    def test_accesses_inside(self):
+        np.testing.assert_array_equal(self.launch(20, 0, 24)[:20], np.arange(20))
+
+    @unittest.skipIf(TARGET == "cuda", "assertions of a GPU are errors of its driver")
+    def test_accesses_outside_are_named(self):
+        for n, shift, size, what in ((20, 1, 24, "`load` reaches outside of x"), (20, -1, 24, "`load` reaches outside of x"),
+                                     (20, 0, 20, "`store` reaches outside of y")):
+            with self.assertRaises(heddle.InputError) as caught:
+                self.launch(n, shift, size)
+            self.assertIn(what, str(caught.exception))
+            self.assertRegex(str(caught.exception), r"test_tile_operator\.py:\d+: .*in program \(0, 0, 0\), element [034]")
+
+
 class Errors(unittest.TestCase):
     def refused(self, *words, **kernels):
         with self.assertRaises(heddle.InputError) as caught:

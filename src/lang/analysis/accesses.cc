@@ -1,6 +1,7 @@
 #include "lang/analysis/accesses.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace heddle::lang {
 namespace {
@@ -24,6 +25,7 @@ class Origins {
   }
 
   const Parameters& of(ValueId value) const { return of_[static_cast<size_t>(value)]; }
+  std::vector<Parameters> take() { return std::move(of_); }
 
  private:
   Parameters& at(ValueId value) { return of_[static_cast<size_t>(value)]; }
@@ -96,6 +98,10 @@ class Origins {
 };
 
 }  // namespace
+
+std::vector<std::vector<bool>> origins_of(const Kernel& kernel) {
+  return Origins(kernel).take();
+}
 
 std::vector<Accesses> accesses_of(const Kernel& kernel) {
   const Origins origins(kernel);

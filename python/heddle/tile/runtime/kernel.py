@@ -58,7 +58,10 @@ class CompiledKernel:
         """Compiles, where that is not done yet."""
         if self._loaded is None:
             verified = core().parse_and_verify(self.ir)
-            self._loaded = verified if interprets() and self.target == "cpu" else verified.compile(self.target)
+            if self.interprets:
+                self._loaded = verified
+            else:
+                self._loaded = (verified.with_checks() if self.options.checked else verified).compile(self.target)
         return self
 
     @property
@@ -67,13 +70,18 @@ class CompiledKernel:
 
         (the kernel in C++, whether it is passed of each parameter, the options by name, (names, name, value) of each global).
         """
-        if self._loaded is None or self.options.checked or (interprets() and self.target == "cpu"):
+        if self._loaded is None or self.options.checked or self.interprets:
             return None
         if not {"known", "number", "pointer"}.issuperset(self.kinds):
             return None
         passed = tuple([kind != "known" for kind in self.kinds])
         used = tuple([(names, name, value) for (name, _), (value, names) in self.used_globals.items()])
         return self._loaded, passed, self.options._asdict(), used
+
+    @property
+    def interprets(self) -> bool:
+        """Whether it runs in the interpreter."""
+        return self.target == "cpu" and interprets()
 
     def _init_handles(self) -> None:
         """Triton's name for load()."""
@@ -109,9 +117,11 @@ class CompiledKernel:
         if 0 in grid:
             return
         loaded = self.load()._loaded
+        if self.options.checked and not self.interprets:
+            values = [*values, *(address + size for address, size, _ in memory)]
         if self.target != "cpu":
             loaded.launch(grid, values, stream, device)
-        elif interprets():
+        elif self.interprets:
             loaded.interpret(list(grid), list(values), list(memory), self.options.checked, print)
         else:
             loaded.launch(grid, values, print)
