@@ -27,7 +27,7 @@ class CpuBackend : public Backend {
                                        std::vector<uint32_t> operands) const override {
     return runtime::KernelStep{source.symbol, std::move(operands), source.tasks, source.scratch_bytes};
   }
-  codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch,
+  codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch, std::span<const int64_t>,
                                     const Target&) const override {
     return lang::cpu::lower_launch(kernel, launch);
   }
@@ -64,8 +64,8 @@ class CudaBackend : public Backend {
     return runtime::CudaStep{source.launches, std::move(operands), source.counter_bytes};
   }
   codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch,
-                                    const Target& target) const override {
-    return lang::cuda::cuda_launch(kernel, launch, target.cuda);
+                                    std::span<const int64_t> bytes, const Target& target) const override {
+    return lang::cuda::cuda_launch(kernel, launch, bytes, target.cuda);
   }
   double copy_bytes_per_second(const Target& target) const override { return target.cuda.model.chip.copy_tbps * 1e12; }
   std::unique_ptr<tune::Trial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target, int device,

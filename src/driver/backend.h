@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,10 +36,10 @@ class Backend {
   virtual decltype(runtime::Step::action) step(const codegen::KernelSource& source,
                                                std::vector<uint32_t> operands) const = 0;
 
-  // A launch of a program of the tile language (lang/program/program.h) as a kernel of a plan. Throws
-  // kUnsupportedOperator for what such devices do not run.
+  // A launch of a program of the tile language (lang/program/program.h) as a kernel of a plan, whose operands have so
+  // many `bytes`. Throws kUnsupportedOperator for what such devices do not run.
   virtual codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch,
-                                            const Target& target) const = 0;
+                                            std::span<const int64_t> bytes, const Target& target) const = 0;
   // Of a copy in memory, read and written; on a CPU by one thread.
   virtual double copy_bytes_per_second(const Target& target) const = 0;
 

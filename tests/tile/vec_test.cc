@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include <cstring>
 
 #include "testing.h"
@@ -71,6 +73,23 @@ TEST(Vec, OperatorsAgreeWithScalarsAtEveryWidth) {
   check_operators<4>();
   check_operators<16>();
   check_operators<32>();
+}
+
+// What the compiler makes of it is 0 or 1.
+template <int W>
+__attribute__((noinline)) void divide_by_itself(int32_t* to, const int32_t* from) {
+  const auto v = load<W>(from);
+  store(to, v / v);
+}
+
+TEST(Vec, QuotientsOfEqualNumbers) {
+  const int32_t x[] = {0, 5, -1, 7};
+  int32_t y[4];
+  divide_by_itself<2>(y, x);
+  divide_by_itself<2>(y + 2, x + 2);
+  EXPECT_THAT(y, ::testing::ElementsAre(0, 1, 1, 1));
+  divide_by_itself<4>(y, x);
+  EXPECT_THAT(y, ::testing::ElementsAre(0, 1, 1, 1));
 }
 
 TEST(Vec, MaximumAndMinimumPropagateNan) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "base/check.h"
 #include "driver/backend.h"
 #include "ir/tile_call.h"
@@ -41,19 +43,19 @@ class TileGroup {
   void add(const lang::Launch& launch) {
     const lang::Kernel& kernel = program_.kernels[launch.kernel];
     schedule::ScheduledKernel scheduled;
-    double bytes = 0;
+    std::vector<int64_t> bytes;
     for (const LaunchArgument& memory : lang::memory_of(launch)) {
       scheduled.bindings.push_back(binding_of(memory));
       scheduled.desc.operands.push_back(operand_of(memory));
-      bytes += bytes_of(memory);
+      bytes.push_back(bytes_of(memory));
       if (memory.kind == LaunchArgument::Kind::kResult) written_[memory.index] = true;
     }
     scheduled.desc.body = std::make_shared<const schedule::TileDesc>(schedule::TileDesc{kernel.name});
     scheduled.label = fmt::format("tile {} {}x{}x{}", kernel.name, launch.grid[0], launch.grid[1], launch.grid[2]);
     const Backend& backend = backend_of(target_);
-    scheduled.floor_seconds = bytes / backend.copy_bytes_per_second(target_);
+    scheduled.floor_seconds = std::accumulate(bytes.begin(), bytes.end(), 0.0) / backend.copy_bytes_per_second(target_);
     made_.scheduled.kernels.push_back(std::move(scheduled));
-    made_.sources.push_back(backend.tile_launch(kernel, launch, target_));
+    made_.sources.push_back(backend.tile_launch(kernel, launch, bytes, target_));
   }
 
   ir::ValueId value_of(const LaunchArgument& memory) const {
@@ -86,10 +88,10 @@ class TileGroup {
     return operand;
   }
 
-  double bytes_of(const LaunchArgument& memory) const {
-    if (memory.kind == LaunchArgument::Kind::kBuffer) return static_cast<double>(program_.buffers[memory.index]);
+  int64_t bytes_of(const LaunchArgument& memory) const {
+    if (memory.kind == LaunchArgument::Kind::kBuffer) return program_.buffers[memory.index];
     const ir::TensorType& type = graph_.type(value_of(memory));
-    return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
+    return element_count(type.shape) * static_cast<int64_t>(size_of(type.dtype));
   }
 
   const ir::Graph& graph_;

@@ -21,6 +21,7 @@ namespace heddle::lang::cuda {
 namespace {
 
 constexpr int64_t kMostWarps = 32;
+constexpr int64_t kMostExtent = (int64_t{1} << 31) - 1;  // of a tensor map
 
 int64_t warps_of(const Kernel& kernel) {
   const int64_t warps = kernel.attributes.integer("num_warps", 4);
@@ -149,7 +150,50 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   }
 }
 
-codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const CudaTarget& target) {
+namespace {
+
+// Ends a map with its operand. A dimension that the kernel leaves open has as many lines as there is memory; of open
+// rows in a batch nobody knows where they end.
+bool fit_map(int64_t bytes, TensorMapDesc& map) {
+  const int64_t element = map.element == TensorMapDesc::Element::kBits8    ? 1
+                          : map.element == TensorMapDesc::Element::kBits16 ? 2
+                                                                           : 4;
+  const bool has_batches = map.extents[2] > 1;
+  if (map.outer[0] > 0 || map.extents[0] == kMostExtent || (map.extents[1] == kMostExtent && has_batches)) return false;
+  int64_t end = static_cast<int64_t>(map.extents[0]) * element;
+  const auto fit = [&](uint64_t& extent, uint64_t stride) {
+    const auto step = static_cast<int64_t>(stride);
+    if (extent == kMostExtent && end <= bytes && step > 0) extent = static_cast<uint64_t>((bytes - end) / step + 1);
+    end += static_cast<int64_t>(extent - 1) * step;
+  };
+  fit(map.extents[1], map.strides[0]);
+  fit(map.extents[2], map.strides[1]);
+  return end <= bytes;
+}
+
+// The unit for these arguments and its maps, each for one of the launch's operands.
+std::pair<CudaUnit, std::vector<TensorMapDesc>> unit_of_launch(const Kernel& kernel, const Launch& launch,
+                                                               std::span<const uint64_t> words,
+                                                               std::span<const int64_t> bytes,
+                                                               const CudaTarget& target) {
+  CudaUnit unit = cuda_unit(kernel, target);
+  std::optional<std::vector<TensorMapDesc>> maps = describe_maps(unit, words);
+  const std::vector<LaunchArgument> memory = memory_of(launch);
+  bool fits = maps.has_value();
+  for (size_t i = 0; fits && i < maps->size(); ++i) {
+    TensorMapDesc& map = (*maps)[i];
+    const size_t operand = position_of(launch.arguments[static_cast<size_t>(map.operand)], memory);
+    fits = fit_map(bytes[operand], map);
+    map.operand = static_cast<int>(operand);
+  }
+  if (fits) return {std::move(unit), *std::move(maps)};
+  return {cuda_unit(kernel, target, Loads::kWithoutTensorMaps), {}};
+}
+
+}  // namespace
+
+codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, std::span<const int64_t> bytes,
+                                  const CudaTarget& target) {
   constexpr int64_t kMostX = 0x7fffffff, kMostYZ = 65535;
   const auto& grid = launch.grid;
   if (grid[0] > kMostX || grid[1] > kMostYZ || grid[2] > kMostYZ) {
@@ -161,7 +205,7 @@ codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const Cud
   for (const LaunchArgument& argument : launch.arguments) numbers.push_back(argument.number);
   const std::vector<uint64_t> words = argument_words(kernel, numbers);
   const std::string name = std::exchange(kernel.name, codegen::kStandIn);
-  CudaUnit unit = cuda_unit(std::move(kernel), target, Loads::kWithoutTensorMaps);
+  auto [unit, maps] = unit_of_launch(kernel, launch, words, bytes, target);
 
   codegen::KernelSource source;
   source.includes = std::move(unit.includes);
@@ -172,6 +216,7 @@ codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const Cud
   for (size_t d = 0; d < 3; ++d) made.grid[d] = static_cast<uint32_t>(grid[d]);
   made.block = static_cast<uint32_t>(unit.threads);
   made.shared_bytes = static_cast<uint32_t>(unit.shared_bytes);
+  made.maps = std::move(maps);
   const std::vector<LaunchArgument> memory = memory_of(launch);
   for (size_t i = 0; i < words.size(); ++i) {
     std::vector<uint8_t>& block = made.arguments.emplace_back(sizeof(uint64_t));
@@ -184,7 +229,7 @@ codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const Cud
 }
 
 std::optional<std::vector<TensorMapDesc>> describe_maps(const CudaUnit& unit, std::span<const uint64_t> arguments) {
-  constexpr int64_t kMostExtent = (int64_t{1} << 31) - 1, kMostStride = int64_t{1} << 40;  // the latter in bytes
+  constexpr int64_t kMostStride = int64_t{1} << 40;  // in bytes
   const auto argument = [&](int i) {
     const uint64_t word = arguments[static_cast<size_t>(i)];
     const Element element = unit.parameters[static_cast<size_t>(i)].element;

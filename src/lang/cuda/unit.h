@@ -50,9 +50,10 @@ enum class Loads : uint8_t { kAny, kWithoutTensorMaps };
 // its tiles want more shared memory than a block has.
 CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads = Loads::kAny);
 
-// A launch of a program as a kernel of a plan, whose operands are those of memory_of(); without tensor maps, since
-// these may reach beyond the operands. Throws what cuda_unit() throws, and kUnsupportedOperator for a grid that no
-// launch has.
-codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, const CudaTarget& target);
+// A launch of a program as a kernel of a plan, whose operands are those of memory_of(), of so many `bytes`. Tensor maps
+// end with the operands; where one cannot, there are none. Throws what cuda_unit() throws, and kUnsupportedOperator for
+// a grid that no launch has.
+codegen::KernelSource cuda_launch(Kernel kernel, const Launch& launch, std::span<const int64_t> bytes,
+                                  const CudaTarget& target);
 
 }  // namespace heddle::lang::cuda

@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kHead = "tile_program 1";
 constexpr std::string_view kKernelHead = "tile_ir ";
 constexpr size_t kMostLaunches = 1024;
+constexpr double kMostPrograms = 0x1p50;
 
 [[noreturn]] void refuse(std::string why) {
   fail(ErrorCode::kInvalidIr, "tile program", std::move(why));
@@ -101,7 +102,12 @@ Launch launch_of(const std::vector<std::string_view>& words) {
   }
   Launch launch;
   launch.kernel = static_cast<size_t>(size_in(words[1]));
-  for (size_t d = 0; d < 3; ++d) launch.grid[d] = size_in(words[3 + d]);
+  double programs = 1;
+  for (size_t d = 0; d < 3; ++d) {
+    launch.grid[d] = size_in(words[3 + d]);
+    programs *= static_cast<double>(launch.grid[d]);
+  }
+  if (programs > kMostPrograms) refuse(fmt::format("a launch of {:g} programs never ends", programs));
   for (size_t i = kFirst; i < words.size(); ++i) launch.arguments.push_back(argument_of(words[i]));
   return launch;
 }

@@ -239,25 +239,35 @@ TILE_INLINE mask<B, W> operator~(mask<B, W> a) {
   return {~a.v};
 }
 
+// A vector of these lanes. Setting the lanes of a vector one by one is no way to make one: GCC 12 takes truth values that
+// are set in two lanes for masks, so that 1 becomes -1.
+template <typename T, int W>
+TILE_INLINE vec<T, W> of_lanes(const T (&lanes)[W]) {
+  vec<T, W> r;
+  static_assert(sizeof r == sizeof lanes);
+  __builtin_memcpy(&r, lanes, sizeof r);
+  return r;
+}
+
 // Applies f to every lane; for what has no vector form.
 template <typename T, int W, typename F>
 TILE_INLINE vec<T, W> map_lanes(vec<T, W> a, F f) {
-  vec<T, W> r;
-  for (int i = 0; i < W; ++i) r.set(i, f(a[i]));
-  return r;
+  T r[W];
+  for (int i = 0; i < W; ++i) r[i] = f(a[i]);
+  return of_lanes(r);
 }
 template <typename T, int W, typename F>
 TILE_INLINE vec<T, W> map_lanes(vec<T, W> a, vec<T, W> b, F f) {
-  vec<T, W> r;
-  for (int i = 0; i < W; ++i) r.set(i, f(a[i], b[i]));
-  return r;
+  T r[W];
+  for (int i = 0; i < W; ++i) r[i] = f(a[i], b[i]);
+  return of_lanes(r);
 }
 
 template <typename To, typename T, int W, typename F>
 TILE_INLINE vec<To, W> map_lanes_to(vec<T, W> a, F f) {
-  vec<To, W> r;
-  for (int i = 0; i < W; ++i) r.set(i, f(a[i]));
-  return r;
+  To r[W];
+  for (int i = 0; i < W; ++i) r[i] = f(a[i]);
+  return of_lanes(r);
 }
 
 // Division. Of integers: truncates toward zero; x / 0 is 0 and the most negative number / -1 wraps, since a trap in a
