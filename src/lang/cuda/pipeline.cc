@@ -172,14 +172,17 @@ class Planner {
 
 }  // namespace
 
-bool pads_with_zero(const Uses& uses, const Op& load) {
-  if (load.operands.size() < 3) return true;
-  const Op* other = uses.definer(load.operands[2]);
+bool is_zero(const Uses& uses, ValueId value) {
+  const Op* op = uses.definer(value);
   const auto passes_on = [](OpCode code) {
     return code == OpCode::kSplat || code == OpCode::kBroadcast || code == OpCode::kCast;
   };
-  while (other != nullptr && passes_on(other->code)) other = uses.definer(other->operands[0]);
-  return other != nullptr && other->code == OpCode::kConstant && other->attributes.find("value")->number == 0;
+  while (op != nullptr && passes_on(op->code)) op = uses.definer(op->operands[0]);
+  return op != nullptr && op->code == OpCode::kConstant && op->attributes.find("value")->number == 0;
+}
+
+bool pads_with_zero(const Uses& uses, const Op& load) {
+  return load.operands.size() < 3 || is_zero(uses, load.operands[2]);
 }
 
 std::string operand_type(const OperandShape& shape, const std::string& element) {

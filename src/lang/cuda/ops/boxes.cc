@@ -150,6 +150,79 @@ std::string emit_fill(Emitter& e, const Op& op, const Pipeline& p, const std::st
   return ahead.lambda;
 }
 
+// The first product of a loop with several, made of what does not change and of what TMA brings: that of the next trip
+// can be computed while the threads are busy with this one's.
+const Op* leading_product(const Emitter& e, const Region& body) {
+  constexpr int64_t kMostRegisters = 160;  // for sums, of 240 or 255
+  const Op* first = nullptr;
+  int products = 0;
+  int64_t registers = 0;
+  for (const Op& op : body.ops) {
+    if (op.code == OpCode::kDot) {
+      registers += e.assignment.dots.at(&op).layout.registers() * (products == 0 ? 2 : 1);
+      if (products++ == 0) first = &op;
+    }
+    bool nested = false;
+    for (const Region& r : op.regions) {
+      for_each_op(r, [&](const Op& deep) { nested = nested || deep.code == OpCode::kDot; });
+    }
+    if (nested) return nullptr;
+  }
+  if (products < 2 || registers > kMostRegisters) return nullptr;
+  const DotPlan& plan = e.assignment.dots.at(first);
+  const bool there = e.operands.count(first->operands[0]) + e.operands.count(first->operands[1]) == 2;
+  const bool fits = plan.by_group && !plan.swapped && e.layout(first->results[0]) == plan.layout;
+  return there && fits && is_zero(e.uses, first->operands[2]) ? first : nullptr;
+}
+
+std::string source_text(const Emitter& e, ValueId operand, const std::string& ring, bool next) {
+  OperandText text = e.operands.at(operand);
+  const std::string use = ring + ".use";
+  if (const size_t at = text.pointer.find(use); next && at != std::string::npos) {
+    text.pointer.replace(at, use.size(), ring + ".second()");
+  }
+  return fmt::format("block::SwizzledSource<{}>{{{}}}", text.operand, text.pointer);
+}
+
+// A loop whose leading product runs one trip ahead. Behind the last trip it multiplies what lies in the slot.
+void emit_ahead(Emitter& e, const Op& op, const Op& leading, const std::string& ring) {
+  const DotPlan& plan = e.assignment.dots.at(&leading);
+  const std::string layout = e.layout_name(plan.layout), next = e.fresh("product_ahead");
+  const auto sources = [&](bool of_next) {
+    return source_text(e, leading.operands[0], ring, of_next) + ", " +
+           source_text(e, leading.operands[1], ring, of_next);
+  };
+  const auto goes_on = [&](const std::string& index) {
+    const std::optional<int64_t> step = e.facts_of(op.operands[2]).value;
+    const std::string to = e.text(op.operands[1]), by = e.text(op.operands[2]);
+    return step ? fmt::format("{} {} {}", index, *step > 0 ? "<" : ">", to)
+                : fmt::format("{0} > 0 ? {1} < {2} : {0} < 0 && {1} > {2}", by, index, to);
+  };
+  e.uses_groups = true;
+  e.out.raw(fmt::format("auto {} = block::fill<{}, float>(0.0f);", next, layout));
+  e.out.open(fmt::format("if ({}) {{", goes_on(e.text(op.operands[0]))));
+  e.out.raw(fmt::format("{}.wait();", ring));
+  e.out.raw(fmt::format("block::begin_product<{}, 0>({}, {});", plan.sums, next, sources(false)));
+  e.out.raw(fmt::format("block::end_products({});", next));
+  e.out.close();
+  const ValueId index = op.regions[0].arguments[0], result = leading.results[0];
+  e.bind(index, e.name(index));
+  e.out.raw("#pragma unroll 1");
+  e.out.open(for_head(e, op, e.text(index)));
+  const std::string now = e.name(result);
+  e.out.raw(fmt::format("const auto {} = {};", now, next));
+  e.bind(result, now);
+  e.skipped.insert(&leading);
+  e.out.raw(fmt::format("{} = block::fill<{}, float>(0.0f);", next, layout));
+  e.out.raw(fmt::format("if ({}) {}.wait_second();",
+                        goes_on(fmt::format("{} + {}", e.text(index), e.text(op.operands[2]))), ring));
+  e.statement(leading, fmt::format("block::begin_product<{}, 1>({}, {})", plan.sums, next, sources(true)));
+  emit_for_body(e, op);
+  e.out.raw(fmt::format("block::end_products({});", next));
+  e.out.raw(fmt::format("{}.release();", ring));
+  e.out.close();
+}
+
 }  // namespace
 
 bool overlaps(const Emitter& e, const Region& body) {
@@ -211,6 +284,13 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   }
   skip_addresses(e, body, p);
 
+  constexpr int kLeastStages = 3;  // of this trip and the next, and one that is being filled
+  const Op* const leading = slice && p.stages >= kLeastStages ? leading_product(e, body) : nullptr;
+  if (leading != nullptr) {
+    emit_ahead(e, op, *leading, ring);
+    e.kept_bytes = before;
+    return;
+  }
   const std::optional<AccumulatingProduct> product = accumulating_product(op, p, e.uses, e.assignment);
   e.bind(index, e.name(index));
   e.out.raw("#pragma unroll 1");
