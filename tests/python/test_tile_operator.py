@@ -88,6 +88,26 @@ def add_twice(x):
 
 
 @tile.jit
+def product_kernel(d, a, b, m, n, k, TILE: tl.constexpr, DEPTH: tl.constexpr):
+    rows, columns = tl.program_id(0) * TILE + tl.arange(0, TILE), tl.program_id(1) * TILE + tl.arange(0, TILE)
+    sums = tl.zeros((TILE, TILE), tl.float32)
+    for start in range(0, k, DEPTH):
+        at = start + tl.arange(0, DEPTH)
+        a_tile = tl.load(a + rows[:, None] * k + at[None, :], (rows[:, None] < m) & (at[None, :] < k), 0.0)
+        b_tile = tl.load(b + at[:, None] * n + columns[None, :], (at[:, None] < k) & (columns[None, :] < n), 0.0)
+        sums = tl.dot(a_tile, b_tile, sums)
+    tl.store(d + rows[:, None] * n + columns[None, :], sums, (rows[:, None] < m) & (columns[None, :] < n))
+
+
+@tile.operator
+def product(a, b):
+    (m, k), n = a.shape, b.shape[1]
+    d = tile.empty((m, n), like=a)
+    product_kernel[(tile.cdiv(m, 128), tile.cdiv(n, 128))](d, a, b, m, n, k, TILE=128, DEPTH=64)
+    return d
+
+
+@tile.jit
 def in_place_kernel(x, BLOCK: tl.constexpr):
     at = x + tl.arange(0, BLOCK)
     tl.store(at, tl.load(at) * 2)
@@ -279,6 +299,22 @@ class Checked(unittest.TestCase):
                 self.launch(n, shift, size)
             self.assertIn(what, str(caught.exception))
             self.assertRegex(str(caught.exception), r"test_tile_operator\.py:\d+: .*in program \(0, 0, 0\), element [034]")
+
+
+class Products(unittest.TestCase):
+    def test_product_with_a_neighbour(self):
+        """On a GPU with tensor maps, which the plan makes for the operands' memory."""
+        random, m, n, k = np.random.default_rng(3), 130, 144, 80
+        ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, shape) for name, shape in (("a", (m, k)), ("b", (k, n)), ("z", (m, n)))]
+        nodes = [helper.make_node("Product", ["a", "b"], ["d"], domain="acme"), helper.make_node("Neg", ["d"], ["z"])]
+        proto = helper.make_model(helper.make_graph(nodes, "tests", ports[:2], ports[2:]), ir_version=9,
+                                  opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("acme", 1)])
+        compiled = compile(proto, kernels={"acme::Product": product})
+        a, b = (random.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n)))
+        np.testing.assert_allclose(compiled(a, b), -(a.astype(np.float64) @ b), atol=0.03, rtol=1e-3)
+        self.assertEqual(len(compiled.kernels()), 1)
+        if TARGET == "cuda":
+            self.assertIn("TensorMap", str(compiled.kernels()[0]))
 
 
 class Errors(unittest.TestCase):
