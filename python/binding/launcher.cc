@@ -37,11 +37,14 @@ struct Entry {
   };
   std::vector<uint64_t> words;
   std::vector<nb::object> named;
-  nb::object kernel, loaded, options;  // a CompiledKernel; its part in C++, which is one of the next two; a dictionary
+  nb::object kernel, loaded;  // a CompiledKernel; its part in C++, which is one of the next two
   const DeviceKernel* on_device = nullptr;
   const lang::cpu::CpuKernel* on_cpu = nullptr;
   std::vector<Slot> slots;
   std::vector<Global> globals;
+  // What a function that is the grid gets, but for the values of these parameters.
+  nb::object grid_words;
+  std::vector<size_t> varying;
 
   bool is_for(std::span<const uint64_t> other) const { return std::ranges::equal(words, other); }
 };
@@ -58,7 +61,7 @@ struct State {
 
   bool is_described() const { return hooks.is_valid(); }
   std::shared_ptr<Entry> find(uint64_t hash, std::span<const uint64_t> words);
-  void remember(uint64_t hash, const LaunchKey& key, const nb::object& kernel);
+  void remember(uint64_t hash, const LaunchKey& key, std::span<PyObject* const> values, const nb::object& kernel);
 };
 
 std::shared_ptr<Entry> State::find(uint64_t hash, std::span<const uint64_t> words) {
@@ -73,7 +76,7 @@ std::shared_ptr<Entry> State::find(uint64_t hash, std::span<const uint64_t> word
   return nullptr;
 }
 
-void State::remember(uint64_t hash, const LaunchKey& key, const nb::object& kernel) {
+void State::remember(uint64_t hash, const LaunchKey& key, std::span<PyObject* const> values, const nb::object& kernel) {
   const nb::object record = nb::getattr(kernel, "record", nb::none());
   if (record.is_none()) return;
   auto entry = std::make_shared<Entry>();
@@ -82,7 +85,14 @@ void State::remember(uint64_t hash, const LaunchKey& key, const nb::object& kern
   entry->named = key.named();
   entry->kernel = kernel;
   entry->loaded = record[0];
-  entry->options = record[2];
+  const nb::dict options = nb::borrow<nb::dict>(nb::object(record[2]));
+  nb::dict words_of_grid;
+  for (size_t i = 0; i < names.size(); ++i) {
+    words_of_grid[names[i]] = constant[i] != 0 ? nb::handle(values[i]) : nb::none();
+    if (constant[i] == 0 && !options.contains(names[i])) entry->varying.push_back(i);
+  }
+  words_of_grid.update(options);
+  entry->grid_words = words_of_grid;
   for (const nb::handle global : record[3]) entry->globals.push_back({global[0], global[1], global[2]});
   const lang::Kernel* typed = nullptr;
   if (nb::isinstance<DeviceKernel>(entry->loaded)) {
@@ -141,7 +151,7 @@ class Call {
     const std::shared_ptr<Entry> entry = state_.find(hash, key_.words());
     if (entry != nullptr && std::ranges::all_of(entry->globals, &Global::holds)) return start(*entry);
     nb::object kernel = in_python();
-    state_.remember(hash, key_, kernel);
+    state_.remember(hash, key_, {values_.data(), state_.names.size()}, kernel);
     return kernel;
   }
 
@@ -248,11 +258,10 @@ bool read_grid(PyObject* value, Grid& grid) {
 Grid Call::grid(const Entry& entry) const {
   nb::object value = nb::borrow(bound_.grid);
   if (!PyTuple_CheckExact(value.ptr()) && PyCallable_Check(value.ptr()) != 0) {
-    nb::dict words;
-    for (size_t i = 0; i < state_.names.size(); ++i) {
+    const nb::object words = nb::steal(PyDict_Copy(entry.grid_words.ptr()));
+    for (const size_t i : entry.varying) {
       if (PyDict_SetItem(words.ptr(), state_.names[i].ptr(), values_[i]) != 0) nb::raise_python_error();
     }
-    if (PyDict_Update(words.ptr(), entry.options.ptr()) != 0) nb::raise_python_error();
     value = value(words);
   }
   Grid grid = {1, 1, 1};
@@ -341,7 +350,7 @@ int traverse_launcher(PyObject* self, visitproc visit, void* arg) {
   for (const nb::object& value : state->defaults) Py_VISIT(value.ptr());
   for (const auto& [hash, entry] : state->entries) {
     for (const nb::object& value : entry->named) Py_VISIT(value.ptr());
-    for (const nb::object* value : {&entry->kernel, &entry->loaded, &entry->options}) Py_VISIT(value->ptr());
+    for (const nb::object* value : {&entry->kernel, &entry->loaded, &entry->grid_words}) Py_VISIT(value->ptr());
     for (const Global& global : entry->globals) {
       Py_VISIT(global.names.ptr());
       Py_VISIT(global.value.ptr());
