@@ -81,20 +81,20 @@ bool LaunchKey::add(uint64_t word, uint64_t payload, lang::Argument value) {
   return true;
 }
 
-bool LaunchKey::add_integer(PyObject* value) {
+bool LaunchKey::add_integer(PyObject* value, bool by_value) {
   int overflow = 0;
   const long long integer = PyLong_AsLongLongAndOverflow(value, &overflow);
   if (overflow == 0) {
     const uint64_t facts = (integer % int64_t{kAlignment} == 0 ? kAligned : 0) | (integer == 1 ? kOne : 0) |
                            (integer == static_cast<int32_t>(integer) ? 0 : kBeyond32);
-    return add(kInt | facts, 0, lang::Argument::of(int64_t{integer}));
+    return add(kInt | facts, by_value ? static_cast<uint64_t>(integer) : 0, lang::Argument::of(int64_t{integer}));
   }
   const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(value) : 0;
   if (overflow < 0 || PyErr_Occurred() != nullptr) {
     PyErr_Clear();
     return false;
   }
-  return add(kInt | kBeyondSigned | (large % kAlignment == 0 ? kAligned : 0), 0,
+  return add(kInt | kBeyondSigned | (large % kAlignment == 0 ? kAligned : 0), by_value ? large : 0,
              {static_cast<int64_t>(large), static_cast<double>(large)});
 }
 
@@ -150,12 +150,15 @@ bool LaunchKey::add_array(PyObject* value) {
   return add(facts, dtype, lang::Argument::of(data));
 }
 
-bool LaunchKey::add_argument(PyObject* value) {
-  if (PyLong_CheckExact(value)) return add_integer(value);
+bool LaunchKey::add_argument(PyObject* value, bool by_value) {
+  if (PyLong_CheckExact(value)) return add_integer(value, by_value);
   if (value == Py_None) return add(kNone, 0);
-  if (PyFloat_CheckExact(value)) return add(kFloat, 0, lang::Argument::of_number(PyFloat_AsDouble(value)));
+  if (PyFloat_CheckExact(value)) {
+    const double number = PyFloat_AsDouble(value);
+    return add(kFloat, by_value ? std::bit_cast<uint64_t>(number) : 0, lang::Argument::of_number(number));
+  }
   if (PyBool_Check(value)) return add(kBool, value == Py_True, lang::Argument::of(int64_t{value == Py_True}));
-  return parameters_ < kMost && add_array(value);
+  return !by_value && parameters_ < kMost && add_array(value);
 }
 
 bool LaunchKey::add_constant(PyObject* value) {

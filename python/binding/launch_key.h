@@ -23,9 +23,11 @@ class LaunchKey {
   LaunchKey(const LaunchKey&) = delete;
   LaunchKey& operator=(const LaunchKey&) = delete;
 
-  // Of the next parameter. False: an argument that only Python can tell about, so that there is no key.
-  bool add_argument(PyObject* value);
+  // Of the next parameter. False: an argument that only Python can tell about, so that there is no key. `by_value`:
+  // other numbers have other words, too.
+  bool add_argument(PyObject* value, bool by_value = false);
   bool add_constant(PyObject* value);
+  bool add_absent() { return add(kAbsent, 0); }
   bool add_option(PyObject* name, PyObject* value);
 
   uint64_t hash() const;
@@ -41,10 +43,10 @@ class LaunchKey {
   void* stream() const;
 
  private:
-  enum Tag : uint64_t { kNone, kInt, kBool, kFloat, kArray, kObject, kText, kConstantFloat };
+  enum Tag : uint64_t { kNone, kInt, kBool, kFloat, kArray, kObject, kText, kConstantFloat, kAbsent };
 
   bool add(uint64_t word, uint64_t payload, lang::Argument value = {});
-  bool add_integer(PyObject* value);
+  bool add_integer(PyObject* value, bool by_value);
   bool add_array(PyObject* value);
 
   std::array<uint64_t, 4 * kMost> words_;

@@ -45,6 +45,7 @@ struct Entry {
   // What a function that is the grid gets, but for the values of these parameters.
   nb::object grid_words;
   std::vector<size_t> varying;
+  nb::object attributes;  // a dictionary: what a launch sets of the launcher
 
   bool is_for(std::span<const uint64_t> other) const { return std::ranges::equal(words, other); }
 };
@@ -54,14 +55,15 @@ struct State {
   static constexpr size_t kMostEntries = 1024;  // then values that are new each time are among the constants
 
   std::vector<nb::object> names, defaults;  // the latter without an object where there is none
-  std::vector<char> constant;
+  std::vector<char> constant, by_value;
+  bool may_be_absent = false;  // parameters: something else has values for them
   nb::object hooks;
   uint64_t seen_revision = 0;
   std::unordered_multimap<uint64_t, std::shared_ptr<Entry>> entries;
 
   bool is_described() const { return hooks.is_valid(); }
   std::shared_ptr<Entry> find(uint64_t hash, std::span<const uint64_t> words);
-  void remember(uint64_t hash, const LaunchKey& key, std::span<PyObject* const> values, const nb::object& kernel);
+  void remember(uint64_t hash, const LaunchKey& key, std::span<PyObject* const> values, const nb::object& launched);
 };
 
 std::shared_ptr<Entry> State::find(uint64_t hash, std::span<const uint64_t> words) {
@@ -76,7 +78,9 @@ std::shared_ptr<Entry> State::find(uint64_t hash, std::span<const uint64_t> word
   return nullptr;
 }
 
-void State::remember(uint64_t hash, const LaunchKey& key, std::span<PyObject* const> values, const nb::object& kernel) {
+void State::remember(uint64_t hash, const LaunchKey& key, std::span<PyObject* const> values,
+                     const nb::object& launched) {
+  const nb::object kernel = launched[0];
   const nb::object record = nb::getattr(kernel, "record", nb::none());
   if (record.is_none()) return;
   auto entry = std::make_shared<Entry>();
@@ -84,12 +88,17 @@ void State::remember(uint64_t hash, const LaunchKey& key, std::span<PyObject* co
   entry->words.assign(words.begin(), words.end());
   entry->named = key.named();
   entry->kernel = kernel;
+  entry->attributes = launched[1];
   entry->loaded = record[0];
   const nb::dict options = nb::borrow<nb::dict>(nb::object(record[2]));
   nb::dict words_of_grid;
   for (size_t i = 0; i < names.size(); ++i) {
-    words_of_grid[names[i]] = constant[i] != 0 ? nb::handle(values[i]) : nb::none();
-    if (constant[i] == 0 && !options.contains(names[i])) entry->varying.push_back(i);
+    if (values[i] == nullptr) {
+      words_of_grid[names[i]] = record[4][i];
+    } else {
+      words_of_grid[names[i]] = nb::handle(values[i]);
+      if (constant[i] == 0 && !options.contains(names[i])) entry->varying.push_back(i);
+    }
   }
   words_of_grid.update(options);
   entry->grid_words = words_of_grid;
@@ -105,6 +114,7 @@ void State::remember(uint64_t hash, const LaunchKey& key, std::span<PyObject* co
   const nb::object passed = record[1];
   for (size_t i = 0; i < names.size(); ++i) {
     if (!nb::cast<bool>(passed[i])) continue;
+    if (values[i] == nullptr) return;
     if (entry->slots.size() == typed->parameters.size()) return;
     const lang::Type& type = typed->type(typed->parameters[entry->slots.size()].value);
     if (key.is_float(i) && (type.pointer || !lang::is_float(type.element))) return;
@@ -146,13 +156,13 @@ class Call {
         keywords_(keywords) {}
 
   nb::object launch() {
-    if (!has_key()) return in_python();
+    if (!has_key()) return in_python()[0];
     const uint64_t hash = key_.hash();
     const std::shared_ptr<Entry> entry = state_.find(hash, key_.words());
     if (entry != nullptr && std::ranges::all_of(entry->globals, &Global::holds)) return start(*entry);
-    nb::object kernel = in_python();
-    state_.remember(hash, key_, {values_.data(), state_.names.size()}, kernel);
-    return kernel;
+    const nb::object launched = in_python();
+    state_.remember(hash, key_, {values_.data(), state_.names.size()}, launched);
+    return launched[0];
   }
 
  private:
@@ -187,7 +197,7 @@ nb::object Call::in_python() const {
     nb::raise_python_error();
   }
   words["grid"] = nb::handle(bound_.grid);
-  const nb::object run = nb::handle(bound_.launcher).attr("run");
+  const nb::object run = nb::handle(bound_.launcher).attr("_launched");
   PyObject* const result = PyObject_Call(run.ptr(), positional.ptr(), words.ptr());
   if (result == nullptr) nb::raise_python_error();
   return nb::steal(result);
@@ -226,8 +236,10 @@ bool Call::has_key() {
   if (keywords_ != nullptr && !bind_keywords(options)) return false;
   for (size_t i = 0; i < parameters; ++i) {
     if (values_[i] == nullptr) values_[i] = state_.defaults[i].ptr();
-    if (values_[i] == nullptr) return false;
-    if (!(state_.constant[i] != 0 ? key_.add_constant(values_[i]) : key_.add_argument(values_[i]))) return false;
+    const bool added = values_[i] == nullptr     ? state_.may_be_absent && key_.add_absent()
+                       : state_.constant[i] != 0 ? key_.add_constant(values_[i])
+                                                 : key_.add_argument(values_[i], state_.by_value[i] != 0);
+    if (!added) return false;
   }
   for (size_t i = 0; i < options; ++i) {
     const size_t at = option_at_[i];
@@ -272,6 +284,11 @@ Grid Call::grid(const Entry& entry) const {
 }
 
 nb::object Call::start(const Entry& entry) const {
+  if (PyDict_Size(entry.attributes.ptr()) != 0) {
+    for (const auto& [name, value] : nb::borrow<nb::dict>(entry.attributes)) {
+      if (PyObject_SetAttr(bound_.launcher, name.ptr(), value.ptr()) != 0) nb::raise_python_error();
+    }
+  }
   const Grid grid = this->grid(entry);
   if (std::ranges::find(grid, 0) != grid.end()) return entry.kernel;
   std::array<uint64_t, LaunchKey::kMost> words;
@@ -338,10 +355,6 @@ PyObject* new_launcher(PyTypeObject* type, PyObject*, PyObject*) {
   return self;
 }
 
-int init_launcher(PyObject*, PyObject*, PyObject*) {
-  return 0;  // subclasses have parameters of their own
-}
-
 int traverse_launcher(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   const State* const state = reinterpret_cast<LauncherObject*>(self)->state;
@@ -350,7 +363,8 @@ int traverse_launcher(PyObject* self, visitproc visit, void* arg) {
   for (const nb::object& value : state->defaults) Py_VISIT(value.ptr());
   for (const auto& [hash, entry] : state->entries) {
     for (const nb::object& value : entry->named) Py_VISIT(value.ptr());
-    for (const nb::object* value : {&entry->kernel, &entry->loaded, &entry->grid_words}) Py_VISIT(value->ptr());
+    for (const nb::object* value : {&entry->kernel, &entry->loaded, &entry->grid_words, &entry->attributes})
+      Py_VISIT(value->ptr());
     for (const Global& global : entry->globals) {
       Py_VISIT(global.names.ptr());
       Py_VISIT(global.value.ptr());
@@ -376,8 +390,11 @@ void delete_launcher(PyObject* self) {
 }
 
 PyObject* describe(PyObject* self, PyObject* arguments) noexcept {
-  PyObject *names = nullptr, *defaults = nullptr, *constants = nullptr, *hooks = nullptr;
-  if (PyArg_ParseTuple(arguments, "OOOO", &names, &defaults, &constants, &hooks) == 0) return nullptr;
+  PyObject *names = nullptr, *defaults = nullptr, *constants = nullptr, *by_value = nullptr, *hooks = nullptr;
+  int may_be_absent = 0;
+  if (PyArg_ParseTuple(arguments, "OOOOpO", &names, &defaults, &constants, &by_value, &may_be_absent, &hooks) == 0) {
+    return nullptr;
+  }
   try {
     State state;
     for (const nb::handle name : nb::handle(names)) {
@@ -388,6 +405,8 @@ PyObject* describe(PyObject* self, PyObject* arguments) noexcept {
       state.defaults.push_back(value == nullptr ? nb::object() : nb::borrow(value));
     }
     for (const nb::handle is_constant : nb::handle(constants)) state.constant.push_back(nb::cast<bool>(is_constant));
+    for (const nb::handle tells_apart : nb::handle(by_value)) state.by_value.push_back(nb::cast<bool>(tells_apart));
+    state.may_be_absent = may_be_absent != 0;
     // Kernels with more parameters are launched by Python alone.
     if (state.names.size() <= LaunchKey::kMost) state.hooks = nb::borrow(hooks);
     std::swap(*reinterpret_cast<LauncherObject*>(self)->state, state);
@@ -425,10 +444,11 @@ void register_launcher(nb::module_& module) {
       bound_slots};
   static PyMethodDef methods[] = {
       {"_describe", &describe, METH_VARARGS,
-       "_describe(names, defaults, constants, hooks): the parameters, and the list of hooks before launches."},
+       "_describe(names, defaults, constants, by_value, may_be_absent, hooks): the parameters; which are constants; of "
+       "which other\n"
+       "numbers may have other kernels; whether a launch leaves some out; the list of hooks before launches."},
       {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot launcher_slots[] = {{Py_tp_new, slot(&new_launcher)},
-                                         {Py_tp_init, slot(&init_launcher)},
                                          {Py_tp_methods, methods},
                                          {Py_mp_subscript, slot(&subscript)},
                                          {Py_tp_traverse, slot(&traverse_launcher)},

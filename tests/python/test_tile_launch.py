@@ -190,6 +190,14 @@ def tuned(Z, n, BLOCK: tl.constexpr):
             self.assertEqual(len(tuned.configs_timings), 3 if fresh else 0)
         self.assertEqual(found[0], found[1])
         self.assertNotEqual(found[0].kwargs["BLOCK"], 48)
+        best = {}
+        for n in (100, 7, 100, 7, 7, 100):
+            z[:] = -1
+            tuned[lambda names: (triton.cdiv(names["n"], names["BLOCK"]),)](z, n)
+            self.assertEqual(tuned.best_config, best.setdefault(n, tuned.best_config))
+            np.testing.assert_array_equal(z, np.where(np.arange(100) < n, z[0] + np.arange(100), -1))
+            if len(best) == 2:
+                tuned._launched = None  # now Python is not asked any more
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional, Sequence
 from heddle._core import tile as core
 from heddle._errors import Error
 from heddle.tile.runtime.arrays import HOST
-from heddle.tile.runtime.jit import KernelInterface, Prepared
+from heddle.tile.runtime.jit import JITFunction, KernelInterface, Prepared
 from heddle.tile.runtime.kernel import interprets
 from heddle.tile.runtime.recording import active
 
@@ -74,8 +74,11 @@ class AutotunerError(RuntimeError):
     """Configurations of which none can be chosen."""
 
 
-class Autotuner(_Wrapper):
-    """A kernel with configurations, of which the fastest runs for each value of the key."""
+class Autotuner(core.Launcher, _Wrapper):
+    """A kernel with configurations, of which the fastest runs for each value of the key.
+
+    Launches with arguments and a key like earlier ones are done by core.Launcher, where no hook belongs to a configuration.
+    """
 
     def __init__(self, fn: Any, arg_names: Sequence[str], configs: Sequence[Config], key: Sequence[str], reset_to_zero=None,
                  restore_value=None, pre_hook=None, post_hook=None, prune_configs_by=None, warmup=None, rep=None,
@@ -95,6 +98,10 @@ class Autotuner(_Wrapper):
                                                                 prune.get("top_k", 1.0))
         self._bench_with, self.warmup_ms, self.rep_ms = do_bench, warmup, rep
         self._kept: dict[str, Any] = {}
+        if isinstance(fn, JITFunction) and not any(parameter.is_variadic for parameter in fn.params):
+            if all(config.pre_hook is None for config in self.configs):
+                self._describe(self.arg_names, {}, [parameter.is_constexpr for parameter in fn.params],
+                               [name in self.keys for name in self.arg_names], True, fn.pre_run_hooks)
 
     @property
     def do_bench(self) -> Callable:
@@ -188,6 +195,9 @@ class Autotuner(_Wrapper):
 
     def run(self, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
         """Launches the best configuration, which is looked for at the first call with such arguments."""
+        return self._launched(*arguments, grid=grid, warmup=warmup, **keywords)[0]
+
+    def _launched(self, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> tuple:
         self.nargs = dict(zip(self.arg_names, arguments))
         only_one = len(self.configs) == 1 or active.recorder is not None  # what is not run cannot be timed
         config = self.configs[0] if only_one else self._chosen(arguments, grid, keywords)
@@ -196,13 +206,13 @@ class Autotuner(_Wrapper):
         if config.pre_hook is not None:
             config.pre_hook({**self.nargs, **keywords, **words})
         if warmup:
-            return self.fn.warmup(*arguments, **keywords, **words)
-        return self.fn[grid](*arguments, **keywords, **words)
+            return self.fn.warmup(*arguments, **keywords, **words), {}
+        return self.fn[grid](*arguments, **keywords, **words), {"best_config": config}
 
     def _chosen(self, arguments: tuple, grid: Any, keywords: dict) -> Config:
         values = {name: value for name, value in {**self.nargs, **keywords}.items() if name in self.arg_names}
         key = (*(values[name] for name in self.keys if name in values),
-               *(str(value.dtype) for value in values.values() if hasattr(value, "dtype")))
+               *(_dtype_name(value.dtype) for value in values.values() if hasattr(value, "dtype")))
         if key not in self.cache:
             start = time.perf_counter()
             self.cache[key] = self._tuned(arguments, grid, keywords, key)
@@ -272,6 +282,11 @@ def _problem(name: str, key: tuple, prepared: dict[Config, Prepared]) -> str:
         lines = found.kernel.ir.splitlines()
         text.update("\n".join([str(config), *(line for line in lines if not line.startswith("file "))]).encode())
     return f"tile {name} {text.hexdigest()}"
+
+
+@functools.lru_cache(maxsize=None)
+def _dtype_name(dtype: Any) -> str:
+    return str(dtype)
 
 
 def _takes(function: Callable, name: str) -> bool:

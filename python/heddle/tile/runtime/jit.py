@@ -40,6 +40,10 @@ class KernelInterface:
     def run(self, *arguments: Any, grid: Any, warmup: bool = False, **keywords: Any) -> Any:
         raise NotImplementedError
 
+    def _launched(self, *arguments: Any, grid: Any, **keywords: Any) -> tuple:
+        """Launches for core.Launcher: (the kernel, what each such launch sets of self)."""
+        return self.run(*arguments, grid=grid, **keywords), {}
+
 
 class JITFunction(core.Launcher, KernelInterface):
     """A function of the language: a kernel when it is launched, `function[grid](arguments)`, a part of one when it is called.
@@ -64,7 +68,7 @@ class JITFunction(core.Launcher, KernelInterface):
         self._bind = None
         if not any(parameter.is_variadic for parameter in self.params):
             self._describe(self.arg_names, {parameter.name: parameter.default for parameter in self.params if parameter.has_default},
-                           [parameter.is_constexpr for parameter in self.params], self.pre_run_hooks)
+                           [parameter.is_constexpr for parameter in self.params], [False] * len(self.params), False, self.pre_run_hooks)
 
     # -- as a part of a kernel
 
@@ -180,7 +184,7 @@ class JITFunction(core.Launcher, KernelInterface):
             self._check_constexprs()
             known = dict(zip(self.arg_names, facts))
             text, used = lower(self, known, options)
-            kernel = CompiledKernel(name_of(self, known), text, target, options, tuple(kind for kind, *_ in facts))
+            kernel = CompiledKernel(name_of(self, known), text, target, options, facts)
             kernel.used_globals = used
             self.instances[key] = kernel
         for (name, _), (value, names) in kernel.used_globals.items():

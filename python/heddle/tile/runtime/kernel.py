@@ -48,9 +48,8 @@ class CompiledKernel:
     the arguments that are not constants.
     """
 
-    def __init__(self, name: str, ir: str, target: str, options: Options, kinds: tuple = ()):
-        """`kinds` of its parameters, as facts have them: "known", "number", ..."""
-        self.name, self.ir, self.target, self.options, self.kinds = name, ir, target, options, kinds
+    def __init__(self, name: str, ir: str, target: str, options: Options, facts: tuple = ()):
+        self.name, self.ir, self.target, self.options, self.facts = name, ir, target, options, facts
         self.used_globals: dict = {}
         self._loaded: Any = None
 
@@ -68,15 +67,16 @@ class CompiledKernel:
     def record(self) -> Optional[tuple]:
         """What core.Launcher launches again without asking Python; None: it does not.
 
-        (the kernel in C++, whether it is passed of each parameter, the options by name, (names, name, value) of each global).
+        (the kernel in C++, whether it is passed of each parameter, the options by name, (names, name, value) of each global, the
+        value of each parameter that is a constant).
         """
         if self._loaded is None or self.options.checked or self.interprets:
             return None
-        if not {"known", "number", "pointer"}.issuperset(self.kinds):
+        if not all(kind in ("known", "number", "pointer") for kind, *_ in self.facts):
             return None
-        passed = tuple([kind != "known" for kind in self.kinds])
+        passed = tuple([kind != "known" for kind, *_ in self.facts])
         used = tuple([(names, name, value) for (name, _), (value, names) in self.used_globals.items()])
-        return self._loaded, passed, self.options._asdict(), used
+        return self._loaded, passed, self.options._asdict(), used, tuple([value if kind == "known" else None for kind, value, *_ in self.facts])
 
     @property
     def interprets(self) -> bool:
