@@ -29,6 +29,7 @@ struct EmitOptions {
   int stages = 1;           // slots of loads that run ahead of a loop
   int64_t most_shared = 0;  // bytes of a block
   bool boxes = false;       // TMA may bring loads
+  bool producer = false;    // by a warpgroup of its own
 };
 
 // A tensor map that is a parameter of the kernel.

@@ -139,7 +139,8 @@ CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   // Fewer loads run ahead where tiles need much shared memory otherwise.
   for (auto stages = static_cast<int>(kernel.attributes.integer("num_stages", 3));; --stages) {
     Emitter emitter(kernel, facts, layouts,
-                    {warps, stages, target.shared_bytes_per_block, target.has_wgmma() && loads == Loads::kAny});
+                    {warps, stages, target.shared_bytes_per_block,
+                     target.has_wgmma() && loads != Loads::kWithoutTensorMaps, loads == Loads::kAny});
     CudaUnit unit = written(emitter);
     if (unit.shared_bytes <= target.shared_bytes_per_block) return unit;
     if (stages > 1) continue;
@@ -176,7 +177,7 @@ std::pair<CudaUnit, std::vector<TensorMapDesc>> unit_of_launch(const Kernel& ker
                                                                std::span<const uint64_t> words,
                                                                std::span<const int64_t> bytes,
                                                                const CudaTarget& target) {
-  CudaUnit unit = cuda_unit(kernel, target);
+  CudaUnit unit = cuda_unit(kernel, target, Loads::kByComputing);
   std::optional<std::vector<TensorMapDesc>> maps = describe_maps(unit, words);
   const std::vector<LaunchArgument> memory = memory_of(launch);
   bool fits = maps.has_value();

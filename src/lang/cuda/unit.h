@@ -44,7 +44,9 @@ struct CudaUnit {
 // what the arguments do (sizes or strides that are negative or too large).
 std::optional<std::vector<TensorMapDesc>> describe_maps(const CudaUnit& unit, std::span<const uint64_t> arguments);
 
-enum class Loads : uint8_t { kAny, kWithoutTensorMaps };
+// How loads may be made. kByComputing: by no warpgroup of its own, for which the text says how many threads compute, so
+// that other kernels cannot stand in one unit with it.
+enum class Loads : uint8_t { kAny, kByComputing, kWithoutTensorMaps };
 
 // The unit of a verified kernel. Throws kUnsupportedOperator at the place of an op that no GPU runs, kOutOfMemory where
 // its tiles want more shared memory than a block has.

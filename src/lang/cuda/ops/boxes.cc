@@ -90,7 +90,7 @@ std::optional<std::set<const Op*>> scalar_slice(const Emitter& e, const std::vec
 // loops within others, where more than scalars are needed, and where several blocks hide each other's waits.
 std::optional<std::set<const Op*>> producer_slice(const Emitter& e, const Op& op, const Pipeline& p) {
   // A warpgroup more costs nothing where only one block fits on an SM.
-  const bool alone = 2 * e.kept_bytes > e.options.most_shared && (e.warps == 4 || e.warps == 8);
+  const bool alone = e.options.producer && 2 * e.kept_bytes > e.options.most_shared && (e.warps == 4 || e.warps == 8);
   const bool top =
       alone && !e.kernel.body.ops.empty() && &op >= &e.kernel.body.ops.front() && &op <= &e.kernel.body.ops.back();
   if (!top || !p.carried.empty()) return std::nullopt;
