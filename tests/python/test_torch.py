@@ -43,9 +43,13 @@ class Kernels:
 
     operators: dict = {}
 
-    def operator(self, name, *arguments, **words):
+    def name(self, of):
+        return f"heddle_tests::{of}_{self.device}"
+
+    def operator(self, of, *arguments, **words):
+        name = self.name(of)
         if name not in self.operators:
-            self.operators[name] = heddle.torch.operator(*arguments, f"heddle_tests::{name}", **words)
+            self.operators[name] = heddle.torch.operator(*arguments, name, **words)
         return self.operators[name]
 
     def test_kernel_is_an_operator(self):
@@ -86,7 +90,7 @@ class Kernels:
     def test_gradient(self):
         operator = self.operator("scaled_with_gradient", scaled)
         torch.library.register_autograd(
-            "heddle_tests::scaled_with_gradient", lambda ctx, gradient: (operator(gradient.contiguous(), ctx.factor), None),
+            self.name("scaled_with_gradient"), lambda ctx, gradient: (operator(gradient.contiguous(), ctx.factor), None),
             setup_context=lambda ctx, inputs, output: setattr(ctx, "factor", inputs[1]))
         x = torch.randn(40, device=self.device, requires_grad=True)
         operator(x, 3.0).sum().backward()
@@ -107,7 +111,7 @@ class KernelsOnCpu(Kernels, unittest.TestCase):
 
 @unittest.skipUnless(HAS_GPU, "there is no GPU for PyTorch")
 class KernelsOnGpu(Kernels, unittest.TestCase):
-    device, backend, operators = "cuda", "inductor", Kernels.operators
+    device, backend = "cuda", "inductor"
 
     def test_launches_in_a_cuda_graph(self):
         x, y = torch.randn(100, device="cuda"), torch.empty(100, device="cuda")
