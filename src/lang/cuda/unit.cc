@@ -70,8 +70,8 @@ std::string producer_text(const Emitter& emitter, int64_t computing) {
   return fmt::format(
       "  __syncthreads();\n  if (threadIdx.x >= {0}) {{\n{1}    if (threadIdx.x > {0}) return;\n{2}    return;\n  "
       "}}\n{3}",
-      computing, moves ? "    tile::sm90::warpgroup_reg_dealloc<24>();\n" : "", emitter.producer,
-      moves ? "  tile::sm90::warpgroup_reg_alloc<240>();\n" : "");
+      computing, moves ? "    tile::sm90::warpgroup_reg_dealloc<40>();\n" : "", emitter.producer,
+      moves ? "  tile::sm90::warpgroup_reg_alloc<232>();\n" : "");
 }
 
 // The text of a kernel.
