@@ -63,6 +63,15 @@ const Reader& reader_of(PyObject* value) {
   return readers->emplace_back(reader_for(cls));
 }
 
+// heddle.tile.language.constexpr. No static object: who waits for one has the GIL, which an import may give away.
+PyObject* constexpr_class() {
+  static PyObject* known = nullptr;
+  if (known == nullptr) {
+    known = nb::object(nb::module_::import_("heddle.tile.language.types").attr("constexpr")).release().ptr();
+  }
+  return known;
+}
+
 uint64_t word_of(const void* pointer) {
   return reinterpret_cast<uintptr_t>(pointer);
 }
@@ -176,9 +185,8 @@ bool LaunchKey::add_constant(PyObject* value) {
     return add(kText, word_of(value));
   }
   // What may change while it stays the same object, or is made anew for each launch.
-  static const nb::object constexpr_class = nb::module_::import_("heddle.tile.language.types").attr("constexpr");
   if (PyList_Check(value) || PyTuple_Check(value) || PyDict_Check(value) ||
-      PyObject_IsInstance(value, constexpr_class.ptr()) != 0) {
+      PyObject_IsInstance(value, constexpr_class()) != 0) {
     PyErr_Clear();
     return false;
   }
