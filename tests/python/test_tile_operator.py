@@ -257,6 +257,13 @@ class Neighbours(unittest.TestCase):
         compiled = self.built(nodes, [("x", (5, 11))], [("z", (5, 11))])
         self.check(compiled, {"x": x}, (np.exp(b) + np.sin(x)) * b, 3)
 
+    def test_nodes_between_two_kernels_belong_to_one(self):
+        nodes = [("_Leaky", ["x"], ["a"], {"slope": 0.5}), ("Sin", ["a"], ["b"], {}), ("Tanh", ["b"], ["c"], {}), ("_Leaky", ["c"], ["d"], {"slope": 0.25}),
+                 ("Abs", ["d"], ["z"], {})]
+        x = self.of(3, 21)
+        c = np.tanh(np.sin(np.where(x > 0, x, x * 0.5)))
+        self.check(self.built(nodes, [("x", (3, 21))], [("z", (3, 21))]), {"x": x}, np.abs(np.where(c > 0, c, c * 0.25)), 2)
+
     def test_operand_in_a_loop_is_not_computed_again(self):
         nodes = [("Exp", ["x"], ["a"], {}), ("_RowSums", ["a"], ["b"], {}), ("Log", ["b"], ["z"], {})]
         x = self.of(6, 45)

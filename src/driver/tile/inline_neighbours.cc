@@ -54,12 +54,12 @@ lang::Element computed(DType dtype) {
   return dtype == DType::kF64 ? lang::Element::kF64 : lang::Element::kF32;
 }
 
-// One call with what it takes over.
+// One call with what it takes over, of what `others` did not take.
 class Call {
  public:
   Call(const ir::Graph& graph, NodeId id, const std::vector<std::vector<NodeId>>& users,
-       const std::vector<bool>& returned)
-      : graph_(graph), id_(id), users_(users), returned_(returned), operands_(graph.node(id).inputs) {
+       const std::vector<bool>& returned, const std::set<NodeId>& others)
+      : graph_(graph), id_(id), users_(users), returned_(returned), operands_(graph.node(id).inputs), others_(others) {
     const Node& node = graph.node(id);
     program_ = lang::parse_program(node.attrs.text("program"), program_tensors(graph, node.inputs),
                                    program_tensors(graph, node.outputs));
@@ -105,8 +105,10 @@ class Call {
            std::all_of(readers.begin(), readers.end(), [&](NodeId id) { return id == reader; });
   }
 
-  bool is_supported(const Node& node) const {
-    if (!code_of(node.op) || graph_.shape(node.outputs[0]) != graph_.shape(node.inputs[0])) return false;
+  bool is_supported(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (others_.contains(id) || !code_of(node.op) || graph_.shape(node.outputs[0]) != graph_.shape(node.inputs[0]))
+      return false;
     const auto fits = [&](ValueId v, bool may_be_bool) {
       const DType dtype = graph_.dtype(v);
       return (is_plain_float(dtype) || (may_be_bool && dtype == DType::kBool)) &&
@@ -207,7 +209,7 @@ class Call {
     const Node& node = graph_.node(id);
     const bool known = std::find(tree.nodes.begin(), tree.nodes.end(), id) != tree.nodes.end();
     if (known) return true;
-    if (!is_only_read_by(value, reader) || !is_supported(node) || tree.nodes.size() >= kMostNodes) return false;
+    if (!is_only_read_by(value, reader) || !is_supported(id) || tree.nodes.size() >= kMostNodes) return false;
     for (const ValueId input : node.inputs) {
       if (!collect(input, id, tree) && std::find(tree.leaves.begin(), tree.leaves.end(), input) == tree.leaves.end()) {
         tree.leaves.push_back(input);
@@ -252,7 +254,7 @@ class Call {
     if (users_[result].empty() || !is_only_read_by(result, users_[result][0])) return false;
     const NodeId id = users_[result][0];
     const Node& node = graph_.node(id);
-    if (!is_supported(node) || !is_plain_float(graph_.dtype(node.outputs[0]))) return false;
+    if (!is_supported(id) || !is_plain_float(graph_.dtype(node.outputs[0]))) return false;
     const std::vector<ValueId> before = operands_;
     Elementwise value;
     value.leaves.push_back({.kind = Leaf::Kind::kSelf});
@@ -296,6 +298,7 @@ class Call {
   lang::Program program_;
   std::vector<ValueId> operands_;  // of the graph, as the program counts them
   std::vector<ValueId> results_;
+  const std::set<NodeId>& others_;
   std::set<NodeId> taken_;
 };
 
@@ -309,13 +312,15 @@ ValueId unread(ir::Rewriter& rewriter, const ir::TensorType& type) {
 
 ir::Graph inline_neighbours(const ir::Graph& graph, std::vector<ir::Decision>& decisions) {
   std::map<NodeId, Call> calls;
+  std::set<NodeId> taken;
   const auto users = ir::users(graph);
   std::vector<bool> returned(graph.value_count());
   for (const ir::Graph::Port& port : graph.outputs()) returned[port.value] = true;
   for (NodeId id = 0; id < graph.nodes().size(); ++id) {
     if (!ir::calls_tile_program(graph.node(id))) continue;
-    Call call(graph, id, users, returned);
+    Call call(graph, id, users, returned, taken);
     call.run(decisions);
+    taken.insert(call.taken().begin(), call.taken().end());
     if (call.changed()) calls.emplace(id, std::move(call));
   }
   if (calls.empty()) return graph;
