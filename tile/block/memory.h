@@ -134,17 +134,12 @@ TILE_INLINE auto load(const Tile<P, L>& p) {
 
 namespace detail {
 
-// 16 bytes from any multiple of an element's size on: the two aligned pieces that have them, shifted.
-template <int V, typename T>
-TILE_INLINE void load_shifted_run(T* to, const T* from) {
-  static_assert(V * sizeof(T) == 16 && sizeof(T) == 2);
-  struct alignas(16) Piece {
-    uint32_t word[4];
-  };
-  const auto address = reinterpret_cast<uintptr_t>(from);
-  const uint32_t shift = uint32_t(address % 16);
-  const Piece low = *reinterpret_cast<const Piece*>(address - shift);
-  const Piece high = *reinterpret_cast<const Piece*>((address + 15) / 16 * 16);
+struct alignas(16) Piece {
+  uint32_t word[4];
+};
+
+// The 16 bytes that begin `shift` bytes into two pieces.
+TILE_INLINE Piece shifted(const Piece& low, const Piece& high, uint32_t shift) {
   uint32_t word[8];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -155,27 +150,69 @@ TILE_INLINE void load_shifted_run(T* to, const T* from) {
   for (int i = 0; i < 6; ++i) word[i] = (shift & 8) != 0 ? word[i + 2] : word[i];
 #pragma unroll
   for (int i = 0; i < 5; ++i) word[i] = (shift & 4) != 0 ? word[i + 1] : word[i];
+  Piece out;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const uint32_t both = uint32_t(((uint64_t(word[i + 1]) << 32) | word[i]) >> (shift % 4 * 8));
-    to[2 * i] = __builtin_bit_cast(T, uint16_t(both));
-    to[2 * i + 1] = __builtin_bit_cast(T, uint16_t(both >> 16));
+    out.word[i] = uint32_t(((uint64_t(word[i + 1]) << 32) | word[i]) >> (shift % 4 * 8));
   }
+  return out;
 }
 
 }  // namespace detail
 
-// The same of groups of 16 bytes that need not be aligned. Whole pieces of 16 bytes are read of which one element is
-// asked for.
+// Groups of V elements, 16 bytes that begin at any element, on their way from memory: the two aligned pieces that have
+// each group, not yet shifted.
+template <typename T, typename L, int V>
+struct Pieces {
+  static_assert(V * sizeof(T) == 16 && sizeof(T) == 2 && L::kRegisters % V == 0);
+  static constexpr int kGroups = L::kRegisters / V;
+  static constexpr uint32_t kAll = (1u << V) - 1;
+  detail::Piece low[kGroups], high[kGroups];
+  uint32_t shift[kGroups], asked[kGroups];  // bytes; bit i: element i was asked for
+};
+
+// Pieces of *p where the mask is true. A whole piece is read where one of its elements is asked for. Nothing waits for
+// memory here.
 template <int V, typename P, typename L, typename M>
-TILE_INLINE auto load_shifted(const Tile<P, L>& p, const M& mask) {
-  using T = pointee_t<P>;
-  Tile<T, L> x = fill<L>(T{});
+TILE_INLINE auto load_pieces(const Tile<P, L>& p, const M& mask) {
+  using To = Pieces<pointee_t<P>, L, V>;
   const Place here = L::here();
-  detail::each_run<V, L::kRegisters>([&](int r) { return bool(detail::element(mask, r)) && L::inside(here, r); },
-                                     [&](int r) { detail::load_shifted_run<V, T>(x.v + r, p.v[r]); },
-                                     [&](int r) { x.v[r] = p.v[r / V * V][r % V]; });
+  To x;
+#pragma unroll
+  for (int g = 0; g < To::kGroups; ++g) {
+    x.asked[g] = 0;
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      x.asked[g] |= uint32_t(bool(detail::element(mask, g * V + i)) && L::inside(here, g * V + i)) << i;
+    }
+    x.shift[g] = uint32_t(reinterpret_cast<uintptr_t>(p.v[g * V]) % 16);
+    x.low[g] = x.high[g] = detail::Piece{};
+    // No branch for each piece: pieces that nothing is asked of are taken from the place of the other one.
+    const int first = (x.asked[g] & (To::kAll >> (x.shift[g] / 2))) != 0 ? 0 : 1;
+    const int last = (x.asked[g] >> (V - x.shift[g] / 2)) != 0 ? 1 : 0;
+    const auto* from = reinterpret_cast<const detail::Piece*>(reinterpret_cast<const char*>(p.v[g * V]) - x.shift[g]);
+    if (x.asked[g] != 0) {
+      x.low[g] = from[first];
+      x.high[g] = from[last];
+    }
+  }
   return x;
+}
+
+// The elements, 0 where none was asked for.
+template <typename T, typename L, int V>
+TILE_INLINE Tile<T, L> shifted(const Pieces<T, L, V>& x) {
+  Tile<T, L> y;
+#pragma unroll
+  for (int g = 0; g < x.kGroups; ++g) {
+    const detail::Piece all = detail::shifted(x.low[g], x.high[g], x.shift[g]);
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      const T e = __builtin_bit_cast(T, uint16_t(all.word[i / 2] >> (i % 2 * 16)));
+      y.v[g * V + i] = (x.asked[g] >> i & 1) != 0 ? e : T{};
+    }
+  }
+  return y;
 }
 
 // One element, for all threads.

@@ -187,8 +187,9 @@ void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& prod
                        const std::vector<std::string>& behind);
 // One whose loads go through registers.
 void emit_by_registers(Emitter& e, const Op& op, const Pipeline& pipeline);
-// A load of groups of neighbours that are not aligned.
-std::string load_shifted_text(Emitter& e, const Op& op);
+// The pieces of a load of groups of kShiftedRun neighbours that are not aligned.
+constexpr int64_t kShiftedRun = 8;
+std::string load_pieces_text(Emitter& e, const Op& op);
 // One whose loads TMA brings.
 void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& pipeline);
 // A product of operands in shared memory, without waiting for it, into the variable of its sums.

@@ -63,10 +63,14 @@ TensorMapRecipe recipe_of(const Kernel& kernel, const TensorMapPlan& plan) {
   return recipe;
 }
 
-// One more warpgroup, of which a thread fills rings; the others do not wait for it from there on. Two that compute get
-// registers that it does not need.
+// Whether warpgroups that compute get registers that the one that fills rings does not need.
+bool moves_registers(const Emitter& emitter) {
+  return !emitter.producer.empty() && emitter.warps == 8;
+}
+
+// One more warpgroup, of which a thread fills rings; the others do not wait for it from there on.
 std::string producer_text(const Emitter& emitter, int64_t computing) {
-  const bool moves = emitter.warps == 8;
+  const bool moves = moves_registers(emitter);
   return fmt::format(
       "  __syncthreads();\n  if (threadIdx.x >= {0}) {{\n{1}    if (threadIdx.x > {0}) return;\n{2}    return;\n  "
       "}}\n{3}",
@@ -105,8 +109,9 @@ CudaUnit written(Emitter& emitter) {
   if (!emitter.maps.empty()) unit.includes.emplace_back("tile/block/ring.h");
   std::string& text = unit.definitions;
   text = "namespace block = heddle::tile::block;\nusing tile::dims;\n\n";
-  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{\n", unit.threads, unit.symbol,
-                      fmt::join(parameters, ", "));
+  // ptxas moves registers only where it knows how many a thread begins with: one block has a multiprocessor.
+  text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n", unit.threads,
+                      moves_registers(emitter) ? ", 1" : "", unit.symbol, fmt::join(parameters, ", "));
   for (const std::string& alias : emitter.aliases) text += "  " + alias + "\n";
   constexpr int kAlignment = 1024;  // of operands that are swizzled
   const std::string rest = emitter.uses_groups ? fmt::format(", true, {}", kAlignment) : "";

@@ -14,6 +14,7 @@
 
 #include "../../emulator/fixture.h"
 #include "heddle/dtype.h"
+#include "jit/cuda/nvrtc.h"
 #include "lang/cuda/unit.h"
 #include "lang/interpret/interpret.h"
 #include "lang/interpret/number.h"
@@ -226,6 +227,24 @@ kernel @add_one(%x: ptr<f32>, %n: i32) {num_warps = 2} {
   EXPECT_EQ(got[99], 2);
   EXPECT_THROW(add.launch({1, 1, 1}, {}, nullptr), Error);
   EXPECT_THROW(CudaKernel(parse_and_verify("tile_ir 1\nkernel @k() {\n}\n"), "cuda-sm_75"), Error);
+}
+
+// What NVRTC gives for an H100 neither spills nor waits for each instruction of the tensor cores.
+TEST(KernelsOnAnH100, KeepTheTensorCoresBusy) {
+  try {
+    jit::find_nvrtc();
+  } catch (const Error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const CudaTarget target = CudaTarget::pinned(90);
+  std::map<std::string, std::string> units;
+  for (const Case& c : all_cases()) {
+    if (c.text.find("= dot ") == std::string::npos) continue;
+    const std::string text = cuda_unit(parse_and_verify(c.text), target).text;
+    units[text.substr(0, text.find("#include"))] += text;
+  }
+  ASSERT_FALSE(units.empty());
+  for (const auto& [head, text] : units) EXPECT_NO_THROW(jit::compile_cubin(text, target.architecture(), true));
 }
 
 // No tensor map has rows that run backwards: the kernel without maps runs.

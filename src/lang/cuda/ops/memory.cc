@@ -35,7 +35,7 @@ void emit_load(Emitter& e, const Op& op) {
   const int64_t element = size_of(type.element);
   if (!e.uniform(pointer) && access_of(op).empty() && is_shifted(layout, e.facts_of(pointer), element) &&
       pads_with_zero(e.uses, op)) {
-    const std::string shifted = load_shifted_text(e, op);
+    const std::string shifted = fmt::format("block::shifted({})", load_pieces_text(e, op));
     return e.declare(op, result, e.converted(shifted, layout, e.layout(result), e.type(result)));
   }
   const int64_t vector = e.uniform(pointer) ? 1 : access_vector(layout, e.facts_of(pointer), element);
@@ -206,11 +206,10 @@ bool emit_rows(Emitter& e, const Op& op) {
 
 }  // namespace
 
-std::string load_shifted_text(Emitter& e, const Op& op) {
-  constexpr int64_t kRun = 8;
+std::string load_pieces_text(Emitter& e, const Op& op) {
   const ValueId pointer = op.operands[0];
   const std::string mask = op.operands.size() > 1 ? beside(e, op.operands[1], e.layout(pointer)) : "true";
-  return fmt::format("block::load_shifted<{}>({}, {})", kRun, e.tile(pointer), mask);
+  return fmt::format("block::load_pieces<{}>({}, {})", kShiftedRun, e.tile(pointer), mask);
 }
 
 unsigned checked_of(const Op& op) {

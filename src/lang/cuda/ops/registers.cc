@@ -10,7 +10,7 @@ constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
 
 // What a load of the next trip brings.
 std::string load_text(Emitter& e, const StagedLoad& l) {
-  if (l.shifted) return load_shifted_text(e, *l.load);
+  if (l.shifted) return load_pieces_text(e, *l.load);
   const Op& load = *l.load;
   if (load.code == OpCode::kLoadView) {
     return fmt::format("block::load<{}, {}>({}, {}.padding)", e.layout_name(e.layout(load.results[0])), l.vector,
@@ -42,8 +42,10 @@ void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
   for (const ValueId v : body.arguments) own.push_back(v == index ? "" : e.text(v));
   for (const StagedLoad& l : p.loads) {
     held.push_back(e.fresh("next"));
-    e.out.raw(fmt::format("block::Tile<{}, {}> {};", scalar_type(e.type(l.load->results[0]).scalar_type()),
-                          e.layout_name(layout_of(e, *l.load)), held.back()));
+    const std::string element(scalar_type(e.type(l.load->results[0]).scalar_type())),
+        layout = e.layout_name(layout_of(e, *l.load));
+    e.out.raw(l.shifted ? fmt::format("block::Pieces<{}, {}, {}> {};", element, layout, kShiftedRun, held.back())
+                        : fmt::format("block::Tile<{}, {}> {};", element, layout, held.back()));
   }
   const Ahead ahead = open_ahead(e, op, p, "load_next");
   for (size_t i = 0; i < p.loads.size(); ++i) {
@@ -63,16 +65,18 @@ void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
   for (size_t i = 0; i < p.loads.size(); ++i) {
     const StagedLoad& l = p.loads[i];
     const std::string slot = fmt::format("kShared.slot<{}, {}, {}>({})", l.operand, at, stride, use);
-    e.statement(*l.load, fmt::format("block::put_swizzled<{}, {}>({}, {})", l.operand, l.row_dim, slot, held[i]));
+    e.statement(*l.load, fmt::format("block::put_swizzled<{}, {}>({}, {})", l.operand, l.row_dim, slot,
+                                     l.shifted ? fmt::format("block::shifted({})", held[i]) : held[i]));
     e.operands[(l.turn == nullptr ? l.load : l.turn)->results[0]] = {l.operand, slot, true};
     at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   e.out.raw("block::show_operands();");
-  // Threads wait for what they load before they shift it: the tensor cores multiply meanwhile.
+  // The tensor cores multiply while memory answers. The product ends in this trip: over the end of one it may not last
+  // beside the code that shifts (ptxas then waits for each instruction of it).
   emit_accumulating(e, op, product,
                     {fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p.stages), ahead.lambda + "();"});
-  e.out.close();
   e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product.carried + 1])));
+  e.out.close();
   e.kept_bytes = before;
 }
 
