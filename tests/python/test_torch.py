@@ -1,4 +1,6 @@
 """PyTorch's tensors, streams, CUDA graphs and custom operators. On the CPU, and on a GPU where torch has one."""
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -36,6 +38,14 @@ def scaled(x, factor=2.0):
 
 def scale_in_place(x, factor: float) -> None:
     scaled_kernel[(tile.cdiv(x.numel(), 64),)](x, x, x.numel(), factor, BLOCK=64)
+
+
+@unittest.skipIf(torch is None, "torch is not installed")
+class Import(unittest.TestCase):
+    def test_either_may_come_first(self):
+        for first, second in (("heddle.tile", "torch"), ("torch", "heddle.tile")):
+            done = subprocess.run([sys.executable, "-c", f"import {first}, {second}"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
 
 
 class Kernels:
