@@ -109,7 +109,7 @@ CudaUnit written(Emitter& emitter) {
   if (!emitter.maps.empty()) unit.includes.emplace_back("tile/block/ring.h");
   std::string& text = unit.definitions;
   text = "namespace block = heddle::tile::block;\nusing tile::dims;\n\n";
-  // ptxas moves registers only where it knows how many a thread begins with: one block has a multiprocessor.
+  // ptxas moves registers only where it knows how many a thread begins with: one block has an SM.
   text += fmt::format("extern \"C\" __global__ void __launch_bounds__({}{}) {}({}) {{\n", unit.threads,
                       moves_registers(emitter) ? ", 1" : "", unit.symbol, fmt::join(parameters, ", "));
   for (const std::string& alias : emitter.aliases) text += "  " + alias + "\n";
