@@ -3,7 +3,7 @@ from heddle.tile.language import arithmetic as a
 from heddle.tile.language import math
 from heddle.tile.language.promotion import to_tensor
 from heddle.tile.language.reductions import max, sum
-from heddle.tile.language.shaping import builtin
+from heddle.tile.language.shaping import builtin, zeros_like  # noqa: F401: kernels import it from here, too
 from heddle.tile.language.values import tensor, tuple
 
 
@@ -48,3 +48,7 @@ def expect_zero(x, mask):
     return x
 
 
+@builtin
+def _log2(i):
+    """The logarithm of a power of two that is known; kernels that sort take it from Triton under this name."""
+    return int(i).bit_length() - 1
