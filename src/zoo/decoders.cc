@@ -201,17 +201,17 @@ Value t5_block(GraphBuilder& g, std::string_view name, Value x, const Value* mem
 }
 
 void gpt2_model(GraphBuilder& g, const Options& options, bool is_step) {
-  constexpr int64_t kWidth = 768, kWords = 50257, kPositions = 1024;
+  constexpr int64_t kWords = 50257, kPositions = 1024, kDepth = 64;
   const Value ids = g.index_input("input_ids", kWords, {options.batch, is_step ? 1 : options.seq});
   const Step step = is_step ? make_step(g, options.batch, options.seq) : Step{};
-  const Value table = g.weight("wte.weight", {kWords, kWidth}, Fill::normal(0, 0.1));
-  const Value places = g.weight("wpe.weight", {kPositions, kWidth}, Fill::normal(0, 0.1));
+  const Value table = g.weight("wte.weight", {kWords, options.width}, Fill::normal(0, 0.1));
+  const Value places = g.weight("wpe.weight", {kPositions, options.width}, Fill::normal(0, 0.1));
   const Value place =
       is_step ? g.unsqueeze(g.gather(places, step.positions, 0), {1}) : g.slice(places, 0, 0, options.seq);
   Value x = g.add(g.gather(table, ids, 0), place);
   for (int i = 0; i < 12; ++i) {
     const auto scope = g.scope(fmt::format("h.{}", i));
-    x = gpt2_block(g, x, 12, is_step ? &step : nullptr, i);
+    x = gpt2_block(g, x, options.width / kDepth, is_step ? &step : nullptr, i);
   }
   g.output(tied_head(g, layer_norm(g, "ln_f", x), table), "logits");
 }

@@ -131,23 +131,24 @@ void whisper_encoder(GraphBuilder& g, const Options& options) {
 
 // DeBERTa v3 small (He et al. 2021).
 void deberta(GraphBuilder& g, const Options& options) {
-  constexpr int64_t kWidth = 768, kWords = 128100, kHeads = 12, kHidden = 3072;
+  constexpr int64_t kWords = 128100;
+  const int64_t width = options.width, heads = width / 64, hidden_width = 4 * width;
   constexpr float kEpsilon = 1e-7F;
   const Value ids = g.index_input("input_ids", kWords, {options.batch, options.seq});
-  Value x = layer_norm(g, "embeddings.LayerNorm", embedding(g, "embeddings.word_embeddings", ids, kWords, kWidth, 0.5),
+  Value x = layer_norm(g, "embeddings.LayerNorm", embedding(g, "embeddings.word_embeddings", ids, kWords, width, 0.5),
                        kEpsilon);
-  const Value table = g.weight("encoder.rel_embeddings.weight", {2 * kSpan, kWidth}, Fill::normal(0, 0.5));
+  const Value table = g.weight("encoder.rel_embeddings.weight", {2 * kSpan, width}, Fill::normal(0, 0.5));
   const Value positions = g.unsqueeze(layer_norm(g, "encoder.LayerNorm", table, kEpsilon), {0});
   for (int i = 0; i < 6; ++i) {
     const auto scope = g.scope(fmt::format("encoder.layer.{}", i));
     Value mixed;
     {
       const auto inside = g.scope("attention");
-      mixed = linear(g, "output.dense", disentangled_attention(g, x, positions, kHeads), kWidth);
+      mixed = linear(g, "output.dense", disentangled_attention(g, x, positions, heads), width);
       x = layer_norm(g, "output.LayerNorm", g.add(mixed, x), kEpsilon);
     }
-    const Value hidden = gelu(g, linear(g, "intermediate.dense", x, kHidden));
-    x = layer_norm(g, "output.LayerNorm", g.add(linear(g, "output.dense", hidden, kWidth), x), kEpsilon);
+    const Value hidden = gelu(g, linear(g, "intermediate.dense", x, hidden_width));
+    x = layer_norm(g, "output.LayerNorm", g.add(linear(g, "output.dense", hidden, width), x), kEpsilon);
   }
   g.output(x, "last_hidden_state");
 }

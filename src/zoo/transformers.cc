@@ -58,21 +58,24 @@ Value pre_norm_block(GraphBuilder& g, const Value& x, int64_t heads) {
   return g.add(y, linear(g, "fc2", gelu(g, linear(g, "fc1", normed, 4 * width)), width, kBranch));
 }
 
+constexpr int64_t kHead = 64;  // channels of a head
+
 }  // namespace
 
 // Dosovitskiy et al. 2020, in the form of the package timm.
 void vit_b16(GraphBuilder& g, const Options& options) {
-  constexpr int64_t kWidth = 768, kPatch = 16;
+  constexpr int64_t kPatch = 16;
+  const int64_t width = options.width;
   const Value image = g.input("input", DType::kF32, {options.batch, 3, options.size, options.size});
-  Value x = conv(g, "patch_embed.proj", image, {.out = kWidth, .kernel = kPatch, .stride = kPatch, .gain = 1});
-  x = g.transpose(g.reshape(x, {options.batch, kWidth, -1}), {0, 2, 1});
-  const Value token = g.weight("cls_token", {1, 1, kWidth}, Fill::normal(0, 0.5));
-  const Value tokens = g.node("Expand", {token, g.ints({options.batch, 1, kWidth})}, {}, {options.batch, 1, kWidth});
+  Value x = conv(g, "patch_embed.proj", image, {.out = width, .kernel = kPatch, .stride = kPatch, .gain = 1});
+  x = g.transpose(g.reshape(x, {options.batch, width, -1}), {0, 2, 1});
+  const Value token = g.weight("cls_token", {1, 1, width}, Fill::normal(0, 0.5));
+  const Value tokens = g.node("Expand", {token, g.ints({options.batch, 1, width})}, {}, {options.batch, 1, width});
   x = g.concat({tokens, x}, 1);
-  x = g.add(x, g.weight("pos_embed", {1, x.shape[1], kWidth}, Fill::normal(0, 0.2)));
+  x = g.add(x, g.weight("pos_embed", {1, x.shape[1], width}, Fill::normal(0, 0.2)));
   for (int i = 0; i < 12; ++i) {
     const auto scope = g.scope(fmt::format("blocks.{}", i));
-    x = pre_norm_block(g, x, 12);
+    x = pre_norm_block(g, x, width / kHead);
   }
   x = g.gather(layer_norm(g, "norm", x, 1e-6F), g.index(0), 1);
   g.output(linear(g, "head", x, 1000), "output");
@@ -80,12 +83,12 @@ void vit_b16(GraphBuilder& g, const Options& options) {
 
 // Devlin et al. 2018, encoder only.
 void bert_base(GraphBuilder& g, const Options& options) {
-  constexpr int64_t kWidth = 768;
+  const int64_t width = options.width;
   const Value ids = g.index_input("input_ids", 30522, {options.batch, options.seq});
   const Value types = g.index_input("token_type_ids", 2, {options.batch, options.seq});
-  const Value words = g.add(embedding(g, "e", ids, 30522, kWidth, 0.5), embedding(g, "t", types, 2, kWidth, 0.1));
-  Value x = layer_norm(g, "n", g.add(words, positions(g, 512, options.seq, kWidth)));
-  const Block block{.heads = 12, .hidden = 3072, .activation = gelu, .dynamic_shapes = true};
+  const Value words = g.add(embedding(g, "e", ids, 30522, width, 0.5), embedding(g, "t", types, 2, width, 0.1));
+  Value x = layer_norm(g, "n", g.add(words, positions(g, 512, options.seq, width)));
+  const Block block{.heads = width / kHead, .hidden = 4 * width, .activation = gelu, .dynamic_shapes = true};
   for (int i = 0; i < 12; ++i) x = post_norm_block(g, fmt::format("l.{}", i), x, nullptr, block);
   g.output(x, "last_hidden_state");
 }

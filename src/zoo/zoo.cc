@@ -18,6 +18,7 @@ namespace {
 constexpr int64_t kMaxBatch = 4096;
 constexpr Range kImage{.fallback = 224, .min = 32, .max = 4096};
 constexpr Range kNone{};
+constexpr Range kWidth{768, 64, 4096, 64};  // heads of 64
 
 // The opsets differ on purpose: below 17 layer normalisation is written as a chain of smaller operators.
 struct Entry {
@@ -34,17 +35,17 @@ constexpr std::array<Entry, 23> kEntries{{
     {{"repvgg-a0", "RepVGG-A0 in deploy form, image classification", kNone, kImage, kNone}, 17, repvgg_a0},
     {{"repvgg-b0", "RepVGG-B0 in deploy form, image classification", kNone, kImage, kNone}, 17, repvgg_b0},
     {{"mobilenet-v2", "MobileNetV2, image classification", kNone, kImage, kNone}, 13, mobilenet_v2},
-    {{"vit-b16", "Vision Transformer B/16, image classification", kNone, {224, 16, 4096, 16}, kNone}, 17, vit_b16},
-    {{"bert-base", "BERT base, text encoder", {128, 1, 512}, kNone, kNone}, 14, bert_base},
+    {{"vit-b16", "Vision Transformer B/16, image classification", kNone, {224, 16, 4096, 16}, kWidth}, 17, vit_b16},
+    {{"bert-base", "BERT base, text encoder", {128, 1, 512}, kNone, kWidth}, 14, bert_base},
     {{"transformer", "Transformer base, encoder and decoder", {64, 1, 512}, kNone, kNone}, 16, transformer},
-    {{"gpt2", "GPT-2, 124 million parameters, text generation", {128, 1, 1024}, kNone, kNone}, 17, gpt2},
+    {{"gpt2", "GPT-2, 124 million parameters, text generation", {128, 1, 1024}, kNone, kWidth}, 17, gpt2},
     {{"llama", "Llama 3.2 1B, text generation", {128, 1, 4096}, kNone, {2048, 256, 8192, 256}}, 17, llama},
-    {{"gpt2-step", "A token of GPT-2 behind cached keys", {1024, 1, 1024}, kNone, kNone}, 17, gpt2_step},
+    {{"gpt2-step", "A token of GPT-2 behind cached keys", {1024, 1, 1024}, kNone, kWidth}, 17, gpt2_step},
     {{"llama-step", "A token of Llama 3.2 1B behind cached keys", {4096, 1, 16384}, kNone, {2048, 256, 8192, 256}},
      17,
      llama_step},
     {{"t5-small", "T5 small, text encoder and decoder", {128, 1, 512}, kNone, kNone}, 17, t5_small},
-    {{"deberta-v3-small", "DeBERTa v3 small, text encoder", {128, 1, 512}, kNone, kNone}, 17, deberta},
+    {{"deberta-v3-small", "DeBERTa v3 small, text encoder", {128, 1, 512}, kNone, kWidth}, 17, deberta},
     {{"whisper-encoder", "The encoder of Whisper base, speech", {3000, 1, 3000}, kNone, kNone}, 17, whisper_encoder},
     {{"swin-t", "Swin-T, image classification", kNone, {224, 224, 1120, 224}, {96, 32, 192, 32}}, 17, swin_t},
     {{"convnext-t", "ConvNeXt-T, image classification", kNone, kImage, {96, 8, 192, 8}}, 17, convnext_t},

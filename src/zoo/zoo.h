@@ -20,7 +20,7 @@ struct ModelInfo {
   std::string_view description;
   Range seq;    // tokens, audio frames or events in a history
   Range size;   // height and width of a picture or latent; width alone for crnn
-  Range width;  // channels of the first stage
+  Range width;  // channels of the first stage or of a token
 };
 
 struct Options {
