@@ -10,14 +10,12 @@ graphs where they can be captured, the L2 overwritten before each run.
 import argparse
 import json
 import math
-import os
 import pathlib
 import statistics
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
 BURSTS, RUNS = 5, 15
 
 
@@ -26,10 +24,8 @@ class Worker:
 
     def __init__(self, package, options):
         command = [sys.executable, str(HERE / "public_kernels.py"), package, str(options.folder), options.device]
-        environment = dict(os.environ)
-        if package == "heddle":
-            environment["PYTHONPATH"] = os.pathsep.join([str(HERE), environment.get("PYTHONPATH", "")])
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.captured = True
 
     def ask(self, *words):
         """The answer to a command: a dictionary; {"error": text} where the process ended."""
@@ -53,7 +49,9 @@ def timed(workers, case):
     times = {package: [] for package in workers}
     for _ in range(BURSTS):
         for package, worker in workers.items():
-            times[package].append(worker.ask("time", case, RUNS)["us"])
+            answer = worker.ask("time", case, RUNS)
+            times[package].append(answer["us"])
+            worker.captured = answer["captured"]
     return {package: round(statistics.median(each), 2) for package, each in times.items()}
 
 
@@ -84,6 +82,9 @@ def main():
         if options.time and right and row["triton_error"] is None:
             row.update({f"{package}_us": us for package, us in timed(workers, case).items()})
             row["ratio"] = round(row["triton_us"] / row["heddle_us"], 3)
+            for package in [package for package, worker in workers.items() if not worker.captured]:
+                workers[package].end()
+                workers[package] = Worker(package, options)
         rows.append(row)
         figures = f"  {row['heddle_us']} us, Triton {row['triton_us']} us, {row['ratio']}" if "ratio" in row else ""
         print(f"{'right' if right else 'FAILED'}  {case}{figures}", *([] if right else [row["heddle_error"]]), sep="\n  ", flush=True)

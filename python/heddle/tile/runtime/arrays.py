@@ -47,6 +47,14 @@ class Reinterpreted:
     def element_size(self) -> int:
         return self.base.element_size()
 
+    @property
+    def data(self) -> Any:
+        """The array that has the memory."""
+        return self.base.data
+
+    def new_empty(self, sizes: Any) -> "Reinterpreted":
+        return Reinterpreted(self.base.new_empty(sizes), self.dtype)
+
     def cpu(self) -> "Reinterpreted":
         return Reinterpreted(self.base.cpu(), self.dtype)
 
