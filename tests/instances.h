@@ -8,9 +8,20 @@
 
 namespace heddle::test {
 
+constexpr size_t kOneOf = 7;  // odd, so that instances which alternate are taken alike
+
+inline bool takes_all_instances() {
+  return std::getenv("HEDDLE_ALL_INSTANCES") != nullptr;
+}
+
 // `most` is what makes sense to compile at all.
 inline size_t instances(size_t most) {
-  return std::getenv("HEDDLE_ALL_INSTANCES") != nullptr ? most : std::max<size_t>(1, (most + 5) / 6);
+  return takes_all_instances() ? most : std::max<size_t>(1, (most + kOneOf - 1) / kOneOf);
+}
+
+// Whether the instance of this number, or hash, is among them.
+inline bool takes_instance(size_t number) {
+  return takes_all_instances() || number % kOneOf == 0;
 }
 
 }  // namespace heddle::test

@@ -18,6 +18,7 @@
 #include "schedule/product/packing.h"
 #include "tests/codegen/harness.h"
 #include "tests/contraction/testing.h"
+#include "tests/instances.h"
 #include "tests/machine_code.h"
 
 namespace heddle::testing {
@@ -111,12 +112,12 @@ void CudaBatch::add_graph(std::string name, ir::Graph graph, const Options& opti
   cases_.push_back(std::move(c));
 }
 
-std::string CudaBatch::unit(int sm) const {
+std::string CudaBatch::unit(int sm, bool all) const {
   std::vector<const codegen::KernelSource*> kernels;
+  size_t number = 0;
   for (const Case& c : cases_) {
-    for (const auto& source : c.sources) {
-      if (c.options.sm == sm || sm == 0) kernels.push_back(&source);
-    }
+    if ((sm != 0 && c.options.sm != sm) || !(all || test::takes_instance(number++))) continue;
+    for (const auto& source : c.sources) kernels.push_back(&source);
   }
   return codegen::translation_unit(kernels);
 }
@@ -141,7 +142,7 @@ void CudaBatch::compile() const {
     const auto is_for = [&](const Case& c) { return c.options.sm == sm; };
     if (std::none_of(cases_.begin(), cases_.end(), is_for)) continue;
     try {
-      EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit(sm), architecture, false).bytes), "");
+      EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit(sm, false), architecture, false).bytes), "");
     } catch (const Error& error) {
       ADD_FAILURE() << architecture << ": " << error.what();
     }

@@ -31,10 +31,10 @@ class CudaBatch {
   // All nodes of the graph are one group.
   void add_graph(std::string name, ir::Graph graph, const Options& options);
   void run();
-  // Compiles the kernels for real devices, where NVRTC is installed: a kernel that spills is a failure.
+  // Compiles some of the cases (tests/instances.h) for real devices, where NVRTC is installed: a spill is a failure.
   void compile() const;
-  // The text of the kernels for devices of this compute capability; 0: of all.
-  std::string unit(int sm) const;
+  // The text of the kernels for devices of this compute capability, 0: of any; of all cases, or of those to compile().
+  std::string unit(int sm, bool all = true) const;
   // "mma: gemm 4x5x6 + add" of every kernel.
   std::vector<std::string> decisions() const;
 

@@ -92,6 +92,8 @@ std::vector<std::string> flags_for(std::string_view architecture) {
   }
 #endif
   std::vector<std::string> flags = compile_flags(cpu);
+  // Compiling takes longer than running what is small enough to be emulated.
+  flags.push_back("-Og");
   // What CUDA's compiler takes as it is meant: words of memory read as another type.
   flags.push_back("-fno-strict-aliasing");
   // GCC 12 adds half of the terms of int64_t sums over an array of pairs.
