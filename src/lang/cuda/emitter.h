@@ -149,6 +149,24 @@ class Emitter {
   std::string last_place_;
 };
 
+// While it lives, a loop may keep things in shared memory: behind it their place is free, and no operand is there any
+// more.
+class KeptForLoop {
+ public:
+  explicit KeptForLoop(Emitter& e) : e_(e), bytes_(e.kept_bytes), operands_(e.operands) {}
+  ~KeptForLoop() {
+    e_.kept_bytes = bytes_;
+    e_.operands = std::move(operands_);
+  }
+  KeptForLoop(const KeptForLoop&) = delete;
+  KeptForLoop& operator=(const KeptForLoop&) = delete;
+
+ private:
+  Emitter& e_;
+  int64_t bytes_;
+  std::unordered_map<ValueId, OperandText> operands_;
+};
+
 // A sum of products of scalars in an integer type.
 std::string sum_text(const Emitter& e, const Polynomial& p, const std::string& type);
 

@@ -262,7 +262,8 @@ void emit_accumulating(Emitter& e, const Op& op, const AccumulatingProduct& prod
 void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   const Region& body = op.regions[0];
   const ValueId index = body.arguments[0];
-  const int64_t before = e.kept_bytes, first = e.keep(p.slot_bytes() * p.stages);
+  const KeptForLoop kept(e);
+  const int64_t first = e.keep(p.slot_bytes() * p.stages);
   const std::string ring = make_ring(e, p.stages);
   // Slots and matrices were written by other means than TMA until now.
   if (is_behind_writes(e, op)) e.out.raw("tile::sm90::fence_async_global();");
@@ -288,7 +289,6 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
   const Op* const leading = slice && p.stages >= kLeastStages ? leading_product(e, body) : nullptr;
   if (leading != nullptr) {
     emit_ahead(e, op, *leading, ring);
-    e.kept_bytes = before;
     return;
   }
   const std::optional<AccumulatingProduct> product = accumulating_product(op, p, e.uses, e.assignment);
@@ -314,7 +314,6 @@ void emit_by_boxes(Emitter& e, const Op& op, const Pipeline& p) {
     e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product->carried + 1])));
     e.out.raw(fmt::format("{}.let_go();", ring));
   }
-  e.kept_bytes = before;
 }
 
 }  // namespace heddle::lang::cuda

@@ -116,7 +116,8 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   if (p->by_registers) return emit_by_registers(e, op, *p), true;
   const Region& body = op.regions[0];
   const ValueId index = body.arguments[0];
-  const int64_t before = e.kept_bytes, stride = p->slot_bytes(), first = e.keep(stride * p->stages);
+  const KeptForLoop kept(e);
+  const int64_t stride = p->slot_bytes(), first = e.keep(stride * p->stages);
   e.out.raw("block::sync();");
   emit_carried(e, op);
   std::vector<std::string> own;
@@ -168,7 +169,6 @@ bool emit_pipelined(Emitter& e, const Op& op) {
   e.out.close();
   if (product) e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product->carried + 1])));
   e.out.raw(fmt::format("block::wait_for_{}<0>();", wait));
-  e.kept_bytes = before;
   return true;
 }
 

@@ -34,7 +34,8 @@ const Layout& layout_of(const Emitter& e, const Op& load) {
 void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
   const Region& body = op.regions[0];
   const ValueId index = body.arguments[0];
-  const int64_t before = e.kept_bytes, stride = p.slot_bytes(), first = e.keep(stride * p.stages);
+  const KeptForLoop kept(e);
+  const int64_t stride = p.slot_bytes(), first = e.keep(stride * p.stages);
   const AccumulatingProduct product = *accumulating_product(op, p, e.uses, e.assignment);
   e.out.raw("block::sync();");
   emit_carried(e, op);
@@ -77,7 +78,6 @@ void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
                     {fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", use, p.stages), ahead.lambda + "();"});
   e.out.raw(fmt::format("block::end_products({});", e.text(body.arguments[product.carried + 1])));
   e.out.close();
-  e.kept_bytes = before;
 }
 
 }  // namespace heddle::lang::cuda
