@@ -199,6 +199,18 @@ std::string attention_text(const AttentionProblem& problem) {
   return Writer(problem).text();
 }
 
+std::vector<AttentionProblem> attention_sizes() {
+  std::vector<AttentionProblem> sizes;
+  for (const int64_t m : {1, 7, 77, 197}) {
+    for (const int64_t n : {1, 7, 64, 200}) {
+      if (m == 197 && n == 7) continue;
+      sizes.push_back(
+          {.heads = m + n < 20 ? 3 : 1, .m = m, .n = n, .depth = 8 * (1 + m % 9), .width = 8 * (1 + n % 8)});
+    }
+  }
+  return sizes;
+}
+
 void add_attention(CudaBatch& batch, const AttentionProblem& p, CudaBatch::Options options) {
   options.kind = ir::GroupKind::kAttention;
   options.tolerance = p.type == "f16" ? 2e-3 : 1.5e-2;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "testing.h"
 
@@ -19,6 +20,9 @@ struct AttentionProblem {
   bool quotient = false;         // exp / sum in place of exp * (1 / sum)
 };
 std::string attention_text(const AttentionProblem& problem);
+
+// Lengths of one, of less and of more than a tile, and of whole tiles, with heads of many sizes.
+std::vector<AttentionProblem> attention_sizes();
 
 // The graph as one attention group of a batch.
 void add_attention(CudaBatch& batch, const AttentionProblem& problem, CudaBatch::Options options = {});

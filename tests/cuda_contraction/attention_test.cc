@@ -32,12 +32,7 @@ void run(CudaBatch& batch) {
 
 TEST(CudaAttention, Sizes) {
   CudaBatch batch;
-  for (const int64_t m : {1, 7, 77, 197}) {
-    for (const int64_t n : {1, 7, 64, 200}) {
-      if (m == 197 && n == 7) continue;
-      add(batch, {.heads = m + n < 20 ? 3 : 1, .m = m, .n = n, .depth = 8 * (1 + m % 9), .width = 8 * (1 + n % 8)});
-    }
-  }
+  for (const Problem& problem : testing::attention_sizes()) add(batch, problem);
   run(batch);
 }
 
