@@ -5,9 +5,12 @@ from typing import Any, NamedTuple
 from heddle.tile import ir
 from heddle.tile.compiler.errors import CompilationError
 from heddle.tile.compiler.visitor import Visitor
+from heddle.tile.language.promotion import cast, to_tensor
 from heddle.tile.language.types import constexpr, dtype, int32, int64, parse_type
 from heddle.tile.language.values import tensor, tuple
 from heddle.tile.language.windows import descriptor
+
+ALIGNMENT = 16  # bytes, and what numbers are a multiple of
 
 # What options say to the IR, beside what they say to the front-end.
 _IN_THE_IR = ("num_warps", "num_stages", "num_ctas", "maxnreg")
@@ -20,13 +23,14 @@ class _Parameters:
         self.all: list[tuple] = []
         self._names: set = set()
 
-    def scalar(self, name: str, type: dtype, divisible: bool) -> tensor:
+    def scalar(self, name: str, type: dtype, divisible: int) -> tensor:
+        """A number or a pointer that is a multiple of `divisible` (0: nothing is known)."""
         word = re.sub(r"\W", "_", name)
         while word in self._names:
             word += "_"
         self._names.add(word)
         value = ir.Value(type.ir, word)
-        self.all.append((value, {"divisible": 16} if divisible else {}))
+        self.all.append((value, {"divisible": divisible} if divisible > 1 else {}))
         return tensor(value, type)
 
     def value(self, name: str, facts: Any) -> Any:
@@ -38,11 +42,12 @@ class _Parameters:
             return tuple([self.value(f"{name}_{i}", one) for i, one in enumerate(facts[2])], facts[1])
         if kind == "descriptor":
             _, base, block, padding, rank = facts
-            pointer = self.scalar(name, parse_type(base), True)
-            sizes = [self.scalar(f"{name}_size{i}", int32, False) for i in range(rank)]
-            strides = [self.scalar(f"{name}_stride{i}", int64, False) for i in range(rank)]
-            return descriptor(pointer, sizes, strides, block, padding)
-        return self.scalar(name, parse_type(facts[1]), facts[2])
+            pointer = self.scalar(name, parse_type(base), ALIGNMENT)
+            sizes = [self.scalar(f"{name}_size{i}", int32, 0) for i in range(rank)]
+            aligned = ALIGNMENT // pointer.type.element_ty.itemsize
+            strides = [self.scalar(f"{name}_stride{i}", int64, aligned) for i in range(rank - 1)]
+            return descriptor(pointer, sizes, [*strides, cast(to_tensor(1), int64)], block, padding)
+        return self.scalar(name, parse_type(facts[1]), ALIGNMENT if facts[2] else 0)
 
 
 def _known(value: Any) -> Any:

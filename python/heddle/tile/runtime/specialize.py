@@ -130,7 +130,7 @@ def _other(value: Any, call: Call, specialize: bool, align: bool, is_const: bool
     """Tuples, descriptors, numbers of NumPy, types in place of arrays (warmup), functions, types and words as constants."""
     if isinstance(value, TensorDescriptor):
         call.arrays.append(value.base)
-        call.values += [address_of(value.base), *map(int, value.shape), *map(int, value.strides)]
+        call.values += [address_of(value.base), *map(int, value.shape), *map(int, value.strides[:-1])]  # the last stride is 1
         return ("descriptor", "*" + str(type_of(value.base)), tuple(value.block_shape), value.padding, len(value.shape))
     if isinstance(value, constexpr):
         return ("known", hashable(value.value))
