@@ -36,4 +36,13 @@ bool has_trait(const Region& region, unsigned traits) {
   return found;
 }
 
+bool is_zero(const Uses& uses, ValueId value) {
+  const Op* op = uses.definer(value);
+  const auto passes_on = [](OpCode code) {
+    return code == OpCode::kSplat || code == OpCode::kBroadcast || code == OpCode::kCast;
+  };
+  while (op != nullptr && passes_on(op->code)) op = uses.definer(op->operands[0]);
+  return op != nullptr && op->code == OpCode::kConstant && op->attributes.find("value")->number == 0;
+}
+
 }  // namespace heddle::lang

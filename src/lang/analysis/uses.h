@@ -31,6 +31,9 @@ class Uses {
   int count_ = 0;
 };
 
+// Whether the value is a zero that is known, or a tile of them.
+bool is_zero(const Uses& uses, ValueId value);
+
 // Whether an op in the region, however deep, has one of these traits.
 bool has_trait(const Region& region, unsigned traits);
 

@@ -10,6 +10,7 @@
 #include "lang/cpu/types.h"
 #include "lang/interpret/number.h"
 #include "lang/interpret/report.h"
+#include "lang/passes/fold_accumulation.h"
 #include "lang/passes/uniform_induction.h"
 #include "tile/core/cpu_program.h"
 
@@ -110,6 +111,7 @@ std::vector<std::shared_ptr<const CpuKernel>> CpuKernel::compile_all(std::vector
   std::vector<std::shared_ptr<CpuKernel>> made;
   std::vector<std::string> units, symbols;
   for (Kernel& kernel : kernels) {
+    fold_accumulation(kernel);
     uniform_induction(kernel);
     ProgramText program = lower(kernel);
     if (std::find(symbols.begin(), symbols.end(), program.symbol) == symbols.end()) {  // equal texts are one function

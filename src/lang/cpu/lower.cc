@@ -7,6 +7,7 @@
 #include "codegen/text/kernel_name.h"
 #include "lang/cpu/control.h"
 #include "lang/cpu/types.h"
+#include "lang/passes/fold_accumulation.h"
 #include "lang/passes/uniform_induction.h"
 #include "tile/core/cpu_program.h"
 
@@ -87,6 +88,7 @@ ProgramText lower(const Kernel& kernel) {
 }
 
 codegen::KernelSource lower_launch(Kernel kernel, const Launch& launch) {
+  fold_accumulation(kernel);
   uniform_induction(kernel);
   State state(kernel);
   Lines body;

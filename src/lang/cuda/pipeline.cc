@@ -172,15 +172,6 @@ class Planner {
 
 }  // namespace
 
-bool is_zero(const Uses& uses, ValueId value) {
-  const Op* op = uses.definer(value);
-  const auto passes_on = [](OpCode code) {
-    return code == OpCode::kSplat || code == OpCode::kBroadcast || code == OpCode::kCast;
-  };
-  while (op != nullptr && passes_on(op->code)) op = uses.definer(op->operands[0]);
-  return op != nullptr && op->code == OpCode::kConstant && op->attributes.find("value")->number == 0;
-}
-
 bool pads_with_zero(const Uses& uses, const Op& load) {
   return load.operands.size() < 3 || is_zero(uses, load.operands[2]);
 }

@@ -59,8 +59,6 @@ struct PipelineLimits {
   bool boxes = false;  // TMA may bring loads
 };
 
-// Whether all elements are known to be zero.
-bool is_zero(const Uses& uses, ValueId value);
 // Whether a load has zeros where its mask is false.
 bool pads_with_zero(const Uses& uses, const Op& load);
 

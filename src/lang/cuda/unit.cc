@@ -15,6 +15,7 @@
 #include "lang/cuda/prepare.h"
 #include "lang/cuda/scalar_text.h"
 #include "lang/cuda/scaled.h"
+#include "lang/passes/fold_accumulation.h"
 #include "lang/passes/uniform_induction.h"
 
 namespace heddle::lang::cuda {
@@ -137,6 +138,7 @@ CudaUnit written(Emitter& emitter) {
 CudaUnit cuda_unit(Kernel kernel, const CudaTarget& target, Loads loads) {
   const int64_t warps = warps_of(kernel);
   expand_scaled_products(kernel);
+  fold_accumulation(kernel);
   uniform_induction(kernel);
   clone_indices(kernel);
   const std::vector<AxisFacts> facts = axis_facts(kernel);
