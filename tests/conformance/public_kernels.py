@@ -151,7 +151,7 @@ def layer_norm_backward():
     function = tutorial("05-layer-norm.py")["layer_norm"]
     n = 4096 if LARGE else 520
     return differentiable(lambda x, w, b: function(x, (n,), w, b, 1e-5), lambda x, w, b: F.layer_norm(x, (n,), w, b, 1e-5),
-                          random(4096 if LARGE else 33, n), random(n), random(n))
+                          *(random(*shape, dtype=torch.float32) for shape in ((4096 if LARGE else 33, n), (n,), (n,))))
 
 
 def grouped_gemm():

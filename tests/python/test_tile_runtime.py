@@ -39,6 +39,14 @@ def of_global(Z):
     tl.store(Z, FACTOR)
 
 @triton.jit
+def promised(Z, n, stride):
+    row = Z
+    for i in range(n):
+        tl.multiple_of(row, 16)
+        tl.store(row, i)
+        row += stride
+
+@triton.jit
 def wide(Z, a: tl.int64, b: "fp64"):
     tl.store(Z, a + b)
 
@@ -105,6 +113,13 @@ class Launches(unittest.TestCase):
         self.assertIn("kernel @scale(%Z: ptr<f32> {divisible = 16}, %X: ptr<f32>, %n: i32 {divisible = 16}, %factor: f32)", text)
         self.assertIn(f'file 0 "{self.kernels.__file__}"', text)
         self.assertRegex(text, r"store %\d+, %\d+, %\d+  @0:9:5")
+
+    def test_promises_without_a_result(self):
+        z = np.full(12, -1, np.float32)
+        text = self.kernels.promised.warmup(z, 3, 4, grid=(1,)).ir
+        self.assertRegex(text, r"(?s)(%\d+) = hint %\d+ \{multiple_of = \[16\]\}.*store \1,")
+        self.kernels.promised[(1,)](z, 3, 4)
+        self.assertEqual(z[::4].tolist(), [0, 1, 2])
 
     def test_kinds_of_arguments(self):
         Pair = collections.namedtuple("Pair", ["a", "b"])

@@ -51,6 +51,10 @@ class Rewriter {
     std::vector<Amount> amounts;
     while (value != argument) {
       const Op* op = find(definers, value);
+      if (op != nullptr && op->code == OpCode::kHint) {
+        value = op->operands[0];
+        continue;
+      }
       if (op == nullptr || (op->code != OpCode::kAddPtr && op->code != OpCode::kAdd)) return std::nullopt;
       size_t moves = 1;
       std::optional<Amount> amount = uniform_amount(definers, op->operands[1]);

@@ -49,7 +49,12 @@ class Statements(ast.NodeVisitor):
 
     def visit_Expr(self, node: ast.Expr) -> None:
         self.unused = node.value
-        self.visit(node.value)
+        value = self.visit(node.value)
+        # A promise about a variable holds from here on, whether or not anybody takes its result.
+        if isinstance(node.value, ast.Call) and node.value.args and isinstance(node.value.args[0], ast.Name):
+            name = node.value.args[0].id
+            if name in self.scope and getattr(unwrap(self.visit(node.value.func)), "is_promise", False):
+                self.scope[name] = value
 
     def visit_Assert(self, node: ast.Assert) -> None:
         message = "" if node.msg is None else unwrap(self.visit(node.msg))

@@ -75,6 +75,10 @@ def max_constancy(input, values):
     return _hint("max_constancy", input, values)
 
 
+for _promise in (multiple_of, max_contiguous, max_constancy):
+    _promise.is_promise = True
+
+
 @builtin
 def assume(cond):
     """Promises that a condition holds."""
