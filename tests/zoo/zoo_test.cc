@@ -109,16 +109,16 @@ TEST(ZooArchitectures, HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(parameters(repvgg_a0, image), 8309384);
   EXPECT_EQ(parameters(repvgg_b0, image), 14339048);
   EXPECT_EQ(parameters(mobilenet_v2, image), 3504872);
-  EXPECT_EQ(parameters(vit_b16, image), 86567656);
-  EXPECT_EQ(parameters(bert_base, {.seq = 128}), 108891648);
-  EXPECT_EQ(parameters(gpt2, {.seq = 128}), 124439808);
+  EXPECT_EQ(parameters(vit_b16, {.size = 224, .width = 768}), 86567656);
+  EXPECT_EQ(parameters(bert_base, {.seq = 128, .width = 768}), 108891648);
+  EXPECT_EQ(parameters(gpt2, {.seq = 128, .width = 768}), 124439808);
   EXPECT_EQ(parameters(llama, {.seq = 16, .width = 2048}), 1235814400);
-  EXPECT_EQ(parameters(gpt2_step, {.seq = 128}), 124439808);
+  EXPECT_EQ(parameters(gpt2_step, {.seq = 128, .width = 768}), 124439808);
   EXPECT_EQ(parameters(llama_step, {.seq = 16, .width = 2048}), 1235814400);
   EXPECT_EQ(parameters(t5_small, {.seq = 16}), 60506624);
   EXPECT_EQ(parameters(swin_t, {.size = 224, .width = 96}), 28288354);
   EXPECT_EQ(parameters(convnext_t, {.size = 224, .width = 96}), 28589128);
-  EXPECT_EQ(parameters(deberta, {.seq = 16}), 141304320);
+  EXPECT_EQ(parameters(deberta, {.seq = 16, .width = 768}), 141304320);
   EXPECT_EQ(parameters(whisper_encoder, {.seq = 16}), 20590592);
   // 859,520,964 as published, and biases on the query, key and value projections of sixteen blocks.
   EXPECT_EQ(parameters(sd_unet, {.seq = 77, .size = 64, .width = 320}), 859520964 + 6 * 12480);
