@@ -44,6 +44,16 @@ struct CompileOptions {
   // Input name -> value, for inputs that decide shapes (the shape operand of a Reshape). Others are ignored.
   std::map<std::string, Tensor> values;
 
+  // Output name -> name of an input of the same type and shape whose memory the output may lie in: a cache of keys that
+  // a decode step takes and gives back, the state of an optimiser. With one * in both names, which stands for the same
+  // text, a pair for each output that matches. Where the value is the input with some elements replaced (a select by
+  // position, a scatter, a concatenation of slices), a run with one memory for both writes these elements only. Other
+  // values are copied there when nothing reads the input any more. Who runs the model decides: with other memory for
+  // the output the input stays as it is, which costs a copy.
+  std::map<std::string, std::string> alias;
+  // The same for every output that is an input with some elements replaced. PortInfo::alias says which were found.
+  bool alias_updates = false;
+
   // Ranges of symbolic extents, by their name in the model ("seq") or by input and dimension ("x.1"). load() compiles
   // for the largest values where `shapes` says nothing, and a thread of the model compiles kernels for the rest of the
   // ranges meanwhile, so that run() seldom waits for a compiler. Other values remain allowed. CPU only.

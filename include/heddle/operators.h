@@ -17,6 +17,8 @@ struct PortInfo {
   std::string name;
   DType dtype;
   Shape shape;
+  // Of an output: the input in whose memory it may lie (CompileOptions::alias); "": none.
+  std::string alias = {};
 };
 
 // What an attribute of a node may be for an operator of the caller's.

@@ -88,12 +88,35 @@ ValueId Graph::constant(Tensor value, std::vector<OriginId> origins) {
   return emit(Op::kConstant, {}, {{"value", std::move(value)}}, std::move(origins));
 }
 
-void Graph::output(std::string name, ValueId value) {
+void Graph::output(std::string name, ValueId value, int32_t alias) {
   HEDDLE_CHECK(value < values_.size());
   if (!output_names_.insert(name).second) {
     fail(ErrorCode::kInvalidNode, "output " + name, "two outputs of the graph have this name");
   }
   outputs_.push_back({std::move(name), value});
+  if (alias != kNoAlias) set_alias(outputs_.size() - 1, alias);
+}
+
+void Graph::set_alias(size_t output, int32_t input) {
+  Port& port = outputs_.at(output);
+  const std::string where = "output " + port.name;
+  if (input == kNoAlias) {
+    port.alias = kNoAlias;
+    return;
+  }
+  HEDDLE_CHECK(input >= 0 && static_cast<size_t>(input) < inputs_.size());
+  const Port& given = inputs_[static_cast<size_t>(input)];
+  if (type(port.value) != type(given.value)) {
+    fail(ErrorCode::kInvalidNode, where,
+         fmt::format("it is {} and cannot share the memory of input {}, which is {}", to_string(type(port.value)),
+                     given.name, to_string(type(given.value))));
+  }
+  for (const Port& other : outputs_) {
+    if (&other == &port || other.alias != input) continue;
+    fail(ErrorCode::kInvalidNode, where,
+         fmt::format("it cannot share the memory of input {}, which output {} has", given.name, other.name));
+  }
+  port.alias = input;
 }
 
 OriginId Graph::origin(Origin origin) {
@@ -123,6 +146,11 @@ const std::vector<Origin>& Graph::origins() const {
 const Tensor* Graph::constant_of(ValueId id) const {
   const Node& node = producer(id);
   return node.op == Op::kConstant ? &node.attrs.tensor("value") : nullptr;
+}
+
+bool is_in_place(const Node& node) {
+  const bool scatters = node.op == Op::kScatterElements || node.op == Op::kScatterNd;
+  return scatters && node.attrs.has("in_place") && node.attrs.flag("in_place");
 }
 
 std::vector<std::vector<NodeId>> users(const Graph& graph) {

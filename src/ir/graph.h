@@ -56,6 +56,8 @@ struct Node {
 // graph except through its parameters.
 class Graph {
  public:
+  static constexpr int32_t kNoAlias = -1;
+
   // Appends a node. The op's schema checks operand count, attributes and types and derives the result types.
   // Throws kInvalidNode naming the rule; `origins` must be ids of this graph.
   NodeId add(Op op, std::vector<ValueId> inputs, Attrs attrs = {}, std::vector<OriginId> origins = {});
@@ -66,8 +68,11 @@ class Graph {
   // A parameter that has the attributes of another graph's parameter.
   ValueId parameter(Attrs attrs);
   ValueId constant(Tensor value, std::vector<OriginId> origins = {});
-  // Marks a value as the next output. One value may be several outputs; names are unique.
-  void output(std::string name, ValueId value);
+  // Marks a value as the next output. One value may be several outputs; names are unique. `alias`: the position of the
+  // parameter whose memory the output is to share (see Port), of the same type and of no other output.
+  void output(std::string name, ValueId value, int32_t alias = kNoAlias);
+  // Makes output `output` share the memory of parameter `input`, or of none (kNoAlias).
+  void set_alias(size_t output, int32_t input);
 
   OriginId origin(Origin origin);  // interned
   // Takes over the whole table of another graph, so that its ids are valid here. This graph must have none yet.
@@ -90,6 +95,9 @@ class Graph {
   struct Port {
     std::string name;
     ValueId value;
+    // Of an output: the parameter that the caller gives up, since the output is written to its memory. It says nothing
+    // about the value, which is what it would be in memory of its own.
+    int32_t alias = kNoAlias;
   };
   const std::vector<Port>& inputs() const { return inputs_; }  // parameters, in order
   const std::vector<Port>& outputs() const { return outputs_; }
@@ -107,6 +115,9 @@ class Graph {
   std::unordered_set<std::string_view> input_names_;  // in the attributes of the parameters
   std::unordered_set<std::string> output_names_;
 };
+
+// Whether a scatter writes to the memory of its data, of which it leaves what has no update.
+bool is_in_place(const Node& node);
 
 // For every value, the nodes that read it (a node appears once per operand). Graph outputs are not uses.
 std::vector<std::vector<NodeId>> users(const Graph& graph);

@@ -53,7 +53,7 @@ Graph Rewriter::run(const Visit& visit) {
       map_[node.outputs[i]] = (*results)[i];
     }
   }
-  for (const Graph::Port& port : source_.outputs()) target_.output(port.name, (*this)(port.value));
+  for (const Graph::Port& port : source_.outputs()) target_.output(port.name, (*this)(port.value), port.alias);
   const std::vector<bool> needed = live_nodes(target_);
   return std::find(needed.begin(), needed.end(), false) == needed.end() ? std::move(target_) : drop_dead(target_);
 }

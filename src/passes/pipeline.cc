@@ -21,6 +21,7 @@
 #include "passes/simplify/cse.h"
 #include "passes/simplify/fold.h"
 #include "passes/simplify/scatter_to_select.h"
+#include "passes/simplify/update_in_place.h"
 
 namespace heddle::passes {
 namespace {
@@ -90,6 +91,14 @@ constexpr Pass kKnownScatters{"scatter_to_select", "scatters with constant indic
                               scatter_to_select,
                               has_where<&TargetTraits::selects_for_scatters, Op::kScatterElements, Op::kScatterNd>};
 
+bool has_alias(const ir::Graph& graph, const PassContext&) {
+  return std::any_of(graph.outputs().begin(), graph.outputs().end(),
+                     [](const ir::Graph::Port& port) { return port.alias != ir::Graph::kNoAlias; });
+}
+
+constexpr Pass kUpdateInPlace{"update_in_place", "changed copies of inputs in the memory of those (--alias)",
+                              update_in_place, has_alias};
+
 constexpr Pass kEpilogueReductions{"epilogue_reductions",
                                    "reductions of large products, begun in their epilogues (GPU)", epilogue_reductions,
                                    has_where<&TargetTraits::reduces_in_epilogues, Op::kReduce>};
@@ -115,6 +124,7 @@ constexpr Pass kPipeline[] = {
     kScaleScores,
     kPrecision,
     kSpaceToDepth,
+    kUpdateInPlace,
     kKnownScatters,
     // What those left behind.
     kCanonicalize,

@@ -242,6 +242,11 @@ std::vector<Tensor> CpuExecutor::run_in(Context& context, std::span<const Tensor
     outputs.push_back(into.empty() ? outputs_->take(i, plan_->outputs[i].dtype, plan_->outputs[i].shape) : into[i]);
     run.set_output(*program_, i, outputs[i].mutable_data());
   }
+  for (const Alias& alias : plan_->aliases) {
+    Tensor& output = outputs[alias.output];
+    if (!alias.partial) continue;
+    Run::copy_bytes(output.mutable_data(), inputs[alias.input].data(), static_cast<int64_t>(output.bytes()));
+  }
   for (size_t i = 0; i < program_->ops.size(); ++i) {
     run.execute(*program_, program_->ops[i]);
     if (!observe) continue;

@@ -22,8 +22,8 @@ class Executor {
   using Observer = std::function<void(size_t step, const std::function<Tensor(uint32_t buffer)>& read)>;
 
   // `inputs` in the order of Plan::inputs; dtype and byte size must match (the caller has checked). Returns tensors in
-  // the order of Plan::outputs, owned by the caller: those of `into`, where it has any, which overlap nothing and have
-  // the dtypes and byte sizes of the plan. Throws kOutOfMemory, kDevice, or what a reference step throws.
+  // the order of Plan::outputs, owned by the caller: those of `into`, where it has any, which have the dtypes and byte
+  // sizes of the plan and overlap nothing but, all of it, the input that is their alias. Throws kOutOfMemory, kDevice, or what a reference step throws.
   virtual std::vector<Tensor> run(std::span<const Tensor> inputs, const Observer& observe = {},
                                   std::span<const Tensor> into = {}) const = 0;
 

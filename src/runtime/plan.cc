@@ -22,6 +22,7 @@ class Validator {
     for (const Port& port : plan_.inputs) check_port(port);
     for (const Port& port : plan_.outputs) check_port(port);
     for (const FixedInput& fixed : plan_.fixed) require(fixed.input < plan_.inputs.size(), "a fixed input is missing");
+    check_aliases();
     for (const Buffer& buffer : plan_.buffers) check(buffer);
     for (const Step& step : plan_.steps) {
       std::visit([&](const auto& action) { check(action); }, step.action);
@@ -41,6 +42,20 @@ class Validator {
 
   void check_port(const Port& port) const {
     require(dense_bytes(port.dtype, port.shape) == buffer(port.buffer).bytes, "a port does not fit its buffer");
+  }
+
+  void check_aliases() const {
+    std::vector<bool> input(plan_.inputs.size()), output(plan_.outputs.size());
+    require(plan_.aliases.empty() || depth_ == 0, "an output of a body shares the memory of an input");
+    for (const Alias& alias : plan_.aliases) {
+      require(alias.input < input.size() && alias.output < output.size(), "an alias is of no input or output");
+      require(!input[alias.input] && !output[alias.output], "an input or output has two aliases");
+      input[alias.input] = output[alias.output] = true;
+      const Port &from = plan_.inputs[alias.input], &to = plan_.outputs[alias.output];
+      require(from.dtype == to.dtype && from.shape == to.shape, "an alias is of another type");
+      const Buffer& place = buffer(to.buffer);
+      require(place.place == Place::kOutput && place.index == alias.output, "an alias is not written to its place");
+    }
   }
 
   const Buffer& buffer(uint32_t index) const {
@@ -263,6 +278,12 @@ int64_t workspace_bytes(const LoopStep& step) {
 
 int64_t workspace_bytes(const BranchStep& step) {
   return aligned(std::max(step.then_body->arena_bytes, step.else_body->arena_bytes));
+}
+
+int64_t alias_of(const Plan& plan, size_t output) {
+  const auto found = std::find_if(plan.aliases.begin(), plan.aliases.end(),
+                                  [&](const Alias& alias) { return alias.output == output; });
+  return found == plan.aliases.end() ? -1 : static_cast<int64_t>(found->input);
 }
 
 void validate(const Plan& plan) {

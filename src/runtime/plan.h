@@ -103,6 +103,14 @@ struct FixedInput {
   Tensor value;
 };
 
+// An output that may lie in the memory of an input. Its kOutput buffer is that memory, of which the steps before the one
+// that writes it still read the input. Where a run has other memory for the output, it begins by copying the input
+// there if the steps write only a part of it (`partial`).
+struct Alias {
+  uint32_t output, input;  // positions in Plan::outputs and Plan::inputs
+  bool partial = true;
+};
+
 // An output that does not depend on the inputs and is no number: text.
 struct TextOutput {
   uint32_t position;  // among all outputs of the model
@@ -124,6 +132,7 @@ struct Plan {
   std::vector<Port> inputs, outputs;
   std::vector<FixedInput> fixed;
   std::vector<TextOutput> texts;
+  std::vector<Alias> aliases;
   std::vector<Buffer> buffers;
   std::vector<Tensor> constants;  // in the layout that kernels want
   std::vector<Step> steps;
@@ -154,6 +163,9 @@ struct LoopLayout {
 LoopLayout layout_of(const LoopStep& step);
 int64_t workspace_bytes(const LoopStep& step);
 int64_t workspace_bytes(const BranchStep& step);
+
+// The input in whose memory an output may lie; -1: none.
+int64_t alias_of(const Plan& plan, size_t output);
 
 // Checks that every index, size and offset of a plan and of its bodies is inside what it refers to, so that running it
 // cannot touch memory outside its buffers (as far as its kernels keep their contract). Throws kDamagedArtefact.

@@ -14,8 +14,8 @@
 namespace heddle::runtime {
 namespace {
 
-// Raised whenever the description or the header changes. 1: first; 2: steps and machine code of GPUs; 5: keys.
-constexpr uint32_t kVersion = 5;
+// Raised whenever the description or the header changes. 1: first; 2: steps and machine code of GPUs; 5: keys; 6: aliases.
+constexpr uint32_t kVersion = 6;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
 constexpr int kMaxDepth = 32;
 constexpr int64_t kPage = 4096;
@@ -229,6 +229,11 @@ void describe(A& a, Plan& plan, int depth) {
     a.tensor(fixed.value);
   });
   a.sequence(plan.texts, [&](TextOutput& output) { describe(a, output); });
+  a.sequence(plan.aliases, [&](Alias& alias) {
+    a.number(alias.output);
+    a.number(alias.input);
+    a.flag(alias.partial);
+  });
   a.sequence(plan.buffers, [&](Buffer& buffer) { describe(a, buffer); });
   a.sequence(plan.constants, [&](Tensor& tensor) { a.tensor(tensor); });
   a.sequence(plan.steps, [&](Step& step) { describe(a, step, depth); });

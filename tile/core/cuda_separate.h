@@ -17,14 +17,14 @@ struct ScatterArgs {
 
 // A dimension of the columns of a scatter of elements: columns from `indexed` on have no updates.
 struct ScatterDim {
-  int64_t extent, indexed, stride;  // in elements; the stride is that of the indices and updates
+  int64_t extent, indexed, stride, index_stride;  // in elements; strides of the updates and of the indices
 };
 inline constexpr int kScatterMostDims = 16;
 // 2^shares threads share a column (outer, inner): each has every so-manieth of its rows.
 struct ScatterElementsArgs {
   ScatterArgs common;
-  int64_t threads;  // outer * 2^shares * inner
-  int64_t step;     // from one index of a column to the next one
+  int64_t threads;           // outer * 2^shares * inner
+  int64_t step, index_step;  // from one update of a column to the next one; the same for its index
   int32_t shares;
   int32_t inner_dims, dims;  // those of `inner`, last first, then those of `outer`
   int32_t unused;

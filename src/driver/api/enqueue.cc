@@ -89,7 +89,12 @@ void check_outputs(const runtime::Plan& plan, const std::vector<Tensor>& inputs,
     check_type(where, plan.outputs[i], outputs[i].dtype(), outputs[i].shape());
     const auto meets = [&](const Tensor& other) { return overlap(other, outputs[i]); };
     const auto end = outputs.begin() + static_cast<int64_t>(i);
-    if (std::any_of(inputs.begin(), inputs.end(), meets) || std::any_of(outputs.begin(), end, meets)) {
+    const int64_t shared = runtime::alias_of(plan, i);
+    const auto is_alias = [&](const Tensor& input) {
+      return shared >= 0 && &input == &inputs[static_cast<size_t>(shared)] && input.data() == outputs[i].data();
+    };
+    const auto meets_input = [&](const Tensor& input) { return meets(input) && !is_alias(input); };
+    if (std::any_of(inputs.begin(), inputs.end(), meets_input) || std::any_of(outputs.begin(), end, meets)) {
       fail(ErrorCode::kInvalidInput, where, "its memory is that of an input or of another output, too",
            "Give it memory of its own");
     }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "driver/backend.h"
+#include "driver/compile/alias.h"
 #include "driver/compile/kernel_override.h"
 #include "driver/shapes/import.h"
 #include "driver/shapes/index_bounds.h"
@@ -239,6 +240,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
   add_remarks(imported, report);
   check_memory(path, constant_bytes(imported.graph), "the weights");
   check_extents(path, imported.graph);
+  const std::vector<size_t> optional_aliases = set_aliases(options, imported.graph);
 
   stages.begin("passes", 0.1);
   passes::PipelineOptions pipeline;
@@ -256,6 +258,7 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
     context.folded = &session.folded;
   }
   auto optimised = std::make_shared<ir::Graph>(passes::run_pipeline(imported.graph, context, pipeline));
+  drop_copied_aliases(optional_aliases, *optimised);
   report.nodes_optimised = optimised->nodes().size();
   prepare_fusion(settings.fusion, report, *optimised);
 

@@ -164,6 +164,8 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   for (const bool part : {stitch.adaptive_mapping, stitch.data_reuse, stitch.dominant_merging})
     hasher.add(int64_t{part});
   hasher.add(static_cast<int64_t>(stitch.mapping));
+  hasher.add(int64_t{options.alias_updates});
+  for (const auto& [output, input] : options.alias) hasher.add("alias").add(output).add(input);
   for (const auto& [name, shape] : options.shapes) hasher.add("shape").add(name).add(to_string(shape));
   for (const auto& [name, value] : options.values) {
     hasher.add("value").add(name).add(to_string(value.dtype())).add(to_string(value.shape()));

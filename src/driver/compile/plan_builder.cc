@@ -9,9 +9,12 @@
 #include "base/file/file.h"
 #include "base/thread_pool.h"
 #include "driver/backend.h"
+#include "driver/compile/alias.h"
+#include "driver/compile/group_facts.h"
 #include "driver/compile/group_kernels.h"
 #include "driver/report/kernel_report.h"
 #include "driver/verify/reference.h"
+#include "passes/simplify/update_in_place.h"
 #include "runtime/arena.h"
 #include "schedule/attention/attention.h"
 #include "schedule/attention/form.h"
@@ -19,6 +22,7 @@
 #include "schedule/backend.h"
 #include "schedule/product/packing.h"
 #include "schedule/recurrence/recurrent.h"
+#include "schedule/region/standalone.h"
 
 namespace heddle::driver {
 namespace {
@@ -28,79 +32,6 @@ using runtime::Buffer;
 using runtime::Place;
 
 constexpr uint32_t kNone = ~0u;
-constexpr size_t kNamesShown = 6;
-
-// "mul add reduce x3 exp ...": the ops of a group in order of first appearance.
-std::string summarise_ops(const ir::Graph& graph, const ir::Group& group) {
-  std::vector<std::pair<ir::Op, int>> counts;
-  for (const ir::NodeId id : group.nodes) {
-    const ir::Op op = graph.node(id).op;
-    const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& item) { return item.first == op; });
-    if (found == counts.end()) {
-      counts.emplace_back(op, 1);
-    } else {
-      ++found->second;
-    }
-  }
-  std::string text;
-  for (const auto& [op, count] : counts) {
-    if (!text.empty()) text += ' ';
-    text += to_string(op);
-    if (count > 1) text += fmt::format(" x{}", count);
-  }
-  return text;
-}
-
-std::string summarise_origins(const ir::Graph& graph, const ir::Group& group) {
-  std::vector<ir::OriginId> ids;
-  for (const ir::NodeId id : group.nodes) {
-    for (const ir::OriginId origin : graph.node(id).origins) {
-      if (std::find(ids.begin(), ids.end(), origin) == ids.end()) ids.push_back(origin);
-    }
-  }
-  std::string text;
-  for (size_t i = 0; i < std::min(ids.size(), kNamesShown); ++i) {
-    if (i > 0) text += ", ";
-    text += graph.origin(ids[i]).node;
-  }
-  if (ids.size() > kNamesShown) text += fmt::format(", ... ({} nodes)", ids.size());
-  return text;
-}
-
-int64_t bytes_of(const ir::TensorType& type) {
-  constexpr int64_t kMost = int64_t{1} << 56;  // of which sums do not overflow
-  const int64_t bytes = runtime::dense_bytes(type.dtype, type.shape);
-  if (bytes >= 0 && bytes <= kMost) return bytes;
-  fail(ErrorCode::kOutOfMemory, "a value " + ir::to_string(type), "no machine has memory for it",
-       "Reduce the batch or the sequence length (--shape)");
-}
-
-int64_t bytes_inside(const ir::Graph& graph, const ir::Group& group) {
-  const std::set<ValueId> outputs(group.outputs.begin(), group.outputs.end());
-  int64_t bytes = 0;
-  for (const ir::NodeId id : group.nodes) {
-    for (const ValueId value : graph.node(id).outputs) {
-      if (!outputs.contains(value)) bytes += 2 * bytes_of(graph.type(value));
-    }
-  }
-  return bytes;
-}
-
-// What a stitch group has to move: every outside value once, of those that it only looks into what it takes.
-double compulsory_bytes(const ir::Graph& graph, const ir::Group& group) {
-  double bytes = 0;
-  for (const ValueId v : group.outputs) bytes += static_cast<double>(bytes_of(graph.type(v)));
-  std::unordered_map<ValueId, double> taken;
-  for (const ir::NodeId id : group.nodes) {
-    const ir::Node& node = graph.node(id);
-    for (const ValueId v : node.inputs) {
-      const bool part = node.op == ir::Op::kSlice || (node.op == ir::Op::kGather && node.inputs[0] == v);
-      taken[v] += static_cast<double>(bytes_of(graph.type(part ? node.outputs[0] : v)));
-    }
-  }
-  for (const ValueId v : group.inputs) bytes += std::min(taken[v], static_cast<double>(bytes_of(graph.type(v))));
-  return bytes;
-}
 
 bool is_view(const ir::Graph& graph, const ir::Group& group) {
   return group.kind == ir::GroupKind::kStitch &&
@@ -129,6 +60,7 @@ class PlanBuilder {
     join_loops();
     for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) add_group(result_.grouping.groups[group_]);
     add_outputs();
+    keep_old_values(result_, slots_, lifetimes_, context_.report);
     place_buffers();
     return std::move(result_);
   }
@@ -266,7 +198,14 @@ class PlanBuilder {
   // serve as states, without a copy. Through a view the value under it is made there.
   void choose_ports() {
     port_of_.assign(graph_.value_count(), kNone);
-    for (uint32_t i = 0; i < graph_.outputs().size(); ++i) port_of_[graph_.outputs()[i].value] = i;
+    // What is written in place has to be; what is copied to the memory of an input is not made there.
+    for (const bool in_place : {false, true}) {
+      for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
+        const ir::Graph::Port& output = graph_.outputs()[i];
+        const bool takes = in_place ? is_in_place(output) : output.alias == ir::Graph::kNoAlias;
+        if (takes) port_of_[output.value] = i;
+      }
+    }
     const auto& groups = result_.grouping.groups;
     for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
       if (!is_view(graph_, *group)) continue;
@@ -276,6 +215,8 @@ class PlanBuilder {
       }
     }
   }
+
+  bool is_in_place(const ir::Graph::Port& output) const { return passes::is_updated_in_place(graph_, output); }
 
   // Where the value of a port comes from through views; a parameter's position, else -1.
   int64_t parameter_behind(ValueId value) const {
@@ -294,6 +235,7 @@ class PlanBuilder {
   }
 
   void add_outputs() {
+    std::vector<runtime::CopyStep> late;
     for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
       const ir::Graph::Port& output = graph_.outputs()[i];
       const ir::TensorType& type = graph_.type(output.value);
@@ -303,8 +245,37 @@ class PlanBuilder {
         add_step(runtime::CopyStep{buffer, own}, "copy " + output.name, "");
         buffer = own;
       }
+      if (output.alias != ir::Graph::kNoAlias) buffer = add_alias(i, buffer, late);
       plan_.outputs.push_back({output.name, type.dtype, type.shape, buffer});
     }
+    for (const runtime::CopyStep& copy : late) {
+      touch(copy.from);
+      add_step(copy, "copy " + plan_.buffers[copy.to].name, "");
+    }
+  }
+
+  // The buffer of an output in the memory of an input. What no step writes there is copied when nothing reads inputs any
+  // more (`late`); another input first to where no such copy writes.
+  uint32_t add_alias(uint32_t port, uint32_t buffer, std::vector<runtime::CopyStep>& late) {
+    const ir::Graph::Port& output = graph_.outputs()[port];
+    const ir::TensorType& type = graph_.type(output.value);
+    runtime::Alias alias{port, static_cast<uint32_t>(output.alias), true};
+    const Buffer from = plan_.buffers[buffer];
+    const bool is_made = from.place == Place::kOutput && from.index == port;
+    if (!is_made) {
+      const bool is_itself = from.place == Place::kInput && from.index == alias.input;
+      if (from.place == Place::kInput && !is_itself) {
+        const uint32_t copy = add_arena_buffer(type.dtype, type.shape, from.name);
+        add_step(runtime::CopyStep{buffer, copy}, "copy " + from.name, "");
+        buffer = copy;
+      }
+      const uint32_t own = add_output_buffer(port, type);
+      alias.partial = is_itself;
+      if (!is_itself) late.push_back({buffer, own});
+      buffer = own;
+    }
+    plan_.aliases.push_back(alias);
+    return buffer;
   }
 
   void place_buffers() {
@@ -390,6 +361,7 @@ class PlanBuilder {
       for (size_t i = 0; i < kernel.bindings.size(); ++i) {
         operands.push_back(operand(kernel.desc.operands[i], kernel.bindings[i], workspaces));
       }
+      check_in_place(kernel, operands);
       report.kernels.push_back(report_of(graph_, kernel, source));
       const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
       if (!source.arguments.empty()) operands.push_back(add_arguments(source.arguments));
@@ -400,6 +372,15 @@ class PlanBuilder {
       context_.kernels.add(std::move(source));
       add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
     }
+  }
+
+  // A kernel that writes a part of its result needs the rest to be there.
+  void check_in_place(const schedule::ScheduledKernel& kernel, const std::vector<uint32_t>& operands) const {
+    const auto* body = std::get_if<std::shared_ptr<const schedule::StandaloneDesc>>(&kernel.desc.body);
+    if (body == nullptr || !(*body)->in_place) return;
+    const Buffer& result = plan_.buffers[operands.back()];
+    HEDDLE_CHECK(result.place == Place::kOutput && is_in_place(graph_.outputs()[result.index]),
+                 "{} writes in place to memory of its own", kernel.label);
   }
 
   uint32_t add_arguments(const std::vector<int64_t>& arguments) {

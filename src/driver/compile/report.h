@@ -61,6 +61,13 @@ struct GroupReport {
   double measured_seconds = 0;                 // of a loop or branch; 0: not measured
 };
 
+// An output that shares the memory of an input.
+struct AliasReport {
+  std::string output, input;
+  int64_t bytes = 0;
+  std::string why_copied;  // why its bytes are copied all the same; "": they are not
+};
+
 struct CompileReport {
   std::string model, target;
   int threads = 1;  // of a CPU
@@ -71,6 +78,7 @@ struct CompileReport {
   size_t distinct_kernels = 0;
   std::vector<GroupReport> groups;
   std::vector<ir::Decision> decisions;
+  std::vector<AliasReport> aliases;
   int64_t arena_bytes = 0, constant_bytes = 0;
   std::vector<std::string> remarks;  // assumed dimensions and the like
   bool library_from_cache = false;

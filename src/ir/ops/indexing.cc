@@ -75,8 +75,14 @@ void require_reduction(const InferContext& c) {
 std::vector<TensorType> infer_scatter_elements(const InferContext& c) {
   require_elements(c);
   require_reduction(c);
-  require(c.inputs[1].shape == c.inputs[2].shape, "indices {} and updates {} must have one shape", c.inputs[1].shape,
-          c.inputs[2].shape);
+  const Shape &indices = c.inputs[1].shape, &updates = c.inputs[2].shape, &data = c.inputs[0].shape;
+  const auto dim = static_cast<size_t>(c.attrs.integer("dim"));
+  bool fits = indices.size() == updates.size();
+  for (size_t i = 0; fits && i < updates.size(); ++i) {
+    fits = (indices[i] == updates[i] || indices[i] == 1) && (i == dim || updates[i] <= data[i]);
+  }
+  require(fits, "updates {} must have the extents of indices {}, any where those are 1, and lie within data {}", updates,
+          indices, data);
   return {c.inputs[0]};
 }
 
@@ -132,20 +138,24 @@ std::vector<Array> eval_gather(const EvalContext& c) {
   return {std::move(result)};
 }
 
-// Visits every element of the index tensor: visit(linear index, offset in the data that it names).
+// Visits every element of `shape`, to which the indices are broadcast: visit(linear index, offset in the data that it
+// names). With `drop` those that lie outside of the data are left out.
 template <typename Visit>
-void for_each_element(Op op, const Shape& data, const Array& indices, int64_t dim, const Visit& visit) {
-  if (indices.size() == 0) return;
-  Ints strides = row_major_strides(data);
+void for_each_element(Op op, const Shape& data, const Array& indices, const Shape& shape, int64_t dim, bool drop,
+                      const Visit& visit) {
+  if (element_count(shape) == 0) return;
+  Ints strides = row_major_strides(data), from = row_major_strides(indices.shape);
+  for (size_t d = 0; d < shape.size(); ++d) from[d] = indices.shape[d] == 1 ? 0 : from[d];
   const int64_t extent = data[static_cast<size_t>(dim)], along = strides[static_cast<size_t>(dim)];
   strides[static_cast<size_t>(dim)] = 0;
-  const int64_t length = indices.shape.back(), step = strides.back();
-  const int64_t rows = extent_product(indices.shape, 0, indices.shape.size() - 1);
+  const int64_t length = shape.back(), step = strides.back(), next = from.back();
+  const int64_t rows = extent_product(shape, 0, shape.size() - 1);
   const Resolver resolve(op, indices);
-  for_each_row(indices.shape, strides, strides, 0, rows, [&](int64_t row, int64_t base, int64_t) {
+  for_each_row(shape, strides, from, 0, rows, [&](int64_t row, int64_t base, int64_t first) {
     for (int64_t j = 0; j < length; ++j) {
-      const int64_t linear = row * length + j;
-      visit(linear, base + j * step + resolve(indices.i()[static_cast<size_t>(linear)], extent) * along);
+      const int64_t index = indices.i()[static_cast<size_t>(first + j * next)];
+      if (drop && (index < 0 || index >= extent)) continue;
+      visit(row * length + j, base + j * step + resolve(index, extent) * along);
     }
   });
 }
@@ -154,9 +164,10 @@ std::vector<Array> eval_gather_elements(const EvalContext& c) {
   const Array& data = *c.inputs[0];
   Array result(c.outputs[0].dtype, c.outputs[0].shape);
   with_storage(data, result, [&](const auto& in, auto& out) {
-    for_each_element(c.op, data.shape, *c.inputs[1], c.attrs.integer("dim"), [&](int64_t linear, int64_t offset) {
-      out[static_cast<size_t>(linear)] = in[static_cast<size_t>(offset)];
-    });
+    for_each_element(c.op, data.shape, *c.inputs[1], c.inputs[1]->shape, c.attrs.integer("dim"), false,
+                     [&](int64_t linear, int64_t offset) {
+                       out[static_cast<size_t>(linear)] = in[static_cast<size_t>(offset)];
+                     });
   });
   return {std::move(result)};
 }
@@ -222,8 +233,8 @@ std::vector<Array> scatter(const EvalContext& c, const Scatter& use) {
 
 std::vector<Array> eval_scatter_elements(const EvalContext& c) {
   return scatter(c, [&](const auto& updates, auto& out, const auto& combine) {
-    for_each_element(c.op, c.inputs[0]->shape, *c.inputs[1], c.attrs.integer("dim"),
-                     [&](int64_t linear, int64_t offset) {
+    for_each_element(c.op, c.inputs[0]->shape, *c.inputs[1], c.inputs[2]->shape, c.attrs.integer("dim"),
+                     c.attrs.find("drop") != nullptr && c.attrs.flag("drop"), [&](int64_t linear, int64_t offset) {
                        auto& target = out[static_cast<size_t>(offset)];
                        target = combine(target, updates[static_cast<size_t>(linear)]);
                      });
@@ -258,10 +269,15 @@ std::span<const OpSchema> indexing_schemas() {
       {Op::kScatterElements,
        3,
        3,
-       {{"dim", kInt}, {"reduction", kText}},
+       {{"dim", kInt}, {"reduction", kText}, {"drop", kInt, false}, {"in_place", kInt, false}},
        infer_scatter_elements,
        eval_scatter_elements},
-      {Op::kScatterNd, 3, 3, {{"reduction", kText}}, infer_scatter_nd, eval_scatter_nd},
+      {Op::kScatterNd,
+       3,
+       3,
+       {{"reduction", kText}, {"in_place", kInt, false}},
+       infer_scatter_nd,
+       eval_scatter_nd},
   };
   return table;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <unordered_map>
@@ -95,10 +96,23 @@ class Parser {
         expect('=');
         const ValueId value = use(names);
         located(name, [&] { graph.output(name.text, value); });
+        if (at_name("in")) parse_alias(graph, names);
       } while (accept(','));
     }
     expect('}');
     return graph;
+  }
+
+  // The parameter whose memory the last output shares.
+  void parse_alias(Graph& graph, const Names& names) {
+    take();
+    const Token name = token_;
+    const ValueId value = use(names);
+    const auto& inputs = graph.inputs();
+    const auto input =
+        std::find_if(inputs.begin(), inputs.end(), [&](const Graph::Port& port) { return port.value == value; });
+    if (input == inputs.end()) fail_at(name, fmt::format("%{} is no parameter", name.text));
+    located(name, [&] { graph.set_alias(graph.outputs().size() - 1, static_cast<int32_t>(input - inputs.begin())); });
   }
 
   void define(Names& names, const Token& name, ValueId value) {

@@ -47,7 +47,7 @@ class Printer {
   std::string run() {
     std::string text = "graph(";
     for (size_t i = 0; i < graph_.inputs().size(); ++i) {
-      const auto& [name, value] = graph_.inputs()[i];
+      const auto& [name, value, alias] = graph_.inputs()[i];
       names_[value] = "%" + (is_plain_name(name) ? name : quoted(name));
       text += fmt::format("{}{}: {}", i > 0 ? ", " : "", names_[value], to_string(graph_.type(value)));
     }
@@ -57,8 +57,9 @@ class Printer {
     }
     text += indent_ + "  return";
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
-      const auto& [name, value] = graph_.outputs()[i];
+      const auto& [name, value, alias] = graph_.outputs()[i];
       text += fmt::format("{} {} = {}", i > 0 ? "," : "", quoted(name), names_[value]);
+      if (alias != Graph::kNoAlias) text += " in " + names_[graph_.inputs()[static_cast<size_t>(alias)].value];
     }
     return text + "\n" + indent_ + "}";
   }

@@ -37,6 +37,7 @@ std::optional<Scatter> scatter_of(const ir::Graph& graph, const Node& node) {
                    product(indices, 0, indices.size() - 1), Shape(data.begin(), data.begin() + indices.back())};
   }
   const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
+  if (indices != graph.shape(node.inputs[2]) || node.attrs.has("drop")) return std::nullopt;
   for (size_t d = 0; d < data.size(); ++d) {
     if (d != dim && indices[d] != data[d]) return std::nullopt;
   }
@@ -80,7 +81,7 @@ ValueId replaced(ir::Builder& b, ValueId data, ValueId updates, ValueId update) 
 std::optional<ValueId> looked_up(Rewriter& r, const Node& node) {
   const ir::Graph& graph = r.source();
   const Tensor* indices = graph.constant_of(node.inputs[1]);
-  if (indices == nullptr || node.attrs.text("reduction") != "none") return std::nullopt;
+  if (indices == nullptr || node.attrs.text("reduction") != "none" || node.attrs.has("in_place")) return std::nullopt;
   for (const ValueId v : node.inputs) {
     if (element_count(graph.shape(v)) == 0) return std::nullopt;
   }

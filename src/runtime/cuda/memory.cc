@@ -33,6 +33,7 @@ uint64_t CudaRunMemory::input(size_t port) {
 }
 
 uint64_t CudaRunMemory::output(size_t port) {
+  if (const int64_t shared = alias_of(plan_, port); shared >= 0) return input(static_cast<size_t>(shared));
   std::unique_ptr<CudaBuffer>& buffer = outputs_[port];
   if (buffer == nullptr) {
     buffer = std::make_unique<CudaBuffer>(code().context(), port_bytes(plan_, plan_.outputs[port]), "an output");

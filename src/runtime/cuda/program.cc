@@ -77,6 +77,15 @@ class Binder {
     return results;
   }
 
+  // Copies inputs to where outputs that the plan writes in part lie, unless that is one memory.
+  void fill_aliases(const Plan& plan, CudaProgram& program) {
+    for (const Alias& alias : plan.aliases) {
+      if (!alias.partial) continue;
+      copy(program, memory_.output(alias.output), memory_.input(alias.input),
+           plan.buffers[plan.inputs[alias.input].buffer].bytes);
+    }
+  }
+
   // Copies to their places the outputs that no step made there.
   void deliver(const Plan& plan, const std::vector<CudaValue>& results, CudaProgram& program) {
     for (size_t i = 0; i < results.size(); ++i) {
@@ -341,6 +350,7 @@ CudaBinding bind(const Plan& plan, CudaMemory& memory, bool delivers) {
   for (size_t i = 0; i < plan.outputs.size(); ++i) outputs.push_back(made[i] ? memory.output(i) : 0);
   CudaBinding binding;
   Binder binder(memory);
+  binder.fill_aliases(plan, binding.program);
   binding.outputs = binder.run(plan, inputs, outputs, memory.arena(), binding.program, true);
   if (delivers) binder.deliver(plan, binding.outputs, binding.program);
   binding.buffers = std::move(binder.buffers);

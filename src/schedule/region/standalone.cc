@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/divide.h"
 #include "schedule/backend.h"
@@ -74,10 +75,10 @@ constexpr int64_t kFewUpdates = 64;  // of a column: looking at them takes less 
 int64_t map_elements_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
   constexpr int64_t kCopying = 1024, kLooking = 32;  // threads of a SM
   const StandaloneDesc::Columns columns = desc.columns();
-  const bool few = columns.updates <= kFewUpdates;
+  const bool few = columns.updates <= kFewUpdates && !desc.in_place;
   const int64_t wanted = cuda.sms * (few ? kCopying : kLooking), number = columns.outer * columns.inner;
   ScatterElementsConfig c;
-  while (c.sharers < columns.rows && c.sharers * number < wanted) c.sharers *= 2;
+  while (!desc.in_place && c.sharers < columns.rows && c.sharers * number < wanted) c.sharers *= 2;
   c.threads = few ? 256 : 64;
   config.tasks = ceil_div(number * c.sharers, c.threads);
   config.choice = c;
@@ -92,7 +93,7 @@ int64_t map_slices_to_cuda(Config& config, const StandaloneDesc& desc, const Cud
   ScatterSlicesConfig c;
   c.columns = std::min(columns.inner, kMostColumns);
   const int64_t chunks = ceil_div(columns.inner, c.columns);
-  const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates ? kCopying : kLooking);
+  const int64_t wanted = cuda.sms * (columns.updates <= kFewUpdates && !desc.in_place ? kCopying : kLooking);
   c.rows = ceil_div(columns.rows, std::clamp<int64_t>(wanted / chunks, 1, columns.rows));
   config.tasks = ceil_div(ceil_div(columns.rows, c.rows) * chunks, kWarps);
   config.choice = c;
@@ -147,9 +148,28 @@ StandaloneDesc::Columns StandaloneDesc::columns() const {
   return {product(data, 0, d), data[d], product(data, d + 1, data.size()), updates, bytes};
 }
 
+Shape StandaloneDesc::index_strides() const {
+  Shape strides(index.size());
+  int64_t stride = 1;
+  for (size_t d = index.size(); d-- > 0; stride *= index[d]) {
+    strides[d] = index[d] == 1 && indices[d] != 1 ? 0 : stride;
+  }
+  return strides;
+}
+
 namespace {
 
-// Its operands are the node's inputs and outputs in order, without bindings.
+// What the kernel reads: of what is written in place, nothing of the data that has no update.
+std::vector<ir::ValueId> values_read(const ir::Node& node) {
+  return {node.inputs.begin() + (ir::is_in_place(node) ? 1 : 0), node.inputs.end()};
+}
+
+// What the kernel of a scatter in place moves: indices, and each update in and out.
+double updated_bytes(const ir::Graph& graph, const ir::Node& node) {
+  return bytes_of(graph.type(node.inputs[1])) + 2 * bytes_of(graph.type(node.inputs[2]));
+}
+
+// Its operands are what it reads and the node's outputs in order, without bindings.
 ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Target& target) {
   auto desc = std::make_shared<StandaloneDesc>();
   desc->op = node.op;
@@ -158,8 +178,9 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
   ScheduledKernel kernel;
   const double bandwidth = target.copy_bytes_per_second();
   double seconds = 0;
-  for (const auto* values : {&node.inputs, &node.outputs}) {
-    const bool input = values == &node.inputs;
+  const std::vector<ir::ValueId> read = values_read(node);
+  for (const auto* values : {&read, &node.outputs}) {
+    const bool input = values == &read;
     for (ir::ValueId v : *values) {
       const ir::TensorType& type = graph.type(v);
       kernel.desc.operands.push_back(
@@ -167,6 +188,8 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
       seconds += bytes_of(type) / bandwidth;
     }
   }
+  desc->in_place = ir::is_in_place(node);
+  if (desc->in_place) seconds = updated_bytes(graph, node) / bandwidth;
   kernel.floor_seconds = seconds;
   std::string what;
   if (node.op == Op::kTopK) {
@@ -180,9 +203,14 @@ ScheduledKernel kernel_of(const ir::Graph& graph, const ir::Node& node, const Ta
     desc->index_dtype = graph.dtype(node.inputs[1]);
     desc->indices = graph.shape(node.inputs[1]);
     desc->reduction = node.attrs.text("reduction");
-    if (node.op == Op::kScatterElements) desc->dim = node.attrs.integer("dim");
+    if (node.op == Op::kScatterElements) {
+      desc->dim = node.attrs.integer("dim");
+      desc->index = std::exchange(desc->indices, graph.shape(node.inputs[2]));
+      desc->drop = node.attrs.has("drop") && node.attrs.flag("drop");
+    }
     what = fmt::format("{} updates", element_count(graph.shape(node.inputs[2])));
     if (desc->reduction != "none") what += ", " + desc->reduction;
+    if (desc->in_place) what += " in place";
   }
   backend_of(target).map(kernel.config, *desc, what, seconds, target);
   kernel.label = fmt::format("{} {} {}", ir::to_string(node.op), ir::to_string(graph.type(node.inputs[0])), what);
@@ -196,17 +224,23 @@ std::optional<ScheduledKernel> standalone_kernel(const ir::Graph& graph, const i
                                                  const std::function<bool(ir::ValueId)>& is_input,
                                                  const std::function<void(ir::ValueId, const std::string&)>& make_first,
                                                  const std::function<Binding(ir::ValueId)>& binding) {
+  // A reshape of what is in memory is in memory.
+  std::vector<ir::ValueId> operands = values_read(node);
+  for (ir::ValueId& v : operands) {
+    ir::ValueId under = v;
+    while (!is_input(under) && graph.producer(under).op == Op::kReshape) under = graph.producer(under).inputs[0];
+    if (is_input(under)) v = under;
+  }
   bool ready = true;
-  for (ir::ValueId v : node.inputs) {
+  for (ir::ValueId v : operands) {
     if (is_input(v)) continue;
     ready = false;
     make_first(v, fmt::format("{} reads it at positions that only its kernel knows", ir::to_string(node.op)));
   }
   if (!ready) return std::nullopt;
   ScheduledKernel kernel = kernel_of(graph, node, target);
-  for (const auto* values : {&node.inputs, &node.outputs}) {
-    for (ir::ValueId v : *values) kernel.bindings.push_back(binding(v));
-  }
+  operands.insert(operands.end(), node.outputs.begin(), node.outputs.end());
+  for (ir::ValueId v : operands) kernel.bindings.push_back(binding(v));
   return kernel;
 }
 

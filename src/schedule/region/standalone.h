@@ -13,10 +13,15 @@ namespace heddle::schedule {
 struct StandaloneDesc {
   ir::Op op;
   DType dtype, index_dtype;  // of the data; of the indices that a scatter reads
-  Shape data, indices;
+  Shape data, indices;       // of a scatter of elements, `indices` has the extents of the updates
+  Shape index;               // the extents of the index tensor of a scatter of elements: those of `indices` or 1
   int64_t dim = 0, k = 0;
   bool largest = true;
   std::string reduction;  // of a scatter: "none", "add", "mul", "max", "min"
+  bool drop = false;      // of a scatter of elements: indices that lie outside are left out
+  // Of a scatter: the result's memory holds the data already. The operands are then the indices, the updates and the
+  // result.
+  bool in_place = false;
 
   // Independent parts: rows of the first dimension, columns behind the indices, or whole columns of a selection.
   int64_t parts() const;
@@ -26,6 +31,8 @@ struct StandaloneDesc {
     int64_t outer, rows, inner, updates, bytes;
   };
   Columns columns() const;
+  // By dimension of the updates: elements from one index to the next, 0 where one holds for all.
+  Shape index_strides() const;
   bool operator==(const StandaloneDesc&) const = default;
 };
 

@@ -1,5 +1,6 @@
 // Copies of a tensor with some elements replaced by, or combined with, updates. Duplicates apply in row-major order.
-// Indices count from the end where they are negative; what lies outside is clamped, so that nothing outside is written.
+// Indices count from the end where they are negative; what lies outside is clamped, so that nothing outside is written,
+// or is left out (Drop, negative ones too). Where `data` is null, `out` holds the tensor already.
 #pragma once
 
 #include "tile/op/reduce.h"
@@ -23,16 +24,19 @@ TILE_INLINE void combine_into(T* to, const T* update) {
 }  // namespace detail
 
 // out = data, then out[i0, ..., index, ...] <- updates[i0, ..., i(Dim), ...] for every position of the indices, whose
-// shape lies within that of the data apart from Dim. Rows [first, last) of dimension 0, or everything where Dim is 0.
-template <typename Combine, int Rank, int Dim, typename T, typename I>
+// shape lies within that of the data apart from Dim; `index_shape` is that of the updates. Along each dimension an index
+// has `index_stride`, 0 where one holds for all. Rows [first, last) of dimension 0, or everything where Dim is 0.
+template <typename Combine, int Rank, int Dim, bool Drop, typename T, typename I>
 void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, const T* TILE_RESTRICT updates,
-                      T* TILE_RESTRICT out, const int64_t* shape, const int64_t* index_shape, int64_t first,
-                      int64_t last) {
+                      T* TILE_RESTRICT out, const int64_t* shape, const int64_t* index_shape,
+                      const int64_t* index_stride, int64_t first, int64_t last) {
   int64_t stride[Rank];
   stride[Rank - 1] = 1;
   for (int d = Rank - 1; d > 0; --d) stride[d - 1] = stride[d] * shape[d];
   if constexpr (Dim == 0) first = 0, last = shape[0];
-  __builtin_memcpy(out + first * stride[0], data + first * stride[0], size_t((last - first) * stride[0]) * sizeof(T));
+  if (data != nullptr) {
+    __builtin_memcpy(out + first * stride[0], data + first * stride[0], size_t((last - first) * stride[0]) * sizeof(T));
+  }
   int64_t at[Rank] = {}, row = 1;  // the position of a row of the indices; elements behind one of their first dimension
   for (int d = 1; d < Rank; ++d) row *= index_shape[d];
   if constexpr (Dim == 0) last = index_shape[0];
@@ -43,9 +47,14 @@ void scatter_elements(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indice
   if constexpr (Rank > 1) at[0] = first;
   while (linear < end) {
     int64_t base = 0;
-    for (int d = 0; d + 1 < Rank; ++d) base += d == Dim ? 0 : at[d] * stride[d];
-    for (int64_t j = 0; j < length; ++j, ++linear) {
-      const int64_t index = wrap_index(indices[linear], shape[Dim]) * stride[Dim];
+    const I* from = indices;
+    for (int d = 0; d + 1 < Rank; ++d) {
+      base += d == Dim ? 0 : at[d] * stride[d];
+      from += at[d] * index_stride[d];
+    }
+    for (int64_t j = 0; j < length; ++j, ++linear, from += index_stride[Rank - 1]) {
+      if (Drop && !(*from >= I(0) && uint64_t(*from) < uint64_t(shape[Dim]))) continue;
+      const int64_t index = wrap_index(*from, shape[Dim]) * stride[Dim];
       detail::combine_into<Combine>(out + base + index + (Dim == Rank - 1 ? 0 : j), updates + linear);
     }
     for (int d = Rank - 2; d >= 0; --d) {
@@ -64,7 +73,7 @@ void scatter_nd(const T* TILE_RESTRICT data, const I* TILE_RESTRICT indices, con
   for (int d = Depth; d < Rank; ++d) inner *= shape[d];
   for (int d = 0; d < Depth; ++d) rows *= shape[d];
   const bool all = last - first == inner;
-  for (int64_t r = 0; r < (all ? 1 : rows); ++r) {
+  for (int64_t r = 0; data != nullptr && r < (all ? 1 : rows); ++r) {
     const int64_t from = r * inner + first;
     __builtin_memcpy(out + from, data + from, size_t(all ? rows * inner : last - first) * sizeof(T));
   }

@@ -36,15 +36,22 @@ void write_scatter(const schedule::StandaloneDesc& body, const Number& number, b
   const std::string_view storage = marked ? "const" : "static constexpr";
   const bool moved = body.reduction == "none";
   const std::string type = moved ? moved_type(body.dtype) : std::string(storage_type(body.dtype));
-  out.line("const auto* data = static_cast<const {}*>(operands[0]);", type);
-  out.line("const auto* indices = static_cast<const {}*>(operands[1]);", storage_type(body.index_dtype));
-  out.line("const auto* updates = static_cast<const {}*>(operands[2]);", type);
-  out.line("auto* y = static_cast<{}*>(operands[3]);", type);
+  int operand = 0;
+  if (body.in_place) {
+    out.line("const {}* data = nullptr;  // y holds it", type);
+  } else {
+    out.line("const auto* data = static_cast<const {}*>(operands[{}]);", type, operand++);
+  }
+  out.line("const auto* indices = static_cast<const {}*>(operands[{}]);", storage_type(body.index_dtype), operand++);
+  out.line("const auto* updates = static_cast<const {}*>(operands[{}]);", type, operand++);
+  out.line("auto* y = static_cast<{}*>(operands[{}]);", type, operand);
   out.line("{} int64_t shape[] = {{{}}};  // {}", storage, list(body.data, number), to_string(body.dtype));
   if (body.op == Op::kScatterElements) {
     out.line("{} int64_t index_shape[] = {{{}}};", storage, list(body.indices, number));
-    out.line("tile::scatter_elements<{}, {}, {}>(data, indices, updates, y, shape, index_shape, first, last);",
-             combiner(body.reduction), body.data.size(), body.dim);
+    out.line("{} int64_t index_stride[] = {{{}}};", storage, list(body.index_strides(), number));
+    out.line("tile::scatter_elements<{}, {}, {}, {}>(data, indices, updates, y, shape, index_shape, index_stride,",
+             combiner(body.reduction), body.data.size(), body.dim, body.drop);
+    out.line("                       first, last);");
     return;
   }
   const int64_t depth = body.indices.back();

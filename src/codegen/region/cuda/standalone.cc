@@ -45,8 +45,10 @@ std::string kernel_text(const Call& call, const KernelHead& head) {
 Call scatter_call(const StandaloneDesc& body, const Config& config) {
   const bool nd = body.op == Op::kScatterNd, moved = body.reduction == "none";
   const std::string type = moved ? moved_type(body.columns().bytes) : std::string(storage_type(body.dtype));
-  const std::string call = fmt::format("{}<{}, {}, {}>", nd ? "scatter_nd" : "scatter_elements",
-                                       combiner(body.reduction), type, storage_type(body.index_dtype));
+  std::string call = fmt::format("{}<{}, {}, {}", nd ? "scatter_nd" : "scatter_elements", combiner(body.reduction),
+                                 type, storage_type(body.index_dtype));
+  if (body.in_place || body.drop) call += fmt::format(", {}", body.in_place);
+  call += body.drop ? ", true>" : ">";
   return {nd ? "ScatterNdArgs" : "ScatterElementsArgs", call,
           nd ? schedule::ScatterSlicesConfig::kThreads : config.as<schedule::ScatterElementsConfig>().threads};
 }

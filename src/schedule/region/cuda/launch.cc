@@ -65,22 +65,24 @@ tile::ScatterElementsArgs elements_args(const StandaloneDesc& body, const Scatte
   while (int64_t{1} << args.shares < config.sharers) ++args.shares;
   HEDDLE_CHECK(int64_t{1} << args.shares == config.sharers, "{} threads share a column", config.sharers);
   const auto scattered = static_cast<size_t>(body.dim);
+  const Shape index_strides = body.index_strides();
   int64_t stride = 1;
   bool joins = false;
   for (size_t d = body.data.size(); d-- > 0; stride *= body.indices[d]) {
     if (d == scattered) {
       args.step = stride;
+      args.index_step = index_strides[d];
       args.inner_dims = args.dims;
       joins = false;
       continue;
     }
     const bool whole = body.indices[d] == body.data[d];
-    if (joins) {
+    if (joins && index_strides[d] == args.dim[args.dims - 1].index_stride * args.dim[args.dims - 1].indexed) {
       tile::ScatterDim& last = args.dim[args.dims - 1];
       last.indexed *= body.indices[d];
       last.extent *= body.data[d];
     } else {
-      args.dim[args.dims++] = {body.data[d], body.indices[d], stride};
+      args.dim[args.dims++] = {body.data[d], body.indices[d], stride, index_strides[d]};
     }
     joins = whole;
   }
@@ -107,10 +109,12 @@ KernelLaunches plan_scatter(const StandaloneDesc& desc, const Config& config) {
     const auto& c = config.as<ScatterElementsConfig>();
     launch = launch_of(elements_args(desc, c), config.tasks, c.threads);
   }
-  launch.pointers = {{0, offsetof(tile::ScatterArgs, data), 0},
-                     {0, offsetof(tile::ScatterArgs, indices), 1},
-                     {0, offsetof(tile::ScatterArgs, updates), 2},
-                     {0, offsetof(tile::ScatterArgs, y), 3}};
+  int operand = 0;
+  if (!desc.in_place) launch.pointers.push_back({0, offsetof(tile::ScatterArgs, data), operand++});
+  for (const size_t at :
+       {offsetof(tile::ScatterArgs, indices), offsetof(tile::ScatterArgs, updates), offsetof(tile::ScatterArgs, y)}) {
+    launch.pointers.push_back({0, static_cast<int>(at), operand++});
+  }
   return {{std::move(launch)}};
 }
 

@@ -1,7 +1,8 @@
 // Copies of a tensor with some elements replaced by, or combined with, updates. Duplicates apply in row-major order: an
 // element of the result belongs to one thread, which applies all of its updates in order, so results do not depend on
 // the run and no block waits for another. Indices count from the end where they are negative; what lies outside is
-// clamped, so that nothing outside is written.
+// clamped, so that nothing outside is written, or is left out (`kDrop`, negative ones too). Where y holds the tensor
+// already (`kInPlace`), what has no update is not touched.
 #pragma once
 
 #include "tile/core/cuda_separate.h"
@@ -30,7 +31,7 @@ __device__ inline int64_t quotient(int64_t a, int64_t b) {
 // y[i0, ..., index, ...] <- updates[i0, ..., i, ...] for every position of the indices, whose shape lies within that of
 // the data apart from the dimension of the rows. A thread goes through all indices of its column, which lie beside
 // those of its neighbours.
-template <typename Combine, typename T, typename I>
+template <typename Combine, typename T, typename I, bool kInPlace = false, bool kDrop = false>
 __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   const int64_t number = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   if (number >= args.threads) return;
@@ -38,28 +39,39 @@ __device__ inline void scatter_elements(const ScatterElementsArgs& args) {
   const int64_t above = quotient(number, stride), inner = number - above * stride;
   const int64_t outer = above >> args.shares, own = above & (shares - 1);
   const int64_t column = outer * args.common.rows * stride + inner;
-  const T* from = static_cast<const T*>(args.common.data) + column;
   T* to = static_cast<T*>(args.common.y) + column;
+  if constexpr (!kInPlace) {
+    const T* from = static_cast<const T*>(args.common.data) + column;
 #pragma unroll 4
-  for (int64_t row = own; row < args.common.rows; row += shares) to[row * stride] = from[row * stride];
+    for (int64_t row = own; row < args.common.rows; row += shares) to[row * stride] = from[row * stride];
+  }
 
-  int64_t rest = inner, at = 0;
+  int64_t rest = inner, at = 0, index_at = 0;
   for (int d = 0; d < args.dims; ++d) {
     if (d == args.inner_dims) rest = outer;
     const ScatterDim& dim = args.dim[d];
     const int64_t next = quotient(rest, dim.extent), c = rest - next * dim.extent;
     if (c >= dim.indexed) return;
     at += c * dim.stride;
+    index_at += c * dim.index_stride;
     rest = next;
   }
-  const I* indices = static_cast<const I*>(args.common.indices) + at;
+  const I* indices = static_cast<const I*>(args.common.indices) + index_at;
   const T* updates = static_cast<const T*>(args.common.updates) + at;
   constexpr int kAhead = 16;  // indices under way
   for (int64_t e = 0; e < args.common.count; e += kAhead) {
     int64_t row[kAhead];
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
-      row[k] = e + k < args.common.count ? wrap_index(indices[(e + k) * args.step], args.common.rows) : -1;
+      row[k] = -1;
+      if (e + k >= args.common.count) continue;
+      const I index = indices[(e + k) * args.index_step];
+      if constexpr (kDrop) {
+        const bool inside = index >= I(0) && static_cast<uint64_t>(index) < static_cast<uint64_t>(args.common.rows);
+        if (inside) row[k] = static_cast<int64_t>(index);
+      } else {
+        row[k] = wrap_index(index, args.common.rows);
+      }
     }
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {
@@ -115,12 +127,12 @@ class ScatterBlock {
 
 // y[index tuple, :] <- updates[i, :] for every tuple. Lanes look at 32 tuples at a time, and have the columns of those
 // that concern the warp's rows. Whole warps; dynamic shared memory: kScatterChunk rows.
-template <typename Combine, typename T, typename I>
+template <typename Combine, typename T, typename I, bool kInPlace = false>
 __device__ inline void scatter_nd(const ScatterNdArgs& args) {
   extern __shared__ __align__(16) uint8_t raw_shared[];
   auto* rows = reinterpret_cast<int64_t*>(raw_shared);
   const ScatterBlock<Combine, T> own(args);
-  own.copy();
+  if constexpr (!kInPlace) own.copy();
   const int64_t count = args.common.count;
   for (int64_t first = 0; first < count; first += kScatterChunk) {
     __syncthreads();  // the rows before are read

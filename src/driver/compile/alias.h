@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "driver/compile/plan_builder.h"
+#include "heddle/model.h"
+#include "ir/graph.h"
+#include "runtime/arena.h"
+
+namespace heddle::driver {
+
+// Gives the outputs of an imported graph the memory of the inputs that CompileOptions::alias and alias_updates name.
+// Returns the positions of those that only alias_updates names. Throws kInvalidArgument, naming the option, for a name
+// that matches nothing, an input or output that is named twice, and types that differ.
+std::vector<size_t> set_aliases(const CompileOptions& options, ir::Graph& graph);
+
+// Takes from the outputs `optional` of an optimised graph the aliases that are not updates in place.
+void drop_copied_aliases(const std::vector<size_t>& optional, ir::Graph& graph);
+
+// The plan of a graph with updates in place is right as far as whoever reads an input comes before the step that writes
+// to its memory. For those that come after it, outputs included, the old value is copied before that step.
+// `slots`: by buffer, its lifetime, -1 for none; copies are added to both. Fills CompileReport::aliases.
+void keep_old_values(BuiltPlan& built, std::vector<int64_t>& slots, std::vector<runtime::Lifetime>& lifetimes,
+                     CompileReport& report);
+
+}  // namespace heddle::driver
