@@ -26,6 +26,9 @@ void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_option("--shape", a.shapes,
                   "Shape of an input: NAME=1,3,224,224 (may be repeated); for run, bench and compile on the CPU with "
                   "ranges, NAME=1,1..512");
+  app->add_option("--alias", a.aliases,
+                  "An output in the memory of an input: OUTPUT=INPUT, with one * in both for many, or auto for all that "
+                  "are updates of inputs (may be repeated)");
   app->add_option("--limit", a.limits,
                   "What an import may take: nodes=N, bytes=N, depth=N or seconds=N (may be repeated)");
   app->add_flag("--external-data-links", a.options.external_data_links,

@@ -49,6 +49,7 @@ struct Arguments {
   std::vector<std::string> shapes;  // NAME=1,3,224,224
   std::vector<std::string> inputs;  // NAME=FILE.npy
   std::vector<std::string> limits;  // nodes=5000000
+  std::vector<std::string> aliases;  // OUTPUT=INPUT or auto
   uint64_t seed = 0;
   bool json = false;
   std::string output;      // -o

@@ -122,9 +122,9 @@ constexpr Pass kPipeline[] = {
     kSinkTransposes,
     kMergeDots,
     kScaleScores,
+    kUpdateInPlace,  // before outputs are casts
     kPrecision,
     kSpaceToDepth,
-    kUpdateInPlace,
     kKnownScatters,
     // What those left behind.
     kCanonicalize,

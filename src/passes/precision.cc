@@ -127,7 +127,7 @@ class Precisions {
   }
 
   std::optional<std::vector<ValueId>> visit(ir::Rewriter& r, const Node& node) const {
-    if (node.outputs.size() != 1 || is_opaque(node)) return std::nullopt;
+    if (node.outputs.size() != 1 || is_opaque(node) || ir::is_in_place(node)) return std::nullopt;
     const ValueId out = node.outputs[0];
     if (is_contraction(node) && is_f32(out)) return std::vector{contraction(r, node)};
     if (!is_sensitive(node) && computes_narrow(r, node)) return std::vector{narrow_node(r, node)};

@@ -278,6 +278,37 @@ void print_kernels(const KernelTexts& texts, const std::string& which) {
   }
 }
 
+// Outputs in the memory of inputs: those that cost no copy together, the others each with its reason.
+void print_aliases(const CompileReport& report) {
+  size_t in_place = 0;
+  double bytes = 0;
+  for (const driver::AliasReport& alias : report.aliases) {
+    if (!alias.why_copied.empty()) continue;
+    ++in_place;
+    bytes += static_cast<double>(alias.bytes);
+  }
+  if (in_place > 0) {
+    print_line(fmt::format("in place     {} outputs in the memory of inputs, {} not copied", in_place,
+                           human_bytes(bytes)));
+  }
+  for (const driver::AliasReport& alias : report.aliases) {
+    if (alias.why_copied.empty()) continue;
+    print_line(fmt::format("note: output {} in the memory of {}: {} copied: {}", alias.output, alias.input,
+                           human_bytes(static_cast<double>(alias.bytes)), alias.why_copied));
+  }
+}
+
+nlohmann::json aliases_json(const CompileReport& report) {
+  nlohmann::json aliases = nlohmann::json::array();
+  for (const driver::AliasReport& alias : report.aliases) {
+    aliases.push_back({{"output", alias.output},
+                       {"input", alias.input},
+                       {"bytes", alias.bytes},
+                       {"why_copied", alias.why_copied}});
+  }
+  return aliases;
+}
+
 }  // namespace
 
 nlohmann::json json_of(const CompileReport& report) {
@@ -307,6 +338,7 @@ nlohmann::json json_of(const CompileReport& report) {
           {"contractions", report.contractions},
           {"tuned", report.tuned},
           {"remarks", report.remarks},
+          {"aliases", aliases_json(report)},
           {"groups", std::move(groups)},
           {"decisions", std::move(decisions)},
           {"stages", std::move(stages)}};
@@ -315,6 +347,7 @@ nlohmann::json json_of(const CompileReport& report) {
 void print_report(const driver::CompiledModel& model, const Target& target, bool verbose) {
   print_overview(model.report);
   for (const std::string& remark : model.report.remarks) print_line("note: " + remark);
+  print_aliases(model.report);
   if (!verbose) return;
   print_line("");
   print_summary(model.report);

@@ -73,9 +73,19 @@ void check_shapes(const std::string& path, const runtime::Plan& plan, const std:
   }
 }
 
-std::vector<PortInfo> port_infos(const std::vector<runtime::Port>& ports) {
+std::vector<PortInfo> input_infos(const runtime::Plan& plan) {
   std::vector<PortInfo> infos;
-  for (const runtime::Port& port : ports) infos.push_back({port.name, port.dtype, port.shape});
+  for (const runtime::Port& port : plan.inputs) infos.push_back({port.name, port.dtype, port.shape, ""});
+  return infos;
+}
+
+std::vector<PortInfo> output_infos(const runtime::Plan& plan) {
+  std::vector<PortInfo> infos;
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const runtime::Port& port = plan.outputs[i];
+    const int64_t input = runtime::alias_of(plan, i);
+    infos.push_back({port.name, port.dtype, port.shape, input < 0 ? "" : plan.inputs[static_cast<size_t>(input)].name});
+  }
   return infos;
 }
 
@@ -213,11 +223,11 @@ Model::Impl::Impl(std::string path, CompileOptions options)
   const runtime::Plan& plan = *primary().plan;
   if (!is_plan_) maker_ = std::make_unique<driver::VariantMaker>(path_, primary().plan);
   if (maker_ != nullptr && has_ranges) maker_->prepare(driver::samples_of_ranges(path_, options_));
-  inputs_ = port_infos(plan.inputs);
-  outputs_ = port_infos(plan.outputs);
+  inputs_ = input_infos(plan);
+  outputs_ = output_infos(plan);
   for (const runtime::TextOutput& text : plan.texts) {
     const auto at = std::min<size_t>(text.position, outputs_.size());
-    outputs_.insert(outputs_.begin() + static_cast<int64_t>(at), {text.name, DType::kString, text.value.shape()});
+    outputs_.insert(outputs_.begin() + static_cast<int64_t>(at), {text.name, DType::kString, text.value.shape(), ""});
   }
 }
 
@@ -365,7 +375,7 @@ EnqueueNeeds Model::Impl::prepare(const std::vector<Shape>& inputs) const {
   const Variant variant = variant_on_device(inputs);
   EnqueueNeeds needs;
   needs.workspace_bytes = variant->executor->workspace_bytes();
-  for (const runtime::Port& port : variant->plan->outputs) needs.outputs.push_back({port.name, port.dtype, port.shape});
+  needs.outputs = output_infos(*variant->plan);
   return needs;
 }
 

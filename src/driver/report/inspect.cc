@@ -142,8 +142,8 @@ int64_t bytes_of(const std::vector<PortInfo>& ports) {
 
 RunEstimate estimate_of(const runtime::Plan& plan, int threads) {
   RunEstimate estimate;
-  for (const runtime::Port& port : plan.inputs) estimate.inputs.push_back({port.name, port.dtype, port.shape});
-  for (const runtime::Port& port : plan.outputs) estimate.outputs.push_back({port.name, port.dtype, port.shape});
+  for (const runtime::Port& port : plan.inputs) estimate.inputs.push_back({port.name, port.dtype, port.shape, ""});
+  for (const runtime::Port& port : plan.outputs) estimate.outputs.push_back({port.name, port.dtype, port.shape, ""});
   for (const Tensor& constant : plan.constants) estimate.constant_bytes += static_cast<int64_t>(constant.bytes());
   estimate.arena_bytes = plan.arena_bytes;
   estimate.port_bytes = bytes_of(estimate.inputs) + bytes_of(estimate.outputs);

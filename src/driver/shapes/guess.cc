@@ -13,14 +13,14 @@ namespace heddle::driver {
 
 std::vector<PortInfo> inputs_of(const runtime::Plan& plan) {
   std::vector<PortInfo> inputs;
-  for (const runtime::Port& port : plan.inputs) inputs.push_back({port.name, port.dtype, port.shape});
+  for (const runtime::Port& port : plan.inputs) inputs.push_back({port.name, port.dtype, port.shape, ""});
   return inputs;
 }
 
 std::vector<PortInfo> inputs_of(const ir::Graph& graph) {
   std::vector<PortInfo> inputs;
   for (const ir::Graph::Port& port : graph.inputs()) {
-    inputs.push_back({port.name, graph.dtype(port.value), graph.shape(port.value)});
+    inputs.push_back({port.name, graph.dtype(port.value), graph.shape(port.value), ""});
   }
   return inputs;
 }
