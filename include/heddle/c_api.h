@@ -55,8 +55,9 @@ HEDDLE_API const char* heddle_error_message(const heddle_error* error);
 HEDDLE_API void heddle_error_free(heddle_error* error);
 
 /* Options start with their defaults. Keys: "target" (cpu, cuda, cuda:N), "precision" (f32, tf32, f16, bf16), "threads",
- * "fusion" (none, basic, stitch), "cache" (0 or 1), "background" (0 or 1). Unknown values are reported when a model is
- * loaded. */
+ * "fusion" (none, basic, stitch), "cache" (0 or 1), "background" (0 or 1), "alias" (an output in the memory of an
+ * input: OUTPUT=INPUT, with one * in both for many, or auto; each call adds to it). Unknown values are reported when a
+ * model is loaded. */
 HEDDLE_API heddle_options* heddle_options_new(void);
 HEDDLE_API int heddle_options_set(heddle_options* options, const char* key, const char* value, heddle_error** error);
 HEDDLE_API int heddle_options_set_shape(heddle_options* options, const char* input, const int64_t* shape, size_t rank,
@@ -86,6 +87,9 @@ HEDDLE_API size_t heddle_model_output_count(const heddle_model* model);
 HEDDLE_API heddle_port heddle_model_input(const heddle_model* model, size_t index);
 HEDDLE_API heddle_port heddle_model_output(const heddle_model* model, size_t index);
 
+/* The name of the input in whose memory an output may lie (option "alias"); NULL: of none. */
+HEDDLE_API const char* heddle_model_output_alias(const heddle_model* model, size_t index);
+
 /* A dense row-major tensor; `data` is copied, NULL means zeros. */
 HEDDLE_API heddle_tensor* heddle_tensor_new(heddle_dtype dtype, const int64_t* shape, size_t rank, const void* data,
                                             heddle_error** error);
@@ -101,6 +105,12 @@ HEDDLE_API void heddle_tensor_free(heddle_tensor* tensor);
  * frees; on an error they are NULL. Several threads may run one model at once. */
 HEDDLE_API int heddle_model_run(const heddle_model* model, const char* const* names, const heddle_tensor* const* inputs,
                                 size_t count, heddle_tensor** outputs, heddle_error** error);
+
+/* The same with `outputs` of the caller, heddle_model_output_count() tensors of the outputs' dtypes and shapes that are
+ * written; NULL for those that nobody wants. One may be the input that heddle_model_output_alias() names. */
+HEDDLE_API int heddle_model_run_into(const heddle_model* model, const char* const* names,
+                                     const heddle_tensor* const* inputs, size_t count, heddle_tensor* const* outputs,
+                                     heddle_error** error);
 
 /* A dense row-major tensor in the memory of a model's GPU, which the caller owns. `data`: its address on the device, a
  * multiple of 16. */

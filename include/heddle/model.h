@@ -120,6 +120,11 @@ class HEDDLE_API Model {
   // CompileOptions::background. Returns the outputs in order. Throws Error: kInvalidInput,
   // and whatever compiling or running can throw.
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
+  // The same with memory of the caller for outputs by name, of their dtypes and shapes; others get memory of their own.
+  // It overlaps no other output and no input, but for that of PortInfo::alias, whose memory it may be from its first
+  // byte on. Throws Error besides: kUnsupportedType where an output is text.
+  std::vector<Tensor> run_into(const std::map<std::string, Tensor>& inputs,
+                               const std::map<std::string, Tensor>& outputs) const;
 
   // Compiles for inputs of these shapes, in the order of inputs(), unless that was done, and says what enqueue() takes
   // then. Throws Error: kInvalidInput for a wrong number of shapes, kInvalidArgument for a model on a CPU,
@@ -132,10 +137,10 @@ class HEDDLE_API Model {
   // Puts one run onto `stream` (a cudaStream_t or CUstream of the model's GPU; null: the default stream) and returns:
   // no copy of inputs or outputs, no waiting, and for shapes that prepare() has seen no allocation on the device. On a
   // stream that captures, the run becomes a part of the caller's graph. `inputs` and `outputs` are in the order of
-  // inputs() and of prepare(), and overlap neither each other nor `workspace`, device memory of prepare()'s size at a
-  // multiple of 256. All of it, and the model, are in use until the stream has passed the run. Several threads may
-  // enqueue at once, each with outputs and a workspace of its own. Throws Error: kInvalidInput, kDevice, and what
-  // prepare() does.
+  // inputs() and of prepare(), and overlap neither each other (but for PortInfo::alias) nor `workspace`, device memory
+  // of prepare()'s size at a multiple of 256. All of it, and the model, are in use until the stream has passed the run.
+  // Several threads may enqueue at once, each with outputs and a workspace of its own. Throws Error: kInvalidInput,
+  // kDevice, and what prepare() does.
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                void* stream = nullptr) const;
 

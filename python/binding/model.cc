@@ -101,6 +101,16 @@ nb::list PyModel::run(const std::vector<nb::handle>& inputs, const CallOptions& 
   return given.on_gpu ? run_on_gpu(given, call, stream) : run_on_host(given, call);
 }
 
+namespace {
+
+// What the caller gave for one output; None: nothing.
+nb::object output_given(nb::handle out, size_t position) {
+  if (nb::isinstance<nb::list>(out) || nb::isinstance<nb::tuple>(out)) return out[position];
+  return nb::borrow(out);
+}
+
+}  // namespace
+
 std::vector<Array> PyModel::outputs_given(nb::handle out, void* stream, bool on_gpu) const {
   std::vector<Array> outputs;
   if (out.is_none()) return outputs;
@@ -116,8 +126,11 @@ std::vector<Array> PyModel::outputs_given(nb::handle out, void* stream, bool on_
                  "Give one for each output, in the model's order");
   }
   for (size_t i = 0; i < objects.size(); ++i) {
+    outputs.emplace_back();
+    if (objects[i].is_none()) continue;
     const Family& family = family_of(objects[i], output_names_[i]);
-    Array array = family.view(objects[i], output_names_[i], stream);
+    Array& array = outputs.back();
+    array = family.view(objects[i], output_names_[i], stream);
     check_array(array, ports[i].dtype, output_names_[i], family);
     if (array.read_only) refuse_input(output_names_[i], "its memory is read-only", "Give an array that may be written");
     const int wanted = on_gpu ? device_ : kHost;
@@ -125,7 +138,6 @@ std::vector<Array> PyModel::outputs_given(nb::handle out, void* stream, bool on_
       refuse_input(output_names_[i], fmt::format("it lies on {}, the inputs do not", array.place()),
                    family.how_to_move(wanted));
     }
-    outputs.push_back(std::move(array));
   }
   return outputs;
 }
@@ -138,7 +150,7 @@ nb::list PyModel::run_on_host(const Given& given, const CallOptions& call) {
   }
   const std::vector<Array> outputs = outputs_given(call.out, nullptr, false);
   for (const Array& array : outputs) {
-    into.push_back(Tensor::borrow(array.dtype, array.shape, array.data, array.hold));
+    into.push_back(array.data == nullptr ? Tensor() : Tensor::borrow(array.dtype, array.shape, array.data, array.hold));
   }
   std::vector<Tensor> results;
   {
@@ -147,15 +159,9 @@ nb::list PyModel::run_on_host(const Given& given, const CallOptions& call) {
   }
   nb::list made;
   const Family& family = given.families.empty() ? numpy_family() : *given.families.front();
-  for (Tensor& result : results) {
-    if (into.empty()) made.append(family.of_host(std::move(result)));
-  }
-  if (!into.empty()) {
-    if (!nb::isinstance<nb::list>(call.out) && !nb::isinstance<nb::tuple>(call.out)) {
-      made.append(call.out);
-    } else {
-      for (const nb::handle one : call.out) made.append(one);
-    }
+  for (size_t i = 0; i < results.size(); ++i) {
+    const nb::object one = output_given(call.out, i);
+    made.append(one.is_none() ? family.of_host(std::move(results[i])) : one);
   }
   return made;
 }
@@ -206,17 +212,15 @@ nb::list PyModel::run_on_gpu(const Given& given, const CallOptions& call, void* 
   const std::shared_ptr<const EnqueueNeeds> needed = needs(shapes);
   nb::list made;
   std::vector<Array> arrays = outputs_given(call.out, stream, true);
-  if (call.out.is_none()) {
-    for (size_t i = 0; i < needed->outputs.size(); ++i) {
+  arrays.resize(needed->outputs.size());
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    nb::object object = output_given(call.out, i);
+    if (object.is_none()) {
       const PortInfo& port = needed->outputs[i];
-      const nb::object object = family.empty(port.dtype, port.shape, device_, stream);
-      arrays.push_back(family_of(object, output_names_[i]).view(object, output_names_[i], stream));
-      made.append(object);
+      object = family.empty(port.dtype, port.shape, device_, stream);
+      arrays[i] = family_of(object, output_names_[i]).view(object, output_names_[i], stream);
     }
-  } else if (nb::isinstance<nb::list>(call.out) || nb::isinstance<nb::tuple>(call.out)) {
-    for (const nb::handle one : call.out) made.append(one);
-  } else {
-    made.append(call.out);
+    made.append(object);
   }
   for (const Array& array : arrays) outputs.push_back(device_tensor(array));
   void* workspace = nullptr;
@@ -243,7 +247,7 @@ nb::list PyModel::run_on_gpu(const Given& given, const CallOptions& call, void* 
 namespace {
 
 nb::tuple port_tuple(const PortInfo& port) {
-  return nb::make_tuple(port.name, std::string(to_string(port.dtype)), nb::tuple(nb::cast(port.shape)));
+  return nb::make_tuple(port.name, std::string(to_string(port.dtype)), nb::tuple(nb::cast(port.shape)), port.alias);
 }
 
 nb::list port_list(const std::vector<PortInfo>& ports) {

@@ -1,6 +1,7 @@
 #include "source.h"
 
 #include <fmt/format.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -53,6 +54,19 @@ CompileOptions with_dims(const std::string& path, CompileOptions options) {
   return options;
 }
 
+// "auto", or a mapping of outputs to inputs.
+void take_aliases(const nb::dict& given, CompileOptions& options) {
+  if (!given.contains("alias") || given["alias"].is_none()) return;
+  const nb::object alias = given["alias"];
+  if (nb::isinstance<nb::str>(alias) && nb::cast<std::string>(alias) == "auto") {
+    options.alias_updates = true;
+  } else if (!nb::try_cast(alias, options.alias)) {
+    refuse_argument("alias",
+                    fmt::format("{} is no mapping of outputs to inputs", nb::cast<std::string>(nb::repr(alias))),
+                    "Write {\"present.*\": \"past.*\"}, or \"auto\" for all outputs that are updates of inputs");
+  }
+}
+
 CompileOptions options_of(const nb::dict& given) {
   CompileOptions options;
   take(given, "target", options.target);
@@ -74,6 +88,7 @@ CompileOptions options_of(const nb::dict& given) {
     const std::string key = nb::cast<std::string>(name);
     options.shapes[key] = shape_of(shape, key);
   }
+  take_aliases(given, options);
   for (const auto [name, extents] : dims) {
     const std::string key = nb::cast<std::string>(name);
     options.ranges[key] = range_of(extents, key);

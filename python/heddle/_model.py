@@ -9,16 +9,20 @@ from heddle._errors import make
 
 _OPTIONS = frozenset({
     "target", "precision", "shapes", "dims", "values", "threads", "fusion", "cache", "tuned", "background", "max_plans",
-    "max_plan_bytes", "external_data_links", "progress", "kernels",
+    "max_plan_bytes", "external_data_links", "progress", "kernels", "alias",
 })
 
 
 class Port(NamedTuple):
-    """An input or output: its name, dtype ("f32", "i64", ...) and the shape that compile() planned for."""
+    """An input or output: its name, dtype ("f32", "i64", ...) and the shape that compile() planned for.
+
+    `alias`: the input in whose memory an output may lie (compile(..., alias=...)); "" for none.
+    """
 
     name: str
     dtype: str
     shape: Tuple[int, ...]
+    alias: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,8 @@ def _arrays_by_name(inputs: Optional[Mapping[str, Any]]) -> dict:
 
 def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: Optional[Mapping[str, Sequence[int]]] = None,
             dims: Optional[Mapping[str, Union[int, Tuple[int, int]]]] = None, threads: int = 0,
-            kernels: Optional[Mapping[str, Any]] = None, progress: Optional[Callable[[str, float], None]] = None,
-            **options: Any) -> "Model":
+            kernels: Optional[Mapping[str, Any]] = None, alias: Union[None, str, Mapping[str, str]] = None,
+            progress: Optional[Callable[[str, float], None]] = None, **options: Any) -> "Model":
     """Compiles a model, or takes it from the cache.
 
     model: the path of an ONNX file, textual IR or plan file; the bytes of an ONNX file; or an onnx.ModelProto.
@@ -134,6 +138,8 @@ def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: 
     threads: of a CPU; 0: as many as cores that this process may use.
     kernels: operators of yours, made by heddle.tile.operator(), by the domain and name of the nodes that they compute:
         {"acme::Softmax": softmax}. They take the place of what the model or Heddle has for these nodes.
+    alias: outputs in the memory of inputs, such as the caches of a decoder: {"present.*": "past.*"}, or "auto" for all
+        outputs that are inputs with some elements replaced. A call with the input as `out` writes these elements only.
     progress: called with a stage and the share of the work that is done, from 0 to 1, while it compiles.
 
     Further options: `fusion` ("none", "basic", "stitch"); `cache=False` compiles what is known already; `tuned=False`
@@ -145,7 +151,7 @@ def compile(model: Any, *, target: str = "cpu", precision: str = "f32", shapes: 
     heddle.InputError, heddle.MachineError.
     """
     given = {"target": target, "precision": precision, "shapes": shapes, "dims": dims, "threads": threads,
-             "kernels": kernels, "progress": progress, **options}
+             "kernels": kernels, "alias": alias, "progress": progress, **options}
     return Model(_path_or_bytes(model), {name: value for name, value in given.items() if value is not None})
 
 
@@ -193,7 +199,7 @@ class Model:
         onto `stream` (by default the current one of the arrays' library) behind the work that is there, and the call
         returns at once: nothing is copied and nothing is waited for, and a stream that captures gets the run into its
         graph. Results are arrays of the library of the first input. `out`: arrays for the results in place of new ones,
-        which overlap no input; `workspace`: device memory of workspace_bytes() for the run. Arrays may be let go when
+        None where a new one is wanted, which overlap no input but the one that Port.alias names; `workspace`: device memory of workspace_bytes() for the run. Arrays may be let go when
         the call returns if their library reuses memory in the order of the stream, as torch and CuPy do.
 
         Shapes other than those of compile() are compiled when they occur. Raises heddle.InputError, which names the
@@ -204,13 +210,13 @@ class Model:
 
     def run(self, inputs: Mapping[str, Any], *, out: Optional[Mapping[str, Any]] = None, workspace: Any = None,
             stream: Any = None) -> dict:
-        """The same with arrays by name, for inputs and results."""
+        """The same with arrays by name, for inputs and results; results without an array in `out` get a new one."""
         names = [port[0] for port in self._core.outputs]
         if out is not None:
-            unknown = [name for name in out if name not in names] + [name for name in names if name not in out]
+            unknown = [name for name in out if name not in names]
             if unknown:
-                _refuse("out", f"output {unknown[0]} is missing or unknown", f"The model's outputs are {', '.join(names)}")
-            out = [out[name] for name in names]
+                _refuse("out", f"the model has no output {unknown[0]}", f"The model's outputs are {', '.join(names)}")
+            out = [out.get(name) for name in names]
         return dict(zip(names, self._core.run((), dict(inputs), out, workspace, stream)))
 
     def workspace_bytes(self, *shapes: Sequence[int]) -> int:

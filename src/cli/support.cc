@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "cli/npy.h"
 #include "cli/progress.h"
+#include "driver/compile/options.h"
 #include "driver/shapes/guess.h"
 
 namespace heddle::cli {
@@ -67,15 +68,6 @@ void add_shape(CompileOptions& options, const std::string& item, Ranges ranges) 
   }
 }
 
-void add_alias(CompileOptions& options, const std::string& item) {
-  if (item == "auto") {
-    options.alias_updates = true;
-    return;
-  }
-  const auto [output, input] = split_item(item, "--alias", "OUTPUT=INPUT");
-  options.alias[output] = input;
-}
-
 void set_limit(ImportLimits& limits, const std::string& item) {
   const auto [name, text] = split_item(item, "--limit", "NAME=NUMBER");
   const char *const begin = text.data(), *const end = begin + text.size();
@@ -107,7 +99,7 @@ Prepared prepare(const Arguments& arguments, Ranges ranges) {
     prepared.options.shapes.emplace(name, tensor.shape());
     prepared.options.values[name] = tensor;
   }
-  for (const std::string& item : arguments.aliases) add_alias(prepared.options, item);
+  for (const std::string& item : arguments.aliases) driver::add_alias(prepared.options, item, "--alias");
   for (const std::string& item : arguments.limits) set_limit(prepared.options.limits, item);
   prepared.options.progress = [line = std::make_shared<Progress>()](const std::string& stage, double fraction) {
     line->show(stage, fraction);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/hash.h"
-#include "driver/compile/plan_builder.h"
+#include "driver/plan/plan_builder.h"
 
 namespace heddle::decisions {
 namespace {

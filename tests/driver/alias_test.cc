@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/file/file.h"
-#include "driver/api/model_impl.h"
 #include "driver/compile/compile.h"
+#include "heddle/c_api.h"
 #include "heddle/model.h"
 #include "models.h"
 #include "tests/error_of.h"
@@ -67,10 +67,11 @@ TEST_F(Alias, StepsInOneMemoryEqualStepsInMemoryOfTheirOwn) {
     const Tensor x = random_floats({2, 3, 1, 5}, 10 + step);
     // The last positions lie outside, where nothing is written.
     const Tensor at = Tensor::of<int64_t>(DType::kI64, {2}, {int64_t{2 * step}, step == 3 ? int64_t{-1} : 6});
-    std::vector<Tensor> into{cache, random_floats({2, 3, 5}, 7), random_floats({2, 3, 5}, 8)};
-    in_place.impl().run_in_order({cache, x, at, other}, into);
-    const std::vector<Tensor> wanted = apart.impl().run_in_order({past, x, at, other});
-    for (size_t i = 0; i < 3; ++i) expect_same(into[i], wanted[i]);
+    const std::vector<Tensor> got =
+        in_place.run_into({{"past", cache}, {"x", x}, {"pos", at}, {"other", other}}, {{"present", cache}});
+    const std::vector<Tensor> wanted = apart.run({{"past", past}, {"x", x}, {"pos", at}, {"other", other}});
+    EXPECT_EQ(got[0].data(), cache.data());
+    for (size_t i = 0; i < 3; ++i) expect_same(got[i], wanted[i]);
     past = wanted[0];
   }
 }
@@ -88,6 +89,52 @@ TEST_F(Alias, OtherMemoryForTheOutputLeavesTheInputAsItIs) {
   const std::vector<Tensor> got = model.run(inputs), wanted = apart.run(inputs);
   for (size_t i = 0; i < 3; ++i) expect_same(got[i], wanted[i]);
   expect_same(past, before);
+}
+
+TEST_F(Alias, OutputsOfTheCallerAreChecked) {
+  const Model apart = Model::load(path_, options());
+  const Tensor past = random_floats({2, 3, 7, 5}, 1);
+  const std::map<std::string, Tensor> inputs = {{"past", past},
+                                                {"x", random_floats({2, 3, 1, 5}, 2)},
+                                                {"pos", Tensor::of<int64_t>(DType::kI64, {2}, {0, 5})},
+                                                {"other", random_floats({7}, 3)}};
+  const auto why = [&](const std::map<std::string, Tensor>& outputs) {
+    return std::string(error_of([&] { apart.run_into(inputs, outputs); }).what());
+  };
+  EXPECT_NE(why({{"present", past}}).find("memory of its own"), std::string::npos);
+  EXPECT_NE(why({{"presnt", past}}).find("Did you mean present?"), std::string::npos);
+  EXPECT_NE(why({{"sum", past}}).find("output sum"), std::string::npos);
+}
+
+TEST_F(Alias, ThroughC) {
+  heddle_error* error = nullptr;
+  heddle_options* options = heddle_options_new();
+  ASSERT_EQ(heddle_options_set(options, "cache", "0", &error), 1);
+  EXPECT_EQ(heddle_options_set(options, "alias", "present", nullptr), 0);
+  ASSERT_EQ(heddle_options_set(options, "alias", "present=past", &error), 1);
+  heddle_model* model = heddle_model_load(path_.c_str(), options, &error);
+  heddle_options_free(options);
+  ASSERT_NE(model, nullptr) << heddle_error_message(error);
+  EXPECT_STREQ(heddle_model_output_alias(model, 0), "past");
+  EXPECT_EQ(heddle_model_output_alias(model, 1), nullptr);
+  EXPECT_EQ(heddle_model_output_alias(model, 9), nullptr);
+
+  std::vector<const char*> names;
+  std::vector<heddle_tensor*> inputs;
+  for (size_t i = 0; i < heddle_model_input_count(model); ++i) {
+    const heddle_port port = heddle_model_input(model, i);
+    names.push_back(port.name);
+    inputs.push_back(heddle_tensor_new(port.dtype, port.shape, port.rank, nullptr, &error));
+  }
+  const std::vector<float> ones(2 * 3 * 5, 1.0F);
+  heddle_tensor_free(inputs[1]);
+  inputs[1] = heddle_tensor_new(HEDDLE_F32, std::vector<int64_t>{2, 3, 1, 5}.data(), 4, ones.data(), &error);
+  const std::vector<heddle_tensor*> outputs = {inputs[0], nullptr, nullptr};
+  ASSERT_EQ(heddle_model_run_into(model, names.data(), inputs.data(), names.size(), outputs.data(), &error), 1);
+  const auto* cache = static_cast<const float*>(heddle_tensor_data(inputs[0]));
+  for (int64_t i = 0; i < 2 * 3 * 7 * 5; ++i) EXPECT_EQ(cache[i], i / 5 % 7 == 0 ? 1.0F : 0.0F) << i;
+  for (heddle_tensor* input : inputs) heddle_tensor_free(input);
+  heddle_model_free(model);
 }
 
 TEST_F(Alias, ReportsWhatIsNotCopiedAndWhyTheRestIs) {

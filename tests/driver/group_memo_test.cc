@@ -2,7 +2,7 @@
 
 #include "driver/compile/group_kernels.h"
 #include "driver/compile/number_table.h"
-#include "driver/compile/plan_builder.h"
+#include "driver/plan/plan_builder.h"
 
 namespace heddle::driver {
 namespace {

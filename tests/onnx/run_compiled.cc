@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "driver/compile/plan_builder.h"
+#include "driver/plan/plan_builder.h"
 #include "driver/verify/reference.h"
 #include "passes/pass.h"
 #include "run_case.h"

@@ -38,6 +38,14 @@ def add(shape=(3, 5), dtype=F32):
                   [_value("c", shape, dtype)])
 
 
+def cache_step():
+    """present = past [3, 7] with x [3, 1] at the columns `at`; sum of its rows."""
+    nodes = [helper.make_node("ScatterElements", ["past", "at", "x"], ["present"], axis=1),
+             helper.make_node("ReduceSum", ["present", "columns"], ["sum"], keepdims=0)]
+    return _model(nodes, [_value("past", [3, 7]), _value("x", [3, 1]), _value("at", [3, 1], TensorProto.INT64)],
+                  [_value("present", [3, 7]), _value("sum", [3])], [("columns", np.array([1]))])
+
+
 def layer_norm(rows=6, columns=96, seed=1):
     random = np.random.default_rng(seed)
     scale, bias = random.standard_normal((2, columns), dtype=np.float32)

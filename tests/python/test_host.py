@@ -184,6 +184,48 @@ class Memory(Host):
         self.check((y.numpy(), z.numpy()), x)
 
 
+class InPlace(unittest.TestCase):
+    """A cache [3, 7] whose rows get a new element at a position of each row's own."""
+
+    def setUp(self):
+        self.proto = models.cache_step()
+
+    def check_steps(self, model):
+        self.assertEqual([(port.name, port.alias) for port in model.outputs], [("present", "past"), ("sum", "")])
+        cache, wanted = random((3, 7)), random((3, 7))
+        for step in range(3):
+            x, at = random((3, 1), step + 1), np.array([[step], [6], [2 * step]])
+            np.put_along_axis(wanted, at, x, axis=1)
+            results = model.run({"past": cache, "x": x, "at": at}, out={"present": cache})
+            self.assertIs(results["present"], cache)
+            np.testing.assert_array_equal(cache, wanted)
+            np.testing.assert_allclose(results["sum"], wanted.sum(axis=1), rtol=1e-5)
+
+    def test_steps_in_one_array(self):
+        self.check_steps(heddle.compile(self.proto, alias={"present": "past"}))
+        self.check_steps(heddle.compile(self.proto, alias="auto"))
+
+    def test_without_out_the_input_stays(self):
+        model = heddle.compile(self.proto, alias="auto")
+        past, x, at = random((3, 7)), random((3, 1), 1), np.array([[0], [5], [6]])
+        wanted = past.copy()
+        np.put_along_axis(wanted, at, x, axis=1)
+        present, _ = model(past, x, at)
+        np.testing.assert_array_equal(present, wanted)
+        np.testing.assert_array_equal(past, random((3, 7)))
+
+    def test_refusals(self):
+        for alias, part in (({"present": "pasd"}, "Did you mean past?"), ({"sum": "past"}, "does not fit"), (3, "no mapping")):
+            with self.assertRaises(heddle.InputError) as caught:
+                heddle.compile(self.proto, alias=alias)
+            self.assertIn(part, str(caught.exception))
+        model = heddle.compile(self.proto)
+        cache = random((3, 7))
+        with self.assertRaises(heddle.InputError) as caught:
+            model(cache, random((3, 1)), np.zeros((3, 1), np.int64), out=(cache, None))
+        self.assertIn("memory of its own", str(caught.exception))
+
+
 class Refusals(Host):
     def refusal(self, *arrays, cls=heddle.InputError, model=None, **named):
         with self.assertRaises(cls) as caught:

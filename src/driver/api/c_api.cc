@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "driver/compile/options.h"
 #include "heddle/model.h"
 #include "heddle/version.h"
 
@@ -73,6 +74,8 @@ void set_option(heddle::CompileOptions& options, const std::string& key, const s
     options.precision = value;
   } else if (key == "fusion") {
     options.fusion = value;
+  } else if (key == "alias") {
+    heddle::driver::add_alias(options, value, "heddle_options_set");
   } else if (key == "threads" || key == "cache" || key == "background") {
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -84,8 +87,19 @@ void set_option(heddle::CompileOptions& options, const std::string& key, const s
     }
   } else {
     heddle::fail(ErrorCode::kInvalidArgument, "heddle_options_set", fmt::format("there is no option \"{}\"", key),
-                 "Use target, precision, threads, fusion, cache or background");
+                 "Use target, precision, threads, fusion, cache, background or alias");
   }
+}
+
+std::map<std::string, heddle::Tensor> named_inputs(const char* const* names, const heddle_tensor* const* inputs,
+                                                   size_t count, const char* function) {
+  require(count == 0 || (names != nullptr && inputs != nullptr), function, "an argument is NULL");
+  std::map<std::string, heddle::Tensor> given;
+  for (size_t i = 0; i < count; ++i) {
+    require(names[i] != nullptr && inputs[i] != nullptr, function, "an input is NULL");
+    given[names[i]] = inputs[i]->tensor;
+  }
+  return given;
 }
 
 std::vector<heddle::DeviceTensor> device_tensors(const heddle_device_tensor* given, size_t count,
@@ -191,6 +205,11 @@ heddle_port heddle_model_output(const heddle_model* model, size_t index) {
   return port_at(model->model.outputs(), index);
 }
 
+const char* heddle_model_output_alias(const heddle_model* model, size_t index) {
+  const std::vector<heddle::PortInfo>& outputs = model->model.outputs();
+  return index < outputs.size() && !outputs[index].alias.empty() ? outputs[index].alias.c_str() : nullptr;
+}
+
 heddle_tensor* heddle_tensor_new(heddle_dtype dtype, const int64_t* shape, size_t rank, const void* data,
                                  heddle_error** error) {
   return guarded<heddle_tensor*>(error, nullptr, [&] {
@@ -231,18 +250,27 @@ int heddle_model_run(const heddle_model* model, const char* const* names, const 
   const size_t wanted = model == nullptr || outputs == nullptr ? 0 : model->model.outputs().size();
   for (size_t i = 0; i < wanted; ++i) outputs[i] = nullptr;
   return guarded(error, 0, [&] {
-    require(model != nullptr && (outputs != nullptr || model->model.outputs().empty()) &&
-                (count == 0 || (names != nullptr && inputs != nullptr)),
-            "heddle_model_run", "an argument is NULL");
-    std::map<std::string, heddle::Tensor> given;
-    for (size_t i = 0; i < count; ++i) {
-      require(names[i] != nullptr && inputs[i] != nullptr, "heddle_model_run", "an input is NULL");
-      given[names[i]] = inputs[i]->tensor;
-    }
-    std::vector<heddle::Tensor> results = model->model.run(given);
+    require(model != nullptr && (outputs != nullptr || model->model.outputs().empty()), "heddle_model_run",
+            "an argument is NULL");
+    std::vector<heddle::Tensor> results = model->model.run(named_inputs(names, inputs, count, "heddle_model_run"));
     std::vector<std::unique_ptr<heddle_tensor>> handles;
     for (heddle::Tensor& result : results) handles.push_back(std::make_unique<heddle_tensor>(std::move(result)));
     for (size_t i = 0; i < handles.size(); ++i) outputs[i] = handles[i].release();
+    return 1;
+  });
+}
+
+int heddle_model_run_into(const heddle_model* model, const char* const* names, const heddle_tensor* const* inputs,
+                          size_t count, heddle_tensor* const* outputs, heddle_error** error) {
+  return guarded(error, 0, [&] {
+    constexpr const char* kName = "heddle_model_run_into";
+    require(model != nullptr && (outputs != nullptr || model->model.outputs().empty()), kName, "an argument is NULL");
+    std::map<std::string, heddle::Tensor> into;
+    const std::vector<heddle::PortInfo>& ports = model->model.outputs();
+    for (size_t i = 0; i < ports.size(); ++i) {
+      if (outputs[i] != nullptr) into[ports[i].name] = outputs[i]->tensor;
+    }
+    model->model.run_into(named_inputs(names, inputs, count, kName), into);
     return 1;
   });
 }

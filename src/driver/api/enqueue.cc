@@ -78,7 +78,7 @@ std::vector<uint64_t> addresses_of(const runtime::Plan& plan, const std::vector<
   return addresses;
 }
 
-void check_outputs(const runtime::Plan& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs) {
+void check_outputs(const runtime::Plan& plan, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs) {
   if (!plan.texts.empty()) {
     fail(ErrorCode::kUnsupportedType, "run", fmt::format("output {} is text", plan.texts.front().name),
          "Take the results in memory of their own");
@@ -86,6 +86,7 @@ void check_outputs(const runtime::Plan& plan, const std::vector<Tensor>& inputs,
   check_count("output", plan.outputs, outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const std::string where = fmt::format("output {}", plan.outputs[i].name);
+    if (!outputs[i].defined()) outputs[i] = Tensor::unfilled(plan.outputs[i].dtype, plan.outputs[i].shape);
     check_type(where, plan.outputs[i], outputs[i].dtype(), outputs[i].shape());
     const auto meets = [&](const Tensor& other) { return overlap(other, outputs[i]); };
     const auto end = outputs.begin() + static_cast<int64_t>(i);

@@ -15,7 +15,8 @@ std::vector<uint64_t> addresses_of(const runtime::Plan& plan, const std::vector<
                                    const std::vector<DeviceTensor>& outputs, const void* workspace, size_t bytes);
 
 // Throws kInvalidInput where outputs of the caller, in the host's memory, are not what the plan takes, or overlap one
-// another or an input; kUnsupportedType where the plan has text.
-void check_outputs(const runtime::Plan& plan, const std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs);
+// another or an input that is not theirs (PortInfo::alias); kUnsupportedType where the plan has text. Undefined ones
+// get memory.
+void check_outputs(const runtime::Plan& plan, const std::vector<Tensor>& inputs, std::vector<Tensor>& outputs);
 
 }  // namespace heddle

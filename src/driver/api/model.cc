@@ -320,8 +320,24 @@ std::vector<Tensor> Model::Impl::run(const std::map<std::string, Tensor>& given)
   return run_in_order(in_order(*primary().plan, given));
 }
 
-std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs,
-                                              const std::vector<Tensor>& into) const {
+std::vector<Tensor> Model::Impl::run_into(const std::map<std::string, Tensor>& inputs,
+                                          const std::map<std::string, Tensor>& outputs) const {
+  std::vector<Tensor> into(outputs_.size());
+  for (const auto& [name, tensor] : outputs) {
+    const auto found =
+        std::find_if(outputs_.begin(), outputs_.end(), [&](const PortInfo& port) { return port.name == name; });
+    if (found == outputs_.end()) {
+      std::vector<std::string_view> names;
+      for (const PortInfo& port : outputs_) names.push_back(port.name);
+      fail(ErrorCode::kInvalidInput, "output " + name, "the model has no such output",
+           did_you_mean(name, names) + fmt::format("The model's outputs are {}", fmt::join(names, ", ")));
+    }
+    into[static_cast<size_t>(found - outputs_.begin())] = tensor;
+  }
+  return run_in_order(in_order(*primary().plan, inputs), std::move(into));
+}
+
+std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into) const {
   const Variant variant = variant_for(inputs);
   if (!into.empty()) check_outputs(*variant->plan, inputs, into);
   std::vector<Tensor> outputs = variant->executor->run(inputs, {}, into);
@@ -402,6 +418,11 @@ const std::vector<PortInfo>& Model::outputs() const {
 
 std::vector<Tensor> Model::run(const std::map<std::string, Tensor>& inputs) const {
   return impl_->run(inputs);
+}
+
+std::vector<Tensor> Model::run_into(const std::map<std::string, Tensor>& inputs,
+                                    const std::map<std::string, Tensor>& outputs) const {
+  return impl_->run_into(inputs, outputs);
 }
 
 EnqueueNeeds Model::prepare(const std::vector<Shape>& inputs) const {

@@ -33,9 +33,11 @@ class Model::Impl {
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
   std::vector<Tensor> run(const std::map<std::string, Tensor>& inputs) const;
-  // In the order of inputs(), with their dtypes. `into`: memory of the caller for each output, with its dtype and
-  // shape, which overlaps neither an input nor another output; or nothing, for memory of its own.
-  std::vector<Tensor> run_in_order(const std::vector<Tensor>& inputs, const std::vector<Tensor>& into = {}) const;
+  std::vector<Tensor> run_into(const std::map<std::string, Tensor>& inputs,
+                               const std::map<std::string, Tensor>& outputs) const;
+  // In the order of inputs(), with their dtypes. `into`: for each output memory of the caller as run_into() wants it,
+  // or an undefined tensor; or nothing at all.
+  std::vector<Tensor> run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into = {}) const;
   EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                void* stream) const;

@@ -4,14 +4,14 @@
 #include <optional>
 #include <string>
 
-#include "driver/compile/constant_pool.h"
 #include "driver/compile/group_kernels.h"
 #include "driver/compile/kernel_set.h"
 #include "driver/compile/number_table.h"
 #include "driver/compile/options.h"
-#include "driver/compile/plan_builder.h"
 #include "driver/compile/report.h"
 #include "driver/compile/reused_configs.h"
+#include "driver/plan/constant_pool.h"
+#include "driver/plan/plan_builder.h"
 #include "driver/tune/tuned_configs.h"
 #include "frontend/onnx/importer.h"
 #include "passes/simplify/fold.h"

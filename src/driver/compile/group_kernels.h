@@ -6,7 +6,7 @@
 
 #include "codegen/codegen.h"
 #include "driver/compile/number_table.h"
-#include "driver/compile/plan_builder.h"
+#include "driver/plan/plan_builder.h"
 #include "schedule/kernel_desc.h"
 
 namespace heddle::driver {

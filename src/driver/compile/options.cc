@@ -113,6 +113,19 @@ void check_gpu(const std::string& plan, const std::string& fingerprint, int devi
 
 }  // namespace
 
+void add_alias(CompileOptions& options, const std::string& text, const char* where) {
+  if (text == "auto") {
+    options.alias_updates = true;
+    return;
+  }
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
+    fail(ErrorCode::kInvalidArgument, where, fmt::format("\"{}\" is not of the form OUTPUT=INPUT", text),
+         "Name an output and an input of its type and shape, as in present.*=past.*, or write auto");
+  }
+  options.alias[text.substr(0, at)] = text.substr(at + 1);
+}
+
 std::string meant_word(std::string_view word, const Words& known) {
   for (const auto& [other, ours] : kSynonyms) {
     if (word == other && std::find(known.begin(), known.end(), ours) != known.end()) {

@@ -36,6 +36,10 @@ void require_device(const Settings& settings);
 // `device`.
 void check_runs_here(const std::string& plan, const std::string& fingerprint, int device);
 
+// Adds to `options` what the text of option `where` says: "OUTPUT=INPUT" (CompileOptions::alias) or "auto"
+// (alias_updates). Throws kInvalidArgument naming the option.
+void add_alias(CompileOptions& options, const std::string& text, const char* where);
+
 // "Did you mean f16? " for a word that is none of the `known`: by what others call them ("half"), else by letters. ""
 // where none is near.
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& known);

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "driver/backend.h"
 #include "driver/compile/options.h"
-#include "driver/compile/plan_builder.h"
+#include "driver/plan/plan_builder.h"
 #include "driver/shapes/guess.h"
 #include "driver/shapes/import.h"
 #include "driver/tune/tuned_configs.h"

@@ -81,8 +81,8 @@ std::vector<TensorType> infer_scatter_elements(const InferContext& c) {
   for (size_t i = 0; fits && i < updates.size(); ++i) {
     fits = (indices[i] == updates[i] || indices[i] == 1) && (i == dim || updates[i] <= data[i]);
   }
-  require(fits, "updates {} must have the extents of indices {}, any where those are 1, and lie within data {}", updates,
-          indices, data);
+  require(fits, "updates {} must have the extents of indices {}, any where those are 1, and lie within data {}",
+          updates, indices, data);
   return {c.inputs[0]};
 }
 
@@ -139,35 +139,38 @@ std::vector<Array> eval_gather(const EvalContext& c) {
 }
 
 // Visits every element of `shape`, to which the indices are broadcast: visit(linear index, offset in the data that it
-// names). With `drop` those that lie outside of the data are left out.
+// names). Those that lie outside of the data are left out where the node says `drop`.
 template <typename Visit>
-void for_each_element(Op op, const Shape& data, const Array& indices, const Shape& shape, int64_t dim, bool drop,
-                      const Visit& visit) {
+void for_each_element(const EvalContext& c, const Shape& shape, const Visit& visit) {
   if (element_count(shape) == 0) return;
+  const Shape& data = c.inputs[0]->shape;
+  const Array& indices = *c.inputs[1];
+  const int64_t dim = c.attrs.integer("dim");
+  const bool drop = c.attrs.has("drop") && c.attrs.flag("drop");
   Ints strides = row_major_strides(data), from = row_major_strides(indices.shape);
   for (size_t d = 0; d < shape.size(); ++d) from[d] = indices.shape[d] == 1 ? 0 : from[d];
   const int64_t extent = data[static_cast<size_t>(dim)], along = strides[static_cast<size_t>(dim)];
   strides[static_cast<size_t>(dim)] = 0;
   const int64_t length = shape.back(), step = strides.back(), next = from.back();
   const int64_t rows = extent_product(shape, 0, shape.size() - 1);
-  const Resolver resolve(op, indices);
-  for_each_row(shape, strides, from, 0, rows, [&](int64_t row, int64_t base, int64_t first) {
+  const Resolver resolve(c.op, indices);
+  const auto visit_row = [&](int64_t row, int64_t base, int64_t first) {
     for (int64_t j = 0; j < length; ++j) {
       const int64_t index = indices.i()[static_cast<size_t>(first + j * next)];
       if (drop && (index < 0 || index >= extent)) continue;
       visit(row * length + j, base + j * step + resolve(index, extent) * along);
     }
-  });
+  };
+  for_each_row(shape, strides, from, 0, rows, visit_row);
 }
 
 std::vector<Array> eval_gather_elements(const EvalContext& c) {
   const Array& data = *c.inputs[0];
   Array result(c.outputs[0].dtype, c.outputs[0].shape);
   with_storage(data, result, [&](const auto& in, auto& out) {
-    for_each_element(c.op, data.shape, *c.inputs[1], c.inputs[1]->shape, c.attrs.integer("dim"), false,
-                     [&](int64_t linear, int64_t offset) {
-                       out[static_cast<size_t>(linear)] = in[static_cast<size_t>(offset)];
-                     });
+    for_each_element(c, c.inputs[1]->shape, [&](int64_t linear, int64_t offset) {
+      out[static_cast<size_t>(linear)] = in[static_cast<size_t>(offset)];
+    });
   });
   return {std::move(result)};
 }
@@ -233,11 +236,10 @@ std::vector<Array> scatter(const EvalContext& c, const Scatter& use) {
 
 std::vector<Array> eval_scatter_elements(const EvalContext& c) {
   return scatter(c, [&](const auto& updates, auto& out, const auto& combine) {
-    for_each_element(c.op, c.inputs[0]->shape, *c.inputs[1], c.inputs[2]->shape, c.attrs.integer("dim"),
-                     c.attrs.find("drop") != nullptr && c.attrs.flag("drop"), [&](int64_t linear, int64_t offset) {
-                       auto& target = out[static_cast<size_t>(offset)];
-                       target = combine(target, updates[static_cast<size_t>(linear)]);
-                     });
+    for_each_element(c, c.inputs[2]->shape, [&](int64_t linear, int64_t offset) {
+      auto& target = out[static_cast<size_t>(offset)];
+      target = combine(target, updates[static_cast<size_t>(linear)]);
+    });
   });
 }
 
@@ -272,12 +274,7 @@ std::span<const OpSchema> indexing_schemas() {
        {{"dim", kInt}, {"reduction", kText}, {"drop", kInt, false}, {"in_place", kInt, false}},
        infer_scatter_elements,
        eval_scatter_elements},
-      {Op::kScatterNd,
-       3,
-       3,
-       {{"reduction", kText}, {"in_place", kInt, false}},
-       infer_scatter_nd,
-       eval_scatter_nd},
+      {Op::kScatterNd, 3, 3, {{"reduction", kText}, {"in_place", kInt, false}}, infer_scatter_nd, eval_scatter_nd},
   };
   return table;
 }

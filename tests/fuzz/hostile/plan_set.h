@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "driver/compile/plan_builder.h"
+#include "driver/plan/plan_builder.h"
 #include "ir/graph.h"
 #include "ir/reference/array.h"
 #include "runtime/cuda/device.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "driver/compile/constant_pool.h"
 #include "driver/compile/kernel_set.h"
 #include "driver/compile/report.h"
+#include "driver/plan/constant_pool.h"
 #include "passes/fusion/fusion.h"
 #include "runtime/plan.h"
 #include "runtime/plan_io.h"

@@ -1,4 +1,4 @@
-#include "driver/compile/constant_pool.h"
+#include "driver/plan/constant_pool.h"
 
 #include <fmt/format.h>
 

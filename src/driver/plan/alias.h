@@ -3,10 +3,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "driver/compile/plan_builder.h"
+#include "driver/plan/plan_buffers.h"
 #include "heddle/model.h"
 #include "ir/graph.h"
-#include "runtime/arena.h"
 
 namespace heddle::driver {
 
@@ -20,8 +19,7 @@ void drop_copied_aliases(const std::vector<size_t>& optional, ir::Graph& graph);
 
 // The plan of a graph with updates in place is right as far as whoever reads an input comes before the step that writes
 // to its memory. For those that come after it, outputs included, the old value is copied before that step.
-// `slots`: by buffer, its lifetime, -1 for none; copies are added to both. Fills CompileReport::aliases.
-void keep_old_values(BuiltPlan& built, std::vector<int64_t>& slots, std::vector<runtime::Lifetime>& lifetimes,
-                     CompileReport& report);
+// Fills CompileReport::aliases.
+void keep_old_values(BuiltPlan& built, PlanBuffers& buffers, CompileReport& report);
 
 }  // namespace heddle::driver

@@ -1,4 +1,4 @@
-#include "driver/compile/alias.h"
+#include "driver/plan/alias.h"
 
 #include <algorithm>
 #include <map>
@@ -37,7 +37,8 @@ std::vector<std::string_view> names_of(const std::vector<Graph::Port>& ports) {
 }
 
 size_t find_port(const std::vector<Graph::Port>& ports, const std::string& name, const char* kind) {
-  const auto found = std::find_if(ports.begin(), ports.end(), [&](const Graph::Port& port) { return port.name == name; });
+  const auto found =
+      std::find_if(ports.begin(), ports.end(), [&](const Graph::Port& port) { return port.name == name; });
   if (found != ports.end()) return static_cast<size_t>(found - ports.begin());
   refuse(fmt::format("the model has no {} \"{}\"", kind, name),
          did_you_mean(name, names_of(ports)) + fmt::format("The {}s are {}", kind, fmt::join(names_of(ports), ", ")));
@@ -73,7 +74,8 @@ void set_pattern(Graph& graph, const std::string& to, const std::string& from) {
     refuse(fmt::format("\"{}\" and \"{}\" do not have one * each", to, from),
            "Write for example present.*=past.*, where the stars stand for the same text");
   }
-  if (!many) return set_alias(graph, find_port(graph.outputs(), to, "output"), find_port(graph.inputs(), from, "input"));
+  if (!many)
+    return set_alias(graph, find_port(graph.outputs(), to, "output"), find_port(graph.inputs(), from, "input"));
   bool any = false;
   for (size_t output = 0; output < graph.outputs().size(); ++output) {
     const std::optional<std::string> text = star_of(to, graph.outputs()[output].name);
@@ -113,9 +115,8 @@ void for_each_operand(Step& step, const Use& use) {
 // Copies of the old value of one input for those who read it late.
 class OldValue {
  public:
-  OldValue(BuiltPlan& built, std::vector<int64_t>& slots, std::vector<runtime::Lifetime>& lifetimes,
-           const runtime::Alias& alias)
-      : built_(built), plan_(*built.plan), slots_(slots), lifetimes_(lifetimes), alias_(alias) {}
+  OldValue(BuiltPlan& built, PlanBuffers& buffers, const runtime::Alias& alias)
+      : built_(built), plan_(*built.plan), buffers_(buffers), alias_(alias) {}
 
   // Returns who made it necessary; "" where nobody did.
   std::string keep() {
@@ -159,51 +160,31 @@ class OldValue {
   }
 
   void copy_before(size_t update) {
-    for (runtime::Lifetime& lifetime : lifetimes_) {
-      lifetime.first += lifetime.first >= static_cast<int64_t>(update);
-      lifetime.last += lifetime.last >= static_cast<int64_t>(update);
-    }
-    const uint32_t input = plan_.inputs[alias_.input].buffer;
-    lifetimes_.push_back({plan_.buffers[input].bytes, static_cast<int64_t>(update), static_cast<int64_t>(update)});
-    const uint32_t copy = copy_of(input);
     const auto at = static_cast<int64_t>(update);
-    plan_.steps.insert(plan_.steps.begin() + at, {runtime::CopyStep{input, copy},
-                                                  "copy " + plan_.inputs[alias_.input].name, "", 0});
+    buffers_.make_room_at(at);
+    const uint32_t input = plan_.inputs[alias_.input].buffer, copy = buffers_.add_copy_of(input, at);
+    plan_.steps.insert(plan_.steps.begin() + at,
+                       {runtime::CopyStep{input, copy}, "copy " + plan_.inputs[alias_.input].name, "", 0});
     built_.step_group.insert(built_.step_group.begin() + at, built_.step_group[update]);
     built_.step_report.insert(built_.step_report.begin() + at, {built_.step_report[update].first, -1});
+    std::map<uint32_t, uint32_t> views;  // of the input -> of the copy
+    const auto read_copy = [&](uint32_t& buffer, size_t step) {
+      if (!is_input(buffer)) return;
+      const auto [found, is_new] = views.try_emplace(buffer, copy);
+      if (is_new && buffer != input) found->second = buffers_.add_view_of(copy, plan_.buffers[buffer].shape);
+      buffer = found->second;
+      buffers_.keep_until(copy, static_cast<int64_t>(step));
+    };
     for (size_t s = update + 2; s < plan_.steps.size(); ++s) {
-      for_each_operand(plan_.steps[s], [&](uint32_t& buffer) {
-        if (!is_input(buffer)) return;
-        buffer = copy_of(buffer);
-        lifetimes_.back().last = static_cast<int64_t>(s);
-      });
+      for_each_operand(plan_.steps[s], [&](uint32_t& buffer) { read_copy(buffer, s); });
     }
-    for (runtime::Port& port : plan_.outputs) {
-      if (!is_input(port.buffer)) continue;
-      port.buffer = copy_of(port.buffer);
-      lifetimes_.back().last = static_cast<int64_t>(plan_.steps.size());
-    }
-  }
-
-  // The buffer of the copy with the type and shape of a buffer of the input.
-  uint32_t copy_of(uint32_t buffer) {
-    const auto [found, is_new] = copies_.try_emplace(buffer, static_cast<uint32_t>(plan_.buffers.size()));
-    if (is_new) {
-      runtime::Buffer copy = plan_.buffers[buffer];
-      copy.place = runtime::Place::kArena;
-      copy.index = 0;
-      plan_.buffers.push_back(std::move(copy));
-      slots_.push_back(static_cast<int64_t>(lifetimes_.size()) - 1);
-    }
-    return found->second;
+    for (runtime::Port& port : plan_.outputs) read_copy(port.buffer, plan_.steps.size());
   }
 
   BuiltPlan& built_;
   Plan& plan_;
-  std::vector<int64_t>& slots_;
-  std::vector<runtime::Lifetime>& lifetimes_;
+  PlanBuffers& buffers_;
   runtime::Alias alias_;
-  std::map<uint32_t, uint32_t> copies_;
 };
 
 }  // namespace
@@ -231,15 +212,14 @@ void drop_copied_aliases(const std::vector<size_t>& optional, Graph& graph) {
   }
 }
 
-void keep_old_values(BuiltPlan& built, std::vector<int64_t>& slots, std::vector<runtime::Lifetime>& lifetimes,
-                     CompileReport& report) {
+void keep_old_values(BuiltPlan& built, PlanBuffers& buffers, CompileReport& report) {
   const Plan& plan = *built.plan;
   for (const runtime::Alias& alias : plan.aliases) {
     const runtime::Port& output = plan.outputs[alias.output];
     AliasReport told{output.name, plan.inputs[alias.input].name, plan.buffers[output.buffer].bytes, ""};
     if (!alias.partial) {
       told.why_copied = "its value is none that replaces elements of the input, so it is copied there at the end";
-    } else if (const std::string reader = OldValue(built, slots, lifetimes, alias).keep(); !reader.empty()) {
+    } else if (const std::string reader = OldValue(built, buffers, alias).keep(); !reader.empty()) {
       told.why_copied = fmt::format("the input is copied first, because {} reads it after the update", reader);
     }
     report.aliases.push_back(std::move(told));

@@ -1,4 +1,4 @@
-#include "driver/compile/group_facts.h"
+#include "driver/plan/group_facts.h"
 
 #include <algorithm>
 #include <set>

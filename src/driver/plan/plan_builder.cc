@@ -1,4 +1,4 @@
-#include "driver/compile/plan_builder.h"
+#include "driver/plan/plan_builder.h"
 
 #include <algorithm>
 #include <numeric>
@@ -6,21 +6,19 @@
 #include <unordered_map>
 
 #include "base/check.h"
-#include "base/file/file.h"
 #include "base/thread_pool.h"
 #include "driver/backend.h"
-#include "driver/compile/alias.h"
-#include "driver/compile/group_facts.h"
 #include "driver/compile/group_kernels.h"
+#include "driver/plan/alias.h"
+#include "driver/plan/group_facts.h"
+#include "driver/plan/plan_buffers.h"
 #include "driver/report/kernel_report.h"
 #include "driver/verify/reference.h"
 #include "passes/simplify/update_in_place.h"
-#include "runtime/arena.h"
 #include "schedule/attention/attention.h"
 #include "schedule/attention/form.h"
 #include "schedule/back_to_back/back_to_back.h"
 #include "schedule/backend.h"
-#include "schedule/product/packing.h"
 #include "schedule/recurrence/recurrent.h"
 #include "schedule/region/standalone.h"
 
@@ -31,16 +29,13 @@ using ir::ValueId;
 using runtime::Buffer;
 using runtime::Place;
 
-constexpr uint32_t kNone = ~0u;
-
 bool is_view(const ir::Graph& graph, const ir::Group& group) {
   return group.kind == ir::GroupKind::kStitch &&
          std::all_of(group.nodes.begin(), group.nodes.end(),
                      [&](ir::NodeId id) { return graph.node(id).op == ir::Op::kReshape; });
 }
 
-// Builds the plan of one graph, front to back. Values get buffers when the step that makes them is added; buffers in
-// the arena get offsets at the end, when all lifetimes are known.
+// Builds the plan of one graph, front to back.
 class PlanBuilder {
  public:
   PlanBuilder(const ir::Graph& graph, BuildContext& context, int depth, int64_t loop_states)
@@ -49,6 +44,7 @@ class PlanBuilder {
         depth_(depth),
         loop_states_(loop_states),
         plan_(*result_.plan),
+        buffers_(graph, context, result_),
         kernels_of_(graph, context) {}
 
   BuiltPlan run() {
@@ -60,136 +56,19 @@ class PlanBuilder {
     join_loops();
     for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) add_group(result_.grouping.groups[group_]);
     add_outputs();
-    keep_old_values(result_, slots_, lifetimes_, context_.report);
-    place_buffers();
+    keep_old_values(result_, buffers_, context_.report);
+    buffers_.place();
+    if (depth_ == 0) context_.report.arena_bytes = plan_.arena_bytes;
     return std::move(result_);
   }
 
  private:
-  // --- buffers ---------------------------------------------------------------------------------------------------
-
-  int64_t step() const { return static_cast<int64_t>(plan_.steps.size()); }
-
-  uint32_t add_buffer(Buffer buffer, int64_t slot = -1) {
-    plan_.buffers.push_back(std::move(buffer));
-    slots_.push_back(slot);
-    return static_cast<uint32_t>(plan_.buffers.size() - 1);
-  }
-
-  uint32_t add_arena_buffer(DType dtype, const Shape& shape, std::string name) {
-    Buffer buffer;
-    buffer.dtype = dtype;
-    buffer.shape = shape;
-    buffer.bytes = bytes_of({dtype, shape});
-    buffer.name = std::move(name);
-    lifetimes_.push_back({buffer.bytes, step(), step()});
-    return add_buffer(std::move(buffer), static_cast<int64_t>(lifetimes_.size() - 1));
-  }
-
-  uint32_t add_workspace(int64_t bytes) { return add_arena_buffer(DType::kU8, {bytes}, "workspace"); }
-
-  // The buffer of a value that the current step reads.
-  uint32_t read(ValueId value) {
-    auto found = result_.buffer_of.find(value);
-    if (found == result_.buffer_of.end()) {
-      const Tensor* constant = graph_.constant_of(value);
-      HEDDLE_CHECK(constant != nullptr, "value {} is used before it is made", value);
-      found = result_.buffer_of.emplace(value, add_constant(*constant, graph_.type(value))).first;
-    }
-    return touch(found->second);
-  }
-
-  uint32_t touch(uint32_t buffer) {
-    if (slots_[buffer] >= 0) lifetimes_[static_cast<size_t>(slots_[buffer])].last = step();
-    return buffer;
-  }
-
-  // The buffer of a value that the current step writes.
-  uint32_t write(ValueId value) {
-    if (const auto found = result_.buffer_of.find(value); found != result_.buffer_of.end()) return touch(found->second);
-    const ir::TensorType& type = graph_.type(value);
-    uint32_t index = 0;
-    if (port_of_[value] != kNone) {
-      index = add_output_buffer(port_of_[value], type);
-    } else {
-      index = add_arena_buffer(type.dtype, type.shape, "");
-    }
-    result_.buffer_of.emplace(value, index);
-    return index;
-  }
-
-  uint32_t add_output_buffer(uint32_t port, const ir::TensorType& type) {
-    Buffer buffer;
-    buffer.place = Place::kOutput;
-    buffer.index = port;
-    buffer.dtype = type.dtype;
-    buffer.shape = type.shape;
-    buffer.bytes = bytes_of(type);
-    buffer.name = graph_.outputs()[port].name;
-    return add_buffer(std::move(buffer));
-  }
-
-  uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type) {
-    return add_buffer_of(context_.constants != nullptr ? context_.constants->shared(tensor) : tensor, type);
-  }
-
-  uint32_t add_buffer_of(Tensor tensor, const ir::TensorType& type) {
-    Buffer buffer;
-    buffer.place = Place::kConstant;
-    buffer.index = static_cast<uint32_t>(plan_.constants.size());
-    buffer.dtype = type.dtype;
-    buffer.shape = type.shape;
-    buffer.bytes = static_cast<int64_t>(tensor.bytes());
-    context_.report.constant_bytes += buffer.bytes;
-    plan_.constants.push_back(std::move(tensor));
-    return add_buffer(std::move(buffer));
-  }
-
-  uint32_t packed_constant(ValueId value, const schedule::Packing& packing) {
-    for (const PackedConstant& known : packed_) {
-      if (known.value == value && known.packing == packing) return known.buffer;
-    }
-    const Tensor* dense = graph_.constant_of(value);
-    HEDDLE_CHECK(dense != nullptr, "a packed operand ({}) is no constant", packing.kind);
-    if (context_.constants != nullptr) {
-      const uint32_t buffer = add_buffer_of(context_.constants->packed(*dense, packing), graph_.type(value));
-      packed_.push_back({value, packing, buffer});
-      return buffer;
-    }
-    const ir::TensorType type = schedule::packed_type(*dense, packing);
-    const auto place = std::make_shared<char>();  // stands for the data, which is made where the plan is written
-    const uint32_t buffer =
-        add_buffer_of(Tensor::borrow(type.dtype, type.shape, place.get(), place), graph_.type(value));
-    result_.makers.emplace(place.get(), [dense = *dense, packing](void* to) {
-      schedule::pack_constant(dense, packing, to);
-      release_pages(dense.data(), dense.bytes());
-    });
-    packed_.push_back({value, packing, buffer});
-    return buffer;
-  }
-
-  // `value` is `source` with another shape.
-  void add_view(ValueId value, ValueId source) {
-    Buffer buffer = plan_.buffers[read(source)];
-    const int64_t slot = slots_[result_.buffer_of.at(source)];
-    buffer.shape = graph_.shape(value);
-    result_.buffer_of.emplace(value, add_buffer(std::move(buffer), slot));
-  }
-
   // --- ports -----------------------------------------------------------------------------------------------------
 
   void add_inputs() {
     for (const ir::Graph::Port& input : graph_.inputs()) {
       const ir::TensorType& type = graph_.type(input.value);
-      Buffer buffer;
-      buffer.place = Place::kInput;
-      buffer.index = static_cast<uint32_t>(plan_.inputs.size());
-      buffer.dtype = type.dtype;
-      buffer.shape = type.shape;
-      buffer.bytes = bytes_of(type);
-      buffer.name = input.name;
-      const uint32_t index = add_buffer(std::move(buffer));
-      result_.buffer_of.emplace(input.value, index);
+      const uint32_t index = buffers_.add_input(input);
       plan_.inputs.push_back({input.name, type.dtype, type.shape, index});
     }
   }
@@ -197,13 +76,12 @@ class PlanBuilder {
   // Which values are made directly in an output. Later ports win: a loop's stacked slices, which come last, then also
   // serve as states, without a copy. Through a view the value under it is made there.
   void choose_ports() {
-    port_of_.assign(graph_.value_count(), kNone);
     // What is written in place has to be; what is copied to the memory of an input is not made there.
     for (const bool in_place : {false, true}) {
       for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
         const ir::Graph::Port& output = graph_.outputs()[i];
         const bool takes = in_place ? is_in_place(output) : output.alias == ir::Graph::kNoAlias;
-        if (takes) port_of_[output.value] = i;
+        if (takes) buffers_.make_in_port(output.value, i);
       }
     }
     const auto& groups = result_.grouping.groups;
@@ -211,7 +89,7 @@ class PlanBuilder {
       if (!is_view(graph_, *group)) continue;
       for (auto id = group->nodes.rbegin(); id != group->nodes.rend(); ++id) {
         const ir::Node& node = graph_.node(*id);
-        if (port_of_[node.inputs[0]] == kNone) port_of_[node.inputs[0]] = port_of_[node.outputs[0]];
+        buffers_.make_in_port_of(node.inputs[0], node.outputs[0]);
       }
     }
   }
@@ -239,9 +117,9 @@ class PlanBuilder {
     for (uint32_t i = 0; i < graph_.outputs().size(); ++i) {
       const ir::Graph::Port& output = graph_.outputs()[i];
       const ir::TensorType& type = graph_.type(output.value);
-      uint32_t buffer = read(output.value);
+      uint32_t buffer = buffers_.read(output.value);
       if (needs_copy(i, output.value)) {
-        const uint32_t own = add_output_buffer(i, type);
+        const uint32_t own = buffers_.add_output(i);
         add_step(runtime::CopyStep{buffer, own}, "copy " + output.name, "");
         buffer = own;
       }
@@ -249,13 +127,13 @@ class PlanBuilder {
       plan_.outputs.push_back({output.name, type.dtype, type.shape, buffer});
     }
     for (const runtime::CopyStep& copy : late) {
-      touch(copy.from);
+      buffers_.touch(copy.from);
       add_step(copy, "copy " + plan_.buffers[copy.to].name, "");
     }
   }
 
-  // The buffer of an output in the memory of an input. What no step writes there is copied when nothing reads inputs any
-  // more (`late`); another input first to where no such copy writes.
+  // The buffer of an output in the memory of an input. What no step writes there is copied when nothing reads inputs
+  // any more (`late`); another input first to where no such copy writes.
   uint32_t add_alias(uint32_t port, uint32_t buffer, std::vector<runtime::CopyStep>& late) {
     const ir::Graph::Port& output = graph_.outputs()[port];
     const ir::TensorType& type = graph_.type(output.value);
@@ -265,26 +143,17 @@ class PlanBuilder {
     if (!is_made) {
       const bool is_itself = from.place == Place::kInput && from.index == alias.input;
       if (from.place == Place::kInput && !is_itself) {
-        const uint32_t copy = add_arena_buffer(type.dtype, type.shape, from.name);
+        const uint32_t copy = buffers_.add_arena(type, from.name);
         add_step(runtime::CopyStep{buffer, copy}, "copy " + from.name, "");
         buffer = copy;
       }
-      const uint32_t own = add_output_buffer(port, type);
+      const uint32_t own = buffers_.add_output(port);
       alias.partial = is_itself;
       if (!is_itself) late.push_back({buffer, own});
       buffer = own;
     }
     plan_.aliases.push_back(alias);
     return buffer;
-  }
-
-  void place_buffers() {
-    const runtime::ArenaLayout layout = runtime::plan_arena(lifetimes_);
-    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-      if (slots_[i] >= 0) plan_.buffers[i].offset = layout.offsets[static_cast<size_t>(slots_[i])];
-    }
-    plan_.arena_bytes = layout.bytes;
-    if (depth_ == 0) context_.report.arena_bytes = layout.bytes;
   }
 
   // --- steps -----------------------------------------------------------------------------------------------------
@@ -308,7 +177,7 @@ class PlanBuilder {
     position_ = position;
     if (is_view(graph_, group)) {
       report.view = true;
-      for (const ir::NodeId id : group.nodes) add_view(graph_.node(id).outputs[0], graph_.node(id).inputs[0]);
+      for (const ir::NodeId id : group.nodes) buffers_.add_view(graph_.node(id).outputs[0], graph_.node(id).inputs[0]);
     } else if (group.kind == ir::GroupKind::kControl) {
       add_control(graph_.node(group.anchor), report);
     } else if (group.kind == ir::GroupKind::kReference) {
@@ -321,8 +190,8 @@ class PlanBuilder {
 
   void add_reference(const ir::Group& group, const GroupReport& report) {
     runtime::ReferenceStep action{reference_text(graph_, group), {}, {}};
-    for (const ValueId value : group.inputs) action.parameters.push_back(read(value));
-    for (const ValueId value : group.outputs) action.results.push_back(write(value));
+    for (const ValueId value : group.inputs) action.parameters.push_back(buffers_.read(value));
+    for (const ValueId value : group.outputs) action.results.push_back(buffers_.write(value));
     add_step(std::move(action), "reference: " + report.ops, report.origins);
   }
 
@@ -336,7 +205,7 @@ class PlanBuilder {
       add_kernels(scheduled, std::move(sources), report);
       // No kernel writes an empty value, but whoever reads it needs a buffer.
       for (const ValueId value : group.outputs) {
-        if (element_count(graph_.shape(value)) == 0) write(value);
+        if (element_count(graph_.shape(value)) == 0) buffers_.write(value);
       }
     } catch (const Error& error) {
       const bool is_given = group.kind == ir::GroupKind::kTile;  // whoever wrote the kernels wants them to run
@@ -352,7 +221,7 @@ class PlanBuilder {
                    GroupReport& report) {
     std::vector<uint32_t> workspaces;
     for (const schedule::Workspace& workspace : scheduled.workspaces)
-      workspaces.push_back(add_workspace(workspace.bytes));
+      workspaces.push_back(buffers_.add_workspace(workspace.bytes));
     for (size_t k = 0; k < sources.size(); ++k) {
       const schedule::ScheduledKernel& kernel = scheduled.kernels[k];
       codegen::KernelSource& source = sources[k];
@@ -364,9 +233,9 @@ class PlanBuilder {
       check_in_place(kernel, operands);
       report.kernels.push_back(report_of(graph_, kernel, source));
       const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
-      if (!source.arguments.empty()) operands.push_back(add_arguments(source.arguments));
+      if (!source.arguments.empty()) operands.push_back(buffers_.add_numbers(source.arguments));
       if (source.workspace_bytes > 0 || source.counter_bytes > 0) {
-        operands.push_back(add_workspace(source.workspace_bytes));
+        operands.push_back(buffers_.add_workspace(source.workspace_bytes));
       }
       auto action = backend_of(context_.target).step(source, std::move(operands));
       context_.kernels.add(std::move(source));
@@ -383,21 +252,15 @@ class PlanBuilder {
                  "{} writes in place to memory of its own", kernel.label);
   }
 
-  uint32_t add_arguments(const std::vector<int64_t>& arguments) {
-    const Shape shape{static_cast<int64_t>(arguments.size())};
-    return add_buffer_of(Tensor::of<int64_t>(DType::kI64, shape, std::span<const int64_t>(arguments)),
-                         {DType::kI64, shape});
-  }
-
   uint32_t operand(const schedule::Operand& operand, const schedule::Binding& binding,
                    const std::vector<uint32_t>& workspaces) {
-    if (binding.kind == schedule::Binding::Kind::kWorkspace) return touch(workspaces.at(binding.workspace));
+    if (binding.kind == schedule::Binding::Kind::kWorkspace) return buffers_.touch(workspaces.at(binding.workspace));
     if (binding.kind == schedule::Binding::Kind::kTensor) {
-      return add_constant(binding.tensor, {operand.dtype, operand.shape});
+      return buffers_.add_constant(binding.tensor, {operand.dtype, operand.shape});
     }
-    if (operand.role == schedule::Operand::Role::kOutput) return write(binding.value);
-    if (!operand.packing.kind.empty()) return packed_constant(binding.value, operand.packing);
-    return read(binding.value);
+    if (operand.role == schedule::Operand::Role::kOutput) return buffers_.write(binding.value);
+    if (!operand.packing.kind.empty()) return buffers_.packed_constant(binding.value, operand.packing);
+    return buffers_.read(binding.value);
   }
 
   // --- control ---------------------------------------------------------------------------------------------------
@@ -481,19 +344,19 @@ class PlanBuilder {
     runtime::LoopStep action;
     const auto states = static_cast<size_t>(node.attrs.integer("states"));
     action.body = body_plan(node.attrs.graph("body"), static_cast<int64_t>(states));
-    action.trip = read(node.inputs[0]);
-    action.condition = read(node.inputs[1]);
+    action.trip = buffers_.read(node.inputs[0]);
+    action.condition = buffers_.read(node.inputs[1]);
     for (size_t i = 2; i < node.inputs.size(); ++i) {
-      (i < 2 + states ? action.states : action.invariants).push_back(read(node.inputs[i]));
+      (i < 2 + states ? action.states : action.invariants).push_back(buffers_.read(node.inputs[i]));
     }
     for (size_t i = 0; i < node.outputs.size(); ++i) {
-      (i < states ? action.final_states : action.stacked).push_back(write(node.outputs[i]));
+      (i < states ? action.final_states : action.stacked).push_back(buffers_.write(node.outputs[i]));
     }
     if (const ir::Attr* trip = node.attrs.find("trip")) {
       action.trip_bound = std::get<int64_t>(*trip);
       report.trips = action.trip_bound;
     }
-    action.workspace = add_workspace(runtime::workspace_bytes(action));
+    action.workspace = buffers_.add_workspace(runtime::workspace_bytes(action));
     add_step(std::move(action), fmt::format("loop of {} steps", action.body->steps.size()), report.origins);
   }
 
@@ -501,10 +364,10 @@ class PlanBuilder {
     runtime::BranchStep action;
     action.then_body = body_plan(node.attrs.graph("then"), -1);
     action.else_body = body_plan(node.attrs.graph("else"), -1);
-    action.condition = read(node.inputs[0]);
-    for (size_t i = 1; i < node.inputs.size(); ++i) action.captured.push_back(read(node.inputs[i]));
-    for (const ValueId value : node.outputs) action.results.push_back(write(value));
-    action.workspace = add_workspace(runtime::workspace_bytes(action));
+    action.condition = buffers_.read(node.inputs[0]);
+    for (size_t i = 1; i < node.inputs.size(); ++i) action.captured.push_back(buffers_.read(node.inputs[i]));
+    for (const ValueId value : node.outputs) action.results.push_back(buffers_.write(value));
+    action.workspace = buffers_.add_workspace(runtime::workspace_bytes(action));
     add_step(std::move(action), "branch", report.origins);
   }
 
@@ -512,11 +375,6 @@ class PlanBuilder {
     std::optional<schedule::ScheduledGroup> kernel;
     std::string why;     // there is none
     size_t runs_at = 0;  // the group with which it runs
-  };
-  struct PackedConstant {
-    ValueId value;
-    schedule::Packing packing;
-    uint32_t buffer;
   };
 
   const ir::Graph& graph_;
@@ -526,10 +384,7 @@ class PlanBuilder {
   BuiltPlan result_{std::make_shared<runtime::Plan>(), {}, {}, {}, {}, {}};
   runtime::Plan& plan_;
   size_t group_ = 0, position_ = 0;
-  std::vector<int64_t> slots_;  // by buffer: its lifetime; -1: not in the arena
-  std::vector<runtime::Lifetime> lifetimes_;
-  std::vector<uint32_t> port_of_;  // by value
-  std::vector<PackedConstant> packed_;
+  PlanBuffers buffers_;
   GroupKernels kernels_of_;
   std::map<size_t, JoinedLoops> joined_;  // by group; the last of those that run together has the kernel
 };

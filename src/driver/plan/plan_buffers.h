@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "driver/plan/plan_builder.h"
+#include "ir/graph.h"
+#include "runtime/arena.h"
+#include "runtime/plan.h"
+#include "schedule/product/packing.h"
+
+namespace heddle::driver {
+
+// The buffers of the plan of one graph. A value gets its buffer when the step that makes it is added; buffers in the
+// arena get offsets at the end (`place`), when all lifetimes are known. Positions are those in Plan::buffers.
+class PlanBuffers {
+ public:
+  PlanBuffers(const ir::Graph& graph, BuildContext& context, BuiltPlan& built);
+
+  // The buffer of a value that the current step reads; that of a constant is added at its first use.
+  uint32_t read(ir::ValueId value);
+  // The buffer of a value that the current step writes, in the memory of the port that `make_in_port` names.
+  uint32_t write(ir::ValueId value);
+  // The current step uses `buffer`, which therefore lives until then.
+  uint32_t touch(uint32_t buffer);
+  // `value` is `source` with another shape.
+  void add_view(ir::ValueId value, ir::ValueId source);
+
+  uint32_t add_input(const ir::Graph::Port& input);
+  uint32_t add_output(uint32_t port);
+  uint32_t add_arena(const ir::TensorType& type, std::string name);
+  uint32_t add_workspace(int64_t bytes) { return add_arena({DType::kU8, {bytes}}, "workspace"); }
+  uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type);
+  // A table of numbers that a kernel reads.
+  uint32_t add_numbers(const std::vector<int64_t>& numbers);
+  // A constant operand as its kernel wants it; each packing of a value is made once.
+  uint32_t packed_constant(ir::ValueId value, const schedule::Packing& packing);
+
+  void make_in_port(ir::ValueId value, uint32_t port) { port_of_[value] = port; }
+  bool has_port(ir::ValueId value) const { return port_of_[value] != kNone; }
+  // Makes `under`, of which `view` is a view, where `view` has to be, unless it has a place already.
+  void make_in_port_of(ir::ValueId under, ir::ValueId view) {
+    if (!has_port(under)) port_of_[under] = port_of_[view];
+  }
+
+  // For a step that is put before those that exist from `step` on: lifetimes move with their steps.
+  void make_room_at(int64_t step);
+  // A buffer in the arena of the type of `buffer`, written at `step`.
+  uint32_t add_copy_of(uint32_t buffer, int64_t step);
+  // `buffer` with another shape.
+  uint32_t add_view_of(uint32_t buffer, const Shape& shape);
+  void keep_until(uint32_t buffer, int64_t step) { lifetimes_[static_cast<size_t>(slots_[buffer])].last = step; }
+
+  // Gives buffers in the arena their offsets and the plan its size.
+  void place();
+
+ private:
+  static constexpr uint32_t kNone = ~0u;
+  struct PackedConstant {
+    ir::ValueId value;
+    schedule::Packing packing;
+    uint32_t buffer;
+  };
+
+  int64_t step() const { return static_cast<int64_t>(plan_.steps.size()); }
+  uint32_t add(runtime::Buffer buffer, int64_t slot = -1);
+  uint32_t add_tensor(Tensor tensor, const ir::TensorType& type);
+
+  const ir::Graph& graph_;
+  BuildContext& context_;
+  BuiltPlan& built_;
+  runtime::Plan& plan_;
+  std::vector<int64_t> slots_;  // by buffer: its lifetime; -1: not in the arena
+  std::vector<runtime::Lifetime> lifetimes_;
+  std::vector<uint32_t> port_of_;  // by value
+  std::vector<PackedConstant> packed_;
+};
+
+}  // namespace heddle::driver
