@@ -70,7 +70,7 @@ class Calls(Host):
         self.assertEqual(model.output_shapes((5, 8)), [(5, 5), (5, 8)])
 
     def test_ports(self):
-        self.assertEqual(self.model.inputs, [("x", "f32", (4, 8))])
+        self.assertEqual(self.model.inputs, [("x", "f32", (4, 8), "")])
         self.assertEqual([port.name for port in self.model.outputs], ["y", "z"])
         self.assertEqual((self.model.device, self.model.threads), ("cpu", 2))
         self.assertIn("x: f32[4, 8]", repr(self.model))
