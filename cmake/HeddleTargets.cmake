@@ -75,7 +75,7 @@ function(heddle_library NAME)
     target_link_libraries(heddle_${NAME} PUBLIC heddle_${DEP})
   endforeach()
   target_link_libraries(heddle_${NAME} PUBLIC ${ARG_EXTERNAL})
-  if(NAME MATCHES "^(base|target|jit|runtime|zoo)$")  # know no IR
+  if(NAME MATCHES "^(base|target|jit|runtime|profile|zoo)$")  # know no IR
     heddle_precompile(heddle_${NAME} heddle_base)
   else()
     heddle_precompile(heddle_${NAME} heddle_ir ${PROJECT_SOURCE_DIR}/src/ir/graph.h)
