@@ -90,6 +90,7 @@ test("a recursion counts once in the flat view, and its own values all", () => {
   assert.equal(flat.get("f").value(TOTAL), 1110);
   assert.equal(flat.get("f").value(OWN), 110);
   assert.equal(flat.get("g").value(TOTAL), 11000);
+  assert.deepEqual(tree.frameTotals(tree.frame[2], "GKER"), { count: 2, inclusive: 1110, exclusive: 110 });
   const kinds = new Map(new Flat(tree, "kind").roots.map((row) => [row.label, row]));
   assert.equal(kinds.get("python").value(TOTAL), 11111);
   assert.equal(kinds.get("python").value(OWN), 111);
@@ -216,6 +217,12 @@ test("a difference aligns by names, then by the nearest line, and keeps both sum
   assert.equal(tree.total("GKER", "delta"), 23 - 133);
 });
 
+test("the hot path of a difference follows the fall", () => {
+  const raw = { ...recursive().finish(), format: "heddle-profile-difference" };
+  raw.before = { GKER: raw.nodes.values.GKER.map((value) => 3 * value) };
+  assert.equal(openHotPath(new TopDown(treeOf(raw)).roots[0], { ...TOTAL, side: "delta" }).node, 5);
+});
+
 test("a difference as a file", () => {
   const raw = { ...recursive().finish(), format: "heddle-profile-difference" };
   raw.before = { GKER: raw.nodes.values.GKER.map((value) => value + 1) };
@@ -223,18 +230,30 @@ test("a difference as a file", () => {
 });
 
 test("lanes of the timeline do not overlap and hold every slice", () => {
-  const profile = read(randomProfile(50, 3000, 7));
-  const { timeline } = profile;
-  const { lanes, from, to } = timelineLanes(timeline);
-  assert.equal(lanes.reduce((sum, { slices }) => sum + slices.length, 0), 3000);
-  for (const { slices } of lanes) {
-    for (let i = 1; i < slices.length; i++) assert.ok(timeline.start[slices[i - 1]] + timeline.duration[slices[i - 1]] <= timeline.start[slices[i]]);
+  const tree = treeOf(randomProfile(50, 3000, 7));
+  const { lanes, from, to } = timelineLanes(tree);
+  assert.equal(lanes.reduce((sum, { node }) => sum + node.length, 0), 3000);
+  for (const lane of lanes) {
+    for (let i = 1; i < lane.start.length; i++) assert.ok(lane.end[i - 1] <= lane.start[i]);
     const middle = (from + to) / 2;
-    const first = slices.findIndex((slice) => timeline.start[slice] + timeline.duration[slice] > middle);
-    assert.equal(firstBehind(timeline, slices, middle), first < 0 ? slices.length : first);
+    const first = lane.end.findIndex((end) => end > middle);
+    assert.equal(firstBehind(lane, middle), first < 0 ? lane.end.length : first);
   }
-  const whole = spanTotals(new Tree(profile), lanes, from, to).reduce((sum, { time }) => sum + time, 0);
-  assert.equal(whole, timeline.duration.reduce((a, b) => a + b));
+  const whole = spanTotals(tree, lanes, from, to).reduce((sum, { time }) => sum + time, 0);
+  assert.equal(whole, tree.profile.timeline.duration.reduce((a, b) => a + b));
+});
+
+test("contexts above slices: neighbours of one module are one span", () => {
+  const b = new Builder("contexts", [{ name: "GKER", unit: "ns", title: "" }]);
+  const [one, two] = ["one", "two"].map((name) => b.node(0, "module", name));
+  const kernels = [b.node(one, "kernel", "a"), b.node(one, "kernel", "b"), b.node(b.node(two, "operator", "op"), "kernel", "c")];
+  const timeline = { tracks: [{ process: "p", name: "gpu" }], track: [0, 0, 0, 0], start: [0, 10, 20, 30], duration: [5, 5, 5, 5], node: [kernels[0], kernels[1], kernels[2], kernels[0]] };
+  const tree = treeOf(b.finish({ timeline }));
+  const shape = (context) => timelineLanes(tree, context).lanes.map((lane) => [lane.name, Array.from(lane.start), Array.from(lane.end)]);
+  const own = [[0, 10, 20, 30], [5, 15, 25, 35]];
+  assert.deepEqual(shape("none"), [["gpu", ...own]]);
+  assert.deepEqual(shape("model"), [["gpu", [0, 20, 30], [15, 25, 35]], ["", ...own]]);
+  assert.deepEqual(shape("all"), [["gpu", [0, 20, 30], [15, 25, 35]], ["", [20], [25]], ["", ...own]]);
 });
 
 test("times beside lines", () => {

@@ -182,7 +182,10 @@ class Page(unittest.TestCase):
         self.browser.mouse("mouseWheel", x + 600, y + 60, deltaX=0, deltaY=-3000)
         self.browser.frame()
         self.assertLess(self.value(f"{panel}.to - {panel}.from"), whole / 20)
-        self.assertTrue(self.value(f"{panel}.timeline.count > 100"))
+        self.browser.click_on(".choice", "all callers")
+        self.assertGreater(self.value(f"{panel}.lanes.length"), 8)
+        self.browser.click_on(".choice", "nothing")
+        self.assertEqual(self.value(f"{panel}.lanes.length"), 2)
 
     def test_metric_changes_the_numbers(self):
         self.open("training", "view=top-down")

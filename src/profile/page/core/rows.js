@@ -215,49 +215,62 @@ export class Flat extends Instances {
 const LEAST_SHARE = 0.005;
 const LEAST_ROWS = 20;
 
-/** How rows are ordered: by a column, or by `name` where `column` is null. */
-function comparison({ column, descending, nameOf }) {
+/** `rows` by a number or a text of each, which is asked for once. */
+function sortedBy(rows, valueOf, descending) {
+  const values = new Map(rows.map((row) => [row, valueOf(row)]));
   const sign = descending ? -1 : 1;
-  if (column) return (a, b) => sign * (a.value(column) - b.value(column)) || a.node - b.node;
-  return (a, b) => sign * (nameOf(a) < nameOf(b) ? -1 : nameOf(a) > nameOf(b) ? 1 : a.node - b.node);
+  return rows.slice().sort((a, b) => {
+    const [x, y] = [values.get(a), values.get(b)];
+    return x < y ? -sign : x > y ? sign : a.node - b.node;
+  });
+}
+
+/** Of siblings, those that are shown: of at least a share of the whole or among the first, and what is left of them. */
+function foldSmall(rows, weight, least) {
+  if (rows.length <= LEAST_ROWS) return { shown: rows, folded: [] };
+  const shown = [];
+  const small = [];
+  for (const row of rows) (row.mustShow || Math.abs(row.value(weight)) >= least ? shown : small).push(row);
+  const room = LEAST_ROWS - shown.length;
+  if (room <= 0) return { shown, folded: small };
+  const sorted = sortedBy(small, (row) => Math.abs(row.value(weight)), true);
+  return { shown: [...shown, ...sorted.slice(0, room)], folded: sorted.slice(room) };
 }
 
 /**
  * The rows that a table shows, from top to bottom; what is small is folded into one entry `{more, ...}` per parent.
  * @param {Object} view
  * @param {{column: ?Column, weight: Column, descending: boolean, nameOf: function(Row): string, match: ?Object}} order
- *     `weight` says what is small
+ *     `column` sorts, the name where it is null; `weight` says what is small
  */
 export function visibleRows(view, order) {
-  const compare = comparison(order);
-  const whole = Math.abs(view.tree.total(order.weight.metric, order.weight.side));
-  const shown = [];
+  const { column, weight, descending, nameOf, match } = order;
+  const least = Math.abs(view.tree.total(weight.metric, weight.side)) * LEAST_SHARE;
+  const valueOf = column ? (row) => row.value(column) : nameOf;
+  const entries = [];
   const walk = (rows, parent, depth) => {
-    let kept = order.match ? rows.filter((row) => view.keeps(row, order.match)) : rows;
-    const isSmall = (row) => Math.abs(row.value(order.weight)) < whole * LEAST_SHARE && !row.mustShow;
-    let folded = [];
-    if (!(parent ?? view).isUnfolded && kept.length > LEAST_ROWS) {
-      const heavy = kept.slice().sort((a, b) => Math.abs(b.value(order.weight)) - Math.abs(a.value(order.weight)));
-      folded = heavy.slice(LEAST_ROWS).filter(isSmall);
-      const gone = new Set(folded);
-      kept = kept.filter((row) => !gone.has(row));
-    }
-    for (const row of kept.slice().sort(compare)) {
-      shown.push({ row, depth });
+    const kept = match ? rows.filter((row) => view.keeps(row, match)) : rows;
+    const { shown, folded } = parent.isUnfolded ? { shown: kept, folded: [] } : foldSmall(kept, weight, least);
+    for (const row of sortedBy(shown, valueOf, descending)) {
+      entries.push({ row, depth });
       if (row.isOpen) walk(row.children(), row, depth + 1);
     }
-    if (folded.length > 0) shown.push({ more: folded, parent: parent ?? view, depth });
+    if (folded.length > 0) entries.push({ more: folded, parent, depth });
   };
-  walk(view.roots, null, 0);
-  return shown;
+  walk(view.roots, view, 0);
+  return entries;
 }
 
-/** Opens rows below `row` for as long as one child holds at least `share` of its parent; returns the last. */
+/**
+ * Opens rows below `row` for as long as one child holds at least `share` of its parent, or of its fall where that is
+ * negative; returns the last.
+ */
 export function openHotPath(row, column, share = 0.5) {
+  const sign = Math.sign(row.value(column));
   let at = row;
-  while (at.value(column) > 0 && at.view.hasChildren(at)) {
-    const best = at.children().reduce((a, b) => (b.value(column) > a.value(column) ? b : a));
-    if (best.value(column) < share * at.value(column)) break;
+  while (sign * at.value(column) > 0 && at.view.hasChildren(at)) {
+    const best = at.children().reduce((a, b) => (sign * b.value(column) > sign * a.value(column) ? b : a));
+    if (sign * best.value(column) < share * sign * at.value(column)) break;
     at.isOpen = true;
     at = best;
   }

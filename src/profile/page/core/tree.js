@@ -116,6 +116,20 @@ export class Tree {
     return result;
   }
 
+  /** A frame in all its contexts: how many, and its values as in the flat table. */
+  frameTotals(frame, metric) {
+    const inclusive = this.inclusive(metric);
+    const exclusive = this.exclusive(metric);
+    const totals = { count: 0, inclusive: 0, exclusive: 0 };
+    for (let node = 0; node < this.count; node++) {
+      if (this.frame[node] !== frame) continue;
+      totals.count++;
+      totals.exclusive += exclusive[node];
+      if (this.outermostFrames[node]) totals.inclusive += inclusive[node];
+    }
+    return totals;
+  }
+
   /** The nearest node from `node` upwards that is a part of the model: a module or a node of its graph; else -1. */
   partOfModel(node) {
     const { kind } = this.profile.frames;

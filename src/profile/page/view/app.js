@@ -4,6 +4,7 @@ import { decode } from "../core/decode.js";
 import { difference } from "../core/difference.js";
 import { frameName, percent, place, printable, quantity } from "../core/format.js";
 import { matchedTotal, search } from "../core/search.js";
+import { CONTEXTS } from "../core/timeline.js";
 import { Tree } from "../core/tree.js";
 import { Details } from "./details.js";
 import { Hint, Palette, h } from "./dom.js";
@@ -22,7 +23,7 @@ const TITLES = {
 /** What the fragment keeps, and where it starts. */
 const START = {
   view: "overview", metric: "", node: -1, query: "", filter: false, width: "now", direction: "down", order: "heavy",
-  root: "top", group: "frame", columns: "",
+  root: "top", group: "frame", columns: "", context: "model",
 };
 
 /** The profile that a text holds: JSON, or a page of ours with one in it. */
@@ -161,6 +162,7 @@ export class App {
     if (!Object.hasOwn(this.makers, state.view)) state.view = "overview";
     if (this.metricOf(state.metric).name !== state.metric) state.metric = this.startMetric();
     if (!(state.node < this.tree.count)) state.node = -1;
+    if (!Object.hasOwn(CONTEXTS, state.context)) state.context = START.context;
     if (state.query !== this.searched || this.searchedIn !== this.generation) this.search();
     this.paintHeader();
     const panel = this.panelOf(state.view);

@@ -24,6 +24,16 @@ function valuesOf(app, node) {
   return h("table", { class: "values" }, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text))), rows);
 }
 
+/** The frame of the node in all its contexts, where it has more than this one. */
+function contextsOfFrame(app, node) {
+  const { metric } = app.state;
+  const { unit } = app.metricOf(metric);
+  const { count, inclusive, exclusive } = app.tree.frameTotals(app.tree.frame[node], metric);
+  if (count < 2) return null;
+  const whole = app.tree.total(metric);
+  return h("div", { class: "muted" }, `In all its ${count} contexts: total ${quantity(inclusive, unit)}, ${percent(inclusive, whole)}; own ${quantity(exclusive, unit)}.`);
+}
+
 /** The node's bound: floor, share reached, bytes and operations. */
 function boundOf(app, node) {
   const point = pointOf(app.tree, app.tree.timeMetric(), node);
@@ -62,7 +72,7 @@ export class Details {
     this.summary.replaceChildren(
       h("h2", {}, kindChip(frames.kind[frame]), frameName(frames, frame)),
       h("div", { class: "muted" }, printable([frames.kind[frame], frames.file[frame] && (frames.file[frame] + (frames.line[frame] > 0 ? `:${frames.line[frame]}` : ""))].filter(Boolean).join(" · "))),
-      valuesOf(app, node), ...[boundOf(app, node), this.adviceOf(node)].filter(Boolean), this.pathOf(node));
+      valuesOf(app, node), ...[contextsOfFrame(app, node), boundOf(app, node), this.adviceOf(node)].filter(Boolean), this.pathOf(node));
     const holder = nodeWithSource(app.tree, node);
     if (holder >= 0) this.showFile(frames.file[app.tree.frame[holder]], frames.line[app.tree.frame[holder]]);
     else if (app.profile.sources.length > 0) this.showFile(this.shown?.file ?? app.profile.sources[0].file, 0);

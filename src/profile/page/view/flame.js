@@ -175,7 +175,7 @@ export class FlameCanvas {
       frameName(frames, frame),
       [frames.kind[frame], place(frames, frame)].filter(Boolean).join(" · "),
       `${quantity(value, unit)}  ${percent(value, app.wholeOf(app.state.width))} of the run`
-        + (flame.parent[node] > 0 ? `, ${percent(value, flame.value[flame.parent[node]])} of the row beside it` : ""),
+        + (flame.parent[node] > 0 ? `, ${percent(value, flame.value[flame.parent[node]])} of its parent` : ""),
     ];
     if (own > 0 && own < value) lines.push(`own ${quantity(own, unit)}`);
     if (flame.delta) lines.push(`change ${signed(flame.delta[node], unit)}`);

@@ -200,7 +200,7 @@ export class TreeTable {
   /** From the row at the cursor, or from the heaviest root. */
   hotPath() {
     const { weight } = this.order();
-    const roots = this.view.roots.slice().sort((a, b) => b.value(weight) - a.value(weight));
+    const roots = this.view.roots.slice().sort((a, b) => Math.abs(b.value(weight)) - Math.abs(a.value(weight)));
     const start = this.entries[this.cursor]?.row ?? roots[0];
     if (!start) return;
     const end = openHotPath(start, weight);

@@ -3,11 +3,13 @@
 import { exact, frameName, place, percent, quantity } from "../core/format.js";
 import { firstBehind, spanTotals, timelineLanes } from "../core/timeline.js";
 import { ScrolledCanvas, clipped, h } from "./dom.js";
+import { choices } from "./flames.js";
 
 const LANE = 22;
 const HEADING = 18;
 const RULER = 24;
 const LABELS = 172;
+const CONTEXT_LANE = 17;
 const SHADES = [1, 0.7, 0.85, 0.55];  // neighbours of one kind stay apart
 
 /** A step of 1, 2 or 5 times a power of ten that is at least `least`. */
@@ -19,23 +21,34 @@ function tickStep(least) {
 export class TimelinePanel {
   constructor(app) {
     this.app = app;
-    this.timeline = app.profile.timeline;
-    Object.assign(this, timelineLanes(this.timeline));
-    this.whole = [this.from, this.to];
     this.span = null;
-    this.hovered = -1;
-    this.placeLanes();
+    this.hovered = null;
     this.scrolled = new ScrolledCanvas("Timeline; A and D move, W and S zoom, Escape shows all", (...frame) => this.draw(...frame));
-    this.scrolled.setContentHeight(this.contentHeight);
     this.totals = h("div", { class: "totals", hidden: true });
-    this.tools = h("div", { class: "tools" },
-                   h("button", { class: "plain", onclick: () => this.setRange(...this.whole), title: "Show all (Escape)" }, "Reset zoom"),
-                   h("span", { class: "about" }, "Wheel zooms, drag moves, Shift and drag adds up a span."));
+    this.tools = h("div", { class: "tools" });
     this.element = h("div", { class: "panel" }, this.tools, this.scrolled.host, this.totals);
     this.listen();
   }
 
-  /** Top of each lane, and of the heading of each process. */
+  update() {
+    const { app } = this;
+    const { context } = app.state;
+    if (context !== this.context) {
+      this.context = context;
+      const { from, to, lanes } = timelineLanes(app.tree, context);
+      this.lanes = lanes;
+      if (!this.whole) Object.assign(this, { whole: [from, to], from, to });
+      this.placeLanes();
+    }
+    this.tools.replaceChildren(
+      h("button", { class: "plain", onclick: () => this.setRange(...this.whole), title: "Show all (Escape)" }, "Reset zoom"),
+      h("span", { class: "group" }, "above slices "),
+      choices(app, "context", { none: ["nothing", "Slices only"], model: ["the model", "Modules and nodes of the model that slices belong to"], all: ["all callers", "All that slices were called from"] }),
+      h("span", { class: "about" }, "Wheel zooms, drag moves, Shift and drag adds up a span."));
+    this.scrolled.redraw();
+  }
+
+  /** Top and height of each lane, and of the heading of each process. */
   placeLanes() {
     let y = RULER;
     let process = null;
@@ -46,9 +59,10 @@ export class TimelinePanel {
         y += HEADING;
       }
       lane.top = y;
-      y += LANE;
+      lane.height = lane.isContext ? CONTEXT_LANE : LANE;
+      y += lane.height;
     }
-    this.contentHeight = y + 8;
+    this.scrolled.setContentHeight(y + 8);
   }
 
   listen() {
@@ -102,7 +116,7 @@ export class TimelinePanel {
     for (const lane of this.lanes) {
       const y = lane.top - scroll;
       if (lane.heading !== undefined) this.drawHeading(context, lane, width, scroll);
-      if (y + LANE < 0 || y > height) continue;
+      if (y + lane.height < 0 || y > height) continue;
       this.drawLane(context, lane, width, y);
     }
     this.drawRuler(context, width, height);
@@ -118,51 +132,53 @@ export class TimelinePanel {
   }
 
   drawLane(context, lane, width, y) {
-    const { app, timeline } = this;
+    const { palette } = this.app;
     context.save();
     context.beginPath();
-    context.rect(LABELS, y, width - LABELS, LANE);
+    context.rect(LABELS, y, width - LABELS, lane.height);
     context.clip();
     const perPixel = (this.to - this.from) / this.plotWidth;
-    let i = firstBehind(timeline, lane.slices, this.from);
-    while (i < lane.slices.length && timeline.start[lane.slices[i]] < this.to) {
-      const slice = lane.slices[i];
-      const end = timeline.start[slice] + timeline.duration[slice];
-      this.drawSlice(context, slice, y, perPixel);
-      // Slices that end within the same half pixel are drawn once.
-      i = end - timeline.start[slice] < perPixel / 2 ? Math.max(i + 1, firstBehind(timeline, lane.slices, end + perPixel / 2)) : i + 1;
+    let i = firstBehind(lane, this.from);
+    while (i < lane.start.length && lane.start[i] < this.to) {
+      this.drawSlice(context, lane, i, perPixel);
+      // What ends within the same pixel is drawn once.
+      i = lane.end[i] - lane.start[i] < perPixel ? Math.max(i + 1, firstBehind(lane, lane.end[i] + perPixel)) : i + 1;
     }
     context.restore();
-    context.fillStyle = app.palette.get("text");
-    context.fillText(clipped(context, lane.lane === 0 ? lane.name : "", LABELS - 16), 8, y + LANE / 2);
-    context.strokeStyle = app.palette.get("line");
+    context.fillStyle = palette.get("text");
+    context.fillText(clipped(context, lane.name, LABELS - 16), 8, y + lane.height / 2);
+    if (lane.isContext) return;
+    context.strokeStyle = palette.get("line");
     context.beginPath();
     context.moveTo(0, y + LANE - 0.5);
     context.lineTo(width, y + LANE - 0.5);
     context.stroke();
   }
 
-  drawSlice(context, slice, y, perPixel) {
-    const { app, timeline } = this;
-    const node = timeline.node[slice];
-    const left = this.xOf(timeline.start[slice]);
-    const width = Math.max(1, timeline.duration[slice] / perPixel - 0.5);
+  drawSlice(context, lane, i, perPixel) {
+    const { app } = this;
+    const node = lane.node[i];
+    const y = lane.top - this.scrolled.host.scrollTop;
+    const left = this.xOf(lane.start[i]);
+    const width = Math.max(1, (lane.end[i] - lane.start[i]) / perPixel - 0.5);
     const frame = node < 0 ? -1 : app.tree.frame[node];
     const faded = app.match && !(frame >= 0 && app.match.frames[frame]);
     context.globalAlpha = faded ? 0.15 : SHADES[(frame + SHADES.length) % SHADES.length];
     context.fillStyle = app.palette.kind(frame < 0 ? "other" : app.profile.frames.kind[frame]);
-    context.fillRect(left, y + 2, width, LANE - 5);
+    context.fillRect(left, y + 1, width, lane.height - (lane.isContext ? 1 : 4));
     const inside = Math.max(left, LABELS);
     const text = frame < 0 ? "" : clipped(context, app.names[frame], Math.min(left + width, this.scrolled.width) - inside - 6);
     if (text) {
+      context.globalAlpha = faded ? 0.4 : 1;
       context.fillStyle = app.palette.get("on-kind");
-      context.fillText(text, inside + 3, y + LANE / 2);
+      context.fillText(text, inside + 3, y + lane.height / 2);
     }
     context.globalAlpha = 1;
-    if (slice === this.hovered || (node > 0 && node === app.state.node)) {
-      context.strokeStyle = app.palette.get(slice === this.hovered ? "text" : "selected");
+    const isHovered = this.hovered?.lane === lane && this.hovered.i === i;
+    if (isHovered || (node > 0 && node === app.state.node)) {
+      context.strokeStyle = app.palette.get(isHovered ? "text" : "selected");
       context.lineWidth = 1.5;
-      context.strokeRect(left + 0.5, y + 2.5, Math.max(1, width - 1), LANE - 6);
+      context.strokeRect(left + 0.5, y + 1.5, Math.max(1, width - 1), lane.height - 5);
       context.lineWidth = 1;
     }
   }
@@ -195,40 +211,37 @@ export class TimelinePanel {
     context.fillText(quantity(this.span[1] - this.span[0], "ns"), from + 4, RULER + 10);
   }
 
-  /** The slice at a point, or -1. */
+  /** The lane and the index in it of what is at a point, or null. */
   at({ x, y }) {
-    if (x < LABELS) return -1;
-    const lane = this.lanes.find(({ top }) => y >= top && y < top + LANE);
-    if (!lane) return -1;
+    const lane = this.lanes.find(({ top, height }) => y >= top && y < top + height);
+    if (x < LABELS || !lane) return null;
     const slack = (1.5 * (this.to - this.from)) / this.plotWidth;
     const time = this.timeAt(x);
-    const slice = lane.slices[firstBehind(this.timeline, lane.slices, time - slack)];
-    return slice !== undefined && this.timeline.start[slice] <= time + slack ? slice : -1;
+    const i = firstBehind(lane, time - slack);
+    return lane.start[i] <= time + slack ? { lane, i } : null;
   }
 
   hover(event) {
     if (this.grabbed) return;
-    const slice = this.at(this.scrolled.position(event));
-    if (slice !== this.hovered) {
-      this.hovered = slice;
-      this.scrolled.redraw();
-    }
-    this.app.hint.show(event, slice < 0 ? null : this.describe(slice));
+    const found = this.at(this.scrolled.position(event));
+    if (found?.lane !== this.hovered?.lane || found?.i !== this.hovered?.i) this.scrolled.redraw();
+    this.hovered = found;
+    this.app.hint.show(event, found && this.describe(found));
   }
 
   leave() {
-    this.hovered = -1;
+    this.hovered = null;
     this.app.hint.show(null, null);
     this.scrolled.redraw();
   }
 
-  describe(slice) {
-    const { app, timeline } = this;
-    const node = timeline.node[slice];
+  describe({ lane, i }) {
+    const { app } = this;
+    const node = lane.node[i];
     const { frames } = app.profile;
-    const duration = timeline.duration[slice];
+    const duration = lane.end[i] - lane.start[i];
     const lines = [node < 0 ? "(unknown)" : frameName(frames, app.tree.frame[node]),
-                   `${quantity(duration, "ns")} from ${quantity(timeline.start[slice] - this.whole[0], "ns")}`, exact(duration, "ns")];
+                   `${quantity(duration, "ns")} from ${quantity(lane.start[i] - this.whole[0], "ns")}`, exact(duration, "ns")];
     if (node > 0) {
       const callers = app.tree.path(node).slice(1, -1).reverse().slice(0, 4);
       lines.push(...callers.map((at) => `‹ ${frameName(frames, app.tree.frame[at])} ${place(frames, app.tree.frame[at])}`));
@@ -256,8 +269,8 @@ export class TimelinePanel {
       removeEventListener("mouseup", release);
       this.grabbed = null;
       if (start.moved) return;
-      const slice = this.at(this.scrolled.position(next));
-      if (slice >= 0 && this.timeline.node[slice] >= 0) this.app.select(this.timeline.node[slice]);
+      const found = this.at(this.scrolled.position(next));
+      if (found && found.lane.node[found.i] >= 0) this.app.select(found.lane.node[found.i]);
       else this.setSpan(null);
     };
     addEventListener("mousemove", move);
@@ -292,9 +305,4 @@ export class TimelinePanel {
     actions[event.key]();
     event.preventDefault();
     event.stopPropagation();
-  }
-
-  update() {
-    this.scrolled.redraw();
-  }
-}
+  }}
