@@ -219,13 +219,13 @@ test("a difference aligns by names, then by the nearest line, and keeps both sum
 
 test("the hot path of a difference follows the fall", () => {
   const raw = { ...recursive().finish(), format: "heddle-profile-difference" };
-  raw.before = { GKER: raw.nodes.values.GKER.map((value) => 3 * value) };
+  raw.nodes.before = { GKER: raw.nodes.values.GKER.map((value) => 3 * value) };
   assert.equal(openHotPath(new TopDown(treeOf(raw)).roots[0], { ...TOTAL, side: "delta" }).node, 5);
 });
 
 test("a difference as a file", () => {
   const raw = { ...recursive().finish(), format: "heddle-profile-difference" };
-  raw.before = { GKER: raw.nodes.values.GKER.map((value) => value + 1) };
+  raw.nodes.before = { GKER: raw.nodes.values.GKER.map((value) => value + 1) };
   assert.equal(treeOf(raw).total("GKER", "delta"), -6);
 });
 

@@ -1,5 +1,5 @@
 // Profiles to test the page with: `node synthetic.mjs training` is like a training step of a ResNet, `node synthetic.mjs random
-// NODES SLICES SEED` is any tree of that size, `node synthetic.mjs hostile` has names that attack a page. JSON on stdout.
+// NODES SLICES SEED` is any tree of that size, `hostile` has names that attack a page, `smallest` one node, `deep DEPTH` one long chain. JSON on stdout.
 
 import { pathToFileURL } from "node:url";
 
@@ -295,6 +295,19 @@ export function randomProfile(count, slices, seed) {
   return b.finish({ timeline });
 }
 
+/** The least that is a profile: a root without time. */
+export function smallest() {
+  return new Builder("", [{ name: "CPU", unit: "ns" }]).finish();
+}
+
+/** Calls `depth` deep, each to itself. */
+export function deep(depth) {
+  const b = new Builder("deep", METRICS.slice(0, 1));
+  let node = 0;
+  for (let i = 0; i < depth; i++) node = b.node(node, "python", `f${i % 3}`, "a.py", i % 3, { GKER: 1 });
+  return b.finish();
+}
+
 export const ATTACKS = ["</script><script>window.attacked=1</script>", "<img src=x onerror=window.attacked=1>", "<!--<script>", "'\"`${window.attacked=1}",
                         "a\nb\u0000c\u001b[31m\u202eevil\u2028", "__proto__", "constructor", "\ud800", "{{script}}{{style}}"];
 
@@ -317,6 +330,6 @@ export function hostile() {
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? "").href) {
   const [, , kind, ...numbers] = process.argv;
-  const makers = { training, random: randomProfile, hostile };
+  const makers = { training, random: randomProfile, hostile, smallest, deep };
   process.stdout.write(JSON.stringify(makers[kind](...numbers.map(Number))));
 }

@@ -37,7 +37,7 @@ class Page(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.pages = {}
-        for name, arguments in {"training": ["training"], "slower": ["training", "2", "1.4"], "hostile": ["hostile"],
+        for name, arguments in {"training": ["training"], "slower": ["training", "2", "1.4"], "hostile": ["hostile"], "smallest": ["smallest"], "deep": ["deep", "5000"],
                                 "large": ["random", "100000", "100000", "1"]}.items():
             text = subprocess.run(["node", HERE / "synthetic.mjs", *arguments], check=True, capture_output=True).stdout
             path = pathlib.Path(cls.folder.name) / name
@@ -232,6 +232,16 @@ class Page(unittest.TestCase):
         self.assertEqual(self.value("document.querySelectorAll('script').length"), 2)
         self.assertEqual(self.value("document.querySelectorAll('img').length"), 0)
         self.assertIn("</script><script>window.attacked=1</script>", self.value("document.querySelector('.details h2').textContent"))
+
+    def test_odd_shapes(self):
+        for name in ("smallest", "deep"):
+            self.open(name)
+            for view in ("overview", "flame", "top-down", "bottom-up", "flat", "sandwich"):
+                self.value(f"heddle.set({{view: '{view}'}}); heddle.hotPath()")
+                self.browser.frame()
+                self.value(f"heddle.set({{view: '{view}', node: heddle.tree.count - 1, direction: 'up'}})")
+                self.browser.frame()
+            self.assertEqual(self.browser.errors(), [])
 
     def test_large_profile(self):
         seconds = self.open("large")

@@ -180,7 +180,7 @@ export function decode(text) {
     parent,
     frame,
     values: decodeValues(raw.nodes.values, "nodes.values", metrics, count),
-    before: isDifference ? decodeValues(raw.nodes.before ?? raw.before, "nodes.before", metrics, count) : null,
+    before: isDifference ? decodeValues(raw.nodes.before, "nodes.before", metrics, count) : null,
     roofline: decodeRoofline(raw.roofline, count),
     device: raw.device ?? null,
     timeline: decodeTimeline(raw.timeline, count),

@@ -247,17 +247,21 @@ export function visibleRows(view, order) {
   const { column, weight, descending, nameOf, match } = order;
   const least = Math.abs(view.tree.total(weight.metric, weight.side)) * LEAST_SHARE;
   const valueOf = column ? (row) => row.value(column) : nameOf;
-  const entries = [];
-  const walk = (rows, parent, depth) => {
+  /** The entries of siblings, in reverse: what is pushed last is shown first. */
+  const push = (stack, rows, parent, depth) => {
     const kept = match ? rows.filter((row) => view.keeps(row, match)) : rows;
     const { shown, folded } = parent.isUnfolded ? { shown: kept, folded: [] } : foldSmall(kept, weight, least);
-    for (const row of sortedBy(shown, valueOf, descending)) {
-      entries.push({ row, depth });
-      if (row.isOpen) walk(row.children(), row, depth + 1);
-    }
-    if (folded.length > 0) entries.push({ more: folded, parent, depth });
+    if (folded.length > 0) stack.push({ more: folded, parent, depth });
+    for (const row of sortedBy(shown, valueOf, descending).reverse()) stack.push({ row, depth });
   };
-  walk(view.roots, view, 0);
+  const entries = [];
+  const stack = [];  // deep recursions have more levels than calls may
+  push(stack, view.roots, view, 0);
+  while (stack.length > 0) {
+    const entry = stack.pop();
+    entries.push(entry);
+    if (entry.row?.isOpen) push(stack, entry.row.children(), entry.row, entry.depth + 1);
+  }
   return entries;
 }
 

@@ -6,6 +6,7 @@ import { lineTimes, nodeWithSource, pieces } from "../core/source.js";
 import { changeClass, h, kindChip } from "./dom.js";
 
 const LINE = 18;
+const MOST_CALLERS = 60;
 
 /** The values of one node, metric by metric. */
 function valuesOf(app, node) {
@@ -92,7 +93,7 @@ export class Details {
     const values = app.tree.inclusive(app.state.metric);
     const steps = app.tree.path(node).slice(1, -1).reverse();
     if (steps.length === 0) return h("div", {});
-    return h("details", { class: "path", open: true }, h("summary", {}, `Called from (${steps.length})`), steps.map((at) => (
+    return h("details", { class: "path", open: true }, h("summary", {}, `Called from (${steps.length})`), steps.slice(0, MOST_CALLERS).map((at) => (
       h("button", { class: "step", onclick: () => app.select(at) },
         kindChip(frames.kind[app.tree.frame[at]]),
         h("span", { class: "name" }, frameName(frames, app.tree.frame[at])), h("span", { class: "place" }, place(frames, app.tree.frame[at])),

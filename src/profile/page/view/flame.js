@@ -252,6 +252,14 @@ export class FlameCanvas {
     this.setRange(pivot - (pivot - this.from) * factor, pivot + (this.to - pivot) * factor);
   }
 
+  bringIntoSight(node) {
+    const { x, value } = this.flame;
+    if (x[node] < this.from || x[node] + value[node] > this.to) this.setRange(Math.min(x[node], this.from), Math.max(x[node] + value[node], this.to));
+    const top = this.top(node);
+    const { scrollTop, clientHeight } = this.element;
+    if (top < scrollTop || top + BOX > scrollTop + clientHeight) this.element.scrollTop = top - clientHeight / 2;
+  }
+
   /** The node of the tree that is selected, as it stands here. */
   selectedNode() {
     const { node } = this.app.state;
@@ -271,7 +279,10 @@ export class FlameCanvas {
     const next = { [inwards]: child, [outwards]: flame.parent[at], ArrowLeft: siblings[place - 1], ArrowRight: siblings[place + 1] };
     if (event.key in next) {
       const node = next[event.key];
-      if (node >= 0 && flame.value[node] > 0) this.app.select(flame.node[node]);
+      if (node >= 0 && flame.value[node] > 0) {
+        this.app.select(flame.node[node]);
+        if (this.flame === flame) this.bringIntoSight(node);
+      }
     } else if (event.key === "Enter") {
       this.zoomTo(at);
     } else if (event.key === "Escape" || event.key === "0") {

@@ -6,6 +6,12 @@ import { h, kindChip } from "./dom.js";
 
 const ROW_HEIGHT = 24;
 const SPARE = 6;
+const MOST_INDENTED = 40;
+
+/** How far the name of a row stands from the left; levels below the last indented one stand together. */
+function indent(depth) {
+  return Math.min(depth, MOST_INDENTED) * 14 + 6;
+}
 
 /**
  * @typedef {Object} Field  a column of the table
@@ -127,7 +133,7 @@ export class TreeTable {
       this.update();
     };
     return this.rowElement(i, { class: "row-more", onclick: open },
-                           h("div", { class: "cell-name", role: "gridcell", style: `padding-left:${depth * 14 + 26}px` },
+                           h("div", { class: "cell-name", role: "gridcell", style: `padding-left:${indent(depth) + 20}px` },
                              `${more.length} more, ${share}`));
   }
 
@@ -141,7 +147,7 @@ export class TreeTable {
     const toggle = h("span", { class: `toggle${hasChildren ? "" : " toggle-none"}`, "aria-hidden": "true",
                                onclick: (event) => { event.stopPropagation(); this.toggle(row, event.altKey); } },
                      row.isOpen ? "▾" : "▸");
-    const name = h("div", { class: "cell-name", role: "gridcell", style: `padding-left:${depth * 14 + 6}px` },
+    const name = h("div", { class: "cell-name", role: "gridcell", style: `padding-left:${indent(depth)}px` },
                    toggle, kindChip(kind),
                    h("span", { class: matched ? "name matched" : "name", title: this.nameOf(row) }, this.nameOf(row)),
                    h("span", { class: "place" }, place(frames, row.frame)));
@@ -212,7 +218,7 @@ export class TreeTable {
     const entry = this.entries[this.cursor];
     const page = Math.max(1, Math.floor(this.body.clientHeight / ROW_HEIGHT) - 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
-    if (event.target !== this.element && event.key !== "Escape") return;
+    if (event.target !== this.element) return;
     if (event.key in steps) {
       const target = Math.min(this.entries.length - 1, Math.max(0, this.cursor + steps[event.key]));
       this.cursor = target;
