@@ -247,13 +247,13 @@ test("contexts above slices: neighbours of one module are one span", () => {
   const b = new Builder("contexts", [{ name: "GKER", unit: "ns", title: "" }]);
   const [one, two] = ["one", "two"].map((name) => b.node(0, "module", name));
   const kernels = [b.node(one, "kernel", "a"), b.node(one, "kernel", "b"), b.node(b.node(two, "operator", "op"), "kernel", "c")];
-  const timeline = { tracks: [{ process: "p", name: "gpu" }], track: [0, 0, 0, 0], start: [0, 10, 20, 30], duration: [5, 5, 5, 5], node: [kernels[0], kernels[1], kernels[2], kernels[0]] };
+  const timeline = { tracks: [{ process: "p", name: "gpu" }], track: [0, 0, 0, 0], start: [0, 5, 10, 900], duration: [4, 4, 5, 100], node: [kernels[0], kernels[1], kernels[2], kernels[0]] };
   const tree = treeOf(b.finish({ timeline }));
   const shape = (context) => timelineLanes(tree, context).lanes.map((lane) => [lane.name, Array.from(lane.start), Array.from(lane.end)]);
-  const own = [[0, 10, 20, 30], [5, 15, 25, 35]];
+  const own = [[0, 5, 10, 900], [4, 9, 15, 1000]];
   assert.deepEqual(shape("none"), [["gpu", ...own]]);
-  assert.deepEqual(shape("model"), [["gpu", [0, 20, 30], [15, 25, 35]], ["", ...own]]);
-  assert.deepEqual(shape("all"), [["gpu", [0, 20, 30], [15, 25, 35]], ["", [20], [25]], ["", ...own]]);
+  assert.deepEqual(shape("model"), [["gpu", [0, 10, 900], [9, 15, 1000]], ["", ...own]]);
+  assert.deepEqual(shape("all"), [["gpu", [0, 10, 900], [9, 15, 1000]], ["", [10], [15]], ["", ...own]]);
 });
 
 test("times beside lines", () => {

@@ -89,6 +89,7 @@ export class TopDown {
 class Instances {
   constructor(tree) {
     this.tree = tree;
+    this.times = tree.inclusive(tree.timeMetric());
   }
 
   sum(row, { metric, side, inclusive }) {
@@ -100,8 +101,7 @@ class Instances {
 
   /** The instance with the largest inclusive time. */
   heaviest(nodes) {
-    const values = this.tree.inclusive(this.tree.timeMetric());
-    return nodes.reduce((best, node) => (values[node] > values[best] ? node : best), nodes[0]);
+    return nodes.reduce((best, node) => (this.times[node] > this.times[best] ? node : best), nodes[0]);
   }
 
   make(parent, what, origins, outermost) {

@@ -38,14 +38,17 @@ export const CONTEXTS = {
   all: (kind) => kind !== "root",
 };
 
+// An ancestor's span ends where nothing of it runs for this part of the timeline.
+const LONGEST_GAP = 0.01;
+
 /** The ancestors of a lane's slices, one lane a level: neighbours under the same ancestor are one span. */
-function contextsOf(tree, lane, keeps) {
+function contextsOf(tree, lane, keeps, longestGap) {
   const { kind } = tree.profile.frames;
   const levels = [];
   let previous = [];
   for (let i = 0; i < lane.node.length; i++) {
     const path = lane.node[i] < 0 ? [] : tree.path(lane.node[i]).slice(0, -1).filter((node) => keeps(kind[tree.frame[node]]));
-    let isSame = true;
+    let isSame = i > 0 && lane.start[i] - lane.end[i - 1] <= longestGap;
     path.forEach((node, level) => {
       levels[level] ??= { start: [], end: [], node: [] };
       const { start, end, node: nodes } = levels[level];
@@ -83,7 +86,7 @@ export function timelineLanes(tree, context = "none") {
   const lanes = byTrack.flatMap((slices, t) => {
     slices.sort((a, b) => start[a] - start[b] || duration[b] - duration[a]);
     const own = lanesOf(slices, timeline);
-    const above = own.length > 0 && context !== "none" ? contextsOf(tree, own[0], CONTEXTS[context]) : [];
+    const above = own.length > 0 && context !== "none" ? contextsOf(tree, own[0], CONTEXTS[context], LONGEST_GAP * (to - from)) : [];
     return [...above, ...own].map((lane, i) => ({ ...lane, process: tracks[t].process, name: i === 0 ? tracks[t].name : "" }));
   });
   return { from: count ? from : 0, to: count ? Math.max(to, from + 1) : 1, lanes };

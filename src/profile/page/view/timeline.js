@@ -113,13 +113,15 @@ export class TimelinePanel {
 
   draw(context, width, height, scroll) {
     context.textBaseline = "middle";
+    const ticks = this.ticks();
+    this.drawTicks(context, ticks, height);
     for (const lane of this.lanes) {
       const y = lane.top - scroll;
       if (lane.heading !== undefined) this.drawHeading(context, lane, width, scroll);
       if (y + lane.height < 0 || y > height) continue;
       this.drawLane(context, lane, width, y);
     }
-    this.drawRuler(context, width, height);
+    this.drawRuler(context, ticks, width);
     this.drawSpan(context, height);
   }
 
@@ -167,7 +169,7 @@ export class TimelinePanel {
     context.fillStyle = app.palette.kind(frame < 0 ? "other" : app.profile.frames.kind[frame]);
     context.fillRect(left, y + 1, width, lane.height - (lane.isContext ? 1 : 4));
     const inside = Math.max(left, LABELS);
-    const text = frame < 0 ? "" : clipped(context, app.names[frame], Math.min(left + width, this.scrolled.width) - inside - 6);
+    const text = frame < 0 ? "" : clipped(context, app.labels[frame], Math.min(left + width, this.scrolled.width) - inside - 6);
     if (text) {
       context.globalAlpha = faded ? 0.4 : 1;
       context.fillStyle = app.palette.get("on-kind");
@@ -183,23 +185,36 @@ export class TimelinePanel {
     }
   }
 
-  drawRuler(context, width, height) {
+  /** Times of the ruler, from the first slice on. */
+  ticks() {
+    const step = tickStep(((this.to - this.from) * 90) / Math.max(this.plotWidth, 90));
+    const ticks = [];
+    for (let tick = Math.ceil((this.from - this.whole[0]) / step) * step; tick + this.whole[0] <= this.to; tick += step) ticks.push(tick);
+    return ticks;
+  }
+
+  tickX(tick) {
+    return Math.round(this.xOf(tick + this.whole[0])) + 0.5;
+  }
+
+  drawTicks(context, ticks, height) {
+    context.strokeStyle = this.app.palette.get("grid");
+    context.beginPath();
+    for (const tick of ticks) {
+      context.moveTo(this.tickX(tick), RULER - 6);
+      context.lineTo(this.tickX(tick), height);
+    }
+    context.stroke();
+  }
+
+  /** Above the lanes, which scroll below it. */
+  drawRuler(context, ticks, width) {
     const { palette } = this.app;
     context.fillStyle = palette.get("panel");
     context.fillRect(0, 0, width, RULER);
-    const step = tickStep(((this.to - this.from) * 90) / Math.max(this.plotWidth, 90));
-    const first = Math.ceil((this.from - this.whole[0]) / step) * step;
     context.font = "11px system-ui, sans-serif";
-    for (let tick = first; tick + this.whole[0] <= this.to; tick += step) {
-      const x = Math.round(this.xOf(tick + this.whole[0])) + 0.5;
-      context.strokeStyle = palette.get("grid");
-      context.beginPath();
-      context.moveTo(x, RULER - 6);
-      context.lineTo(x, height);
-      context.stroke();
-      context.fillStyle = palette.get("muted");
-      context.fillText(quantity(tick, "ns"), x + 4, RULER / 2);
-    }
+    context.fillStyle = palette.get("muted");
+    for (const tick of ticks) context.fillText(quantity(tick, "ns"), this.tickX(tick) + 4, RULER / 2);
   }
 
   drawSpan(context, height) {
