@@ -143,7 +143,7 @@ export class TreeTable {
     const { frames } = app.profile;
     const matched = row.frame >= 0 && app.match?.frames[row.frame] === 1;
     const hasChildren = row.view.hasChildren(row);
-    const kind = row.frame < 0 ? "other" : frames.kind[row.frame];
+    const kind = row.frame < 0 ? row.label : frames.kind[row.frame];
     const toggle = h("span", { class: `toggle${hasChildren ? "" : " toggle-none"}`, "aria-hidden": "true",
                                onclick: (event) => { event.stopPropagation(); this.toggle(row, event.altKey); } },
                      row.isOpen ? "▾" : "▸");
@@ -248,7 +248,7 @@ export function valueField(app, column, { title, hint, wide }) {
   const whole = app.tree.total(column.metric, column.side);
   return {
     title, hint, column,
-    width: wide ? "168px" : "104px",
+    width: wide ? "146px" : "90px",
     bar: wide ? (row) => row.value(column) / Math.max(whole, 1) : null,
     cells: (row) => {
       const value = row.value(column);

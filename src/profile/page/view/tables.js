@@ -14,7 +14,7 @@ function differenceFields(app, metric) {
     title: name,
     hint: `${title}: change, ${inclusive ? "with" : "without"} what is called below`,
     column: column("delta", inclusive),
-    width: "176px",
+    width: "160px",
     style: (row) => changeClass(row.value(column("delta", inclusive))),
     cells: (row) => {
       const change = row.value(column("delta", inclusive));
@@ -38,7 +38,7 @@ function boundField(app, metric) {
     title: "Of bound",
     hint: "Share of the device's limit (memory or arithmetic) that this row reaches",
     column: { metric, side: "now", inclusive: true },
-    width: "104px",
+    width: "100px",
     cells: (row) => {
       const point = points.get(row.node);
       return point ? [percent(point.floor, point.time), h("span", { class: "share" }, point.bound.slice(0, 3))]
@@ -86,7 +86,7 @@ class TablePanel {
     this.tools.replaceChildren(
       h("button", { class: "hot", title: "Open the chain of rows that each hold at least half of the one above (h)", onclick: () => this.table.hotPath() }, "Hot path"),
       h("button", { class: "plain", title: "Close all rows", onclick: () => this.collapse() }, "Collapse"),
-      ...(this.id === "flat" ? [h("span", { class: "group" }, "by ", ...grouping)] : []),
+      ...(this.id === "flat" ? ["by", h("span", { class: "group" }, grouping)] : []),
       h("span", { class: "group columns" }, columns.length > 0 ? "columns " : "", ...columns),
       h("span", { class: "about" }, this.about()));
   }

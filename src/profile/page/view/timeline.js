@@ -42,7 +42,7 @@ export class TimelinePanel {
     }
     this.tools.replaceChildren(
       h("button", { class: "plain", onclick: () => this.setRange(...this.whole), title: "Show all (Escape)" }, "Reset zoom"),
-      h("span", { class: "group" }, "above slices "),
+      "above slices",
       choices(app, "context", { none: ["nothing", "Slices only"], model: ["the model", "Modules and nodes of the model that slices belong to"], all: ["all callers", "All that slices were called from"] }),
       h("span", { class: "about" }, "Wheel zooms, drag moves, Shift and drag adds up a span."));
     this.scrolled.redraw();
