@@ -51,7 +51,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]*)(?:#[^)\s]*)?\)")
 def tracked_sources():
     for folder in ("include", "src", "tile", "python", "tests", "bench", "examples"):
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.suffix in {".h", ".cc", ".cuh", ".cu", ".def", ".py"} and "build" not in path.parts:
+            if path.suffix in {".h", ".cc", ".cuh", ".cu", ".def", ".py", ".js", ".mjs"} and "build" not in path.parts:
                 yield path
 
 

@@ -37,7 +37,7 @@ class Page(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.pages = {}
-        for name, arguments in {"training": ["training"], "slower": ["training", "2", "1.4"], "hostile": ["hostile"], "smallest": ["smallest"], "deep": ["deep", "5000"],
+        for name, arguments in {"training": ["training"], "slower": ["training", "2", "1.4"], "hostile": ["hostile"], "smallest": ["smallest"], "deep": ["deep", "2500"],
                                 "large": ["random", "100000", "100000", "1"]}.items():
             text = subprocess.run(["node", HERE / "synthetic.mjs", *arguments], check=True, capture_output=True).stdout
             path = pathlib.Path(cls.folder.name) / name
