@@ -240,13 +240,12 @@ function foldSmall(rows, weight, least) {
 /**
  * The rows that a table shows, from top to bottom; what is small is folded into one entry `{more, ...}` per parent.
  * @param {Object} view
- * @param {{column: ?Column, weight: Column, descending: boolean, nameOf: function(Row): string, match: ?Object}} order
- *     `column` sorts, the name where it is null; `weight` says what is small
+ * @param {{valueOf: function(Row): (number | string), weight: Column, descending: boolean, match: ?Object}} order
+ *     `valueOf` sorts, `weight` says what is small; rows that do not lead to a match are left out
  */
 export function visibleRows(view, order) {
-  const { column, weight, descending, nameOf, match } = order;
+  const { valueOf, weight, descending, match } = order;
   const least = Math.abs(view.tree.total(weight.metric, weight.side)) * LEAST_SHARE;
-  const valueOf = column ? (row) => row.value(column) : nameOf;
   /** The entries of siblings, in reverse: what is pushed last is shown first. */
   const push = (stack, rows, parent, depth) => {
     const kept = match ? rows.filter((row) => view.keeps(row, match)) : rows;
@@ -263,6 +262,16 @@ export function visibleRows(view, order) {
     if (entry.row?.isOpen) push(stack, entry.row.children(), entry.row, entry.depth + 1);
   }
   return entries;
+}
+
+/** Opens rows of a top-down view on the way to matches, until some `most` rows show. */
+export function openToMatches(view, match, most = 400) {
+  const rows = view.roots.slice();
+  for (let i = 0; i < rows.length && rows.length < most; i++) {
+    const children = rows[i].children().filter((row) => view.keeps(row, match));
+    rows[i].isOpen = children.length > 0;
+    rows.push(...children.filter((row) => !match.nodes[row.node]));
+  }
 }
 
 /**

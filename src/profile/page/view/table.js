@@ -1,7 +1,7 @@
 // A table of tree rows: only rows in sight are elements, so that 10^5 rows scroll as 100 do.
 
 import { openHotPath, visibleRows } from "../core/rows.js";
-import { frameName, place, percent, printable, quantity } from "../core/format.js";
+import { exact, frameName, place, percent, printable, quantity } from "../core/format.js";
 import { h, kindChip } from "./dom.js";
 
 const ROW_HEIGHT = 24;
@@ -17,7 +17,8 @@ function indent(depth) {
  * @typedef {Object} Field  a column of the table
  * @property {string} title
  * @property {string} hint
- * @property {import("../core/rows.js").Column} column  that it is sorted by
+ * @property {import("../core/rows.js").Column} column  whose small values are folded where the table is sorted by this
+ * @property {function(Row): number} value  that it is sorted by
  * @property {string} width
  * @property {function(Row): (string | Node)[]} cells  what a cell holds
  * @property {?function(Row): number} bar  share from 0 to 1
@@ -63,10 +64,9 @@ export class TreeTable {
   order() {
     const { field, descending } = this.sort;
     return {
-      column: field < 0 ? null : this.fields[field].column,
+      valueOf: field < 0 ? (row) => this.nameOf(row) : this.fields[field].value,
       weight: this.fields[Math.max(field, 0)].column,
       descending,
-      nameOf: (row) => this.nameOf(row),
       match: this.app.state.filter ? this.app.match : null,
     };
   }
@@ -248,13 +248,14 @@ export function valueField(app, column, { title, hint, wide }) {
   const whole = app.tree.total(column.metric, column.side);
   return {
     title, hint, column,
+    value: (row) => row.value(column),
     width: wide ? "146px" : "90px",
     bar: wide ? (row) => row.value(column) / Math.max(whole, 1) : null,
     cells: (row) => {
       const value = row.value(column);
       if (value === 0) return [h("span", { class: "none" }, "·")];
-      return wide ? [h("span", {}, quantity(value, unit)), h("span", { class: "share" }, percent(value, whole))]
-                  : [quantity(value, unit)];
+      const text = h("span", { title: exact(value, unit) }, quantity(value, unit));
+      return wide ? [text, h("span", { class: "share" }, percent(value, whole))] : [text];
     },
   };
 }

@@ -1,7 +1,7 @@
 // The three tables: top-down, bottom-up, flat.
 
-import { BottomUp, FLAT_GROUPS, Flat, TopDown } from "../core/rows.js";
-import { growth, percent, signed } from "../core/format.js";
+import { BottomUp, FLAT_GROUPS, Flat, TopDown, openToMatches } from "../core/rows.js";
+import { exact, growth, percent, signed } from "../core/format.js";
 import { rooflinePoints } from "../core/roofline.js";
 import { changeClass, h } from "./dom.js";
 import { TreeTable, valueField } from "./table.js";
@@ -14,13 +14,14 @@ function differenceFields(app, metric) {
     title: name,
     hint: `${title}: change, ${inclusive ? "with" : "without"} what is called below`,
     column: column("delta", inclusive),
+    value: (row) => row.value(column("delta", inclusive)),
     width: "160px",
     style: (row) => changeClass(row.value(column("delta", inclusive))),
     cells: (row) => {
       const change = row.value(column("delta", inclusive));
       if (change === 0) return [h("span", { class: "none" }, "=")];
       const now = row.value(column("now", inclusive));
-      return [h("span", {}, signed(change, unit)), h("span", { class: "share" }, growth(now, now - change))];
+      return [h("span", { title: exact(change, unit) }, signed(change, unit)), h("span", { class: "share" }, growth(now, now - change))];
     },
   });
   return [
@@ -38,6 +39,7 @@ function boundField(app, metric) {
     title: "Of bound",
     hint: "Share of the device's limit (memory or arithmetic) that this row reaches",
     column: { metric, side: "now", inclusive: true },
+    value: (row) => points.get(row.node)?.reached ?? -1,
     width: "100px",
     cells: (row) => {
       const point = points.get(row.node);
@@ -91,6 +93,14 @@ class TablePanel {
       h("span", { class: "about" }, this.about()));
   }
 
+  /** Opens the way to matches, once for each search. */
+  showMatches() {
+    const { match, state } = this.app;
+    if (this.id !== "top-down" || !match || !state.filter || this.matched === match) return;
+    this.matched = match;
+    openToMatches(this.table.view, match);
+  }
+
   about() {
     return {
       "top-down": "Callers, and below each what it calls.",
@@ -124,6 +134,7 @@ class TablePanel {
       table.setFields(app.profile.isDifference ? differenceFields(app, state.metric)
                                                : plainFields(app, state.metric, state.columns, withBound));
     }
+    this.showMatches();
     this.paintTools();
     if (source === "table" || source === "theme") {
       table.paint();
