@@ -71,7 +71,7 @@ export function growth(now, before) {
 }
 
 /** The last part of a path. */
-export function baseName(path) {
+function baseName(path) {
   return path.slice(path.lastIndexOf("/") + 1) || path;
 }
 

@@ -9,7 +9,7 @@ import { numberBy } from "./tree.js";
  * @property {boolean} inclusive
  */
 
-export function columnKey({ metric, side, inclusive }) {
+function columnKey({ metric, side, inclusive }) {
   return `${inclusive ? "inclusive" : "exclusive"} ${side} ${metric}`;
 }
 

@@ -1,8 +1,5 @@
 // The calling-context tree: children, sums and paths.
 
-/** Which values of a difference are meant; a profile by itself has "now" only. */
-export const SIDES = ["now", "before", "delta"];
-
 /** Numbers 0, 1, ... for the values that `keyOf` gives to each of `count` things, in order of appearance. */
 export function numberBy(count, keyOf) {
   const numbers = new Map();
@@ -47,7 +44,7 @@ export class Tree {
     return this.childList.subarray(this.childStart[node], this.childStart[node + 1]);
   }
 
-  /** Own values of all nodes. */
+  /** Own values of all nodes. @param {"now" | "before" | "delta"} side  a profile by itself has "now" only */
   exclusive(metric, side = "now") {
     const { values, before } = this.profile;
     if (side === "now") return values.get(metric);

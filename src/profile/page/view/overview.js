@@ -79,7 +79,7 @@ export class OverviewPanel {
       return h("article", { class: "advice" },
                h("div", { class: "advice-head" }, h("strong", {}, printable(entry.rule.replaceAll("_", " "))),
                  h("span", { class: "gain", title: `The gain is ${CONFIDENCE[entry.confidence] ?? printable(entry.confidence)}` }, `saves ${quantity(entry.gain, "ns")}${entry.share > 0 ? `, ${percent(entry.share, 1)}` : ""}`),
-                 h("span", { class: `badge badge-${entry.confidence}` }, CONFIDENCE[entry.confidence] ?? printable(entry.confidence))),
+                 h("span", { class: "badge" }, CONFIDENCE[entry.confidence] ?? printable(entry.confidence))),
                h("p", {}, printable(entry.evidence)),
                h("p", { class: "remedy" }, printable(entry.remedy)),
                h("button", { class: "link", onclick: () => { app.set({ view: "top-down" }); app.select(entry.node); } }, `${frameName(frames, frame)} ${place(frames, frame)}`));

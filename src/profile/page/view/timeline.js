@@ -10,7 +10,7 @@ const HEADING = 18;
 const RULER = 24;
 const LABELS = 172;
 const CONTEXT_LANE = 17;
-const SHADES = [1, 0.7, 0.85, 0.55];  // neighbours of one kind stay apart
+const SHADES = [1, 0.84, 0.92, 0.76];  // neighbours of one kind stay apart
 
 /** A step of 1, 2 or 5 times a power of ten that is at least `least`. */
 function tickStep(least) {
