@@ -28,6 +28,7 @@ if(NOT DEFINED CMAKE_COMPILE_WARNING_AS_ERROR AND PROJECT_IS_TOP_LEVEL AND NOT H
    AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   set(CMAKE_COMPILE_WARNING_AS_ERROR ON)
 endif()
+option(HEDDLE_UNITY "Compile the units of a folder together" ${HEDDLE_PRECOMPILE_DEFAULT})
 set(HEDDLE_STANDARD_HEADERS
     <algorithm> <array> <cmath> <cstdint> <functional> <map> <memory> <optional> <set> <span> <string> <string_view> <utility>
     <vector> <fmt/format.h>)
@@ -64,6 +65,24 @@ if(HEDDLE_SANITIZE)
   target_compile_definitions(heddle_options INTERFACE _GLIBCXX_ASSERTIONS)
 endif()
 
+# heddle_unite(TARGET SOURCE...): units of TARGET are compiled together, up to eight of one folder, so that a cold build reads
+# their headers once.
+function(heddle_unite TARGET)
+  if(NOT HEDDLE_UNITY)
+    return()
+  endif()
+  set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(SOURCE ${ARGN})
+    cmake_path(GET SOURCE PARENT_PATH FOLDER)
+    string(SHA1 KEY ${FOLDER})
+    string(SUBSTRING ${KEY} 0 12 KEY)
+    list(APPEND IN_${KEY} ${SOURCE})
+    list(LENGTH IN_${KEY} COUNT)
+    math(EXPR BATCH "(${COUNT} - 1) / 8")
+    set_source_files_properties(${SOURCE} PROPERTIES UNITY_GROUP "${KEY}_${BATCH}")
+  endforeach()
+endfunction()
+
 # heddle_library(NAME [DEPS lib...] [EXTERNAL lib...]): all .cc files below the calling folder become heddle_NAME.
 function(heddle_library NAME)
   cmake_parse_arguments(ARG "" "" "DEPS;EXTERNAL" ${ARGN})
@@ -75,6 +94,7 @@ function(heddle_library NAME)
     target_link_libraries(heddle_${NAME} PUBLIC heddle_${DEP})
   endforeach()
   target_link_libraries(heddle_${NAME} PUBLIC ${ARG_EXTERNAL})
+  heddle_unite(heddle_${NAME} ${SOURCES})
   if(NAME MATCHES "^(base|target|jit|runtime|profile|zoo)$")  # know no IR
     heddle_precompile(heddle_${NAME} heddle_base)
   else()
@@ -101,11 +121,15 @@ function(heddle_test_options TARGET)
   heddle_precompile(${TARGET} base_tests <gmock/gmock.h> <gtest/gtest.h>)
 endfunction()
 
-# heddle_test(NAME [DEPS lib...] [LABELS label...]): one GoogleTest binary from every *_test.cc in the calling folder.
+# heddle_test(NAME [DEPS lib...] [LABELS label...] [APART]): one GoogleTest binary from every *_test.cc in the calling folder.
+# APART: names in them are those of other files, too, so that each is compiled alone.
 function(heddle_test NAME)
-  cmake_parse_arguments(ARG "" "" "DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "DEPS;LABELS" ${ARGN})
   file(GLOB SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   add_executable(${NAME}_tests ${SOURCES})
+  if(NOT ARG_APART)
+    heddle_unite(${NAME}_tests ${SOURCES})
+  endif()
   heddle_test_options(${NAME}_tests)
   foreach(DEP ${ARG_DEPS})
     target_link_libraries(${NAME}_tests PRIVATE heddle_${DEP})

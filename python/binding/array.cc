@@ -36,10 +36,6 @@ std::string Array::place() const {
 
 namespace {
 
-[[noreturn]] void refuse_input(const std::string& where, const std::string& why, const std::string& remedy) {
-  fail(ErrorCode::kInvalidInput, where, why, remedy);
-}
-
 // Keeps what `object` is, and what ends it, as long as somebody holds the result.
 template <typename End>
 std::shared_ptr<const void> held(const void* object, End end) {

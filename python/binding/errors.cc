@@ -49,6 +49,10 @@ void refuse_argument(const std::string& where, const std::string& why, const std
   throw Error(ErrorCode::kInvalidArgument, where, why, remedy);
 }
 
+void refuse_input(const std::string& where, const std::string& why, const std::string& remedy) {
+  throw Error(ErrorCode::kInvalidInput, where, why, remedy);
+}
+
 std::string class_name(nb::handle object) {
   const nb::handle type = object.type();
   const std::string module = nb::cast<std::string>(nb::str(type.attr("__module__")));

@@ -25,10 +25,6 @@ Model load(const Source& source) {
   return source.with_progress([&](const CompileOptions& options) { return Model::load(source.path(), options); });
 }
 
-[[noreturn]] void refuse_input(const std::string& where, const std::string& why, const std::string& remedy) {
-  fail(ErrorCode::kInvalidInput, where, why, remedy);
-}
-
 // Of an input or output: what no plan can take.
 void check_array(const Array& array, DType wanted, const std::string& where, const Family& family) {
   if (array.dtype != wanted) {

@@ -26,7 +26,7 @@ using schedule::IndexPool;
 
 constexpr uint32_t kOperandO = 3;
 
-[[noreturn]] void refuse(const std::string& why, const std::string& remedy = {}) {
+[[noreturn]] void refuse_attention(const std::string& why, const std::string& remedy = {}) {
   fail(ErrorCode::kInvalidArgument, "attention", why, remedy);
 }
 
@@ -41,11 +41,12 @@ void resolve_strides(const char* name, const Extents& x, AttentionStrides& s) {
   for (const auto& [of, stride] :
        {std::pair{"batch", s.batch}, {"head", s.head}, {"row", s.row}, {"element", s.element}}) {
     if (stride >= 0 && stride <= kMost) continue;
-    refuse(fmt::format("the {} stride of {} is {}", of, name, stride), "Strides count elements and are not negative");
+    refuse_attention(fmt::format("the {} stride of {} is {}", of, name, stride),
+                     "Strides count elements and are not negative");
   }
 }
 
-int64_t extent_of(const Extents& x, const AttentionStrides& s) {
+int64_t span_of(const Extents& x, const AttentionStrides& s) {
   if (std::min({x.batch, x.heads, x.rows, x.row}) == 0) return 0;
   return (x.batch - 1) * s.batch + (x.heads - 1) * s.head + (x.rows - 1) * s.row + (x.row - 1) * s.element + 1;
 }
@@ -68,24 +69,25 @@ AttentionProblem resolve_sizes(AttentionProblem p) {
   if (p.kv_heads == 0) p.kv_heads = p.heads;
   if (p.width == 0) p.width = p.depth;
   for (const auto& [name, value] : {std::pair{"batch", p.batch}, {"heads", p.heads}, {"queries", p.queries}}) {
-    if (value < 0 || value > kMost) refuse(fmt::format("{} is {}, it must be 0 to {}", name, value, kMost));
+    if (value < 0 || value > kMost) refuse_attention(fmt::format("{} is {}, it must be 0 to {}", name, value, kMost));
   }
   for (const auto& [name, value] :
        {std::pair{"keys", p.keys}, {"depth", p.depth}, {"width", p.width}, {"kv_heads", p.kv_heads}}) {
-    if (value < 1 || value > kMost) refuse(fmt::format("{} is {}, it must be 1 to {}", name, value, kMost));
+    if (value < 1 || value > kMost) refuse_attention(fmt::format("{} is {}, it must be 1 to {}", name, value, kMost));
   }
   if (p.heads % p.kv_heads != 0) {
-    refuse(fmt::format("{} heads of queries cannot share {} heads of keys", p.heads, p.kv_heads),
-           "The first has to be a multiple of the second");
+    refuse_attention(fmt::format("{} heads of queries cannot share {} heads of keys", p.heads, p.kv_heads),
+                     "The first has to be a multiple of the second");
   }
   if (p.type != DType::kF16 && p.type != DType::kBF16) {
     fail(ErrorCode::kUnsupportedType, "attention", fmt::format("there is no kernel for {}", to_string(p.type)),
          "Types: f16, bf16");
   }
-  if (p.window < 0) refuse(fmt::format("window is {}", p.window), "Give how many keys a query sees, or 0 for all");
+  if (p.window < 0)
+    refuse_attention(fmt::format("window is {}", p.window), "Give how many keys a query sees, or 0 for all");
   if (!p.scale) p.scale = 1 / std::sqrt(static_cast<double>(p.depth));
-  if (!std::isfinite(*p.scale)) refuse(fmt::format("scale is {}", *p.scale));
-  if (!(p.soft_cap >= 0) || std::isinf(p.soft_cap)) refuse(fmt::format("soft_cap is {}", p.soft_cap));
+  if (!std::isfinite(*p.scale)) refuse_attention(fmt::format("scale is {}", *p.scale));
+  if (!(p.soft_cap >= 0) || std::isinf(p.soft_cap)) refuse_attention(fmt::format("soft_cap is {}", p.soft_cap));
   if (p.sinks && *p.sinks != DType::kF32 && *p.sinks != DType::kF16 && *p.sinks != DType::kBF16) {
     fail(ErrorCode::kUnsupportedType, "attention: sinks", fmt::format("they are {}", to_string(*p.sinks)),
          "Types: f32, f16, bf16");
@@ -97,7 +99,8 @@ AttentionProblem resolve_sizes(AttentionProblem p) {
            "Types: f32, f16, bf16, bool");
     }
     if (std::min({p.bias->batch, p.bias->head, p.bias->query, p.bias->key}) < 0) {
-      refuse("a stride of the bias is negative", "Strides count elements; 0 where a dimension has the bias in common");
+      refuse_attention("a stride of the bias is negative",
+                       "Strides count elements; 0 where a dimension has the bias in common");
     }
   }
   return p;
@@ -249,17 +252,18 @@ ResolvedAttention resolve(const AttentionProblem& given) {
   const Extents v{p.batch, p.kv_heads, p.keys, p.width}, o{p.batch, p.heads, p.queries, p.width};
   resolve_strides("Q", q, p.q), resolve_strides("K", k, p.k);
   resolve_strides("V", v, p.v), resolve_strides("O", o, p.o);
-  if (!is_apart(o, p.o)) refuse("two elements of O lie at one place", "Give O strides that keep its elements apart");
+  if (!is_apart(o, p.o))
+    refuse_attention("two elements of O lie at one place", "Give O strides that keep its elements apart");
   using Role = schedule::Operand::Role;
   const auto add = [&](const char* name, Role role, DType dtype, int64_t elements) {
     result.desc.operands.push_back({role, dtype, {elements}, {}});
     result.spans.push_back({fmt::format("attention: {}", name), elements * static_cast<int64_t>(size_of(dtype))});
   };
-  add("Q", Role::kInput, p.type, extent_of(q, p.q)), add("K", Role::kInput, p.type, extent_of(k, p.k));
-  add("V", Role::kInput, p.type, extent_of(v, p.v)), add("O", Role::kOutput, p.type, extent_of(o, p.o));
+  add("Q", Role::kInput, p.type, span_of(q, p.q)), add("K", Role::kInput, p.type, span_of(k, p.k));
+  add("V", Role::kInput, p.type, span_of(v, p.v)), add("O", Role::kOutput, p.type, span_of(o, p.o));
   if (p.bias) {
     add("bias", Role::kInput, p.bias->dtype,
-        extent_of({p.batch, p.heads, p.queries, p.keys}, {p.bias->batch, p.bias->head, p.bias->query, p.bias->key}));
+        span_of({p.batch, p.heads, p.queries, p.keys}, {p.bias->batch, p.bias->head, p.bias->query, p.bias->key}));
   }
   if (p.sinks) add("sinks", Role::kInput, *p.sinks, p.heads);
   if (p.lengths) add("lengths", Role::kInput, DType::kI32, p.batch);
@@ -286,8 +290,7 @@ std::vector<schedule::Config> candidates(const ResolvedAttention& attention, con
 
 namespace {
 
-constexpr size_t kMostOperands = 7;
-constexpr size_t kMostTries = 6;  // configurations that may fail to compile before prepare() does
+constexpr size_t kAttentionOperands = 7;
 
 }  // namespace
 
@@ -311,7 +314,7 @@ class Attention::Impl {
 
   void call(const AttentionOperands& x, void* stream) const {
     if (kernel_ == nullptr) return;
-    std::array<uint64_t, kMostOperands + 2> addresses;
+    std::array<uint64_t, kAttentionOperands + 2> addresses;
     size_t count = 0;
     const auto add = [&](const void* pointer) {
       addresses[count] = checked_address(attention_.spans[count], pointer);

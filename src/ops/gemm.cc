@@ -16,9 +16,8 @@ namespace {
 using runtime::CudaContext;
 using schedule::CudaCandidate;
 
-constexpr size_t kMostOperands = 16;
-constexpr int kMeasured = 8;      // candidates of one problem that prepare() measures
-constexpr size_t kMostTries = 6;  // configurations that may fail to compile before prepare() does
+constexpr size_t kGemmOperands = 16;
+constexpr int kMeasured = 8;  // candidates of one problem that prepare() measures
 
 // Measures the best predictions, stores the winner, and returns it; nullopt where none of them runs.
 std::optional<ConfigChoice> measure(const CudaContext& context, const ResolvedGemm& gemm, const tune::Place& place,
@@ -94,9 +93,9 @@ class Gemm::Impl {
 
 Gemm::Impl::Impl(const GemmProblem& problem, const PrepareOptions& options) : gemm_(resolve(problem)) {
   const size_t count = gemm_.problem.operands.size() + gemm_.problem.reductions.size();
-  if (count > kMostOperands) {
+  if (count > kGemmOperands) {
     fail(ErrorCode::kInvalidArgument, "gemm",
-         fmt::format("its epilogue has {} operands and reductions, at most {}", count, kMostOperands));
+         fmt::format("its epilogue has {} operands and reductions, at most {}", count, kGemmOperands));
   }
   set_spans();
   if (gemm_.is_empty()) {
@@ -161,7 +160,7 @@ void Gemm::Impl::call(const void* a, const void* b, void* d, void* stream, std::
                      gemm_.problem.reductions.size()));
   }
   if (kernel_ == nullptr) return;
-  std::array<uint64_t, kFirstOperand + kMostOperands + 2> addresses;
+  std::array<uint64_t, kFirstOperand + kGemmOperands + 2> addresses;
   addresses[0] = address(0, a), addresses[1] = address(1, b), addresses[2] = address(2, d);
   for (size_t i = 0; i < operands.size(); ++i) {
     addresses[kFirstOperand + i] = address(kFirstOperand + i, operands[i]);

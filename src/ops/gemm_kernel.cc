@@ -16,7 +16,7 @@ using schedule::Product;
 constexpr int64_t kMostExtent = std::numeric_limits<int32_t>::max();
 constexpr double kMostSpan = 0x1p46;  // elements: addresses stay far below the range of int64
 
-[[noreturn]] void refuse(const std::string& why, const std::string& remedy = {}) {
+[[noreturn]] void refuse_gemm(const std::string& why, const std::string& remedy = {}) {
   fail(ErrorCode::kInvalidArgument, "gemm", why, remedy);
 }
 
@@ -29,17 +29,17 @@ struct Matrix {
 
 void resolve_matrix(const Matrix& x, int64_t batch) {
   if (x.leading < 0 || (x.leading > 0 && x.leading < x.row)) {
-    refuse(
+    refuse_gemm(
         fmt::format("the leading dimension of {} is {}, smaller than a row of {} elements", x.name, x.leading, x.row),
         "Count elements from row to row, or give 0 for a dense matrix");
   }
-  if (x.stride < 0) refuse(fmt::format("the batch stride of {} is negative ({})", x.name, x.stride));
+  if (x.stride < 0) refuse_gemm(fmt::format("the batch stride of {} is negative ({})", x.name, x.stride));
   if (x.leading == 0) x.leading = std::max<int64_t>(x.row, 1);
   if (static_cast<double>(x.rows) * static_cast<double>(x.leading) +
           static_cast<double>(batch) * static_cast<double>(x.stride) >
       kMostSpan) {
-    refuse(fmt::format("{} has {} rows {} elements apart, {} batches {} apart: beyond any memory", x.name, x.rows,
-                       x.leading, batch, x.stride));
+    refuse_gemm(fmt::format("{} has {} rows {} elements apart, {} batches {} apart: beyond any memory", x.name, x.rows,
+                            x.leading, batch, x.stride));
   }
   if (x.stride == 0) x.stride = x.leading * x.rows;
 }
@@ -71,14 +71,16 @@ DType accumulator_of(DType in, DType out) {
 
 GemmProblem resolve_sizes(GemmProblem p) {
   for (const auto& [name, value] : {std::pair{"m", p.m}, {"n", p.n}, {"k", p.k}, {"batch", p.batch}}) {
-    if (value < 0 || value > kMostExtent) refuse(fmt::format("{} is {}, it must be 0 to {}", name, value, kMostExtent));
+    if (value < 0 || value > kMostExtent)
+      refuse_gemm(fmt::format("{} is {}, it must be 0 to {}", name, value, kMostExtent));
   }
-  if (p.tf32 && p.in != DType::kF32) refuse(fmt::format("tf32 is for f32 operands, these are {}", to_string(p.in)));
+  if (p.tf32 && p.in != DType::kF32)
+    refuse_gemm(fmt::format("tf32 is for f32 operands, these are {}", to_string(p.in)));
   resolve_matrix({"A", p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.lda, p.stride_a}, p.batch);
   resolve_matrix({"B", p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n, p.ldb, p.stride_b}, p.batch);
   resolve_matrix({"D", p.m, p.n, p.ldd, p.stride_d}, p.batch);
   if (p.batch > 1 && p.stride_d < extent_of(p.m, p.n, p.ldd, 0, 1)) {
-    refuse(fmt::format("the batch stride of D is {}: batches of D overlap", p.stride_d));
+    refuse_gemm(fmt::format("the batch stride of D is {}: batches of D overlap", p.stride_d));
   }
   for (Operand& o : p.operands) {
     const bool matrix = o.kind == Operand::Kind::kMatrix;

@@ -26,6 +26,9 @@ KernelText make_kernel(const schedule::KernelDesc& desc, const schedule::Config&
 // Device memory whose bytes are zero.
 std::unique_ptr<runtime::CudaBuffer> zeroed(const runtime::CudaContext& context, int64_t bytes);
 
+// Configurations that may fail to compile before prepare() does.
+inline constexpr size_t kMostTries = 6;
+
 // A configuration and why it was chosen.
 struct ConfigChoice {
   schedule::Config config;

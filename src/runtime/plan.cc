@@ -7,7 +7,6 @@
 namespace heddle::runtime {
 namespace {
 
-constexpr int kMaxDepth = 32;  // loops in loops
 // Of an arena or a buffer: no sum of them overflows. No machine has as much.
 constexpr int64_t kMostBytes = int64_t{1} << 46;
 constexpr size_t kMostStates = 1 << 16;

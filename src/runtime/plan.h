@@ -103,8 +103,8 @@ struct FixedInput {
   Tensor value;
 };
 
-// An output that may lie in the memory of an input. Its kOutput buffer is that memory, of which the steps before the one
-// that writes it still read the input. Where a run has other memory for the output, it begins by copying the input
+// An output that may lie in the memory of an input. Its kOutput buffer is that memory, of which the steps before the
+// one that writes it still read the input. Where a run has other memory for the output, it begins by copying the input
 // there if the steps write only a part of it (`partial`).
 struct Alias {
   uint32_t output, input;  // positions in Plan::outputs and Plan::inputs
@@ -123,6 +123,8 @@ struct Cubin {
   std::string bytes;
   std::vector<std::string> symbols;
 };
+
+inline constexpr int kMaxDepth = 32;  // of loops and branches in one another
 
 // A compiled model for fixed input shapes: pure data, immutable, shared by any number of concurrent runs.
 struct Plan {

@@ -14,10 +14,10 @@
 namespace heddle::runtime {
 namespace {
 
-// Raised whenever the description or the header changes. 1: first; 2: steps and machine code of GPUs; 5: keys; 6: aliases.
+// Raised whenever the description or the header changes. 1: first; 2: steps and machine code of GPUs; 5: keys; 6:
+// aliases.
 constexpr uint32_t kVersion = 6;
 constexpr char kMagic[8] = {'H', 'D', 'L', 'P', 'L', 'A', 'N', '\n'};
-constexpr int kMaxDepth = 32;
 constexpr int64_t kPage = 4096;
 
 struct Header {

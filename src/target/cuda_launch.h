@@ -37,6 +37,8 @@ struct TensorMapDesc {
 };
 
 inline constexpr size_t kTensorMapBytes = 128;
+// Bytes of the widest access of a thread, and what TMA wants addresses and strides to be multiples of.
+inline constexpr int64_t kCopyBytes = 16;
 
 // Where a pointer to an operand goes in the argument block.
 struct PointerPatch {

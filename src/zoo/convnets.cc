@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kClasses = 1000;
 // Gain of the last layer of a residual branch: sixteen blocks in a row then grow the activations less than threefold.
-constexpr double kBranch = 0.4;
+constexpr double kConvBranch = 0.4;
 
 Value image_input(GraphBuilder& g, const Options& options) {
   return g.input("input", DType::kF32, {options.batch, 3, options.size, options.size});
@@ -34,14 +34,14 @@ Value resnet_shortcut(GraphBuilder& g, const Value& x, int64_t width, int64_t st
 
 Value basic_block(GraphBuilder& g, const Value& x, int64_t width, int64_t stride) {
   Value y = g.relu(conv_bn(g, "conv1", "bn1", x, {.out = width, .stride = stride, .pad = 1}));
-  y = conv_bn(g, "conv2", "bn2", y, {.out = width, .pad = 1}, kBranch);
+  y = conv_bn(g, "conv2", "bn2", y, {.out = width, .pad = 1}, kConvBranch);
   return g.relu(g.add(y, resnet_shortcut(g, x, width, stride)));
 }
 
 Value bottleneck(GraphBuilder& g, const Value& x, int64_t width, int64_t stride) {
   Value y = g.relu(conv_bn(g, "conv1", "bn1", x, {.out = width, .kernel = 1}));
   y = g.relu(conv_bn(g, "conv2", "bn2", y, {.out = width, .stride = stride, .pad = 1}));
-  y = conv_bn(g, "conv3", "bn3", y, {.out = 4 * width, .kernel = 1}, kBranch);
+  y = conv_bn(g, "conv3", "bn3", y, {.out = 4 * width, .kernel = 1}, kConvBranch);
   return g.relu(g.add(y, resnet_shortcut(g, x, 4 * width, stride)));
 }
 
@@ -117,7 +117,7 @@ Value inverted_residual(GraphBuilder& g, const Value& x, int64_t out, int64_t st
   y = relu6(g, conv_bn(g, fmt::format("{}.0", layer), fmt::format("{}.1", layer), y,
                        {.out = hidden, .stride = stride, .pad = 1, .groups = hidden}));
   y = conv_bn(g, fmt::format("{}", layer + 1), fmt::format("{}", layer + 2), y, {.out = out, .kernel = 1},
-              residual ? kBranch : 1.0);
+              residual ? kConvBranch : 1.0);
   return residual ? g.add(x, y) : y;
 }
 

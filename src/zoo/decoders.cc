@@ -11,8 +11,6 @@
 namespace heddle::zoo {
 namespace {
 
-constexpr double kBranch = 0.5;  // gain at the end of a residual branch
-
 // The head whose weights are the embedding's.
 Value tied_head(GraphBuilder& g, const Value& x, const Value& table) {
   return g.matmul(x, g.transpose(table, {1, 0}));

@@ -12,8 +12,6 @@
 namespace heddle::zoo {
 namespace {
 
-constexpr double kBranch = 0.5;  // gain at the end of a residual branch
-
 // Three taps along the frames of [n,channels,frames].
 Value conv_of_frames(GraphBuilder& g, std::string_view name, const Value& x, int64_t out, int64_t stride) {
   const auto scope = g.scope(name);

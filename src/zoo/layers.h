@@ -12,6 +12,7 @@
 namespace heddle::zoo {
 
 inline constexpr double kRelu = std::numbers::sqrt2;
+inline constexpr double kBranch = 0.5;  // at the end of a residual branch
 
 struct Conv {
   int64_t out;

@@ -12,8 +12,7 @@
 namespace heddle::zoo {
 namespace {
 
-constexpr double kBranch = 0.5;  // gain at the end of a residual branch
-constexpr int64_t kWindow = 7;   // of Swin, in both directions
+constexpr int64_t kWindow = 7;  // of Swin, in both directions
 constexpr int64_t kDepths[] = {2, 2, 6, 2}, kConvDepths[] = {3, 3, 9, 3};
 
 // [n,c,h,w] with the channels normalised.

@@ -39,7 +39,6 @@ Value relu(GraphBuilder& g, const Value& x) {
 
 Value pre_norm_block(GraphBuilder& g, const Value& x, int64_t heads) {
   constexpr float kEpsilon = 1e-6F;
-  constexpr double kBranch = 0.5;
   const int64_t n = x.shape[0], t = x.shape[1], width = x.shape[2];
   Value mixed;
   {

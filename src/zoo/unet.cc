@@ -10,7 +10,6 @@ namespace {
 
 constexpr int64_t kGroups = 32;
 constexpr int64_t kHeads = 8;
-constexpr double kBranch = 0.5;  // gain at the end of each residual branch
 
 // Two convolutions with the embedded time step `t` [n,4*width] added between them.
 Value res_block(GraphBuilder& g, std::string_view name, const Value& x, const Value& t, int64_t out) {

@@ -17,11 +17,6 @@ namespace {
 
 using Chain = testing::AttentionChain;
 
-int setting(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
-
 double tolerance(DType type) {
   return type == DType::kF32 ? 2e-5 : type == DType::kF16 ? 4e-3 : 2e-2;
 }
@@ -138,7 +133,7 @@ TEST(CpuAttention, AsModelsWriteIt) {
 
 // HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
 TEST(CpuAttention, RandomChains) {
-  const int first = setting("HEDDLE_SEED", 1), count = setting("HEDDLE_CHAINS", 12);
+  const int first = testing::setting("HEDDLE_SEED", 1), count = testing::setting("HEDDLE_CHAINS", 12);
   for (int seed = first; seed < first + count; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     const Chain chain = testing::random_chain(random);

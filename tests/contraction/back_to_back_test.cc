@@ -116,11 +116,6 @@ class ChainText {
   int count_ = 0;
 };
 
-int setting(const char* name, int otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
-
 void check(const ChainText& chain, const testing::RunOptions& options = {}, double tolerance = 2e-5) {
   testing::RunOptions with = options;
   with.kind = ir::GroupKind::kBackToBack;
@@ -241,7 +236,7 @@ TEST(CpuBackToBack, InstructionSetsAndTypes) {
 
 // HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
 TEST(CpuBackToBack, RandomChains) {
-  const int first = setting("HEDDLE_SEED", 1), count = setting("HEDDLE_CHAINS", 16);
+  const int first = testing::setting("HEDDLE_SEED", 1), count = testing::setting("HEDDLE_CHAINS", 16);
   for (int seed = first; seed < first + count; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(static_cast<unsigned>(seed));

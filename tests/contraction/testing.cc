@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <random>
 
 #include "base/check.h"
@@ -170,6 +171,11 @@ std::vector<std::string> decisions(const ir::Graph& graph, const Target& target)
     result.push_back(std::string(schedule::family_of(kernel.config)) + ": " + kernel.label);
   }
   return result;
+}
+
+int setting(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
 }
 
 }  // namespace heddle::testing

@@ -34,4 +34,7 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
 // The kernels' algorithms and labels, for tests of decisions: "gemm gemm 4x5x6 + add".
 std::vector<std::string> decisions(const ir::Graph& graph, const Target& target);
 
+// The number in a variable of the environment.
+int setting(const char* name, int otherwise);
+
 }  // namespace heddle::testing

@@ -27,8 +27,8 @@ Matrix matrix(DType element, int64_t rows, int64_t k, bool along_k, int64_t batc
   return m;
 }
 
-ViewCase problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, int64_t batch = 1, bool a = true,
-                 bool b = true) {
+ViewCase view_problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, int64_t batch = 1, bool a = true,
+                      bool b = true) {
   ViewCase p;
   p.a_in = p.b_in = in;
   p.m = m, p.n = n, p.k = k, p.batch = batch;
@@ -37,15 +37,16 @@ ViewCase problem(int64_t m, int64_t n, int64_t k, DType in = DType::kF16, int64_
   return p;
 }
 
-std::vector<ViewCase> problems() {
+std::vector<ViewCase> view_problems() {
   constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64,    DType::kI8,
                               DType::kU8,  DType::kI32,  DType::kI64, DType::kF8E4M3, DType::kI16};
-  std::vector<ViewCase> list = {problem(1, 1, 1), problem(1, 4096, 4096), problem(4096, 3, 64), problem(5, 5, 100000)};
+  std::vector<ViewCase> list = {view_problem(1, 1, 1), view_problem(1, 4096, 4096), view_problem(4096, 3, 64),
+                                view_problem(5, 5, 100000)};
   std::mt19937_64 random(3);
   std::uniform_real_distribution<double> exponent(0, 13);
   const auto size = [&] { return static_cast<int64_t>(std::exp2(exponent(random))); };
   for (int i = 0; i < 60; ++i) {
-    list.push_back(problem(size(), size(), size(), kTypes[i % 10], i % 4 == 0 ? 3 : 1, i % 2 == 0, i % 3 == 0));
+    list.push_back(view_problem(size(), size(), size(), kTypes[i % 10], i % 4 == 0 ? 3 : 1, i % 2 == 0, i % 3 == 0));
     list.back().tf32 = i % 20 == 2;
   }
   return list;
@@ -61,7 +62,7 @@ CudaTarget device(int sm) {
 TEST(CudaTile, EveryProblemHasConfigurationsInOrder) {
   for (const int sm : {80, 90}) {
     const CudaTarget target = device(sm);
-    for (const ViewCase& p : problems()) {
+    for (const ViewCase& p : view_problems()) {
       const auto candidates = enumerate(p, target);
       ASSERT_FALSE(candidates.empty());
       ASSERT_EQ(candidates[0].rejected, "") << p.m << " " << p.n << " " << p.k << " " << to_string(p.a_in);
@@ -78,7 +79,7 @@ TEST(CudaTile, EveryProblemHasConfigurationsInOrder) {
 
 TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
   const CudaTarget target = device(80);
-  for (const ViewCase& p : problems()) {
+  for (const ViewCase& p : view_problems()) {
     for (const CudaCandidate& c : enumerate(p, target)) {
       if (!c.rejected.empty()) continue;
       const ViewFamily& family = view_family_of(c.config);
@@ -110,13 +111,14 @@ TEST(CudaTile, LaunchesKeepTheDevicesLimits) {
 
 TEST(CudaTile, EmptySumsAreReducedAndEmptyResultsLaunchNothing) {
   const CudaTarget target = device(90);
-  const ViewCase empty = problem(7, 9, 0);
+  const ViewCase empty = view_problem(7, 9, 0);
   const Config first = enumerate(empty, target)[0].config;
   const KernelLaunches made = view_family_of(first).launches_of(empty, first, target, 3);
   ASSERT_EQ(made.launches.size(), 1u);
   EXPECT_EQ(made.launches[0].symbol, "gemm_reduce");
   EXPECT_EQ(made.workspace_bytes, 0);
-  EXPECT_TRUE(view_family_of({MmaConfig{}}).launches_of(problem(0, 9, 5), {MmaConfig{}}, target, 3).launches.empty());
+  EXPECT_TRUE(
+      view_family_of({MmaConfig{}}).launches_of(view_problem(0, 9, 5), {MmaConfig{}}, target, 3).launches.empty());
 }
 
 TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
@@ -124,17 +126,17 @@ TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
   const auto best = [](const ViewCase& p, const CudaTarget& t) {
     return std::string(family_of(enumerate(p, t)[0].config));
   };
-  EXPECT_EQ(best(problem(512, 512, 512), old), "mma");
-  EXPECT_EQ(best(problem(511, 509, 499), target), "mma");
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF32), target), "mma");  // in two parts of tf32
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF64), target), "simt");
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), target), "mma");
-  EXPECT_EQ(best(problem(512, 512, 512, DType::kF8E4M3), old), "simt");
-  ViewCase rounded = problem(512, 512, 512, DType::kF32);
+  EXPECT_EQ(best(view_problem(512, 512, 512), old), "mma");
+  EXPECT_EQ(best(view_problem(511, 509, 499), target), "mma");
+  EXPECT_EQ(best(view_problem(512, 512, 512, DType::kF32), target), "mma");  // in two parts of tf32
+  EXPECT_EQ(best(view_problem(512, 512, 512, DType::kF64), target), "simt");
+  EXPECT_EQ(best(view_problem(512, 512, 512, DType::kF8E4M3), target), "mma");
+  EXPECT_EQ(best(view_problem(512, 512, 512, DType::kF8E4M3), old), "simt");
+  ViewCase rounded = view_problem(512, 512, 512, DType::kF32);
   rounded.tf32 = true;
   EXPECT_EQ(best(rounded, target), "mma");
-  EXPECT_EQ(best(problem(2, 4096, 4096), target), "skinny");
-  EXPECT_EQ(best(problem(4096, 1, 4096, DType::kF32), target), "skinny");
+  EXPECT_EQ(best(view_problem(2, 4096, 4096), target), "skinny");
+  EXPECT_EQ(best(view_problem(4096, 1, 4096, DType::kF32), target), "skinny");
 }
 
 TEST(CudaTile, FewResultsOfALongKAreSumsInRegisters) {
@@ -142,7 +144,7 @@ TEST(CudaTile, FewResultsOfALongKAreSumsInRegisters) {
     for (const auto& [m, n, k] :
          {std::array<int64_t, 3>{3, 3, 100000}, {1, 1, 1 << 20}, {8, 8, 65536}, {5, 2, 100000}}) {
       for (const bool along_k : {true, false}) {
-        const ViewCase p = problem(m, n, k, type, 1, along_k, !along_k);
+        const ViewCase p = view_problem(m, n, k, type, 1, along_k, !along_k);
         const CudaCandidate best = enumerate(p, device(90))[0];
         EXPECT_EQ(family_of(best.config), "k_reduction") << m << "x" << n << "x" << k;
         // Both operands once and the two launches, not the rounds of a loop.
@@ -153,10 +155,10 @@ TEST(CudaTile, FewResultsOfALongKAreSumsInRegisters) {
 }
 
 TEST(CudaTile, RefusalsHaveReasons) {
-  for (const CudaCandidate& c : enumerate(problem(64, 64, 64, DType::kF64), device(90))) {
+  for (const CudaCandidate& c : enumerate(view_problem(64, 64, 64, DType::kF64), device(90))) {
     EXPECT_TRUE(family_of(c.config) == "simt" || !c.rejected.empty()) << name_of(c.config);
   }
-  EXPECT_THROW(enumerate(problem(64, 64, 64, DType::kI4), device(90)), Error);
+  EXPECT_THROW(enumerate(view_problem(64, 64, 64, DType::kI4), device(90)), Error);
 }
 
 TEST(OperandView, WidthFollowsWhatIsAMultiple) {

@@ -25,15 +25,10 @@ void add(CudaBatch& batch, const Problem& p, const CudaBatch::Options& options =
   testing::add_attention(batch, p, options);
 }
 
-void run(CudaBatch& batch) {
-  batch.compile();
-  batch.run();
-}
-
 TEST(CudaAttention, Sizes) {
   CudaBatch batch;
   for (const Problem& problem : testing::attention_sizes()) add(batch, problem);
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaAttention, HeadSizes) {
@@ -42,7 +37,7 @@ TEST(CudaAttention, HeadSizes) {
     add(batch, {.type = depth % 16 == 0 ? "bf16" : "f16", .m = 70, .n = 150, .depth = depth, .width = depth});
   }
   add(batch, {.m = 33, .n = 77, .depth = 128, .width = 40, .layout = "dense"});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaAttention, Scores) {
@@ -51,7 +46,7 @@ TEST(CudaAttention, Scores) {
     add(batch, {.batch = 2, .m = 77, .n = 77, .depth = 40, .width = 40, .scores = scores});
     add(batch, {.type = "bf16", .m = 20, .n = 300, .scores = scores, .quotient = true});
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaAttention, Masks) {
@@ -71,7 +66,7 @@ TEST(CudaAttention, Masks) {
                 .scores = scores,
                 .layout = "dense"});
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // What masks leave of the keys, by 64 rows.
@@ -117,7 +112,7 @@ TEST(CudaAttention, Lengths) {
     add(batch,
         {.batch = 12, .heads = 8, .m = 66, .n = 100, .depth = 16, .width = 16, .scores = scores, .layout = "dense"});
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // What a length leaves of the keys, by 64 rows.
@@ -156,7 +151,7 @@ TEST(CudaAttention, Candidates) {
     options.split = true;
     add(batch, {.m = 70, .n = 600, .depth = 32, .width = 48, .scores = "mask", .layout = "dense"}, options);
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // The last block to arrive adds parts of few rows; those of many rows would wait for it.
@@ -183,7 +178,7 @@ TEST(CudaAttention, HeadsThatShareKeys) {
   add(batch, {.batch = 2, .heads = 8, .m = 5, .n = 300, .scores = "causal", .layout = "shared"});
   add(batch,
       {.batch = 40, .heads = 8, .m = 200, .n = 200, .depth = 16, .width = 16, .scores = "causal", .layout = "shared"});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaAttention, Layouts) {
@@ -195,7 +190,7 @@ TEST(CudaAttention, Layouts) {
     add(batch, {.type = type, .batch = 2, .m = 9, .n = 24, .layout = "keys"});
     add(batch, {.type = type, .batch = 2, .m = 100, .n = 264, .depth = 72, .width = 72, .layout = "dense"});
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // The attention of a model as its passes leave it.
@@ -228,7 +223,7 @@ TEST(CudaAttention, AsModelsWriteIt) {
   add(batch, {.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
   add(batch, {.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
   add(batch, {.swapped = true});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // The score that is no key's comes last, when the sums of all parts are there.
@@ -249,7 +244,7 @@ TEST(CudaAttention, Sinks) {
   // Rows with no key: all is the sink's.
   add(batch, {.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});
   add(batch, {.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kIsNan, .sink = true});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
@@ -264,7 +259,7 @@ TEST(CudaAttention, RandomChains) {
     std::mt19937 random(static_cast<unsigned>(seed));
     add(batch, testing::random_chain(random));
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaAttention, LargeOnesDoNotSpill) {

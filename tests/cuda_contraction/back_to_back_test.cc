@@ -20,11 +20,6 @@ void add(CudaBatch& batch, const ProductChain& chain, CudaBatch::Options options
   batch.add(chain.name(), chain.text(), options);
 }
 
-void run(CudaBatch& batch) {
-  batch.compile();
-  batch.run();
-}
-
 // Every form of candidates: so many are passed by.
 CudaBatch::Options skipping(unsigned skip, int sm = 90) {
   CudaBatch::Options options;
@@ -39,7 +34,7 @@ TEST(CudaBackToBack, Sizes) {
   }
   add(batch, {.m = 77, .k = 4, .n0 = 1, .n1 = 4});
   add(batch, {.m = 50, .k = 70, .n0 = 24, .n1 = 1, .activation = ""});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaBackToBack, WhereTheFirstResultIs) {
@@ -48,7 +43,7 @@ TEST(CudaBackToBack, WhereTheFirstResultIs) {
     add(batch, {.type = skip % 2 == 0 ? "f16" : "bf16", .m = 100, .k = 72, .n0 = 64, .n1 = 48, .residual0 = true},
         skipping(skip, skip % 3 == 0 ? 80 : 90));
   }
-  run(batch);
+  testing::compile_and_run(batch);
   const std::string text = batch.unit(0);
   EXPECT_THAT(text, HasSubstr("kInRegisters = true"));
   EXPECT_THAT(text, HasSubstr("kInRegisters = false"));
@@ -64,7 +59,7 @@ TEST(CudaBackToBack, Layouts) {
     }
   }
   add(batch, {.m = 40, .residual0 = true, .residual1 = true, .out = "f32"});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaBackToBack, Convolutions) {
@@ -74,7 +69,7 @@ TEST(CudaBackToBack, Convolutions) {
   add(batch, {.type = "bf16", .conv = true, .images = 2, .stride = 2, .k = 24, .n0 = 64, .n1 = 64, .residual1 = true});
   add(batch, {.conv = true, .window = 1, .k = 40, .n0 = 24, .n1 = 96, .activation = "abs"});
   add(batch, {.conv = true, .height = 4, .width = 5, .k = 8, .n0 = 7, .n1 = 5, .constant = false});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaBackToBack, Random) {

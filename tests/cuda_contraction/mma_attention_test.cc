@@ -18,47 +18,44 @@ using Problem = testing::AttentionProblem;
 
 const CudaBatch::Options kSm80 = {.sm = 80};
 
-void add(CudaBatch& batch, const Problem& p, const CudaBatch::Options& options = kSm80) {
+void add_mma(CudaBatch& batch, const Problem& p, const CudaBatch::Options& options = kSm80) {
   testing::add_attention(batch, p, options);
-}
-
-void run(CudaBatch& batch) {
-  batch.compile();
-  batch.run();
 }
 
 TEST(CudaMmaAttention, Sizes) {
   CudaBatch batch;
-  for (const Problem& problem : testing::attention_sizes()) add(batch, problem);
-  run(batch);
+  for (const Problem& problem : testing::attention_sizes()) add_mma(batch, problem);
+  testing::compile_and_run(batch);
 }
 
 // Rows that begin at multiples of 16, 8, 4 and 2 bytes.
 TEST(CudaMmaAttention, HeadSizes) {
   CudaBatch batch;
   for (const int64_t depth : {8, 96, 256}) {
-    add(batch, {.type = depth % 16 == 0 ? "bf16" : "f16", .m = 70, .n = 150, .depth = depth, .width = depth});
+    add_mma(batch, {.type = depth % 16 == 0 ? "bf16" : "f16", .m = 70, .n = 150, .depth = depth, .width = depth});
   }
   for (const int64_t depth : {20, 34, 33}) {
-    add(batch, {.heads = 3, .m = 50, .n = 77, .depth = depth, .width = depth, .layout = "dense"});
-    add(batch, {.type = "bf16", .m = 9, .n = 100, .depth = depth, .width = 2 * depth - 25, .scores = "causal"});
+    add_mma(batch, {.heads = 3, .m = 50, .n = 77, .depth = depth, .width = depth, .layout = "dense"});
+    add_mma(batch, {.type = "bf16", .m = 9, .n = 100, .depth = depth, .width = 2 * depth - 25, .scores = "causal"});
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaMmaAttention, ScoresAndMasks) {
   CudaBatch batch;
   for (const char* scores : {"plain", "mask", "rows", "causal", "finite", "window", "triangle", "biased"}) {
     if (scores[0] % 2 == 0) {
-      add(batch, {.batch = 2, .m = 77, .n = 77, .depth = 40, .width = 40, .scores = scores});
+      add_mma(batch, {.batch = 2, .m = 77, .n = 77, .depth = 40, .width = 40, .scores = scores});
     } else {
-      add(batch, {.type = "bf16", .m = 70, .n = 301, .depth = 32, .width = 32, .scores = scores, .layout = "dense"});
+      add_mma(batch,
+              {.type = "bf16", .m = 70, .n = 301, .depth = 32, .width = 32, .scores = scores, .layout = "dense"});
     }
   }
   // Units of different lengths, more than a wave.
-  add(batch,
+  add_mma(
+      batch,
       {.batch = 9, .heads = 18, .m = 150, .n = 150, .depth = 16, .width = 16, .scores = "causal", .layout = "dense"});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaMmaAttention, Lengths) {
@@ -66,14 +63,15 @@ TEST(CudaMmaAttention, Lengths) {
   CudaBatch::Options split = kSm80;
   split.split = true;
   for (const char* scores : {"length", "past"}) {
-    add(batch,
+    add_mma(
+        batch,
         {.batch = 7, .heads = 1, .m = 130, .n = 301, .depth = 32, .width = 32, .scores = scores, .layout = "dense"});
-    add(batch, {.type = "bf16", .batch = 7, .heads = 4, .m = 1, .n = 900, .scores = scores, .layout = "shared"});
-    add(batch,
-        {.batch = 7, .heads = 1, .m = 5, .n = 700, .depth = 16, .width = 16, .scores = scores, .layout = "dense"},
-        split);
+    add_mma(batch, {.type = "bf16", .batch = 7, .heads = 4, .m = 1, .n = 900, .scores = scores, .layout = "shared"});
+    add_mma(batch,
+            {.batch = 7, .heads = 1, .m = 5, .n = 700, .depth = 16, .width = 16, .scores = scores, .layout = "dense"},
+            split);
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // Tiles, rows of a warp, stages, parts of the keys.
@@ -83,29 +81,29 @@ TEST(CudaMmaAttention, Candidates) {
   for (unsigned i = 0; i < count; ++i) {
     CudaBatch::Options options = kSm80;
     options.skip = i * 24 / count, options.family = "attention";
-    add(batch, {.heads = 4, .m = 150, .n = 520, .scores = "causal", .layout = "dense"}, options);
-    add(batch, {.type = "bf16", .heads = 16, .m = 200, .n = 111, .depth = 128, .width = 72}, options);
+    add_mma(batch, {.heads = 4, .m = 150, .n = 520, .scores = "causal", .layout = "dense"}, options);
+    add_mma(batch, {.type = "bf16", .heads = 16, .m = 200, .n = 111, .depth = 128, .width = 72}, options);
     options.split = true;
-    add(batch, {.m = 70, .n = 600, .depth = 32, .width = 48, .scores = "mask", .layout = "dense"}, options);
+    add_mma(batch, {.m = 70, .n = 600, .depth = 32, .width = 48, .scores = "mask", .layout = "dense"}, options);
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaMmaAttention, Layouts) {
   CudaBatch batch;
   for (const char* type : {"f16", "bf16"}) {
-    add(batch, {.type = type, .batch = 3, .m = 130, .n = 130, .depth = 40, .width = 40, .layout = "sliced"});
-    add(batch, {.type = type, .batch = 2, .m = 9, .n = 136, .depth = 40, .width = 80, .layout = "keys"});
-    add(batch, {.type = type, .batch = 2, .m = 100, .n = 77, .depth = 80, .width = 40, .layout = "keys"});
-    add(batch, {.type = type, .batch = 2, .heads = 6, .m = 77, .n = 130, .layout = "shared"});
-    add(batch,
-        {.type = type, .batch = 3, .heads = 4, .m = 1, .n = 700, .depth = 128, .width = 128, .layout = "shared"});
+    add_mma(batch, {.type = type, .batch = 3, .m = 130, .n = 130, .depth = 40, .width = 40, .layout = "sliced"});
+    add_mma(batch, {.type = type, .batch = 2, .m = 9, .n = 136, .depth = 40, .width = 80, .layout = "keys"});
+    add_mma(batch, {.type = type, .batch = 2, .m = 100, .n = 77, .depth = 80, .width = 40, .layout = "keys"});
+    add_mma(batch, {.type = type, .batch = 2, .heads = 6, .m = 77, .n = 130, .layout = "shared"});
+    add_mma(batch,
+            {.type = type, .batch = 3, .heads = 4, .m = 1, .n = 700, .depth = 128, .width = 128, .layout = "shared"});
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // The attention of a model as its passes leave it.
-void add(CudaBatch& batch, const testing::AttentionChain& chain) {
+void add_mma(CudaBatch& batch, const testing::AttentionChain& chain) {
   const bool wide = chain.type == DType::kF32;
   const ir::Graph graph = testing::optimized(chain.graph(), wide ? passes::Precision::kF16 : passes::Precision::kF32);
   CudaBatch::Options options = kSm80;
@@ -123,14 +121,15 @@ void add(CudaBatch& batch, const testing::AttentionChain& chain) {
 TEST(CudaMmaAttention, AsModelsWriteIt) {
   using Chain = testing::AttentionChain;
   CudaBatch batch;
-  add(batch, Chain{.scale = Chain::Scale::kBoth, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kIsNan});
-  add(batch, Chain{.heads = 8, .groups = 2, .shared = Chain::Groups::kExpand, .mask = Chain::Mask::kCausalMin});
-  add(batch, Chain{.type = DType::kBF16, .heads = 8, .groups = 2, .shared = Chain::Groups::kFreeDims, .cap = true});
-  add(batch, Chain{.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
-  add(batch, Chain{.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
-  add(batch, Chain{.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});
-  add(batch, Chain{.type = DType::kBF16, .m = 70, .n = 300, .sink = true});
-  run(batch);
+  add_mma(batch,
+          Chain{.scale = Chain::Scale::kBoth, .mask = Chain::Mask::kSelectInf, .softmax = Chain::Softmax::kIsNan});
+  add_mma(batch, Chain{.heads = 8, .groups = 2, .shared = Chain::Groups::kExpand, .mask = Chain::Mask::kCausalMin});
+  add_mma(batch, Chain{.type = DType::kBF16, .heads = 8, .groups = 2, .shared = Chain::Groups::kFreeDims, .cap = true});
+  add_mma(batch, Chain{.type = DType::kBF16, .softmax = Chain::Softmax::kBehindFactor, .bias = true, .windows = true});
+  add_mma(batch, Chain{.n = 12, .mask = Chain::Mask::kTriangle, .packed = true, .norm = true});
+  add_mma(batch, Chain{.m = 16, .n = 2, .mask = Chain::Mask::kSelectInf, .sink = true});
+  add_mma(batch, Chain{.type = DType::kBF16, .m = 70, .n = 300, .sink = true});
+  testing::compile_and_run(batch);
 }
 
 // HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
@@ -143,9 +142,9 @@ TEST(CudaMmaAttention, RandomChains) {
   const int first = setting("HEDDLE_SEED", 1), count = setting("HEDDLE_CHAINS", 3);
   for (int seed = first; seed < first + count; ++seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
-    add(batch, testing::random_chain(random));
+    add_mma(batch, testing::random_chain(random));
   }
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 // What TMA does not read: rows at odd addresses, keys at odd addresses.
@@ -163,15 +162,15 @@ TEST(CudaMmaAttention, BesideWarpgroups) {
   CudaBatch batch;
   testing::add_attention(batch, {.m = 64, .n = 64, .depth = 20, .width = 20});
   testing::add_attention(batch, {.m = 64, .n = 77, .layout = "keys"});
-  run(batch);
+  testing::compile_and_run(batch);
 }
 
 TEST(CudaMmaAttention, LargeOnesDoNotSpill) {
   CudaBatch batch;
   for (const int64_t depth : {256, 128, 64, 40, 96, 192}) {
-    add(batch, {.batch = 8, .heads = 16, .m = 2048, .n = 2048, .depth = depth, .width = depth, .layout = "dense"});
-    add(batch, {.batch = 8, .heads = 16, .m = 1024, .n = 1024, .depth = depth, .width = depth, .scores = "causal"});
-    add(batch, {.batch = 4, .m = 1, .n = 8192, .depth = depth, .width = depth, .layout = "dense"});
+    add_mma(batch, {.batch = 8, .heads = 16, .m = 2048, .n = 2048, .depth = depth, .width = depth, .layout = "dense"});
+    add_mma(batch, {.batch = 8, .heads = 16, .m = 1024, .n = 1024, .depth = depth, .width = depth, .scores = "causal"});
+    add_mma(batch, {.batch = 4, .m = 1, .n = 8192, .depth = depth, .width = depth, .layout = "dense"});
   }
   batch.compile();
 }

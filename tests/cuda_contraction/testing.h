@@ -55,4 +55,9 @@ std::string matmul_text(const std::string& type, int64_t m, int64_t n, int64_t k
                         bool a_along_k = true, bool b_along_k = false, bool constant = true);
 std::string conv_text(const std::string& x, const std::string& w, const std::string& attrs, const std::string& y);
 
+inline void compile_and_run(CudaBatch& batch) {
+  batch.compile();
+  batch.run();
+}
+
 }  // namespace heddle::testing

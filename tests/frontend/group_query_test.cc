@@ -51,7 +51,7 @@ TEST(GroupQueryAttention, AStepAfterAPromptGivesWhatTheWholeGives) {
     const Arrays step = g.run(inputs, {3}, 4, kRotary, kAngles);
     EXPECT_EQ(step.at("k2").shape, (Shape{1, 2, 4, 4}));
     EXPECT_THAT(row_of(step.at("y"), 0, 0),
-                testing::Pointwise(testing::DoubleNear(1e-6), row_of(whole.at("y"), sequence, 3)));
+                ::testing::Pointwise(::testing::DoubleNear(1e-6), row_of(whole.at("y"), sequence, 3)));
   }
 }
 
@@ -77,7 +77,7 @@ TEST(GroupQueryAttention, SequencesOfDifferentLengthsShareBuffersWithRoom) {
     const auto last = static_cast<int32_t>(earlier[s]);
     const Arrays alone = g.run({{"q", row("q")}, {"k", row("k")}, {"v", row("v")}, {"pk", cut(pk)}, {"pv", cut(pv)}},
                                {last}, last + 1, kRotary, kAngles);
-    EXPECT_THAT(row_of(y.at("y"), s, 0), testing::Pointwise(testing::DoubleNear(1e-6), row_of(alone.at("y"), 0, 0)));
+    EXPECT_THAT(row_of(y.at("y"), s, 0), ::testing::Pointwise(::testing::DoubleNear(1e-6), row_of(alone.at("y"), 0, 0)));
     // The new key stands behind the earlier ones.
     const auto key = [](const Arrays& a, int64_t sequence, int64_t length, int64_t at) {
       const auto from = a.at("k2").f().begin() + (sequence * 2 * length + at) * 4;

@@ -69,7 +69,7 @@ TEST(MicrosoftAttention, MasksOfAllFormsHideTheSameKeys) {
   EXPECT_THAT(error_of([&] {
                 p.fused({"mask"}, {{"mask", ints({5}, {1, 1, 1, 1, 1})}});
               }),
-              testing::HasSubstr("a mask of shape [5] for 2 sequences of 3 queries and 3 keys"));
+              ::testing::HasSubstr("a mask of shape [5] for 2 sequences of 3 queries and 3 keys"));
 }
 
 TEST(MicrosoftAttention, KeepsKeysAndValuesOfThePastInOneTensor) {
@@ -204,13 +204,13 @@ TEST(MatMulNBits, UnpacksTheLowestBitsFirst) {
   EXPECT_THAT(error_of([&] {
                 run({microsoft("MatMulNBits", {"a", "w", "s"}, {"y"}, three)}, inputs, {"y"}, weights);
               }),
-              testing::HasSubstr("3 bits are not supported"));
+              ::testing::HasSubstr("3 bits are not supported"));
   Attributes longer = four;
   longer["K"] = int64_t{32};
   EXPECT_THAT(error_of([&] {
                 run({microsoft("MatMulNBits", {"a", "w", "s"}, {"y"}, longer)}, inputs, {"y"}, weights);
               }),
-              testing::HasSubstr("B has 16 elements, 32 expected"));
+              ::testing::HasSubstr("B has 16 elements, 32 expected"));
 }
 
 TEST(MatMulNBits, TakesTwoAndEightBitsAndAShortLastBlock) {

@@ -56,7 +56,7 @@ inline Arrays run(std::vector<NodeSpec> nodes, const Tensors& inputs, std::vecto
 
 inline void expect_near(const ir::Array& a, const ir::Array& b, double bound = 1e-6) {
   ASSERT_EQ(a.shape, b.shape);
-  EXPECT_THAT(a.f(), testing::Pointwise(testing::DoubleNear(bound), b.f()));
+  EXPECT_THAT(a.f(), ::testing::Pointwise(::testing::DoubleNear(bound), b.f()));
 }
 
 }  // namespace heddle::onnx

@@ -6,9 +6,6 @@
 namespace heddle::ir::testing {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 std::vector<double> unary(Op op, std::vector<double> x) {
   const auto count = static_cast<int64_t>(x.size());
   return eval_op(op, {reals({count}, std::move(x))})[0].f();

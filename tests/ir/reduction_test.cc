@@ -6,9 +6,6 @@
 namespace heddle::ir::testing {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
-
 Array reduce(const Array& x, const char* kind, Ints dims) {
   return eval_op(Op::kReduce, {x}, {{"kind", kind}, {"dims", std::move(dims)}})[0];
 }

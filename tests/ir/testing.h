@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "ir/reference/eval.h"
 
 namespace heddle::ir::testing {
+
+inline constexpr double kInf = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 inline Array reals(Shape shape, std::vector<double> values, DType dtype = DType::kF64) {
   Array array(dtype, std::move(shape));

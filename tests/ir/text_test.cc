@@ -59,7 +59,7 @@ struct Bad {
   std::string_view text, where, why;
 };
 
-class BadText : public testing::TestWithParam<Bad> {};
+class BadText : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(BadText, IsRefusedAtItsPosition) {
   try {
@@ -67,14 +67,14 @@ TEST_P(BadText, IsRefusedAtItsPosition) {
     FAIL() << "accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidIr);
-    EXPECT_THAT(error.where(), testing::HasSubstr(std::string(GetParam().where)));
-    EXPECT_THAT(error.why(), testing::HasSubstr(std::string(GetParam().why)));
+    EXPECT_THAT(error.where(), ::testing::HasSubstr(std::string(GetParam().where)));
+    EXPECT_THAT(error.why(), ::testing::HasSubstr(std::string(GetParam().why)));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, BadText,
-    testing::Values(
+    ::testing::Values(
         Bad{"", "line 1, column 1", "expected 'graph', found the end of the text"},
         Bad{"graph(%x: f33[2]) { return }", "line 1, column 11", "no element type named f33"},
         Bad{"graph(%x: f32[-1]) { return }", "line 1, column 14", "-1"},

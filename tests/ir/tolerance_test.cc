@@ -9,9 +9,6 @@
 namespace heddle::ir::testing {
 namespace {
 
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 TEST(ErrorBounds, ExactWhereNothingRounds) {
   Graph graph;
   Builder g(graph);

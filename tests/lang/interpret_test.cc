@@ -13,8 +13,8 @@ namespace heddle::lang {
 namespace {
 
 using test::error_of;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string kernel_text(std::string_view parameters, std::string_view body) {
   return "tile_ir 1\nfile 0 \"k.py\"\nkernel @k(" + std::string(parameters) + ") {\n" + std::string(body) + "}\n";
@@ -189,7 +189,7 @@ TEST(Interpret, LoopsBranchesAndDots) {
 )"),
       {1, 1, 1}, {Argument::of(y.data()), Argument::of(5)});
   // 1, twice plus 2 * 3 * 4, five trips down add 1 each, and the last value of the while is -1.
-  EXPECT_THAT(y, testing::Each(1 + 48 + 5 - 1));
+  EXPECT_THAT(y, ::testing::Each(1 + 48 + 5 - 1));
 }
 
 TEST(Interpret, AtomicsGiveTheOldValue) {

@@ -9,7 +9,7 @@ namespace heddle::lang {
 namespace {
 
 using test::error_of;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kSoftmax = R"(tile_ir 1
 file 0 "softmax.py"

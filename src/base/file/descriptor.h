@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <string>
 #include <utility>
 
 namespace heddle {
@@ -26,5 +27,11 @@ class Descriptor {
  private:
   int fd_;
 };
+
+// Throws kFile: "opening the file failed: ...", with the text of errno `error`.
+[[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {});
+
+// Whether `path` still names the open file `fd`, which others may have replaced or removed; links are not followed.
+bool is_named(int fd, const std::string& path);
 
 }  // namespace heddle

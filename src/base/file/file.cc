@@ -24,10 +24,6 @@ namespace {
 
 constexpr const char* kFolderRemedy = "Name a folder that exists or can be made, on a disk that may be written";
 
-[[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {}) {
-  fail(ErrorCode::kFile, path, fmt::format("{} failed: {}", action, std::strerror(error)), std::move(remedy));
-}
-
 constexpr std::string_view kAside = ".tmp";  // what names of unfinished files end with
 constexpr size_t kMostWritten = 1 << 30;     // one call writes at most 2 GiB
 

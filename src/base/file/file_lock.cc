@@ -19,14 +19,6 @@
 namespace heddle {
 namespace {
 
-// Whether the file that is open is still the one of this name: its last holder may have removed it.
-bool is_named(int fd, const std::string& path) {
-  struct stat open_status {
-  }, named{};
-  return ::fstat(fd, &open_status) == 0 && ::lstat(path.c_str(), &named) == 0 && open_status.st_ino == named.st_ino &&
-         open_status.st_dev == named.st_dev;
-}
-
 // The holder writes its number into the file. Seen from another namespace of processes it means nothing; then there is
 // no such process, or one that is not stopped.
 bool is_holder_stopped(int fd) {

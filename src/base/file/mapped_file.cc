@@ -18,10 +18,6 @@
 namespace heddle {
 namespace {
 
-[[noreturn]] void fail_errno(const std::string& path, const char* action, int error, std::string remedy = {}) {
-  fail(ErrorCode::kFile, path, fmt::format("{} failed: {}", action, std::strerror(error)), std::move(remedy));
-}
-
 // Where files are mapped, so that release_pages() never touches other memory (whose content it would destroy).
 struct Mappings {
   std::mutex mutex;

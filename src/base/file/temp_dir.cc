@@ -40,12 +40,6 @@ Descriptor open_folder(const std::string& path) {
   return Descriptor(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-bool is_named(int fd, const std::string& path) {
-  struct stat open_status {
-  }, named{};
-  return ::fstat(fd, &open_status) == 0 && ::lstat(path.c_str(), &named) == 0 && open_status.st_ino == named.st_ino;
-}
-
 }  // namespace
 
 void sweep_temporary_folders(const std::string& root) {

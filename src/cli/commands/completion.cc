@@ -38,7 +38,7 @@ Words names_of(const std::vector<CommandInfo>& commands) {
 }
 
 // A word in single quotes, for any of the shells. What they would have to escape is replaced: these are remarks.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' || c == '\\' ? '"' : c;
   return result + "'";
@@ -81,7 +81,7 @@ std::string bash_values(const OptionInfo& option) {
     case Values::kNone:
       return "true";
     case Values::kChoices:
-      return "_heddle_words " + quoted(joined(option.choices));
+      return "_heddle_words " + shell_quoted(joined(option.choices));
     case Values::kFiles:
       return "_heddle_paths -f";
     case Values::kFolders:
@@ -93,7 +93,7 @@ std::string bash_values(const OptionInfo& option) {
 std::string bash_command(const CommandInfo& command) {
   Words options;
   std::string values;
-  std::string argument = "_heddle_words " + quoted(joined(names_of(command.commands)));
+  std::string argument = "_heddle_words " + shell_quoted(joined(names_of(command.commands)));
   for (const OptionInfo& option : command.options) {
     if (option.positional) {
       argument = bash_values(option);
@@ -103,18 +103,18 @@ std::string bash_command(const CommandInfo& command) {
     if (option.value.empty()) continue;
     values += fmt::format("        {}) {}; return ;;\n", joined(option.names, " | "), bash_values(option));
   }
-  std::string text = fmt::format("    {})\n", quoted(below_root(command)));
+  std::string text = fmt::format("    {})\n", shell_quoted(below_root(command)));
   if (!values.empty()) text += fmt::format("      case $prev in\n{}      esac\n", values);
   return text + fmt::format(
                     "      if [[ $cur == -* ]]; then\n        _heddle_words {}\n      else\n        {}\n      fi\n"
                     "      ;;\n",
-                    quoted(joined(options)), argument);
+                    shell_quoted(joined(options)), argument);
 }
 
 std::string bash(const CommandInfo& root) {
   Words paths;
   for (const CommandInfo* command : all_commands(root)) {
-    if (command != &root) paths.push_back(quoted(below_root(*command)));
+    if (command != &root) paths.push_back(shell_quoted(below_root(*command)));
   }
   std::string script = kBashBegin;
   script +=
@@ -223,7 +223,7 @@ std::string fish_values(const OptionInfo& option) {
     case Values::kNone:
       return " -x";
     case Values::kChoices:
-      return " -x -a " + quoted(joined(option.choices));
+      return " -x -a " + shell_quoted(joined(option.choices));
     case Values::kFiles:
       return " -r -F";
     case Values::kFolders:
@@ -233,22 +233,23 @@ std::string fish_values(const OptionInfo& option) {
 }
 
 std::string fish_command(const CommandInfo& command) {
-  const std::string line = fmt::format("complete -c heddle -n \"__heddle_at {}\"", quoted(below_root(command)));
+  const std::string line = fmt::format("complete -c heddle -n \"__heddle_at {}\"", shell_quoted(below_root(command)));
   std::string text;
   for (const CommandInfo& inner : command.commands) {
-    text += fmt::format("{} -a {} -d {}\n", line, inner.name, quoted(inner.text));
+    text += fmt::format("{} -a {} -d {}\n", line, inner.name, shell_quoted(inner.text));
   }
   for (const OptionInfo& option : command.options) {
     if (option.positional) {
-      text += values_of(option) == Values::kChoices ? fmt::format("{} -a {}\n", line, quoted(joined(option.choices)))
-                                                    : fmt::format("{} -F\n", line);
+      text += values_of(option) == Values::kChoices
+                  ? fmt::format("{} -a {}\n", line, shell_quoted(joined(option.choices)))
+                  : fmt::format("{} -F\n", line);
       continue;
     }
     text += line;
     for (const std::string& name : option.names) {
       text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
     }
-    text += fmt::format("{} -d {}\n", option.value.empty() ? "" : fish_values(option), quoted(option.text));
+    text += fmt::format("{} -d {}\n", option.value.empty() ? "" : fish_values(option), shell_quoted(option.text));
   }
   return text;
 }
@@ -257,7 +258,7 @@ std::string fish(const CommandInfo& root) {
   Words paths;
   std::string commands;
   for (const CommandInfo* command : all_commands(root)) {
-    if (command != &root) paths.push_back(quoted(below_root(*command)));
+    if (command != &root) paths.push_back(shell_quoted(below_root(*command)));
     commands += fish_command(*command);
   }
   return kFishBegin + fmt::format("set -g __heddle_commands {}\n", joined(paths)) + commands;

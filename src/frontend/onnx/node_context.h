@@ -66,6 +66,7 @@ class NodeContext {
   bool has(size_t i) const { return i < inputs_.size() && !inputs_[i].absent(); }
   const Value& value(size_t i) const;
   ir::ValueId in(size_t i) const;  // a tensor; else kInvalidNode
+  std::optional<ir::ValueId> optional_in(size_t i) const { return has(i) ? std::optional(in(i)) : std::nullopt; }
   const ir::TensorType& type(size_t i) const { return b.type(in(i)); }
   const Shape& shape(size_t i) const { return b.shape(in(i)); }
   DType dtype(size_t i) const { return b.dtype(in(i)); }

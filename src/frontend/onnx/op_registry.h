@@ -10,6 +10,8 @@ class NodeContext;
 
 // Lowers one operator to primitives, for the opset versions [since, until] of its domain. Handlers read the exact
 // version from the context where semantics differ.
+inline constexpr std::string_view kMicrosoft = "com.microsoft";  // a domain
+
 struct OpHandler {
   std::string_view domain;  // "", "ai.onnx.ml", "com.microsoft", ...
   std::string_view op_type;

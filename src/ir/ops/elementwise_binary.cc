@@ -8,8 +8,6 @@ namespace heddle::ir {
 namespace {
 
 using U = uint64_t;
-constexpr int64_t kCheap = 1;
-constexpr int64_t kLibrary = 16;
 
 // Python's %: the sign of the divisor.
 double floored_mod(double a, double b) {
@@ -20,7 +18,7 @@ double floored_mod(double a, double b) {
 
 // Calls use(cost, f) with the function of a float op.
 template <typename Use>
-void with_real_function(Op op, const Use& use) {
+void with_binary_function(Op op, const Use& use) {
   switch (op) {
     case Op::kAdd:
       return use(kCheap, [](double a, double b) { return a + b; });
@@ -169,7 +167,7 @@ std::vector<Array> eval_binary(const EvalContext& c) {
   } else if (is_comparison(c.op)) {
     with_comparison<double>(c.op, [&](const auto& f) { map_elements(result.i(), kCheap, f, a.f(), b.f()); });
   } else {
-    with_real_function(c.op, [&](int64_t cost, const auto& f) { map_elements(result.f(), cost, f, a.f(), b.f()); });
+    with_binary_function(c.op, [&](int64_t cost, const auto& f) { map_elements(result.f(), cost, f, a.f(), b.f()); });
   }
   return {std::move(result)};
 }

@@ -7,12 +7,9 @@
 namespace heddle::ir {
 namespace {
 
-constexpr int64_t kCheap = 1;
-constexpr int64_t kLibrary = 16;  // a call into libm
-
 // Calls use(cost, f) with the function of a float op.
 template <typename Use>
-void with_real_function(Op op, const Use& use) {
+void with_unary_function(Op op, const Use& use) {
   switch (op) {
 #define HEDDLE_FUNCTION(enumerator, name, text, cost, value) \
   case Op::enumerator:                                       \
@@ -141,7 +138,7 @@ std::vector<Array> eval_unary(const EvalContext& c) {
     map_elements(
         result.i(), kCheap, [=](double v) { return std::isinf(v) && (v > 0 ? positive : negative); }, x.f());
   } else if (x.real()) {
-    with_real_function(c.op, [&](int64_t cost, const auto& f) { map_elements(result.f(), cost, f, x.f()); });
+    with_unary_function(c.op, [&](int64_t cost, const auto& f) { map_elements(result.f(), cost, f, x.f()); });
   } else {
     eval_int(c.op, x, result);
   }

@@ -17,6 +17,9 @@ struct SinkContext {
   std::function<std::vector<std::string>(const Region& region, const std::vector<std::string>& arguments)> run_region;
 };
 
+// Adds the comment that names the place of the op in the source, if it has one.
+void add_place(SinkContext& context, const Op& op);
+
 // False: the op is none of these.
 bool write_memory_op(SinkContext& context, const Op& op);
 bool write_axis_op(SinkContext& context, const Op& op);

@@ -19,12 +19,6 @@ bool is_tile(const Kernel& kernel, ValueId v) {
   return kernel.type(v).is_tile();
 }
 
-int64_t power_of_two_from(int64_t n) {
-  int64_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
-
 // Which values have one layout.
 class Classes {
  public:

@@ -26,9 +26,9 @@ std::optional<Polynomial> quotient(const Polynomial::Product& product, int64_t f
   return result;
 }
 
-class Planner {
+class BoxPlanner {
  public:
-  Planner(const Kernel& kernel, const std::vector<AxisFacts>& facts) : kernel_(kernel), facts_(facts) {}
+  BoxPlanner(const Kernel& kernel, const std::vector<AxisFacts>& facts) : kernel_(kernel), facts_(facts) {}
 
   bool is_parameter(ValueId v) const {
     return std::any_of(kernel_.parameters.begin(), kernel_.parameters.end(),
@@ -104,7 +104,7 @@ class Planner {
 
 std::optional<BoxLoad> box_of(const Kernel& kernel, const std::vector<AxisFacts>& facts, const WindowAnalysis& windows,
                               const Op& load) {
-  const Planner planner(kernel, facts);
+  const BoxPlanner planner(kernel, facts);
   const bool view = load.code == OpCode::kLoadView;
   const std::optional<Window> window =
       view ? windows.window_of_view(load)
@@ -128,14 +128,14 @@ std::optional<BoxLoad> box_of(const Kernel& kernel, const std::vector<AxisFacts>
     const size_t d = dim == &inner ? box.inner_dim : 1 - box.inner_dim;
     if (dim->size && !planner.is_of_parameters(*dim->size)) return std::nullopt;
     if (dim->wraps && !is_confined(kernel, windows, load.results[0], d, dim->start, *dim->size)) return std::nullopt;
-    if (!(view && dim->size) && Planner::may_be_negative(dim->start)) return std::nullopt;
+    if (!(view && dim->size) && BoxPlanner::may_be_negative(dim->start)) return std::nullopt;
     box.map.size[dim == &inner ? 0 : 1] = dim->size;
     box.corners.push_back(dim->start);
   }
   if (!planner.place_offset(window->offset, box)) return std::nullopt;
   for (size_t i = 0; i < box.corners.size(); ++i) {
     const bool checked = view && i < 2 && box.map.size[i];
-    if (!checked && Planner::may_be_negative(box.corners[i])) return std::nullopt;
+    if (!checked && BoxPlanner::may_be_negative(box.corners[i])) return std::nullopt;
   }
   return box;
 }

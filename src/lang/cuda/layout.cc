@@ -38,12 +38,6 @@ std::vector<Digit> without(const std::vector<Digit>& digits, int axis, int behin
   return left;
 }
 
-int64_t power_of_two_from(int64_t n) {
-  int64_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
-
 }  // namespace
 
 int64_t Layout::size(Part part) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,6 +8,11 @@
 
 // The layouts of tile/block/layout.h as data, with the C++ type that each is. They are chosen here and checked there.
 namespace heddle::lang::cuda {
+
+// The least power of two that is not below n.
+constexpr int64_t power_of_two_from(int64_t n) {
+  return n <= 1 ? 1 : static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(n)));
+}
 
 enum class Part : uint8_t { kRegister, kLane, kWarp };
 

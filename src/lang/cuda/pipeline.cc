@@ -18,10 +18,10 @@ bool is_in(const Region& region, const Op* op) {
   return !region.ops.empty() && op >= &region.ops.front() && op <= &region.ops.back();
 }
 
-class Planner {
+class PipelinePlanner {
  public:
-  Planner(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows, const std::vector<AxisFacts>& facts,
-          const Assignment& layouts, bool boxes)
+  PipelinePlanner(const Kernel& kernel, const Op& loop, const WindowAnalysis& windows,
+                  const std::vector<AxisFacts>& facts, const Assignment& layouts, bool boxes)
       : kernel_(kernel),
         loop_(loop),
         body_(loop.regions[0]),
@@ -207,7 +207,7 @@ std::optional<Pipeline> plan_pipeline(const Kernel& kernel, const Op& loop, cons
                                       const std::vector<AxisFacts>& facts, const Assignment& layouts,
                                       const PipelineLimits& limits) {
   if (has_trait(loop.regions[0], kWrites)) return std::nullopt;
-  Pipeline pipeline = Planner(kernel, loop, windows, facts, layouts, limits.boxes).run();
+  Pipeline pipeline = PipelinePlanner(kernel, loop, windows, facts, layouts, limits.boxes).run();
   if (pipeline.loads.empty()) return std::nullopt;
   // A product that is not waited for reads one slot more than the loop's own.
   const bool holds_slot =

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/divide.h"
 #include "lang/analysis/uses.h"
 #include "lang/cuda/assign.h"
 #include "lang/cuda/boxes.h"
@@ -12,6 +13,11 @@
 
 // Loads of a loop that feed products, copied to shared memory some trips ahead of their use.
 namespace heddle::lang::cuda {
+
+// Bytes from one operand in shared memory to the next: swizzled ones lie at multiples of 1024.
+constexpr int64_t aligned_slot(int64_t bytes) {
+  return round_up(bytes, 1024);
+}
 
 struct StagedLoad {
   const Op* load = nullptr;
@@ -36,8 +42,7 @@ struct Pipeline {
   bool by_registers = false;  // they are loaded into registers one trip ahead
   int64_t slot_bytes() const {
     int64_t sum = 0;
-    constexpr int64_t kAlignment = 1024;
-    for (const StagedLoad& l : loads) sum += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    for (const StagedLoad& l : loads) sum += aligned_slot(l.bytes);
     return sum;
   }
 };

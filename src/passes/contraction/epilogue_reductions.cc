@@ -23,9 +23,9 @@ struct Reduction {
   bool rows = false;  // are reduced, else columns
 };
 
-class Finder {
+class ReductionFinder {
  public:
-  explicit Finder(const ir::Graph& graph) : graph_(graph), readers_(ir::users(graph)) {}
+  explicit ReductionFinder(const ir::Graph& graph) : graph_(graph), readers_(ir::users(graph)) {}
 
   std::optional<Reduction> at(const Node& node) const {
     if (node.op != Op::kReduce || node.attrs.ints("dims").empty() || !is_number(node.attrs.text("kind"))) {
@@ -130,7 +130,7 @@ ValueId in_two_steps(ir::Rewriter& r, const Node& node, const Reduction& reducti
 }  // namespace
 
 ir::Graph epilogue_reductions(const ir::Graph& graph, const PassContext&) {
-  const Finder finder(graph);
+  const ReductionFinder finder(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     const auto found = finder.at(node);
     if (!found) return std::nullopt;

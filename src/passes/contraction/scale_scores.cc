@@ -22,9 +22,9 @@ struct Unscaled {
   double factor = 1;
 };
 
-class Finder {
+class ScaleFinder {
  public:
-  explicit Finder(const ir::Graph& graph) : graph_(graph), readers_(ir::users(graph)) {}
+  explicit ScaleFinder(const ir::Graph& graph) : graph_(graph), readers_(ir::users(graph)) {}
 
   // nullopt where no factor is positive and constant.
   std::optional<Unscaled> unscaled(ValueId operand) const {
@@ -90,7 +90,7 @@ bool is_narrow(DType dtype) {
 }  // namespace
 
 ir::Graph scale_scores(const ir::Graph& graph, const PassContext&) {
-  const Finder finder(graph);
+  const ScaleFinder finder(graph);
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.op != Op::kDot || node.attrs.ints("lhs_batch").empty()) return std::nullopt;
     const DType type = graph.dtype(node.outputs[0]);

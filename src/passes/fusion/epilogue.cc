@@ -17,8 +17,8 @@ using ir::Op;
 using ir::ValueId;
 using Role = FusionContext::Role;
 
-constexpr size_t kMostNodes = 128;     // of one kernel: epilogues are parts of larger texts
-constexpr size_t kMostReaders = 1024;  // that are looked at
+constexpr size_t kMostKernelNodes = 128;  // of one kernel: epilogues are parts of larger texts
+constexpr size_t kMostReaders = 1024;     // that are looked at
 
 // Grows the epilogue of one anchor from its result outwards, in topological order.
 class Epilogue {
@@ -56,7 +56,7 @@ class Epilogue {
     gate_ = ir::match_gated_product(graph_, anchor_);
     if (!gate_) return false;
     const auto free = [&](NodeId id) { return c_.role[id] == Role::kMemory; };
-    if (gate_->nodes.size() >= kMostNodes / 2 || !std::all_of(gate_->nodes.begin(), gate_->nodes.end(), free)) {
+    if (gate_->nodes.size() >= kMostKernelNodes / 2 || !std::all_of(gate_->nodes.begin(), gate_->nodes.end(), free)) {
       return false;
     }
     for (const NodeId id : gate_->nodes) {
@@ -113,7 +113,7 @@ class Epilogue {
   std::string refusal(NodeId id) const {
     const Node& node = graph_.node(id);
     if (c_.role[id] == Role::kReference) return "runs by the reference evaluator";
-    if (is_full()) return fmt::format("its kernel has {} nodes already", kMostNodes);
+    if (is_full()) return fmt::format("its kernel has {} nodes already", kMostKernelNodes);
     const ValueId result = node.outputs[0];
     if (reduces(id) || (leads_to_reductions(id) && !is_permuted(node.inputs[0]))) return {};
     if (is_store_layout(node.op)) {
@@ -206,7 +206,7 @@ class Epilogue {
   }
 
   // How many nodes the kernel has, which the compiler sees as one text.
-  bool is_full() const { return c_.partition.nodes(c_.partition.cluster_of(anchor_)).size() >= kMostNodes; }
+  bool is_full() const { return c_.partition.nodes(c_.partition.cluster_of(anchor_)).size() >= kMostKernelNodes; }
 
   bool join(NodeId id) {
     const Node& node = graph_.node(id);

@@ -16,10 +16,6 @@
 namespace heddle::schedule {
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorCode::kUnsupportedOperator, "attention", why);
-}
-
 // The nodes of a group as a group of their own.
 ir::Group part_of(const ir::Graph& graph, const std::set<ir::NodeId>& nodes, ir::NodeId anchor,
                   std::vector<ir::ValueId> outputs) {
@@ -75,9 +71,9 @@ class AttentionScheduler {
 
  private:
   void check_types() {
-    if (group_.outputs.size() != 1) refuse("its result is of another type");
+    if (group_.outputs.size() != 1) refuse_attention("its result is of another type");
     for (const ir::NodeId id : form_.inside) {
-      if (graph_.dtype(graph_.node(id).outputs[0]) == DType::kF64) refuse("its softmax is computed in f64");
+      if (graph_.dtype(graph_.node(id).outputs[0]) == DType::kF64) refuse_attention("its softmax is computed in f64");
     }
   }
 

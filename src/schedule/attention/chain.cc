@@ -5,16 +5,17 @@
 #include "base/check.h"
 
 namespace heddle::schedule {
+
+void refuse_attention(const std::string& why) {
+  fail(ErrorCode::kUnsupportedOperator, "attention", why);
+}
+
 namespace {
 
 using ir::Node;
 using ir::NodeId;
 using ir::Op;
 using ir::ValueId;
-
-[[noreturn]] void refuse(const char* why) {
-  fail(ErrorCode::kUnsupportedOperator, "attention", why);
-}
 
 // A dimension that could not be read through strides was cut: what was made so far is void.
 struct AxesChanged {};
@@ -73,7 +74,7 @@ Chain::Chain(const ChainProblem& problem, const NodesBetween& nodes, int64_t fir
       read(nodes, first_key);
       return;
     } catch (const AxesChanged&) {
-      if (round == kMostRounds) refuse("its operands are no strided views");
+      if (round == kMostRounds) refuse_attention("its operands are no strided views");
     }
   }
 }
@@ -84,11 +85,12 @@ void Chain::make_axes() {
   auto key = static_cast<size_t>(weight_dims_.contract.at(0));
   for (const int64_t dim : weight_dims_.contract) {
     const auto d = static_cast<size_t>(dim);
-    if (shape[d] != 1 && shape[key] != 1 && d != key) refuse("its second product sums over several dimensions");
+    if (shape[d] != 1 && shape[key] != 1 && d != key)
+      refuse_attention("its second product sums over several dimensions");
     if (shape[d] != 1) key = d;
   }
   const int64_t width = element_count(value_dims_.free_shape), depth = element_count(scores_sides_[0].contract_shape);
-  if (element_count(shape) == 0 || width == 0 || depth == 0) refuse("it is empty");
+  if (element_count(shape) == 0 || width == 0 || depth == 0) refuse_attention("it is empty");
   axes_.emplace(shape[key], width, depth);
   for (size_t d = 0; d < shape.size(); ++d) {
     if (d == key) {
@@ -147,12 +149,12 @@ void Chain::read(const NodesBetween& nodes, int64_t first_key) {
   const std::vector<Index> axes = axes_->variables(indices);
   exprs.key = ChainAxes::kKey, exprs.keys = axes_->extent(ChainAxes::kKey), exprs.key_at = axes[ChainAxes::kKey];
   exprs.at(weights(), weights_at(indices, axes));
-  if (exprs.product_at.size() != 1) refuse("a score is made of several products");
+  if (exprs.product_at.size() != 1) refuse_attention("a score is made of several products");
   const std::vector<Index> product = *exprs.product_at.begin();
   for (const Index& index : product) {
     if (strides_of(indices, index)) continue;
     if (axes_->split_for(indices, index)) throw AxesChanged();
-    refuse("its scores are no view of the first product");
+    refuse_attention("its scores are no view of the first product");
   }
   const size_t key_side = side_of_keys(indices, product);
   const auto operand = [&](size_t i) {
@@ -182,7 +184,7 @@ size_t Chain::side_of_keys(const IndexPool& pool, const std::vector<Index>& prod
   for (size_t d = 0; d < product.size(); ++d) {
     const auto strides = strides_of(pool, product[d]);
     if ((*strides)[ChainAxes::kKey] == 0) continue;
-    if (d < batches || found) refuse("the keys are no columns of the first product");
+    if (d < batches || found) refuse_attention("the keys are no columns of the first product");
     found = d < lhs ? 0 : 1;
   }
   return found.value_or(1);  // one key
@@ -216,7 +218,7 @@ Chain::Operand Chain::read_operand(ExprPool& pool, ValueId operand, NodeId reade
     if (axes_->split_for(pool.indices, index)) throw AxesChanged();
     if (problem_.group != nullptr) break;
   }
-  refuse("its operands are no strided views");
+  refuse_attention("its operands are no strided views");
 }
 
 }  // namespace heddle::schedule

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "ir/group.h"
@@ -10,6 +11,9 @@
 #include "schedule/attention/between.h"
 
 namespace heddle::schedule {
+
+// Throws kUnsupportedOperator: no attention kernel can do it.
+[[noreturn]] void refuse_attention(const std::string& why);
 
 // Whether a layout change may go into the kernel of who reads it.
 using MayView = std::function<bool(ir::NodeId view, ir::NodeId reader)>;

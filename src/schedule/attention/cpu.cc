@@ -6,6 +6,7 @@
 
 #include "base/divide.h"
 #include "heddle/error.h"
+#include "schedule/attention/chain.h"
 #include "schedule/expr/expr_walk.h"
 #include "schedule/product/micro_cost.h"
 #include "schedule/region/cost.h"
@@ -15,16 +16,12 @@ namespace {
 
 constexpr int64_t kElement = sizeof(float);  // in which everything is computed
 
-[[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorCode::kUnsupportedOperator, "attention", why);
-}
-
 void check_operand(const char* name, const OperandView& o) {
   if (o.dtype != DType::kF32 && o.dtype != DType::kF16 && o.dtype != DType::kBF16) {
-    refuse(fmt::format("{} is {}; its kernel multiplies f32, f16 and bf16", name, to_string(o.dtype)));
+    refuse_attention(fmt::format("{} is {}; its kernel multiplies f32, f16 and bf16", name, to_string(o.dtype)));
   }
   if (o.batch.size() > tile::kBatchDims) {
-    refuse(fmt::format("the batches of {} have more than {} strides", name, tile::kBatchDims));
+    refuse_attention(fmt::format("the batches of {} have more than {} strides", name, tile::kBatchDims));
   }
 }
 
@@ -92,7 +89,7 @@ class CpuAttention : public AttentionBackend {
     check_operand("K", a.k);
     check_operand("V", a.v);
     if (!is_float(types.result) || types.result == DType::kF64) {
-      refuse(fmt::format("its result is {}", to_string(types.result)));
+      refuse_attention(fmt::format("its result is {}", to_string(types.result)));
     }
   }
   bool reads_lengths() const override { return false; }

@@ -13,10 +13,6 @@ using ir::NodeId;
 using ir::Op;
 using ir::ValueId;
 
-[[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorCode::kUnsupportedOperator, "attention", why);
-}
-
 // Makes the form of two products.
 class FormMaker {
  public:
@@ -113,11 +109,11 @@ class FormMaker {
     const ExprId weight = exprs.at(chain_.weights(), chain_.weights_at(indices, axes));
     KeyAlgebra algebra(exprs.pool, exprs.reductions, exprs.key);
     const auto form = algebra.weight(weight);
-    if (!form) refuse("what its second product reads is no softmax over the keys: " + algebra.why());
+    if (!form) refuse_attention("what its second product reads is no softmax over the keys: " + algebra.why());
     const auto behind = look_behind(exprs, algebra, *form, form_.result_at(indices, batch, row, Index{}));
     const auto softmax = algebra.softmax(*form, behind);
-    if (!softmax) refuse("what its second product reads is no softmax over the keys: " + algebra.why());
-    if (exprs.product_at.size() != 1) refuse("a score is made of several products");
+    if (!softmax) refuse_attention("what its second product reads is no softmax over the keys: " + algebra.why());
+    if (exprs.product_at.size() != 1) refuse_attention("a score is made of several products");
     form_.softmax = *softmax;
     const ValueId product = graph_.node(form_.scores_product).outputs[0];
     const ExprId placed =
@@ -273,7 +269,7 @@ std::optional<ir::Attention> find_attention(const ir::Graph& graph, NodeId produ
 
 AttentionForm attention_form(const ir::Graph& graph, const ir::Group& group) {
   auto form = find_form(graph, group.anchor, &group, {});
-  if (!form) refuse("the group is no product, softmax and product");
+  if (!form) refuse_attention("the group is no product, softmax and product");
   return std::move(*form);
 }
 

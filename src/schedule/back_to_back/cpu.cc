@@ -48,10 +48,6 @@ Config for_rows(const CpuLink& link, const Counts& counts, const Target& target)
   return config;
 }
 
-[[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorCode::kUnsupportedOperator, "back to back", why);
-}
-
 std::vector<ScheduledKernel> kernels_of(const ir::Graph& graph, const std::vector<ir::Group>& parts,
                                         const Target& target) {
   std::vector<ScheduledKernel> kernels;
@@ -59,7 +55,7 @@ std::vector<ScheduledKernel> kernels_of(const ir::Graph& graph, const std::vecto
     ContractionBuilder builder(graph, part, target, nullptr);
     builder.keep_rows();
     ScheduledGroup scheduled = backend_of(target).contraction(builder);
-    if (scheduled.kernels.size() != 1) refuse("its weights are no constants");
+    if (scheduled.kernels.size() != 1) refuse_back_to_back("its weights are no constants");
     kernels.push_back(std::move(scheduled.kernels[0]));
   }
   return kernels;
@@ -100,7 +96,7 @@ std::vector<Config> candidates(const CpuBackToBackDesc& desc, const Target& targ
     }
   }
   if (configs.empty()) {
-    refuse("rows that are handed on do not stay in the second-level cache");
+    refuse_back_to_back("rows that are handed on do not stay in the second-level cache");
   }
   std::stable_sort(configs.begin(), configs.end(),
                    [](const Config& x, const Config& y) { return x.predicted_us < y.predicted_us; });
@@ -176,7 +172,7 @@ class CpuBackToBack : public BackToBackBackend {
     const CpuChainParts chain = link_kernels(kernels_of(graph, parts, target), inner);
     const CpuChainCosts costs(chain.desc, target);
     if (costs.saved_bytes() <= static_cast<double>(target.cpu.l2_bytes)) {
-      refuse("what lies between is so small that it stays in the second-level cache anyway");
+      refuse_back_to_back("what lies between is so small that it stays in the second-level cache anyway");
     }
     BackToBackTimes times{candidates(chain.desc, target).front().predicted_us, costs.apart_us()};
     if (parts.size() > 2) {  // all but the last are one kernel already
@@ -200,7 +196,8 @@ class CpuBackToBack : public BackToBackBackend {
     }
     inner.push_back(form.inner);
     parts.push_back(form.second);
-    if (parts.size() > tile::kMostLinks) refuse(fmt::format("a kernel runs {} contractions at most", tile::kMostLinks));
+    if (parts.size() > tile::kMostLinks)
+      refuse_back_to_back(fmt::format("a kernel runs {} contractions at most", tile::kMostLinks));
   }
 
   // Kernels for any extents, which other plans share: one for each contraction.

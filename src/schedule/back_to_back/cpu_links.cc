@@ -11,10 +11,6 @@
 namespace heddle::schedule {
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorCode::kUnsupportedOperator, "back to back", why);
-}
-
 // How a contraction sees its result: images of pixels of channels, where it says so, else batches of rows.
 struct Map {
   int64_t images = 1, rows = 1, pixels = 1, channels = 1;
@@ -29,7 +25,7 @@ Map map_of(const ContractionDesc& c) {
   }
   if (const auto* conv = std::get_if<ConvDesc>(&c.problem)) {
     const tile::ConvShape& s = conv->shape;
-    if (s.out[0] != 1 || s.kernel[0] != 1) refuse("a convolution has three dimensions");
+    if (s.out[0] != 1 || s.kernel[0] != 1) refuse_back_to_back("a convolution has three dimensions");
     return {s.batch, s.out[1], s.out[2], s.groups * s.o, true};
   }
   if (const auto* winograd = std::get_if<WinogradDesc>(&c.problem)) {
@@ -38,10 +34,10 @@ Map map_of(const ContractionDesc& c) {
   }
   if (const auto* window = std::get_if<WindowDesc>(&c.problem)) {
     const tile::WindowShape& s = window->shape;
-    if (s.out[0] != 1 || s.in[0] != 1) refuse("a window has three dimensions");
+    if (s.out[0] != 1 || s.in[0] != 1) refuse_back_to_back("a window has three dimensions");
     return {s.batch, s.out[1], s.out[2], s.c, true};
   }
-  refuse("its weights are no constants");
+  refuse_back_to_back("its weights are no constants");
 }
 
 // The distances of batches, rows and columns in memory, where batches are one run of rows or have a distance of their
@@ -89,7 +85,7 @@ class Linker {
   CpuChainParts run() {
     for (const ScheduledKernel& kernel : kernels_) {
       const auto* body = std::get_if<std::shared_ptr<const ContractionDesc>>(&kernel.desc.body);
-      if (body == nullptr) refuse("a part of it is no contraction");
+      if (body == nullptr) refuse_back_to_back("a part of it is no contraction");
       bodies_.push_back(**body);
       maps_.push_back(map_of(bodies_.back()));
     }
@@ -103,17 +99,17 @@ class Linker {
   // The operands between two links as they lie in scratch: pixel after pixel.
   void connect(size_t i) {
     Epilogue& e = bodies_[i].epilogue;
-    if (e.stores.size() != 1 || !e.reductions.empty()) refuse("the first one has other results");
+    if (e.stores.size() != 1 || !e.reductions.empty()) refuse_back_to_back("the first one has other results");
     const auto stored = affine_place(e, e.stores[0].at);
-    if (!stored) refuse("what the first one makes is stored in no order of rows");
+    if (!stored) refuse_back_to_back("what the first one makes is stored in no order of rows");
     const Place made{(*stored)[3], (*stored)[0], (*stored)[1], (*stored)[2]};
     ContractionDesc& next = bodies_[i + 1];
     Map read = maps_[i + 1];
     if (auto* gemm = std::get_if<GemmDesc>(&next.problem)) {
       const auto at = read_by(*gemm);
-      if (gemm->b.form != GemmOperand::Form::kPacked) refuse("its weights are no constants");
+      if (gemm->b.form != GemmOperand::Form::kPacked) refuse_back_to_back("its weights are no constants");
       if (!at || gemm->shape.k != maps_[i].channels || !agree(maps_[i], made, read, *at)) {
-        refuse("the rows that the second one multiplies are not those that the first one makes");
+        refuse_back_to_back("the rows that the second one multiplies are not those that the first one makes");
       }
       read_from_scratch(*gemm, maps_[i].channels);
     } else if (const auto* window = std::get_if<WindowDesc>(&next.problem)) {
@@ -123,10 +119,10 @@ class Linker {
       // Winograd's form makes four rows at a time.
       const bool by_four = std::holds_alternative<WinogradDesc>(bodies_[i].problem);
       if (by_four || s.c != maps_[i].channels || !agree(maps_[i], made, read, dense)) {
-        refuse("the image that the second one reads is not what the first one makes");
+        refuse_back_to_back("the image that the second one reads is not what the first one makes");
       }
     } else {
-      refuse("the second convolution has larger windows than a pixel over more than a channel");
+      refuse_back_to_back("the second convolution has larger windows than a pixel over more than a channel");
     }
     IndexPool& pool = e.pool.indices;
     const int64_t rows = maps_[i].rows * maps_[i].pixels, channels = maps_[i].channels;
@@ -152,7 +148,8 @@ class Linker {
     for (size_t i = 0; i < maps_.size(); ++i) {
       Map& m = maps_[i];
       if (m.is_image) continue;
-      if ((m.images != 1 && m.images != images) || m.all_pixels() % images != 0) refuse("their batches differ");
+      if ((m.images != 1 && m.images != images) || m.all_pixels() % images != 0)
+        refuse_back_to_back("their batches differ");
       by_image_.resize(maps_.size());
       by_image_[i] = m.images > 1;
       m.rows = m.all_pixels() / images, m.images = images;
@@ -165,7 +162,7 @@ class Linker {
         like = &before;
       }
       if (like == nullptr) continue;
-      if (like->rows * like->pixels != m.rows) refuse("their images differ");
+      if (like->rows * like->pixels != m.rows) refuse_back_to_back("their images differ");
       m.rows = like->rows, m.pixels = like->pixels;
     }
     by_image_.resize(maps_.size());
@@ -192,7 +189,7 @@ class Linker {
     for (size_t k = 0; k < kernel.bindings.size(); ++k) {
       const Binding& b = kernel.bindings[k];
       const bool output = kernel.desc.operands[k].role == Operand::Role::kOutput;
-      if (b.kind != Binding::Kind::kValue) refuse("its weights are no constants");
+      if (b.kind != Binding::Kind::kValue) refuse_back_to_back("its weights are no constants");
       if (i > 0 && b.value == inner_[i - 1] && !output) {
         link.operands.push_back(CpuLink::kBefore);
       } else if (i + 1 < kernels_.size() && b.value == inner_[i] && output) {

@@ -16,12 +16,8 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int kElement = 2, kMostRegisters = 250;
+constexpr int kHalfBytes = 2, kMostRegisters = 250;
 constexpr int64_t kMostColumns = 256;  // of D0: what accumulators and shared memory hold
-
-[[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorCode::kUnsupportedOperator, "back to back", why);
-}
 
 tile::BackToBackTile tile_of(const BackToBackTasks& tasks, const BackToBackConfig& c) {
   return {c.tile_m,      static_cast<int>(tasks.columns0(c)), c.tile_k, c.tile_n, c.warps_m, c.warps_n, c.stages,
@@ -29,11 +25,11 @@ tile::BackToBackTile tile_of(const BackToBackTasks& tasks, const BackToBackConfi
 }
 
 int64_t shared_bytes(const BackToBackTasks& tasks, const BackToBackConfig& c) {
-  const int64_t weights = tasks.steps(c) * c.tile_n * tasks.columns0(c) * kElement;
+  const int64_t weights = tasks.steps(c) * c.tile_n * tasks.columns0(c) * kHalfBytes;
   constexpr int64_t kMost = 1 << 20;
   return weights > kMost
              ? weights
-             : tile::back_to_back_shared(tile_of(tasks, c), static_cast<int>(tasks.steps(c)), kElement).total;
+             : tile::back_to_back_shared(tile_of(tasks, c), static_cast<int>(tasks.steps(c)), kHalfBytes).total;
 }
 
 // The first product as one of the mma family.
@@ -62,7 +58,7 @@ std::string reject(const BackToBackTasks& tasks, const TileProblem& first, const
                    const CudaTarget& target) {
   const Product &p = tasks.first.product, &q = tasks.second.product;
   const int64_t columns0 = tasks.columns0(c);
-  const int slice = tile::back_to_back_slice(static_cast<int>(columns0), kElement);
+  const int slice = tile::back_to_back_slice(static_cast<int>(columns0), kHalfBytes);
   if (columns0 > kMostColumns) return "D0 has too many columns for a block";
   if (shared_bytes(tasks, c) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
   if (registers_of(tasks, first, c) > kMostRegisters) return "it needs more registers than a thread has";
@@ -92,9 +88,9 @@ double predict_us(const BackToBackTasks& tasks, const TileProblem& first, const 
   const auto rows = static_cast<double>(c.tile_m), depth = static_cast<double>(tasks.columns0(c));
   const auto columns = static_cast<double>(tasks.steps(c) * c.tile_n);
   const double multiply = rows * columns * depth / multiply_rate(second, true, target);
-  const double weights = columns * depth * kElement;
+  const double weights = columns * depth * kHalfBytes;
   const double read =
-      c.in_registers ? 0 : rows * depth * kElement * (1 + static_cast<double>(tasks.steps(c)) * c.warps_n);
+      c.in_registers ? 0 : rows * depth * kHalfBytes * (1 + static_cast<double>(tasks.steps(c)) * c.warps_n);
   const double loads = (weights * (1 + c.warps_m) + read) / model.shared_per_cycle;
   const double hidden = hidden_share(busy * c.threads() / 32);
   const double product = busy * std::max(multiply, loads) / hidden + busy * weights / model.l2_per_cycle;
@@ -140,7 +136,7 @@ std::vector<BackToBackConfig> configurations(const BackToBackTasks& tasks) {
 
 // The stride of all batches of an operand.
 int64_t batch_stride(const OperandView& o) {
-  if (o.batch.size() > 1) refuse("its batches have several strides");
+  if (o.batch.size() > 1) refuse_back_to_back("its batches have several strides");
   return o.batch.empty() ? 0 : o.batch.front().second;
 }
 
@@ -156,7 +152,8 @@ class BackToBackScheduler {
     first_epilogue_ = first.builder.epilogue_label();
     Epilogue between = std::move(first.builder.desc().epilogue);
     CudaProduct second = cuda_product(ContractionBuilder(first.builder, form_.second));
-    if (between.gate || second.builder.desc().epilogue.gate) refuse("its kernels do not combine pairs of columns");
+    if (between.gate || second.builder.desc().epilogue.gate)
+      refuse_back_to_back("its kernels do not combine pairs of columns");
     check(first, second, between);
     // For their types alone.
     between.stores[0].operand = second.product.a.operand = second.product.b.operand;
@@ -172,14 +169,17 @@ class BackToBackScheduler {
     const DType type = builder_.graph().dtype(form_.inner);
     const bool types = (type == DType::kF16 || type == DType::kBF16) && p.multiply_a == type && p.multiply_b == type &&
                        q.multiply_a == type && q.multiply_b == type && q.b.dtype == type;
-    if (!types) refuse("not all that is multiplied is f16, or all bf16");
-    if (p.n > kMostColumns) refuse(fmt::format("the first one makes {} columns, a block holds {}", p.n, kMostColumns));
-    if (p.n == 0 || p.k == 0) refuse("there is nothing to multiply");
-    if (!between.reductions.empty() || between.stores.size() != 1) refuse("the first one has other results");
+    if (!types) refuse_back_to_back("not all that is multiplied is f16, or all bf16");
+    if (p.n > kMostColumns)
+      refuse_back_to_back(fmt::format("the first one makes {} columns, a block holds {}", p.n, kMostColumns));
+    if (p.n == 0 || p.k == 0) refuse_back_to_back("there is nothing to multiply");
+    if (!between.reductions.empty() || between.stores.size() != 1)
+      refuse_back_to_back("the first one has other results");
     if (q.a.form != OperandView::Form::kMatrix || q.b.form != OperandView::Form::kMatrix) {
-      refuse("the second one's operands are no matrices");
+      refuse_back_to_back("the second one's operands are no matrices");
     }
-    if (p.batch != q.batch || p.m != q.m || p.n != q.k) refuse("the products have other sizes than each other");
+    if (p.batch != q.batch || p.m != q.m || p.n != q.k)
+      refuse_back_to_back("the products have other sizes than each other");
     check_rows(between, p.batch, p.m, p.n, {q.a.offset, batch_stride(q.a), q.a.row, q.a.k});
   }
 
@@ -202,7 +202,7 @@ class BackToBackScheduler {
       for (CudaCandidate& c : back_to_back_candidates(tasks, target_.cuda)) {
         if (c.rejected.empty()) configs.push_back(std::move(c.config));
       }
-      if (configs.empty()) refuse("its tiles do not fit registers and shared memory");
+      if (configs.empty()) refuse_back_to_back("its tiles do not fit registers and shared memory");
       return configs;
     });
     second.builder.desc().problem = desc->first.problem;  // of the kind that decides the peak
@@ -277,10 +277,10 @@ class CudaBackToBack : public BackToBackBackend {
  public:
   ScheduledGroup schedule(const ir::Graph& graph, const BackToBackForm& form, const Target& target,
                           ConfigSource* configs) const override {
-    if (form.first.kind != ir::GroupKind::kContraction) refuse("its kernel runs two contractions");
+    if (form.first.kind != ir::GroupKind::kContraction) refuse_back_to_back("its kernel runs two contractions");
     const ir::Node& last = graph.node(form.second.anchor);
     if (last.op == ir::Op::kConv && !is_pointwise(conv_shape(graph, last))) {
-      refuse("the second one has a window for each channel: it needs its neighbours' results");
+      refuse_back_to_back("the second one has a window for each channel: it needs its neighbours' results");
     }
     return BackToBackScheduler(graph, form, target, configs).run();
   }

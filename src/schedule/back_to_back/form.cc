@@ -7,14 +7,15 @@
 #include "schedule/product/conv_problem.h"
 
 namespace heddle::schedule {
+
+void refuse_back_to_back(const std::string& why) {
+  fail(ErrorCode::kUnsupportedOperator, "back to back", why);
+}
+
 namespace {
 
 using ir::NodeId;
 using ir::Op;
-
-[[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorCode::kUnsupportedOperator, "back to back", why);
-}
 
 bool is_view(Op op) {
   return op == Op::kTranspose || op == Op::kReshape || op == Op::kBroadcast || op == Op::kSlice;
@@ -45,9 +46,10 @@ BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group)
   const std::set<NodeId> all(group.nodes.begin(), group.nodes.end());
   const ir::Node& last = graph.node(group.anchor);
   if (last.op == Op::kConv && !is_pointwise(conv_shape(graph, last)) && !is_depthwise(conv_shape(graph, last))) {
-    refuse("the second convolution has larger windows than a pixel, or groups: it needs its neighbours' results");
+    refuse_back_to_back(
+        "the second convolution has larger windows than a pixel, or groups: it needs its neighbours' results");
   }
-  if (last.op != Op::kConv && last.op != Op::kDot) refuse("the second contraction is no product");
+  if (last.op != Op::kConv && last.op != Op::kDot) refuse_back_to_back("the second contraction is no product");
   BackToBackForm form;
   form.inner = last.inputs[0];
   std::set<NodeId> second = all, first;
@@ -65,7 +67,7 @@ BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group)
     if (op == Op::kDot || op == Op::kConv) products.insert(id);
     for (const ir::ValueId v : graph.node(id).inputs) open.push_back(graph.value(v).producer);
   }
-  if (products.empty()) refuse("no product makes what the second one multiplies");
+  if (products.empty()) refuse_back_to_back("no product makes what the second one multiplies");
   form.first = part_of(graph, group, first, *products.rbegin());
   if (products.size() > 1) form.first.kind = ir::GroupKind::kBackToBack;
   form.first.outputs = {form.inner};
@@ -75,13 +77,14 @@ BackToBackForm back_to_back_form(const ir::Graph& graph, const ir::Group& group)
 
 void check_rows(const Epilogue& first, int64_t batches, int64_t rows, int64_t columns, const MatrixPlace& read) {
   const auto place = affine_place(first, first.stores.at(0).at);
-  if (!place) refuse("what the first one makes is stored in no order of rows");
+  if (!place) refuse_back_to_back("what the first one makes is stored in no order of rows");
   const auto& [batch, row, column, offset] = *place;
   // The step of one element is no step.
   const auto step = [](int64_t extent, int64_t stride) { return extent > 1 ? stride : 0; };
   const MatrixPlace stored{offset, step(batches, batch), step(rows, row), step(columns, column)};
   const MatrixPlace wanted{read.offset, step(batches, read.batch), step(rows, read.row), step(columns, read.column)};
-  if (stored != wanted) refuse("the rows that the second one multiplies are not those that the first one makes");
+  if (stored != wanted)
+    refuse_back_to_back("the rows that the second one multiplies are not those that the first one makes");
 }
 
 }  // namespace heddle::schedule

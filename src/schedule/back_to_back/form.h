@@ -4,6 +4,9 @@
 
 namespace heddle::schedule {
 
+// Throws kUnsupportedOperator: no back-to-back kernel can do it.
+[[noreturn]] void refuse_back_to_back(const std::string& why);
+
 // A group of kind kBackToBack as two groups (passes/fusion/README.md): D1 = g(D0 W1), D0 = f(A W0). Both can be
 // scheduled alone; the first one's only result, `inner`, is what the second one multiplies, through the views of its
 // prologue, and nobody else reads it. The second one has one contraction, the first one may be such a group itself.

@@ -17,7 +17,7 @@ std::string moved_type(DType dtype) {
   return fmt::format("uint{}_t", 8 * size_of(dtype));
 }
 
-std::string combiner(const std::string& reduction) {
+std::string scatter_combiner(const std::string& reduction) {
   if (reduction == "none") return "tile::replaced";
   if (reduction == "add") return "tile::sum_of";
   if (reduction == "mul") return "tile::prod_of";
@@ -50,13 +50,13 @@ void write_scatter(const schedule::StandaloneDesc& body, const Number& number, b
     out.line("{} int64_t index_shape[] = {{{}}};", storage, list(body.indices, number));
     out.line("{} int64_t index_stride[] = {{{}}};", storage, list(body.index_strides(), number));
     out.line("tile::scatter_elements<{}, {}, {}, {}>(data, indices, updates, y, shape, index_shape, index_stride,",
-             combiner(body.reduction), body.data.size(), body.dim, body.drop);
+             scatter_combiner(body.reduction), body.data.size(), body.dim, body.drop);
     out.line("                       first, last);");
     return;
   }
   const int64_t depth = body.indices.back();
-  out.line("tile::scatter_nd<{}, {}, {}>(data, indices, updates, y, shape, {}, first, last);", combiner(body.reduction),
-           body.data.size(), depth, number(element_count(body.indices) / depth));
+  out.line("tile::scatter_nd<{}, {}, {}>(data, indices, updates, y, shape, {}, first, last);",
+           scatter_combiner(body.reduction), body.data.size(), depth, number(element_count(body.indices) / depth));
 }
 
 void write_selection(const schedule::StandaloneDesc& body, const Number& number, Writer& out) {

@@ -440,16 +440,15 @@ void lower_scan_batched(NodeContext& ctx) {
   }
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"", "If", 1, kNewestOpset, lower_if},
-    OpHandler{"", "Loop", 1, kNewestOpset, lower_loop},
-    OpHandler{"", "Scan", 8, 8, lower_scan_batched},
-    OpHandler{"", "Scan", 9, kNewestOpset, lower_scan},
-};
-
 }  // namespace
 
 std::span<const OpHandler> control_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"", "If", 1, kNewestOpset, lower_if},
+      OpHandler{"", "Loop", 1, kNewestOpset, lower_loop},
+      OpHandler{"", "Scan", 8, 8, lower_scan_batched},
+      OpHandler{"", "Scan", 9, kNewestOpset, lower_scan},
+  };
   return kHandlers;
 }
 

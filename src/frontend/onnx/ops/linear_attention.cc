@@ -116,13 +116,12 @@ void lower_linear_attention(NodeContext& ctx) {
   if (ctx.wants(1)) ctx.set(1, b.cast(results[0], ctx.has(3) ? ctx.dtype(3) : stored));
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"", "LinearAttention", 27, kNewestOpset, lower_linear_attention},
-};
-
 }  // namespace
 
 std::span<const OpHandler> linear_attention_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"", "LinearAttention", 27, kNewestOpset, lower_linear_attention},
+  };
   return kHandlers;
 }
 

@@ -82,14 +82,13 @@ void lower_softmax_cross_entropy(NodeContext& ctx) {
   if (ctx.wants(1)) ctx.set(1, loss.log_probability);
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"", "NegativeLogLikelihoodLoss", 12, kNewestOpset, lower_nll},
-    OpHandler{"", "SoftmaxCrossEntropyLoss", 12, kNewestOpset, lower_softmax_cross_entropy},
-};
-
 }  // namespace
 
 std::span<const OpHandler> loss_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"", "NegativeLogLikelihoodLoss", 12, kNewestOpset, lower_nll},
+      OpHandler{"", "SoftmaxCrossEntropyLoss", 12, kNewestOpset, lower_softmax_cross_entropy},
+  };
   return kHandlers;
 }
 

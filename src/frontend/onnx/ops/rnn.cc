@@ -353,15 +353,14 @@ void lower_lstm(NodeContext& ctx) {
   });
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"", "RNN", 7, kNewestOpset, lower_rnn},
-    OpHandler{"", "GRU", 7, kNewestOpset, lower_gru},
-    OpHandler{"", "LSTM", 7, kNewestOpset, lower_lstm},
-};
-
 }  // namespace
 
 std::span<const OpHandler> rnn_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"", "RNN", 7, kNewestOpset, lower_rnn},
+      OpHandler{"", "GRU", 7, kNewestOpset, lower_gru},
+      OpHandler{"", "LSTM", 7, kNewestOpset, lower_lstm},
+  };
   return kHandlers;
 }
 

@@ -163,24 +163,23 @@ void lower_has_element(NodeContext& ctx) {
   ctx.set(0, ctx.b.scalar(DType::kBool, full ? 1 : 0));
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"", "SequenceEmpty", 11, kNewestOpset, lower_empty},
-    OpHandler{"", "SequenceConstruct", 11, kNewestOpset, lower_construct},
-    OpHandler{"", "SequenceAt", 11, kNewestOpset, lower_at},
-    OpHandler{"", "SequenceInsert", 11, kNewestOpset, lower_insert},
-    OpHandler{"", "SequenceErase", 11, kNewestOpset, lower_erase},
-    OpHandler{"", "SequenceLength", 11, kNewestOpset, lower_length},
-    OpHandler{"", "SplitToSequence", 11, kNewestOpset, lower_split},
-    OpHandler{"", "ConcatFromSequence", 11, kNewestOpset, lower_concat},
-    OpHandler{"", "SequenceMap", 17, kNewestOpset, lower_map},
-    OpHandler{"", "Optional", 15, kNewestOpset, lower_optional},
-    OpHandler{"", "OptionalGetElement", 15, kNewestOpset, lower_get_element},
-    OpHandler{"", "OptionalHasElement", 15, kNewestOpset, lower_has_element},
-};
-
 }  // namespace
 
 std::span<const OpHandler> sequence_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"", "SequenceEmpty", 11, kNewestOpset, lower_empty},
+      OpHandler{"", "SequenceConstruct", 11, kNewestOpset, lower_construct},
+      OpHandler{"", "SequenceAt", 11, kNewestOpset, lower_at},
+      OpHandler{"", "SequenceInsert", 11, kNewestOpset, lower_insert},
+      OpHandler{"", "SequenceErase", 11, kNewestOpset, lower_erase},
+      OpHandler{"", "SequenceLength", 11, kNewestOpset, lower_length},
+      OpHandler{"", "SplitToSequence", 11, kNewestOpset, lower_split},
+      OpHandler{"", "ConcatFromSequence", 11, kNewestOpset, lower_concat},
+      OpHandler{"", "SequenceMap", 17, kNewestOpset, lower_map},
+      OpHandler{"", "Optional", 15, kNewestOpset, lower_optional},
+      OpHandler{"", "OptionalGetElement", 15, kNewestOpset, lower_get_element},
+      OpHandler{"", "OptionalHasElement", 15, kNewestOpset, lower_has_element},
+  };
   return kHandlers;
 }
 

@@ -199,18 +199,17 @@ void lower_mel_weights(NodeContext& ctx) {
   ctx.set(0, ctx.b.cast(real_constant(ctx.b, DType::kF64, {bins, mels}, std::move(m)), dtype));
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"", "DFT", 17, kNewestOpset, lower_dft},
-    OpHandler{"", "STFT", 17, kNewestOpset, lower_stft},
-    OpHandler{"", "HannWindow", 17, kNewestOpset, lower_hann},
-    OpHandler{"", "HammingWindow", 17, kNewestOpset, lower_hamming},
-    OpHandler{"", "BlackmanWindow", 17, kNewestOpset, lower_blackman},
-    OpHandler{"", "MelWeightMatrix", 17, kNewestOpset, lower_mel_weights},
-};
-
 }  // namespace
 
 std::span<const OpHandler> signal_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"", "DFT", 17, kNewestOpset, lower_dft},
+      OpHandler{"", "STFT", 17, kNewestOpset, lower_stft},
+      OpHandler{"", "HannWindow", 17, kNewestOpset, lower_hann},
+      OpHandler{"", "HammingWindow", 17, kNewestOpset, lower_hamming},
+      OpHandler{"", "BlackmanWindow", 17, kNewestOpset, lower_blackman},
+      OpHandler{"", "MelWeightMatrix", 17, kNewestOpset, lower_mel_weights},
+  };
   return kHandlers;
 }
 

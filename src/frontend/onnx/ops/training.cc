@@ -92,15 +92,14 @@ void lower_momentum(NodeContext& ctx) {
   }
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"ai.onnx.preview.training", "Adagrad", 1, kAnyVersion, lower_adagrad},
-    OpHandler{"ai.onnx.preview.training", "Adam", 1, kAnyVersion, lower_adam},
-    OpHandler{"ai.onnx.preview.training", "Momentum", 1, kAnyVersion, lower_momentum},
-};
-
 }  // namespace
 
 std::span<const OpHandler> training_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"ai.onnx.preview.training", "Adagrad", 1, kAnyVersion, lower_adagrad},
+      OpHandler{"ai.onnx.preview.training", "Adam", 1, kAnyVersion, lower_adam},
+      OpHandler{"ai.onnx.preview.training", "Momentum", 1, kAnyVersion, lower_momentum},
+  };
   return kHandlers;
 }
 

@@ -83,11 +83,6 @@ void set_buffers(SinkContext& c, const Op& op, const std::vector<std::string>& b
   for (size_t i = 0; i < buffers.size(); ++i) c.state.set_buffer(op.results[i], buffers[i]);
 }
 
-void comment(SinkContext& c, const Op& op) {
-  const std::string place = place_comment(c.state.kernel, op);
-  if (!place.empty()) c.out->add(place);
-}
-
 // ---- Reductions
 
 void reduce_last(SinkContext& c, const Op& op, const std::string& combine) {
@@ -156,7 +151,7 @@ void reduce_rows(SinkContext& c, const Op& op, const std::string& combine) {
 
 void reduce(SinkContext& c, const Op& op) {
   for (const ValueId operand : op.operands) c.loops.prepare(*c.out, operand);
-  comment(c, op);
+  add_place(c, op);
   const std::string combine = c.state.fresh(op.results[0]) + "combine";
   write_combination(c, *c.out, combine, op.regions[0]);
   c.loops.written();
@@ -172,7 +167,7 @@ void scan(SinkContext& c, const Op& op) {
   const bool reverse = op.attributes.integer("reverse") != 0;
   std::vector<std::string> from;
   for (const ValueId operand : op.operands) from.push_back(c.loops.buffer(*c.out, operand));
-  comment(c, op);
+  add_place(c, op);
   const std::string combine = c.state.fresh(op.results[0]) + "combine";
   write_combination(c, *c.out, combine, op.regions[0]);
   const std::vector<std::string> buffers = result_buffers(c, op);
@@ -212,7 +207,7 @@ void sort(SinkContext& c, const Op& op) {
   c.loops.prepare(*c.out, op.operands[0]);
   const std::string buffer = c.state.new_buffer(op.results[0]);
   c.loops.write_to(*c.out, op.operands[0], buffer);
-  comment(c, op);
+  add_place(c, op);
   int64_t stride = 1, outer = 1;
   for (size_t d = 0; d < type.shape.size(); ++d) {
     if (d < axis) outer *= type.shape[d];
@@ -232,7 +227,7 @@ void histogram(SinkContext& c, const Op& op) {
   const std::string values = c.loops.buffer(*c.out, op.operands[0]);
   const std::string mask = op.operands.size() > 1 ? c.loops.buffer(*c.out, op.operands[1]) : "";
   const std::string buffer = c.state.new_buffer(op.results[0]);
-  comment(c, op);
+  add_place(c, op);
   c.out->add(fmt::format("for (int64_t i = 0; i < {}; ++i) {}[i] = 0;", bins, buffer));
   c.out->add(fmt::format("for (int64_t i = 0; i < {0}; ++i) {{ if ({1}uint64_t({2}[i]) < {3}) ++{4}[{2}[i]]; }}", count,
                          mask.empty() ? "" : mask + "[i] != 0 && ", values, bins, buffer));
@@ -241,7 +236,7 @@ void histogram(SinkContext& c, const Op& op) {
 
 void map_elementwise(SinkContext& c, const Op& op) {
   for (const ValueId operand : op.operands) c.loops.prepare(*c.out, operand);
-  comment(c, op);
+  add_place(c, op);
   const std::vector<int64_t>& shape = c.state.type(op.operands[0]).shape;
   const std::vector<std::string> buffers = result_buffers(c, op);
   c.loops.written();
@@ -261,7 +256,7 @@ void map_one_by_one(SinkContext& c, const Op& op) {
   const int64_t pack = op.attributes.integer("pack", 1), count = c.state.type(op.operands[0]).elements() / pack;
   std::vector<std::string> from;
   for (const ValueId operand : op.operands) from.push_back(c.loops.buffer(*c.out, operand));
-  comment(c, op);
+  add_place(c, op);
   const std::vector<std::string> buffers = result_buffers(c, op);
   Lines body;
   std::vector<std::string> arguments;

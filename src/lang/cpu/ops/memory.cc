@@ -10,11 +10,6 @@ std::string to_memory(const Type& type, const std::string& name) {
   return is_mask(type) ? fmt::format("from_mask<uint8_t>({})", name) : name;
 }
 
-void comment(SinkContext& c, const Op& op) {
-  const std::string place = place_comment(c.state.kernel, op);
-  if (!place.empty()) c.out->add(place);
-}
-
 void store_scalar(SinkContext& c, const Op& op) {
   const auto name = [&](size_t i) { return c.state.at(op.operands[i]).name; };
   const Type& type = c.state.type(op.operands[1]);
@@ -25,7 +20,7 @@ void store_scalar(SinkContext& c, const Op& op) {
 
 void store(SinkContext& c, const Op& op) {
   c.loops.flush_loads(*c.out, op.operands);
-  comment(c, op);
+  add_place(c, op);
   const Type& type = c.state.type(op.operands[1]);
   if (type.is_scalar()) return store_scalar(c, op);
   for (const ValueId operand : op.operands) c.loops.prepare(*c.out, operand);
@@ -63,7 +58,7 @@ std::string update(const Op& op, Element element, const std::vector<std::string>
 
 void atomic(SinkContext& c, const Op& op) {
   c.loops.flush_loads(*c.out);
-  comment(c, op);
+  add_place(c, op);
   const ValueId result = op.results[0];
   const Type& type = c.state.type(result);
   const bool masked = op.code == OpCode::kAtomicRmw && op.operands.size() > 2;
@@ -96,7 +91,7 @@ void write_view(SinkContext& c, const Op& op) {
   const ValueId value = op.operands.back();
   const bool rows = op.code == OpCode::kScatterView;
   c.loops.flush_loads(*c.out, {value});
-  comment(c, op);
+  add_place(c, op);
   c.loops.prepare(*c.out, value);
   if (rows) c.loops.prepare(*c.out, op.operands[1]);
   const Type& type = c.state.type(value);
@@ -128,6 +123,11 @@ void write_view(SinkContext& c, const Op& op) {
 }
 
 }  // namespace
+
+void add_place(SinkContext& c, const Op& op) {
+  const std::string place = place_comment(c.state.kernel, op);
+  if (!place.empty()) c.out->add(place);
+}
 
 bool write_memory_op(SinkContext& c, const Op& op) {
   switch (op.code) {

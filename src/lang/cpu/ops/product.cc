@@ -47,15 +47,10 @@ void multiply(SinkContext& c, const std::string& a, const std::string& b, const 
   c.out->block(fmt::format("for (int64_t o = 0; o < {}; ++o)", x.batch), body);
 }
 
-void comment(SinkContext& c, const Op& op) {
-  const std::string place = place_comment(c.state.kernel, op);
-  if (!place.empty()) c.out->add(place);
-}
-
 void dot(SinkContext& c, const Op& op) {
   const std::string a = c.loops.buffer(*c.out, op.operands[0]), b = c.loops.buffer(*c.out, op.operands[1]);
   const std::string sum = sum_buffer(c, op);
-  comment(c, op);
+  add_place(c, op);
   multiply(c, a, b, sum, extents_of(c.state.type(op.results[0]), c.state.type(op.operands[0]).shape.back()));
   finish(c, op, sum);
 }
@@ -88,7 +83,7 @@ void dot_scaled(SinkContext& c, const Op& op) {
   const std::string a_scale = a_scaled ? c.loops.buffer(*c.out, op.operands[1]) : "";
   const std::string b_scale = b_scaled ? c.loops.buffer(*c.out, op.operands[at_b + 1]) : "";
   const std::string sum = sum_buffer(c, op);
-  comment(c, op);
+  add_place(c, op);
   const std::string left = unpacked(c, op, 0, x.batch * x.m, k, 1, a_scale);
   const std::string right = unpacked(c, op, at_b, x.batch, k, x.n, b_scale);
   multiply(c, left, right, sum, x);

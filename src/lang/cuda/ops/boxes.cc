@@ -10,8 +10,6 @@
 namespace heddle::lang::cuda {
 namespace {
 
-constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
-
 // The parameter that describes a matrix; loads of one matrix with one box share it.
 std::string map_name(Emitter& e, const TensorMapPlan& plan) {
   for (const TensorMapParameter& m : e.maps) {
@@ -65,7 +63,7 @@ void emit_loads(Emitter& e, const Pipeline& p, const std::string& ring, int64_t 
     e.statement(*l.load, fmt::format("block::load_boxes<{}>({}, {}.full[{}.fill], {}, {})", l.operand,
                                      map_name(e, l.box->map), ring, ring, slot("fill"), fmt::join(corners, ", ")));
     e.operands[(l.turn == nullptr ? l.load : l.turn)->results[0]] = {l.operand, slot("use"), true};
-    at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    at += aligned_slot(l.bytes);
   }
 }
 

@@ -12,7 +12,6 @@ namespace {
 
 // What operators of the loop need beside its slots, as a first guess.
 constexpr int64_t kForOperators = 16 << 10;
-constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
 
 std::string slot(const StagedLoad& load, int64_t offset, int64_t stride, const std::string& index) {
   return fmt::format("kShared.slot<{}, {}, {}>({})", load.operand, offset, stride, index);
@@ -136,7 +135,7 @@ bool emit_pipelined(Emitter& e, const Op& op) {
                                      slot(l, at, stride, fill), pointers, mask));
     e.operands[l.turn == nullptr ? l.load->results[0] : l.turn->results[0]] = {l.operand, slot(l, at, stride, use),
                                                                                true};
-    at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    at += aligned_slot(l.bytes);
   }
   close_ahead(e, op, ahead,
               {"tile::sm80::commit_copies();", fmt::format("{0} = {0} + 1 == {1} ? 0 : {0} + 1;", fill, p->stages)});

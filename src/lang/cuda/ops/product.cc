@@ -55,8 +55,7 @@ OperandText in_shared(Emitter& e, const Op& op, size_t side, int64_t& at) {
   if (at == 0) e.out.raw("block::sync();");
   e.out.raw(e.placed(fmt::format("auto* const {} = kShared.slot<{}, kShared.offset + {}>();", name, text.operand, at)));
   e.out.raw(e.placed(put_text(e, op, side, text)));
-  constexpr int64_t kAlignment = 1024;
-  at += (operand_size(e, op, side) + kAlignment - 1) / kAlignment * kAlignment;
+  at += aligned_slot(operand_size(e, op, side));
   (void)plan;
   return text;
 }

@@ -6,8 +6,6 @@
 namespace heddle::lang::cuda {
 namespace {
 
-constexpr int64_t kAlignment = 1024;  // of operands that are swizzled
-
 // What a load of the next trip brings.
 std::string load_text(Emitter& e, const StagedLoad& l) {
   if (l.shifted) return load_pieces_text(e, *l.load);
@@ -69,7 +67,7 @@ void emit_by_registers(Emitter& e, const Op& op, const Pipeline& p) {
     e.statement(*l.load, fmt::format("block::put_swizzled<{}, {}>({}, {})", l.operand, l.row_dim, slot,
                                      l.shifted ? fmt::format("block::shifted({})", held[i]) : held[i]));
     e.operands[(l.turn == nullptr ? l.load : l.turn)->results[0]] = {l.operand, slot, true};
-    at += (l.bytes + kAlignment - 1) / kAlignment * kAlignment;
+    at += aligned_slot(l.bytes);
   }
   e.out.raw("block::show_operands();");
   // The tensor cores multiply while memory answers. The product ends in this trip: over the end of one it may not last

@@ -147,17 +147,16 @@ Result window_pad(const Match& m) {
   return m.e.emit(Op::kWindowReduce, {pad.inputs[0]}, attrs);
 }
 
-constexpr Rule kRules[] = {
-    {Op::kDot, "dot_transpose", dot_transpose},
-    {Op::kDot, "dot_broadcast", dot_broadcast},
-    {Op::kDot, "dot_scale", dot_scale},
-    {Op::kConv, "conv_pad", conv_pad},
-    {Op::kWindowReduce, "window_pad", window_pad},
-};
-
 }  // namespace
 
 std::span<const Rule> contraction_rules() {
+  static constexpr Rule kRules[] = {
+      {Op::kDot, "dot_transpose", dot_transpose},
+      {Op::kDot, "dot_broadcast", dot_broadcast},
+      {Op::kDot, "dot_scale", dot_scale},
+      {Op::kConv, "conv_pad", conv_pad},
+      {Op::kWindowReduce, "window_pad", window_pad},
+  };
   return kRules;
 }
 

@@ -122,19 +122,18 @@ Result window_is_reduce(const Match& m) {
   return m.e.reshape(m.e.emit(Op::kReduce, {m.in[0]}, {{"kind", m.attrs.text("kind")}, {"dims", dims}}), to);
 }
 
-constexpr Rule kRules[] = {
-    {Op::kGather, "gather_is_slice", gather_is_slice},
-    {Op::kGather, "gather_is_reverse", gather_is_reverse},
-    {Op::kReduce, "reduce_nothing", reduce_nothing},
-    {Op::kReduce, "reduce_ones", reduce_ones},
-    {Op::kReduce, "reduce_twice", reduce_twice},
-    {Op::kWindowReduce, "window_of_one", window_of_one},
-    {Op::kWindowReduce, "window_is_reduce", window_is_reduce},
-};
-
 }  // namespace
 
 std::span<const Rule> indexing_rules() {
+  static constexpr Rule kRules[] = {
+      {Op::kGather, "gather_is_slice", gather_is_slice},
+      {Op::kGather, "gather_is_reverse", gather_is_reverse},
+      {Op::kReduce, "reduce_nothing", reduce_nothing},
+      {Op::kReduce, "reduce_ones", reduce_ones},
+      {Op::kReduce, "reduce_twice", reduce_twice},
+      {Op::kWindowReduce, "window_of_one", window_of_one},
+      {Op::kWindowReduce, "window_is_reduce", window_is_reduce},
+  };
   return kRules;
 }
 

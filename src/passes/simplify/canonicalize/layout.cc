@@ -260,34 +260,33 @@ Result pad_twice(const Match& m) {
   return m.e.emit(Op::kPad, {inner.inputs[0], m.in[1]}, {{"low", low}, {"high", high}, {"mode", "constant"}});
 }
 
-constexpr Rule kRules[] = {
-    {Op::kBroadcast, "broadcast_identity", broadcast_identity},
-    {Op::kBroadcast, "broadcast_drop_ones", broadcast_drop_ones},
-    {Op::kBroadcast, "broadcast_is_reshape", broadcast_is_reshape},
-    {Op::kBroadcast, "broadcast_twice", broadcast_twice},
-    {Op::kReshape, "reshape_identity", reshape_identity},
-    {Op::kReshape, "reshape_twice", reshape_twice},
-    {Op::kReshape, "reshape_broadcast", reshape_broadcast},
-    {Op::kTranspose, "transpose_identity", transpose_identity},
-    {Op::kTranspose, "transpose_twice", transpose_twice},
-    {Op::kTranspose, "transpose_is_reshape", transpose_is_reshape},
-    {Op::kTranspose, "transpose_broadcast", transpose_broadcast},
-    {Op::kSlice, "slice_whole", slice_whole},
-    {Op::kSlice, "slice_twice", slice_twice},
-    {Op::kSlice, "slice_broadcast", slice_broadcast},
-    {Op::kSlice, "slice_concat", slice_concat},
-    {Op::kReverse, "reverse_ones", reverse_ones},
-    {Op::kReverse, "reverse_twice", reverse_twice},
-    {Op::kConcat, "concat_one", concat_one},
-    {Op::kConcat, "concat_empty", concat_empty},
-    {Op::kConcat, "concat_nested", concat_nested},
-    {Op::kPad, "pad_nothing", pad_nothing},
-    {Op::kPad, "pad_twice", pad_twice},
-};
-
 }  // namespace
 
 std::span<const Rule> layout_rules() {
+  static constexpr Rule kRules[] = {
+      {Op::kBroadcast, "broadcast_identity", broadcast_identity},
+      {Op::kBroadcast, "broadcast_drop_ones", broadcast_drop_ones},
+      {Op::kBroadcast, "broadcast_is_reshape", broadcast_is_reshape},
+      {Op::kBroadcast, "broadcast_twice", broadcast_twice},
+      {Op::kReshape, "reshape_identity", reshape_identity},
+      {Op::kReshape, "reshape_twice", reshape_twice},
+      {Op::kReshape, "reshape_broadcast", reshape_broadcast},
+      {Op::kTranspose, "transpose_identity", transpose_identity},
+      {Op::kTranspose, "transpose_twice", transpose_twice},
+      {Op::kTranspose, "transpose_is_reshape", transpose_is_reshape},
+      {Op::kTranspose, "transpose_broadcast", transpose_broadcast},
+      {Op::kSlice, "slice_whole", slice_whole},
+      {Op::kSlice, "slice_twice", slice_twice},
+      {Op::kSlice, "slice_broadcast", slice_broadcast},
+      {Op::kSlice, "slice_concat", slice_concat},
+      {Op::kReverse, "reverse_ones", reverse_ones},
+      {Op::kReverse, "reverse_twice", reverse_twice},
+      {Op::kConcat, "concat_one", concat_one},
+      {Op::kConcat, "concat_empty", concat_empty},
+      {Op::kConcat, "concat_nested", concat_nested},
+      {Op::kPad, "pad_nothing", pad_nothing},
+      {Op::kPad, "pad_twice", pad_twice},
+  };
   return kRules;
 }
 

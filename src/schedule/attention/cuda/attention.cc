@@ -7,18 +7,16 @@
 #include <string>
 
 #include "heddle/error.h"
+#include "schedule/attention/chain.h"
 #include "schedule/attention/cuda/choice.h"
 #include "schedule/attention/cuda/mma_choice.h"
 #include "schedule/attention/cuda/model.h"
+#include "target/cuda_launch.h"
 
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kCopyBytes = 16, kElement = 2, kMostDepth = 256;
-
-[[noreturn]] void refuse(const std::string& why) {
-  fail(ErrorCode::kUnsupportedOperator, "attention", why);
-}
+constexpr int64_t kMostDepth = 256;
 
 // Why TMA does not read an operand; empty: it does. `lines` and `depth`: how many of each there are; `along_k`: memory
 // is to be contiguous along the depth.
@@ -29,7 +27,7 @@ std::string why_unreadable(const char* name, const OperandView& o, int64_t lines
   if (std::count_if(o.batch.begin(), o.batch.end(), moves) > 2) {
     return fmt::format("the batches of {} have more than two strides", name);
   }
-  const auto aligned = [](int64_t elements) { return elements * kElement % kCopyBytes == 0; };
+  const auto aligned = [](int64_t elements) { return elements * kHalfBytes % kCopyBytes == 0; };
   bool all = aligned(o.offset) && ((along_k ? lines : depth) == 1 || aligned(along_k ? o.row : o.k));
   for (const auto& [extent, stride] : o.batch) all = all && aligned(stride);
   return all ? "" : fmt::format("the rows of {} do not begin at multiples of 16 bytes", name);
@@ -49,18 +47,18 @@ std::string why_not_by_warpgroups(const AttentionDesc& a, const Target& target) 
 class CudaAttention : public AttentionBackend {
  public:
   void check_target(const Target& target) const override {
-    if (!target.has_tensor_cores()) refuse("its kernels multiply on tensor cores, which the target has not");
+    if (!target.has_tensor_cores()) refuse_attention("its kernels multiply on tensor cores, which the target has not");
   }
   void check(const AttentionDesc& a, const AttentionTypes& types) const override {
     const bool narrow = a.type == DType::kF16 || a.type == DType::kBF16;
     if (!narrow || a.k.dtype != a.type || a.v.dtype != a.type || types.weights != a.type) {
-      refuse("its operands are not all f16 or all bf16");
+      refuse_attention("its operands are not all f16 or all bf16");
     }
     // Results are rounded to the operands' type, as the weights were, on their way to memory.
-    if (types.result != a.type && types.result != DType::kF32) refuse("its result is of another type");
-    if (a.depth > kMostDepth || a.width > kMostDepth) refuse("its heads have more than 256 elements");
+    if (types.result != a.type && types.result != DType::kF32) refuse_attention("its result is of another type");
+    if (a.depth > kMostDepth || a.width > kMostDepth) refuse_attention("its heads have more than 256 elements");
     constexpr int64_t kMost = std::numeric_limits<int32_t>::max() / 2;
-    if (std::max({a.m, a.n, a.batch * (a.m / 64 + 1)}) > kMost) refuse("it is too large");
+    if (std::max({a.m, a.n, a.batch * (a.m / 64 + 1)}) > kMost) refuse_attention("it is too large");
   }
   bool reads_lengths() const override { return true; }
   int64_t lanes(const Target&) const override { return 8; }
@@ -74,7 +72,7 @@ class CudaAttention : public AttentionBackend {
       if (target.has_wgmma() && !why.empty()) config.reason += fmt::format(" ({})", why);
       configs.push_back(std::move(config));
     }
-    if (configs.empty()) refuse("its tiles do not fit registers and shared memory");
+    if (configs.empty()) refuse_attention("its tiles do not fit registers and shared memory");
     return configs;
   }
   double separate_us(const AttentionDesc& attention, const Target& target) const override {

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "schedule/attention/cuda/model.h"
 #include "schedule/attention/mask.h"
 
 namespace heddle::schedule {
@@ -17,10 +18,6 @@ struct Row {
 
 // Whether more tiles than there are to be are right: the end of what is computed, the begin of what is plain.
 enum class Side : uint8_t { kUpper, kLower };
-
-int32_t number(int64_t x) {
-  return static_cast<int32_t>(x);
-}
 
 class BoundFit {
  public:

@@ -22,8 +22,6 @@ inline constexpr bool kNamesPadding<tile::AttentionArgs> = sizeof(tile::Attentio
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kCopyBytes = 16, kElement = 2;
-
 // How TMA sees an operand of `lines` rows (of Q: m, of K: n, of V: width) by `depth`, contiguous along one
 // of them, in boxes of 64 elements along that one and of the tile's, rounded up to multiples of 16, along the other;
 // where batches lie in its map.
@@ -38,15 +36,15 @@ AttentionMap attention_map(const OperandView& o, int64_t lines, int64_t depth, b
   const auto extent = [](int64_t x) { return static_cast<uint64_t>(x); };
   // A dimension of one element has no stride that matters.
   const auto bytes = [](int64_t n, int64_t stride) {
-    return static_cast<uint64_t>(n == 1 || stride == 0 ? kCopyBytes : stride * kElement);
+    return static_cast<uint64_t>(n == 1 || stride == 0 ? kCopyBytes : stride * kHalfBytes);
   };
   map.element = TensorMapDesc::Element::kBits16;
   map.operand = static_cast<int>(o.operand);
-  map.offset = static_cast<uint64_t>(o.offset * kElement);
+  map.offset = static_cast<uint64_t>(o.offset * kHalfBytes);
   map.extents = {extent(along_k ? depth : lines), extent(count), 1};
   map.strides = {bytes(count, leading), kCopyBytes};
   map.outer = {1, kCopyBytes};
-  map.box = {tile::kGemmRowBytes / kElement, static_cast<uint32_t>(box)};
+  map.box = {tile::kGemmRowBytes / kHalfBytes, static_cast<uint32_t>(box)};
   map.swizzle_bytes = tile::kGemmRowBytes;
   // Two of the dimensions of batches, at most, are not the same place again.
   struct Coordinate {
@@ -86,10 +84,6 @@ AttentionVariant variant_of(const AttentionDesc& a, const AttentionConfig& c) {
 }
 
 namespace {
-
-int32_t number(int64_t x) {
-  return static_cast<int32_t>(x);
-}
 
 // Of either kernel, without what TMA takes.
 tile::AttentionArgs arguments_of(const AttentionDesc& a, const AttentionConfig& c) {

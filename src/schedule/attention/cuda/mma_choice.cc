@@ -12,12 +12,6 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kRows = tile::kAttentionGroupRows;
-
-int number(int64_t x) {
-  return static_cast<int>(x);
-}
-
 // Times 16 rows of a warp.
 int64_t blocks_m(const AttentionDesc& d, const AttentionConfig& c) {
   return tile::attention_blocks_m(number(c.consumers), number(padded_head(d.depth)), number(padded_head(d.width)));
@@ -63,8 +57,8 @@ int64_t blocks_of(const AttentionDesc& d, const AttentionConfig& c, const CudaTa
 }
 
 // All blocks of an SM, a tile of keys each.
-double tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target, double together,
-                   bool scaled) {
+double mma_tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target, double together,
+                       bool scaled) {
   const auto& a = target.model.attention;
   const int64_t depth = padded_head(d.depth), width = padded_head(d.width), warps = mma_threads(d, c) / 32;
   const auto elements = static_cast<double>(c.tile_m() * c.tile_n);
@@ -83,13 +77,14 @@ double tile_cycles(const AttentionDesc& d, const AttentionConfig& c, const CudaT
   return std::max(alone, busy * together) + 2 * target.model.mma.barrier_cycles + a.step_cycles;
 }
 
-double cycles(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c, const CudaTarget& target) {
+double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const AttentionConfig& c,
+                  const CudaTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
   const double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(padded_head(d.width)) +
                        a.late_rows_cycles / together + model.parts_cycles(c);
-  const double plain = tile_cycles(d, c, target, together, d.scaled);
-  return model.cycles(c, {plain, tile_cycles(d, c, target, together, false), fixed, 0});
+  const double plain = mma_tile_cycles(d, c, target, together, d.scaled);
+  return model.cycles(c, {plain, mma_tile_cycles(d, c, target, together, false), fixed, 0});
 }
 
 }  // namespace
@@ -114,7 +109,7 @@ std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaT
   const auto add = [&](AttentionConfig c) {
     c.dynamic = !model.is_even() && model.units(c) > target.sms * c.blocks;
     if (c.dynamic) c.section = section_of(d);
-    const double us = model.predicted_us(c, cycles(model, d, c, target));
+    const double us = model.predicted_us(c, mma_cycles(model, d, c, target));
     result.push_back(
         {c, 0,
          fmt::format("mma {}x{} s{}, {} rows a warp{}{}{}, {:.1f} us predicted", c.tile_m(), c.tile_n, c.stages,

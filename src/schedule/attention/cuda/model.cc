@@ -10,11 +10,9 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kElement = 2;  // bytes
-
 // Bytes of an operand that are read from memory once.
 double distinct_bytes(const OperandView& o, int64_t lines, int64_t depth) {
-  double bytes = static_cast<double>(lines * depth * kElement);
+  double bytes = static_cast<double>(lines * depth * kHalfBytes);
   for (const auto& [extent, stride] : o.batch) bytes *= stride == 0 ? 1.0 : static_cast<double>(extent);
   return bytes;
 }
@@ -22,7 +20,7 @@ double distinct_bytes(const OperandView& o, int64_t lines, int64_t depth) {
 // Of all operands, of K and V so many rows, and the result, once.
 double memory_bytes(const AttentionDesc& d, int64_t keys) {
   return distinct_bytes(d.q, d.m, d.depth) + distinct_bytes(d.k, keys, d.depth) + distinct_bytes(d.v, keys, d.width) +
-         static_cast<double>(d.batch * d.m * d.width * kElement);
+         static_cast<double>(d.batch * d.m * d.width * kHalfBytes);
 }
 
 // Batches in a row that have their keys in common.
@@ -120,12 +118,12 @@ void AttentionModel::for_splits(AttentionConfig c, const std::function<void(cons
 
 double AttentionModel::loaded_bytes(const AttentionConfig& c, double tiles) const {
   return (static_cast<double>(c.tile_m()) + tiles * static_cast<double>(c.tile_n)) *
-         static_cast<double>((padded_head(d_.depth) + padded_head(d_.width)) * kElement);
+         static_cast<double>((padded_head(d_.depth) + padded_head(d_.width)) * kHalfBytes);
 }
 
 int64_t section_of(const AttentionDesc& d) {
   constexpr int64_t kBytes = 32 << 20;
-  const int64_t group = shared_heads(d), heads = kBytes / (d.n * (d.depth + d.width) * kElement);
+  const int64_t group = shared_heads(d), heads = kBytes / (d.n * (d.depth + d.width) * kHalfBytes);
   return std::min(d.batch,
                   group * static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(heads, 1)))));
 }

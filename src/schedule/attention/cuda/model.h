@@ -9,6 +9,13 @@
 
 namespace heddle::schedule {
 
+inline constexpr int64_t kHalfBytes = 2;  // of an element of Q, K and V
+
+// For what the kernels count in 32 bits.
+inline int32_t number(int64_t x) {
+  return static_cast<int32_t>(x);
+}
+
 // Cycles of an SM while its blocks compute a tile of keys each: of plain scores, of others. Those of a tile of rows
 // beside its keys, and what more it costs where a tile of keys has no other beside it.
 struct AttentionTileCosts {

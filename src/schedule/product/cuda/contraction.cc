@@ -13,8 +13,6 @@ namespace {
 
 using Form = OperandView::Form;
 
-constexpr int64_t kCopyBytes = 16;  // of the widest access, and what TMA wants rows to be multiples of
-
 // One side of a dot as strides; `line` and `k` have at most one dimension.
 OperandView matrix_of(const DotProblem& p, bool is_a) {
   OperandView o;

@@ -15,8 +15,6 @@ namespace {
 
 using Form = OperandView::Form;
 
-constexpr int64_t kCopyBytes = 16;
-
 // The same convolution whose groups are joined, `together` at a time.
 tile::ConvShape joined(tile::ConvShape s, int64_t together) {
   s.groups /= together, s.c *= together, s.o *= together;

@@ -8,7 +8,7 @@ namespace {
 
 using Form = OperandView::Form;
 
-constexpr int64_t kCopyBytes = 16, kSectorBytes = 8;
+constexpr int64_t kSectorBytes = 8;
 constexpr int kSumBytes = 4;
 
 // Largest power of two that divides all values, at most 16 bytes of elements.

@@ -15,7 +15,7 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int64_t kCopyBytes = 16, kMostChannels = 8;
+constexpr int64_t kMostChannels = 8;
 
 // What a thread of tile/kernel/cuda/window/register_tiled.h does, and what that costs.
 struct Slide {

@@ -30,13 +30,12 @@ void lower_non_max_suppression(NodeContext& ctx) {
   ctx.set(0, b.slice_dim(results[0], 0, 0, count));
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"", "NonMaxSuppression", 10, kNewestOpset, lower_non_max_suppression},
-};
-
 }  // namespace
 
 std::span<const OpHandler> detection_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"", "NonMaxSuppression", 10, kNewestOpset, lower_non_max_suppression},
+  };
   return kHandlers;
 }
 

@@ -8,8 +8,6 @@
 namespace heddle::onnx {
 namespace {
 
-constexpr std::string_view kDomain = "com.microsoft";
-
 void fused_gelu(NodeContext& ctx) {
   ctx.set(0, gelu(ctx.b, ctx.in(0), false));
 }
@@ -197,25 +195,25 @@ void trilu(NodeContext& ctx) {
 
 std::span<const OpHandler> microsoft_ops() {
   static constexpr std::array kTable = {
-      OpHandler{kDomain, "BiasAdd", 1, kAnyVersion, bias_add},
-      OpHandler{kDomain, "BiasGelu", 1, kAnyVersion, bias_gelu},
-      OpHandler{kDomain, "BiasSplitGelu", 1, kAnyVersion, bias_split_gelu},
-      OpHandler{kDomain, "ExpandDims", 1, kAnyVersion, expand_dims},
-      OpHandler{kDomain, "FastGelu", 1, kAnyVersion, fast_gelu},
-      OpHandler{kDomain, "FusedConv", 1, kAnyVersion, fused_contraction<true>},
-      OpHandler{kDomain, "FusedGemm", 1, kAnyVersion, fused_contraction<false>},
-      OpHandler{kDomain, "FusedMatMul", 1, kAnyVersion, fused_matmul},
-      OpHandler{kDomain, "Gelu", 1, kAnyVersion, fused_gelu},
-      OpHandler{kDomain, "GridSample", 1, kAnyVersion, grid_sample},
-      OpHandler{kDomain, "GroupNorm", 1, kAnyVersion, plain_group_norm},
-      OpHandler{kDomain, "NhwcConv", 1, kAnyVersion, conv_channels_last},
-      OpHandler{kDomain, "QuickGelu", 1, kAnyVersion, quick_gelu},
+      OpHandler{kMicrosoft, "BiasAdd", 1, kAnyVersion, bias_add},
+      OpHandler{kMicrosoft, "BiasGelu", 1, kAnyVersion, bias_gelu},
+      OpHandler{kMicrosoft, "BiasSplitGelu", 1, kAnyVersion, bias_split_gelu},
+      OpHandler{kMicrosoft, "ExpandDims", 1, kAnyVersion, expand_dims},
+      OpHandler{kMicrosoft, "FastGelu", 1, kAnyVersion, fast_gelu},
+      OpHandler{kMicrosoft, "FusedConv", 1, kAnyVersion, fused_contraction<true>},
+      OpHandler{kMicrosoft, "FusedGemm", 1, kAnyVersion, fused_contraction<false>},
+      OpHandler{kMicrosoft, "FusedMatMul", 1, kAnyVersion, fused_matmul},
+      OpHandler{kMicrosoft, "Gelu", 1, kAnyVersion, fused_gelu},
+      OpHandler{kMicrosoft, "GridSample", 1, kAnyVersion, grid_sample},
+      OpHandler{kMicrosoft, "GroupNorm", 1, kAnyVersion, plain_group_norm},
+      OpHandler{kMicrosoft, "NhwcConv", 1, kAnyVersion, conv_channels_last},
+      OpHandler{kMicrosoft, "QuickGelu", 1, kAnyVersion, quick_gelu},
       OpHandler{"", "SimplifiedLayerNormalization", 1, kAnyVersion, simplified_layer_norm},
-      OpHandler{kDomain, "SkipGroupNorm", 1, kAnyVersion, skip_group_norm},
-      OpHandler{kDomain, "SkipLayerNormalization", 1, kAnyVersion, skip_layer_norm<false>},
-      OpHandler{kDomain, "SkipSimplifiedLayerNormalization", 1, kAnyVersion, skip_layer_norm<true>},
-      OpHandler{kDomain, "TransposeMatMul", 1, kAnyVersion, fused_matmul},
-      OpHandler{kDomain, "Trilu", 1, kAnyVersion, trilu},
+      OpHandler{kMicrosoft, "SkipGroupNorm", 1, kAnyVersion, skip_group_norm},
+      OpHandler{kMicrosoft, "SkipLayerNormalization", 1, kAnyVersion, skip_layer_norm<false>},
+      OpHandler{kMicrosoft, "SkipSimplifiedLayerNormalization", 1, kAnyVersion, skip_layer_norm<true>},
+      OpHandler{kMicrosoft, "TransposeMatMul", 1, kAnyVersion, fused_matmul},
+      OpHandler{kMicrosoft, "Trilu", 1, kAnyVersion, trilu},
   };
   return kTable;
 }

@@ -11,18 +11,12 @@
 namespace heddle::onnx {
 namespace {
 
-constexpr std::string_view kDomain = "com.microsoft";
-
 void refuse_attribute(NodeContext& ctx, const char* name) {
   if (ctx.attr_int(name, 0) != 0) ctx.unsupported(fmt::format("{} is not supported", name));
 }
 
 void refuse_input(NodeContext& ctx, size_t i, const char* name) {
   if (ctx.has(i)) ctx.unsupported(fmt::format("its input {} is not supported", name));
-}
-
-std::optional<ValueId> optional_input(const NodeContext& ctx, size_t i) {
-  return ctx.has(i) ? std::optional(ctx.in(i)) : std::nullopt;
 }
 
 // Queries [B, N, S, D], keys [B, G, T, D], values [B, G, T, E].
@@ -143,7 +137,7 @@ void attention(NodeContext& ctx) {
 void quantized_attention(NodeContext& ctx) {
   ir::Builder& b = ctx.b;
   const ValueId sum =
-      b.cast(integer_matmul(ctx, ctx.in(0), optional_input(ctx, 6), ctx.in(1), optional_input(ctx, 7)), DType::kF32);
+      b.cast(integer_matmul(ctx, ctx.in(0), ctx.optional_in(6), ctx.in(1), ctx.optional_in(7)), DType::kF32);
   const ValueId scale = b.mul(b.reshape(ctx.in(3), {}), ctx.in(4));
   const ValueId projected = b.add(b.mul(sum, scale), ctx.in(2));
   const Shape shape = b.shape(projected);
@@ -407,12 +401,12 @@ void embed_layer_norm(NodeContext& ctx) {
 
 std::span<const OpHandler> microsoft_attention_ops() {
   static constexpr std::array kTable = {
-      OpHandler{kDomain, "Attention", 1, kAnyVersion, attention},
-      OpHandler{kDomain, "EmbedLayerNormalization", 1, kAnyVersion, embed_layer_norm},
-      OpHandler{kDomain, "GroupQueryAttention", 1, kAnyVersion, group_query_attention},
-      OpHandler{kDomain, "MultiHeadAttention", 1, kAnyVersion, multi_head_attention},
-      OpHandler{kDomain, "QAttention", 1, kAnyVersion, quantized_attention},
-      OpHandler{kDomain, "RotaryEmbedding", 1, kAnyVersion, rotary_embedding},
+      OpHandler{kMicrosoft, "Attention", 1, kAnyVersion, attention},
+      OpHandler{kMicrosoft, "EmbedLayerNormalization", 1, kAnyVersion, embed_layer_norm},
+      OpHandler{kMicrosoft, "GroupQueryAttention", 1, kAnyVersion, group_query_attention},
+      OpHandler{kMicrosoft, "MultiHeadAttention", 1, kAnyVersion, multi_head_attention},
+      OpHandler{kMicrosoft, "QAttention", 1, kAnyVersion, quantized_attention},
+      OpHandler{kMicrosoft, "RotaryEmbedding", 1, kAnyVersion, rotary_embedding},
   };
   return kTable;
 }

@@ -10,12 +10,6 @@ namespace {
 
 using ir::Builder;
 
-constexpr std::string_view kDomain = "com.microsoft";
-
-std::optional<ValueId> optional_input(const NodeContext& ctx, size_t i) {
-  return ctx.has(i) ? std::optional(ctx.in(i)) : std::nullopt;
-}
-
 ValueId transposed_if(NodeContext& ctx, size_t i, const char* attribute) {
   if (ctx.rank(i) != 2) ctx.invalid(fmt::format("input {} must have rank 2", i));
   return ctx.attr_int(attribute, 0) != 0 ? ctx.b.transpose(ctx.in(i), {1, 0}) : ctx.in(i);
@@ -89,7 +83,7 @@ void quantized_where(NodeContext& ctx) {
 void dynamic_quantized_matmul(NodeContext& ctx) {
   Builder& b = ctx.b;
   const DynamicallyQuantized a = dynamically_quantized(b, ctx.in(0));
-  const ValueId sum = integer_matmul(ctx, a.value, a.zero_point, ctx.in(1), optional_input(ctx, 3));
+  const ValueId sum = integer_matmul(ctx, a.value, a.zero_point, ctx.in(1), ctx.optional_in(3));
   ValueId y = b.mul(b.cast(sum, DType::kF32), b.mul(a.scale, ctx.in(2)));
   if (ctx.has(4)) y = b.add(y, ctx.in(4));
   ctx.set(0, y);
@@ -186,7 +180,7 @@ void matmul_of_few_bits(NodeContext& ctx) {
   require(2, n * blocks, "scales");
   if (ctx.dtype(1) != DType::kU8) ctx.invalid("B must be uint8");
   const ValueId q = b.reshape(unpacked(b, b.reshape(ctx.in(1), {n, blocks * bytes}), bits), {n, blocks * block});
-  std::optional<ValueId> zero = optional_input(ctx, 3);
+  std::optional<ValueId> zero = ctx.optional_in(3);
   if (zero) {
     const int64_t row = ctx.dtype(3) == DType::kU8 ? (blocks * bits + 7) / 8 : blocks;
     require(3, n * row, "zero_points");
@@ -221,17 +215,17 @@ void gather_of_few_bits(NodeContext& ctx) {
 
 std::span<const OpHandler> microsoft_quant_ops() {
   static constexpr std::array kTable = {
-      OpHandler{kDomain, "DynamicQuantizeLSTM", 1, kAnyVersion, dynamic_quantized_lstm},
-      OpHandler{kDomain, "DynamicQuantizeMatMul", 1, kAnyVersion, dynamic_quantized_matmul},
-      OpHandler{kDomain, "GatherBlockQuantized", 1, kAnyVersion, gather_of_few_bits},
-      OpHandler{kDomain, "MatMulNBits", 1, kAnyVersion, matmul_of_few_bits},
-      OpHandler{kDomain, "NhwcMaxPool", 1, kAnyVersion, max_pool_channels_last},
-      OpHandler{kDomain, "QGemm", 1, kAnyVersion, quantized_gemm},
-      OpHandler{kDomain, "QLinearAveragePool", 1, kAnyVersion, in_either_layout<quantized_average_pool>},
-      OpHandler{kDomain, "QLinearConv", 1, kAnyVersion, in_either_layout<quantized_conv>},
-      OpHandler{kDomain, "QLinearReduceMean", 1, kAnyVersion, quantized_mean},
-      OpHandler{kDomain, "QLinearSoftmax", 1, kAnyVersion, quantized_softmax},
-      OpHandler{kDomain, "QLinearWhere", 1, kAnyVersion, quantized_where},
+      OpHandler{kMicrosoft, "DynamicQuantizeLSTM", 1, kAnyVersion, dynamic_quantized_lstm},
+      OpHandler{kMicrosoft, "DynamicQuantizeMatMul", 1, kAnyVersion, dynamic_quantized_matmul},
+      OpHandler{kMicrosoft, "GatherBlockQuantized", 1, kAnyVersion, gather_of_few_bits},
+      OpHandler{kMicrosoft, "MatMulNBits", 1, kAnyVersion, matmul_of_few_bits},
+      OpHandler{kMicrosoft, "NhwcMaxPool", 1, kAnyVersion, max_pool_channels_last},
+      OpHandler{kMicrosoft, "QGemm", 1, kAnyVersion, quantized_gemm},
+      OpHandler{kMicrosoft, "QLinearAveragePool", 1, kAnyVersion, in_either_layout<quantized_average_pool>},
+      OpHandler{kMicrosoft, "QLinearConv", 1, kAnyVersion, in_either_layout<quantized_conv>},
+      OpHandler{kMicrosoft, "QLinearReduceMean", 1, kAnyVersion, quantized_mean},
+      OpHandler{kMicrosoft, "QLinearSoftmax", 1, kAnyVersion, quantized_softmax},
+      OpHandler{kMicrosoft, "QLinearWhere", 1, kAnyVersion, quantized_where},
   };
   return kTable;
 }

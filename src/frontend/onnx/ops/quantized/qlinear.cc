@@ -36,10 +36,6 @@ void agree(Builder& b, ValueId& x, ValueId& y) {
   y = b.cast(y, DType::kI32);
 }
 
-std::optional<ValueId> optional_input(const NodeContext& ctx, size_t i) {
-  return ctx.has(i) ? std::optional(ctx.in(i)) : std::nullopt;
-}
-
 ValueId as_f32(const NodeContext& ctx, size_t i) {
   return ctx.b.cast(ctx.in(i), DType::kF32);
 }
@@ -51,7 +47,7 @@ ValueId per_row(Builder& b, ValueId v) {
 }
 
 void lower_matmul_integer(NodeContext& ctx) {
-  ctx.set(0, integer_matmul(ctx, ctx.in(0), optional_input(ctx, 2), ctx.in(1), optional_input(ctx, 3)));
+  ctx.set(0, integer_matmul(ctx, ctx.in(0), ctx.optional_in(2), ctx.in(1), ctx.optional_in(3)));
 }
 
 void lower_qlinear_matmul(NodeContext& ctx) {
@@ -95,7 +91,7 @@ ValueId integer_conv(NodeContext& ctx, size_t x_input, std::optional<ValueId> x_
 }
 
 void lower_conv_integer(NodeContext& ctx) {
-  ctx.set(0, integer_conv(ctx, 0, optional_input(ctx, 2), 1, 3));
+  ctx.set(0, integer_conv(ctx, 0, ctx.optional_in(2), 1, 3));
 }
 
 void lower_qlinear_conv(NodeContext& ctx) {
@@ -150,13 +146,11 @@ void lower_qlinear_concat(NodeContext& ctx) {
 void lower_matmul_integer_to_float(NodeContext& ctx) {
   Builder& b = ctx.b;
   const ValueId sum =
-      b.cast(integer_matmul(ctx, ctx.in(0), optional_input(ctx, 4), ctx.in(1), optional_input(ctx, 5)), DType::kF32);
+      b.cast(integer_matmul(ctx, ctx.in(0), ctx.optional_in(4), ctx.in(1), ctx.optional_in(5)), DType::kF32);
   ValueId y = b.mul(sum, b.mul(per_row(b, as_f32(ctx, 2)), as_f32(ctx, 3)));
   if (ctx.has(6)) y = b.add(y, as_f32(ctx, 6));
   ctx.set(0, b.cast(y, ctx.dtype(2)));
 }
-
-constexpr const char* kMicrosoft = "com.microsoft";
 
 }  // namespace
 
@@ -183,7 +177,7 @@ ValueId quantized(const NodeContext& ctx, ValueId y, size_t scale, DType like) {
 }
 
 std::span<const OpHandler> qlinear_ops() {
-  static constexpr std::array kTable = {
+  static constexpr OpHandler kTable[] = {
       OpHandler{"", "ConvInteger", 10, kAnyVersion, lower_conv_integer},
       OpHandler{"", "MatMulInteger", 10, kAnyVersion, lower_matmul_integer},
       OpHandler{"", "QLinearConv", 10, kAnyVersion, lower_qlinear_conv},

@@ -91,14 +91,6 @@ void lower_dynamic_quantize(NodeContext& ctx) {
   ctx.set(2, q.zero_point);
 }
 
-constexpr std::array kHandlers = {
-    OpHandler{"", "QuantizeLinear", 10, kNewestOpset, lower_quantize},
-    OpHandler{"", "DequantizeLinear", 10, kNewestOpset, lower_dequantize},
-    OpHandler{"", "DynamicQuantizeLinear", 11, kNewestOpset, lower_dynamic_quantize},
-    OpHandler{"com.microsoft", "QuantizeLinear", 1, kAnyVersion, lower_quantize},
-    OpHandler{"com.microsoft", "DequantizeLinear", 1, kAnyVersion, lower_dequantize},
-};
-
 }  // namespace
 
 DynamicallyQuantized dynamically_quantized(Builder& b, ValueId x) {
@@ -138,6 +130,13 @@ std::pair<double, double> quantized_range(DType type) {
 }
 
 std::span<const OpHandler> quant_ops() {
+  static constexpr std::array kHandlers = {
+      OpHandler{"", "QuantizeLinear", 10, kNewestOpset, lower_quantize},
+      OpHandler{"", "DequantizeLinear", 10, kNewestOpset, lower_dequantize},
+      OpHandler{"", "DynamicQuantizeLinear", 11, kNewestOpset, lower_dynamic_quantize},
+      OpHandler{"com.microsoft", "QuantizeLinear", 1, kAnyVersion, lower_quantize},
+      OpHandler{"com.microsoft", "DequantizeLinear", 1, kAnyVersion, lower_dequantize},
+  };
   return kHandlers;
 }
 

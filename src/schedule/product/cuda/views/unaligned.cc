@@ -14,17 +14,18 @@
 namespace heddle::schedule {
 namespace {
 
-constexpr int kMostSums = 128;           // of a thread
+constexpr int kMostThreadSums = 128;     // of a thread
 constexpr int kMostSumsInTwoParts = 32;  // of f32 in two parts: with more every instance spills
 constexpr int64_t kMostSide = 128;       // of D's small side
 constexpr int kMostStages = 8;
 
-struct Shape {
+struct WarpShape {
   int m, warps_m, warps_k;
 };
-constexpr Shape kShapes[] = {{16, 1, 1},  {16, 1, 2},  {16, 1, 4},  {16, 1, 8},  {32, 1, 4},  {32, 2, 1}, {32, 2, 2},
-                             {32, 2, 4},  {64, 2, 2},  {64, 4, 1},  {64, 4, 2},  {64, 2, 4},  {64, 1, 8}, {64, 2, 8},
-                             {128, 4, 1}, {128, 4, 2}, {128, 8, 1}, {128, 2, 4}, {128, 4, 4}, {256, 8, 1}};
+constexpr WarpShape kWarpShapes[] = {{16, 1, 1},  {16, 1, 2},  {16, 1, 4},  {16, 1, 8},  {32, 1, 4},
+                                     {32, 2, 1},  {32, 2, 2},  {32, 2, 4},  {64, 2, 2},  {64, 4, 1},
+                                     {64, 4, 2},  {64, 2, 4},  {64, 1, 8},  {64, 2, 8},  {128, 4, 1},
+                                     {128, 4, 2}, {128, 8, 1}, {128, 2, 4}, {128, 4, 4}, {256, 8, 1}};
 
 int shared_bytes_of(const UnalignedConfig& c) {
   return tile::gemm_unaligned_shared_bytes(c.tile_m, c.tile_n, c.warps_k, c.stages, c.cluster_k, c.swapped);
@@ -89,7 +90,7 @@ std::vector<UnalignedConfig> unaligned_configs(const TileProblem& p, const CudaT
     const TileView v = view_of(p, swapped);
     const int64_t side = round_up(v.n, 8);
     if (side > kMostSide) continue;
-    for (const Shape& shape : kShapes) {
+    for (const WarpShape& shape : kWarpShapes) {
       if (shape.m > 16 && shape.m >= 2 * v.m) continue;
       std::vector<int64_t> widths = {side};  // narrower tiles: more blocks
       for (const int64_t n : {32, 16}) {
@@ -105,7 +106,7 @@ std::vector<UnalignedConfig> unaligned_configs(const TileProblem& p, const CudaT
         // More tiles than run at once are for larger ones.
         if (idle || (n < side && cut_of(c).tiles(p) > 4 * int64_t{target.sms})) continue;
         if (shape.m < 64 && cut_of(c).tiles(p) > 16 * int64_t{target.sms}) continue;
-        if (sums_of(c) <= (p.splits_f32() ? kMostSumsInTwoParts : kMostSums)) add_parts(found, p, c, target);
+        if (sums_of(c) <= (p.splits_f32() ? kMostSumsInTwoParts : kMostThreadSums)) add_parts(found, p, c, target);
       }
     }
   }

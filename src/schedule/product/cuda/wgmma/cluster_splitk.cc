@@ -13,11 +13,11 @@
 namespace heddle::schedule {
 namespace {
 
-struct Tile {
+struct ClusterTile {
   int m, n, consumers;
 };
-constexpr Tile kTiles[] = {{64, 16, 1},  {64, 32, 1},  {64, 48, 1},  {64, 64, 1},  {64, 96, 1},
-                           {64, 128, 1}, {128, 32, 2}, {128, 64, 2}, {128, 128, 2}};
+constexpr ClusterTile kClusterTiles[] = {{64, 16, 1},  {64, 32, 1},  {64, 48, 1},  {64, 64, 1},  {64, 96, 1},
+                                         {64, 128, 1}, {128, 32, 2}, {128, 64, 2}, {128, 128, 2}};
 constexpr int kMostParts = 8;  // a portable cluster
 
 // The problem as the kernel sees it.
@@ -98,7 +98,7 @@ std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const Cu
     return found;
   for (const bool swapped : {false, true}) {
     const View v = view_of(p, swapped);
-    for (const Tile& tile : kTiles) {
+    for (const ClusterTile& tile : kClusterTiles) {
       constexpr int kMostSplit = 96;
       if (p.split && tile.n > kMostSplit) continue;
       if (tile.n >= v.n + 32 || (tile.m > 64 && tile.m >= 2 * v.m)) continue;

@@ -14,8 +14,6 @@ using tile::GemmStore;
 using Argument = CudaInstance::Argument;
 using Parameter = CudaInstance::Parameter;
 
-constexpr int kCopyBytes = 16;
-
 std::vector<WgmmaConfig> configs_of(const WgmmaProblem& p, const CudaTarget& target, const WgmmaConfig*) {
   return wgmma_configs(p, target);
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kPiece = 16;  // bytes
 
-int64_t element_of(const WgmmaProblem& p) {
+int64_t element_bytes(const WgmmaProblem& p) {
   return static_cast<int64_t>(size_of(p.in));
 }
 
@@ -22,7 +22,7 @@ struct Lines {
   int64_t rows, row, offset;
 };
 Lines lines_of(const WgmmaProblem& p, bool is_a) {
-  const int64_t element = element_of(p);
+  const int64_t element = element_bytes(p);
   return is_a ? Lines{0, p.m, p.lda * element, p.offset_a * element}
               : Lines{1, p.n, p.ldb * element, p.offset_b * element};
 }
@@ -62,7 +62,7 @@ int class_skip_step(const WgmmaProblem& p, bool swapped) {
 }
 
 int64_t class_k_tiles(const WgmmaProblem& p) {
-  return ceil_div(p.k * element_of(p) + kPiece - 1, tile::kGemmRowBytes);
+  return ceil_div(p.k * element_bytes(p) + kPiece - 1, tile::kGemmRowBytes);
 }
 
 int64_t misaligned_copies_bytes(const WgmmaProblem& p, bool swapped) {
@@ -74,7 +74,7 @@ CudaLaunch misaligned_copies_launch(const WgmmaProblem& p, bool swapped, int wor
   tile::GemmClassCopiesArgs args{};
   args.from_offset = b.offset;
   args.from_row = b.row;
-  args.bytes = static_cast<uint32_t>(p.k * element_of(p));
+  args.bytes = static_cast<uint32_t>(p.k * element_bytes(p));
   args.end = b.offset + (b.rows - 1) * b.row + args.bytes;
   args.rows = static_cast<uint32_t>(b.rows);
   args.chunks = static_cast<uint32_t>(chunks_of(p));
@@ -93,7 +93,7 @@ CudaLaunch misaligned_copies_launch(const WgmmaProblem& p, bool swapped, int wor
 
 std::vector<TensorMapDesc> class_maps(const WgmmaProblem& p, const ClusterSplitKConfig& c, int workspace) {
   const Lines a = long_of(p, c.swapped), b = short_of(p, c.swapped);
-  const int64_t element = element_of(p), classes = classes_of(p, c.swapped);
+  const int64_t element = element_bytes(p), classes = classes_of(p, c.swapped);
   const auto word = [](int64_t x) { return static_cast<uint64_t>(x); };
   TensorMapDesc map;
   map.element = p.in == DType::kF32 ? TensorMapDesc::Element::kTf32

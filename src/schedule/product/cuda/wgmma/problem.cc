@@ -11,8 +11,6 @@ namespace {
 
 using Form = OperandView::Form;
 
-constexpr int64_t kCopyBytes = 16;
-
 // An operand as TMA reads it, in the terms of WgmmaProblem.
 struct CopiedOperand {
   bool k_major = true;
